@@ -92,7 +92,8 @@ impl Page {
         self.parts.iter().any(|part| part.path == path)
     }
 
-    /// The answer to a request for the page or a part of it; `None` for other paths.
+    /// The answer to a request for the page or a part of it; `None` for other paths. HEAD is answered as
+    /// GET is: whoever sends that leaves the body away.
     pub fn answer(&self, method: &Method, path: &str) -> Option<Response<Bytes>> {
         let part = self.parts.iter().find(|part| part.path == path)?;
         let mut answer = Response::new(part.content.clone());

@@ -79,13 +79,13 @@
 //! - **Bodies** are `application/json`, or `application/…+json`; others are 415, and so is JSON that does not say
 //!   that it is: a page of another origin could send that unasked. Of methods that take a stream they may be
 //!   `application/x-ndjson` too. For a `google.api.HttpBody` it is anything. They may be compressed
-//!   (`content-encoding`), unless they are streams. What is larger than the method takes is 413, also where only its
+//!   as a whole (`content-encoding`), streams too. What is larger than the method takes is 413, also where only its
 //!   message is.
 //! - **Streams of requests** are JSON values behind each other, on lines of their own or not, or the elements of one
 //!   array ([`Values`]); of a raw body each piece is a message, and an empty body is one, too. What path and query
 //!   say is in the first message, as Envoy has it.
 //! - **Streams of answers** are lines (`application/x-ndjson`) unless `accept` names server-sent events
-//!   (`text/event-stream`) or an array (`application/json`): [`Framing`]. They are not compressed. Until there is a
+//!   (`text/event-stream`) or an array (`application/json`): [`Framing`]. Until there is a
 //!   first message a failure is a plain one. So nothing is answered before, but that a handler which has begun to
 //!   answer, and then is silent for a second, has its head sent. Afterwards a failure is the last thing in the body:
 //!   the line `{"error":{…}}`, the event `error`, or an element like the line. Events end with the event `end`, at
@@ -99,10 +99,11 @@
 //!   `grpc-trailer-` before them. Behind a stream those are trailers of HTTP, for who takes any (`te: trailers`). The
 //!   metadata of a failure are headers by their own names: `retry-after`, say.
 //! - **Failures** are a `google.rpc.Status` in JSON, and have the [status of HTTP](error::http_status) of their code.
-//! - **HEAD** is GET without the body. Other methods than a path has are 405, with `allow`; a server
-//!   with a [fallback](crate::Web::fallback) hands them to that, which may have them.
+//! - **HEAD** is GET without the body. Other methods than a path has are 405, with `allow`; a server with a
+//!   [fallback](crate::Web::fallback) hands them to that, which may have them.
 //! - **Answers are compressed** as `accept-encoding` says if the method compresses its answers
-//!   ([`ServiceOptions`](thalweg_engine::ServiceOptions)): JSON of methods with one answer.
+//!   ([`ServiceOptions`](thalweg_engine::ServiceOptions)): JSON, that of a stream as a whole, where
+//!   each message can be read when it has arrived. Raw bodies stay as they are.
 //!
 //! [`google.api.http`]: https://github.com/googleapis/googleapis/blob/master/google/api/http.proto
 

@@ -191,6 +191,7 @@ async fn bodies_are_of_their_content_type() {
         "application/x-www-form-urlencoded",
         "application/json; charset=latin1",
         "application/x-ndjson",
+        "application/msgpack",
     ] {
         check(&format!("POST /v1/one\ncontent-type: {sent}"), "{}", &unsupported(sent)).await;
     }
