@@ -40,7 +40,7 @@ mod traces;
 mod upkeep;
 mod users_code;
 mod web;
-mod web_held;
 mod web_heads;
+mod web_held;
 mod web_times;
 mod web_tls;
