@@ -105,6 +105,13 @@ pub enum Doubt {
         /// As a ratio: 1.3.
         floor: f64,
     },
+    /// The noise floor of some of the figures, as a ratio, is high.
+    NoisyAt {
+        /// Of which.
+        what: String,
+        /// As a ratio: 1.3.
+        floor: f64,
+    },
     /// Lines of peers whose iterations differ.
     UnsteadyPeers {
         /// So many.
@@ -177,6 +184,12 @@ impl fmt::Display for Doubt {
                 f,
                 "The same line, measured twice, differed by up to {}: that is the noise floor, smaller differences \
                  are no finding.",
+                percent(floor - 1.0)
+            ),
+            Self::NoisyAt { what, floor } => write!(
+                f,
+                "{what}: the same, measured twice, differed by up to {}: that is the noise floor, smaller differences \
+                 are no finding there.",
                 percent(floor - 1.0)
             ),
             Self::UnsteadyPeers { unsteady, lines, by } => write!(

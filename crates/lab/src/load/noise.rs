@@ -99,12 +99,22 @@ impl Noise {
     }
 
     fn floor(&self, kind: Kind, figure: fn(&Floor) -> f64) -> f64 {
-        let largest = |is_meant: &dyn Fn(Kind) -> bool| {
-            let meant = self.floors.iter().filter(|floor| is_meant(floor.kind));
-            meant.map(figure).reduce(f64::max).filter(|&floor| floor > 0.0)
-        };
-        let of_kind = largest(&|other| other == kind);
-        let of_family = || largest(&|other| family(other) == family(kind));
-        of_kind.or_else(of_family).or_else(|| largest(&|_| true)).unwrap_or(0.0)
+        let is_family = |floor: &Floor| family(floor.kind) == family(kind);
+        let measured = |floor: &Floor| Some(figure(floor)).filter(|&floor| floor > 0.0);
+        nearest(&self.floors, measured, &[&|floor| floor.kind == kind, &is_family, &|_| true])
     }
+}
+
+/// The largest floor, as a log ratio, of those that are most alike. `alike` goes from what is most like that which is
+/// looked for to what is least like it; 0 where nothing was measured against itself.
+pub(crate) fn nearest<T>(
+    floors: &[T],
+    figure: impl Fn(&T) -> Option<f64>,
+    alike: &[&dyn Fn(&T) -> bool],
+) -> f64 {
+    let largest = |is_alike: &&dyn Fn(&T) -> bool| {
+        let meant = floors.iter().filter(|floor| is_alike(floor));
+        meant.filter_map(&figure).reduce(f64::max)
+    };
+    alike.iter().find_map(largest).unwrap_or(0.0)
 }

@@ -11,7 +11,9 @@ mod cells;
 mod condensed;
 mod doubts;
 mod execute;
+mod noise;
 mod page;
+mod paired;
 mod plan;
 mod question;
 mod questions;
@@ -31,6 +33,8 @@ pub use plan::{JsonOptions, PUBLISHED, plan};
 pub(crate) use results::JSON_SCHEMA;
 pub use results::{JsonResults, OwnInfo, Settings, Setup};
 pub use way::{Way, our_ways, ways_of};
+#[cfg(test)]
+pub(crate) use window::Purpose;
 pub(crate) use window::{Found, Window};
 
 /// The study.

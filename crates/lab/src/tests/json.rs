@@ -2,7 +2,8 @@
 
 use super::sample::json;
 use crate::AnyResults;
-use crate::json::{Json, JsonAnalysis, JsonResults};
+use crate::echo::Shape;
+use crate::json::{Json, JsonAnalysis, JsonResults, Purpose};
 use crate::report::Report;
 use crate::study::Study;
 
@@ -76,6 +77,39 @@ fn what_failed_is_no_figure_and_is_said() {
     let text = text(&results);
     assert!(!text.contains("as many as axum"), "{text}");
     assert!(!text.contains("NaN") && !text.contains("inf"), "{text}");
+}
+
+#[test]
+fn a_bad_cell_judges_its_own_figures_alone() {
+    let mut results = json::quick();
+    // At every other window of rates of the person our server is beside itself.
+    for result in &mut results.windows {
+        let window = &result.window;
+        let is_bad = window.again && window.purpose == Purpose::Rate && window.case.shape == Shape::Person;
+        if let Some(load) = result.load.as_mut().filter(|_| is_bad && window.round % 2 == 0) {
+            load.rate_per_s *= 100.0;
+        }
+    }
+    let analysis = analyse(&results);
+    let doubts: Vec<String> = analysis.doubts().iter().map(ToString::to_string).collect();
+    let [doubt] = doubts.iter().filter(|doubt| doubt.contains("noise floor")).collect::<Vec<_>>()[..] else {
+        panic!("{doubts:?}")
+    };
+    assert!(doubt.starts_with("As many calls as the server takes, a small person: "), "{doubt}");
+    let condensed: serde_json::Value = serde_json::from_str(&analysis.condensed()).unwrap();
+    let verdict = |message: &str, figures: &str, compared: &str| {
+        let cells = condensed["cells"].as_array().unwrap();
+        let is_meant = |cell: &&serde_json::Value| {
+            (&cell["server"], &cell["protocol"]) == (&"axum".into(), &"grpc".into())
+        };
+        let mut of_message = cells.iter().filter(is_meant).filter(|cell| cell["message"] == message);
+        of_message.next().unwrap()[figures][compared]["verdict"].clone()
+    };
+    assert_eq!(verdict("person", "rate", "ours_over_it"), "cannot tell");
+    assert_eq!(verdict("strings:5000x20", "rate", "ours_over_it"), "faster");
+    assert_eq!(verdict("person", "latency", "times_grpc"), "slower");
+    let noise = condensed["noise"].as_array().unwrap();
+    assert_eq!((noise.len(), &noise[0]["pairs"]), (3 + 2, &6.into()));
 }
 
 #[test]

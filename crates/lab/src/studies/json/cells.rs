@@ -1,19 +1,20 @@
 //! What all windows of a way at a case came to.
 
 use super::case::Case;
+use super::noise::Noise;
+use super::paired::ratio;
 use super::results::JsonResults;
 use super::way::Way;
 use super::window::{Purpose, WindowResult};
 use crate::load::verdict::{Better, Compared};
 use crate::record::{Latency, LoadResult, Spike, merged};
-use crate::statistics::{Ratio, geometric_mean};
+use crate::statistics::geometric_mean;
 
 /// All cells, in the order of measuring.
 #[derive(Debug)]
 pub(crate) struct Cells {
     pub(crate) all: Vec<Cell>,
-    /// The largest log ratio that a way differs from itself by.
-    pub(crate) floor: f64,
+    pub(crate) noise: Noise,
 }
 
 /// A way at a case.
@@ -104,7 +105,7 @@ impl Cells {
                 all.push(cell(results, way, case));
             }
         }
-        Self { floor: floor(results, &all), all }
+        Self { noise: Noise::of(results), all }
     }
 
     /// What a way came to at a case.
@@ -120,13 +121,13 @@ impl Cells {
     /// How much longer `one` takes than `other`, one call at a time.
     pub(crate) fn latency_ratio(&self, one: &Cell, other: &Cell) -> Compared {
         let medians = |cell: &Cell| cell.latency.as_ref().map(Latencies::medians).unwrap_or_default();
-        Compared::new(ratio(&medians(one), &medians(other)), self.floor, Better::Less)
+        Compared::new(ratio(&medians(one), &medians(other)), self.noise.latency(one.case), Better::Less)
     }
 
     /// How many more calls `one`'s server takes than `other`'s.
     pub(crate) fn rate_ratio(&self, one: &Cell, other: &Cell) -> Compared {
         let windows = |cell: &'_ Cell| cell.rate.as_ref().map(|it| it.windows.clone()).unwrap_or_default();
-        Compared::new(ratio(&windows(one), &windows(other)), self.floor, Better::More)
+        Compared::new(ratio(&windows(one), &windows(other)), self.noise.rate(one.case), Better::More)
     }
 }
 
@@ -185,6 +186,7 @@ fn cell(results: &JsonResults, way: &Way, case: Case) -> Cell {
                 && it.window.case == case
                 && it.window.purpose == purpose
                 && !it.window.again
+                && !it.window.for_noise
         };
         results.windows.iter().filter(is_of).collect()
     };
@@ -260,43 +262,4 @@ fn cpu(good: &[(&WindowResult, &LoadResult)]) -> Option<(f64, f64)> {
 
 fn cold(load: &LoadResult) -> Option<Cold> {
     Some(Cold { first_ns: load.first_call_ns?, calls: load.messages, next: load.latency_ns? })
-}
-
-/// Pairs of windows of the same round.
-fn ratio(ones: &[(u32, f64)], others: &[(u32, f64)]) -> Option<Ratio> {
-    let pair = |&(round, one): &(u32, f64)| {
-        let other = others.iter().find(|other| other.0 == round)?.1;
-        Some((one, other))
-    };
-    Ratio::of_pairs(ones.iter().filter_map(pair))
-}
-
-/// A way beside itself, at the cases that are so measured.
-fn floor(results: &JsonResults, cells: &[Cell]) -> f64 {
-    let mut floor = 0.0_f64;
-    for cell in cells {
-        for purpose in [Purpose::Latency, Purpose::Rate] {
-            let figures = |again: bool| -> Vec<(u32, f64)> {
-                let is_of = |it: &&WindowResult| {
-                    let window = &it.window;
-                    (&window.way, window.case, window.purpose, window.again)
-                        == (&cell.way, cell.case, purpose, again)
-                };
-                let figure = |it: &WindowResult| {
-                    let load = it.good()?;
-                    let figure = match purpose {
-                        Purpose::Rate => load.rate_per_s,
-                        _ => load.latency_ns?.p50 as f64,
-                    };
-                    Some((it.window.round, figure))
-                };
-                results.windows.iter().filter(is_of).filter_map(figure).collect()
-            };
-            let again = figures(true);
-            if !again.is_empty() {
-                floor = floor.max(ratio(&again, &figures(false)).map_or(0.0, Ratio::spread));
-            }
-        }
-    }
-    floor
 }

@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 use super::analysis::JsonAnalysis;
 use super::case::Case;
 use super::cells::{Cell, Cells};
+use super::noise::Floor;
 use super::way::Way;
 use crate::figures::short;
 use crate::load::verdict::Compared;
@@ -22,11 +23,21 @@ pub(super) fn condensed(study: &JsonAnalysis<'_>) -> String {
         "arguments": results.settings.arguments,
         "stacks": results.stacks,
         "left_out": results.left_out,
-        "noise_ratio": short(study.cells.floor.exp()),
+        "noise_ratio": short(study.cells.noise.largest().exp()),
+        "noise": study.cells.noise.floors.iter().map(floor).collect::<Vec<_>>(),
         "answer": study.answer,
         "cells": study.cells.all.iter().map(|it| cell(&study.cells, it)).collect::<Vec<_>>(),
     });
     format!("{condensed:#}\n")
+}
+
+fn floor(floor: &Floor) -> Value {
+    json!({
+        "of": floor.of,
+        "message": floor.case.shape,
+        "noise_ratio": short(floor.log().exp()),
+        "pairs": floor.ratio.pairs,
+    })
 }
 
 fn cell(cells: &Cells, cell: &Cell) -> Value {

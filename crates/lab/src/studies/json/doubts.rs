@@ -1,6 +1,7 @@
 //! What a reader must know before using the figures of a study of gRPC against a JSON API.
 
 use super::cells::Cells;
+use super::noise::Floor;
 use super::results::JsonResults;
 use crate::findings::Doubt;
 use crate::load::remarks::{Remarks, of_study};
@@ -13,10 +14,7 @@ pub(super) fn doubts(results: &JsonResults, cells: &Cells) -> Vec<Doubt> {
     let apart = results.settings.client_cpus.is_some();
     let windows = (results.windows.len(), results.planned);
     let mut doubts = of_study(windows, &results.machine, &results.versions, apart);
-    let floor = cells.floor.exp();
-    if floor > FLOOR_MAX {
-        doubts.push(Doubt::Noisy { floor });
-    }
+    doubts.extend(cells.noise.floors.iter().filter_map(noisy));
     for left_out in &results.left_out {
         let (what, reason) = (left_out.what.to_string(), left_out.reason.clone());
         doubts.push(Doubt::LeftOut { what, reason });
@@ -31,4 +29,10 @@ pub(super) fn doubts(results: &JsonResults, cells: &Cells) -> Vec<Doubt> {
     }
     doubts.extend(remarks.into_doubts());
     doubts
+}
+
+fn noisy(noise: &Floor) -> Option<Doubt> {
+    let floor = noise.log().exp();
+    let what = || crate::wording::capitalised(&format!("{}, {}", noise.of, noise.case));
+    (floor > FLOOR_MAX).then(|| Doubt::NoisyAt { what: what(), floor })
 }

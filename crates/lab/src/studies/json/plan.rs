@@ -27,6 +27,8 @@ const BOUNDS: Bounds = Bounds {
 const WARMUP_SHARE: u32 = 6;
 /// Before windows that are so many calls long.
 const CALLS_WARMUP: Duration = Duration::from_millis(200);
+/// From so many pairs one learns what noise is: of three Student's t is 4.3, of six 2.6.
+const NOISE_PAIRS_MIN: u32 = 6;
 /// What is spent once: servers start, the report is written.
 const OVERHEAD: Duration = Duration::from_secs(6);
 
@@ -146,6 +148,7 @@ fn window(way: &Way, case: Case, purpose: Purpose) -> Window {
         purpose,
         round: 0,
         again: false,
+        for_noise: false,
         in_flight,
         warmup_ns: 0,
         length: Length::Ns(0),
@@ -173,7 +176,7 @@ fn plain(options: &JsonOptions, shape: Shape) -> Vec<Draft> {
     let case = Case::plain(shape);
     let mut latencies: Vec<Window> =
         ways_at(options, shape).map(|way| window(way, case, Purpose::Latency)).collect();
-    latencies.extend(beside_itself(&latencies));
+    beside_itself(&mut latencies, options.rounds);
     let calls = options.calls.filter(|_| shape == options.published);
     if let Some(calls) = calls {
         for window in &mut latencies {
@@ -185,15 +188,23 @@ fn plain(options: &JsonOptions, shape: Shape) -> Vec<Draft> {
     if options.rated.contains(&shape) {
         let mut rates: Vec<Window> =
             ways_at(options, shape).map(|way| window(way, case, Purpose::Rate)).collect();
-        rates.extend(beside_itself(&rates));
+        beside_itself(&mut rates, options.rounds);
         drafts.extend(in_rounds(&rates, options.rounds, true));
     }
     drafts
 }
 
-/// The first of them once more.
-fn beside_itself(windows: &[Window]) -> Option<Window> {
-    windows.first().map(|window| Window { again: true, ..window.clone() })
+/// The first of them once more, as far from it as the turn is long: what both differ by is noise. Where rounds are few
+/// there are several of both in each.
+fn beside_itself(windows: &mut Vec<Window>, rounds: u32) {
+    let Some(first) = windows.first().cloned() else { return };
+    let at = |turn: u32, again: bool| {
+        let for_noise = turn > 0 && !again;
+        Window { round: turn * rounds, again, for_noise, ..first.clone() }
+    };
+    let turns = NOISE_PAIRS_MIN.div_ceil(rounds);
+    windows.splice(..1, (0..turns).map(|turn| at(turn, false)));
+    windows.extend((0..turns).map(|turn| at(turn, true)));
 }
 
 fn far(options: &JsonOptions) -> Vec<Draft> {
@@ -268,7 +279,10 @@ fn latencies<'w>(case: Case, ways: impl Iterator<Item = &'w Way>, options: &Json
 }
 
 fn in_rounds(windows: &[Window], rounds: u32, stretches: bool) -> Vec<Draft> {
-    let in_round = |(round, window): (u32, Window)| Draft { window: Window { round, ..window }, stretches };
+    let in_round = |(round, window): (u32, Window)| {
+        let round = window.round + round;
+        Draft { window: Window { round, ..window }, stretches }
+    };
     interleaved(windows, rounds).into_iter().map(in_round).collect()
 }
 
@@ -367,6 +381,31 @@ mod tests {
         assert_eq!(of_views(order), 0);
         (options.published, options.shapes) = (order, vec![full]);
         assert_eq!((askers(&options, order), askers(&options, full)), (1, 3));
+    }
+
+    #[test]
+    fn noise_is_told_from_six_pairs_that_are_as_far_apart_as_others() {
+        for quick in [true, false] {
+            let plan = plan(&options(quick)).unwrap();
+            for purpose in [Purpose::Latency, Purpose::Rate] {
+                let rounds = |again: bool| -> Vec<u32> {
+                    let is_of = |it: &&Window| {
+                        it.way == ways()[0] && it.case == Case::plain(PUBLISHED) && it.purpose == purpose
+                    };
+                    let of = plan.windows.iter().filter(is_of).filter(|it| it.again == again);
+                    let mut rounds: Vec<u32> = of.map(|it| it.round).collect();
+                    rounds.sort_unstable();
+                    rounds
+                };
+                assert_eq!(rounds(false), (0..6).collect::<Vec<_>>(), "{purpose}");
+                assert_eq!(rounds(true), rounds(false));
+            }
+            let at = |again: bool| {
+                let of = |it: &Window| it.again == again && it.purpose == Purpose::Rate && it.round == 0;
+                plan.windows.iter().position(of).unwrap()
+            };
+            assert!(at(true) - at(false) >= ways().len());
+        }
     }
 
     #[test]

@@ -16,7 +16,11 @@ pub(super) fn table<'a>() -> Table<'a, &'a WindowResult> {
         serde_json::to_value(it.window.purpose).ok()?.as_str().map(str::to_owned)
     });
     table.column("round", |it| Some(it.window.round.to_string()));
-    table.column("beside_itself", |it| it.window.again.then(|| "yes".to_owned()));
+    table.column("beside_itself", |it| match (it.window.again, it.window.for_noise) {
+        (true, _) => Some("yes".to_owned()),
+        (_, true) => Some("compared".to_owned()),
+        (false, false) => None,
+    });
     table.column("in_flight", |it| Some(it.window.in_flight.to_string()));
     table.column("asked_calls", |it| match it.window.length {
         Length::Calls(calls) => Some(calls.to_string()),

@@ -31,6 +31,10 @@ pub struct Window {
     /// The way is measured beside itself: the noise floor.
     #[serde(default)]
     pub(crate) again: bool,
+    /// It is what the way beside itself is compared with, and in no other figure: where rounds are few, for the noise
+    /// floor there are more.
+    #[serde(default)]
+    pub(crate) for_noise: bool,
     /// Calls under way at once.
     pub(crate) in_flight: u32,
     /// Driven before, ns.

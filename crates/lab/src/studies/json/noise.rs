@@ -1,0 +1,135 @@
+//! How small a difference a study can see: gRPC at our server beside itself.
+
+use super::case::Case;
+use super::paired::ratio;
+use super::results::JsonResults;
+use super::window::{Purpose, Window, WindowResult};
+use crate::load::noise::nearest;
+use crate::statistics::Ratio;
+
+/// What a way came to beside itself, at the cases that are so measured.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Noise {
+    pub(crate) floors: Vec<Floor>,
+}
+
+/// Of one figure at one case.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Floor {
+    /// Of medians of one call at a time, or of rates.
+    pub(crate) of: Purpose,
+    pub(crate) case: Case,
+    /// The way ÷ itself, which has an interval.
+    pub(crate) ratio: Ratio,
+}
+
+impl Noise {
+    pub(super) fn of(results: &JsonResults) -> Self {
+        let mut floors: Vec<Floor> = Vec::new();
+        for again in results.windows.iter().filter(|it| it.window.again) {
+            let (of, case) = (again.window.purpose, again.window.case);
+            if floors.iter().any(|floor| (floor.of, floor.case) == (of, case)) {
+                continue;
+            }
+            let figures = |is_again: bool| figures(results, &again.window, is_again);
+            // Of too few pairs one does not know how much they differ.
+            let found = ratio(&figures(true), &figures(false)).filter(|ratio| ratio.interval.is_some());
+            floors.extend(found.map(|ratio| Floor { of, case, ratio }));
+        }
+        Self { floors }
+    }
+
+    /// What is no difference of medians at this case, as a log ratio.
+    pub(crate) fn latency(&self, case: Case) -> f64 {
+        self.floor(Purpose::Latency, case)
+    }
+
+    /// The same of rates.
+    pub(crate) fn rate(&self, case: Case) -> f64 {
+        self.floor(Purpose::Rate, case)
+    }
+
+    /// The largest of all, as a log ratio.
+    pub(crate) fn largest(&self) -> f64 {
+        nearest(&self.floors, measured, &[&|_| true])
+    }
+
+    /// That of the case; else of the same message; else the largest of the same figure; else of all.
+    fn floor(&self, of: Purpose, case: Case) -> f64 {
+        let is_case = |floor: &Floor| floor.of == of && floor.case == case;
+        let is_message = |floor: &Floor| floor.of == of && floor.case.shape == case.shape;
+        let is_figure = |floor: &Floor| floor.of == of;
+        nearest(&self.floors, measured, &[&is_case, &is_message, &is_figure, &|_| true])
+    }
+}
+
+impl Floor {
+    /// As a log ratio.
+    pub(crate) fn log(&self) -> f64 {
+        self.ratio.spread()
+    }
+}
+
+/// Each was, also where both were as fast as each other.
+fn measured(floor: &Floor) -> Option<f64> {
+    Some(floor.log())
+}
+
+/// What the windows of a way at a case came to, each with its round.
+fn figures(results: &JsonResults, of: &Window, is_again: bool) -> Vec<(u32, f64)> {
+    let is_of = |it: &&WindowResult| {
+        let window = &it.window;
+        (&window.way, window.case, window.purpose, window.again) == (&of.way, of.case, of.purpose, is_again)
+    };
+    let figure = |it: &WindowResult| {
+        let load = it.good()?;
+        let figure = match of.purpose {
+            Purpose::Rate => load.rate_per_s,
+            _ => load.latency_ns?.p50 as f64,
+        };
+        Some((it.window.round, figure))
+    };
+    results.windows.iter().filter(is_of).filter_map(figure).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::echo::Shape;
+    use crate::statistics::Interval;
+
+    const PUBLISHED: Shape = Shape::Strings { count: 5000, letters: 20 };
+
+    fn floor(of: Purpose, shape: Shape, ratio: f64) -> Floor {
+        let interval = Some(Interval { low: ratio, high: ratio });
+        Floor { of, case: Case::plain(shape), ratio: Ratio { ratio, interval, pairs: 6 } }
+    }
+
+    fn check(noise: &Noise, case: Case, latency: f64, rate: f64) {
+        let found = [noise.latency(case).exp(), noise.rate(case).exp()];
+        let is_near = |(found, expected): (f64, f64)| (found - expected).abs() < 1e-9;
+        assert!(is_near((found[0], latency)) && is_near((found[1], rate)), "{case}: {found:?}");
+    }
+
+    #[test]
+    fn each_figure_is_judged_by_the_noise_of_its_own_kind_and_message() {
+        let floors = vec![
+            floor(Purpose::Latency, PUBLISHED, 1.05),
+            floor(Purpose::Latency, Shape::Person, 1.2),
+            // One bad cell.
+            floor(Purpose::Rate, PUBLISHED, 2.4),
+            floor(Purpose::Rate, Shape::Person, 1.1),
+        ];
+        let noise = Noise { floors };
+        let published = Case::plain(PUBLISHED);
+        check(&noise, published, 1.05, 2.4);
+        check(&noise, Case::plain(Shape::Person), 1.2, 1.1);
+        // What is not measured beside itself has the message's, else the largest of the figure.
+        check(&noise, Case { round_trip_ns: 1_000_000, ..published }, 1.05, 2.4);
+        check(&noise, Case::plain(Shape::Own), 1.2, 2.4);
+        // And where there is none of the figure, that of all.
+        let latencies = Noise { floors: vec![floor(Purpose::Latency, Shape::Person, 1.2)] };
+        check(&latencies, published, 1.2, 1.2);
+        check(&Noise::default(), published, 1.0, 1.0);
+    }
+}
