@@ -15,7 +15,7 @@ use nix::sys::time::TimeValLike;
 use crate::echo::{STAGES, Stages};
 use distribution::Distribution;
 pub use distribution::LATENCY_NS_MAX;
-pub(crate) use distribution::merged;
+pub(crate) use distribution::{longer_than, merged};
 pub use load_result::{CallType, LaneRule, LoadResult, LoadSettings, MethodCall};
 pub(crate) use load_result::{
     Connections, CpuTime, LOAD_SCHEMA, LanesAt, Latency, Note, Pace, Spike, StageTimes,

@@ -1,5 +1,6 @@
 //! What a ratio of two windows' figures amounts to.
 
+use crate::figures::{interval_figure, ratio_figure, ratio_text};
 use crate::statistics::Ratio;
 
 /// A ratio, and what it amounts to.
@@ -69,5 +70,45 @@ impl Compared {
             }
         };
         Self { ratio, verdict }
+    }
+
+    /// One of them is faster.
+    pub(crate) fn differs(self) -> bool {
+        matches!(self.verdict, Verdict::Faster | Verdict::Slower)
+    }
+
+    /// The ratio in a sentence, with what it amounts to where it shows no difference: `1.45 × (1.28–1.66)`,
+    /// `1.27 × (0.98–1.57: no difference is shown)`.
+    pub(crate) fn factor(self) -> Option<String> {
+        let ratio = self.ratio?;
+        let amounts_to = match self.verdict {
+            Verdict::NoDifference => "no difference",
+            Verdict::CannotTell => "no difference is shown",
+            Verdict::Faster | Verdict::Slower | Verdict::NotMeasured => return Some(ratio_text(ratio)),
+        };
+        let interval = interval_figure(ratio).map(|interval| format!("{interval}: ")).unwrap_or_default();
+        Some(format!("{} × ({interval}{amounts_to})", ratio_figure(ratio.ratio)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::statistics::Interval;
+
+    #[test]
+    fn a_ratio_is_worded_by_what_it_amounts_to() {
+        let check = |ratio: f64, ends: Option<(f64, f64)>, floor: f64, expected: &str| {
+            let interval = ends.map(|(low, high)| Interval { low, high });
+            let compared = Compared::new(Some(Ratio { ratio, interval, pairs: 6 }), floor, Better::Less);
+            assert_eq!(compared.factor().unwrap(), expected);
+            assert_eq!(compared.differs(), !expected.contains("no difference"));
+        };
+        check(1.45, Some((1.28, 1.66)), 0.1, "1.45 × (1.28–1.66)");
+        check(1.45, Some((1.28, 1.66)), 0.5, "1.45 × (1.28–1.66: no difference is shown)");
+        check(1.27, Some((0.98, 1.57)), 0.0, "1.27 × (0.98–1.57: no difference is shown)");
+        check(1.02, Some((0.98, 1.06)), 0.0, "1.02 × (0.98–1.06: no difference)");
+        check(1.27, None, 0.0, "1.27 × (no difference is shown)");
+        assert_eq!(Compared::new(None, 0.0, Better::Less).factor(), None);
     }
 }

@@ -88,6 +88,19 @@ pub(crate) fn merged<'d>(distributions: impl IntoIterator<Item = (&'d str, Laten
     all.latency()
 }
 
+/// How many of the times of several histograms in base64 are longer than this, to their three digits.
+pub(crate) fn longer_than<'d>(ns: u64, histograms: impl IntoIterator<Item = &'d str>) -> Option<u64> {
+    let mut count = 0;
+    for histogram in histograms {
+        let bytes = STANDARD.decode(histogram).ok()?;
+        let histogram: Histogram<u64> = Deserializer::new().deserialize(&mut bytes.as_slice()).ok()?;
+        // Times that are no different to three digits are in one bucket.
+        let longer = histogram.highest_equivalent(ns).saturating_add(1);
+        count += histogram.count_between(longer, LATENCY_NS_MAX);
+    }
+    Some(count)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -108,6 +121,9 @@ mod tests {
         let expected = both.latency().unwrap();
         assert!((merged.mean - expected.mean).abs() < 1.0);
         assert_eq!(Latency { mean: 0.0, ..merged }, Latency { mean: 0.0, ..expected });
+        let longer = |ns| longer_than(ns, parts.iter().map(|part| part.0.as_str()));
+        assert_eq!([0, 1, 900, 1000].map(longer), [1000, 999, 100, 0].map(Some));
+        assert_eq!(longer_than(0, ["no base64"]), None);
         assert!(super::merged([("no base64", expected)]).is_none());
         assert!(super::merged([]).is_none());
     }

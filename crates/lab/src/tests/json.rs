@@ -2,9 +2,10 @@
 
 use super::sample::json;
 use crate::AnyResults;
-use crate::echo::Shape;
-use crate::json::{Json, JsonAnalysis, JsonResults, Purpose};
+use crate::echo::{Protocol, Shape};
+use crate::json::{Json, JsonAnalysis, JsonResults, Purpose, Way};
 use crate::report::Report;
+use crate::stack::Stack;
 use crate::study::Study;
 
 fn analyse(results: &JsonResults) -> JsonAnalysis<'_> {
@@ -45,19 +46,88 @@ fn the_difference_is_told_step_by_step() {
 fn each_question_has_its_answer() {
     check(&[
         "JSON is as good as gRPC, to 10 %: JSON over HTTP/1.1 with a small person.",
-        "took more than 10 times the way’s median",
+        // One of a hundred in three windows of 21 ways.
+        "Of 6 300 calls 63 took more than 10 times the way’s median.",
         "MessagePack takes 0.80 × (0.80–0.80) as long as JSON by the same protocol",
         "a call of JSON takes 5.0 × (5.0–5.0) by grpc-gateway and 5.0 × (5.0–5.0) by grpc-gateway:inside as long as at \
          a server that transcodes itself",
+        "a gateway in a process of its own takes 1.000 × (1.000–1.000: no difference) as long as one inside the server",
         "our server’s transcoded JSON takes 2.0 × (2.0–2.0) as many as axum (JSON over HTTP/1.1)",
         "our server’s transcoded JSON with views takes 4.0 × (4.0–4.0) as many as axum (JSON over HTTP/1.1)",
         "With a small person, a server whose messages stay in the bytes that came takes 2.0 × (2.0–2.0) as many by \
          gRPC",
-        "a port that speaks JSON too takes 1.000 × (1.000–1.000) as many calls of gRPC as one that does not (no \
-         difference)",
+        "a port that speaks JSON too takes 1.000 × (1.000–1.000: no difference) as many calls of gRPC as one that does \
+         not",
         "(5 ms added round trip)",
         "and the 100 after it take",
     ]);
+}
+
+#[test]
+fn all_spikes_count_not_only_those_that_are_kept() {
+    let text = text(&json::with_spikes(30));
+    assert!(text.contains("Of 6 300 calls 1 890 took more than 10 times the way’s median."), "{text}");
+}
+
+/// One call at a time, the round alone says how JSON over HTTP/1.1 compares.
+fn with_noise() -> JsonResults {
+    let mut results = json::quick();
+    for result in &mut results.windows {
+        let window = &result.window;
+        let is_json = window.way == Way::ours(Protocol::JsonHttp1);
+        let latency = result.load.as_mut().and_then(|load| load.latency_ns.as_mut());
+        if let Some(latency) = latency.filter(|_| is_json && window.round % 2 == 0) {
+            latency.p50 *= 4;
+        }
+    }
+    results
+}
+
+#[test]
+fn what_shows_no_difference_is_not_told_as_one() {
+    let results = with_noise();
+    let text = text(&results);
+    let answer = text.split("The published comparison").next().unwrap();
+    assert!(
+        answer.starts_with("With 5 000 strings of 20 letters, no difference between a JSON API"),
+        "{answer}"
+    );
+    assert!(answer.contains("with a small person, no difference between a JSON API"), "{answer}");
+    let published = "by JSON over HTTP/1.1: 5.0 × (0.42–37: no difference is shown).";
+    assert!(text.contains(published), "{text}");
+    assert!(text.contains("Where there is a question mark, no difference is shown."), "{text}");
+    assert!(text.contains("than gRPC, which shows no difference:"), "{text}");
+    let page = analyse(&results).page();
+    assert!(page.contains("? 5.0 ×") && page.contains("(no difference is shown)"), "{page}");
+}
+
+#[test]
+fn what_a_slow_network_makes_alike_is_as_good() {
+    let mut results = json::quick();
+    for result in &mut results.windows {
+        let window = &result.window;
+        let is_meant = window.case.round_trip_ns == 5_000_000 && window.way.stack == Stack::ours();
+        if let Some(latency) =
+            result.load.as_mut().and_then(|load| load.latency_ns.as_mut()).filter(|_| is_meant)
+        {
+            // Nobody is always before the other.
+            let is_first = (window.way.protocol == Protocol::Grpc) == (window.round % 2 == 0);
+            latency.p50 = if is_first { 5_500_000 } else { 5_510_000 };
+        }
+    }
+    let text = text(&results);
+    let words = "JSON is as good as gRPC, to 10 %: JSON over HTTP/1.1 with a small person and JSON over HTTP/1.1 with 5 000 \
+                 strings of 20 letters over a network (5 ms added round trip).";
+    assert!(text.contains(words), "it does not say `{words}`: {text}");
+}
+
+#[test]
+fn what_speaks_against_the_figures_goes_with_them() {
+    let mut results = json::quick();
+    results.machine.load_average = 64.0;
+    let condensed: serde_json::Value = serde_json::from_str(&analyse(&results).condensed()).unwrap();
+    let doubts = condensed["doubts"].as_array().unwrap();
+    assert!(doubts.iter().any(|doubt| doubt.as_str().unwrap().contains("Other programs ran")), "{doubts:?}");
 }
 
 #[test]

@@ -6,7 +6,7 @@ use super::results::JsonResults;
 use super::way::Way;
 use crate::echo::{Protocol, Shape};
 use crate::figures::{ratio_text, time};
-use crate::load::verdict::{Compared, Verdict};
+use crate::load::verdict::Verdict;
 
 /// How much longer a JSON API takes than gRPC, both ours: with the published message, and with a small one.
 pub(super) fn answer(results: &JsonResults, cells: &Cells) -> Option<String> {
@@ -25,16 +25,15 @@ fn factor(cells: &Cells, shape: Shape) -> Option<String> {
     let compared = cells.latency_ratio(json, grpc);
     let times = format!("{} against {}", time(json.p50()?), time(grpc.p50()?));
     let what = title(shape);
-    Some(match compared {
-        Compared { verdict: Verdict::NoDifference, .. } => {
-            format!("with {what}, a JSON API over HTTP/1.1 takes as long as gRPC ({times})")
+    let api = "a JSON API over HTTP/1.1";
+    Some(match (compared.verdict, compared.ratio?) {
+        (Verdict::NoDifference, _) => format!("with {what}, {api} takes as long as gRPC ({times})"),
+        (Verdict::CannotTell | Verdict::NotMeasured, ratio) => {
+            let ratio = ratio_text(ratio);
+            format!("with {what}, no difference between {api} and gRPC is shown ({ratio}: {times})")
         }
-        Compared { ratio: Some(ratio), .. } => {
-            format!(
-                "with {what}, a JSON API over HTTP/1.1 takes {} as long as gRPC ({times})",
-                ratio_text(ratio)
-            )
+        (Verdict::Faster | Verdict::Slower, ratio) => {
+            format!("with {what}, {api} takes {} as long as gRPC ({times})", ratio_text(ratio))
         }
-        Compared { ratio: None, .. } => return None,
     })
 }

@@ -6,9 +6,13 @@ use super::paired::ratio;
 use super::results::JsonResults;
 use super::way::Way;
 use super::window::{Purpose, WindowResult};
+use crate::figures::ratio_figure;
 use crate::load::verdict::{Better, Compared};
-use crate::record::{Latency, LoadResult, Spike, merged};
+use crate::record::{Latency, LoadResult, Spike, longer_than, merged};
 use crate::statistics::geometric_mean;
+
+/// A call that took more than so many times the median is a spike.
+pub(crate) const SPIKE_FACTOR: u64 = 10;
 
 /// All cells, in the order of measuring.
 #[derive(Debug)]
@@ -36,6 +40,8 @@ pub(crate) struct Latencies {
     pub(crate) calls: u64,
     /// Of all calls of all windows.
     pub(crate) all: Latency,
+    /// How many of them took more than [`SPIKE_FACTOR`] times their median.
+    pub(crate) spikes: u64,
     /// In the order of measuring.
     pub(crate) windows: Vec<LatencyWindow>,
     /// Of those that the server showed.
@@ -122,6 +128,15 @@ impl Cells {
     pub(crate) fn latency_ratio(&self, one: &Cell, other: &Cell) -> Compared {
         let medians = |cell: &Cell| cell.latency.as_ref().map(Latencies::medians).unwrap_or_default();
         Compared::new(ratio(&medians(one), &medians(other)), self.noise.latency(one.case), Better::Less)
+    }
+
+    /// The same of cells that stand apart in time, so that their ratio has no interval, in words; within the noise
+    /// floor it shows no difference.
+    pub(crate) fn apart(&self, one: &Cell, other: &Cell) -> Option<String> {
+        let ratio = one.p50()? / other.p50()?;
+        let is_noise = ratio.ln().abs() <= self.noise.latency(one.case);
+        let amounts_to = if is_noise { " (no difference is shown)" } else { "" };
+        Some(format!("{} ×{amounts_to}", ratio_figure(ratio)))
     }
 
     /// How many more calls `one`'s server takes than `other`'s.
@@ -215,9 +230,11 @@ fn latencies(windows: &[&WindowResult]) -> Option<Latencies> {
     };
     let loads = || good.iter().map(|(_, load)| *load);
     let calls: u64 = loads().map(|load| load.messages).sum();
+    let spikes = longer_than(SPIKE_FACTOR * all.p50, loads().map(|load| load.histogram.as_str()))?;
     Some(Latencies {
         calls,
         all,
+        spikes,
         windows: good.iter().filter_map(of_window).collect(),
         stages: stages(&loads()),
         bodies: (

@@ -26,6 +26,7 @@ pub(super) fn condensed(study: &JsonAnalysis<'_>) -> String {
         "noise_ratio": short(study.cells.noise.largest().exp()),
         "noise": study.cells.noise.floors.iter().map(floor).collect::<Vec<_>>(),
         "answer": study.answer,
+        "doubts": study.doubts.iter().map(ToString::to_string).collect::<Vec<_>>(),
         "cells": study.cells.all.iter().map(|it| cell(&study.cells, it)).collect::<Vec<_>>(),
     });
     format!("{condensed:#}\n")

@@ -9,12 +9,13 @@ use maud::{Markup, html};
 use super::analysis::JsonAnalysis;
 use super::case::{Case, title};
 use super::cells::Cells;
-use super::question::{Field, Grid, Question};
+use super::question::{Field, Grid, LEGEND, Question};
 use super::results::JsonResults;
 use super::way::Way;
 use crate::echo::{Protocol, Shape};
 use crate::figures::{bound, ratio_figure, span, time};
 use crate::load::stacks;
+use crate::load::verdict::Verdict;
 use crate::report::page::{PLOT, Page};
 use crate::report::parts::{card, eyebrow, field, script_json, scrolled, sorting_head, took};
 use crate::size::ByteSize;
@@ -73,6 +74,7 @@ fn question(question: &Question, plots: &Plots) -> Markup {
             h2 { (question.title) }
             @for sentence in &question.sentences { p.said { (bound(sentence)) } }
             (plots.at(question.id))
+            @if question.table.has_doubt() { p.about { (LEGEND) } }
             (scrolled(&grid(&question.table)))
         }
     }
@@ -138,12 +140,18 @@ fn cards(results: &JsonResults, cells: &Cells) -> Markup {
         let case = Case::plain(shape);
         let (grpc, json) =
             (cells.at(&Way::reference(), case)?, cells.at(&Way::ours(Protocol::JsonHttp1), case)?);
+        let compared = cells.latency_ratio(json, grpc);
+        let (doubt, amounts_to) = match compared.verdict {
+            Verdict::Faster | Verdict::Slower => ("", ""),
+            Verdict::NoDifference => ("", " (no difference)"),
+            Verdict::CannotTell | Verdict::NotMeasured => ("? ", " (no difference is shown)"),
+        };
         let detail = format!(
-            "as long by JSON over HTTP/1.1 as by gRPC, one call at a time: {} against {}",
+            "as long by JSON over HTTP/1.1 as by gRPC, one call at a time: {} against {}{amounts_to}",
             time(json.p50()?),
             time(grpc.p50()?)
         );
-        let figure = format!("{} ×", ratio_figure(cells.latency_ratio(json, grpc).ratio?.ratio));
+        let figure = format!("{doubt}{} ×", ratio_figure(compared.ratio?.ratio));
         Some(card(&crate::wording::capitalised(&title(shape)), &figure, &detail))
     };
     let bytes = || {
@@ -191,10 +199,12 @@ fn method(results: &JsonResults) -> Vec<String> {
          only: the server is the limit."
             .to_owned(),
         "Ways are measured in short windows that take turns, there and back: what slows the machine slows all. Ratios \
-         are of windows of the same round, with intervals of 95 %. The first way is measured once more beside itself: \
-         what it differs from itself by is the noise floor."
+         are of windows of the same round, with intervals of 95 %. The first way is measured once more beside itself, \
+         with each message: what it differs from itself by is the noise floor of that message, of times and of rates \
+         apart."
             .to_owned(),
-        "No call is left out. The first calls of a server are of one that was started for them. A server whose code \
+        "No call of a window is left out. A window in which calls failed, or whose client or server was kept from \
+         its processors, is left out as a whole, and is named. The first calls of a server are of one that was started for them. A server whose code \
          is compiled while it runs is driven for some seconds before it is measured."
             .to_owned(),
         "Networks are a link in user space between both ends, which holds each byte for half of the delay either way \

@@ -1,7 +1,7 @@
 //! A study of gRPC against a JSON API in a terminal: the answer, and each question with its figures.
 
 use super::analysis::JsonAnalysis;
-use super::question::Question;
+use super::question::{LEGEND, Question};
 use crate::report::terminal::{aligned, wrapped};
 
 /// Tables beyond so many columns are left to the page.
@@ -20,5 +20,6 @@ fn question(question: &Question) -> String {
         row[..columns].iter().map(|field| field.text.replace('\u{a0}', " ")).collect::<Vec<_>>()
     };
     rows.extend(question.table.rows.iter().map(texts));
-    format!("{}\n{sentences}{}\n", question.title, aligned(&rows))
+    let legend = question.table.has_doubt().then(|| wrapped(LEGEND)).unwrap_or_default();
+    format!("{}\n{sentences}{}{legend}\n", question.title, aligned(&rows))
 }

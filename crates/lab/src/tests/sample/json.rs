@@ -61,18 +61,30 @@ pub(crate) fn quick() -> JsonResults {
         let network = window.case.round_trip_ns;
         let afresh = if window.case.afresh { 100_000 } else { 0 };
         let took = base_ns(&window.way, window.case.shape) + network + afresh;
-        let found = measured(&window.way, window.case.shape, took, u64::from(window.round));
+        let found = measured(&window.way, window.case.shape, took, u64::from(window.round), 1);
         results.record(window, Ok(found), SystemTime::UNIX_EPOCH + Duration::from_secs(1_700_000_000));
     }
     results
 }
 
-fn measured(way: &Way, shape: Shape, took_ns: u64, round: u64) -> Measured {
+/// The same with so many spikes in each window.
+pub(crate) fn with_spikes(spikes: u64) -> JsonResults {
+    let mut results = quick();
+    for result in &mut results.windows {
+        let window = &result.window;
+        let took = base_ns(&window.way, window.case.shape);
+        result.load = Some(measured(&window.way, window.case.shape, took, 0, spikes).load);
+    }
+    results
+}
+
+fn measured(way: &Way, shape: Shape, took_ns: u64, round: u64, spikes: u64) -> Measured {
     const CALLS: u64 = 100;
     let mut recorder = Recorder::new();
     for call in 0..CALLS {
-        // A window is a little slower than the one before it, and one call a spike.
-        let took = took_ns + took_ns * round / 200 + if call == 50 { 12 * took_ns } else { 0 };
+        // A window is a little slower than the one before it, and some calls are spikes.
+        let is_spike = (50 - spikes / 2..50 + spikes.div_ceil(2)).contains(&call);
+        let took = took_ns + took_ns * round / 200 + if is_spike { 12 * took_ns } else { 0 };
         recorder.record(took);
         let part = took / STAGES.len() as u64;
         let hidden = |name: &str| ["decode", "encode"].contains(&name);

@@ -6,7 +6,7 @@ use super::super::question::{Field, Grid, Question};
 use super::super::results::JsonResults;
 use super::super::way::Way;
 use crate::echo::Protocol;
-use crate::figures::{count, ratio_text, time};
+use crate::figures::{count, time};
 
 pub(super) fn connections(results: &JsonResults, cells: &Cells) -> Question {
     let mut table = Grid::new(&[
@@ -34,8 +34,8 @@ pub(super) fn connections(results: &JsonResults, cells: &Cells) -> Question {
                 Field::figure(Some(new_ns - kept_ns), |ns| time(ns.max(0.0))),
                 Field::figure(Some(new_ns / kept_ns), |ratio| format!("{ratio:.1}")),
             ]);
-            if cell.way.stack.is_ours() {
-                factors.push(format!("{:.1} × by {}", new_ns / kept_ns, cell.way.protocol.title()));
+            if let Some(factor) = cells.apart(cell, kept).filter(|_| cell.way.stack.is_ours()) {
+                factors.push(format!("{factor} by {}", cell.way.protocol.title()));
             }
         }
         if !factors.is_empty() {
@@ -67,26 +67,23 @@ pub(super) fn versions(results: &JsonResults, cells: &Cells) -> Question {
         for over_http1 in cells.of_case(case).filter(|cell| cell.way.protocol == Protocol::JsonHttp1) {
             let way = Way { protocol: Protocol::JsonH2, ..over_http1.way.clone() };
             let Some(over_h2) = cells.at(&way, case) else { continue };
-            let latency = cells.latency_ratio(over_h2, over_http1).ratio;
-            let rate = cells.rate_ratio(over_h2, over_http1).ratio;
+            let latency = cells.latency_ratio(over_h2, over_http1);
+            let rate = cells.rate_ratio(over_h2, over_http1);
             table.rows.push(vec![
                 Field::words(title(shape)),
                 Field::words(way.stack.to_string()),
                 Field::figure(over_http1.p50(), time),
                 Field::figure(over_h2.p50(), time),
-                Field::ratio(latency),
+                Field::compared(latency),
                 Field::figure(over_http1.per_s(), count),
                 Field::figure(over_h2.per_s(), count),
-                Field::ratio(rate),
+                Field::compared(rate),
             ]);
-            if way.stack.is_ours()
-                && let Some(rate) = rate
-            {
+            if let Some(factor) = rate.factor().filter(|_| way.stack.is_ours()) {
                 sentences.push(format!(
-                    "With {}, our server takes {} as many JSON calls per second over one connection of HTTP/2 as over \
-                     several of HTTP/1.1.",
+                    "With {}, our server takes {factor} as many JSON calls per second over one connection of HTTP/2 as \
+                     over several of HTTP/1.1.",
                     title(shape),
-                    ratio_text(rate)
                 ));
             }
         }

@@ -6,7 +6,8 @@ use super::super::question::{Field, Grid, Question};
 use super::super::results::JsonResults;
 use super::super::way::Way;
 use crate::echo::{Protocol, Shape};
-use crate::figures::{percent, ratio_text, time};
+use crate::figures::{percent, time};
+use crate::load::verdict::Compared;
 use crate::size::ByteSize;
 use crate::wording::{capitalised, enumerated};
 
@@ -19,7 +20,7 @@ pub(super) fn messagepack(results: &JsonResults, cells: &Cells) -> Question {
         for protocol in [Protocol::Grpc, Protocol::MsgpackH2, Protocol::ConnectH2] {
             let Some(cell) = cells.at(&Way::ours(protocol), case) else { continue };
             let bodies = cell.latency.as_ref().map(|latency| latency.bodies);
-            let ratio = cells.latency_ratio(cell, grpc).ratio.filter(|_| protocol != Protocol::Grpc);
+            let compared = Some(cells.latency_ratio(cell, grpc)).filter(|_| protocol != Protocol::Grpc);
             let bytes = |bytes: Option<u64>| {
                 Field::figure(bytes.map(|it| it as f64), |it| ByteSize(it as u64).to_string())
             };
@@ -27,20 +28,18 @@ pub(super) fn messagepack(results: &JsonResults, cells: &Cells) -> Question {
                 Field::words(title(shape)),
                 Field::words(protocol.title()),
                 Field::figure(cell.p50(), time),
-                Field::ratio(ratio),
+                compared.map_or_else(|| Field::ratio(None), Field::compared),
                 bytes(bodies.map(|bodies| bodies.0)),
                 bytes(bodies.map(|bodies| bodies.1)),
             ]);
         }
         let msgpack = cells.at(&Way::ours(Protocol::MsgpackH2), case);
         let json = cells.at(&Way::ours(Protocol::ConnectH2), case);
-        if let Some(ratio) =
-            msgpack.zip(json).and_then(|(msgpack, json)| cells.latency_ratio(msgpack, json).ratio)
-        {
+        let compared = msgpack.zip(json).map(|(msgpack, json)| cells.latency_ratio(msgpack, json));
+        if let Some(factor) = compared.and_then(Compared::factor) {
             sentences.push(format!(
-                "With {}, MessagePack takes {} as long as JSON by the same protocol.",
+                "With {}, MessagePack takes {factor} as long as JSON by the same protocol.",
                 title(shape),
-                ratio_text(ratio)
             ));
         }
     }
@@ -79,11 +78,11 @@ pub(super) fn compression(cells: &Cells) -> Question {
         if let Some(plain_bytes) = plain_bytes {
             let fewer = 1.0 - bytes(latency.bodies) / plain_bytes.max(1.0);
             told.push(format!(
-                "{} ({network}) has {} {} bytes and takes {:.2} × as long",
+                "{} ({network}) has {} {} bytes and takes {} as long",
                 cell.way.protocol.title(),
                 percent(fewer.abs()),
                 if fewer < 0.0 { "more" } else { "fewer" },
-                gzip_ns / plain_ns
+                cells.apart(cell, plain).unwrap_or_default(),
             ));
             is_random |= matches!(cell.case.shape, Shape::Strings { .. });
         }

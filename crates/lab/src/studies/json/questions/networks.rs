@@ -6,7 +6,8 @@ use super::super::question::{Field, Grid, Question};
 use super::super::results::JsonResults;
 use super::super::way::Way;
 use crate::echo::Protocol;
-use crate::figures::{ratio_text, time};
+use crate::figures::time;
+use crate::load::verdict::Compared;
 use crate::wording::enumerated;
 
 pub(super) fn networks(results: &JsonResults, cells: &Cells) -> Question {
@@ -19,19 +20,20 @@ pub(super) fn networks(results: &JsonResults, cells: &Cells) -> Question {
         let network = case.network().unwrap_or_else(|| "none, one machine".to_owned());
         let grpc = cells.at(&Way::reference(), case);
         for cell in cells.of_case(case).filter(|cell| is_apart(cells, cell)) {
-            let ratio = grpc.and_then(|grpc| cells.latency_ratio(cell, grpc).ratio);
+            let compared =
+                grpc.filter(|grpc| grpc.way != cell.way).map(|grpc| cells.latency_ratio(cell, grpc));
             table.rows.push(vec![
                 Field::words(network.clone()),
                 Field::words(cell.way.stack.to_string()),
                 Field::words(cell.way.protocol.title()),
                 Field::figure(cell.p50(), time),
                 Field::figure(cell.latency.as_ref().map(|it| it.all.p99 as f64), time),
-                Field::ratio(ratio.filter(|_| cell.way != Way::reference())),
+                compared.map_or_else(|| Field::ratio(None), Field::compared),
             ]);
             if cell.way == Way::ours(Protocol::JsonHttp1)
-                && let Some(ratio) = ratio
+                && let Some(factor) = compared.and_then(Compared::factor)
             {
-                factors.push(format!("{} ({network})", ratio_text(ratio)));
+                factors.push(format!("{factor} ({network})"));
             }
         }
     }
@@ -51,7 +53,7 @@ pub(super) fn networks(results: &JsonResults, cells: &Cells) -> Question {
 }
 
 /// The published message without a network, and over each.
-fn cases(results: &JsonResults, cells: &Cells) -> Vec<Case> {
+pub(super) fn cases(results: &JsonResults, cells: &Cells) -> Vec<Case> {
     let plain = Case::plain(results.settings.published);
     let mut cases = vec![plain];
     for cell in &cells.all {

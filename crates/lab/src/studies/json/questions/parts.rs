@@ -53,7 +53,7 @@ pub(super) fn parts(results: &JsonResults, cells: &Cells) -> Question {
             ]);
             above = Some(p50);
         }
-        sentences.extend(sentence(shape, &steps));
+        sentences.extend(sentence(cells, shape, &steps));
     }
     Question { id: "parts", title: "Where the difference comes from", sentences, table }
 }
@@ -67,7 +67,7 @@ fn signed(ns: f64) -> String {
     if ns < 0.0 { format!("−{}", time(-ns)) } else { format!("+{}", time(ns)) }
 }
 
-fn sentence(shape: Shape, steps: &[(&Cell, &str)]) -> Option<String> {
+fn sentence(cells: &Cells, shape: Shape, steps: &[(&Cell, &str)]) -> Option<String> {
     let [(first, _), .., (last, _)] = steps else { return None };
     let (grpc, json) = (first.p50()?, last.p50()?);
     let more = json - grpc;
@@ -86,8 +86,9 @@ fn sentence(shape: Shape, steps: &[(&Cell, &str)]) -> Option<String> {
     };
     let difference =
         if more > 0.0 { format!("{} longer", time(more)) } else { format!("{} less", time(-more)) };
+    let doubt = if cells.latency_ratio(last, first).differs() { "" } else { ", which shows no difference" };
     Some(format!(
-        "With {}, JSON over HTTP/1.1 takes {difference} than gRPC: {}. Its bodies have {} more bytes.{of_client}",
+        "With {}, JSON over HTTP/1.1 takes {difference} than gRPC{doubt}: {}. Its bodies have {} more bytes.{of_client}",
         title(shape),
         enumerated(&parts),
         percent(more_bytes.max(0.0)),

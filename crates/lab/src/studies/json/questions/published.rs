@@ -1,16 +1,13 @@
 //! The published comparison: one message echoed by all ways, one call at a time, spikes included; and the first calls.
 
 use super::super::case::{Case, title};
-use super::super::cells::{Cell, Cells, Cold};
+use super::super::cells::{Cell, Cells, Cold, SPIKE_FACTOR};
 use super::super::plan::PUBLISHED;
 use super::super::question::{Field, Grid, Question};
 use super::super::results::JsonResults;
 use super::super::way::Way;
 use crate::echo::Protocol;
-use crate::figures::{grouped, ratio_text, time, times};
-
-/// A call that took so many times the median is a spike.
-const SPIKE_FACTOR: u64 = 10;
+use crate::figures::{grouped, time, times};
 
 pub(super) fn published(results: &JsonResults, cells: &Cells) -> Question {
     let case = Case::plain(results.settings.published);
@@ -49,7 +46,7 @@ fn sentences(cells: &Cells, case: Case, measured: &[&Cell]) -> Vec<String> {
         .and_then(|cell| Some((cell, cell.latency.as_ref()?)))
         .zip(json.and_then(|cell| Some((cell, cell.latency.as_ref()?))))
     {
-        let factor = cells.latency_ratio(json, grpc).ratio.map(ratio_text).unwrap_or_default();
+        let factor = cells.latency_ratio(json, grpc).factor().unwrap_or_default();
         sentences.push(format!(
             "Each call echoes {}; there is one at a time. At our server the median is {} by gRPC and {} by JSON over \
              HTTP/1.1: {factor}.",
@@ -77,27 +74,21 @@ fn as_long(one: f64, other: f64) -> String {
     if other > 0.0 { format!("{} as long", times(one / other)) } else { "which has no ratio".to_owned() }
 }
 
-/// Calls that are far beyond the median, whose they are and when they fell.
+/// How many calls are far beyond the median, and the longest: whose it is and when it fell. The longest calls of each
+/// window alone are kept with that; how many there are the histograms say.
 fn spikes(measured: &[&Cell]) -> String {
-    let late = measured.iter().flat_map(|cell| {
-        let latency = cell.latency.as_ref();
-        let is_late = |p50: u64| move |took: u64| took > SPIKE_FACTOR * p50;
-        latency.into_iter().flat_map(move |latency| {
-            let is_late = is_late(latency.all.p50);
-            let late = latency.late_calls().filter(move |spike| is_late(spike.took_ns));
-            late.map(move |spike| (*cell, spike))
-        })
-    });
-    let late: Vec<_> = late.collect();
-    let calls: u64 = measured.iter().filter_map(|cell| cell.latency.as_ref()).map(|it| it.calls).sum();
-    let all = grouped(calls as f64);
-    let Some((cell, longest)) = late.iter().max_by_key(|(_, spike)| spike.took_ns) else {
+    let latencies = || measured.iter().filter_map(|cell| Some((*cell, cell.latency.as_ref()?)));
+    let all = grouped(latencies().map(|(_, latency)| latency.calls).sum::<u64>() as f64);
+    let spikes: u64 = latencies().map(|(_, latency)| latency.spikes).sum();
+    let late = latencies().filter(|(_, latency)| latency.spikes > 0);
+    let late = late.flat_map(|(cell, latency)| latency.late_calls().map(move |call| (cell, call)));
+    let Some((cell, longest)) = late.max_by_key(|(_, call)| call.took_ns) else {
         return format!("None of {all} calls took more than {SPIKE_FACTOR} times its way’s median.");
     };
     format!(
-        "No call is left out: of {all}, {} took more than {SPIKE_FACTOR} times the way’s median. The longest took {}, \
-         {} into window {} of {}.",
-        late.len(),
+        "Of {all} calls {} took more than {SPIKE_FACTOR} times the way’s median. The longest took {}, {} into window {} \
+         of {}.",
+        grouped(spikes as f64),
         time(longest.took_ns as f64),
         time(longest.at_ns as f64),
         longest.window + 1,

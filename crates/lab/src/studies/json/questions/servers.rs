@@ -6,12 +6,14 @@ use super::super::question::{Field, Grid, Question};
 use super::super::results::JsonResults;
 use super::super::way::Way;
 use crate::echo::{Protocol, Shape};
-use crate::figures::{count, ratio_text, time};
+use crate::figures::{count, time};
 use crate::load::verdict::Compared;
 use crate::wording::enumerated;
 
 /// A gateway: a process, or a layer, that makes calls of gRPC of JSON.
 const GATEWAY: &str = "grpc-gateway";
+/// The variant of which the gateway is a layer of the server's process.
+const INSIDE: &str = "inside";
 
 fn rated(cells: &Cells, shape: Shape) -> Vec<&Cell> {
     cells.of_case(Case::plain(shape)).filter(|cell| cell.rate.is_some()).collect()
@@ -56,9 +58,9 @@ pub(super) fn servers(results: &JsonResults, cells: &Cells) -> Question {
                 row.extend(compared(ratio));
                 row.extend([Field::figure(cpu(theirs), time), Field::figure(cpu(ours), time)]);
                 table.rows.push(row);
-                if let Some(ratio) = ratio.ratio.filter(|_| theirs.way.is_json_api()) {
-                    let (ratio, stack) = (ratio_text(ratio), &theirs.way.stack);
-                    factors.push(format!("{ratio} as many as {stack} ({})", protocol.title()));
+                if let Some(factor) = ratio.factor().filter(|_| theirs.way.is_json_api()) {
+                    let stack = &theirs.way.stack;
+                    factors.push(format!("{factor} as many as {stack} ({})", protocol.title()));
                 }
             }
             if !factors.is_empty() {
@@ -112,8 +114,8 @@ pub(super) fn views(results: &JsonResults, cells: &Cells) -> Question {
             row.extend(compared(ratio));
             row.extend([Field::figure(cpu(ours), time), Field::figure(cpu(views), time)]);
             table.rows.push(row);
-            let factor = |ratio| format!("{} as many by {}", ratio_text(ratio), protocol.title());
-            factors.extend(ratio.ratio.map(factor));
+            let by = |factor| format!("{factor} as many by {}", protocol.title());
+            factors.extend(ratio.factor().map(by));
         }
         if !factors.is_empty() {
             told.push(format!(
@@ -128,27 +130,40 @@ pub(super) fn views(results: &JsonResults, cells: &Cells) -> Question {
 
 /// JSON by a gateway in a process of its own, in the server's, and by a server that transcodes itself.
 pub(super) fn gateway(results: &JsonResults, cells: &Cells) -> Question {
-    let mut table = Grid::new(&["Message", "Server", "Protocol", "Median", "Longest", "÷ our server’s JSON"]);
+    let heads = ["Message", "Server", "Protocol", "Median", "Longest", "÷ our server’s JSON", "÷ inside"];
+    let mut table = Grid::new(&heads);
     let mut told = Vec::new();
     for shape in results.settings.featured().into_iter().rev() {
         let case = Case::plain(shape);
+        let by_json = || cells.of_case(case).filter(|cell| cell.way.protocol == Protocol::JsonHttp1);
+        let inside = by_json().find(|cell| is_gateway(cell) && cell.way.stack.variant() == Some(INSIDE));
         let mut factors = Vec::new();
-        for cell in cells.of_case(case).filter(|cell| cell.way.protocol == Protocol::JsonHttp1) {
-            let is_ours = cell.way.stack.is_ours();
-            if cell.way.is_views() || !is_ours && cell.way.stack.name() != GATEWAY {
-                continue;
-            }
+        for cell in by_json().filter(|cell| cell.way == Way::ours(Protocol::JsonHttp1) || is_gateway(cell)) {
             let ours = cells.at(&Way::ours(Protocol::JsonHttp1), case);
-            let ratio = ours.filter(|_| !is_ours).and_then(|ours| cells.latency_ratio(cell, ours).ratio);
+            let beside = |other: Option<&Cell>| {
+                let other = other.filter(|other| is_gateway(cell) && other.way != cell.way)?;
+                Some(cells.latency_ratio(cell, other))
+            };
+            let (by_ours, by_inside) = (beside(ours), beside(inside));
+            let field =
+                |compared: Option<Compared>| compared.map_or_else(|| Field::ratio(None), Field::compared);
             table.rows.push(vec![
                 Field::words(title(shape)),
                 Field::words(cell.way.stack.to_string()),
                 Field::words(cell.way.protocol.title()),
                 Field::figure(cell.p50(), time),
                 Field::figure(cell.latency.as_ref().map(|it| it.all.max as f64), time),
-                Field::ratio(ratio),
+                field(by_ours),
+                field(by_inside),
             ]);
-            factors.extend(ratio.map(|ratio| format!("{} by {}", ratio_text(ratio), cell.way.stack)));
+            let factor = by_ours.and_then(Compared::factor);
+            factors.extend(factor.map(|factor| format!("{factor} by {}", cell.way.stack)));
+            if let Some(factor) = by_inside.and_then(Compared::factor) {
+                told.push(format!(
+                    "With {}, a gateway in a process of its own takes {factor} as long as one inside the server.",
+                    title(shape)
+                ));
+            }
         }
         if !factors.is_empty() {
             told.push(format!(
@@ -163,6 +178,10 @@ pub(super) fn gateway(results: &JsonResults, cells: &Cells) -> Question {
         table.rows.clear();
     }
     Question { id: "gateway", title: "A gateway, or the server itself", sentences: told, table }
+}
+
+fn is_gateway(cell: &Cell) -> bool {
+    cell.way.stack.name() == GATEWAY
 }
 
 /// gRPC where the port serves JSON too, beside gRPC on a port of its own.
@@ -193,12 +212,10 @@ pub(super) fn port(results: &JsonResults, cells: &Cells) -> Question {
         row.extend([Field::figure(shared.per_s(), count), Field::figure(alone.per_s(), count)]);
         row.extend(compared(rate));
         table.rows.push(row);
-        if let Some(ratio) = rate.ratio {
+        if let Some(factor) = rate.factor() {
             told.push(format!(
-                "With {}, a port that speaks JSON too takes {} as many calls of gRPC as one that does not ({}).",
+                "With {}, a port that speaks JSON too takes {factor} as many calls of gRPC as one that does not.",
                 title(shape),
-                ratio_text(ratio),
-                rate.verdict.name()
             ));
         }
     }

@@ -67,6 +67,7 @@ pub(super) fn sizes(results: &JsonResults, cells: &Cells) -> Question {
             }
         }
     }
+    over_networks(results, cells, &mut alike, &mut faster);
     let mut sentences = Vec::new();
     sentences.push(match alike.as_slice() {
         [] => "One call at a time, JSON is nowhere shown to take as long as gRPC, to 10 %.".to_owned(),
@@ -76,4 +77,22 @@ pub(super) fn sizes(results: &JsonResults, cells: &Cells) -> Question {
         sentences.push(format!("It is faster: {}.", enumerated(&faster)));
     }
     Question { id: "sizes", title: "By the message: when JSON is as good", sentences, table }
+}
+
+/// What a network leaves of the difference, too: the slower it is, the more is as good.
+fn over_networks(results: &JsonResults, cells: &Cells, alike: &mut Vec<String>, faster: &mut Vec<String>) {
+    for case in super::networks::cases(results, cells) {
+        let Some(network) = case.network() else { continue };
+        let Some(grpc) = cells.at(&Way::reference(), case) else { continue };
+        for protocol in JSON {
+            let Some(cell) = cells.at(&Way::ours(protocol), case) else { continue };
+            let named =
+                || format!("{} with {} over a network ({network})", protocol.title(), title(case.shape));
+            match cells.latency_ratio(cell, grpc).verdict {
+                Verdict::NoDifference => alike.push(named()),
+                Verdict::Faster => faster.push(named()),
+                _ => {}
+            }
+        }
+    }
 }
