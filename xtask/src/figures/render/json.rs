@@ -10,20 +10,43 @@ use crate::job::Failure;
 /// The answer, then a table of rates and one of times.
 pub(in crate::figures) fn json(results: &Results) -> Result<String, Failure> {
     let figures = results.figures("json")?;
-    let noise = figures["noise_ratio"].as_f64().map_or_else(missing, |ratio| numbers::share(ratio - 1.0));
     let answer = figures["answer"].as_str().unwrap_or_default().to_owned();
     Ok([
         results.caption(&["json"]),
         answer,
         format!(
             "Calls per second, as many as the server takes, and our server's rate by the same protocol beside it, \
-             with prost's messages and with views. Processor time is the server's. Noise floor: {noise}; where there \
-             is a question mark, no difference is shown.\n\n{}",
+             with prost's messages and with views. Processor time is the server's. Noise floor: {}; where there is a \
+             question mark, no difference is shown.\n\n{}",
+            noise(figures, "rate"),
             rates(figures)
         ),
-        format!("One call at a time, spikes included:\n\n{}", times(figures)),
+        format!(
+            "One call at a time, spikes included. Noise floor: {}.\n\n{}",
+            noise(figures, "latency"),
+            times(figures)
+        ),
     ]
+    .into_iter()
+    .chain(doubts(figures))
+    .collect::<Vec<_>>()
     .join("\n\n"))
+}
+
+/// By how much the same differs, with each message: of rates, or of times. Of one number it is that of all figures.
+fn noise(figures: &Value, of: &str) -> String {
+    let share = |floor: &Value| floor["noise_ratio"].as_f64().map(|ratio| numbers::share(ratio - 1.0));
+    let floors = figures["noise"].as_array().into_iter().flatten();
+    let of_message = |floor: &Value| Some(format!("{} ({})", share(floor)?, text(floor, "message")));
+    let floors: Vec<String> = floors.filter(|floor| floor["of"] == of).filter_map(of_message).collect();
+    if floors.is_empty() { share(figures).unwrap_or_else(missing) } else { floors.join(", ") }
+}
+
+/// What a reader must know before using the figures.
+fn doubts(figures: &Value) -> Option<String> {
+    let doubts = figures["doubts"].as_array()?.iter().filter_map(Value::as_str);
+    let lines: Vec<String> = doubts.map(|doubt| format!("- {doubt}")).collect();
+    (!lines.is_empty()).then(|| format!("What speaks against the figures:\n\n{}", lines.join("\n")))
 }
 
 fn rates(figures: &Value) -> String {
@@ -91,4 +114,30 @@ fn text(cell: &Value, key: &str) -> String {
 
 fn missing() -> String {
     "–".to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn rendered(figures: Value) -> String {
+        let file = json!({"commands": ["lab json"], "machine": "a machine", "date": "", "commit": "", "figures": figures});
+        super::json(&Results::of([("json", file)])).unwrap()
+    }
+
+    #[test]
+    fn noise_is_told_by_figure_and_message_and_doubts_below() {
+        let floor = |of: &str, message: &str, noise_ratio: f64| json!({"of": of, "message": message, "noise_ratio": noise_ratio});
+        let noise =
+            [floor("latency", "person", 1.05), floor("rate", "person", 1.12), floor("rate", "order", 1.2)];
+        let doubts = ["Other programs ran.", "spring: no Java here"];
+        let text = rendered(json!({"noise_ratio": 1.2, "noise": noise, "doubts": doubts}));
+        assert!(text.contains("Noise floor: 12 % (person), 20 % (order); where"), "{text}");
+        assert!(text.contains("spikes included. Noise floor: 5.0 % (person)."), "{text}");
+        assert!(text.ends_with("\n\n- Other programs ran.\n- spring: no Java here"), "{text}");
+        let text = rendered(json!({"noise_ratio": 1.2}));
+        assert!(text.contains("Noise floor: 20 %; where") && !text.contains("speaks against"), "{text}");
+    }
 }
