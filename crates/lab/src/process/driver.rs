@@ -28,6 +28,8 @@ use crate::usage::{Side, Sides};
 const CALL_PATIENCE: Duration = Duration::from_secs(5);
 /// How long a driver may take beyond its plan before it is ended.
 const DRIVER_PATIENCE: Duration = Duration::from_secs(20);
+/// What a run by number may take for each of its calls: several times what the slowest server takes for 5,000 strings.
+const PATIENCE_PER_CALL: Duration = Duration::from_millis(50);
 /// How often an interrupt is looked for.
 pub(super) const INTERRUPT_INTERVAL: Duration = Duration::from_millis(50);
 /// What notes on the number of connections begin with.
@@ -189,7 +191,8 @@ impl Driver {
             // Nobody listens any more when the window was given up.
             let _ = sender.send(watch(stdout, sides.as_ref(), &listens_at, hop.as_ref()));
         });
-        let patience = self.point.warmup + self.point.duration + DRIVER_PATIENCE;
+        let calls = self.echo.as_ref().and_then(|echo| echo.calls);
+        let patience = patience(&self.point, calls);
         let deadline = Instant::now() + patience;
         loop {
             match receiver.recv_timeout(INTERRUPT_INTERVAL) {
@@ -231,6 +234,12 @@ impl Driver {
         }
         load
     }
+}
+
+/// How long a run may take. How long one by so many calls does is its server's affair: it has time for slow ones.
+fn patience(point: &Point, calls: Option<u64>) -> Duration {
+    let calls = u32::try_from(calls.unwrap_or(0)).unwrap_or(u32::MAX);
+    point.warmup + point.duration + PATIENCE_PER_CALL.saturating_mul(calls) + DRIVER_PATIENCE
 }
 
 /// The driver's JSON. Its schema is looked at first: another one may have other fields.
@@ -301,4 +310,28 @@ fn hex(bytes: &[u8]) -> String {
 /// Whole microseconds, as every driver reads them.
 fn micros(duration: Duration) -> String {
     format!("{}us", duration.as_micros())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::load::{Transport, Work};
+    use crate::size::ByteSize;
+
+    #[test]
+    fn a_run_by_number_has_time_for_a_slow_server() {
+        let point = Point {
+            work: Work::Call(CallType::Unary),
+            size_bytes: ByteSize(0),
+            transport: Transport::Tcp,
+            in_flight: 1,
+            connections: 1,
+            round_trip: Duration::ZERO,
+            warmup: Duration::from_millis(200),
+            duration: Duration::from_millis(2700),
+        };
+        // A gateway takes 7 ms for 5,000 strings, and on a busy machine several times that.
+        assert!(patience(&point, Some(5000)) > 5 * 5000 * Duration::from_millis(7));
+        assert_eq!(patience(&point, None), Duration::from_millis(200 + 2700) + DRIVER_PATIENCE);
+    }
 }
