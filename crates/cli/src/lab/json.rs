@@ -8,9 +8,10 @@ use std::time::Duration;
 
 use clap::Args;
 use thalweg_lab::echo::Shape;
+use thalweg_lab::figures::span;
 use thalweg_lab::json::{
-    Json, JsonExecutor, JsonOptions, JsonResults, OwnInfo, PUBLISHED, Settings, Setup, Way, our_ways, plan,
-    ways_of,
+    Budget, Json, JsonExecutor, JsonOptions, JsonResults, OwnInfo, PUBLISHED, Settings, Setup, Way, our_ways,
+    plan, ways_of,
 };
 use thalweg_lab::load::StackInfo;
 use thalweg_lab::peers::{COMPILED_LATE, JSON_SERVERS, PeersDirectory};
@@ -62,7 +63,8 @@ pub(super) struct JsonArgs {
     #[arg(long, value_name = "N", value_parser = rounds(), conflicts_with = "from")]
     rounds: Option<u32>,
 
-    /// All windows together take no longer than this
+    /// All windows together take no longer than this [default: 50 minutes, or 4.5 with --quick, and longer where many
+    /// servers take part]
     #[arg(long, value_name = "DURATION", value_parser = humantime::parse_duration, conflicts_with = "from")]
     budget: Option<Duration>,
 
@@ -87,6 +89,14 @@ pub(super) fn run(args: &JsonArgs) -> Result<ExitCode, Failure> {
     let Servers { programs, stacks, ways, left_out } = args.servers()?;
     let options = args.options(ways.clone());
     let plan = plan(&options).map_err(Failure::bad_arguments)?;
+    if let Some(usual) = options.budget.exceeded(plan.total()) {
+        eprintln!(
+            "{} ways take part: the study takes about {}, and not {}; fewer servers or --budget make it shorter",
+            options.ways.len(),
+            span(plan.total()),
+            span(usual)
+        );
+    }
     let setup = Setup {
         settings: Settings {
             arguments: std::env::args().skip(1).collect(),
@@ -195,7 +205,7 @@ impl JsonArgs {
         }
         options.calls = self.calls.map(NonZeroU64::get).or(options.calls);
         options.rounds = self.rounds.unwrap_or(options.rounds);
-        options.budget = self.budget.unwrap_or(options.budget);
+        options.budget = self.budget.map_or(options.budget, Budget::AtMost);
         options
     }
 }

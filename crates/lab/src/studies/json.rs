@@ -29,7 +29,7 @@ use crate::study::Study;
 
 pub(crate) use analysis::JsonAnalysis;
 pub use execute::JsonExecutor;
-pub use plan::{JsonOptions, PUBLISHED, plan};
+pub use plan::{Budget, JsonOptions, PUBLISHED, plan};
 pub(crate) use results::JSON_SCHEMA;
 pub use results::{JsonResults, OwnInfo, Settings, Setup};
 pub use way::{Way, our_ways, ways_of};

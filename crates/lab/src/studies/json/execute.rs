@@ -7,7 +7,7 @@ use std::time::Duration;
 use super::way::GRPC_ALONE;
 use super::window::{Found, Length, Purpose, Window};
 use crate::cpus::CpuAssignment;
-use crate::echo::{EchoWork, Looks};
+use crate::echo::EchoWork;
 use crate::interrupt::Interrupt;
 use crate::process::{EchoProcesses, EchoRun, Network, OwnFiles, Program};
 use crate::study::{Execute, ExecuteError};
@@ -45,10 +45,7 @@ impl Execute for JsonExecutor {
 
 fn run(window: &Window) -> EchoRun {
     let case = window.case;
-    let looks = match window.purpose {
-        Purpose::Rate => Looks::Bytes,
-        Purpose::Latency | Purpose::Cold | Purpose::WarmUp => Looks::Times,
-    };
+    let looks = window.looks();
     let (duration, calls) = match window.length {
         Length::Ns(ns) => (Duration::from_nanos(ns), None),
         // Only who waits for it asks how long that may take.

@@ -1,13 +1,15 @@
 //! Which windows a study has, in which order, and how long they are.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use thalweg_messages::Kind;
 
 use super::case::Case;
 use super::way::Way;
-use super::window::{Length, Purpose, Window};
+use super::window::{Length, Purpose, Window, starts};
 use crate::echo::{Protocol, Shape};
+use crate::stack::Stack;
 use crate::study::rounds::{Length as Bounds, interleaved};
 use crate::study::{Plan, PlanError, Window as _};
 
@@ -29,8 +31,8 @@ const WARMUP_SHARE: u32 = 6;
 const CALLS_WARMUP: Duration = Duration::from_millis(200);
 /// From so many pairs one learns what noise is: of three Student's t is 4.3, of six 2.6.
 const NOISE_PAIRS_MIN: u32 = 6;
-/// What is spent once: servers start, the report is written.
-const OVERHEAD: Duration = Duration::from_secs(6);
+/// What is spent once, besides starting servers: the report is written.
+const OVERHEAD: Duration = Duration::from_secs(3);
 
 /// How far a study goes.
 #[derive(Clone, Debug, PartialEq)]
@@ -52,12 +54,46 @@ pub struct JsonOptions {
     pub networks: Vec<(Duration, Option<u64>)>,
     /// What is asked of all stacks over networks, and with a connection for each call.
     pub apart: Vec<Protocol>,
-    /// How long a server with a compiler that works while it runs is driven, by each way, before it is measured.
+    /// How long a server with a compiler that works while it runs is driven, by each way, before the published message
+    /// is measured: so long with as many calls in flight as rates have, and so long one at a time. Before other messages
+    /// half of it.
     pub warm_up: Duration,
     /// Names of stacks that have one.
     pub compiled_late: Vec<String>,
-    /// All windows together take no longer.
-    pub budget: Duration,
+    /// What all windows together may take.
+    pub budget: Budget,
+}
+
+/// How long a study may take.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Budget {
+    /// No longer than this.
+    AtMost(Duration),
+    /// As long as this, and longer where so many ways take part that a window would be shorter than it should be.
+    Usual {
+        /// For some servers.
+        time: Duration,
+        /// What a window has at least, warm-up included.
+        window: Duration,
+    },
+}
+
+impl Budget {
+    /// `fixed`: what does not stretch takes so long; so many windows do.
+    fn of(self, fixed: Duration, stretching: u32) -> Duration {
+        match self {
+            Self::AtMost(budget) => budget,
+            Self::Usual { time, window } => time.max(fixed + window.saturating_mul(stretching)),
+        }
+    }
+
+    /// What is usual, if the study takes longer.
+    pub fn exceeded(self, total: Duration) -> Option<Duration> {
+        match self {
+            Self::Usual { time, .. } if total > time => Some(time),
+            Self::Usual { .. } | Self::AtMost(_) => None,
+        }
+    }
 }
 
 impl JsonOptions {
@@ -81,7 +117,7 @@ impl JsonOptions {
             apart: vec![Protocol::Grpc, Protocol::JsonHttp1, Protocol::JsonH2],
             warm_up: Duration::from_secs(10),
             compiled_late,
-            budget: Duration::from_secs(50 * 60),
+            budget: Budget::Usual { time: Duration::from_secs(50 * 60), window: Duration::from_millis(300) },
         }
     }
 
@@ -92,9 +128,9 @@ impl JsonOptions {
             rated: vec![PUBLISHED, Shape::Person],
             rounds: 3,
             calls: None,
-            warm_up: Duration::from_secs(3),
+            warm_up: Duration::from_secs(5),
             apart: vec![Protocol::Grpc, Protocol::JsonHttp1],
-            budget: Duration::from_secs(270),
+            budget: Budget::Usual { time: Duration::from_secs(270), window: Duration::from_millis(200) },
             ..Self::whole(ways, compiled_late)
         }
     }
@@ -163,11 +199,19 @@ fn cold(options: &JsonOptions) -> Vec<Draft> {
     windows.map(|window| Draft { window, stretches: false }).collect()
 }
 
+/// What is compiled while it runs is driven as it is measured: as many calls in flight, and one at a time.
 fn warm_up(options: &JsonOptions, shape: Shape) -> Vec<Draft> {
     let is_late = |way: &&Way| options.compiled_late.iter().any(|name| name == way.stack.name());
-    let windows = ways_at(options, shape).filter(is_late).map(|way| Window {
-        length: Length::Ns(nanoseconds(options.warm_up)),
+    let takes = if shape == options.published { options.warm_up } else { options.warm_up / 2 };
+    let warming = |way: &Way, in_flight: u32| Window {
+        length: Length::Ns(nanoseconds(takes)),
+        in_flight,
         ..window(way, Case::plain(shape), Purpose::WarmUp)
+    };
+    // Many in flight come first: of more calls a compiler learns sooner.
+    let many = options.rated.contains(&shape).then(|| shape.saturating());
+    let windows = ways_at(options, shape).filter(is_late).flat_map(|way| {
+        many.into_iter().chain([1]).map(|in_flight| warming(way, in_flight)).collect::<Vec<_>>()
     });
     windows.map(|window| Draft { window, stretches: false }).collect()
 }
@@ -287,11 +331,13 @@ fn in_rounds(windows: &[Window], rounds: u32, stretches: bool) -> Vec<Draft> {
 }
 
 /// The windows with the time that the budget allows.
-fn fitted(drafts: Vec<Draft>, budget: Duration) -> Result<Plan<Window>, PlanError> {
-    let fixed = OVERHEAD + drafts.iter().map(|draft| draft.window.total()).sum::<Duration>();
+fn fitted(drafts: Vec<Draft>, budget: Budget) -> Result<Plan<Window>, PlanError> {
+    let stacks: BTreeSet<&Stack> = drafts.iter().map(|draft| &draft.window.way.stack).collect();
+    let overhead = OVERHEAD + stacks.into_iter().map(starts).sum::<Duration>();
+    let fixed = overhead + drafts.iter().map(|draft| draft.window.total()).sum::<Duration>();
     let stretching = drafts.iter().filter(|draft| draft.stretches).count();
     let weights = u32::try_from(stretching).unwrap_or(u32::MAX);
-    let length = BOUNDS.fit(budget, drafts.len(), fixed, weights)?;
+    let length = BOUNDS.fit(budget.of(fixed, weights), drafts.len(), fixed, weights)?;
     let warmup = BOUNDS.warmup_min.max(length / WARMUP_SHARE);
     let stretched = |draft: Draft| match draft {
         Draft { window, stretches: false } => window,
@@ -302,7 +348,7 @@ fn fitted(drafts: Vec<Draft>, budget: Duration) -> Result<Plan<Window>, PlanErro
         },
     };
     let windows = drafts.into_iter().map(stretched).collect();
-    Ok(Plan { windows, overhead: OVERHEAD, is_compared: true })
+    Ok(Plan { windows, overhead, is_compared: true })
 }
 
 fn nanoseconds(duration: Duration) -> u64 {
@@ -312,6 +358,7 @@ fn nanoseconds(duration: Duration) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::echo::Looks;
 
     fn ways() -> Vec<Way> {
         let theirs = |name: &str, protocol| Way { stack: name.parse().unwrap(), protocol };
@@ -331,17 +378,80 @@ mod tests {
     fn a_study_stays_within_its_time() {
         for quick in [true, false] {
             let options = options(quick);
+            let Budget::Usual { time, .. } = options.budget else { panic!("{:?}", options.budget) };
             let plan = plan(&options).unwrap();
-            assert!(plan.total() <= options.budget, "{:?}", plan.total());
-            assert!(plan.total() >= options.budget / 2, "{:?}", plan.total());
+            assert!(plan.total() <= time, "{:?}", plan.total());
+            assert!(plan.total() >= time / 2, "{:?}", plan.total());
+            assert_eq!(options.budget.exceeded(plan.total()), None);
         }
-        let budget = Duration::from_secs(10);
+        let budget = Budget::AtMost(Duration::from_secs(10));
         assert!(matches!(
             plan(&JsonOptions { budget, ..options(true) }),
             Err(PlanError::BudgetTooSmall { .. })
         ));
         let nobody = JsonOptions { ways: Vec::new(), ..options(true) };
         assert_eq!(plan(&nobody), Err(PlanError::NothingToMeasure));
+    }
+
+    /// Ours, and what four others on a JVM and four of other languages speak.
+    fn many_ways() -> Vec<Way> {
+        let speaks = ["http1", "h2"].map(str::to_owned);
+        let others = [
+            "axum",
+            "grpc-gateway",
+            "grpc-gateway:inside",
+            "connect-go",
+            "spring",
+            "armeria",
+            "armeria:transcoded",
+            "lognet",
+        ];
+        let of_others =
+            others.iter().flat_map(|stack| crate::json::ways_of(&stack.parse().unwrap(), &speaks));
+        crate::json::our_ways().into_iter().chain(of_others).collect()
+    }
+
+    #[test]
+    fn many_servers_take_longer_and_do_not_fail() {
+        let late = || ["spring", "armeria", "lognet"].map(str::to_owned).to_vec();
+        for (options, minutes_max) in
+            [(JsonOptions::quick(many_ways(), late()), 10), (JsonOptions::whole(many_ways(), late()), 100)]
+        {
+            let Budget::Usual { time, window } = options.budget else { panic!("{:?}", options.budget) };
+            let plan = plan(&options).unwrap();
+            let total = plan.total();
+            assert_eq!(options.budget.exceeded(total), Some(time), "{total:?}");
+            assert!(total <= Duration::from_secs(minutes_max * 60), "{total:?}");
+            let is_short = |it: &&Window| it.driven() < window && it.purpose != Purpose::Cold;
+            assert_eq!(plan.windows.iter().find(is_short), None);
+            // Who asks for less time than there must be is told.
+            let options = JsonOptions { budget: Budget::AtMost(time), ..options };
+            assert!(matches!(super::plan(&options), Err(PlanError::BudgetTooSmall { .. })));
+        }
+    }
+
+    #[test]
+    fn five_servers_are_usual() {
+        let is_usual = |way: &Way| !["armeria", "lognet"].contains(&way.stack.name());
+        let ways = many_ways().into_iter().filter(is_usual).collect();
+        let options = JsonOptions::quick(ways, vec!["spring".to_owned()]);
+        assert_eq!(options.budget.exceeded(plan(&options).unwrap().total()), None);
+    }
+
+    #[test]
+    fn what_slow_servers_take_is_in_the_plan() {
+        let plan = plan(&JsonOptions::whole(many_ways(), Vec::new())).unwrap();
+        let of = |stack: &str, protocol| {
+            let way = Way { stack: stack.parse().unwrap(), protocol };
+            let is_of = |it: &&Window| {
+                it.way == way && it.case == Case::plain(PUBLISHED) && it.purpose == Purpose::Latency
+            };
+            plan.windows.iter().find(is_of).unwrap().driven()
+        };
+        // 5,000 calls, which were measured to take 5 to 7 ms each by gateways, and 1 to 1.5 ms by ours.
+        assert!(of("grpc-gateway", Protocol::JsonHttp1) > Duration::from_secs(20));
+        let ours = of("thalweg", Protocol::JsonHttp1);
+        assert!((5..10).contains(&ours.as_secs()), "{ours:?}");
     }
 
     #[test]
@@ -414,7 +524,22 @@ mod tests {
         let spring = plan.windows.iter().filter(|it| it.way.stack.name() == "spring");
         let purposes: Vec<Purpose> =
             spring.filter(|it| it.way.protocol == Protocol::JsonHttp1).map(|it| it.purpose).collect();
-        assert_eq!(purposes[..3], [Purpose::Cold, Purpose::WarmUp, Purpose::Latency]);
+        assert_eq!(purposes[..4], [Purpose::Cold, Purpose::WarmUp, Purpose::WarmUp, Purpose::Latency]);
+        // In the ways in which it is measured.
+        let of_person = plan.windows.iter().filter(|it| {
+            it.way.stack.name() == "spring"
+                && it.way.protocol == Protocol::Grpc
+                && it.case == Case::plain(Shape::Person)
+        });
+        let warm_ups: Vec<(u32, Looks)> = of_person
+            .clone()
+            .filter(|it| it.purpose == Purpose::WarmUp)
+            .map(|it| (it.in_flight, it.looks()))
+            .collect();
+        assert_eq!(warm_ups, [(64, Looks::Bytes), (1, Looks::Times)]);
+        for measured in of_person.filter(|it| [Purpose::Latency, Purpose::Rate].contains(&it.purpose)) {
+            assert!(warm_ups.contains(&(measured.in_flight, measured.looks())), "{measured}");
+        }
         let others = plan.windows.iter().filter(|it| it.way.stack.name() != "spring");
         assert!(others.clone().all(|it| it.purpose != Purpose::WarmUp));
         assert_eq!(others.filter(|it| it.purpose == Purpose::Cold).count(), ways().len() - 2);

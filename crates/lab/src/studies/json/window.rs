@@ -7,15 +7,25 @@ use serde::{Deserialize, Serialize};
 
 use super::case::Case;
 use super::way::Way;
+use crate::echo::{Looks, Protocol, Shape};
 use crate::figures::{count, time};
 use crate::load::{Measured, Usage};
+use crate::peers::COMPILED_LATE;
 use crate::record::LoadResult;
+use crate::stack::Stack;
 use crate::study;
 
 /// What a window takes besides driving: the client's process starts, connects, and ends what is in flight.
 const OVERHEAD: Duration = Duration::from_millis(60);
-/// What starting a server takes, at the most.
-const SERVER_STARTS: Duration = Duration::from_secs(3);
+/// What starting a server takes, and one whose code is compiled while it runs.
+const SERVER_STARTS: Duration = Duration::from_millis(500);
+const LATE_SERVER_STARTS: Duration = Duration::from_secs(4);
+/// What a call takes that carries next to nothing, and what 100,000 letters add: at our server and by gRPC, and by what
+/// other servers make of JSON, from axum to a gateway in a process of its own.
+const CALL_NS: u64 = 150_000;
+const LETTERS: u64 = 100_000;
+const OF_LETTERS_NS: u64 = 1_200_000;
+const OF_LETTERS_BY_OTHERS_JSON_NS: u64 = 4_000_000;
 
 /// A case measured once.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -74,20 +84,44 @@ impl Window {
     pub(super) fn driven(&self) -> Duration {
         let measured = match self.length {
             Length::Ns(ns) => Duration::from_nanos(ns),
-            // Calls of half a millisecond, and what a network adds.
-            Length::Calls(calls) => {
-                (Duration::from_micros(500) + self.case.round_trip())
-                    * u32::try_from(calls).unwrap_or(u32::MAX)
-            }
+            Length::Calls(calls) => self.call() * u32::try_from(calls).unwrap_or(u32::MAX),
         };
         Duration::from_nanos(self.warmup_ns) + measured
     }
+
+    /// How long a call takes, by who serves it, by the message, and by what a network adds.
+    fn call(&self) -> Duration {
+        let of_letters_ns = if self.way.stack.is_ours() || self.way.protocol == Protocol::Grpc {
+            OF_LETTERS_NS
+        } else {
+            OF_LETTERS_BY_OTHERS_JSON_NS
+        };
+        let letters = match self.case.shape {
+            Shape::Strings { count, letters } => u64::from(count) * u64::from(letters),
+            Shape::Person | Shape::Study(_) | Shape::Own => 0,
+        };
+        Duration::from_nanos(CALL_NS + letters * of_letters_ns / LETTERS) + self.case.round_trip()
+    }
+
+    /// What is looked at: calls in flight that warm a server up are those of which rates are made.
+    pub(super) fn looks(&self) -> Looks {
+        match self.purpose {
+            Purpose::Rate => Looks::Bytes,
+            Purpose::WarmUp if self.in_flight > 1 => Looks::Bytes,
+            Purpose::Latency | Purpose::Cold | Purpose::WarmUp => Looks::Times,
+        }
+    }
+}
+
+/// What starting a server takes, at the most.
+pub(super) fn starts(stack: &Stack) -> Duration {
+    if COMPILED_LATE.contains(&stack.name()) { LATE_SERVER_STARTS } else { SERVER_STARTS }
 }
 
 impl study::Window for Window {
     fn total(&self) -> Duration {
-        let starts = if self.purpose == Purpose::Cold { SERVER_STARTS } else { Duration::ZERO };
-        OVERHEAD + starts + self.driven()
+        let start = if self.purpose == Purpose::Cold { starts(&self.way.stack) } else { Duration::ZERO };
+        OVERHEAD + start + self.driven()
     }
 
     fn group(&self) -> String {
