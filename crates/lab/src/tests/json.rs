@@ -116,8 +116,8 @@ fn what_a_slow_network_makes_alike_is_as_good() {
         }
     }
     let text = text(&results);
-    let words = "JSON is as good as gRPC, to 10 %: JSON over HTTP/1.1 with a small person and JSON over HTTP/1.1 with 5 000 \
-                 strings of 20 letters over a network (5 ms added round trip).";
+    let words = "JSON is as good as gRPC, to 10 %: JSON over HTTP/1.1 with a small person and JSON over HTTP/1.1 with \
+                 5 000 strings of 20 letters over a network (5 ms added round trip).";
     assert!(text.contains(words), "it does not say `{words}`: {text}");
 }
 

@@ -122,22 +122,26 @@ mod tests {
 
     use super::*;
 
-    fn rendered(figures: Value) -> String {
-        let file = json!({"commands": ["lab json"], "machine": "a machine", "date": "", "commit": "", "figures": figures});
+    fn rendered(figures: &Value) -> String {
+        let file = json!({"commands": ["lab json"], "figures": figures});
         super::json(&Results::of([("json", file)])).unwrap()
     }
 
     #[test]
     fn noise_is_told_by_figure_and_message_and_doubts_below() {
-        let floor = |of: &str, message: &str, noise_ratio: f64| json!({"of": of, "message": message, "noise_ratio": noise_ratio});
+        let floor = |of: &str, message: &str, ratio: f64| {
+            let mut floor = json!({"of": of, "message": message});
+            floor["noise_ratio"] = ratio.into();
+            floor
+        };
         let noise =
             [floor("latency", "person", 1.05), floor("rate", "person", 1.12), floor("rate", "order", 1.2)];
         let doubts = ["Other programs ran.", "spring: no Java here"];
-        let text = rendered(json!({"noise_ratio": 1.2, "noise": noise, "doubts": doubts}));
+        let text = rendered(&json!({"noise_ratio": 1.2, "noise": noise, "doubts": doubts}));
         assert!(text.contains("Noise floor: 12 % (person), 20 % (order); where"), "{text}");
         assert!(text.contains("spikes included. Noise floor: 5.0 % (person)."), "{text}");
         assert!(text.ends_with("\n\n- Other programs ran.\n- spring: no Java here"), "{text}");
-        let text = rendered(json!({"noise_ratio": 1.2}));
+        let text = rendered(&json!({"noise_ratio": 1.2}));
         assert!(text.contains("Noise floor: 20 %; where") && !text.contains("speaks against"), "{text}");
     }
 }

@@ -51,7 +51,7 @@ impl Noise {
 
     /// The largest of all, as a log ratio.
     pub(crate) fn largest(&self) -> f64 {
-        nearest(&self.floors, measured, &[&|_| true])
+        nearest(&self.floors, |floor| Some(floor.log()), &[&|_| true])
     }
 
     /// That of the case; else of the same message; else the largest of the same figure; else of all.
@@ -59,7 +59,8 @@ impl Noise {
         let is_case = |floor: &Floor| floor.of == of && floor.case == case;
         let is_message = |floor: &Floor| floor.of == of && floor.case.shape == case.shape;
         let is_figure = |floor: &Floor| floor.of == of;
-        nearest(&self.floors, measured, &[&is_case, &is_message, &is_figure, &|_| true])
+        // Each was measured, also where the way was as fast as itself.
+        nearest(&self.floors, |floor| Some(floor.log()), &[&is_case, &is_message, &is_figure, &|_| true])
     }
 }
 
@@ -68,11 +69,6 @@ impl Floor {
     pub(crate) fn log(&self) -> f64 {
         self.ratio.spread()
     }
-}
-
-/// Each was, also where both were as fast as each other.
-fn measured(floor: &Floor) -> Option<f64> {
-    Some(floor.log())
 }
 
 /// What the windows of a way at a case came to, each with its round.

@@ -204,8 +204,9 @@ fn method(results: &JsonResults) -> Vec<String> {
          apart."
             .to_owned(),
         "No call of a window is left out. A window in which calls failed, or whose client or server was kept from \
-         its processors, is left out as a whole, and is named. The first calls of a server are of one that was started for them. A server whose code \
-         is compiled while it runs is driven for some seconds before it is measured."
+         its processors, is left out as a whole, and is named. The first calls of a server are of one \
+         that was started for them. A server whose code is compiled while it runs is driven for some seconds before it \
+         is measured, as it is measured: with as many calls in flight, and one at a time."
             .to_owned(),
         "Networks are a link in user space between both ends, which holds each byte for half of the delay either way \
          and lets so many bits per second through."

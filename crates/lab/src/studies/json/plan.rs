@@ -55,8 +55,8 @@ pub struct JsonOptions {
     /// What is asked of all stacks over networks, and with a connection for each call.
     pub apart: Vec<Protocol>,
     /// How long a server with a compiler that works while it runs is driven, by each way, before the published message
-    /// is measured: so long with as many calls in flight as rates have, and so long one at a time. Before other messages
-    /// half of it.
+    /// is measured: so long with as many calls in flight as rates have, and so long one at a time. Before other
+    /// messages half of it.
     pub warm_up: Duration,
     /// Names of stacks that have one.
     pub compiled_late: Vec<String>,

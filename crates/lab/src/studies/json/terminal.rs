@@ -20,6 +20,6 @@ fn question(question: &Question) -> String {
         row[..columns].iter().map(|field| field.text.replace('\u{a0}', " ")).collect::<Vec<_>>()
     };
     rows.extend(question.table.rows.iter().map(texts));
-    let legend = question.table.has_doubt().then(|| wrapped(LEGEND)).unwrap_or_default();
+    let legend = if question.table.has_doubt() { wrapped(LEGEND) } else { String::new() };
     format!("{}\n{sentences}{}{legend}\n", question.title, aligned(&rows))
 }

@@ -88,7 +88,8 @@ fn sentence(cells: &Cells, shape: Shape, steps: &[(&Cell, &str)]) -> Option<Stri
         if more > 0.0 { format!("{} longer", time(more)) } else { format!("{} less", time(-more)) };
     let doubt = if cells.latency_ratio(last, first).differs() { "" } else { ", which shows no difference" };
     Some(format!(
-        "With {}, JSON over HTTP/1.1 takes {difference} than gRPC{doubt}: {}. Its bodies have {} more bytes.{of_client}",
+        "With {}, JSON over HTTP/1.1 takes {difference} than gRPC{doubt}: {}. Its bodies have {} more \
+         bytes.{of_client}",
         title(shape),
         enumerated(&parts),
         percent(more_bytes.max(0.0)),

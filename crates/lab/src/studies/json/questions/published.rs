@@ -86,8 +86,8 @@ fn spikes(measured: &[&Cell]) -> String {
         return format!("None of {all} calls took more than {SPIKE_FACTOR} times its way’s median.");
     };
     format!(
-        "Of {all} calls {} took more than {SPIKE_FACTOR} times the way’s median. The longest took {}, {} into window {} \
-         of {}.",
+        "Of {all} calls {} took more than {SPIKE_FACTOR} times the way’s median. The longest took {}, {} into window \
+         {} of {}.",
         grouped(spikes as f64),
         time(longest.took_ns as f64),
         time(longest.at_ns as f64),
