@@ -17,9 +17,9 @@ pub const CODECS: &str = "codec";
 pub const CONVERTERS: &[(&str, &str)] = &[("jvm", "jvm-codec")];
 
 /// Peers that serve JSON beside gRPC, and make no calls.
-pub const JSON_SERVERS: &[&str] = &["axum", "connect-go", "grpc-gateway", "spring"];
+pub const JSON_SERVERS: &[&str] = &["armeria", "axum", "connect-go", "grpc-gateway", "lognet", "spring"];
 /// Those of them whose code is compiled while it runs: they are slow at first.
-pub const COMPILED_LATE: &[&str] = &["spring"];
+pub const COMPILED_LATE: &[&str] = &["armeria", "lognet", "spring"];
 
 /// How long a peer may take to say its version or its variants.
 const PATIENCE: Duration = Duration::from_secs(10);
