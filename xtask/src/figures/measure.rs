@@ -113,7 +113,7 @@ pub(super) const MEASUREMENTS: &[Measurement] = &[
     Measurement {
         name: "json",
         how: How::Json(
-            "--quick --against axum,grpc-gateway,grpc-gateway:inside,connect-go,spring --budget 10m",
+            "--quick --against axum,grpc-gateway,grpc-gateway:inside,connect-go,spring,armeria,armeria:transcoded,lognet --budget 12m",
         ),
         subject: WEB,
     },
