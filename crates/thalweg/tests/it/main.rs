@@ -42,5 +42,6 @@ mod users_code;
 mod web;
 mod web_heads;
 mod web_held;
+mod web_alike;
 mod web_times;
 mod web_tls;

@@ -2,6 +2,7 @@
 
 pub(crate) mod callers;
 pub(crate) mod certificates;
+pub(crate) mod http;
 pub(crate) mod peer;
 #[cfg(feature = "opentelemetry")]
 pub(crate) mod recorded;

@@ -4,17 +4,16 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use thalweg::bytes::Bytes;
 use thalweg::interceptor::head;
 use thalweg::server::BindError;
 use thalweg::web::Web;
-use thalweg::web::body::Body;
-use thalweg::{CallOptions, Server, ServiceOptions, Status};
+use thalweg::{Server, ServiceOptions, Status};
 use thalweg_engine::ChannelConfig;
-use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
+use tokio::io::AsyncWriteExt as _;
 use tokio::net::TcpStream;
 
-use crate::support::{Echo, connect, echo, raw, soon, start, until};
+use crate::support::http::{http1_by, http2_by};
+use crate::support::{Echo, connect, echo, raw, start, until};
 
 /// Says what it wants, and reads to the end of the connection.
 async fn http1(target: &str, head: &str, body: &[u8]) -> String {
@@ -22,44 +21,10 @@ async fn http1(target: &str, head: &str, body: &[u8]) -> String {
     String::from_utf8_lossy(&answer).into_owned()
 }
 
-pub(crate) async fn http1_by<IO>(mut io: IO, head: &str, body: &[u8]) -> Vec<u8>
-where
-    IO: AsyncRead + AsyncWrite + Unpin,
-{
-    let head = format!("{head}\r\nhost: a\r\nconnection: close\r\ncontent-length: {}\r\n\r\n", body.len());
-    io.write_all(&[head.as_bytes(), body].concat()).await.expect("it is open");
-    let mut answer = Vec::new();
-    soon(io.read_to_end(&mut answer)).await.expect("an answer");
-    answer
-}
-
 /// Status and body of an answer over HTTP/2.
 async fn http2(target: &str, method: &str, path: &str, content_type: &str, body: &[u8]) -> (u16, Vec<u8>) {
     let channel = thalweg_engine::Channel::new(target, ChannelConfig::default()).expect("a target");
     http2_by(&channel, method, path, content_type, body).await
-}
-
-pub(crate) async fn http2_by(
-    channel: &thalweg_engine::Channel,
-    method: &str,
-    path: &str,
-    content_type: &str,
-    body: &[u8],
-) -> (u16, Vec<u8>) {
-    let request = http::Request::builder().method(method).uri(path).header("content-type", content_type);
-    let request = request.body(Body::whole(Bytes::copy_from_slice(body))).expect("a request");
-    let answer = soon(channel.raw(request, &CallOptions::default())).await.expect("an answer");
-    let status = answer.status().as_u16();
-    let mut body = answer.into_body();
-    let mut all = Vec::new();
-    while let Some(frame) =
-        soon(std::future::poll_fn(|cx| http_body::Body::poll_frame(std::pin::Pin::new(&mut body), cx))).await
-    {
-        if let Ok(piece) = frame.expect("no error").into_data() {
-            all.extend_from_slice(&piece);
-        }
-    }
-    (status, all)
 }
 
 #[tokio::test]

@@ -18,8 +18,8 @@ use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
 
 use crate::support::certificates::Authority;
+use crate::support::http::{Answer, http1_by, http2_by};
 use crate::support::{chat, echo, items, raw, soon, start};
-use crate::web::{http1_by, http2_by};
 
 const SOURCE: &str = r#"
 syntax = "proto3"; package test;
@@ -152,7 +152,7 @@ async fn all_ways_over_http1() {
     let site = Site::start().await;
     for (alpn, agreed) in [(&["http/1.1"][..], Some("http/1.1")), (&[], None)] {
         let ask = async |head: &str, body: &[u8]| {
-            answered(&http1_by(site.connect(alpn, agreed).await, head, body).await)
+            Answer::read(&http1_by(site.connect(alpn, agreed).await, head, body).await).status_and_body()
         };
         for (path, content_type, sent, expected) in ways() {
             let answer = ask(&format!("POST {path} HTTP/1.1\r\ncontent-type: {content_type}"), sent).await;
@@ -175,27 +175,4 @@ async fn who_has_agreed_to_a_protocol_speaks_it() {
     assert!(!answer.starts_with(b"HTTP/1.1"), "HTTP/1.1 where HTTP/2 was agreed on");
     let refused = connect(&site.connector(&["spdy/3"]), &site.target).await;
     assert!(refused.is_err(), "no protocol that both speak");
-}
-
-/// Status and body of an answer, the body out of its chunks if there are any.
-fn answered(answer: &[u8]) -> (u16, Vec<u8>) {
-    let (head, rest) = split(answer, b"\r\n\r\n").expect("a head");
-    let head = str::from_utf8(head).expect("text");
-    let status = head["HTTP/1.1 ".len()..][..3].parse().expect("a status");
-    if !head.contains("transfer-encoding: chunked") {
-        return (status, rest.to_vec());
-    }
-    let (mut body, mut rest) = (Vec::new(), rest);
-    while let Some((len, behind)) = split(rest, b"\r\n") {
-        let len = usize::from_str_radix(str::from_utf8(len).expect("text"), 16).expect("a size");
-        body.extend_from_slice(&behind[..len]);
-        rest = behind[len..].strip_prefix(b"\r\n").expect("the end of a chunk");
-    }
-    (status, body)
-}
-
-/// What is before and behind a mark.
-fn split<'a>(bytes: &'a [u8], mark: &[u8]) -> Option<(&'a [u8], &'a [u8])> {
-    let at = bytes.windows(mark.len()).position(|window| window == mark)?;
-    Some((&bytes[..at], &bytes[at + mark.len()..]))
 }
