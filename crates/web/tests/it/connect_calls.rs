@@ -170,6 +170,31 @@ async fn streams_are_read_and_written_as_envelopes() {
 }
 
 #[tokio::test]
+async fn streams_of_messagepack() {
+    let headers = "content-type: application/connect+msgpack";
+    let message = |text: &str, count: u8| {
+        [&b"\x82\xa4text"[..], &[0xa0 | text.len() as u8], text.as_bytes(), b"\xa5count", &[count]].concat()
+    };
+    let check = async |method: &str, requests: &[Vec<u8>], answers: &[Vec<u8>], end: &str| {
+        let all = |messages: &[Vec<u8>]| messages.iter().flat_map(|message| envelope(0, message)).collect();
+        let body: Vec<u8> = all(requests);
+        let answer = post(method, headers, body).await;
+        assert_eq!(answer.head(), format!("200 {headers}"), "{method}");
+        let answers: Vec<u8> = all(answers);
+        assert_eq!(answer.body, [answers, envelope(2, end.as_bytes())].concat(), "{method}");
+    };
+    let a_and_b = [message("a", 1), message("b", 1)];
+    check("Fold", &a_and_b, &[message("ab", 2)], "{}").await;
+    check("Many", &[message("a", 2)], &[message("a", 2), message("a", 1)], "{}").await;
+    check("Chat", &a_and_b, &a_and_b, "{}").await;
+    // Errors stay JSON.
+    let why = "the request is no echo.Order: at byte 7: count: `a` is not a whole number";
+    let end = format!(r#"{{"error":{{"code":"invalid_argument","message":"{why}"}}}}"#);
+    let broken = b"\x81\xa5count\xa1a".to_vec();
+    check("Chat", &[message("a", 1), broken], &[message("a", 1)], &end).await;
+}
+
+#[tokio::test]
 async fn streams_end_with_their_failures() {
     let error = "{\"error\":{\"code\":\"aborted\",\"message\":\"ganz: ü\",\"details\":[{\"type\":\"echo.Order\",\
                  \"value\":\"CgN3aHk\",\"debug\":{\"text\":\"why\"}}]},\"metadata\":{\"x-why\":[\"tired\"]}}";

@@ -42,6 +42,31 @@ async fn grpc_web_of_all_four_kinds() {
 }
 
 #[tokio::test]
+async fn messagepack_of_all_four_kinds() {
+    let message = |text: &str, count: u8| {
+        let len = 0xa0 | text.len() as u8;
+        envelope(0, &[&b"\x82\xa4text"[..], &[len], text.as_bytes(), b"\xa5count", &[count]].concat())
+    };
+    let trailers = envelope(128, b"grpc-status: 0\r\n");
+    let check = async |method: &str, requests: &[Vec<u8>], answers: &[Vec<u8>]| {
+        for (content_type, end) in
+            [("application/grpc-web+msgpack", &trailers[..]), ("application/grpc+msgpack", b"")]
+        {
+            let answer = post(method, &format!("content-type: {content_type}"), requests.concat()).await;
+            assert_eq!(answer.head(), format!("200 content-type: {content_type}, {}", accepts()), "{method}");
+            assert_eq!(answer.body, [&answers.concat(), end].concat(), "{method} {content_type}");
+            let expected = end.is_empty().then(|| "grpc-status: 0".to_owned());
+            assert_eq!(answer.trailers.as_ref().map(told), expected, "{method} {content_type}");
+        }
+    };
+    let (one, two) = ([message("a", 1)], [message("a", 1), message("b", 1)]);
+    check("One", &one, &one).await;
+    check("Fold", &two, &[message("ab", 2)]).await;
+    check("Many", &[message("a", 2)], &[message("a", 2), message("a", 1)]).await;
+    check("Chat", &two, &two).await;
+}
+
+#[tokio::test]
 async fn text_is_base64_in_pieces() {
     let text = STANDARD.encode(envelope(0, &order("a", 1)));
     let (front, back) = text.split_at(7);
