@@ -43,5 +43,7 @@ mod web;
 mod web_heads;
 mod web_held;
 mod web_alike;
+mod web_clients;
+mod web_stops;
 mod web_times;
 mod web_tls;

@@ -1,0 +1,194 @@
+//! A generated client by Connect and gRPC-Web, over both versions of HTTP: what it sees is what gRPC gives.
+
+use std::sync::Arc;
+
+use thalweg::server::{Methods, Service};
+use thalweg::web::Web;
+use thalweg::{Channel, Code, Protocol, Request, Response, Server, ServiceOptions, Status, Streaming};
+use tokio::sync::mpsc;
+
+use crate::support::{Items, Receiver, items, soon, start};
+use code::shapes::v1::shapes_client::ShapesClient;
+use code::shapes::v1::{Answer, Question};
+
+#[expect(unreachable_pub, clippy::pedantic, reason = "generated code")]
+mod code {
+    include!("../../../build/tests/golden/shapes/mod.rs");
+}
+
+/// Four methods of the generated service. They answer with the texts that they were asked with, and with `x-asked` as
+/// `x-echo`; `fail` fails.
+struct Shapes;
+
+fn answer(text: &str) -> Result<Answer, Status> {
+    if text == "fail" {
+        return Err(Status::not_found("nichts: ü"));
+    }
+    Ok(Answer { text: Some(text.to_owned()), ..Answer::default() })
+}
+
+fn response<T, Q>(request: &Request<Q>, message: T) -> Response<T> {
+    let mut response = Response::new(message);
+    if let Some(value) = request.metadata().get("x-asked") {
+        response.metadata_mut().insert("x-echo", value.clone());
+    }
+    response
+}
+
+#[expect(clippy::unused_async, reason = "handlers are async, those that do not wait, too")]
+impl Shapes {
+    async fn unary(self: Arc<Self>, request: Request<Question>) -> Result<Response<Answer>, Status> {
+        Ok(response(&request, answer(&request.get_ref().text)?))
+    }
+
+    async fn client_stream(
+        self: Arc<Self>,
+        request: Request<Streaming<Question>>,
+    ) -> Result<Response<Answer>, Status> {
+        let mut response = response(&request, ());
+        let mut questions = request.into_inner();
+        let mut all = String::new();
+        while let Some(question) = questions.message().await? {
+            all += &question.text;
+        }
+        let metadata = std::mem::take(response.metadata_mut());
+        let mut response = Response::new(answer(&all)?);
+        *response.metadata_mut() = metadata;
+        Ok(response)
+    }
+
+    /// A letter each.
+    async fn server_stream(
+        self: Arc<Self>,
+        request: Request<Question>,
+    ) -> Result<Response<Items<Result<Answer, Status>>>, Status> {
+        let text = &request.get_ref().text;
+        let mut answers: Vec<_> =
+            text.chars().map(|letter| answer(letter.encode_utf8(&mut [0; 4]))).collect();
+        // What was sent before stays.
+        answers.extend(answer(text).is_err().then(|| answer(text)));
+        Ok(response(&request, items(answers)))
+    }
+
+    async fn both_ways(
+        self: Arc<Self>,
+        request: Request<Streaming<Question>>,
+    ) -> Result<Response<Each>, Status> {
+        let response = response(&request, ());
+        let mut each = Response::new(Each(request.into_inner()));
+        *each.metadata_mut() = response.metadata().clone();
+        Ok(each)
+    }
+}
+
+/// An answer to each question, as it comes.
+struct Each(Streaming<Question>);
+
+impl thalweg::Stream for Each {
+    type Item = Result<Answer, Status>;
+
+    fn poll_next(
+        mut self: std::pin::Pin<&mut Self>,
+        cx: &mut std::task::Context<'_>,
+    ) -> std::task::Poll<Option<Self::Item>> {
+        let question = std::pin::Pin::new(&mut self.0).poll_next(cx);
+        question.map(|question| question.map(|question| answer(&question?.text)))
+    }
+}
+
+impl Service for Shapes {
+    const NAME: &'static str = "shapes.v1.Shapes";
+
+    fn register(self, methods: &mut Methods<'_>) {
+        let (service, options) = (Arc::new(self), ServiceOptions::default());
+        methods.unary("Unary", &service, &options, Shapes::unary);
+        methods.client_streaming("ClientStream", &service, &options, Shapes::client_stream);
+        methods.server_streaming("ServerStream", &service, &options, Shapes::server_stream);
+        methods.bidi_streaming("BothWays", &service, &options, Shapes::both_ways);
+    }
+}
+
+fn question(text: &str) -> Question {
+    Question { text: text.to_owned(), ..Question::default() }
+}
+
+/// A request that is asked with `x-asked`.
+fn asked<T>(message: T) -> Request<T> {
+    let mut request = Request::new(message);
+    request.metadata_mut().insert("x-asked", "a b".parse().expect("a value"));
+    request
+}
+
+fn echoed<T>(response: &Response<T>) -> &str {
+    response.metadata().get("x-echo").expect("it came back").to_str().expect("text")
+}
+
+/// All texts of a stream, and how it ends.
+async fn texts(mut answers: Streaming<Answer>) -> (Vec<String>, Result<(), (Code, String)>) {
+    let mut texts = Vec::new();
+    loop {
+        match soon(answers.message()).await {
+            Ok(Some(answer)) => texts.push(answer.text.expect("a text")),
+            Ok(None) => return (texts, Ok(())),
+            Err(status) => return (texts, Err((status.code(), status.message().to_owned()))),
+        }
+    }
+}
+
+fn failed<T>(outcome: Result<T, Status>) -> (Code, String) {
+    let status = outcome.err().expect("it fails");
+    (status.code(), status.message().to_owned())
+}
+
+async fn check(target: &str, protocol: Protocol, is_http1: bool) {
+    let told = format!("{protocol:?}, HTTP/1.1: {is_http1}");
+    let channel = Channel::builder(target).protocol(protocol).http1(is_http1);
+    let client = ShapesClient::new(channel.connect().await.expect(&told));
+    let failure = (Code::NotFound, "nichts: ü".to_owned());
+
+    let response = soon(client.unary(asked(question("a")))).await.expect(&told);
+    assert_eq!((echoed(&response), response.get_ref().text.as_deref()), ("a b", Some("a")), "{told}");
+    assert_eq!(failed(soon(client.unary(question("fail"))).await), failure, "{told}");
+
+    let questions = || items(vec![question("a"), question("b")]);
+    let response = soon(client.client_stream(asked(questions()))).await.expect(&told);
+    assert_eq!((echoed(&response), response.get_ref().text.as_deref()), ("a b", Some("ab")), "{told}");
+    let questions_that_fail = items(vec![question("fa"), question("il")]);
+    assert_eq!(failed(soon(client.client_stream(questions_that_fail)).await), failure, "{told}");
+
+    let response = soon(client.server_stream(asked(question("abc")))).await.expect(&told);
+    assert_eq!(echoed(&response), "a b", "{told}");
+    let letters = |text: &str| text.chars().map(String::from).collect::<Vec<_>>();
+    assert_eq!(texts(response.into_inner()).await, (letters("abc"), Ok(())), "{told}");
+    let response = soon(client.server_stream(question("fail"))).await.expect(&told);
+    assert_eq!(texts(response.into_inner()).await, (letters("fail"), Err(failure.clone())), "{told}");
+
+    if is_http1 {
+        let refused = failed(soon(client.both_ways(questions())).await);
+        assert_eq!(refused.0, Code::Unimplemented, "{told} {refused:?}");
+        return;
+    }
+    // Each is answered before the next is sent.
+    let (questions, receiver) = mpsc::unbounded_channel();
+    questions.send(question("a")).expect("it reads");
+    let response = soon(client.both_ways(asked(Receiver(receiver)))).await.expect(&told);
+    assert_eq!(echoed(&response), "a b", "{told}");
+    let mut answers = response.into_inner();
+    for next in ["b", "c", "fail"] {
+        assert!(soon(answers.message()).await.expect(&told).is_some(), "{told}");
+        questions.send(question(next)).expect("it reads");
+    }
+    assert_eq!(failed(soon(answers.message()).await), failure, "{told}");
+    let ended = soon(client.both_ways(items(vec![question("a"), question("b")]))).await.expect(&told);
+    assert_eq!(texts(ended.into_inner()).await, (letters("ab"), Ok(())), "{told}");
+}
+
+#[tokio::test]
+async fn generated_clients_call_by_every_protocol() {
+    let target = start(Server::builder().add_service(Shapes).web(Web::new())).await;
+    check(&target, Protocol::Grpc, false).await;
+    for protocol in [Protocol::Connect, Protocol::GrpcWeb, Protocol::GrpcWebText] {
+        check(&target, protocol, false).await;
+        check(&target, protocol, true).await;
+    }
+}

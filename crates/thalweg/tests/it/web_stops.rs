@@ -1,0 +1,148 @@
+//! Servers with the web beside gRPC that listen on a UNIX socket, and that stop.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use thalweg::server::{Methods, ServeError, Service};
+use thalweg::web::Web;
+use thalweg::{Raw, Request, Response, Server, ServiceOptions, Status};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::UnixStream;
+use tokio::sync::{Notify, oneshot};
+use tokio::task::JoinHandle;
+
+use crate::support::http::{Answer, http1_by, http2_by};
+use crate::support::{connect, echo, raw, soon};
+
+/// Answers with what it was asked, as soon as it may.
+#[derive(Default)]
+struct Held {
+    begun: Notify,
+    go_on: Notify,
+    dropped: Notify,
+}
+
+struct Dropped<'a>(&'a Notify);
+
+impl Drop for Dropped<'_> {
+    fn drop(&mut self) {
+        self.0.notify_one();
+    }
+}
+
+struct Waits(Arc<Held>);
+
+impl Waits {
+    async fn echo(self: Arc<Self>, request: Request<Raw>) -> Result<Response<Raw>, Status> {
+        if request.get_ref().0 == b"wait"[..] {
+            let _dropped = Dropped(&self.0.dropped);
+            self.0.begun.notify_one();
+            self.0.go_on.notified().await;
+        }
+        Ok(Response::new(request.into_inner()))
+    }
+}
+
+impl Service for Waits {
+    const NAME: &'static str = "test.Echo";
+
+    fn register(self, methods: &mut Methods<'_>) {
+        methods.unary("Echo", &Arc::new(self), &ServiceOptions::default(), Waits::echo);
+    }
+}
+
+/// A server at a UNIX socket.
+struct Running {
+    path: PathBuf,
+    held: Arc<Held>,
+    stop: oneshot::Sender<()>,
+    serving: JoinHandle<Result<(), ServeError>>,
+}
+
+impl Running {
+    async fn start(grace: Duration) -> Running {
+        static NUMBER: AtomicUsize = AtomicUsize::new(0);
+        let number = NUMBER.fetch_add(1, Ordering::SeqCst);
+        let path = std::env::temp_dir().join(format!("thalweg-web-{}-{number}.sock", std::process::id()));
+        let held = Arc::<Held>::default();
+        let server = Server::builder().add_service(Waits(Arc::clone(&held))).web(Web::new());
+        let address = format!("unix:{}", path.display()).parse().expect("an address");
+        let server = server.shutdown_grace(grace).bind(&[address]).await.expect("a free path");
+        let (stop, stopped) = oneshot::channel();
+        let serving = tokio::spawn(server.serve_until(async move { stopped.await.unwrap_or(()) }));
+        Running { path, held, stop, serving }
+    }
+
+    async fn connect(&self) -> UnixStream {
+        UnixStream::connect(&self.path).await.expect("it listens")
+    }
+
+    /// A connection whose call has begun, and is held.
+    async fn hold(&self) -> UnixStream {
+        let mut io = self.connect().await;
+        io.write_all(&[HEAD.as_bytes(), b"\r\nhost: a\r\ncontent-length: 4\r\n\r\nwait"].concat())
+            .await
+            .expect("open");
+        soon(self.held.begun.notified()).await;
+        io
+    }
+}
+
+const HEAD: &str = "POST /test.Echo/Echo HTTP/1.1\r\ncontent-type: application/proto";
+
+async fn rest(mut io: UnixStream) -> Vec<u8> {
+    let mut rest = Vec::new();
+    soon(io.read_to_end(&mut rest)).await.expect("an end, no reset");
+    rest
+}
+
+#[tokio::test]
+async fn a_unix_socket_has_all_ways() {
+    let server = Running::start(Duration::from_secs(60)).await;
+    let answer = Answer::read(&http1_by(server.connect().await, HEAD, b"by HTTP/1.1").await);
+    assert_eq!(answer.status_and_body(), (200, b"by HTTP/1.1".to_vec()));
+    let channel = connect(&format!("unix:{}", server.path.display())).await;
+    let answer =
+        http2_by(channel.engine(), "POST", "/test.Echo/Echo", "application/proto", b"by HTTP/2").await;
+    assert_eq!(answer, (200, b"by HTTP/2".to_vec()));
+    assert_eq!(soon(echo(&channel, raw("by gRPC"))).await.expect("an answer"), raw("by gRPC"));
+    server.stop.send(()).expect("it serves");
+    soon(server.serving).await.expect("no panic").expect("a clean end");
+    assert!(!server.path.exists(), "the socket's file goes with the server");
+}
+
+#[tokio::test]
+async fn who_stops_answers_what_is_under_way_by_http1() {
+    let server = Running::start(Duration::from_secs(60)).await;
+    let busy = server.hold().await;
+    // It was answered once, and is kept.
+    let mut idle = server.connect().await;
+    idle.write_all(&[HEAD.as_bytes(), b"\r\nhost: a\r\ncontent-length: 1\r\n\r\na"].concat())
+        .await
+        .expect("open");
+    let mut answer = Vec::new();
+    while !answer.ends_with(b"\r\n\r\na") {
+        assert_ne!(soon(idle.read_buf(&mut answer)).await.expect("an answer"), 0);
+    }
+    server.stop.send(()).expect("it serves");
+    assert_eq!(rest(idle).await, b"", "who has asked nothing goes at once");
+    assert!(UnixStream::connect(&server.path).await.is_err(), "nobody is let in any more");
+    assert!(!server.serving.is_finished(), "a call is under way");
+    server.held.go_on.notify_one();
+    let answer = Answer::read(&rest(busy).await);
+    assert!(answer.fields.contains("connection: close\n"), "{answer:?}");
+    assert_eq!(answer.status_and_body(), (200, b"wait".to_vec()));
+    soon(server.serving).await.expect("no panic").expect("a clean end");
+}
+
+#[tokio::test]
+async fn a_call_by_http1_that_does_not_end_is_cut_after_the_grace() {
+    let server = Running::start(Duration::from_millis(10)).await;
+    let busy = server.hold().await;
+    server.stop.send(()).expect("it serves");
+    soon(server.held.dropped.notified()).await;
+    assert_eq!(rest(busy).await, b"", "no answer");
+    soon(server.serving).await.expect("no panic").expect("a clean end");
+}
