@@ -8,6 +8,7 @@ use std::task::{Context, Poll};
 use http::{Request, Response};
 use thalweg::Server;
 use thalweg::channel::ConnectError;
+use thalweg::http2::frame::{FrameHead, Kind};
 use thalweg::tls::rustls::crypto::aws_lc_rs;
 use thalweg::tls::rustls::{ClientConfig, RootCertStore};
 use thalweg::web::Web;
@@ -172,7 +173,19 @@ async fn who_has_agreed_to_a_protocol_speaks_it() {
     let site = Site::start().await;
     assert!(site.channel(&["http/1.1"]).await.is_err(), "HTTP/2 where HTTP/1.1 was agreed on");
     let answer = http1_by(site.connect(&["h2"], Some("h2")).await, "GET / HTTP/1.1", b"").await;
-    assert!(!answer.starts_with(b"HTTP/1.1"), "HTTP/1.1 where HTTP/2 was agreed on");
+    // Frames alone, and the last one says that this is no preface.
+    assert_eq!(kinds(&answer), [Kind::Settings, Kind::WindowUpdate, Kind::GoAway], "{answer:?}");
     let refused = connect(&site.connector(&["spdy/3"]), &site.target).await;
     assert!(refused.is_err(), "no protocol that both speak");
+}
+
+/// The kinds of the frames of HTTP/2.
+fn kinds(mut bytes: &[u8]) -> Vec<Kind> {
+    let mut kinds = Vec::new();
+    while let Some((head, rest)) = bytes.split_first_chunk() {
+        let head = FrameHead::parse(head);
+        kinds.push(head.kind);
+        bytes = &rest[head.len as usize..];
+    }
+    kinds
 }

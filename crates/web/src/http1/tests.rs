@@ -65,10 +65,18 @@ async fn service(request: Request<Body>, log: Log) -> Response<Body> {
             tokio::time::sleep(Duration::from_secs(100)).await;
             Response::new(Body::whole("slow"))
         }
-        "/fails" => Response::new(pieces(vec![
-            Ok(Frame::data("some".into())),
-            Err(Status::new(Code::Internal, "it fails")),
-        ])),
+        path @ ("/fails" | "/fails-of-30") => {
+            let frames = vec![
+                Ok(Frame::data("some".into())),
+                Err(Status::new(Code::Internal, "it fails")),
+                Ok(Frame::data("and more".into())),
+            ];
+            let mut answer = Response::new(Body::streaming(Slow::of(frames)));
+            if path == "/fails-of-30" {
+                answer.headers_mut().insert("content-length", HeaderValue::from_static("30"));
+            }
+            answer
+        }
         "/pieces" => Response::new(pieces(vec![Ok(Frame::data("a".into())), Ok(Frame::data("bc".into()))])),
         "/for-ever" => Response::new(Body::streaming(ForEver(Dropped(log, "dropped")))),
         "/large" => Response::new(Body::whole(vec![b'a'; 1 << 20])),
@@ -137,6 +145,31 @@ impl http_body::Body for Pieces {
         _: &mut std::task::Context<'_>,
     ) -> std::task::Poll<Option<Result<Frame<Bytes>, Status>>> {
         std::task::Poll::Ready(self.0.next())
+    }
+}
+
+/// The same with a pause before each of them: what was before it has left.
+struct Slow(Pieces, Pin<Box<tokio::time::Sleep>>);
+
+impl Slow {
+    fn of(frames: Vec<Result<Frame<Bytes>, Status>>) -> Self {
+        Self(Pieces(frames.into_iter()), Box::pin(tokio::time::sleep(PAUSE)))
+    }
+}
+
+const PAUSE: Duration = Duration::from_millis(10);
+
+impl http_body::Body for Slow {
+    type Data = Bytes;
+    type Error = Status;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut std::task::Context<'_>,
+    ) -> std::task::Poll<Option<Result<Frame<Bytes>, Status>>> {
+        std::task::ready!(self.1.as_mut().poll(cx));
+        self.1 = Box::pin(tokio::time::sleep(PAUSE));
+        Pin::new(&mut self.0).poll_frame(cx)
     }
 }
 
