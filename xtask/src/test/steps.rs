@@ -227,9 +227,9 @@ pub(super) const STEPS: &[Step] = &[
     },
     Step {
         name: "web",
-        proves: "the commands of the bookstore's README print what it says, by grpcurl and curl; \
-                 `@connectrpc/connect-web` and Google's `grpc-web` call the bookstore from a page in Chromium: Connect \
-                 by POST and GET, JSON and binary, gRPC-Web, streams, errors, deadlines",
+        proves: "the commands of the bookstore's README print what it says, by grpcurl and curl, its pages by both \
+                 versions of HTTP; `@connectrpc/connect-web` and Google's `grpc-web` call the bookstore from a page in \
+                 Chromium: Connect by POST and GET, JSON and binary, gRPC-Web, streams, errors, deadlines",
         needs: "Go, curl, Node, Chromium",
         sequence: Suites,
         after: &["tests"],

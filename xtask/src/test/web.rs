@@ -42,12 +42,16 @@ pub(super) fn check(log: &Log) -> Result<String, Failure> {
         shown.len(),
         passed + failed
     );
-    let is_well = wrong == 0 && failed == 0 && passed >= CASES_MIN && output.status.success();
+    let are_all_there = shown.len() >= COMMANDS_MIN && passed >= CASES_MIN;
+    let is_well = are_all_there && wrong == 0 && failed == 0 && output.status.success();
     if is_well { Ok(account) } else { Err(Failure::failed(account)) }
 }
 
 /// As many as `xtask/suites/web/src/cases.js` has.
 const CASES_MIN: usize = 27;
+
+/// As many as `examples/bookstore/README.md` has.
+const COMMANDS_MIN: usize = 23;
 
 /// A command of a page, and what it prints.
 struct Shown {
