@@ -115,6 +115,7 @@ impl Call {
         options.send_compressed = match asked.compression {
             0 | 1 => None,
             2 => Some(Encoding::Gzip),
+            3 => Some(Encoding::Brotli),
             4 => Some(Encoding::Zstd),
             5 => Some(Encoding::Deflate),
             other => return Err(format!("compression {other} is not there").into()),

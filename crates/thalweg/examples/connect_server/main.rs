@@ -2,10 +2,11 @@
 //! port.
 //!
 //! ```text
-//! connectconformance --conf FILE --mode server -- connect_server FOLDER
+//! connectconformance --conf FILE --mode server -- connect_server FOLDER [ENCODING]
 //! ```
 //!
-//! `FOLDER` is the suite's own folder `proto`, where the server reads its descriptors. What it shall be comes by its
+//! `FOLDER` is the suite's own folder `proto`, where the server reads its descriptors. Answers are compressed with
+//! `ENCODING`, which is gzip unless it is said, for clients that accept it. What the server shall be comes by its
 //! standard input, and where it is goes by its standard output.
 
 mod messages;
@@ -36,10 +37,17 @@ use messages as pb;
 async fn main() -> Result<(), Box<dyn Error>> {
     let folder = std::env::args_os().nth(1).ok_or("the folder of the suite's .proto files is missing")?;
     let descriptors = descriptors(Path::new(&folder))?;
+    let encoding = match std::env::args().nth(2) {
+        Some(name) => {
+            let named = Encoding::ALL.iter().find(|encoding| encoding.name() == name);
+            *named.ok_or_else(|| format!("there is no encoding {name}"))?
+        }
+        None => Encoding::Gzip,
+    };
     let asked = pb::ServerCompatRequest::decode(&read_framed()?[..])?;
 
     let mut options = ServiceOptions::default();
-    options.send_compressed = Some(Encoding::Gzip);
+    options.send_compressed = Some(encoding);
     options.compression_threshold = 0;
     if asked.message_receive_limit > 0 {
         options.max_decoding_message_size = asked.message_receive_limit as usize;
