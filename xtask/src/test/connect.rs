@@ -35,7 +35,7 @@ fn side(
     let features = workspace::suites().join(format!("connect/{side}.yaml"));
     let job = Job::new(&suite.runner).words(&format!("--mode {side} --conf")).arg(features).arg("--");
     let job = job.arg(program).arg(&suite.protos);
-    let job = arguments.iter().fold(job, |job, argument| job.arg(argument));
+    let job = arguments.iter().fold(job, Job::arg);
     let output = job.minutes(10).output(log)?;
     let text = String::from_utf8_lossy(&output.stdout) + String::from_utf8_lossy(&output.stderr);
     verdict(output.status.success(), &text, cases)

@@ -287,7 +287,7 @@ fn request(way: Way, fields: &Fields, body: &[u8]) -> http::Request<Body> {
 }
 
 fn http1_head(way: Way, fields: &Fields) -> String {
-    let fields: String = fields.iter().map(|(name, value)| format!("\r\n{name}: {value}")).collect();
+    let fields: String = fields.iter().flat_map(|(name, value)| ["\r\n", name, ": ", value]).collect();
     format!("POST {} HTTP/1.1\r\ncontent-type: {}{fields}", way.path(), way.content_type)
 }
 

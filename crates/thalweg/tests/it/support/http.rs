@@ -2,7 +2,7 @@
 
 use std::pin::Pin;
 
-use http::{HeaderMap, Request};
+use http::{HeaderMap, HeaderName, HeaderValue, Request};
 use http_body::Body as _;
 use thalweg::CallOptions;
 use thalweg::bytes::Bytes;
@@ -95,5 +95,10 @@ pub(crate) async fn ask(channel: &thalweg_engine::Channel, request: Request<Body
 }
 
 fn lines(fields: &HeaderMap) -> String {
-    fields.iter().map(|(name, value)| format!("{name}: {}\n", value.to_str().expect("text"))).collect()
+    let line = |(name, value): (&HeaderName, &HeaderValue)| [name.as_str(), ": ", text(value), "\n"].concat();
+    fields.iter().map(line).collect()
+}
+
+fn text(value: &HeaderValue) -> &str {
+    value.to_str().expect("text")
 }
