@@ -45,6 +45,10 @@ enum Kind {
     Unary {
         in_flight: usize,
     },
+    /// The same on a port that has the web beside gRPC.
+    UnaryBesideWeb {
+        in_flight: usize,
+    },
     /// The same by Connect, to a port that has both.
     Connect {
         in_flight: usize,
@@ -57,6 +61,7 @@ enum Kind {
 const CASES: &[Case] = &[
     Case { name: "unary-1", kind: Kind::Unary { in_flight: 1 }, body_bytes: 0 },
     Case { name: "unary-64", kind: Kind::Unary { in_flight: 64 }, body_bytes: 0 },
+    Case { name: "unary-64-web", kind: Kind::UnaryBesideWeb { in_flight: 64 }, body_bytes: 0 },
     Case { name: "unary-64-1KiB", kind: Kind::Unary { in_flight: 64 }, body_bytes: 1 << 10 },
     Case { name: "connect-unary-64", kind: Kind::Connect { in_flight: 64 }, body_bytes: 64 },
     Case { name: "client-stream", kind: Kind::ClientStreaming, body_bytes: 0 },
@@ -89,7 +94,7 @@ fn run(case: &'static Case, count: usize) -> Result<(), Status> {
     let (client_end, server_end) = Pipe::pair();
     let (client, server) = (runtime(), runtime());
     let mut builder = Server::builder().add_service(Script);
-    if let Kind::Connect { .. } = case.kind {
+    if let Kind::UnaryBesideWeb { .. } | Kind::Connect { .. } = case.kind {
         builder = builder.web(Web::new());
     }
     #[cfg(feature = "metrics")]
@@ -155,7 +160,7 @@ async fn drive(channel: &Channel, case: &'static Case, count: usize) -> Result<(
     let message = Payload::new(case.body_bytes);
     let requests = || Request::new(Repeat::new(message.clone(), count));
     let seen = match case.kind {
-        Kind::Unary { in_flight } | Kind::Connect { in_flight } => {
+        Kind::Unary { in_flight } | Kind::UnaryBesideWeb { in_flight } | Kind::Connect { in_flight } => {
             return unary_calls(channel, &message, in_flight, count).await;
         }
         Kind::ClientStreaming => {
