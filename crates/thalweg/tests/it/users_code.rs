@@ -216,7 +216,6 @@ fn a_waker_may_look_at_its_channel_when_it_waits_for_a_stream() {
     });
 }
 
-#[cfg(feature = "opentelemetry")]
 /// Begins a call when it is dropped, and says how that ended.
 struct LastCall(Channel, mpsc::Sender<Option<Status>>);
 
@@ -252,6 +251,7 @@ fn a_call_while_its_runtime_shuts_down() {
     assert!(message.starts_with("can't connect: the runtime of the call shuts down"), "{message}");
 }
 
+#[cfg(feature = "opentelemetry")]
 mod instruments {
     use super::*;
     use opentelemetry::metrics as otel;
