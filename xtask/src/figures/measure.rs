@@ -113,7 +113,8 @@ pub(super) const MEASUREMENTS: &[Measurement] = &[
     Measurement {
         name: "json",
         how: How::Json(
-            "--quick --against axum,grpc-gateway,grpc-gateway:inside,connect-go,spring,armeria,armeria:transcoded,lognet --budget 12m",
+            "--quick --against axum,grpc-gateway,grpc-gateway:inside,connect-go,spring,armeria,armeria:transcoded,\
+             lognet --budget 12m",
         ),
         subject: WEB,
     },

@@ -50,8 +50,8 @@ impl RequestShare {
         self.0.is_some()
     }
 
-    /// The request takes so many bytes now, until it is told otherwise, or this is dropped. Roughly: small changes don't
-    /// count.
+    /// The request takes so many bytes now, until it is told otherwise, or this is dropped. Roughly: small changes
+    /// don't count.
     pub fn hold(&mut self, len: usize) {
         let Some(of) = &mut self.0 else { return };
         let len = len.saturating_sub(of.known);
