@@ -2,6 +2,7 @@
 
 use std::sync::{Mutex, PoisonError};
 
+use bytes::Bytes;
 use http::header::CONTENT_LENGTH;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Uri, Version};
 use thalweg_engine::raw::RawHead;
@@ -39,12 +40,17 @@ impl<R: Clone> LastHead<R> {
         {
             return Some(kept.read.clone());
         }
-        let read = read(head);
-        *last = read.as_ref().filter(|_| size(head) <= SIZE_MAX).map(|read| Kept {
+        if size(head) > SIZE_MAX {
+            *last = None;
+            return read(head);
+        }
+        let Some((uri, headers)) = detached(head) else { return read(head) };
+        let read = read(&RawHead { uri: &uri, headers: &headers, ..*head });
+        *last = read.as_ref().map(|read| Kept {
             method: head.method.clone(),
-            uri: head.uri.clone(),
             version: head.version,
-            fields: fields(head.headers).map(|(name, value)| (name.clone(), value.clone())).collect(),
+            fields: fields(&headers).map(|(name, value)| (name.clone(), value.clone())).collect(),
+            uri,
             read: read.clone(),
         });
         read
@@ -64,6 +70,24 @@ impl<R> Kept<R> {
 
 fn fields(headers: &HeaderMap) -> impl Iterator<Item = (&HeaderName, &HeaderValue)> {
     headers.iter().filter(|(name, _)| **name != CONTENT_LENGTH)
+}
+
+/// URI and fields in memory of their own: those of a head that was read lie in the buffer that it came in, which may be
+/// large, and would stay as long as they do.
+fn detached(head: &RawHead<'_>) -> Option<(Uri, HeaderMap)> {
+    let mut bytes = head.uri.to_string().into_bytes();
+    let uri_len = bytes.len();
+    head.headers.values().for_each(|value| bytes.extend_from_slice(value.as_bytes()));
+    let bytes = Bytes::from(bytes);
+    let uri = Uri::from_maybe_shared(bytes.slice(..uri_len)).ok()?;
+    let mut headers = HeaderMap::with_capacity(head.headers.len());
+    let mut at = uri_len;
+    for (name, value) in head.headers {
+        let end = at + value.len();
+        headers.append(name.clone(), HeaderValue::from_maybe_shared(bytes.slice(at..end)).ok()?);
+        at = end;
+    }
+    Some((uri, headers))
 }
 
 fn size(head: &RawHead<'_>) -> usize {
@@ -113,6 +137,22 @@ mod tests {
         check(Method::PUT, "/b?c", &[json, ("x-a", &long)], true);
         check(Method::PUT, "/b?c", &[json, ("x-a", &long)], true);
         check(Method::PUT, "/b?c", &[json], true);
+    }
+
+    /// The buffer that a head came in may be hundreds of kilobytes: it is let go.
+    #[test]
+    fn what_is_kept_has_memory_of_its_own() {
+        let buffer = Bytes::from(b"/path?queryvalue".to_vec());
+        let uri = Uri::from_maybe_shared(buffer.slice(..11)).unwrap();
+        let mut headers = HeaderMap::new();
+        headers.append("x-a", HeaderValue::from_maybe_shared(buffer.slice(11..)).unwrap());
+        let last = LastHead::default();
+        let (method, version) = (&Method::GET, Version::HTTP_11);
+        let head = RawHead { method, uri: &uri, version, headers: &headers, connection: None };
+        let read = last.read(&head, |own| Some((own.uri.clone(), own.headers.clone())));
+        assert_eq!(read, Some((uri.clone(), headers.clone())));
+        drop((uri, headers));
+        assert!(buffer.is_unique(), "it is kept");
     }
 
     #[test]
