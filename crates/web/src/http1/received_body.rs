@@ -25,9 +25,7 @@ impl ReceivedBody {
     pub(crate) fn awaits(&self, part: Option<u64>) {
         self.progress.awaits(self.number, part);
     }
-}
 
-impl ReceivedBody {
     /// See [`Body::share`](crate::body::Body).
     pub(crate) fn share(&self) -> RequestShare {
         self.progress.share()
