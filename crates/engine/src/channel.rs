@@ -213,7 +213,7 @@ impl Channel {
             timeout: config.connect_timeout,
             connection: ConnectionOptions {
                 target: target.to_string().into(),
-                http2: connection::fit(config.http2),
+                http2: Arc::new(connection::fit(config.http2)),
                 busy_poll: config.busy_poll,
                 executor: executor.start("thalweg-channel")?.map(Arc::new),
                 queue: Arc::default(),

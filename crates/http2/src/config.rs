@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use crate::flow::{WINDOW_DEFAULT, WINDOW_MAX};
+use crate::frame;
 use crate::limits::Limits;
 use crate::ping_policy::PingPolicy;
 
@@ -43,6 +45,19 @@ pub struct Config {
     pub ping_policy: Option<PingPolicy>,
     /// Bounds against abusive peers.
     pub limits: Limits,
+}
+
+impl Config {
+    /// The same within the bounds of RFC 9113 §6.5.2 and §6.9; `None` where it is.
+    pub(crate) fn fitted(&self) -> Option<Config> {
+        let stream_window = self.stream_window.min(WINDOW_MAX);
+        let connection_window = self.connection_window.clamp(WINDOW_DEFAULT, WINDOW_MAX);
+        let max_frame_size = self.max_frame_size.clamp(frame::MAX_FRAME_SIZE_MIN, frame::MAX_FRAME_SIZE_MAX);
+        let is_fitting = stream_window == self.stream_window
+            && connection_window == self.connection_window
+            && max_frame_size == self.max_frame_size;
+        (!is_fitting).then(|| Config { stream_window, connection_window, max_frame_size, ..self.clone() })
+    }
 }
 
 impl Default for Config {

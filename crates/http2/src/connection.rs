@@ -11,13 +11,14 @@ mod send;
 mod tests;
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 use std::time::Instant;
 
 use crate::abuse_budget::AbuseBudget;
 use crate::config::Config;
 use crate::error::{ConnectionError, ErrorCode, Initiator, StreamError};
 use crate::event::{Event, ResetCause, ResetReason};
-use crate::flow::{ReceiveWindow, WINDOW_DEFAULT, WINDOW_MAX};
+use crate::flow::{ReceiveWindow, WINDOW_DEFAULT};
 use crate::frame::{self, Setting};
 use crate::handshake::Handshake;
 use crate::headers::Head;
@@ -38,7 +39,10 @@ use crate::stream_table::{Absent, Key, StreamTable};
 #[derive(Debug)]
 pub struct Connection {
     role: Role,
-    config: Config,
+    /// As it was given, within the bounds that there are; shared by all connections that were given the same.
+    config: Arc<Config>,
+    /// [`Config::held_max`], which changes.
+    held_max: usize,
     handshake: Handshake,
     receiving: Receiving,
     sending: Sending,
@@ -62,27 +66,24 @@ enum Role {
 
 impl Connection {
     /// The client's end. The preface and SETTINGS are already in the output.
-    pub fn client(config: Config, now: Instant) -> Self {
-        let mut connection = Connection::new(Role::Client, config, now);
+    pub fn client(config: impl Into<Arc<Config>>, now: Instant) -> Self {
+        let mut connection = Connection::new(Role::Client, config.into(), now);
         connection.sending.output.buffer().extend_from_slice(frame::PREFACE);
         connection.emit_settings();
         connection
     }
 
     /// The server's end. SETTINGS are already in the output; the client's preface is awaited.
-    pub fn server(config: Config, now: Instant) -> Self {
-        let mut connection = Connection::new(Role::Server, config, now);
+    pub fn server(config: impl Into<Arc<Config>>, now: Instant) -> Self {
+        let mut connection = Connection::new(Role::Server, config.into(), now);
         connection.emit_settings();
         connection
     }
 
-    fn new(role: Role, config: Config, now: Instant) -> Connection {
-        let config = Config {
-            stream_window: config.stream_window.min(WINDOW_MAX),
-            connection_window: config.connection_window.clamp(WINDOW_DEFAULT, WINDOW_MAX),
-            max_frame_size: config.max_frame_size.clamp(frame::MAX_FRAME_SIZE_MIN, frame::MAX_FRAME_SIZE_MAX),
-            ..config
-        };
+    fn new(role: Role, mut config: Arc<Config>, now: Instant) -> Connection {
+        if let Some(fitted) = config.fitted() {
+            config = Arc::new(fitted);
+        }
         Connection {
             role,
             // A time beyond all times is no deadline.
@@ -102,6 +103,7 @@ impl Connection {
             budget: AbuseBudget::new(&config, now),
             pings: Pings::new(config.ping_policy.filter(|_| role == Role::Server)),
             shutdown: Shutdown::NONE,
+            held_max: config.held_max,
             config,
         }
     }

@@ -16,10 +16,17 @@ pub struct Output {
     buffer: Vec<u8>,
     /// How much of `buffer` is written.
     written: usize,
-    /// Large payloads, each with its place: it goes out when `written` has reached `at`.
+    /// Mostly there is nothing of the kind, and a connection has two outputs. Once there was, it stays for the next.
+    apart: Option<Box<Apart>>,
+}
+
+/// What does not lie in the buffer.
+#[derive(Debug, Default)]
+struct Apart {
+    /// Large payloads, each with its place: it goes out when so much of the buffer is written.
     chained: VecDeque<Chained>,
     /// Bytes in `chained`.
-    chained_len: usize,
+    len: usize,
     /// Parts that nobody needs any more: copied, or of streams that are gone. What is run when they are dropped may be
     /// anybody's code, so whoever writes the output drops them, and not the connection.
     discarded: Vec<Bytes>,
@@ -33,13 +40,22 @@ struct Chained {
 
 impl Output {
     /// Whether there is nothing to write.
+    #[inline]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
     /// How many bytes there are to write.
+    #[inline]
     pub fn len(&self) -> usize {
-        self.buffer.len() - self.written + self.chained_len
+        self.buffer.len() - self.written + self.apart.as_ref().map_or(0, |apart| apart.len)
+    }
+
+    /// All that is to be written, if it lies in one piece.
+    #[inline]
+    pub fn as_contiguous(&self) -> Option<&[u8]> {
+        let is_whole = self.apart.as_ref().is_none_or(|apart| apart.chained.is_empty());
+        is_whole.then(|| &self.buffer[self.written..])
     }
 
     /// Fills `slices` with what is to be written first, in order; returns how many slices were set. For a
@@ -47,7 +63,7 @@ impl Output {
     pub fn slices<'a>(&'a self, slices: &mut [IoSlice<'a>]) -> usize {
         let mut set = 0;
         let mut at = self.written;
-        let mut chained = self.chained.iter();
+        let mut chained = self.apart.iter().flat_map(|apart| &apart.chained);
         while set < slices.len() {
             let next = chained.next();
             let end = next.map_or(self.buffer.len(), |next| next.at);
@@ -67,24 +83,10 @@ impl Output {
     }
 
     /// Forgets the first `n` bytes: they are written. At most [`Output::len`].
-    pub fn advance(&mut self, mut n: usize) {
+    #[inline]
+    pub fn advance(&mut self, n: usize) {
         debug_assert!(n <= self.len(), "more was written than there was");
-        while let Some(first) = self.chained.front_mut() {
-            let before = (first.at - self.written).min(n);
-            self.written += before;
-            n -= before;
-            if self.written < first.at || n == 0 {
-                break;
-            }
-            let part = first.bytes.len().min(n);
-            self.chained_len -= part;
-            n -= part;
-            if part < first.bytes.len() {
-                bytes::Buf::advance(&mut first.bytes, part);
-                break;
-            }
-            self.chained.pop_front();
-        }
+        let n = self.advance_apart(n);
         self.written += n.min(self.buffer.len() - self.written);
         if self.is_empty() {
             self.buffer.clear();
@@ -93,25 +95,45 @@ impl Output {
         }
     }
 
+    /// Forgets the first `n` bytes up to the end of the last payload that is chained. Returns how many are left of `n`.
+    #[inline]
+    fn advance_apart(&mut self, mut n: usize) -> usize {
+        let Some(apart) = &mut self.apart else { return n };
+        while let Some(first) = apart.chained.front_mut() {
+            let before = (first.at - self.written).min(n);
+            self.written += before;
+            n -= before;
+            if self.written < first.at || n == 0 {
+                break;
+            }
+            let part = first.bytes.len().min(n);
+            apart.len -= part;
+            n -= part;
+            if part < first.bytes.len() {
+                bytes::Buf::advance(&mut first.bytes, part);
+                break;
+            }
+            apart.chained.pop_front();
+        }
+        n
+    }
+
     /// Drops what came with the output and is not to be written. To be called where nothing was to be written; else
     /// [`advance`](Output::advance) sees to it.
     #[inline]
     pub fn drop_discarded(&mut self) {
-        if !self.discarded.is_empty() {
-            self.drop_some_discarded();
+        if let Some(apart) = &mut self.apart
+            && !apart.discarded.is_empty()
+        {
+            apart.discarded.clear();
         }
-    }
-
-    #[cold]
-    fn drop_some_discarded(&mut self) {
-        self.discarded.clear();
     }
 
     /// Appends all there is to write to `target`.
     pub fn copy_to(&self, target: &mut Vec<u8>) {
         target.reserve(self.len());
         let mut at = self.written;
-        for chained in &self.chained {
+        for chained in self.apart.iter().flat_map(|apart| &apart.chained) {
             target.extend_from_slice(&self.buffer[at..chained.at]);
             target.extend_from_slice(&chained.bytes);
             at = chained.at;
@@ -121,10 +143,8 @@ impl Output {
 
     /// Gives buffers back where nothing is to be written.
     pub fn shrink(&mut self) {
-        if self.is_empty() && self.discarded.is_empty() {
-            self.buffer = Vec::new();
-            self.chained = VecDeque::new();
-            self.discarded = Vec::new();
+        if self.is_empty() && self.apart.as_ref().is_none_or(|apart| apart.discarded.is_empty()) {
+            *self = Output::default();
         }
     }
 
@@ -135,30 +155,28 @@ impl Output {
 
     /// Keeps a part that is not to be written for whoever drops it.
     pub(crate) fn discard(&mut self, bytes: Bytes) {
-        self.discarded.push(bytes);
+        self.apart.get_or_insert_default().discarded.push(bytes);
     }
 
     /// What is to be dropped goes to `other`.
     #[inline]
     pub(crate) fn give_discarded(&mut self, other: &mut Output) {
-        if !self.discarded.is_empty() {
-            self.give_some_discarded(other);
+        if let Some(apart) = &mut self.apart
+            && !apart.discarded.is_empty()
+        {
+            other.apart.get_or_insert_default().discarded.append(&mut apart.discarded);
         }
-    }
-
-    #[cold]
-    fn give_some_discarded(&mut self, other: &mut Output) {
-        other.discarded.append(&mut self.discarded);
     }
 
     /// Appends a payload: chained where it is large, copied where it is small.
     pub(crate) fn push_payload(&mut self, bytes: Bytes) {
         if bytes.len() < CHAINED_BYTES_MIN {
             self.buffer.extend_from_slice(&bytes);
-            self.discarded.push(bytes);
+            self.discard(bytes);
         } else {
-            self.chained_len += bytes.len();
-            self.chained.push_back(Chained { at: self.buffer.len(), bytes });
+            let apart = self.apart.get_or_insert_default();
+            apart.len += bytes.len();
+            apart.chained.push_back(Chained { at: self.buffer.len(), bytes });
         }
     }
 }

@@ -193,26 +193,35 @@ impl StreamTable {
     }
 }
 
-/// From identifier to index in the table: open addressing with linear probing.
+/// From identifier to index in the table: a few in a row, more by open addressing with linear probing.
 ///
 /// Fibonacci hashing spreads identifiers that follow one another evenly over the table, so that probes, and
 /// the moves after a removal, are short; taken as they are, they would form one long cluster. A peer that
 /// chooses identifiers to collide gains little: a probe never passes more entries than streams are open.
 #[derive(Debug, Default)]
 struct IdIndex {
-    /// A power of two of entries, at most half of them in use; empty until the first stream. Identifier 0:
+    /// As long as there are no more: one cache line, where a table is another two, and a connection with a call or two
+    /// is one of thousands.
+    few: [(u32, u32); FEW_MAX],
+    /// A power of two of entries, at most half of them in use; empty until there are more than a few. Identifier 0:
     /// unused.
     entries: Vec<(u32, u32)>,
     len: usize,
+    /// There have been more than a few since there were none.
+    is_spread: bool,
 }
 
-const INDEX_MIN: usize = 16;
+const FEW_MAX: usize = 8;
+const INDEX_MIN: usize = 32;
 
 impl IdIndex {
     #[inline]
     fn find(&self, id: u32) -> Option<u32> {
+        if !self.is_spread {
+            return self.few[..self.len].iter().find(|entry| entry.0 == id).map(|entry| entry.1);
+        }
         // 0 would match unused entries.
-        if id == 0 || self.entries.is_empty() {
+        if id == 0 {
             return None;
         }
         let mut at = self.home(id);
@@ -230,6 +239,14 @@ impl IdIndex {
 
     #[inline]
     fn insert(&mut self, id: u32, index: u32) {
+        if !self.is_spread {
+            if let Some(entry) = self.few.get_mut(self.len) {
+                *entry = (id, index);
+                self.len += 1;
+                return;
+            }
+            self.spread();
+        }
         if (self.len + 1) * 2 > self.entries.len() {
             self.grow();
         }
@@ -238,11 +255,33 @@ impl IdIndex {
         self.entries[at] = (id, index);
     }
 
-    /// Removes `id` and moves entries that had to yield to it, so that no tombstones pile up.
+    /// Removes `id`.
+    #[inline]
     fn remove(&mut self, id: u32) {
-        if self.entries.is_empty() {
-            return;
+        if self.is_spread {
+            return self.remove_spread(id);
         }
+        if let Some(at) = self.few[..self.len].iter().position(|entry| entry.0 == id) {
+            self.len -= 1;
+            self.few[at] = self.few[self.len];
+        }
+    }
+
+    /// Moves the few into the table.
+    #[cold]
+    fn spread(&mut self) {
+        if self.entries.is_empty() {
+            self.entries = vec![(0, 0); INDEX_MIN];
+        }
+        self.is_spread = true;
+        for (id, index) in self.few {
+            let at = self.vacancy(id);
+            self.entries[at] = (id, index);
+        }
+    }
+
+    /// Removes `id` from the table, and moves entries that had to yield to it, so that no tombstones pile up.
+    fn remove_spread(&mut self, id: u32) {
         let mut hole = self.home(id);
         while self.entries[hole].0 != id {
             if self.entries[hole].0 == 0 {
@@ -251,6 +290,7 @@ impl IdIndex {
             hole = self.next(hole);
         }
         self.len -= 1;
+        self.is_spread = self.len > 0;
         let mask = self.entries.len() - 1;
         let mut at = self.next(hole);
         while self.entries[at].0 != 0 {
@@ -267,7 +307,7 @@ impl IdIndex {
 
     #[cold]
     fn grow(&mut self) {
-        let size = (self.entries.len() * 2).max(INDEX_MIN);
+        let size = self.entries.len() * 2;
         let entries = std::mem::replace(&mut self.entries, vec![(0, 0); size]);
         for (id, index) in entries.into_iter().filter(|entry| entry.0 != 0) {
             let at = self.vacancy(id);

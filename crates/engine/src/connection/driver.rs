@@ -36,8 +36,14 @@ pub(crate) trait Endpoint: Send + Unpin + 'static {
     fn on_event(&mut self, state: &mut State, event: &Event<'_>, input_start: usize);
 
     /// Runs what the events of one read made ready, without the lock. `buffer` is still what was read; `has_more`:
-    /// another part of it is taken in next.
-    fn run_ready(&mut self, connection: &Arc<Connection>, buffer: &[u8], has_more: bool);
+    /// another part of it is taken in next. `polled_at`: when the driver's poll began.
+    fn run_ready(
+        &mut self,
+        connection: &Arc<Connection>,
+        buffer: &[u8],
+        has_more: bool,
+        polled_at: Instant,
+    );
 
     /// Whether something that is ready was not run yet: it is when output has left.
     fn is_postponing(&self) -> bool {
@@ -80,8 +86,14 @@ pub(crate) struct Driver<IO, E> {
     expected: Option<ExpectedData>,
     /// The last read went straight to a large message: the next frame's head tells where most of what comes belongs.
     is_gathering: bool,
+    /// The other end's SETTINGS have come.
+    has_settings: bool,
     /// Bytes on their way into the socket.
     output: Output,
+    /// There may be output to take: else the lock is not taken to look.
+    may_have_output: bool,
+    /// What was seen under the lock when output was last looked for.
+    seen: Seen,
     /// Empty between two reads: what the last one deferred.
     deferred: Deferred,
     has_woken: bool,
@@ -95,6 +107,20 @@ pub(crate) struct Driver<IO, E> {
     work: Work,
     /// When this poll began: all that happens in it happens then, for the protocol.
     polled_at: Instant,
+}
+
+/// What a driver acts on besides output, as it was when it last had the lock: it does not sleep while that has changed.
+#[derive(Debug, Default, PartialEq)]
+struct Seen {
+    is_drained: bool,
+    timeout: Option<std::time::Instant>,
+}
+
+impl Seen {
+    #[inline]
+    fn of(state: &State) -> Self {
+        Self { is_drained: state.http2.is_drained(), timeout: state.http2.timeout() }
+    }
 }
 
 #[derive(Debug, PartialEq)]
@@ -134,6 +160,9 @@ where
             expected: None,
             is_gathering: false,
             output: Output::default(),
+            may_have_output: false,
+            seen: Seen::default(),
+            has_settings: false,
             deferred: Deferred::default(),
             has_woken: false,
             read_len: 0,
@@ -157,28 +186,17 @@ where
         let mut progress = Progress::None;
         loop {
             if self.output.is_empty() {
-                let mut state = self.connection.lock();
-                if !state.http2.take_output(&mut self.output) {
-                    drop(state);
+                if self.may_have_output || self.phase != Phase::Open {
+                    let mut state = self.connection.lock();
+                    self.may_have_output =
+                        take_output(&mut state, &mut self.output, &mut self.endpoint, self.polled_at);
+                }
+                if self.output.is_empty() {
                     self.output.drop_discarded();
                     return Ok(progress);
                 }
-                if std::mem::take(&mut state.opened_unsent) >= OPENED_UNSENT_MAX {
-                    state.admit();
-                }
-                if E::IS_SAMPLED {
-                    state.note_taken(self.polled_at);
-                }
-                // What has left a stream's queue may have freed space in it: its sender hears of that now, not with the
-                // next read.
-                let now = self.polled_at.into_std();
-                while let Ok(Some(event)) = state.http2.poll_event(&mut &[][..], now) {
-                    self.endpoint.on_event(&mut state, &event, 0);
-                }
             }
-            let mut parts = [IoSlice::new(&[]); PARTS_MAX];
-            let count = self.output.slices(&mut parts);
-            match Pin::new(&mut self.io).poll_write_vectored(cx, &parts[..count]) {
+            match self.poll_write(cx) {
                 Poll::Ready(Ok(0)) => return Err(io::ErrorKind::WriteZero.into()),
                 Poll::Ready(Ok(written)) => {
                     self.output.advance(written);
@@ -190,6 +208,17 @@ where
                 Poll::Pending => return Ok(progress),
             }
         }
+    }
+
+    #[inline]
+    fn poll_write(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<usize>> {
+        let io = Pin::new(&mut self.io);
+        if let Some(bytes) = self.output.as_contiguous() {
+            return io.poll_write_vectored(cx, &[IoSlice::new(bytes)]);
+        }
+        let mut parts = [IoSlice::new(&[]); PARTS_MAX];
+        let count = self.output.slices(&mut parts);
+        io.poll_write_vectored(cx, &parts[..count])
     }
 
     fn fail(&mut self, error: &ConnectionError, arrived: &[u8]) {
@@ -205,6 +234,7 @@ where
         };
         state.end_all(&status);
         drop(state);
+        self.may_have_output = true;
         if identified.is_some() {
             tracing::debug!("{}", status.message());
         }
@@ -222,7 +252,7 @@ where
         if self.phase != Phase::Open {
             return Progress::None;
         }
-        let Some(at) = self.connection.lock().http2.timeout().map(Instant::from_std) else {
+        let Some(at) = self.seen.timeout.map(Instant::from_std) else {
             self.timer = None;
             return Progress::None;
         };
@@ -230,6 +260,7 @@ where
             return Progress::None;
         }
         let outcome = self.connection.lock().http2.handle_timeout(Instant::now().into_std());
+        self.may_have_output = true;
         if let Err(error) = outcome {
             self.fail(&error, &[]);
         }
@@ -256,6 +287,14 @@ where
 
     /// One round: write, read, and see whether the connection is over.
     fn round(&mut self, cx: &mut Context<'_>) -> io::Result<Progress> {
+        // The client's first bytes are mostly there when a server first looks: what answers them leaves with SETTINGS.
+        if !E::IS_CLIENT
+            && !self.has_settings
+            && self.phase == Phase::Open
+            && matches!(self.read(cx)?, Progress::Made)
+        {
+            return Ok(Progress::Made);
+        }
         let wrote = match self.write(cx) {
             Ok(wrote) => wrote,
             Err(error) => {
@@ -268,66 +307,89 @@ where
                 return Err(error);
             }
         };
-        if self.endpoint.is_postponing() && matches!(wrote, Progress::Made) {
-            self.endpoint.run_ready(&self.connection, &[], false);
-        }
-        if self.phase != Phase::Open {
-            if matches!(wrote, Progress::Made) {
-                self.stepped_at = Instant::now();
-            }
-            if matches!(self.poll_linger(cx), Progress::Over) {
-                return Ok(Progress::Over);
+        if matches!(wrote, Progress::Made) {
+            self.busy_poll.begin();
+            if self.endpoint.is_postponing() {
+                self.endpoint.run_ready(&self.connection, &[], false, self.polled_at);
+                self.may_have_output = true;
             }
         }
-        match self.phase {
-            Phase::Open => {
-                let mut state = self.connection.lock();
-                if state.http2.is_drained() {
-                    // Nothing more comes. Where calls are left, the connection was closed over their heads.
-                    let peer = &self.connection.peer;
-                    state.end_all(&Status::unavailable(format!("connection to {peer} was closed")));
-                    drop(state);
-                    self.enter(Phase::Closing);
-                    return Ok(Progress::Made);
-                }
+        if self.phase == Phase::Open {
+            if self.seen.is_drained {
+                // Nothing more comes. Where calls are left, the connection was closed over their heads.
+                let peer = &self.connection.peer;
+                let status = Status::unavailable(format!("connection to {peer} was closed"));
+                self.connection.lock().end_all(&status);
+                self.enter(Phase::Closing);
+                return Ok(Progress::Made);
             }
-            Phase::Closing if self.output.is_empty() => {
-                if Pin::new(&mut self.io).poll_shutdown(cx)?.is_ready() {
-                    self.enter(Phase::Lingering);
-                    return Ok(Progress::Made);
-                }
+            let read = self.read(cx)?;
+            if matches!(read, Progress::Made) || (self.may_have_output && self.output.is_empty()) {
+                return Ok(Progress::Made);
             }
-            Phase::Closing | Phase::Lingering => {}
+            return Ok(self.poll_timer(cx));
         }
-        let read = self.read(cx)?;
-        if matches!(wrote, Progress::Made) || matches!(read, Progress::Made) {
+        if matches!(wrote, Progress::Made) {
+            self.stepped_at = Instant::now();
+        }
+        if matches!(self.poll_linger(cx), Progress::Over) {
+            return Ok(Progress::Over);
+        }
+        if self.phase == Phase::Closing
+            && self.output.is_empty()
+            && Pin::new(&mut self.io).poll_shutdown(cx)?.is_ready()
+        {
+            self.enter(Phase::Lingering);
             return Ok(Progress::Made);
         }
-        Ok(self.poll_timer(cx))
+        let read = self.read(cx)?;
+        let is_made = matches!(wrote, Progress::Made) || matches!(read, Progress::Made);
+        Ok(if is_made { Progress::Made } else { Progress::None })
     }
 
-    /// Goes to sleep, unless a caller has left something to write since it last saw the output.
+    /// Goes to sleep, unless a caller has left something to write since output was last taken, or there is something
+    /// else to see.
     fn sleep(&mut self, cx: &Context<'_>) -> bool {
-        let waker = cx.waker().clone();
+        // A client's is taken by whoever makes the next call; a server's is mostly still there.
+        let mut waker = E::IS_CLIENT.then(|| cx.waker().clone());
         let mut state = self.connection.lock();
         // With output of our own still blocked, more of it can't leave either: the socket's waker will come. But the
         // connection may have been drained or closed meanwhile, which sets a time to all waiting.
-        let has_news = if self.output.is_empty() {
+        let mut has_news = if self.output.is_empty() {
             state.http2.wants_write()
         } else {
             matches!(state.driver, DriverState::Notified)
         };
+        let seen = Seen::of(&state);
+        if seen != self.seen {
+            self.seen = seen;
+            has_news = true;
+        }
         if has_news {
             state.driver = DriverState::Running;
+            self.may_have_output = true;
             return false;
         }
-        state.driver = DriverState::Asleep(waker);
+        if waker.is_none() && !state.is_woken_by(cx.waker()) {
+            drop(state);
+            waker = Some(cx.waker().clone());
+            state = self.connection.lock();
+            if matches!(state.driver, DriverState::Notified) || state.http2.wants_write() {
+                state.driver = DriverState::Running;
+                self.may_have_output = true;
+                return false;
+            }
+        }
+        let before = state.fall_asleep(waker);
         self.chunks.note_sleep();
         if E::IS_SAMPLED && state.http2.is_window_blocked() {
             self.work.blocked_since = Some(Instant::now());
             self.work.is_due = true;
         }
-        if state.shrunk {
+        let shrinks = state.shrunk;
+        drop(state);
+        drop(before);
+        if shrinks {
             self.output.shrink();
             self.leftover.shrink_to_fit();
             self.deferred.shrink();
@@ -342,7 +404,7 @@ where
         self.is_alone = read_chunks::is_alone(Arc::as_ptr(&self.connection).addr());
         let mut state = self.connection.lock();
         // Woken by the socket rather than by a caller, it need not be woken by one as well.
-        let asleep = std::mem::replace(&mut state.driver, DriverState::Running);
+        state.driver = DriverState::Running;
         state.polled_at = self.polled_at;
         let now = self.polled_at.into_std();
         // Here too, for a peer that never lets a round pass without anything to do.
@@ -357,8 +419,12 @@ where
             }
             state.tell_watcher(self.polled_at);
         }
+        self.seen = Seen::of(&state);
+        if self.output.is_empty() {
+            self.may_have_output =
+                take_output(&mut state, &mut self.output, &mut self.endpoint, self.polled_at);
+        }
         drop(state);
-        drop(asleep);
         if let Err(error) = overdue {
             self.fail(&error, &[]);
         }
@@ -471,6 +537,31 @@ impl<IO, E> Drop for Driver<IO, E> {
         drop(state);
         buffers::shrink();
     }
+}
+
+/// Takes the output that there is into `output`, which is empty. Whether there is more than that.
+#[inline]
+fn take_output<E: Endpoint>(
+    state: &mut State,
+    output: &mut Output,
+    endpoint: &mut E,
+    polled_at: Instant,
+) -> bool {
+    if !state.http2.take_output(output) {
+        return false;
+    }
+    if std::mem::take(&mut state.opened_unsent) >= OPENED_UNSENT_MAX {
+        state.admit();
+    }
+    if E::IS_SAMPLED {
+        state.note_taken(polled_at);
+    }
+    // What has left a stream's queue may have freed space in it: its sender hears of that now, not with the next read.
+    let now = polled_at.into_std();
+    while let Ok(Some(event)) = state.http2.poll_event(&mut &[][..], now) {
+        endpoint.on_event(state, &event, 0);
+    }
+    state.http2.wants_write()
 }
 
 /// What it may mean that a server's connection ended without a word.

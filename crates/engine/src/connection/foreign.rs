@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use super::shared::Connection;
-use super::state::{DriverState, Foreign, State};
+use super::state::{Foreign, State};
 
 /// What a connection is asked to do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,7 +31,7 @@ impl Connection {
     /// For who works on a connection that no driver moves: ready when it is to do something. `drains`: it has been told
     /// to drain. Whoever asks it to wakes `cx`.
     pub(crate) fn poll_asked(&self, drains: bool, cx: &Context<'_>) -> Poll<Asked> {
-        let asleep = DriverState::Asleep(cx.waker().clone());
+        let waker = cx.waker().clone();
         let mut state = self.lock();
         if state.http2.is_closed() {
             return Poll::Ready(Asked::Close);
@@ -39,7 +39,7 @@ impl Connection {
         if !drains && state.foreign.as_ref().is_some_and(|foreign| foreign.drains) {
             return Poll::Ready(Asked::Drain);
         }
-        let before = std::mem::replace(&mut state.driver, asleep);
+        let before = state.fall_asleep(Some(waker));
         drop(state);
         drop(before);
         Poll::Pending

@@ -27,6 +27,8 @@ pub(crate) struct State {
     pub(crate) failed: Failed,
     pub(crate) keepalives_sent: u64,
     pub(super) driver: DriverState,
+    /// Wakes the driver, once it sleeps. Whoever wakes it takes this away; if its socket does, it stays.
+    driver_waker: Option<Waker>,
     /// Another protocol has it.
     pub(super) foreign: Option<Foreign>,
     /// Why the connection is over, once it is.
@@ -114,13 +116,13 @@ pub(crate) const TIMED_EACH_MAX: u32 = 64;
 const WAKES_PER_SAMPLE: u32 = 32;
 
 /// Whether the driver has to be woken for output to leave.
-#[derive(Debug)]
+#[derive(Clone, Copy, Debug)]
 pub(super) enum DriverState {
     /// It is running or already woken, and will look for output before it sleeps.
     Running,
     /// As `Running`; and somebody had something for it to see since it began.
     Notified,
-    Asleep(Waker),
+    Asleep,
 }
 
 impl State {
@@ -134,6 +136,7 @@ impl State {
             failed: Failed::default(),
             keepalives_sent: 0,
             driver: DriverState::Running,
+            driver_waker: None,
             foreign: None,
             ended: None,
             gate,
@@ -178,8 +181,8 @@ impl State {
     #[inline]
     pub(crate) fn notify_driver(&mut self) {
         match std::mem::replace(&mut self.driver, DriverState::Notified) {
-            DriverState::Asleep(waker) => {
-                self.deferred.wake(Some(waker));
+            DriverState::Asleep => {
+                self.deferred.wake(self.driver_waker.take());
                 // A server's connection, which has no gate, has nobody who asks.
                 if self.gate.is_some() {
                     self.note_wake();
@@ -187,6 +190,20 @@ impl State {
             }
             DriverState::Running | DriverState::Notified => {}
         }
+    }
+
+    /// Whether `waker` is the one that is kept for the driver.
+    #[inline]
+    pub(super) fn is_woken_by(&self, waker: &Waker) -> bool {
+        self.driver_waker.as_ref().is_some_and(|kept| kept.will_wake(waker))
+    }
+
+    /// The driver sleeps from now on, until `waker` wakes it, or the one that is kept. Returns what is to be dropped
+    /// without the lock.
+    #[inline]
+    pub(super) fn fall_asleep(&mut self, waker: Option<Waker>) -> Option<Waker> {
+        self.driver = DriverState::Asleep;
+        if waker.is_some() { std::mem::replace(&mut self.driver_waker, waker) } else { None }
     }
 
     #[inline]

@@ -47,7 +47,7 @@ pub(crate) struct Connector {
 pub(crate) struct ConnectionOptions {
     /// What the channel connects to, as its user has written it.
     pub(crate) target: Arc<str>,
-    pub(crate) http2: thalweg_http2::Config,
+    pub(crate) http2: Arc<thalweg_http2::Config>,
     pub(crate) busy_poll: Duration,
     /// The threads that connections run on, if not on the caller's runtime. Each connection keeps them.
     pub(crate) executor: Option<Arc<Executor>>,

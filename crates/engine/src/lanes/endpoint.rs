@@ -4,6 +4,7 @@ use std::sync::{Arc, Weak};
 
 use http::HeaderMap;
 use thalweg_http2::{ErrorCode, Event, ResetCause, ResetReason};
+use tokio::time::Instant;
 
 use super::owner::ConnectionOwner;
 use super::upkeep::{self, Upkeep};
@@ -217,7 +218,7 @@ impl Endpoint for ClientEndpoint {
         }
     }
 
-    fn run_ready(&mut self, connection: &Arc<Connection>, _: &[u8], _: bool) {
+    fn run_ready(&mut self, connection: &Arc<Connection>, _: &[u8], _: bool, _: Instant) {
         let Some(GoingAway { code, permits_fewer_pings }) = self.going_away.take() else { return };
         if permits_fewer_pings {
             self.upkeep.ping_less();

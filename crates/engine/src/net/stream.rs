@@ -2,23 +2,22 @@
 
 use std::io::{self, IoSlice};
 use std::net::{IpAddr, Shutdown, SocketAddr};
-use std::os::unix::net as unix;
-use std::path::PathBuf;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use tokio::io::unix::AsyncFd;
 use tokio::io::{AsyncRead, AsyncWrite, Interest, ReadBuf};
-use tokio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
+use tokio::net::{TcpStream, UnixStream};
 
-use super::address::{Endpoint, ListenAddress};
+use super::address::Endpoint;
 use super::round_trip;
 
 /// A connected socket that no runtime watches yet.
 #[derive(Debug)]
 pub(crate) struct Accepted {
     socket: socket2::Socket,
+    is_unix: bool,
     /// What the other end is called in messages.
     pub(crate) peer_name: String,
     /// Whose it is, if it came over IP.
@@ -84,25 +83,33 @@ impl Accepted {
                 let stream = TcpStream::connect(address).await?;
                 // Thalweg batches by itself and flushes when there is nothing more to add: Nagle would only delay.
                 stream.set_nodelay(true)?;
-                Self::tcp(stream)
+                let peer = stream.peer_addr().ok();
+                Ok(Self::tcp(stream.into_std()?.into(), peer))
             }
-            Endpoint::Unix(path) => Self::unix(UnixStream::connect(path).await?),
-            Endpoint::UnixAbstract(name) => Self::unix(UnixStream::connect(abstract_path(name)).await?),
+            Endpoint::Unix(path) => Self::unix(UnixStream::connect(path).await?.into_std()?.into()),
+            Endpoint::UnixAbstract(name) => {
+                Self::unix(UnixStream::connect(abstract_path(name)).await?.into_std()?.into())
+            }
         }
     }
 
-    fn tcp(stream: TcpStream) -> io::Result<Self> {
-        let peer = stream.peer_addr().ok();
+    /// `peer`: its address, if the system tells.
+    pub(super) fn tcp(socket: socket2::Socket, peer: Option<SocketAddr>) -> Self {
         let peer_name = peer.map_or_else(|| "a TCP peer".to_owned(), |at| at.to_string());
         // An IPv4 client of a listener for both is the same client.
         let peer_address = peer.map(|at| at.ip().to_canonical());
-        Ok(Self { socket: stream.into_std()?.into(), peer_name, peer_address })
+        Self { socket, is_unix: false, peer_name, peer_address }
     }
 
-    fn unix(stream: UnixStream) -> io::Result<Self> {
-        let socket: socket2::Socket = stream.into_std()?.into();
+    pub(super) fn unix(socket: socket2::Socket) -> io::Result<Self> {
         socket.set_send_buffer_size(UNIX_SEND_BUFFER_LEN)?;
-        Ok(Self { socket, peer_name: "a UNIX socket's peer".to_owned(), peer_address: None })
+        let peer_name = "a UNIX socket's peer".to_owned();
+        Ok(Self { socket, is_unix: true, peer_name, peer_address: None })
+    }
+
+    #[cfg(test)]
+    pub(super) fn socket(&self) -> &socket2::Socket {
+        &self.socket
     }
 
     /// The client's address and ours, of a TCP connection.
@@ -120,7 +127,7 @@ impl Accepted {
     /// on systems that don't have it.
     pub(crate) fn set_user_timeout(&self, timeout: Duration) -> io::Result<()> {
         #[cfg(target_os = "linux")]
-        if !self.socket.local_addr()?.is_unix() {
+        if !self.is_unix {
             self.socket.set_tcp_user_timeout(Some(timeout))?;
         }
         #[cfg(not(target_os = "linux"))]
@@ -130,7 +137,7 @@ impl Accepted {
 
     /// Lets the runtime in whose context this is called watch the socket. `is_eager`: reads ask the kernel each time.
     pub(crate) fn watch(self, is_eager: bool) -> io::Result<Socket> {
-        let write_watch = if self.socket.local_addr()?.is_unix() {
+        let write_watch = if self.is_unix {
             WriteWatch::Adaptive { is_watched: true, mean_bytes: 0 }
         } else {
             WriteWatch::Watched
@@ -231,7 +238,7 @@ impl AsyncWrite for Socket {
     }
 }
 
-fn watch(socket: socket2::Socket, interest: Interest) -> io::Result<AsyncFd<socket2::Socket>> {
+pub(super) fn watch(socket: socket2::Socket, interest: Interest) -> io::Result<AsyncFd<socket2::Socket>> {
     // SAFETY: the socket owns its descriptor, which is open and the same until the socket is dropped; `AsyncFd` owns
     // the socket, and lends it out by `&` only, through which it can't be closed or replaced.
     Ok(unsafe { AsyncFd::register_with_interest(socket, interest) }?)
@@ -267,74 +274,8 @@ fn unless_it_would_block(moved: io::Result<usize>) -> io::Result<Option<usize>> 
     }
 }
 
-/// A listening socket. A UNIX socket's file is removed with it.
-#[derive(Debug)]
-pub(crate) enum Listener {
-    Tcp(TcpListener),
-    Unix { listener: UnixListener, path: Option<PathBuf> },
-}
-
-impl Listener {
-    pub(crate) async fn bind(address: &ListenAddress) -> io::Result<Self> {
-        match address {
-            ListenAddress::Tcp(address) => Ok(Self::Tcp(TcpListener::bind(address).await?)),
-            ListenAddress::Unix(path) => {
-                let listener = match UnixListener::bind(path) {
-                    // A socket that nobody listens on is left over from a server that was killed.
-                    Err(error) if error.kind() == io::ErrorKind::AddrInUse && is_dead_socket(path) => {
-                        std::fs::remove_file(path)?;
-                        UnixListener::bind(path)?
-                    }
-                    bound => bound?,
-                };
-                Ok(Self::Unix { listener, path: Some(path.clone()) })
-            }
-            ListenAddress::UnixAbstract(name) => {
-                Ok(Self::Unix { listener: UnixListener::bind(abstract_path(name))?, path: None })
-            }
-        }
-    }
-
-    /// The address with the port that the system chose.
-    pub(crate) fn local_address(&self, asked: &ListenAddress) -> io::Result<ListenAddress> {
-        match self {
-            Self::Tcp(listener) => Ok(ListenAddress::Tcp(listener.local_addr()?.to_string())),
-            Self::Unix { .. } => Ok(asked.clone()),
-        }
-    }
-
-    pub(crate) async fn accept(&self) -> io::Result<Accepted> {
-        match self {
-            Self::Tcp(listener) => {
-                let (stream, _) = listener.accept().await?;
-                // It fails for a client that is gone already, which the first read finds out.
-                let _ = stream.set_nodelay(true);
-                Accepted::tcp(stream)
-            }
-            Self::Unix { listener, .. } => Accepted::unix(listener.accept().await?.0),
-        }
-    }
-}
-
-impl Drop for Listener {
-    fn drop(&mut self) {
-        if let Self::Unix { path: Some(path), .. } = self {
-            // Already gone is as good.
-            let _ = std::fs::remove_file(path);
-        }
-    }
-}
-
-fn is_dead_socket(path: &PathBuf) -> bool {
-    use std::os::unix::fs::FileTypeExt;
-    let is_socket = std::fs::symlink_metadata(path).is_ok_and(|meta| meta.file_type().is_socket());
-    is_socket
-        && unix::UnixStream::connect(path)
-            .is_err_and(|error| error.kind() == io::ErrorKind::ConnectionRefused)
-}
-
 /// The name of an abstract socket as tokio takes it; only Linux has such sockets, elsewhere it is an error.
-fn abstract_path(name: &str) -> String {
+pub(super) fn abstract_path(name: &str) -> String {
     format!("\0{name}")
 }
 

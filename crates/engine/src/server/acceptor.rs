@@ -31,7 +31,7 @@ use crate::tls::ServerTls;
 #[derive(Clone, Debug)]
 pub(super) struct Acceptor {
     pub(super) router: Arc<dyn Router>,
-    pub(super) http2: thalweg_http2::Config,
+    pub(super) http2: Arc<thalweg_http2::Config>,
     pub(super) shutdown_grace: Duration,
     pub(super) busy_poll: Duration,
     /// See [`Accepted::set_user_timeout`].
@@ -274,7 +274,7 @@ impl Acceptor {
     }
 
     fn connection(&self, peer: String) -> Arc<Connection> {
-        let http2 = thalweg_http2::Connection::server(self.http2.clone(), Instant::now().into_std());
+        let http2 = thalweg_http2::Connection::server(Arc::clone(&self.http2), Instant::now().into_std());
         Connection::new(http2, peer, None)
     }
 

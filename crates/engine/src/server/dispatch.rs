@@ -10,7 +10,7 @@ use bytes::Bytes;
 use http::HeaderMap;
 use tokio::time::Instant;
 
-use super::handler_cost::HandlerCost;
+use super::handler_cost::{HandlerCost, Stopwatch};
 use super::local::LocalFuture;
 use super::respond::{self, Answer, FixedHead, RawAnswer, Reply, Response};
 use super::streaming_call::StreamingCall;
@@ -277,8 +277,8 @@ pub(super) struct Batch<'a> {
     pub(super) connection: &'a Arc<Connection>,
     /// What was read.
     pub(super) buffer: &'a [u8],
-    /// When the handler before was done.
-    pub(super) clock: Instant,
+    /// Since the handler before was done.
+    pub(super) watch: Stopwatch,
     calls: vec::Drain<'a, ReadyCall>,
     /// Answers that are encoded, and go to the connection together.
     answers: &'a mut Vec<(Reply, Single)>,
@@ -297,9 +297,11 @@ impl<'a> Batch<'a> {
         buffer: &'a [u8],
         calls: vec::Drain<'a, ReadyCall>,
         answers: &'a mut Vec<(Reply, Single)>,
+        polled_at: Instant,
     ) -> Self {
+        let watch = Stopwatch::rough(polled_at);
         let scratch = take_scratch();
-        Self { connection, buffer, clock: Instant::now(), calls, answers, scratch, is_full: false }
+        Self { connection, buffer, watch, calls, answers, scratch, is_full: false }
     }
 
     /// Answers a call with its handler's result: with the others of the batch, where there is nothing to it but a

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use http::HeaderMap;
 use thalweg_http2::{ErrorCode, Event, StreamId};
+use tokio::time::Instant;
 
 use super::beside::Beside;
 use super::dispatch::{self, Batch, Body, HandlerKind, HeadAsItIs, ReadyCall, Route, Router, ServerMethod};
@@ -339,7 +340,13 @@ impl Endpoint for ServerEndpoint {
         }
     }
 
-    fn run_ready(&mut self, connection: &Arc<Connection>, buffer: &[u8], has_more: bool) {
+    fn run_ready(
+        &mut self,
+        connection: &Arc<Connection>,
+        buffer: &[u8],
+        has_more: bool,
+        polled_at: Instant,
+    ) {
         for (route, reply, measure) in self.streams_ready.drain(..) {
             let HandlerKind::Streaming(handler) = &route.method.handler.0 else { continue };
             let size_max = route.method.options.max_decoding_message_size;
@@ -376,7 +383,8 @@ impl Endpoint for ServerEndpoint {
             std::mem::swap(&mut self.ready, &mut self.postponed);
         }
         if !self.ready.is_empty() {
-            let batch = Batch::new(connection, buffer, self.ready.drain(..), &mut self.answers);
+            let calls = self.ready.drain(..);
+            let batch = Batch::new(connection, buffer, calls, &mut self.answers, polled_at);
             self.is_full = batch.run(&mut self.postponed);
         }
     }

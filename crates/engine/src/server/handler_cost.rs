@@ -1,6 +1,6 @@
 //! Slow-method detection: which methods' calls get tasks from the start.
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use tokio::time::Instant;
@@ -14,6 +14,28 @@ use tokio::time::Instant;
 pub struct HandlerCost {
     /// Of the last calls, in ns. Calls of several threads may overwrite each other's note: it is a tendency.
     mean_ns: AtomicU64,
+    /// A rough time was too long for a quick one: the next is taken from its beginning.
+    is_doubtful: AtomicBool,
+}
+
+/// Since when a handler runs.
+#[derive(Debug)]
+pub(super) struct Stopwatch {
+    since: Instant,
+    /// Some time before that.
+    is_rough: bool,
+}
+
+impl Stopwatch {
+    pub(super) fn start() -> Self {
+        Self { since: Instant::now(), is_rough: false }
+    }
+
+    /// From a time that is known, at which the handler did not run yet: to read the clock takes 25 ns of a call that
+    /// takes some hundred.
+    pub(super) fn rough(since: Instant) -> Self {
+        Self { since, is_rough: true }
+    }
 }
 
 /// With a mean beyond this the other calls of the connection are better off elsewhere. A spawn and its wake-up cost
@@ -33,17 +55,38 @@ impl HandlerCost {
         self.mean_ns.load(Ordering::Relaxed) < MEAN_SLOW_NS
     }
 
-    /// Takes note of a poll that began at `clock`, and moves `clock` on.
+    /// A handler is about to run.
     #[inline]
-    pub(super) fn note(&self, clock: &mut Instant) {
+    pub(super) fn begin(&self, watch: &mut Stopwatch) {
+        if watch.is_rough && self.is_doubtful.load(Ordering::Relaxed) {
+            *watch = Stopwatch::start();
+        }
+    }
+
+    /// Takes note of a poll that began when `watch` was started, and starts it again.
+    #[inline]
+    pub(super) fn note(&self, watch: &mut Stopwatch) {
         let now = Instant::now();
-        let took = now - std::mem::replace(clock, now);
+        let Stopwatch { since, is_rough } =
+            std::mem::replace(watch, Stopwatch { since: now, is_rough: false });
+        let took = now.saturating_duration_since(since);
         let mean_ns = self.mean_ns.load(Ordering::Relaxed);
         if mean_ns > QUICK_NS || took > Duration::from_nanos(QUICK_NS) {
-            let took_ns = u64::try_from(took.as_nanos()).unwrap_or(u64::MAX).min(TOOK_NS_MAX);
-            let fresh_ns = mean_ns - (mean_ns >> MEAN_SHIFT) + (took_ns >> MEAN_SHIFT);
-            self.mean_ns.store(fresh_ns, Ordering::Relaxed);
+            self.note_long(mean_ns, took, is_rough);
+        } else if !is_rough && self.is_doubtful.load(Ordering::Relaxed) {
+            self.is_doubtful.store(false, Ordering::Relaxed);
         }
+    }
+
+    #[cold]
+    fn note_long(&self, mean_ns: u64, took: Duration, is_rough: bool) {
+        self.is_doubtful.store(true, Ordering::Relaxed);
+        if is_rough {
+            return;
+        }
+        let took_ns = u64::try_from(took.as_nanos()).unwrap_or(u64::MAX).min(TOOK_NS_MAX);
+        let fresh_ns = mean_ns - (mean_ns >> MEAN_SHIFT) + (took_ns >> MEAN_SHIFT);
+        self.mean_ns.store(fresh_ns, Ordering::Relaxed);
     }
 }
 
@@ -52,7 +95,32 @@ mod tests {
     use super::*;
 
     fn note(cost: &HandlerCost, took: Duration) {
-        cost.note(&mut Instant::now().checked_sub(took).expect("the clock is not young"));
+        cost.note(&mut Stopwatch { since: ago(took), is_rough: false });
+    }
+
+    fn ago(took: Duration) -> Instant {
+        Instant::now().checked_sub(took).expect("the clock is not young")
+    }
+
+    /// A time from before the handler counts for nothing by itself.
+    #[test]
+    fn what_took_long_roughly_is_timed_anew() {
+        let cost = HandlerCost::default();
+        let begins_anew = |expected: bool| {
+            let mut watch = Stopwatch::rough(ago(Duration::from_secs(1)));
+            cost.begin(&mut watch);
+            assert_eq!(watch.is_rough, !expected);
+            cost.note(&mut watch);
+        };
+        for _ in 0..10 {
+            begins_anew(false);
+            begins_anew(true);
+        }
+        assert!(cost.is_quick());
+        (0..3).for_each(|_| note(&cost, Duration::from_secs(1)));
+        assert!(!cost.is_quick());
+        begins_anew(true);
+        begins_anew(true);
     }
 
     #[test]

@@ -13,12 +13,11 @@ use bytes::Bytes;
 use http::Response;
 use http::response::Parts;
 use thalweg_http2::ErrorCode;
-use tokio::time::Instant;
 
 use super::dispatch::{
     Batch, Body, Handler, HandlerKind, HeadRead, ReadyCall, Route, RunRaw, RunUnary, ServerMethod,
 };
-use super::handler_cost::HandlerCost;
+use super::handler_cost::{HandlerCost, Stopwatch};
 use super::local::LocalFuture;
 use super::respond::{self, Answer, NO_METADATA, RawAnswer, Reply};
 use super::task::CallTask;
@@ -96,12 +95,13 @@ impl<H: RawHandler> Runner<H> {
         route: &Route,
         body: RawBody,
         place: &mut Running<H>,
-        clock: &mut Instant,
+        watch: &mut Stopwatch,
         takes_long: bool,
         answer: &mut Option<RawAnswer>,
     ) -> Result<Polled<H::Body>, Status> {
-        place.set(self.start(route, body));
         let cost = Self::cost(route);
+        cost.begin(watch);
+        place.set(self.start(route, body));
         if takes_long || !cost.is_quick() {
             return Ok(Polled::Running);
         }
@@ -115,7 +115,7 @@ impl<H: RawHandler> Runner<H> {
             }
             _ => Ok(Polled::Running),
         };
-        cost.note(clock);
+        cost.note(watch);
         polled
     }
 
@@ -133,9 +133,9 @@ impl<H: RawHandler> Runner<H> {
             let response = poll_fn(|cx| {
                 let Some(future) = running.as_mut().as_pin_mut() else { return Poll::Pending };
                 let Some(route) = &noted else { return future.poll(cx) };
-                let mut clock = Instant::now();
+                let mut watch = Stopwatch::start();
                 let polled = future.poll(cx);
-                Self::cost(route).note(&mut clock);
+                Self::cost(route).note(&mut watch);
                 polled
             })
             .await;
@@ -247,7 +247,7 @@ impl<H: RawHandler> RunUnary for Runner<H> {
             };
             let mut answer = None;
             let attempt =
-                || self.attempt(&route, body, &mut place, &mut batch.clock, takes_long, &mut answer);
+                || self.attempt(&route, body, &mut place, &mut batch.watch, takes_long, &mut answer);
             match catch_unwind(AssertUnwindSafe(attempt)) {
                 Ok(Ok(Polled::Whole)) => match answer {
                     Some(answer) if answer.is_plain() => {

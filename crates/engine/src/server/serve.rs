@@ -159,7 +159,7 @@ impl ServerConfig {
         let ping_policy = Some(self.keepalive_policy.into());
         Acceptor {
             router,
-            http2: connection::fit(thalweg_http2::Config { ping_policy, ..self.http2.clone() }),
+            http2: Arc::new(connection::fit(thalweg_http2::Config { ping_policy, ..self.http2.clone() })),
             shutdown_grace: self.shutdown_grace,
             busy_poll: self.busy_poll,
             user_timeout: keepalive.map(|keepalive| keepalive.timeout),

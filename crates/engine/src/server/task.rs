@@ -7,9 +7,10 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use thalweg_http2::ErrorCode;
-use tokio::time::{Instant, Sleep};
+use tokio::time::Sleep;
 
 use super::dispatch::ServerMethod;
+use super::handler_cost::Stopwatch;
 use super::respond::{self, Reply};
 use crate::connection::{Connection, End, Slot, look};
 use crate::measure;
@@ -47,10 +48,10 @@ impl CallTask {
         let future = Box::pin(async move {
             let output = poll_fn(|cx| {
                 let Some(future) = running.as_mut().as_pin_mut() else { return Poll::Pending };
-                let mut clock = Instant::now();
+                let mut watch = Stopwatch::start();
                 let polled = future.poll(cx);
                 if let Some(method) = &method {
-                    method.cost.note(&mut clock);
+                    method.cost.note(&mut watch);
                 }
                 polled
             })

@@ -14,6 +14,7 @@ use pin_project_lite::pin_project;
 use tokio::time::Instant;
 
 use super::dispatch::{Batch, Handler, HandlerKind, ReadyCall, Route, RunUnary, ServerMethod};
+use super::handler_cost::Stopwatch;
 use super::local::{self, LocalAnswer, LocalFuture};
 use super::respond::{self, Answer, Reply};
 use super::task::CallTask;
@@ -64,12 +65,13 @@ impl<H: UnaryHandler> Runner<H> {
         route: &Route,
         wire: Wire<'_>,
         place: &mut Pin<Box<Option<H::Future>>>,
-        clock: &mut Instant,
+        watch: &mut Stopwatch,
         output: &mut Option<H::Output>,
     ) -> Result<(), Status> {
+        let cost = &route.method.cost;
+        cost.begin(watch);
         let size_max = route.method.options.max_decoding_message_size;
         place.set(Some(self.0.start(&route.head, Envelope::new(wire, route.head.encoding, size_max))?));
-        let cost = &route.method.cost;
         if !cost.is_quick() {
             return Ok(());
         }
@@ -82,7 +84,7 @@ impl<H: UnaryHandler> Runner<H> {
             *output = Some(ready);
             place.set(None);
         }
-        cost.note(clock);
+        cost.note(watch);
         Ok(())
     }
 }
@@ -185,7 +187,7 @@ impl<H: UnaryHandler> RunUnary for Runner<H> {
             let request_len = body.len();
             let wire = body.wire(batch.buffer);
             let mut output = None;
-            let attempt = || self.attempt(&route, wire, &mut place, &mut batch.clock, &mut output);
+            let attempt = || self.attempt(&route, wire, &mut place, &mut batch.watch, &mut output);
             match (catch_unwind(AssertUnwindSafe(attempt)), &output) {
                 (Ok(Ok(())), Some(output)) => batch.answer(&reply, &H::answer(output)),
                 (Ok(Err(status)), _) => {

@@ -60,13 +60,13 @@ impl Connection {
 
     /// [`Config::held_max`](crate::Config::held_max), as it is now.
     pub fn held_max(&self) -> usize {
-        self.config.held_max
+        self.held_max
     }
 
     /// Changes [`Config::held_max`](crate::Config::held_max).
     pub fn set_held_max(&mut self, bytes: usize) {
-        if self.config.held_max != bytes {
-            self.config.held_max = bytes;
+        if self.held_max != bytes {
+            self.held_max = bytes;
             self.widen_for_owners();
         }
     }
@@ -85,14 +85,14 @@ impl Connection {
         }
         waiting.sort_unstable_by_key(|key| key.stream());
         let first = self.first_served(waiting.first().map(|key| key.stream()));
-        let budget = u32::try_from(self.config.held_max).unwrap_or(u32::MAX);
+        let budget = u32::try_from(self.held_max).unwrap_or(u32::MAX);
         // No more at a time than the budget has, so that one message does not announce a window without a bound.
         let lent_max = budget.max(self.receiving.stream_window).max(1);
         self.receiving.is_short = false;
         for key in waiting {
             let Some(stream) = self.streams.get_mut(key) else { continue };
             let missing = stream.receive_window.missing(stream.needed.min(lent_max));
-            if first != Some(stream.id) && held + missing as usize > self.config.held_max {
+            if first != Some(stream.id) && held + missing as usize > self.held_max {
                 self.receiving.is_short = true;
                 continue;
             }
@@ -120,8 +120,8 @@ impl Connection {
         let wide = self.config.stream_window;
         let narrow = wide.min(self.narrow_window());
         let fitting = match self.receiving.stream_window_announced {
-            _ if held > self.config.held_max / 2 => narrow,
-            _ if held < self.config.held_max / 8 => wide,
+            _ if held > self.held_max / 2 => narrow,
+            _ if held < self.held_max / 8 => wide,
             announced => announced,
         };
         if fitting != self.receiving.stream_window_announced && self.handshake.is_acknowledged() {
@@ -155,7 +155,7 @@ impl Connection {
     }
 
     fn narrow_window(&self) -> u32 {
-        let share = self.config.held_max / self.config.max_concurrent_streams.max(1) as usize;
+        let share = self.held_max / self.config.max_concurrent_streams.max(1) as usize;
         u32::try_from(share).unwrap_or(u32::MAX).clamp(NARROW_WINDOW_MIN, NARROW_WINDOW_MAX)
     }
 
@@ -165,6 +165,6 @@ impl Connection {
     fn connection_held_max(&self) -> usize {
         let window = self.config.connection_window as usize;
         let narrow = self.streams.len().saturating_mul(self.narrow_window() as usize);
-        self.config.held_max.saturating_add(window).saturating_mul(2).saturating_add(narrow)
+        self.held_max.saturating_add(window).saturating_mul(2).saturating_add(narrow)
     }
 }

@@ -171,7 +171,7 @@ impl Connection {
     /// Whether more is queued than the peer may have this end hold: nothing should be begun that adds to it.
     #[inline]
     pub fn is_full(&self) -> bool {
-        self.queued_in_all() > self.config.held_max
+        self.queued_in_all() > self.held_max
     }
 
     /// The streams that have DATA queued whose owner sends nothing more on them, and how many bytes.

@@ -97,6 +97,7 @@ where
             let event = event.unwrap_or(Event::Data { stream, tag, bytes: &[], start: 0, end_stream: false });
             self.endpoint.on_event(&mut state, &event, 0);
         }
+        self.may_have_output = true;
     }
 
     /// Reads once, at least a byte; again if the system was interrupted.
@@ -142,7 +143,9 @@ where
             input = &[];
             self.fail(&error, arrived);
         }
-        self.endpoint.run_ready(&self.connection, arrived, has_more);
+        self.endpoint.run_ready(&self.connection, arrived, has_more, self.polled_at);
+        // What is answered is not told.
+        self.may_have_output |= !E::IS_CLIENT;
         input
     }
 
@@ -169,6 +172,8 @@ where
             state.frame_begun_at = Some(self.polled_at);
         }
         self.expected = state.http2.expected_data();
+        self.has_settings = state.http2.settings_received();
+        self.may_have_output |= state.http2.wants_write();
         state.take_deferred(&mut self.deferred);
         drop(state);
         self.has_woken = self.deferred.run();

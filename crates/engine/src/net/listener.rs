@@ -1,0 +1,149 @@
+//! Sockets that listen, and how connections are taken from them.
+
+use std::io;
+use std::os::unix::net as unix;
+use std::path::PathBuf;
+
+use tokio::io::Interest;
+use tokio::io::unix::AsyncFd;
+use tokio::net::{TcpListener, UnixListener};
+
+use super::address::ListenAddress;
+use super::stream::{Accepted, abstract_path, watch};
+
+/// A listening socket. A UNIX socket's file is removed with it.
+#[derive(Debug)]
+pub(crate) struct Listener {
+    fd: AsyncFd<socket2::Socket>,
+    kind: Kind,
+}
+
+#[derive(Debug)]
+enum Kind {
+    Tcp,
+    Unix { path: Option<PathBuf> },
+}
+
+impl Listener {
+    pub(crate) async fn bind(address: &ListenAddress) -> io::Result<Self> {
+        match address {
+            ListenAddress::Tcp(address) => {
+                let socket = socket2::Socket::from(TcpListener::bind(address).await?.into_std()?);
+                // Thalweg batches by itself and flushes when there is nothing more to add: Nagle would only delay.
+                // Connections have it from their listener, where the system does so: it saves a call for each.
+                socket.set_tcp_nodelay(true)?;
+                Self::new(socket, Kind::Tcp)
+            }
+            ListenAddress::Unix(path) => {
+                let listener = match UnixListener::bind(path) {
+                    // A socket that nobody listens on is left over from a server that was killed.
+                    Err(error) if error.kind() == io::ErrorKind::AddrInUse && is_dead_socket(path) => {
+                        std::fs::remove_file(path)?;
+                        UnixListener::bind(path)?
+                    }
+                    bound => bound?,
+                };
+                Self::new(listener.into_std()?.into(), Kind::Unix { path: Some(path.clone()) })
+            }
+            ListenAddress::UnixAbstract(name) => {
+                let listener = UnixListener::bind(abstract_path(name))?;
+                Self::new(listener.into_std()?.into(), Kind::Unix { path: None })
+            }
+        }
+    }
+
+    fn new(socket: socket2::Socket, kind: Kind) -> io::Result<Self> {
+        Ok(Self { fd: watch(socket, Interest::READABLE)?, kind })
+    }
+
+    /// The address with the port that the system chose.
+    pub(crate) fn local_address(&self, asked: &ListenAddress) -> io::Result<ListenAddress> {
+        match self.kind {
+            Kind::Tcp => {
+                let local = self.fd.get_ref().local_addr()?.as_socket();
+                Ok(local.map_or_else(|| asked.clone(), ListenAddress::from))
+            }
+            Kind::Unix { .. } => Ok(asked.clone()),
+        }
+    }
+
+    /// Takes a connection, which no runtime watches yet: so it is registered once, with the runtime that serves it.
+    pub(crate) async fn accept(&self) -> io::Result<Accepted> {
+        let (socket, peer) = self.fd.async_io(Interest::READABLE, accept).await?;
+        match self.kind {
+            Kind::Tcp => Ok(Accepted::tcp(socket, peer.as_socket())),
+            Kind::Unix { .. } => Accepted::unix(socket),
+        }
+    }
+}
+
+/// A connected socket that does not block, by one system call; and its peer's address.
+#[cfg(any(target_os = "linux", target_os = "android", target_os = "freebsd"))]
+fn accept(listener: &socket2::Socket) -> io::Result<(socket2::Socket, socket2::SockAddr)> {
+    use std::os::fd::{AsRawFd, FromRawFd};
+
+    use nix::libc;
+
+    let flags = libc::SOCK_NONBLOCK | libc::SOCK_CLOEXEC;
+    // SAFETY: `storage` is for an address of any kind and of `len` bytes; `accept4` writes an address there, and its
+    // length.
+    let accepted = unsafe {
+        socket2::SockAddr::try_init(|storage, len| {
+            match libc::accept4(listener.as_raw_fd(), storage.cast(), len, flags) {
+                -1 => Err(io::Error::last_os_error()),
+                fd => Ok(fd),
+            }
+        })
+    };
+    let (fd, peer) = accepted?;
+    // SAFETY: the descriptor is new, open, and nobody else's.
+    Ok((unsafe { socket2::Socket::from_raw_fd(fd) }, peer))
+}
+
+#[cfg(not(any(target_os = "linux", target_os = "android", target_os = "freebsd")))]
+fn accept(listener: &socket2::Socket) -> io::Result<(socket2::Socket, socket2::SockAddr)> {
+    let (socket, peer) = listener.accept()?;
+    socket.set_nonblocking(true)?;
+    // It fails for a client that is gone already, which the first read finds out, and on sockets that are none of TCP's.
+    let _ = socket.set_tcp_nodelay(true);
+    Ok((socket, peer))
+}
+
+impl Drop for Listener {
+    fn drop(&mut self) {
+        if let Kind::Unix { path: Some(path) } = &self.kind {
+            // Already gone is as good.
+            let _ = std::fs::remove_file(path);
+        }
+    }
+}
+
+fn is_dead_socket(path: &PathBuf) -> bool {
+    use std::os::unix::fs::FileTypeExt;
+    let is_socket = std::fs::symlink_metadata(path).is_ok_and(|meta| meta.file_type().is_socket());
+    is_socket
+        && unix::UnixStream::connect(path)
+            .is_err_and(|error| error.kind() == io::ErrorKind::ConnectionRefused)
+}
+
+#[cfg(all(test, target_os = "linux"))]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn accepted_sockets_are_as_drivers_want_them() {
+        let listener = Listener::bind(&ListenAddress::Tcp("127.0.0.1:0".to_owned())).await.unwrap();
+        let ListenAddress::Tcp(address) =
+            listener.local_address(&ListenAddress::Tcp(String::new())).unwrap()
+        else {
+            panic!("a TCP listener has another address");
+        };
+        let client = std::net::TcpStream::connect(address).unwrap();
+        let accepted = listener.accept().await.unwrap();
+        let socket = accepted.socket();
+        assert!(socket.tcp_nodelay().unwrap(), "from its listener");
+        assert!(socket.nonblocking().unwrap());
+        assert_eq!(accepted.peer_name, client.local_addr().unwrap().to_string());
+        assert_eq!(accepted.peer_address, Some(client.local_addr().unwrap().ip()));
+    }
+}
