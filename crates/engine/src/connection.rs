@@ -10,6 +10,7 @@
 //! [`Slot`]; the one who waits for it is woken when a whole message is there, and decodes outside the lock.
 
 mod busy_poll;
+mod callers_first;
 mod decompression;
 mod driver;
 mod foreign;

@@ -141,6 +141,25 @@ impl Output {
         target.extend_from_slice(&self.buffer[at..]);
     }
 
+    /// Takes `buffer`'s memory for what is to be written, if it has none itself and there is nothing to write.
+    #[inline]
+    pub fn lend(&mut self, buffer: &mut Vec<u8>) {
+        if self.buffer.capacity() == 0 {
+            buffer.clear();
+            std::mem::swap(&mut self.buffer, buffer);
+        }
+    }
+
+    /// Gives its memory back to `buffer`, which must have none, where nothing is to be written.
+    #[inline]
+    pub fn give_back(&mut self, buffer: &mut Vec<u8>) {
+        if self.is_empty() && buffer.capacity() == 0 {
+            self.written = 0;
+            self.buffer.clear();
+            std::mem::swap(&mut self.buffer, buffer);
+        }
+    }
+
     /// Gives buffers back where nothing is to be written.
     pub fn shrink(&mut self) {
         if self.is_empty() && self.apart.as_ref().is_none_or(|apart| apart.discarded.is_empty()) {

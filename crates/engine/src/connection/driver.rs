@@ -1,5 +1,6 @@
 //! The task that moves a connection's bytes: drain what has arrived, let what became ready run, write once.
 
+mod output_buffer;
 mod read;
 mod read_buffer;
 
@@ -15,6 +16,7 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::time::{Instant, Sleep};
 
 use super::busy_poll::BusyPoll;
+use super::callers_first::CallersFirst;
 use super::give_way::give_way;
 use super::read_chunks::{self, ReadChunks};
 use super::shared::Connection;
@@ -37,13 +39,7 @@ pub(crate) trait Endpoint: Send + Unpin + 'static {
 
     /// Runs what the events of one read made ready, without the lock. `buffer` is still what was read; `has_more`:
     /// another part of it is taken in next. `polled_at`: when the driver's poll began.
-    fn run_ready(
-        &mut self,
-        connection: &Arc<Connection>,
-        buffer: &[u8],
-        has_more: bool,
-        polled_at: Instant,
-    );
+    fn run_ready(&mut self, connection: &Arc<Connection>, buffer: &[u8], has_more: bool, polled_at: Instant);
 
     /// Whether something that is ready was not run yet: it is when output has left.
     fn is_postponing(&self) -> bool {
@@ -92,6 +88,8 @@ pub(crate) struct Driver<IO, E> {
     output: Output,
     /// There may be output to take: else the lock is not taken to look.
     may_have_output: bool,
+    /// Callers of several threads may wake it: see [`CallersFirst`].
+    callers_first: CallersFirst,
     /// What was seen under the lock when output was last looked for.
     seen: Seen,
     /// Empty between two reads: what the last one deferred.
@@ -161,6 +159,7 @@ where
             is_gathering: false,
             output: Output::default(),
             may_have_output: false,
+            callers_first: CallersFirst::default(),
             seen: Seen::default(),
             has_settings: false,
             deferred: Deferred::default(),
@@ -381,6 +380,9 @@ where
             }
         }
         let before = state.fall_asleep(waker);
+        if !E::IS_CLIENT {
+            output_buffer::take_back(&mut self.output);
+        }
         self.chunks.note_sleep();
         if E::IS_SAMPLED && state.http2.is_window_blocked() {
             self.work.blocked_since = Some(Instant::now());
@@ -403,6 +405,16 @@ where
         self.polled_at = Instant::now();
         self.is_alone = read_chunks::is_alone(Arc::as_ptr(&self.connection).addr());
         let mut state = self.connection.lock();
+        if E::IS_CLIENT
+            && matches!(state.driver, DriverState::Notified)
+            && self.connection.in_flight() > 1
+            && self.callers_first.go()
+        {
+            drop(state);
+            cx.waker().wake_by_ref();
+            return Poll::Pending;
+        }
+        self.callers_first.have_gone();
         // Woken by the socket rather than by a caller, it need not be woken by one as well.
         state.driver = DriverState::Running;
         state.polled_at = self.polled_at;
@@ -420,9 +432,11 @@ where
             state.tell_watcher(self.polled_at);
         }
         self.seen = Seen::of(&state);
-        if self.output.is_empty() {
+        if self.output.is_empty() && (E::IS_CLIENT || self.has_settings) {
             self.may_have_output =
                 take_output(&mut state, &mut self.output, &mut self.endpoint, self.polled_at);
+        } else {
+            self.may_have_output = true;
         }
         drop(state);
         if let Err(error) = overdue {

@@ -133,8 +133,7 @@ mod tests {
     #[tokio::test]
     async fn accepted_sockets_are_as_drivers_want_them() {
         let listener = Listener::bind(&ListenAddress::Tcp("127.0.0.1:0".to_owned())).await.unwrap();
-        let ListenAddress::Tcp(address) =
-            listener.local_address(&ListenAddress::Tcp(String::new())).unwrap()
+        let ListenAddress::Tcp(address) = listener.local_address(&ListenAddress::Tcp(String::new())).unwrap()
         else {
             panic!("a TCP listener has another address");
         };

@@ -1,5 +1,6 @@
 //! The server's side of a connection: takes requests apart and finds the methods they are for.
 
+use std::cell::Cell;
 use std::sync::Arc;
 
 use http::HeaderMap;
@@ -60,6 +61,7 @@ pub(crate) struct ServerEndpoint {
     calls_max: usize,
     /// The last heads that were taken apart, by the number that the protocol gives to equal ones.
     heads: [Option<(u64, Asked)>; HEADS_KEPT],
+    /// Its memory is the thread's: see [`READY`].
     ready: Vec<ReadyCall>,
     /// Calls that wait for answers to leave: their own would add to more than the connection may hold.
     postponed: Vec<ReadyCall>,
@@ -73,6 +75,15 @@ pub(crate) struct ServerEndpoint {
     /// What calls are told of the connection.
     info: Option<Arc<ConnectionInfo>>,
 }
+
+thread_local! {
+    /// Where ready calls stand until they run, for all connections of the thread: what each had for itself would lie
+    /// in no cache when its turn comes.
+    static READY: Cell<Vec<ReadyCall>> = const { Cell::new(Vec::new()) };
+}
+
+/// As many ready calls as this are room that is kept.
+const READY_KEPT_MAX: usize = 1024;
 
 /// Clients call a handful of methods in turn; each is one head.
 const HEADS_KEPT: usize = 8;
@@ -224,7 +235,7 @@ impl ServerEndpoint {
                 measure.begun(bytes.len() - PREFIX_LEN);
             }
             let reply = Reply { key, stream, outgoing: route.outgoing, head: route.answer_head };
-            self.ready.push(ReadyCall { route, reply, body: Body::InPlace { start, len: bytes.len() } });
+            self.push_ready(ReadyCall { route, reply, body: Body::InPlace { start, len: bytes.len() } });
             return;
         }
         match slot.inbox.receive(bytes, stream, http2) {
@@ -257,8 +268,16 @@ impl ServerEndpoint {
             if deadline.is_some_and(|deadline| deadline <= state.polled_at) {
                 return respond::refuse(state, &reply, &Status::too_late("its request came too late"));
             }
-            self.ready.push(ReadyCall { route, reply, body });
+            self.push_ready(ReadyCall { route, reply, body });
         }
+    }
+
+    #[inline]
+    fn push_ready(&mut self, call: ReadyCall) {
+        if self.ready.capacity() == 0 {
+            self.ready = READY.try_with(Cell::take).unwrap_or_default();
+        }
+        self.ready.push(call);
     }
 
     /// A call was reset; its handler, if it has not begun, does not begin.
@@ -340,13 +359,7 @@ impl Endpoint for ServerEndpoint {
         }
     }
 
-    fn run_ready(
-        &mut self,
-        connection: &Arc<Connection>,
-        buffer: &[u8],
-        has_more: bool,
-        polled_at: Instant,
-    ) {
+    fn run_ready(&mut self, connection: &Arc<Connection>, buffer: &[u8], has_more: bool, polled_at: Instant) {
         for (route, reply, measure) in self.streams_ready.drain(..) {
             let HandlerKind::Streaming(handler) = &route.method.handler.0 else { continue };
             let size_max = route.method.options.max_decoding_message_size;
@@ -386,6 +399,11 @@ impl Endpoint for ServerEndpoint {
             let calls = self.ready.drain(..);
             let batch = Batch::new(connection, buffer, calls, &mut self.answers, polled_at);
             self.is_full = batch.run(&mut self.postponed);
+            let ready = std::mem::take(&mut self.ready);
+            if ready.capacity() <= READY_KEPT_MAX {
+                // During a thread's end the thread-local may be gone: then the memory is simply freed.
+                let _ = READY.try_with(|kept| kept.set(ready));
+            }
         }
     }
 
@@ -395,7 +413,6 @@ impl Endpoint for ServerEndpoint {
 
     fn shrink(&mut self) {
         self.heads = [const { None }; HEADS_KEPT];
-        self.ready.shrink_to_fit();
         self.postponed.shrink_to_fit();
         self.answers.shrink_to_fit();
         self.streams_ready.shrink_to_fit();

@@ -212,6 +212,12 @@ impl Connection {
         is_taken
     }
 
+    /// See [`Output::lend`]: so that connections whose output is mostly empty can share its memory.
+    #[inline]
+    pub fn lend_output(&mut self, buffer: &mut Vec<u8>) {
+        self.sending.output.lend(buffer);
+    }
+
     /// Whether data waits because the peer's window for the whole connection is used up.
     #[inline]
     pub fn is_window_blocked(&self) -> bool {

@@ -9,6 +9,7 @@ use thalweg_http2::{ConnectionError, Event, ExpectedData};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio_util::io::poll_read_buf;
 
+use super::output_buffer;
 use super::read_buffer::ReadBuffer;
 use super::{Driver, Endpoint, Phase, Progress};
 use crate::connection::inbox::{BEHIND_LEN, Lent};
@@ -156,6 +157,9 @@ where
         let mut state = self.connection.lock();
         state.activity = state.activity.wrapping_add(1);
         state.shrunk = false;
+        if !E::IS_CLIENT {
+            output_buffer::lend(&mut state.http2);
+        }
         loop {
             let input_start = arrived_len - input.len();
             let Some(event) = state.http2.poll_event(input, now)? else { break };

@@ -1,0 +1,69 @@
+//! Of a runtime of several threads: callers that are ready go before the driver that one of them has woken.
+//!
+//! Such a runtime polls a task that was woken right behind the one that woke it. The driver so would write the first
+//! request of many that are about to be made, and then the next: with 64 callers on two threads it made 2.5 times as
+//! many system calls as with all on one. So it goes to the end of the queue once, and then writes them all. A runtime
+//! of one thread polls in the order of waking, and has no need of it.
+
+use tokio::runtime::{Handle, RuntimeFlavor};
+
+/// Whether callers have had their turn.
+#[derive(Debug, Default)]
+pub(super) enum CallersFirst {
+    /// The runtime's kind is not known yet.
+    #[default]
+    Unknown,
+    /// Of one thread.
+    Never,
+    /// They have not.
+    Due,
+    /// They have: the driver goes on.
+    Gone,
+}
+
+impl CallersFirst {
+    /// A caller has woken the driver: whether the others go first.
+    pub(super) fn go(&mut self) -> bool {
+        if let Self::Unknown = self {
+            *self = match Handle::try_current().map(|runtime| runtime.runtime_flavor()) {
+                Ok(RuntimeFlavor::CurrentThread) | Err(_) => Self::Never,
+                Ok(_) => Self::Due,
+            };
+        }
+        let go = matches!(self, Self::Due);
+        if go {
+            *self = Self::Gone;
+        }
+        go
+    }
+
+    /// The driver goes on.
+    #[inline]
+    pub(super) fn have_gone(&mut self) {
+        if let Self::Gone = self {
+            *self = Self::Due;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn callers_go_once_where_there_are_several_threads() {
+        let turns = |runtime: &tokio::runtime::Runtime| {
+            let _guard = runtime.enter();
+            let mut callers = CallersFirst::default();
+            [(); 3].map(|()| {
+                let turns = [callers.go(), callers.go()];
+                callers.have_gone();
+                turns
+            })
+        };
+        let one = tokio::runtime::Builder::new_current_thread().build().unwrap();
+        assert_eq!(turns(&one), [[false, false]; 3]);
+        let two = tokio::runtime::Builder::new_multi_thread().worker_threads(2).build().unwrap();
+        assert_eq!(turns(&two), [[true, false]; 3]);
+    }
+}
