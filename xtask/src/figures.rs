@@ -72,6 +72,7 @@ const FIGURES: &[Figure] = &[
         render: render::in_flight,
     },
     Figure { name: "lanes", from: &["lanes"], render: render::lanes },
+    Figure { name: "connections", from: &["connections"], render: render::connections },
     Figure { name: "polling", from: &["polling"], render: render::polling },
     Figure { name: "costs", from: &[], render: render::costs },
     Figure { name: "instructions", from: &["instructions"], render: render::instructions },

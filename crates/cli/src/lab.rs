@@ -4,6 +4,7 @@ mod calls;
 mod channels;
 mod codec;
 mod common;
+mod connections;
 mod json;
 mod progress;
 mod sizes;
@@ -16,6 +17,7 @@ use clap::{Args, Subcommand};
 use crate::failure::Failure;
 use channels::ChannelsArgs;
 use codec::CodecArgs;
+use connections::ConnectionsArgs;
 use json::JsonArgs;
 use sizes::SizesArgs;
 
@@ -24,6 +26,7 @@ Examples:
   thalweg lab --quick                                             two minutes, and a page
   thalweg lab sizes --against tonic,grpc-cpp,socket --quick       beside other stacks
   thalweg lab channels --target 127.0.0.1:50051 --method shop.Orders/Get
+  thalweg lab connections --quick                                 1 to 10,000 connections, beside a bare echo
   thalweg lab json --against axum,spring --quick                  gRPC against a JSON API
   thalweg lab json --quick --proto shop.proto --type shop.Order --data orders.jsonl
   thalweg lab codec --proto shop.proto --type shop.Order --data orders.jsonl";
@@ -44,6 +47,7 @@ pub(crate) struct LabArgs {
 enum StudyArgs {
     Sizes(Box<SizesArgs>),
     Channels(Box<ChannelsArgs>),
+    Connections(Box<ConnectionsArgs>),
     Codec(Box<CodecArgs>),
     Json(Box<JsonArgs>),
 }
@@ -53,6 +57,7 @@ pub(crate) fn run(args: LabArgs) -> Result<ExitCode, Failure> {
         None => calls::run(&args.sizes),
         Some(StudyArgs::Sizes(sizes)) => calls::run(&*sizes),
         Some(StudyArgs::Channels(channels)) => calls::run(&*channels),
+        Some(StudyArgs::Connections(connections)) => calls::run(&*connections),
         Some(StudyArgs::Codec(args)) => codec::run(&args),
         Some(StudyArgs::Json(args)) => json::run(&args),
     }

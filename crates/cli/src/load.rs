@@ -9,8 +9,11 @@ use std::time::Duration;
 
 use clap::{ArgGroup, Args, ValueEnum};
 use thalweg::channel::ChannelBuilder;
+use thalweg_lab::bare::{self, BareRun, BareWire};
+use thalweg_lab::descriptors;
 use thalweg_lab::drive::{DriveError, Moment, Patience, drive};
 use thalweg_lab::echo::{EchoWork, Looks, OwnEcho, Protocol, Shape};
+use thalweg_lab::interrupt::Interrupt;
 use thalweg_lab::record::{CallType, LaneRule, LoadResult, LoadSettings};
 use thalweg_lab::size::ByteSize;
 
@@ -61,6 +64,15 @@ pub(crate) struct LoadArgs {
     /// Connections
     #[arg(long, value_name = "N", default_value_t = 1)]
     connections: u32,
+
+    /// Drive by the leanest client there is, one thread over epoll that sends prepared bytes: grpc, unary calls; echo, the
+    /// messages of `thalweg serve --bare-echo`
+    #[arg(long, value_name = "WIRE", conflicts_with_all = ["lanes", "echo", "total", "threads", "cacert"])]
+    bare: Option<BareWire>,
+
+    /// With --bare: so many connections have calls, and the others are idle [default: all]
+    #[arg(long, value_name = "N", requires = "bare")]
+    active: Option<u32>,
 
     /// How a channel chooses its connections: fixed, as many as --connections; adaptive, as many as the channel finds
     /// useful; per-call, a new channel for each
@@ -129,19 +141,22 @@ pub(crate) fn run(args: &LoadArgs) -> Result<ExitCode, Failure> {
     let settings = args.settings()?;
     let own = args.echo.own()?;
     let output = Output::open(args.output.as_deref())?;
+    // With fewer there are fewer connections, which is said where they are opened.
+    let _ = descriptors::raise();
     let patience = Patience { connect: args.timeout, call: args.timeout, ..Patience::default() };
     let interrupted = Cell::new(false);
+    if settings.bare.is_some() {
+        let result = args.bare_run(&settings, patience).inspect_err(|_| output.abandon())?;
+        output.write(&rendered(&result, args.format))?;
+        return verdict(&result, false);
+    }
     let driven = runtime::runtime(args.runtime.threads(|_| 1)?)?.block_on(async {
         let interrupt = signals::interrupt()?;
         let interrupt = async {
             interrupt.await;
             interrupted.set(true);
         };
-        let announce = |moment: Moment| {
-            if args.announce {
-                say(moment);
-            }
-        };
+        let announce = |moment: Moment| args.announce(moment);
         let tls = args.tls.config();
         let set_up = |channel: ChannelBuilder| match &tls {
             Some(tls) => channel.tls(tls.clone()),
@@ -217,6 +232,19 @@ impl EchoArgs {
 }
 
 impl LoadArgs {
+    fn announce(&self, moment: Moment) {
+        if self.announce {
+            say(moment);
+        }
+    }
+
+    /// On this thread.
+    fn bare_run(&self, settings: &LoadSettings, patience: Patience) -> Result<LoadResult, Failure> {
+        self.runtime.threads(|_| 1)?;
+        let interrupt = Interrupt::on_signals().map_err(Failure::failed)?;
+        bare::drive(settings, patience, &interrupt, |moment| self.announce(moment)).map_err(failure)
+    }
+
     fn settings(&self) -> Result<LoadSettings, Failure> {
         if self.rps.is_some() {
             return Err(Failure::bad_arguments(
@@ -249,6 +277,7 @@ impl LoadArgs {
             warmup_ns: nanoseconds("--warmup", warmup)?,
             duration_ns: duration.map(|duration| nanoseconds("-z", duration)).transpose()?,
             total: self.total,
+            bare: self.bare.map(|wire| BareRun { wire, active: self.active.unwrap_or(self.connections) }),
             busy_poll_ns: nanoseconds("--busy-poll", self.runtime.busy_poll)?,
             cpus: self.runtime.cpus.clone(),
         })
@@ -269,9 +298,10 @@ fn failure(error: DriveError) -> Failure {
         DriveError::Settings(_) | DriveError::Method(_) | DriveError::Target(_) => {
             Failure::bad_arguments(error)
         }
-        DriveError::Connect(_) | DriveError::Silent { .. } | DriveError::FirstCall { .. } => {
-            Failure::failed(error)
-        }
+        DriveError::Connect(_)
+        | DriveError::Silent { .. }
+        | DriveError::Bare { .. }
+        | DriveError::FirstCall { .. } => Failure::failed(error),
         DriveError::Interrupted => Failure::interrupted(error),
     }
 }

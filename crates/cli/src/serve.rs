@@ -9,6 +9,9 @@ use clap::Args;
 use thalweg::server::{BoundServer, Server, ServerBuilder};
 use thalweg::web::Web;
 use thalweg::{Encoding, Keepalive, KeepalivePolicy, ListenAddress};
+use thalweg_lab::bare::EchoServer as BareEchoServer;
+use thalweg_lab::descriptors;
+use thalweg_lab::interrupt::Interrupt;
 use thalweg_lab::services::echo_proto::echo_server::EchoServer;
 use thalweg_lab::services::echo_proto::echo_shapes_server::EchoShapesServer;
 use thalweg_lab::services::proto::benchmark_service_server::BenchmarkServiceServer;
@@ -59,6 +62,11 @@ pub(crate) struct ServeArgs {
     /// For the JSON study: thalweg.lab.v1.Echo has its messages as views of the bytes that came, and encodes from there
     #[arg(long)]
     views: bool,
+
+    /// For the connections study: echo bytes, and serve nothing else, by one thread over epoll: what any server costs
+    /// at least
+    #[arg(long, conflicts_with_all = ["json", "proto", "views", "cert"])]
+    bare_echo: bool,
 
     /// Refuse messages that are larger
     #[arg(long, value_name = "SIZE", default_value = "64MiB")]
@@ -163,7 +171,26 @@ impl ConnectionArgs {
     }
 }
 
+/// The first address alone.
+fn bare_echo(args: &ServeArgs) -> Result<ExitCode, Failure> {
+    args.runtime.threads(|_| 1)?;
+    let interrupt = Interrupt::on_signals().map_err(Failure::failed)?;
+    let address = &args.listen[0];
+    let server = BareEchoServer::bind(address)
+        .map_err(|error| Failure::failed(format!("cannot listen on {address}: {error}")))?;
+    let mut stdout = io::stdout().lock();
+    let address = server.local_address().map_err(Failure::failed)?;
+    writeln!(stdout, "listening on {address}").and_then(|()| stdout.flush()).map_err(Failure::failed)?;
+    server.serve(&interrupt).map_err(Failure::failed)?;
+    Ok(ExitCode::SUCCESS)
+}
+
 pub(crate) fn run(args: &ServeArgs) -> Result<ExitCode, Failure> {
+    // With fewer there are fewer connections, and those that find no room are told.
+    let _ = descriptors::raise();
+    if args.bare_echo {
+        return bare_echo(args);
+    }
     let json = args.json.as_ref().filter(|json| !args.listen.contains(json));
     let addresses: Vec<ListenAddress> = args
         .listen

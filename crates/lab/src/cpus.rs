@@ -138,6 +138,18 @@ impl CpuAssignment {
         let (client_cpus, server_cpus) = CpuList::available()?.halves(&Topology::this()).unzip();
         Ok(Self { client_cpus, server_cpus, ..Self::default() })
     }
+
+    /// The same with the processors that were asked for; where one side's were, the other gets the rest.
+    pub fn chosen(self, client_cpus: Option<CpuList>, server_cpus: Option<CpuList>) -> Self {
+        let available = CpuList::available().ok();
+        let rest = |taken: &Option<CpuList>| available.as_ref()?.without(taken.as_ref()?);
+        let (clients, servers) = (rest(&server_cpus), rest(&client_cpus));
+        Self {
+            client_cpus: client_cpus.or(clients).or(self.client_cpus),
+            server_cpus: server_cpus.or(servers).or(self.server_cpus),
+            ..self
+        }
+    }
 }
 
 impl FromStr for CpuList {

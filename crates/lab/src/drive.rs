@@ -15,6 +15,7 @@ mod worker;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use prost::Message;
 use thalweg::channel::{ChannelBuilder, ConnectError, Lanes};
 use thalweg::{Channel, Method, Status};
 use thalweg_engine::ChannelConfig;
@@ -23,6 +24,7 @@ use crate::echo::{EchoCall, EchoWork, OwnEcho, Shape};
 use crate::kernel::Established;
 use crate::record::{CallType, LaneRule, LoadResult, LoadSettings, MethodCall};
 use crate::services::PAYLOAD_BYTES_MAX;
+use crate::services::proto::SimpleResponse;
 use call::{Call, RawMethod, client};
 
 pub(crate) use bidi::{BIDI_OUTSTANDING_BYTES, BIDI_OUTSTANDING_MESSAGES_MAX};
@@ -55,6 +57,14 @@ pub enum DriveError {
         target: String,
         /// How long it was waited for.
         patience: Duration,
+    },
+    /// The bare client's connections do not come about.
+    #[error("{target}: {why}")]
+    Bare {
+        /// As it was given.
+        target: String,
+        /// What is wrong.
+        why: String,
     },
     /// The first call, made before anything is measured, failed.
     #[error(
@@ -203,6 +213,18 @@ fn checked(settings: &LoadSettings, own: Option<&OwnEcho>) -> Result<usize, Driv
         .ok()
         .filter(|&size| size <= PAYLOAD_BYTES_MAX)
         .ok_or(DriveError::Settings("payloads of more than 64 MiB are not driven"))
+}
+
+/// The path of the unary method that `settings` call, its message, and the bytes of an answer's message where these are
+/// known.
+pub(crate) fn prepared_call(settings: &LoadSettings) -> Result<(String, Vec<u8>, Option<usize>), DriveError> {
+    if let Some(called) = &settings.method {
+        return Ok((called.path.clone(), called.request.clone(), None));
+    }
+    let size = checked(&LoadSettings { connections: 1, ..settings.clone() }, None)?;
+    let answer = SimpleResponse { payload: call::payload(size), ..SimpleResponse::default() };
+    let path = format!("/{FIRST_METHOD}");
+    Ok((path, call::request(size, size).encode_to_vec(), Some(answer.encoded_len())))
 }
 
 fn raw_method(called: &MethodCall) -> Result<RawMethod, DriveError> {

@@ -29,6 +29,20 @@ pub(crate) enum Topic {
     Transports,
     /// The longest waits.
     Spikes,
+    /// What a call costs as connections grow.
+    Growth,
+    /// What a call costs beside the bare echo's.
+    Floor,
+    /// What a call costs beside other stacks'.
+    Servers,
+    /// What idle connections cost the active ones.
+    IdleConnections,
+    /// Bytes of a connection.
+    Memory,
+    /// How evenly connections are served.
+    Fairness,
+    /// New connections.
+    Arrivals,
     /// Where Protobuf takes less time than JSON.
     ProtobufWins,
     /// Where it does not.
@@ -62,6 +76,13 @@ impl fmt::Display for Topic {
             Self::CallType => "Which call",
             Self::Transports => "TCP or UDS",
             Self::Spikes => "Spikes",
+            Self::Growth => "As connections grow",
+            Self::Floor => "Beside the bare echo",
+            Self::Servers => "Beside other servers",
+            Self::IdleConnections => "Idle connections",
+            Self::Memory => "Memory",
+            Self::Fairness => "Fairness",
+            Self::Arrivals => "New connections",
             Self::ProtobufWins => "Where Protobuf wins",
             Self::ProtobufLoses => "Where it does not",
             Self::Bytes => "Bytes",
@@ -98,6 +119,8 @@ pub enum Doubt {
         /// How many there are.
         cores: usize,
     },
+    /// Points were left out, and why.
+    Grid(String),
     /// Something is to be said of windows.
     Windows(Remark),
     /// The noise floor, as a ratio, is high.
@@ -179,6 +202,7 @@ impl fmt::Display for Doubt {
                  figures of an idle machine are better.",
                 counted(*cores as u64, "core")
             ),
+            Self::Grid(why) => f.write_str(why),
             Self::Windows(remark) => remark.fmt(f),
             Self::Noisy { floor } => write!(
                 f,

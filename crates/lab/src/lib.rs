@@ -4,12 +4,14 @@
 //! never prints; what reports it never measures.
 //!
 //! [`study`] is the engine: it conducts any plan of windows, saves what is found, and has it analysed once. The
-//! studies ([`sizes`], [`channels`], [`codec`], [`json`]) stand on it, each in a folder of its own with its plan, its
-//! analysis, its findings and its sections of the page. What studies of calls share (points, windows, their
+//! studies ([`sizes`], [`channels`], [`connections`], [`codec`], [`json`]) stand on it, each in a folder of its own
+//! with its plan, its analysis, its findings and its sections of the page. What studies of calls share (points, windows, their
 //! results, doubts) is [`load`]; who measures these windows is [`process`]. [`report`] writes any analysis as a
 //! page, a table and text.
 
+pub mod bare;
 pub mod cpus;
+pub mod descriptors;
 pub mod drive;
 pub mod echo;
 pub mod figures;
@@ -33,4 +35,4 @@ mod tests;
 mod usage;
 pub mod wording;
 
-pub use studies::{AnyResults, channels, codec, json, sizes};
+pub use studies::{AnyResults, channels, codec, connections, json, sizes};

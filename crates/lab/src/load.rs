@@ -19,7 +19,7 @@ mod window;
 
 pub(crate) use draft::{Draft, fitted, in_rounds};
 pub use found::Found;
-pub(crate) use found::{Idle, Measured, ProcessUsage, SystemCalls, Usage, Wire};
+pub(crate) use found::{Idle, Measured, ProcessUsage, ServerMemory, SystemCalls, Usage, Wire};
 pub(crate) use kind::Kind;
 pub use point::Transport;
 pub(crate) use point::{Pattern, Point, Work};

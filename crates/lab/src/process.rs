@@ -5,6 +5,7 @@
 mod child;
 mod driver;
 mod echo;
+mod fresh;
 mod hop;
 mod program;
 mod server;
@@ -27,6 +28,7 @@ use server::Server;
 
 pub use driver::OwnFiles;
 pub(crate) use echo::{EchoProcesses, EchoRun, Network};
+pub use fresh::FreshExecutor;
 pub use program::Program;
 pub use target::TargetExecutor;
 
@@ -144,6 +146,8 @@ impl ProcessExecutor {
             server_pid: Some(server_pid),
             method: None,
             echo: None,
+            bare: None,
+            authority: None,
             lanes: window.strategy.map_or(LaneRule::Fixed, Strategy::rule),
             threads: self.client_threads(window),
             cpus: self.cpus.client_cpus.clone(),

@@ -18,7 +18,7 @@ pub use distribution::LATENCY_NS_MAX;
 pub(crate) use distribution::{longer_than, merged};
 pub use load_result::{CallType, LaneRule, LoadResult, LoadSettings, MethodCall};
 pub(crate) use load_result::{
-    Connections, CpuTime, LOAD_SCHEMA, LanesAt, Latency, Note, Pace, Spike, StageTimes,
+    Connections, CpuTime, Fairness, LOAD_SCHEMA, LanesAt, Latency, Note, Pace, Spike, StageTimes,
 };
 
 /// How many of the largest latencies are kept with their time.
@@ -242,6 +242,7 @@ impl Recorder {
             client_cpu: run.client_cpu,
             client_cpu_per_call: (messages > 0).then(|| run.client_cpu / messages as f64),
             connections: run.connections,
+            fairness: None,
             lanes: Vec::new(),
             notes: run.notes,
         }
@@ -352,6 +353,7 @@ mod tests {
                 warmup_ns: 0,
                 duration_ns: Some(2_000_000_000),
                 total: None,
+                bare: None,
                 busy_poll_ns: 0,
                 cpus: None,
             },

@@ -13,6 +13,8 @@ pub(crate) const VIEWS: &str = "views";
 const TARGET: &str = "target";
 /// What names the bare socket where stacks are named.
 pub const SOCKET: &str = "socket";
+/// What names the bare client where clients are named.
+const BARE: &str = "bare";
 
 /// A gRPC stack, `NAME` or `NAME:VARIANT`: `thalweg`, `grpc-go`, `grpc-cpp:cq`. Its string in JSON.
 ///
@@ -95,6 +97,16 @@ impl Stack {
     /// A server that is somebody else's, whatever stack it is made with.
     pub(crate) fn target() -> Self {
         Self { name: TARGET.to_owned(), variant: None }
+    }
+
+    /// The bare socket, as a server.
+    pub(crate) fn socket() -> Self {
+        Self { name: SOCKET.to_owned(), variant: None }
+    }
+
+    /// The client that sends prepared bytes, to whatever server.
+    pub(crate) fn bare() -> Self {
+        Self { name: BARE.to_owned(), variant: None }
     }
 
     /// Which stack it is, without the variant: the name of its folder.

@@ -2,6 +2,7 @@
 
 pub mod channels;
 pub mod codec;
+pub mod connections;
 pub mod json;
 pub mod sizes;
 
@@ -12,6 +13,7 @@ use crate::report::Report;
 use crate::study::{NotWritable, ReadError, ResultsDirectory, ResultsText, Study};
 use channels::Channels;
 use codec::{CODEC_SCHEMA, Codec, CodecResults};
+use connections::Connections;
 use json::{JSON_SCHEMA, Json, JsonResults};
 use sizes::Sizes;
 
@@ -52,6 +54,7 @@ impl AnyResults {
             Self::Calls(results) => match results.study {
                 StudyKind::Sizes => Sizes::analyse(results).condensed(),
                 StudyKind::Channels => Some(Channels::analyse(results).condensed()),
+                StudyKind::Connections => Some(Connections::analyse(results).condensed()),
             },
             Self::Codec(results) => Some(Codec::analyse(results).condensed()),
             Self::Json(results) => Some(Json::analyse(results).condensed()),
@@ -64,6 +67,7 @@ impl AnyResults {
             Self::Calls(results) => match results.study {
                 StudyKind::Sizes => Box::new(Sizes::analyse(results)),
                 StudyKind::Channels => Box::new(Channels::analyse(results)),
+                StudyKind::Connections => Box::new(Connections::analyse(results)),
             },
             Self::Codec(results) => Box::new(Codec::analyse(results)),
             Self::Json(results) => Box::new(Json::analyse(results)),

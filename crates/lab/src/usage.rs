@@ -100,6 +100,7 @@ impl Sample {
             window_ns: nanoseconds(self.taken - earlier.taken),
             client: self.client.since(&earlier.client),
             server: self.server.since(&earlier.server),
+            server_memory: None,
         };
         if let (Some(now), Some(before)) = (self.processors, earlier.processors) {
             let sides = [&mut usage.client, &mut usage.server];
@@ -216,6 +217,20 @@ fn children(pid: u32) -> Vec<u32> {
     tasks.map(of_task).flat_map(numbers).collect()
 }
 
+/// What the process and those that it started hold in memory, bytes.
+pub(crate) fn resident_bytes(pid: u32) -> io::Result<u64> {
+    let status = fs::read_to_string(format!("/proc/{pid}/status"))?;
+    let own = resident_in(&status).ok_or_else(|| io::Error::other("/proc/PID/status has no VmRSS"))?;
+    // One may have ended since the listing.
+    Ok(own + children(pid).into_iter().filter_map(|child| resident_bytes(child).ok()).sum::<u64>())
+}
+
+/// The line `VmRSS:   5744 kB`.
+fn resident_in(status: &str) -> Option<u64> {
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;
+    Some(line.trim().strip_suffix(" kB")?.trim().parse::<u64>().ok()? << 10)
+}
+
 /// The second number of `/proc/PID/task/TID/schedstat`: ns on a run queue. Zero where the kernel does not count it.
 fn waited_in(schedstat: &str) -> Duration {
     let waited = schedstat.split_ascii_whitespace().nth(1).and_then(|number| number.parse().ok());
@@ -282,6 +297,13 @@ mod tests {
         check("7 (a) R (b)) S 1 7 7 0 -1 4194560 103 0 0 0 31 14 0 0 20 0 1 0 9", Some((31, 14)));
         check("7 (peer) S 1 7 7 0 -1 4194560 103 0 0 0 31", None);
         check("", None);
+    }
+
+    #[test]
+    fn resident_memory_is_read_in_kib() {
+        assert_eq!(resident_in("Name:\tpeer\nVmRSS:\t    5744 kB\nRssAnon:\t 9 kB\n"), Some(5744 << 10));
+        assert_eq!(resident_in("Name:\tpeer\n"), None);
+        assert!(resident_bytes(std::process::id()).unwrap() > 1 << 20);
     }
 
     #[test]
@@ -420,7 +442,8 @@ mod tests {
     fn threads_that_wait_for_each_other_are_not_disturbed() {
         let alone = ProcessUsage { user_ns: 290_000_000, waited_ns: 900_000_000, ..ProcessUsage::default() };
         let check = |client: ProcessUsage, expected: Option<&str>| {
-            let usage = Usage { window_ns: 300_000_000, client, server: ProcessUsage::default() };
+            let server = ProcessUsage::default();
+            let usage = Usage { window_ns: 300_000_000, client, server, server_memory: None };
             let said = usage.disturbance();
             assert_eq!(
                 said.as_deref().map(|said| said.contains(expected.unwrap_or("-"))),

@@ -23,6 +23,8 @@ enum How {
     Sizes(&'static str),
     /// `thalweg lab channels …`, condensed by the lab.
     Channels(&'static str),
+    /// `thalweg lab connections …`, condensed by the lab.
+    Connections(&'static str),
     /// `thalweg lab codec …`, condensed by the lab.
     Codec(&'static str),
     /// `thalweg lab json …`, condensed by the lab.
@@ -101,6 +103,11 @@ pub(super) const MEASUREMENTS: &[Measurement] = &[
     Measurement { name: "same", how: How::Bench { name: "same", peers: "thalweg" }, subject: LAB },
     Measurement { name: "slowed", how: How::Bench { name: "slowed", peers: "thalweg" }, subject: LAB },
     bench("attacks", "thalweg,tonic,grpc-go,grpc-cpp"),
+    Measurement {
+        name: "connections",
+        how: How::Connections("--quick --against tonic,grpc-cpp,grpc-go"),
+        subject: STACK,
+    },
     Measurement { name: "codec", how: How::Codec("--quick --against jvm --budget 150s"), subject: CODECS },
     Measurement {
         name: "codec-ten-million",
@@ -129,6 +136,7 @@ impl Measurement {
             How::Bench { name, peers } => format!("cargo xtask bench {name} --peers {peers}"),
             How::Sizes(arguments) => format!("cargo run --release -- lab sizes {arguments}"),
             How::Channels(arguments) => format!("cargo run --release -- lab channels {arguments}"),
+            How::Connections(arguments) => format!("cargo run --release -- lab connections {arguments}"),
             How::Codec(arguments) => format!("cargo run --release -- lab codec {arguments}"),
             How::Json(arguments) => format!("cargo run --release -- lab json {arguments}"),
             How::Speed => SPEED.to_owned(),
@@ -143,6 +151,7 @@ impl Measurement {
             }
             How::Sizes(arguments) => self.study(&format!("sizes {arguments}"), log),
             How::Channels(arguments) => self.study(&format!("channels {arguments}"), log),
+            How::Connections(arguments) => self.study(&format!("connections {arguments}"), log),
             How::Codec(arguments) => self.study(&format!("codec {arguments}"), log),
             How::Json(arguments) => self.study(&format!("json {arguments}"), log),
             How::Speed => speed(log),

@@ -3,6 +3,7 @@
 mod benches;
 mod codec;
 mod comparison;
+mod connections;
 mod ends;
 mod engine;
 mod goals;
@@ -16,6 +17,7 @@ pub(super) use benches::{
 };
 pub(super) use codec::{codec, codec_findings, codec_ten_million};
 pub(super) use comparison::{comparison_tcp, comparison_uds, in_flight};
+pub(super) use connections::connections;
 pub(super) use ends::{ends, speed};
 pub(super) use engine::protobuf;
 pub(super) use goals::goals;

@@ -7,11 +7,12 @@ use std::time::Duration;
 
 use clap::Args;
 use thalweg_lab::cpus::CpuAssignment;
+use thalweg_lab::interrupt::Interrupt;
 use thalweg_lab::load::{Found, LabResults, Settings, Setup, StackInfo, StudyKind, Window};
 use thalweg_lab::process::{ProcessExecutor, Program, TargetExecutor};
 use thalweg_lab::record::MethodCall;
 use thalweg_lab::stack::Stack;
-use thalweg_lab::study::{Plan, ResultsDirectory, Study};
+use thalweg_lab::study::{Execute, Plan, ResultsDirectory, Study};
 
 use super::common::{default_directory, finish, listen_for_signals, show_earlier, this_program};
 use super::stacks::{AgainstArgs, Stacks};
@@ -40,6 +41,9 @@ pub(super) struct CommonArgs {
     pub(super) from: Option<PathBuf>,
 }
 
+/// Measures windows of calls.
+pub(super) type CallsExecutor = Box<dyn Execute<Window = Window, Found = Found>>;
+
 /// A study of calls, as it was asked for.
 pub(super) trait CallsStudy {
     /// How what it finds is analysed.
@@ -55,6 +59,21 @@ pub(super) trait CallsStudy {
 
     /// The windows, for these stacks. Before the programs are there, of a peer nothing but its name is known.
     fn plan(&self, stacks: &Stacks, programs: &BTreeMap<String, Program>) -> Result<Plan<Window>, Failure>;
+
+    /// What was left out of the plan because this machine does not allow it, in a sentence.
+    fn cut(&self) -> Result<Option<String>, Failure> {
+        Ok(None)
+    }
+
+    /// Who measures, if it is not the executor whose servers serve the whole study.
+    fn executor(
+        &self,
+        _programs: &BTreeMap<String, Program>,
+        _cpus: &CpuAssignment,
+        _interrupt: &Interrupt,
+    ) -> Option<CallsExecutor> {
+        None
+    }
 
     /// Somebody else's server, if that is what is to be measured.
     fn aim(&self) -> Result<Option<Aim>, Failure> {
@@ -77,7 +96,16 @@ pub(super) fn run<C: CallsStudy>(args: &C) -> Result<ExitCode, Failure> {
     let mut stacks = common.against.stacks();
     // What cannot be planned is said before anything is built or started.
     args.plan(&stacks, &BTreeMap::new())?;
-    let (programs, executor) = start(&common.against, &mut stacks, cpus.clone())?;
+    let interrupt = listen_for_signals()?;
+    let (programs, executor) = start(&common.against, &mut stacks, cpus.clone(), interrupt.clone())?;
+    let executor = match args.executor(&programs, &cpus, &interrupt) {
+        Some(own) => {
+            // Its servers have shown that they start.
+            drop(executor);
+            own
+        }
+        None => Box::new(executor),
+    };
     let plan = args.plan(&stacks, &programs)?;
     let directory = ResultsDirectory::create(directory).map_err(Failure::failed)?;
     let (stacks, left_out) = stacks.told(&programs);
@@ -88,6 +116,7 @@ pub(super) fn run<C: CallsStudy>(args: &C) -> Result<ExitCode, Failure> {
         client_threads: cpus.client_threads,
         server_threads: cpus.server_threads,
         target: None,
+        cut: args.cut()?,
     };
     let results = LabResults::begun(C::KIND, &plan, Setup { settings, stacks, left_out });
     finish::<C::Study>(&plan, "", results, executor, &directory)
@@ -116,6 +145,7 @@ fn at_target<C: CallsStudy>(
         client_cpus: cpus.client_cpus.clone(),
         client_threads: cpus.client_threads,
         target: Some(aim.target.clone()),
+        cut: args.cut()?,
         ..Settings::default()
     };
     let (ours, interrupt) = (this_program()?, listen_for_signals()?);
@@ -134,9 +164,10 @@ fn start(
     args: &AgainstArgs,
     stacks: &mut Stacks,
     cpus: CpuAssignment,
+    interrupt: Interrupt,
 ) -> Result<(BTreeMap<String, Program>, ProcessExecutor), Failure> {
     let programs = stacks.programs(args, this_program()?)?;
-    let mut executor = ProcessExecutor::new(programs.clone(), cpus, listen_for_signals()?);
+    let mut executor = ProcessExecutor::new(programs.clone(), cpus, interrupt);
     stacks.serve(&mut executor)?;
     Ok((programs, executor))
 }

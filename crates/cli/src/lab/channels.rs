@@ -123,21 +123,15 @@ impl CallsStudy for ChannelsArgs {
     }
 
     fn cpus(&self) -> Result<CpuAssignment, Failure> {
-        let available = CpuList::available().ok();
         if self.target.is_some() {
-            let client_cpus = self.client_cpus.clone().or(available);
+            let client_cpus = self.client_cpus.clone().or(CpuList::available().ok());
             let client_threads = self.workers.map(NonZeroU32::get);
             return Ok(CpuAssignment { client_cpus, client_threads, ..CpuAssignment::default() });
         }
-        let halves = halves()?;
-        let rest = |taken: &Option<CpuList>| available.as_ref()?.without(taken.as_ref()?);
-        let client_cpus = self.client_cpus.clone().or_else(|| rest(&self.server_cpus));
-        let server_cpus = self.server_cpus.clone().or_else(|| rest(&self.client_cpus));
         Ok(CpuAssignment {
-            client_cpus: client_cpus.or(halves.client_cpus),
-            server_cpus: server_cpus.or(halves.server_cpus),
             client_threads: self.workers.map(NonZeroU32::get),
             server_threads: self.server_threads.map(NonZeroU32::get),
+            ..halves()?.chosen(self.client_cpus.clone(), self.server_cpus.clone())
         })
     }
 

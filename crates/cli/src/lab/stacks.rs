@@ -95,6 +95,11 @@ impl Stacks {
         self.with_socket
     }
 
+    /// The stacks, where each stack's client meets its own server.
+    pub(super) fn each_with_its_own(&self) -> Option<&[Stack]> {
+        (self.pairing == Pairing::Own).then_some(self.named.as_slice())
+    }
+
     /// Who meets whom.
     pub(super) fn pairs(&self) -> Vec<Pair> {
         self.pairing.pairs(&self.named)

@@ -28,9 +28,18 @@ fn proposed(words: &[&str]) -> Vec<String> {
 fn every_shell_has_a_script_with_all_commands_and_no_hidden_option() {
     for shell in SHELLS {
         let script = script(shell);
-        for command in
-            ["serve", "load", "lab", "link", "inspect", "completions", "sizes", "channels", "codec"]
-        {
+        for command in [
+            "serve",
+            "load",
+            "lab",
+            "link",
+            "inspect",
+            "completions",
+            "sizes",
+            "channels",
+            "connections",
+            "codec",
+        ] {
             assert!(script.contains(command), "{shell}: {command} is not in it");
         }
         assert!(script.contains("busy-poll"), "{shell}: options are in it");

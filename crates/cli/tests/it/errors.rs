@@ -108,6 +108,22 @@ fn flags_that_make_no_study_of_channels() {
 }
 
 #[test]
+fn flags_that_make_no_study_of_connections() {
+    let check = |rest: &[&str], parts: &[&str]| {
+        check(&[&["lab", "connections"], rest].concat(), BAD_ARGUMENTS, parts);
+    };
+    check(&["--connections", "many"], &["`many`", "max"]);
+    check(&["--connections", "4294967295"], &["nothing to measure"]);
+    check(&["-c", "0"], &["at least 1"]);
+    check(&["--active", "0%"], &["`0%`", "10%"]);
+    check(&["--size", "1MiB"], &["8 KiB"]);
+    check(&["--budget", "1s"], &["do not fit"]);
+    check(&["--against", "tonic", "--matrix"], &["--matrix", "the same client"]);
+    check(&["--method", "a.B/C"], &["--target"]);
+    check(&["--target", "127.0.0.1:1", "--against", "tonic"], &["--against"]);
+}
+
+#[test]
 fn a_target_that_is_not_there_or_has_no_such_method_is_one_error() {
     let directory = tempfile::tempdir().unwrap();
     let out = directory.path().join("out");

@@ -7,6 +7,7 @@ mod disturbed;
 mod errors;
 mod inspect;
 mod link;
+mod many_connections;
 mod serve_and_load;
 mod support;
 mod tls;

@@ -126,7 +126,12 @@ pub(super) fn ended_early() -> Status {
 pub(super) fn request(size: usize, response_size: usize) -> SimpleRequest {
     SimpleRequest {
         response_size: i32::try_from(response_size).expect("payloads are bounded by PAYLOAD_BYTES_MAX"),
-        payload: (size > 0).then(|| Payload { r#type: 0, body: zeros(size) }),
+        payload: payload(size),
         ..SimpleRequest::default()
     }
+}
+
+/// So many bytes; none is no payload at all.
+pub(super) fn payload(size: usize) -> Option<Payload> {
+    (size > 0).then(|| Payload { r#type: 0, body: zeros(size) })
 }

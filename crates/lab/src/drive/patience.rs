@@ -27,6 +27,11 @@ impl Default for Patience {
 /// What whoever watches a run from outside waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Moment {
+    /// Of a client that opens many connections: the first has made a call, and is idle. What a server holds now is not
+    /// the connections'.
+    First,
+    /// All connections have made a call, and are idle.
+    Connected,
     /// The warm-up is over: the measured time begins.
     Measuring,
     /// The measured time has ended. What is under way is still waited for.
@@ -37,6 +42,8 @@ impl Moment {
     /// The line that says so on a driver's stdout.
     pub fn name(self) -> &'static str {
         match self {
+            Self::First => "first",
+            Self::Connected => "connected",
             Self::Measuring => "measuring",
             Self::Measured => "measured",
         }

@@ -230,6 +230,7 @@ mod tests {
             warmup_ns: 100,
             duration_ns,
             total,
+            bare: None,
             busy_poll_ns: 0,
             cpus: None,
         }

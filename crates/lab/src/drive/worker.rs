@@ -271,6 +271,7 @@ mod tests {
                 warmup_ns: 0,
                 duration_ns: Some(0),
                 total: None,
+                bare: None,
                 busy_poll_ns: 0,
                 cpus: None,
             };

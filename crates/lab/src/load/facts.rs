@@ -1,6 +1,6 @@
 //! Where a study of calls was measured, and with what.
 
-use super::results::LabResults;
+use super::results::{LabResults, StudyKind};
 use crate::figures::span;
 use crate::report::parts::took;
 use crate::stack::Pair;
@@ -11,7 +11,10 @@ use crate::wording::counted;
 pub(crate) fn lede(results: &LabResults) -> String {
     let machine = &results.machine;
     let cores = if machine.cores == 1 { "core" } else { "cores" };
-    let at_both_ends = if results.is_comparison() || results.is_channels() {
+    let at_both_ends = if results.study == StudyKind::Connections {
+        let stacks: Vec<&str> = results.stacks.iter().map(|info| info.version.as_str()).collect();
+        format!("{}, all with the same load", stacks.join(", "))
+    } else if results.is_comparison() || results.is_channels() {
         let stacks: Vec<&str> = results.stacks.iter().map(|info| info.version.as_str()).collect();
         let pairs =
             if results.reference() == Pair::ours() { ", each with its own client and server" } else { "" };

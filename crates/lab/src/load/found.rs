@@ -37,6 +37,20 @@ pub(crate) struct Usage {
     pub(crate) client: ProcessUsage,
     /// The server's.
     pub(crate) server: ProcessUsage,
+    /// What the server held, where the client said when it had its connections.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) server_memory: Option<ServerMemory>,
+}
+
+/// Resident memory of the server's process and of those that it started, bytes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct ServerMemory {
+    /// With one idle connection, which had made a call.
+    pub(crate) first: u64,
+    /// With all connections idle, each of which had made a call.
+    pub(crate) connected: u64,
+    /// When the warm-up was over.
+    pub(crate) measuring: u64,
 }
 
 /// A side that was kept from its processors for a larger share of the window was not measured alone. On an idle machine

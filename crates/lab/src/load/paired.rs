@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use super::found::{ProcessUsage, Usage};
 use super::gathered::exclusion;
 use super::kind::Kind;
 use super::point::{Point, Transport, Work};
@@ -25,12 +26,15 @@ pub(crate) struct Window {
 }
 
 /// The figures of one window that ratios are made of.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct Measured {
     /// Operations per second.
     pub(crate) rate_per_s: f64,
     /// Median latency, ns.
     pub(crate) p50_ns: f64,
+    /// Processor time of an operation, of either side, ns; 0 where it is not known.
+    pub(crate) client_ns: f64,
+    pub(crate) server_ns: f64,
 }
 
 impl Window {
@@ -39,12 +43,21 @@ impl Window {
             (None, Some(result)) => Ok(Measured {
                 rate_per_s: result.rate_per_s,
                 p50_ns: result.latency_ns.map_or(0.0, |latency| latency.p50 as f64),
+                client_ns: of_operation(window, |usage| &usage.client),
+                server_ns: of_operation(window, |usage| &usage.server),
             }),
             (reason, _) => Err(reason.unwrap_or_default()),
         };
         let is_limited = window.measured().is_some_and(|result| !result.is_valid());
         Self { round: window.round, outcome, is_limited }
     }
+}
+
+/// Processor time of an operation of one side, ns; 0 where it is not known.
+fn of_operation(window: &PointResult, side: fn(&Usage) -> &ProcessUsage) -> f64 {
+    let operations = window.measured().map_or(0, |load| load.messages);
+    let used_ns = window.usage.as_ref().map_or(0, |usage| side(usage).cpu_ns());
+    if operations == 0 { 0.0 } else { used_ns as f64 / operations as f64 }
 }
 
 /// How many windows are in no ratio.

@@ -23,6 +23,12 @@ pub(crate) struct Point {
     pub(crate) in_flight: u32,
     /// Connections to open.
     pub(crate) connections: u32,
+    /// So many of them have calls, and the others are idle; `None`: all have, as the client spreads them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) active: Option<u32>,
+    /// Connections are TLS's.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(crate) tls: bool,
     /// What a network between client and server adds to a round trip; none where they talk directly.
     #[serde(rename = "round_trip_ns", with = "nanoseconds", default)]
     pub(crate) round_trip: Duration,
@@ -76,7 +82,11 @@ impl Point {
 impl fmt::Display for Point {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { work, size_bytes, transport, in_flight, .. } = self;
-        write!(f, "{work} {size_bytes} over {transport}, {in_flight} in flight")?;
+        let tls = if self.tls { " with TLS" } else { "" };
+        write!(f, "{work} {size_bytes} over {transport}{tls}, {in_flight} in flight")?;
+        if let Some(active) = self.active {
+            write!(f, ", {active} of {} connections active", self.connections)?;
+        }
         if self.round_trip.is_zero() {
             return Ok(());
         }

@@ -67,6 +67,8 @@ pub enum StudyKind {
     Sizes,
     /// [`crate::channels`].
     Channels,
+    /// [`crate::connections`].
+    Connections,
 }
 
 impl fmt::Display for StudyKind {
@@ -74,6 +76,7 @@ impl fmt::Display for StudyKind {
         f.pad(match self {
             Self::Sizes => "sizes",
             Self::Channels => "channels",
+            Self::Connections => "connections",
         })
     }
 }
@@ -107,6 +110,9 @@ pub struct Settings {
     /// The server that was driven, where it is none that the lab started.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub target: Option<String>,
+    /// What was left out of the grid because this machine does not allow it, in a sentence.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cut: Option<String>,
 }
 
 /// A stack that was measured.

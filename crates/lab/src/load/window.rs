@@ -7,11 +7,16 @@ use serde::{Deserialize, Serialize};
 
 use super::point::Point;
 use super::strategy::Strategy;
-use crate::stack::Pair;
+use crate::stack::{Pair, Stack};
 use crate::study;
 
 /// What is spent on a window besides driving: the driver's process starts, connects, and ends what is in flight.
 const WINDOW_OVERHEAD: Duration = Duration::from_millis(100);
+/// What a connection takes to come about, with its first call, and what a call takes that is under way at the end.
+const PER_CONNECTION: Duration = Duration::from_micros(150);
+const PER_CALL: Duration = Duration::from_micros(8);
+/// What a server of its own takes to start and to end, and rests while memory is looked at.
+const OWN_SERVER: Duration = Duration::from_millis(250);
 /// What counting system calls takes besides driving: both processes are attached to and let go, twice.
 const COUNTING_OVERHEAD: Duration = Duration::from_millis(700);
 
@@ -50,11 +55,22 @@ pub(crate) enum Label {
     B,
 }
 
+impl Window {
+    /// The bare client drives.
+    pub(crate) fn is_bare(&self) -> bool {
+        self.pair.as_ref().is_some_and(|pair| pair.client == Stack::bare())
+    }
+}
+
 impl study::Window for Window {
     fn total(&self) -> Duration {
-        let Point { warmup, duration, .. } = self.point;
+        let Point { warmup, duration, connections, in_flight, active, .. } = self.point;
+        let own_server = if active.is_some() { OWN_SERVER } else { Duration::ZERO };
         match self.purpose {
-            Purpose::Figures | Purpose::NoiseFloor(_) | Purpose::Wire => WINDOW_OVERHEAD + warmup + duration,
+            Purpose::Figures | Purpose::NoiseFloor(_) | Purpose::Wire => {
+                let opened_and_drained = PER_CONNECTION * connections + PER_CALL * in_flight;
+                WINDOW_OVERHEAD + own_server + opened_and_drained + warmup + duration
+            }
             Purpose::SystemCalls => {
                 COUNTING_OVERHEAD + 2 * warmup + duration + Point::counted_first(duration)
             }

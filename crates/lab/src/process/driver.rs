@@ -12,16 +12,17 @@ use serde::Deserialize;
 
 use super::child::Process;
 use super::hop::Hop;
+use crate::bare::BareWire;
 use crate::cpus::CpuList;
 use crate::drive::Moment;
 use crate::echo::{EchoWork, Looks, Shape};
 use crate::interrupt::Interrupt;
 use crate::kernel::connections_at;
 use crate::load::Measured;
-use crate::load::{Point, Usage, Wire};
+use crate::load::{Point, ServerMemory, Usage, Wire};
 use crate::record::{CallType, LOAD_SCHEMA, LaneRule, LoadResult, MethodCall, Note};
 use crate::study::ExecuteError;
-use crate::usage::{Side, Sides};
+use crate::usage::{Side, Sides, resident_bytes};
 
 /// How long a call, and a stream's next message or answer, may take: what a window has under way at its end is waited
 /// for no longer.
@@ -55,6 +56,10 @@ pub(super) struct Driver {
     pub(super) method: Option<MethodCall>,
     /// What is called in place of the point's kind of call, in the study of gRPC against a JSON API.
     pub(super) echo: Option<Echo>,
+    /// What the bare client speaks, where that drives.
+    pub(super) bare: Option<BareWire>,
+    /// The authority that it trusts, where it is to connect over TLS.
+    pub(super) authority: Option<PathBuf>,
     pub(super) cpus: Option<CpuList>,
     /// Processors that the server is kept on.
     pub(super) server_cpus: Option<CpuList>,
@@ -170,6 +175,13 @@ impl Driver {
         if let Some(MethodCall { path, request }) = &self.method {
             command.args(["--method", path, "--data", &hex(request)]);
         }
+        if let Some(wire) = self.bare {
+            let active = self.point.active.unwrap_or(self.point.connections);
+            command.args(["--bare", wire.name(), "--active", &active.to_string()]);
+        }
+        if let Some(authority) = &self.authority {
+            command.arg("--cacert").arg(authority);
+        }
         if let Some(threads) = self.threads {
             command.args(["--threads", &threads.to_string()]);
         }
@@ -268,19 +280,37 @@ fn watch(
 ) -> io::Result<Seen> {
     let mut seen = Seen { text: String::new(), usage: None, connections: None, wire: None };
     let mut begin = None;
+    let mut memory: Option<ServerMemory> = None;
+    // What the kernel does not tell stays unknown.
+    let server = sides.map(|sides| sides.server.process);
+    let held = || server.and_then(|server| resident_bytes(server).ok());
+    let connected = || server.and_then(|server| connections_at(server, listens_at).ok());
     for line in BufReader::new(stdout).lines() {
         let line = line?;
-        if line == Moment::Measuring.name() {
-            // What the kernel does not tell stays unknown.
+        if line == Moment::First.name() {
+            memory = held().map(|first| ServerMemory { first, ..ServerMemory::default() });
+        } else if line == Moment::Connected.name() {
+            if let Some((memory, held)) = memory.as_mut().zip(held()) {
+                memory.connected = held;
+            }
+            // Of many connections it takes a while, and here nothing is measured.
+            seen.connections = connected();
+        } else if line == Moment::Measuring.name() {
+            if let Some((memory, held)) = memory.as_mut().zip(held()) {
+                memory.measuring = held;
+            }
             begin = sides.and_then(|sides| sides.sample().ok());
             if let Some(hop) = hop {
                 hop.begin();
             }
-            seen.connections = sides.and_then(|it| connections_at(it.server.process, listens_at).ok());
+            if seen.connections.is_none() {
+                seen.connections = connected();
+            }
         } else if line == Moment::Measured.name() {
             let end = sides.and_then(|sides| sides.sample().ok());
             seen.wire = hop.map(Hop::seen);
-            seen.usage = begin.as_ref().zip(end).map(|(begin, end)| end.since(begin));
+            let usage = begin.as_ref().zip(end).map(|(begin, end)| end.since(begin));
+            seen.usage = usage.map(|usage| Usage { server_memory: memory, ..usage });
         } else {
             seen.text += &line;
             seen.text.push('\n');
@@ -326,6 +356,8 @@ mod tests {
             transport: Transport::Tcp,
             in_flight: 1,
             connections: 1,
+            active: None,
+            tls: false,
             round_trip: Duration::ZERO,
             warmup: Duration::from_millis(200),
             duration: Duration::from_millis(2700),

@@ -2,6 +2,7 @@
 
 use super::driver::Driver;
 use super::program::Program;
+use crate::bare::BareWire;
 use crate::cpus::CpuAssignment;
 use crate::interrupt::Interrupt;
 use crate::load::{Found, Purpose, Strategy, Window};
@@ -47,6 +48,8 @@ impl TargetExecutor {
             server_pid: None,
             method: Some(self.method.clone()),
             echo: None,
+            bare: window.is_bare().then_some(BareWire::Grpc),
+            authority: None,
             cpus: self.cpus.client_cpus.clone(),
             server_cpus: None,
             interrupt: self.interrupt.clone(),
@@ -57,7 +60,8 @@ impl TargetExecutor {
 /// The driver's words, without its name before them, and with what to do where it has no such method.
 fn explained(reason: &str) -> String {
     let reason = reason.strip_prefix("error: ").unwrap_or(reason);
-    let advice = if reason.contains("UNIMPLEMENTED") { "; name a method of its with --method" } else { "" };
+    let is_missing = reason.contains("UNIMPLEMENTED") || reason.contains("brought no message");
+    let advice = if is_missing { "; name a method of its with --method" } else { "" };
     format!("{reason}{advice}")
 }
 

@@ -98,6 +98,8 @@ fn window(stack: &str) -> Window {
         transport: Transport::Uds,
         in_flight: 1,
         connections: 1,
+        active: None,
+        tls: false,
         round_trip: Duration::ZERO,
         warmup: Duration::from_millis(2),
         duration: Duration::from_millis(10),

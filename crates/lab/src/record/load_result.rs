@@ -6,6 +6,7 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
+use crate::bare::BareRun;
 use crate::cpus::CpuList;
 use crate::echo::EchoWork;
 
@@ -65,6 +66,9 @@ pub struct LoadResult {
     pub client_cpu_per_call: Option<CpuTime>,
     /// Connections to the target.
     pub connections: Connections,
+    /// How the calls were spread over the active connections: of the bare client alone.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) fairness: Option<Fairness>,
     /// How many lanes the client's channel had, each time that it was another number: of an adaptive channel alone.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) lanes: Vec<LanesAt>,
@@ -106,6 +110,9 @@ pub struct LoadSettings {
     /// The work of the study of gRPC against a JSON API, where it is called in place of BenchmarkService.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub echo: Option<EchoWork>,
+    /// What the bare client does, where that drives.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bare: Option<BareRun>,
     /// Driven before measuring begins, and not counted.
     pub warmup_ns: u64,
     /// How long to measure, when time ends the run.
@@ -298,6 +305,35 @@ pub(crate) struct Spike {
     pub(crate) took_ns: u64,
     /// When it ended, counted from where measuring began.
     pub(crate) at_ns: u64,
+}
+
+/// How evenly the calls of a run were spread over connections that all had the same load.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Fairness {
+    /// Active connections.
+    pub(crate) connections: u32,
+    /// Jain's index, (Σx)² ÷ (n · Σx²), of the calls of each: 1 where all have the same, 1 ÷ n where one has all.
+    pub(crate) jain: f64,
+    /// Calls of the connection that had fewest.
+    pub(crate) least: u64,
+    /// Of the one that had most.
+    pub(crate) most: u64,
+}
+
+impl Fairness {
+    /// Of the calls of each connection; `None` where there are none.
+    pub(crate) fn of(calls: &[u64]) -> Option<Self> {
+        let (sum, squares) = calls.iter().fold((0.0, 0.0), |(sum, squares), &calls| {
+            let calls = calls as f64;
+            (sum + calls, squares + calls * calls)
+        });
+        (squares > 0.0).then(|| Self {
+            connections: u32::try_from(calls.len()).unwrap_or(u32::MAX),
+            jain: sum * sum / (calls.len() as f64 * squares),
+            least: calls.iter().copied().min().unwrap_or(0),
+            most: calls.iter().copied().max().unwrap_or(0),
+        })
+    }
 }
 
 /// Processor time, ns.

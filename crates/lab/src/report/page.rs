@@ -13,6 +13,8 @@ const SCRIPT: &str = include_str!("../../assets/page.js");
 
 /// Plots that pages draw by themselves: runs before their own scripts.
 pub(crate) const PLOT: &str = include_str!("../../assets/plot.js");
+/// Plots beside each other on the same axes, of lines that can be hidden: runs behind [`PLOT`].
+pub(crate) const MULTIPLES: &str = include_str!("../../assets/multiples.js");
 
 /// Doubts beyond this many are folded away.
 const DOUBTS_OPEN: usize = 3;

@@ -22,6 +22,15 @@ pub trait Execute {
     fn measure(&mut self, window: &Self::Window) -> Result<Self::Found, ExecuteError>;
 }
 
+impl<E: Execute + ?Sized> Execute for Box<E> {
+    type Window = E::Window;
+    type Found = E::Found;
+
+    fn measure(&mut self, window: &E::Window) -> Result<E::Found, ExecuteError> {
+        (**self).measure(window)
+    }
+}
+
 /// Why a window was not measured.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ExecuteError {

@@ -141,6 +141,7 @@ async fn driven_as<S: BenchmarkService>(
         warmup_ns: 0,
         duration_ns: Some(WINDOW_NS),
         total: None,
+        bare: None,
         busy_poll_ns: 0,
         cpus: None,
     };

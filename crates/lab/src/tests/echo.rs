@@ -41,6 +41,7 @@ fn settings(target: &str, work: EchoWork, in_flight: u32) -> LoadSettings {
         warmup_ns: 0,
         duration_ns: None,
         total: Some(CALLS),
+        bare: None,
         busy_poll_ns: 0,
         cpus: None,
     }

@@ -6,7 +6,7 @@ use std::process::{Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use super::sample::{self, alone, channels, codec, comparison, json};
+use super::sample::{self, alone, channels, codec, comparison, connections, json};
 use super::scratch;
 use crate::AnyResults;
 use crate::load::LabResults;
@@ -204,6 +204,16 @@ fn a_channels_study_without_results_shows_no_plot_and_says_so() {
 }
 
 #[test]
+fn a_connections_study_draws_on_a_wide_page() {
+    check_connections("connections-wide", 1280);
+}
+
+#[test]
+fn a_connections_study_draws_on_a_narrow_page() {
+    check_connections("connections-narrow", 390);
+}
+
+#[test]
 fn a_codec_study_draws_on_a_wide_page() {
     check_codec("codec-wide", 1280);
 }
@@ -283,6 +293,19 @@ fn check_channels(name: &str, width: u32) {
         "no byte was on the wire for 70",
         "<figcaption>5&nbsp;ms added round trip</figcaption>",
     ] {
+        assert!(dom.contains(words), "the page does not say: {words}");
+    }
+}
+
+fn check_connections(name: &str, width: u32) {
+    let dom = shown(name, width, &connections::quick());
+    let of_page = |name| attribute(&dom, "<html", name).unwrap_or_else(|| panic!("the page has no {name}"));
+    assert_eq!(of_page("data-sticks-out"), "0", "something is wider than {width} px");
+    assert_eq!(of_page("data-loaded"), "0", "the page loaded something");
+    // Times, rates and latencies of three servers, with a tenth and with all connections active, 1 and 4 calls on each.
+    assert_eq!(of_page("data-lines"), (3 * 3 * 4).to_string());
+    for words in ["Beside the bare echo", "Jain’s index", "<figcaption>100 % active, 1 on each</figcaption>"]
+    {
         assert!(dom.contains(words), "the page does not say: {words}");
     }
 }

@@ -4,6 +4,7 @@ pub(crate) mod alone;
 pub(crate) mod channels;
 pub(crate) mod codec;
 pub(crate) mod comparison;
+pub(crate) mod connections;
 pub(crate) mod json;
 
 use crate::load::LabResults;

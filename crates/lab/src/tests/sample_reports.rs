@@ -2,7 +2,7 @@
 
 use std::{env, fs};
 
-use super::sample::{self, alone, channels, codec, comparison, json};
+use super::sample::{self, alone, channels, codec, comparison, connections, json};
 use super::scratch;
 use crate::AnyResults;
 use crate::load::LabResults;
@@ -24,6 +24,7 @@ fn reports_of_the_samples_are_written() {
         ("comparison", calls(comparison::quick())),
         ("comparison-whole", calls(comparison::whole())),
         ("channels", calls(channels::quick())),
+        ("connections", calls(connections::quick())),
         ("codec", AnyResults::Codec(Box::new(codec::quick()))),
         ("json", AnyResults::Json(Box::new(json::quick()))),
     ];

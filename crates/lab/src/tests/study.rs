@@ -42,7 +42,12 @@ impl Execute for Scripted {
 fn measured() -> Measured {
     let load = sample::sizes().points[0].measured().expect("the sample's points are measured").clone();
     let process = |ns| ProcessUsage { user_ns: ns, system_ns: 2 * ns, ..ProcessUsage::default() };
-    let usage = Usage { window_ns: load.duration_ns, client: process(1_000_000), server: process(2_000_000) };
+    let usage = Usage {
+        window_ns: load.duration_ns,
+        client: process(1_000_000),
+        server: process(2_000_000),
+        server_memory: None,
+    };
     Measured { load, usage: Some(usage) }
 }
 

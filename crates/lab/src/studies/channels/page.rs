@@ -15,7 +15,7 @@ use super::limit::{Judgement, Limit};
 use super::numbers::Tally;
 use crate::figures::{bound, count, interval_figure, ratio_figure};
 use crate::load::{LabResults, facts, stacks};
-use crate::report::page::{PLOT, Page};
+use crate::report::page::{MULTIPLES, PLOT, Page};
 use crate::report::parts::{card, choices, eyebrow, scrolled};
 use crate::size::ByteSize;
 
@@ -58,7 +58,7 @@ pub(super) fn page(study: &ChannelsAnalysis<'_>) -> String {
         notice: "",
         data: data::json(channels, lanes),
         library: None,
-        scripts: &[PLOT, SCRIPT],
+        scripts: &[PLOT, MULTIPLES, SCRIPT],
     }
     .html()
 }

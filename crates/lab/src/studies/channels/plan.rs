@@ -187,6 +187,8 @@ fn draft(
         transport: Transport::Tcp,
         in_flight,
         connections: strategy.connections(in_flight),
+        active: None,
+        tls: false,
         round_trip,
         // A lone call has no use for more connections, and a channel nothing to find.
         warmup: if strategy == Strategy::Adaptive && in_flight > 1 { options.settle } else { Duration::ZERO },

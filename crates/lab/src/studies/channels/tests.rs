@@ -41,7 +41,12 @@ fn window(
     measured.messages = 1000;
     measured.connections.established = Some(connections);
     let process = |user_ns| ProcessUsage { user_ns, voluntary_switches: 500, ..ProcessUsage::default() };
-    window.usage = Some(Usage { window_ns: 1_000_000, client: process(300_000), server: process(250_000) });
+    window.usage = Some(Usage {
+        window_ns: 1_000_000,
+        client: process(300_000),
+        server: process(250_000),
+        server_memory: None,
+    });
     window
 }
 

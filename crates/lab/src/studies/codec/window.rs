@@ -134,6 +134,8 @@ pub(super) fn calls_window(calls: &CallsOf, round: u32) -> load::Window {
         transport: Transport::Uds,
         in_flight: calls.in_flight,
         connections: 1,
+        active: None,
+        tls: false,
         round_trip: Duration::ZERO,
         warmup: CALLS_WARMUP,
         duration: CALLS_MEASURED,

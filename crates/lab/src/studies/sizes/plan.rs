@@ -187,6 +187,8 @@ impl Cell<'_> {
             transport: self.transport,
             in_flight,
             connections,
+            active: None,
+            tls: false,
             round_trip: Duration::ZERO,
             warmup: Duration::ZERO,
             duration: Duration::ZERO,

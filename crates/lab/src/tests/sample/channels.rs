@@ -126,7 +126,7 @@ fn usage(window: Duration) -> Usage {
     let window_ns = window.as_nanos() as u64;
     let process =
         ProcessUsage { user_ns: window_ns / 4, system_ns: window_ns / 5, ..ProcessUsage::default() };
-    Usage { window_ns, client: process, server: process }
+    Usage { window_ns, client: process, server: process, server_memory: None }
 }
 
 /// One connection is silent for most of the time, in gaps of 150 to 200 µs; several are less so.

@@ -126,7 +126,18 @@ const WORKS: [(Work, u32); 5] = [
 pub(super) fn point(work: Work, in_flight: u32, size_bytes: ByteSize, transport: Transport) -> Point {
     let warmup = Duration::from_millis(100);
     let round_trip = Duration::ZERO;
-    Point { work, size_bytes, transport, in_flight, connections: 1, round_trip, warmup, duration: WINDOW }
+    Point {
+        work,
+        size_bytes,
+        transport,
+        in_flight,
+        connections: 1,
+        active: None,
+        tls: false,
+        round_trip,
+        warmup,
+        duration: WINDOW,
+    }
 }
 
 /// Every round of a cell, there and back.
@@ -261,6 +272,7 @@ fn result(point: &Point, rate_per_s: f64, random: &mut Random) -> LoadResult {
             warmup_ns: point.warmup.as_nanos() as u64,
             duration_ns: Some(WINDOW.as_nanos() as u64),
             total: None,
+            bare: None,
             busy_poll_ns: 0,
             cpus: None,
         },
@@ -291,6 +303,7 @@ fn result(point: &Point, rate_per_s: f64, random: &mut Random) -> LoadResult {
         client_cpu,
         first_call_ns: None,
         stages: Vec::new(),
+        fairness: None,
         lanes: Vec::new(),
         client_cpu_per_call: Some(client_cpu / messages as f64),
         connections: Connections { asked: 1, established: Some(1) },
@@ -312,7 +325,8 @@ fn usage(pair: &Pair, result: &LoadResult) -> Usage {
             stolen_ns: 0,
         }
     };
-    Usage { window_ns: result.duration_ns, client: of(&pair.client, 0.93), server: of(&pair.server, 0.86) }
+    let (client, server) = (of(&pair.client, 0.93), of(&pair.server, 0.86));
+    Usage { window_ns: result.duration_ns, client, server, server_memory: None }
 }
 
 /// Ours against ours, at two sizes of each kind.

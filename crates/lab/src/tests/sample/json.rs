@@ -104,6 +104,7 @@ fn measured(way: &Way, shape: Shape, took_ns: u64, round: u64, spikes: u64) -> M
         warmup_ns: 0,
         duration_ns: None,
         total: Some(CALLS),
+        bare: None,
         busy_poll_ns: 0,
         cpus: None,
     };
@@ -121,5 +122,8 @@ fn measured(way: &Way, shape: Shape, took_ns: u64, round: u64, spikes: u64) -> M
     });
     load.first_call_ns = Some(20 * took_ns);
     let used = ProcessUsage { user_ns: CALLS * took_ns / 4, ..ProcessUsage::default() };
-    Measured { load, usage: Some(Usage { window_ns: CALLS * took_ns, client: used, server: used }) }
+    Measured {
+        load,
+        usage: Some(Usage { window_ns: CALLS * took_ns, client: used, server: used, server_memory: None }),
+    }
 }

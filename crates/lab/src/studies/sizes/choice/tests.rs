@@ -22,7 +22,7 @@ fn cell(rates: impl Iterator<Item = f64>) -> Cell {
         .zip(rates)
         .map(|(round, rate_per_s)| Window {
             round,
-            outcome: Ok(Measured { rate_per_s, p50_ns: 1e9 / rate_per_s }),
+            outcome: Ok(Measured { rate_per_s, p50_ns: 1e9 / rate_per_s, ..Measured::default() }),
             is_limited: false,
         })
         .collect();

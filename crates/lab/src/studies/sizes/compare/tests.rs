@@ -131,7 +131,8 @@ fn what_an_operation_costs_is_of_both_processes() {
         stolen_ns: 0,
     };
     for window in &mut results.points {
-        window.usage = Some(Usage { window_ns: 1, client: process(1000), server: process(2000) });
+        window.usage =
+            Some(Usage { window_ns: 1, client: process(1000), server: process(2000), server_memory: None });
     }
     let counted = SystemCalls { client_per_operation: 0.5, server_per_operation: 0.25 };
     let mut point = results.points[0].point.clone();

@@ -35,7 +35,8 @@ fn line(work: Work, in_flight: u32, transport: Transport, p50s: &[(u64, u64)]) -
 
 /// Four that do not differ.
 fn windows(rate_per_s: f64, p50_ns: f64) -> Vec<Window> {
-    let window = |round| Window { round, outcome: Ok(Measured { rate_per_s, p50_ns }), is_limited: false };
+    let measured = Measured { rate_per_s, p50_ns, ..Measured::default() };
+    let window = |round| Window { round, outcome: Ok(measured), is_limited: false };
     (0..4).map(window).collect()
 }
 

@@ -1,0 +1,184 @@
+//! `thalweg lab connections`.
+
+use std::collections::BTreeMap;
+use std::num::NonZeroU32;
+
+use clap::Args;
+use thalweg_lab::connections::{self, Connections, ConnectionsOptions, Many, Reach, Share};
+use thalweg_lab::cpus::{CpuAssignment, CpuList};
+use thalweg_lab::interrupt::Interrupt;
+use thalweg_lab::load::{StudyKind, Window};
+use thalweg_lab::process::{FreshExecutor, Program};
+use thalweg_lab::size::ByteSize;
+use thalweg_lab::stack::Stack;
+use thalweg_lab::study::Plan;
+
+use super::calls::{Aim, CallsExecutor, CallsStudy, CommonArgs};
+use super::common::{halves, rounds};
+use super::stacks::Stacks;
+use crate::failure::Failure;
+use crate::request::{self, RequestBytes};
+
+/// What a call costs as connections grow, from 1 to 10,000, and what new connections cost: 22 minutes, or 4 with --quick
+#[derive(Debug, Args)]
+pub(super) struct ConnectionsArgs {
+    #[command(flatten)]
+    common: CommonArgs,
+
+    /// Numbers of connections, such as 1,1000,max; max is as many as descriptors and ports allow
+    /// [default: 1,10,100,1000,10000]
+    #[arg(long, value_name = "NUMBERS", value_delimiter = ',', conflicts_with = "from")]
+    connections: Option<Vec<Many>>,
+
+    /// Calls in flight on each active connection [default: 1,4,16; with --quick: 1,4]
+    #[arg(
+        short = 'c',
+        long = "in-flight",
+        value_name = "NUMBERS",
+        value_delimiter = ',',
+        conflicts_with = "from"
+    )]
+    in_flight: Option<Vec<u32>>,
+
+    /// Shares of the connections that are active; the others are open and idle [default: 1%,10%,100%; with --quick:
+    /// 10%,100%]
+    #[arg(long, value_name = "SHARES", value_delimiter = ',', conflicts_with = "from")]
+    active: Option<Vec<Share>>,
+
+    /// Bytes of payload in a message, up to 8 KiB
+    #[arg(long, value_name = "SIZE", default_value = "0")]
+    size: ByteSize,
+
+    /// Windows of each server at each point (rounds); the time allowed grows with them unless --budget says it
+    /// [default: 6; with --quick: 4]
+    #[arg(long, value_name = "N", value_parser = rounds(), conflicts_with = "from")]
+    rounds: Option<u32>,
+
+    /// Keep clients on these processors, such as 0-3 [default: one half of them]
+    #[arg(long, value_name = "LIST")]
+    client_cpus: Option<CpuList>,
+
+    /// Keep servers on these processors [default: the other half, or what --client-cpus leaves]
+    #[arg(long, value_name = "LIST")]
+    server_cpus: Option<CpuList>,
+
+    /// Threads of each server [default: as many as it takes by itself]
+    #[arg(long, value_name = "N")]
+    server_threads: Option<NonZeroU32>,
+
+    /// Start no server: drive one unary method of this one
+    #[arg(
+        long,
+        value_name = "HOST:PORT",
+        conflicts_with_all = ["from", "size", "server_cpus", "server_threads"],
+        value_parser = crate::target::parse
+    )]
+    target: Option<String>,
+
+    /// Which unary method of it is called
+    #[arg(
+        long,
+        value_name = "SERVICE/METHOD",
+        requires = "target",
+        default_value = "grpc.health.v1.Health/Check"
+    )]
+    method: String,
+
+    /// Its request message: the bytes in hex, or @FILE [default: an empty message]
+    #[arg(long, value_name = "HEX", requires = "target", value_parser = request::parse)]
+    data: Option<RequestBytes>,
+}
+
+/// What fits a frame of the bare client, with all that stands around a payload.
+const SIZE_MAX: u64 = 8 << 10;
+
+impl CallsStudy for ConnectionsArgs {
+    type Study = Connections;
+    const KIND: StudyKind = StudyKind::Connections;
+
+    fn common(&self) -> &CommonArgs {
+        &self.common
+    }
+
+    fn cpus(&self) -> Result<CpuAssignment, Failure> {
+        if self.target.is_some() {
+            let client_cpus = self.client_cpus.clone().or(CpuList::available().ok());
+            return Ok(CpuAssignment { client_cpus, ..CpuAssignment::default() });
+        }
+        let server_threads = self.server_threads.map(NonZeroU32::get);
+        let halves = halves()?.chosen(self.client_cpus.clone(), self.server_cpus.clone());
+        Ok(CpuAssignment { server_threads, ..halves })
+    }
+
+    fn plan(&self, stacks: &Stacks, programs: &BTreeMap<String, Program>) -> Result<Plan<Window>, Failure> {
+        let Some(named) = stacks.each_with_its_own() else {
+            return Err(Failure::bad_arguments(
+                "all servers have the same client here, and each stack's own client its own server: leave --client, \
+                 --server, --matrix and --ends out",
+            ));
+        };
+        let mut options = if self.common.quick {
+            ConnectionsOptions::quick(named.to_vec())
+        } else {
+            ConnectionsOptions::whole(named.to_vec())
+        };
+        options.tls = serving_tls(named, programs);
+        self.planned(options)
+    }
+
+    fn aim(&self) -> Result<Option<Aim>, Failure> {
+        let Some(target) = self.target.clone() else { return Ok(None) };
+        let plan = self.planned(ConnectionsOptions::aimed(self.common.quick))?;
+        Ok(Some(Aim { target, method: request::call(&self.method, self.data.as_ref()), plan }))
+    }
+
+    fn cut(&self) -> Result<Option<String>, Failure> {
+        Ok(self.reached()?.1)
+    }
+
+    fn executor(
+        &self,
+        programs: &BTreeMap<String, Program>,
+        cpus: &CpuAssignment,
+        interrupt: &Interrupt,
+    ) -> Option<CallsExecutor> {
+        Some(Box::new(FreshExecutor::new(programs.clone(), cpus.clone(), interrupt.clone())))
+    }
+}
+
+impl ConnectionsArgs {
+    /// Numbers of connections that this machine allows, and what is said of the others. Limits are raised on the way.
+    fn reached(&self) -> Result<(Vec<u32>, Option<String>), Failure> {
+        let reach = Reach::raised().map_err(|error| {
+            Failure::failed(format!("cannot see how many descriptors there may be: {error}"))
+        })?;
+        let asked = self.connections.as_deref().unwrap_or(&ConnectionsOptions::CONNECTIONS);
+        Ok(reach.allowed(asked))
+    }
+
+    fn planned(&self, mut options: ConnectionsOptions) -> Result<Plan<Window>, Failure> {
+        if self.size.0 > SIZE_MAX {
+            return Err(Failure::bad_arguments("messages of up to 8 KiB are driven over many connections"));
+        }
+        options.connections = self.reached()?.0;
+        options.size = self.size;
+        if let Some(in_flight) = &self.in_flight {
+            options.in_flight.clone_from(in_flight);
+        }
+        if let Some(active) = &self.active {
+            options.active.clone_from(active);
+        }
+        if let Some(rounds) = self.rounds {
+            options.budget = options.budget * rounds.max(options.rounds) / options.rounds;
+            options.rounds = rounds;
+        }
+        options.budget = self.common.budget.unwrap_or(options.budget);
+        connections::plan(&options).map_err(Failure::bad_arguments)
+    }
+}
+
+/// The stacks whose servers start with a certificate: before the programs are there, none.
+fn serving_tls(stacks: &[Stack], programs: &BTreeMap<String, Program>) -> Vec<Stack> {
+    let mut executor = FreshExecutor::new(programs.clone(), CpuAssignment::default(), Interrupt::default());
+    stacks.iter().filter(|stack| executor.serves_tls(stack)).cloned().collect()
+}

@@ -1,0 +1,106 @@
+//! The bare client, the bare echo, and `thalweg lab connections` with as little time as makes figures at all.
+
+use std::fs;
+use std::path::Path;
+
+use serde_json::Value;
+
+use crate::support::{Running, outcome, thalweg};
+
+const CALLS: [&str; 8] = ["-c", "12", "--warmup", "20ms", "-z", "200ms", "-O", "json"];
+
+/// What `load` says.
+fn load(target: &str, rest: &[&str]) -> (Option<i32>, String, String) {
+    outcome(thalweg(&[&["load", target], rest, &CALLS].concat()).output().unwrap())
+}
+
+/// The bare client drives 3 of 10 connections.
+fn check(wire: &str, target: &str) {
+    let many = ["--bare", wire, "--connections", "10", "--active", "3", "--announce"];
+    let (code, stdout, stderr) = load(target, &many);
+    assert_eq!((code, stderr.as_str()), (Some(0), ""));
+    let json = stdout.strip_prefix("first\nconnected\nmeasuring\nmeasured\n").unwrap();
+    let result: Value = serde_json::from_str(json).unwrap();
+    assert!(
+        result["messages"].as_u64().unwrap() > 10 && result["errors"] == Value::Object(Default::default())
+    );
+    assert_eq!(result["connections"]["established"], 10);
+    let fairness = &result["fairness"];
+    assert_eq!(fairness["connections"], 3);
+    assert!(
+        fairness["least"].as_u64().unwrap() > 0 && fairness["jain"].as_f64().unwrap() > 0.5,
+        "{fairness}"
+    );
+    assert_eq!(result["settings"]["bare"]["active"], 3);
+}
+
+#[test]
+fn the_bare_client_calls_over_some_of_its_connections() {
+    let (_server, addresses) = Running::serve(&["127.0.0.1:0"]);
+    check("grpc", &addresses[0]);
+    let (code, _, stderr) = load(&addresses[0], &["--bare", "grpc", "--method", "a.B/C"]);
+    assert!(code == Some(1) && stderr.contains("no message"), "{stderr}");
+}
+
+#[test]
+fn the_bare_echo_sends_back_what_came() {
+    let mut server = Running::start(&["serve", "--bare-echo", "--listen", "127.0.0.1:0"]);
+    let line = server.line();
+    let address = line.trim_end().strip_prefix("listening on ").unwrap();
+    check("echo", address);
+    let (code, _, stderr) = load(address, &["--bare", "grpc", "--timeout", "1s"]);
+    assert!(code == Some(1) && stderr.lines().count() == 1, "{stderr}");
+}
+
+fn results(out: &Path) -> Value {
+    serde_json::from_slice(&fs::read(out.join("results.json")).unwrap()).unwrap()
+}
+
+#[test]
+fn a_tiny_study_of_connections() {
+    let folder = tempfile::tempdir().unwrap();
+    let out = folder.path().join("out");
+    let arguments = ["lab", "connections", "--quick", "--connections", "1,20", "-c", "1", "--active", "100%"];
+    let least = ["--rounds", "1", "--budget", "30s", "--out", out.to_str().unwrap()];
+    let (code, stdout, stderr) = outcome(thalweg(&[&arguments[..], &least].concat()).output().unwrap());
+    assert_eq!(code, Some(0), "{stderr}");
+    for words in ["20", "socket", "new connections", "TLS", "their own servers"] {
+        assert!(stdout.contains(words), "{words} is not in {stdout}");
+    }
+    let found = results(&out);
+    assert_eq!((&found["schema"], &found["study"]), (&"thalweg.lab/4".into(), &"connections".into()));
+    let points = found["points"].as_array().unwrap();
+    // The bare echo, ours, and our own client, over 1 and 20 connections; then new ones, plain and over TLS.
+    assert_eq!(points.len(), 2 * 3 + 2);
+    for point in points {
+        assert!(point["measured"]["messages"].as_u64().unwrap() > 0, "{point}");
+        assert!(point["usage"]["server"]["user_ns"].is_u64(), "{point}");
+        let is_bare = point["pair"]["client"] == "bare";
+        assert_eq!(point["usage"]["server_memory"]["first"].is_u64(), is_bare, "{point}");
+        assert_eq!(point["measured"]["fairness"]["jain"].is_f64(), is_bare, "{point}");
+    }
+    // The report can be made again.
+    let again = folder.path().join("again");
+    let from = out.join("results.json");
+    let arguments =
+        ["lab", "connections", "--from", from.to_str().unwrap(), "--out", again.to_str().unwrap()];
+    let (code, told, _) = outcome(thalweg(&arguments).output().unwrap());
+    assert_eq!(code, Some(0));
+    assert_eq!(told.split("Report:").next(), stdout.split("Report:").next());
+    assert_eq!(results(&again), found);
+    assert!(fs::metadata(again.join("report.html")).unwrap().len() > 10_000);
+}
+
+#[test]
+fn somebody_elses_server_is_driven_over_many_connections() {
+    let (_server, addresses) = Running::serve(&["127.0.0.1:0"]);
+    let folder = tempfile::tempdir().unwrap();
+    let out = folder.path().join("out");
+    let arguments = ["lab", "connections", "--connections", "1,20", "-c", "1", "--active", "100%"];
+    let least =
+        ["--rounds", "1", "--budget", "20s", "--out", out.to_str().unwrap(), "--target", &addresses[0]];
+    let (code, stdout, stderr) = outcome(thalweg(&[&arguments[..], &least].concat()).output().unwrap());
+    assert_eq!(code, Some(0), "{stderr}");
+    assert!(stdout.contains("Over 20 connections, target answers"), "{stdout}");
+    assert_eq!(results(&out)["points"].as_array().unwrap().len(), 3);
+}

@@ -1,0 +1,174 @@
+//! A connection of the bare client.
+
+use std::io::{self, Read, Write};
+use std::net::SocketAddr;
+
+use nix::errno::Errno;
+use socket2::{Domain, Socket, Type};
+
+use super::READ_BYTES;
+use super::wire::{Answer, Wire, WireError};
+
+/// A connection and its calls.
+#[derive(Debug)]
+pub(super) struct Connection<W> {
+    pub(super) socket: Socket,
+    wire: W,
+    pub(super) stage: Stage,
+    /// The beginning of something whose end has not come.
+    rest: Vec<u8>,
+    /// What the socket did not take.
+    unsent: Vec<u8>,
+    /// Calls under way.
+    pub(super) under_way: u32,
+    /// Calls that count.
+    pub(super) counted: u64,
+}
+
+/// How far a connection has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Stage {
+    /// The kernel connects.
+    Connecting,
+    /// Its first call is under way.
+    Opening,
+    /// It has made a call.
+    Open,
+    /// It has ended, and is not opened again.
+    Closed,
+}
+
+/// Why a connection has ended.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum Ended {
+    #[error("{0}")]
+    Io(#[from] io::Error),
+    #[error("the server ended a connection")]
+    ByPeer,
+    #[error("the server broke the protocol: {0}")]
+    Wire(#[from] WireError),
+}
+
+/// Memory that all connections share, as only one of them is looked at at a time.
+#[derive(Debug)]
+pub(super) struct Buffers {
+    read: Vec<u8>,
+    out: Vec<u8>,
+}
+
+impl Buffers {
+    pub(super) fn new() -> Self {
+        // What lies there from before, and a read.
+        Self { read: vec![0; 2 * READ_BYTES], out: Vec::with_capacity(READ_BYTES) }
+    }
+}
+
+impl<W: Wire> Connection<W> {
+    /// Begins to connect.
+    pub(super) fn begin(address: SocketAddr, wire: W) -> io::Result<Self> {
+        let socket = Socket::new(Domain::for_address(address), Type::STREAM.nonblocking(), None)?;
+        socket.set_tcp_nodelay(true)?;
+        match socket.connect(&address.into()) {
+            Err(error) if error.raw_os_error() != Some(Errno::EINPROGRESS as i32) => return Err(error),
+            _ => {}
+        }
+        let (rest, unsent) = (Vec::new(), Vec::new());
+        Ok(Self { socket, wire, stage: Stage::Connecting, rest, unsent, under_way: 0, counted: 0 })
+    }
+
+    /// The socket can be written to for the first time: the first call goes out.
+    pub(super) fn open(&mut self, now_ns: u64, buffers: &mut Buffers) -> Result<(), Ended> {
+        if let Some(error) = self.socket.take_error()? {
+            return Err(error.into());
+        }
+        self.stage = Stage::Opening;
+        buffers.out.clear();
+        self.wire.begin(&mut buffers.out);
+        self.call(1, now_ns, buffers)
+    }
+
+    /// Sends so many calls, behind what is to be sent already.
+    fn call(&mut self, calls: u32, now_ns: u64, buffers: &mut Buffers) -> Result<(), Ended> {
+        for _ in 0..calls {
+            self.wire.call(now_ns, &mut buffers.out);
+        }
+        self.under_way += calls;
+        if !buffers.out.is_empty() {
+            self.send(&buffers.out)?;
+        }
+        Ok(())
+    }
+
+    /// So many calls begin.
+    pub(super) fn begin_calls(
+        &mut self,
+        calls: u32,
+        now_ns: u64,
+        buffers: &mut Buffers,
+    ) -> Result<(), Ended> {
+        buffers.out.clear();
+        self.call(calls, now_ns, buffers)
+    }
+
+    /// Takes what has come; for each answer in it that `answered` says so a call begins.
+    pub(super) fn ready(
+        &mut self,
+        now_ns: impl Fn() -> u64,
+        buffers: &mut Buffers,
+        mut answered: impl FnMut(&mut u64, Answer, u64) -> bool,
+    ) -> Result<(), Ended> {
+        if !self.unsent.is_empty() {
+            let unsent = std::mem::take(&mut self.unsent);
+            self.send(&unsent)?;
+        }
+        loop {
+            let Some((read, is_all)) = self.read(&mut buffers.read)? else { return Ok(()) };
+            let now_ns = now_ns();
+            let (mut answers, mut calls) = (0, 0);
+            let counted = &mut self.counted;
+            let mut answer = |answer| {
+                answers += 1;
+                calls += u32::from(answered(counted, answer, now_ns));
+            };
+            buffers.out.clear();
+            let done = self.wire.received(&buffers.read[..read], &mut buffers.out, &mut answer)?;
+            self.rest.clear();
+            self.rest.extend(&buffers.read[done..read]);
+            self.under_way -= answers;
+            if self.stage == Stage::Opening && answers > 0 {
+                self.stage = Stage::Open;
+            }
+            self.call(calls, now_ns, buffers)?;
+            if is_all {
+                return Ok(());
+            }
+        }
+    }
+
+    /// What has come, with what lay there from before, and whether that is all; `None` when nothing has.
+    fn read(&mut self, buffer: &mut [u8]) -> Result<Option<(usize, bool)>, Ended> {
+        let before = self.rest.len();
+        buffer[..before].copy_from_slice(&self.rest);
+        let room = &mut buffer[before..before + READ_BYTES];
+        match (&self.socket).read(room) {
+            Ok(0) => Err(Ended::ByPeer),
+            Ok(read) => Ok(Some((before + read, read < READ_BYTES))),
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(None),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    fn send(&mut self, bytes: &[u8]) -> io::Result<()> {
+        if !self.unsent.is_empty() {
+            self.unsent.extend(bytes);
+            return Ok(());
+        }
+        let sent = match (&self.socket).write(bytes) {
+            Ok(sent) => sent,
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => 0,
+            Err(error) => return Err(error),
+        };
+        self.unsent.extend(&bytes[sent..]);
+        Ok(())
+    }
+}

@@ -1,0 +1,342 @@
+//! The bare client's loop: connections are opened, some at a time; then each active one has its calls under way.
+
+use std::io;
+use std::net::{SocketAddr, ToSocketAddrs};
+use std::rc::Rc;
+use std::thread;
+use std::time::{Duration, Instant, SystemTime};
+
+use nix::errno::Errno;
+use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags, EpollTimeout};
+use thalweg::Code;
+
+use super::connection::{Buffers, Connection, Ended, Stage};
+use super::grpc::{Grpc, Prepared};
+use super::messages::Messages;
+use super::wire::Wire;
+use super::{BareRun, BareWire, EVENTS_MAX, MESSAGE_BYTES};
+use crate::drive::{DriveError, Moment, Patience, prepared_call};
+use crate::interrupt::Interrupt;
+use crate::record::{
+    self, CallType, Connections, CpuTime, Fairness, LoadResult, LoadSettings, Note, Recorder,
+};
+
+/// So many connections are opened at a time: less than what listeners have room for.
+const OPENING_MAX: usize = 256;
+/// How long the loop sleeps at most before it looks at the clock.
+const LOOK_EVERY: Duration = Duration::from_millis(50);
+/// How long both sides rest at a moment at which memory is looked at.
+const REST: Duration = Duration::from_millis(30);
+
+/// Drives `settings.target`, as [`crate::drive::drive`] does, with calls on some of the connections, and the others
+/// idle.
+pub fn drive(
+    settings: &LoadSettings,
+    patience: Patience,
+    interrupt: &Interrupt,
+    announce: impl FnMut(Moment),
+) -> Result<LoadResult, DriveError> {
+    let run = settings.bare.ok_or(DriveError::Settings("the bare client is told what it speaks"))?;
+    if run.active == 0 || run.active > settings.connections || run.active > settings.in_flight {
+        return Err(DriveError::Settings(
+            "at least one connection is active, and no more than there are connections and calls in flight",
+        ));
+    }
+    if settings.call != CallType::Unary {
+        return Err(DriveError::Settings("the bare client makes unary calls alone"));
+    }
+    let Some(duration_ns) = settings.duration_ns else {
+        return Err(DriveError::Settings("the bare client is driven by time: use -z"));
+    };
+    let address = settings.target.to_socket_addrs().ok().and_then(|mut addresses| addresses.next());
+    let address = address.ok_or(DriveError::Settings("the bare client takes a target HOST:PORT"))?;
+    let bounds = Bounds { run, address, duration_ns, patience };
+    match run.wire {
+        BareWire::Echo => {
+            let bytes = MESSAGE_BYTES + usize::try_from(settings.size_bytes).unwrap_or(usize::MAX);
+            Driver::new(settings, bounds, || Messages::new(bytes))?.run(interrupt, announce)
+        }
+        BareWire::Grpc => {
+            let (path, message, answer_bytes) = prepared_call(settings)?;
+            let prepared = Prepared::new(&settings.target, &path, &message, answer_bytes);
+            let prepared = prepared
+                .map(Rc::new)
+                .ok_or(DriveError::Settings("the bare client sends messages of up to 16 KiB"))?;
+            Driver::new(settings, bounds, || Grpc::new(prepared.clone()))?.run(interrupt, announce)
+        }
+    }
+}
+
+/// What was read of the settings.
+#[derive(Clone, Copy, Debug)]
+struct Bounds {
+    run: BareRun,
+    address: SocketAddr,
+    duration_ns: u64,
+    patience: Patience,
+}
+
+struct Driver<'s, W, F> {
+    settings: &'s LoadSettings,
+    bounds: Bounds,
+    wire: F,
+    connections: Vec<Connection<W>>,
+    epoll: Epoll,
+    events: Vec<EpollEvent>,
+    buffers: Buffers,
+    began: Instant,
+    /// Connections that are not open yet.
+    opening: usize,
+    /// The window, ns since `began`. Before it is known nothing counts, and no call follows another.
+    window: Option<(u64, u64)>,
+    recorder: Recorder,
+    under_way: u64,
+    /// Why the first connection ended.
+    ended: Option<String>,
+}
+
+impl<'s, W: Wire, F: Fn() -> W> Driver<'s, W, F> {
+    fn new(settings: &'s LoadSettings, bounds: Bounds, wire: F) -> Result<Self, DriveError> {
+        let epoll = Epoll::new(EpollCreateFlags::EPOLL_CLOEXEC);
+        let epoll = epoll.map_err(|error| failed(settings, &error))?;
+        Ok(Self {
+            settings,
+            bounds,
+            wire,
+            connections: Vec::with_capacity(settings.connections as usize),
+            epoll,
+            events: vec![EpollEvent::empty(); EVENTS_MAX],
+            buffers: Buffers::new(),
+            began: Instant::now(),
+            opening: 0,
+            window: None,
+            recorder: Recorder::new(),
+            under_way: 0,
+            ended: None,
+        })
+    }
+
+    fn run(
+        mut self,
+        interrupt: &Interrupt,
+        mut announce: impl FnMut(Moment),
+    ) -> Result<LoadResult, DriveError> {
+        self.open(1, interrupt)?;
+        thread::sleep(REST);
+        announce(Moment::First);
+        thread::sleep(REST);
+        self.open(self.settings.connections as usize, interrupt)?;
+        thread::sleep(REST);
+        announce(Moment::Connected);
+        thread::sleep(REST);
+
+        let from_ns = self.now_ns() + self.settings.warmup_ns;
+        let until_ns = from_ns + self.bounds.duration_ns;
+        self.window = Some((from_ns, until_ns));
+        self.recorder = Recorder::starting_at(self.began + Duration::from_nanos(from_ns));
+        self.begin_calls();
+        self.turn_until(from_ns, interrupt)?;
+        let (started, cpu_before) = (SystemTime::now(), cpu());
+        announce(Moment::Measuring);
+        self.turn_until(until_ns, interrupt)?;
+        let client_cpu = cpu() - cpu_before;
+        announce(Moment::Measured);
+        let drained = self.drain(until_ns)?;
+        Ok(self.finish(started, client_cpu, drained))
+    }
+
+    fn now_ns(&self) -> u64 {
+        self.began.elapsed().as_nanos() as u64
+    }
+
+    /// Until so many connections have made a call.
+    fn open(&mut self, connections: usize, interrupt: &Interrupt) -> Result<(), DriveError> {
+        let deadline = Instant::now() + self.bounds.patience.connect;
+        while self.connections.len() < connections || self.opening > 0 {
+            while self.connections.len() < connections && self.opening < OPENING_MAX {
+                self.connect().map_err(|error| failed(self.settings, &error))?;
+            }
+            self.turn(LOOK_EVERY)?;
+            if let Some(why) = &self.ended {
+                return Err(failed(self.settings, why));
+            }
+            if interrupt.is_asked() {
+                return Err(DriveError::Interrupted);
+            }
+            if Instant::now() > deadline {
+                let open = self.connections.len() - self.opening;
+                let patience = self.bounds.patience.connect;
+                return Err(failed(
+                    self.settings,
+                    &format!(
+                        "{open} of {} connections were open after {patience:?}",
+                        self.settings.connections
+                    ),
+                ));
+            }
+        }
+        Ok(())
+    }
+
+    fn connect(&mut self) -> io::Result<()> {
+        let connection = Connection::begin(self.bounds.address, (self.wire)())?;
+        let watched = EpollFlags::EPOLLIN | EpollFlags::EPOLLOUT | EpollFlags::EPOLLET;
+        self.epoll.add(&connection.socket, EpollEvent::new(watched, self.connections.len() as u64))?;
+        self.connections.push(connection);
+        self.opening += 1;
+        Ok(())
+    }
+
+    /// The places of the active connections, spread evenly over all.
+    fn active(&self) -> impl Iterator<Item = usize> + use<W, F> {
+        let (all, active) = (self.connections.len(), self.bounds.run.active as usize);
+        (0..active).map(move |index| index * all / active)
+    }
+
+    fn begin_calls(&mut self) {
+        let (in_flight, active) = (self.settings.in_flight, self.bounds.run.active);
+        for (index, place) in (0..).zip(self.active()) {
+            let calls = in_flight / active + u32::from(index < in_flight % active);
+            let now_ns = self.now_ns();
+            let begun = self.connections[place].begin_calls(calls, now_ns, &mut self.buffers);
+            match begun {
+                Ok(()) => self.under_way += u64::from(calls),
+                Err(ended) => self.close(place, &ended),
+            }
+        }
+    }
+
+    fn turn_until(&mut self, until_ns: u64, interrupt: &Interrupt) -> Result<(), DriveError> {
+        loop {
+            let left = until_ns.saturating_sub(self.now_ns());
+            if left == 0 {
+                return Ok(());
+            }
+            if interrupt.is_asked() {
+                return Err(DriveError::Interrupted);
+            }
+            self.turn(LOOK_EVERY.min(Duration::from_nanos(left)))?;
+        }
+    }
+
+    /// What is under way is waited for. For how long it was, behind the window's end.
+    fn drain(&mut self, until_ns: u64) -> Result<u64, DriveError> {
+        let patience_ns = self.bounds.patience.call.as_nanos() as u64;
+        while self.under_way > 0 && self.now_ns() < until_ns + patience_ns {
+            self.turn(LOOK_EVERY)?;
+        }
+        for _ in 0..self.under_way {
+            self.recorder.error(Code::DeadlineExceeded as i32);
+        }
+        Ok(self.now_ns() - until_ns)
+    }
+
+    /// Looks once at what is ready.
+    fn turn(&mut self, sleep: Duration) -> Result<(), DriveError> {
+        // Rounded up: a sleep of nothing would be a loop that burns what is left.
+        let sleep_ms = u16::try_from(sleep.as_micros().div_ceil(1000)).unwrap_or(u16::MAX);
+        let count = match self.epoll.wait(&mut self.events, EpollTimeout::from(sleep_ms)) {
+            Ok(count) => count,
+            Err(Errno::EINTR) => 0,
+            Err(error) => return Err(failed(self.settings, &error)),
+        };
+        for index in 0..count {
+            let place = self.events[index].data() as usize;
+            if let Err(ended) = self.look_at(place) {
+                self.close(place, &ended);
+            }
+        }
+        Ok(())
+    }
+
+    fn look_at(&mut self, place: usize) -> Result<(), Ended> {
+        let connection = &mut self.connections[place];
+        let began = self.began;
+        let now_ns = || began.elapsed().as_nanos() as u64;
+        match connection.stage {
+            Stage::Closed => return Ok(()),
+            Stage::Connecting => return connection.open(now_ns(), &mut self.buffers),
+            Stage::Opening | Stage::Open => {}
+        }
+        let (window, recorder, under_way) = (self.window, &mut self.recorder, &mut self.under_way);
+        let mut failed_first = false;
+        let was_opening = connection.stage == Stage::Opening;
+        connection.ready(now_ns, &mut self.buffers, |counted, answer, now_ns| {
+            let Some((from_ns, until_ns)) = window else {
+                failed_first |= !answer.is_good;
+                return false;
+            };
+            if (from_ns..=until_ns).contains(&now_ns) {
+                if answer.is_good {
+                    recorder.record(now_ns - answer.began_ns);
+                    recorder.call();
+                    *counted += 1;
+                } else {
+                    recorder.error(Code::Unknown as i32);
+                }
+            }
+            let goes_on = now_ns < until_ns;
+            *under_way -= u64::from(!goes_on);
+            goes_on
+        })?;
+        self.opening -= usize::from(was_opening && connection.stage == Stage::Open);
+        if failed_first {
+            self.ended.get_or_insert_with(|| {
+                "the first call of a connection brought no message: is it of the server’s methods?".to_owned()
+            });
+        }
+        Ok(())
+    }
+
+    fn close(&mut self, place: usize, why: &Ended) {
+        let connection = &mut self.connections[place];
+        if connection.stage == Stage::Closed {
+            return;
+        }
+        self.opening -= usize::from(connection.stage != Stage::Open);
+        connection.stage = Stage::Closed;
+        self.ended.get_or_insert_with(|| why.to_string());
+        if self.window.is_some() {
+            self.under_way -= u64::from(connection.under_way);
+            for _ in 0..connection.under_way {
+                self.recorder.error(Code::Unavailable as i32);
+            }
+        }
+    }
+
+    fn finish(self, started: SystemTime, client_cpu: CpuTime, drain_ns: u64) -> LoadResult {
+        let active: Vec<u64> = self.active().map(|place| self.connections[place].counted).collect();
+        let open = self.connections.iter().filter(|it| it.stage == Stage::Open).count();
+        let payload_bytes = self.recorder.operations() * self.settings.size_bytes;
+        let notes = self
+            .ended
+            .iter()
+            .map(|why| Note { text: format!("a connection ended: {why}"), invalidates: false });
+        let mut result = self.recorder.finish(record::Run {
+            settings: self.settings.clone(),
+            started,
+            duration: Duration::from_nanos(self.bounds.duration_ns),
+            closed_loop: true,
+            bytes_sent: payload_bytes,
+            bytes_received: payload_bytes,
+            client_cpu,
+            connections: Connections {
+                asked: self.settings.connections,
+                established: u32::try_from(open).ok(),
+            },
+            notes: notes.collect(),
+        });
+        result.drain_ns = drain_ns;
+        result.fairness = Fairness::of(&active);
+        result
+    }
+}
+
+/// Only a kernel without getrusage fails here; its processor time counts as zero.
+fn cpu() -> CpuTime {
+    CpuTime::of_this_process().unwrap_or_default()
+}
+
+fn failed(settings: &LoadSettings, why: &dyn std::fmt::Display) -> DriveError {
+    DriveError::Bare { target: settings.target.clone(), why: why.to_string() }
+}

@@ -1,0 +1,342 @@
+//! Unary calls of gRPC by frames that are made once (RFC 9113, RFC 7541).
+//!
+//! The first call of a connection puts its head into the peer's dynamic table, and all later ones name its entries, as
+//! every client does. Of answers the frames are read, and not the fields: a unary call that ended well has brought
+//! exactly one message, and one that failed none.
+
+use std::collections::VecDeque;
+use std::rc::Rc;
+
+use super::wire::{Answer, Wire, WireError};
+
+const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
+const FRAME_HEAD_BYTES: usize = 9;
+/// A message of a call is one frame, of a size that every peer takes (RFC 9113 §4.2).
+const FRAME_BYTES_MAX: usize = 16 << 10;
+/// gRPC's prefix of a message.
+const PREFIX_BYTES: usize = 5;
+/// What a connection may receive and send before it is told more (RFC 9113 §6.9.2).
+const WINDOW_BYTES: i64 = 65_535;
+/// The window is opened at once, and again when so much has come: 1 GiB is 200 million empty answers.
+const WINDOW_OPENED: u32 = 1 << 30;
+/// Entries of HPACK's static table; the newest dynamic one is the next (RFC 7541 §2.3.3).
+const STATIC_ENTRIES: u8 = 61;
+/// SETTINGS_HEADER_TABLE_SIZE, and how small a peer may make the table that the entries of a head lie in.
+const HEADER_TABLE_SIZE: u16 = 1;
+const HEADER_TABLE_BYTES_MIN: u32 = 512;
+
+const DATA: u8 = 0;
+const HEADERS: u8 = 1;
+const RST_STREAM: u8 = 3;
+const SETTINGS: u8 = 4;
+const PING: u8 = 6;
+const GOAWAY: u8 = 7;
+const WINDOW_UPDATE: u8 = 8;
+const END_STREAM: u8 = 1;
+const ACK: u8 = 1;
+const END_HEADERS: u8 = 4;
+const PADDED: u8 = 8;
+
+/// What all connections of a run send.
+#[derive(Debug)]
+pub(super) struct Prepared {
+    first_head: Vec<u8>,
+    later_head: Vec<u8>,
+    /// With its prefix.
+    message: Vec<u8>,
+    /// Bytes of an answer's message with its prefix; `None`: any.
+    answer_bytes: Option<usize>,
+}
+
+impl Prepared {
+    /// Calls of `path` with this message. `None` where the message needs more than a frame.
+    pub(super) fn new(
+        authority: &str,
+        path: &str,
+        message: &[u8],
+        answer_bytes: Option<usize>,
+    ) -> Option<Self> {
+        let fields: [(u8, &str, &str); 5] = [
+            (4, ":path", path),
+            (1, ":authority", authority),
+            (0, "te", "trailers"),
+            (31, "content-type", "application/grpc"),
+            (58, "user-agent", concat!("thalweg-bare/", env!("CARGO_PKG_VERSION"))),
+        ];
+        // :method POST and :scheme http, of the static table.
+        let mut first_head = vec![0x83, 0x86];
+        let mut later_head = first_head.clone();
+        let entries = u8::try_from(fields.len()).ok()?;
+        for (place, (index, name, value)) in (0_u8..).zip(fields) {
+            // A literal with incremental indexing (RFC 7541 §6.2.1).
+            first_head.push(0x40 | index);
+            if index == 0 {
+                string(name, &mut first_head);
+            }
+            string(value, &mut first_head);
+            later_head.push(0x80 | (STATIC_ENTRIES + entries - place));
+        }
+        let is_small = message.len() + PREFIX_BYTES <= FRAME_BYTES_MAX;
+        let mut prefixed = vec![0];
+        prefixed.extend(u32::try_from(message.len()).ok()?.to_be_bytes());
+        prefixed.extend(message);
+        let answer_bytes = answer_bytes.map(|bytes| bytes + PREFIX_BYTES);
+        is_small.then_some(Self { first_head, later_head, message: prefixed, answer_bytes })
+    }
+}
+
+/// A string literal without Huffman's code (RFC 7541 §5.2).
+fn string(text: &str, out: &mut Vec<u8>) {
+    let mut left = text.len();
+    if left < 0x7f {
+        out.push(left as u8);
+    } else {
+        out.push(0x7f);
+        left -= 0x7f;
+        while left >= 0x80 {
+            out.push((left % 0x80) as u8 | 0x80);
+            left /= 0x80;
+        }
+        out.push(left as u8);
+    }
+    out.extend(text.as_bytes());
+}
+
+/// The calls of one connection.
+#[derive(Debug)]
+pub(super) struct Grpc {
+    prepared: Rc<Prepared>,
+    next_stream: u32,
+    /// What may still be sent.
+    window: i64,
+    /// What has come since the peer was told last.
+    received: u32,
+    /// When each call began that waits for the window.
+    waiting: VecDeque<u64>,
+    open: Vec<Open>,
+}
+
+/// A call under way.
+#[derive(Clone, Copy, Debug)]
+struct Open {
+    stream: u32,
+    began_ns: u64,
+    /// Of the answer's message, so far.
+    bytes: usize,
+}
+
+impl Grpc {
+    pub(super) fn new(prepared: Rc<Prepared>) -> Self {
+        let (waiting, open) = (VecDeque::new(), Vec::new());
+        Self { prepared, next_stream: 1, window: WINDOW_BYTES, received: 0, waiting, open }
+    }
+
+    fn send(&mut self, began_ns: u64, out: &mut Vec<u8>) {
+        let Prepared { first_head, later_head, message, .. } = &*self.prepared;
+        let head = if self.next_stream == 1 { first_head } else { later_head };
+        frame(HEADERS, END_HEADERS, self.next_stream, head, out);
+        frame(DATA, END_STREAM, self.next_stream, message, out);
+        self.window -= message.len() as i64;
+        self.open.push(Open { stream: self.next_stream, began_ns, bytes: 0 });
+        self.next_stream += 2;
+    }
+
+    fn has_room(&self) -> bool {
+        self.window >= self.prepared.message.len() as i64
+    }
+
+    fn frame(
+        &mut self,
+        head: Head,
+        payload: &[u8],
+        out: &mut Vec<u8>,
+        answer: &mut dyn FnMut(Answer),
+    ) -> Result<(), WireError> {
+        let Head { kind, flags, stream } = head;
+        match kind {
+            DATA => {
+                let padding = if flags & PADDED == 0 { 0 } else { payload.first().map_or(0, |it| *it + 1) };
+                self.received += payload.len() as u32;
+                if let Some(open) = self.open.iter_mut().find(|open| open.stream == stream) {
+                    open.bytes += payload.len().saturating_sub(usize::from(padding));
+                }
+                if self.received >= WINDOW_OPENED / 2 {
+                    frame(WINDOW_UPDATE, 0, 0, &self.received.to_be_bytes(), out);
+                    self.received = 0;
+                }
+                // The trailers are missing, which say whether the call is well.
+                self.ended(stream, flags & END_STREAM != 0, |_, _| false, answer);
+            }
+            HEADERS => {
+                let is_whole = |asked: Option<usize>, bytes: usize| {
+                    asked.map_or(bytes >= PREFIX_BYTES, |asked| bytes == asked)
+                };
+                self.ended(stream, flags & END_STREAM != 0, is_whole, answer);
+            }
+            RST_STREAM => self.ended(stream, true, |_, _| false, answer),
+            SETTINGS if flags & ACK == 0 => {
+                for setting in payload.chunks_exact(6) {
+                    let name = u16::from_be_bytes([setting[0], setting[1]]);
+                    let value = u32::from_be_bytes([setting[2], setting[3], setting[4], setting[5]]);
+                    if name == HEADER_TABLE_SIZE && value < HEADER_TABLE_BYTES_MIN {
+                        return Err(WireError("its table of header fields has no room for a head"));
+                    }
+                }
+                frame(SETTINGS, ACK, 0, &[], out);
+            }
+            PING if flags & ACK == 0 => frame(PING, ACK, 0, payload, out),
+            GOAWAY => return Err(WireError("it sent GOAWAY")),
+            WINDOW_UPDATE if stream == 0 => {
+                let added = payload.first_chunk().map_or(0, |bytes| u32::from_be_bytes(*bytes));
+                self.window += i64::from(added & 0x7fff_ffff);
+                while self.has_room()
+                    && let Some(began_ns) = self.waiting.pop_front()
+                {
+                    self.send(began_ns, out);
+                }
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn ended(
+        &mut self,
+        stream: u32,
+        has_ended: bool,
+        is_good: impl Fn(Option<usize>, usize) -> bool,
+        answer: &mut dyn FnMut(Answer),
+    ) {
+        let at = self.open.iter().position(|open| open.stream == stream).filter(|_| has_ended);
+        if let Some(at) = at {
+            let Open { began_ns, bytes, .. } = self.open.swap_remove(at);
+            answer(Answer { began_ns, is_good: is_good(self.prepared.answer_bytes, bytes) });
+        }
+    }
+}
+
+impl Wire for Grpc {
+    fn begin(&mut self, out: &mut Vec<u8>) {
+        out.extend(PREFACE);
+        frame(SETTINGS, 0, 0, &[], out);
+        frame(WINDOW_UPDATE, 0, 0, &WINDOW_OPENED.to_be_bytes(), out);
+    }
+
+    fn call(&mut self, now_ns: u64, out: &mut Vec<u8>) {
+        if self.has_room() { self.send(now_ns, out) } else { self.waiting.push_back(now_ns) }
+    }
+
+    fn received(
+        &mut self,
+        bytes: &[u8],
+        out: &mut Vec<u8>,
+        answer: &mut dyn FnMut(Answer),
+    ) -> Result<usize, WireError> {
+        let mut done = 0;
+        while let Some(head) = bytes[done..].first_chunk::<FRAME_HEAD_BYTES>() {
+            let length = usize::from(head[0]) << 16 | usize::from(head[1]) << 8 | usize::from(head[2]);
+            let Some(payload) = bytes[done + FRAME_HEAD_BYTES..].get(..length) else { break };
+            let stream = u32::from_be_bytes([head[5] & 0x7f, head[6], head[7], head[8]]);
+            self.frame(Head { kind: head[3], flags: head[4], stream }, payload, out, answer)?;
+            done += FRAME_HEAD_BYTES + length;
+        }
+        Ok(done)
+    }
+}
+
+/// A frame's head without its length (RFC 9113 §4.1).
+#[derive(Clone, Copy, Debug)]
+struct Head {
+    kind: u8,
+    flags: u8,
+    stream: u32,
+}
+
+fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8], out: &mut Vec<u8>) {
+    let [_, length @ ..] = (payload.len() as u32).to_be_bytes();
+    out.extend(length);
+    out.extend([kind, flags]);
+    out.extend(stream.to_be_bytes());
+    out.extend(payload);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn calls() -> Grpc {
+        Grpc::new(Rc::new(Prepared::new("localhost", "/a.B/C", b"", Some(0)).unwrap()))
+    }
+
+    fn frames(parts: &[(u8, u8, u32, &[u8])]) -> Vec<u8> {
+        let mut out = Vec::new();
+        for &(kind, flags, stream, payload) in parts {
+            frame(kind, flags, stream, payload, &mut out);
+        }
+        out
+    }
+
+    /// The answers in what came, and how much of it is done with.
+    fn check(grpc: &mut Grpc, came: &[u8], answers: &[(u64, bool)], left: usize) -> Vec<u8> {
+        let (mut out, mut told) = (Vec::new(), Vec::new());
+        let done = grpc.received(came, &mut out, &mut |it| told.push((it.began_ns, it.is_good))).unwrap();
+        assert_eq!((told.as_slice(), came.len() - done), (answers, left));
+        out
+    }
+
+    #[test]
+    fn a_call_is_good_with_its_message_and_its_trailers() {
+        let mut grpc = calls();
+        let mut out = Vec::new();
+        for began_ns in 1..=4 {
+            grpc.call(began_ns, &mut out);
+        }
+        let message: &[u8] = &[0; PREFIX_BYTES];
+        let ends = HEADERS;
+        check(&mut grpc, &frames(&[(HEADERS, 4, 1, b"x"), (DATA, 0, 1, message)]), &[], 0);
+        check(&mut grpc, &frames(&[(ends, 5, 1, b"x")]), &[(1, true)], 0);
+        // Without a message, with too long a one, and without trailers.
+        check(&mut grpc, &frames(&[(ends, 5, 3, b"x")]), &[(2, false)], 0);
+        check(&mut grpc, &frames(&[(DATA, 0, 5, &[0; 6]), (ends, 5, 5, b"x")]), &[(3, false)], 0);
+        check(&mut grpc, &frames(&[(RST_STREAM, 0, 7, &[0; 4])]), &[(4, false)], 0);
+        // Half of a frame comes again.
+        check(&mut grpc, &frames(&[(HEADERS, 4, 9, b"abc")])[..10], &[], 10);
+    }
+
+    #[test]
+    fn heads_are_named_by_their_entries_from_the_second_call_on() {
+        let mut grpc = calls();
+        let (mut first, mut second) = (Vec::new(), Vec::new());
+        grpc.call(0, &mut first);
+        grpc.call(0, &mut second);
+        assert!(first.windows(6).any(|bytes| bytes == b"/a.B/C"));
+        // Five entries: the oldest is the last.
+        assert_eq!(second[9..16], [0x83, 0x86, 0x80 | 66, 0x80 | 65, 0x80 | 64, 0x80 | 63, 0x80 | 62]);
+    }
+
+    #[test]
+    fn what_a_peer_asks_is_answered() {
+        let mut grpc = calls();
+        let ping: &[u8] = b"12345678";
+        let asked = frames(&[(SETTINGS, 0, 0, &[]), (SETTINGS, ACK, 0, &[]), (PING, 0, 0, ping)]);
+        let said = check(&mut grpc, &asked, &[], 0);
+        assert_eq!(said, frames(&[(SETTINGS, ACK, 0, &[]), (PING, ACK, 0, ping)]));
+        let small = frames(&[(SETTINGS, 0, 0, &[0, 1, 0, 0, 0, 0])]);
+        assert!(grpc.received(&small, &mut Vec::new(), &mut |_| ()).is_err());
+        assert!(grpc.received(&frames(&[(GOAWAY, 0, 0, &[0; 8])]), &mut Vec::new(), &mut |_| ()).is_err());
+    }
+
+    #[test]
+    fn no_more_is_sent_than_the_window_holds() {
+        let message = vec![0; 10_000];
+        let mut grpc = Grpc::new(Rc::new(Prepared::new("a", "/b", &message, None).unwrap()));
+        let mut out = Vec::new();
+        for began_ns in 0..7 {
+            grpc.call(began_ns, &mut out);
+        }
+        assert_eq!((grpc.open.len(), grpc.waiting.len()), (6, 1));
+        let said = check(&mut grpc, &frames(&[(WINDOW_UPDATE, 0, 0, &10_000_u32.to_be_bytes())]), &[], 0);
+        assert!(grpc.waiting.is_empty() && said.len() > 10_000);
+        assert!(Prepared::new("a", "/b", &[0; FRAME_BYTES_MAX], None).is_none());
+    }
+}

@@ -1,0 +1,43 @@
+//! The protocol of the bare echo: messages of a length that both know, which come back as they are.
+
+use std::collections::VecDeque;
+
+use super::wire::{Answer, Wire, WireError};
+
+/// The messages of one connection.
+#[derive(Debug)]
+pub(super) struct Messages {
+    bytes: usize,
+    /// When each message under way was sent, oldest first.
+    under_way: VecDeque<u64>,
+}
+
+impl Messages {
+    /// Of so many bytes each.
+    pub(super) fn new(bytes: usize) -> Self {
+        Self { bytes, under_way: VecDeque::new() }
+    }
+}
+
+impl Wire for Messages {
+    fn begin(&mut self, _: &mut Vec<u8>) {}
+
+    fn call(&mut self, now_ns: u64, out: &mut Vec<u8>) {
+        self.under_way.push_back(now_ns);
+        out.resize(out.len() + self.bytes, 0);
+    }
+
+    fn received(
+        &mut self,
+        bytes: &[u8],
+        _: &mut Vec<u8>,
+        answer: &mut dyn FnMut(Answer),
+    ) -> Result<usize, WireError> {
+        let whole = bytes.len() / self.bytes;
+        for _ in 0..whole {
+            let began_ns = self.under_way.pop_front().ok_or(WireError("more came back than was sent"))?;
+            answer(Answer { began_ns, is_good: true });
+        }
+        Ok(whole * self.bytes)
+    }
+}

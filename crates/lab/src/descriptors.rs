@@ -1,0 +1,24 @@
+//! Descriptors: a connection is one, at either end.
+
+use std::io;
+
+use nix::sys::resource::{Resource, getrlimit, setrlimit};
+
+/// Lets this process, and those that it starts, have as many descriptors as the hard limit allows. Returns how many.
+pub fn raise() -> io::Result<u64> {
+    let (soft, hard) = getrlimit(Resource::RLIMIT_NOFILE)?;
+    if soft < hard {
+        setrlimit(Resource::RLIMIT_NOFILE, hard, hard)?;
+    }
+    Ok(hard)
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn the_soft_limit_becomes_the_hard_one() {
+        let raised = super::raise().unwrap();
+        let (soft, hard) = super::getrlimit(super::Resource::RLIMIT_NOFILE).unwrap();
+        assert_eq!((soft, hard), (raised, raised));
+    }
+}

@@ -1,0 +1,139 @@
+//! A server of its own for each window: what a server holds and has cached is of that window alone.
+
+use std::collections::BTreeMap;
+use std::ffi::{OsStr, OsString};
+use std::path::PathBuf;
+use std::process::Command;
+
+use super::child::Scratch;
+use super::driver::Driver;
+use super::pair_of;
+use super::program::Program;
+use super::server::Server;
+use crate::bare::BareWire;
+use crate::cpus::CpuAssignment;
+use crate::interrupt::Interrupt;
+use crate::load::{Found, Purpose, Strategy, Window, Work};
+use crate::record::LaneRule;
+use crate::stack::{OURS, SOCKET, Stack};
+use crate::study::{Execute, ExecuteError};
+
+/// Starts a server for each window, drives it once, and ends it.
+#[derive(Debug)]
+pub struct FreshExecutor {
+    programs: BTreeMap<String, Program>,
+    cpus: CpuAssignment,
+    interrupt: Interrupt,
+    /// Made when it is needed.
+    certificates: Option<Scratch>,
+}
+
+impl FreshExecutor {
+    /// For stacks of these names, ours among them.
+    pub fn new(programs: BTreeMap<String, Program>, cpus: CpuAssignment, interrupt: Interrupt) -> Self {
+        Self { programs, cpus, interrupt, certificates: None }
+    }
+
+    /// The stack's server starts with a certificate.
+    pub fn serves_tls(&mut self, stack: &Stack) -> bool {
+        self.start(stack, true).is_ok()
+    }
+
+    /// The bare echo is a part of our program.
+    fn program(&self, stack: &Stack) -> Result<&Program, String> {
+        let name = if stack.name() == SOCKET { OURS } else { stack.name() };
+        self.programs.get(name).ok_or_else(|| format!("there is no program of the stack {stack}"))
+    }
+
+    fn start(&mut self, stack: &Stack, tls: bool) -> Result<Server, String> {
+        let mut flags: Vec<OsString> = Vec::new();
+        if stack.name() == SOCKET {
+            flags.push("--bare-echo".into());
+        } else if let Some(threads) = self.cpus.server_threads {
+            flags.extend(["--threads".into(), threads.to_string().into()]);
+        }
+        if tls {
+            let [certificate, key] = ["server.pem", "server.key"].map(|name| self.certificate(name));
+            flags.extend(["--cert".into(), certificate?.into(), "--key".into(), key?.into()]);
+        }
+        let program = self.program(stack)?;
+        let flags: Vec<&OsStr> = flags.iter().map(OsString::as_os_str).collect();
+        let cpus = self.cpus.server_cpus.as_ref();
+        Server::start_on_tcp(&program.path, program.server_variant(stack), false, &flags, cpus)
+            .map_err(|why| format!("cannot start the server `{} serve`: {why}", program.path.display()))
+    }
+
+    /// A file of what `thalweg certs` makes.
+    fn certificate(&mut self, name: &str) -> Result<PathBuf, String> {
+        if self.certificates.is_none() {
+            let scratch = Scratch::create().map_err(|error| format!("no place for certificates: {error}"))?;
+            let mut command = Command::new(&self.program(&Stack::ours())?.path);
+            let made = command.arg("certs").arg("--out").arg(&scratch.0).output();
+            let made = made.map_err(|error| format!("cannot make certificates: {error}"))?;
+            if !made.status.success() {
+                let why = String::from_utf8_lossy(&made.stderr);
+                return Err(format!("cannot make certificates: {}", why.trim_end()));
+            }
+            self.certificates = Some(scratch);
+        }
+        let folder = self.certificates.as_ref().map(|scratch| scratch.0.join(name));
+        folder.ok_or_else(|| "there are no certificates".to_owned())
+    }
+
+    fn driver(&mut self, window: &Window, server: &Server) -> Result<Driver, String> {
+        let Work::Call(call) = window.point.work else {
+            return Err("only calls are driven at a server of their own".to_owned());
+        };
+        let pair = pair_of(window).map_err(|error| error.to_string())?;
+        let bare = window.is_bare().then(|| match pair.server.name() {
+            SOCKET => BareWire::Echo,
+            _ => BareWire::Grpc,
+        });
+        let client = if bare.is_some() { Stack::ours() } else { pair.client };
+        let authority = if window.point.tls { Some(self.certificate("ca.pem")?) } else { None };
+        let program = self.program(&client)?;
+        Ok(Driver {
+            program: program.path.clone(),
+            variant: program.client_variant(&client).map(str::to_owned),
+            call,
+            point: window.point.clone(),
+            lanes: window.strategy.map_or(LaneRule::Fixed, Strategy::rule),
+            threads: self.cpus.client_threads.filter(|_| bare.is_none()),
+            target: server.tcp().0.to_owned(),
+            hop: None,
+            server_pid: Some(server.pid()),
+            method: None,
+            echo: None,
+            bare,
+            authority,
+            cpus: self.cpus.client_cpus.clone(),
+            server_cpus: self.cpus.server_cpus.clone(),
+            interrupt: self.interrupt.clone(),
+        })
+    }
+}
+
+impl Execute for FreshExecutor {
+    type Window = Window;
+    type Found = Found;
+
+    fn measure(&mut self, window: &Window) -> Result<Found, ExecuteError> {
+        if self.interrupt.is_asked() {
+            return Err(ExecuteError::Interrupted);
+        }
+        if window.purpose != Purpose::Figures {
+            return Err(ExecuteError::Window("a server of its own is measured for figures alone".to_owned()));
+        }
+        let pair = pair_of(window)?;
+        let mut server = self.start(&pair.server, window.point.tls).map_err(ExecuteError::Window)?;
+        let found = self.driver(window, &server).map_err(ExecuteError::Window)?.run();
+        match (found, server.ended()) {
+            (Ok(measured), None) => Ok(Found::Figures(Box::new(measured))),
+            (Ok(_), Some(why)) => Err(ExecuteError::Window(why)),
+            (Err(ExecuteError::Window(reason)), Some(why)) => {
+                Err(ExecuteError::Window(format!("{reason}; {why}")))
+            }
+            (Err(error), _) => Err(error),
+        }
+    }
+}

@@ -1,0 +1,70 @@
+//! The study of connections: what a server and a client cost as the number of connections grows, beside the bare echo
+//! of as many.
+//!
+//! Every server has the same load, by [the bare client](crate::bare); each window has a server process of its own, so
+//! that what it holds is of that window's connections.
+
+mod analyse;
+mod analysis;
+mod condensed;
+mod findings;
+mod page;
+mod plan;
+mod reach;
+mod share;
+mod table;
+mod terminal;
+
+use crate::findings::Doubt;
+use crate::load::{Found, LabResults, Window};
+use crate::report::Report;
+use crate::study::Study;
+
+pub(crate) use analysis::ConnectionsAnalysis;
+
+pub use plan::{ConnectionsOptions, plan};
+pub use reach::{Many, Reach};
+pub use share::Share;
+
+/// The study.
+#[derive(Clone, Copy, Debug)]
+pub enum Connections {}
+
+impl Study for Connections {
+    type Window = Window;
+    type Found = Found;
+    type Results = LabResults;
+    type Analysis<'r> = ConnectionsAnalysis<'r>;
+
+    fn analyse(results: &LabResults) -> ConnectionsAnalysis<'_> {
+        ConnectionsAnalysis::of(results)
+    }
+}
+
+impl ConnectionsAnalysis<'_> {
+    /// What the study came to, as small JSON, for documents that quote it.
+    pub fn condensed(&self) -> String {
+        condensed::condensed(self)
+    }
+}
+
+impl Report for ConnectionsAnalysis<'_> {
+    fn csv(&self) -> String {
+        table::table(&self.cells).csv(&self.results.points)
+    }
+
+    fn page(&self) -> String {
+        page::page(self)
+    }
+
+    fn text(&self) -> String {
+        terminal::text(self)
+    }
+
+    fn doubts(&self) -> &[Doubt] {
+        &self.doubts
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,26 @@
+//! A connections study, analysed: what every exporter writes down.
+
+use super::analyse::Cells;
+use super::findings::{answer, findings};
+use crate::findings::{Doubt, Finding};
+use crate::load::LabResults;
+use crate::load::doubts::doubts;
+
+/// What its results say.
+#[derive(Debug)]
+pub struct ConnectionsAnalysis<'r> {
+    pub(super) results: &'r LabResults,
+    pub(super) cells: Cells,
+    /// The study in a sentence; `None` when nothing was measured.
+    pub(super) answer: Option<String>,
+    pub(super) findings: Vec<Finding>,
+    pub(super) doubts: Vec<Doubt>,
+}
+
+impl<'r> ConnectionsAnalysis<'r> {
+    pub(super) fn of(results: &'r LabResults) -> Self {
+        let cells = Cells::of(results);
+        let (answer, findings) = (answer(&cells), findings(&cells));
+        Self { results, cells, answer, findings, doubts: doubts(results) }
+    }
+}

@@ -1,0 +1,222 @@
+//! What a connections study says, in sentences. Every figure is one of the tables'.
+
+use super::analyse::{Arrivals, Cells, LoadCell, Memory, Server};
+use crate::figures::{count, grouped, percent, ratio_figure, ratio_text, time};
+use crate::findings::{Finding, Topic};
+use crate::load::verdict::Verdict;
+use crate::stack::Stack;
+use crate::wording::{capitalised, counted, enumerated};
+
+/// Connections are served evenly while the one that has fewest calls has this share of the mean.
+const EVEN_SHARE: f64 = 0.8;
+
+/// The study in a sentence, of our server: what a call costs with most connections, ÷ with one, and beside the echo.
+pub(super) fn answer(cells: &Cells) -> Option<String> {
+    let curve = cells.all_active();
+    let (first, last) = (curve.first()?, curve.last()?);
+    let ours = last.ours()?;
+    let name = &ours.stack;
+    let Some(ns) = ours.ns() else {
+        let latency = time(ours.figures.latency.p50 as f64);
+        let rate = count(ours.figures.rate_per_s);
+        return Some(format!("Over {}, {name} answers {rate} calls/s, in {latency} (median).", many(last)));
+    };
+    let grown = first.ours().and_then(Server::ns).filter(|_| first.load.connections < last.load.connections);
+    let grown = grown
+        .map(|first_ns| format!(", {} × what it takes over {}", ratio_figure(ns / first_ns), many(first)));
+    let floor = ours.over_floor.map(|ratio| format!(" and {} the bare echo’s", ratio_text(ratio)));
+    Some(format!(
+        "Over {} {name}’s server takes {} of processor time for a call{}{}.",
+        many(last),
+        time(ns),
+        grown.unwrap_or_default(),
+        floor.unwrap_or_default()
+    ))
+}
+
+/// `10 000 connections`
+fn many(cell: &LoadCell) -> String {
+    connections(cell.load.connections)
+}
+
+pub(super) fn connections(number: u32) -> String {
+    match number {
+        1 => "1 connection".to_owned(),
+        number => format!("{} connections", grouped(f64::from(number))),
+    }
+}
+
+/// By topic; topics without a figure are left out.
+pub(super) fn findings(cells: &Cells) -> Vec<Finding> {
+    let texts = [
+        (Topic::Growth, growth(cells)),
+        (Topic::Floor, floor(cells)),
+        (Topic::Servers, servers(cells)),
+        (Topic::IdleConnections, idle(cells)),
+        (Topic::Memory, memory(cells)),
+        (Topic::Fairness, fairness(cells)),
+        (Topic::Arrivals, arrivals(cells)),
+    ];
+    let told = texts.into_iter().filter(|(_, text)| !text.is_empty());
+    told.map(|(topic, text)| Finding { topic, text }).collect()
+}
+
+/// From one connection to most, all of them active.
+fn growth(cells: &Cells) -> String {
+    let curve = cells.all_active();
+    let (Some(first), Some(last)) = (curve.first(), curve.last()) else { return String::new() };
+    let of_stack = |stack: &&Stack| {
+        let (from, to) = (first.server(stack)?.ns()?, last.server(stack)?.ns()?);
+        Some(format!("{} from {} to {} ({} ×)", shown(stack), time(from), time(to), ratio_figure(to / from)))
+    };
+    let grown: Vec<String> = cells.stacks().iter().filter_map(of_stack).collect();
+    if grown.is_empty() || first.load.connections == last.load.connections {
+        return String::new();
+    }
+    format!(
+        "From {} to {}, all of them active with {} in flight on each, the server’s processor time of a call goes: {}.",
+        many(first),
+        many(last),
+        counted(u64::from(last.load.in_flight), "call"),
+        grown.join(", ")
+    )
+}
+
+fn shown(stack: &Stack) -> String {
+    if *stack == Stack::socket() { "the bare echo".to_owned() } else { stack.to_string() }
+}
+
+fn floor(cells: &Cells) -> String {
+    let of_cell = |cell: &LoadCell| {
+        let with_ratio = |server: &Server| {
+            let over_floor = server.over_floor.filter(|_| !server.is_floor())?;
+            Some(format!("{} {}", server.stack, ratio_text(over_floor)))
+        };
+        let ratios: Vec<String> = cell.servers.iter().filter_map(with_ratio).collect();
+        (!ratios.is_empty()).then(|| format!("over {}: {}", many(cell), ratios.join(", ")))
+    };
+    let told: Vec<String> = cells.all_active().into_iter().filter_map(of_cell).collect();
+    if told.is_empty() {
+        return String::new();
+    }
+    format!("What a call costs the server ÷ what a message costs the bare echo, {}.", told.join("; "))
+}
+
+fn servers(cells: &Cells) -> String {
+    let stacks = cells.stacks();
+    let of_stack = |stack: &&Stack| {
+        let verdicts = cells.loads.iter().filter_map(|cell| cell.server(stack)?.ours_over);
+        let verdicts: Vec<Verdict> = verdicts.map(|compared| compared.verdict).collect();
+        let of = |verdict| verdicts.iter().filter(|it| **it == verdict).count();
+        if verdicts.is_empty() {
+            return None;
+        }
+        let last =
+            cells.all_active().last().and_then(|cell| Some((many(cell), cell.server(stack)?.ours_over?)));
+        let last = last.and_then(|(many, compared)| Some(format!("; over {many} {}", compared.factor()?)));
+        Some(format!(
+            "than {stack}’s at {} of {} loads, and more at {}{}",
+            of(Verdict::Faster),
+            verdicts.len(),
+            of(Verdict::Slower),
+            last.unwrap_or_default()
+        ))
+    };
+    let told: Vec<String> = stacks.iter().filter_map(of_stack).collect();
+    if told.is_empty() {
+        return String::new();
+    }
+    format!("Our server takes less processor time for a call {}.", enumerated(&told))
+}
+
+/// The same active connections alone and among idle ones.
+fn idle(cells: &Cells) -> String {
+    let among = cells.loads.iter().rev().find_map(|cell| {
+        let alone = super::analyse::Load { connections: cell.load.active, ..cell.load };
+        let alone = cells.at(alone).filter(|_| cell.load.active < cell.load.connections)?;
+        Some((alone, cell))
+    });
+    let Some((alone, among)) = among else { return String::new() };
+    let of_stack = |stack: &&Stack| {
+        let (from, to) = (alone.server(stack)?.ns()?, among.server(stack)?.ns()?);
+        Some(format!(
+            "{} {} in place of {} ({} ×)",
+            shown(stack),
+            time(to),
+            time(from),
+            ratio_figure(to / from)
+        ))
+    };
+    let told: Vec<String> = cells.stacks().iter().filter_map(of_stack).collect();
+    if told.is_empty() {
+        return String::new();
+    }
+    format!(
+        "With {} active among {}, a call costs the server, beside what it costs with the active ones alone: {}.",
+        counted(u64::from(among.load.active), "connection"),
+        grouped(f64::from(among.load.connections)),
+        told.join(", ")
+    )
+}
+
+fn memory(cells: &Cells) -> String {
+    let curve = cells.all_active();
+    let last = curve.iter().rev().find(|cell| cell.servers.iter().any(|it| it.figures.memory.is_some()));
+    let Some(last) = last else { return String::new() };
+    let of_server = |server: &Server| {
+        let Memory { idle, loaded } = server.figures.memory?;
+        let told = format!("{} {} idle and {} under load", shown(&server.stack), bytes(idle), bytes(loaded));
+        Some(told)
+    };
+    let told: Vec<String> = last.servers.iter().filter_map(of_server).collect();
+    format!("A connection of {} takes of the server’s memory: {}.", many(last), told.join(", "))
+}
+
+/// `5.7 KB`; in powers of 1000, as documents have it.
+pub(super) fn bytes(bytes: f64) -> String {
+    if bytes < 1000.0 { format!("{bytes:.0} B") } else { format!("{:.1} KB", bytes / 1e3) }
+}
+
+fn fairness(cells: &Cells) -> String {
+    let of_stack = |stack: &&Stack| {
+        let worst = cells.loads.iter().filter_map(|cell| Some((cell, cell.server(stack)?.figures.fairness?)));
+        let (cell, worst) = worst.min_by(|(_, one), (_, other)| one.jain.total_cmp(&other.jain))?;
+        let evenly = if worst.least >= EVEN_SHARE { "evenly everywhere" } else { "least evenly" };
+        Some(format!(
+            "{} serves connections {evenly}: over {} ({} active) Jain’s index is {:.3}, and the connection with \
+             fewest calls has {} of the mean",
+            shown(stack),
+            many(cell),
+            grouped(f64::from(cell.load.active)),
+            worst.jain,
+            percent(worst.least)
+        ))
+    };
+    let told: Vec<String> = cells.stacks().iter().filter_map(of_stack).collect();
+    if told.is_empty() { String::new() } else { capitalised(&told.join("; ")) + "." }
+}
+
+fn arrivals(cells: &Cells) -> String {
+    let of_server = |it: &Arrivals| {
+        let server = it.figures.server.map(|used| format!(", {} at the server", time(used.ns())));
+        let client = it.figures.client.map(|used| format!(" and {} at the client", time(used.ns())));
+        let tls = if it.tls { " over TLS" } else { "" };
+        let over = it.ours_over.and_then(|compared| compared.factor());
+        let over = over.map(|factor| format!(" (ours ÷ its: {factor})")).unwrap_or_default();
+        format!(
+            "{}{tls} {}/s{}{}{over}",
+            it.stack,
+            count(it.figures.rate_per_s),
+            server.unwrap_or_default(),
+            client.unwrap_or_default()
+        )
+    };
+    let told: Vec<String> = cells.arrivals.iter().map(of_server).collect();
+    if told.is_empty() {
+        return String::new();
+    }
+    format!(
+        "Connections that come, make a call and go, with the processor time of each: {}.",
+        told.join("; ")
+    )
+}

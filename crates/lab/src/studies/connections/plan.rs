@@ -1,0 +1,256 @@
+//! The connections study: what a call costs as connections grow, and what new connections cost.
+
+use std::time::Duration;
+
+use super::reach::Many;
+use super::share::Share;
+use crate::load::{Draft, Point, Purpose, Strategy, Transport, Window, Work, fitted, in_rounds};
+use crate::record::CallType;
+use crate::size::ByteSize;
+use crate::stack::{Pair, Stack};
+use crate::study::rounds::Length;
+use crate::study::{Plan, PlanError};
+
+/// How long a window is, warm-up included, without what many calls in flight take besides.
+const LENGTH: Length = Length {
+    warmup_min: Duration::from_millis(100),
+    min: Duration::from_millis(350),
+    max: Duration::from_secs(1),
+};
+/// All calls in flight have been answered once before any counts: so long for each.
+const TURN_PER_CALL: Duration = Duration::from_micros(8);
+/// With more calls in flight a window is as many times as long, up to this: each connection is to have several.
+const IN_FLIGHT_OF_A_LENGTH: u32 = 20_000;
+const WEIGHT_MAX: u32 = 3;
+/// Connections that arrive at a time.
+const ARRIVING: u32 = 16;
+
+/// What the connections study varies, and how long it may take.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ConnectionsOptions {
+    /// Servers in the order of measuring, ours first. The bare echo is measured beside them.
+    pub servers: Vec<Stack>,
+    /// Stacks whose own client is measured, too, at its own server.
+    pub clients: Vec<Stack>,
+    /// Servers whose new connections are measured over TLS, too.
+    pub tls: Vec<Stack>,
+    /// How many there are.
+    pub connections: Vec<u32>,
+    /// Calls in flight on each active connection.
+    pub in_flight: Vec<u32>,
+    /// Which share of the connections is active.
+    pub active: Vec<Share>,
+    /// Payload bytes of a message.
+    pub size: ByteSize,
+    /// How many windows each server gets at a point.
+    pub rounds: u32,
+    /// The bare echo takes part.
+    pub with_floor: bool,
+    /// The plan's total stays within it.
+    pub budget: Duration,
+}
+
+impl ConnectionsOptions {
+    /// Numbers of connections without others.
+    pub const CONNECTIONS: [Many; 5] =
+        [Many::Number(1), Many::Number(10), Many::Number(100), Many::Number(1000), Many::Number(10_000)];
+
+    /// 1, 4 and 16 calls in flight on 1, 10 and 100 % of the connections.
+    pub fn whole(stacks: Vec<Stack>) -> Self {
+        Self {
+            in_flight: vec![1, 4, 16],
+            active: vec![Share::percent(1.0), Share::percent(10.0), Share::ALL],
+            rounds: 6,
+            budget: Duration::from_secs(22 * 60) + Duration::from_secs(10 * 60) * others(&stacks),
+            ..Self::quick(stacks)
+        }
+    }
+
+    /// 1 and 4 calls in flight on 10 and 100 % of them.
+    pub fn quick(stacks: Vec<Stack>) -> Self {
+        Self {
+            clients: stacks.clone(),
+            tls: Vec::new(),
+            connections: Vec::new(),
+            in_flight: vec![1, 4],
+            active: vec![Share::percent(10.0), Share::ALL],
+            size: ByteSize(0),
+            rounds: 4,
+            with_floor: true,
+            budget: Duration::from_secs(235) + Duration::from_secs(130) * others(&stacks),
+            servers: stacks,
+        }
+    }
+
+    /// Our bare client at somebody else's server.
+    pub fn aimed(is_quick: bool) -> Self {
+        let target = vec![Stack::target()];
+        let options = if is_quick { Self::quick(target) } else { Self::whole(target) };
+        Self { clients: Vec::new(), with_floor: false, ..options }
+    }
+}
+
+/// How many stacks there are beside the first.
+fn others(stacks: &[Stack]) -> u32 {
+    u32::try_from(stacks.len().saturating_sub(1)).unwrap_or(u32::MAX)
+}
+
+/// What a server has at a point of the grid.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Load {
+    connections: u32,
+    active: u32,
+    /// On each active connection.
+    in_flight: u32,
+}
+
+/// Plans the study: the grid, by ascending connections, and then new connections. At each point the servers and the
+/// bare echo take turns in short windows, there and back.
+pub fn plan(options: &ConnectionsOptions) -> Result<Plan<Window>, PlanError> {
+    if options.in_flight.contains(&0) || options.connections.contains(&0) {
+        return Err(PlanError::NoLoad);
+    }
+    let loads = loads(options);
+    if loads.is_empty() || options.servers.is_empty() || options.rounds == 0 {
+        return Err(PlanError::NothingToMeasure);
+    }
+    let at_a_time = |compared: Vec<Draft>| in_rounds(&compared, options.rounds);
+    let mut drafts: Vec<Draft> = loads.iter().flat_map(|&load| at_a_time(compared(options, load))).collect();
+    for tls in [false, true] {
+        drafts.extend(at_a_time(arrivals(options, tls)));
+    }
+    let mut plan = fitted(drafts, LENGTH, options.budget)?;
+    plan.is_compared = true;
+    Ok(plan)
+}
+
+/// Each load once: of few connections different shares are the same.
+fn loads(options: &ConnectionsOptions) -> Vec<Load> {
+    let mut loads = Vec::new();
+    for &connections in &options.connections {
+        for share in &options.active {
+            for &in_flight in &options.in_flight {
+                let load = Load { connections, active: share.of(connections), in_flight };
+                if !loads.contains(&load) {
+                    loads.push(load);
+                }
+            }
+        }
+    }
+    loads
+}
+
+/// Those that take turns at a load: the bare echo and the servers, each driven by the bare client, and, where all
+/// connections have the fewest calls, the stacks' own clients.
+fn compared(options: &ConnectionsOptions, load: Load) -> Vec<Draft> {
+    let echo = options.with_floor.then(Stack::socket);
+    let servers = echo.into_iter().chain(options.servers.iter().cloned());
+    let by_bare = servers.map(|server| Pair { client: Stack::bare(), server });
+    let has_clients =
+        load.active == load.connections && options.in_flight.iter().min() == Some(&load.in_flight);
+    let clients = options.clients.iter().filter(|_| has_clients).cloned().map(Pair::own);
+    by_bare.chain(clients).map(|pair| draft(options, load, pair)).collect()
+}
+
+fn draft(options: &ConnectionsOptions, load: Load, pair: Pair) -> Draft {
+    let in_flight = load.active * load.in_flight;
+    let point = Point {
+        work: Work::Call(CallType::Unary),
+        size_bytes: options.size,
+        transport: Transport::Tcp,
+        in_flight,
+        connections: load.connections,
+        active: Some(load.active),
+        tls: false,
+        round_trip: Duration::ZERO,
+        warmup: TURN_PER_CALL * in_flight,
+        duration: Duration::ZERO,
+    };
+    let window = Window { point, pair: Some(pair), strategy: None, round: 0, purpose: Purpose::Figures };
+    Draft { window, weight: (1 + in_flight / IN_FLIGHT_OF_A_LENGTH).min(WEIGHT_MAX) }
+}
+
+/// New connections: each connects, makes a call, and ends. They come from our client.
+fn arrivals(options: &ConnectionsOptions, tls: bool) -> Vec<Draft> {
+    let servers = if tls { &options.tls } else { &options.servers };
+    let of_server = |server: &Stack| {
+        let load = Load { connections: 1, active: 1, in_flight: ARRIVING };
+        let pair = Pair { client: Stack::ours(), server: server.clone() };
+        let mut draft = draft(options, load, pair);
+        draft.window.strategy = Some(Strategy::PerCall);
+        draft.window.point.active = None;
+        draft.window.point.tls = tls;
+        draft
+    };
+    servers.iter().map(of_server).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::study::Window as _;
+
+    fn stacks(names: &[&str]) -> Vec<Stack> {
+        names.iter().map(|name| name.parse().unwrap()).collect()
+    }
+
+    fn with_all(options: ConnectionsOptions) -> ConnectionsOptions {
+        ConnectionsOptions { connections: vec![1, 10, 100, 1000, 10_000], ..options }
+    }
+
+    #[test]
+    fn all_studies_fit_their_budget() {
+        let (alone, all) = (["thalweg"], ["thalweg", "tonic", "grpc-cpp", "grpc-go"]);
+        let check = |options: ConnectionsOptions, limit_min: u64| {
+            let options = ConnectionsOptions { tls: options.servers.clone(), ..with_all(options) };
+            let study = plan(&options).unwrap();
+            assert!(study.total() <= options.budget, "{:?}", study.total());
+            assert!(options.budget <= Duration::from_secs(60 * limit_min), "{:?}", options.budget);
+            for window in &study.windows {
+                assert!(window.point.duration >= Duration::from_millis(250), "{window}");
+                assert!(window.total() > window.point.warmup + window.point.duration);
+            }
+        };
+        check(ConnectionsOptions::quick(stacks(&alone)), 4);
+        check(ConnectionsOptions::quick(stacks(&all)), 11);
+        check(ConnectionsOptions::whole(stacks(&alone)), 22);
+        check(ConnectionsOptions::whole(stacks(&all)), 52);
+        check(ConnectionsOptions::aimed(true), 4);
+    }
+
+    #[test]
+    fn what_is_the_same_is_measured_once_and_everybody_takes_turns() {
+        let options = ConnectionsOptions {
+            connections: vec![1, 100],
+            rounds: 2,
+            ..ConnectionsOptions::whole(stacks(&["thalweg", "tonic"]))
+        };
+        let loads = loads(&options);
+        let of = |connections| loads.iter().filter(|load| load.connections == connections).count();
+        assert_eq!((of(1), of(100)), (3, 9));
+        let study = plan(&options).unwrap();
+        let names = |active, in_flight, round| {
+            let of_load = study.windows.iter().filter(|window| {
+                let point = &window.point;
+                (point.connections, point.active, point.in_flight) == (100, Some(active), in_flight)
+                    && window.round == round
+            });
+            of_load.map(|window| window.pair.as_ref().unwrap().to_string()).collect::<Vec<_>>()
+        };
+        let mut expected = vec!["bare → socket", "bare → thalweg", "bare → tonic"];
+        assert_eq!(names(10, 40, 0), expected);
+        expected.reverse();
+        assert_eq!(names(10, 40, 1), expected);
+        assert_eq!(names(100, 100, 0).len(), 5, "their own clients, too");
+        let arriving = study.windows.iter().filter(|it| it.strategy == Some(Strategy::PerCall));
+        assert_eq!(arriving.count(), 2 * 2);
+    }
+
+    #[test]
+    fn nothing_is_no_plan() {
+        let options = ConnectionsOptions::quick(stacks(&["thalweg"]));
+        assert_eq!(plan(&options).unwrap_err(), PlanError::NothingToMeasure);
+        let zero = ConnectionsOptions { in_flight: vec![0], ..with_all(options) };
+        assert_eq!(plan(&zero).unwrap_err(), PlanError::NoLoad);
+    }
+}

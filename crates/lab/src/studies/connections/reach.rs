@@ -1,0 +1,115 @@
+//! How many connections this machine allows.
+
+use std::fs;
+use std::io;
+use std::str::FromStr;
+
+use crate::descriptors;
+use crate::wording::enumerated;
+
+/// Descriptors that a process has besides its connections: files, listeners, its runtime's own.
+const OTHER_DESCRIPTORS: u64 = 200;
+/// Ports that others of the machine may have.
+const OTHER_PORTS: u64 = 1000;
+
+/// How many connections a client and a server can have between them over loopback.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Reach {
+    /// The hard limit of a process's descriptors.
+    descriptors: u64,
+    /// Ports that the kernel gives to clients, each connection one; 0: unknown.
+    ports: u64,
+}
+
+/// A number of connections, or as many as there can be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Many {
+    /// So many.
+    Number(u32),
+    /// As many as [`Reach`] allows.
+    Max,
+}
+
+impl Reach {
+    /// Of this machine, with the soft limit of descriptors raised to the hard one, for this process and for those that
+    /// it starts.
+    pub fn raised() -> io::Result<Self> {
+        let descriptors = descriptors::raise()?;
+        let range = fs::read_to_string("/proc/sys/net/ipv4/ip_local_port_range").unwrap_or_default();
+        let ends: Vec<u64> = range.split_ascii_whitespace().filter_map(|end| end.parse().ok()).collect();
+        let ports = match ends[..] {
+            [low, high] => (high + 1).saturating_sub(low),
+            _ => 0,
+        };
+        Ok(Self { descriptors, ports })
+    }
+
+    /// The most connections.
+    pub(crate) fn most(self) -> u32 {
+        let by_ports = if self.ports == 0 { u64::MAX } else { self.ports.saturating_sub(OTHER_PORTS) };
+        u32::try_from(self.descriptors.saturating_sub(OTHER_DESCRIPTORS).min(by_ports)).unwrap_or(u32::MAX)
+    }
+
+    /// Those of the numbers that there can be, ascending, each once; and what is said of the others.
+    pub fn allowed(self, asked: &[Many]) -> (Vec<u32>, Option<String>) {
+        let most = self.most();
+        let number = |many: &Many| match many {
+            Many::Number(connections) => *connections,
+            Many::Max => most,
+        };
+        let mut asked: Vec<u32> = asked.iter().map(number).collect();
+        asked.sort_unstable();
+        asked.dedup();
+        let (allowed, beyond): (Vec<u32>, Vec<u32>) = asked.into_iter().partition(|&it| it <= most);
+        let beyond: Vec<String> = beyond.iter().map(ToString::to_string).collect();
+        (allowed, (!beyond.is_empty()).then(|| self.cut(&beyond)))
+    }
+
+    fn cut(self, beyond: &[String]) -> String {
+        let Self { descriptors, ports } = self;
+        let (most, beyond) = (self.most(), enumerated(beyond));
+        let by_descriptors = descriptors.saturating_sub(OTHER_DESCRIPTORS);
+        let limit = if u64::from(most) == by_descriptors {
+            format!("a process may have {descriptors} descriptors (`ulimit -Hn`)")
+        } else {
+            format!("clients get one of {ports} ports (net.ipv4.ip_local_port_range)")
+        };
+        format!("The grid ends at {most} connections, and leaves {beyond} out: {limit}.")
+    }
+}
+
+/// A text that is no number of connections.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("`{0}` is no number of connections: write a number from 1 on, or max")]
+pub struct NotMany(String);
+
+impl FromStr for Many {
+    type Err = NotMany;
+
+    fn from_str(text: &str) -> Result<Self, NotMany> {
+        if text == "max" {
+            return Ok(Self::Max);
+        }
+        let number = text.parse().ok().filter(|&number| number > 0);
+        number.map(Self::Number).ok_or_else(|| NotMany(text.to_owned()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_cut_is_said_with_its_reason() {
+        let asked = ["10", "1", "10", "20000", "max"].map(|text| text.parse().unwrap());
+        let (allowed, cut) = Reach { descriptors: 4096, ports: 28_232 }.allowed(&asked);
+        assert_eq!(allowed, [1, 10, 3896]);
+        let cut = cut.unwrap();
+        assert!(cut.contains("leaves 20000 out") && cut.contains("4096 descriptors"), "{cut}");
+        let (allowed, cut) = Reach { descriptors: 1 << 20, ports: 11_000 }.allowed(&asked);
+        assert_eq!(allowed, [1, 10, 10_000]);
+        assert!(cut.unwrap().contains("11000 ports"));
+        assert_eq!(Reach { descriptors: 1 << 20, ports: 0 }.allowed(&asked[..2]).1, None);
+        assert!("0".parse::<Many>().is_err() && "many".parse::<Many>().is_err());
+    }
+}

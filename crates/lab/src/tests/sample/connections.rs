@@ -1,0 +1,119 @@
+//! A connections study whose figures are made up: a call costs more as connections grow, ours less than gRPC C++'s, and
+//! TLS costs most where a connection begins.
+
+use crate::connections::{self, ConnectionsOptions};
+use crate::load::results::Outcome;
+use crate::load::{
+    LabResults, PointResult, ProcessUsage, ServerMemory, StackInfo, Strategy, StudyKind, Usage, Window,
+};
+use crate::record::{Fairness, Latency, LoadResult};
+use crate::stack::{OURS, SOCKET, Stack};
+
+/// What a call costs the server over one connection, ns: the bare echo, ours, others.
+const ECHO_NS: f64 = 2_500.0;
+const OURS_NS: f64 = 4_000.0;
+const OTHERS_NS: f64 = 14_000.0;
+/// What a new connection costs the server, ns, and what TLS adds.
+const ARRIVAL_NS: f64 = 60_000.0;
+const TLS_NS: f64 = 400_000.0;
+
+pub(crate) fn quick() -> LabResults {
+    let stacks: Vec<Stack> = ["thalweg", "grpc-cpp"].map(|name| name.parse().expect("it is a name")).to_vec();
+    let options = ConnectionsOptions {
+        connections: vec![1, 10, 100, 1000, 10_000],
+        tls: stacks.clone(),
+        ..ConnectionsOptions::quick(stacks)
+    };
+    let study = connections::plan(&options).expect("the plan fits its budget");
+    let template = super::sizes();
+    let load = template.points[0].measured().expect("the sample was measured").clone();
+    let point = |window: &Window| PointResult {
+        outcome: Outcome::Measured(Box::new(measured(window, &load))),
+        usage: Some(usage(window)),
+        pair: window.pair.clone(),
+        point: window.point.clone(),
+        strategy: window.strategy,
+        round: window.round,
+    };
+    LabResults {
+        study: StudyKind::Connections,
+        planned: study.windows.len(),
+        points: study.windows.iter().map(point).collect(),
+        stacks: [("thalweg", "thalweg 0.1.0"), ("grpc-cpp", "gRPC C++ 1.51.1")]
+            .map(|(name, version)| StackInfo {
+                settings: Vec::new(),
+                stack: name.parse().expect("it is a name"),
+                version: version.to_owned(),
+            })
+            .to_vec(),
+        ..template
+    }
+}
+
+/// Processor time of an operation at the server, ns; by round and load a little off.
+fn server_ns(window: &Window) -> f64 {
+    let point = &window.point;
+    let server = window.pair.as_ref().map_or(OURS, |pair| pair.server.name());
+    let of_call = match server {
+        SOCKET => ECHO_NS,
+        OURS => OURS_NS,
+        _ => OTHERS_NS,
+    };
+    let chance = f64::from((point.connections * 37 + point.in_flight * 11 + window.round * 61) % 101) / 50.0;
+    let off = 1.0 + 0.02 * (chance - 1.0);
+    if window.strategy == Some(Strategy::PerCall) {
+        let tls = if point.tls { TLS_NS } else { 0.0 };
+        return off * (ARRIVAL_NS + 3.0 * of_call + tls);
+    }
+    let shared = f64::from(point.in_flight) / f64::from(point.active.unwrap_or(1));
+    off * of_call * (1.0 + 0.2 * f64::from(point.connections).log10()) * (0.4 + 0.6 / shared)
+}
+
+fn operations(window: &Window) -> f64 {
+    window.point.duration.as_nanos() as f64 / server_ns(window)
+}
+
+fn measured(window: &Window, load: &LoadResult) -> LoadResult {
+    let point = &window.point;
+    let duration = point.duration.as_nanos() as f64;
+    let median = duration * f64::from(point.in_flight) / operations(window);
+    let at = |share: f64| (median * share) as u64;
+    let mut result = load.clone();
+    result.duration_ns = duration as u64;
+    result.messages = operations(window) as u64;
+    result.rate_per_s = operations(window) / duration * 1e9;
+    result.connections.established = Some(point.connections);
+    result.latency_ns = Some(Latency {
+        min: at(0.6),
+        mean: median,
+        p50: at(1.0),
+        p90: at(1.2),
+        p99: at(1.7),
+        p99_9: at(2.4),
+        p99_99: at(3.0),
+        max: at(4.0),
+    });
+    result.fairness = point.active.map(|active| {
+        let each = operations(window) / f64::from(active);
+        let (least, most) = ((each * 0.9) as u64, (each * 1.1) as u64);
+        Fairness { connections: active, jain: 0.997, least, most }
+    });
+    result
+}
+
+fn usage(window: &Window) -> Usage {
+    let window_ns = window.point.duration.as_nanos() as u64;
+    let used = |ns: f64| ProcessUsage {
+        user_ns: (0.4 * ns * operations(window)) as u64,
+        system_ns: (0.6 * ns * operations(window)) as u64,
+        ..ProcessUsage::default()
+    };
+    let connections = u64::from(window.point.connections);
+    let memory = ServerMemory {
+        first: 8 << 20,
+        connected: (8 << 20) + 5_700 * connections,
+        measuring: (8 << 20) + 9_100 * connections,
+    };
+    let server_memory = window.is_bare().then_some(memory);
+    Usage { window_ns, client: used(3_000.0), server: used(server_ns(window)), server_memory }
+}
