@@ -9,12 +9,12 @@ use std::time::Duration;
 
 use clap::{ArgGroup, Args, ValueEnum};
 use thalweg::channel::ChannelBuilder;
-use thalweg_lab::bare::{self, BareRun, BareWire};
+use thalweg_lab::bare;
 use thalweg_lab::descriptors;
 use thalweg_lab::drive::{DriveError, Moment, Patience, drive};
 use thalweg_lab::echo::{EchoWork, Looks, OwnEcho, Protocol, Shape};
 use thalweg_lab::interrupt::Interrupt;
-use thalweg_lab::record::{CallType, LaneRule, LoadResult, LoadSettings};
+use thalweg_lab::record::{BareRun, BareWire, CallType, LaneRule, LoadResult, LoadSettings};
 use thalweg_lab::size::ByteSize;
 
 use crate::failure::{Failure, INTERRUPTED};

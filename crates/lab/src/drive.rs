@@ -32,6 +32,8 @@ pub use patience::{Moment, Patience};
 
 /// How long a server is looked for whose calls have failed.
 const GONE_PATIENCE: Duration = Duration::from_secs(2);
+/// Connections that a channel can have; of more there are several channels.
+const OF_A_CHANNEL_MAX: u32 = 1024;
 /// What the first call calls, if no other method is asked for.
 const FIRST_METHOD: &str = "grpc.testing.BenchmarkService/UnaryCall";
 
@@ -111,14 +113,23 @@ pub async fn drive(
         let builder = set_up(builder(settings, patience));
         let echo = settings.echo.map(|work| echo(work, own, settings, patience)).transpose()?;
         let echo = echo.map(Arc::new);
-        let channel = match &echo {
+        let (channel, others) = match &echo {
             // It has connections of its own.
-            Some(_) => builder.clone().connect_lazy().map_err(DriveError::Target)?,
-            None => connect(builder.clone(), settings, patience).await?,
+            Some(_) => (builder.clone().connect_lazy().map_err(DriveError::Target)?, Vec::new()),
+            None => connect_all(&builder, settings, patience).await?,
         };
+        let others = others.into();
         let afresh = (settings.lanes == LaneRule::PerCall).then_some(builder);
-        let call =
-            Call { client: client(&channel), channel, kind: settings.call, size, afresh, method, echo };
+        let call = Call {
+            client: client(&channel),
+            channel,
+            others,
+            kind: settings.call,
+            size,
+            afresh,
+            method,
+            echo,
+        };
         let began = Instant::now();
         first_call(&call, settings, patience).await?;
         Ok((call, began.elapsed()))
@@ -258,6 +269,28 @@ fn builder(settings: &LoadSettings, patience: Patience) -> ChannelBuilder {
         LaneRule::Adaptive => builder.lanes(Lanes::adaptive()),
         LaneRule::PerCall => builder.lanes(Lanes::fixed(1)),
     }
+}
+
+/// The channels that have the run's connections between them: the first, and where one cannot have all, others.
+async fn connect_all(
+    builder: &ChannelBuilder,
+    settings: &LoadSettings,
+    patience: Patience,
+) -> Result<(Channel, Vec<Channel>), DriveError> {
+    if settings.lanes != LaneRule::Fixed || settings.connections <= OF_A_CHANNEL_MAX {
+        return Ok((connect(builder.clone(), settings, patience).await?, Vec::new()));
+    }
+    let channels = settings.connections.div_ceil(OF_A_CHANNEL_MAX);
+    let of_channel = |index: u32| {
+        let lanes = settings.connections / channels + u32::from(index < settings.connections % channels);
+        builder.clone().lanes(Lanes::fixed(lanes as usize))
+    };
+    let first = connect(of_channel(0), settings, patience).await?;
+    let mut others = Vec::new();
+    for index in 1..channels {
+        others.push(connect(of_channel(index), settings, patience).await?);
+    }
+    Ok((first, others))
 }
 
 async fn connect(

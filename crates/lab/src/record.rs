@@ -3,6 +3,7 @@
 //! A `Recorder` is made when warm-up is over, is fed by one thread, is merged with those of the other threads, and
 //! finishes as a [`LoadResult`].
 
+mod bare_run;
 mod distribution;
 mod load_result;
 
@@ -13,6 +14,7 @@ use nix::sys::resource::{UsageWho, getrusage};
 use nix::sys::time::TimeValLike;
 
 use crate::echo::{STAGES, Stages};
+pub use bare_run::{BareRun, BareWire};
 use distribution::Distribution;
 pub use distribution::LATENCY_NS_MAX;
 pub(crate) use distribution::{longer_than, merged};

@@ -14,11 +14,12 @@ use super::connection::{Buffers, Connection, Ended, Stage};
 use super::grpc::{Grpc, Prepared};
 use super::messages::Messages;
 use super::wire::Wire;
-use super::{BareRun, BareWire, EVENTS_MAX, MESSAGE_BYTES};
+use super::{EVENTS_MAX, MESSAGE_BYTES};
 use crate::drive::{DriveError, Moment, Patience, prepared_call};
 use crate::interrupt::Interrupt;
 use crate::record::{
-    self, CallType, Connections, CpuTime, Fairness, LoadResult, LoadSettings, Note, Recorder,
+    self, BareRun, BareWire, CallType, Connections, CpuTime, Fairness, LoadResult, LoadSettings, Note,
+    Recorder,
 };
 
 /// So many connections are opened at a time: less than what listeners have room for.

@@ -18,6 +18,8 @@ use crate::services::{PAYLOAD_BYTES_MAX, zeros};
 #[derive(Clone)]
 pub(super) struct Call {
     pub(super) channel: Channel,
+    /// Further channels, where there are more connections than one can have.
+    pub(super) others: Arc<[Channel]>,
     pub(super) client: BenchmarkServiceClient,
     pub(super) kind: CallType,
     /// Bytes of payload in a message.
@@ -69,6 +71,14 @@ impl Call {
     pub(super) fn on_channel(&self, builder: &ChannelBuilder) -> Result<Self, Status> {
         let channel = builder.clone().connect_lazy().map_err(|error| Status::internal(error.to_string()))?;
         Ok(Self { client: client(&channel), channel, ..self.clone() })
+    }
+
+    /// Of this worker: workers take turns at the channels.
+    pub(super) fn of_worker(&self, index: usize) -> Self {
+        match self.others.get((index % (self.others.len() + 1)).wrapping_sub(1)) {
+            Some(channel) => Self { client: client(channel), channel: channel.clone(), ..self.clone() },
+            None => self.clone(),
+        }
     }
 
     /// The first call, whose answer is looked at more closely where there is something to be seen.

@@ -157,7 +157,7 @@ impl Crew {
     fn start(&mut self, index: usize) {
         let progress = Arc::new(Progress::default());
         let worker = Worker { index, run: self.run.clone(), progress: progress.clone() };
-        let task = self.tasks.spawn(self.call.clone().repeat(worker));
+        let task = self.tasks.spawn(self.call.of_worker(index).repeat(worker));
         self.watched.insert(task.id(), Watched { index, progress, task });
     }
 

@@ -278,7 +278,9 @@ mod tests {
             let run = Arc::new(Run::begin(&settings, 1));
             let worker = Worker { index: 0, run: run.clone(), progress: Arc::default() };
             let (channel, client) = (channel.clone(), client(&channel));
-            let call = Call { channel, client, kind, size: 0, afresh: None, method: None, echo: None };
+            let others = Arc::new([]);
+            let call =
+                Call { channel, others, client, kind, size: 0, afresh: None, method: None, echo: None };
             call.stream(&worker).await.unwrap();
             let counted = run.merged().recorder;
             assert_eq!((counted.operations(), counted.calls()), (0, 0), "{kind}");

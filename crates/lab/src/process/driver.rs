@@ -12,7 +12,6 @@ use serde::Deserialize;
 
 use super::child::Process;
 use super::hop::Hop;
-use crate::bare::BareWire;
 use crate::cpus::CpuList;
 use crate::drive::Moment;
 use crate::echo::{EchoWork, Looks, Shape};
@@ -20,7 +19,7 @@ use crate::interrupt::Interrupt;
 use crate::kernel::connections_at;
 use crate::load::Measured;
 use crate::load::{Point, ServerMemory, Usage, Wire};
-use crate::record::{CallType, LOAD_SCHEMA, LaneRule, LoadResult, MethodCall, Note};
+use crate::record::{BareWire, CallType, LOAD_SCHEMA, LaneRule, LoadResult, MethodCall, Note};
 use crate::study::ExecuteError;
 use crate::usage::{Side, Sides, resident_bytes};
 
@@ -31,6 +30,8 @@ const CALL_PATIENCE: Duration = Duration::from_secs(5);
 const DRIVER_PATIENCE: Duration = Duration::from_secs(20);
 /// What a run by number may take for each of its calls: several times what the slowest server takes for 5,000 strings.
 const PATIENCE_PER_CALL: Duration = Duration::from_millis(50);
+/// So many connections are counted in the kernel's tables while they are measured: of a thousand it takes 10 ms.
+const COUNTED_MAX: u32 = 1024;
 /// How often an interrupt is looked for.
 pub(super) const INTERRUPT_INTERVAL: Duration = Duration::from_millis(50);
 /// What notes on the number of connections begin with.
@@ -198,10 +199,12 @@ impl Driver {
             client: Side { process: process.child.id(), cpus },
             server: Side { process: server, cpus: self.server_cpus.clone() },
         });
+        // The bare client knows its own; of very many the look would take longer than the window.
+        let counts = self.bare.is_none() && self.point.connections <= COUNTED_MAX;
         // This thread looks at the processes itself: each hand-over between threads would shift the measured time.
         thread::spawn(move || {
             // Nobody listens any more when the window was given up.
-            let _ = sender.send(watch(stdout, sides.as_ref(), &listens_at, hop.as_ref()));
+            let _ = sender.send(watch(stdout, sides.as_ref(), &listens_at, hop.as_ref(), counts));
         });
         let calls = self.echo.as_ref().and_then(|echo| echo.calls);
         let patience = patience(&self.point, calls);
@@ -271,12 +274,14 @@ fn read(text: &str) -> Result<LoadResult, String> {
     serde_json::from_str(text).map_err(unreadable)
 }
 
-/// Reads what the driver prints, and looks at both processes when it says that measuring begins and ends.
+/// Reads what the driver prints, and looks at both processes when it says that measuring begins and ends; `counts`: and
+/// at the kernel's tables of connections.
 fn watch(
     stdout: ChildStdout,
     sides: Option<&Sides>,
     listens_at: &str,
     hop: Option<&Hop>,
+    counts: bool,
 ) -> io::Result<Seen> {
     let mut seen = Seen { text: String::new(), usage: None, connections: None, wire: None };
     let mut begin = None;
@@ -293,8 +298,6 @@ fn watch(
             if let Some((memory, held)) = memory.as_mut().zip(held()) {
                 memory.connected = held;
             }
-            // Of many connections it takes a while, and here nothing is measured.
-            seen.connections = connected();
         } else if line == Moment::Measuring.name() {
             if let Some((memory, held)) = memory.as_mut().zip(held()) {
                 memory.measuring = held;
@@ -303,7 +306,7 @@ fn watch(
             if let Some(hop) = hop {
                 hop.begin();
             }
-            if seen.connections.is_none() {
+            if counts {
                 seen.connections = connected();
             }
         } else if line == Moment::Measured.name() {

@@ -10,11 +10,10 @@ use super::driver::Driver;
 use super::pair_of;
 use super::program::Program;
 use super::server::Server;
-use crate::bare::BareWire;
 use crate::cpus::CpuAssignment;
 use crate::interrupt::Interrupt;
 use crate::load::{Found, Purpose, Strategy, Window, Work};
-use crate::record::LaneRule;
+use crate::record::{BareWire, LaneRule};
 use crate::stack::{OURS, SOCKET, Stack};
 use crate::study::{Execute, ExecuteError};
 

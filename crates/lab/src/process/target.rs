@@ -2,11 +2,10 @@
 
 use super::driver::Driver;
 use super::program::Program;
-use crate::bare::BareWire;
 use crate::cpus::CpuAssignment;
 use crate::interrupt::Interrupt;
 use crate::load::{Found, Purpose, Strategy, Window};
-use crate::record::{CallType, LaneRule, MethodCall};
+use crate::record::{BareWire, CallType, LaneRule, MethodCall};
 use crate::study::{Execute, ExecuteError};
 
 /// Drives one method of a server that the lab did not start, and of which it sees nothing but the answers.
@@ -42,7 +41,8 @@ impl TargetExecutor {
             call: CallType::Unary,
             point: window.point.clone(),
             lanes: window.strategy.map_or(LaneRule::Fixed, Strategy::rule),
-            threads: self.cpus.client_threads.or(processors),
+            // The bare client is one thread.
+            threads: self.cpus.client_threads.or(processors).filter(|_| !window.is_bare()),
             target: self.target.clone(),
             hop: None,
             server_pid: None,

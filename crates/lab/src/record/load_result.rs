@@ -6,7 +6,7 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-use crate::bare::BareRun;
+use super::bare_run::BareRun;
 use crate::cpus::CpuList;
 use crate::echo::EchoWork;
 

@@ -82,7 +82,8 @@ fn growth(cells: &Cells) -> String {
     )
 }
 
-fn shown(stack: &Stack) -> String {
+/// The stack's name, and what the bare socket is here.
+pub(super) fn shown(stack: &Stack) -> String {
     if *stack == Stack::socket() { "the bare echo".to_owned() } else { stack.to_string() }
 }
 
@@ -153,7 +154,7 @@ fn idle(cells: &Cells) -> String {
     }
     format!(
         "With {} active among {}, a call costs the server, beside what it costs with the active ones alone: {}.",
-        counted(u64::from(among.load.active), "connection"),
+        connections(among.load.active),
         grouped(f64::from(among.load.connections)),
         told.join(", ")
     )

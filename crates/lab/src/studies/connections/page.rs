@@ -7,7 +7,7 @@ use maud::{Markup, html};
 
 use super::analyse::{Cells, Server};
 use super::analysis::ConnectionsAnalysis;
-use super::findings::{bytes, connections};
+use super::findings::{bytes, connections, shown};
 use crate::figures::{count, ratio_text, time};
 use crate::load::{LabResults, facts, stacks};
 use crate::report::page::{MULTIPLES, PLOT, Page};
@@ -73,10 +73,10 @@ fn cards(cells: &Cells) -> Markup {
         @if let Some(last) = curve.last() {
             @for server in &last.servers {
                 @if let Some(ns) = server.ns() {
-                    (card(&server.stack.to_string(), &time(ns), &detail(server, last.load.connections)))
+                    (card(&shown(&server.stack), &time(ns), &detail(server, last.load.connections)))
                 } @else {
                     (card(
-                        &server.stack.to_string(),
+                        &shown(&server.stack),
                         &format!("{}/s", count(server.figures.rate_per_s)),
                         &detail(server, last.load.connections),
                     ))

@@ -59,8 +59,11 @@ fn server_ns(window: &Window) -> f64 {
         OURS => OURS_NS,
         _ => OTHERS_NS,
     };
-    let chance = f64::from((point.connections * 37 + point.in_flight * 11 + window.round * 61) % 101) / 50.0;
-    let off = 1.0 + 0.02 * (chance - 1.0);
+    let letters = server.bytes().map(u32::from).sum::<u32>();
+    let chance =
+        f64::from((letters * 13 + point.connections * 37 + point.in_flight * 11 + window.round * 61) % 101)
+            / 50.0;
+    let off = 1.0 + 0.03 * (chance - 1.0);
     if window.strategy == Some(Strategy::PerCall) {
         let tls = if point.tls { TLS_NS } else { 0.0 };
         return off * (ARRIVAL_NS + 3.0 * of_call + tls);
