@@ -65,8 +65,8 @@ pub(crate) struct LoadArgs {
     #[arg(long, value_name = "N", default_value_t = 1)]
     connections: u32,
 
-    /// Drive by the leanest client there is, one thread over epoll that sends prepared bytes: grpc, unary calls; echo, the
-    /// messages of `thalweg serve --bare-echo`
+    /// Drive by the leanest client there is, one thread over epoll that sends prepared bytes: grpc, unary calls; echo,
+    /// the messages of `thalweg serve --bare-echo`
     #[arg(long, value_name = "WIRE", conflicts_with_all = ["lanes", "echo", "total", "threads", "cacert"])]
     bare: Option<BareWire>,
 

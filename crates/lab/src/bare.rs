@@ -8,6 +8,7 @@
 //! Sockets are watched edge-triggered: what is not watched anew costs the kernel no look at it. A `recv` that did not
 //! fill the buffer has drained the socket, so there is no second one.
 
+mod bounds;
 mod connection;
 mod driver;
 mod grpc;
@@ -17,11 +18,3 @@ mod wire;
 
 pub use driver::drive;
 pub use server::EchoServer;
-
-/// Bytes of a message of the bare echo without a payload. An empty call's frames are 30 to 50 each way: the kernel does
-/// the same for both.
-pub(crate) const MESSAGE_BYTES: usize = 60;
-/// One `recv` takes at most this much.
-pub(crate) const READ_BYTES: usize = 64 << 10;
-/// Events that one look brings at most: with 2 µs for each, the clock is looked at every 0.5 ms.
-const EVENTS_MAX: usize = 256;

@@ -5,9 +5,9 @@
 //!
 //! [`study`] is the engine: it conducts any plan of windows, saves what is found, and has it analysed once. The
 //! studies ([`sizes`], [`channels`], [`connections`], [`codec`], [`json`]) stand on it, each in a folder of its own
-//! with its plan, its analysis, its findings and its sections of the page. What studies of calls share (points, windows, their
-//! results, doubts) is [`load`]; who measures these windows is [`process`]. [`report`] writes any analysis as a
-//! page, a table and text.
+//! with its plan, its analysis, its findings and its sections of the page. What studies of calls share (points,
+//! windows, their results, doubts) is [`load`]; who measures these windows is [`process`]. [`report`] writes any
+//! analysis as a page, a table and text.
 
 pub mod bare;
 pub mod cpus;

@@ -198,14 +198,6 @@ fn server_key(window: &Window, pair: &Pair) -> ServerKey {
     ServerKey { stack: pair.server.clone(), is_twin: window.purpose == Purpose::NoiseFloor(Label::B) }
 }
 
-/// The pair of a window that makes calls.
-fn pair_of(window: &Window) -> Result<Pair, ExecuteError> {
-    window
-        .pair
-        .clone()
-        .ok_or_else(|| ExecuteError::Window("nobody is named whose calls these are".to_owned()))
-}
-
 impl Execute for ProcessExecutor {
     type Window = Window;
     type Found = Found;
@@ -228,7 +220,7 @@ impl ProcessExecutor {
         }
         match window.point.work {
             Work::Call(call) => {
-                let pair = pair_of(window)?;
+                let pair = window.callers()?;
                 let driven = self.driver(window, call, &pair)?.run();
                 self.judged(&server_key(window, &pair), driven)
             }
@@ -245,7 +237,7 @@ impl ProcessExecutor {
         let Work::Call(call) = window.point.work else {
             return Err(ExecuteError::Window("system calls of a bare socket are not counted".to_owned()));
         };
-        let pair = pair_of(window)?;
+        let pair = window.callers()?;
         let counted = system_calls::count(&self.driver(window, call, &pair)?);
         self.judged(&server_key(window, &pair), counted)
     }
@@ -254,7 +246,7 @@ impl ProcessExecutor {
         let Work::Call(call) = window.point.work else {
             return Err(ExecuteError::Window("the wire of a bare socket is not watched".to_owned()));
         };
-        let pair = pair_of(window)?;
+        let pair = window.callers()?;
         let watched = self.driver(window, call, &pair)?.watch_wire();
         self.judged(&server_key(window, &pair), watched)
     }

@@ -19,7 +19,7 @@ use super::stacks::Stacks;
 use crate::failure::Failure;
 use crate::request::{self, RequestBytes};
 
-/// What a call costs as connections grow, from 1 to 10,000, and what new connections cost: 22 minutes, or 4 with --quick
+/// What a call costs as connections grow to 10,000, and what new connections cost: 22 minutes, or 4 with --quick
 #[derive(Debug, Args)]
 pub(super) struct ConnectionsArgs {
     #[command(flatten)]

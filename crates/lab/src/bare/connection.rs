@@ -6,7 +6,7 @@ use std::net::SocketAddr;
 use nix::errno::Errno;
 use socket2::{Domain, Socket, Type};
 
-use super::READ_BYTES;
+use super::bounds::READ_BYTES;
 use super::wire::{Answer, Wire, WireError};
 
 /// A connection and its calls.

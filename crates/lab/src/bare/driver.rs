@@ -10,11 +10,11 @@ use nix::errno::Errno;
 use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags, EpollTimeout};
 use thalweg::Code;
 
+use super::bounds::{EVENTS_MAX, MESSAGE_BYTES};
 use super::connection::{Buffers, Connection, Ended, Stage};
 use super::grpc::{Grpc, Prepared};
 use super::messages::Messages;
 use super::wire::Wire;
-use super::{EVENTS_MAX, MESSAGE_BYTES};
 use crate::drive::{DriveError, Moment, Patience, prepared_call};
 use crate::interrupt::Interrupt;
 use crate::record::{

@@ -83,6 +83,11 @@ impl Prepared {
         let answer_bytes = answer_bytes.map(|bytes| bytes + PREFIX_BYTES);
         is_small.then_some(Self { first_head, later_head, message: prefixed, answer_bytes })
     }
+
+    /// What a call takes of the window. A message is no larger than a frame.
+    fn sent_bytes(&self) -> i64 {
+        i64::from(self.message.len() as u32)
+    }
 }
 
 /// A string literal without Huffman's code (RFC 7541 §5.2).
@@ -136,13 +141,13 @@ impl Grpc {
         let head = if self.next_stream == 1 { first_head } else { later_head };
         frame(HEADERS, END_HEADERS, self.next_stream, head, out);
         frame(DATA, END_STREAM, self.next_stream, message, out);
-        self.window -= message.len() as i64;
+        self.window -= self.prepared.sent_bytes();
         self.open.push(Open { stream: self.next_stream, began_ns, bytes: 0 });
         self.next_stream += 2;
     }
 
     fn has_room(&self) -> bool {
-        self.window >= self.prepared.message.len() as i64
+        self.window >= self.prepared.sent_bytes()
     }
 
     fn frame(
@@ -234,7 +239,7 @@ impl Wire for Grpc {
     ) -> Result<usize, WireError> {
         let mut done = 0;
         while let Some(head) = bytes[done..].first_chunk::<FRAME_HEAD_BYTES>() {
-            let length = usize::from(head[0]) << 16 | usize::from(head[1]) << 8 | usize::from(head[2]);
+            let length = u32::from_be_bytes([0, head[0], head[1], head[2]]) as usize;
             let Some(payload) = bytes[done + FRAME_HEAD_BYTES..].get(..length) else { break };
             let stream = u32::from_be_bytes([head[5] & 0x7f, head[6], head[7], head[8]]);
             self.frame(Head { kind: head[3], flags: head[4], stream }, payload, out, answer)?;

@@ -6,7 +6,7 @@ use std::net::{SocketAddr, TcpListener, TcpStream};
 use nix::errno::Errno;
 use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags, EpollTimeout};
 
-use super::{EVENTS_MAX, READ_BYTES};
+use super::bounds::{EVENTS_MAX, READ_BYTES};
 use crate::interrupt::Interrupt;
 
 /// What the listener's events are told by; connections are told by their places.

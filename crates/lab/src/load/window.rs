@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::point::Point;
 use super::strategy::Strategy;
 use crate::stack::{Pair, Stack};
-use crate::study;
+use crate::study::{self, ExecuteError};
 
 /// What is spent on a window besides driving: the driver's process starts, connects, and ends what is in flight.
 const WINDOW_OVERHEAD: Duration = Duration::from_millis(100);
@@ -56,6 +56,12 @@ pub(crate) enum Label {
 }
 
 impl Window {
+    /// The pair of a window that makes calls.
+    pub(crate) fn callers(&self) -> Result<Pair, ExecuteError> {
+        let nobody = || ExecuteError::Window("nobody is named whose calls these are".to_owned());
+        self.pair.clone().ok_or_else(nobody)
+    }
+
     /// The bare client drives.
     pub(crate) fn is_bare(&self) -> bool {
         self.pair.as_ref().is_some_and(|pair| pair.client == Stack::bare())

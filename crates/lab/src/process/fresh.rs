@@ -7,7 +7,6 @@ use std::process::Command;
 
 use super::child::Scratch;
 use super::driver::Driver;
-use super::pair_of;
 use super::program::Program;
 use super::server::Server;
 use crate::cpus::CpuAssignment;
@@ -83,7 +82,7 @@ impl FreshExecutor {
         let Work::Call(call) = window.point.work else {
             return Err("only calls are driven at a server of their own".to_owned());
         };
-        let pair = pair_of(window).map_err(|error| error.to_string())?;
+        let pair = window.callers().map_err(|error| error.to_string())?;
         let bare = window.is_bare().then(|| match pair.server.name() {
             SOCKET => BareWire::Echo,
             _ => BareWire::Grpc,
@@ -123,7 +122,7 @@ impl Execute for FreshExecutor {
         if window.purpose != Purpose::Figures {
             return Err(ExecuteError::Window("a server of its own is measured for figures alone".to_owned()));
         }
-        let pair = pair_of(window)?;
+        let pair = window.callers()?;
         let mut server = self.start(&pair.server, window.point.tls).map_err(ExecuteError::Window)?;
         let found = self.driver(window, &server).map_err(ExecuteError::Window)?.run();
         match (found, server.ended()) {

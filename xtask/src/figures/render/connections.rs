@@ -105,7 +105,8 @@ mod tests {
         let points = [point(100, 10, 1), point(100, 100, 1), point(100, 100, 4)];
         let file = json!({"figures": {"points": points, "arrivals": [arrival]}});
         let table = connections(&Results::of([("connections", file)])).unwrap();
-        let row = "| 100 | thalweg | 4.20 µs | 1.60 (1.50–1.70) | – | 1.20 µs, 3.00 µs | 90.0 µs | 200 µs | 5.7 KB | 0.997 |";
+        let row = "| 100 | thalweg | 4.20 µs | 1.60 (1.50–1.70) | – | 1.20 µs, 3.00 µs | 90.0 µs | 200 µs | \
+                   5.7 KB | 0.997 |";
         assert_eq!(table.matches("| thalweg |").count(), 1, "{table}");
         assert!(table.contains(row), "{table}");
         assert!(table.ends_with("| tonic | TLS | 9.00 k | 500 µs | 600 µs | 0.50 |"), "{table}");

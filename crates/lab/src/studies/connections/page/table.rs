@@ -5,7 +5,7 @@ use maud::{Markup, html};
 use crate::figures::{count, interval_figure, percent, ratio_figure, time};
 use crate::report::parts::{field, sorting_head, sure_field};
 use crate::statistics::{Interval, Ratio};
-use crate::studies::connections::analyse::{Arrivals, Client, Figures, LoadCell, Server};
+use crate::studies::connections::analyse::{Arrivals, Client, Figures, LoadCell, Server, Used};
 use crate::studies::connections::findings::bytes;
 
 const LOAD: [&str; 3] = ["Connections", "Active", "Calls on each"];
@@ -103,7 +103,7 @@ fn server_row(cell: &LoadCell, server: &Server) -> Markup {
             (ratio(over_floor))
             (ratio(server.ours_over.and_then(|compared| compared.ratio)))
             (field(busy[0], percent))
-            (field(figures.client.map(|used| used.ns()), time))
+            (field(figures.client.map(Used::ns), time))
             (field(busy[1], percent))
             (rate(figures))
             @for ns in [latency.p50, latency.p90, latency.p99, latency.p99_9] { (field(Some(ns as f64), time)) }
@@ -124,10 +124,10 @@ fn client_row(cell: &LoadCell, client: &Client) -> Markup {
         tr {
             th scope="row" { (client.stack) }
             (load(cell))
-            (field(figures.client.map(|used| used.ns()), time))
+            (field(figures.client.map(Used::ns), time))
             (field(figures.client.map(|used| used.user_ns), time))
             (field(figures.client.map(|used| used.system_ns), time))
-            (field(figures.server.map(|used| used.ns()), time))
+            (field(figures.server.map(Used::ns), time))
             (rate(figures))
             @for ns in [figures.latency.p50, figures.latency.p99] { (field(Some(ns as f64), time)) }
             (field(Some(figures.errors as f64), count))
@@ -142,7 +142,7 @@ fn arrivals_row(arrivals: &Arrivals) -> Markup {
             th scope="row" { (arrivals.stack) @if arrivals.tls { ", TLS" } }
             (rate(figures))
             (server_fields(figures))
-            (field(figures.client.map(|used| used.ns()), time))
+            (field(figures.client.map(Used::ns), time))
             (ratio(arrivals.ours_over.and_then(|compared| compared.ratio)))
             @for ns in [figures.latency.p50, figures.latency.p99] { (field(Some(ns as f64), time)) }
             (field(Some(figures.errors as f64), count))
@@ -153,7 +153,7 @@ fn arrivals_row(arrivals: &Arrivals) -> Markup {
 /// The server's processor time with its interval, and its two parts.
 fn server_fields(figures: &Figures) -> Markup {
     html! {
-        (sure_field(figures.server.map(|used| used.ns()), time, ends(figures.server_interval, time)))
+        (sure_field(figures.server.map(Used::ns), time, ends(figures.server_interval, time)))
         (field(figures.server.map(|used| used.user_ns), time))
         (field(figures.server.map(|used| used.system_ns), time))
     }
