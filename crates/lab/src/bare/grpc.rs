@@ -315,8 +315,8 @@ mod tests {
         grpc.call(0, &mut first);
         grpc.call(0, &mut second);
         assert!(first.windows(6).any(|bytes| bytes == b"/a.B/C"));
-        // Five entries: the oldest is the last.
-        assert_eq!(second[9..16], [0x83, 0x86, 0x80 | 66, 0x80 | 65, 0x80 | 64, 0x80 | 63, 0x80 | 62]);
+        // Five entries, 66 to 62: the oldest is the last.
+        assert_eq!(second[9..16], [0x83, 0x86, 0xc2, 0xc1, 0xc0, 0xbf, 0xbe]);
     }
 
     #[test]

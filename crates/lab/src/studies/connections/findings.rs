@@ -3,7 +3,7 @@
 use super::analyse::{Arrivals, Cells, LoadCell, Memory, Server};
 use crate::figures::{count, grouped, percent, ratio_figure, ratio_text, time};
 use crate::findings::{Finding, Topic};
-use crate::load::verdict::Verdict;
+use crate::load::verdict::{Compared, Verdict};
 use crate::stack::Stack;
 use crate::wording::{capitalised, counted, enumerated};
 
@@ -202,7 +202,7 @@ fn arrivals(cells: &Cells) -> String {
         let server = it.figures.server.map(|used| format!(", {} at the server", time(used.ns())));
         let client = it.figures.client.map(|used| format!(" and {} at the client", time(used.ns())));
         let tls = if it.tls { " over TLS" } else { "" };
-        let over = it.ours_over.and_then(|compared| compared.factor());
+        let over = it.ours_over.and_then(Compared::factor);
         let over = over.map(|factor| format!(" (ours ÷ its: {factor})")).unwrap_or_default();
         format!(
             "{}{tls} {}/s{}{}{over}",

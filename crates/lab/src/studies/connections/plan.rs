@@ -17,11 +17,12 @@ const LENGTH: Length = Length {
     min: Duration::from_millis(350),
     max: Duration::from_secs(1),
 };
-/// All calls in flight have been answered once before any counts: so long for each.
-const TURN_PER_CALL: Duration = Duration::from_micros(8);
+/// All calls in flight have been answered once before any counts, by a server of 40,000 calls per second: so long for
+/// each.
+const TURN_PER_CALL: Duration = Duration::from_micros(25);
 /// With more calls in flight a window is as many times as long, up to this: each connection is to have several.
-const IN_FLIGHT_OF_A_LENGTH: u32 = 20_000;
-const WEIGHT_MAX: u32 = 3;
+const IN_FLIGHT_OF_A_LENGTH: u32 = 10_000;
+const WEIGHT_MAX: u32 = 4;
 /// Connections that arrive at a time.
 const ARRIVING: u32 = 16;
 
