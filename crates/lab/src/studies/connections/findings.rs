@@ -116,10 +116,11 @@ fn servers(cells: &Cells) -> String {
             cells.all_active().last().and_then(|cell| Some((many(cell), cell.server(stack)?.ours_over?)));
         let last = last.and_then(|(many, compared)| Some(format!("; over {many} {}", compared.factor()?)));
         Some(format!(
-            "than {stack}’s at {} of {} loads, and more at {}{}",
+            "than {stack}’s at {} of {} loads, and more at {}; at {} no difference is shown{}",
             of(Verdict::Faster),
             verdicts.len(),
             of(Verdict::Slower),
+            verdicts.len() - of(Verdict::Faster) - of(Verdict::Slower),
             last.unwrap_or_default()
         ))
     };
