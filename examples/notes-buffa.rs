@@ -11,7 +11,6 @@
 
 use std::collections::HashMap;
 use std::error::Error;
-use std::future::poll_fn;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
@@ -79,8 +78,9 @@ async fn main() -> Result<(), Box<dyn Error>> {
     println!("{}: {counts:?}", answer.title);
 
     let mut echoed = client.echo(tokio_stream::once(note)).await?.into_inner();
-    while let Some(note) = poll_fn(|context| Pin::new(&mut echoed).poll_next(context)).await {
-        println!("{}", note?.view().text);
+    // Over the bytes as they came, where a stream of `View`s would copy each message's once.
+    while let Some(note) = echoed.next_view().await? {
+        println!("{}", note.text);
     }
     Ok(())
 }

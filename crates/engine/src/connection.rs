@@ -21,6 +21,7 @@ mod keepalive;
 mod keyed_slots;
 mod load;
 mod outgoing;
+mod pack;
 mod raw_body;
 mod read_chunks;
 mod request_share;
@@ -40,12 +41,13 @@ pub(crate) use foreign::{Asked as AskedOf, ForeignRequest};
 #[cfg(feature = "tls")]
 pub(crate) use give_way::give_way;
 pub(crate) use inbox::{Cut, Inbox};
-pub use incoming::Incoming;
 pub(crate) use incoming::LocalRequests;
+pub use incoming::{Incoming, Lent};
 pub(crate) use keepalive::{Asked, Asking, end_silent};
 pub use keepalive::{Keepalive, KeepalivePolicy};
 pub(crate) use load::Load;
 pub(crate) use outgoing::{Outgoing, Single, keep_scratch, take_scratch};
+pub use pack::{Pack, Source};
 pub use raw_body::RawBody;
 pub(crate) use raw_body::{GATHERED_LEN_MAX, RawReader};
 #[cfg(feature = "testing")]

@@ -65,7 +65,7 @@ pub use chain::Chain;
 pub use channel::{Channel, ChannelConfig, LaneSnapshot};
 #[cfg(feature = "testing")]
 pub use connection::settle_alone;
-pub use connection::{Incoming, Keepalive, KeepalivePolicy, RawBody, RequestShare};
+pub use connection::{Incoming, Keepalive, KeepalivePolicy, Lent, Pack, RawBody, RequestShare, Source};
 pub use connection_info::ConnectionInfo;
 pub use destination::ConnectError;
 pub use encode::Encode;

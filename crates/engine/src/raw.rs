@@ -15,6 +15,7 @@ use http::{HeaderMap, HeaderName, Method, Request, StatusCode, Uri, Version};
 use http_body::Frame;
 use thalweg_http2::fields::{FieldList, Indexing};
 
+use crate::connection::Source;
 use crate::connection_info::ConnectionInfo;
 use crate::encode::Encode;
 use crate::grpc::code;
@@ -167,6 +168,10 @@ impl<B: OutgoingBody> Stream for Pieces<B> {
         self.body = None;
         Poll::Ready(piece)
     }
+}
+
+impl<B: OutgoingBody> Source for Pieces<B> {
+    type Message = Piece;
 }
 
 const GRPC_STATUS: HeaderName = HeaderName::from_static("grpc-status");

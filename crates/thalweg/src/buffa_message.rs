@@ -6,8 +6,10 @@
 use buffa::OwnedView;
 use buffa::view::{MessageView, ViewReborrow};
 use bytes::Bytes;
+use tonic::Status;
 
 use crate::message::{DecodeError, Message};
+use crate::streaming::Streaming;
 
 /// Makes messages that buffa generated [`Message`](crate::Message)s.
 ///
@@ -35,6 +37,11 @@ macro_rules! buffa_messages {
                     mut wire: $crate::bytes::Bytes,
                 ) -> ::core::result::Result<Self, $crate::DecodeError> {
                     <Self as $crate::buffa::Message>::decode(&mut wire).map_err($crate::DecodeError::new)
+                }
+
+                fn decode_into(&mut self, wire: &[u8]) -> ::core::result::Result<(), $crate::DecodeError> {
+                    $crate::buffa::Message::clear(self);
+                    $crate::buffa::Message::merge_from_slice(self, wire).map_err($crate::DecodeError::new)
                 }
             }
         )*
@@ -69,6 +76,30 @@ impl<V: MessageView<'static>> View<V> {
     /// buffa's own type.
     pub fn into_inner(self) -> OwnedView<V> {
         self.0
+    }
+}
+
+impl<V: ViewReborrow + Send + Sync + 'static> Streaming<View<V>> {
+    /// A view of the next message, over the bytes as they came: until the next one is asked for. `None` when the peer
+    /// has sent its last.
+    ///
+    /// A [`View`] has its bytes to itself, which are allocated and copied for each message of a stream. This one does
+    /// not: it borrows from the stream.
+    ///
+    /// Cancel-safe: dropping the future loses no message.
+    ///
+    /// # Errors
+    /// As [`message`](Self::message).
+    ///
+    /// ```ignore
+    /// let mut readings: Streaming<View<ReadingView<'static>>> = request.into_inner();
+    /// while let Some(reading) = readings.next_view().await? {
+    ///     total += reading.value;
+    /// }
+    /// ```
+    pub async fn next_view<'a>(&'a mut self) -> Result<Option<V::Reborrowed<'a>>, Status> {
+        let wire_of = |view: View<V>| view.0.bytes().clone();
+        self.lend(wire_of, |wire| V::Reborrowed::<'a>::decode_view(wire).map_err(DecodeError::new)).await
     }
 }
 

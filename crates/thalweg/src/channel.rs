@@ -8,15 +8,17 @@ use std::{fmt, io};
 
 use futures_core::Stream;
 use thalweg_engine::{
-    self as engine, CallOptions, ChannelConfig, Encode, Encoding, Exchange, Keepalive, Method, ServerAddress,
+    self as engine, CallOptions, ChannelConfig, Encoding, Exchange, Keepalive, Method, Pack, ServerAddress,
+    Source,
 };
 use tokio::io::{AsyncRead, AsyncWrite};
 use tonic::metadata::MetadataMap;
 use tonic::{Extensions, Request, Response, Status};
 
-use crate::codec::{self, Asked, Owned};
+use crate::codec::{self, Asked, Lent, Owned};
 use crate::interceptor::CallType;
 use crate::message::Message;
+use crate::outbound::{self, Given};
 use crate::status::to_tonic;
 use crate::streaming::Streaming;
 #[cfg(feature = "web")]
@@ -147,7 +149,7 @@ impl Channel {
         Res: Message,
     {
         let (metadata, _, source) = request.into_parts();
-        let (requests, kind) = (Requests(Box::pin(source)), CallType::ClientStreaming);
+        let (requests, kind) = (Requests(Given::new(source)), CallType::ClientStreaming);
         let (begun, head) = self.exchange(method, &metadata, requests, kind, options).await?;
         let (message, metadata) = begun.only_response(head).await?;
         Ok(Response::from_parts(MetadataMap::from_headers(metadata), message, Extensions::default()))
@@ -161,7 +163,7 @@ impl Channel {
         options: &CallOptions,
     ) -> Result<Response<Streaming<Res>>, Status> {
         let (metadata, _, message) = request.into_parts();
-        let requests = Requests(Box::pin(Once(Some(message))));
+        let requests = Requests(Given::new(Once(Some(message))));
         self.responses(method, &metadata, requests, CallType::ServerStreaming, options).await
     }
 
@@ -179,7 +181,7 @@ impl Channel {
         Res: Message,
     {
         let (metadata, _, source) = request.into_parts();
-        let requests = Requests(Box::pin(source));
+        let requests = Requests(Given::new(source));
         self.responses(method, &metadata, requests, CallType::BidiStreaming, options).await
     }
 
@@ -202,18 +204,14 @@ impl Channel {
     }
 
     /// Opens a call that is not unary, and waits for the response's head; with that head's metadata.
-    pub(crate) async fn exchange<R, M>(
+    pub(crate) async fn exchange<R: Source + Send + 'static>(
         &self,
         method: &Method,
         metadata: &MetadataMap,
         requests: R,
         kind: CallType,
         options: &CallOptions,
-    ) -> Result<(Begun<R>, http::HeaderMap), Status>
-    where
-        R: Stream<Item = Result<M, engine::Status>> + Unpin + Send + 'static,
-        M: Encode,
-    {
+    ) -> Result<(Begun<R>, http::HeaderMap), Status> {
         #[cfg(feature = "web")]
         if let Some(client) = &self.web {
             let stream = web_channel::stream(client, method, metadata, requests, kind, options);
@@ -235,11 +233,7 @@ pub(crate) enum Begun<R> {
     Web(Box<thalweg_web::client::Answers>),
 }
 
-impl<R, M> Begun<R>
-where
-    R: Stream<Item = Result<M, engine::Status>> + Unpin + Send + 'static,
-    M: Encode,
-{
+impl<R: Source + Send + 'static> Begun<R> {
     /// The one response of a call that has no more, and all its metadata; `head` is what came before.
     pub(crate) async fn only_response<Res: Message>(
         self,
@@ -278,14 +272,39 @@ impl fmt::Debug for Channel {
 }
 
 /// The requests of a client as the engine takes them: none of them fails by itself.
-struct Requests<S>(Pin<Box<S>>);
+struct Requests<S: Stream>(Given<S, outbound::Requests<S::Item>>);
 
-impl<S: Stream> Stream for Requests<S> {
+impl<S: Stream> Unpin for Requests<S> {}
+
+impl<S: Stream<Item: Message>> Stream for Requests<S> {
     type Item = Result<Owned<S::Item>, engine::Status>;
 
     #[inline]
     fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
-        self.0.as_mut().poll_next(cx).map(|item| item.map(|message| Ok(Owned(message))))
+        let message = match &mut self.0 {
+            Given::Stream(stream) => stream.as_mut().poll_next(cx),
+            Given::Lending(lending) => Pin::new(lending).poll_next(cx),
+        };
+        message.map(|item| item.map(|message| Ok(Owned(message))))
+    }
+}
+
+impl<S: Stream<Item: Message>> Source for Requests<S> {
+    type Message = Owned<S::Item>;
+
+    fn poll_fill(&mut self, cx: &mut Context<'_>, pack: &mut Pack) -> Poll<Result<(), engine::Status>> {
+        let stream = match &mut self.0 {
+            Given::Stream(stream) => stream,
+            Given::Lending(lending) => return lending.poll_fill(cx, pack),
+        };
+        while !pack.is_full() {
+            match stream.as_mut().poll_next(cx) {
+                Poll::Pending => return Poll::Pending,
+                Poll::Ready(None) => return Poll::Ready(Ok(())),
+                Poll::Ready(Some(message)) => pack.push(&Lent(&message)),
+            };
+        }
+        Poll::Pending
     }
 }
 

@@ -14,6 +14,9 @@ pub(crate) struct Asked<'a, M>(pub(crate) &'a Request<M>);
 /// A response that is sent from where it is.
 pub(crate) struct Answered<'a, M>(pub(crate) &'a Response<M>);
 
+/// A message of a stream that is sent from where it is.
+pub(crate) struct Lent<'a, M>(pub(crate) &'a M);
+
 /// A message that was given away to be sent.
 pub(crate) struct Owned<M>(pub(crate) M);
 
@@ -61,6 +64,10 @@ macro_rules! encodes_as_its_message {
 
 encodes_as_its_message!(Asked<'_, M>, |this| this.0.get_ref(), compresses(this.0.extensions()));
 encodes_as_its_message!(Answered<'_, M>, |this| this.0.get_ref(), compresses(this.0.extensions()));
+encodes_as_its_message!(Lent<'_, M>, |this| this.0, {
+    let _ = this;
+    true
+});
 encodes_as_its_message!(Owned<M>, |this| this.0, {
     let _ = this;
     true
@@ -141,7 +148,17 @@ pub(crate) fn decode<M: Message>(payload: Payload<'_>) -> Result<M, engine::Stat
     decoded.map_err(|error| undecodable(&error))
 }
 
+/// As [`decode`], in the place of `message`.
+#[inline]
+pub(crate) fn decode_into<M: Message>(payload: Payload<'_>, message: &mut M) -> Result<(), engine::Status> {
+    let decoded = match payload {
+        Payload::Lent(bytes) => message.decode_into(bytes),
+        Payload::Kept(bytes) => message.decode_owned_into(bytes),
+    };
+    decoded.map_err(|error| undecodable(&error))
+}
+
 #[cold]
-fn undecodable(error: &DecodeError) -> engine::Status {
+pub(crate) fn undecodable(error: &DecodeError) -> engine::Status {
     engine::Status::local(engine::Code::Internal, error.to_string())
 }

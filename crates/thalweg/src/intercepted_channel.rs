@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use futures_core::Stream;
-use thalweg_engine::{self as engine, CallOptions, Method};
+use thalweg_engine::{self as engine, CallOptions, Method, Source};
 use tonic::metadata::MetadataMap;
 use tonic::{Extensions, Request, Response, Status};
 
@@ -230,4 +230,8 @@ impl Stream for Requests {
         let message = Pin::new(&mut self.0).poll_next(cx);
         message.map(|message| message.map(|result| result.map(Owned).map_err(|status| to_engine(&status))))
     }
+}
+
+impl Source for Requests {
+    type Message = Owned<AnyMessage>;
 }

@@ -30,6 +30,7 @@ mod deadline;
 mod intercepted_channel;
 pub mod interceptor;
 mod message;
+pub mod outbound;
 mod parent;
 pub mod server;
 mod status;

@@ -72,6 +72,25 @@ pub trait Message: Sized + Send + Sync + 'static {
     fn decode_owned(wire: Bytes) -> Result<Self, DecodeError> {
         Self::decode(&wire)
     }
+
+    /// As [`decode`](Message::decode), in the place of `self`, of which nothing stays but memory: what its fields have
+    /// allocated may be used again.
+    ///
+    /// Whoever reads a stream into a message that they hold
+    /// ([`Streaming::message_into`](crate::Streaming::message_into)) has it decoded so. By default it is decoded anew.
+    ///
+    /// # Errors
+    /// As `decode`. What is in `self` then is not said.
+    fn decode_into(&mut self, wire: &[u8]) -> Result<(), DecodeError> {
+        *self = Self::decode(wire)?;
+        Ok(())
+    }
+
+    /// As [`decode_into`](Message::decode_into), from bytes that it may keep.
+    fn decode_owned_into(&mut self, wire: Bytes) -> Result<(), DecodeError> {
+        *self = Self::decode_owned(wire)?;
+        Ok(())
+    }
 }
 
 /// Received bytes are not a message of the type that was asked for.
@@ -112,6 +131,17 @@ impl<T: prost::Message + Default + 'static> Message for T {
         let mut message = T::default();
         message.merge(wire).map_err(DecodeError::new)?;
         Ok(message)
+    }
+
+    #[inline]
+    fn decode_into(&mut self, wire: &[u8]) -> Result<(), DecodeError> {
+        self.clear();
+        self.merge(wire).map_err(DecodeError::new)
+    }
+
+    fn decode_owned_into(&mut self, wire: Bytes) -> Result<(), DecodeError> {
+        self.clear();
+        self.merge(wire).map_err(DecodeError::new)
     }
 }
 
@@ -180,6 +210,11 @@ mod tests {
         assert_eq!(chain.take_parts().concat(), wire);
         assert_eq!(&M::decode(wire).unwrap(), message);
         assert_eq!(&M::decode_owned(Bytes::copy_from_slice(wire)).unwrap(), message);
+        let mut place = M::decode(wire).unwrap();
+        place.decode_into(wire).unwrap();
+        assert_eq!(&place, message);
+        place.decode_owned_into(Bytes::copy_from_slice(wire)).unwrap();
+        assert_eq!(&place, message);
     }
 
     #[test]

@@ -6,7 +6,7 @@ use std::task::{Context, Poll};
 use futures_core::Stream;
 use http::HeaderMap;
 use thalweg_engine::{
-    self as engine, ByteStreams, CallOptions, ChannelConfig, ConnectError, Encode, Method, Payload,
+    self as engine, ByteStreams, CallOptions, ChannelConfig, ConnectError, Encode, Method, Payload, Source,
 };
 use thalweg_web::client::{self, Answers, Client, Http1, Http1Options, Streams};
 use tonic::metadata::MetadataMap;
@@ -92,18 +92,14 @@ pub(crate) async fn unary<Req: Message, Res: Message>(
     Ok(Response::from_parts(MetadataMap::from_headers(metadata), message, Extensions::default()))
 }
 
-pub(crate) async fn stream<R, M>(
+pub(crate) async fn stream<R: Source + Send + 'static>(
     client: &Client,
     method: &Method,
     metadata: &MetadataMap,
     requests: R,
     kind: CallType,
     options: &CallOptions,
-) -> Result<(HeaderMap, Box<Answers>), Status>
-where
-    R: Stream<Item = Result<M, engine::Status>> + Unpin + Send + 'static,
-    M: Encode,
-{
+) -> Result<(HeaderMap, Box<Answers>), Status> {
     let streams = match kind {
         CallType::Unary | CallType::ServerStreaming => Streams::Answers,
         CallType::ClientStreaming => Streams::Requests,

@@ -4,7 +4,6 @@ use std::future::poll_fn;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-use futures_core::Stream;
 use http::HeaderMap;
 use tokio::time::Instant;
 
@@ -12,8 +11,9 @@ use super::attempts::Attempts;
 use super::prepared::{Prepared, within};
 use crate::call_context::{CallName, Phase};
 use crate::channel::Channel;
-use crate::connection::{Connection, End, Inbox, Incoming, SendLoop, SendOutcome, Slot, SlotKey, WakesOn};
-use crate::encode::Encode;
+use crate::connection::{
+    Connection, End, Inbox, Incoming, SendLoop, SendOutcome, Slot, SlotKey, Source, WakesOn,
+};
 use crate::grpc::codec::Payload;
 use crate::grpc::envelope::Prefix;
 use crate::measure::CallMeasure;
@@ -27,17 +27,13 @@ impl Channel {
     ///
     /// # Errors
     /// The status of the call if it ends before its head and not with OK, or why it was not made.
-    pub async fn stream<S, M>(
+    pub async fn stream<S: Source + Send + 'static>(
         &self,
         method: &Method,
         metadata: &HeaderMap,
         requests: S,
         options: &CallOptions,
-    ) -> Result<(Exchange<S>, HeaderMap), Status>
-    where
-        S: Stream<Item = Result<M, Status>> + Unpin + Send + 'static,
-        M: Encode,
-    {
+    ) -> Result<(Exchange<S>, HeaderMap), Status> {
         let call = Prepared::new(self, method, metadata, options)?;
         let begun = async {
             let mut attempts = Attempts::new(self.lane_set(), options, &call);
@@ -101,11 +97,7 @@ enum Sending {
     Stopped,
 }
 
-impl<S, M> Exchange<S>
-where
-    S: Stream<Item = Result<M, Status>> + Unpin + Send + 'static,
-    M: Encode,
-{
+impl<S: Source + Send + 'static> Exchange<S> {
     fn new(
         connection: &Arc<Connection>,
         key: SlotKey,
@@ -222,11 +214,7 @@ fn responses(
     Incoming::of_responses(Arc::clone(connection), key, size_max, call.measure.clone(), of)
 }
 
-pub(super) fn send_in_background<S, M>(mut sender: SendLoop<S>)
-where
-    S: Stream<Item = Result<M, Status>> + Unpin + Send + 'static,
-    M: Encode,
-{
+pub(super) fn send_in_background<S: Source + Send + 'static>(mut sender: SendLoop<S>) {
     let mut unfinished = FailUnlessFinished(Some(sender.stream()));
     tokio::spawn(async move {
         let outcome = poll_fn(|cx| sender.poll_send(cx)).await;

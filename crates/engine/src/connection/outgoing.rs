@@ -21,7 +21,7 @@ const COPY_MAX: usize = 4 * 1024;
 /// How messages of one stream are encoded.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Outgoing {
-    message_size_max: usize,
+    pub(super) message_size_max: usize,
     /// Messages of fewer bytes are not compressed: if there is no encoding, all that can be sent. With 0, all are,
     /// whatever becomes of them.
     compressed_from: u32,
@@ -230,6 +230,11 @@ pub(crate) fn keep_scratch(mut scratch: Vec<u8>) {
 
 /// Runs code of a message.
 fn guarded<R>(run: impl FnOnce() -> R) -> Result<R, Status> {
-    catch_unwind(AssertUnwindSafe(run))
-        .map_err(|_| Status::internal("the message panicked when it was encoded"))
+    catch_unwind(AssertUnwindSafe(run)).map_err(|_| panicked())
+}
+
+/// What the call of a message ends with that panics.
+#[cold]
+pub(super) fn panicked() -> Status {
+    Status::internal("the message panicked when it was encoded")
 }

@@ -1,29 +1,22 @@
 //! Messages of one stream, from their source to the connection.
 
-use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use bytes::Bytes;
-use futures_core::Stream;
 
 use super::outgoing::{Outgoing, hand_over};
+use super::pack::{Pack, Source};
 use super::shared::Connection;
 use super::slot::SlotKey;
 use super::unlocked::{NeedsClone, Sleeper, look};
-use crate::chain::Chain;
-use crate::encode::Encode;
-use crate::grpc::envelope::PREFIX_LEN;
 use crate::measure::CallMeasure;
 use crate::status::Status;
 
-/// Messages are packed until a batch has this many bytes: enough for a system call to be worth it, little enough
-/// that the peer can start on the first while the rest is encoded.
-const BATCH_LEN: usize = 64 * 1024;
 /// A stream with this many bytes queued in the protocol takes no more until it has fallen below the low-water mark.
 const QUEUE_HIGH_WATER: usize = 256 * 1024;
-/// Batches that one poll sends before it lets other tasks run.
-const BATCHES_PER_POLL: usize = 8;
+/// Packs that one poll sends before it lets other tasks run.
+const PACKS_PER_POLL: usize = 8;
 
 /// `config` with the marks that a [`SendLoop`] can work with: with a low-water mark above its own bound, or of 0, a
 /// stream would never become writable again.
@@ -43,34 +36,28 @@ pub(crate) enum SendOutcome {
     Gone,
 }
 
-/// Moves messages from a source to a stream, as flow control permits: never more than a batch and the stream's queue
+/// Moves messages from a source to a stream, as flow control permits: never more than a pack and the stream's queue
 /// are in memory.
 ///
-/// Messages that are ready together are packed together and go out when the source has no more at hand, or the batch
+/// Messages that are ready together are packed together and go out when the source has no more at hand, or the pack
 /// is full.
 pub(crate) struct SendLoop<S> {
     connection: Arc<Connection>,
     key: SlotKey,
     source: S,
-    outgoing: Outgoing,
-    batch: Chain,
-    /// The source has ended; what is left is to hand the last batch over.
+    pack: Pack,
+    /// The source has ended; what is left is to hand the last pack over.
     ended: Option<Result<(), Status>>,
-    /// Whether END_STREAM goes with the last batch (a client's half-close) or trailers follow (a server).
+    /// Whether END_STREAM goes with the last pack (a client's half-close) or trailers follow (a server).
     end_stream: bool,
     /// Client: what was handed over so far, for as long as the call may begin anew on another connection.
     handed_over: Option<Vec<u8>>,
-    measure: CallMeasure,
 }
 
 /// A call that has handed more bytes over than this does not begin anew.
 const HANDED_OVER_LEN_MAX: usize = 64 * 1024;
 
-impl<S, T> SendLoop<S>
-where
-    S: Stream<Item = Result<T, Status>> + Unpin,
-    T: Encode,
-{
+impl<S: Source> SendLoop<S> {
     pub(crate) fn new(
         connection: Arc<Connection>,
         key: SlotKey,
@@ -79,21 +66,20 @@ where
         end_stream: bool,
         measure: CallMeasure,
     ) -> Self {
-        let batch = Chain::default();
-        let (ended, handed_over) = (None, None);
-        Self { connection, key, source, outgoing, batch, ended, end_stream, handed_over, measure }
+        let pack = Pack::new(outgoing, measure);
+        Self { connection, key, source, pack, ended: None, end_stream, handed_over: None }
     }
 
     /// Keeps what it hands over, within a bound, until it is told that nobody needs it again.
     pub(crate) fn keep_handed_over(&mut self) {
         self.handed_over = Some(Vec::new());
-        self.measure.keep_sent();
+        self.pack.measure.keep_sent();
     }
 
     /// From now on the call stays where it is.
     pub(crate) fn drop_handed_over(&mut self) {
         self.handed_over = None;
-        self.measure.drop_sent();
+        self.pack.measure.drop_sent();
     }
 
     /// Whether all that was handed over is still there.
@@ -103,10 +89,10 @@ where
 
     /// Sends everything again, on another stream, and goes on from there. `is_done`: the source has ended.
     pub(crate) fn restart(&mut self, connection: Arc<Connection>, key: SlotKey, is_done: bool) {
-        let rest = self.batch.take_parts();
-        self.batch.push(Bytes::from(self.handed_over.take().unwrap_or_default()));
+        let rest = self.pack.wire.take_parts();
+        self.pack.wire.push(Bytes::from(self.handed_over.take().unwrap_or_default()));
         for part in rest {
-            self.batch.push(part);
+            self.pack.wire.push(part);
         }
         if is_done {
             self.ended = Some(Ok(()));
@@ -125,7 +111,7 @@ where
     }
 
     pub(crate) fn poll_send(&mut self, cx: &mut Context<'_>) -> Poll<SendOutcome> {
-        for _ in 0..BATCHES_PER_POLL {
+        for _ in 0..PACKS_PER_POLL {
             let pending = self.fill(cx);
             match self.poll_flush(cx) {
                 Poll::Pending => return Poll::Pending,
@@ -135,7 +121,10 @@ where
             match self.ended.take() {
                 Some(Ok(())) => return Poll::Ready(SendOutcome::Done),
                 Some(Err(status)) => return Poll::Ready(SendOutcome::Failed(status)),
-                None if pending => return Poll::Pending,
+                None if pending => {
+                    self.pack.rest();
+                    return Poll::Pending;
+                }
                 None => {}
             }
         }
@@ -143,29 +132,21 @@ where
         Poll::Pending
     }
 
-    /// Packs messages until the batch is full or the source has none at hand; whether it was the latter.
+    /// Packs messages until the pack is full or the source has none at hand; whether it was the latter.
     fn fill(&mut self, cx: &mut Context<'_>) -> bool {
-        while self.ended.is_none() && self.batch.len() < BATCH_LEN {
-            match Pin::new(&mut self.source).poll_next(cx) {
-                Poll::Pending => return true,
-                Poll::Ready(None) => self.ended = Some(Ok(())),
-                Poll::Ready(Some(Err(status))) => self.ended = Some(Err(status)),
-                Poll::Ready(Some(Ok(message))) => {
-                    let before = self.batch.len();
-                    match self.outgoing.encode(&message, &mut self.batch) {
-                        Ok(()) => {
-                            let wire = (self.batch.len() - before).saturating_sub(PREFIX_LEN);
-                            self.measure.sent_message(wire, || message.encoded_len());
-                        }
-                        Err(status) => self.ended = Some(Err(status)),
-                    }
-                }
+        if self.ended.is_some() || self.pack.is_full() {
+            return false;
+        }
+        match self.pack.poll_filled(&mut self.source, cx) {
+            Poll::Pending => !self.pack.is_full(),
+            Poll::Ready(ended) => {
+                self.ended = Some(ended);
+                false
             }
         }
-        false
     }
 
-    /// Hands the batch over when the stream takes it. Also notes who is to be woken when the stream is reset.
+    /// Hands the pack over when the stream takes it. Also notes who is to be woken when the stream is reset.
     fn poll_flush(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Gone>> {
         look(cx, |sleeper| self.flush(sleeper))
     }
@@ -179,7 +160,7 @@ where
             return Ok(Poll::Ready(Err(Gone)));
         }
         sleeper.keep_in(&mut slot.sender)?;
-        if self.batch.is_empty() && !last {
+        if self.pack.wire.is_empty() && !last {
             return Ok(Poll::Ready(Ok(())));
         }
         if http2.queued(slot.stream) >= QUEUE_HIGH_WATER {
@@ -190,13 +171,13 @@ where
         }
         let stream = slot.stream;
         if let Some(handed_over) = &mut self.handed_over {
-            if handed_over.len() + self.batch.len() <= HANDED_OVER_LEN_MAX {
-                self.batch.copy_to(handed_over);
+            if handed_over.len() + self.pack.wire.len() <= HANDED_OVER_LEN_MAX {
+                self.pack.wire.copy_to(handed_over);
             } else {
                 self.handed_over = None;
             }
         }
-        let sent = hand_over(http2, stream, &mut self.batch, last);
+        let sent = hand_over(http2, stream, &mut self.pack.wire, last);
         state.load.completed += 1;
         state.notify_driver();
         Ok(Poll::Ready(sent.map_err(|_| Gone)))

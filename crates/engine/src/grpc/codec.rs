@@ -38,7 +38,7 @@ fn encode<M: Encode>(
 }
 
 /// A message of at least this many bytes may consist of parts that are better kept than copied.
-const CHAINED_LEN_MIN: usize = 4 * 1024;
+pub(crate) const CHAINED_LEN_MIN: usize = 4 * 1024;
 
 /// As [`encode`], where large parts of `message` need not be copied.
 ///
@@ -80,7 +80,7 @@ pub(crate) enum Wire<'a> {
 
 /// A gathered message of this many bytes keeps its buffer; a smaller one is cheaper to copy than to count references
 /// to.
-const KEPT_LEN_MIN: usize = 4 * 1024;
+pub(crate) const KEPT_LEN_MIN: usize = 4 * 1024;
 
 impl Wire<'_> {
     #[inline]

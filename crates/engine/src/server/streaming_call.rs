@@ -3,13 +3,12 @@
 use std::future::poll_fn;
 use std::sync::Arc;
 
-use futures_core::Stream;
 use http::HeaderMap;
 
 use super::local::LocalReply;
 use super::respond::{self, Answer, Reply};
 use super::told::Told;
-use crate::connection::{Connection, Incoming, SendLoop, SendOutcome, Slot};
+use crate::connection::{Connection, Incoming, SendLoop, SendOutcome, Slot, Source};
 use crate::encode::Encode;
 use crate::grpc::compression::Encoding;
 use crate::measure::CallMeasure;
@@ -90,11 +89,12 @@ impl StreamingCall {
 
     /// Answers with a stream of messages, and returns when all of them are handed over. A message that is an error ends
     /// the call with that.
-    pub async fn answer_stream<S, M>(self, metadata: &HeaderMap, messages: S, trailers: Option<HeaderMap>)
-    where
-        S: Stream<Item = Result<M, Status>> + Unpin,
-        M: Encode,
-    {
+    pub async fn answer_stream<S: Source>(
+        self,
+        metadata: &HeaderMap,
+        messages: S,
+        trailers: Option<HeaderMap>,
+    ) {
         if let Err(status) = self.way.send_head(metadata) {
             return self.fail(&status);
         }

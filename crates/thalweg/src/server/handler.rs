@@ -12,15 +12,16 @@ use std::time::Duration;
 
 use futures_core::Stream;
 use thalweg_engine::server::{Answer, StreamingCall, StreamingHandler, UnaryHandler};
-use thalweg_engine::{self as engine, ConnectionInfo, Encode, Envelope, RequestHead};
+use thalweg_engine::{self as engine, ConnectionInfo, Encode, Envelope, Pack, RequestHead, Source};
 use tonic::metadata::MetadataMap;
 use tonic::{Extensions, Request, Response, Status};
 
 use super::trailers::Trailers;
-use crate::codec::{self, Answered, AnyAnswered, Owned, compresses};
+use crate::codec::{self, Answered, AnyAnswered, Lent, Owned, compresses};
 use crate::deadline;
 use crate::interceptor::Chain;
 use crate::message::Message;
+use crate::outbound::{self, Given};
 use crate::status::to_engine;
 use crate::streaming::Streaming;
 
@@ -130,25 +131,55 @@ where
                 call.disable_compression();
             }
             let trailers = extensions.remove().map(|Trailers(trailers)| trailers.into_headers());
-            call.answer_stream(metadata.as_ref(), Responses(Box::pin(messages)), trailers).await;
+            call.answer_stream(metadata.as_ref(), Responses(Given::new(messages)), trailers).await;
         }
         Err(status) => call.fail(&to_engine(&status)),
     }
 }
 
 /// The responses of a handler as the engine takes them.
-struct Responses<St>(Pin<Box<St>>);
+struct Responses<St, Res>(Given<St, outbound::Responses<Res>>);
 
-impl<St, Res> Stream for Responses<St>
+impl<St, Res> Unpin for Responses<St, Res> {}
+
+impl<St, Res> Stream for Responses<St, Res>
 where
     St: Stream<Item = Result<Res, Status>>,
+    Res: Message,
 {
     type Item = Result<Owned<Res>, engine::Status>;
 
     #[inline]
     fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
-        let item = self.0.as_mut().poll_next(cx);
+        let item = match &mut self.0 {
+            Given::Stream(stream) => stream.as_mut().poll_next(cx),
+            Given::Lending(lending) => Pin::new(lending).poll_next(cx),
+        };
         item.map(|item| item.map(|result| result.map(Owned).map_err(|status| to_engine(&status))))
+    }
+}
+
+impl<St, Res> Source for Responses<St, Res>
+where
+    St: Stream<Item = Result<Res, Status>>,
+    Res: Message,
+{
+    type Message = Owned<Res>;
+
+    fn poll_fill(&mut self, cx: &mut Context<'_>, pack: &mut Pack) -> Poll<Result<(), engine::Status>> {
+        let stream = match &mut self.0 {
+            Given::Stream(stream) => stream,
+            Given::Lending(lending) => return lending.poll_fill(cx, pack),
+        };
+        while !pack.is_full() {
+            match stream.as_mut().poll_next(cx) {
+                Poll::Pending => return Poll::Pending,
+                Poll::Ready(None) => return Poll::Ready(Ok(())),
+                Poll::Ready(Some(Ok(message))) => pack.push(&Lent(&message)),
+                Poll::Ready(Some(Err(status))) => return Poll::Ready(Err(to_engine(&status))),
+            };
+        }
+        Poll::Pending
     }
 }
 

@@ -13,6 +13,7 @@ mod flow;
 mod held;
 mod honest;
 mod hostile_servers;
+mod in_place;
 mod interceptors;
 mod lane_changes;
 mod lanes;

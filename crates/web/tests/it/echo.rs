@@ -17,7 +17,9 @@ use thalweg_engine::server::{
     Answer, Handler, LocalCalls, Router, ServerConfig, ServerMethod, StreamingCall, StreamingHandler,
     UnaryHandler,
 };
-use thalweg_engine::{Code, Encode, Envelope, Incoming, RequestHead, ServiceOptions, Status, StatusParts};
+use thalweg_engine::{
+    Code, Encode, Envelope, Incoming, RequestHead, ServiceOptions, Source, Status, StatusParts,
+};
 use thalweg_protobuf::{Schema, json, sources};
 use thalweg_web::body::Body;
 use thalweg_web::{Web, WebService};
@@ -253,6 +255,10 @@ impl Stream for Many {
     }
 }
 
+impl Source for Many {
+    type Message = Wire;
+}
+
 struct Chat {
     requests: Incoming,
     schema: Schema,
@@ -277,6 +283,10 @@ impl Stream for Chat {
             _ => Ok(Wire(wire)),
         })))
     }
+}
+
+impl Source for Chat {
+    type Message = Wire;
 }
 
 impl Router for Methods {

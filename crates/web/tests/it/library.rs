@@ -18,7 +18,9 @@ use thalweg_engine::server::{
     Answer, Handler, LocalCalls, Router, ServerConfig, ServerMethod, StreamingCall, StreamingHandler,
     UnaryHandler,
 };
-use thalweg_engine::{Code, Encode, Envelope, Incoming, RequestHead, ServiceOptions, Status, StatusParts};
+use thalweg_engine::{
+    Code, Encode, Envelope, Incoming, RequestHead, ServiceOptions, Source, Status, StatusParts,
+};
 use thalweg_protobuf::{MessageType, Schema, json as protojson, sources};
 use thalweg_web::body::Body;
 use thalweg_web::{Web, WebError, WebService};
@@ -233,6 +235,10 @@ impl Stream for Answers {
     fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Sent>> {
         self.0.poll_recv(cx)
     }
+}
+
+impl Source for Answers {
+    type Message = Wire;
 }
 
 /// `count` answers, and then what the text of the order says: `late` fails, `hang` does not end. `slow` is a second

@@ -273,6 +273,7 @@ impl fmt::Debug for LocalStream {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::connection::Source;
     use crate::grpc::testing::Plain;
     use crate::options::ServiceOptions;
     use crate::server::dispatch::{Handler, StreamingHandler};
@@ -290,6 +291,10 @@ mod tests {
             self.0 = left.unwrap_or_default();
             Poll::Ready(left.map(|_| Ok(Plain(MESSAGE))))
         }
+    }
+
+    impl Source for Messages {
+        type Message = Plain<'static>;
     }
 
     /// Gives its call to another task, which answers with so many messages; with none, it drops the call.

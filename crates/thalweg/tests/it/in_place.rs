@@ -1,0 +1,472 @@
+//! Streams whose messages are sent from where they are and read to where they are wanted: over each protocol, with all
+//! that can befall a stream.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::task::Poll;
+use std::time::Duration;
+
+use thalweg::bytes::Bytes;
+use thalweg::outbound::{Requests, Responses};
+use thalweg::server::{Methods, Service};
+use thalweg::web::Web;
+use thalweg::{
+    CallOptions, Channel, Code, DecodeError, Encoding, Message, Method, Protocol, Raw, Request, Response,
+    Server, ServiceOptions, Status, Stream, Streaming,
+};
+
+use crate::support::peer::{HEAD, OK, connected};
+use crate::support::{CHAT, COUNT, Echo, REPEAT, connect, items, poll_once, raw, serve, soon, start};
+
+static SUM: Method = Method::new("/test.InPlace/Sum");
+static GIVE: Method = Method::new("/test.InPlace/Give");
+static BACK: Method = Method::new("/test.InPlace/Back");
+
+/// Reads and answers in place.
+#[derive(Clone, Default)]
+struct InPlace {
+    options: ServiceOptions,
+}
+
+/// Messages of all sizes that are treated in different ways: small ones, those that may keep their buffer, and those
+/// that do not fit one frame or one pack.
+fn all_sizes() -> Vec<Raw> {
+    let sizes = [0, 1, 5, 1_000, 4_095, 4_096, 5_000, 70_000, 3, 300_000, 0, 2];
+    sizes.iter().enumerate().map(|(i, &size)| raw(vec![i as u8; size])).collect()
+}
+
+async fn sum(requests: Request<Streaming<Raw>>) -> Result<Response<Raw>, Status> {
+    let mut requests = requests.into_inner();
+    let (mut message, mut count, mut bytes) = (Raw::default(), 0, 0);
+    while requests.message_into(&mut message).await? {
+        count += 1;
+        bytes += message.0.len();
+    }
+    Ok(Response::new(raw(format!("{count} {bytes}"))))
+}
+
+/// The messages by the way that the request names.
+fn given(way: &[u8]) -> Result<Responses<Raw>, Status> {
+    Ok(match way {
+        b"slice" => Responses::slice(all_sizes()),
+        b"shared" => Responses::slice(Arc::<[Raw]>::from(all_sizes())),
+        b"iter" => Responses::iter(all_sizes()),
+        b"references" => Responses::iter(&*Vec::leak(all_sizes())),
+        b"arcs" => Responses::iter(all_sizes().into_iter().map(Arc::new)),
+        b"repeat" => Responses::repeat(raw("again"), 100_000),
+        b"late" => late(),
+        b"fails" => failing(),
+        other => return Err(Status::not_found(String::from_utf8_lossy(other))),
+    })
+}
+
+/// Each message comes a while after the one before.
+fn late() -> Responses<Raw> {
+    let mut sleep = Box::pin(tokio::time::sleep(Duration::from_millis(1)));
+    let mut left = all_sizes().into_iter();
+    Responses::new(move |cx, pack| {
+        std::task::ready!(sleep.as_mut().poll(cx));
+        let Some(message) = left.next() else { return Poll::Ready(Ok(())) };
+        pack.push(&message);
+        sleep.as_mut().reset(tokio::time::Instant::now() + Duration::from_millis(1));
+        // Registers the waker.
+        sleep.as_mut().poll(cx).map(|()| Ok(()))
+    })
+}
+
+/// Two messages, and a status.
+fn failing() -> Responses<Raw> {
+    Responses::new(|_, pack| {
+        pack.push(&raw("one"));
+        pack.push(&raw("two"));
+        Poll::Ready(Err(Status::data_loss("no more")))
+    })
+}
+
+fn back(requests: Request<Streaming<Raw>>) -> Responses<Raw> {
+    let (mut requests, mut message) = (requests.into_inner(), Raw::default());
+    Responses::new(move |cx, pack| {
+        while !pack.is_full() {
+            match requests.poll_message_into(cx, &mut message) {
+                Poll::Ready(Ok(true)) => pack.push(&message),
+                Poll::Ready(ended) => return Poll::Ready(ended.map(drop)),
+                Poll::Pending => return Poll::Pending,
+            };
+        }
+        Poll::Pending
+    })
+}
+
+impl Service for InPlace {
+    const NAME: &'static str = "test.InPlace";
+
+    fn register(self, methods: &mut Methods<'_>) {
+        let options = self.options.clone();
+        let service = Arc::new(self);
+        methods.client_streaming("Sum", &service, &options, |_, requests| sum(requests));
+        methods.server_streaming("Give", &service, &options, |_, request: Request<Raw>| async move {
+            given(&request.get_ref().0).map(Response::new)
+        });
+        methods.bidi_streaming("Back", &service, &options, |_, requests| async {
+            Ok(Response::new(back(requests)))
+        });
+    }
+}
+
+async fn give(channel: &Channel, way: &'static str, options: &CallOptions) -> Streaming<Raw> {
+    let responses = channel.server_streaming(&GIVE, Request::new(raw(way)), options).await;
+    responses.expect("it begins").into_inner()
+}
+
+/// All messages, read one by one to the same place.
+async fn read_all(mut stream: Streaming<Raw>) -> Result<Vec<Raw>, Status> {
+    let (mut message, mut all) = (Raw::default(), Vec::new());
+    while stream.message_into(&mut message).await? {
+        all.push(message.clone());
+    }
+    assert!(!stream.message_into(&mut message).await?, "behind the end is the end");
+    Ok(all)
+}
+
+/// The same, as many at once as there are.
+async fn read_together(mut stream: Streaming<Raw>) -> Result<Vec<Raw>, Status> {
+    let (mut places, mut all) = (vec![Raw::default(); 7], Vec::new());
+    loop {
+        match stream.messages_into(&mut places).await? {
+            0 => return Ok(all),
+            count => all.extend_from_slice(&places[..count]),
+        }
+    }
+}
+
+/// The same, lent.
+async fn read_lent(mut stream: Streaming<Raw>) -> Result<Vec<Raw>, Status> {
+    let mut all = Vec::new();
+    while let Some(bytes) = stream.next_bytes().await? {
+        all.push(Raw(Bytes::copy_from_slice(bytes)));
+    }
+    Ok(all)
+}
+
+/// All ways of sending, read in all ways, and those that tonic has beside them.
+async fn check_all_ways(channel: &Channel, has_bidi: bool, options: &CallOptions) {
+    for way in ["slice", "shared", "iter", "references", "arcs", "late"] {
+        let expected = all_sizes();
+        assert!(read_all(give(channel, way, options).await).await.expect(way) == expected, "{way}");
+        assert!(read_together(give(channel, way, options).await).await.expect(way) == expected, "{way}");
+        assert!(read_lent(give(channel, way, options).await).await.expect(way) == expected, "{way}");
+        let mut stream = give(channel, way, options).await;
+        for message in expected {
+            assert!(stream.message().await.expect(way) == Some(message), "{way}");
+        }
+        assert_eq!(stream.message().await.expect(way), None);
+    }
+    let repeated = read_together(give(channel, "repeat", options).await).await.expect("repeat");
+    assert!(repeated.len() == 100_000 && repeated.iter().all(|message| message == &raw("again")));
+    for read in [0, 1, 2] {
+        let stream = give(channel, "fails", options).await;
+        let status = match read {
+            0 => read_all(stream).await,
+            1 => read_together(stream).await,
+            _ => read_lent(stream).await,
+        };
+        let status = status.expect_err("the server fails");
+        assert_eq!((status.code(), status.message()), (Code::DataLoss, "no more"));
+    }
+    let bytes: usize = all_sizes().iter().map(|message| message.0.len()).sum();
+    let expected = raw(format!("{} {bytes}", all_sizes().len()));
+    let counted = async |requests: Requests<Raw>| {
+        let reply = channel.client_streaming::<_, Raw>(&SUM, Request::new(requests), options).await;
+        reply.expect("a reply").into_inner()
+    };
+    assert_eq!(counted(Requests::slice(all_sizes())).await, expected);
+    assert_eq!(counted(Requests::iter(all_sizes())).await, expected);
+    assert_eq!(counted(Requests::repeat(raw("1234"), 50_000)).await, raw("50000 200000"));
+    assert_eq!(counted(Requests::repeat(raw("1234"), 0)).await, raw("0 0"));
+    if has_bidi {
+        let requests = Request::new(Requests::slice(all_sizes()));
+        let responses = channel.bidi_streaming(&BACK, requests, options).await.expect("it begins");
+        assert!(read_all(responses.into_inner()).await.expect("both ways") == all_sizes());
+    }
+}
+
+#[tokio::test]
+async fn over_grpc() {
+    let target = serve(InPlace::default()).await;
+    soon(check_all_ways(&connect(&target).await, true, &CallOptions::default())).await;
+}
+
+#[tokio::test]
+async fn over_the_webs_protocols() {
+    let target = start(Server::builder().web(Web::new()).add_service(InPlace::default())).await;
+    for protocol in [Protocol::Connect, Protocol::GrpcWeb, Protocol::GrpcWebText] {
+        for is_http1 in [false, true] {
+            let channel = Channel::builder(&target).protocol(protocol).http1(is_http1).connect_lazy();
+            let channel = channel.expect("a channel");
+            soon(check_all_ways(&channel, !is_http1, &CallOptions::default())).await;
+        }
+    }
+}
+
+#[tokio::test]
+async fn behind_interceptors() {
+    use thalweg::interceptor::{Call, Next, Reply};
+    async fn pass(call: Call, next: Next) -> Result<Reply, Status> {
+        next.run(call).await
+    }
+    let target = start(Server::builder().interceptor(pass).add_service(InPlace::default())).await;
+    let channel = connect(&target).await.with_interceptor(pass);
+    let requests = Request::new(Requests::slice(all_sizes()));
+    let options = CallOptions::default();
+    let responses = thalweg::Caller::bidi_streaming::<_, Raw>(&channel, &BACK, requests, &options).await;
+    assert!(
+        soon(read_all(responses.expect("it begins").into_inner())).await.expect("no error") == all_sizes()
+    );
+}
+
+#[tokio::test]
+async fn compressed() {
+    for encoding in Encoding::ALL.iter().copied().filter(|encoding| encoding.compresses()) {
+        let mut service = InPlace::default();
+        service.options.send_compressed = Some(encoding);
+        service.options.compression_threshold = 3;
+        let mut options = CallOptions::default();
+        options.send_compressed = Some(encoding);
+        let channel = connect(&serve(service).await).await;
+        soon(check_all_ways(&channel, true, &options)).await;
+    }
+}
+
+/// What is read of `stream` before it fails, and with what.
+async fn read_until_error(mut stream: Streaming<Raw>) -> (usize, Code) {
+    let (mut message, mut count) = (Raw::default(), 0);
+    loop {
+        match stream.message_into(&mut message).await {
+            Ok(true) => count += 1,
+            Ok(false) => return (count, Code::Ok),
+            Err(status) => return (count, status.code()),
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_message_that_is_too_large_ends_the_call_behind_those_before_it() {
+    // The fifth message is the first of more than 4,000 bytes.
+    let mut service = InPlace::default();
+    service.options.max_encoding_message_size = 4_000;
+    let channel = connect(&serve(service).await).await;
+    let stream = give(&channel, "slice", &CallOptions::default()).await;
+    assert_eq!(soon(read_until_error(stream)).await, (4, Code::ResourceExhausted));
+    // At the receiver.
+    let channel = connect(&serve(InPlace::default()).await).await;
+    let mut options = CallOptions::default();
+    options.max_decoding_message_size = 4_000;
+    let stream = give(&channel, "slice", &options).await;
+    assert_eq!(soon(read_until_error(stream)).await, (4, Code::ResourceExhausted));
+    let stream = give(&channel, "slice", &options).await;
+    let status = soon(read_together(stream)).await.expect_err("one is too large");
+    assert_eq!(status.code(), Code::ResourceExhausted);
+    // As a request.
+    let mut options = CallOptions::default();
+    options.max_encoding_message_size = 4_000;
+    let requests = Request::new(Requests::slice(all_sizes()));
+    let reply = soon(channel.client_streaming::<_, Raw>(&SUM, requests, &options)).await;
+    assert_eq!(reply.expect_err("one is too large").code(), Code::ResourceExhausted);
+}
+
+/// Anything but `bad`.
+#[derive(Clone, Debug, Default, PartialEq)]
+struct Good(Bytes);
+
+impl Message for Good {
+    fn encoded_len(&self) -> usize {
+        self.0.len()
+    }
+
+    fn encode(&self, out: &mut Vec<u8>) {
+        assert!(self.0 != "panic", "asked to");
+        out.extend_from_slice(&self.0);
+    }
+
+    fn decode(wire: &[u8]) -> Result<Self, DecodeError> {
+        match wire {
+            b"bad" => Err(DecodeError::new("it is bad")),
+            wire => Ok(Good(Bytes::copy_from_slice(wire))),
+        }
+    }
+}
+
+fn good(text: &'static str) -> Good {
+    Good(Bytes::from_static(text.as_bytes()))
+}
+
+#[tokio::test]
+async fn a_message_that_cannot_be_decoded_is_the_last() {
+    let channel = connect(&serve(Echo::default()).await).await;
+    let options = CallOptions::default();
+    let texts = || ["one", "two", "bad", "four"].map(raw).to_vec();
+    let begin = async || {
+        let requests = Request::new(Requests::slice(texts()));
+        let responses = channel.bidi_streaming::<_, Good>(&CHAT, requests, &options).await;
+        responses.expect("it begins").into_inner()
+    };
+    let check = |status: Status| {
+        assert_eq!(status.code(), Code::Internal);
+        assert!(status.message().contains("it is bad"), "{status:?}");
+    };
+    let (mut stream, mut message) = (begin().await, Good::default());
+    for text in ["one", "two"] {
+        assert!(soon(stream.message_into(&mut message)).await.expect(text));
+        assert_eq!(message, good(text));
+    }
+    check(soon(stream.message_into(&mut message)).await.expect_err("bad"));
+    assert!(!stream.message_into(&mut message).await.expect("the end"));
+
+    let (mut stream, mut places) = (begin().await, vec![Good::default(); 9]);
+    let mut read = 0;
+    while read < 2 {
+        read += soon(stream.messages_into(&mut places[read..])).await.expect("what came before");
+    }
+    assert_eq!(places[..2], [good("one"), good("two")]);
+    check(soon(stream.messages_into(&mut places)).await.expect_err("bad"));
+    assert_eq!(stream.messages_into(&mut places).await.expect("the end"), 0);
+    assert_eq!(stream.messages_into(&mut []).await.expect("no places"), 0);
+
+    let mut stream = begin().await;
+    for text in ["one", "two"] {
+        assert_eq!(soon(stream.message()).await.expect(text), Some(good(text)));
+    }
+    check(soon(stream.message()).await.expect_err("bad"));
+    assert_eq!(stream.message().await.expect("the end"), None);
+}
+
+#[tokio::test]
+async fn a_message_that_panics_ends_its_call_alone() {
+    let channel = connect(&serve(Echo::default()).await).await;
+    let texts = ["one", "panic", "three"].map(good);
+    let lent = Request::new(Requests::slice(texts.clone()));
+    let given = Request::new(items(texts.to_vec()));
+    // One that goes on though its message has panicked.
+    let mut texts = texts.into_iter();
+    let stubborn = Request::new(Requests::new(move |_, pack| {
+        for text in &mut texts {
+            let _ = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| pack.push(&text)));
+        }
+        Poll::Ready(())
+    }));
+    let options = CallOptions::default();
+    let check = |reply: Result<Response<Raw>, Status>| {
+        let status = reply.expect_err("it panics");
+        assert_eq!(status.code(), Code::Internal);
+        assert!(status.message().contains("the message panicked"), "{status:?}");
+    };
+    check(soon(channel.client_streaming(&COUNT, lent, &options)).await);
+    check(soon(channel.client_streaming(&COUNT, given, &options)).await);
+    check(soon(channel.client_streaming(&COUNT, stubborn, &options)).await);
+    let requests = Request::new(Requests::repeat(raw("x"), 3));
+    let reply = channel.client_streaming::<_, Raw>(&COUNT, requests, &options).await;
+    assert_eq!(reply.expect("the connection is whole").into_inner(), raw("3 3"));
+}
+
+#[tokio::test]
+async fn a_message_that_has_half_arrived_is_waited_for_and_never_lost() {
+    let (channel, mut peer, _accepted) = connected(&[]).await;
+    let call = tokio::spawn(async move {
+        let options = CallOptions::default();
+        channel.server_streaming::<Raw, Raw>(&REPEAT, Request::new(raw("")), &options).await
+    });
+    let envelope = crate::support::peer::envelope;
+    let wire = [envelope(b"first"), envelope(b"second"), envelope(&[7; 6_000]), envelope(b"last")].concat();
+    peer.headers(1, false, HEAD).data(1, false, &wire[..3]).send().await;
+    let mut stream = soon(call).await.expect("no panic").expect("it begins").into_inner();
+    let mut message = raw("before");
+    let mut read = Vec::new();
+    // Each piece ends somewhere within a message; each read is given up at least once.
+    for piece in wire[3..].chunks(7) {
+        loop {
+            let polled = poll_once(Box::pin(stream.message_into(&mut message)).as_mut());
+            let Some(is_there) = polled else { break };
+            assert!(is_there.expect("a message"));
+            read.push(message.clone());
+        }
+        peer.data(1, false, piece).send().await;
+        tokio::task::yield_now().await;
+    }
+    peer.headers(1, true, OK).send().await;
+    while soon(stream.message_into(&mut message)).await.expect("the rest") {
+        read.push(message.clone());
+    }
+    assert!(read == [raw("first"), raw("second"), raw(vec![7; 6_000]), raw("last")]);
+}
+
+#[tokio::test]
+async fn a_deadline_ends_both_ends() {
+    let channel = connect(&serve(InPlace::default()).await).await;
+    let asked = Arc::new(AtomicUsize::new(0));
+    let seen = Arc::clone(&asked);
+    let never = Requests::new(move |_, pack| {
+        if asked.fetch_add(1, Ordering::SeqCst) == 0 {
+            pack.push(&raw("the only one"));
+        }
+        Poll::Pending
+    });
+    let mut request = Request::new(never);
+    request.set_timeout(Duration::from_millis(100));
+    let options = CallOptions::default();
+    let mut stream =
+        channel.bidi_streaming::<_, Raw>(&BACK, request, &options).await.expect("it begins").into_inner();
+    let mut message = Raw::default();
+    assert!(soon(stream.message_into(&mut message)).await.expect("the only one"));
+    let status = soon(stream.message_into(&mut message)).await.expect_err("the deadline");
+    assert_eq!(status.code(), Code::DeadlineExceeded);
+    assert!(seen.load(Ordering::SeqCst) >= 1);
+}
+
+#[tokio::test]
+async fn who_drops_the_stream_ends_what_is_sent() {
+    struct Told(Arc<AtomicUsize>);
+    impl Drop for Told {
+        fn drop(&mut self) {
+            self.0.fetch_add(1, Ordering::SeqCst);
+        }
+    }
+    let ended = Arc::new(AtomicUsize::new(0));
+    let told = Told(Arc::clone(&ended));
+    let endless = Requests::new(move |_, pack| {
+        let _told = &told;
+        while pack.push(&raw("on and on")) {}
+        Poll::Pending
+    });
+    let channel = connect(&serve(InPlace::default()).await).await;
+    let options = CallOptions::default();
+    let responses = channel.bidi_streaming::<_, Raw>(&BACK, Request::new(endless), &options).await;
+    let mut stream = responses.expect("it begins").into_inner();
+    let mut places = vec![Raw::default(); 1_000];
+    for _ in 0..100 {
+        assert!(soon(stream.messages_into(&mut places)).await.expect("messages") > 0);
+    }
+    drop(stream);
+    crate::support::until(|| ended.load(Ordering::SeqCst) == 1).await;
+}
+
+#[tokio::test]
+async fn they_are_streams_and_read_streams() {
+    let from = |stream: Responses<Raw>| Streaming::from_stream(stream);
+    assert!(read_all(from(Responses::slice(all_sizes()))).await.expect("no error") == all_sizes());
+    assert!(read_together(from(late())).await.expect("no error") == all_sizes());
+    assert!(read_lent(from(Responses::iter(all_sizes()))).await.expect("no error") == all_sizes());
+    let mut stream = from(failing());
+    let mut places = vec![Raw::default(); 3];
+    assert_eq!(stream.messages_into(&mut places).await.expect("two before it"), 2);
+    assert_eq!(stream.messages_into(&mut places).await.expect_err("the third").code(), Code::DataLoss);
+    assert_eq!(stream.messages_into(&mut places).await.expect("the end"), 0);
+    // One that was polled before it is sent goes on behind what was polled.
+    let mut requests = Box::pin(Requests::slice(all_sizes()));
+    let first = std::future::poll_fn(|cx| requests.as_mut().poll_next(cx)).await;
+    assert_eq!(first, all_sizes().into_iter().next());
+    let channel = connect(&serve(InPlace::default()).await).await;
+    let requests = Request::new(*std::pin::Pin::into_inner(requests));
+    let reply = channel.client_streaming::<_, Raw>(&SUM, requests, &CallOptions::default()).await;
+    let bytes: usize = all_sizes().iter().map(|message| message.0.len()).sum();
+    assert_eq!(reply.expect("a reply").into_inner(), raw(format!("11 {bytes}")));
+}
