@@ -14,7 +14,7 @@ use thalweg_lab::descriptors;
 use thalweg_lab::drive::{DriveError, Moment, Patience, drive};
 use thalweg_lab::echo::{EchoWork, Looks, OwnEcho, Protocol, Shape};
 use thalweg_lab::interrupt::Interrupt;
-use thalweg_lab::record::{BareRun, BareWire, CallType, LaneRule, LoadResult, LoadSettings};
+use thalweg_lab::record::{BareRun, BareWire, CallType, Handing, LaneRule, LoadResult, LoadSettings};
 use thalweg_lab::size::ByteSize;
 
 use crate::failure::{Failure, INTERRUPTED};
@@ -78,6 +78,11 @@ pub(crate) struct LoadArgs {
     /// useful; per-call, a new channel for each
     #[arg(long, value_name = "RULE", default_value = "fixed")]
     lanes: LaneRule,
+
+    /// How messages of streams are handed over: in-place, read to one place and sent from another; or owned, each made
+    /// anew
+    #[arg(long, value_name = "NAME", default_value = "in-place")]
+    variant: Handing,
 
     /// Call this unary method, in place of grpc.testing.BenchmarkService/UnaryCall; responses are not decoded
     #[arg(long, value_name = "SERVICE/METHOD")]
@@ -274,6 +279,7 @@ impl LoadArgs {
             lanes: self.lanes,
             echo,
             method: self.method.as_deref().map(|method| request::call(method, self.data.as_ref())),
+            handing: self.variant,
             warmup_ns: nanoseconds("--warmup", warmup)?,
             duration_ns: duration.map(|duration| nanoseconds("-z", duration)).transpose()?,
             total: self.total,

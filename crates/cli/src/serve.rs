@@ -12,12 +12,13 @@ use thalweg::{Encoding, Keepalive, KeepalivePolicy, ListenAddress};
 use thalweg_lab::bare::EchoServer as BareEchoServer;
 use thalweg_lab::descriptors;
 use thalweg_lab::interrupt::Interrupt;
+use thalweg_lab::record::Handing;
 use thalweg_lab::services::echo_proto::echo_server::EchoServer;
 use thalweg_lab::services::echo_proto::echo_shapes_server::EchoShapesServer;
 use thalweg_lab::services::proto::benchmark_service_server::BenchmarkServiceServer;
 use thalweg_lab::services::proto::test_service_server::TestServiceServer;
 use thalweg_lab::services::{
-    BenchmarkWorker, EchoOwnServer, EchoViewsServer, EchoWorker, InteropServer, proto,
+    BenchmarkWorker, EchoOwnServer, EchoViewsServer, EchoWorker, InteropServer, OwnedBenchmarkWorker, proto,
 };
 use thalweg_lab::size::ByteSize;
 use thalweg_messages::own::descriptors;
@@ -67,6 +68,11 @@ pub(crate) struct ServeArgs {
     /// at least
     #[arg(long, conflicts_with_all = ["json", "proto", "views", "cert"])]
     bare_echo: bool,
+
+    /// How BenchmarkService's streams hand messages over: in-place, read to one place and sent from another; or owned,
+    /// each made anew
+    #[arg(long, value_name = "NAME", default_value = "in-place")]
+    variant: Handing,
 
     /// Refuse messages that are larger
     #[arg(long, value_name = "SIZE", default_value = "64MiB")]
@@ -232,12 +238,22 @@ async fn bind(args: &ServeArgs, addresses: &[ListenAddress], threads: usize) -> 
     health.set_serving::<EchoShapesServer<EchoWorker>>();
     let reflection =
         Reflection::builder().descriptors(proto::DESCRIPTORS).build().map_err(Failure::failed)?;
-    let benchmark = BenchmarkServiceServer::new(BenchmarkWorker::working(args.work));
+    let benchmark = BenchmarkWorker::working(args.work);
     // Of a client that takes it so.
     let echo = EchoServer::new(EchoWorker).send_compressed(Encoding::Gzip);
     let shapes = EchoShapesServer::new(EchoWorker).send_compressed(Encoding::Gzip);
-    let mut server = Server::builder()
-        .add_service(benchmark.max_decoding_message_size(message_bytes_max))
+    let server = Server::builder();
+    let server = match args.variant {
+        Handing::InPlace => {
+            let benchmark = BenchmarkServiceServer::new(benchmark);
+            server.add_service(benchmark.max_decoding_message_size(message_bytes_max))
+        }
+        Handing::Owned => {
+            let benchmark = BenchmarkServiceServer::new(OwnedBenchmarkWorker(benchmark));
+            server.add_service(benchmark.max_decoding_message_size(message_bytes_max))
+        }
+    };
+    let mut server = server
         .add_service(TestServiceServer::new(InteropServer).max_decoding_message_size(message_bytes_max))
         .add_service(shapes.max_decoding_message_size(message_bytes_max))
         .add_service(health.service())

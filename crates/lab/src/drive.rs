@@ -120,16 +120,8 @@ pub async fn drive(
         };
         let others = others.into();
         let afresh = (settings.lanes == LaneRule::PerCall).then_some(builder);
-        let call = Call {
-            client: client(&channel),
-            channel,
-            others,
-            kind: settings.call,
-            size,
-            afresh,
-            method,
-            echo,
-        };
+        let (client, kind, handing) = (client(&channel), settings.call, settings.handing);
+        let call = Call { channel, others, client, kind, size, afresh, method, echo, handing };
         let began = Instant::now();
         first_call(&call, settings, patience).await?;
         Ok((call, began.elapsed()))

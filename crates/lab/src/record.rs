@@ -18,7 +18,7 @@ pub use bare_run::{BareRun, BareWire};
 use distribution::Distribution;
 pub use distribution::LATENCY_NS_MAX;
 pub(crate) use distribution::{longer_than, merged};
-pub use load_result::{CallType, LaneRule, LoadResult, LoadSettings, MethodCall};
+pub use load_result::{CallType, Handing, LaneRule, LoadResult, LoadSettings, MethodCall};
 pub(crate) use load_result::{
     Connections, CpuTime, Fairness, LOAD_SCHEMA, LanesAt, Latency, Note, Pace, Spike, StageTimes,
 };
@@ -352,6 +352,7 @@ mod tests {
                 lanes: LaneRule::Fixed,
                 method: None,
                 echo: None,
+                handing: Handing::default(),
                 warmup_ns: 0,
                 duration_ns: Some(2_000_000_000),
                 total: None,

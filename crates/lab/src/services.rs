@@ -2,6 +2,7 @@
 //! each other, so that every other stack's tools can be pointed at this one.
 
 mod benchmark;
+mod benchmark_owned;
 mod echo;
 pub mod echo_proto;
 mod echo_views;
@@ -13,6 +14,7 @@ pub mod shapes_proto;
 mod zeros;
 
 pub use benchmark::BenchmarkWorker;
+pub use benchmark_owned::OwnedBenchmarkWorker;
 pub use echo::EchoWorker;
 pub(crate) use echo::{TIMES, monotonic_ns};
 pub use echo_views::EchoViewsServer;

@@ -17,7 +17,7 @@ use socket2::{Domain, SockAddr, Socket, Type};
 use crate::cpus::CpuList;
 use crate::drive::{BIDI_OUTSTANDING_BYTES, BIDI_OUTSTANDING_MESSAGES_MAX};
 use crate::load::{Pattern, Point, Transport};
-use crate::record::{Connections, CpuTime, LaneRule, LoadResult, LoadSettings, Recorder, Run};
+use crate::record::{Connections, CpuTime, Handing, LaneRule, LoadResult, LoadSettings, Recorder, Run};
 
 /// gRPC's length-prefixed message: one byte of flags, four of length.
 const PREFIX_BYTES: u64 = 5;
@@ -164,6 +164,7 @@ impl Measured {
                 lanes: LaneRule::Fixed,
                 method: None,
                 echo: None,
+                handing: Handing::default(),
                 warmup_ns: u64::try_from(point.warmup.as_nanos()).unwrap_or(u64::MAX),
                 duration_ns: u64::try_from(point.duration.as_nanos()).ok(),
                 total: None,

@@ -4,15 +4,15 @@ use std::pin::Pin;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release, SeqCst};
 use std::sync::atomic::{AtomicBool, AtomicU64, fence};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::task::{Context, Poll, Waker};
+use std::task::{Context, Poll, Waker, ready};
 
 use futures_core::Stream;
-use thalweg::{Request, Status};
+use thalweg::{Request, Status, outbound};
 
-use super::call::{Call, Worker, check_size, ended_early, request};
+use super::call::{Call, Replies, Worker, ended_early, request};
 use super::run::Start;
 use super::stride::stride;
-use crate::record::CallType;
+use crate::record::{CallType, Handing};
 use crate::services::proto::SimpleRequest;
 
 /// Payload bytes of a bidi stream that may await their replies.
@@ -33,16 +33,17 @@ pub(super) async fn bidi_stream(call: &Call, worker: &Worker) -> Result<(), Stat
         sent: 0,
         left: 0,
     };
-    let mut replies = call.client.streaming_call(Request::new(requests)).await?.into_inner();
+    let replies = match call.handing {
+        Handing::InPlace => call.client.streaming_call(Request::new(requests.in_place())).await?,
+        Handing::Owned => call.client.streaming_call(Request::new(requests)).await?,
+    };
+    let mut replies = Replies::new(replies.into_inner(), call);
 
     let mut received: u64 = 0;
     let mut timed = Timed::default();
     let ended = loop {
-        match replies.message().await {
-            Ok(Some(reply)) => {
-                if let Err(status) = check_size(&reply, call.size) {
-                    break Err(status);
-                }
+        match replies.next().await {
+            Ok(true) => {
                 if received.is_multiple_of(stride) {
                     timed.record(worker);
                     let now_ns = worker.run.now_ns();
@@ -53,8 +54,8 @@ pub(super) async fn bidi_stream(call: &Call, worker: &Worker) -> Result<(), Stat
                 received += 1;
                 pipeline.received(received);
             }
-            Ok(None) if pipeline.has_ended_at(received) => break Ok(()),
-            Ok(None) => break Err(ended_early()),
+            Ok(false) if pipeline.has_ended_at(received) => break Ok(()),
+            Ok(false) => break Err(ended_early()),
             Err(status) => break Err(status),
         }
     };
@@ -202,20 +203,39 @@ impl Requests {
     }
 }
 
+impl Requests {
+    /// Ready when another message is to be sent: false when the run is over.
+    #[inline]
+    fn poll_next_is_due(&mut self, cx: &Context<'_>) -> Poll<bool> {
+        ready!(self.pipeline.poll_room(self.sent, cx));
+        if self.left == 0 && !self.next_stride() {
+            self.pipeline.total.store(self.sent, Release);
+            return Poll::Ready(false);
+        }
+        self.left -= 1;
+        self.sent += 1;
+        Poll::Ready(true)
+    }
+
+    /// The same, sent from where they are.
+    fn in_place(mut self) -> outbound::Requests<SimpleRequest> {
+        outbound::Requests::new(move |cx, pack| {
+            while ready!(self.poll_next_is_due(cx)) {
+                if !pack.push(&self.request) {
+                    return Poll::Pending;
+                }
+            }
+            Poll::Ready(())
+        })
+    }
+}
+
 impl Stream for Requests {
     type Item = SimpleRequest;
 
     fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<SimpleRequest>> {
-        if self.pipeline.poll_room(self.sent, cx).is_pending() {
-            return Poll::Pending;
-        }
-        if self.left == 0 && !self.next_stride() {
-            self.pipeline.total.store(self.sent, Release);
-            return Poll::Ready(None);
-        }
-        self.left -= 1;
-        self.sent += 1;
-        Poll::Ready(Some(self.request.clone()))
+        let is_due = ready!(self.poll_next_is_due(cx));
+        Poll::Ready(is_due.then(|| self.request.clone()))
     }
 }
 

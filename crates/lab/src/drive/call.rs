@@ -5,11 +5,11 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use bytes::Bytes;
 use thalweg::channel::ChannelBuilder;
-use thalweg::{CallOptions, Channel, Method, Raw, Request, Status};
+use thalweg::{CallOptions, Channel, Method, Raw, Request, Status, Streaming};
 
 use super::run::Run;
 use crate::echo::{EchoCall, Stages};
-use crate::record::CallType;
+use crate::record::{CallType, Handing};
 use crate::services::proto::benchmark_service_client::BenchmarkServiceClient;
 use crate::services::proto::{Payload, SimpleRequest, SimpleResponse};
 use crate::services::{PAYLOAD_BYTES_MAX, zeros};
@@ -30,6 +30,8 @@ pub(super) struct Call {
     pub(super) method: Option<Arc<RawMethod>>,
     /// The work of the study of gRPC against a JSON API, where that is called.
     pub(super) echo: Option<Arc<EchoCall>>,
+    /// How messages of streams go to the stack and come from it.
+    pub(super) handing: Handing,
 }
 
 /// A unary method of any service, and what it is called with.
@@ -117,6 +119,36 @@ impl Call {
 pub(super) fn client(channel: &Channel) -> BenchmarkServiceClient {
     // The server says how large its messages are to be; what it sends is checked against what was asked for.
     BenchmarkServiceClient::new(channel.clone()).max_decoding_message_size(2 * PAYLOAD_BYTES_MAX)
+}
+
+/// The replies of a stream, each of which is looked at and done with.
+pub(super) struct Replies {
+    messages: Streaming<SimpleResponse>,
+    handing: Handing,
+    size: usize,
+    /// The last one, where they are read to one place.
+    reply: SimpleResponse,
+}
+
+impl Replies {
+    pub(super) fn new(messages: Streaming<SimpleResponse>, call: &Call) -> Self {
+        Self { messages, handing: call.handing, size: call.size, reply: SimpleResponse::default() }
+    }
+
+    /// Reads one. False behind the last.
+    #[inline]
+    pub(super) async fn next(&mut self) -> Result<bool, Status> {
+        if self.handing == Handing::InPlace {
+            let is_there = self.messages.message_into(&mut self.reply).await?;
+            return if is_there { check_size(&self.reply, self.size).map(|()| true) } else { Ok(false) };
+        }
+        // Not `?`, which would move the message.
+        match &self.messages.message().await {
+            Ok(Some(reply)) => check_size(reply, self.size).map(|()| true),
+            Ok(None) => Ok(false),
+            Err(status) => Err(status.clone()),
+        }
+    }
 }
 
 /// What a reply that is not as large as asked for makes of its call.

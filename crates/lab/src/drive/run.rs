@@ -215,7 +215,7 @@ fn take(budget: &AtomicU64, wanted: u64) -> Start {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::record::LaneRule;
+    use crate::record::{Handing, LaneRule};
 
     fn settings(duration_ns: Option<u64>, total: Option<u64>) -> LoadSettings {
         LoadSettings {
@@ -227,6 +227,7 @@ mod tests {
             lanes: LaneRule::Fixed,
             method: None,
             echo: None,
+            handing: Handing::default(),
             warmup_ns: 100,
             duration_ns,
             total,

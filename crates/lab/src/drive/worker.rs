@@ -6,13 +6,13 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use futures_core::Stream;
-use thalweg::{Request, Status};
+use thalweg::{Request, Status, outbound};
 
 use super::bidi::bidi_stream;
-use super::call::{Call, Worker, check_size, ended_early, request};
+use super::call::{Call, Replies, Worker, check_size, ended_early, request};
 use super::run::Start;
 use super::stride::stride;
-use crate::record::{CallType, Recorder};
+use crate::record::{CallType, Handing, Recorder};
 use crate::services::proto::SimpleRequest;
 
 /// How long a worker rests after a failed call: a server that refuses everything is not hammered.
@@ -108,7 +108,10 @@ impl Call {
         }));
         let requests =
             Requests::new(request(self.size, 0), worker.clone(), stride(self.kind, self.size), sent.clone());
-        let response = self.client.streaming_from_client(Request::new(requests)).await?;
+        let response = match self.handing {
+            Handing::InPlace => self.client.streaming_from_client(Request::new(requests.in_place())).await?,
+            Handing::Owned => self.client.streaming_from_client(Request::new(requests)).await?,
+        };
         check_size(response.get_ref(), 0)?;
         let ended_ns = worker.run.now_ns();
         let sent = sent.lock().unwrap_or_else(PoisonError::into_inner);
@@ -136,8 +139,8 @@ impl Call {
         if start == Start::Over {
             return Ok(());
         }
-        let mut responses =
-            self.client.streaming_from_server(Request::new(request(0, self.size))).await?.into_inner();
+        let responses = self.client.streaming_from_server(Request::new(request(0, self.size))).await?;
+        let mut responses = Replies::new(responses.into_inner(), self);
         loop {
             let (count, counted) = match start {
                 Start::Over => {
@@ -152,14 +155,9 @@ impl Call {
                 if received == count {
                     break Ok(());
                 }
-                match responses.message().await {
-                    Ok(Some(response)) => {
-                        if let Err(status) = check_size(&response, self.size) {
-                            break Err(status);
-                        }
-                        received += 1;
-                    }
-                    Ok(None) => break Err(ended_early()),
+                match responses.next().await {
+                    Ok(true) => received += 1,
+                    Ok(false) => break Err(ended_early()),
                     Err(status) => break Err(status),
                 }
             };
@@ -225,6 +223,21 @@ impl Requests {
     }
 }
 
+impl Requests {
+    /// The same, sent from where they are.
+    fn in_place(mut self) -> outbound::Requests<SimpleRequest> {
+        outbound::Requests::new(move |_, pack| {
+            while self.left > 0 || self.next_stride() {
+                self.left -= 1;
+                if !pack.push(&self.request) {
+                    return Poll::Pending;
+                }
+            }
+            Poll::Ready(())
+        })
+    }
+}
+
 impl Stream for Requests {
     type Item = SimpleRequest;
 
@@ -244,7 +257,7 @@ mod tests {
     use super::super::call::client;
     use super::super::run::Run;
     use super::*;
-    use crate::record::{LaneRule, LoadSettings};
+    use crate::record::{Handing, LaneRule, LoadSettings};
     use crate::services::BenchmarkWorker;
     use crate::services::proto::benchmark_service_server::BenchmarkServiceServer;
 
@@ -268,6 +281,7 @@ mod tests {
                 lanes: LaneRule::Fixed,
                 method: None,
                 echo: None,
+                handing: Handing::default(),
                 warmup_ns: 0,
                 duration_ns: Some(0),
                 total: None,
@@ -279,8 +293,17 @@ mod tests {
             let worker = Worker { index: 0, run: run.clone(), progress: Arc::default() };
             let (channel, client) = (channel.clone(), client(&channel));
             let others = Arc::new([]);
-            let call =
-                Call { channel, others, client, kind, size: 0, afresh: None, method: None, echo: None };
+            let call = Call {
+                channel,
+                others,
+                client,
+                kind,
+                size: 0,
+                afresh: None,
+                method: None,
+                echo: None,
+                handing: Handing::default(),
+            };
             call.stream(&worker).await.unwrap();
             let counted = run.merged().recorder;
             assert_eq!((counted.operations(), counted.calls()), (0, 0), "{kind}");

@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use crate::record::Handing;
 use crate::stack::{OURS, Setting, Stack};
 
 /// A program that keeps the contract of `peers/README.md`: ours, or a peer's.
@@ -37,11 +38,12 @@ pub struct UnknownVariant {
 impl Program {
     /// This very program.
     pub fn ours(path: PathBuf, settings: Vec<Setting>) -> Self {
+        let variants = Handing::ALL.map(|handing| handing.variant().to_owned()).to_vec();
         Self {
             path,
             version: format!("{OURS} {}", env!("CARGO_PKG_VERSION")),
-            server_variants: Vec::new(),
-            client_variants: Vec::new(),
+            server_variants: variants.clone(),
+            client_variants: variants,
             json: ["http1", "h2", "connect", "grpc-web"].map(str::to_owned).to_vec(),
             settings,
         }

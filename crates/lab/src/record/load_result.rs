@@ -113,6 +113,9 @@ pub struct LoadSettings {
     /// What the bare client does, where that drives.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bare: Option<BareRun>,
+    /// How messages of streams went to the stack and came from it.
+    #[serde(default = "Handing::unsaid")]
+    pub handing: Handing,
     /// Driven before measuring begins, and not counted.
     pub warmup_ns: u64,
     /// How long to measure, when time ends the run.
@@ -124,6 +127,48 @@ pub struct LoadSettings {
     pub busy_poll_ns: u64,
     /// Processors the client was kept on.
     pub cpus: Option<CpuList>,
+}
+
+/// How a stream's messages go from the stack to who reads them, and from who writes them to the stack.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Handing {
+    /// Read to a place that the reader has, and sent from where they are: `Streaming::message_into`,
+    /// `thalweg::outbound`.
+    #[default]
+    InPlace,
+    /// Each is made anew and given away: `Streaming::message`, streams of messages. All that tonic has.
+    Owned,
+}
+
+impl Handing {
+    /// The default first.
+    pub const ALL: [Self; 2] = [Self::InPlace, Self::Owned];
+
+    /// The variant of our stack that hands messages over so.
+    pub fn variant(self) -> &'static str {
+        match self {
+            Self::InPlace => "in-place",
+            Self::Owned => "owned",
+        }
+    }
+
+    /// What a result that does not say had: there was no other way then, and peers have none.
+    fn unsaid() -> Self {
+        Self::Owned
+    }
+}
+
+impl FromStr for Handing {
+    type Err = String;
+
+    fn from_str(name: &str) -> Result<Self, String> {
+        let all = Self::ALL.map(Self::variant);
+        Self::ALL
+            .into_iter()
+            .find(|handing| handing.variant() == name)
+            .ok_or_else(|| format!("there is no variant {name}: there are {}", all.join(" and ")))
+    }
 }
 
 /// The four kinds of gRPC call.

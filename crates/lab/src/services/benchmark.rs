@@ -1,10 +1,10 @@
 //! `grpc.testing.BenchmarkService` as the official benchmark workers serve it.
 
 use std::pin::Pin;
-use std::task::{Context, Poll, ready};
+use std::task::Poll;
 use std::time::{Duration, Instant};
 
-use futures_core::Stream;
+use thalweg::outbound::Responses;
 use thalweg::{Request, Response, Status, Streaming};
 use tokio::task::JoinHandle;
 
@@ -15,7 +15,7 @@ use super::zeros::payload;
 /// Answers with as many zeros as each request asks for, and does nothing else: what is measured is the stack.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct BenchmarkWorker {
-    work: Work,
+    pub(super) work: Work,
 }
 
 impl BenchmarkWorker {
@@ -28,11 +28,11 @@ impl BenchmarkWorker {
 
 /// What a handler computes for a message.
 #[derive(Clone, Copy, Debug, Default)]
-struct Work(Duration);
+pub(super) struct Work(Duration);
 
 impl Work {
     /// Takes the processor for so long, and does not give it to others meanwhile.
-    fn done(self) {
+    pub(super) fn done(self) {
         if self.0.is_zero() {
             return;
         }
@@ -44,9 +44,9 @@ impl Work {
 }
 
 impl BenchmarkService for BenchmarkWorker {
-    type StreamingCallStream = Echo;
-    type StreamingFromServerStream = Endless;
-    type StreamingBothWaysStream = BothWays;
+    type StreamingCallStream = Answers;
+    type StreamingFromServerStream = Answers;
+    type StreamingBothWaysStream = Answers;
 
     async fn unary_call(&self, request: Request<SimpleRequest>) -> Result<Response<SimpleResponse>, Status> {
         self.work.done();
@@ -56,8 +56,8 @@ impl BenchmarkService for BenchmarkWorker {
     async fn streaming_call(
         &self,
         request: Request<Streaming<SimpleRequest>>,
-    ) -> Result<Response<Echo>, Status> {
-        Ok(Response::new(Echo { requests: request.into_inner(), work: self.work }))
+    ) -> Result<Response<Answers>, Status> {
+        Ok(Response::new(echo(request.into_inner(), self.work)))
     }
 
     /// The answer is of the size that the last request asks for.
@@ -67,9 +67,8 @@ impl BenchmarkService for BenchmarkWorker {
     ) -> Result<Response<SimpleResponse>, Status> {
         let mut requests = request.into_inner();
         let mut last = SimpleRequest::default();
-        while let Some(request) = requests.message().await? {
+        while requests.message_into(&mut last).await? {
             self.work.done();
-            last = request;
         }
         Ok(Response::new(response(&last)?))
     }
@@ -77,95 +76,79 @@ impl BenchmarkService for BenchmarkWorker {
     async fn streaming_from_server(
         &self,
         request: Request<SimpleRequest>,
-    ) -> Result<Response<Endless>, Status> {
-        Ok(Response::new(Endless { response: response(request.get_ref())?, work: self.work }))
+    ) -> Result<Response<Answers>, Status> {
+        let (response, work) = (response(request.get_ref())?, self.work);
+        // The same response again and again: flow control and cancelling are what end it.
+        Ok(Response::new(Answers::new(move |_, pack| {
+            work.done();
+            while pack.push(&response) {
+                work.done();
+            }
+            Poll::Pending
+        })))
     }
 
     /// The first request says how large the answers are.
     async fn streaming_both_ways(
         &self,
         request: Request<Streaming<SimpleRequest>>,
-    ) -> Result<Response<BothWays>, Status> {
+    ) -> Result<Response<Answers>, Status> {
         let mut requests = request.into_inner();
         let first = requests.message().await?;
         let response = first.as_ref().map(response).transpose()?.unwrap_or_default();
         let reader = tokio::spawn(async move {
-            while requests.message().await?.is_some() {}
+            let mut request = SimpleRequest::default();
+            while requests.message_into(&mut request).await? {}
             Ok(())
         });
-        Ok(Response::new(BothWays { response, work: self.work, reader: Some(reader) }))
+        Ok(Response::new(both_ways(response, self.work, Reader(reader))))
     }
 }
 
-fn response(request: &SimpleRequest) -> Result<SimpleResponse, Status> {
+/// The responses of a stream.
+type Answers = Responses<SimpleResponse>;
+
+pub(super) fn response(request: &SimpleRequest) -> Result<SimpleResponse, Status> {
     Ok(SimpleResponse { payload: payload(request.response_size)?, ..SimpleResponse::default() })
 }
 
-/// One response for each request, as it comes.
-#[derive(Debug)]
-pub struct Echo {
-    requests: Streaming<SimpleRequest>,
-    work: Work,
-}
-
-impl Stream for Echo {
-    type Item = Result<SimpleResponse, Status>;
-
-    fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
-        let request = ready!(Pin::new(&mut self.requests).poll_next(cx));
-        if let Some(Ok(_)) = &request {
-            self.work.done();
+/// One response for each request, as it comes: both have a place, and of the response the payload changes.
+fn echo(mut requests: Streaming<SimpleRequest>, work: Work) -> Answers {
+    let (mut request, mut response) = (SimpleRequest::default(), SimpleResponse::default());
+    Answers::new(move |cx, pack| {
+        while !pack.is_full() {
+            match requests.poll_message_into(cx, &mut request) {
+                Poll::Ready(Ok(true)) => work.done(),
+                Poll::Ready(ended) => return Poll::Ready(ended.map(drop)),
+                Poll::Pending => return Poll::Pending,
+            }
+            response.payload = payload(request.response_size)?;
+            pack.push(&response);
         }
-        Poll::Ready(request.map(|request| response(&request?)))
-    }
-}
-
-/// The same response again and again: flow control and cancelling are what end it.
-#[derive(Debug)]
-pub struct Endless {
-    response: SimpleResponse,
-    work: Work,
-}
-
-impl Stream for Endless {
-    type Item = Result<SimpleResponse, Status>;
-
-    fn poll_next(self: Pin<&mut Self>, _cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
-        self.work.done();
-        Poll::Ready(Some(Ok(self.response.clone())))
-    }
+        Poll::Pending
+    })
 }
 
 /// Responses until the requests end. A task of its own reads the requests: were they read between responses, a client
 /// that first sends and then reads would wait for a server that first wants its responses read.
-#[derive(Debug)]
-pub struct BothWays {
-    response: SimpleResponse,
-    work: Work,
-    /// `None` once it has ended.
-    reader: Option<JoinHandle<Result<(), Status>>>,
-}
-
-impl Stream for BothWays {
-    type Item = Result<SimpleResponse, Status>;
-
-    fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
-        let Some(reader) = &mut self.reader else { return Poll::Ready(None) };
-        if !reader.is_finished() {
-            self.work.done();
-            return Poll::Ready(Some(Ok(self.response.clone())));
+fn both_ways(response: SimpleResponse, work: Work, mut reader: Reader) -> Answers {
+    Answers::new(move |cx, pack| {
+        while !reader.0.is_finished() {
+            work.done();
+            if !pack.push(&response) {
+                return Poll::Pending;
+            }
         }
-        let ended = ready!(Pin::new(reader).poll(cx));
-        self.reader = None;
         // A reader that panicked has already said so on stderr.
-        Poll::Ready(ended.unwrap_or(Ok(())).err().map(Err))
-    }
+        Pin::new(&mut reader.0).poll(cx).map(|ended| ended.unwrap_or(Ok(())))
+    })
 }
 
-impl Drop for BothWays {
+/// What reads the requests; it ends with the responses.
+struct Reader(JoinHandle<Result<(), Status>>);
+
+impl Drop for Reader {
     fn drop(&mut self) {
-        if let Some(reader) = &self.reader {
-            reader.abort();
-        }
+        self.0.abort();
     }
 }

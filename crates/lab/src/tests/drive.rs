@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 
 use crate::drive::{DriveError, Moment, Patience, drive};
-use crate::record::{CallType, LaneRule, LoadResult, LoadSettings, MethodCall};
+use crate::record::{CallType, Handing, LaneRule, LoadResult, LoadSettings, MethodCall};
 use crate::services::BenchmarkWorker;
 use crate::services::proto::benchmark_service_server::{BenchmarkService, BenchmarkServiceServer};
 use crate::services::proto::{Payload, SimpleRequest, SimpleResponse};
@@ -138,6 +138,7 @@ async fn driven_as<S: BenchmarkService>(
         lanes: LaneRule::Fixed,
         method: None,
         echo: None,
+        handing: Handing::default(),
         warmup_ns: 0,
         duration_ns: Some(WINDOW_NS),
         total: None,

@@ -18,7 +18,7 @@ use tokio::net::TcpListener;
 use super::scratch;
 use crate::drive::{DriveError, Patience, drive};
 use crate::echo::{EchoWork, Looks, NoOwnEcho, OwnEcho, Protocol, Shape};
-use crate::record::{CallType, LaneRule, LoadResult, LoadSettings};
+use crate::record::{CallType, Handing, LaneRule, LoadResult, LoadSettings};
 use crate::services::echo_proto::echo_client::EchoClient;
 use crate::services::echo_proto::echo_server::EchoServer;
 use crate::services::echo_proto::echo_shapes_server::EchoShapesServer;
@@ -38,6 +38,7 @@ fn settings(target: &str, work: EchoWork, in_flight: u32) -> LoadSettings {
         lanes: LaneRule::Fixed,
         method: None,
         echo: Some(work),
+        handing: Handing::default(),
         warmup_ns: 0,
         duration_ns: None,
         total: Some(CALLS),

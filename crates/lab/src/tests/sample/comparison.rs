@@ -10,8 +10,8 @@ use crate::load::{
     SystemCalls, SystemCallsOutcome, Transport, Usage, Work,
 };
 use crate::record::{
-    CallType, Connections, CpuTime, LOAD_SCHEMA, LaneRule, Latency, LoadResult, LoadSettings, Note, Pace,
-    Spike,
+    CallType, Connections, CpuTime, Handing, LOAD_SCHEMA, LaneRule, Latency, LoadResult, LoadSettings, Note,
+    Pace, Spike,
 };
 use crate::size::ByteSize;
 use crate::sizes::SizesOptions;
@@ -269,6 +269,7 @@ fn result(point: &Point, rate_per_s: f64, random: &mut Random) -> LoadResult {
             lanes: LaneRule::Fixed,
             method: None,
             echo: None,
+            handing: Handing::default(),
             warmup_ns: point.warmup.as_nanos() as u64,
             duration_ns: Some(WINDOW.as_nanos() as u64),
             total: None,

@@ -6,7 +6,7 @@ use crate::cpus::CpuAssignment;
 use crate::echo::{EchoWork, Looks, Protocol, STAGES, Shape};
 use crate::json::{JsonOptions, JsonResults, PUBLISHED, Settings, Setup, Way, our_ways, plan, ways_of};
 use crate::load::{Measured, ProcessUsage, StackInfo, Usage};
-use crate::record::{CallType, Connections, CpuTime, LaneRule, LoadSettings, Recorder, Run};
+use crate::record::{CallType, Connections, CpuTime, Handing, LaneRule, LoadSettings, Recorder, Run};
 use crate::stack::Stack;
 use crate::study::{LeftOut, Results};
 
@@ -101,6 +101,7 @@ fn measured(way: &Way, shape: Shape, took_ns: u64, round: u64, spikes: u64) -> M
         lanes: LaneRule::Fixed,
         method: None,
         echo: Some(EchoWork { shape, protocol: way.protocol, looks, gzip: false }),
+        handing: Handing::default(),
         warmup_ns: 0,
         duration_ns: None,
         total: Some(CALLS),

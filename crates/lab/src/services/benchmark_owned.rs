@@ -1,0 +1,140 @@
+//! `grpc.testing.BenchmarkService`, with streams of messages that are given away.
+
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+
+use futures_core::Stream;
+use thalweg::{Request, Response, Status, Streaming};
+use tokio::task::JoinHandle;
+
+use super::benchmark::{BenchmarkWorker, Work, response};
+use super::proto::benchmark_service_server::BenchmarkService;
+use super::proto::{SimpleRequest, SimpleResponse};
+
+/// As [`BenchmarkWorker`](super::BenchmarkWorker), by what tonic's vocabulary has for streams: each message is made
+/// anew and given away.
+#[derive(Clone, Copy, Debug)]
+pub struct OwnedBenchmarkWorker(pub BenchmarkWorker);
+
+impl BenchmarkService for OwnedBenchmarkWorker {
+    type StreamingCallStream = Echo;
+    type StreamingFromServerStream = Endless;
+    type StreamingBothWaysStream = BothWays;
+
+    async fn unary_call(&self, request: Request<SimpleRequest>) -> Result<Response<SimpleResponse>, Status> {
+        self.0.work.done();
+        Ok(Response::new(response(request.get_ref())?))
+    }
+
+    async fn streaming_call(
+        &self,
+        request: Request<Streaming<SimpleRequest>>,
+    ) -> Result<Response<Echo>, Status> {
+        Ok(Response::new(Echo { requests: request.into_inner(), work: self.0.work }))
+    }
+
+    /// The answer is of the size that the last request asks for.
+    async fn streaming_from_client(
+        &self,
+        request: Request<Streaming<SimpleRequest>>,
+    ) -> Result<Response<SimpleResponse>, Status> {
+        let mut requests = request.into_inner();
+        let mut last = SimpleRequest::default();
+        while let Some(request) = requests.message().await? {
+            self.0.work.done();
+            last = request;
+        }
+        Ok(Response::new(response(&last)?))
+    }
+
+    async fn streaming_from_server(
+        &self,
+        request: Request<SimpleRequest>,
+    ) -> Result<Response<Endless>, Status> {
+        Ok(Response::new(Endless { response: response(request.get_ref())?, work: self.0.work }))
+    }
+
+    /// The first request says how large the answers are.
+    async fn streaming_both_ways(
+        &self,
+        request: Request<Streaming<SimpleRequest>>,
+    ) -> Result<Response<BothWays>, Status> {
+        let mut requests = request.into_inner();
+        let first = requests.message().await?;
+        let response = first.as_ref().map(response).transpose()?.unwrap_or_default();
+        let reader = tokio::spawn(async move {
+            while requests.message().await?.is_some() {}
+            Ok(())
+        });
+        Ok(Response::new(BothWays { response, work: self.0.work, reader: Some(reader) }))
+    }
+}
+
+/// One response for each request, as it comes.
+#[derive(Debug)]
+pub struct Echo {
+    requests: Streaming<SimpleRequest>,
+    work: Work,
+}
+
+impl Stream for Echo {
+    type Item = Result<SimpleResponse, Status>;
+
+    fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        let request = ready!(Pin::new(&mut self.requests).poll_next(cx));
+        if let Some(Ok(_)) = &request {
+            self.work.done();
+        }
+        Poll::Ready(request.map(|request| response(&request?)))
+    }
+}
+
+/// The same response again and again: flow control and cancelling are what end it.
+#[derive(Debug)]
+pub struct Endless {
+    response: SimpleResponse,
+    work: Work,
+}
+
+impl Stream for Endless {
+    type Item = Result<SimpleResponse, Status>;
+
+    fn poll_next(self: Pin<&mut Self>, _cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        self.work.done();
+        Poll::Ready(Some(Ok(self.response.clone())))
+    }
+}
+
+/// Responses until the requests end. A task of its own reads the requests: were they read between responses, a client
+/// that first sends and then reads would wait for a server that first wants its responses read.
+#[derive(Debug)]
+pub struct BothWays {
+    response: SimpleResponse,
+    work: Work,
+    /// `None` once it has ended.
+    reader: Option<JoinHandle<Result<(), Status>>>,
+}
+
+impl Stream for BothWays {
+    type Item = Result<SimpleResponse, Status>;
+
+    fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        let Some(reader) = &mut self.reader else { return Poll::Ready(None) };
+        if !reader.is_finished() {
+            self.work.done();
+            return Poll::Ready(Some(Ok(self.response.clone())));
+        }
+        let ended = ready!(Pin::new(reader).poll(cx));
+        self.reader = None;
+        // A reader that panicked has already said so on stderr.
+        Poll::Ready(ended.unwrap_or(Ok(())).err().map(Err))
+    }
+}
+
+impl Drop for BothWays {
+    fn drop(&mut self) {
+        if let Some(reader) = &self.reader {
+            reader.abort();
+        }
+    }
+}
