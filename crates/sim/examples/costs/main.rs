@@ -24,13 +24,17 @@ mod traces;
 
 use std::process::ExitCode;
 
+use thalweg::outbound::Requests;
 use thalweg::web::Web;
 use thalweg::{CallOptions, Channel, Protocol, Request, Server, Status};
 use tokio::runtime::{Builder, Runtime};
 use tokio::task::JoinSet;
 
 use crate::pipe::Pipe;
-use crate::service::{BIDI, CLIENT_STREAMING, Payload, Repeat, SERVER_STREAMING, Script, UNARY};
+use crate::service::{
+    BIDI, BIDI_IN_PLACE, CLIENT_STREAMING, CLIENT_STREAMING_IN_PLACE, Payload, Repeat, SERVER_STREAMING,
+    SERVER_STREAMING_IN_PLACE, Script, UNARY,
+};
 
 /// What a run consists of.
 struct Case {
@@ -53,9 +57,17 @@ enum Kind {
     Connect {
         in_flight: usize,
     },
-    ClientStreaming,
-    ServerStreaming,
-    Bidi,
+    ClientStreaming(Handing),
+    ServerStreaming(Handing),
+    Bidi(Handing),
+}
+
+/// How messages of streams go to the library and come from it.
+enum Handing {
+    /// Each is made anew and given away.
+    Owned,
+    /// They are sent from one place and read to another.
+    InPlace,
 }
 
 const CASES: &[Case] = &[
@@ -64,11 +76,28 @@ const CASES: &[Case] = &[
     Case { name: "unary-64-web", kind: Kind::UnaryBesideWeb { in_flight: 64 }, body_bytes: 0 },
     Case { name: "unary-64-1KiB", kind: Kind::Unary { in_flight: 64 }, body_bytes: 1 << 10 },
     Case { name: "connect-unary-64", kind: Kind::Connect { in_flight: 64 }, body_bytes: 64 },
-    Case { name: "client-stream", kind: Kind::ClientStreaming, body_bytes: 0 },
-    Case { name: "server-stream", kind: Kind::ServerStreaming, body_bytes: 0 },
-    Case { name: "bidi-stream", kind: Kind::Bidi, body_bytes: 0 },
-    Case { name: "client-stream-64KiB", kind: Kind::ClientStreaming, body_bytes: 64 << 10 },
-    Case { name: "server-stream-64KiB", kind: Kind::ServerStreaming, body_bytes: 64 << 10 },
+    Case { name: "client-stream", kind: Kind::ClientStreaming(Handing::Owned), body_bytes: 0 },
+    Case { name: "server-stream", kind: Kind::ServerStreaming(Handing::Owned), body_bytes: 0 },
+    Case { name: "bidi-stream", kind: Kind::Bidi(Handing::Owned), body_bytes: 0 },
+    Case { name: "client-stream-1KiB", kind: Kind::ClientStreaming(Handing::Owned), body_bytes: 1 << 10 },
+    Case { name: "server-stream-1KiB", kind: Kind::ServerStreaming(Handing::Owned), body_bytes: 1 << 10 },
+    Case { name: "bidi-stream-1KiB", kind: Kind::Bidi(Handing::Owned), body_bytes: 1 << 10 },
+    Case { name: "client-stream-in-place", kind: Kind::ClientStreaming(Handing::InPlace), body_bytes: 0 },
+    Case { name: "server-stream-in-place", kind: Kind::ServerStreaming(Handing::InPlace), body_bytes: 0 },
+    Case { name: "bidi-stream-in-place", kind: Kind::Bidi(Handing::InPlace), body_bytes: 0 },
+    Case {
+        name: "client-stream-in-place-1KiB",
+        kind: Kind::ClientStreaming(Handing::InPlace),
+        body_bytes: 1 << 10,
+    },
+    Case {
+        name: "server-stream-in-place-1KiB",
+        kind: Kind::ServerStreaming(Handing::InPlace),
+        body_bytes: 1 << 10,
+    },
+    Case { name: "bidi-stream-in-place-1KiB", kind: Kind::Bidi(Handing::InPlace), body_bytes: 1 << 10 },
+    Case { name: "client-stream-64KiB", kind: Kind::ClientStreaming(Handing::Owned), body_bytes: 64 << 10 },
+    Case { name: "server-stream-64KiB", kind: Kind::ServerStreaming(Handing::Owned), body_bytes: 64 << 10 },
 ];
 
 fn main() -> ExitCode {
@@ -159,22 +188,37 @@ async fn drive(channel: &Channel, case: &'static Case, count: usize) -> Result<(
     let options = CallOptions::default();
     let message = Payload::new(case.body_bytes);
     let requests = || Request::new(Repeat::new(message.clone(), count));
+    let requests_in_place = || Request::new(Requests::repeat(message.clone(), count as u64));
+    let request = || Request::new(Payload { count: count as u64, ..message.clone() });
     let seen = match case.kind {
         Kind::Unary { in_flight } | Kind::UnaryBesideWeb { in_flight } | Kind::Connect { in_flight } => {
             return unary_calls(channel, &message, in_flight, count).await;
         }
-        Kind::ClientStreaming => {
+        Kind::ClientStreaming(Handing::Owned) => {
             let reply = channel.client_streaming(&CLIENT_STREAMING, requests(), &options).await?;
             let reply: Payload = reply.into_inner();
             reply.count
         }
-        Kind::ServerStreaming => {
-            let request = Request::new(Payload { count: count as u64, ..message });
-            let responses = channel.server_streaming(&SERVER_STREAMING, request, &options).await?;
+        Kind::ClientStreaming(Handing::InPlace) => {
+            let method = &CLIENT_STREAMING_IN_PLACE;
+            let reply = channel.client_streaming(method, requests_in_place(), &options).await?;
+            let reply: Payload = reply.into_inner();
+            reply.count
+        }
+        Kind::ServerStreaming(Handing::Owned) => {
+            let responses = channel.server_streaming(&SERVER_STREAMING, request(), &options).await?;
             service::count(responses.into_inner()).await?
         }
-        Kind::Bidi => {
+        Kind::ServerStreaming(Handing::InPlace) => {
+            let responses = channel.server_streaming(&SERVER_STREAMING_IN_PLACE, request(), &options).await?;
+            service::count_in_place(responses.into_inner()).await?
+        }
+        Kind::Bidi(Handing::Owned) => {
             service::count(channel.bidi_streaming(&BIDI, requests(), &options).await?.into_inner()).await?
+        }
+        Kind::Bidi(Handing::InPlace) => {
+            let responses = channel.bidi_streaming(&BIDI_IN_PLACE, requests_in_place(), &options).await?;
+            service::count_in_place(responses.into_inner()).await?
         }
     };
     if seen == count as u64 {

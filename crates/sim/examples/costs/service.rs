@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use bytes::Bytes;
+use thalweg::outbound::Responses;
 use thalweg::server::{Methods, Service};
 use thalweg::{Method, Request, Response, ServiceOptions, Status, Stream, Streaming, prost};
 
@@ -12,6 +13,9 @@ pub(crate) static UNARY: Method = Method::new("/costs.Script/Unary");
 pub(crate) static CLIENT_STREAMING: Method = Method::new("/costs.Script/ClientStreaming");
 pub(crate) static SERVER_STREAMING: Method = Method::new("/costs.Script/ServerStreaming");
 pub(crate) static BIDI: Method = Method::new("/costs.Script/Bidi");
+pub(crate) static CLIENT_STREAMING_IN_PLACE: Method = Method::new("/costs.Script/ClientStreamingInPlace");
+pub(crate) static SERVER_STREAMING_IN_PLACE: Method = Method::new("/costs.Script/ServerStreamingInPlace");
+pub(crate) static BIDI_IN_PLACE: Method = Method::new("/costs.Script/BidiInPlace");
 
 /// The one message.
 #[derive(Clone, PartialEq, prost::Message)]
@@ -79,6 +83,30 @@ pub(crate) async fn count(mut messages: Streaming<Payload>) -> Result<u64, Statu
     Ok(count)
 }
 
+/// As [`count`], where each message is read to the place of the one before.
+pub(crate) async fn count_in_place(mut messages: Streaming<Payload>) -> Result<u64, Status> {
+    let (mut message, mut count) = (Payload::default(), 0);
+    while messages.message_into(&mut message).await? {
+        count += 1;
+    }
+    Ok(count)
+}
+
+/// The requests again, each read to the place of the one before and sent from there.
+fn echo_in_place(mut requests: Streaming<Payload>) -> Responses<Payload> {
+    let mut message = Payload::default();
+    Responses::new(move |cx, pack| {
+        while !pack.is_full() {
+            match requests.poll_message_into(cx, &mut message) {
+                Poll::Ready(Ok(true)) => pack.push(&message),
+                Poll::Ready(ended) => return Poll::Ready(ended.map(drop)),
+                Poll::Pending => return Poll::Pending,
+            };
+        }
+        Poll::Pending
+    })
+}
+
 /// Answers at once, with what it was sent.
 pub(crate) struct Script;
 
@@ -108,5 +136,31 @@ impl Service for Script {
             &options,
             |_, requests: Request<Streaming<Payload>>| async { Ok(Response::new(requests.into_inner())) },
         );
+        register_in_place(methods, &service, &options);
     }
+}
+
+/// The same, where no message is moved.
+fn register_in_place(methods: &mut Methods<'_>, service: &Arc<Script>, options: &ServiceOptions) {
+    methods.client_streaming("ClientStreamingInPlace", service, options, |_, requests: Request<_>| async {
+        let count = count_in_place(requests.into_inner()).await?;
+        Ok(Response::new(Payload { count, ..Payload::default() }))
+    });
+    methods.server_streaming(
+        "ServerStreamingInPlace",
+        service,
+        options,
+        |_, request: Request<Payload>| async {
+            let Payload { body, count } = request.into_inner();
+            Ok(Response::new(Responses::repeat(Payload { body, count: 0 }, count)))
+        },
+    );
+    methods.bidi_streaming(
+        "BidiInPlace",
+        service,
+        options,
+        |_, requests: Request<Streaming<Payload>>| async {
+            Ok(Response::new(echo_in_place(requests.into_inner())))
+        },
+    );
 }
