@@ -104,7 +104,7 @@ fn accept(listener: &socket2::Socket) -> io::Result<(socket2::Socket, socket2::S
 fn accept(listener: &socket2::Socket) -> io::Result<(socket2::Socket, socket2::SockAddr)> {
     let (socket, peer) = listener.accept()?;
     socket.set_nonblocking(true)?;
-    // It fails for a client that is gone already, which the first read finds out, and on sockets that are none of TCP's.
+    // It fails for a client that is gone already, which the first read finds out, and on sockets of other kinds.
     let _ = socket.set_tcp_nodelay(true);
     Ok((socket, peer))
 }
