@@ -69,6 +69,7 @@ const FLUSH_STALL_MAX: Duration = Duration::from_secs(30);
 
 /// Drives one connection until it is over. As a future it never fails: why the connection ended is told to the calls
 /// on it, as their status.
+#[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
 pub(crate) struct Driver<IO, E> {
     io: IO,
     endpoint: E,
