@@ -221,7 +221,11 @@ async fn a_client_stream_that_is_answered_before_its_end_does_not_count() {
 async fn messages_count_even_if_their_stream_fails_later() {
     let service = Misbehaving { manner: Manner::EndsAfter(5), calls: Arc::default() };
     let result = driven(service, CallType::ServerStream).await.unwrap();
-    assert_eq!(result.messages, 5 * result.errors["DATA_LOSS"], "{:?}", result.errors);
+    let (messages, failed) = (result.messages, result.errors["DATA_LOSS"]);
+    // A stream that fails just behind the end of the run is counted, and its messages are not.
+    let under_way = u64::from(result.settings.in_flight);
+    assert!(messages > 0 && messages.is_multiple_of(5), "{messages}");
+    assert!((failed.saturating_sub(under_way)..=failed).contains(&(messages / 5)), "{messages}, {failed}");
     assert_eq!(result.calls, 0);
 }
 
