@@ -200,7 +200,7 @@ where
                 Poll::Ready(Ok(0)) => return Err(io::ErrorKind::WriteZero.into()),
                 Poll::Ready(Ok(written)) => {
                     self.output.advance(written);
-                    self.work.has_moved = true;
+                    self.note_moved();
                     progress = Progress::Made;
                 }
                 Poll::Ready(Err(error)) if error.kind() == io::ErrorKind::Interrupted => {}
@@ -208,6 +208,13 @@ where
                 Poll::Pending => return Ok(progress),
             }
         }
+    }
+
+    /// Something was read or written.
+    #[inline]
+    fn note_moved(&mut self) {
+        self.work.has_moved = true;
+        self.busy_poll.begin();
     }
 
     #[inline]
@@ -307,12 +314,9 @@ where
                 return Err(error);
             }
         };
-        if matches!(wrote, Progress::Made) {
-            self.busy_poll.begin();
-            if self.endpoint.is_postponing() {
-                self.endpoint.run_ready(&self.connection, &[], false, self.polled_at);
-                self.may_have_output = true;
-            }
+        if self.endpoint.is_postponing() && matches!(wrote, Progress::Made) {
+            self.endpoint.run_ready(&self.connection, &[], false, self.polled_at);
+            self.may_have_output = true;
         }
         if self.phase == Phase::Open {
             if self.seen.is_drained {
@@ -353,6 +357,11 @@ where
         // A client's is taken by whoever makes the next call; a server's is mostly still there.
         let mut waker = E::IS_CLIENT.then(|| cx.waker().clone());
         let mut state = self.connection.lock();
+        if waker.is_none() && !state.is_woken_by(cx.waker()) {
+            drop(state);
+            waker = Some(cx.waker().clone());
+            state = self.connection.lock();
+        }
         // With output of our own still blocked, more of it can't leave either: the socket's waker will come. But the
         // connection may have been drained or closed meanwhile, which sets a time to all waiting.
         let mut has_news = if self.output.is_empty() {
@@ -370,20 +379,7 @@ where
             self.may_have_output = true;
             return false;
         }
-        if waker.is_none() && !state.is_woken_by(cx.waker()) {
-            drop(state);
-            waker = Some(cx.waker().clone());
-            state = self.connection.lock();
-            if matches!(state.driver, DriverState::Notified) || state.http2.wants_write() {
-                state.driver = DriverState::Running;
-                self.may_have_output = true;
-                return false;
-            }
-        }
         let before = state.fall_asleep(waker);
-        if !E::IS_CLIENT {
-            output_buffer::take_back(&mut self.output);
-        }
         self.chunks.note_sleep();
         if E::IS_SAMPLED && state.http2.is_window_blocked() {
             self.work.blocked_since = Some(Instant::now());
@@ -392,6 +388,9 @@ where
         let shrinks = state.shrunk;
         drop(state);
         drop(before);
+        if !E::IS_CLIENT {
+            output_buffer::take_back(&mut self.output);
+        }
         if shrinks {
             self.output.shrink();
             self.leftover.shrink_to_fit();
@@ -461,7 +460,6 @@ where
             *rounds += 1;
             match self.round(cx)? {
                 Progress::Made => {
-                    self.busy_poll.begin();
                     if self.chunks.is_between() && self.has_woken {
                         // Whom this chunk woke runs, and leaves what it has to send, before the next.
                         cx.waker().wake_by_ref();

@@ -7,7 +7,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
+use crate::support::peer::{Peer, REQUEST};
 use crate::support::{COUNT, Echo, REPEAT, chat, echo, items, raw, soon};
+use thalweg::http2::frame::{Flags, Kind, PREFACE, Setting};
 use thalweg::{CallOptions, Channel, ListenAddress, Request, Server};
 use tokio::io::{AsyncRead, AsyncWrite, DuplexStream, ReadBuf};
 use tokio::runtime::Builder;
@@ -170,6 +172,31 @@ async fn nothing_is_polled_unless_asked_for() {
     // What the answer left to do is done in the first turns.
     tries(&reads).await;
     assert_eq!(tries(&reads).await, 0);
+}
+
+/// More waits than the socket takes, and a task has left some of it: the driver's waker is gone, and has to be left
+/// anew while output is blocked.
+#[tokio::test]
+async fn a_server_whose_client_does_not_read_sleeps() {
+    let (near, far) = tokio::io::duplex(64 * 1024);
+    let reads = Arc::new(AtomicUsize::new(0));
+    let io = Counted { io: far, reads: Arc::clone(&reads) };
+    tokio::spawn(Server::builder().add_service(Echo::default()).serve_connection(io));
+    let mut client = Peer::new(near);
+    client.out.extend_from_slice(PREFACE);
+    client.settings(&[Setting::InitialWindowSize(1 << 30)]).frame(Kind::Settings, Flags::ACK, 0, b"");
+    client.frame(Kind::WindowUpdate, Flags::NONE, 0, &(1_u32 << 30).to_be_bytes());
+    let request: Vec<_> = REQUEST
+        .iter()
+        .map(|field| if field.0 == ":path" { (":path", REPEAT.path()) } else { *field })
+        .collect();
+    client.headers(1, false, &request).message(1, true, b"1000 65536").send().await;
+    // All that there is room for is written in the first turns.
+    for _ in 0..10 {
+        tries(&reads).await;
+    }
+    assert_eq!(tries(&reads).await, 0, "it looks although nothing moves");
+    drop(client);
 }
 
 /// The duration is the machine's time: a runtime whose clock stands still does not poll for ever.

@@ -113,7 +113,7 @@ where
                 Poll::Ready(Err(error)) => return Err(error),
                 Poll::Ready(Ok(0)) => return Err(io::ErrorKind::UnexpectedEof.into()),
                 Poll::Ready(Ok(read)) => {
-                    self.work.has_moved = true;
+                    self.note_moved();
                     self.read_len += read;
                     return Ok(Poll::Ready(read));
                 }
