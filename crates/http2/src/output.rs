@@ -141,23 +141,19 @@ impl Output {
         target.extend_from_slice(&self.buffer[at..]);
     }
 
-    /// Takes `buffer`'s memory for what is to be written, if it has none itself and there is nothing to write.
+    /// Takes `buffer`'s memory, which must be empty, for what is to be written, if it has none itself.
     #[inline]
     pub fn lend(&mut self, buffer: &mut Vec<u8>) {
+        debug_assert!(buffer.is_empty(), "only memory is lent");
         if self.buffer.capacity() == 0 {
-            buffer.clear();
             std::mem::swap(&mut self.buffer, buffer);
         }
     }
 
-    /// Gives its memory back to `buffer`, which must have none, where nothing is to be written.
+    /// Gives its memory away where nothing is to be written: empty.
     #[inline]
-    pub fn give_back(&mut self, buffer: &mut Vec<u8>) {
-        if self.is_empty() && buffer.capacity() == 0 {
-            self.written = 0;
-            self.buffer.clear();
-            std::mem::swap(&mut self.buffer, buffer);
-        }
+    pub fn give_back(&mut self) -> Vec<u8> {
+        if self.is_empty() { std::mem::take(&mut self.buffer) } else { Vec::new() }
     }
 
     /// Gives buffers back where nothing is to be written.

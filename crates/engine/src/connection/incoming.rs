@@ -71,7 +71,7 @@ impl Lent<'_> {
     /// As [`Incoming::fail`].
     #[cold]
     pub fn fail(&self, status: Status) -> Status {
-        self.incoming.fail_shared(status)
+        self.incoming.fail(status)
     }
 }
 
@@ -202,12 +202,11 @@ impl Incoming {
             return None;
         }
         let unread = self.buffer.get(self.position..)?;
-        let (&[0, a, b, c, d], rest) = unread.split_first_chunk()? else { return None };
-        let len = u32::from_be_bytes([a, b, c, d]) as usize;
-        if len > self.at_hand_len_max {
+        // What is wrong with it is found, and said, on the longer way.
+        let Ok(Some(Prefix { compressed: false, len })) = Prefix::parse(unread, self.at_hand_len_max) else {
             return None;
-        }
-        let message = rest.get(..len)?;
+        };
+        let message = unread[PREFIX_LEN..].get(..len)?;
         self.position += PREFIX_LEN + len;
         self.measure.received_message(len, false);
         Some(message)
@@ -384,12 +383,7 @@ impl Incoming {
 
     /// A message that was taken is not what was expected: the call ends with `status`, and the peer hears of it.
     #[cold]
-    pub fn fail(&mut self, status: Status) -> Status {
-        self.fail_shared(status)
-    }
-
-    #[cold]
-    fn fail_shared(&self, status: Status) -> Status {
+    pub fn fail(&self, status: Status) -> Status {
         let status = self.explain(status);
         if let Side::Client(_) = self.side {
             self.measure.fail(&status);
@@ -501,7 +495,7 @@ impl Incoming {
     /// and a client that has its answer need not send the rest of its requests.
     #[cold]
     fn finish(&mut self, ended: Result<HeaderMap, Status>) -> Result<(), Status> {
-        let trailers = ended.map_err(|status| self.fail_shared(status))?;
+        let trailers = ended.map_err(|status| self.fail(status))?;
         if let Side::Client(_) = self.side {
             self.measure.end(Code::Ok);
         }

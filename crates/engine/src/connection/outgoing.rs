@@ -8,6 +8,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use bytes::Bytes;
 use thalweg_http2::{SendError, StreamId};
 
+use super::spare;
 use crate::chain::Chain;
 use crate::encode::Encode;
 use crate::grpc::codec::{self, Compress};
@@ -215,17 +216,13 @@ thread_local! {
 /// This thread's scratch buffer, empty. Whoever gets it while another has it gets a new one.
 #[inline]
 pub(crate) fn take_scratch() -> Vec<u8> {
-    SCRATCH.try_with(Cell::take).unwrap_or_default()
+    spare::take(&SCRATCH)
 }
 
 /// For the next [`take_scratch`].
 #[inline]
-pub(crate) fn keep_scratch(mut scratch: Vec<u8>) {
-    scratch.clear();
-    if scratch.capacity() <= SCRATCH_KEPT_MAX {
-        // During a thread's end the thread-local may be gone: then the buffer is simply freed.
-        let _ = SCRATCH.try_with(|kept| kept.set(scratch));
-    }
+pub(crate) fn keep_scratch(scratch: Vec<u8>) {
+    spare::keep(&SCRATCH, scratch, SCRATCH_KEPT_MAX);
 }
 
 /// Runs code of a message.

@@ -11,7 +11,7 @@ use super::outgoing::{Outgoing, panicked};
 use crate::chain::Chain;
 use crate::encode::Encode;
 use crate::grpc::codec::CHAINED_LEN_MIN;
-use crate::grpc::envelope::PREFIX_LEN;
+use crate::grpc::envelope::{self, PREFIX_LEN};
 use crate::measure::CallMeasure;
 use crate::status::Status;
 
@@ -103,12 +103,11 @@ impl Pack {
         let len = out.len().wrapping_sub(start + PREFIX_LEN);
         begun.is_done = true;
         drop(begun);
-        if len >= CHAINED_LEN_MIN || len > self.outgoing.message_size_max {
+        let is_fitting = len < CHAINED_LEN_MIN && len <= self.outgoing.message_size_max;
+        let (true, Ok(prefix)) = (is_fitting, envelope::prefix(false, len)) else {
             return self.push_again(message, start);
-        }
-        // It is less than `CHAINED_LEN_MIN`, and the slice is there: the message has left what was before it.
-        let [.., a, b] = len.to_be_bytes();
-        self.wire.buffer()[start..start + PREFIX_LEN].copy_from_slice(&[0, 0, 0, a, b]);
+        };
+        self.wire.buffer()[start..start + PREFIX_LEN].copy_from_slice(&prefix);
         message.note_encoded(Ok(len));
         self.measure.sent_message(len, || len);
         !self.is_full()

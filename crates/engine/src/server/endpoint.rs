@@ -15,7 +15,7 @@ use super::streaming_call::StreamingCall;
 use super::task::CallTask;
 use crate::connection::{
     Connection, Cut, End, Endpoint, GATHERED_LEN_MAX, Inbox, OnEnd, Outgoing, RawReader, ServerCall, Single,
-    Slot, SlotKey, State,
+    Slot, SlotKey, State, keep_spare, take_spare,
 };
 use crate::connection_info::ConnectionInfo;
 use crate::grpc::compression::{Encoding, EncodingSet};
@@ -275,7 +275,7 @@ impl ServerEndpoint {
     #[inline]
     fn push_ready(&mut self, call: ReadyCall) {
         if self.ready.capacity() == 0 {
-            self.ready = READY.try_with(Cell::take).unwrap_or_default();
+            self.ready = take_spare(&READY);
         }
         self.ready.push(call);
     }
@@ -399,11 +399,7 @@ impl Endpoint for ServerEndpoint {
             let calls = self.ready.drain(..);
             let batch = Batch::new(connection, buffer, calls, &mut self.answers, polled_at);
             self.is_full = batch.run(&mut self.postponed);
-            let ready = std::mem::take(&mut self.ready);
-            if ready.capacity() <= READY_KEPT_MAX {
-                // During a thread's end the thread-local may be gone: then the memory is simply freed.
-                let _ = READY.try_with(|kept| kept.set(ready));
-            }
+            keep_spare(&READY, std::mem::take(&mut self.ready), READY_KEPT_MAX);
         }
     }
 

@@ -7,6 +7,8 @@ use std::cell::Cell;
 
 use thalweg_http2::{Connection, Output};
 
+use crate::connection::spare;
+
 /// What is kept for the next, in bytes.
 const KEPT_MAX: usize = 64 * 1024;
 
@@ -17,23 +19,13 @@ thread_local! {
 /// Lends the thread's buffer to a connection that has none.
 #[inline]
 pub(super) fn lend(http2: &mut Connection) {
-    // During a thread's end the thread-local may be gone: then the connection gets memory of its own.
-    let mut buffer = BUFFER.try_with(Cell::take).unwrap_or_default();
+    let mut buffer = spare::take(&BUFFER);
     http2.lend_output(&mut buffer);
-    keep(buffer);
+    spare::keep(&BUFFER, buffer, KEPT_MAX);
 }
 
 /// Takes the memory back of what has been written.
 #[inline]
 pub(super) fn take_back(output: &mut Output) {
-    let mut buffer = Vec::new();
-    output.give_back(&mut buffer);
-    keep(buffer);
-}
-
-#[inline]
-fn keep(buffer: Vec<u8>) {
-    if (1..=KEPT_MAX).contains(&buffer.capacity()) {
-        let _ = BUFFER.try_with(|kept| kept.set(buffer));
-    }
+    spare::keep(&BUFFER, output.give_back(), KEPT_MAX);
 }
