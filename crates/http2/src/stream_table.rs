@@ -380,6 +380,24 @@ mod tests {
         }
     }
 
+    /// From a few to many and back to none, as connections go.
+    #[test]
+    fn a_few_become_many_and_none() {
+        let mut index = IdIndex::default();
+        for count in [1, FEW_MAX as u32, FEW_MAX as u32 + 1, 3, 100, 2] {
+            let ids = || (0..count).map(|number| 2 * number + 1);
+            ids().for_each(|id| index.insert(id, id + count));
+            assert_eq!(index.is_spread, count as usize > FEW_MAX);
+            for left in 0..count {
+                let found: Vec<_> = ids().filter_map(|id| index.find(id)).collect();
+                assert_eq!(found, ids().skip(left as usize).map(|id| id + count).collect::<Vec<_>>());
+                index.remove(2 * left + 1);
+                index.remove(2 * left + 1);
+            }
+            assert_eq!((index.len, index.find(0), index.find(1)), (0, None, None));
+        }
+    }
+
     #[test]
     fn passed_over_identifiers_are_told_from_forgotten_ones() {
         let mut table = StreamTable::default();
