@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::statistics::Ratio;
+use crate::statistics::{Interval, Ratio};
 
 /// A time, from ns: `84.1 µs`.
 pub fn time(ns: f64) -> String {
@@ -55,6 +55,11 @@ pub(crate) fn ratio_text(ratio: Ratio) -> String {
         Some(interval) => format!("{} × ({interval})", ratio_figure(ratio.ratio)),
         None => format!("{} ×", ratio_figure(ratio.ratio)),
     }
+}
+
+/// An interval's ends as `show` writes them: `1.2 – 1.4`.
+pub(crate) fn from_to(interval: Option<Interval>, show: fn(f64) -> String) -> Option<String> {
+    interval.map(|Interval { low, high }| format!("{} – {}", show(low), show(high)))
 }
 
 /// The ends of a ratio's interval: `7.7–8.6`.

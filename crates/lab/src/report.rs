@@ -1,5 +1,6 @@
 //! Reports: the analysis of a study becomes text for a terminal, a CSV and one self-contained page.
 
+pub(crate) mod multiples;
 pub(crate) mod page;
 pub(crate) mod parts;
 pub(crate) mod table;

@@ -1,12 +1,13 @@
 //! Studies of calls: on servers of several stacks that this command starts, or on somebody else's.
 
 use std::collections::BTreeMap;
+use std::num::NonZeroU32;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::Args;
-use thalweg_lab::cpus::CpuAssignment;
+use thalweg_lab::cpus::{CpuAssignment, CpuList};
 use thalweg_lab::interrupt::Interrupt;
 use thalweg_lab::load::{Found, LabResults, Settings, Setup, StackInfo, StudyKind, Window};
 use thalweg_lab::process::{ProcessExecutor, Program, TargetExecutor};
@@ -14,9 +15,10 @@ use thalweg_lab::record::MethodCall;
 use thalweg_lab::stack::Stack;
 use thalweg_lab::study::{Execute, Plan, ResultsDirectory, Study};
 
-use super::common::{default_directory, finish, listen_for_signals, show_earlier, this_program};
+use super::common::{default_directory, finish, halves, listen_for_signals, show_earlier, this_program};
 use super::stacks::{AgainstArgs, Stacks};
 use crate::failure::Failure;
+use crate::request::{self, RequestBytes};
 
 /// What every study of calls understands.
 #[derive(Debug, Args)]
@@ -39,6 +41,58 @@ pub(super) struct CommonArgs {
     /// Measure nothing: write the report of a results.json that exists
     #[arg(long, value_name = "FILE", conflicts_with_all = ["quick", "budget", "against"])]
     pub(super) from: Option<PathBuf>,
+}
+
+/// Where clients and servers run, and on how many threads.
+#[derive(Debug, Args)]
+pub(super) struct SidesArgs {
+    /// Keep clients on these processors, such as 0-3 [default: one half of them]
+    #[arg(long, value_name = "LIST")]
+    client_cpus: Option<CpuList>,
+
+    /// Keep servers on these processors [default: the other half, or what --client-cpus leaves]
+    #[arg(long, value_name = "LIST")]
+    server_cpus: Option<CpuList>,
+
+    /// Threads of each server [default: as many as it takes by itself]
+    #[arg(long, value_name = "N")]
+    server_threads: Option<NonZeroU32>,
+}
+
+impl SidesArgs {
+    /// Both sides; `is_aimed`: there is no server here, so clients may have all processors.
+    pub(super) fn cpus(&self, is_aimed: bool) -> Result<CpuAssignment, Failure> {
+        if is_aimed {
+            let client_cpus = self.client_cpus.clone().or(CpuList::available().ok());
+            return Ok(CpuAssignment { client_cpus, ..CpuAssignment::default() });
+        }
+        let server_threads = self.server_threads.map(NonZeroU32::get);
+        let halves = halves()?.chosen(self.client_cpus.clone(), self.server_cpus.clone());
+        Ok(CpuAssignment { server_threads, ..halves })
+    }
+}
+
+/// What is called at somebody else's server.
+#[derive(Debug, Args)]
+pub(super) struct MethodArgs {
+    /// Which unary method of it is called
+    #[arg(
+        long,
+        value_name = "SERVICE/METHOD",
+        requires = "target",
+        default_value = "grpc.health.v1.Health/Check"
+    )]
+    method: String,
+
+    /// Its request message: the bytes in hex, or @FILE [default: an empty message]
+    #[arg(long, value_name = "HEX", requires = "target", value_parser = request::parse)]
+    data: Option<RequestBytes>,
+}
+
+impl MethodArgs {
+    pub(super) fn call(&self) -> MethodCall {
+        request::call(&self.method, self.data.as_ref())
+    }
 }
 
 /// Measures windows of calls.

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use clap::Args;
 use thalweg_lab::channels::{self, Channels, ChannelsOptions, Contender, Grid, contenders};
-use thalweg_lab::cpus::{CpuAssignment, CpuList};
+use thalweg_lab::cpus::CpuAssignment;
 use thalweg_lab::load::{Strategy, StudyKind, Window};
 use thalweg_lab::process::Program;
 use thalweg_lab::record::CallType;
@@ -14,11 +14,10 @@ use thalweg_lab::size::ByteSize;
 use thalweg_lab::stack::Pair;
 use thalweg_lab::study::Plan;
 
-use super::calls::{Aim, CallsStudy, CommonArgs};
-use super::common::{halves, rounds};
+use super::calls::{Aim, CallsStudy, CommonArgs, MethodArgs, SidesArgs};
+use super::common::rounds;
 use super::stacks::Stacks;
 use crate::failure::Failure;
-use crate::request::{self, RequestBytes};
 
 /// Rates over one connection and over several, by calls in flight and by delay: 30 minutes, or 5 with --quick
 #[derive(Debug, Args)]
@@ -68,21 +67,12 @@ pub(super) struct ChannelsArgs {
     #[arg(long, value_name = "N", default_value = "4")]
     connections: NonZeroU32,
 
-    /// Keep clients on these processors, such as 0-3 [default: one half of them]
-    #[arg(long, value_name = "LIST")]
-    client_cpus: Option<CpuList>,
-
-    /// Keep servers on these processors [default: the other half, or what --client-cpus leaves]
-    #[arg(long, value_name = "LIST")]
-    server_cpus: Option<CpuList>,
-
     /// Threads of each client [default: as many as it has processors]
     #[arg(long, value_name = "N")]
     workers: Option<NonZeroU32>,
 
-    /// Threads of each server [default: as many as it takes by itself]
-    #[arg(long, value_name = "N")]
-    server_threads: Option<NonZeroU32>,
+    #[command(flatten)]
+    sides: SidesArgs,
 
     /// Start no server: say whether our client would move more calls over more connections to this one
     #[arg(
@@ -95,18 +85,8 @@ pub(super) struct ChannelsArgs {
     )]
     target: Option<String>,
 
-    /// Which unary method of it is called
-    #[arg(
-        long,
-        value_name = "SERVICE/METHOD",
-        requires = "target",
-        default_value = "grpc.health.v1.Health/Check"
-    )]
-    method: String,
-
-    /// Its request message: the bytes in hex, or @FILE [default: an empty message]
-    #[arg(long, value_name = "HEX", requires = "target", value_parser = request::parse)]
-    data: Option<RequestBytes>,
+    #[command(flatten)]
+    method: MethodArgs,
 }
 
 /// Calls in flight at somebody else's server.
@@ -123,16 +103,8 @@ impl CallsStudy for ChannelsArgs {
     }
 
     fn cpus(&self) -> Result<CpuAssignment, Failure> {
-        if self.target.is_some() {
-            let client_cpus = self.client_cpus.clone().or(CpuList::available().ok());
-            let client_threads = self.workers.map(NonZeroU32::get);
-            return Ok(CpuAssignment { client_cpus, client_threads, ..CpuAssignment::default() });
-        }
-        Ok(CpuAssignment {
-            client_threads: self.workers.map(NonZeroU32::get),
-            server_threads: self.server_threads.map(NonZeroU32::get),
-            ..halves()?.chosen(self.client_cpus.clone(), self.server_cpus.clone())
-        })
+        let client_threads = self.workers.map(NonZeroU32::get);
+        Ok(CpuAssignment { client_threads, ..self.sides.cpus(self.target.is_some())? })
     }
 
     fn plan(&self, stacks: &Stacks, programs: &BTreeMap<String, Program>) -> Result<Plan<Window>, Failure> {
@@ -154,7 +126,7 @@ impl CallsStudy for ChannelsArgs {
         }
         self.allow(&mut options);
         let plan = channels::plan(&options).map_err(Failure::bad_arguments)?;
-        Ok(Some(Aim { target, method: request::call(&self.method, self.data.as_ref()), plan }))
+        Ok(Some(Aim { target, method: self.method.call(), plan }))
     }
 }
 

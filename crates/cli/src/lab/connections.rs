@@ -1,11 +1,10 @@
 //! `thalweg lab connections`.
 
 use std::collections::BTreeMap;
-use std::num::NonZeroU32;
 
 use clap::Args;
 use thalweg_lab::connections::{self, Connections, ConnectionsOptions, Many, Reach, Share};
-use thalweg_lab::cpus::{CpuAssignment, CpuList};
+use thalweg_lab::cpus::CpuAssignment;
 use thalweg_lab::interrupt::Interrupt;
 use thalweg_lab::load::{StudyKind, Window};
 use thalweg_lab::process::{FreshExecutor, Program};
@@ -13,11 +12,10 @@ use thalweg_lab::size::ByteSize;
 use thalweg_lab::stack::Stack;
 use thalweg_lab::study::Plan;
 
-use super::calls::{Aim, CallsExecutor, CallsStudy, CommonArgs};
-use super::common::{halves, rounds};
+use super::calls::{Aim, CallsExecutor, CallsStudy, CommonArgs, MethodArgs, SidesArgs};
+use super::common::rounds;
 use super::stacks::Stacks;
 use crate::failure::Failure;
-use crate::request::{self, RequestBytes};
 
 /// What a call costs as connections grow to 10,000, and what new connections cost: 22 minutes, or 4 with --quick
 #[derive(Debug, Args)]
@@ -54,17 +52,8 @@ pub(super) struct ConnectionsArgs {
     #[arg(long, value_name = "N", value_parser = rounds(), conflicts_with = "from")]
     rounds: Option<u32>,
 
-    /// Keep clients on these processors, such as 0-3 [default: one half of them]
-    #[arg(long, value_name = "LIST")]
-    client_cpus: Option<CpuList>,
-
-    /// Keep servers on these processors [default: the other half, or what --client-cpus leaves]
-    #[arg(long, value_name = "LIST")]
-    server_cpus: Option<CpuList>,
-
-    /// Threads of each server [default: as many as it takes by itself]
-    #[arg(long, value_name = "N")]
-    server_threads: Option<NonZeroU32>,
+    #[command(flatten)]
+    sides: SidesArgs,
 
     /// Start no server: drive one unary method of this one
     #[arg(
@@ -75,18 +64,8 @@ pub(super) struct ConnectionsArgs {
     )]
     target: Option<String>,
 
-    /// Which unary method of it is called
-    #[arg(
-        long,
-        value_name = "SERVICE/METHOD",
-        requires = "target",
-        default_value = "grpc.health.v1.Health/Check"
-    )]
-    method: String,
-
-    /// Its request message: the bytes in hex, or @FILE [default: an empty message]
-    #[arg(long, value_name = "HEX", requires = "target", value_parser = request::parse)]
-    data: Option<RequestBytes>,
+    #[command(flatten)]
+    method: MethodArgs,
 }
 
 /// What fits a frame of the bare client, with all that stands around a payload.
@@ -101,13 +80,7 @@ impl CallsStudy for ConnectionsArgs {
     }
 
     fn cpus(&self) -> Result<CpuAssignment, Failure> {
-        if self.target.is_some() {
-            let client_cpus = self.client_cpus.clone().or(CpuList::available().ok());
-            return Ok(CpuAssignment { client_cpus, ..CpuAssignment::default() });
-        }
-        let server_threads = self.server_threads.map(NonZeroU32::get);
-        let halves = halves()?.chosen(self.client_cpus.clone(), self.server_cpus.clone());
-        Ok(CpuAssignment { server_threads, ..halves })
+        self.sides.cpus(self.target.is_some())
     }
 
     fn plan(&self, stacks: &Stacks, programs: &BTreeMap<String, Program>) -> Result<Plan<Window>, Failure> {
@@ -129,7 +102,7 @@ impl CallsStudy for ConnectionsArgs {
     fn aim(&self) -> Result<Option<Aim>, Failure> {
         let Some(target) = self.target.clone() else { return Ok(None) };
         let plan = self.planned(ConnectionsOptions::aimed(self.common.quick))?;
-        Ok(Some(Aim { target, method: request::call(&self.method, self.data.as_ref()), plan }))
+        Ok(Some(Aim { target, method: self.method.call(), plan }))
     }
 
     fn cut(&self) -> Result<Option<String>, Failure> {

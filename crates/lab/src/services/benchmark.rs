@@ -145,7 +145,8 @@ fn both_ways(response: SimpleResponse, work: Work, mut reader: Reader) -> Answer
 }
 
 /// What reads the requests; it ends with the responses.
-struct Reader(JoinHandle<Result<(), Status>>);
+#[derive(Debug)]
+pub(super) struct Reader(pub(super) JoinHandle<Result<(), Status>>);
 
 impl Drop for Reader {
     fn drop(&mut self) {

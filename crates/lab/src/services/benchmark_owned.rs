@@ -5,9 +5,8 @@ use std::task::{Context, Poll, ready};
 
 use futures_core::Stream;
 use thalweg::{Request, Response, Status, Streaming};
-use tokio::task::JoinHandle;
 
-use super::benchmark::{BenchmarkWorker, Work, response};
+use super::benchmark::{BenchmarkWorker, Reader, Work, response};
 use super::proto::benchmark_service_server::BenchmarkService;
 use super::proto::{SimpleRequest, SimpleResponse};
 
@@ -22,8 +21,7 @@ impl BenchmarkService for OwnedBenchmarkWorker {
     type StreamingBothWaysStream = BothWays;
 
     async fn unary_call(&self, request: Request<SimpleRequest>) -> Result<Response<SimpleResponse>, Status> {
-        self.0.work.done();
-        Ok(Response::new(response(request.get_ref())?))
+        self.0.unary_call(request).await
     }
 
     async fn streaming_call(
@@ -66,7 +64,7 @@ impl BenchmarkService for OwnedBenchmarkWorker {
             while requests.message().await?.is_some() {}
             Ok(())
         });
-        Ok(Response::new(BothWays { response, work: self.0.work, reader: Some(reader) }))
+        Ok(Response::new(BothWays { response, work: self.0.work, reader: Some(Reader(reader)) }))
     }
 }
 
@@ -112,7 +110,7 @@ pub struct BothWays {
     response: SimpleResponse,
     work: Work,
     /// `None` once it has ended.
-    reader: Option<JoinHandle<Result<(), Status>>>,
+    reader: Option<Reader>,
 }
 
 impl Stream for BothWays {
@@ -120,21 +118,13 @@ impl Stream for BothWays {
 
     fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
         let Some(reader) = &mut self.reader else { return Poll::Ready(None) };
-        if !reader.is_finished() {
+        if !reader.0.is_finished() {
             self.work.done();
             return Poll::Ready(Some(Ok(self.response.clone())));
         }
-        let ended = ready!(Pin::new(reader).poll(cx));
+        let ended = ready!(Pin::new(&mut reader.0).poll(cx));
         self.reader = None;
         // A reader that panicked has already said so on stderr.
         Poll::Ready(ended.unwrap_or(Ok(())).err().map(Err))
-    }
-}
-
-impl Drop for BothWays {
-    fn drop(&mut self) {
-        if let Some(reader) = &self.reader {
-            reader.abort();
-        }
     }
 }

@@ -5,30 +5,17 @@ use serde::Serialize;
 
 use crate::figures::{bound, short};
 use crate::load::Strategy;
+use crate::report::multiples::{Line, Way, ends, peer_colour};
 use crate::report::parts::script_json;
 use crate::stack::OURS;
-use crate::statistics::Interval;
 use crate::studies::channels::analyse::{Cell, Channels, label, network};
-
-/// Hues of peers, in the order of measuring; there are as many in the style sheet.
-const PEERS: [&str; 5] = ["peer-1", "peer-2", "peer-3", "peer-4", "peer-5"];
 
 #[derive(Serialize)]
 struct Data {
     calls: Vec<&'static str>,
-    ways: Vec<WayData>,
+    ways: Vec<Way>,
     panels: Vec<PanelData>,
     lanes: Vec<LanesPanel>,
-}
-
-#[derive(Serialize)]
-struct WayData {
-    id: usize,
-    label: String,
-    /// A custom property of the style sheet.
-    colour: &'static str,
-    dash: &'static str,
-    width: f64,
 }
 
 #[derive(Serialize)]
@@ -38,13 +25,7 @@ struct PanelData {
     network: String,
     /// Operations per second of the fastest lone call.
     ideal: Option<f64>,
-    lines: Vec<LineData>,
-}
-
-#[derive(Serialize)]
-struct LineData {
-    way: usize,
-    cells: Vec<CellData>,
+    lines: Vec<Line<CellData>>,
 }
 
 #[derive(Serialize)]
@@ -89,13 +70,12 @@ pub(super) fn json(channels: &Channels, lanes: Vec<LanesPanel>) -> Markup {
             names.push(pair.client.name());
         }
     }
-    let colour = |name: &str| {
-        names.iter().position(|known| *known == name).map_or("ours", |index| PEERS[index % PEERS.len()])
-    };
+    let colour =
+        |name: &str| names.iter().position(|known| *known == name).map_or("ours", |index| peer_colour(index));
     let way = |(id, (pair, strategy)): (usize, &(&_, _))| {
         let pair: &crate::stack::Pair = pair;
         let (dash, width) = stroke(*strategy, pair.client.variant());
-        WayData { id, label: label(pair, *strategy), colour: colour(pair.client.name()), dash, width }
+        Way { id, label: label(pair, *strategy), colour: colour(pair.client.name()), dash, width }
     };
     let panels = channels.panels.iter().map(|panel| PanelData {
         call: panel.call.name(),
@@ -104,7 +84,7 @@ pub(super) fn json(channels: &Channels, lanes: Vec<LanesPanel>) -> Markup {
         lines: panel
             .lines
             .iter()
-            .map(|line| LineData {
+            .map(|line| Line {
                 way: ways.iter().position(|way| *way == (&line.pair, line.strategy)).unwrap_or_default(),
                 cells: line.cells.iter().map(cell).collect(),
             })
@@ -137,10 +117,6 @@ fn cell(cell: &Cell) -> CellData {
         max: latency.max,
         connections: cell.connections,
     }
-}
-
-fn ends(Interval { low, high }: Interval) -> [f64; 2] {
-    [short(low), short(high)]
 }
 
 /// Of each line that has lanes over time, in the order of measuring.

@@ -2,9 +2,9 @@
 
 use maud::{Markup, html};
 
-use crate::figures::{count, interval_figure, percent, ratio_figure, time};
+use crate::figures::{count, from_to, interval_figure, percent, ratio_figure, time};
 use crate::report::parts::{field, sorting_head, sure_field};
-use crate::statistics::{Interval, Ratio};
+use crate::statistics::Ratio;
 use crate::studies::channels::analyse::{Cell, Channels, Line, Panel};
 use crate::studies::channels::findings::Verdict;
 
@@ -63,13 +63,13 @@ fn row((panel, line, cell): (&Panel, &Line, &Cell), over_one: Option<Ratio>) -> 
             td.words { (panel.call) }
             (field(Some(round_trip_ns), |ns| if ns > 0.0 { time(ns) } else { "direct".to_owned() }))
             (field(Some(f64::from(cell.in_flight)), |in_flight| in_flight.to_string()))
-            (sure_field(Some(cell.rate_per_s), |rate| format!("{}/s", count(rate)), ends(cell.rate_interval, count)))
+            (sure_field(Some(cell.rate_per_s), |rate| format!("{}/s", count(rate)), from_to(cell.rate_interval, count)))
             (sure_field(
                 over_one.map(|it| it.ratio),
                 |ratio| format!("{} ×", ratio_figure(ratio)),
                 over_one.and_then(interval_figure),
             ))
-            (sure_field(Some(latency.p50 as f64), time, ends(cell.p50_interval, time)))
+            (sure_field(Some(latency.p50 as f64), time, from_to(cell.p50_interval, time)))
             @for ns in [latency.p90, latency.p99, latency.p99_9, latency.max] {
                 (field(Some(ns as f64), time))
             }
@@ -80,8 +80,4 @@ fn row((panel, line, cell): (&Panel, &Line, &Cell), over_one: Option<Ratio>) -> 
             (field(Some(cell.errors as f64), count))
         }
     }
-}
-
-fn ends(interval: Option<Interval>, show: fn(f64) -> String) -> Option<String> {
-    interval.map(|Interval { low, high }| format!("{} – {}", show(low), show(high)))
 }

@@ -4,40 +4,21 @@ use maud::Markup;
 use serde::Serialize;
 
 use crate::figures::short;
+use crate::report::multiples::{Line, Way, ends, peer_colour};
 use crate::report::parts::script_json;
 use crate::stack::{OURS, SOCKET, Stack};
-use crate::statistics::Interval;
 use crate::studies::connections::analyse::{Cells, Load, LoadCell, Server};
-
-/// Hues of peers, in the order of measuring; there are as many in the style sheet.
-const PEERS: [&str; 5] = ["peer-1", "peer-2", "peer-3", "peer-4", "peer-5"];
 
 #[derive(Serialize)]
 struct Data {
-    ways: Vec<WayData>,
+    ways: Vec<Way>,
     panels: Vec<PanelData>,
-}
-
-#[derive(Serialize)]
-struct WayData {
-    id: usize,
-    label: String,
-    /// A custom property of the style sheet.
-    colour: &'static str,
-    dash: &'static str,
-    width: f64,
 }
 
 #[derive(Serialize)]
 struct PanelData {
     title: String,
-    lines: Vec<LineData>,
-}
-
-#[derive(Serialize)]
-struct LineData {
-    way: usize,
-    cells: Vec<CellData>,
+    lines: Vec<Line<CellData>>,
 }
 
 #[derive(Serialize)]
@@ -63,13 +44,13 @@ pub(super) fn json(cells: &Cells) -> Markup {
     script_json(&Data { ways: ways.collect(), panels: panels(cells, &stacks) })
 }
 
-fn way(id: usize, stack: &Stack) -> WayData {
+fn way(id: usize, stack: &Stack) -> Way {
     let (colour, dash, width) = match stack.name() {
         OURS => ("ours", "", 2.6),
         SOCKET => ("muted", "2 4", 1.8),
-        _ => (PEERS[id.saturating_sub(1) % PEERS.len()], "", 1.8),
+        _ => (peer_colour(id.saturating_sub(1)), "", 1.8),
     };
-    WayData { id, label: stack.to_string(), colour, dash, width }
+    Way { id, label: stack.to_string(), colour, dash, width }
 }
 
 /// A panel for each share of active connections and each number of calls on them. Shares are told from the largest
@@ -87,7 +68,7 @@ fn panels(cells: &Cells, stacks: &[&Stack]) -> Vec<PanelData> {
         let line = |(way, stack): (usize, &&Stack)| {
             let of_panel = cells.loads.iter().filter(of_panel);
             let cells = of_panel.filter_map(|it| Some(cell(it, it.server(stack)?)));
-            LineData { way, cells: cells.collect() }
+            Line { way, cells: cells.collect() }
         };
         PanelData {
             title: format!("{:.3} % active, {} on each", short(share * 100.0), at.load.in_flight)
@@ -115,8 +96,4 @@ fn cell(cell: &LoadCell, server: &Server) -> CellData {
         p99: latency.p99,
         p99_9: latency.p99_9,
     }
-}
-
-fn ends(Interval { low, high }: Interval) -> [f64; 2] {
-    [short(low), short(high)]
 }

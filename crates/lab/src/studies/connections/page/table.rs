@@ -2,9 +2,9 @@
 
 use maud::{Markup, html};
 
-use crate::figures::{count, interval_figure, percent, ratio_figure, time};
+use crate::figures::{count, from_to, interval_figure, percent, ratio_figure, time};
 use crate::report::parts::{field, sorting_head, sure_field};
-use crate::statistics::{Interval, Ratio};
+use crate::statistics::Ratio;
 use crate::studies::connections::analyse::{Arrivals, Client, Figures, LoadCell, Server, Used};
 use crate::studies::connections::findings::bytes;
 
@@ -153,7 +153,7 @@ fn arrivals_row(arrivals: &Arrivals) -> Markup {
 /// The server's processor time with its interval, and its two parts.
 fn server_fields(figures: &Figures) -> Markup {
     html! {
-        (sure_field(figures.server.map(Used::ns), time, ends(figures.server_interval, time)))
+        (sure_field(figures.server.map(Used::ns), time, from_to(figures.server_interval, time)))
         (field(figures.server.map(|used| used.user_ns), time))
         (field(figures.server.map(|used| used.system_ns), time))
     }
@@ -161,14 +161,10 @@ fn server_fields(figures: &Figures) -> Markup {
 
 fn rate(figures: &Figures) -> Markup {
     let shown = |rate: f64| format!("{}/s", count(rate));
-    sure_field(Some(figures.rate_per_s), shown, ends(figures.rate_interval, count))
+    sure_field(Some(figures.rate_per_s), shown, from_to(figures.rate_interval, count))
 }
 
 fn ratio(ratio: Option<Ratio>) -> Markup {
     let shown = |ratio: f64| format!("{} ×", ratio_figure(ratio));
     sure_field(ratio.map(|it| it.ratio), shown, ratio.and_then(interval_figure))
-}
-
-fn ends(interval: Option<Interval>, show: fn(f64) -> String) -> Option<String> {
-    interval.map(|Interval { low, high }| format!("{} – {}", show(low), show(high)))
 }
