@@ -274,18 +274,12 @@ impl fmt::Debug for Channel {
 /// The requests of a client as the engine takes them: none of them fails by itself.
 struct Requests<S: Stream>(Given<S, outbound::Requests<S::Item>>);
 
-impl<S: Stream> Unpin for Requests<S> {}
-
 impl<S: Stream<Item: Message>> Stream for Requests<S> {
     type Item = Result<Owned<S::Item>, engine::Status>;
 
     #[inline]
     fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
-        let message = match &mut self.0 {
-            Given::Stream(stream) => stream.as_mut().poll_next(cx),
-            Given::Lending(lending) => Pin::new(lending).poll_next(cx),
-        };
-        message.map(|item| item.map(|message| Ok(Owned(message))))
+        Pin::new(&mut self.0).poll_next(cx).map(|item| item.map(|message| Ok(Owned(message))))
     }
 }
 

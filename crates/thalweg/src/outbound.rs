@@ -365,3 +365,19 @@ impl<S: 'static, L: 'static> Given<S, L> {
         }
     }
 }
+
+impl<S, L> Stream for Given<S, L>
+where
+    S: Stream,
+    L: Stream<Item = S::Item> + Unpin,
+{
+    type Item = S::Item;
+
+    #[inline]
+    fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        match &mut *self {
+            Self::Stream(stream) => stream.as_mut().poll_next(cx),
+            Self::Lending(lending) => Pin::new(lending).poll_next(cx),
+        }
+    }
+}

@@ -1,5 +1,6 @@
 //! The task that moves a connection's bytes: drain what has arrived, let what became ready run, write once.
 
+mod ending;
 mod output_buffer;
 mod read;
 mod read_buffer;
@@ -230,11 +231,7 @@ where
 
     fn fail(&mut self, error: &ConnectionError, arrived: &[u8]) {
         let mut state = self.connection.lock();
-        let identified = if state.http2.settings_received() {
-            None
-        } else {
-            identify_non_http2_peer(arrived, E::IS_CLIENT)
-        };
+        let identified = ending::non_http2_peer(&state, arrived, E::IS_CLIENT);
         let status = match identified {
             Some(what) => Status::unavailable(format!("{}: {what}", self.connection.peer)),
             None => Status::unavailable(format!("connection to {} lost: {error}", self.connection.peer)),
@@ -500,39 +497,14 @@ where
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
         let outcome = ready!(self.poll_over(cx));
-        let peer = &self.connection.peer;
-        let mut state = self.connection.lock();
+        let connection = &self.connection;
+        let mut state = connection.lock();
         // A TLS alert is shorter than a frame's head: what said it may be told only by what is left over.
-        let identified = if state.http2.settings_received() {
-            None
-        } else {
-            identify_non_http2_peer(&self.leftover, E::IS_CLIENT)
-        };
-        let message = match (outcome, identified) {
-            (Ok(()), _) => format!("connection to {peer} was closed"),
-            (Err(_), Some(what)) => format!("{peer}: {what}"),
-            (Err(error), None) => {
-                self.connection.measure.note_error(error.kind());
-                let how = match error.kind() {
-                    io::ErrorKind::UnexpectedEof if error.get_ref().is_none() => {
-                        format!("{peer} closed the connection")
-                    }
-                    _ => format!("connection to {peer} lost: {error}"),
-                };
-                let hint = if state.http2.settings_received() {
-                    if E::IS_CLIENT { hint_at_cut(error.kind()) } else { "" }
-                } else if error.get_ref().is_some() {
-                    // A layer below that has a text of its own has said it all.
-                    ""
-                } else {
-                    " (before it sent HTTP/2 SETTINGS: is it a gRPC server, and without TLS?)"
-                };
-                match &state.farewell {
-                    Some(farewell) => format!("{how} after GOAWAY, {farewell}"),
-                    None => how + hint,
-                }
-            }
-        };
+        let identified = ending::non_http2_peer(&state, &self.leftover, E::IS_CLIENT);
+        if let (Err(error), None) = (&outcome, identified) {
+            connection.measure.note_error(error.kind());
+        }
+        let message = ending::message(&connection.peer, &outcome, identified, &state, E::IS_CLIENT);
         let status = Status::unavailable(message);
         state.end_all(&status);
         Poll::Ready(())
@@ -575,29 +547,4 @@ fn take_output<E: Endpoint>(
         endpoint.on_event(state, &event, 0);
     }
     state.http2.wants_write()
-}
-
-/// What it may mean that a server's connection ended without a word.
-fn hint_at_cut(kind: io::ErrorKind) -> &'static str {
-    match kind {
-        io::ErrorKind::UnexpectedEof
-        | io::ErrorKind::ConnectionReset
-        | io::ErrorKind::ConnectionAborted
-        | io::ErrorKind::BrokenPipe => " (was the server killed, or the connection cut on the way?)",
-        _ => "",
-    }
-}
-
-/// Names what is at the other end, if its first bytes are not HTTP/2's but well known.
-fn identify_non_http2_peer(first: &[u8], is_client: bool) -> Option<&'static str> {
-    // TLS records: alert (21) or handshake (22), version 3.x.
-    let is_tls = matches!(first, [0x15 | 0x16, 0x03, ..]);
-    match (is_client, is_tls) {
-        (true, true) => Some("the server speaks TLS, and this channel does not (is https:// missing?)"),
-        (true, false) if first.starts_with(b"HTTP/1.") => {
-            Some("the server speaks HTTP/1.x, not HTTP/2: is this a gRPC port?")
-        }
-        (false, true) => Some("the client speaks TLS, and this port does not"),
-        _ => None,
-    }
 }

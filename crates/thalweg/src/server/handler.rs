@@ -140,8 +140,6 @@ where
 /// The responses of a handler as the engine takes them.
 struct Responses<St, Res>(Given<St, outbound::Responses<Res>>);
 
-impl<St, Res> Unpin for Responses<St, Res> {}
-
 impl<St, Res> Stream for Responses<St, Res>
 where
     St: Stream<Item = Result<Res, Status>>,
@@ -151,11 +149,9 @@ where
 
     #[inline]
     fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
-        let item = match &mut self.0 {
-            Given::Stream(stream) => stream.as_mut().poll_next(cx),
-            Given::Lending(lending) => Pin::new(lending).poll_next(cx),
-        };
-        item.map(|item| item.map(|result| result.map(Owned).map_err(|status| to_engine(&status))))
+        Pin::new(&mut self.0)
+            .poll_next(cx)
+            .map(|item| item.map(|result| result.map(Owned).map_err(|status| to_engine(&status))))
     }
 }
 
