@@ -1,5 +1,5 @@
-//! Memory that belongs to a thread and is lent to whatever runs on it: it stays warm in the cache, and nothing that waits
-//! holds any.
+//! Memory that belongs to a thread and is lent to whatever runs on it: it stays warm in the cache, and nothing that
+//! waits holds any.
 
 use std::cell::Cell;
 use std::thread::LocalKey;

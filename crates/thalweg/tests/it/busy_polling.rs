@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use crate::support::peer::{Peer, REQUEST};
+use crate::support::peer::{Peer, REQUEST, envelope};
 use crate::support::{COUNT, Echo, REPEAT, chat, echo, items, raw, soon};
 use thalweg::http2::frame::{Flags, Kind, PREFACE, Setting};
 use thalweg::{CallOptions, Channel, ListenAddress, Request, Server};
@@ -174,10 +174,9 @@ async fn nothing_is_polled_unless_asked_for() {
     assert_eq!(tries(&reads).await, 0);
 }
 
-/// More waits than the socket takes, and a task has left some of it: the driver's waker is gone, and has to be left
-/// anew while output is blocked.
-#[tokio::test]
-async fn a_server_whose_client_does_not_read_sleeps() {
+/// A server, and a client that the test plays, which has sent what `send` adds to SETTINGS; how often the server looks
+/// once it has taken that in.
+async fn looks_of_a_server(send: impl FnOnce(&mut Peer)) -> usize {
     let (near, far) = tokio::io::duplex(64 * 1024);
     let reads = Arc::new(AtomicUsize::new(0));
     let io = Counted { io: far, reads: Arc::clone(&reads) };
@@ -186,17 +185,34 @@ async fn a_server_whose_client_does_not_read_sleeps() {
     client.out.extend_from_slice(PREFACE);
     client.settings(&[Setting::InitialWindowSize(1 << 30)]).frame(Kind::Settings, Flags::ACK, 0, b"");
     client.frame(Kind::WindowUpdate, Flags::NONE, 0, &(1_u32 << 30).to_be_bytes());
-    let request: Vec<_> = REQUEST
-        .iter()
-        .map(|field| if field.0 == ":path" { (":path", REPEAT.path()) } else { *field })
-        .collect();
-    client.headers(1, false, &request).message(1, true, b"1000 65536").send().await;
-    // All that there is room for is written in the first turns.
+    send(&mut client);
+    client.send().await;
     for _ in 0..10 {
         tries(&reads).await;
     }
-    assert_eq!(tries(&reads).await, 0, "it looks although nothing moves");
-    drop(client);
+    tries(&reads).await
+}
+
+/// More waits than the socket takes, and a task has left some of it: the driver's waker is gone, and has to be left
+/// anew while output is blocked.
+#[tokio::test]
+async fn a_server_whose_client_does_not_read_sleeps() {
+    let looks = looks_of_a_server(|client| {
+        let to_repeat = |field: &(_, _)| if field.0 == ":path" { (":path", REPEAT.path()) } else { *field };
+        let request: Vec<_> = REQUEST.iter().map(to_repeat).collect();
+        client.headers(1, false, &request).message(1, true, b"1000 65536");
+    });
+    assert_eq!(looks.await, 0, "it looks although nothing moves");
+}
+
+/// The rest of the message is read to where the message is gathered.
+#[tokio::test]
+async fn a_server_that_waits_for_the_rest_of_a_message_sleeps() {
+    let looks = looks_of_a_server(|client| {
+        client.headers(1, false, REQUEST).data(1, true, &envelope(&[7; 100_000]));
+        client.out.truncate(client.out.len() - 50_000);
+    });
+    assert_eq!(looks.await, 0, "it looks although nothing moves");
 }
 
 /// The duration is the machine's time: a runtime whose clock stands still does not poll for ever.

@@ -98,7 +98,7 @@ where
             let event = event.unwrap_or(Event::Data { stream, tag, bytes: &[], start: 0, end_stream: false });
             self.endpoint.on_event(&mut state, &event, 0);
         }
-        self.may_have_output = true;
+        self.may_have_output |= state.http2.wants_write();
     }
 
     /// Reads once, at least a byte; again if the system was interrupted.
