@@ -67,24 +67,29 @@ impl<'a> Windows<'a> {
             .filter_map(|&window| Some((window, window.measured()?)))
     }
 
-    /// The windows as one result: that of the good ones, or, when none is good, of all that were measured. `None` when
-    /// none was.
+    /// The windows that figures are of: the good ones, or, when none is good, all that were measured.
+    pub(crate) fn used(&self) -> Vec<(&'a PointResult, &'a LoadResult)> {
+        let good: Vec<_> = self.good().collect();
+        let measured = || self.all.iter().filter_map(|&window| Some((window, window.measured()?)));
+        if good.is_empty() { measured().collect() } else { good }
+    }
+
+    /// The windows that are [used](Self::used) as one result. `None` when none was measured.
     ///
     /// The rate is their geometric mean, as ratios are; percentiles are the medians of the windows' percentiles;
     /// minimum and maximum are those of all; what is counted is added up. Errors of windows that are left out are
     /// counted too.
     pub(crate) fn merged(&self) -> Option<LoadResult> {
         let measured: Vec<&LoadResult> = self.all.iter().filter_map(|window| window.measured()).collect();
-        let good: Vec<&LoadResult> = self.good().map(|(_, result)| result).collect();
-        let used = if good.is_empty() { &measured } else { &good };
+        let used: Vec<&LoadResult> = self.used().into_iter().map(|(_, result)| result).collect();
         let (&first, rest) = used.split_first()?;
         let mut merged = first.clone();
         if measured.len() == 1 {
             return Some(merged);
         }
         merged.rate_per_s = geometric_mean(used.iter().map(|result| result.rate_per_s));
-        merged.latency_ns = latency(used);
-        merged.pace_ns = pace(used);
+        merged.latency_ns = latency(&used);
+        merged.pace_ns = pace(&used);
         // A distribution of all windows would say something else than the percentiles beside it.
         merged.histogram = String::new();
         for result in rest {

@@ -247,8 +247,8 @@ fn compared(ours: &[Window], theirs: &[Window]) -> Compared {
 fn figures(windows: &Windows<'_>) -> Option<Figures> {
     let merged = windows.merged()?;
     let rounds: Vec<Window> = windows.all.iter().map(|&window| Window::of(window)).collect();
-    let used_windows = used_windows(windows);
-    let established = used_windows.iter().filter_map(|(_, load)| load.connections.established).map(f64::from);
+    let established = windows.used().into_iter().filter_map(|(_, load)| load.connections.established);
+    let established = established.map(f64::from);
     Some(Figures {
         rate_interval: interval(&rounds, |window| window.rate_per_s),
         server_interval: interval(&rounds, |window| window.server_ns),
@@ -264,17 +264,10 @@ fn figures(windows: &Windows<'_>) -> Option<Figures> {
     })
 }
 
-/// The good windows; when none is good, all that were measured: as their rate is told.
-fn used_windows<'a>(windows: &Windows<'a>) -> Vec<(&'a PointResult, &'a LoadResult)> {
-    let good: Vec<_> = windows.good().collect();
-    let measured = || windows.all.iter().filter_map(|&window| Some((window, window.measured()?)));
-    if good.is_empty() { measured().collect() } else { good }
-}
-
-/// All windows together.
+/// All [used](Windows::used) windows together.
 fn used(windows: &Windows<'_>, side: fn(&Usage) -> &ProcessUsage) -> Option<Used> {
     let (mut user, mut system, mut window_ns, mut operations) = (0, 0, 0, 0);
-    for (usage, load) in used_windows(windows).into_iter().filter_map(|(it, load)| Some((it.usage?, load))) {
+    for (usage, load) in windows.used().into_iter().filter_map(|(it, load)| Some((it.usage?, load))) {
         let process = side(&usage);
         user += process.user_ns;
         system += process.system_ns;
@@ -307,7 +300,7 @@ fn evenness(windows: &Windows<'_>) -> Option<Evenness> {
         let fairness = load.fairness.filter(|it| it.connections > 1)?;
         Some((fairness, load.messages.max(1) as f64 / f64::from(fairness.connections)))
     };
-    let seen: Vec<(Fairness, f64)> = used_windows(windows).iter().filter_map(several).collect();
+    let seen: Vec<(Fairness, f64)> = windows.used().iter().filter_map(several).collect();
     let share = |calls: fn(&Fairness) -> u64| median(seen.iter().map(|(it, mean)| calls(it) as f64 / mean));
     Some(Evenness {
         jain: median(seen.iter().map(|(fairness, _)| fairness.jain))?,
