@@ -202,13 +202,9 @@ impl Incoming {
             return None;
         }
         let unread = self.buffer.get(self.position..)?;
-        // What is wrong with it is found, and said, on the longer way.
-        let Ok(Some(Prefix { compressed: false, len })) = Prefix::parse(unread, self.at_hand_len_max) else {
-            return None;
-        };
-        let message = unread[PREFIX_LEN..].get(..len)?;
-        self.position += PREFIX_LEN + len;
-        self.measure.received_message(len, false);
+        let message = envelope::plain_message(unread, self.at_hand_len_max)?;
+        self.position += PREFIX_LEN + message.len();
+        self.measure.received_message(message.len(), false);
         Some(message)
     }
 

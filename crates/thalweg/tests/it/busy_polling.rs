@@ -209,7 +209,7 @@ async fn a_server_whose_client_does_not_read_sleeps() {
 #[tokio::test]
 async fn a_server_that_waits_for_the_rest_of_a_message_sleeps() {
     let looks = looks_of_a_server(|client| {
-        client.headers(1, false, REQUEST).data(1, true, &envelope(&[7; 100_000]));
+        client.headers(1, false, REQUEST).data(1, true, &envelope(&vec![7; 100_000]));
         client.out.truncate(client.out.len() - 50_000);
     });
     assert_eq!(looks.await, 0, "it looks although nothing moves");
