@@ -3,7 +3,7 @@
 use std::ffi::{OsStr, OsString};
 use std::fmt;
 use std::fs::{self, File, OpenOptions};
-use std::io::Write;
+use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus, Output, Stdio};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -182,6 +182,35 @@ impl Job {
         file.write_all(&output.stdout)?;
         file.write_all(&output.stderr)?;
         Ok(output)
+    }
+
+    /// As [`output`](Self::output), with an open standard input: `reply` is written there as soon as `cue` has been put out.
+    pub(crate) fn output_with_reply(&self, cue: &[u8], reply: &[u8], log: &Log) -> Result<Output, Failure> {
+        log.line(format_args!("$ {self}"))?;
+        let mut command = self.bounded()?;
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = command.spawn().map_err(|error| self.unstarted(&error))?;
+        let pipes = child.stdin.take().zip(child.stdout.take());
+        let (mut input, mut output) = pipes.expect("both are piped");
+        let (mut seen, mut replies) = (Vec::new(), Some(reply));
+        let mut buffer = [0; 4096];
+        loop {
+            let read = output.read(&mut buffer)?;
+            if read == 0 {
+                break;
+            }
+            seen.extend_from_slice(&buffer[..read]);
+            if seen.windows(cue.len()).any(|bytes| bytes == cue)
+                && let Some(reply) = replies.take()
+            {
+                input.write_all(reply)?;
+            }
+        }
+        let rest = child.wait_with_output()?;
+        let mut file = log.appending()?;
+        file.write_all(&seen)?;
+        file.write_all(&rest.stderr)?;
+        Ok(Output { stdout: seen, ..rest })
     }
 
     /// Runs to the end and gives its standard output as text; a failure is an error that names the program.

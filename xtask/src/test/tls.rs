@@ -126,13 +126,6 @@ const CASES: &[Case] = &[
         says: &["SSL alert number"],
     },
     Case {
-        about: "renegotiation (RFC 9113 §9.2.1)",
-        server: Kind::Ecdsa,
-        flags: "-alpn h2 -tls1_2",
-        sends: b"R\nR\n",
-        says: &["RENEGOTIATING", "no renegotiation"],
-    },
-    Case {
         about: "TLS 1.3's suite with CCM",
         server: Kind::Ecdsa,
         flags: "-alpn h2 -tls1_3 -ciphersuites TLS_AES_128_CCM_SHA256",
@@ -261,38 +254,39 @@ pub(super) fn check(log: &Log) -> Result<String, Failure> {
     let rsa = folder.serve("rsa.pem", "rsa.key", "", log)?;
     let mutual = folder.serve("server.pem", "server.key", "--cacert CA", log)?;
     let port = |kind| if kind == Kind::Mutual { mutual.0 } else { ecdsa.0 };
-    let mut failed = 0;
+    let mut wrong = Vec::new();
     for case in CASES {
         let said = folder.s_client(port(case.server), case.flags, case.sends, log)?;
-        failed += missing(case.about, case.says, &said, log)?;
+        wrong.extend(missing(case.about, case.says, &said));
     }
+    wrong.extend(folder.renegotiation(ecdsa.0, log)?);
     for post in POSTS {
-        failed += folder.post(port(post.server), post, log)?;
+        wrong.extend(folder.post(port(post.server), post, log)?);
     }
     let mut taken = 0;
-    let (suites, refused) = folder.suites(&[ecdsa.0, rsa.0], log, |is_taken, is_right| {
+    let (suites, refused) = folder.suites(&[ecdsa.0, rsa.0], log, |is_taken, what| {
         taken += usize::from(is_taken);
-        failed += usize::from(!is_right);
+        wrong.extend(what);
     })?;
     let hybrid = folder.hybrid(ecdsa.0, log)?;
     for (_, server) in [ecdsa, rsa, mutual] {
-        failed += usize::from(!server.stop()?.success());
+        let status = server.stop()?;
+        wrong.extend((!status.success()).then(|| format!("a server ended with {status}")));
     }
-    let (cases, posts) = (CASES.len(), POSTS.len());
+    let (cases, posts) = (CASES.len() + 1, POSTS.len());
     let account = format!(
         "openssl: {cases} cases, {suites} suites of TLS 1.2 ({taken} taken, {refused} refused), {hybrid}; curl: {posts}"
     );
-    if failed == 0 { Ok(account) } else { Err(Failure::failed(format!("{failed} went wrong; {account}"))) }
+    if wrong.is_empty() {
+        return Ok(account);
+    }
+    Err(Failure::failed(format!("{} went wrong ({}); {account}", wrong.len(), wrong.join("; "))))
 }
 
-/// How many of the parts are missing, which are told in the log.
-fn missing(about: &str, parts: &[&str], said: &str, log: &Log) -> Result<usize, Failure> {
+/// Says so if some of the parts are missing.
+fn missing(about: &str, parts: &[&str], said: &str) -> Option<String> {
     let missing: Vec<_> = parts.iter().filter(|part| !said.contains(**part)).collect();
-    if missing.is_empty() {
-        return Ok(0);
-    }
-    log.line(format_args!("FAIL  {about}: missing {missing:?}"))?;
-    Ok(missing.len())
+    (!missing.is_empty()).then(|| format!("{about}: missing {missing:?}"))
 }
 
 /// Where the certificates of this step lie.
@@ -345,8 +339,18 @@ impl Folder {
         Ok(String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned())
     }
 
-    /// 1 if it goes otherwise than it should.
-    fn post(&self, port: u16, post: &Post, log: &Log) -> Result<usize, Failure> {
+    /// That a client is refused to negotiate anew (RFC 9113 §9.2.1). It asks when it has the server's SETTINGS: to
+    /// openssl, what comes amid a handshake is an error of its own.
+    fn renegotiation(&self, port: u16, log: &Log) -> Result<Option<String>, Failure> {
+        const SETTINGS: &[u8] = b"\x04\0\0\0\0\0";
+        let job = Job::new("openssl").words(&format!("s_client -connect 127.0.0.1:{port} -alpn h2 -tls1_2"));
+        let output = job.seconds(20).output_with_reply(SETTINGS, b"R\n", log)?;
+        let said = String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned();
+        Ok(missing("renegotiation", &["RENEGOTIATING", "no renegotiation"], &said))
+    }
+
+    /// Says so if it goes otherwise than it should.
+    fn post(&self, port: u16, post: &Post, log: &Log) -> Result<Option<String>, Failure> {
         let (head, body) = (self.file("head"), self.file("body"));
         for path in [&head, &body] {
             fs::write(path, "")?;
@@ -362,10 +366,7 @@ impl Folder {
         let answered = head.starts_with("HTTP/2 200") && head.contains("grpc-status: 0") && body == RESPONSE;
         let is_right =
             status.code().is_some_and(|code| post.exit_codes.contains(&code) && answered == (code == 0));
-        if !is_right {
-            log.line(format_args!("FAIL  {}: {status}, {head:?} {body:?}", post.about))?;
-        }
-        Ok(usize::from(!is_right))
+        Ok((!is_right).then(|| format!("{}: {status}, {head:?} {body:?}", post.about)))
     }
 
     /// Each suite that this openssl has for TLS 1.2 and older, alone, at each server: whether it is taken, and whether
@@ -374,7 +375,7 @@ impl Folder {
         &self,
         ports: &[u16],
         log: &Log,
-        mut tell: impl FnMut(bool, bool),
+        mut tell: impl FnMut(bool, Option<String>),
     ) -> Result<(usize, usize), Failure> {
         let list =
             Job::new("openssl").words("ciphers -s -tls1_2 ALL:COMPLEMENTOFALL:@SECLEVEL=0").text(log)?;
@@ -393,11 +394,9 @@ impl Folder {
                 let is_taken = said.contains(&format!("New, TLSv1.2, Cipher is {suite}\n"));
                 let is_refused = said.contains("alert handshake failure");
                 let is_right = is_taken != is_refused && is_taken == taken.contains(suite);
-                if !is_right {
-                    log.line(format_args!("FAIL  {suite}: taken {is_taken}, refused {is_refused}"))?;
-                }
                 is_taken_by_any |= is_taken;
-                tell(is_taken, is_right);
+                let wrong = || format!("{suite}: taken {is_taken}, refused {is_refused}");
+                tell(is_taken, (!is_right).then(wrong));
             }
             refused += usize::from(!is_taken_by_any);
         }
@@ -412,9 +411,9 @@ impl Folder {
             let version: Vec<&str> = version.split_whitespace().take(2).collect();
             return Ok(format!("no X25519MLKEM768 in {}", version.join(" ")));
         }
-        match missing("X25519MLKEM768", &["X25519MLKEM768", CLOSED], &said, log)? {
-            0 => Ok("X25519MLKEM768".to_owned()),
-            _ => Err(Failure::failed("X25519MLKEM768 is not agreed on")),
+        match missing("X25519MLKEM768", &["X25519MLKEM768", CLOSED], &said) {
+            None => Ok("X25519MLKEM768".to_owned()),
+            Some(wrong) => Err(Failure::failed(wrong)),
         }
     }
 }
