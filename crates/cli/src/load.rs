@@ -284,7 +284,7 @@ impl LoadArgs {
             duration_ns: duration.map(|duration| nanoseconds("-z", duration)).transpose()?,
             total: self.total,
             bare: self.bare.map(|wire| BareRun { wire, active: self.active.unwrap_or(self.connections) }),
-            busy_poll_ns: nanoseconds("--busy-poll", self.runtime.busy_poll)?,
+            busy_poll_ns: self.runtime.busy_poll.map(|it| nanoseconds("--busy-poll", it)).transpose()?,
             cpus: self.runtime.cpus.clone(),
         })
     }

@@ -20,9 +20,10 @@ pub(crate) struct RuntimeArgs {
     #[arg(long, value_name = "N")]
     threads: Option<NonZeroUsize>,
 
-    /// Before a connection on which nothing moves sleeps, go on looking for so long: takes a processor, saves a wake-up
-    #[arg(long, value_name = "DURATION", default_value = "0s", value_parser = humantime::parse_duration)]
-    pub(crate) busy_poll: Duration,
+    /// Before a connection on which nothing moves sleeps, go on looking for so long: takes a processor, saves a wake-up;
+    /// 0s: not at all [default: up to 30us, where that pays]
+    #[arg(long, value_name = "DURATION", value_parser = humantime::parse_duration)]
+    pub(crate) busy_poll: Option<Duration>,
 }
 
 impl RuntimeArgs {

@@ -258,8 +258,10 @@ async fn bind(args: &ServeArgs, addresses: &[ListenAddress], threads: usize) -> 
         .add_service(shapes.max_decoding_message_size(message_bytes_max))
         .add_service(health.service())
         .add_service(reflection)
-        .shutdown_grace(args.grace)
-        .busy_poll(args.runtime.busy_poll);
+        .shutdown_grace(args.grace);
+    if let Some(duration) = args.runtime.busy_poll {
+        server = server.busy_poll(duration);
+    }
     server = if args.views {
         let echo = EchoViewsServer::default().send_compressed(Encoding::Gzip);
         server.add_service(echo.max_decoding_message_size(message_bytes_max))

@@ -2,10 +2,13 @@
 
 mod address;
 mod listener;
+mod looking;
 mod round_trip;
 mod stream;
 
 pub(crate) use address::Endpoint;
 pub use address::{InvalidAddress, ListenAddress};
 pub(crate) use listener::Listener;
+pub use looking::looked_in_vain;
+pub(crate) use looking::{add_in_vain, set_looking};
 pub(crate) use stream::Accepted;

@@ -243,7 +243,7 @@ fn echo(
 ) -> Result<EchoCall, DriveError> {
     let mut channel = ChannelConfig::default();
     channel.connect_timeout = patience.connect;
-    channel.busy_poll = Duration::from_nanos(settings.busy_poll_ns);
+    channel.busy_poll = settings.busy_poll_ns.map(Duration::from_nanos);
     channel.lanes = match settings.lanes {
         LaneRule::Fixed => Lanes::fixed(settings.connections as usize),
         LaneRule::Adaptive => Lanes::adaptive(),
@@ -253,9 +253,10 @@ fn echo(
 }
 
 fn builder(settings: &LoadSettings, patience: Patience) -> ChannelBuilder {
-    let builder = Channel::builder(&settings.target)
-        .connect_timeout(patience.connect)
-        .busy_poll(Duration::from_nanos(settings.busy_poll_ns));
+    let mut builder = Channel::builder(&settings.target).connect_timeout(patience.connect);
+    if let Some(busy_poll_ns) = settings.busy_poll_ns {
+        builder = builder.busy_poll(Duration::from_nanos(busy_poll_ns));
+    }
     match settings.lanes {
         LaneRule::Fixed => builder.lanes(Lanes::fixed(settings.connections as usize)),
         LaneRule::Adaptive => builder.lanes(Lanes::adaptive()),

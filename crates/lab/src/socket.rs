@@ -169,7 +169,7 @@ impl Measured {
                 duration_ns: u64::try_from(point.duration.as_nanos()).ok(),
                 total: None,
                 bare: None,
-                busy_poll_ns: 0,
+                busy_poll_ns: Some(0),
                 cpus,
             },
             started: self.started,

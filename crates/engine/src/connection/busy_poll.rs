@@ -1,4 +1,4 @@
-//! How long a connection on which nothing moves goes on looking before it sleeps.
+//! Whether a connection on which nothing moves goes on looking for what comes before it sleeps, and for how long.
 //!
 //! The driver does not spin: after each try it gives way to the other tasks of its thread, which may be the very ones
 //! that would make the next call.
@@ -9,17 +9,94 @@ use std::time::{Duration, Instant};
 use tokio::runtime::{Handle, RuntimeFlavor};
 
 use super::give_way::give_way;
+use super::load::nanoseconds;
+use crate::net;
 
-/// Busy polling of one connection; none at all for a duration of zero.
+/// What a connection on which nothing moves does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Waiting {
+    Sleeps,
+    /// Looks for so long, always.
+    Looks(Duration),
+    /// Looks for up to [`LOOK_MAX`] where that has paid: see [`Looks`].
+    AsItPays,
+}
+
+/// Busy polling of one connection.
 #[derive(Debug)]
 pub(super) struct BusyPoll {
-    duration: Duration,
-    /// When the tries began that have found nothing so far. Time of the machine, even where a test has stopped tokio's:
-    /// what is spent is a processor.
+    waiting: Waiting,
+    looks: Looks,
+    /// Bytes read and written since nothing moved, and the most that there were lately.
+    moved_len: usize,
+    moved_len_lately: usize,
+    /// When the look began that has found nothing so far, and its last try. Time of the machine, even where a test has
+    /// stopped tokio's: what is spent is a processor.
     since: Option<Instant>,
+    tried_at: Option<Instant>,
     tries: u32,
     /// After how many tries the runtime polls everything else; 0 until its kind is known.
     tries_per_runtime_poll: u32,
+}
+
+/// How long a look takes that finds nothing: about what it takes to fall asleep and to be woken.
+const LOOK_MAX: Duration = Duration::from_micros(30);
+/// So many bytes are small messages. Larger ones come in pieces, and who looks sooner finds smaller ones.
+const MOVED_LEN_MAX: usize = 24 * 1024;
+/// What the rest of a large message counts as that is still to come.
+const LARGE_LEN: usize = 64 * 1024;
+/// By so much of itself what moved lately is less each time that nothing moves.
+const LATELY_SHARE: usize = 8;
+/// What comes closer to what came before is worth waiting for.
+const GAP_MAX: Duration = Duration::from_micros(150);
+const SKIPPED_MIN: u32 = 4;
+const SKIPPED_MAX: u32 = 4096;
+
+/// Whether a look pays: with a few calls in flight, two quick ends spend more time on falling asleep and waking up, some
+/// 20 µs each, than on calls.
+///
+/// It does where small things follow each other closely ([`GAP_MAX`]), and something came the last times that it looked.
+/// After a look in vain, sleeps go without one: four, and twice as many each time. So a load of another kind loses one
+/// processor in some thousands, and so do two ends that share one, which never find anything.
+#[derive(Debug, Default)]
+struct Looks {
+    /// When something was last read.
+    read_at: Option<tokio::time::Instant>,
+    is_close: bool,
+    /// So many sleeps go without a look.
+    skipped: u32,
+    /// As many after the next look in vain.
+    to_skip: u32,
+}
+
+impl Looks {
+    #[inline]
+    fn note_read(&mut self, polled_at: tokio::time::Instant) {
+        if self.read_at != Some(polled_at) {
+            let before = self.read_at.replace(polled_at);
+            self.is_close =
+                before.is_some_and(|before| polled_at.saturating_duration_since(before) < GAP_MAX);
+        }
+    }
+
+    /// Nothing moves: whether to look.
+    fn is_due(&mut self) -> bool {
+        if !self.is_close {
+            return false;
+        }
+        let is_due = self.skipped == 0;
+        self.skipped = self.skipped.saturating_sub(1);
+        is_due
+    }
+
+    fn note_found(&mut self) {
+        self.to_skip /= 2;
+    }
+
+    fn note_in_vain(&mut self) {
+        self.to_skip = (2 * self.to_skip).clamp(SKIPPED_MIN, SKIPPED_MAX);
+        self.skipped = self.to_skip;
+    }
 }
 
 /// A poll by the runtime of timers, other sockets and the future of `block_on` costs about a microsecond, four
@@ -28,27 +105,100 @@ pub(super) struct BusyPoll {
 const TRIES_PER_RUNTIME_POLL: u32 = 8;
 
 impl BusyPoll {
-    pub(super) fn new(duration: Duration) -> Self {
-        Self { duration, since: None, tries: 0, tries_per_runtime_poll: 0 }
-    }
-
-    /// Something moved: the next try that finds nothing is the first.
-    pub(super) fn begin(&mut self) {
-        self.since = None;
-    }
-
-    /// Nothing moved: whether to try again.
-    pub(super) fn goes_on(&mut self) -> bool {
-        if self.duration.is_zero() {
-            return false;
+    /// Looks for `asked`; without it, where that pays.
+    pub(super) fn new(asked: Option<Duration>) -> Self {
+        let waiting = match asked {
+            None => Waiting::AsItPays,
+            Some(Duration::ZERO) => Waiting::Sleeps,
+            Some(duration) => Waiting::Looks(duration),
+        };
+        Self {
+            waiting,
+            looks: Looks::default(),
+            moved_len: 0,
+            moved_len_lately: 0,
+            since: None,
+            tried_at: None,
+            tries: 0,
+            tries_per_runtime_poll: 0,
         }
-        match self.since {
-            None => {
-                self.since = Some(Instant::now());
-                true
+    }
+
+    /// A poll of the driver begins: whether its first read is a try.
+    #[inline]
+    pub(super) fn begin_poll(&self) {
+        if self.since.is_some() {
+            net::set_looking(true);
+        }
+    }
+
+    /// It ends.
+    #[inline]
+    pub(super) fn end_poll(&self) {
+        if self.since.is_some() {
+            net::set_looking(false);
+        }
+    }
+
+    /// Something was written: the next try that finds nothing is the first.
+    #[inline]
+    pub(super) fn note_wrote(&mut self, written: usize) {
+        self.moved_len += written;
+        if self.since.take().is_some() {
+            net::set_looking(false);
+        }
+    }
+
+    /// Something was read in the poll that began at `polled_at`.
+    #[inline]
+    pub(super) fn note_read(&mut self, read: usize, polled_at: tokio::time::Instant) {
+        self.moved_len += read;
+        if self.since.take().is_some() {
+            net::set_looking(false);
+            self.looks.note_found();
+        }
+        if self.waiting == Waiting::AsItPays {
+            self.looks.note_read(polled_at);
+        }
+    }
+
+    /// Nothing moved: whether to try again. `is_amid`: the rest of a large message is still to come. `may_pay`: something is expected, and the thread has no other connection.
+    #[inline]
+    pub(super) fn goes_on(&mut self, is_amid: bool, may_pay: impl FnOnce() -> bool) -> bool {
+        let duration = match self.waiting {
+            Waiting::Sleeps => return false,
+            Waiting::Looks(duration) => duration,
+            Waiting::AsItPays if self.since.is_none() => {
+                let before = self.moved_len_lately - self.moved_len_lately / LATELY_SHARE;
+                let amid = if is_amid { LARGE_LEN } else { 0 };
+                self.moved_len_lately = std::mem::take(&mut self.moved_len).max(before).max(amid);
+                if self.moved_len_lately > MOVED_LEN_MAX || !may_pay() || !self.looks.is_due() {
+                    return false;
+                }
+                LOOK_MAX
             }
-            Some(since) => since.elapsed() < self.duration,
+            Waiting::AsItPays => LOOK_MAX,
+        };
+        self.tries_on(duration)
+    }
+
+    fn tries_on(&mut self, duration: Duration) -> bool {
+        let now = Instant::now();
+        let before = self.tried_at.replace(now);
+        let Some(since) = self.since else {
+            self.since = Some(now);
+            return true;
+        };
+        if let Some(before) = before {
+            net::add_in_vain(nanoseconds(before.into(), now.into()));
         }
+        if now - since < duration {
+            return true;
+        }
+        self.since = None;
+        net::set_looking(false);
+        self.looks.note_in_vain();
+        false
     }
 
     /// Lets the other tasks of the thread run, and the runtime poll from time to time, before the task is polled again.
@@ -67,5 +217,100 @@ impl BusyPoll {
         } else {
             cx.waker().wake_by_ref();
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// How many of `sleeps` sleeps had a look before them, where something comes after each `gap`, and a look finds it
+    /// if `finds` says so.
+    fn looks(gap: Duration, sleeps: u32, finds: impl Fn(u32) -> bool) -> u32 {
+        let mut busy_poll = BusyPoll::new(None);
+        let begin = tokio::time::Instant::now();
+        let mut looks = 0;
+        for sleep in 0..sleeps {
+            busy_poll.note_read(40, begin + gap * sleep);
+            if busy_poll.goes_on(false, || true) {
+                looks += 1;
+                if !finds(sleep) {
+                    busy_poll.since = Instant::now().checked_sub(LOOK_MAX);
+                    assert!(!busy_poll.goes_on(false, || true));
+                }
+            }
+        }
+        looks
+    }
+
+    const CLOSE: Duration = Duration::from_micros(50);
+
+    #[test]
+    fn who_finds_something_goes_on_looking() {
+        assert_eq!(looks(CLOSE, 1000, |_| true), 999);
+        assert!(looks(CLOSE, 1000, |sleep| sleep % 4 != 0) > 200, "one in four finds nothing");
+    }
+
+    #[test]
+    fn who_finds_nothing_looks_seldom() {
+        assert!((5..40).contains(&looks(CLOSE, 100_000, |_| false)));
+        assert_eq!(looks(Duration::from_millis(1), 1000, |_| true), 0, "what comes is far apart");
+    }
+
+    #[test]
+    fn two_reads_of_a_poll_are_not_close() {
+        let mut busy_poll = BusyPoll::new(None);
+        let now = tokio::time::Instant::now();
+        busy_poll.note_read(40, now);
+        busy_poll.note_read(40, now);
+        assert!(!busy_poll.goes_on(false, || true));
+        busy_poll.note_read(40, now + CLOSE);
+        assert!(!busy_poll.goes_on(false, || false), "there are others");
+        assert!(busy_poll.goes_on(false, || true));
+    }
+
+    #[test]
+    fn large_messages_are_not_looked_for() {
+        let mut busy_poll = BusyPoll::new(None);
+        let now = tokio::time::Instant::now();
+        busy_poll.note_read(40, now);
+        busy_poll.note_read(40, now + CLOSE);
+        busy_poll.note_wrote(64 * 1024);
+        assert!(!busy_poll.goes_on(false, || true));
+        for round in 0..4 {
+            busy_poll.note_read(40, now + (2 + round) * CLOSE);
+            assert!(!busy_poll.goes_on(false, || true), "there was a large one {round} small ones ago");
+        }
+        for round in 4..20 {
+            busy_poll.note_read(40, now + (2 + round) * CLOSE);
+            busy_poll.goes_on(false, || true);
+        }
+        assert!(busy_poll.since.is_some(), "the large one is forgotten");
+    }
+
+    #[test]
+    fn what_was_written_is_no_find_and_not_in_vain() {
+        let mut busy_poll = BusyPoll::new(None);
+        let now = tokio::time::Instant::now();
+        busy_poll.note_read(40, now);
+        busy_poll.note_read(40, now + CLOSE);
+        busy_poll.looks.to_skip = 8;
+        assert!(busy_poll.goes_on(false, || true));
+        busy_poll.note_wrote(40);
+        assert_eq!((busy_poll.looks.to_skip, busy_poll.looks.skipped), (8, 0));
+        assert!(busy_poll.goes_on(false, || true));
+        busy_poll.note_read(40, now + 2 * CLOSE);
+        assert_eq!(busy_poll.looks.to_skip, 4);
+    }
+
+    #[test]
+    fn what_is_asked_for_is_done() {
+        let mut never = BusyPoll::new(Some(Duration::ZERO));
+        let now = tokio::time::Instant::now();
+        never.note_read(40, now);
+        never.note_read(40, now + CLOSE);
+        assert!(!never.goes_on(false, || true));
+        let mut always = BusyPoll::new(Some(Duration::from_secs(3600)));
+        assert!(always.goes_on(false, || false) && always.goes_on(false, || false));
     }
 }

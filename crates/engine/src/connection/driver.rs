@@ -147,8 +147,13 @@ where
     E: Endpoint,
 {
     /// In a box, since a task holds what it awaits once for each future on the way there. Before it sleeps it goes on
-    /// trying to read for `busy_poll`.
-    pub(crate) fn new(io: IO, endpoint: E, connection: Arc<Connection>, busy_poll: Duration) -> Box<Self> {
+    /// trying to read for `busy_poll`; without it, where that pays.
+    pub(crate) fn new(
+        io: IO,
+        endpoint: E,
+        connection: Arc<Connection>,
+        busy_poll: Option<Duration>,
+    ) -> Box<Self> {
         let now = Instant::now();
         Box::new(Self {
             io,
@@ -201,7 +206,8 @@ where
                 Poll::Ready(Ok(0)) => return Err(io::ErrorKind::WriteZero.into()),
                 Poll::Ready(Ok(written)) => {
                     self.output.advance(written);
-                    self.note_moved();
+                    self.work.has_moved = true;
+                    self.busy_poll.note_wrote(written);
                     progress = Progress::Made;
                 }
                 Poll::Ready(Err(error)) if error.kind() == io::ErrorKind::Interrupted => {}
@@ -209,13 +215,6 @@ where
                 Poll::Pending => return Ok(progress),
             }
         }
-    }
-
-    /// Something was read or written.
-    #[inline]
-    fn note_moved(&mut self) {
-        self.work.has_moved = true;
-        self.busy_poll.begin();
     }
 
     #[inline]
@@ -440,11 +439,22 @@ where
             self.fail(&error, &[]);
         }
         let mut rounds = 0;
+        self.busy_poll.begin_poll();
         let outcome = self.poll_rounds(cx, &mut rounds);
+        self.busy_poll.end_poll();
         if E::IS_SAMPLED {
             self.work.note_poll(self.polled_at, rounds);
         }
         outcome
+    }
+
+    /// Nothing moved: whether to look again before it sleeps.
+    #[inline]
+    fn goes_on(&mut self) -> bool {
+        let Self { connection, output, is_alone, expected, .. } = self;
+        self.busy_poll.goes_on(expected.is_some(), || {
+            *is_alone && output.is_empty() && (!E::IS_CLIENT || connection.in_flight() > 0)
+        })
     }
 
     fn poll_rounds(&mut self, cx: &mut Context<'_>, rounds: &mut usize) -> Poll<io::Result<()>> {
@@ -469,7 +479,7 @@ where
                     }
                 }
                 Progress::Over => return Poll::Ready(Ok(())),
-                Progress::None if self.phase == Phase::Open && self.busy_poll.goes_on() => {
+                Progress::None if self.phase == Phase::Open && self.goes_on() => {
                     self.busy_poll.give_way(cx);
                     return Poll::Pending;
                 }

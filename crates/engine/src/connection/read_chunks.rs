@@ -15,7 +15,7 @@ use std::ops::RangeInclusive;
 const CHUNKS: usize = 3;
 /// How many bytes a batch has that is cut: two empty calls are the least that can be; more are streams that are full,
 /// and large messages, which keep both ends busy as they are.
-const BATCH_LEN: RangeInclusive<usize> = 48..=32 * 1024;
+const BATCH_LEN: RangeInclusive<usize> = 48..=256 * 1024;
 
 /// How the bytes of the last read are taken in.
 #[derive(Debug, Default)]

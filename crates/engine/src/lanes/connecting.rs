@@ -48,7 +48,7 @@ pub(crate) struct ConnectionOptions {
     /// What the channel connects to, as its user has written it.
     pub(crate) target: Arc<str>,
     pub(crate) http2: Arc<thalweg_http2::Config>,
-    pub(crate) busy_poll: Duration,
+    pub(crate) busy_poll: Option<Duration>,
     /// The threads that connections run on, if not on the caller's runtime. Each connection keeps them.
     pub(crate) executor: Option<Arc<Executor>>,
     /// Calls that wait for a stream on any of them.
@@ -93,7 +93,9 @@ impl Transport {
     {
         let connect = Arc::new(connect);
         let dialing = Arc::clone(&connect);
-        let open: Arc<OpenCustom> = Arc::new(move |peer, options, owner, step| {
+        let open: Arc<OpenCustom> = Arc::new(move |peer, mut options: ConnectionOptions, owner, step| {
+            // How such a stream reads is its own affair: it does not look unless asked to.
+            options.busy_poll.get_or_insert_default();
             let connecting = connect();
             Box::pin(async move {
                 let io = connecting.await.map_err(|error| refused(&peer, &error))?;
@@ -156,7 +158,7 @@ impl Connector {
             if let Some(timeout) = self.connection.upkeep.user_timeout() {
                 socket.set_user_timeout(timeout)?;
             }
-            Ok::<_, io::Error>((socket.watch(!self.connection.busy_poll.is_zero())?, round_trip))
+            Ok::<_, io::Error>((socket.watch()?, round_trip))
         };
         let (socket, round_trip) = connected.await.map_err(|error| refused(endpoint, &error))?;
         let (peer, options) = (endpoint.to_string(), self.connection.clone());

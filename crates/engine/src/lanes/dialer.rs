@@ -40,7 +40,7 @@ impl Dialer {
             return outcome.unwrap_or_else(|_| Err(addresses.timed_out(&step.missing(&"the other end"))));
         }
         let attempt = |endpoint: Endpoint, step: Step| async move {
-            let connected = async { Accepted::connect(&endpoint).await?.watch(false) };
+            let connected = async { Accepted::connect(&endpoint).await?.watch() };
             let socket = connected.await.map_err(|error| refused(&endpoint, &error))?;
             self.secure(Box::new(socket), &endpoint, &step).await
         };

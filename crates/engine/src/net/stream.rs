@@ -11,6 +11,7 @@ use tokio::io::{AsyncRead, AsyncWrite, Interest, ReadBuf};
 use tokio::net::{TcpStream, UnixStream};
 
 use super::address::Endpoint;
+use super::looking::is_looking;
 use super::round_trip;
 
 /// A connected socket that no runtime watches yet.
@@ -30,8 +31,6 @@ pub(crate) struct Socket {
     /// `Some` but while it is being watched anew.
     fd: Option<AsyncFd<socket2::Socket>>,
     write_watch: WriteWatch,
-    /// A read asks the kernel itself, whether or not the runtime has heard of anything: it only hears when it polls.
-    is_eager: bool,
 }
 
 /// Whether the runtime watches for space to write.
@@ -135,14 +134,14 @@ impl Accepted {
         Ok(())
     }
 
-    /// Lets the runtime in whose context this is called watch the socket. `is_eager`: reads ask the kernel each time.
-    pub(crate) fn watch(self, is_eager: bool) -> io::Result<Socket> {
+    /// Lets the runtime in whose context this is called watch the socket.
+    pub(crate) fn watch(self) -> io::Result<Socket> {
         let write_watch = if self.is_unix {
             WriteWatch::Adaptive { is_watched: true, mean_bytes: 0 }
         } else {
             WriteWatch::Watched
         };
-        Ok(Socket { fd: Some(watch(self.socket, BOTH)?), write_watch, is_eager })
+        Ok(Socket { fd: Some(watch(self.socket, BOTH)?), write_watch })
     }
 }
 
@@ -183,7 +182,8 @@ impl Socket {
 impl AsyncRead for Socket {
     fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         let fd = self.fd()?;
-        if self.is_eager && unless_it_would_block(receive(fd.get_ref(), buf))?.is_some() {
+        // The runtime hears of what came only when it polls.
+        if is_looking() && unless_it_would_block(receive(fd.get_ref(), buf))?.is_some() {
             return Poll::Ready(Ok(()));
         }
         loop {

@@ -33,7 +33,7 @@ pub(super) struct Acceptor {
     pub(super) router: Arc<dyn Router>,
     pub(super) http2: Arc<thalweg_http2::Config>,
     pub(super) shutdown_grace: Duration,
-    pub(super) busy_poll: Duration,
+    pub(super) busy_poll: Option<Duration>,
     /// See [`Accepted::set_user_timeout`].
     pub(super) user_timeout: Option<Duration>,
     /// What its listener is bound to.
@@ -116,7 +116,7 @@ impl Acceptor {
         }
         let socket = {
             let _watched_by_it = runtime.enter();
-            socket.watch(!self.busy_poll.is_zero())?
+            socket.watch()?
         };
         // It is in the list before the task runs: a shutdown at this moment waits for it.
         #[cfg(feature = "tls")]

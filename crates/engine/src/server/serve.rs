@@ -35,8 +35,9 @@ pub struct ServerConfig {
     pub http2: thalweg_http2::Config,
     /// How long calls may go on after the server was told to stop; 30 s.
     pub shutdown_grace: Duration,
-    /// How long a connection on which nothing moves goes on trying to read before it sleeps; zero.
-    pub busy_poll: Duration,
+    /// How long a connection on which nothing moves goes on trying to read before it sleeps; zero: it sleeps at once.
+    /// `None`: up to 30 µs where that has paid, which is where it is alone on its thread and moves little.
+    pub busy_poll: Option<Duration>,
     /// How many connections there may be; any number. Where all places are taken, a new connection is closed, and so is
     /// the one that has had no call for the longest time, to make room for the next.
     pub max_connections: Option<usize>,
@@ -83,7 +84,7 @@ impl Default for ServerConfig {
         Self {
             http2: thalweg_http2::Config::default(),
             shutdown_grace: Duration::from_secs(30),
-            busy_poll: Duration::ZERO,
+            busy_poll: None,
             max_connections: None,
             max_connections_per_address: None,
             max_connection_idle: None,
@@ -135,6 +136,12 @@ impl ServerConfig {
     #[cfg(feature = "opentelemetry")]
     pub fn set_traces(&mut self, traces: crate::Traces) {
         self.measure.traces = Some(traces);
+    }
+
+    /// Of byte streams that others have made: how they read is their own affair, and they don't look unless asked to.
+    fn for_streams(mut self) -> Self {
+        self.busy_poll.get_or_insert_default();
+        self
     }
 
     fn acceptor(self, router: Arc<dyn Router>) -> Acceptor {
@@ -207,7 +214,7 @@ pub async fn serve_connection<IO>(config: ServerConfig, router: Arc<dyn Router>,
 where
     IO: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
-    let acceptor = config.acceptor(router);
+    let acceptor = config.for_streams().acceptor(router);
     // In a task of its own: the connection's would look at its timer whenever it is woken.
     let _sweeping = Sweeping::begin(&acceptor);
     acceptor.serve_stream(io).await;
@@ -238,7 +245,7 @@ pub async fn serve_incoming<IO>(
 ) where
     IO: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
-    let acceptor = config.acceptor(router);
+    let acceptor = config.for_streams().acceptor(router);
     let serve = |io: IO| drop(tokio::spawn(acceptor.serve_stream(io)));
     serve_each(&acceptor, incoming, serve, shutdown).await;
 }
@@ -252,7 +259,7 @@ pub async fn serve_routed<IO>(
 ) where
     IO: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
-    let acceptor = config.acceptor(Arc::new(NoMethods));
+    let acceptor = config.for_streams().acceptor(Arc::new(NoMethods));
     let serve = |(io, router): (IO, Arc<dyn Router>)| {
         let acceptor = Acceptor { router, ..acceptor.clone() };
         tokio::spawn(acceptor.serve_stream(io));

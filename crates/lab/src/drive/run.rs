@@ -232,7 +232,7 @@ mod tests {
             duration_ns,
             total,
             bare: None,
-            busy_poll_ns: 0,
+            busy_poll_ns: Some(0),
             cpus: None,
         }
     }

@@ -41,9 +41,7 @@ pub(super) async fn supervise(
         crew.start(index);
     }
 
-    // Only a kernel without /proc or getrusage fails here; its processor time counts as zero.
-    let cpu = || CpuTime::of_this_process().unwrap_or_default();
-    let (mut cpu_before, mut cpu_after, mut warm) = (cpu(), None, false);
+    let (mut before, mut after, mut warm) = (Spent::now(), None, false);
     let mut warm_up = std::pin::pin!(tokio::time::sleep_until(run.measured_from().into()));
     let mut window = std::pin::pin!(ended(&run));
     let mut interrupt = std::pin::pin!(interrupt);
@@ -59,11 +57,11 @@ pub(super) async fn supervise(
             () = crew.next_gone() => {}
             () = &mut warm_up, if !warm => {
                 warm = true;
-                cpu_before = cpu();
+                before = Spent::now();
                 announce(Moment::Measuring);
             }
-            () = &mut window, if warm && cpu_after.is_none() && !run.waits_for_all() => {
-                cpu_after = Some(cpu());
+            () = &mut window, if warm && after.is_none() && !run.waits_for_all() => {
+                after = Some(Spent::now());
                 announce(Moment::Measured);
             }
             _ = look.tick() => crew.send_away_the_stuck(),
@@ -87,11 +85,12 @@ pub(super) async fn supervise(
         // A run that ended before the timer had its turn; whoever waits for the line gets it.
         announce(Moment::Measuring);
     }
-    let cpu_after = cpu_after.unwrap_or_else(|| {
+    let after = after.unwrap_or_else(|| {
         announce(Moment::Measured);
-        cpu()
+        Spent::now()
     });
-    let mut result = finish(&run, settings, started, cpu_after - cpu_before);
+    let mut result = finish(&run, settings, started, after.cpu - before.cpu);
+    result.looked_in_vain_ns = (after.looked - before.looked).as_nanos() as u64;
     result.drain_ns = drain.unwrap_or_default().as_nanos() as u64;
     result.lanes = lanes.seen;
     note_saturation(&mut result, threads);
@@ -99,6 +98,21 @@ pub(super) async fn supervise(
         note(&mut result, "the run was interrupted before its end".to_owned(), false);
     }
     Some(Supervised { result, was_interrupted: interrupted_at.is_some() })
+}
+
+/// What this process has spent so far.
+struct Spent {
+    cpu: CpuTime,
+    /// The part of it in which a connection of our stack looked for what was not there.
+    looked: Duration,
+}
+
+impl Spent {
+    fn now() -> Self {
+        // Only a kernel without /proc or getrusage fails here; its processor time counts as zero.
+        let cpu = CpuTime::of_this_process().unwrap_or_default();
+        Self { cpu, looked: thalweg_engine::looked_in_vain() }
+    }
 }
 
 /// What came of a run.
@@ -223,11 +237,12 @@ fn finish(run: &Run, settings: &LoadSettings, started: SystemTime, client_cpu: C
 }
 
 fn note_saturation(result: &mut LoadResult, threads: usize) {
-    let busy_ns = result.client_cpu.user_ns + result.client_cpu.system_ns;
+    // A client that looks is always busy, and that says nothing.
+    let looked_ns = result.looked_in_vain_ns as f64;
+    let busy_ns = result.client_cpu.user_ns + result.client_cpu.system_ns - looked_ns;
     let processors = result.settings.cpus.as_ref().map_or(threads, |cpus| cpus.as_slice().len().min(threads));
     let share = busy_ns / (result.duration_ns as f64 * processors as f64);
-    // A client that polls is always busy, and that says nothing.
-    if share > BUSY_SHARE_MAX && result.settings.busy_poll_ns == 0 {
+    if share > BUSY_SHARE_MAX {
         let text = format!(
             "the client's processors were busy for {:.0} % of the time: the client was the limit, not the server",
             share.min(1.0) * 100.0

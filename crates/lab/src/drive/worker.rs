@@ -286,7 +286,7 @@ mod tests {
                 duration_ns: Some(0),
                 total: None,
                 bare: None,
-                busy_poll_ns: 0,
+                busy_poll_ns: Some(0),
                 cpus: None,
             };
             let run = Arc::new(Run::begin(&settings, 1));

@@ -102,6 +102,7 @@ impl<'a> Windows<'a> {
                 user_ns: merged.client_cpu.user_ns + result.client_cpu.user_ns,
                 system_ns: merged.client_cpu.system_ns + result.client_cpu.system_ns,
             };
+            merged.looked_in_vain_ns += result.looked_in_vain_ns;
             merged.spikes.extend(&result.spikes);
             merged.ended.clone_from(&result.ended);
             add_notes(&mut merged.notes, &result.notes);

@@ -64,6 +64,10 @@ pub struct LoadResult {
     pub(crate) client_cpu: CpuTime,
     /// The client's processor time divided by [`Self::messages`]; `null` when nothing succeeded.
     pub client_cpu_per_call: Option<CpuTime>,
+    /// How much of [`Self::client_cpu`] went into looking for answers that were not there yet, where else the client
+    /// would have slept.
+    #[serde(default, skip_serializing_if = "is_nothing")]
+    pub(crate) looked_in_vain_ns: u64,
     /// Connections to the target.
     pub connections: Connections,
     /// How the calls were spread over the active connections: of the bare client alone.
@@ -122,9 +126,9 @@ pub struct LoadSettings {
     pub duration_ns: Option<u64>,
     /// How many operations to measure, when a count ends the run.
     pub total: Option<u64>,
-    /// How long a connection of the client looks for an answer before it sleeps; 0: not at all.
-    #[serde(default)]
-    pub busy_poll_ns: u64,
+    /// How long a connection of the client looks for an answer before it sleeps; 0: not at all; none: where that pays.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub busy_poll_ns: Option<u64>,
     /// Processors the client was kept on.
     pub cpus: Option<CpuList>,
 }
@@ -379,6 +383,11 @@ impl Fairness {
             most: calls.iter().copied().max().unwrap_or(0),
         })
     }
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "as serde calls it")]
+fn is_nothing(nanoseconds: &u64) -> bool {
+    *nanoseconds == 0
 }
 
 /// Processor time, ns.

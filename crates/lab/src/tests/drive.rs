@@ -143,7 +143,7 @@ async fn driven_as<S: BenchmarkService>(
         duration_ns: Some(WINDOW_NS),
         total: None,
         bare: None,
-        busy_poll_ns: 0,
+        busy_poll_ns: Some(0),
         cpus: None,
     };
     edit(&mut settings);

@@ -43,7 +43,7 @@ fn settings(target: &str, work: EchoWork, in_flight: u32) -> LoadSettings {
         duration_ns: None,
         total: Some(CALLS),
         bare: None,
-        busy_poll_ns: 0,
+        busy_poll_ns: Some(0),
         cpus: None,
     }
 }

@@ -18,13 +18,21 @@ use tokio::task::yield_now;
 /// Longer than any test: what must run beside it runs while it goes on.
 const FOREVER: Duration = Duration::from_secs(3600);
 
-/// A server on `address`, polling, and a channel to it that does the same.
-async fn pair(address: &str, busy_poll: Duration) -> Channel {
-    let server = Server::builder().add_service(Echo::default()).busy_poll(busy_poll);
+/// A server on `address`, polling, and a channel to it that does the same; without a duration both as by default.
+async fn pair(address: &str, busy_poll: impl Into<Option<Duration>>) -> Channel {
+    let busy_poll = busy_poll.into();
+    let mut server = Server::builder().add_service(Echo::default());
+    if let Some(duration) = busy_poll {
+        server = server.busy_poll(duration);
+    }
     let server = server.bind(&[address.parse().expect("an address")]).await.expect("a free address");
     let target = server.local_addresses()[0].to_string();
     tokio::spawn(server.serve());
-    Channel::builder(target).busy_poll(busy_poll).connect().await.expect("a server")
+    let mut channel = Channel::builder(target);
+    if let Some(duration) = busy_poll {
+        channel = channel.busy_poll(duration);
+    }
+    channel.connect().await.expect("a server")
 }
 
 /// Calls of every kind, small and large; a large one fills the socket.
@@ -53,7 +61,7 @@ async fn call_all_kinds(channel: &Channel) {
 
 #[test]
 fn all_kinds_of_calls_on_all_kinds_of_runtimes() {
-    let check = |name: &str, runtime: io::Result<tokio::runtime::Runtime>, busy_poll: Duration| {
+    let check = |name: &str, runtime: io::Result<tokio::runtime::Runtime>, busy_poll: Option<Duration>| {
         let path = std::env::temp_dir().join(format!("thalweg-busy-{}-{name}.sock", std::process::id()));
         runtime.expect("a runtime").block_on(async {
             for address in ["127.0.0.1:0", &format!("unix:{}", path.display())] {
@@ -64,12 +72,14 @@ fn all_kinds_of_calls_on_all_kinds_of_runtimes() {
     };
     let one = || Builder::new_current_thread().enable_all().build();
     let two = || Builder::new_multi_thread().worker_threads(2).enable_all().build();
-    check("one-off", one(), Duration::ZERO);
-    check("one-short", one(), Duration::from_micros(50));
-    check("one-long", one(), FOREVER);
-    check("two-off", two(), Duration::ZERO);
-    check("two-short", two(), Duration::from_micros(50));
-    check("two-long", two(), FOREVER);
+    check("one-off", one(), Some(Duration::ZERO));
+    check("one-short", one(), Some(Duration::from_micros(50)));
+    check("one-long", one(), Some(FOREVER));
+    check("one-default", one(), None);
+    check("two-off", two(), Some(Duration::ZERO));
+    check("two-short", two(), Some(Duration::from_micros(50)));
+    check("two-long", two(), Some(FOREVER));
+    check("two-default", two(), None);
 }
 
 /// The runtime of this test has one thread, which polls two connections for ever.
@@ -213,6 +223,35 @@ async fn a_server_that_waits_for_the_rest_of_a_message_sleeps() {
         client.out.truncate(client.out.len() - 50_000);
     });
     assert_eq!(looks.await, 0, "it looks although nothing moves");
+}
+
+/// Calls one after the other, between two threads: each side looks for the next, and finds it.
+#[test]
+fn by_default_sockets_are_looked_at() {
+    let (address, told) = std::sync::mpsc::channel();
+    std::thread::spawn(move || {
+        let runtime = Builder::new_current_thread().enable_all().build().expect("a runtime");
+        runtime.block_on(async {
+            let server = Server::builder().add_service(Echo::default());
+            let server = server.bind(&["127.0.0.1:0".parse().expect("an address")]).await.expect("a port");
+            address.send(server.local_addresses()[0].to_string()).expect("somebody who asks");
+            server.serve().await.expect("it serves");
+        });
+    });
+    let runtime = Builder::new_current_thread().enable_all().build().expect("a runtime");
+    let target = told.recv().expect("an address");
+    let before = thalweg::looked_in_vain();
+    runtime.block_on(async {
+        let channel = Channel::builder(target).connect().await.expect("a server");
+        // However the machine schedules them, some of so many come closely.
+        for _ in 0..500_000 {
+            if thalweg::looked_in_vain() > before {
+                return;
+            }
+            soon(echo(&channel, raw("next"))).await.expect("an answer");
+        }
+        panic!("nobody has looked");
+    });
 }
 
 /// The duration is the machine's time: a runtime whose clock stands still does not poll for ever.

@@ -113,7 +113,8 @@ where
                 Poll::Ready(Err(error)) => return Err(error),
                 Poll::Ready(Ok(0)) => return Err(io::ErrorKind::UnexpectedEof.into()),
                 Poll::Ready(Ok(read)) => {
-                    self.note_moved();
+                    self.work.has_moved = true;
+                    self.busy_poll.note_read(read, self.polled_at);
                     self.read_len += read;
                     return Ok(Poll::Ready(read));
                 }

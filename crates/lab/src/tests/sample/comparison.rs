@@ -274,7 +274,7 @@ fn result(point: &Point, rate_per_s: f64, random: &mut Random) -> LoadResult {
             duration_ns: Some(WINDOW.as_nanos() as u64),
             total: None,
             bare: None,
-            busy_poll_ns: 0,
+            busy_poll_ns: Some(0),
             cpus: None,
         },
         started: "2026-11-21T08:00:01Z".to_owned(),
@@ -307,6 +307,7 @@ fn result(point: &Point, rate_per_s: f64, random: &mut Random) -> LoadResult {
         fairness: None,
         lanes: Vec::new(),
         client_cpu_per_call: Some(client_cpu / messages as f64),
+        looked_in_vain_ns: 0,
         connections: Connections { asked: 1, established: Some(1) },
         notes: Vec::new(),
     }

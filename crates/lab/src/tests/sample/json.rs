@@ -106,7 +106,7 @@ fn measured(way: &Way, shape: Shape, took_ns: u64, round: u64, spikes: u64) -> M
         duration_ns: None,
         total: Some(CALLS),
         bare: None,
-        busy_poll_ns: 0,
+        busy_poll_ns: Some(0),
         cpus: None,
     };
     let bytes = CALLS * if way.protocol == Protocol::Grpc { 1000 } else { 1100 };
