@@ -85,6 +85,10 @@ fn take_events(connection: &mut Connection, input: &mut &[u8]) -> Result<(), Con
     while let Some(event) = connection.poll_event(input, now())? {
         match event {
             Event::Headers { .. } => println!("status {}", connection.fields().status().unwrap_or_default()),
+            Event::Whole { bytes, .. } => {
+                println!("status {}", connection.fields().status().unwrap_or_default());
+                println!("{} bytes", bytes.len());
+            }
             Event::Data { stream, bytes, .. } => {
                 println!("{} bytes", bytes.len());
                 connection.release(stream, bytes.len());

@@ -50,7 +50,9 @@ fn serve(mut socket: TcpStream) -> io::Result<()> {
         let outcome = loop {
             match connection.poll_event(&mut rest, now()) {
                 Ok(Some(
-                    Event::Headers { stream, end_stream: true, .. } | Event::Trailers { stream, .. },
+                    Event::Headers { stream, end_stream: true, .. }
+                    | Event::Whole { stream, .. }
+                    | Event::Trailers { stream, .. },
                 )) => {
                     ended.push(stream);
                 }

@@ -81,7 +81,7 @@ fn serve(
 ) {
     let none = FieldList::new();
     while let Some(event) = server.poll_event(&mut input, now).expect("an honest client") {
-        if let Event::Data { stream, end_stream: true, .. } = event {
+        if let Event::Whole { stream, .. } | Event::Data { stream, end_stream: true, .. } = event {
             let head = Block { fixed: Some(head), extra: &none };
             let trailers = Block { fixed: Some(trailers), extra: &none };
             assert_eq!(server.send_answer(stream, head, &[0; 5], trailers), Ok(true));
@@ -94,7 +94,7 @@ fn serve(
 fn finish(client: &mut Connection, mut input: &[u8], now: Instant) -> usize {
     let mut ended = 0;
     while let Some(event) = client.poll_event(&mut input, now).expect("an honest server") {
-        ended += usize::from(matches!(event, Event::Trailers { .. }));
+        ended += usize::from(matches!(event, Event::Whole { .. } | Event::Trailers { .. }));
     }
     ended
 }

@@ -133,10 +133,16 @@ impl Connection {
         }
     }
 
-    /// The head of the last [`Event::Headers`], [`Event::Informational`] or [`Event::Trailers`]; valid until
-    /// the next [`poll_event`](Connection::poll_event).
+    /// The head of the last [`Event::Headers`], [`Event::Whole`], [`Event::Informational`] or [`Event::Trailers`];
+    /// valid until the next [`poll_event`](Connection::poll_event).
     pub fn fields(&self) -> &Head {
         self.receiving.heads.current()
+    }
+
+    /// The trailers of the last [`Event::Trailers`], or of the last [`Event::Whole`] that is a response; valid until the
+    /// next [`poll_event`](Connection::poll_event).
+    pub fn trailers(&self) -> &Head {
+        self.receiving.heads.last()
     }
 
     /// Hangs a number on a stream; its further events carry it. Does nothing on streams that are gone.

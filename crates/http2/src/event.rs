@@ -21,6 +21,21 @@ pub enum Event<'a> {
         /// The peer sends nothing more on this stream.
         end_stream: bool,
     },
+    /// A whole request (server), or a whole final response (client), that lies in the input in one piece: its head, one
+    /// DATA frame, and of a response its trailers. It stands for the events of these, which come one by one where they
+    /// don't lie behind each other: [`Connection::fields`](crate::Connection::fields) is the head,
+    /// [`Connection::trailers`](crate::Connection::trailers) a response's trailers. The peer sends nothing more on this
+    /// stream.
+    Whole {
+        /// The stream.
+        stream: StreamId,
+        /// What the owner hung on it; `Tag(0)` for a stream that the peer has just opened.
+        tag: Tag,
+        /// The body, where it lies in the input; it counts as that of [`Event::Data`] does. May be empty.
+        bytes: &'a [u8],
+        /// Where it starts in the input that this call of `poll_event` was given.
+        start: usize,
+    },
     /// An informational (1xx) response head (client): `fields()` as above.
     Informational {
         /// The stream.
@@ -28,7 +43,7 @@ pub enum Event<'a> {
         /// What the owner hung on it.
         tag: Tag,
     },
-    /// Trailers: `fields()` as above. The peer sends nothing more on this stream.
+    /// Trailers: [`Connection::trailers`](crate::Connection::trailers), and `fields()` too. The peer sends nothing more on this stream.
     Trailers {
         /// The stream.
         stream: StreamId,

@@ -50,6 +50,8 @@ pub(crate) struct HeadCache {
     entries: Vec<Entry>,
     /// Index of the current head among the entries; `None`: it is `fresh`.
     current: Option<usize>,
+    /// Index of trailers that were found behind the current head, in the same input.
+    behind: Option<usize>,
     /// The last head that was decoded, if it was not worth keeping.
     fresh: Head,
     /// Where the search for an entry to replace goes on.
@@ -81,6 +83,15 @@ impl HeadCache {
         }
     }
 
+    /// The trailers that were found behind the current head, or the current head.
+    #[inline]
+    pub(crate) fn last(&self) -> &Head {
+        match self.behind {
+            Some(index) => &self.entries[index].head,
+            None => self.current(),
+        }
+    }
+
     /// Decodes and validates a block, or finds it decoded.
     #[inline]
     pub(crate) fn decode(
@@ -90,8 +101,10 @@ impl HeadCache {
         block: &[u8],
         list_size_max: usize,
     ) -> Result<Decoded, ConnectionError> {
+        self.behind = None;
         let fingerprint = fingerprint(kind, block);
-        if self.find(decoder.version(), kind, block, fingerprint) {
+        if let Some(index) = self.find(decoder.version(), kind, block, fingerprint) {
+            self.current = Some(index);
             return Ok(Decoded::Valid);
         }
         self.decode_fresh(decoder, kind, block, list_size_max, fingerprint)
@@ -106,8 +119,17 @@ impl HeadCache {
         is_much
     }
 
-    /// Makes the head current that was decoded from the same block at the same version, if it was kept.
-    fn find(&mut self, version: u64, kind: HeadKind, block: &[u8], fingerprint: u64) -> bool {
+    /// Whether trailers that come behind the current head need not be decoded. If so, they are the
+    /// [`last`](Self::last) head, and the current one stays.
+    #[inline]
+    pub(crate) fn find_behind(&mut self, decoder: &Decoder, block: &[u8]) -> bool {
+        let kind = HeadKind::Trailers;
+        self.behind = self.find(decoder.version(), kind, block, fingerprint(kind, block));
+        self.behind.is_some()
+    }
+
+    /// The place of the head that was decoded from the same block at the same version, if it was kept.
+    fn find(&mut self, version: u64, kind: HeadKind, block: &[u8], fingerprint: u64) -> Option<usize> {
         for (index, entry) in self.entries.iter_mut().enumerate() {
             if self.fingerprints[index] == fingerprint
                 && entry.version == version
@@ -115,11 +137,10 @@ impl HeadCache {
                 && entry.block == block
             {
                 entry.used = true;
-                self.current = Some(index);
-                return true;
+                return Some(index);
             }
         }
-        false
+        None
     }
 
     /// Forgets all heads, and gives their memory back. Their ids are not given again.
@@ -168,7 +189,7 @@ impl HeadCache {
         decoder: &mut Decoder,
         block: &[u8],
     ) -> Result<(), ConnectionError> {
-        self.current = None;
+        (self.current, self.behind) = (None, None);
         self.last_id += 1;
         self.fresh.id = self.last_id;
         decoder.decode(block, 0, &mut self.fresh.fields).map(|_| ()).map_err(|_| INVALID)

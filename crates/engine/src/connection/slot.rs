@@ -142,6 +142,11 @@ impl Slot {
         Self::new(stream, inbox, Role::Server(call))
     }
 
+    /// Of a request that came in one piece: nothing more comes.
+    pub(crate) fn of_whole_request(stream: StreamId, call: ServerCall) -> Self {
+        Self { end: Some(End::received()), ..Self::of_server(stream, Inbox::new(0), call) }
+    }
+
     fn new(stream: StreamId, inbox: Inbox, role: Role) -> Self {
         Self {
             generation: 0,

@@ -3,7 +3,7 @@
 use std::sync::{Arc, Weak};
 
 use http::HeaderMap;
-use thalweg_http2::{ErrorCode, Event, ResetCause, ResetReason};
+use thalweg_http2::{ErrorCode, Event, ResetCause, ResetReason, StreamId};
 use tokio::time::Instant;
 
 use super::owner::ConnectionOwner;
@@ -78,7 +78,7 @@ impl ClientEndpoint {
     }
 
     fn take_trailers_as_they_are(&mut self, state: &mut State, key: SlotKey) {
-        let head = state.http2.fields();
+        let head = state.http2.trailers();
         if self.last_plain_trailers == Some(head.id()) {
             return complete(state, key, Ok(None));
         }
@@ -104,7 +104,7 @@ impl ClientEndpoint {
     }
 
     fn parse_trailers(&mut self, state: &mut State, key: SlotKey) -> Result<Option<Box<HeaderMap>>, Status> {
-        let head = state.http2.fields();
+        let head = state.http2.trailers();
         if self.last_plain_trailers == Some(head.id()) {
             return Ok(None);
         }
@@ -119,6 +119,72 @@ impl ClientEndpoint {
         }
         Ok(trailers)
     }
+
+    fn on_head(&mut self, state: &mut State, key: SlotKey, end_stream: bool) {
+        if is_as_it_is(state, key) {
+            return self.take_head_as_it_is(state, key, end_stream);
+        }
+        if end_stream {
+            let head = state.http2.fields();
+            let outcome = response::receive_trailers_only(head.status(), head.iter());
+            if outcome.is_err() {
+                state.note_failed(key);
+            }
+            return complete(state, key, outcome.map(boxed));
+        }
+        match self.parse_head(state) {
+            Err(status) => fail(state, key, status),
+            Ok(head) => {
+                let Some((slot, _, deferred)) = state.parts(key) else { return };
+                let Some(call) = slot.client() else { return };
+                call.head = Some(head);
+                if call.wakes_on == WakesOn::Head {
+                    deferred.wake(slot.receiver.take());
+                }
+            }
+        }
+    }
+
+    /// A response that came in one piece. That of a unary call, its head and its trailers like those before, needs no
+    /// more than a look at its slot.
+    #[inline]
+    fn on_whole(&mut self, state: &mut State, key: SlotKey, stream: StreamId, bytes: &[u8]) {
+        let head = match &self.last_head {
+            Some((id, head)) if *id == state.http2.fields().id() => head,
+            _ => return self.on_parts(state, key, stream, bytes),
+        };
+        let is_plain = self.last_plain_trailers == Some(state.http2.trailers().id());
+        let Some((slot, http2, deferred)) = state.parts(key) else { return };
+        match slot.client() {
+            Some(call) if is_plain && call.wakes_on == WakesOn::End => call.head = Some(Arc::clone(head)),
+            _ => return self.on_parts(state, key, stream, bytes),
+        }
+        if let Err(error) = slot.inbox.receive(bytes, stream, http2) {
+            return fail(state, key, error.into());
+        }
+        slot.end(End::Complete(Ok(None)));
+        slot.wake_all(deferred);
+        state.load.completed += 1;
+    }
+
+    /// As if it had come one by one.
+    #[cold]
+    fn on_parts(&mut self, state: &mut State, key: SlotKey, stream: StreamId, bytes: &[u8]) {
+        self.on_head(state, key, false);
+        on_data(state, key, stream, bytes, false);
+        // It may have failed.
+        if state.slot(key).is_some_and(|slot| slot.end.is_none()) {
+            self.on_trailers(state, key);
+        }
+    }
+
+    fn on_trailers(&mut self, state: &mut State, key: SlotKey) {
+        if is_as_it_is(state, key) {
+            return self.take_trailers_as_they_are(state, key);
+        }
+        let outcome = self.parse_trailers(state, key);
+        complete(state, key, outcome);
+    }
 }
 
 impl Endpoint for ClientEndpoint {
@@ -127,71 +193,12 @@ impl Endpoint for ClientEndpoint {
 
     fn on_event(&mut self, state: &mut State, event: &Event<'_>, _input_start: usize) {
         match *event {
-            Event::Headers { tag, end_stream, .. } if is_as_it_is(state, tag.into()) => {
-                self.take_head_as_it_is(state, tag.into(), end_stream);
-            }
-            Event::Headers { tag, end_stream: true, .. } => {
-                let head = state.http2.fields();
-                let outcome = response::receive_trailers_only(head.status(), head.iter());
-                let key = tag.into();
-                if outcome.is_err() {
-                    state.note_failed(key);
-                }
-                complete(state, key, outcome.map(boxed));
-            }
-            Event::Headers { tag, .. } => {
-                let parsed = self.parse_head(state);
-                let key = tag.into();
-                match parsed {
-                    Err(status) => fail(state, key, status),
-                    Ok(head) => {
-                        let Some((slot, _, deferred)) = state.parts(key) else { return };
-                        let Some(call) = slot.client() else { return };
-                        call.head = Some(head);
-                        if call.wakes_on == WakesOn::Head {
-                            deferred.wake(slot.receiver.take());
-                        }
-                    }
-                }
-            }
+            Event::Headers { tag, end_stream, .. } => self.on_head(state, tag.into(), end_stream),
+            Event::Whole { stream, tag, bytes, .. } => self.on_whole(state, tag.into(), stream, bytes),
             Event::Data { stream, tag, bytes, end_stream, .. } => {
-                let key = tag.into();
-                let Some((slot, http2, deferred)) = state.parts(key) else {
-                    state.http2.release(stream, bytes.len());
-                    return;
-                };
-                match slot.inbox.receive(bytes, slot.stream, http2) {
-                    Ok(is_whole) if slot.is_streaming_call() => {
-                        if is_whole {
-                            deferred.wake(slot.receiver.take());
-                        }
-                        state.load.completed += 1;
-                    }
-                    Ok(_) => {}
-                    Err(error) => return fail(state, key, error.into()),
-                }
-                if end_stream && is_as_it_is(state, key) {
-                    complete(state, key, Ok(no_trailers()));
-                } else if end_stream {
-                    // PROTOCOL-HTTP2: a response ends with trailers.
-                    state.note_failed(key);
-                    complete(
-                        state,
-                        key,
-                        Err(Status::internal(
-                            "the server ended the response without trailers (does a proxy keep them back?)",
-                        )),
-                    );
-                }
+                on_data(state, tag.into(), stream, bytes, end_stream);
             }
-            Event::Trailers { tag, .. } if is_as_it_is(state, tag.into()) => {
-                self.take_trailers_as_they_are(state, tag.into());
-            }
-            Event::Trailers { tag, .. } => {
-                let key = tag.into();
-                let outcome = self.parse_trailers(state, key);
-                complete(state, key, outcome);
-            }
+            Event::Trailers { tag, .. } => self.on_trailers(state, tag.into()),
             Event::Reset { tag, cause, .. } => {
                 let status = status_of_reset(&cause);
                 state.note_cut_off(tag.into());
@@ -228,6 +235,31 @@ impl Endpoint for ClientEndpoint {
         if let Some(owner) = self.owner.upgrade() {
             owner.lost(connection);
         }
+    }
+}
+
+fn on_data(state: &mut State, key: SlotKey, stream: StreamId, bytes: &[u8], end_stream: bool) {
+    let Some((slot, http2, deferred)) = state.parts(key) else {
+        state.http2.release(stream, bytes.len());
+        return;
+    };
+    match slot.inbox.receive(bytes, slot.stream, http2) {
+        Ok(is_whole) if slot.is_streaming_call() => {
+            if is_whole {
+                deferred.wake(slot.receiver.take());
+            }
+            state.load.completed += 1;
+        }
+        Ok(_) => {}
+        Err(error) => return fail(state, key, error.into()),
+    }
+    if end_stream && is_as_it_is(state, key) {
+        complete(state, key, Ok(no_trailers()));
+    } else if end_stream {
+        // PROTOCOL-HTTP2: a response ends with trailers.
+        state.note_failed(key);
+        let missing = "the server ended the response without trailers (does a proxy keep them back?)";
+        complete(state, key, Err(Status::internal(missing)));
     }
 }
 

@@ -14,7 +14,7 @@ use super::handler_cost::{HandlerCost, Stopwatch};
 use super::local::LocalFuture;
 use super::respond::{self, Answer, FixedHead, RawAnswer, Reply, Response};
 use super::streaming_call::StreamingCall;
-use crate::connection::{Connection, Outgoing, RawReader, Single, keep_scratch, take_scratch};
+use crate::connection::{Connection, Outgoing, RawReader, Single, State, keep_scratch, take_scratch};
 use crate::connection_info::ConnectionInfo;
 use crate::encode::Encode;
 use crate::grpc::codec::Wire;
@@ -188,6 +188,20 @@ pub(super) fn raw_head<'a>(
 ) -> RawHead<'a> {
     let connection = fields.connection.as_ref();
     RawHead { method: verb, uri, version: http::Version::HTTP_2, headers: &fields.metadata, connection }
+}
+
+impl Route {
+    /// Whether its request is one message of gRPC, and its answer too.
+    #[inline]
+    pub(super) fn is_unary(&self) -> bool {
+        matches!(self.method.handler.0, HandlerKind::Unary(_)) && self.as_it_is.is_none()
+    }
+
+    /// When the client of a call that has just come gives it up.
+    #[inline]
+    pub(super) fn deadline(&self, state: &State) -> Option<Instant> {
+        self.head.timeout.and_then(|timeout| state.polled_at.checked_add(timeout))
+    }
 }
 
 impl Called for Route {

@@ -118,20 +118,61 @@ impl ServerEndpoint {
         self.info = Some(Arc::new(info));
     }
 
-    fn on_request(&mut self, state: &mut State, stream: StreamId, end_stream: bool) {
+    /// A request that came in one piece. A unary call's is ready, and has not even a place where it could gather.
+    #[inline]
+    fn on_whole(&mut self, state: &mut State, stream: StreamId, bytes: &[u8], start: usize) {
+        let route = match self.asked(state) {
+            Asked::Call(route) if route.is_unary() && bytes.len() >= PREFIX_LEN => route,
+            _ => {
+                let key = state.next_key();
+                self.on_request(state, stream, false);
+                return self.on_data(state, key, stream, bytes, start, true);
+            }
+        };
+        if !self.admits(state, stream) {
+            return;
+        }
+        let measure = self.measure_of(&route);
+        measure.begun(bytes.len() - PREFIX_LEN);
+        let key = state.next_key();
+        state.deferred().count(&measure);
+        let (deadline, held) = (route.deadline(state), route.metadata_len);
+        let call = ServerCall { deadline, measure, held, ..ServerCall::default() };
+        insert(state, Slot::of_whole_request(stream, call));
+        state.http2.set_tag(stream, key.into());
+        let reply = Reply { key, stream, outgoing: route.outgoing, head: route.answer_head };
+        self.push_ready(ReadyCall { route, reply, body: Body::InPlace { start, len: bytes.len() } });
+    }
+
+    /// Whether there may be one call more; if not, it is refused.
+    #[inline]
+    fn admits(&mut self, state: &mut State, stream: StreamId) -> bool {
         if state.slots_len() >= self.calls_max {
             // Calls whose streams were reset are still running.
-            return state.http2.reset(stream, ErrorCode::RefusedStream);
+            state.http2.reset(stream, ErrorCode::RefusedStream);
+            return false;
         }
         self.is_full = state.http2.is_full();
+        true
+    }
+
+    #[inline]
+    fn measure_of(&self, route: &Arc<Route>) -> CallMeasure {
+        if route.method.name.is_empty() {
+            // It is counted as the call that it turns out to be.
+            return CallMeasure::default();
+        }
+        let unbegun = || (!route.method.is_streaming()).then(|| Arc::clone(route) as Arc<dyn Called>);
+        self.measure.call(Some(&route.method.name), unbegun)
+    }
+
+    fn on_request(&mut self, state: &mut State, stream: StreamId, end_stream: bool) {
+        if !self.admits(state, stream) {
+            return;
+        }
         let asked = self.asked(state);
         let measure = match &asked {
-            // It is counted as the call that it turns out to be.
-            Asked::Call(route) if route.method.name.is_empty() => CallMeasure::default(),
-            Asked::Call(route) => {
-                let unbegun = || (!route.method.is_streaming()).then(|| Arc::clone(route) as Arc<dyn Called>);
-                self.measure.call(Some(&route.method.name), unbegun)
-            }
+            Asked::Call(route) => self.measure_of(route),
             Asked::Refused(refused, _) => {
                 self.measure.call(None, || Some(Arc::clone(refused) as Arc<dyn Called>))
             }
@@ -152,7 +193,7 @@ impl ServerEndpoint {
         let key = state.next_key();
         state.http2.set_tag(stream, key.into());
         let deadline = match &asked {
-            Asked::Call(route) => route.head.timeout.and_then(|timeout| state.polled_at.checked_add(timeout)),
+            Asked::Call(route) => route.deadline(state),
             Asked::Refused(..) | Asked::Http(_) => None,
         };
         let held = match &asked {
@@ -329,6 +370,9 @@ impl Endpoint for ServerEndpoint {
     fn on_event(&mut self, state: &mut State, event: &Event<'_>, input_start: usize) {
         match *event {
             Event::Headers { stream, end_stream, .. } => self.on_request(state, stream, end_stream),
+            Event::Whole { stream, bytes, start, .. } => {
+                self.on_whole(state, stream, bytes, input_start + start);
+            }
             Event::Data { stream, tag, bytes, start, end_stream } => {
                 self.on_data(state, tag.into(), stream, bytes, input_start + start, end_stream);
             }

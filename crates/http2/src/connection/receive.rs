@@ -155,7 +155,9 @@ impl Connection {
                         };
                         *input = behind;
                         match head.kind {
-                            Kind::Headers => self.receive_headers(head, payload, now),
+                            Kind::Headers => {
+                                self.receive_headers(head, payload, Behind { input, input_len }, now)
+                            }
                             Kind::WindowUpdate => {
                                 self.receive_window_update(head, payload, now).map(|()| None)
                             }
@@ -407,6 +409,43 @@ fn stream_data_fault(stream: &Stream) -> StreamError {
         Remote::Open => StreamError::new(ErrorCode::FlowControlError, Violation::StreamWindowExceeded),
         Remote::Ended => StreamError::new(ErrorCode::StreamClosed, Violation::DataBehindEnd),
     }
+}
+
+/// What lies in the input behind the frame at hand.
+pub(super) struct Behind<'b, 'a> {
+    pub(super) input: &'b mut &'a [u8],
+    /// How long the input of this `poll_event` was.
+    input_len: usize,
+}
+
+impl<'a> Behind<'_, 'a> {
+    /// Where the frame at the front has its payload.
+    #[inline]
+    pub(super) fn payload_start(&self) -> usize {
+        self.input_len - self.input.len() + HEAD_LEN
+    }
+
+    /// The payload of the frame at the front, if it is whole and just what is expected, and what lies behind it.
+    #[inline]
+    pub(super) fn expect(&self, kind: Kind, flags: Flags, stream: StreamId) -> Option<(&'a [u8], &'a [u8])> {
+        expect_frame(self.input, kind, flags, stream)
+    }
+}
+
+/// See [`Behind::expect`].
+#[inline]
+pub(super) fn expect_frame(
+    input: &[u8],
+    kind: Kind,
+    flags: Flags,
+    stream: StreamId,
+) -> Option<(&[u8], &[u8])> {
+    let (head, behind) = input.split_first_chunk::<HEAD_LEN>()?;
+    let head = FrameHead::parse(head);
+    if head.stream != stream || head.kind != kind || head.flags != flags {
+        return None;
+    }
+    behind.split_at_checked(head.len as usize)
 }
 
 /// How much of a DATA frame's payload is padding, its length byte included, which must be there.

@@ -3,15 +3,17 @@
 use std::mem;
 use std::time::Instant;
 
+use super::receive::{Behind, expect_frame};
 use super::{Connection, Role};
 use crate::error::{ConnectionError, ErrorCode, Fault, StreamError};
 use crate::event::Event;
 use crate::fields::{Block, FieldList, Indexing};
-use crate::frame::{self, Flags, FrameHead, Priority, unpad};
+use crate::flow::ReceiveWindow;
+use crate::frame::{self, Flags, FrameHead, Kind, Priority, unpad};
 use crate::head_cache::Decoded;
 use crate::headers::{HeadKind, Summary};
 use crate::receiving::BlockHead;
-use crate::stream::{Remote, State, StreamId, Tag};
+use crate::stream::{Remote, State, Stream, StreamId, Tag};
 use crate::stream_table::{Absent, Key};
 use crate::violation::Violation;
 
@@ -25,6 +27,7 @@ impl Connection {
         &mut self,
         head: FrameHead,
         payload: &[u8],
+        behind: Behind<'_, 'a>,
         now: Instant,
     ) -> Result<Option<Event<'a>>, Fault> {
         if head.stream == StreamId::CONNECTION {
@@ -45,7 +48,7 @@ impl Connection {
             self_dependent,
         };
         if head.flags.contains(Flags::END_HEADERS) {
-            return self.receive_block(block_head, fragment, now);
+            return self.receive_block(block_head, fragment, Some(behind), now);
         }
         self.receiving.begin_gathering(block_head, fragment);
         Ok(None)
@@ -66,7 +69,7 @@ impl Connection {
         let gathered = self.receiving.gather(head, payload, continuations_max, block_len_max)?;
         let Some(block_head) = gathered else { return Ok(None) };
         let block = mem::take(&mut self.receiving.gathered);
-        let event = self.receive_block(block_head, &block, now);
+        let event = self.receive_block(block_head, &block, None, now);
         self.receiving.keep_gathered(block);
         // A stream error is that of the HEADERS frame, which is on this stream too.
         event
@@ -89,18 +92,19 @@ impl Connection {
         &mut self,
         head: BlockHead,
         block: &[u8],
+        behind: Option<Behind<'_, 'a>>,
         now: Instant,
     ) -> Result<Option<Event<'a>>, Fault> {
         let opens = head.stream > self.streams.highest() && head.stream.is_client_initiated();
         if opens && self.role == Role::Server {
             self.budget.pay_for_control_frames(block.len());
-            return self.receive_request(head, block, now);
+            return self.receive_request(head, block, behind, now);
         }
         let Some((key, stream)) = self.streams.find_mut(head.stream) else {
             return self.block_on_absent(head.stream, block, now).map(|()| None);
         };
         match stream.state.remote {
-            Remote::AwaitingHead => self.receive_response(key, head, block, now),
+            Remote::AwaitingHead => self.receive_response(key, head, block, behind, now),
             Remote::Open | Remote::Ended => self.receive_trailers(key, head, block, now),
         }
     }
@@ -188,6 +192,7 @@ impl Connection {
         &mut self,
         head: BlockHead,
         block: &[u8],
+        behind: Option<Behind<'_, 'a>>,
         now: Instant,
     ) -> Result<Option<Event<'a>>, Fault> {
         let decoded = self.decode(HeadKind::Request, block)?;
@@ -211,9 +216,57 @@ impl Connection {
         if head.end_stream && body_left.is_some_and(|len| len > 0) {
             return Err(WRONG_LENGTH.into());
         }
+        if !head.end_stream
+            && let Some(event) =
+                behind.and_then(|behind| self.take_whole_request(head.stream, body_left, behind, now))
+        {
+            return Ok(Some(event));
+        }
         let state = State::opened_by_peer(head.end_stream);
         self.streams.insert(self.new_stream(head.stream, Tag(0), state, body_left));
         Ok(Some(Event::Headers { stream: head.stream, tag: Tag(0), end_stream: head.end_stream }))
+    }
+
+    /// Opens the stream whose head has come together with what ends it, if the next frame is that, and there is nothing
+    /// to say against it: else it is looked at by itself.
+    #[inline]
+    fn take_whole_request<'a>(
+        &mut self,
+        id: StreamId,
+        body_left: Option<u64>,
+        behind: Behind<'_, 'a>,
+        now: Instant,
+    ) -> Option<Event<'a>> {
+        let (bytes, rest) = behind.expect(Kind::Data, Flags::END_STREAM, id)?;
+        let stream = self.new_stream(id, Tag(0), State::opened_by_peer(true), body_left);
+        self.take_whole_body(&stream.receive_window, body_left, bytes, now)?;
+        self.streams.insert(stream);
+        let start = behind.payload_start();
+        *behind.input = rest;
+        Some(Event::Whole { stream: id, tag: Tag(0), bytes, start })
+    }
+
+    /// Accounts for a DATA frame without padding that is all of a body, if it is permitted.
+    #[inline]
+    fn take_whole_body(
+        &mut self,
+        window: &ReceiveWindow,
+        body_left: Option<u64>,
+        bytes: &[u8],
+        now: Instant,
+    ) -> Option<()> {
+        let len = bytes.len() as u32;
+        if len > self.config.max_frame_size
+            || body_left.is_some_and(|left| left != u64::from(len))
+            || !window.takes(len)
+        {
+            return None;
+        }
+        if let Some(increment) = self.receiving.window.receive_and_release(len).ok()? {
+            self.announce_connection_window(increment, now);
+        }
+        self.budget.pay_for_control_frames(bytes.len());
+        Some(())
     }
 
     /// There are no tunnels here: the client is told so in HTTP's terms. It costs what a stream error does.
@@ -237,6 +290,7 @@ impl Connection {
         key: Key,
         head: BlockHead,
         block: &[u8],
+        behind: Option<Behind<'_, 'a>>,
         now: Instant,
     ) -> Result<Option<Event<'a>>, Fault> {
         let decoded = self.decode(HeadKind::Response, block)?;
@@ -265,8 +319,42 @@ impl Connection {
             self.end_received(key);
         } else {
             stream.body_left = summary.content_length;
+            if let Some(event) = behind.and_then(|behind| self.take_rest_of_response(key, behind, now)) {
+                return Ok(Some(event));
+            }
         }
         Ok(Some(Event::Headers { stream: id, tag, end_stream: head.end_stream }))
+    }
+
+    /// Takes body and trailers of a response whose head has come, if the next frames are these and no others, and there
+    /// is nothing to say against them: else they are looked at one by one. So are trailers that have to be decoded.
+    #[inline]
+    fn take_rest_of_response<'a>(
+        &mut self,
+        key: Key,
+        behind: Behind<'_, 'a>,
+        now: Instant,
+    ) -> Option<Event<'a>> {
+        let id = key.stream();
+        let (bytes, rest) = behind.expect(Kind::Data, Flags::NONE, id)?;
+        let ends = Flags::END_HEADERS.with(Flags::END_STREAM);
+        let (block, rest) = expect_frame(rest, Kind::Headers, ends, id)?;
+        let &Stream { tag, receive_window, body_left, .. } = self.streams.get(key)?;
+        // What is smaller may be a glitch.
+        if bytes.len() < self.config.limits.tiny_data_len as usize
+            || block.len() > self.config.max_frame_size as usize
+            || !self.receiving.heads.find_behind(&self.receiving.decoder, block)
+        {
+            return None;
+        }
+        self.take_whole_body(&receive_window, body_left, bytes, now)?;
+        self.budget.pay_for_control_frames(block.len());
+        // If the stream stays, its owner gives window back for what came.
+        let _ = self.streams.get_mut(key)?.receive_window.receive(bytes.len() as u32);
+        self.end_received(key);
+        let start = behind.payload_start();
+        *behind.input = rest;
+        Some(Event::Whole { stream: id, tag, bytes, start })
     }
 
     #[inline]

@@ -267,14 +267,31 @@ impl Subject {
             let given = *rest;
             let Some(event) = self.connection.poll_event(rest, self.now)? else { return Ok(()) };
             let head = self.connection.fields();
+            let trailers = self.connection.trailers();
             let seen = match event {
                 Event::Headers { stream, end_stream, .. } => {
                     Seen::Headers(stream.get(), end_stream, pairs(head))
                 }
+                Event::Whole { stream, bytes, start, .. } => {
+                    assert_eq!(&given[start..start + bytes.len()], bytes, "it does not lie where it says");
+                    self.seen.push(Seen::Headers(stream.get(), false, pairs(head)));
+                    let is_request = head.method().is_some();
+                    let data = Seen::Data(stream.get(), is_request, bytes.to_vec());
+                    let trailers = Seen::Trailers(stream.get(), pairs(trailers));
+                    if self.releases {
+                        self.connection.release(stream, bytes.len());
+                    }
+                    if is_request {
+                        data
+                    } else {
+                        self.seen.push(data);
+                        trailers
+                    }
+                }
                 Event::Informational { stream, .. } => {
                     Seen::Informational(stream.get(), head.status().unwrap())
                 }
-                Event::Trailers { stream, .. } => Seen::Trailers(stream.get(), pairs(head)),
+                Event::Trailers { stream, .. } => Seen::Trailers(stream.get(), pairs(trailers)),
                 Event::Data { stream, bytes, start, end_stream, .. } => {
                     assert!(end_stream || !bytes.is_empty(), "an event that says nothing");
                     assert_eq!(&given[start..start + bytes.len()], bytes, "it does not lie where it says");

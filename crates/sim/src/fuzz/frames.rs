@@ -5,7 +5,7 @@ use std::time::Instant;
 use bytes::Bytes;
 use thalweg_http2::frame::{FrameHead, HEAD_LEN, PREFACE};
 use thalweg_http2::{
-    Block, Config, Connection, ConnectionError, Event, ExpectedData, FieldList, Indexing, Output,
+    Block, Config, Connection, ConnectionError, Event, ExpectedData, FieldList, Head, Indexing, Output,
     ResetReason, StreamId, Tag,
 };
 
@@ -139,8 +139,10 @@ impl Observed {
         while let Some(event) = connection.poll_event(rest, now)? {
             self.hear(connection, &event);
             // Without an owner nothing is released: when window is given back depends on how the bytes are cut.
-            if let (Some(random), Event::Headers { stream, .. } | Event::Data { stream, .. }) =
-                (&mut owner, event)
+            if let (
+                Some(random),
+                Event::Headers { stream, .. } | Event::Whole { stream, .. } | Event::Data { stream, .. },
+            ) = (&mut owner, event)
             {
                 answer(connection, stream, random);
             }
@@ -149,16 +151,30 @@ impl Observed {
     }
 
     fn hear(&mut self, connection: &Connection, event: &Event<'_>) {
-        let fields = || feature(format!("{:?}", connection.fields().iter().collect::<Vec<_>>()));
+        let features = |head: &Head| feature(format!("{:?}", head.iter().collect::<Vec<_>>()));
+        let fields = || features(connection.fields());
         let heard = match *event {
             Event::Headers { stream, end_stream, .. } => {
                 Heard::Head { kind: "headers", stream: stream.get(), fields: fields(), end: end_stream }
+            }
+            Event::Whole { stream, bytes, .. } => {
+                let (tag, start) = (Tag::default(), 0);
+                let is_request = connection.fields().method().is_some();
+                self.hear(connection, &Event::Headers { stream, tag, end_stream: false });
+                if is_request || !bytes.is_empty() {
+                    self.hear(connection, &Event::Data { stream, tag, bytes, start, end_stream: is_request });
+                }
+                if !is_request {
+                    self.hear(connection, &Event::Trailers { stream, tag });
+                }
+                return;
             }
             Event::Informational { stream, .. } => {
                 Heard::Head { kind: "informational", stream: stream.get(), fields: fields(), end: false }
             }
             Event::Trailers { stream, .. } => {
-                Heard::Head { kind: "trailers", stream: stream.get(), fields: fields(), end: true }
+                let fields = features(connection.trailers());
+                Heard::Head { kind: "trailers", stream: stream.get(), fields, end: true }
             }
             Event::Data { stream, bytes, end_stream, .. } => {
                 assert!(end_stream || !bytes.is_empty(), "an event that says nothing");

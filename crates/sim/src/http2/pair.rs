@@ -304,8 +304,24 @@ impl End {
             Event::Headers { stream, end_stream, .. } => {
                 Heard::Headers { stream, fields: head(), end_stream }
             }
+            Event::Whole { stream, bytes, .. } => {
+                self.heard.push(Heard::Headers { stream, fields: head(), end_stream: false });
+                if self.releases {
+                    self.connection.release(stream, bytes.len());
+                }
+                let is_request = self.connection.fields().method().is_some();
+                let data = Heard::Data { stream, bytes: bytes.to_vec(), end_stream: is_request };
+                if is_request {
+                    data
+                } else {
+                    self.heard.push(data);
+                    Heard::Trailers { stream, fields: pairs(self.connection.trailers()) }
+                }
+            }
             Event::Informational { stream, .. } => Heard::Informational { stream, fields: head() },
-            Event::Trailers { stream, .. } => Heard::Trailers { stream, fields: head() },
+            Event::Trailers { stream, .. } => {
+                Heard::Trailers { stream, fields: pairs(self.connection.trailers()) }
+            }
             Event::Data { stream, bytes, end_stream, .. } => {
                 if self.releases {
                     self.connection.release(stream, bytes.len());

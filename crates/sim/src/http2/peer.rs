@@ -248,13 +248,12 @@ impl Peer {
     fn on_event(&mut self, event: Event<'_>, scene: &mut Scene<'_>) {
         let side = self.side;
         match event {
-            Event::Headers { stream, end_stream, .. } => {
-                scene.note(side, "headers", stream.get(), usize::from(end_stream));
-                let hash = ledger::hash_fields(self.connection.fields().iter());
-                scene.ledger.hear_head(side, stream.get(), hash, end_stream);
-                if side == Side::Server && !self.probing {
-                    let outbound = self.outbound(scene);
-                    self.sending.insert(stream.get(), outbound);
+            Event::Headers { stream, end_stream, .. } => self.hear_head(stream, end_stream, scene),
+            Event::Whole { stream, bytes, .. } => {
+                self.hear_head(stream, false, scene);
+                self.hear_data(stream, bytes, side == Side::Server, scene);
+                if side == Side::Client {
+                    self.hear_trailers(stream, scene);
                 }
             }
             Event::Informational { stream, .. } => {
@@ -262,15 +261,9 @@ impl Peer {
                 let hash = ledger::hash_fields(self.connection.fields().iter());
                 scene.ledger.hear_head(side, stream.get(), hash, false);
             }
-            Event::Trailers { stream, .. } => {
-                scene.note(side, "trailers", stream.get(), 0);
-                let hash = ledger::hash_fields(self.connection.fields().iter());
-                scene.ledger.hear_head(side, stream.get(), hash, true);
-            }
+            Event::Trailers { stream, .. } => self.hear_trailers(stream, scene),
             Event::Data { stream, bytes, end_stream, .. } => {
-                scene.note(side, "data", stream.get(), bytes.len());
-                scene.ledger.hear(side, stream.get(), bytes, end_stream);
-                self.take_note_of_data(stream, bytes.len(), end_stream);
+                self.hear_data(stream, bytes, end_stream, scene);
             }
             Event::Reset { stream, cause, .. } => {
                 scene.note(side, "reset", stream.get(), u32::from(cause.code) as usize);
@@ -295,6 +288,28 @@ impl Peer {
         self.react(event, scene);
     }
 
+    fn hear_head(&mut self, stream: StreamId, end_stream: bool, scene: &mut Scene<'_>) {
+        scene.note(self.side, "headers", stream.get(), usize::from(end_stream));
+        let hash = ledger::hash_fields(self.connection.fields().iter());
+        scene.ledger.hear_head(self.side, stream.get(), hash, end_stream);
+        if self.side == Side::Server && !self.probing {
+            let outbound = self.outbound(scene);
+            self.sending.insert(stream.get(), outbound);
+        }
+    }
+
+    fn hear_data(&mut self, stream: StreamId, bytes: &[u8], end_stream: bool, scene: &mut Scene<'_>) {
+        scene.note(self.side, "data", stream.get(), bytes.len());
+        scene.ledger.hear(self.side, stream.get(), bytes, end_stream);
+        self.take_note_of_data(stream, bytes.len(), end_stream);
+    }
+
+    fn hear_trailers(&mut self, stream: StreamId, scene: &mut Scene<'_>) {
+        scene.note(self.side, "trailers", stream.get(), 0);
+        let hash = ledger::hash_fields(self.connection.trailers().iter());
+        scene.ledger.hear_head(self.side, stream.get(), hash, true);
+    }
+
     fn take_note_of_data(&mut self, stream: StreamId, len: usize, end_stream: bool) {
         if self.plan.releases_at_once {
             self.connection.release(stream, len);
@@ -307,7 +322,8 @@ impl Peer {
 
     /// Some owners reset a stream the moment they hear of it: between two parts of a frame, say.
     fn react(&mut self, event: Event<'_>, scene: &mut Scene<'_>) {
-        if let Event::Headers { stream, .. } | Event::Data { stream, .. } = event
+        if let Event::Headers { stream, .. } | Event::Whole { stream, .. } | Event::Data { stream, .. } =
+            event
             && self.plan.resets
             && !self.probing
             && scene.random.one_in(30)
