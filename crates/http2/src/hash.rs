@@ -1,5 +1,8 @@
 //! A quick hash for small tables of one connection, whose finds are compared: colliding costs a comparison.
 
+/// Of strings of one length, up to this, no two have the same hash: they are one word, and [`mix`] loses nothing of it.
+pub(crate) const TOLD_APART_LEN: usize = 7;
+
 /// Differs where the bytes do, nearly always.
 #[inline]
 pub(crate) fn hash(seed: u64, bytes: &[u8]) -> u64 {
@@ -25,4 +28,28 @@ const MULTIPLIER: u64 = 0x9e37_79b9_7f4a_7c15;
 fn mix(hash: u64, word: u64) -> u64 {
     let product = (hash ^ word).wrapping_mul(MULTIPLIER);
     product ^ (product >> 32)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashMap;
+
+    use super::*;
+
+    /// In each place each octet, among others like it.
+    #[test]
+    fn short_strings_are_told_apart() {
+        for len in 0..=TOLD_APART_LEN {
+            let mut seen = HashMap::new();
+            let places = (0..len).flat_map(|one| (0..len).map(move |other| (one, other)));
+            for (one, other) in places {
+                for octets in 0..=u16::MAX {
+                    let mut bytes = vec![b'a'; len];
+                    [bytes[one], bytes[other]] = octets.to_be_bytes();
+                    let hash = hash(2, &bytes);
+                    assert_eq!(*seen.entry(hash).or_insert_with(|| bytes.clone()), bytes);
+                }
+            }
+        }
+    }
 }

@@ -8,7 +8,7 @@
 use std::mem;
 
 use crate::error::{ConnectionError, ErrorCode};
-use crate::hash::hash;
+use crate::hash::{TOLD_APART_LEN, hash};
 use crate::headers::{Head, HeadKind, validate};
 use crate::hpack::{DecodeOutcome, Decoder};
 use crate::violation::Violation;
@@ -45,7 +45,7 @@ pub(crate) enum Decoded {
 /// The head that was decoded last, and a few that may come again.
 #[derive(Debug, Default)]
 pub(crate) struct HeadCache {
-    /// Of each entry, side by side so that looking for one touches one cache line. 0 where there is none.
+    /// Of each entry, side by side so that looking for one touches one cache line.
     fingerprints: [u64; HEADS_MAX],
     entries: Vec<Entry>,
     /// Index of the current head among the entries; `None`: it is `fresh`.
@@ -71,6 +71,17 @@ struct Entry {
     /// Met again since the hand last passed. Keeps the heads of all calls from being driven out by those of
     /// single ones.
     used: bool,
+}
+
+impl Entry {
+    /// Whether it is of this block, given that the fingerprints are equal.
+    #[inline]
+    fn is_of(&self, version: u64, kind: HeadKind, block: &[u8]) -> bool {
+        self.version == version
+            && self.kind == kind
+            && self.block.len() == block.len()
+            && (block.len() <= TOLD_APART_LEN || self.block == block)
+    }
 }
 
 impl HeadCache {
@@ -131,11 +142,7 @@ impl HeadCache {
     /// The place of the head that was decoded from the same block at the same version, if it was kept.
     fn find(&mut self, version: u64, kind: HeadKind, block: &[u8], fingerprint: u64) -> Option<usize> {
         for (index, entry) in self.entries.iter_mut().enumerate() {
-            if self.fingerprints[index] == fingerprint
-                && entry.version == version
-                && entry.kind == kind
-                && entry.block == block
-            {
+            if self.fingerprints[index] == fingerprint && entry.is_of(version, kind, block) {
                 entry.used = true;
                 return Some(index);
             }
@@ -222,10 +229,11 @@ impl HeadCache {
     }
 }
 
-/// A number that differs where blocks do, nearly always; the blocks are compared afterwards. Not 0.
+/// A number that differs where blocks do: those of up to [`TOLD_APART_LEN`] bytes and of one kind and length always,
+/// others nearly always.
 #[inline]
 fn fingerprint(kind: HeadKind, block: &[u8]) -> u64 {
-    hash(kind as u64, block) | 1
+    hash(kind as u64, block)
 }
 
 #[cfg(test)]

@@ -170,6 +170,27 @@ impl Inbox {
         Ok(self.has(needed, stream, http2))
     }
 
+    /// As [`receive`](Inbox::receive), of all that comes: the peer sends nothing more.
+    #[inline]
+    pub(crate) fn receive_whole(
+        &mut self,
+        bytes: &[u8],
+        stream: StreamId,
+        http2: &mut http2::Connection,
+    ) -> Result<(), EnvelopeError> {
+        // The usual answer: one message, and nothing that would have to be given back.
+        if self.bytes.is_empty()
+            && self.cut == Cut::Messages
+            && !self.is_discarded
+            && Prefix::parse(bytes, self.message_size_max)?
+                .is_some_and(|prefix| prefix.envelope_len() == bytes.len())
+        {
+            self.bytes.extend_from_slice(bytes);
+            return Ok(());
+        }
+        self.receive(bytes, stream, http2).map(drop)
+    }
+
     fn append(&mut self, bytes: &[u8]) {
         self.unreleased += bytes.len();
         self.reserve(bytes.len(), 0);

@@ -159,7 +159,7 @@ impl ClientEndpoint {
             Some(call) if is_plain && call.wakes_on == WakesOn::End => call.head = Some(Arc::clone(head)),
             _ => return self.on_parts(state, key, stream, bytes),
         }
-        if let Err(error) = slot.inbox.receive(bytes, stream, http2) {
+        if let Err(error) = slot.inbox.receive_whole(bytes, stream, http2) {
             return fail(state, key, error.into());
         }
         slot.end(End::Complete(Ok(None)));

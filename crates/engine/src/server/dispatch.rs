@@ -293,7 +293,7 @@ pub(super) struct Batch<'a> {
     pub(super) buffer: &'a [u8],
     /// Since the handler before was done.
     pub(super) watch: Stopwatch,
-    calls: vec::Drain<'a, ReadyCall>,
+    pub(super) calls: vec::Drain<'a, ReadyCall>,
     /// Answers that are encoded, and go to the connection together.
     answers: &'a mut Vec<(Reply, Single)>,
     /// What their messages were encoded to.

@@ -22,19 +22,21 @@ pub struct HandlerCost {
 #[derive(Debug)]
 pub(super) struct Stopwatch {
     since: Instant,
-    /// Some time before that.
+    /// Some time before that, or since an earlier handler.
     is_rough: bool,
+    /// Handlers that ran since then and were not timed.
+    untimed: u32,
 }
 
 impl Stopwatch {
     pub(super) fn start() -> Self {
-        Self { since: Instant::now(), is_rough: false }
+        Self { since: Instant::now(), is_rough: false, untimed: 0 }
     }
 
     /// From a time that is known, at which the handler did not run yet: to read the clock takes 25 ns of a call that
     /// takes some hundred.
     pub(super) fn rough(since: Instant) -> Self {
-        Self { since, is_rough: true }
+        Self { since, is_rough: true, untimed: 0 }
     }
 }
 
@@ -43,6 +45,8 @@ impl Stopwatch {
 const MEAN_SLOW_NS: u64 = 100_000;
 /// Below this nothing is noted, so that quick methods share nothing between threads that changes.
 const QUICK_NS: u64 = 8_000;
+/// So many quick handlers may run behind each other without a look at the clock.
+const UNTIMED_MAX: u32 = 3;
 /// A call counts no more than this: one pause of the machine does not make a method slow, and one that has become quick
 /// comes back after some 1,400 calls at most.
 const TOOK_NS_MAX: u64 = 20_000_000;
@@ -67,14 +71,29 @@ impl HandlerCost {
     #[inline]
     pub(super) fn note(&self, watch: &mut Stopwatch) {
         let now = Instant::now();
-        let Stopwatch { since, is_rough } =
-            std::mem::replace(watch, Stopwatch { since: now, is_rough: false });
+        let Stopwatch { since, is_rough, untimed } =
+            std::mem::replace(watch, Stopwatch { since: now, is_rough: false, untimed: 0 });
         let took = now.saturating_duration_since(since);
         let mean_ns = self.mean_ns.load(Ordering::Relaxed);
-        if mean_ns > QUICK_NS || took > Duration::from_nanos(QUICK_NS) {
+        let quick = Duration::from_nanos(QUICK_NS * u64::from(1 + untimed));
+        if mean_ns > QUICK_NS || took > quick {
             self.note_long(mean_ns, took, is_rough);
         } else if !is_rough && self.is_doubtful.load(Ordering::Relaxed) {
             self.is_doubtful.store(false, Ordering::Relaxed);
+        }
+    }
+
+    /// As [`note`](Self::note), where another handler runs next: as long as handlers are quick, the clock is read for
+    /// several of them together. A time of several is a rough one: if it was long, the next ones are timed one by one.
+    #[inline]
+    pub(super) fn note_before_next(&self, watch: &mut Stopwatch) {
+        let is_settled =
+            self.mean_ns.load(Ordering::Relaxed) <= QUICK_NS && !self.is_doubtful.load(Ordering::Relaxed);
+        if is_settled && watch.untimed < UNTIMED_MAX {
+            watch.untimed += 1;
+            watch.is_rough = true;
+        } else {
+            self.note(watch);
         }
     }
 
@@ -95,7 +114,7 @@ mod tests {
     use super::*;
 
     fn note(cost: &HandlerCost, took: Duration) {
-        cost.note(&mut Stopwatch { since: ago(took), is_rough: false });
+        cost.note(&mut Stopwatch { since: ago(took), is_rough: false, untimed: 0 });
     }
 
     fn ago(took: Duration) -> Instant {
@@ -121,6 +140,23 @@ mod tests {
         assert!(!cost.is_quick());
         begins_anew(true);
         begins_anew(true);
+    }
+
+    /// Slow handlers of one batch are found as soon as the clock is read.
+    #[test]
+    fn what_took_long_together_is_timed_one_by_one() {
+        let cost = HandlerCost::default();
+        let mut watch = Stopwatch { since: ago(Duration::from_secs(1)), is_rough: false, untimed: 0 };
+        for untimed in 1..=UNTIMED_MAX {
+            cost.note_before_next(&mut watch);
+            assert_eq!((watch.untimed, watch.is_rough), (untimed, true));
+        }
+        cost.note_before_next(&mut watch);
+        assert_eq!((watch.untimed, watch.is_rough), (0, false), "the clock was read");
+        assert!(cost.is_quick(), "that it was one of them counts for nothing");
+        watch.since = ago(Duration::from_secs(1));
+        cost.note_before_next(&mut watch);
+        assert_eq!(watch.untimed, 0, "it was timed");
     }
 
     #[test]

@@ -66,6 +66,7 @@ impl<H: UnaryHandler> Runner<H> {
         wire: Wire<'_>,
         place: &mut Pin<Box<Option<H::Future>>>,
         watch: &mut Stopwatch,
+        has_next: bool,
         output: &mut Option<H::Output>,
     ) -> Result<(), Status> {
         let cost = &route.method.cost;
@@ -84,7 +85,11 @@ impl<H: UnaryHandler> Runner<H> {
             *output = Some(ready);
             place.set(None);
         }
-        cost.note(watch);
+        if has_next {
+            cost.note_before_next(watch)
+        } else {
+            cost.note(watch)
+        }
         Ok(())
     }
 }
@@ -187,7 +192,8 @@ impl<H: UnaryHandler> RunUnary for Runner<H> {
             let request_len = body.len();
             let wire = body.wire(batch.buffer);
             let mut output = None;
-            let attempt = || self.attempt(&route, wire, &mut place, &mut batch.watch, &mut output);
+            let (watch, has_next) = (&mut batch.watch, !batch.calls.as_slice().is_empty());
+            let attempt = || self.attempt(&route, wire, &mut place, watch, has_next, &mut output);
             match (catch_unwind(AssertUnwindSafe(attempt)), &output) {
                 (Ok(Ok(())), Some(output)) => batch.answer(&reply, &H::answer(output)),
                 (Ok(Err(status)), _) => {

@@ -46,7 +46,12 @@ impl Uploads {
         }
         let mut input = to_server.as_slice();
         while let Some(event) = self.server.poll_event(&mut input, self.now).unwrap() {
-            if let Event::Data { stream, bytes, end_stream, .. } = event {
+            let data = match event {
+                Event::Data { stream, bytes, end_stream, .. } => Some((stream, bytes, end_stream)),
+                Event::Whole { stream, bytes, .. } => Some((stream, bytes, true)),
+                _ => None,
+            };
+            if let Some((stream, bytes, end_stream)) = data {
                 let arrived = self.arrived.entry(stream).or_default();
                 *arrived += bytes.len();
                 if end_stream {

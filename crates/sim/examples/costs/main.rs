@@ -23,6 +23,7 @@ mod service;
 mod traces;
 
 use std::process::ExitCode;
+use std::time::Duration;
 
 use thalweg::outbound::Requests;
 use thalweg::web::Web;
@@ -49,6 +50,10 @@ enum Kind {
     Unary {
         in_flight: usize,
     },
+    /// The same, each with a deadline of its own.
+    UnaryUntil {
+        in_flight: usize,
+    },
     /// The same on a port that has the web beside gRPC.
     UnaryBesideWeb {
         in_flight: usize,
@@ -73,6 +78,7 @@ enum Handing {
 const CASES: &[Case] = &[
     Case { name: "unary-1", kind: Kind::Unary { in_flight: 1 }, body_bytes: 0 },
     Case { name: "unary-64", kind: Kind::Unary { in_flight: 64 }, body_bytes: 0 },
+    Case { name: "unary-64-deadline", kind: Kind::UnaryUntil { in_flight: 64 }, body_bytes: 0 },
     Case { name: "unary-64-web", kind: Kind::UnaryBesideWeb { in_flight: 64 }, body_bytes: 0 },
     Case { name: "unary-64-1KiB", kind: Kind::Unary { in_flight: 64 }, body_bytes: 1 << 10 },
     Case { name: "connect-unary-64", kind: Kind::Connect { in_flight: 64 }, body_bytes: 64 },
@@ -192,7 +198,12 @@ async fn drive(channel: &Channel, case: &'static Case, count: usize) -> Result<(
     let request = || Request::new(Payload { count: count as u64, ..message.clone() });
     let seen = match case.kind {
         Kind::Unary { in_flight } | Kind::UnaryBesideWeb { in_flight } | Kind::Connect { in_flight } => {
-            return unary_calls(channel, &message, in_flight, count).await;
+            return unary_calls(channel, &message, in_flight, count, |_| None).await;
+        }
+        Kind::UnaryUntil { in_flight } => {
+            // As if they were passed on: what is left differs from call to call.
+            let timeout = |call| Some(Duration::from_secs(20) + Duration::from_micros(call as u64));
+            return unary_calls(channel, &message, in_flight, count, timeout).await;
         }
         Kind::ClientStreaming(Handing::Owned) => {
             let reply = channel.client_streaming(&CLIENT_STREAMING, requests(), &options).await?;
@@ -233,6 +244,7 @@ async fn unary_calls(
     message: &Payload,
     in_flight: usize,
     count: usize,
+    timeout: fn(usize) -> Option<Duration>,
 ) -> Result<(), Status> {
     let mut callers = JoinSet::new();
     for caller in 0..in_flight {
@@ -240,8 +252,9 @@ async fn unary_calls(
         // The first ones take what the others can't share equally.
         let share = count / in_flight + usize::from(caller < count % in_flight);
         callers.spawn(async move {
-            let options = CallOptions::default();
-            for message in Repeat::new(message, share) {
+            let mut options = CallOptions::default();
+            for (call, message) in Repeat::new(message, share).enumerate() {
+                options.timeout = timeout(caller + call * in_flight);
                 let _: thalweg::Response<Payload> =
                     channel.unary(&UNARY, Request::new(message), &options).await?;
             }
