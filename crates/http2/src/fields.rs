@@ -125,6 +125,13 @@ impl FieldList {
         self.iter().find(|field| field.name == name).map(|field| field.value)
     }
 
+    /// Becomes a copy of another list, in the memory that there is.
+    pub(crate) fn copy_from(&mut self, other: &FieldList) {
+        self.clear();
+        self.bytes.extend_from_slice(&other.bytes);
+        self.entries.extend_from_slice(&other.entries);
+    }
+
     /// Appends a field whose name and value lie back to back.
     #[inline]
     pub(crate) fn push_joined(&mut self, bytes: &[u8], name_len: usize, indexing: Indexing) {

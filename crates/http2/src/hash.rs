@@ -41,8 +41,7 @@ mod tests {
     fn short_strings_are_told_apart() {
         for len in 0..=TOLD_APART_LEN {
             let mut seen = HashMap::new();
-            let places = (0..len).flat_map(|one| (0..len).map(move |other| (one, other)));
-            for (one, other) in places {
+            for (one, other) in (0..len).map(|one| (one, len - 1)) {
                 for octets in 0..=u16::MAX {
                     let mut bytes = vec![b'a'; len];
                     [bytes[one], bytes[other]] = octets.to_be_bytes();

@@ -4,12 +4,15 @@
 //! Peers send the same few blocks all the time: the request head of a method, the response head, the trailers
 //! of a call that went well. Once such a block is all indices, equal bytes at an equal version of the table
 //! decode equally.
+//!
+//! Requests mostly begin with the same indices too where they differ in the end: the time that is left to each call is
+//! another. What they begin with is kept as if it were a head of its own, and only what comes behind it is decoded.
 
 use std::mem;
 
 use crate::error::{ConnectionError, ErrorCode};
 use crate::hash::{TOLD_APART_LEN, hash};
-use crate::headers::{Head, HeadKind, validate};
+use crate::headers::{Begin, Head, HeadKind, validate, validate_behind};
 use crate::hpack::{DecodeOutcome, Decoder};
 use crate::violation::Violation;
 
@@ -22,6 +25,9 @@ const BLOCK_LEN_MAX: usize = 256;
 /// The largest head that is kept, in bytes as HPACK counts them. 8 × (2 KiB + 256 B) is what a peer can make
 /// us hold.
 const HEAD_SIZE_MAX: usize = 2 << 10;
+
+/// What requests begin with has at least so many fields: a method, a scheme, a path, and another.
+const BEGIN_LEN_MIN: usize = 4;
 
 /// Lists of so many bytes, as HPACK counts them, are decoded at once: some hundred microseconds. A read of 128 KiB can
 /// name thirty times as much by indices of the table.
@@ -113,12 +119,17 @@ impl HeadCache {
         list_size_max: usize,
     ) -> Result<Decoded, ConnectionError> {
         self.behind = None;
-        let fingerprint = fingerprint(kind, block);
-        if let Some(index) = self.find(decoder.version(), kind, block, fingerprint) {
+        if let Some(index) = self.find(decoder.version(), kind, block) {
             self.current = Some(index);
             return Ok(Decoded::Valid);
         }
-        self.decode_fresh(decoder, kind, block, list_size_max, fingerprint)
+        if kind == HeadKind::Request
+            && let Some(begin) = indexed_begin(block)
+            && let Some(index) = self.find(decoder.version(), kind, begin)
+        {
+            return self.decode_behind(decoder, index, block, begin.len(), list_size_max);
+        }
+        self.decode_fresh(decoder, kind, block, list_size_max)
     }
 
     /// Whether [`DECODED_AT_ONCE`] bytes were decoded since it last was so.
@@ -135,12 +146,13 @@ impl HeadCache {
     #[inline]
     pub(crate) fn find_behind(&mut self, decoder: &Decoder, block: &[u8]) -> bool {
         let kind = HeadKind::Trailers;
-        self.behind = self.find(decoder.version(), kind, block, fingerprint(kind, block));
+        self.behind = self.find(decoder.version(), kind, block);
         self.behind.is_some()
     }
 
     /// The place of the head that was decoded from the same block at the same version, if it was kept.
-    fn find(&mut self, version: u64, kind: HeadKind, block: &[u8], fingerprint: u64) -> Option<usize> {
+    fn find(&mut self, version: u64, kind: HeadKind, block: &[u8]) -> Option<usize> {
+        let fingerprint = fingerprint(kind, block);
         for (index, entry) in self.entries.iter_mut().enumerate() {
             if self.fingerprints[index] == fingerprint && entry.is_of(version, kind, block) {
                 entry.used = true;
@@ -162,11 +174,11 @@ impl HeadCache {
         kind: HeadKind,
         block: &[u8],
         list_size_max: usize,
-        fingerprint: u64,
     ) -> Result<Decoded, ConnectionError> {
         self.current = None;
         self.last_id += 1;
         self.fresh.id = self.last_id;
+        self.fresh.begin = None;
         self.fresh.fields.clear();
         let version = decoder.version();
         let outcome = decoder.decode(block, list_size_max, &mut self.fresh.fields);
@@ -180,14 +192,77 @@ impl HeadCache {
             Ok(summary) => self.fresh.summary = summary,
             Err(malformed) => return Ok(Decoded::Malformed(malformed)),
         }
-        // A block that changed the table must be decoded each time for the table's sake.
-        if decoder.version() == version
-            && block.len() <= BLOCK_LEN_MAX
-            && self.fresh.fields.size() <= HEAD_SIZE_MAX
-        {
-            self.keep(version, kind, block, fingerprint);
+        self.keep_if_stable(decoder, version, kind, block);
+        Ok(self.decoded_valid())
+    }
+
+    /// Decodes a request's block that begins, for `begin_len` octets, with all of a block whose head was kept.
+    fn decode_behind(
+        &mut self,
+        decoder: &mut Decoder,
+        index: usize,
+        block: &[u8],
+        begin_len: usize,
+        list_size_max: usize,
+    ) -> Result<Decoded, ConnectionError> {
+        self.current = None;
+        self.last_id += 1;
+        let (begin, fresh) = (&self.entries[index].head, &mut self.fresh);
+        let (summary, field_count) = (begin.summary, begin.fields.len());
+        fresh.id = self.last_id;
+        fresh.begin = Some(Begin { id: begin.id, field_count });
+        fresh.fields.copy_from(&begin.fields);
+        let version = decoder.version();
+        let outcome = decoder.decode_behind(&block[begin_len..], list_size_max, &mut fresh.fields);
+        self.decoded += fresh.fields.size();
+        match outcome {
+            Ok(DecodeOutcome::Complete) => {}
+            Ok(DecodeOutcome::TooLarge) => return Ok(Decoded::TooLarge),
+            Err(_) => return Err(INVALID),
         }
-        Ok(if self.decoded >= DECODED_AT_ONCE { Decoded::ValidAfterMuch } else { Decoded::Valid })
+        match validate_behind(summary, field_count, &fresh.fields) {
+            Ok(summary) => fresh.summary = summary,
+            Err(malformed) => return Ok(Decoded::Malformed(malformed)),
+        }
+        self.keep_if_stable(decoder, version, HeadKind::Request, block);
+        Ok(self.decoded_valid())
+    }
+
+    /// Keeps the fresh head, unless its block changed the table: that must be decoded each time for the table's sake.
+    fn keep_if_stable(&mut self, decoder: &Decoder, version: u64, kind: HeadKind, block: &[u8]) {
+        if decoder.version() != version
+            || block.len() > BLOCK_LEN_MAX
+            || self.fresh.fields.size() > HEAD_SIZE_MAX
+        {
+            return;
+        }
+        if kind == HeadKind::Request && self.fresh.begin.is_none() {
+            self.keep_begin(version, block);
+        }
+        self.keep(version, kind, block);
+    }
+
+    /// Keeps what the fresh head's block begins with, if that could be a block by itself.
+    fn keep_begin(&mut self, version: u64, block: &[u8]) {
+        let Some(begin) = indexed_begin(block) else { return };
+        let mut head = Head::default();
+        for field in self.fresh.fields.iter().take(begin.len()) {
+            head.fields.push(field.name, field.value, field.indexing);
+        }
+        let Ok(summary) = validate(HeadKind::Request, &head.fields) else { return };
+        // Behind a regular field there is no pseudo-header, whatever follows.
+        if head.iter().next().is_none() {
+            return;
+        }
+        self.last_id += 1;
+        (head.id, head.summary) = (self.last_id, summary);
+        let whole = mem::replace(&mut self.fresh, head);
+        self.keep(version, HeadKind::Request, begin);
+        self.fresh = whole;
+    }
+
+    fn decoded_valid(&self) -> Decoded {
+        if self.decoded >= DECODED_AT_ONCE { Decoded::ValidAfterMuch } else { Decoded::Valid }
     }
 
     /// Decodes a block whose fields nobody wants: nothing is copied that would not stay in the table.
@@ -204,7 +279,7 @@ impl HeadCache {
 
     /// Moves the fresh head into the cache, in place of one that was not met again since the hand last
     /// passed.
-    fn keep(&mut self, version: u64, kind: HeadKind, block: &[u8], fingerprint: u64) {
+    fn keep(&mut self, version: u64, kind: HeadKind, block: &[u8]) {
         let index = if self.entries.len() < HEADS_MAX {
             let (block, head) = (Vec::new(), Head::default());
             self.entries.push(Entry { version, kind, block, head, used: false });
@@ -224,7 +299,7 @@ impl HeadCache {
         entry.block.clear();
         entry.block.extend_from_slice(block);
         mem::swap(&mut entry.head, &mut self.fresh);
-        self.fingerprints[index] = fingerprint;
+        self.fingerprints[index] = fingerprint(kind, block);
         self.current = Some(index);
     }
 }
@@ -234,6 +309,14 @@ impl HeadCache {
 #[inline]
 fn fingerprint(kind: HeadKind, block: &[u8]) -> u64 {
     hash(kind as u64, block)
+}
+
+/// What a request's block begins with: fields of the table, an octet each, and others behind them.
+#[inline]
+fn indexed_begin(block: &[u8]) -> Option<&[u8]> {
+    let len = block.iter().take_while(|octet| matches!(octet, 0x81..=0xfe)).count();
+    // With fewer it is not worth it.
+    if len < BEGIN_LEN_MIN || len == block.len() { None } else { Some(&block[..len]) }
 }
 
 #[cfg(test)]
@@ -288,6 +371,52 @@ mod tests {
         assert_ne!(ids[1], ids[3]);
         assert_eq!(cache.current().get(b"b"), Some(&b"2"[..]));
         assert_eq!(cache.current().get(b"a"), None);
+    }
+
+    /// What differs is decoded, and what comes before it is known to be the same.
+    #[test]
+    fn requests_that_differ_in_the_end_begin_alike() {
+        let common = [
+            (":method", "POST", Indexing::Insert),
+            (":scheme", "http", Indexing::Insert),
+            (":path", "/a/b", Indexing::Insert),
+            ("te", "trailers", Indexing::Insert),
+        ];
+        let mut encoder = Encoder::new();
+        let (mut cache, mut decoder) = (HeadCache::default(), Decoder::new(4096));
+        let mut request = |behind: &[(&str, &str, Indexing)], list_size_max| {
+            let block = block(&mut encoder, &[&common[..], behind].concat());
+            let decoded = cache.decode(&mut decoder, HeadKind::Request, &block, list_size_max);
+            let head = cache.current();
+            let pairs = |field: crate::fields::Field<'_>| String::from_utf8_lossy(field.value).into_owned();
+            let begin = head.begin().map(|(id, own)| (id, own.map(pairs).collect::<Vec<_>>()));
+            (decoded, head.fields.len(), begin, head.content_length())
+        };
+        let literal = |value: &'static str| [("x", value, Indexing::Literal)];
+        assert_eq!(request(&[], 1 << 14).0, Ok(Decoded::Valid), "which enters the table");
+        assert_eq!(request(&literal("1"), 1 << 14), (Ok(Decoded::Valid), 5, None, None));
+        let (decoded, count, begin, _) = request(&literal("2"), 1 << 14);
+        let (id, own) = begin.unwrap();
+        assert_eq!((decoded, count, own), (Ok(Decoded::Valid), 5, vec!["2".to_owned()]));
+        let (_, _, begin, _) = request(&literal("3"), 1 << 14);
+        assert_eq!(begin, Some((id, vec!["3".to_owned()])));
+        // By itself it is a head.
+        assert_eq!(request(&[], 1 << 14), (Ok(Decoded::Valid), 4, None, None));
+        // All rules hold for what comes behind.
+        let length = ("content-length", "7", Indexing::Literal);
+        assert_eq!(request(&[length], 1 << 14).3, Some(7));
+        let malformed = |field| request(&[field], 1 << 14).0;
+        let mut malformed = malformed;
+        let reason = |violation| Ok(Decoded::Malformed(violation));
+        let pseudo = (":authority", "a", Indexing::Literal);
+        assert_eq!(malformed(pseudo), reason(Violation::PseudoHeaderMisplaced));
+        assert_eq!(malformed(("X", "a", Indexing::Literal)), reason(Violation::FieldNameInvalid));
+        assert_eq!(malformed(("x", "\n", Indexing::Literal)), reason(Violation::FieldValueInvalid));
+        assert_eq!(request(&literal("much"), 200).0, Ok(Decoded::TooLarge));
+        // What enters the table is decoded each time.
+        let (_, count, begin, _) = request(&[("y", "1", Indexing::Insert)], 1 << 14);
+        assert_eq!((count, begin), (5, Some((id, vec!["1".to_owned()]))));
+        assert_eq!(request(&literal("4"), 1 << 14).2, None, "the table is another");
     }
 
     #[test]

@@ -9,6 +9,15 @@ pub struct Head {
     pub(crate) id: u64,
     pub(crate) fields: FieldList,
     pub(crate) summary: Summary,
+    /// What a request's head has in common with others.
+    pub(crate) begin: Option<Begin>,
+}
+
+/// Fields that a head begins with.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Begin {
+    pub(crate) id: u64,
+    pub(crate) field_count: usize,
 }
 
 impl Head {
@@ -16,6 +25,13 @@ impl Head {
     /// Lets the owner keep what it derived from a head.
     pub fn id(&self) -> u64 {
         self.id
+    }
+
+    /// What a request's head has in common with others, if that is known: a number for all fields that it begins with,
+    /// and the regular fields behind these. Equal numbers within one connection mean equal beginnings, and none is the
+    /// [`id`](Self::id) of another head than just the beginning.
+    pub fn begin(&self) -> Option<(u64, impl Iterator<Item = Field<'_>>)> {
+        self.begin.map(|begin| (begin.id, self.fields.iter().skip(begin.field_count)))
     }
 
     /// How large the list is, in bytes as RFC 9113 §10.5.1 counts them: 32 for each field besides its name and value.
@@ -105,6 +121,25 @@ pub(crate) fn validate(kind: HeadKind, fields: &FieldList) -> Result<Summary, Vi
     }
     let (status, connect) = pseudo.finish(kind)?;
     Ok(Summary { status, content_length, connect })
+}
+
+/// As [`validate`], of a list whose first fields, of which the last is a regular one, are known to be a valid request
+/// with this summary.
+pub(crate) fn validate_behind(
+    mut summary: Summary,
+    field_count: usize,
+    fields: &FieldList,
+) -> Result<Summary, Violation> {
+    for field in fields.iter().skip(field_count) {
+        if !field.value.iter().all(|&byte| is_value_byte(byte)) {
+            return Err(Violation::FieldValueInvalid);
+        }
+        if field.name.starts_with(b":") {
+            return Err(Violation::PseudoHeaderMisplaced);
+        }
+        check_regular(field, &mut summary.content_length)?;
+    }
+    Ok(summary)
 }
 
 #[derive(Default)]

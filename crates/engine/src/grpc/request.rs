@@ -143,6 +143,12 @@ pub fn receive<'a>(
     })
 }
 
+/// The time that a request's client waits, if `fields` say nothing else.
+pub(crate) fn only_timeout<'a>(mut fields: impl Iterator<Item = Field<'a>>) -> Option<Duration> {
+    let field = fields.next().filter(|field| field.name == b"grpc-timeout")?;
+    if fields.next().is_some() { None } else { timeout::parse(field.value).ok() }
+}
+
 /// Which content subtype a request has, to a method whose messages are of `subtype`: that, or none.
 ///
 /// # Errors

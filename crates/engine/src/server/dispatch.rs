@@ -4,6 +4,7 @@ use std::any::Any;
 use std::fmt;
 use std::pin::Pin;
 use std::sync::Arc;
+use std::time::Duration;
 use std::vec;
 
 use bytes::Bytes;
@@ -195,6 +196,14 @@ impl Route {
     #[inline]
     pub(super) fn is_unary(&self) -> bool {
         matches!(self.method.handler.0, HandlerKind::Unary(_)) && self.as_it_is.is_none()
+    }
+
+    /// The same of a head that differs in the time that the client waits.
+    pub(super) fn with_timeout(&self, timeout: Option<Duration>) -> Self {
+        debug_assert!(self.as_it_is.is_none(), "of what is passed on as it is, that is a field too");
+        let Self { outgoing, answer_head, metadata_len, .. } = *self;
+        let head = RequestHead { timeout, ..self.head.clone() };
+        Self { method: Arc::clone(&self.method), head, outgoing, answer_head, metadata_len, as_it_is: None }
     }
 
     /// When the client of a call that has just come gives it up.

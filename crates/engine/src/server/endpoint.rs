@@ -61,6 +61,8 @@ pub(crate) struct ServerEndpoint {
     calls_max: usize,
     /// The last heads that were taken apart, by the number that the protocol gives to equal ones.
     heads: [Option<(u64, Asked)>; HEADS_KEPT],
+    /// That of the last head that was another's but for the time that the client waits.
+    last_timed: Option<(u64, Arc<Route>)>,
     /// Its memory is the thread's: see [`READY`].
     ready: Vec<ReadyCall>,
     /// Calls that wait for answers to leave: their own would add to more than the connection may hold.
@@ -102,6 +104,7 @@ impl ServerEndpoint {
             beside,
             calls_max: 2 * streams_max as usize,
             heads: [const { None }; HEADS_KEPT],
+            last_timed: None,
             ready: Vec::new(),
             postponed: Vec::new(),
             is_full: false,
@@ -238,16 +241,41 @@ impl ServerEndpoint {
     fn asked(&mut self, state: &State) -> Asked {
         let head = state.http2.fields();
         let id = head.id();
-        let entry = &mut self.heads[id as usize % HEADS_KEPT];
-        if let Some((known, asked)) = entry
+        if let Some((known, asked)) = &self.heads[id as usize % HEADS_KEPT]
             && *known == id
         {
             return asked.clone();
         }
+        self.asked_anew(state)
+    }
+
+    /// As [`asked`](Self::asked), of a head that is not among the last ones. Where it is one of them but for the time
+    /// that the client waits, that is all that is read.
+    fn asked_anew(&mut self, state: &State) -> Asked {
+        let head = state.http2.fields();
+        let id = head.id();
+        let timed = head.begin().and_then(|(begin, own)| Some((begin, request::only_timeout(own)?)));
+        if let Some((begin, timeout)) = timed {
+            match (&self.last_timed, &self.heads[begin as usize % HEADS_KEPT]) {
+                (Some((known, route)), _) if *known == id => return Asked::Call(Arc::clone(route)),
+                (_, Some((known, Asked::Call(route)))) if *known == begin => {
+                    let route = Arc::new(route.with_timeout(Some(timeout)));
+                    self.last_timed = Some((id, Arc::clone(&route)));
+                    return Asked::Call(route);
+                }
+                _ => {}
+            }
+        }
         let asked =
             parse(&*self.router, self.beside.as_ref(), head, self.info.as_ref(), self.measure.is_traced());
         if head.size() <= HEAD_KEPT_MAX {
-            *entry = Some((id, asked.clone()));
+            let (id, asked) = match (timed, &asked) {
+                (Some((begin, _)), Asked::Call(route)) if route.as_it_is.is_none() => {
+                    (begin, Asked::Call(Arc::new(route.with_timeout(None))))
+                }
+                _ => (id, asked.clone()),
+            };
+            self.heads[id as usize % HEADS_KEPT] = Some((id, asked));
         }
         asked
     }

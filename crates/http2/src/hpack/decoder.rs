@@ -90,8 +90,20 @@ impl Decoder {
         out: &mut FieldList,
     ) -> Result<DecodeOutcome, DecodeError> {
         out.clear();
+        let mut rest = block;
+        self.decode_size_updates(&mut rest)?;
+        self.decode_behind(rest, list_size_max, out)
+    }
+
+    /// Decodes the rest of a block whose first fields are in `out`, none of which has changed the table.
+    pub(crate) fn decode_behind(
+        &mut self,
+        rest: &[u8],
+        list_size_max: usize,
+        out: &mut FieldList,
+    ) -> Result<DecodeOutcome, DecodeError> {
         self.copied_names_len = 0;
-        let decoded = self.decode_block(block, list_size_max, out);
+        let decoded = self.decode_fields(rest, list_size_max, out);
         if decoded.is_err() {
             // A field may have been written in part.
             out.clear();
@@ -99,14 +111,14 @@ impl Decoder {
         decoded
     }
 
-    fn decode_block(
+    fn decode_fields(
         &mut self,
         mut block: &[u8],
         list_size_max: usize,
         out: &mut FieldList,
     ) -> Result<DecodeOutcome, DecodeError> {
-        self.decode_size_updates(&mut block)?;
-        let mut space = FreeSpace { bytes: list_size_max, outcome: DecodeOutcome::Complete };
+        let bytes = list_size_max.saturating_sub(out.size());
+        let mut space = FreeSpace { bytes, outcome: DecodeOutcome::Complete };
         while let Some(&first) = block.first() {
             if first & INDEXED != 0 {
                 let field = self.table_field(integer::decode(7, &mut block)?)?;
