@@ -111,8 +111,14 @@ impl FieldList {
 
     /// The fields in the order they were pushed.
     pub fn iter(&self) -> impl Iterator<Item = Field<'_>> {
-        let mut start = 0;
-        self.entries.iter().map(move |entry| {
+        self.iter_behind(0)
+    }
+
+    /// As [`iter`](Self::iter), without the first `count` fields.
+    pub(crate) fn iter_behind(&self, count: usize) -> impl Iterator<Item = Field<'_>> {
+        let (before, entries) = self.entries.split_at(count.min(self.entries.len()));
+        let mut start = before.last().map_or(0, |entry| entry.value_end);
+        entries.iter().map(move |entry| {
             let name = &self.bytes[start..entry.name_end];
             let value = &self.bytes[entry.name_end..entry.value_end];
             start = entry.value_end;

@@ -271,7 +271,7 @@ impl HeadCache {
         decoder: &mut Decoder,
         block: &[u8],
     ) -> Result<(), ConnectionError> {
-        (self.current, self.behind) = (None, None);
+        (self.current, self.behind, self.fresh.begin) = (None, None, None);
         self.last_id += 1;
         self.fresh.id = self.last_id;
         decoder.decode(block, 0, &mut self.fresh.fields).map(|_| ()).map_err(|_| INVALID)

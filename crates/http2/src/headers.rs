@@ -31,7 +31,7 @@ impl Head {
     /// and the regular fields behind these. Equal numbers within one connection mean equal beginnings, and none is the
     /// [`id`](Self::id) of another head than just the beginning.
     pub fn begin(&self) -> Option<(u64, impl Iterator<Item = Field<'_>>)> {
-        self.begin.map(|begin| (begin.id, self.fields.iter().skip(begin.field_count)))
+        self.begin.map(|begin| (begin.id, self.fields.iter_behind(begin.field_count)))
     }
 
     /// How large the list is, in bytes as RFC 9113 §10.5.1 counts them: 32 for each field besides its name and value.
@@ -130,7 +130,7 @@ pub(crate) fn validate_behind(
     field_count: usize,
     fields: &FieldList,
 ) -> Result<Summary, Violation> {
-    for field in fields.iter().skip(field_count) {
+    for field in fields.iter_behind(field_count) {
         if !field.value.iter().all(|&byte| is_value_byte(byte)) {
             return Err(Violation::FieldValueInvalid);
         }

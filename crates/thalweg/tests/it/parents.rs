@@ -102,6 +102,20 @@ async fn handlers_know_the_time_that_is_left() {
     }
 }
 
+/// Their heads differ in that alone, and a server reads what they have in common once.
+#[tokio::test]
+async fn each_call_of_a_connection_has_its_own_time() {
+    let channel = connect(&serve(Back).await).await;
+    for hours in [9, 8, 8, 7, 1, 7, 2, 0, 2, 9, 0, 3] {
+        let timeout = (hours > 0).then(|| Duration::from_secs(hours * 3600));
+        let reply = channel.unary::<Raw, Raw>(&TIME_LEFT, within(timeout), &CallOptions::default()).await;
+        let Raw(left) = reply.expect("a reply").into_inner();
+        let left: f64 = std::str::from_utf8(&left).expect("text").parse().expect("a number");
+        // Hours apart: which one it is does not depend on how fast the machine is.
+        assert_eq!(if left < 0.0 { 0 } else { (left / 3600.0).ceil() as u64 }, hours);
+    }
+}
+
 #[tokio::test]
 async fn children_have_the_earlier_deadline() {
     let channel = connect(&serve(Back).await).await;
