@@ -139,8 +139,8 @@ impl Connection {
         self.receiving.heads.current()
     }
 
-    /// The trailers of the last [`Event::Trailers`], or of the last [`Event::Whole`] that is a response; valid until the
-    /// next [`poll_event`](Connection::poll_event).
+    /// The trailers of the last [`Event::Trailers`], or of the last [`Event::Whole`] that is a response; valid until
+    /// the next [`poll_event`](Connection::poll_event).
     pub fn trailers(&self) -> &Head {
         self.receiving.heads.last()
     }

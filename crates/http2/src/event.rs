@@ -21,11 +21,11 @@ pub enum Event<'a> {
         /// The peer sends nothing more on this stream.
         end_stream: bool,
     },
-    /// A whole request (server), or a whole final response (client), that lies in the input in one piece: its head, one
-    /// DATA frame, and of a response its trailers. It stands for the events of these, which come one by one where they
-    /// don't lie behind each other: [`Connection::fields`](crate::Connection::fields) is the head,
-    /// [`Connection::trailers`](crate::Connection::trailers) a response's trailers. The peer sends nothing more on this
-    /// stream.
+    /// A whole request (server), or a whole final response (client), that lies in the input in one piece: its head,
+    /// one DATA frame, and of a response its trailers. It stands for the events of these, which come one by one where
+    /// they don't lie behind each other: [`Connection::fields`](crate::Connection::fields) is the head, and
+    /// [`Connection::trailers`](crate::Connection::trailers) a response's trailers. The peer sends nothing more on
+    /// this stream.
     Whole {
         /// The stream.
         stream: StreamId,
@@ -43,7 +43,8 @@ pub enum Event<'a> {
         /// What the owner hung on it.
         tag: Tag,
     },
-    /// Trailers: [`Connection::trailers`](crate::Connection::trailers), and `fields()` too. The peer sends nothing more on this stream.
+    /// Trailers: [`Connection::trailers`](crate::Connection::trailers), and `fields()` too. The peer sends nothing more
+    /// on this stream.
     Trailers {
         /// The stream.
         stream: StreamId,
