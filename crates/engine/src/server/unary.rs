@@ -86,9 +86,9 @@ impl<H: UnaryHandler> Runner<H> {
             place.set(None);
         }
         if has_next {
-            cost.note_before_next(watch)
+            cost.note_before_next(watch);
         } else {
-            cost.note(watch)
+            cost.note(watch);
         }
         Ok(())
     }

@@ -413,16 +413,18 @@ fn stream_data_fault(stream: &Stream) -> StreamError {
 
 /// What lies in the input behind the frame at hand.
 pub(super) struct Behind<'b, 'a> {
-    pub(super) input: &'b mut &'a [u8],
+    input: &'b mut &'a [u8],
     /// How long the input of this `poll_event` was.
     input_len: usize,
 }
 
 impl<'a> Behind<'_, 'a> {
-    /// Where the frame at the front has its payload.
+    /// Goes on with `rest`. Returns where the payload of the frame at the front starts.
     #[inline]
-    pub(super) fn payload_start(&self) -> usize {
-        self.input_len - self.input.len() + HEAD_LEN
+    pub(super) fn skip_to(self, rest: &'a [u8]) -> usize {
+        let start = self.input_len - self.input.len() + HEAD_LEN;
+        *self.input = rest;
+        start
     }
 
     /// The payload of the frame at the front, if it is whole and just what is expected, and what lies behind it.

@@ -241,8 +241,7 @@ impl Connection {
         let stream = self.new_stream(id, Tag(0), State::opened_by_peer(true), body_left);
         self.take_whole_body(&stream.receive_window, body_left, bytes, now)?;
         self.streams.insert(stream);
-        let start = behind.payload_start();
-        *behind.input = rest;
+        let start = behind.skip_to(rest);
         Some(Event::Whole { stream: id, tag: Tag(0), bytes, start })
     }
 
@@ -352,8 +351,7 @@ impl Connection {
         // If the stream stays, its owner gives window back for what came.
         let _ = self.streams.get_mut(key)?.receive_window.receive(bytes.len() as u32);
         self.end_received(key);
-        let start = behind.payload_start();
-        *behind.input = rest;
+        let start = behind.skip_to(rest);
         Some(Event::Whole { stream: id, tag, bytes, start })
     }
 
