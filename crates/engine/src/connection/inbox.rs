@@ -12,6 +12,10 @@ use crate::grpc::envelope::{EnvelopeError, PREFIX_LEN, Prefix};
 const SEALED_LEN_MIN: usize = 32 * 1024;
 /// Rests of frames with fewer bytes are not worth a read of their own.
 const LENT_LEN_MIN: usize = 8 * 1024;
+/// How much of a frame may be read at once before as much has arrived on its stream, in bytes: a frame as it is sent
+/// beside other streams. So much of a connection's memory is there for bytes that are merely declared, and not of each
+/// stream's: the rest of one frame comes at a time.
+const LENT_UNARRIVED_MAX: usize = 64 * 1024;
 /// How much may be read behind what the inbox is lent for, in bytes: the head of the next frame, and small frames.
 pub(super) const BEHIND_LEN: usize = 4 * 1024;
 
@@ -290,11 +294,11 @@ impl Inbox {
     }
 
     /// Lends the inbox to the driver, which knows that the next `len` bytes are this stream's, if it is worth it: a
-    /// large message is being gathered. Its capacity follows what has arrived on the stream, and so does how much may
-    /// be read into it: that must not depend on what buffer there was.
+    /// large message is being gathered. Its capacity follows what has arrived on the stream, beyond a frame, and so does
+    /// how much may be read into it: that must not depend on what buffer there was.
     pub(super) fn lend(&mut self, len: usize) -> Option<Lent> {
         let missing = self.needed()?.checked_sub(self.bytes.len())?;
-        let arrived = self.bytes.len().max(self.last_len as usize).max(2 * LENT_LEN_MIN);
+        let arrived = self.bytes.len().max(self.last_len as usize).max(LENT_UNARRIVED_MAX);
         let len_max = len.min(missing).min(arrived);
         if len_max < LENT_LEN_MIN || self.is_discarded || self.is_lent {
             return None;
@@ -492,9 +496,42 @@ mod tests {
         let mut inbox = Inbox::new(usize::MAX);
         inbox.receive(&envelope::prefix(false, 1 << 30).unwrap(), STREAM, &mut http2).unwrap();
         let Lent { bytes, len_max } = inbox.lend(1 << 20).unwrap();
-        assert_eq!(len_max, 2 * LENT_LEN_MIN);
-        assert!(bytes.capacity() <= 64 << 10, "{} bytes", bytes.capacity());
+        assert_eq!(len_max, LENT_UNARRIVED_MAX);
+        assert!(bytes.capacity() <= 256 << 10, "{} bytes", bytes.capacity());
         inbox.bring_back(bytes, 0, STREAM, &mut http2);
+    }
+
+    /// How much each read may take of a message that comes in frames of `frame_len` bytes, as far as it is lent.
+    fn lent(message_len: usize, frame_len: usize) -> Vec<usize> {
+        let mut http2 = http2::Connection::server(http2::Config::default(), Instant::now());
+        let mut inbox = Inbox::new(usize::MAX);
+        let wire = [&envelope::prefix(false, message_len).unwrap()[..], &vec![0; message_len]].concat();
+        let mut lens = Vec::new();
+        for frame in wire.chunks(frame_len) {
+            // Its first bytes come with what was read before.
+            let (front, mut rest) = frame.split_at(frame.len().min(BEHIND_LEN));
+            inbox.receive(front, STREAM, &mut http2).unwrap();
+            while let Some(Lent { mut bytes, len_max }) = inbox.lend(rest.len()) {
+                lens.push(len_max);
+                bytes.extend_from_slice(&rest[..len_max]);
+                rest = &rest[len_max..];
+                inbox.bring_back(bytes, len_max, STREAM, &mut http2);
+            }
+            inbox.receive(rest, STREAM, &mut http2).unwrap();
+        }
+        assert_eq!(inbox.bytes.len(), wire.len());
+        lens
+    }
+
+    #[test]
+    fn a_frame_of_a_new_stream_is_read_at_once() {
+        const REST: usize = (64 << 10) - BEHIND_LEN;
+        // What is left of the last frame is the prefix.
+        assert_eq!(lent(64 << 10, 64 << 10), [REST]);
+        assert_eq!(lent(256 << 10, 64 << 10), [REST; 4]);
+        // A larger one by what has arrived.
+        let large = 1 << 20;
+        assert_eq!(lent(large, large), [64 << 10, 68 << 10, 136 << 10, 272 << 10, 480 << 10]);
     }
 
     #[test]
