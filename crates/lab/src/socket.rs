@@ -24,7 +24,7 @@ const PREFIX_BYTES: u64 = 5;
 /// One read or write moves at most this much: more does not move faster.
 const CHUNK_BYTES: usize = 256 << 10;
 /// The send buffer of a UNIX socket, as Thalweg asks for it.
-const UDS_SEND_BUFFER_BYTES: usize = 512 << 10;
+const UDS_SEND_BUFFER_BYTES: usize = 1 << 20;
 /// What is under way on a pipelined socket, the same as on a bidi stream that is driven.
 const PIPELINED_BYTES: u64 = BIDI_OUTSTANDING_BYTES as u64;
 const PIPELINED_MESSAGES_MIN: u64 = 2;

@@ -44,11 +44,11 @@ enum WriteWatch {
     Adaptive { is_watched: bool, mean_bytes: usize },
 }
 
-/// The send buffer of a UNIX socket, in bytes: what is framed ahead fits into it. The kernel's default of 208 KiB has a
-/// writer of large messages sleep until three quarters of it are read, and the reader then has too little to go on
-/// with. The kernel grants at most `net.core.wmem_max`, and counts its own overhead in twice the number. TCP sizes its
-/// buffers by itself.
-const UNIX_SEND_BUFFER_LEN: usize = 512 * 1024;
+/// The send buffer of a UNIX socket, in bytes: twice what is framed ahead, so that the reader has the one half to go on
+/// with while the other is written. A writer that found it full sleeps until three quarters of it are read. The kernel
+/// grants at most `net.core.wmem_max`, which is 208 KiB unless it was raised, and counts its own overhead in twice the
+/// number. TCP sizes its buffers by itself.
+const UNIX_SEND_BUFFER_LEN: usize = 1024 * 1024;
 
 /// Writes of more bytes than this, on average, carry many calls: space to write is watched no longer. An empty call
 /// takes some 45 bytes.
