@@ -294,8 +294,8 @@ impl Inbox {
     }
 
     /// Lends the inbox to the driver, which knows that the next `len` bytes are this stream's, if it is worth it: a
-    /// large message is being gathered. Its capacity follows what has arrived on the stream, beyond a frame, and so does
-    /// how much may be read into it: that must not depend on what buffer there was.
+    /// large message is being gathered. Its capacity follows what has arrived on the stream, beyond a frame, and so
+    /// does how much may be read into it: that must not depend on what buffer there was.
     pub(super) fn lend(&mut self, len: usize) -> Option<Lent> {
         let missing = self.needed()?.checked_sub(self.bytes.len())?;
         let arrived = self.bytes.len().max(self.last_len as usize).max(LENT_UNARRIVED_MAX);
