@@ -236,7 +236,7 @@ impl Policy {
             self.ticks.clear();
             return Decision::Keep;
         }
-        let config = self.config;
+        let config = self.patient(self.load.or_else(|| self.ticks.measured(self.config.spread_min)));
         self.ticks.push(view.tick, config.steady_ticks_max, config.spread_min);
         if self.ticks.len() < config.change_ticks || now < self.schedule.search_at {
             return Decision::Keep;
@@ -307,6 +307,7 @@ impl Policy {
     }
 
     fn settling(&mut self, samples: &Samples, view: &View, now: Duration) -> Decision {
+        let ticks_max = self.patient(self.load).settle_ticks_max;
         let Phase::Settling { lanes, is_trial, connected_by, ticks_left } = &mut self.phase else {
             unreachable!("only called in this phase")
         };
@@ -321,7 +322,7 @@ impl Policy {
         }
         let left = ticks_left.get_or_insert_with(|| {
             let latency = view.tick.in_flight / view.tick.calls.max(1.0);
-            (3.0 * latency).min(self.config.up_ticks_max as f64) as usize
+            (3.0 * latency).min(ticks_max as f64) as usize
         });
         if *left > 0 {
             *left -= 1;
@@ -340,14 +341,14 @@ impl Policy {
             self.phase = Phase::Settling { lanes, is_trial: true, connected_by, ticks_left: None };
             return Decision::Keep;
         }
-        self.ticks.push(view.tick, self.config.up_ticks_max, self.config.spread_min);
-        let Some(search) = &mut self.search else {
+        let Some((best_lanes, best)) = self.search.as_ref().map(Search::best) else {
             self.phase = Phase::Steady;
             return Decision::Keep;
         };
-        let Some(measured) = self.ticks.measured(self.config.spread_min) else { return Decision::Keep };
-        let (best_lanes, best) = search.best();
-        match verdict(&self.config, (lanes, best_lanes), &self.ticks, &measured, &best, view.busy_share) {
+        let config = self.patient(Some(best));
+        self.ticks.push(view.tick, config.up_ticks_max, config.spread_min);
+        let Some(measured) = self.ticks.measured(config.spread_min) else { return Decision::Keep };
+        match verdict(&config, (lanes, best_lanes), &self.ticks, &measured, &best, view.busy_share) {
             Verdict::Undecided => Decision::Keep,
             Verdict::OtherLoad(goal) => {
                 self.end_search(now);
@@ -361,7 +362,9 @@ impl Policy {
                     tried: Figures::of(lanes, &measured),
                     best: Figures::of(best_lanes, &best),
                 });
-                search.learn(lanes, measured, outcome);
+                if let Some(search) = &mut self.search {
+                    search.learn(lanes, measured, outcome);
+                }
                 self.step(samples, view, now)
             }
         }
@@ -450,6 +453,23 @@ impl Policy {
         self.load = None;
         self.ticks.clear();
         self.phase = Phase::Steady;
+    }
+
+    /// The configuration for calls that take as long as these: each number of lanes is looked at for some calls' time.
+    fn patient(&self, measured: Option<Measured>) -> PolicyConfig {
+        let config = self.config;
+        let tick_s = config.tick_ms as f64 / 1_000.0;
+        let latency_ticks = measured.map_or(0.0, |measured| measured.slow_ticks(tick_s));
+        let ticks = |latencies: f64| ((latencies * latency_ticks) as usize).min(config.slow_ticks_max);
+        let slower = ticks(config.trial_latencies) as f64 / config.up_ticks_max as f64;
+        PolicyConfig {
+            error_max: config.error_max * slower.max(1.0).sqrt(),
+            settle_ticks_max: config.settle_ticks_max.max(ticks(config.settle_latencies)),
+            up_ticks_max: config.up_ticks_max.max(ticks(config.trial_latencies)),
+            down_ticks_max: config.down_ticks_max.max(ticks(config.trial_latencies)),
+            steady_ticks_max: config.steady_ticks_max.max(ticks(config.trial_latencies)),
+            ..config
+        }
     }
 
     /// More lanes than calls in flight are of no use.

@@ -29,6 +29,12 @@ struct Spread {
 /// Pairs of ticks over which a spread is averaged.
 const SPREAD_PAIRS: f64 = 24.0;
 
+/// Calls of which fewer end in a tick may be slow ones.
+const SLOW_CALLS_MAX: f64 = 32.0;
+/// Those that take so many ticks are, and they are looked at for so many times of one at least.
+const SLOW_TICKS_MIN: f64 = 3.0;
+const SLOW_PERIODS_MIN: f64 = 3.0;
+
 impl Spread {
     /// Takes note of the logarithm of a tick over that of the one before. Where the load has changed, that is no
     /// chance: beyond three standard deviations it counts as three.
@@ -97,8 +103,11 @@ impl Ticks {
         let variance = |of: &dyn Fn(&Tick) -> f64| {
             ticks().map(|tick| square(of(tick))).sum::<f64>() / (count - 1.0).max(1.0)
         };
-        let rate_variance =
-            variance(&|tick| tick.calls / tick.seconds / calls_per_s - 1.0).max(self.rate_spread.variance);
+        let rates = variance(&|tick| tick.calls / tick.seconds / calls_per_s - 1.0);
+        let rate_variance = match slow_variance(ticks(), count, slow_ticks(in_flight, calls / count)) {
+            Some(slow) => slow,
+            None => rates.max(self.rate_spread.variance),
+        };
         let in_flight_variance =
             variance(&|tick| tick.in_flight / in_flight.max(0.1) - 1.0).max(self.in_flight_spread.variance);
         // All calls in flight may end together: the ticks hold one such batch more or less.
@@ -115,6 +124,11 @@ impl Measured {
         self.in_flight / self.calls_per_s
     }
 
+    /// In how many ticks a call ends, if those are slow ones of which few end in a tick.
+    pub(super) fn slow_ticks(&self, tick_s: f64) -> f64 {
+        slow_ticks(self.in_flight, self.calls_per_s * tick_s)
+    }
+
     /// The logarithms of how many times higher the rate is, and shorter the latency.
     pub(super) fn gains_over(&self, before: &Self) -> (f64, f64) {
         let rate = (self.calls_per_s / before.calls_per_s).ln();
@@ -128,4 +142,30 @@ impl Measured {
             |of: &Self| ((1.0 + latency_weight) * of.rate_error).hypot(latency_weight * of.in_flight_error);
         (rate + latency_weight * latency, error(self).hypot(error(before)))
     }
+}
+
+/// In how many ticks a call ends, if few end in a tick and that says little therefore; nothing if many do: calls that
+/// have piled up take long as well, and end evenly.
+fn slow_ticks(in_flight: f64, calls_a_tick: f64) -> f64 {
+    if calls_a_tick < SLOW_CALLS_MAX { in_flight / calls_a_tick } else { 0.0 }
+}
+
+/// Of calls that take several ticks: they end in a few of the ticks, which says nothing about the next calls. So
+/// the ticks are taken together, as many as a call takes. What is returned is the variance of one tick that has the
+/// same effect.
+fn slow_variance<'a>(ticks: impl Iterator<Item = &'a Tick>, count: f64, latency_ticks: f64) -> Option<f64> {
+    let each = latency_ticks.ceil();
+    let periods = (count / each).floor();
+    if latency_ticks < SLOW_TICKS_MIN || periods < SLOW_PERIODS_MIN {
+        return None;
+    }
+    let mut sums = vec![0.0; periods as usize];
+    for (index, tick) in ticks.enumerate() {
+        if let Some(sum) = sums.get_mut(index / each as usize) {
+            *sum += tick.calls;
+        }
+    }
+    let mean = sums.iter().sum::<f64>() / periods;
+    let squares: f64 = sums.iter().map(|sum| (sum / mean.max(1e-9) - 1.0).powi(2)).sum();
+    Some(squares / (periods - 1.0) * each)
 }

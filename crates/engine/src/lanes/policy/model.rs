@@ -11,20 +11,24 @@
 //! a driver takes all that has arrived and all that waits to leave. What is modelled is what decides how many lanes
 //! pay: a lane's driver and its connection on the server run on one core at a time; a poll costs system calls whatever
 //! it moves; a core that sleeps takes time to wake; drivers and callers of a machine compete for its cores, first come
-//! first served. So is the server's limit of streams on a connection. What is not: contention for a lane's lock and
-//! flow control (they make a lane slower than its costs say, which a trial finds whatever the reason; as signals they
-//! only have a trial made), caches, a link that is full.
+//! first served. So are the server's limit of streams on a connection and, where a world has them, a lane's lock (`lock`),
+//! the server's window and the client's link (`flow`). What is not: caches, a stream's own window, a network that loses.
 
 mod changes;
 mod cores;
 mod costs;
+mod events;
+mod flow;
 mod grid;
+mod lock;
+mod locks;
+mod messages;
 mod random;
 mod run;
 mod steady;
 mod streams;
 
-use std::cmp::{Ordering, Reverse};
+use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::time::Duration;
 
@@ -32,6 +36,10 @@ use super::{LaneSample, LaneState, Samples};
 use crate::lanes::ticker::share_waiting;
 use cores::{Cores, Task};
 pub(super) use costs::Costs;
+use costs::UNLIMITED;
+use events::{Due, Event, NUMBER_BITS};
+use flow::{Link, Stretch};
+use lock::Lock;
 use random::Random;
 
 /// What the channel runs on, and what it is asked to do.
@@ -69,6 +77,9 @@ pub(super) struct Model {
     events_made: u64,
     client: Cores,
     server: Cores,
+    link: Link,
+    /// Callers' tasks that run now.
+    callers_running: usize,
     lanes: Vec<Lane>,
     /// The lanes that take calls.
     taking: Vec<usize>,
@@ -88,65 +99,6 @@ pub(super) struct Model {
     random: Random,
 }
 
-#[derive(Clone, Copy, Debug)]
-enum Event {
-    ClientAwake,
-    ServerAwake,
-    ClientDone(Task),
-    ServerDone(Task),
-    /// Requests reach the server.
-    Requests {
-        lane: u16,
-        calls: u16,
-    },
-    Answers {
-        lane: u16,
-        calls: u16,
-    },
-    LaneReady {
-        lane: u16,
-    },
-    /// The next calls of an open loop.
-    Arrivals,
-}
-
-/// An event and its time; those of one time come in the order of their making, so that the same model replays.
-#[derive(Clone, Copy, Debug)]
-struct Due {
-    /// Nanoseconds, and below them the number of the event.
-    key: u64,
-    event: Event,
-}
-
-/// Bits of an event's number in its key: what is left holds five hours.
-const NUMBER_BITS: u32 = 20;
-
-impl Due {
-    fn at_ns(&self) -> u64 {
-        self.key >> NUMBER_BITS
-    }
-}
-
-impl Ord for Due {
-    fn cmp(&self, other: &Self) -> Ordering {
-        self.key.cmp(&other.key)
-    }
-}
-
-impl PartialOrd for Due {
-    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
-        Some(self.cmp(other))
-    }
-}
-
-impl PartialEq for Due {
-    fn eq(&self, other: &Self) -> bool {
-        self.key == other.key
-    }
-}
-
-impl Eq for Due {}
-
 #[derive(Debug, Default)]
 struct Lane {
     state: LaneState,
@@ -154,9 +106,14 @@ struct Lane {
     in_flight: usize,
     client: End,
     server: End,
-    /// Requests that wait to be written, and the sum of the times since when.
+    /// Requests that wait to be written, the sum of the times since when, and their bytes.
     output: usize,
     output_since_ns: u128,
+    output_bytes: Stretch,
+    /// What the server's window still permits, and since when there was output that it did not.
+    window_bytes: u64,
+    blocked_since_ns: Option<u64>,
+    lock: Lock,
     sample: Counters,
     /// Until when the calls in flight are counted, and how many there were then.
     counted_ns: u64,
@@ -166,12 +123,14 @@ struct Lane {
 /// One end of a connection.
 #[derive(Debug, Default)]
 struct End {
-    /// Calls whose bytes have arrived.
+    /// Answers that have arrived, or bytes of requests.
     arrived: usize,
+    arrived_bytes: Stretch,
     /// Its task runs or waits for a core.
     scheduled: bool,
-    /// What the poll under way has read.
+    /// What the poll under way has read: calls, and of requests their bytes.
     reading: usize,
+    reading_bytes: u64,
 }
 
 #[derive(Debug, Default)]
@@ -181,6 +140,7 @@ struct Counters {
     in_flight_ns: u64,
     written: u64,
     write_delay_ns: u128,
+    blocked_ns: u64,
 }
 
 /// Callers who are woken together are so many tasks at most; what one of them stands for runs in one go, as if a thread
@@ -205,6 +165,8 @@ impl Model {
             events_made: 0,
             client: Cores::new(world.client_cores),
             server: Cores::new(world.server_cores),
+            link: Link::default(),
+            callers_running: 0,
             lanes: Vec::new(),
             taking: Vec::new(),
             next: 0,
@@ -220,7 +182,7 @@ impl Model {
             random: Random::new(seed),
         };
         for lane in 0..lanes {
-            model.lanes.push(Lane { state: LaneState::Ready, ..Lane::default() });
+            model.lanes.push(Lane { state: LaneState::Ready, ..Lane::new(&world.costs) });
             model.taking.push(lane);
         }
         model.set_load(world.load);
@@ -261,7 +223,7 @@ impl Model {
     pub(super) fn open(&mut self, count: usize) {
         for _ in 0..count {
             let lane = self.lanes.len() as u16;
-            self.lanes.push(Lane::default());
+            self.lanes.push(Lane::new(&self.world.costs));
             let connect = 2 * nanos(self.world.round_trip) + self.world.costs.connect_ns;
             self.after(connect, Event::LaneReady { lane });
         }
@@ -309,6 +271,7 @@ impl Model {
         let mut unclaimed = std::mem::take(&mut self.unclaimed_ns);
         let lanes = self.lanes.iter_mut().enumerate().filter(|(_, lane)| !lane.gone).map(|(id, lane)| {
             lane.count(now);
+            lane.count_blocked(now);
             let mut counters = std::mem::take(&mut lane.sample);
             counters.in_flight_ns += std::mem::take(&mut unclaimed);
             let write_delay = counters.write_delay_ns.checked_div(u128::from(counters.written)).unwrap_or(0);
@@ -320,6 +283,8 @@ impl Model {
                 in_flight: lane.in_flight,
                 in_flight_mean: counters.in_flight_ns as f64 / interval.as_nanos() as f64,
                 write_delay: Duration::from_nanos(write_delay as u64),
+                flow_blocked: Duration::from_nanos(counters.blocked_ns),
+                contended: lane.lock.take_contended(),
                 round_trip: round_trip.filter(|_| lane.state != LaneState::Connecting),
                 ..LaneSample::default()
             }
@@ -337,7 +302,10 @@ impl Model {
                 self.client.release();
                 match task {
                     Task::Lane(lane) => self.driver_done(lane),
-                    Task::Callers(calls) => self.callers_done(usize::from(calls)),
+                    Task::Callers(calls) => {
+                        self.callers_running -= 1;
+                        self.callers_done(usize::from(calls));
+                    }
                 }
             }
             Event::ServerDone(task) => {
@@ -345,10 +313,17 @@ impl Model {
                 let Task::Lane(lane) = task else { unreachable!("callers run on the client") };
                 self.answer(lane);
             }
-            Event::Requests { lane, calls } => {
+            Event::Requests { lane, bytes } => {
                 let simulated = &mut self.lanes[usize::from(lane)];
-                simulated.server.arrived += usize::from(calls);
+                simulated.server.arrived_bytes.push(u64::from(bytes));
                 schedule(&mut simulated.server, &mut self.server, lane);
+            }
+            Event::Window { lane, bytes } => {
+                let simulated = &mut self.lanes[usize::from(lane)];
+                simulated.window_bytes += u64::from(bytes);
+                if simulated.blocked_since_ns.is_some() {
+                    schedule(&mut simulated.client, &mut self.client, lane);
+                }
             }
             Event::Answers { lane, calls } => {
                 let simulated = &mut self.lanes[usize::from(lane)];
@@ -394,25 +369,36 @@ impl Model {
         let lane = match task {
             Task::Callers(calls) => {
                 self.claim(0, usize::from(calls));
-                return jitter(costs.task_ns + u64::from(calls) * costs.caller_ns);
+                let duration = jitter(costs.task_ns + u64::from(calls) * costs.caller_ns);
+                return self.lock_as_callers(usize::from(calls), duration);
             }
             Task::Lane(lane) => lane,
         };
         let simulated = &mut self.lanes[usize::from(lane)];
         simulated.count(self.now_ns);
-        let written = std::mem::take(&mut simulated.output);
-        let since = std::mem::take(&mut simulated.output_since_ns);
+        simulated.count_blocked(self.now_ns);
+        simulated.blocked_since_ns = None;
+        let (written, bytes) = simulated.take_output(&costs);
+        if simulated.is_blocked() {
+            simulated.blocked_since_ns = Some(self.now_ns);
+        }
+        let since = simulated.take_output_since(written);
         simulated.client.reading = simulated.client.arrived.min(costs.turn_calls_max);
         simulated.client.arrived -= simulated.client.reading;
-        let writing = jitter(costs.task_ns + costs.writing(written));
-        let duration = writing + jitter(costs.reading(simulated.client.reading, costs.client_receive_ns));
+        let reading = simulated.client.reading;
+        let writing = jitter(costs.task_ns + costs.writing(written, bytes));
+        let answers = reading as u64 * costs.answer_bytes;
+        let duration = writing + jitter(costs.reading(reading, answers, costs.client_receive_ns));
+        let duration = self.lock_as_driver(lane, written + reading, duration);
+        let simulated = &mut self.lanes[usize::from(lane)];
         simulated.sample.busy_ns += duration;
-        if written > 0 {
+        if bytes > 0 {
             let leaves = self.now_ns + writing;
             simulated.sample.written += written as u64;
             simulated.sample.write_delay_ns += u128::from(leaves) * written as u128 - since;
-            let arrive = writing + self.one_way();
-            self.after(arrive, Event::Requests { lane, calls: written as u16 });
+            let left = self.link.carry(leaves, bytes, costs.link_byte_ps);
+            let arrive = left - self.now_ns + self.one_way();
+            self.after(arrive, Event::Requests { lane, bytes: bytes as u32 });
         }
         duration
     }
@@ -422,9 +408,11 @@ impl Model {
         let jitter = self.jitter();
         let Task::Lane(lane) = task else { unreachable!("callers run on the client") };
         let end = &mut self.lanes[usize::from(lane)].server;
-        end.reading = end.arrived.min(costs.turn_calls_max);
-        end.arrived -= end.reading;
-        jitter(costs.task_ns + costs.reading(end.reading, costs.server_ns) + costs.write_ns)
+        (end.reading, end.reading_bytes) =
+            end.arrived_bytes.take(costs.call_bytes, costs.turn_bytes_max, costs.turn_calls_max);
+        jitter(
+            costs.task_ns + costs.reading(end.reading, end.reading_bytes, costs.server_ns) + costs.write_ns,
+        )
     }
 
     /// The driver has read answers: their callers go on.
@@ -436,7 +424,7 @@ impl Model {
         simulated.count(self.now_ns);
         simulated.gone = simulated.state == LaneState::Draining && simulated.in_flight == 0;
         simulated.client.scheduled = false;
-        if simulated.client.arrived > 0 || simulated.output > 0 {
+        if simulated.client.arrived > 0 || (simulated.output > 0 && !simulated.is_blocked()) {
             schedule(&mut simulated.client, &mut self.client, lane);
         }
         let go_on = match self.world.load {
@@ -493,6 +481,7 @@ impl Model {
         simulated.in_flight += 1;
         simulated.output += 1;
         simulated.output_since_ns += u128::from(self.now_ns);
+        simulated.output_bytes.push(self.world.costs.call_bytes);
         schedule(&mut simulated.client, &mut self.client, lane as u16);
     }
 
@@ -506,11 +495,17 @@ impl Model {
     fn answer(&mut self, lane: u16) {
         let end = &mut self.lanes[usize::from(lane)].server;
         let calls = std::mem::take(&mut end.reading);
+        let bytes = std::mem::take(&mut end.reading_bytes);
         end.scheduled = false;
-        if end.arrived > 0 {
+        if !end.arrived_bytes.is_empty() {
             schedule(end, &mut self.server, lane);
         }
-        self.after(self.one_way(), Event::Answers { lane, calls: calls as u16 });
+        if self.world.costs.window_bytes != UNLIMITED {
+            self.after(self.one_way(), Event::Window { lane, bytes: bytes as u32 });
+        }
+        if calls > 0 {
+            self.after(self.one_way(), Event::Answers { lane, calls: calls as u16 });
+        }
     }
 
     fn arrivals(&mut self) {
@@ -551,6 +546,10 @@ impl Model {
 }
 
 impl Lane {
+    fn new(costs: &Costs) -> Self {
+        Self { window_bytes: costs.window_bytes, ..Self::default() }
+    }
+
     /// What the driver of a real lane can do cheaply: it looks at the beginning and the end of its polls, not at each
     /// call.
     fn count(&mut self, now_ns: u64) {

@@ -1,5 +1,7 @@
 //! What things cost in the model.
 
+use super::lock::{LockCosts, NO_LOCK};
+
 /// Times of one core, in nanoseconds.
 #[derive(Clone, Copy, Debug)]
 pub(in super::super) struct Costs {
@@ -18,13 +20,24 @@ pub(in super::super) struct Costs {
     pub(super) server_ns: u64,
     /// Each end copies each byte.
     pub(super) byte_ps: u64,
-    /// Of a call, each way.
+    /// Of a request, and of an answer.
     pub(super) call_bytes: u64,
-    /// The most calls that one poll reads.
+    pub(super) answer_bytes: u64,
+    /// What the server lets be under way on a connection, [`UNLIMITED`] if all.
+    pub(super) window_bytes: u64,
+    /// What the client's link takes for a byte; nothing if it is never full.
+    pub(super) link_byte_ps: u64,
+    /// The most calls that one poll reads, and the most bytes that it reads or writes.
     pub(super) turn_calls_max: usize,
+    pub(super) turn_bytes_max: u64,
+    /// Of a lane's lock.
+    pub(super) lock: LockCosts,
     /// Of a connection, beside two round trips.
     pub(super) connect_ns: u64,
 }
+
+/// A window that is never full.
+pub(super) const UNLIMITED: u64 = u64::MAX;
 
 /// Ours: 3,500 instructions a call on the server and 4,300 on the client; a poll reads up to 128 KiB.
 pub(in super::super) const OURS: Costs = Costs {
@@ -38,7 +51,12 @@ pub(in super::super) const OURS: Costs = Costs {
     server_ns: 900,
     byte_ps: 300,
     call_bytes: 60,
+    answer_bytes: 60,
+    window_bytes: UNLIMITED,
+    link_byte_ps: 0,
     turn_calls_max: 2_000,
+    turn_bytes_max: 256 << 10,
+    lock: NO_LOCK,
     connect_ns: 500_000,
 };
 
@@ -50,20 +68,21 @@ pub(in super::super) const GRPC_CPP: Costs = Costs {
     client_receive_ns: 6_300,
     server_ns: 11_000,
     call_bytes: 100,
+    answer_bytes: 100,
     turn_calls_max: 8,
     ..OURS
 };
 
 impl Costs {
-    /// Writing so many requests.
-    pub(super) fn writing(&self, calls: usize) -> u64 {
-        let calls_ns = calls as u64 * (self.client_send_ns + self.call_bytes * self.byte_ps / 1_000);
-        if calls > 0 { self.write_ns + calls_ns } else { 0 }
+    /// Writing so many bytes, which end so many requests.
+    pub(super) fn writing(&self, calls: usize, bytes: u64) -> u64 {
+        let calls_ns = calls as u64 * self.client_send_ns + bytes * self.byte_ps / 1_000;
+        if bytes > 0 { self.write_ns + calls_ns } else { 0 }
     }
 
-    /// Reading and handling what one read brought.
-    pub(super) fn reading(&self, calls: usize, call_ns: u64) -> u64 {
-        let calls_ns = calls as u64 * (call_ns + self.call_bytes * self.byte_ps / 1_000);
-        if calls > 0 { self.read_ns + calls_ns } else { 0 }
+    /// Reading so many bytes, and handling the calls that they complete.
+    pub(super) fn reading(&self, calls: usize, bytes: u64, call_ns: u64) -> u64 {
+        let calls_ns = calls as u64 * call_ns + bytes * self.byte_ps / 1_000;
+        if bytes > 0 { self.read_ns + calls_ns } else { 0 }
     }
 }

@@ -10,6 +10,8 @@ use crate::lanes::policy::{Decision, Policy, PolicyConfig};
 const FIXED_CYCLES: u64 = 32;
 /// Few calls are a small sample: so many at least.
 const FIXED_CALLS_MIN: u64 = 2_000;
+/// But for longer messages fewer in proportion.
+const FIXED_CALL_BYTES: u64 = 128 << 10;
 /// Cycles that are simulated of a tick, if it has more: the rest would be much the same.
 const TICK_CYCLES: u64 = 24;
 /// So many calls at least, or the whole tick.
@@ -28,7 +30,9 @@ fn fixed_run(world: World, lanes: usize, seed: u64) -> (f64, f64) {
     let calls = world.load.calls() as u64;
     model.run_calls(8 * calls, FIXED_MAX);
     model.sample();
-    model.run_calls((FIXED_CYCLES * calls).max(FIXED_CALLS_MIN), FIXED_MAX);
+    // Calls of long messages are so many batches.
+    let batches = (world.costs.call_bytes / FIXED_CALL_BYTES).max(1);
+    model.run_calls((FIXED_CYCLES * calls).max(FIXED_CALLS_MIN) / batches, FIXED_MAX);
     let samples = model.sample();
     let rate = rate(&samples);
     let in_flight: f64 = samples.lanes.iter().map(|lane| lane.in_flight_mean).sum();

@@ -1,0 +1,69 @@
+//! What happens in the model, in the order of its time.
+
+use std::cmp::Ordering;
+
+use super::cores::Task;
+
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Event {
+    ClientAwake,
+    ServerAwake,
+    ClientDone(Task),
+    ServerDone(Task),
+    /// Bytes of requests reach the server.
+    Requests {
+        lane: u16,
+        bytes: u32,
+    },
+    Answers {
+        lane: u16,
+        calls: u16,
+    },
+    /// The server has read so much, and permits as much again.
+    Window {
+        lane: u16,
+        bytes: u32,
+    },
+    LaneReady {
+        lane: u16,
+    },
+    /// The next calls of an open loop.
+    Arrivals,
+}
+
+/// An event and its time; those of one time come in the order of their making, so that the same model replays.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Due {
+    /// Nanoseconds, and below them the number of the event.
+    pub(super) key: u64,
+    pub(super) event: Event,
+}
+
+/// Bits of an event's number in its key: what is left holds five hours.
+pub(super) const NUMBER_BITS: u32 = 20;
+
+impl Due {
+    pub(super) fn at_ns(&self) -> u64 {
+        self.key >> NUMBER_BITS
+    }
+}
+
+impl Ord for Due {
+    fn cmp(&self, other: &Self) -> Ordering {
+        self.key.cmp(&other.key)
+    }
+}
+
+impl PartialOrd for Due {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl PartialEq for Due {
+    fn eq(&self, other: &Self) -> bool {
+        self.key == other.key
+    }
+}
+
+impl Eq for Due {}

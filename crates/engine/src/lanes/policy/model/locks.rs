@@ -1,0 +1,64 @@
+//! The grid again with locks that are contended: cores, in flight, and how long a call holds its lane's lock.
+
+use std::fmt::Write;
+
+use super::costs::OURS;
+use super::grid::{Point, on_all_cores};
+use super::lock::LockCosts;
+use super::run::check_table;
+use super::*;
+
+const IN_FLIGHT: [usize; 4] = [4, 16, 64, 256];
+const CORES: [usize; 5] = [1, 2, 4, 8, 16];
+/// Held so long: as short and as long as an empty call was measured to, and with a large head.
+const CALL_NS: [u64; 3] = [150, 250, 1_000];
+const PATH: &str = "src/lanes/policy/model/locks.txt";
+
+fn world(call_ns: u64, cores: usize, in_flight: usize) -> World {
+    let lock =
+        LockCosts { call_ns, event_ns: 65, handover_ns: 40, spin_ns_max: 2_000, sleep_ns: (5_000, 50_000) };
+    World {
+        client_cores: cores,
+        server_cores: cores,
+        round_trip: Duration::from_micros(50),
+        // What a caller does without the lock is always the same.
+        costs: Costs { lock, caller_ns: 300 + 2 * call_ns, ..OURS },
+        load: Load::Closed { in_flight },
+    }
+}
+
+#[test]
+fn contended_locks_are_spread_over_lanes() {
+    let rows = CALL_NS.iter().flat_map(|&call_ns| CORES.map(|cores| (call_ns, cores)));
+    let rows: Vec<_> = rows.collect();
+    let worlds: Vec<_> =
+        rows.iter().flat_map(|&(held, cores)| IN_FLIGHT.map(|calls| world(held, cores, calls))).collect();
+    let points = on_all_cores(&worlds, Point::of);
+
+    let mut table = String::from(
+        "As grid.txt, where callers and drivers contend for their lane's lock: 50 µs away, as many cores on the \
+         server.\nA last figure in each cell: the best rate as a multiple of that of one lane.\n\n\
+         lock held  cores",
+    );
+    for in_flight in IN_FLIGHT {
+        write!(table, "{in_flight:>13} in flight").expect("a string takes all");
+    }
+    table.push('\n');
+    for (&(call_ns, cores), points) in rows.iter().zip(points.chunks(IN_FLIGHT.len())) {
+        write!(table, "{:>9} {cores:>6}", format!("{call_ns} ns")).expect("a string takes all");
+        for Point { best, lanes, share, .. } in points {
+            let gain = best.calls_per_s / best.one_lane_calls_per_s;
+            let cell = format!("{:>5} {lanes:>2}  {share:.3} {gain:>5.2} ×", best.lanes);
+            write!(table, "{cell:>23}").expect("a string takes all");
+        }
+        table.push('\n');
+    }
+    let within_5 = points.iter().filter(|point| point.share >= 0.95).count();
+    writeln!(table, "\n{within_5} of {} points within 5 %", points.len()).expect("a string takes all");
+    check_table(PATH, include_str!("locks.txt"), &table);
+
+    for (world, point) in worlds.iter().zip(&points) {
+        assert!(point.share >= 0.9, "{:.3} of the best rate: {world:?}", point.share);
+    }
+    assert!(within_5 * 100 >= points.len() * 95, "{within_5} of {} points are within 5 %", points.len());
+}

@@ -1,0 +1,78 @@
+//! The grid again with messages that are long: their size, the server's window, the round trip and calls in flight.
+
+use std::fmt::Write;
+
+use super::costs::OURS;
+use super::grid::{Point, on_all_cores};
+use super::run::check_table;
+use super::*;
+
+const IN_FLIGHT: [usize; 4] = [4, 16, 64, 256];
+/// So many of these columns are for long messages: 256 of them are no more than 64 are.
+const FEW: usize = 3;
+const MESSAGE_KIB: [u64; 3] = [1, 64, 1_024];
+/// What many peers have, and what ours has.
+const WINDOW_KIB: [u64; 2] = [64, 4_096];
+const ROUND_TRIP_US: [u64; 4] = [50, 500, 5_000, 50_000];
+const PATH: &str = "src/lanes/policy/model/messages.txt";
+
+fn world((message_kib, window_kib, round_trip_us): (u64, u64, u64), in_flight: usize) -> World {
+    let costs = Costs {
+        call_bytes: message_kib << 10,
+        window_bytes: window_kib << 10,
+        // 10 Gbit/s.
+        link_byte_ps: 800,
+        ..OURS
+    };
+    World {
+        client_cores: 4,
+        server_cores: 4,
+        round_trip: Duration::from_micros(round_trip_us),
+        costs,
+        load: Load::Closed { in_flight },
+    }
+}
+
+#[test]
+fn windows_that_are_full_get_lanes() {
+    let windows = MESSAGE_KIB.iter().flat_map(|&message| WINDOW_KIB.map(|window| (message, window)));
+    let rows = windows.flat_map(|(message, window)| ROUND_TRIP_US.map(|us| (message, window, us)));
+    let rows: Vec<_> = rows.collect();
+    let columns = |message_kib: u64| &IN_FLIGHT[..if message_kib == 1 { IN_FLIGHT.len() } else { FEW }];
+    let worlds_of = |&row: &(u64, u64, u64)| columns(row.0).iter().map(move |&calls| world(row, calls));
+    let worlds: Vec<_> = rows.iter().flat_map(worlds_of).collect();
+    let points = on_all_cores(&worlds, Point::of);
+
+    let mut table = String::from(
+        "As grid.txt, with requests that are long, a window of the server's connection and a link of 10 Gbit/s; 4 \
+         cores a side.\nA last figure in each cell: the best rate as a multiple of that of one lane.\n\n\
+         message    window  round trip",
+    );
+    for in_flight in IN_FLIGHT {
+        write!(table, "{in_flight:>13} in flight").expect("a string takes all");
+    }
+    table.push('\n');
+    let mut left = points.iter();
+    for &(message, window, us) in &rows {
+        let round_trip = format!("{:?}", Duration::from_micros(us));
+        write!(table, "{message:>4} KiB {window:>5} KiB {round_trip:>11}").expect("a string takes all");
+        for Point { best, lanes, share, .. } in left.by_ref().take(columns(message).len()) {
+            let gain = best.calls_per_s / best.one_lane_calls_per_s;
+            let cell = format!("{:>5} {lanes:>2}  {share:.3} {gain:>5.2} ×", best.lanes);
+            write!(table, "{cell:>23}").expect("a string takes all");
+        }
+        table.push('\n');
+    }
+    let within_5 = points.iter().filter(|point| point.share >= 0.95).count();
+    writeln!(table, "\n{within_5} of {} points within 5 %", points.len()).expect("a string takes all");
+    check_table(PATH, include_str!("messages.txt"), &table);
+
+    for (world, point) in worlds.iter().zip(&points) {
+        let latency_s = world.load.calls() as f64 / point.best.one_lane_calls_per_s;
+        // Calls that take longer than the policy looks at a number of lanes.
+        let is_too_slow = latency_s > 10.0;
+        // Where the lanes are as many as the calls, two calls on one of them leave another without.
+        assert!(point.share >= 0.89 || is_too_slow, "{:.3} of the best rate: {world:?}", point.share);
+    }
+    assert!(within_5 * 100 >= points.len() * 80, "{within_5} of {} points are within 5 %", points.len());
+}
