@@ -18,17 +18,18 @@
 //! which 18 % count as much as 3 % of rate. A trial ends as soon as its gain differs from the threshold by two standard
 //! errors; when it must end in doubt, more lanes are not kept, so noise does not walk the number up. How much ticks
 //! differ by chance is known from one to the next, over all numbers of lanes (`measure`): four that happen to be alike
-//! prove nothing.
+//! prove nothing. Calls that take long, of which few end in a tick, may end together: each number of lanes is looked at
+//! for up to six times what a call takes, 10 s at most.
 //!
 //! **Search.** Lanes double while that pays; once more after a failure if much of a call's time is not the network's
-//! (two lanes can stand in each other's way where three do not); then one look at the gap above the best; then the
-//! fewest that lose at most [`PolicyConfig::loss_max`] are sought by halving. A small gain over the first number is
-//! believed only if that does no better a second time. What was found is looked at once more, for longer than a trial:
-//! lanes fall into step and out of it, and the best of some trials is the one that had luck. If another number is then
-//! the better one beyond doubt, the search goes on from there, twice at most. Afterwards it is left alone: a retry
-//! after 15 s, then 30 s, 60 s ... tries one other number once. Another load (rate, calls or latency by 1.4 and five
-//! standard errors) begins a new search, the sooner the longer there was none. Calls that wait for a stream get lanes
-//! without a trial.
+//! (two lanes can stand in each other's way where three do not), and on through a dip, as long as twice as many are no
+//! worse than the last that failed; then one look at the gap above the best or in the dip; then the fewest that lose at
+//! most [`PolicyConfig::loss_max`] are sought by halving. A small gain over the first number is believed only if that
+//! does no better a second time. What was found is looked at once more, for longer than a trial: lanes fall into step
+//! and out of it, and the best of some trials is the one that had luck. If another number is then the better one beyond
+//! doubt, the search goes on from there, twice at most. Afterwards it is left alone: a retry after 15 s, then 30 s, 60
+//! s ... tries one other number once. Another load (rate, calls or latency by 1.4 and five standard errors) begins a
+//! new search, the sooner the longer there was none. Calls that wait for a stream get lanes without a trial.
 //!
 //! **Calls that come by themselves** pile up where lanes are too few: while drivers have no pause, lanes that bring at
 //! most their share of rate are kept though ever more calls are in flight. Once the pile is gone, a search for fewer
@@ -88,6 +89,12 @@ pub(crate) struct Policy {
 
 /// How often what a search has found is thought better of.
 const REVISIONS_MAX: usize = 2;
+
+/// Slow calls may end together, and a few such ends are a matter of luck: a number of lanes is looked at for so many
+/// times of a call, after what was under way has had so many to pass, but for no more ticks than this (10 s).
+const TRIAL_LATENCIES: f64 = 6.0;
+const SETTLE_LATENCIES: f64 = 1.5;
+const SLOW_TICKS_MAX: usize = 400;
 
 /// What to do about the lanes now.
 #[derive(Clone, Debug, PartialEq)]
@@ -307,7 +314,7 @@ impl Policy {
     }
 
     fn settling(&mut self, samples: &Samples, view: &View, now: Duration) -> Decision {
-        let ticks_max = self.patient(self.load).settle_ticks_max;
+        let ticks_max = self.config.up_ticks_max.max(self.slow_ticks(self.load, SETTLE_LATENCIES));
         let Phase::Settling { lanes, is_trial, connected_by, ticks_left } = &mut self.phase else {
             unreachable!("only called in this phase")
         };
@@ -458,18 +465,22 @@ impl Policy {
     /// The configuration for calls that take as long as these: each number of lanes is looked at for some calls' time.
     fn patient(&self, measured: Option<Measured>) -> PolicyConfig {
         let config = self.config;
-        let tick_s = config.tick_ms as f64 / 1_000.0;
-        let latency_ticks = measured.map_or(0.0, |measured| measured.slow_ticks(tick_s));
-        let ticks = |latencies: f64| ((latencies * latency_ticks) as usize).min(config.slow_ticks_max);
-        let slower = ticks(config.trial_latencies) as f64 / config.up_ticks_max as f64;
+        let ticks = self.slow_ticks(measured, TRIAL_LATENCIES);
+        let slower = ticks as f64 / config.up_ticks_max as f64;
         PolicyConfig {
             error_max: config.error_max * slower.max(1.0).sqrt(),
-            settle_ticks_max: config.settle_ticks_max.max(ticks(config.settle_latencies)),
-            up_ticks_max: config.up_ticks_max.max(ticks(config.trial_latencies)),
-            down_ticks_max: config.down_ticks_max.max(ticks(config.trial_latencies)),
-            steady_ticks_max: config.steady_ticks_max.max(ticks(config.trial_latencies)),
+            up_ticks_max: config.up_ticks_max.max(ticks),
+            down_ticks_max: config.down_ticks_max.max(ticks),
+            steady_ticks_max: config.steady_ticks_max.max(ticks),
             ..config
         }
+    }
+
+    /// As many ticks as so many calls take, one after the other, if they are slow ones; nothing otherwise.
+    fn slow_ticks(&self, measured: Option<Measured>, latencies: f64) -> usize {
+        let tick_s = self.config.tick_ms as f64 / 1_000.0;
+        let latency_ticks = measured.map_or(0.0, |measured| measured.slow_ticks(tick_s));
+        ((latencies * latency_ticks) as usize).min(SLOW_TICKS_MAX)
     }
 
     /// More lanes than calls in flight are of no use.

@@ -40,14 +40,6 @@ pub(crate) struct PolicyConfig {
     pub(crate) down_ticks_max: usize,
     /// What is known of a steady load.
     pub(crate) steady_ticks_max: usize,
-    /// Ticks for what was under way to pass.
-    pub(crate) settle_ticks_max: usize,
-    /// Where calls take long, all these are as many ticks as make so many calls, one after the other: calls may end
-    /// together, of which too few make a number of calls a matter of luck.
-    pub(crate) settle_latencies: f64,
-    pub(crate) trial_latencies: f64,
-    /// But no more than this.
-    pub(crate) slow_ticks_max: usize,
     /// How many standard errors make a difference.
     pub(crate) sigmas: f64,
     /// A relative standard error up to which a rate is one to compare others with.
@@ -99,10 +91,6 @@ impl PolicyConfig {
             up_ticks_max: 24,
             down_ticks_max: 20,
             steady_ticks_max: 40,
-            settle_ticks_max: 24,
-            settle_latencies: 1.5,
-            trial_latencies: 6.0,
-            slow_ticks_max: 400,
             sigmas: 2.0,
             error_max: 0.03,
             confirm_ticks: 12,

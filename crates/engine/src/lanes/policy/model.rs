@@ -11,8 +11,9 @@
 //! a driver takes all that has arrived and all that waits to leave. What is modelled is what decides how many lanes
 //! pay: a lane's driver and its connection on the server run on one core at a time; a poll costs system calls whatever
 //! it moves; a core that sleeps takes time to wake; drivers and callers of a machine compete for its cores, first come
-//! first served. So are the server's limit of streams on a connection and, where a world has them, a lane's lock (`lock`),
-//! the server's window and the client's link (`flow`). What is not: caches, a stream's own window, a network that loses.
+//! first served. So are the server's limit of streams on a connection and, where a world has them, a lane's lock
+//! (`lock`), the server's window and the client's link (`flow`). What is not: caches, a stream's own window, a network
+//! that loses.
 
 mod changes;
 mod cores;
@@ -20,6 +21,7 @@ mod costs;
 mod events;
 mod flow;
 mod grid;
+mod landscapes;
 mod lock;
 mod locks;
 mod messages;

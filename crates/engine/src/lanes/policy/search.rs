@@ -19,6 +19,9 @@ pub(super) struct Search {
 /// first number does no better the second time.
 const SURE_GAIN: f64 = 0.4;
 
+/// What the first lanes above the best must lose, as a logarithm, for a dip behind which there may be better ones.
+const DIP_LOSS_MIN: f64 = 0.1;
+
 /// What the search is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Goal {
@@ -139,7 +142,7 @@ impl Search {
         if more > self.top().0 {
             return Step::Try(more);
         }
-        if let Some(between) = self.between_best_and_next() {
+        if let Some(between) = self.between_best_and_next(bounds) {
             return Step::Try(between);
         }
         let good = if self.goal == Goal::RetryMore { self.best.lanes } else { self.enough(bounds) };
@@ -192,16 +195,35 @@ impl Search {
                 let may_help = bounds.far_more_may_help || (failure.is_doubtful && bounds.more_may_help);
                 may_help && self.goal == Goal::More && !self.is_refined
             }
-            _ => false,
+            _ => {
+                bounds.far_more_may_help && self.goal == Goal::More && !self.is_refined && self.is_dip(bounds)
+            }
         };
         if is_worth_it { more.min(bounds.most) } else { 0 }
     }
 
-    /// Once, a number in the gap above the best: the peak may lie in it.
-    fn between_best_and_next(&self) -> Option<usize> {
+    /// Whether a few more lanes than the best do worse, and twice as many no worse than these: no hill that goes down.
+    fn is_dip(&self, bounds: &Bounds) -> bool {
+        let above = self.known.iter().rev().take_while(|known| known.lanes > self.best.lanes);
+        let (Some(top), Some(below)) = (above.clone().next(), above.clone().nth(1)) else { return false };
+        let (gain, error) = top.measured.gain_over(&below.measured, bounds.latency_weight);
+        gain + error > -bounds.loss_max
+            && above.last().is_some_and(|first| self.loss(first, bounds) > DIP_LOSS_MIN)
+    }
+
+    /// Once, a number in the gap above the best: the peak may lie in it. If there is none, and what follows is a dip,
+    /// in the gap after that.
+    fn between_best_and_next(&self, bounds: &Bounds) -> Option<usize> {
+        if self.goal != Goal::More || self.is_refined {
+            return None;
+        }
         let best = self.best.lanes;
-        let above = self.known.iter().find(|known| known.lanes > best)?.lanes;
-        let is_due = self.goal == Goal::More && !self.is_refined && above - best >= 2;
-        is_due.then(|| usize::midpoint(best, above))
+        let mut above = self.known.iter().map(|known| known.lanes).filter(|lanes| *lanes > best);
+        let (next, after) = (above.next()?, above.next());
+        if next - best >= 2 {
+            return Some(usize::midpoint(best, next));
+        }
+        let after = after.filter(|after| after - next >= 2 && self.is_dip(bounds))?;
+        Some(usize::midpoint(next, after))
     }
 }
