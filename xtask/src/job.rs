@@ -184,7 +184,8 @@ impl Job {
         Ok(output)
     }
 
-    /// As [`output`](Self::output), with an open standard input: `reply` is written there as soon as `cue` has been put out.
+    /// As [`output`](Self::output), with an open standard input: `reply` is written there as soon as `cue` has been put
+    /// out.
     pub(crate) fn output_with_reply(&self, cue: &[u8], reply: &[u8], log: &Log) -> Result<Output, Failure> {
         log.line(format_args!("$ {self}"))?;
         let mut command = self.bounded()?;

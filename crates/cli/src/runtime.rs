@@ -20,8 +20,8 @@ pub(crate) struct RuntimeArgs {
     #[arg(long, value_name = "N")]
     threads: Option<NonZeroUsize>,
 
-    /// Before a connection on which nothing moves sleeps, go on looking for so long: takes a processor, saves a wake-up;
-    /// 0s: not at all [default: up to 30us, where that pays]
+    /// Before a connection on which nothing moves sleeps, go on looking for so long: takes a processor, saves a
+    /// wake-up; 0s: not at all [default: up to 30us, where that pays]
     #[arg(long, value_name = "DURATION", value_parser = humantime::parse_duration)]
     pub(crate) busy_poll: Option<Duration>,
 }

@@ -259,7 +259,7 @@ pub(super) fn check(log: &Log) -> Result<String, Failure> {
         let said = folder.s_client(port(case.server), case.flags, case.sends, log)?;
         wrong.extend(missing(case.about, case.says, &said));
     }
-    wrong.extend(folder.renegotiation(ecdsa.0, log)?);
+    wrong.extend(Folder::renegotiation(ecdsa.0, log)?);
     for post in POSTS {
         wrong.extend(folder.post(port(post.server), post, log)?);
     }
@@ -341,7 +341,7 @@ impl Folder {
 
     /// That a client is refused to negotiate anew (RFC 9113 §9.2.1). It asks when it has the server's SETTINGS: to
     /// openssl, what comes amid a handshake is an error of its own.
-    fn renegotiation(&self, port: u16, log: &Log) -> Result<Option<String>, Failure> {
+    fn renegotiation(port: u16, log: &Log) -> Result<Option<String>, Failure> {
         const SETTINGS: &[u8] = b"\x04\0\0\0\0\0";
         let job = Job::new("openssl").words(&format!("s_client -connect 127.0.0.1:{port} -alpn h2 -tls1_2"));
         let output = job.seconds(20).output_with_reply(SETTINGS, b"R\n", log)?;

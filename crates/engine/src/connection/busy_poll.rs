@@ -52,12 +52,12 @@ const GAP_MAX: Duration = Duration::from_micros(150);
 const SKIPPED_MIN: u32 = 4;
 const SKIPPED_MAX: u32 = 4096;
 
-/// Whether a look pays: with a few calls in flight, two quick ends spend more time on falling asleep and waking up, some
-/// 20 µs each, than on calls.
+/// Whether a look pays: with a few calls in flight, two quick ends spend more time on falling asleep and waking up,
+/// some 20 µs each, than on calls.
 ///
-/// It does where small things follow each other closely ([`GAP_MAX`]), and something came the last times that it looked.
-/// After a look in vain, sleeps go without one: four, and twice as many each time. So a load of another kind loses one
-/// processor in some thousands, and so do two ends that share one, which never find anything.
+/// It does where small things follow each other closely ([`GAP_MAX`]), and something came the last times that it
+/// looked. After a look in vain, sleeps go without one: four, and twice as many each time. So a load of another kind
+/// loses one processor in some thousands, and so do two ends that share one, which never find anything.
 #[derive(Debug, Default)]
 struct Looks {
     /// When something was last read.
@@ -162,7 +162,8 @@ impl BusyPoll {
         }
     }
 
-    /// Nothing moved: whether to try again. `is_amid`: the rest of a large message is still to come. `may_pay`: something is expected, and the thread has no other connection.
+    /// Nothing moved: whether to try again. `is_amid`: the rest of a large message is still to come. `may_pay`:
+    /// something is expected, and the thread has no other connection.
     #[inline]
     pub(super) fn goes_on(&mut self, is_amid: bool, may_pay: impl FnOnce() -> bool) -> bool {
         let duration = match self.waiting {

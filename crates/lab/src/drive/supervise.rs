@@ -90,7 +90,7 @@ pub(super) async fn supervise(
         Spent::now()
     });
     let mut result = finish(&run, settings, started, after.cpu - before.cpu);
-    result.looked_in_vain_ns = (after.looked - before.looked).as_nanos() as u64;
+    result.looked_in_vain_ns = after.looked.saturating_sub(before.looked).as_nanos() as u64;
     result.drain_ns = drain.unwrap_or_default().as_nanos() as u64;
     result.lanes = lanes.seen;
     note_saturation(&mut result, threads);
