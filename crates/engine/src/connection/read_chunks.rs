@@ -13,9 +13,9 @@ use std::ops::RangeInclusive;
 /// Into how many chunks what was read is cut. Four move less (1.5 times what none move, with 64 calls in flight; three
 /// 2.0 times), eight hardly more than none.
 const CHUNKS: usize = 3;
-/// How many bytes a batch has that is cut: two empty calls are the least that can be; more are streams that are full,
-/// and large messages, which keep both ends busy as they are.
-const BATCH_LEN: RangeInclusive<usize> = 48..=256 * 1024;
+/// How many bytes a batch has that is cut: two empty calls are the least that can be; what fills the read buffer, nearly,
+/// is of streams that are full, and of large messages, which keep both ends busy as they are.
+const BATCH_LEN: RangeInclusive<usize> = 48..=120 * 1024;
 
 /// How the bytes of the last read are taken in.
 #[derive(Debug, Default)]
@@ -178,7 +178,7 @@ mod tests {
         assert_eq!(taken(1000, 50, false, true), [1000], "it never slept");
         assert_eq!(taken(1000, 50, true, false), [1000], "there are other connections");
         assert_eq!(taken(47, 50, true, true), [47], "too little");
-        assert_eq!(taken(32 * 1024 + 1, 50, true, true), [32 * 1024 + 1], "large messages");
+        assert_eq!(taken(120 * 1024 + 1, 50, true, true), [120 * 1024 + 1], "large messages");
     }
 
     #[test]
