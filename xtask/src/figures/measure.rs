@@ -71,15 +71,15 @@ pub(super) const MEASUREMENTS: &[Measurement] = &[
     ),
     sizes(
         "in-flight-64",
-        "--against tonic,grpc-cpp,socket --quick --calls unary --sizes 0 --transports tcp --budget 40s -c 64",
+        "--against tonic,grpc-cpp,socket --quick --calls unary --sizes 0 --transports tcp --budget 60s -c 64",
     ),
     sizes(
         "in-flight-256",
-        "--against tonic,grpc-cpp,socket --quick --calls unary --sizes 0 --transports tcp --budget 40s -c 256",
+        "--against tonic,grpc-cpp,socket --quick --calls unary --sizes 0 --transports tcp --budget 60s -c 256",
     ),
     sizes(
         "in-flight-256-connections-16",
-        "--against tonic,grpc-cpp,socket --quick --calls unary --sizes 0 --transports tcp --budget 40s -c 256 \
+        "--against tonic,grpc-cpp,socket --quick --calls unary --sizes 0 --transports tcp --budget 60s -c 256 \
          --connections 16",
     ),
     Measurement {
