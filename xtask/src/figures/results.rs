@@ -121,7 +121,9 @@ pub(super) fn write(name: &str, commands: &[String], figures: &Value, log: &Log)
     });
     fs::create_dir_all(folder())?;
     let path = folder().join(format!("{name}.json"));
-    fs::write(&path, format!("{value:#}\n"))?;
+    // A study notes where it wrote: within the workspace, since where that lies is nobody's business.
+    let text = format!("{value:#}\n").replace(&format!("{}/", workspace::root().display()), "");
+    fs::write(&path, text)?;
     Ok(path)
 }
 

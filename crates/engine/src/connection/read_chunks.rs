@@ -13,8 +13,8 @@ use std::ops::RangeInclusive;
 /// Into how many chunks what was read is cut. Four move less (1.5 times what none move, with 64 calls in flight; three
 /// 2.0 times), eight hardly more than none.
 const CHUNKS: usize = 3;
-/// How many bytes a batch has that is cut: two empty calls are the least that can be; what fills the read buffer, nearly,
-/// is of streams that are full, and of large messages, which keep both ends busy as they are.
+/// How many bytes a batch has that is cut: two empty calls are the least that can be; what fills the read buffer,
+/// nearly, is of streams that are full, and of large messages, which keep both ends busy as they are.
 const BATCH_LEN: RangeInclusive<usize> = 48..=120 * 1024;
 
 /// How the bytes of the last read are taken in.
