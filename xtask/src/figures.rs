@@ -196,7 +196,8 @@ mod tests {
         Results::of(measure::MEASUREMENTS.iter().map(|measurement| {
             let file = json!({
                 "commands": [measurement.command()], "machine": "a machine", "date": "2026-11-22", "commit": "abc",
-                "figures": {"cells": cells(), "tables": tables(measurement.name), "noise": [], "points": [],
+                "figures": {"cells": cells(), "tables": tables(measurement.name), "noise": [],
+                            "points": points(measurement.name), "arrivals": arrivals(measurement.name),
                             "lines": lines(), "codecs": [{"name": "prost"}], "data": [{"name": "person-sparse"}],
                             "findings": [{"topic": "Bytes", "text": "Few."}],
                             "stacks": [{"stack": "tonic", "version": "tonic 0.14.9"}]},
@@ -208,6 +209,23 @@ mod tests {
     fn lines() -> Value {
         json!([{"shape": "SmallFlat", "direction": "encode", "mb_per_s": 2e3, "times": {"prost": 0.9},
                 "data": "person-sparse", "codec": "prost", "operation": "encode", "ns": 12.3}])
+    }
+
+    /// Of our server, one call in flight on each connection.
+    fn points(measurement: &str) -> Vec<Value> {
+        let point = |connections: u32| {
+            json!({"server": "thalweg", "connections": connections, "active": connections, "in_flight": 1,
+                   "over_echo": {"ratio": 1.2}, "server_time": {"ns": 7e3, "user_ns": 2600.0}})
+        };
+        let all: &[u32] = if measurement == "connections" { &[100, 1000, 10_000] } else { &[] };
+        all.iter().map(|connections| point(*connections)).collect()
+    }
+
+    fn arrivals(measurement: &str) -> Value {
+        match measurement {
+            "connections" => json!([{"server": "thalweg", "tls": false, "server_time": {"ns": 39e3}}]),
+            _ => json!([]),
+        }
     }
 
     fn cells() -> Vec<Value> {
@@ -311,6 +329,9 @@ mod tests {
         );
         let expected = [
             "| ≥ 5 × tonic and gRPC C++ over TLS | 6.10 × (5.90–6.30); 9.20 × (9.00–9.40) | yes |",
+            "| ≤ 1.25 × a bare echo's | 1.20, 1.20, 1.20 × | yes |",
+            "| its part in user space, 1,000 connections | ≤ 2.5 µs | 2.60 µs | **no** |",
+            "| ≤ 40 µs | 39.0 µs | yes |",
             "| ≥ 85 % of rustls alone | 0.90 (0.88–0.92), 0.90 (0.88–0.92) | yes |",
             "| an idle TLS connection that has made a call | ≤ 20 KB | 9.7 KB | yes |",
         ];
