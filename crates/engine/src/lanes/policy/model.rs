@@ -20,6 +20,7 @@ mod cores;
 mod costs;
 mod events;
 mod flow;
+mod gains;
 mod grid;
 mod landscapes;
 mod lock;

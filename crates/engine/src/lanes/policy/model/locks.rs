@@ -3,6 +3,7 @@
 use std::fmt::Write;
 
 use super::costs::OURS;
+use super::gains;
 use super::grid::{Point, on_all_cores};
 use super::lock::LockCosts;
 use super::run::check_table;
@@ -40,21 +41,12 @@ fn contended_locks_are_spread_over_lanes() {
          server.\nA last figure in each cell: the best rate as a multiple of that of one lane.\n\n\
          lock held  cores",
     );
-    for in_flight in IN_FLIGHT {
-        write!(table, "{in_flight:>13} in flight").expect("a string takes all");
-    }
-    table.push('\n');
+    gains::write_heads(&mut table, &IN_FLIGHT);
     for (&(call_ns, cores), points) in rows.iter().zip(points.chunks(IN_FLIGHT.len())) {
         write!(table, "{:>9} {cores:>6}", format!("{call_ns} ns")).expect("a string takes all");
-        for Point { best, lanes, share, .. } in points {
-            let gain = best.calls_per_s / best.one_lane_calls_per_s;
-            let cell = format!("{:>5} {lanes:>2}  {share:.3} {gain:>5.2} ×", best.lanes);
-            write!(table, "{cell:>23}").expect("a string takes all");
-        }
-        table.push('\n');
+        gains::write_cells(&mut table, points);
     }
-    let within_5 = points.iter().filter(|point| point.share >= 0.95).count();
-    writeln!(table, "\n{within_5} of {} points within 5 %", points.len()).expect("a string takes all");
+    let within_5 = gains::write_end(&mut table, &points);
     check_table(PATH, include_str!("locks.txt"), &table);
 
     for (world, point) in worlds.iter().zip(&points) {

@@ -3,6 +3,7 @@
 use std::fmt::Write;
 
 use super::costs::OURS;
+use super::gains;
 use super::grid::{Point, on_all_cores};
 use super::run::check_table;
 use super::*;
@@ -48,23 +49,14 @@ fn windows_that_are_full_get_lanes() {
          cores a side.\nA last figure in each cell: the best rate as a multiple of that of one lane.\n\n\
          message    window  round trip",
     );
-    for in_flight in IN_FLIGHT {
-        write!(table, "{in_flight:>13} in flight").expect("a string takes all");
-    }
-    table.push('\n');
+    gains::write_heads(&mut table, &IN_FLIGHT);
     let mut left = points.iter();
     for &(message, window, us) in &rows {
         let round_trip = format!("{:?}", Duration::from_micros(us));
         write!(table, "{message:>4} KiB {window:>5} KiB {round_trip:>11}").expect("a string takes all");
-        for Point { best, lanes, share, .. } in left.by_ref().take(columns(message).len()) {
-            let gain = best.calls_per_s / best.one_lane_calls_per_s;
-            let cell = format!("{:>5} {lanes:>2}  {share:.3} {gain:>5.2} ×", best.lanes);
-            write!(table, "{cell:>23}").expect("a string takes all");
-        }
-        table.push('\n');
+        gains::write_cells(&mut table, left.by_ref().take(columns(message).len()));
     }
-    let within_5 = points.iter().filter(|point| point.share >= 0.95).count();
-    writeln!(table, "\n{within_5} of {} points within 5 %", points.len()).expect("a string takes all");
+    let within_5 = gains::write_end(&mut table, &points);
     check_table(PATH, include_str!("messages.txt"), &table);
 
     for (world, point) in worlds.iter().zip(&points) {
