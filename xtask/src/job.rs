@@ -178,9 +178,7 @@ impl Job {
         log.line(format_args!("$ {self}"))?;
         let output =
             self.bounded()?.stderr(Stdio::piped()).output().map_err(|error| self.unstarted(&error))?;
-        let mut file = log.appending()?;
-        file.write_all(&output.stdout)?;
-        file.write_all(&output.stderr)?;
+        log_both(&output, log)?;
         Ok(output)
     }
 
@@ -208,10 +206,9 @@ impl Job {
             }
         }
         let rest = child.wait_with_output()?;
-        let mut file = log.appending()?;
-        file.write_all(&seen)?;
-        file.write_all(&rest.stderr)?;
-        Ok(Output { stdout: seen, ..rest })
+        let output = Output { stdout: seen, ..rest };
+        log_both(&output, log)?;
+        Ok(output)
     }
 
     /// Runs to the end and gives its standard output as text; a failure is an error that names the program.
@@ -277,6 +274,13 @@ impl Job {
     fn unstarted(&self, error: &std::io::Error) -> Failure {
         Failure::failed(format!("`{self}` could not be started: {error}"))
     }
+}
+
+fn log_both(output: &Output, log: &Log) -> Result<(), Failure> {
+    let mut file = log.appending()?;
+    file.write_all(&output.stdout)?;
+    file.write_all(&output.stderr)?;
+    Ok(())
 }
 
 /// How long this process waited for builds.
