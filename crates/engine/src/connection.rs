@@ -33,6 +33,7 @@ mod spare;
 mod state;
 mod stream_wait_queue;
 mod sweep;
+mod thread_looks;
 mod unlocked;
 mod work;
 

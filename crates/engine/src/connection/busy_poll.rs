@@ -10,6 +10,7 @@ use tokio::runtime::{Handle, RuntimeFlavor};
 
 use super::give_way::give_way;
 use super::load::nanoseconds;
+use super::thread_looks;
 use crate::net;
 
 /// What a connection on which nothing moves does.
@@ -30,13 +31,36 @@ pub(super) struct BusyPoll {
     /// Bytes read and written since nothing moved, and the most that there were lately.
     moved_len: usize,
     moved_len_lately: usize,
-    /// When the look began that has found nothing so far, and its last try. Time of the machine, even where a test has
-    /// stopped tokio's: what is spent is a processor.
-    since: Option<Instant>,
-    tried_at: Option<Instant>,
+    /// The look that has found nothing so far.
+    look: Option<Look>,
     tries: u32,
     /// After how many tries the runtime polls everything else; 0 until its kind is known.
     tries_per_runtime_poll: u32,
+}
+
+/// A look that has found nothing so far. Time of the machine, even where a test has stopped tokio's: what is spent is a
+/// processor.
+#[derive(Clone, Copy, Debug)]
+struct Look {
+    since: Instant,
+    tried_at: Instant,
+    place: Place,
+}
+
+/// Where it looks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Place {
+    /// At its own socket.
+    Socket,
+    /// At all sockets of the thread, by the runtime, for all connections that the thread drives.
+    Thread,
+}
+
+impl Look {
+    /// Whether what has come now was found by it. What the first try of a thread finds was there before.
+    fn is_find(self) -> bool {
+        self.place == Place::Socket || self.tried_at > self.since
+    }
 }
 
 /// How long a look takes that finds nothing: about what it takes to fall asleep and to be woken.
@@ -117,17 +141,22 @@ impl BusyPoll {
             looks: Looks::default(),
             moved_len: 0,
             moved_len_lately: 0,
-            since: None,
-            tried_at: None,
+            look: None,
             tries: 0,
             tries_per_runtime_poll: 0,
         }
     }
 
+    /// Whether it looks: this poll of its driver is not because something has come.
+    #[inline]
+    pub(super) fn is_looking(&self) -> bool {
+        self.look.is_some()
+    }
+
     /// A poll of the driver begins: whether its first read is a try.
     #[inline]
     pub(super) fn begin_poll(&self) {
-        if self.since.is_some() {
+        if self.look.is_some_and(|look| look.place == Place::Socket) {
             net::set_looking(true);
         }
     }
@@ -135,7 +164,7 @@ impl BusyPoll {
     /// It ends.
     #[inline]
     pub(super) fn end_poll(&self) {
-        if self.since.is_some() {
+        if self.look.is_some() {
             net::set_looking(false);
         }
     }
@@ -144,60 +173,88 @@ impl BusyPoll {
     #[inline]
     pub(super) fn note_wrote(&mut self, written: usize) {
         self.moved_len += written;
-        if self.since.take().is_some() {
-            net::set_looking(false);
-        }
+        self.end_look();
     }
 
     /// Something was read in the poll that began at `polled_at`.
     #[inline]
     pub(super) fn note_read(&mut self, read: usize, polled_at: tokio::time::Instant) {
         self.moved_len += read;
-        if self.since.take().is_some() {
-            net::set_looking(false);
+        if self.end_look().is_some_and(Look::is_find) {
             self.looks.note_found();
         }
         if self.waiting == Waiting::AsItPays {
             self.looks.note_read(polled_at);
+            thread_looks::note_read();
         }
     }
 
-    /// Nothing moved: whether to try again. `is_amid`: the rest of a large message is still to come. `may_pay`:
-    /// something is expected, and the thread has no other connection.
+    /// The one that ends, if any.
     #[inline]
-    pub(super) fn goes_on(&mut self, is_amid: bool, may_pay: impl FnOnce() -> bool) -> bool {
-        let duration = match self.waiting {
-            Waiting::Sleeps => return false,
-            Waiting::Looks(duration) => duration,
-            Waiting::AsItPays if self.since.is_none() => {
+    fn end_look(&mut self) -> Option<Look> {
+        let look = self.look.take()?;
+        net::set_looking(false);
+        Some(look)
+    }
+
+    /// Nothing moved on the connection of this `identity`: whether to try again. `is_amid`: the rest of a large message
+    /// is still to come. `is_alone`: the thread has no other connection. `may_pay`: something is expected.
+    #[inline]
+    pub(super) fn goes_on(
+        &mut self,
+        identity: usize,
+        is_amid: bool,
+        is_alone: bool,
+        may_pay: impl FnOnce() -> bool,
+    ) -> bool {
+        let (duration, place) = match (self.waiting, self.look) {
+            (Waiting::Sleeps, _) => return false,
+            (Waiting::Looks(duration), _) => (duration, Place::Socket),
+            (Waiting::AsItPays, Some(look)) => (LOOK_MAX, look.place),
+            (Waiting::AsItPays, None) => {
                 let before = self.moved_len_lately - self.moved_len_lately / LATELY_SHARE;
                 let amid = if is_amid { LARGE_LEN } else { 0 };
                 self.moved_len_lately = std::mem::take(&mut self.moved_len).max(before).max(amid);
                 if self.moved_len_lately > MOVED_LEN_MAX || !may_pay() || !self.looks.is_due() {
                     return false;
                 }
-                LOOK_MAX
+                (LOOK_MAX, if is_alone { Place::Socket } else { Place::Thread })
             }
-            Waiting::AsItPays => LOOK_MAX,
         };
-        self.tries_on(duration)
+        self.tries_on(identity, duration, place)
     }
 
-    fn tries_on(&mut self, duration: Duration) -> bool {
+    fn tries_on(&mut self, identity: usize, duration: Duration, place: Place) -> bool {
         let now = Instant::now();
-        let before = self.tried_at.replace(now);
-        let Some(since) = self.since else {
-            self.since = Some(now);
+        let begun = Look { since: now, tried_at: now, place };
+        let read = match place {
+            Place::Socket => Some(false),
+            Place::Thread => thread_looks::go_on(identity, self.look.is_none(), now),
+        };
+        let Some(has_read) = read else {
+            // Another one looks for the thread.
+            self.look = None;
+            return false;
+        };
+        let Some(look) = &mut self.look else {
+            self.look = Some(begun);
             return true;
         };
-        if let Some(before) = before {
-            net::add_in_vain(nanoseconds(before.into(), now.into()));
-        }
-        if now - since < duration {
+        if has_read {
+            if std::mem::replace(look, begun).is_find() {
+                self.looks.note_found();
+            }
             return true;
         }
-        self.since = None;
-        net::set_looking(false);
+        net::add_in_vain(nanoseconds(look.tried_at.into(), now.into()));
+        look.tried_at = now;
+        if now - look.since < duration {
+            return true;
+        }
+        if place == Place::Thread {
+            thread_looks::end();
+        }
+        self.end_look();
         self.looks.note_in_vain();
         false
     }
@@ -213,7 +270,8 @@ impl BusyPoll {
             };
         }
         self.tries = self.tries.wrapping_add(1);
-        if self.tries.is_multiple_of(self.tries_per_runtime_poll) {
+        let is_at_thread = self.look.is_some_and(|look| look.place == Place::Thread);
+        if is_at_thread || self.tries.is_multiple_of(self.tries_per_runtime_poll) {
             let _: Poll<()> = give_way(cx);
         } else {
             cx.waker().wake_by_ref();
@@ -233,11 +291,11 @@ mod tests {
         let mut looks = 0;
         for sleep in 0..sleeps {
             busy_poll.note_read(40, begin + gap * sleep);
-            if busy_poll.goes_on(false, || true) {
+            if busy_poll.goes_on(1, false, true, || true) {
                 looks += 1;
                 if !finds(sleep) {
-                    busy_poll.since = Instant::now().checked_sub(LOOK_MAX);
-                    assert!(!busy_poll.goes_on(false, || true));
+                    busy_poll.look.as_mut().expect("it looks").since -= LOOK_MAX;
+                    assert!(!busy_poll.goes_on(1, false, true, || true));
                 }
             }
         }
@@ -264,10 +322,10 @@ mod tests {
         let now = tokio::time::Instant::now();
         busy_poll.note_read(40, now);
         busy_poll.note_read(40, now);
-        assert!(!busy_poll.goes_on(false, || true));
+        assert!(!busy_poll.goes_on(1, false, true, || true));
         busy_poll.note_read(40, now + CLOSE);
-        assert!(!busy_poll.goes_on(false, || false), "there are others");
-        assert!(busy_poll.goes_on(false, || true));
+        assert!(!busy_poll.goes_on(1, false, true, || false), "there are others");
+        assert!(busy_poll.goes_on(1, false, true, || true));
     }
 
     #[test]
@@ -277,16 +335,16 @@ mod tests {
         busy_poll.note_read(40, now);
         busy_poll.note_read(40, now + CLOSE);
         busy_poll.note_wrote(64 * 1024);
-        assert!(!busy_poll.goes_on(false, || true));
+        assert!(!busy_poll.goes_on(1, false, true, || true));
         for round in 0..4 {
             busy_poll.note_read(40, now + (2 + round) * CLOSE);
-            assert!(!busy_poll.goes_on(false, || true), "there was a large one {round} small ones ago");
+            assert!(!busy_poll.goes_on(1, false, true, || true), "there was a large one {round} small ones ago");
         }
         for round in 4..20 {
             busy_poll.note_read(40, now + (2 + round) * CLOSE);
-            busy_poll.goes_on(false, || true);
+            busy_poll.goes_on(1, false, true, || true);
         }
-        assert!(busy_poll.since.is_some(), "the large one is forgotten");
+        assert!(busy_poll.is_looking(), "the large one is forgotten");
     }
 
     #[test]
@@ -296,12 +354,73 @@ mod tests {
         busy_poll.note_read(40, now);
         busy_poll.note_read(40, now + CLOSE);
         busy_poll.looks.to_skip = 8;
-        assert!(busy_poll.goes_on(false, || true));
+        assert!(busy_poll.goes_on(1, false, true, || true));
         busy_poll.note_wrote(40);
         assert_eq!((busy_poll.looks.to_skip, busy_poll.looks.skipped), (8, 0));
-        assert!(busy_poll.goes_on(false, || true));
+        assert!(busy_poll.goes_on(1, false, true, || true));
         busy_poll.note_read(40, now + 2 * CLOSE);
         assert_eq!(busy_poll.looks.to_skip, 4);
+    }
+
+    /// A connection that has others beside it on its thread, and is about to look.
+    fn beside_others() -> BusyPoll {
+        let mut busy_poll = BusyPoll::new(None);
+        let now = tokio::time::Instant::now();
+        busy_poll.note_read(40, now);
+        busy_poll.note_read(40, now + CLOSE);
+        busy_poll
+    }
+
+    impl BusyPoll {
+        fn goes_on_beside_others(&mut self, identity: usize) -> bool {
+            self.goes_on(identity, false, false, || true)
+        }
+
+        fn look_is_over(&mut self) {
+            self.look.as_mut().expect("it looks").since -= LOOK_MAX;
+        }
+    }
+
+    #[test]
+    fn one_looks_for_the_thread() {
+        let (mut one, mut other) = (beside_others(), beside_others());
+        assert!(one.goes_on_beside_others(1));
+        assert!(!other.goes_on_beside_others(2), "another one looks");
+        assert!(one.goes_on_beside_others(1));
+
+        // What the other has read is what it looked for, and it goes on.
+        one.looks.to_skip = 8;
+        one.look_is_over();
+        other.note_read(40, tokio::time::Instant::now());
+        assert!(one.goes_on_beside_others(1));
+        assert_eq!(one.looks.to_skip, 4);
+
+        one.look_is_over();
+        assert!(!one.goes_on_beside_others(1), "nothing has come");
+        assert_eq!(one.looks.to_skip, 8);
+        other.note_read(40, tokio::time::Instant::now());
+        assert!(other.goes_on_beside_others(2), "nobody else does now");
+    }
+
+    #[test]
+    fn what_was_there_when_it_began_is_no_find() {
+        let (mut one, mut other) = (beside_others(), beside_others());
+        one.looks.to_skip = 8;
+        assert!(one.goes_on_beside_others(1));
+        other.note_read(40, tokio::time::Instant::now());
+        assert!(one.goes_on_beside_others(1));
+        assert_eq!(one.looks.to_skip, 8);
+    }
+
+    #[test]
+    fn a_thread_is_not_left_without_one_that_looks() {
+        let (mut gone, mut other) = (beside_others(), beside_others());
+        assert!(gone.goes_on_beside_others(1));
+        // It has moved to another thread, or is over.
+        std::thread::sleep(Duration::from_millis(2));
+        assert!(other.goes_on_beside_others(2));
+        assert!(!gone.goes_on_beside_others(1), "it has come back");
+        assert!(other.goes_on_beside_others(2));
     }
 
     #[test]
@@ -310,8 +429,8 @@ mod tests {
         let now = tokio::time::Instant::now();
         never.note_read(40, now);
         never.note_read(40, now + CLOSE);
-        assert!(!never.goes_on(false, || true));
+        assert!(!never.goes_on(1, false, true, || true));
         let mut always = BusyPoll::new(Some(Duration::from_secs(3600)));
-        assert!(always.goes_on(false, || false) && always.goes_on(false, || false));
+        assert!(always.goes_on(1, false, true, || false) && always.goes_on(1, false, true, || false));
     }
 }

@@ -399,7 +399,9 @@ where
 
     fn poll_over(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         self.polled_at = Instant::now();
-        self.is_alone = read_chunks::is_alone(Arc::as_ptr(&self.connection).addr());
+        if !self.busy_poll.is_looking() {
+            self.is_alone = read_chunks::is_alone(self.identity());
+        }
         let mut state = self.connection.lock();
         if E::IS_CLIENT
             && matches!(state.driver, DriverState::Notified)
@@ -451,10 +453,17 @@ where
     /// Nothing moved: whether to look again before it sleeps.
     #[inline]
     fn goes_on(&mut self) -> bool {
+        let identity = self.identity();
         let Self { connection, output, is_alone, expected, .. } = self;
-        self.busy_poll.goes_on(expected.is_some(), || {
-            *is_alone && output.is_empty() && (!E::IS_CLIENT || connection.in_flight() > 0)
+        self.busy_poll.goes_on(identity, expected.is_some(), *is_alone, || {
+            output.is_empty() && (!E::IS_CLIENT || connection.in_flight() > 0)
         })
+    }
+
+    /// The number of no other connection while this one lives.
+    #[inline]
+    fn identity(&self) -> usize {
+        Arc::as_ptr(&self.connection).addr()
     }
 
     fn poll_rounds(&mut self, cx: &mut Context<'_>, rounds: &mut usize) -> Poll<io::Result<()>> {

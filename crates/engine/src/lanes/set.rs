@@ -25,8 +25,8 @@ pub(crate) struct LaneSet {
     id: u64,
     /// The lanes that calls take.
     ready: RwLock<Ready>,
-    /// With which lanes the next call begins.
-    next: AtomicU32,
+    /// Where among those that are ready the last call's is.
+    last: AtomicU32,
     /// Some lane has become ready.
     became_ready: Notify,
     connector: Arc<Connector>,
@@ -83,7 +83,7 @@ impl LaneSet {
             Self {
                 id: registry::next_id(),
                 ready: RwLock::default(),
-                next: AtomicU32::new(0),
+                last: AtomicU32::new(0),
                 became_ready: Notify::new(),
                 all: Mutex::new(All {
                     next_id: ids.end,
@@ -146,27 +146,30 @@ impl LaneSet {
         let lanes = ready.lanes.as_slice();
         let chosen = match affinity {
             Some(key) => lanes.iter().max_by_key(|ready| affinity_of(key, ready.lane.id))?,
-            None => self.less_loaded(lanes, ready.are_pinned)?,
+            None => self.least_loaded(lanes, ready.are_pinned)?,
         };
         Some(Arc::clone(&chosen.connection))
     }
 
-    /// The less loaded of two, or one on the caller's processor. They change with each call, through all pairs.
-    fn less_loaded<'a>(&self, lanes: &'a [ReadyLane], are_pinned: bool) -> Option<&'a ReadyLane> {
-        let count = lanes.len() as u32;
-        if count < 2 {
+    /// The lane that has the least to do, that of the last call if it is one of them; or one on the caller's processor.
+    ///
+    /// So the next calls go, together, over those lanes whose answers have just come. One that has its share gets none:
+    /// its next write would have a part of its calls, and so all its batches from then on.
+    fn least_loaded<'a>(&self, lanes: &'a [ReadyLane], are_pinned: bool) -> Option<&'a ReadyLane> {
+        if lanes.len() < 2 {
             return lanes.first();
         }
-        let number = self.next.fetch_add(1, Ordering::Relaxed);
-        let first = number % count;
-        let second = (first + 1 + (number / count) % (count - 1)) % count;
-        let (first, second) = (&lanes[first as usize], &lanes[second as usize]);
-        let less = if second.load() < first.load() { second } else { first };
+        let last = self.last.load(Ordering::Relaxed) as usize % lanes.len();
+        let chosen = least(last, lanes.len(), |index| lanes[index].load());
+        if chosen != last {
+            self.last.store(chosen as u32, Ordering::Relaxed);
+        }
+        let least = &lanes[chosen];
         if are_pinned && let Some(cpu) = current_cpu() {
             let cpus_and_loads = lanes.iter().map(|ready| (ready.lane.cpu(), ready.load()));
-            return Some(on_processor(cpu, less.load(), cpus_and_loads).map_or(less, |own| &lanes[own]));
+            return Some(on_processor(cpu, least.load(), cpus_and_loads).map_or(least, |own| &lanes[own]));
         }
-        Some(less)
+        Some(least)
     }
 
     /// Waits for a connection, making one if need be.
@@ -415,6 +418,24 @@ impl ReadyLane {
     }
 }
 
+/// So many lanes a call compares at most.
+const COMPARED_MAX: usize = 16;
+
+/// Which of `count` lanes has the least load: of several the first from `last` on. Of more than [`COMPARED_MAX`] the
+/// ones from there on are looked at, so that in time all are.
+fn least(last: usize, count: usize, load: impl Fn(usize) -> u64) -> usize {
+    let mut least = (last, load(last));
+    let mut index = last;
+    for _ in 1..count.min(COMPARED_MAX) {
+        index = if index + 1 < count { index + 1 } else { 0 };
+        let load = load(index);
+        if load < least.1 {
+            least = (index, load);
+        }
+    }
+    least.0
+}
+
 /// The lane on the caller's own processor, unless it has much more to do than the one that has `load`: to wake a thread
 /// of the same processor takes none out of its sleep. Of each lane there are its processor and its load.
 fn on_processor(cpu: usize, load: u64, lanes: impl Iterator<Item = (Option<usize>, u64)>) -> Option<usize> {
@@ -462,6 +483,31 @@ mod tests {
         check(4, 5, 1800..2200);
         check(5, 4, 1800..2200);
         check(15, 16, 500..750);
+    }
+
+    #[test]
+    fn calls_go_together_over_the_lanes_that_have_the_least_to_do() {
+        let place = |loads: &mut [u64], calls: usize| {
+            let mut last = 0;
+            let mut placed = Vec::new();
+            for _ in 0..calls {
+                last = least(last, loads.len(), |lane| loads[lane]);
+                loads[last] += 1;
+                placed.push(last);
+            }
+            placed
+        };
+        assert_eq!(place(&mut [4, 4, 4, 4], 4), [0, 1, 2, 3], "each gets one");
+        assert_eq!(place(&mut [4, 2, 4, 4], 4), [1, 1, 1, 2], "the answers of one have come");
+        assert_eq!(place(&mut [1, 1, 0], 1), [2]);
+
+        let mut many = [0; 100];
+        place(&mut many, 1000);
+        assert!(many.iter().all(|&load| load == 10), "{many:?}");
+        // One that has ended its calls is found by some later one.
+        many[50] = 0;
+        let placed = place(&mut many, 100);
+        assert!(many[50] >= 10, "{placed:?}");
     }
 
     #[test]

@@ -86,7 +86,8 @@ pub(super) struct Model {
     lanes: Vec<Lane>,
     /// The lanes that take calls.
     taking: Vec<usize>,
-    next: usize,
+    /// Where among them the last call's is.
+    last: usize,
     /// Streams that the server permits on a connection, and the calls that wait for one.
     stream_limit: usize,
     line: usize,
@@ -172,7 +173,7 @@ impl Model {
             callers_running: 0,
             lanes: Vec::new(),
             taking: Vec::new(),
-            next: 0,
+            last: 0,
             stream_limit: usize::MAX,
             line: 0,
             calls: 0,
@@ -448,15 +449,15 @@ impl Model {
         }
     }
 
-    /// Callers have made their next calls: each takes the less loaded of two neighbours.
+    /// Callers have made their next calls: each takes the lane with the fewest in flight, that of the last call if it is
+    /// one of them.
     fn callers_done(&mut self, calls: usize) {
         for _ in 0..calls {
-            let first = if self.next < self.taking.len() { self.next } else { 0 };
-            self.next = first + 1;
-            let second = if self.next < self.taking.len() { self.next } else { 0 };
-            let (first, second) = (self.taking[first], self.taking[second]);
-            let less =
-                if self.lanes[second].in_flight < self.lanes[first].in_flight { second } else { first };
+            let last = if self.last < self.taking.len() { self.last } else { 0 };
+            let in_flight = |&index: &usize| self.lanes[self.taking[index]].in_flight;
+            let all = (last..self.taking.len()).chain(0..last);
+            self.last = all.min_by_key(in_flight).expect("a channel has a lane");
+            let less = self.taking[self.last];
             if self.lanes[less].in_flight < self.stream_limit {
                 self.send(less);
             } else {

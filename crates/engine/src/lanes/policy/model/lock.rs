@@ -95,7 +95,7 @@ impl Model {
         let hold_ns = costs.lock.call_ns as f64 + costs.lock.handover_ns as f64 * rivals;
         let mut done_ns = 0;
         for nth in 0..calls.min(lanes) {
-            let lane = self.taking[(self.next + nth) % lanes];
+            let lane = self.taking[(self.last + nth) % lanes];
             let takes = CALL_TAKES * (calls / lanes + usize::from(nth < calls % lanes)) as u64;
             done_ns = done_ns.max(self.lanes[lane].lock.hold(self.now_ns, takes, hold_ns, rivals));
         }

@@ -41,7 +41,7 @@ fn lanes_do_not_come_and_go_in_steady_load() {
     };
     for noise in [0.0, 0.3] {
         check("many cores", world(16, 50, GRPC_CPP, 64), noise, true, 16);
-        check("four cores", world(4, 50, OURS, 64), noise, true, 8);
+        check("four cores", world(4, 50, OURS, 64), noise, true, 9);
         check("one core that is full", world(1, 50, GRPC_CPP, 64), noise, true, 2);
         check("a far server", world(4, 5_000, OURS, 64), noise, true, 1);
         check("few calls, far", world(4, 200, OURS, 4), noise, true, 1);
