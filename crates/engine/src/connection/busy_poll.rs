@@ -338,7 +338,10 @@ mod tests {
         assert!(!busy_poll.goes_on(1, false, true, || true));
         for round in 0..4 {
             busy_poll.note_read(40, now + (2 + round) * CLOSE);
-            assert!(!busy_poll.goes_on(1, false, true, || true), "there was a large one {round} small ones ago");
+            assert!(
+                !busy_poll.goes_on(1, false, true, || true),
+                "there was a large one {round} small ones ago"
+            );
         }
         for round in 4..20 {
             busy_poll.note_read(40, now + (2 + round) * CLOSE);
