@@ -119,6 +119,11 @@ pub enum Doubt {
         /// How many there are.
         cores: usize,
     },
+    /// TCP sent by a timer.
+    Paced {
+        /// Its congestion control.
+        by: String,
+    },
     /// Points were left out, and why.
     Grid(String),
     /// Something is to be said of windows.
@@ -201,6 +206,12 @@ impl fmt::Display for Doubt {
                 "Other programs ran on the machine when the study began (load average {load_average:.1} on {}): \
                  figures of an idle machine are better.",
                 counted(*cores as u64, "core")
+            ),
+            Self::Paced { by } => write!(
+                f,
+                "TCP’s congestion control on this machine is {by}, which sends by a timer, at a rate that it estimates: \
+                 over loopback it holds up streams, by up to half, and differently each time. Linux’s default is \
+                 cubic: `sysctl -w net.ipv4.tcp_congestion_control=cubic`."
             ),
             Self::Grid(why) => f.write_str(why),
             Self::Windows(remark) => remark.fmt(f),

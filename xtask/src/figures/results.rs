@@ -127,7 +127,8 @@ pub(super) fn write(name: &str, commands: &[String], figures: &Value, log: &Log)
     Ok(path)
 }
 
-/// The processor, how many of it, and the kernel.
+/// The processor, how many of it, the kernel, and TCP's congestion control: some send by a timer, which is what is
+/// measured over loopback then.
 fn machine() -> Result<String, Failure> {
     let processors = fs::read_to_string("/proc/cpuinfo")?;
     let model = processors.lines().find_map(|line| line.strip_prefix("model name")?.split_once(": "));
@@ -135,7 +136,8 @@ fn machine() -> Result<String, Failure> {
     let kernel = fs::read_to_string("/proc/sys/kernel/osrelease")?;
     let release: Vec<&str> = kernel.trim().split('.').take(2).collect();
     let count = std::thread::available_parallelism()?;
-    Ok(format!("{model}, {count} processors, Linux {}", release.join(".")))
+    let congestion = fs::read_to_string("/proc/sys/net/ipv4/tcp_congestion_control")?;
+    Ok(format!("{model}, {count} processors, Linux {}, {}", release.join("."), congestion.trim()))
 }
 
 #[cfg(test)]

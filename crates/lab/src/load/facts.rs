@@ -41,6 +41,7 @@ pub(crate) fn facts(results: &LabResults) -> Vec<(&'static str, String)> {
         ("Processors", processors(machine)),
         ("Memory", memory),
         ("Kernel", machine.kernel.clone()),
+        ("Congestion control", machine.tcp_congestion.clone()),
         ("thalweg", format!("{} ({} build)", versions.thalweg, versions.build)),
         ("Schema", results.schema.clone()),
     ]

@@ -96,6 +96,9 @@ pub(crate) fn of_study(
     if machine.load_average > LOAD_PER_CORE_MAX * machine.cores as f64 {
         doubts.push(Doubt::Busy { load_average: machine.load_average, cores: machine.cores });
     }
+    if machine.is_paced() {
+        doubts.push(Doubt::Paced { by: machine.tcp_congestion.clone() });
+    }
     doubts
 }
 

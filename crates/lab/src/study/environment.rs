@@ -27,6 +27,9 @@ pub(crate) struct Machine {
     pub(crate) governor: String,
     /// The kernel's name and release.
     pub(crate) kernel: String,
+    /// How TCP decides when to send (`cubic`, `bbr` …); empty: unknown.
+    #[serde(default)]
+    pub(crate) tcp_congestion: String,
     /// Main memory, bytes.
     pub(crate) memory_bytes: u64,
     /// How many threads ran or wanted to, on average over the minute before the study.
@@ -44,6 +47,11 @@ pub(crate) struct Versions {
 }
 
 impl Machine {
+    /// Whether TCP sends by a timer, at a rate that it estimates: over loopback that is what is measured then.
+    pub(crate) fn is_paced(&self) -> bool {
+        self.tcp_congestion.starts_with("bbr")
+    }
+
     /// The machine this runs on. What the kernel does not tell is `unknown` or 0.
     pub(crate) fn this() -> Self {
         let read = |path: &str| fs::read_to_string(path).unwrap_or_default();
@@ -64,6 +72,7 @@ impl Machine {
             mhz: value_of(&read("/proc/cpuinfo"), "cpu MHz").and_then(|mhz| mhz.parse().ok()).unwrap_or(0.0),
             governor: read("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor").trim().to_owned(),
             kernel: format!("Linux {}", read("/proc/sys/kernel/osrelease").trim()),
+            tcp_congestion: read("/proc/sys/net/ipv4/tcp_congestion_control").trim().to_owned(),
             memory_bytes: memory_kib.unwrap_or(0) * 1024,
             load_average: read("/proc/loadavg")
                 .split(' ')

@@ -224,6 +224,7 @@ fn facts(results: &JsonResults) -> Vec<(&'static str, String)> {
         ("Windows", format!("{} of {}", results.windows.len(), results.planned)),
         ("Processor", machine.cpu.clone()),
         ("Kernel", machine.kernel.clone()),
+        ("Congestion control", machine.tcp_congestion.clone()),
         ("thalweg", format!("{} ({} build)", versions.thalweg, versions.build)),
         ("Schema", results.schema.clone()),
     ]

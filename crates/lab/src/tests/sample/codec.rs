@@ -35,6 +35,7 @@ pub(crate) fn quick() -> CodecResults {
             mhz: 2950.0,
             governor: String::new(),
             kernel: "Linux 6".to_owned(),
+            tcp_congestion: "cubic".to_owned(),
             memory_bytes: 1 << 34,
             load_average: 0.1,
         },

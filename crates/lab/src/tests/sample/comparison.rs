@@ -79,6 +79,7 @@ fn comparison(sizes: &[ByteSize]) -> LabResults {
             mhz: 2950.0,
             governor: String::new(),
             kernel: "Linux 6.1".to_owned(),
+            tcp_congestion: "cubic".to_owned(),
             memory_bytes: 8_341_835_776,
             load_average: 0.1,
         },
