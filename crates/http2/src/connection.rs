@@ -126,6 +126,8 @@ impl Connection {
             settings.push(Setting::MaxFrameSize(config.max_frame_size));
         }
         settings.push(Setting::MaxHeaderListSize(config.max_header_list_size));
+        // With the update of the window and the acknowledgement of the peer's.
+        self.sending.output.buffer().reserve(64);
         frame::settings(&settings, self.sending.output.buffer());
         if config.connection_window > WINDOW_DEFAULT {
             let increment = config.connection_window - WINDOW_DEFAULT;

@@ -87,6 +87,14 @@ impl FieldList {
         self.entries.push(Entry { name_end, value_end: self.bytes.len(), indexing });
     }
 
+    /// Takes memory for a head of usual length, if the list has none: else that grows field by field.
+    pub(crate) fn begin(&mut self) {
+        if self.bytes.capacity() == 0 {
+            self.bytes.reserve(256);
+            self.entries.reserve(8);
+        }
+    }
+
     /// Removes all fields and keeps the memory.
     pub fn clear(&mut self) {
         self.bytes.clear();

@@ -180,6 +180,7 @@ impl HeadCache {
         self.fresh.id = self.last_id;
         self.fresh.begin = None;
         self.fresh.fields.clear();
+        self.fresh.fields.begin();
         let version = decoder.version();
         let outcome = decoder.decode(block, list_size_max, &mut self.fresh.fields);
         self.decoded += self.fresh.fields.size();

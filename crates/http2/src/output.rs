@@ -183,6 +183,15 @@ impl Output {
         }
     }
 
+    /// `first` goes out before all that is there, of which nothing may have been written.
+    pub(crate) fn prepend(&mut self, first: &[u8]) {
+        debug_assert_eq!(self.written, 0, "what has been written was first");
+        self.buffer.splice(0..0, first.iter().copied());
+        for chained in self.apart.iter_mut().flat_map(|apart| &mut apart.chained) {
+            chained.at += first.len();
+        }
+    }
+
     /// Appends a payload: chained where it is large, copied where it is small.
     pub(crate) fn push_payload(&mut self, bytes: Bytes) {
         if bytes.len() < CHAINED_BYTES_MIN {

@@ -19,7 +19,7 @@ enum Waiting {
     Sleeps,
     /// Looks for so long, always.
     Looks(Duration),
-    /// Looks for up to [`LOOK_MAX`] where that has paid: see [`Looks`].
+    /// Looks for up to [`LOOK_MAX`] where that has paid: see [`BackOff`].
     AsItPays,
 }
 
@@ -27,7 +27,9 @@ enum Waiting {
 #[derive(Debug)]
 pub(super) struct BusyPoll {
     waiting: Waiting,
-    looks: Looks,
+    pace: Pace,
+    /// Of looks at its own socket; of those for the thread it is the thread's.
+    back_off: BackOff,
     /// Bytes read and written since nothing moved, and the most that there were lately.
     moved_len: usize,
     moved_len_lately: usize,
@@ -73,51 +75,66 @@ const LARGE_LEN: usize = 64 * 1024;
 const LATELY_SHARE: usize = 8;
 /// What comes closer to what came before is worth waiting for.
 const GAP_MAX: Duration = Duration::from_micros(150);
+/// So many reads are of a new connection, which may not have more than them.
+const NEW_READS: u32 = 8;
 const SKIPPED_MIN: u32 = 4;
 const SKIPPED_MAX: u32 = 4096;
 
-/// Whether a look pays: with a few calls in flight, two quick ends spend more time on falling asleep and waking up,
-/// some 20 µs each, than on calls.
-///
-/// It does where small things follow each other closely ([`GAP_MAX`]), and something came the last times that it
-/// looked. After a look in vain, sleeps go without one: four, and twice as many each time. So a load of another kind
-/// loses one processor in some thousands, and so do two ends that share one, which never find anything.
+/// Whether what a connection reads comes closely ([`GAP_MAX`]), and has come for some time: a new one does not look.
 #[derive(Debug, Default)]
-struct Looks {
-    /// When something was last read.
+struct Pace {
+    /// When something was last read, and whether that was close to what was read before.
     read_at: Option<tokio::time::Instant>,
     is_close: bool,
-    /// So many sleeps go without a look.
-    skipped: u32,
-    /// As many after the next look in vain.
-    to_skip: u32,
+    /// So many polls have read something.
+    reads: u32,
 }
 
-impl Looks {
+impl Pace {
     #[inline]
     fn note_read(&mut self, polled_at: tokio::time::Instant) {
         if self.read_at != Some(polled_at) {
             let before = self.read_at.replace(polled_at);
             self.is_close =
                 before.is_some_and(|before| polled_at.saturating_duration_since(before) < GAP_MAX);
+            self.reads = self.reads.saturating_add(1);
         }
     }
 
+    fn is_close(&self) -> bool {
+        self.is_close && self.reads > NEW_READS
+    }
+}
+
+/// Whether a look pays: with a few calls in flight, two quick ends spend more time on falling asleep and waking up,
+/// some 20 µs each, than on calls.
+///
+/// It does where small things follow each other closely, and something came the last times that it looked. After a look
+/// in vain, sleeps go without one: four, and twice as many each time. So a load of another kind loses one processor in
+/// some thousands, and so do two ends that share one, which never find anything.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct BackOff {
+    /// So many sleeps go without a look.
+    skipped: u32,
+    /// As many after the next look in vain.
+    to_skip: u32,
+}
+
+impl BackOff {
+    pub(super) const NEW: Self = Self { skipped: 0, to_skip: 0 };
+
     /// Nothing moves: whether to look.
-    fn is_due(&mut self) -> bool {
-        if !self.is_close {
-            return false;
-        }
+    pub(super) fn is_due(&mut self) -> bool {
         let is_due = self.skipped == 0;
         self.skipped = self.skipped.saturating_sub(1);
         is_due
     }
 
-    fn note_found(&mut self) {
+    pub(super) fn note_found(&mut self) {
         self.to_skip /= 2;
     }
 
-    fn note_in_vain(&mut self) {
+    pub(super) fn note_in_vain(&mut self) {
         self.to_skip = (2 * self.to_skip).clamp(SKIPPED_MIN, SKIPPED_MAX);
         self.skipped = self.to_skip;
     }
@@ -138,7 +155,8 @@ impl BusyPoll {
         };
         Self {
             waiting,
-            looks: Looks::default(),
+            pace: Pace::default(),
+            back_off: BackOff::NEW,
             moved_len: 0,
             moved_len_lately: 0,
             look: None,
@@ -180,11 +198,13 @@ impl BusyPoll {
     #[inline]
     pub(super) fn note_read(&mut self, read: usize, polled_at: tokio::time::Instant) {
         self.moved_len += read;
-        if self.end_look().is_some_and(Look::is_find) {
-            self.looks.note_found();
+        if let Some(look) = self.end_look()
+            && look.is_find()
+        {
+            self.with_back_off(look.place, BackOff::note_found);
         }
         if self.waiting == Waiting::AsItPays {
-            self.looks.note_read(polled_at);
+            self.pace.note_read(polled_at);
             thread_looks::note_read();
         }
     }
@@ -215,10 +235,15 @@ impl BusyPoll {
                 let before = self.moved_len_lately - self.moved_len_lately / LATELY_SHARE;
                 let amid = if is_amid { LARGE_LEN } else { 0 };
                 self.moved_len_lately = std::mem::take(&mut self.moved_len).max(before).max(amid);
-                if self.moved_len_lately > MOVED_LEN_MAX || !may_pay() || !self.looks.is_due() {
+                let place = if is_alone { Place::Socket } else { Place::Thread };
+                if self.moved_len_lately > MOVED_LEN_MAX
+                    || !self.pace.is_close()
+                    || !may_pay()
+                    || !self.with_back_off(place, BackOff::is_due)
+                {
                     return false;
                 }
-                (LOOK_MAX, if is_alone { Place::Socket } else { Place::Thread })
+                (LOOK_MAX, place)
             }
         };
         self.tries_on(identity, duration, place)
@@ -242,7 +267,7 @@ impl BusyPoll {
         };
         if has_read {
             if std::mem::replace(look, begun).is_find() {
-                self.looks.note_found();
+                self.with_back_off(place, BackOff::note_found);
             }
             return true;
         }
@@ -255,8 +280,15 @@ impl BusyPoll {
             thread_looks::end();
         }
         self.end_look();
-        self.looks.note_in_vain();
+        self.with_back_off(place, BackOff::note_in_vain);
         false
+    }
+
+    fn with_back_off<R>(&mut self, place: Place, change: impl FnOnce(&mut BackOff) -> R) -> R {
+        match place {
+            Place::Socket => change(&mut self.back_off),
+            Place::Thread => thread_looks::with_back_off(change),
+        }
     }
 
     /// Lets the other tasks of the thread run, and the runtime poll from time to time, before the task is polled again.
@@ -306,7 +338,7 @@ mod tests {
 
     #[test]
     fn who_finds_something_goes_on_looking() {
-        assert_eq!(looks(CLOSE, 1000, |_| true), 999);
+        assert_eq!(looks(CLOSE, 1000, |_| true), 1000 - NEW_READS);
         assert!(looks(CLOSE, 1000, |sleep| sleep % 4 != 0) > 200, "one in four finds nothing");
     }
 
@@ -316,35 +348,45 @@ mod tests {
         assert_eq!(looks(Duration::from_millis(1), 1000, |_| true), 0, "what comes is far apart");
     }
 
+    /// One that has read so often that it would look, and when it did so last.
+    fn reads_closely() -> (BusyPoll, tokio::time::Instant) {
+        let mut busy_poll = BusyPoll::new(None);
+        let begin = tokio::time::Instant::now();
+        for read in 0..=NEW_READS {
+            busy_poll.note_read(40, begin + CLOSE * read);
+        }
+        (busy_poll, begin + CLOSE * NEW_READS)
+    }
+
     #[test]
-    fn two_reads_of_a_poll_are_not_close() {
+    fn what_is_new_does_not_look() {
         let mut busy_poll = BusyPoll::new(None);
         let now = tokio::time::Instant::now();
-        busy_poll.note_read(40, now);
-        busy_poll.note_read(40, now);
-        assert!(!busy_poll.goes_on(1, false, true, || true));
-        busy_poll.note_read(40, now + CLOSE);
+        for read in 0..NEW_READS {
+            busy_poll.note_read(40, now + CLOSE * read);
+            // The second read of a poll is none of its own.
+            busy_poll.note_read(40, now + CLOSE * read);
+            assert!(!busy_poll.goes_on(1, false, true, || true));
+        }
+        busy_poll.note_read(40, now + CLOSE * NEW_READS);
         assert!(!busy_poll.goes_on(1, false, true, || false), "there are others");
         assert!(busy_poll.goes_on(1, false, true, || true));
     }
 
     #[test]
     fn large_messages_are_not_looked_for() {
-        let mut busy_poll = BusyPoll::new(None);
-        let now = tokio::time::Instant::now();
-        busy_poll.note_read(40, now);
-        busy_poll.note_read(40, now + CLOSE);
+        let (mut busy_poll, now) = reads_closely();
         busy_poll.note_wrote(64 * 1024);
         assert!(!busy_poll.goes_on(1, false, true, || true));
         for round in 0..4 {
-            busy_poll.note_read(40, now + (2 + round) * CLOSE);
+            busy_poll.note_read(40, now + (1 + round) * CLOSE);
             assert!(
                 !busy_poll.goes_on(1, false, true, || true),
                 "there was a large one {round} small ones ago"
             );
         }
         for round in 4..20 {
-            busy_poll.note_read(40, now + (2 + round) * CLOSE);
+            busy_poll.note_read(40, now + (1 + round) * CLOSE);
             busy_poll.goes_on(1, false, true, || true);
         }
         assert!(busy_poll.is_looking(), "the large one is forgotten");
@@ -352,26 +394,25 @@ mod tests {
 
     #[test]
     fn what_was_written_is_no_find_and_not_in_vain() {
-        let mut busy_poll = BusyPoll::new(None);
-        let now = tokio::time::Instant::now();
-        busy_poll.note_read(40, now);
-        busy_poll.note_read(40, now + CLOSE);
-        busy_poll.looks.to_skip = 8;
+        let (mut busy_poll, now) = reads_closely();
+        busy_poll.back_off.to_skip = 8;
         assert!(busy_poll.goes_on(1, false, true, || true));
         busy_poll.note_wrote(40);
-        assert_eq!((busy_poll.looks.to_skip, busy_poll.looks.skipped), (8, 0));
+        assert_eq!((busy_poll.back_off.to_skip, busy_poll.back_off.skipped), (8, 0));
         assert!(busy_poll.goes_on(1, false, true, || true));
-        busy_poll.note_read(40, now + 2 * CLOSE);
-        assert_eq!(busy_poll.looks.to_skip, 4);
+        busy_poll.note_read(40, now + CLOSE);
+        assert_eq!(busy_poll.back_off.to_skip, 4);
     }
 
-    /// A connection that has others beside it on its thread, and is about to look.
-    fn beside_others() -> BusyPoll {
-        let mut busy_poll = BusyPoll::new(None);
-        let now = tokio::time::Instant::now();
-        busy_poll.note_read(40, now);
-        busy_poll.note_read(40, now + CLOSE);
-        busy_poll
+    /// Two of them, on a thread that has not looked yet.
+    fn two_beside_others() -> (BusyPoll, BusyPoll) {
+        thread_looks::end();
+        thread_looks::with_back_off(|back_off| *back_off = BackOff::NEW);
+        (reads_closely().0, reads_closely().0)
+    }
+
+    fn to_skip_of_thread() -> u32 {
+        thread_looks::with_back_off(|back_off| back_off.to_skip)
     }
 
     impl BusyPoll {
@@ -386,38 +427,41 @@ mod tests {
 
     #[test]
     fn one_looks_for_the_thread() {
-        let (mut one, mut other) = (beside_others(), beside_others());
+        let (mut one, mut other) = two_beside_others();
         assert!(one.goes_on_beside_others(1));
         assert!(!other.goes_on_beside_others(2), "another one looks");
         assert!(one.goes_on_beside_others(1));
 
         // What the other has read is what it looked for, and it goes on.
-        one.looks.to_skip = 8;
+        thread_looks::with_back_off(|back_off| back_off.to_skip = 8);
         one.look_is_over();
         other.note_read(40, tokio::time::Instant::now());
         assert!(one.goes_on_beside_others(1));
-        assert_eq!(one.looks.to_skip, 4);
+        assert_eq!(to_skip_of_thread(), 4);
 
         one.look_is_over();
         assert!(!one.goes_on_beside_others(1), "nothing has come");
-        assert_eq!(one.looks.to_skip, 8);
-        other.note_read(40, tokio::time::Instant::now());
-        assert!(other.goes_on_beside_others(2), "nobody else does now");
+        assert_eq!(to_skip_of_thread(), 8);
+        // What was in vain for one was so for all, also for those to come.
+        for _ in 0..8 {
+            assert!(!other.goes_on_beside_others(2));
+        }
+        assert!(reads_closely().0.goes_on_beside_others(3), "nobody else does now");
     }
 
     #[test]
     fn what_was_there_when_it_began_is_no_find() {
-        let (mut one, mut other) = (beside_others(), beside_others());
-        one.looks.to_skip = 8;
+        let (mut one, mut other) = two_beside_others();
+        thread_looks::with_back_off(|back_off| back_off.to_skip = 8);
         assert!(one.goes_on_beside_others(1));
         other.note_read(40, tokio::time::Instant::now());
         assert!(one.goes_on_beside_others(1));
-        assert_eq!(one.looks.to_skip, 8);
+        assert_eq!(to_skip_of_thread(), 8);
     }
 
     #[test]
     fn a_thread_is_not_left_without_one_that_looks() {
-        let (mut gone, mut other) = (beside_others(), beside_others());
+        let (mut gone, mut other) = two_beside_others();
         assert!(gone.goes_on_beside_others(1));
         // It has moved to another thread, or is over.
         std::thread::sleep(Duration::from_millis(2));

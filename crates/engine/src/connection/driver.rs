@@ -193,9 +193,7 @@ where
         loop {
             if self.output.is_empty() {
                 if self.may_have_output || self.phase != Phase::Open {
-                    let mut state = self.connection.lock();
-                    self.may_have_output =
-                        take_output(&mut state, &mut self.output, &mut self.endpoint, self.polled_at);
+                    self.take_output();
                 }
                 if self.output.is_empty() {
                     self.output.drop_discarded();
@@ -215,6 +213,12 @@ where
                 Poll::Pending => return Ok(progress),
             }
         }
+    }
+
+    #[inline]
+    fn take_output(&mut self) {
+        let mut state = self.connection.lock();
+        self.may_have_output = take_output(&mut state, &mut self.output, &mut self.endpoint, self.polled_at);
     }
 
     #[inline]
@@ -296,6 +300,10 @@ where
             && self.phase == Phase::Open
             && matches!(self.read(cx)?, Progress::Made)
         {
+            if !self.output.is_empty() {
+                // SETTINGS, which have waited for the socket.
+                self.take_output();
+            }
             return Ok(Progress::Made);
         }
         let wrote = match self.write(cx) {
@@ -543,7 +551,7 @@ impl<IO, E> Drop for Driver<IO, E> {
     }
 }
 
-/// Takes the output that there is into `output`, which is empty. Whether there is more than that.
+/// Takes the output that there is into `output`, behind what that has. Whether there is more than that.
 #[inline]
 fn take_output<E: Endpoint>(
     state: &mut State,
@@ -551,7 +559,11 @@ fn take_output<E: Endpoint>(
     endpoint: &mut E,
     polled_at: Instant,
 ) -> bool {
-    if !state.http2.take_output(output) {
+    let is_taken = match output.is_empty() {
+        true => state.http2.take_output(output),
+        false => state.http2.take_more_output(output),
+    };
+    if !is_taken {
         return false;
     }
     if std::mem::take(&mut state.opened_unsent) >= OPENED_UNSENT_MAX {

@@ -6,6 +6,8 @@
 use std::cell::Cell;
 use std::time::{Duration, Instant};
 
+use super::busy_poll::BackOff;
+
 #[derive(Clone, Copy)]
 struct Looker {
     identity: usize,
@@ -18,6 +20,7 @@ thread_local! {
     static LOOKER: Cell<Option<Looker>> = const { Cell::new(None) };
     /// How often a connection of the thread has read something.
     static READS: Cell<u32> = const { Cell::new(0) };
+    static BACK_OFF: Cell<BackOff> = const { Cell::new(BackOff::NEW) };
 }
 
 /// A looker that has not tried for so long is no more: its task may have moved to another thread.
@@ -47,4 +50,12 @@ pub(super) fn go_on(identity: usize, begins: bool, now: Instant) -> Option<bool>
 /// The connection that looks for this thread does so no longer.
 pub(super) fn end() {
     LOOKER.set(None);
+}
+
+/// Whether looks for this thread have paid: of all its connections, since each new one would begin with a look.
+pub(super) fn with_back_off<R>(change: impl FnOnce(&mut BackOff) -> R) -> R {
+    let mut back_off = BACK_OFF.get();
+    let result = change(&mut back_off);
+    BACK_OFF.set(back_off);
+    result
 }

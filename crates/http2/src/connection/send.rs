@@ -212,6 +212,19 @@ impl Connection {
         is_taken
     }
 
+    /// [`take_output`](Self::take_output), where `out` was taken before and could not be written yet: both leave together,
+    /// if what was taken before lies in one piece.
+    pub fn take_more_output(&mut self, out: &mut Output) -> bool {
+        let Some(before) = out.as_contiguous() else { return false };
+        let mut both = Output::default();
+        let is_taken = self.take_output(&mut both);
+        if is_taken {
+            both.prepend(before);
+            *out = both;
+        }
+        is_taken
+    }
+
     /// See [`Output::lend`]: so that connections whose output is mostly empty can share its memory.
     #[inline]
     pub fn lend_output(&mut self, buffer: &mut Vec<u8>) {

@@ -52,6 +52,30 @@ fn pass(from: &mut Connection, to: &mut Connection, now: Instant, hoards: bool) 
     !bytes.is_empty()
 }
 
+/// What could not be written leaves with what has come behind it, large payloads in their places.
+#[test]
+fn output_that_waits_is_joined_by_more() {
+    let now = start();
+    let joined = |waits: bool| {
+        let mut server = Connection::server(Config::default(), now);
+        let mut client = Connection::client(Config::default(), now);
+        let mut output = Output::default();
+        assert!(!waits || server.take_output(&mut output));
+        assert!(!waits || !server.take_more_output(&mut output), "there is no more");
+        let stream = open(&mut client, true);
+        pass(&mut client, &mut server, now, false);
+        server.send_headers(stream, Block { fixed: None, extra: &list(OK) }, false).unwrap();
+        server.send_data(stream, [Bytes::from(vec![1; 10_000]), Bytes::from(vec![2; 100])], true).unwrap();
+        assert!(server.take_more_output(&mut output));
+        let mut bytes = Vec::new();
+        output.copy_to(&mut bytes);
+        (bytes, output.len(), server.take_more_output(&mut output))
+    };
+    let (bytes, len, has_more) = joined(true);
+    assert_eq!((bytes.len(), has_more), (len, false));
+    assert_eq!(bytes, joined(false).0);
+}
+
 /// Each byte of the receiver's window is either the sender's to use or waits to be announced.
 #[track_caller]
 fn check_whole(sender: &Connection, receiver: &Connection) {

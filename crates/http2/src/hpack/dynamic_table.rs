@@ -22,6 +22,10 @@ pub(super) struct DynamicTable {
     version: u64,
 }
 
+/// The first memory of a table: for so many bytes of names and values, and so many fields.
+const ARENA_LEN_FIRST: usize = 192;
+const ENTRIES_FIRST: usize = 8;
+
 #[derive(Clone, Copy, Debug)]
 struct Entry {
     position: u64,
@@ -160,6 +164,12 @@ impl DynamicTable {
     /// Moves the live bytes to the front when `additional` bytes would make the arena grow and that is worth it.
     fn make_room(&mut self, additional: usize) {
         if self.arena.len() + additional <= self.arena.capacity() {
+            return;
+        }
+        if self.arena.capacity() == 0 {
+            // What most connections come to: else their first head makes it grow again and again.
+            self.arena.reserve(additional.max(ARENA_LEN_FIRST));
+            self.entries.reserve(ENTRIES_FIRST);
             return;
         }
         let dead = self.dead_len();
