@@ -20,6 +20,7 @@ mod incoming;
 mod keepalive;
 mod keyed_slots;
 mod load;
+mod looks;
 mod outgoing;
 mod pack;
 mod raw_body;

@@ -209,9 +209,9 @@ impl fmt::Display for Doubt {
             ),
             Self::Paced { by } => write!(
                 f,
-                "TCP’s congestion control on this machine is {by}, which sends by a timer, at a rate that it estimates: \
-                 over loopback it holds up streams, by up to half, and differently each time. Linux’s default is \
-                 cubic: `sysctl -w net.ipv4.tcp_congestion_control=cubic`."
+                "TCP’s congestion control on this machine is {by}, which sends by a timer, at a rate that it \
+                 estimates: over loopback it holds up streams, by up to half, and differently each time. Linux’s \
+                 default is cubic: `sysctl -w net.ipv4.tcp_congestion_control=cubic`."
             ),
             Self::Grid(why) => f.write_str(why),
             Self::Windows(remark) => remark.fmt(f),

@@ -10,6 +10,7 @@ use tokio::runtime::{Handle, RuntimeFlavor};
 
 use super::give_way::give_way;
 use super::load::nanoseconds;
+use super::looks::Looks;
 use super::thread_looks;
 use crate::net;
 
@@ -19,7 +20,7 @@ enum Waiting {
     Sleeps,
     /// Looks for so long, always.
     Looks(Duration),
-    /// Looks for up to [`LOOK_MAX`] where that has paid: see [`BackOff`].
+    /// Looks for up to [`LOOK_MAX`] where that has paid: see [`Looks`].
     AsItPays,
 }
 
@@ -29,7 +30,7 @@ pub(super) struct BusyPoll {
     waiting: Waiting,
     pace: Pace,
     /// Of looks at its own socket; of those for the thread it is the thread's.
-    back_off: BackOff,
+    looks: Looks,
     /// Bytes read and written since nothing moved, and the most that there were lately.
     moved_len: usize,
     moved_len_lately: usize,
@@ -77,8 +78,6 @@ const LATELY_SHARE: usize = 8;
 const GAP_MAX: Duration = Duration::from_micros(150);
 /// So many reads are of a new connection, which may not have more than them.
 const NEW_READS: u32 = 8;
-const SKIPPED_MIN: u32 = 4;
-const SKIPPED_MAX: u32 = 4096;
 
 /// Whether what a connection reads comes closely ([`GAP_MAX`]), and has come for some time: a new one does not look.
 #[derive(Debug, Default)]
@@ -106,40 +105,6 @@ impl Pace {
     }
 }
 
-/// Whether a look pays: with a few calls in flight, two quick ends spend more time on falling asleep and waking up,
-/// some 20 µs each, than on calls.
-///
-/// It does where small things follow each other closely, and something came the last times that it looked. After a look
-/// in vain, sleeps go without one: four, and twice as many each time. So a load of another kind loses one processor in
-/// some thousands, and so do two ends that share one, which never find anything.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct BackOff {
-    /// So many sleeps go without a look.
-    skipped: u32,
-    /// As many after the next look in vain.
-    to_skip: u32,
-}
-
-impl BackOff {
-    pub(super) const NEW: Self = Self { skipped: 0, to_skip: 0 };
-
-    /// Nothing moves: whether to look.
-    pub(super) fn is_due(&mut self) -> bool {
-        let is_due = self.skipped == 0;
-        self.skipped = self.skipped.saturating_sub(1);
-        is_due
-    }
-
-    pub(super) fn note_found(&mut self) {
-        self.to_skip /= 2;
-    }
-
-    pub(super) fn note_in_vain(&mut self) {
-        self.to_skip = (2 * self.to_skip).clamp(SKIPPED_MIN, SKIPPED_MAX);
-        self.skipped = self.to_skip;
-    }
-}
-
 /// A poll by the runtime of timers, other sockets and the future of `block_on` costs about a microsecond, four
 /// times what a try costs, so not every try is followed by one. By itself it would poll after 61 tasks, which here are
 /// one task 61 times.
@@ -156,7 +121,7 @@ impl BusyPoll {
         Self {
             waiting,
             pace: Pace::default(),
-            back_off: BackOff::NEW,
+            looks: Looks::NEW,
             moved_len: 0,
             moved_len_lately: 0,
             look: None,
@@ -201,7 +166,7 @@ impl BusyPoll {
         if let Some(look) = self.end_look()
             && look.is_find()
         {
-            self.with_back_off(look.place, BackOff::note_found);
+            self.with_looks(look.place, Looks::note_found);
         }
         if self.waiting == Waiting::AsItPays {
             self.pace.note_read(polled_at);
@@ -239,7 +204,7 @@ impl BusyPoll {
                 if self.moved_len_lately > MOVED_LEN_MAX
                     || !self.pace.is_close()
                     || !may_pay()
-                    || !self.with_back_off(place, BackOff::is_due)
+                    || !self.with_looks(place, Looks::is_due)
                 {
                     return false;
                 }
@@ -267,7 +232,7 @@ impl BusyPoll {
         };
         if has_read {
             if std::mem::replace(look, begun).is_find() {
-                self.with_back_off(place, BackOff::note_found);
+                self.with_looks(place, Looks::note_found);
             }
             return true;
         }
@@ -280,14 +245,14 @@ impl BusyPoll {
             thread_looks::end();
         }
         self.end_look();
-        self.with_back_off(place, BackOff::note_in_vain);
+        self.with_looks(place, Looks::note_in_vain);
         false
     }
 
-    fn with_back_off<R>(&mut self, place: Place, change: impl FnOnce(&mut BackOff) -> R) -> R {
+    fn with_looks<R>(&mut self, place: Place, change: impl FnOnce(&mut Looks) -> R) -> R {
         match place {
-            Place::Socket => change(&mut self.back_off),
-            Place::Thread => thread_looks::with_back_off(change),
+            Place::Socket => change(&mut self.looks),
+            Place::Thread => thread_looks::with_looks(change),
         }
     }
 
@@ -395,24 +360,24 @@ mod tests {
     #[test]
     fn what_was_written_is_no_find_and_not_in_vain() {
         let (mut busy_poll, now) = reads_closely();
-        busy_poll.back_off.to_skip = 8;
+        busy_poll.looks.to_skip = 8;
         assert!(busy_poll.goes_on(1, false, true, || true));
         busy_poll.note_wrote(40);
-        assert_eq!((busy_poll.back_off.to_skip, busy_poll.back_off.skipped), (8, 0));
+        assert_eq!((busy_poll.looks.to_skip, busy_poll.looks.skipped), (8, 0));
         assert!(busy_poll.goes_on(1, false, true, || true));
         busy_poll.note_read(40, now + CLOSE);
-        assert_eq!(busy_poll.back_off.to_skip, 4);
+        assert_eq!(busy_poll.looks.to_skip, 4);
     }
 
     /// Two of them, on a thread that has not looked yet.
     fn two_beside_others() -> (BusyPoll, BusyPoll) {
         thread_looks::end();
-        thread_looks::with_back_off(|back_off| *back_off = BackOff::NEW);
+        thread_looks::with_looks(|looks| *looks = Looks::NEW);
         (reads_closely().0, reads_closely().0)
     }
 
     fn to_skip_of_thread() -> u32 {
-        thread_looks::with_back_off(|back_off| back_off.to_skip)
+        thread_looks::with_looks(|looks| looks.to_skip)
     }
 
     impl BusyPoll {
@@ -433,7 +398,7 @@ mod tests {
         assert!(one.goes_on_beside_others(1));
 
         // What the other has read is what it looked for, and it goes on.
-        thread_looks::with_back_off(|back_off| back_off.to_skip = 8);
+        thread_looks::with_looks(|looks| looks.to_skip = 8);
         one.look_is_over();
         other.note_read(40, tokio::time::Instant::now());
         assert!(one.goes_on_beside_others(1));
@@ -452,7 +417,7 @@ mod tests {
     #[test]
     fn what_was_there_when_it_began_is_no_find() {
         let (mut one, mut other) = two_beside_others();
-        thread_looks::with_back_off(|back_off| back_off.to_skip = 8);
+        thread_looks::with_looks(|looks| looks.to_skip = 8);
         assert!(one.goes_on_beside_others(1));
         other.note_read(40, tokio::time::Instant::now());
         assert!(one.goes_on_beside_others(1));

@@ -559,9 +559,10 @@ fn take_output<E: Endpoint>(
     endpoint: &mut E,
     polled_at: Instant,
 ) -> bool {
-    let is_taken = match output.is_empty() {
-        true => state.http2.take_output(output),
-        false => state.http2.take_more_output(output),
+    let is_taken = if output.is_empty() {
+        state.http2.take_output(output)
+    } else {
+        state.http2.take_more_output(output)
     };
     if !is_taken {
         return false;

@@ -1,12 +1,12 @@
 //! Of the connections that a thread drives, one looks for all of them before the thread sleeps.
 //!
-//! It does not read from its own socket to see whether something has come, as one that is alone does: it has the runtime
-//! ask the system for all sockets of the thread.
+//! It does not read from its own socket to see whether something has come, as one that is alone does: it has the
+//! runtime ask the system for all sockets of the thread.
 
 use std::cell::Cell;
 use std::time::{Duration, Instant};
 
-use super::busy_poll::BackOff;
+use super::looks::Looks;
 
 #[derive(Clone, Copy)]
 struct Looker {
@@ -20,7 +20,7 @@ thread_local! {
     static LOOKER: Cell<Option<Looker>> = const { Cell::new(None) };
     /// How often a connection of the thread has read something.
     static READS: Cell<u32> = const { Cell::new(0) };
-    static BACK_OFF: Cell<BackOff> = const { Cell::new(BackOff::NEW) };
+    static LOOKS: Cell<Looks> = const { Cell::new(Looks::NEW) };
 }
 
 /// A looker that has not tried for so long is no more: its task may have moved to another thread.
@@ -53,9 +53,9 @@ pub(super) fn end() {
 }
 
 /// Whether looks for this thread have paid: of all its connections, since each new one would begin with a look.
-pub(super) fn with_back_off<R>(change: impl FnOnce(&mut BackOff) -> R) -> R {
-    let mut back_off = BACK_OFF.get();
-    let result = change(&mut back_off);
-    BACK_OFF.set(back_off);
+pub(super) fn with_looks<R>(change: impl FnOnce(&mut Looks) -> R) -> R {
+    let mut looks = LOOKS.get();
+    let result = change(&mut looks);
+    LOOKS.set(looks);
     result
 }

@@ -212,8 +212,8 @@ impl Connection {
         is_taken
     }
 
-    /// [`take_output`](Self::take_output), where `out` was taken before and could not be written yet: both leave together,
-    /// if what was taken before lies in one piece.
+    /// [`take_output`](Self::take_output), where `out` was taken before and could not be written yet: both leave
+    /// together, if what was taken before lies in one piece.
     pub fn take_more_output(&mut self, out: &mut Output) -> bool {
         let Some(before) = out.as_contiguous() else { return false };
         let mut both = Output::default();

@@ -449,8 +449,8 @@ impl Model {
         }
     }
 
-    /// Callers have made their next calls: each takes the lane with the fewest in flight, that of the last call if it is
-    /// one of them.
+    /// Callers have made their next calls: each takes the lane with the fewest in flight, that of the last call if it
+    /// is one of them.
     fn callers_done(&mut self, calls: usize) {
         for _ in 0..calls {
             let last = if self.last < self.taking.len() { self.last } else { 0 };
