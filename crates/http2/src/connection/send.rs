@@ -220,8 +220,10 @@ impl Connection {
         let is_taken = self.take_output(&mut both);
         if is_taken {
             both.prepend(before);
-            *out = both;
+            std::mem::swap(out, &mut both);
         }
+        // Parts that are not to be written are dropped by whoever writes, not here.
+        both.give_discarded(out);
         is_taken
     }
 
