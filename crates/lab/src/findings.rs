@@ -124,6 +124,8 @@ pub enum Doubt {
         /// Its congestion control.
         by: String,
     },
+    /// The machine gives free memory back to its host.
+    MemoryGivenBack,
     /// Points were left out, and why.
     Grid(String),
     /// Something is to be said of windows.
@@ -212,6 +214,11 @@ impl fmt::Display for Doubt {
                 "TCP’s congestion control on this machine is {by}, which sends by a timer, at a rate that it \
                  estimates: over loopback it holds up streams, by up to half, and differently each time. Linux’s \
                  default is cubic: `sysctl -w net.ipv4.tcp_congestion_control=cubic`."
+            ),
+            Self::MemoryGivenBack => f.write_str(
+                "This virtual machine gives free memory back to its host (its balloon reports free pages). The next \
+                 use of such a page waits for the host, up to ten times as long as a page takes otherwise: a window \
+                 in which the kernel needs memory that it had not used lately is slow, for whatever stack it is.",
             ),
             Self::Grid(why) => f.write_str(why),
             Self::Windows(remark) => remark.fmt(f),

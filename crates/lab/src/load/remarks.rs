@@ -99,6 +99,9 @@ pub(crate) fn of_study(
     if machine.is_paced() {
         doubts.push(Doubt::Paced { by: machine.tcp_congestion.clone() });
     }
+    if machine.gives_memory_back {
+        doubts.push(Doubt::MemoryGivenBack);
+    }
     doubts
 }
 

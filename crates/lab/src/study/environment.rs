@@ -32,6 +32,9 @@ pub(crate) struct Machine {
     pub(crate) tcp_congestion: String,
     /// Main memory, bytes.
     pub(crate) memory_bytes: u64,
+    /// A virtual machine that gives free memory back to its host: the next use of such a page waits for the host.
+    #[serde(default)]
+    pub(crate) gives_memory_back: bool,
     /// How many threads ran or wanted to, on average over the minute before the study.
     #[serde(default)]
     pub(crate) load_average: f64,
@@ -74,6 +77,8 @@ impl Machine {
             kernel: format!("Linux {}", read("/proc/sys/kernel/osrelease").trim()),
             tcp_congestion: read("/proc/sys/net/ipv4/tcp_congestion_control").trim().to_owned(),
             memory_bytes: memory_kib.unwrap_or(0) * 1024,
+            gives_memory_back: balloons("/sys/bus/virtio/drivers/virtio_balloon")
+                .any(|features| reports_free_pages(&features)),
             load_average: read("/proc/loadavg")
                 .split(' ')
                 .next()
@@ -83,6 +88,19 @@ impl Machine {
     }
 }
 
+/// The features of each memory balloon of a virtual machine, as the kernel writes them: a digit for each, the first of
+/// number 0.
+fn balloons(driver: &str) -> impl Iterator<Item = String> {
+    let devices = fs::read_dir(driver).into_iter().flatten().flatten();
+    devices.filter_map(|device| fs::read_to_string(device.path().join("features")).ok())
+}
+
+/// `VIRTIO_BALLOON_F_REPORTING` (virtio 1.2, section 5.5.3).
+fn reports_free_pages(features: &str) -> bool {
+    const REPORTING: usize = 5;
+    features.as_bytes().get(REPORTING) == Some(&b'1')
+}
+
 impl Versions {
     /// This build's.
     pub(crate) fn this() -> Self {
@@ -90,5 +108,18 @@ impl Versions {
             thalweg: env!("CARGO_PKG_VERSION").to_owned(),
             build: if cfg!(debug_assertions) { "debug" } else { "release" }.to_owned(),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_balloon_says_whether_it_gives_memory_back() {
+        assert!(reports_free_pages("0110010000\n"));
+        assert!(!reports_free_pages("0110000000\n"));
+        assert!(!reports_free_pages(""));
+        assert_eq!(balloons("/nonexistent").count(), 0);
     }
 }

@@ -37,6 +37,7 @@ pub(crate) fn quick() -> CodecResults {
             kernel: "Linux 6".to_owned(),
             tcp_congestion: "cubic".to_owned(),
             memory_bytes: 1 << 34,
+            gives_memory_back: false,
             load_average: 0.1,
         },
         versions: Versions { thalweg: "0.1.0".to_owned(), build: "release".to_owned() },

@@ -81,6 +81,7 @@ fn comparison(sizes: &[ByteSize]) -> LabResults {
             kernel: "Linux 6.1".to_owned(),
             tcp_congestion: "cubic".to_owned(),
             memory_bytes: 8_341_835_776,
+            gives_memory_back: false,
             load_average: 0.1,
         },
         versions: Versions { thalweg: "0.1.0".to_owned(), build: "release".to_owned() },
