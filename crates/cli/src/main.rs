@@ -1,6 +1,7 @@
 //! The command `thalweg`: a server to measure, a driver that measures, a network between them, and the laboratory that
 //! makes studies of all three.
 
+mod call;
 mod certs;
 mod completions;
 mod failure;
@@ -37,6 +38,7 @@ struct Cli {
 enum Command {
     Serve(serve::ServeArgs),
     Load(load::LoadArgs),
+    Call(call::CallArgs),
     Lab(lab::LabArgs),
     Link(link::LinkArgs),
     Inspect(inspect::InspectArgs),
@@ -49,6 +51,7 @@ fn main() -> ExitCode {
     // Wrong flags end in clap: what is wrong on stderr, exit code 2.
     let outcome = match Cli::parse().command {
         Command::Serve(args) => serve::run(&args),
+        Command::Call(args) => call::run(&args),
         Command::Load(args) => load::run(&args),
         Command::Lab(args) => lab::run(args),
         Command::Link(args) => link::run(args),

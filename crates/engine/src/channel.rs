@@ -14,7 +14,8 @@ use crate::executor::ExecutorOptions;
 use crate::grpc::compression::EncodingSet;
 use crate::grpc::request;
 use crate::lanes::{
-    Backoff, ConnectionOptions, Connector, Lane, LaneSet, Lanes, ServiceConfig, Tended, Transport, Upkeep,
+    Backoff, ConnectStep, ConnectionOptions, Connector, Lane, LaneSet, Lanes, ServiceConfig, StepWatcher,
+    Tended, Transport, Upkeep,
 };
 use crate::measure::{self, CallMeasure, ChannelMeasure};
 use crate::method::Method;
@@ -82,6 +83,7 @@ pub struct ChannelConfig {
     #[cfg(feature = "tls")]
     pub tls: Option<ClientTlsConfig>,
     transport: Transport,
+    watcher: StepWatcher,
     jitter: fn() -> f64,
     measure: measure::Setup,
 }
@@ -132,6 +134,7 @@ impl Default for ChannelConfig {
             #[cfg(feature = "tls")]
             tls: None,
             transport: Transport::Sockets,
+            watcher: StepWatcher::default(),
             jitter: random_unit,
             measure: measure::Setup::default(),
         }
@@ -148,6 +151,12 @@ impl ChannelConfig {
         IO: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     {
         self.transport = Transport::custom(connect);
+    }
+
+    /// Has `watch` told what each attempt to connect has done, when it has. It is called where connections are made,
+    /// and must not take long.
+    pub fn set_step_watcher(&mut self, watch: impl Fn(ConnectStep) + Send + Sync + 'static) {
+        self.watcher = StepWatcher::new(watch);
     }
 
     /// Where in 0..=1 each pause between two attempts to connect lies in its range (of ±20 %), in place of a random
@@ -219,6 +228,7 @@ impl Channel {
                 executor: executor.start("thalweg-channel")?.map(Arc::new),
                 queue: Arc::default(),
                 upkeep: Arc::new(Upkeep::new(config.keepalive, config.idle_timeout)),
+                watcher: config.watcher,
                 #[cfg(feature = "tls")]
                 tls,
             },

@@ -7,6 +7,7 @@
 
 mod addresses;
 mod backoff;
+mod connect_step;
 mod connecting;
 mod dialer;
 mod endpoint;
@@ -22,6 +23,8 @@ mod upkeep;
 mod wait_ticket;
 
 pub use backoff::Backoff;
+pub use connect_step::ConnectStep;
+pub(crate) use connect_step::StepWatcher;
 pub use connecting::ByteStream;
 pub(crate) use connecting::{ConnectionOptions, Connector, Transport};
 pub(crate) use dialer::Dialer;

@@ -77,7 +77,7 @@ pub use grpc::envelope::Prefix;
 pub use grpc::request::RequestHead;
 pub use grpc::timeout::request_timeout;
 pub use grpc::user_agent::InvalidUserAgent;
-pub use lanes::{Backoff, ByteStream, Lanes, ServiceConfigError, TargetError};
+pub use lanes::{Backoff, ByteStream, ConnectStep, Lanes, ServiceConfigError, TargetError};
 #[cfg(feature = "opentelemetry")]
 pub use measure::{Metrics, Traces};
 pub use method::{InvalidPath, Method};

@@ -24,7 +24,9 @@ use crate::streaming::Streaming;
 #[cfg(feature = "web")]
 use crate::web_channel::{self, Protocol, WebOptions};
 
-pub use thalweg_engine::{Backoff, ConnectError, LaneSnapshot, Lanes, ServiceConfigError, TargetError};
+pub use thalweg_engine::{
+    Backoff, ConnectError, ConnectStep, LaneSnapshot, Lanes, ServiceConfigError, TargetError,
+};
 
 /// A handle to a gRPC target. Cheap to clone; clones share its connections.
 ///
@@ -459,6 +461,22 @@ impl ChannelBuilder {
         IO: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     {
         self.config.set_connector(connect);
+        self
+    }
+
+    /// Has `watch` told what each attempt to connect has done, when it has: to see where the time of a first call goes.
+    /// It is called where connections are made, and must not take long.
+    ///
+    /// ```
+    /// use thalweg::Channel;
+    ///
+    /// let began = std::time::Instant::now();
+    /// let builder = Channel::builder("https://localhost:50051")
+    ///     .on_connect_step(move |step| eprintln!("{:?}: {step:?}", began.elapsed()));
+    /// # drop(builder);
+    /// ```
+    pub fn on_connect_step(mut self, watch: impl Fn(ConnectStep) + Send + Sync + 'static) -> Self {
+        self.config.set_step_watcher(watch);
         self
     }
 

@@ -27,6 +27,7 @@ const LAYERS: &[Layer] = &[
     Layer {
         name: "thalweg-cli",
         normal: &[
+            "thalweg-dynamic",
             "thalweg-lab",
             "thalweg-services",
             "thalweg-link",
@@ -53,6 +54,12 @@ const LAYERS: &[Layer] = &[
             "thalweg-protobuf",
         ],
         beside: &["thalweg-sim", "thalweg-build"],
+    },
+    // Services that are known at run time only.
+    Layer {
+        name: "thalweg-dynamic",
+        normal: &["thalweg", "thalweg-protobuf", "thalweg-services"],
+        beside: &[],
     },
     Layer { name: "thalweg-services", normal: &["thalweg"], beside: &["thalweg-build"] },
     Layer { name: "thalweg-tonic", normal: &["thalweg-engine"], beside: &["thalweg-sim", "thalweg-build"] },

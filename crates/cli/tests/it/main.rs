@@ -1,5 +1,6 @@
 //! The command as a process: one binary for all modules.
 
+mod call;
 mod codec;
 mod completions;
 mod connections;

@@ -12,6 +12,7 @@ use tokio::time::{Instant, timeout};
 
 use super::addresses::{Addresses, Step};
 use super::backoff::Backoff;
+use super::connect_step::{ConnectStep, StepWatcher};
 use super::endpoint::ClientEndpoint;
 use super::owner::ConnectionOwner;
 use super::target::Target;
@@ -54,6 +55,7 @@ pub(crate) struct ConnectionOptions {
     /// Calls that wait for a stream on any of them.
     pub(crate) queue: Arc<StreamWaitQueue>,
     pub(crate) upkeep: Arc<Upkeep>,
+    pub(crate) watcher: StepWatcher,
     /// Below HTTP/2, whatever carries the bytes.
     #[cfg(feature = "tls")]
     pub(crate) tls: Option<ClientTls>,
@@ -132,9 +134,12 @@ impl Connector {
         }
         let attempt =
             |endpoint: Endpoint, step: Step| async move { self.connect_to(&endpoint, owner, &step).await };
-        addresses
-            .first_to_connect(attempt, || self.measure.resolved(), |outcome| self.measured(outcome))
-            .await
+        addresses.first_to_connect(attempt, || self.resolved(), |outcome| self.measured(outcome)).await
+    }
+
+    fn resolved(&self) {
+        self.measure.resolved();
+        self.connection.watcher.tell(|| ConnectStep::Resolved);
     }
 
     /// Counts an attempt to connect to one address.
@@ -181,11 +186,13 @@ async fn open<IO>(
 where
     IO: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
+    options.watcher.tell(|| ConnectStep::Connected { peer: peer.clone() });
     #[cfg(feature = "tls")]
     if let Some(tls) = &options.tls {
         step.set(Step::SHAKING_HANDS);
         let connected = tls.connect(io, Held::default()).await;
         let stream = connected.map_err(|error| Status::unavailable(format!("{peer}: {error}")))?;
+        options.watcher.tell(|| ConnectStep::Secured);
         step.set(Step::SETTINGS_OVER_TLS);
         return speak(stream, peer, options, owner).await;
     }
@@ -204,7 +211,7 @@ async fn speak<IO>(
 where
     IO: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
-    let ConnectionOptions { target, http2, busy_poll, executor, queue, upkeep, .. } = options;
+    let ConnectionOptions { target, http2, busy_poll, executor, queue, upkeep, watcher, .. } = options;
     let http2 = thalweg_http2::Connection::client(http2, Instant::now().into_std());
     let connection = Connection::new(http2, peer, Some(Arc::new(Gate::new(queue))));
     connection.set_target(target);
@@ -236,6 +243,7 @@ where
     })
     .await?;
     abandoned.opened();
+    watcher.tell(|| ConnectStep::Ready);
     upkeep.begin(&connection, &owner);
     Ok(connection)
 }

@@ -1,0 +1,60 @@
+//! `thalweg call`: any method of any server, with JSON; and what a server has.
+
+mod arguments;
+mod catalogue;
+mod connecting;
+mod describe;
+mod descriptor_files;
+mod documents;
+mod exchange;
+mod list;
+mod metadata;
+mod printer;
+mod requests;
+mod saved;
+mod status;
+mod timeline;
+mod wanted;
+
+use std::process::ExitCode;
+
+use crate::failure::{Failure, INTERRUPTED};
+use crate::{runtime, signals};
+pub(crate) use arguments::CallArgs;
+use wanted::Wanted;
+
+pub(crate) fn run(args: &CallArgs) -> Result<ExitCode, Failure> {
+    let (target, wanted) = wanted::parse(&args.words)?;
+    let files = args.files.read()?;
+    if target.is_none() && files.is_none() {
+        return Err(Failure::bad_arguments(
+            "whom to ask? Say a target, such as localhost:50051, or --proto or --protoset",
+        ));
+    }
+    runtime::runtime(1)?.block_on(async {
+        let interrupt = signals::interrupt()?;
+        let done = async {
+            let connecting = target.as_deref().map(|target| connecting::Connecting::new(target, args));
+            match wanted {
+                Wanted::List { service } => {
+                    let mut catalogue = catalogue::of(files, connecting, args).await?;
+                    list::run(&mut catalogue, service.as_deref()).await
+                }
+                Wanted::Describe { symbol } => {
+                    let mut catalogue = catalogue::of(files, connecting, args).await?;
+                    describe::run(&mut catalogue, symbol.as_deref(), args.template).await
+                }
+                Wanted::Method(method) => match connecting {
+                    Some(connecting) => exchange::run(files, connecting, &method, args).await,
+                    None => Err(Failure::bad_arguments(format!(
+                        "whose {method} is to be called? Say a target before it, such as localhost:50051"
+                    ))),
+                },
+            }
+        };
+        tokio::select! {
+            done = done => done,
+            () = interrupt => Ok(ExitCode::from(INTERRUPTED)),
+        }
+    })
+}

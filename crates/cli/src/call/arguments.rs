@@ -1,0 +1,145 @@
+//! What the command is told.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::{Args, ValueEnum};
+use thalweg::Encoding;
+use thalweg_lab::size::ByteSize;
+
+use super::descriptor_files::DescriptorFiles;
+use super::metadata::{self, Entry};
+use crate::tls::ClientTlsArgs;
+
+const EXAMPLES: &str = "\
+Examples:
+  thalweg call localhost:50051 list
+  thalweg call localhost:50051 list helloworld.Greeter
+  thalweg call localhost:50051 describe helloworld.HelloRequest
+  thalweg call localhost:50051 helloworld.Greeter/SayHello -d '{\"name\": \"Ada\"}'
+  thalweg call localhost:50051 chat.Chat/Talk -d @-                 # JSON from stdin, a message as each one ends
+  thalweg call localhost:50051 shop.Orders/Get -d @order.json -m 'authorization: Bearer x' --timeout 2s -v
+  thalweg call list --proto shop.proto                              # no server is asked
+
+Exit codes: 0 for OK, 64 and the status code for any other status (77: INTERNAL), 1 for what failed before that, 2 for
+arguments that make no call, 130 when interrupted.";
+
+/// Call any method of a server with JSON, or say what the server has
+///
+/// Descriptors come from the server's reflection, unless --proto or --protoset gives them.
+#[derive(Debug, Args)]
+#[expect(clippy::struct_excessive_bools, reason = "flags of the command line")]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct CallArgs {
+    /// [TARGET] and what is wanted of it: list [SERVICE], describe [SYMBOL], or package.Service/Method. Without a
+    /// target the descriptors of --proto or --protoset are listed and described
+    #[arg(value_name = "TARGET list|describe|METHOD", required = true, num_args = 1..=3)]
+    pub(super) words: Vec<String>,
+
+    /// The request: JSON, @FILE, or @- for stdin. Methods that take a stream take as many messages as there are, one
+    /// behind the other [default: one empty message; of a stream none]
+    #[arg(short = 'd', long, value_name = "JSON")]
+    pub(super) data: Option<String>,
+
+    /// Metadata of the call, `name: value`; of names that end in -bin the value is Base64. May be given more than once
+    #[arg(short = 'm', short_alias = 'H', long, value_name = "NAME: VALUE", value_parser = metadata::parse)]
+    pub(super) metadata: Vec<Entry>,
+
+    /// Metadata of the calls of reflection, too or in place of the call's
+    #[arg(long, value_name = "NAME: VALUE", value_parser = metadata::parse)]
+    pub(super) reflect_metadata: Vec<Entry>,
+
+    #[command(flatten)]
+    pub(super) files: DescriptorFiles,
+
+    /// The call's deadline, which the server is told [default: none]
+    #[arg(long, visible_alias = "deadline", value_name = "DURATION", value_parser = humantime::parse_duration)]
+    pub(super) timeout: Option<Duration>,
+
+    /// How long connecting, and each answer of reflection, may take
+    #[arg(long, value_name = "DURATION", default_value = "10s", value_parser = humantime::parse_duration)]
+    pub(super) connect_timeout: Duration,
+
+    /// The :authority of calls, in place of the target's
+    #[arg(long, value_name = "NAME")]
+    pub(super) authority: Option<String>,
+
+    /// Put before Thalweg's own in the user-agent
+    #[arg(long, value_name = "TEXT")]
+    pub(super) user_agent: Option<String>,
+
+    /// Compress requests
+    #[arg(long, value_enum, value_name = "ENCODING")]
+    pub(super) compress: Option<Compression>,
+
+    /// Largest message accepted
+    #[arg(long, visible_alias = "max-msg-sz", value_name = "SIZE", default_value = "64MiB")]
+    pub(super) max_message_size: ByteSize,
+
+    /// What requests are written in: json; or binary, the bytes of one message, or of a stream each with its length
+    /// before it as a varint
+    #[arg(short = 'I', long = "input", value_enum, value_name = "FORMAT", default_value_t = Format::Json)]
+    pub(super) input: Format,
+
+    /// What responses are printed as: as --input has it
+    #[arg(short = 'O', long = "format", value_enum, value_name = "FORMAT", default_value_t = Format::Json)]
+    pub(super) output: Format,
+
+    /// Print fields that are not set, too
+    #[arg(long)]
+    pub(super) emit_defaults: bool,
+
+    /// Print names of fields as the schema has them, such as user_id
+    #[arg(long)]
+    pub(super) schema_names: bool,
+
+    /// Read over members of the request that its type does not have
+    #[arg(long)]
+    pub(super) allow_unknown_fields: bool,
+
+    /// One line for each response, also for a method that has one [default: for streams]
+    #[arg(long, conflicts_with = "pretty")]
+    pub(super) compact: bool,
+
+    /// Several lines for each response, also for streams
+    #[arg(long)]
+    pub(super) pretty: bool,
+
+    /// Say on stderr what is called, the metadata of both ways, and how long each phase took
+    #[arg(short = 'v', long)]
+    pub(super) verbose: bool,
+
+    /// Keep the exchange in this file, with what `thalweg inspect` needs to take it apart
+    #[arg(long, value_name = "FILE")]
+    pub(super) save: Option<PathBuf>,
+
+    /// With describe of a message: print a request with all its fields
+    #[arg(long)]
+    pub(super) template: bool,
+
+    #[command(flatten)]
+    pub(super) tls: ClientTlsArgs,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(super) enum Format {
+    /// ProtoJSON
+    Json,
+    /// As on the wire
+    Binary,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub(super) enum Compression {
+    Gzip,
+    Deflate,
+}
+
+impl From<Compression> for Encoding {
+    fn from(compression: Compression) -> Self {
+        match compression {
+            Compression::Gzip => Self::Gzip,
+            Compression::Deflate => Self::Deflate,
+        }
+    }
+}

@@ -1,0 +1,32 @@
+//! Where descriptors come from: files, or the server.
+
+use thalweg::Channel;
+use thalweg_dynamic::{Catalogue, Reflection};
+
+use super::arguments::CallArgs;
+use super::connecting::Connecting;
+use super::metadata;
+use crate::failure::Failure;
+
+/// The files' descriptors, or the server's, which is connected to then.
+pub(super) async fn of(
+    files: Option<Catalogue>,
+    connecting: Option<Connecting>,
+    args: &CallArgs,
+) -> Result<Catalogue, Failure> {
+    match (files, connecting) {
+        (Some(files), _) => Ok(files),
+        (None, Some(connecting)) => Ok(of_server(&connecting.connect().await?, args)),
+        (None, None) => Err(Failure::bad_arguments("there is neither a target nor a file with descriptors")),
+    }
+}
+
+/// The server's own.
+pub(super) fn of_server(channel: &Channel, args: &CallArgs) -> Catalogue {
+    let metadata = if args.reflect_metadata.is_empty() { &args.metadata } else { &args.reflect_metadata };
+    Catalogue::Server(Box::new(Reflection::new(
+        channel.clone(),
+        metadata::map(metadata),
+        args.connect_timeout,
+    )))
+}

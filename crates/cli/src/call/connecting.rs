@@ -1,0 +1,48 @@
+//! The channel of a call.
+
+use thalweg::channel::{ChannelBuilder, ConnectError, Lanes};
+use thalweg::{Channel, Code};
+
+use super::arguments::CallArgs;
+use super::status;
+use super::timeline::Timeline;
+use crate::failure::Failure;
+
+/// A channel that is not connected yet.
+pub(super) struct Connecting {
+    pub(super) target: String,
+    pub(super) timeline: Timeline,
+    builder: ChannelBuilder,
+}
+
+impl Connecting {
+    pub(super) fn new(target: &str, args: &CallArgs) -> Self {
+        let timeline = Timeline::new();
+        let told = timeline.clone();
+        let mut builder = Channel::builder(target)
+            .lanes(Lanes::fixed(1))
+            .connect_timeout(args.connect_timeout)
+            .on_connect_step(move |step| told.connecting(step));
+        if let Some(authority) = &args.authority {
+            builder = builder.authority(authority);
+        }
+        if let Some(user_agent) = &args.user_agent {
+            builder = builder.user_agent(user_agent);
+        }
+        if let Some(tls) = args.tls.config() {
+            builder = builder.tls(tls);
+        }
+        Self { target: target.to_owned(), timeline, builder }
+    }
+
+    pub(super) async fn connect(self) -> Result<Channel, Failure> {
+        self.builder.connect().await.map_err(|error| match &error {
+            // As any call would end without a connection.
+            ConnectError::Unavailable(_) => Failure {
+                message: format!("UNAVAILABLE (14): {error}"),
+                code: status::exit_code(Code::Unavailable),
+            },
+            _ => Failure::bad_arguments(error),
+        })
+    }
+}

@@ -1,0 +1,56 @@
+//! Files with descriptors, in place of the server's own.
+
+use std::path::PathBuf;
+
+use clap::Args;
+use thalweg_dynamic::{Catalogue, files};
+
+use crate::failure::Failure;
+use crate::schema::note_protoc;
+
+/// Files with descriptors.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Descriptors, in place of the server's reflection")]
+pub(super) struct DescriptorFiles {
+    /// A .proto file that declares the service; imports are looked for in --import-path, beside it, and here. May be
+    /// given more than once
+    #[arg(long, value_name = "FILE", conflicts_with = "protoset")]
+    proto: Vec<PathBuf>,
+
+    /// Where imports are looked for; may be given more than once
+    #[arg(short = 'i', long, visible_alias = "import-paths", value_name = "DIRECTORY", requires = "proto")]
+    import_path: Vec<PathBuf>,
+
+    /// A descriptor set, as `protoc --include_imports -o FILE` writes it; may be given more than once
+    #[arg(long, visible_alias = "descriptor-set", value_name = "FILE")]
+    protoset: Vec<PathBuf>,
+
+    /// Write the descriptors that were used to this file, as a descriptor set
+    #[arg(long, value_name = "FILE")]
+    protoset_out: Option<PathBuf>,
+}
+
+impl DescriptorFiles {
+    /// What the files declare; none if none are named.
+    pub(super) fn read(&self) -> Result<Option<Catalogue>, Failure> {
+        if !self.proto.is_empty() {
+            let compiled = files::compile(&self.proto, &self.import_path).map_err(Failure::failed)?;
+            if let Some(file) = &compiled.edition_file {
+                note_protoc(file);
+            }
+            return Ok(Some(Catalogue::Files { schema: compiled.schema, set: compiled.set }));
+        }
+        if !self.protoset.is_empty() {
+            let (schema, set) = files::descriptor_sets(&self.protoset).map_err(Failure::failed)?;
+            return Ok(Some(Catalogue::Files { schema, set }));
+        }
+        Ok(None)
+    }
+
+    /// Writes what was used, if it is to be.
+    pub(super) fn write(&self, catalogue: &Catalogue) -> Result<(), Failure> {
+        let Some(path) = &self.protoset_out else { return Ok(()) };
+        std::fs::write(path, catalogue.descriptor_set())
+            .map_err(|error| Failure::failed(format!("cannot write {}: {error}", path.display())))
+    }
+}

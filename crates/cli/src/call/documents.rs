@@ -1,0 +1,120 @@
+//! Where JSON documents that come one behind the other end, as their bytes come.
+
+/// Splits bytes into JSON documents. Each is given as soon as its last byte is there; of a number, a word or what is no
+/// JSON, which have no last byte, as soon as white space follows.
+///
+/// What lies between two brackets is not looked at but for strings and brackets: whoever reads the document says what
+/// is wrong with it.
+#[derive(Debug, Default)]
+pub(super) struct Documents {
+    pending: Vec<u8>,
+    /// So many bytes of those have been looked at.
+    seen: usize,
+    depth: usize,
+    in_string: bool,
+    escaped: bool,
+}
+
+impl Documents {
+    /// Takes bytes that have come.
+    pub(super) fn push(&mut self, bytes: &[u8]) {
+        self.pending.extend_from_slice(bytes);
+    }
+
+    /// The next document that is complete.
+    pub(super) fn next(&mut self) -> Option<Vec<u8>> {
+        while let Some(&byte) = self.pending.get(self.seen) {
+            let is_white = byte.is_ascii_whitespace();
+            if self.seen == 0 && is_white && !self.in_string {
+                // Before a document.
+                let blank = self.pending.iter().take_while(|byte| byte.is_ascii_whitespace()).count();
+                self.pending.drain(..blank);
+                continue;
+            }
+            let at_top = self.depth == 0 && !self.in_string;
+            if at_top && is_white {
+                return Some(self.take(self.seen));
+            }
+            if at_top && self.seen > 0 && matches!(byte, b'{' | b'[') {
+                // Behind a word or a number without white space between.
+                return Some(self.take(self.seen));
+            }
+            self.seen += 1;
+            self.look_at(byte);
+            if self.depth == 0 && !self.in_string && matches!(byte, b'}' | b']' | b'"') {
+                return Some(self.take(self.seen));
+            }
+        }
+        None
+    }
+
+    /// What is left when nothing more comes: the last document, or a part of one.
+    pub(super) fn rest(&mut self) -> Option<Vec<u8>> {
+        let rest = self.take(self.pending.len());
+        (!rest.iter().all(u8::is_ascii_whitespace)).then_some(rest)
+    }
+
+    fn look_at(&mut self, byte: u8) {
+        match byte {
+            _ if self.escaped => self.escaped = false,
+            b'\\' if self.in_string => self.escaped = true,
+            b'"' => self.in_string = !self.in_string,
+            _ if self.in_string => {}
+            b'{' | b'[' => self.depth += 1,
+            b'}' | b']' => self.depth = self.depth.saturating_sub(1),
+            _ => {}
+        }
+    }
+
+    fn take(&mut self, count: usize) -> Vec<u8> {
+        let behind = self.pending.split_off(count);
+        (self.seen, self.depth, self.in_string, self.escaped) = (0, 0, false, false);
+        std::mem::replace(&mut self.pending, behind)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Whatever the pieces that the bytes come in.
+    #[track_caller]
+    fn check(text: &str, expected: &[&str]) {
+        for piece in 1..=text.len().max(1) {
+            let mut documents = Documents::default();
+            let mut found = Vec::new();
+            for bytes in text.as_bytes().chunks(piece) {
+                documents.push(bytes);
+                found.extend(std::iter::from_fn(|| documents.next()));
+            }
+            found.extend(documents.rest());
+            let found: Vec<String> =
+                found.into_iter().map(|document| String::from_utf8(document).unwrap()).collect();
+            assert_eq!(found, expected, "{text:?} in pieces of {piece}");
+        }
+    }
+
+    #[test]
+    fn documents_end_with_their_last_bracket() {
+        check("", &[]);
+        check(" \n ", &[]);
+        check("{}", &["{}"]);
+        check("{}{}", &["{}", "{}"]);
+        check(" {\"a\": [1, {}]}\n\n[2] ", &["{\"a\": [1, {}]}", "[2]"]);
+        check(r#"{"a": "}\"]{"} "b" 1.5e3 null {}"#, &[r#"{"a": "}\"]{"}"#, "\"b\"", "1.5e3", "null", "{}"]);
+        check("1{}", &["1", "{}"]);
+        check("{\"a\": ", &["{\"a\": "]);
+        check("}{}", &["}", "{}"]);
+        check("hello there", &["hello", "there"]);
+    }
+
+    #[test]
+    fn a_document_is_there_with_its_last_byte() {
+        let mut documents = Documents::default();
+        documents.push(b"{\"a\": 1");
+        assert_eq!(documents.next(), None);
+        documents.push(b"}");
+        assert_eq!(documents.next(), Some(b"{\"a\": 1}".to_vec()));
+        assert_eq!(documents.rest(), None);
+    }
+}

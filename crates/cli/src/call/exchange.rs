@@ -1,0 +1,238 @@
+//! A call, from its request to its status.
+
+use std::fmt::Write;
+use std::process::ExitCode;
+
+use thalweg::bytes::Bytes;
+use thalweg::metadata::MetadataMap;
+use thalweg::{CallOptions, Channel, Code, Method, Raw, Request, Status, Streaming};
+use thalweg_dynamic::{Catalogue, MethodName, near};
+use thalweg_protobuf::Schema;
+
+use super::arguments::CallArgs;
+use super::connecting::Connecting;
+use super::printer::Printer;
+use super::requests::{Fault, RequestSource};
+use super::saved::{Exchange, SCHEMA, SavedPhase, SavedStatus, Sent};
+use super::timeline::Timeline;
+use super::{catalogue, list, metadata, status};
+use crate::failure::Failure;
+
+/// What is known of a method.
+struct Called {
+    schema: Schema,
+    path: String,
+    request_type: String,
+    response_type: String,
+    is_client_streaming: bool,
+    is_server_streaming: bool,
+}
+
+/// How a call went.
+struct Outcome {
+    head: MetadataMap,
+    trailers: MetadataMap,
+    status: Status,
+}
+
+/// Connects, calls the method, and prints what comes back as it comes.
+pub(super) async fn run(
+    files: Option<Catalogue>,
+    connecting: Connecting,
+    name: &MethodName,
+    args: &CallArgs,
+) -> Result<ExitCode, Failure> {
+    let started = Exchange::now();
+    let (target, timeline) = (connecting.target.clone(), connecting.timeline.clone());
+    // With files, what is wrong with the request is said before anything is connected to.
+    let (channel, mut catalogue, called) = if let Some(mut files) = files {
+        let called = look_up(&mut files, name).await?;
+        (connecting.connect().await?, files, called)
+    } else {
+        let channel = connecting.connect().await?;
+        let mut server = catalogue::of_server(&channel, args);
+        let called = look_up(&mut server, name).await?;
+        timeline.ended("reflection", "");
+        (channel, server, called)
+    };
+    let (sent, received) = (Sent::new(args.save.is_some()), Sent::new(args.save.is_some()));
+    let source =
+        RequestSource::new(called.schema.clone(), &called.request_type, called.is_client_streaming, args)?;
+    let mut said = metadata::map(&args.metadata);
+    if args.verbose {
+        say_request(&called, &target, &said);
+    }
+    let (requests, mut fault) = source.begin(sent.clone(), timeline.clone());
+    let mut request = Request::new(requests);
+    std::mem::swap(request.metadata_mut(), &mut said);
+    let request_metadata = metadata::pairs(request.metadata());
+
+    let mut printer =
+        Printer::new(called.schema.clone(), &called.response_type, called.is_server_streaming, args);
+    let exchanged = exchange(&channel, &called, request, args, &timeline, &received, async |wire: Bytes| {
+        printer.print(&wire, &mut catalogue).await
+    });
+    let outcome = tokio::select! {
+        biased;
+        Ok(Fault { why, .. }) = &mut fault => return Err(why),
+        outcome = exchanged => outcome?,
+    };
+    timeline.ended("end", status::name(outcome.status.code()));
+    if args.verbose {
+        say_outcome(&outcome, &timeline);
+    }
+    if let Some(path) = &args.save {
+        let status = &outcome.status;
+        let saved = Exchange {
+            schema: SCHEMA.to_owned(),
+            started,
+            target,
+            method: name.to_string(),
+            request_type: called.request_type.clone(),
+            response_type: called.response_type.clone(),
+            request_metadata,
+            requests: sent.saved(),
+            response_metadata: metadata::pairs(&outcome.head),
+            responses: received.saved(),
+            trailers: metadata::pairs(&outcome.trailers),
+            status: SavedStatus {
+                code: status.code() as i32,
+                name: status::name(status.code()),
+                message: status.message().to_owned(),
+                details: base64(status.details()),
+            },
+            phases: SavedPhase::all(&timeline),
+            descriptor_set: base64(&catalogue.descriptor_set()),
+        };
+        saved.write(path)?;
+    }
+    args.files.write(&catalogue)?;
+    match outcome.status.code() {
+        Code::Ok => Ok(ExitCode::SUCCESS),
+        code => Err(Failure {
+            message: status::described(&outcome.status, &mut catalogue).await,
+            code: status::exit_code(code),
+        }),
+    }
+}
+
+fn base64(bytes: &[u8]) -> String {
+    use base64::Engine;
+    base64::prelude::BASE64_STANDARD.encode(bytes)
+}
+
+/// What the method is, by its descriptor.
+async fn look_up(catalogue: &mut Catalogue, name: &MethodName) -> Result<Called, Failure> {
+    let schema = catalogue.schema_of(name.service()).await.map_err(Failure::failed)?;
+    let service = schema.as_ref().and_then(|schema| schema.service(name.service()));
+    let Some((schema, service)) = schema.as_ref().zip(service) else {
+        return Err(list::no_service(catalogue, name.service()).await);
+    };
+    let Some(method) = service.method(name.method()) else {
+        let near = near(service.methods().map(thalweg_protobuf::Method::name), name.method());
+        return Err(Failure::bad_arguments(format!(
+            "{} has no method `{}`{near}",
+            name.service(),
+            name.method()
+        )));
+    };
+    Ok(Called {
+        path: method.path(),
+        request_type: method.input().full_name().to_owned(),
+        response_type: method.output().full_name().to_owned(),
+        is_client_streaming: method.is_client_streaming(),
+        is_server_streaming: method.is_server_streaming(),
+        schema: schema.clone(),
+    })
+}
+
+/// Makes the call, with `each` response as it comes.
+///
+/// All four types of call are the same on the wire, but for how many messages go each way.
+async fn exchange(
+    channel: &Channel,
+    called: &Called,
+    request: Request<super::requests::Requests>,
+    args: &CallArgs,
+    timeline: &Timeline,
+    received: &Sent,
+    mut each: impl AsyncFnMut(Bytes) -> Result<(), Failure>,
+) -> Result<Outcome, Failure> {
+    let method = Method::from_path(&called.path).map_err(Failure::bad_arguments)?;
+    let mut options = CallOptions::default();
+    options.timeout = args.timeout;
+    options.max_decoding_message_size = usize::try_from(args.max_message_size.0).unwrap_or(usize::MAX);
+    options.send_compressed = args.compress.map(Into::into);
+    if options.send_compressed.is_some() {
+        // Who asks for it wants to see it, whatever it gains.
+        options.compression_threshold = 0;
+    }
+    let response = channel.bidi_streaming::<_, Raw>(&method, request, &options).await;
+    let (head, mut messages): (MetadataMap, Streaming<Raw>) = match response {
+        Ok(response) => {
+            let (head, messages, _) = response.into_parts();
+            timeline.ended("head", "");
+            (head, messages)
+        }
+        Err(status) => return Ok(failed(MetadataMap::new(), status)),
+    };
+    loop {
+        match messages.message().await {
+            Ok(Some(Raw(wire))) => {
+                received.push(timeline, &wire);
+                if received.count() == 1 {
+                    timeline.ended("first message", "");
+                }
+                each(wire).await?;
+            }
+            Ok(None) => break,
+            Err(status) => return Ok(failed(head, status)),
+        }
+    }
+    timeline.ended("last message", received.described());
+    let trailers = match messages.trailers().await {
+        Ok(trailers) => trailers.unwrap_or_default(),
+        Err(status) => return Ok(failed(head, status)),
+    };
+    let status = match received.count() {
+        1 => Status::ok(""),
+        _ if called.is_server_streaming => Status::ok(""),
+        // As grpc-go has it of a call that ends with OK and without its response.
+        count => Status::internal(format!("the method has one response, and the server sent {count}")),
+    };
+    Ok(Outcome { head, trailers, status })
+}
+
+/// The status of a call that did not end with OK has its trailers.
+fn failed(head: MetadataMap, status: Status) -> Outcome {
+    Outcome { head, trailers: status.metadata().clone(), status }
+}
+
+fn say_request(called: &Called, target: &str, metadata: &MetadataMap) {
+    let stream = |is_stream: bool| if is_stream { "stream " } else { "" };
+    eprintln!(
+        "> {}({}{}) returns ({}{}) at {target}",
+        called.path.trim_start_matches('/'),
+        stream(called.is_client_streaming),
+        called.request_type,
+        stream(called.is_server_streaming),
+        called.response_type,
+    );
+    for (name, value) in metadata::pairs(metadata) {
+        eprintln!("> {name}: {value}");
+    }
+}
+
+fn say_outcome(outcome: &Outcome, timeline: &Timeline) {
+    let mut text = String::new();
+    for (name, value) in metadata::pairs(&outcome.head) {
+        let _ = writeln!(text, "< {name}: {value}");
+    }
+    for (name, value) in metadata::pairs(&outcome.trailers) {
+        let _ = writeln!(text, "< trailer {name}: {value}");
+    }
+    for line in timeline.lines() {
+        let _ = writeln!(text, "* {line}");
+    }
+    eprint!("{text}");
+}

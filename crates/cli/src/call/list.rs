@@ -1,0 +1,29 @@
+//! `thalweg call list`.
+
+use std::process::ExitCode;
+
+use thalweg_dynamic::{Catalogue, near};
+
+use super::printer;
+use crate::failure::Failure;
+
+/// Prints the services, or the methods of one: a name a line.
+pub(super) async fn run(catalogue: &mut Catalogue, service: Option<&str>) -> Result<ExitCode, Failure> {
+    let Some(name) = service else {
+        let names = catalogue.services().await.map_err(Failure::failed)?;
+        printer::lines(names)?;
+        return Ok(ExitCode::SUCCESS);
+    };
+    let schema = catalogue.schema_of(name).await.map_err(Failure::failed)?;
+    let service = schema.as_ref().and_then(|schema| schema.service(name));
+    let Some(service) = service else { return Err(no_service(catalogue, name).await) };
+    printer::lines(service.methods().map(|method| method.path().trim_start_matches('/').to_owned()))?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// That there is no such service, and which there are.
+pub(super) async fn no_service(catalogue: &mut Catalogue, name: &str) -> Failure {
+    let known = catalogue.services().await.unwrap_or_default();
+    let near = near(known.iter().map(String::as_str), name);
+    Failure::bad_arguments(format!("there is no service `{name}`{near}"))
+}

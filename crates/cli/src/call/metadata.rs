@@ -1,0 +1,89 @@
+//! Metadata on the command line, and as it is shown.
+
+use base64::Engine;
+use base64::alphabet::STANDARD;
+use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
+use thalweg::metadata::{
+    AsciiMetadataKey, AsciiMetadataValue, BinaryMetadataKey, BinaryMetadataValue, KeyAndValueRef, MetadataMap,
+};
+
+/// What is behind `-m`.
+#[derive(Clone, Debug)]
+pub(super) enum Entry {
+    Text(AsciiMetadataKey, AsciiMetadataValue),
+    Binary(BinaryMetadataKey, BinaryMetadataValue),
+}
+
+/// `name: value`, or `name=value`.
+pub(super) fn parse(text: &str) -> Result<Entry, String> {
+    let split = text.split_once(':').or_else(|| text.split_once('='));
+    let (name, value) = split.ok_or_else(|| format!("`{text}` is no metadata: write 'name: value'"))?;
+    let (name, value) = (name.trim().to_ascii_lowercase(), value.trim());
+    let no_name = |name: &str| format!("`{name}` is no name of metadata: letters, digits, `_`, `-` and `.`");
+    if name.ends_with("-bin") {
+        let config = GeneralPurposeConfig::new().with_decode_padding_mode(DecodePaddingMode::Indifferent);
+        let bytes = GeneralPurpose::new(&STANDARD, config)
+            .decode(value)
+            .map_err(|error| format!("{name}: its value is to be Base64, and is not: {error}"))?;
+        let key = name.parse().map_err(|_| no_name(&name))?;
+        return Ok(Entry::Binary(key, BinaryMetadataValue::from_bytes(&bytes)));
+    }
+    let key = name.parse().map_err(|_| no_name(&name))?;
+    let is_plain = value.bytes().all(|byte| matches!(byte, b' '..=b'~'));
+    let value = Some(value).filter(|_| is_plain).and_then(|value| value.parse().ok());
+    let value = value
+        .ok_or_else(|| format!("{name}: values are visible ASCII; bytes go into a name that ends in -bin"))?;
+    Ok(Entry::Text(key, value))
+}
+
+/// All of them, those of one name in their order.
+pub(super) fn map(entries: &[Entry]) -> MetadataMap {
+    let mut map = MetadataMap::new();
+    for entry in entries {
+        match entry {
+            Entry::Text(key, value) => {
+                map.append(key.clone(), value.clone());
+            }
+            Entry::Binary(key, value) => {
+                map.append_bin(key.clone(), value.clone());
+            }
+        }
+    }
+    map
+}
+
+/// Names and values as on the wire: those of `-bin` in Base64.
+pub(super) fn pairs(metadata: &MetadataMap) -> Vec<(String, String)> {
+    let pair = |entry: KeyAndValueRef<'_>| match entry {
+        KeyAndValueRef::Ascii(key, value) => {
+            (key.to_string(), String::from_utf8_lossy(value.as_encoded_bytes()).into_owned())
+        }
+        KeyAndValueRef::Binary(key, value) => {
+            (key.to_string(), String::from_utf8_lossy(value.as_encoded_bytes()).into_owned())
+        }
+    };
+    metadata.iter().map(pair).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn metadata_is_read_and_shown() {
+        let entries = ["A: b", "a:c", "x-bin: aGVsbG8=", "y-bin: aGVsbG8"].map(|text| parse(text).unwrap());
+        let map = map(&entries);
+        assert_eq!(map.get_bin("x-bin").unwrap().to_bytes().unwrap(), "hello");
+        let shown = pairs(&map);
+        assert_eq!(shown[..2], [("a".to_owned(), "b".to_owned()), ("a".to_owned(), "c".to_owned())]);
+        assert_eq!(shown.len(), 4);
+        for (text, expected) in [
+            ("a", "write 'name: value'"),
+            ("a b: c", "no name of metadata"),
+            ("a: \u{e9}", "visible ASCII"),
+            ("a-bin: !", "is to be Base64"),
+        ] {
+            assert!(parse(text).unwrap_err().contains(expected), "{text}");
+        }
+    }
+}

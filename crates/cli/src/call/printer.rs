@@ -1,0 +1,116 @@
+//! Messages on stdout.
+
+use std::io::{self, Write};
+
+use thalweg_dynamic::Catalogue;
+use thalweg_protobuf::Schema;
+use thalweg_protobuf::json::{self, PrintError, PrintOptions};
+
+use super::arguments::{CallArgs, Format};
+use crate::failure::Failure;
+
+/// More types than these are not looked for to print one message.
+const FETCHES_MAX: usize = 32;
+
+/// Prints the messages of one type.
+pub(super) struct Printer {
+    schema: Schema,
+    /// Its full name.
+    message: String,
+    options: PrintOptions,
+    format: Format,
+    /// Each with its length before it, if they are binary.
+    is_delimited: bool,
+}
+
+impl Printer {
+    pub(super) fn new(schema: Schema, message: &str, is_stream: bool, args: &CallArgs) -> Self {
+        let options = PrintOptions {
+            defaults: args.emit_defaults,
+            schema_names: args.schema_names,
+            allow_partial: true,
+            pretty: args.pretty || !(is_stream || args.compact),
+            ..PrintOptions::default()
+        };
+        let message = message.to_owned();
+        Self { schema, message, options, format: args.output, is_delimited: is_stream }
+    }
+
+    /// Prints a message, and has it be seen at once. Types of what is in its `Any`s come from the catalogue.
+    pub(super) async fn print(&mut self, wire: &[u8], catalogue: &mut Catalogue) -> Result<(), Failure> {
+        let text = match self.format {
+            Format::Binary if self.is_delimited => [&varint(wire.len())[..], wire].concat(),
+            Format::Binary => wire.to_vec(),
+            Format::Json => {
+                let mut text = self.json(wire, catalogue).await?;
+                text.push(b'\n');
+                text
+            }
+        };
+        write(&text)
+    }
+
+    async fn json(&mut self, wire: &[u8], catalogue: &mut Catalogue) -> Result<Vec<u8>, Failure> {
+        for _ in 0..FETCHES_MAX {
+            let Some(message_type) = self.schema.message(&self.message) else { break };
+            let mut text = Vec::new();
+            match json::print(message_type, wire, &self.options, &mut text) {
+                Ok(()) => return Ok(text),
+                Err(PrintError::UnknownType { type_url }) => {
+                    let name = type_url.rsplit('/').next().unwrap_or_default();
+                    match catalogue.schema_of(name).await {
+                        Ok(Some(schema)) if schema.message(name).is_some() => self.schema = schema,
+                        _ => {
+                            return Err(Failure::failed(format!(
+                                "a {} came with an Any of the type `{type_url}`, which no descriptor declares: \
+                                 -O binary prints it as it is",
+                                self.message
+                            )));
+                        }
+                    }
+                }
+                Err(error) => {
+                    return Err(Failure::failed(format!("what came is no {}: {error}", self.message)));
+                }
+            }
+        }
+        Err(Failure::failed(format!("a {} came with more than {FETCHES_MAX} unknown types", self.message)))
+    }
+}
+
+/// A number as Protobuf has it.
+fn varint(mut number: usize) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    while number >= 0x80 {
+        bytes.push(number as u8 | 0x80);
+        number >>= 7;
+    }
+    bytes.push(number as u8);
+    bytes
+}
+
+/// Prints lines.
+pub(super) fn lines(lines: impl IntoIterator<Item = String>) -> Result<(), Failure> {
+    let text: String = lines.into_iter().map(|line| line + "\n").collect();
+    write(text.as_bytes())
+}
+
+fn write(bytes: &[u8]) -> Result<(), Failure> {
+    let mut stdout = io::stdout().lock();
+    stdout
+        .write_all(bytes)
+        .and_then(|()| stdout.flush())
+        .map_err(|error| Failure::failed(format!("what came cannot be printed: {error}")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::varint;
+
+    #[test]
+    fn lengths_are_varints() {
+        for (number, bytes) in [(0, &[0][..]), (127, &[127]), (128, &[128, 1]), (300, &[172, 2])] {
+            assert_eq!(varint(number), bytes);
+        }
+    }
+}

@@ -1,0 +1,237 @@
+//! The messages of a call's requests.
+
+use std::fs::File;
+use std::io::{self, Read};
+use std::pin::Pin;
+use std::task::{Context, Poll};
+use std::thread;
+
+use thalweg::bytes::Bytes;
+use thalweg::{Raw, Stream};
+use thalweg_protobuf::Schema;
+use thalweg_protobuf::json::{self, ParseOptions};
+use tokio::sync::{mpsc, oneshot};
+
+use super::arguments::{CallArgs, Format};
+use super::documents::Documents;
+use super::saved::Sent;
+use super::timeline::Timeline;
+use crate::failure::Failure;
+
+/// Messages that are read ahead of what flow control lets go.
+const AHEAD: usize = 16;
+/// Bytes of the input that are read at once.
+const CHUNK: usize = 64 * 1024;
+
+/// How requests are written, and where.
+pub(super) struct RequestSource {
+    schema: Schema,
+    /// The full name of their type.
+    message: String,
+    is_stream: bool,
+    format: Format,
+    options: ParseOptions,
+    data: Data,
+}
+
+enum Data {
+    /// Nothing was said.
+    None,
+    /// On the command line.
+    Text(String),
+    File(File),
+    Stdin,
+}
+
+/// The requests as the transport takes them, in the order in which they come. What is wrong with them is told apart.
+pub(super) struct Requests {
+    messages: mpsc::Receiver<Bytes>,
+    sent: Sent,
+    timeline: Timeline,
+    has_ended: bool,
+}
+
+/// What is wrong with a request. The stream of requests does not end before this is dropped: it would seem complete.
+pub(super) struct Fault {
+    pub(super) why: Failure,
+    _messages: mpsc::Sender<Bytes>,
+}
+
+impl RequestSource {
+    /// What is not there is said before anything is connected to.
+    pub(super) fn new(
+        schema: Schema,
+        message: &str,
+        is_stream: bool,
+        args: &CallArgs,
+    ) -> Result<Self, Failure> {
+        let data = match args.data.as_deref() {
+            None => Data::None,
+            Some("@" | "@-") => Data::Stdin,
+            Some(text) => match text.strip_prefix('@') {
+                None => Data::Text(text.to_owned()),
+                Some(path) => match File::open(path) {
+                    Ok(file) => Data::File(file),
+                    Err(error) => return Err(Failure::failed(format!("cannot read {path}: {error}"))),
+                },
+            },
+        };
+        let options = ParseOptions {
+            ignore_unknown: args.allow_unknown_fields,
+            // What proto2 requires and is not there is the server's to refuse.
+            allow_partial: true,
+            ..ParseOptions::default()
+        };
+        Ok(Self { schema, message: message.to_owned(), is_stream, format: args.input, options, data })
+    }
+
+    /// The requests, as they are read; and what is wrong with one of them, if something is.
+    pub(super) fn begin(self, sent: Sent, timeline: Timeline) -> (Requests, oneshot::Receiver<Fault>) {
+        let (messages, taken) = mpsc::channel(AHEAD);
+        let (failed, failure) = oneshot::channel();
+        // Reading stdin blocks, and may never end: a thread that ends with the process.
+        thread::spawn(move || {
+            let mut send = |wire: Vec<u8>| messages.blocking_send(wire.into()).is_ok();
+            if let Err(why) = self.read(&mut send) {
+                // Nobody waits for it if the call is over.
+                let _ = failed.send(Fault { why, _messages: messages });
+            }
+        });
+        (Requests { messages: taken, sent, timeline, has_ended: false }, failure)
+    }
+
+    fn read(mut self, send: &mut dyn FnMut(Vec<u8>) -> bool) -> Result<(), Failure> {
+        let mut input: Box<dyn Read> = match std::mem::replace(&mut self.data, Data::None) {
+            Data::None => {
+                if !self.is_stream {
+                    send(Vec::new());
+                }
+                return Ok(());
+            }
+            Data::Text(text) => Box::new(io::Cursor::new(text)),
+            Data::File(file) => Box::new(file),
+            Data::Stdin => Box::new(io::stdin().lock()),
+        };
+        match self.format {
+            Format::Json => self.read_json(&mut *input, send),
+            Format::Binary => self.read_binary(&mut *input, send),
+        }
+    }
+
+    fn read_json(&self, input: &mut dyn Read, send: &mut dyn FnMut(Vec<u8>) -> bool) -> Result<(), Failure> {
+        let mut documents = Documents::default();
+        let mut count = 0;
+        // The one request of a method that takes no stream, held back until it is known to be the only one.
+        let mut only = None;
+        let mut each = |document: Vec<u8>| {
+            count += 1;
+            let wire = self.parse(&document).map_err(|why| {
+                let which = if count > 1 { format!("request {count}") } else { "the request".to_owned() };
+                Failure::bad_arguments(format!("{which} is no {}: {why}", self.message))
+            })?;
+            if self.is_stream {
+                return Ok(send(wire));
+            }
+            if only.replace(wire).is_some() {
+                return Err(Failure::bad_arguments(
+                    "the method takes one request, and there are more in the data",
+                ));
+            }
+            Ok(true)
+        };
+        let mut chunk = vec![0; CHUNK];
+        loop {
+            match input.read(&mut chunk) {
+                Ok(0) => break,
+                Ok(read) => documents.push(&chunk[..read]),
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(unreadable(&error)),
+            }
+            while let Some(document) = documents.next() {
+                if !each(document)? {
+                    return Ok(());
+                }
+            }
+        }
+        if let Some(document) = documents.rest() {
+            each(document)?;
+        }
+        if !self.is_stream {
+            send(only.unwrap_or_default());
+        }
+        Ok(())
+    }
+
+    fn parse(&self, document: &[u8]) -> Result<Vec<u8>, String> {
+        let message = self.schema.message(&self.message).ok_or("the schema does not have it")?;
+        let mut wire = Vec::with_capacity(document.len());
+        json::parse(message, document, &self.options, &mut wire).map_err(|error| error.to_string())?;
+        Ok(wire)
+    }
+
+    /// All of it for one message, and for a stream each with its length before it.
+    fn read_binary(
+        &self,
+        input: &mut dyn Read,
+        send: &mut dyn FnMut(Vec<u8>) -> bool,
+    ) -> Result<(), Failure> {
+        if !self.is_stream {
+            let mut wire = Vec::new();
+            input.read_to_end(&mut wire).map_err(|error| unreadable(&error))?;
+            send(wire);
+            return Ok(());
+        }
+        for number in 1_u64.. {
+            let cut = || Failure::bad_arguments(format!("request {number} is cut off"));
+            let mut length = 0_u64;
+            for shift in (0..).step_by(7) {
+                let mut byte = [0];
+                match input.read(&mut byte) {
+                    Ok(0) if shift == 0 => return Ok(()),
+                    Ok(0) => return Err(cut()),
+                    Ok(_) if shift > 28 => {
+                        return Err(Failure::bad_arguments(format!(
+                            "request {number} has no length before it"
+                        )));
+                    }
+                    Ok(_) => length |= u64::from(byte[0] & 0x7f) << shift,
+                    Err(error) => return Err(unreadable(&error)),
+                }
+                if byte[0] < 0x80 {
+                    break;
+                }
+            }
+            let mut wire = Vec::new();
+            Read::take(&mut *input, length).read_to_end(&mut wire).map_err(|error| unreadable(&error))?;
+            if wire.len() as u64 != length {
+                return Err(cut());
+            }
+            if !send(wire) {
+                return Ok(());
+            }
+        }
+        Ok(())
+    }
+}
+
+fn unreadable(error: &io::Error) -> Failure {
+    Failure::failed(format!("cannot read the request: {error}"))
+}
+
+impl Stream for Requests {
+    type Item = Raw;
+
+    fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Raw>> {
+        let this = &mut *self;
+        this.messages.poll_recv(cx).map(|message| {
+            if let Some(wire) = message {
+                this.sent.push(&this.timeline, &wire);
+                return Some(Raw(wire));
+            }
+            if !std::mem::replace(&mut this.has_ended, true) {
+                this.timeline.ended("send", this.sent.described());
+            }
+            None
+        })
+    }
+}

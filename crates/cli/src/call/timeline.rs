@@ -1,0 +1,70 @@
+//! When each phase of a call ended.
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use thalweg::channel::ConnectStep;
+use thalweg_lab::figures::time;
+
+/// What is noted, and when; shared with whoever connects.
+#[derive(Clone, Debug)]
+pub(super) struct Timeline {
+    began: Instant,
+    steps: Arc<Mutex<Vec<Step>>>,
+}
+
+/// The end of a phase.
+#[derive(Clone, Debug)]
+pub(super) struct Step {
+    /// `resolve`, `connect`, `tls`, `settings`, `reflection`, `send`, `head`, `first message`, `last message`, `end`.
+    pub(super) name: &'static str,
+    /// Since the command began to connect.
+    pub(super) at: Duration,
+    /// What else is to be said.
+    pub(super) note: String,
+}
+
+impl Timeline {
+    pub(super) fn new() -> Self {
+        Self { began: Instant::now(), steps: Arc::default() }
+    }
+
+    /// How long ago it began.
+    pub(super) fn now(&self) -> Duration {
+        self.began.elapsed()
+    }
+
+    pub(super) fn ended(&self, name: &'static str, note: impl Into<String>) {
+        let step = Step { name, at: self.now(), note: note.into() };
+        self.steps.lock().unwrap_or_else(PoisonError::into_inner).push(step);
+    }
+
+    /// A step of connecting.
+    pub(super) fn connecting(&self, step: ConnectStep) {
+        match step {
+            ConnectStep::Resolved => self.ended("resolve", ""),
+            ConnectStep::Connected { peer } => self.ended("connect", peer),
+            ConnectStep::Secured => self.ended("tls", ""),
+            ConnectStep::Ready => self.ended("settings", "the server's HTTP/2 SETTINGS are here"),
+            _ => {}
+        }
+    }
+
+    pub(super) fn steps(&self) -> Vec<Step> {
+        let mut steps = self.steps.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        steps.sort_by_key(|step| step.at);
+        steps
+    }
+
+    /// A line for each phase: how long it took, and when it ended.
+    pub(super) fn lines(&self) -> Vec<String> {
+        let mut before = Duration::ZERO;
+        let line = |step: Step| {
+            let took = step.at.saturating_sub(before);
+            before = step.at;
+            let (took, at) = (time(took.as_nanos() as f64), time(step.at.as_nanos() as f64));
+            format!("{:<14}{took:>10}  at {at:>9}  {}", step.name, step.note).trim_end().to_owned()
+        };
+        self.steps().into_iter().map(line).collect()
+    }
+}

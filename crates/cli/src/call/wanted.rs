@@ -1,0 +1,95 @@
+//! What the words of the command ask for.
+
+use thalweg_dynamic::MethodName;
+
+use crate::failure::Failure;
+use crate::target;
+
+/// What is wanted of a server, or of files.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Wanted {
+    /// The services, or the methods of one.
+    List { service: Option<String> },
+    /// What something is, or all services.
+    Describe { symbol: Option<String> },
+    /// A call.
+    Method(MethodName),
+}
+
+/// The target, if one is named, and what is wanted.
+pub(super) fn parse(words: &[String]) -> Result<(Option<String>, Wanted), Failure> {
+    let words: Vec<&str> = words.iter().map(String::as_str).collect();
+    let name = |word: &str| word.trim_start_matches('.').to_owned();
+    let wanted = |words: &[&str]| match words {
+        ["list"] => Some(Wanted::List { service: None }),
+        ["list", service] => Some(Wanted::List { service: Some(name(service)) }),
+        ["describe"] => Some(Wanted::Describe { symbol: None }),
+        ["describe", symbol] => Some(Wanted::Describe { symbol: Some(name(symbol)) }),
+        [method] => method.parse().ok().map(Wanted::Method),
+        _ => None,
+    };
+    let at = |target: &str| target::parse(target).map(Some).map_err(Failure::bad_arguments);
+    match words[..] {
+        // `list` and `describe` are no targets: those have a port.
+        ["list" | "describe", ..] => match wanted(&words) {
+            Some(wanted) => Ok((None, wanted)),
+            None => Err(Failure::bad_arguments(format!("{} takes one name", words[0]))),
+        },
+        [target, ref rest @ ..] if !rest.is_empty() => match wanted(rest) {
+            Some(wanted) => Ok((at(target)?, wanted)),
+            None if rest.len() > 1 && !matches!(rest[0], "list" | "describe") => Err(Failure::bad_arguments(
+                format!("`{}` is too much: a method is called with one name; the request is -d", rest[1]),
+            )),
+            None => Err(Failure::bad_arguments(format!(
+                "`{}` is neither list, describe nor a method: write package.Service/Method",
+                rest[0]
+            ))),
+        },
+        [only] => match wanted(&[only]) {
+            Some(wanted) if only.contains('/') => Ok((None, wanted)),
+            _ => Err(Failure::bad_arguments(format!(
+                "what is wanted of {only}? Say list, describe, or package.Service/Method"
+            ))),
+        },
+        _ => Err(Failure::bad_arguments("say a target, and list, describe or package.Service/Method")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parsed(words: &str) -> Result<(Option<String>, Wanted), String> {
+        let words: Vec<String> = words.split_whitespace().map(str::to_owned).collect();
+        parse(&words).map_err(|failure| failure.message)
+    }
+
+    #[test]
+    fn words_are_a_target_and_what_is_wanted() {
+        let list = |service: Option<&str>| Wanted::List { service: service.map(str::to_owned) };
+        let describe = |symbol: Option<&str>| Wanted::Describe { symbol: symbol.map(str::to_owned) };
+        let method = || Wanted::Method("a.B/C".parse().unwrap());
+        let at = || Some("host:1".to_owned());
+        assert_eq!(parsed("host:1 list"), Ok((at(), list(None))));
+        assert_eq!(parsed("host:1 list a.B"), Ok((at(), list(Some("a.B")))));
+        assert_eq!(parsed("host:1 describe .a.B"), Ok((at(), describe(Some("a.B")))));
+        assert_eq!(parsed("list"), Ok((None, list(None))));
+        assert_eq!(parsed("describe a.B"), Ok((None, describe(Some("a.B")))));
+        assert_eq!(parsed("host:1 a.B/C"), Ok((at(), method())));
+        assert_eq!(parsed("host:1 a.B.C"), Ok((at(), method())));
+        assert_eq!(parsed("grpc://host:1/ a.B/C"), Ok((at(), method())));
+    }
+
+    #[test]
+    fn what_is_missing_is_said() {
+        let check = |words: &str, expected: &str| {
+            let error = parsed(words).unwrap_err();
+            assert!(error.contains(expected), "{words}: {error}");
+        };
+        check("host:1", "what is wanted of host:1?");
+        check("host list", "has no port");
+        check("host:1 hello", "neither list, describe nor a method");
+        check("host:1 a.B/C more", "`more` is too much");
+        check("list a b", "list takes one name");
+    }
+}

@@ -1,0 +1,197 @@
+//! `thalweg call` against `thalweg serve`: calls, lists, declarations, errors and exit codes.
+
+use std::fs;
+use std::io::{BufRead, BufReader, Write};
+use std::process::Stdio;
+
+use crate::support::{Running, outcome, thalweg};
+
+const UNARY: &str = "grpc.testing.TestService/UnaryCall";
+const FULL_DUPLEX: &str = "grpc.testing.TestService/FullDuplexCall";
+
+/// Runs `thalweg call` with these arguments at a server of its own.
+fn call(arguments: &[&str]) -> (Option<i32>, String, String) {
+    let (_server, addresses) = Running::serve(&["127.0.0.1:0"]);
+    call_at(&addresses[0], arguments)
+}
+
+fn call_at(address: &str, arguments: &[&str]) -> (Option<i32>, String, String) {
+    let words = [&["call", address], arguments].concat();
+    outcome(thalweg(&words).output().unwrap())
+}
+
+#[test]
+fn a_unary_call_has_json_both_ways() {
+    let (code, stdout, stderr) = call(&[UNARY, "-d", r#"{"response_size": 3}"#]);
+    assert_eq!((code, stderr.as_str()), (Some(0), ""));
+    assert_eq!(stdout, "{\n  \"payload\": {\n    \"body\": \"AAAA\"\n  }\n}\n");
+}
+
+#[test]
+fn options_change_what_is_printed() {
+    let (_server, addresses) = Running::serve(&["127.0.0.1:0"]);
+    let check = |flags: &[&str], expected: &str| {
+        let (code, stdout, stderr) = call_at(&addresses[0], &[&[UNARY], flags].concat());
+        assert_eq!(code, Some(0), "{flags:?}: {stderr}");
+        assert_eq!(stdout, expected, "{flags:?}");
+    };
+    check(&["--compact"], "{}\n");
+    check(&[], "{}\n");
+    check(&["--compact", "-d", r#"{"responseSize": 1}"#], "{\"payload\":{\"body\":\"AA==\"}}\n");
+    check(&["-O", "binary", "-d", r#"{"responseSize": 1}"#], "\n\u{3}\u{12}\u{1}\0");
+    check(&["--compact", "--allow-unknown-fields", "-d", r#"{"nothing": 1}"#], "{}\n");
+    let (_, stdout, _) = call_at(&addresses[0], &[UNARY, "--emit-defaults", "--schema-names", "--compact"]);
+    assert!(stdout.contains("\"oauth_scope\":\"\""), "{stdout}");
+}
+
+#[test]
+fn requests_come_from_files_and_from_stdin() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("request.json");
+    fs::write(&file, r#"{"response_size": 2}"#).unwrap();
+    let (_server, addresses) = Running::serve(&["127.0.0.1:0"]);
+    let (code, stdout, _) =
+        call_at(&addresses[0], &[UNARY, "--compact", "-d", &format!("@{}", file.display())]);
+    assert_eq!((code, stdout.as_str()), (Some(0), "{\"payload\":{\"body\":\"AAA=\"}}\n"));
+
+    // Binary, with lengths before the messages of a stream: two requests for one byte and for two.
+    let binary = folder.path().join("requests.bin");
+    fs::write(&binary, [4, 0x12, 2, 8, 1, 4, 0x12, 2, 8, 2]).unwrap();
+    let (code, stdout, stderr) =
+        call_at(&addresses[0], &[FULL_DUPLEX, "-I", "binary", "-d", &format!("@{}", binary.display())]);
+    assert_eq!(code, Some(0), "{stderr}");
+    assert_eq!(stdout, "{\"payload\":{\"body\":\"AA==\"}}\n{\"payload\":{\"body\":\"AAA=\"}}\n");
+}
+
+#[test]
+fn a_dialogue_goes_by_lines_as_they_come() {
+    let (_server, addresses) = Running::serve(&["127.0.0.1:0"]);
+    let mut client =
+        thalweg(&["call", &addresses[0], FULL_DUPLEX, "-d", "@-"]).stdin(Stdio::piped()).spawn().unwrap();
+    let mut stdin = client.stdin.take().unwrap();
+    let mut stdout = BufReader::new(client.stdout.take().unwrap());
+    // The next request is written when the answer to the one before has been read.
+    for (size, body) in [(1, "AA=="), (2, "AAA="), (3, "AAAA")] {
+        writeln!(stdin, "{{\"response_parameters\": [{{\"size\": {size}}}]}}").unwrap();
+        let mut line = String::new();
+        stdout.read_line(&mut line).unwrap();
+        assert_eq!(line, format!("{{\"payload\":{{\"body\":\"{body}\"}}}}\n"));
+    }
+    drop(stdin);
+    assert_eq!(client.wait().unwrap().code(), Some(0));
+}
+
+#[test]
+fn a_status_is_told_and_is_the_exit_code() {
+    let (_server, addresses) = Running::serve(&["127.0.0.1:0"]);
+    let check = |arguments: &[&str], expected_code: i32, expected: &str| {
+        let (code, stdout, stderr) = call_at(&addresses[0], arguments);
+        assert_eq!((code, stdout.as_str()), (Some(expected_code), ""), "{arguments:?}: {stderr}");
+        assert!(stderr.contains(expected), "{arguments:?}: {stderr}");
+    };
+    check(
+        &[UNARY, "-d", r#"{"response_status": {"code": 3, "message": "no"}}"#],
+        67,
+        "INVALID_ARGUMENT (3): no",
+    );
+    check(&["grpc.testing.TestService/UnimplementedCall"], 76, "UNIMPLEMENTED (12)");
+    check(&["grpc.health.v1.Health/Check", "-d", r#"{"service": "a.B"}"#], 69, "NOT_FOUND (5)");
+    // What came before stays.
+    let (code, stdout, stderr) =
+        call_at(&addresses[0], &["grpc.health.v1.Health/Watch", "--timeout", "200ms"]);
+    assert_eq!((code, stdout.as_str()), (Some(68), "{\"status\":\"SERVING\"}\n"), "{stderr}");
+    assert!(stderr.contains("DEADLINE_EXCEEDED (4)"), "{stderr}");
+}
+
+#[test]
+fn arguments_that_make_no_call_are_explained() {
+    let (_server, addresses) = Running::serve(&["127.0.0.1:0"]);
+    let check = |arguments: &[&str], expected: &str| {
+        let (code, stdout, stderr) = call_at(&addresses[0], arguments);
+        assert_eq!((code, stdout.as_str()), (Some(2), ""), "{arguments:?}: {stderr}");
+        assert!(stderr.contains(expected), "{arguments:?}: {stderr}");
+    };
+    check(&["grpc.testing.TestService/UnaryCal"], "has no method `UnaryCal`; is it `UnaryCall`?");
+    check(&["grpc.testing.TestServic/UnaryCall"], "is it `grpc.testing.TestService`");
+    check(&[UNARY, "-d", r#"{"size": 1}"#], "the request is no grpc.testing.SimpleRequest: line 1, column 2");
+    check(&[UNARY, "-d", "{}{}"], "the method takes one request");
+    check(&[UNARY, "-d", "{"], "the request is no grpc.testing.SimpleRequest");
+    check(&[FULL_DUPLEX, "-d", "{} {\"a\": 1}"], "request 2 is no grpc.testing.StreamingOutputCallRequest");
+    check(&["describe", "nothing.Here"], "there is no `nothing.Here`; the services are ");
+    check(&["list", "nothing.Here"], "there is no service `nothing.Here`");
+    check(&[UNARY, "-m", "a b: c"], "no name of metadata");
+    let (code, _, stderr) = call_at("127.0.0.1:1", &["list"]);
+    assert_eq!(code, Some(78), "{stderr}");
+    assert!(stderr.contains("UNAVAILABLE (14)") && stderr.contains("is the server running?"), "{stderr}");
+    let (code, _, stderr) = outcome(thalweg(&["call", "list"]).output().unwrap());
+    assert_eq!(code, Some(2), "{stderr}");
+}
+
+#[test]
+fn services_and_types_are_listed_and_described() {
+    let (_server, addresses) = Running::serve(&["127.0.0.1:0"]);
+    let check = |arguments: &[&str], expected: &str| {
+        let (code, stdout, stderr) = call_at(&addresses[0], arguments);
+        assert_eq!(code, Some(0), "{arguments:?}: {stderr}");
+        assert!(stdout.contains(expected), "{arguments:?}: {stdout}");
+    };
+    check(&["list"], "grpc.reflection.v1alpha.ServerReflection\ngrpc.testing.BenchmarkService\n");
+    check(&["list", "grpc.testing.TestService"], "grpc.testing.TestService/FullDuplexCall\n");
+    check(&["describe"], "service grpc.health.v1.Health {\n");
+    check(&["describe", "grpc.testing.EchoStatus"], "  int32 code = 1;\n  string message = 2;\n");
+    check(&["describe", FULL_DUPLEX], "rpc FullDuplexCall(stream grpc.testing.StreamingOutputCallRequest)");
+    check(&["describe", "grpc.testing.PayloadType"], "  COMPRESSABLE = 0;\n");
+    check(&["describe", UNARY, "--template"], "\"responseSize\": 0,\n");
+}
+
+#[test]
+fn files_stand_in_for_reflection() {
+    let protos = concat!(env!("CARGO_MANIFEST_DIR"), "/../lab/proto");
+    let proto = format!("{protos}/grpc/testing/test.proto");
+    let folder = tempfile::tempdir().unwrap();
+    let set = folder.path().join("set").display().to_string();
+    let files = ["--proto", &proto, "-i", protos];
+    let (_server, addresses) = Running::serve(&["127.0.0.1:0"]);
+    let arguments = [&[UNARY, "--compact", "--protoset-out", &set][..], &files].concat();
+    let (code, stdout, stderr) = call_at(&addresses[0], &arguments);
+    assert_eq!((code, stdout.as_str()), (Some(0), "{}\n"), "{stderr}");
+    // Without a server, and from what was written above.
+    let (code, stdout, _) = outcome(thalweg(&["call", "list", "--protoset", &set]).output().unwrap());
+    assert_eq!(
+        (code, stdout.as_str()),
+        (Some(0), "grpc.testing.TestService\ngrpc.testing.UnimplementedService\n")
+    );
+    let (code, _, stderr) = call_at(&addresses[0], &[UNARY, "--proto", "/nonexistent.proto"]);
+    assert_eq!(code, Some(1));
+    assert!(stderr.contains("cannot read /nonexistent.proto"), "{stderr}");
+}
+
+#[test]
+fn a_verbose_call_says_what_went_both_ways_and_when() {
+    let arguments = [
+        UNARY,
+        "-v",
+        "-m",
+        "x-grpc-test-echo-initial: hello",
+        "-m",
+        "x-grpc-test-echo-trailing-bin: aGk=",
+        "--compress",
+        "gzip",
+    ];
+    let (code, stdout, stderr) = call(&arguments);
+    assert_eq!((code, stdout.as_str()), (Some(0), "{}\n"), "{stderr}");
+    for expected in [
+        "> grpc.testing.TestService/UnaryCall(grpc.testing.SimpleRequest) returns (grpc.testing.SimpleResponse)",
+        "> x-grpc-test-echo-initial: hello\n",
+        "< x-grpc-test-echo-initial: hello\n",
+        "< trailer x-grpc-test-echo-trailing-bin: aGk\n",
+        "* connect ",
+        "* settings ",
+        "* reflection ",
+        "* send ",
+        "* head ",
+        "* last message ",
+    ] {
+        assert!(stderr.contains(expected), "{expected}: {stderr}");
+    }
+}

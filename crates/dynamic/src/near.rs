@@ -1,0 +1,45 @@
+//! Names that somebody may have meant.
+
+/// Less likeness than this is chance.
+const LIKENESS_MIN: f64 = 0.75;
+/// Of more names the first are listed.
+const LISTED: usize = 8;
+
+/// What to say behind "there is no such thing": the names that are close to `name`, or those that there are.
+///
+/// ```
+/// use thalweg_dynamic::near;
+///
+/// assert_eq!(near(["shop.Order", "shop.Item"], "Oder"), "; is it `shop.Order`?");
+/// assert_eq!(near(["shop.Order", "shop.Item"], "xyz"), "; there are shop.Order, shop.Item");
+/// ```
+pub fn near<'n>(names: impl IntoIterator<Item = &'n str>, name: &str) -> String {
+    let name = name.to_lowercase();
+    let likeness = |known: &str| {
+        let known = known.to_lowercase();
+        let own = known.rsplit(['.', '/']).next().unwrap_or_default();
+        strsim::jaro_winkler(&known, &name).max(strsim::jaro_winkler(own, &name))
+    };
+    let names: Vec<&str> = names.into_iter().collect();
+    let mut close: Vec<(f64, &str)> = names
+        .iter()
+        .map(|known| (likeness(known), *known))
+        .filter(|(likeness, _)| *likeness >= LIKENESS_MIN)
+        .collect();
+    close.sort_by(|a, b| b.0.total_cmp(&a.0));
+    close.truncate(3);
+    if close.is_empty() {
+        let names = listed(names);
+        return if names.is_empty() { String::new() } else { format!("; there are {names}") };
+    }
+    let quoted: Vec<String> = close.iter().map(|(_, name)| format!("`{name}`")).collect();
+    format!("; is it {}?", quoted.join(" or "))
+}
+
+/// Names in a row, the first ones of many.
+pub fn listed<'n>(names: impl IntoIterator<Item = &'n str>) -> String {
+    let names: Vec<&str> = names.into_iter().collect();
+    let more = names.len().saturating_sub(LISTED);
+    let shown = names.iter().take(LISTED).copied().collect::<Vec<_>>().join(", ");
+    if more > 0 { format!("{shown} and {more} more") } else { shown }
+}
