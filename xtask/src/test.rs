@@ -1,5 +1,6 @@
 //! `cargo xtask test`: every check that a change must pass, in two sequences beside each other.
 
+mod call;
 mod circles;
 mod conformance;
 mod connect;

@@ -32,6 +32,20 @@ pub(crate) const INTEROP_CLIENT: GoTool =
 pub(crate) const INTEROP_SERVER: GoTool =
     GoTool { name: "interop-server", package: "google.golang.org/grpc/interop/server" };
 
+/// grpc-go's example of reflection: greeter and echo.
+pub(crate) const EXAMPLE_REFLECTION: GoTool = GoTool {
+    name: "example-reflection",
+    package: "google.golang.org/grpc/examples/features/reflection/server",
+};
+/// grpc-go's example of details of a status.
+pub(crate) const EXAMPLE_DETAILS: GoTool = GoTool {
+    name: "example-error-details",
+    package: "google.golang.org/grpc/examples/features/error_details/server",
+};
+/// grpc-go's route guide.
+pub(crate) const EXAMPLE_ROUTES: GoTool =
+    GoTool { name: "example-route-guide", package: "google.golang.org/grpc/examples/route_guide/server" };
+
 impl GoTool {
     /// The path of the program, built if it is not up to date.
     pub(crate) fn get(&self, log: &Log) -> Result<PathBuf, Failure> {
@@ -51,6 +65,13 @@ impl GoTool {
             .map_err(|failure| Failure::missing(format!("{}: {failure}", self.name)))?;
         Ok(program)
     }
+}
+
+/// The folder of grpc-go's examples: their .proto files and certificates.
+pub(crate) fn grpc_go_examples(log: &Log) -> Result<PathBuf, Failure> {
+    let list = Job::new("go").words("list -m -f {{.Dir}} google.golang.org/grpc/examples");
+    let folder = list.directory(workspace::suites().join("go")).builds().minutes(5).text(log)?;
+    Ok(PathBuf::from(folder.trim()))
 }
 
 /// Connect's conformance suite.

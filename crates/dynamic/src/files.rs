@@ -131,9 +131,14 @@ fn by_protoc(names: &[&str], roots: &[PathBuf], edition_file: &str) -> Result<Ve
         })?;
     if !output.status.success() {
         let said = String::from_utf8_lossy(&output.stderr);
-        let errors: Vec<&str> = said.lines().filter(|line| !line.contains("WARNING")).collect();
+        let mut errors = said.lines().filter(|line| !line.contains("WARNING"));
+        let first = errors.next().unwrap_or("nothing").trim().to_owned();
+        let more = match errors.count() {
+            0 => String::new(),
+            more => format!(" (and {more} lines more)"),
+        };
         // Editions came with protoc 27.
-        return Err(failed(format!(" of 27 or later, and this one says: {}", one_line(&errors.join("\n")))));
+        return Err(failed(format!(" of 27 or later, and this one says: {first}{more}")));
     }
     fs::read(&set).map_err(|error| FilesError::Read { file: set, error })
 }

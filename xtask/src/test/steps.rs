@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use super::{
-    conformance, connect, costs, dependencies, examples, grpcio, h2spec, interop, layering, negative,
+    call, conformance, connect, costs, dependencies, examples, grpcio, h2spec, interop, layering, negative,
     openapi, peers, programs, rebuild, report, rust, services, surface, tls, web,
 };
 use crate::job::{Failure, Log};
@@ -167,6 +167,16 @@ pub(super) const STEPS: &[Step] = &[
         sequence: Suites,
         after: &["release"],
         run: services::check,
+    },
+    Step {
+        name: "call",
+        proves: "`thalweg call` lists, describes and calls, with all four types of call, what others serve: \
+                 grpc-go's examples with reflection and without, over TLS too, details of statuses, and gRPC C++ \
+                 with the older reflection",
+        needs: "Go, g++, protoc",
+        sequence: Suites,
+        after: &["release"],
+        run: call::check,
     },
     Step {
         name: "tls",

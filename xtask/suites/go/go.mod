@@ -34,6 +34,7 @@ require (
 	google.golang.org/genproto/googleapis/api v0.0.0-20260817212433-ac3dfec99bb1 // indirect
 	google.golang.org/genproto/googleapis/rpc v0.0.0-20260825221802-da73d73af1c5 // indirect
 	google.golang.org/grpc v1.85.0 // indirect
+	google.golang.org/grpc/examples v0.0.0-20260825154716-030ee8becb20 // indirect
 	google.golang.org/protobuf v1.36.12 // indirect
 )
 
@@ -41,6 +42,9 @@ tool (
 	github.com/fullstorydev/grpcurl/cmd/grpcurl
 	github.com/summerwind/h2spec/cmd/h2spec
 	github.com/summerwind/h2spec/cmd/h2specd
+	google.golang.org/grpc/examples/features/error_details/server
+	google.golang.org/grpc/examples/features/reflection/server
+	google.golang.org/grpc/examples/route_guide/server
 	google.golang.org/grpc/interop/client
 	google.golang.org/grpc/interop/server
 )
