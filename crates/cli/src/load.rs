@@ -1,5 +1,9 @@
 //! `thalweg load`.
 
+mod any;
+mod defaults;
+mod run_text;
+
 use std::cell::Cell;
 use std::fs::{self, OpenOptions};
 use std::io::{self, Write};
@@ -9,13 +13,17 @@ use std::time::Duration;
 
 use clap::{ArgGroup, Args, ValueEnum};
 use thalweg::channel::ChannelBuilder;
+use thalweg_dynamic::{MethodName, MethodNameError};
 use thalweg_lab::bare;
 use thalweg_lab::descriptors;
 use thalweg_lab::drive::{DriveError, Moment, Patience, drive};
 use thalweg_lab::echo::{EchoWork, Looks, OwnEcho, Protocol, Shape};
 use thalweg_lab::interrupt::Interrupt;
-use thalweg_lab::record::{BareRun, BareWire, CallType, Handing, LaneRule, LoadResult, LoadSettings};
+use thalweg_lab::record::{
+    BareRun, BareWire, CallType, Handing, LaneRule, LoadResult, LoadSettings, UnknownCallType,
+};
 use thalweg_lab::size::ByteSize;
+use thalweg_load::{LoadRun, Stop};
 
 use crate::failure::{Failure, INTERRUPTED};
 use crate::own::echoed;
@@ -23,13 +31,8 @@ use crate::request::{self, RequestBytes};
 use crate::runtime::{self, RuntimeArgs};
 use crate::tls::ClientTlsArgs;
 use crate::{signals, target, text};
-
-/// Unary calls in flight; of streams, there is one for each connection.
-const IN_FLIGHT_DEFAULT: u32 = 64;
-/// How long a run lasts that was told neither a time nor a number.
-const DURATION_DEFAULT: Duration = Duration::from_secs(10);
-/// How long a run by time warms up.
-const WARM_UP_DEFAULT: Duration = Duration::from_secs(1);
+use any::AnyArgs;
+use defaults::{DURATION_DEFAULT, IN_FLIGHT_DEFAULT, WARM_UP_DEFAULT};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -37,11 +40,12 @@ Examples:
   thalweg load 127.0.0.1:50051 -c 256 --connections 4 -z 30s      more of them, over four connections
   thalweg load unix:/run/server.sock --call bidi-stream --size 1KiB
   thalweg load localhost:50051 --cacert certs/ca.pem
-  thalweg load 127.0.0.1:50051 --method shop.Orders/Get --data 0a0131
+  thalweg load 127.0.0.1:50051 --call shop.Orders/Get -d '{\"id\": 1}' --rps 100..5000/60s -z 2m
+  thalweg load 127.0.0.1:50051 --call shop.Orders/Get --rps 2000 --expect 'p99<5ms,errors<0.1%'
   thalweg load 127.0.0.1:8080 --echo strings:5000x20 --protocol json-h2 --times -c 1
   thalweg load 127.0.0.1:50051 -n 100000 -O json -o result.json";
 
-/// Measure a server's grpc.testing.BenchmarkService by a closed loop of calls
+/// Measure any method of a server, by a closed loop of calls or at a given rate
 #[derive(Debug, Args)]
 #[command(group = ArgGroup::new("end").args(["duration", "total"]), after_help = EXAMPLES)]
 pub(crate) struct LoadArgs {
@@ -49,9 +53,10 @@ pub(crate) struct LoadArgs {
     #[arg(value_parser = target::parse)]
     target: String,
 
-    /// unary, client-stream, server-stream, bidi-stream, or ping-pong: a bidi stream with one message under way
-    #[arg(long, value_name = "TYPE", default_value = "unary")]
-    call: CallType,
+    /// What is called: package.Service/Method of any service; or a type of grpc.testing.BenchmarkService's calls:
+    /// unary, client-stream, server-stream, bidi-stream, or ping-pong, a bidi stream with one message under way
+    #[arg(long, value_name = "METHOD|TYPE", default_value = "unary", value_parser = parse_called)]
+    call: What,
 
     /// Bytes of payload in a message, such as 0, 64KiB or 1.5MB
     #[arg(long, value_name = "SIZE", default_value = "0")]
@@ -62,7 +67,7 @@ pub(crate) struct LoadArgs {
     in_flight: Option<u32>,
 
     /// Connections
-    #[arg(long, value_name = "N", default_value_t = 1)]
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
     connections: u32,
 
     /// Drive by the leanest client there is, one thread over epoll that sends prepared bytes: grpc, unary calls; echo,
@@ -84,13 +89,16 @@ pub(crate) struct LoadArgs {
     #[arg(long, value_name = "NAME", default_value = "in-place")]
     variant: Handing,
 
-    /// Call this unary method, in place of grpc.testing.BenchmarkService/UnaryCall; responses are not decoded
-    #[arg(long, value_name = "SERVICE/METHOD")]
+    #[command(flatten)]
+    any: AnyArgs,
+
+    /// For the lab: this unary method by its path alone, with a request in hex
+    #[arg(long, value_name = "SERVICE/METHOD", hide = true)]
     method: Option<String>,
 
-    /// The request message of that method: its bytes in hex, or @FILE [default: an empty message]
-    #[arg(long, value_name = "HEX", requires = "method", value_parser = request::parse)]
-    data: Option<RequestBytes>,
+    /// The request message of that method: its bytes in hex, or @FILE
+    #[arg(long, value_name = "HEX", requires = "method", hide = true, value_parser = request::parse)]
+    hex: Option<RequestBytes>,
 
     #[command(flatten)]
     echo: EchoArgs,
@@ -123,10 +131,6 @@ pub(crate) struct LoadArgs {
     #[arg(short = 'o', long, value_name = "FILE")]
     output: Option<PathBuf>,
 
-    /// Not there, and said so: clap would propose an option that sounds alike
-    #[arg(long, hide = true, value_name = "N", aliases = ["rate", "qps"])]
-    rps: Option<String>,
-
     #[command(flatten)]
     runtime: RuntimeArgs,
 
@@ -142,7 +146,26 @@ pub(crate) enum Format {
     Json,
 }
 
+/// What `--call` names.
+#[derive(Clone, Debug)]
+enum What {
+    /// A type of BenchmarkService's calls.
+    Benchmark(CallType),
+    /// Any method.
+    Method(MethodName),
+}
+
+fn parse_called(text: &str) -> Result<What, String> {
+    if text.contains(['/', '.']) {
+        return text.parse().map(What::Method).map_err(|error: MethodNameError| error.to_string());
+    }
+    text.parse().map(What::Benchmark).map_err(|error: UnknownCallType| error.to_string())
+}
+
 pub(crate) fn run(args: &LoadArgs) -> Result<ExitCode, Failure> {
+    if let What::Method(name) = &args.call {
+        return args.run_any(name);
+    }
     let settings = args.settings()?;
     let own = args.echo.own()?;
     let output = Output::open(args.output.as_deref())?;
@@ -190,16 +213,16 @@ struct EchoArgs {
     echo: Option<Shape>,
 
     /// With --echo own: the file that has the type of the messages
-    #[arg(long, value_name = "FILE", requires_all = ["echo", "type_name", "messages"])]
-    proto: Option<PathBuf>,
+    #[arg(long, value_name = "FILE", requires_all = ["echo", "echo_type", "echo_messages"])]
+    echo_proto: Option<PathBuf>,
 
     /// That type, such as shop.Order
-    #[arg(long = "type", id = "type_name", value_name = "NAME", requires = "proto")]
-    type_name: Option<String>,
+    #[arg(long, value_name = "NAME", requires = "echo_proto")]
+    echo_type: Option<String>,
 
     /// The messages: JSON one after the other (.json, .jsonl), or binary with each one's length before it
-    #[arg(long, value_name = "FILE", requires = "proto")]
-    messages: Option<PathBuf>,
+    #[arg(long, value_name = "FILE", requires = "echo_proto")]
+    echo_messages: Option<PathBuf>,
 
     /// How it is called: grpc, or grpc-web, connect, json or msgpack over a version of HTTP, such as json-h2
     #[arg(long, value_name = "NAME", default_value = "grpc", requires = "echo")]
@@ -220,7 +243,7 @@ struct EchoArgs {
 
 impl EchoArgs {
     fn own(&self) -> Result<Option<OwnEcho>, Failure> {
-        match (&self.proto, &self.type_name, &self.messages) {
+        match (&self.echo_proto, &self.echo_type, &self.echo_messages) {
             (Some(proto), Some(name), Some(messages)) => Ok(Some(echoed(proto, name, messages)?.0)),
             _ => Ok(None),
         }
@@ -237,6 +260,80 @@ impl EchoArgs {
 }
 
 impl LoadArgs {
+    /// Any method, by its descriptor.
+    fn run_any(&self, name: &MethodName) -> Result<ExitCode, Failure> {
+        let foreign = [
+            (self.bare.is_some(), "--bare"),
+            (self.echo.echo.is_some(), "--echo"),
+            (self.method.is_some(), "--method"),
+            (self.size.0 > 0, "--size"),
+            (self.announce, "--announce"),
+            (self.lanes == LaneRule::PerCall, "--lanes per-call"),
+        ];
+        if let Some((_, flag)) = foreign.into_iter().find(|(is_there, _)| *is_there) {
+            return Err(Failure::bad_arguments(format!(
+                "{flag} is for loads on grpc.testing.BenchmarkService, and --call names {name}"
+            )));
+        }
+        let stop = match (self.duration, self.total) {
+            (_, Some(total)) => Stop::Calls(total),
+            (duration, None) => Stop::After(duration.unwrap_or(DURATION_DEFAULT)),
+        };
+        let output = Output::open(self.output.as_deref())?;
+        let tls = self.tls.config();
+        let set_up = |channel: ChannelBuilder| {
+            let channel = match self.runtime.busy_poll {
+                Some(duration) => channel.busy_poll(duration),
+                None => channel,
+            };
+            match &tls {
+                Some(tls) => channel.tls(tls.clone()),
+                None => channel,
+            }
+        };
+        let common = any::Common {
+            target: &self.target,
+            in_flight: self.in_flight,
+            connections: Some(self.connections),
+            is_adaptive: self.lanes == LaneRule::Adaptive,
+            stop,
+            warm_up: self.warmup,
+            timeout: self.timeout,
+            threads: self.runtime.threads(|_| 1)?,
+            set_up: &set_up,
+        };
+        let mut is_written = false;
+        let write = |run: &LoadRun| {
+            is_written = true;
+            output.write(&match self.format {
+                Format::Text => run_text::text(run),
+                Format::Json => {
+                    serde_json::to_string_pretty(run).expect("a result is numbers and strings") + "\n"
+                }
+            })
+        };
+        let outcome = any::run(&self.any, name, &common, write);
+        if !is_written {
+            output.abandon();
+        }
+        outcome
+    }
+
+    /// The type of BenchmarkService's calls.
+    fn benchmark(&self) -> Result<CallType, Failure> {
+        let What::Benchmark(call) = self.call else {
+            return Err(Failure::bad_arguments("--call names a method, and no type of call"));
+        };
+        let foreign = self.any.has_schedule().then_some("--rps").or_else(|| self.any.foreign());
+        if let Some(flag) = foreign {
+            return Err(Failure::bad_arguments(format!(
+                "{flag} takes a method: --call package.Service/Method, such as \
+                 grpc.testing.BenchmarkService/UnaryCall"
+            )));
+        }
+        Ok(call)
+    }
+
     fn announce(&self, moment: Moment) {
         if self.announce {
             say(moment);
@@ -251,19 +348,14 @@ impl LoadArgs {
     }
 
     fn settings(&self) -> Result<LoadSettings, Failure> {
-        if self.rps.is_some() {
-            return Err(Failure::bad_arguments(
-                "there is no load at a given rate: this is a closed loop, whose rate follows from the calls in \
-                 flight (-c)",
-            ));
-        }
+        let call = self.benchmark()?;
         let duration = match (self.duration, self.total) {
             (None, None) => Some(DURATION_DEFAULT),
             (duration, _) => duration,
         };
         let warmup =
             self.warmup.unwrap_or(if self.total.is_some() { Duration::ZERO } else { WARM_UP_DEFAULT });
-        let in_flight = self.in_flight.unwrap_or(match self.call {
+        let in_flight = self.in_flight.unwrap_or(match call {
             CallType::Unary => IN_FLIGHT_DEFAULT.max(self.connections),
             _ => self.connections,
         });
@@ -272,13 +364,13 @@ impl LoadArgs {
         let is_http1 = echo.is_some_and(|work| work.protocol.is_http1());
         Ok(LoadSettings {
             target: self.target.clone(),
-            call: self.call,
+            call,
             size_bytes: self.size.0,
             in_flight,
             connections: if is_http1 { in_flight } else { self.connections },
             lanes: self.lanes,
             echo,
-            method: self.method.as_deref().map(|method| request::call(method, self.data.as_ref())),
+            method: self.method.as_deref().map(|method| request::call(method, self.hex.as_ref())),
             handing: self.variant,
             warmup_ns: nanoseconds("--warmup", warmup)?,
             duration_ns: duration.map(|duration| nanoseconds("-z", duration)).transpose()?,

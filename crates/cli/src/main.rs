@@ -2,13 +2,17 @@
 //! makes studies of all three.
 
 mod call;
+mod called;
 mod certs;
 mod completions;
+mod descriptor_files;
+mod documents;
 mod failure;
 mod inspect;
 mod lab;
 mod link;
 mod load;
+mod metadata;
 mod own;
 mod request;
 mod runtime;
@@ -37,7 +41,7 @@ struct Cli {
 #[derive(Debug, Subcommand)]
 enum Command {
     Serve(serve::ServeArgs),
-    Load(load::LoadArgs),
+    Load(Box<load::LoadArgs>),
     Call(call::CallArgs),
     Lab(lab::LabArgs),
     Link(link::LinkArgs),

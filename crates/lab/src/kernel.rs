@@ -10,15 +10,16 @@ use std::io;
 /// Two moments, before and after connecting, tell the connections made in between from everything else that the
 /// process has open.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Established(Option<u32>);
+pub struct Established(Option<u32>);
 
 impl Established {
-    pub(crate) fn now() -> Self {
+    /// Those of this process.
+    pub fn now() -> Self {
         Self(sockets_of("self").and_then(|own| count("self", &own, |_| true)).ok())
     }
 
     /// How many there are more than `before`.
-    pub(crate) fn since(self, before: Self) -> Option<u32> {
+    pub fn since(self, before: Self) -> Option<u32> {
         Some(self.0?.saturating_sub(before.0?))
     }
 }

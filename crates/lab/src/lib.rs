@@ -35,4 +35,5 @@ mod tests;
 mod usage;
 pub mod wording;
 
+pub use kernel::Established;
 pub use studies::{AnyResults, channels, codec, connections, json, sizes};

@@ -15,13 +15,12 @@ use nix::sys::time::TimeValLike;
 
 use crate::echo::{STAGES, Stages};
 pub use bare_run::{BareRun, BareWire};
-use distribution::Distribution;
-pub use distribution::LATENCY_NS_MAX;
+pub use distribution::{Distribution, LATENCY_NS_MAX};
 pub(crate) use distribution::{longer_than, merged};
-pub use load_result::{CallType, Handing, LaneRule, LoadResult, LoadSettings, MethodCall};
-pub(crate) use load_result::{
-    Connections, CpuTime, Fairness, LOAD_SCHEMA, LanesAt, Latency, Note, Pace, Spike, StageTimes,
+pub use load_result::{
+    CallType, CpuTime, Handing, LaneRule, Latency, LoadResult, LoadSettings, MethodCall, UnknownCallType,
 };
+pub(crate) use load_result::{Connections, Fairness, LOAD_SCHEMA, LanesAt, Note, Pace, Spike, StageTimes};
 
 /// How many of the largest latencies are kept with their time.
 pub(crate) const SPIKES_MAX: usize = 10;
@@ -50,7 +49,7 @@ const CODE_UNKNOWN: usize = 2;
 
 /// The canonical name of a gRPC status code (`status.code() as i32`): `UNAVAILABLE`. Numbers that gRPC does not know
 /// are UNKNOWN.
-pub(crate) fn code_name(code: i32) -> &'static str {
+pub fn code_name(code: i32) -> &'static str {
     let index = usize::try_from(code).ok().filter(|&index| index < CODE_NAMES.len());
     CODE_NAMES[index.unwrap_or(CODE_UNKNOWN)]
 }
@@ -300,7 +299,7 @@ impl Default for Recorder {
 
 impl CpuTime {
     /// What this process, with all its threads, has used since it began.
-    pub(crate) fn of_this_process() -> std::io::Result<Self> {
+    pub fn of_this_process() -> std::io::Result<Self> {
         Self::of(UsageWho::RUSAGE_SELF)
     }
 

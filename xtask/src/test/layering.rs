@@ -29,6 +29,7 @@ const LAYERS: &[Layer] = &[
         normal: &[
             "thalweg-dynamic",
             "thalweg-lab",
+            "thalweg-load",
             "thalweg-services",
             "thalweg-link",
             "thalweg-messages",
@@ -55,6 +56,8 @@ const LAYERS: &[Layer] = &[
         ],
         beside: &["thalweg-sim", "thalweg-build"],
     },
+    // The lab's figures, on services of anybody.
+    Layer { name: "thalweg-load", normal: &["thalweg", "thalweg-lab"], beside: &[] },
     // Services that are known at run time only.
     Layer {
         name: "thalweg-dynamic",

@@ -7,8 +7,8 @@ use clap::{Args, ValueEnum};
 use thalweg::Encoding;
 use thalweg_lab::size::ByteSize;
 
-use super::descriptor_files::DescriptorFiles;
-use super::metadata::{self, Entry};
+use crate::descriptor_files::DescriptorFiles;
+use crate::metadata::{self, Entry};
 use crate::tls::ClientTlsArgs;
 
 const EXAMPLES: &str = "\

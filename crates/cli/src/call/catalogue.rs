@@ -5,8 +5,8 @@ use thalweg_dynamic::{Catalogue, Reflection};
 
 use super::arguments::CallArgs;
 use super::connecting::Connecting;
-use super::metadata;
 use crate::failure::Failure;
+use crate::metadata;
 
 /// The files' descriptors, or the server's, which is connected to then.
 pub(super) async fn of(

@@ -6,8 +6,7 @@ use std::process::ExitCode;
 use thalweg::bytes::Bytes;
 use thalweg::metadata::MetadataMap;
 use thalweg::{CallOptions, Channel, Code, Method, Raw, Request, Status, Streaming};
-use thalweg_dynamic::{Catalogue, MethodName, near};
-use thalweg_protobuf::Schema;
+use thalweg_dynamic::{Catalogue, MethodName};
 
 use super::arguments::CallArgs;
 use super::connecting::Connecting;
@@ -15,18 +14,10 @@ use super::printer::Printer;
 use super::requests::{Fault, RequestSource};
 use super::saved::{Exchange, SCHEMA, SavedPhase, SavedStatus, Sent};
 use super::timeline::Timeline;
-use super::{catalogue, list, metadata, status};
+use super::{catalogue, status};
+use crate::called::{self, Called};
 use crate::failure::Failure;
-
-/// What is known of a method.
-struct Called {
-    schema: Schema,
-    path: String,
-    request_type: String,
-    response_type: String,
-    is_client_streaming: bool,
-    is_server_streaming: bool,
-}
+use crate::metadata;
 
 /// How a call went.
 struct Outcome {
@@ -46,12 +37,12 @@ pub(super) async fn run(
     let (target, timeline) = (connecting.target.clone(), connecting.timeline.clone());
     // With files, what is wrong with the request is said before anything is connected to.
     let (channel, mut catalogue, called) = if let Some(mut files) = files {
-        let called = look_up(&mut files, name).await?;
+        let called = called::look_up(&mut files, name).await?;
         (connecting.connect().await?, files, called)
     } else {
         let channel = connecting.connect().await?;
         let mut server = catalogue::of_server(&channel, args);
-        let called = look_up(&mut server, name).await?;
+        let called = called::look_up(&mut server, name).await?;
         timeline.ended("reflection", "");
         (channel, server, called)
     };
@@ -119,31 +110,6 @@ pub(super) async fn run(
 fn base64(bytes: &[u8]) -> String {
     use base64::Engine;
     base64::prelude::BASE64_STANDARD.encode(bytes)
-}
-
-/// What the method is, by its descriptor.
-async fn look_up(catalogue: &mut Catalogue, name: &MethodName) -> Result<Called, Failure> {
-    let schema = catalogue.schema_of(name.service()).await.map_err(Failure::failed)?;
-    let service = schema.as_ref().and_then(|schema| schema.service(name.service()));
-    let Some((schema, service)) = schema.as_ref().zip(service) else {
-        return Err(list::no_service(catalogue, name.service()).await);
-    };
-    let Some(method) = service.method(name.method()) else {
-        let near = near(service.methods().map(thalweg_protobuf::Method::name), name.method());
-        return Err(Failure::bad_arguments(format!(
-            "{} has no method `{}`{near}",
-            name.service(),
-            name.method()
-        )));
-    };
-    Ok(Called {
-        path: method.path(),
-        request_type: method.input().full_name().to_owned(),
-        response_type: method.output().full_name().to_owned(),
-        is_client_streaming: method.is_client_streaming(),
-        is_server_streaming: method.is_server_streaming(),
-        schema: schema.clone(),
-    })
 }
 
 /// Makes the call, with `each` response as it comes.

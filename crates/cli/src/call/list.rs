@@ -2,9 +2,10 @@
 
 use std::process::ExitCode;
 
-use thalweg_dynamic::{Catalogue, near};
+use thalweg_dynamic::Catalogue;
 
 use super::printer;
+use crate::called::no_service;
 use crate::failure::Failure;
 
 /// Prints the services, or the methods of one: a name a line.
@@ -19,11 +20,4 @@ pub(super) async fn run(catalogue: &mut Catalogue, service: Option<&str>) -> Res
     let Some(service) = service else { return Err(no_service(catalogue, name).await) };
     printer::lines(service.methods().map(|method| method.path().trim_start_matches('/').to_owned()))?;
     Ok(ExitCode::SUCCESS)
-}
-
-/// That there is no such service, and which there are.
-pub(super) async fn no_service(catalogue: &mut Catalogue, name: &str) -> Failure {
-    let known = catalogue.services().await.unwrap_or_default();
-    let near = near(known.iter().map(String::as_str), name);
-    Failure::bad_arguments(format!("there is no service `{name}`{near}"))
 }

@@ -13,9 +13,9 @@ use thalweg_protobuf::json::{self, ParseOptions};
 use tokio::sync::{mpsc, oneshot};
 
 use super::arguments::{CallArgs, Format};
-use super::documents::Documents;
 use super::saved::Sent;
 use super::timeline::Timeline;
+use crate::documents::Documents;
 use crate::failure::Failure;
 
 /// Messages that are read ahead of what flow control lets go.

@@ -8,6 +8,7 @@ mod disturbed;
 mod errors;
 mod inspect;
 mod link;
+mod load_any;
 mod many_connections;
 mod serve_and_load;
 mod support;

@@ -153,7 +153,8 @@ impl Driver {
             None => command.args(["--call", self.call.name(), "--size", &size_bytes.0.to_string()]),
             Some(Echo { work, own, .. }) => {
                 if let Some(own) = own.as_ref().filter(|_| work.shape == Shape::Own) {
-                    command.args(own.of_type()).arg("--messages").arg(&own.data);
+                    command.arg("--echo-proto").arg(&own.proto).arg("--echo-type").arg(&own.type_name);
+                    command.arg("--echo-messages").arg(&own.data);
                 }
                 command.args(echo_arguments(*work))
             }
@@ -174,7 +175,7 @@ impl Driver {
             command.args(["--lanes", self.lanes.name()]);
         }
         if let Some(MethodCall { path, request }) = &self.method {
-            command.args(["--method", path, "--data", &hex(request)]);
+            command.args(["--method", path, "--hex", &hex(request)]);
         }
         if let Some(wire) = self.bare {
             let active = self.point.active.unwrap_or(self.point.connections);

@@ -232,7 +232,7 @@ fn a_target_that_fails_at_first_ends_the_study() {
     let commands = fake.commands();
     let load = commands.lines().find(|line| line.starts_with("load ")).unwrap();
     assert!(load.starts_with("load 10.0.0.1:50051 "), "{load}");
-    assert!(load.ends_with("--method /a.B/C --data 01ff --threads 2"), "{load}");
+    assert!(load.ends_with("--method /a.B/C --hex 01ff --threads 2"), "{load}");
     let fake = Fake::new().told_to("fails");
     assert_eq!(at(&fake).measure(&window), Err(ExecuteError::Study("connection refused".to_owned())));
 }

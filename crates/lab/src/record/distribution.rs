@@ -13,7 +13,7 @@ const SIGNIFICANT_DIGITS: u8 = 3;
 
 /// How times are distributed: bounds and mean are exact, percentiles to three digits.
 #[derive(Clone, Debug)]
-pub(super) struct Distribution {
+pub struct Distribution {
     histogram: Histogram<u64>,
     /// Exact, unlike the histogram's bounds.
     min_ns: u64,
@@ -22,7 +22,8 @@ pub(super) struct Distribution {
 }
 
 impl Distribution {
-    pub(super) fn new() -> Self {
+    /// Nothing yet.
+    pub fn new() -> Self {
         let histogram = Histogram::new_with_bounds(1, LATENCY_NS_MAX, SIGNIFICANT_DIGITS)
             .expect("the bounds are constants within range");
         Self { histogram, min_ns: u64::MAX, max_ns: 0, sum_ns: 0 }
@@ -30,27 +31,45 @@ impl Distribution {
 
     /// `count` times of `took_ns` each.
     #[inline]
-    pub(super) fn record_many(&mut self, took_ns: u64, count: u64) {
+    pub fn record_many(&mut self, took_ns: u64, count: u64) {
         self.histogram.saturating_record_n(took_ns, count);
         self.min_ns = self.min_ns.min(took_ns);
         self.max_ns = self.max_ns.max(took_ns);
         self.sum_ns += u128::from(took_ns) * u128::from(count);
     }
 
-    pub(super) fn merge(&mut self, other: &Self) {
+    /// One time.
+    #[inline]
+    pub fn record(&mut self, took_ns: u64) {
+        self.record_many(took_ns, 1);
+    }
+
+    /// Forgets all, and keeps the memory.
+    pub fn clear(&mut self) {
+        self.histogram.reset();
+        (self.min_ns, self.max_ns, self.sum_ns) = (u64::MAX, 0, 0);
+    }
+
+    /// Adds all that another one has.
+    pub fn merge(&mut self, other: &Self) {
         self.histogram += &other.histogram;
         self.min_ns = self.min_ns.min(other.min_ns);
         self.max_ns = self.max_ns.max(other.max_ns);
         self.sum_ns += other.sum_ns;
     }
 
+    /// Whether there is no time yet.
+    pub fn is_empty(&self) -> bool {
+        self.histogram.is_empty()
+    }
+
     /// How many times there are.
-    pub(super) fn len(&self) -> u64 {
+    pub fn len(&self) -> u64 {
         self.histogram.len()
     }
 
     /// `None` when there is nothing yet.
-    pub(super) fn latency(&self) -> Option<Latency> {
+    pub fn latency(&self) -> Option<Latency> {
         let percentile =
             |percentile| self.histogram.value_at_percentile(percentile).clamp(self.min_ns, self.max_ns);
         (!self.histogram.is_empty()).then(|| Latency {
@@ -66,10 +85,16 @@ impl Distribution {
     }
 
     /// HdrHistogram V2 in base64.
-    pub(super) fn encoded(&self) -> String {
+    pub fn encoded(&self) -> String {
         let mut bytes = Vec::new();
         V2Serializer::new().serialize(&self.histogram, &mut bytes).expect("a Vec takes every write");
         STANDARD.encode(bytes)
+    }
+}
+
+impl Default for Distribution {
+    fn default() -> Self {
+        Self::new()
     }
 }
 

@@ -308,14 +308,38 @@ pub(crate) struct LanesAt {
 /// `max` are exact.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Latency {
+    /// The shortest.
     pub min: u64,
+    /// Their sum by their number.
     pub mean: f64,
+    /// Half are no longer.
     pub p50: u64,
+    /// 90 % are no longer.
     pub p90: u64,
+    /// 99 % are no longer.
     pub p99: u64,
+    /// 99.9 % are no longer.
     pub p99_9: u64,
+    /// 99.99 % are no longer.
     pub p99_99: u64,
+    /// The longest.
     pub max: u64,
+}
+
+impl Latency {
+    /// The larger one of each figure of both, and the smaller minimum: a bound for both together.
+    pub fn worse(self, other: Self) -> Self {
+        Self {
+            min: self.min.min(other.min),
+            mean: self.mean.max(other.mean),
+            p50: self.p50.max(other.p50),
+            p90: self.p90.max(other.p90),
+            p99: self.p99.max(other.p99),
+            p99_9: self.p99_9.max(other.p99_9),
+            p99_99: self.p99_99.max(other.p99_99),
+            max: self.max.max(other.max),
+        }
+    }
 }
 
 /// What one stage of the calls took, ns.

@@ -11,7 +11,7 @@ use crate::schema::note_protoc;
 /// Files with descriptors.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Descriptors, in place of the server's reflection")]
-pub(super) struct DescriptorFiles {
+pub(crate) struct DescriptorFiles {
     /// A .proto file that declares the service; imports are looked for in --import-path, beside it, and here. May be
     /// given more than once
     #[arg(long, value_name = "FILE", conflicts_with = "protoset")]
@@ -32,7 +32,7 @@ pub(super) struct DescriptorFiles {
 
 impl DescriptorFiles {
     /// What the files declare; none if none are named.
-    pub(super) fn read(&self) -> Result<Option<Catalogue>, Failure> {
+    pub(crate) fn read(&self) -> Result<Option<Catalogue>, Failure> {
         if !self.proto.is_empty() {
             let compiled = files::compile(&self.proto, &self.import_path).map_err(Failure::failed)?;
             if let Some(file) = &compiled.edition_file {
@@ -48,7 +48,7 @@ impl DescriptorFiles {
     }
 
     /// Writes what was used, if it is to be.
-    pub(super) fn write(&self, catalogue: &Catalogue) -> Result<(), Failure> {
+    pub(crate) fn write(&self, catalogue: &Catalogue) -> Result<(), Failure> {
         let Some(path) = &self.protoset_out else { return Ok(()) };
         std::fs::write(path, catalogue.descriptor_set())
             .map_err(|error| Failure::failed(format!("cannot write {}: {error}", path.display())))

@@ -9,13 +9,13 @@ use thalweg::metadata::{
 
 /// What is behind `-m`.
 #[derive(Clone, Debug)]
-pub(super) enum Entry {
+pub(crate) enum Entry {
     Text(AsciiMetadataKey, AsciiMetadataValue),
     Binary(BinaryMetadataKey, BinaryMetadataValue),
 }
 
 /// `name: value`, or `name=value`.
-pub(super) fn parse(text: &str) -> Result<Entry, String> {
+pub(crate) fn parse(text: &str) -> Result<Entry, String> {
     let split = text.split_once(':').or_else(|| text.split_once('='));
     let (name, value) = split.ok_or_else(|| format!("`{text}` is no metadata: write 'name: value'"))?;
     let (name, value) = (name.trim().to_ascii_lowercase(), value.trim());
@@ -37,7 +37,7 @@ pub(super) fn parse(text: &str) -> Result<Entry, String> {
 }
 
 /// All of them, those of one name in their order.
-pub(super) fn map(entries: &[Entry]) -> MetadataMap {
+pub(crate) fn map(entries: &[Entry]) -> MetadataMap {
     let mut map = MetadataMap::new();
     for entry in entries {
         match entry {
@@ -53,7 +53,7 @@ pub(super) fn map(entries: &[Entry]) -> MetadataMap {
 }
 
 /// Names and values as on the wire: those of `-bin` in Base64.
-pub(super) fn pairs(metadata: &MetadataMap) -> Vec<(String, String)> {
+pub(crate) fn pairs(metadata: &MetadataMap) -> Vec<(String, String)> {
     let pair = |entry: KeyAndValueRef<'_>| match entry {
         KeyAndValueRef::Ascii(key, value) => {
             (key.to_string(), String::from_utf8_lossy(value.as_encoded_bytes()).into_owned())

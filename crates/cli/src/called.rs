@@ -1,0 +1,48 @@
+//! A method that is named on the command line, by its descriptor.
+
+use thalweg_dynamic::{Catalogue, MethodName, near};
+use thalweg_protobuf::Schema;
+
+use crate::failure::Failure;
+
+/// What is known of a method.
+pub(crate) struct Called {
+    pub(crate) schema: Schema,
+    pub(crate) path: String,
+    pub(crate) request_type: String,
+    pub(crate) response_type: String,
+    pub(crate) is_client_streaming: bool,
+    pub(crate) is_server_streaming: bool,
+}
+
+/// What the method is, by its descriptor.
+pub(crate) async fn look_up(catalogue: &mut Catalogue, name: &MethodName) -> Result<Called, Failure> {
+    let schema = catalogue.schema_of(name.service()).await.map_err(Failure::failed)?;
+    let service = schema.as_ref().and_then(|schema| schema.service(name.service()));
+    let Some((schema, service)) = schema.as_ref().zip(service) else {
+        return Err(no_service(catalogue, name.service()).await);
+    };
+    let Some(method) = service.method(name.method()) else {
+        let near = near(service.methods().map(thalweg_protobuf::Method::name), name.method());
+        return Err(Failure::bad_arguments(format!(
+            "{} has no method `{}`{near}",
+            name.service(),
+            name.method()
+        )));
+    };
+    Ok(Called {
+        path: method.path(),
+        request_type: method.input().full_name().to_owned(),
+        response_type: method.output().full_name().to_owned(),
+        is_client_streaming: method.is_client_streaming(),
+        is_server_streaming: method.is_server_streaming(),
+        schema: schema.clone(),
+    })
+}
+
+/// That there is no such service, and which there are.
+pub(crate) async fn no_service(catalogue: &mut Catalogue, name: &str) -> Failure {
+    let known = catalogue.services().await.unwrap_or_default();
+    let near = near(known.iter().map(String::as_str), name);
+    Failure::bad_arguments(format!("there is no service `{name}`{near}"))
+}

@@ -1,0 +1,117 @@
+//! The result of a load on any method, for people.
+
+use std::fmt::Write;
+
+use base64::Engine;
+use thalweg_lab::figures::{grouped, percent, throughput, time};
+use thalweg_lab::wording::counted;
+use thalweg_load::{LoadRun, Timing};
+
+/// Bars of a histogram.
+const BARS: usize = 12;
+/// Letters of the longest bar.
+const BAR_LENGTH: f64 = 40.0;
+
+/// Short, aligned, one figure a line.
+pub(super) fn text(run: &LoadRun) -> String {
+    let mut text = format!(
+        "{}, {}, {} on {}\n\n",
+        run.method,
+        match &run.schedule {
+            Some(schedule) => {
+                format!("{schedule} calls/s, at most {} in flight", run.in_flight)
+            }
+            None => format!("{} in flight, closed loop", run.in_flight),
+        },
+        counted(u64::from(run.connections), "connection"),
+        run.targets.join(", "),
+    );
+    let mut row = |name: &str, value: String| {
+        // Writing to a String does not fail.
+        let _ = writeln!(text, "{name:<14}{value}");
+    };
+    let warm_up = if run.warmup_ns == 0 { "no".to_owned() } else { time(run.warmup_ns as f64) };
+    row("measured", format!("{} after {warm_up} warm-up", time(run.duration_ns as f64)));
+    let scheduled =
+        run.scheduled_per_s.map_or(String::new(), |rate| format!(" of {} scheduled", grouped(rate)));
+    row("rate", format!("{} calls/s{scheduled}", grouped(run.rate_per_s)));
+    let seconds = run.duration_ns as f64 / 1e9;
+    for (name, messages, bytes) in
+        [("sent", run.messages_sent, run.bytes_sent), ("received", run.messages_received, run.bytes_received)]
+    {
+        let rate = throughput(bytes as f64 / seconds);
+        row(name, format!("{}, {rate}", counted(messages, "message")));
+    }
+    let what = if run.schedule.is_some() { "from the scheduled start" } else { "from the start" };
+    for (name, timing, note) in [
+        ("latency", &run.latency, what),
+        ("service", &run.service, "from the actual start"),
+        ("wait", &run.wait, "from the scheduled start to the actual one"),
+        ("first message", &run.first_message, ""),
+        ("reply", &run.reply, "from a request of a stream to its response"),
+        ("failed", &run.failed_latency, "calls that failed"),
+    ] {
+        if let Some(timing) = timing {
+            row(name, quantiles(timing, note));
+        }
+    }
+    if run.late + run.dropped > 0 {
+        row("late", format!("{} began more than 1 ms late, {} never", run.late, run.dropped));
+    }
+    match run.failed {
+        0 => row("errors", "none".to_owned()),
+        _ => run.errors.iter().for_each(|(code, count)| row("errors", format!("{count} {code}"))),
+    }
+    if let Some(cpu) = &run.client_cpu_per_call {
+        let (user, system) = (time(cpu.user_ns), time(cpu.system_ns));
+        row("client CPU", format!("{user} user + {system} system a call"));
+    }
+    let established = run.connections_established.map_or("?".to_owned(), |number| number.to_string());
+    row("connections", format!("{} asked for, {established} established", run.connections));
+    for note in &run.notes {
+        row(if note.invalidates { "NOT VALID" } else { "note" }, note.text.clone());
+    }
+    for gate in &run.gates {
+        row(if gate.is_kept { "kept" } else { "NOT KEPT" }, format!("{}: {}", gate.gate, gate.figure));
+    }
+    if let Some(latency) = &run.latency {
+        text.push_str(&histogram(latency));
+    }
+    text
+}
+
+fn quantiles(timing: &Timing, note: &str) -> String {
+    let ns = &timing.ns;
+    let quantiles = [("p50", ns.p50), ("p90", ns.p90), ("p99", ns.p99), ("p99.9", ns.p99_9), ("max", ns.max)];
+    let quantiles: Vec<String> =
+        quantiles.iter().map(|(name, ns)| format!("{name} {}", time(*ns as f64))).collect();
+    let note = if note.is_empty() { String::new() } else { format!("; {note}") };
+    format!("mean {}, {}{note}", time(ns.mean), quantiles.join(", "))
+}
+
+/// Bars over time, each as wide as a part of the range from the shortest to the 99.9th percentile, by its logarithm.
+fn histogram(timing: &Timing) -> String {
+    use hdrhistogram::serialization::Deserializer;
+    let bytes = base64::prelude::BASE64_STANDARD.decode(&timing.histogram).unwrap_or_default();
+    let histogram: Result<hdrhistogram::Histogram<u64>, _> =
+        Deserializer::new().deserialize(&mut bytes.as_slice());
+    let Ok(histogram) = histogram else { return String::new() };
+    let (low, high) = (timing.ns.min.max(1) as f64, timing.ns.max.max(2) as f64);
+    let edge = |index: usize| (low * (high / low).powf(index as f64 / BARS as f64)) as u64;
+    let mut bars = Vec::new();
+    let mut below = 0;
+    for index in 1..=BARS {
+        let to = if index == BARS { timing.ns.max } else { edge(index) };
+        let upto = histogram.count_between(0, to);
+        bars.push((to, upto.saturating_sub(below)));
+        below = upto.max(below);
+    }
+    let most = bars.iter().map(|(_, count)| *count).max().unwrap_or(1).max(1) as f64;
+    let mut text = "\n".to_owned();
+    for (to, count) in bars {
+        let length = (count as f64 / most * BAR_LENGTH).ceil() as usize;
+        let share = percent(count as f64 / timing.count as f64);
+        let _ = writeln!(text, "{:>10}  {:<40}  {count} ({share})", time(to as f64), "█".repeat(length));
+    }
+    text
+}

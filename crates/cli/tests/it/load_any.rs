@@ -1,0 +1,163 @@
+//! `thalweg load` of any method: closed and open loops, what stands still, conditions, errors.
+
+use std::time::Duration;
+
+use nix::sys::signal::Signal;
+use serde_json::Value;
+
+use crate::support::{Running, outcome, thalweg};
+
+const UNARY: &str = "grpc.testing.TestService/UnaryCall";
+
+fn load(address: &str, arguments: &[&str]) -> (Option<i32>, String, String) {
+    let words = [&["load", address], arguments].concat();
+    outcome(thalweg(&words).output().unwrap())
+}
+
+fn json(address: &str, arguments: &[&str]) -> Value {
+    let (code, stdout, stderr) = load(address, &[arguments, &["-O", "json"]].concat());
+    assert_eq!(code, Some(0), "{stderr}");
+    serde_json::from_str(&stdout).unwrap()
+}
+
+#[test]
+fn a_closed_loop_makes_as_many_calls_as_asked_for() {
+    let (_server, addresses) = Running::serve(&["127.0.0.1:0"]);
+    let run =
+        json(&addresses[0], &["--call", UNARY, "-d", r#"{"response_size": 10}"#, "-n", "500", "-c", "4"]);
+    assert_eq!(run["schema"], "thalweg.load-run/1");
+    assert_eq!(
+        (&run["loop"], &run["kind"], &run["method"]),
+        (&"closed".into(), &"unary".into(), &UNARY.into())
+    );
+    assert_eq!((&run["ok"], &run["failed"], &run["dropped"]), (&500.into(), &0.into(), &0.into()));
+    assert_eq!(run["latency"]["count"], 500);
+    // Two bytes of the request, and 14 of each answer: a payload of 10 in two messages.
+    assert_eq!((&run["bytes_sent"], &run["bytes_received"]), (&1000.into(), &7000.into()));
+    assert_eq!(run["connections_established"], 1);
+}
+
+#[test]
+fn all_four_types_of_call_are_driven() {
+    let (_server, addresses) = Running::serve(&["127.0.0.1:0"]);
+    let streaming = r#"{"response_parameters": [{"size": 1}, {"size": 2}]}"#;
+    let check = |method: &str, data: &str, messages: &str, kind: &str, sent: u64, received: u64| {
+        let method = format!("grpc.testing.TestService/{method}");
+        let run = json(
+            &addresses[0],
+            &["--call", &method, "-d", data, "--messages", messages, "-n", "10", "-c", "2"],
+        );
+        assert_eq!(
+            (&run["kind"], &run["ok"], &run["failed"]),
+            (&kind.into(), &10.into(), &0.into()),
+            "{run}"
+        );
+        let counted = (run["messages_sent"].as_u64(), run["messages_received"].as_u64());
+        assert_eq!(counted, (Some(sent), Some(received)), "{kind}");
+        assert_eq!(run["reply"].is_null(), kind != "bidi-stream", "{kind}");
+    };
+    check("UnaryCall", "{}", "1", "unary", 10, 10);
+    check("StreamingInputCall", "{}", "3", "client-stream", 30, 10);
+    check("StreamingOutputCall", streaming, "1", "server-stream", 10, 20);
+    check("FullDuplexCall", r#"{"response_parameters": [{"size": 1}]}"#, "5", "bidi-stream", 50, 50);
+}
+
+#[test]
+fn a_schedule_has_all_its_calls_and_those_of_a_ramp_are_its_area() {
+    let (_server, addresses) = Running::serve(&["127.0.0.1:0"]);
+    let run = json(&addresses[0], &["--call", UNARY, "--rps", "100..500/2s", "-z", "3s"]);
+    // 300 a second on average for two seconds, and then 500.
+    assert_eq!(
+        (&run["ok"], &run["dropped"], &run["loop"]),
+        (&1100.into(), &0.into(), &"open".into()),
+        "{run}"
+    );
+    let intervals = run["intervals"].as_array().unwrap();
+    let scheduled: f64 = intervals.iter().map(|interval| interval["scheduled"].as_f64().unwrap()).sum();
+    assert!((scheduled - 1100.0).abs() < 1e-6, "{scheduled}");
+    assert_eq!(intervals.iter().map(|interval| interval["ok"].as_u64().unwrap()).sum::<u64>(), 1100);
+    assert_eq!(run["wait"]["count"], 1100);
+    let poisson = json(
+        &addresses[0],
+        &["--call", UNARY, "--rps", "500", "--arrivals", "poisson", "--seed", "7", "-z", "1s"],
+    );
+    assert_eq!(poisson["spacing"], "poisson");
+    // 500 with a deviation of 22; the seed makes it always the same.
+    assert!((420..580).contains(&poisson["ok"].as_u64().unwrap()), "{}", poisson["ok"]);
+}
+
+/// A server that stands still for two of four seconds: half of all calls were to begin meanwhile.
+#[test]
+fn a_server_that_stands_still_is_seen_by_all_that_was_to_begin_meanwhile() {
+    let (server, addresses) = Running::serve(&["127.0.0.1:0"]);
+    let mut client =
+        thalweg(&["load", &addresses[0], "--call", UNARY, "--rps", "1000", "-z", "4s", "-O", "json"])
+            .spawn()
+            .unwrap();
+    std::thread::sleep(Duration::from_secs(1));
+    server.signal(Signal::SIGSTOP);
+    std::thread::sleep(Duration::from_secs(2));
+    server.signal(Signal::SIGCONT);
+    let mut stdout = String::new();
+    std::io::Read::read_to_string(client.stdout.as_mut().unwrap(), &mut stdout).unwrap();
+    assert_eq!(client.wait().unwrap().code(), Some(0));
+    let run: Value = serde_json::from_str(&stdout).unwrap();
+    assert_eq!((&run["ok"], &run["failed"], &run["dropped"]), (&4000.into(), &0.into(), &0.into()));
+    let p99 = run["latency"]["p99"].as_u64().unwrap();
+    assert!(p99 >= 1_000_000_000, "p99 is {p99} ns");
+    // More were due than may be in flight, so that some began late, which is said.
+    assert!(run["late"].as_u64().unwrap() >= 900, "{}", run["late"]);
+    assert!(
+        run["notes"][0]["text"].as_str().unwrap().contains("began more than 1 ms late"),
+        "{}",
+        run["notes"]
+    );
+}
+
+#[test]
+fn conditions_that_are_not_kept_are_exit_code_3() {
+    let (_server, addresses) = Running::serve(&["127.0.0.1:0"]);
+    let arguments = ["--call", UNARY, "-n", "100", "--expect", "errors<=0, p99<1h", "--expect", "calls>100"];
+    let (code, stdout, stderr) = load(&addresses[0], &arguments);
+    assert_eq!(code, Some(3), "{stdout}");
+    assert!(stderr.contains("not kept: calls>100 is 100"), "{stderr}");
+    assert!(stdout.contains("kept          errors<=0: 0.0000 %"), "{stdout}");
+    let (code, ..) = load(&addresses[0], &arguments[..6]);
+    assert_eq!(code, Some(0));
+}
+
+#[test]
+fn failed_calls_are_told_by_their_status_and_are_exit_code_1() {
+    let (_server, addresses) = Running::serve(&["127.0.0.1:0"]);
+    let data = r#"{"response_status": {"code": 5, "message": "not here"}}"#;
+    let arguments = ["--call", UNARY, "-n", "4", "-c", "1", "-d", data];
+    let (code, stdout, stderr) = load(&addresses[0], &arguments);
+    assert_eq!(code, Some(1), "{stdout}");
+    assert!(stderr.contains("4 of 4 calls failed") && stderr.contains("NOT_FOUND: not here"), "{stderr}");
+    assert!(stdout.contains("errors        4 NOT_FOUND"), "{stdout}");
+    // One of two.
+    let both = format!("{{}}{data}");
+    let mixed = [&arguments[..7], &[&both, "--max-errors", "50%"]].concat();
+    let (code, stdout, stderr) = load(&addresses[0], &mixed);
+    assert_eq!(code, Some(0), "{stdout}{stderr}");
+}
+
+#[test]
+fn what_makes_no_load_is_explained() {
+    let (_server, addresses) = Running::serve(&["127.0.0.1:0"]);
+    let check = |arguments: &[&str], expected_code: i32, expected: &str| {
+        let (code, stdout, stderr) = load(&addresses[0], arguments);
+        assert_eq!((code, stdout.as_str()), (Some(expected_code), ""), "{arguments:?}: {stderr}");
+        assert!(stderr.contains(expected), "{arguments:?}: {stderr}");
+    };
+    check(&["--call", "grpc.testing.TestService/UnaryCal"], 2, "is it `UnaryCall`?");
+    check(&["--call", UNARY, "--rps", "fast"], 2, "`fast` is no number");
+    check(&["--call", UNARY, "--expect", "p98<1s"], 2, "there is no figure `p98`");
+    check(&["--call", UNARY, "-d", "{\"a\": 1}"], 2, "request 1 is no grpc.testing.SimpleRequest");
+    check(&["--call", UNARY, "--size", "1KiB"], 2, "--size is for loads on grpc.testing.BenchmarkService");
+    check(&["--call", UNARY, "-c", "1", "--connections", "2"], 2, "more connections than calls");
+    check(&["--rps", "100"], 2, "--rps takes a method");
+    check(&["--call", "nothing"], 2, "is not a call type");
+    let (code, _, stderr) = load("127.0.0.1:1", &["--call", UNARY]);
+    assert_eq!(code, Some(1), "{stderr}");
+}

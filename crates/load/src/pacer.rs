@@ -1,0 +1,201 @@
+//! Lets workers have calls when these are due.
+
+use std::collections::VecDeque;
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, RawFd};
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use nix::errno::Errno;
+use nix::sys::time::{TimeSpec, TimeValLike};
+use nix::sys::timerfd::{ClockId, Expiration, TimerFd, TimerFlags, TimerSetTimeFlags};
+use tokio::io::Interest;
+use tokio::io::unix::AsyncFd;
+use tokio::sync::Semaphore;
+
+use crate::arrivals::Arrivals;
+
+/// Starts that are due and that no worker has taken. Beyond it they are dropped, and counted.
+const WAITING_MAX: usize = 1 << 20;
+
+/// Starts that are due.
+#[derive(Debug)]
+pub(crate) struct Due {
+    /// As many permits as there are starts in `waiting`.
+    permits: Semaphore,
+    waiting: Mutex<Waiting>,
+    /// How long the clock was looked at.
+    spun_ns: AtomicU64,
+}
+
+#[derive(Debug, Default)]
+struct Waiting {
+    /// The number of each start, and when it was to be, ns of the run's clock.
+    starts: VecDeque<(u64, u64)>,
+    next: u64,
+    dropped: u64,
+}
+
+impl Due {
+    pub(crate) fn new() -> Self {
+        Self { permits: Semaphore::new(0), waiting: Mutex::default(), spun_ns: AtomicU64::new(0) }
+    }
+
+    /// The next start, once it is due: its number and its time. `None` when there are no more.
+    pub(crate) async fn next(&self) -> Option<(u64, u64)> {
+        self.permits.acquire().await.ok()?.forget();
+        self.lock().starts.pop_front()
+    }
+
+    /// There are no more: what waits is dropped.
+    pub(crate) fn close(&self) {
+        self.permits.close();
+        let mut waiting = self.lock();
+        waiting.dropped += waiting.starts.len() as u64;
+        waiting.starts.clear();
+    }
+
+    /// Starts that were due and never taken.
+    pub(crate) fn dropped(&self) -> u64 {
+        self.lock().dropped
+    }
+
+    /// How long the clock was looked at for the next start: processor time that says nothing of calls.
+    pub(crate) fn spun(&self) -> Duration {
+        Duration::from_nanos(self.spun_ns.load(Relaxed))
+    }
+
+    fn push(&self, starts: &[u64]) {
+        let mut waiting = self.lock();
+        let mut taken = 0;
+        for &start in starts {
+            let number = waiting.next;
+            waiting.next += 1;
+            if waiting.starts.len() < WAITING_MAX {
+                waiting.starts.push_back((number, start));
+                taken += 1;
+            } else {
+                waiting.dropped += 1;
+            }
+        }
+        drop(waiting);
+        self.permits.add_permits(taken);
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Waiting> {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Makes each start due at its time, `until_ns` of the run's clock, whose zero is `base`, or until there are no more.
+///
+/// The runtime's own timers tick once in a millisecond, which at 10,000 calls a second would be ten at once.
+pub(crate) async fn pace(due: &Due, arrivals: Arrivals, base: Instant, until_ns: u64) -> io::Result<()> {
+    /// Starts that are made due at once, at the most, so that others have their turn.
+    const AT_ONCE: usize = 1024;
+    /// The timer is set so much too early, since an idle processor takes as long to wake, and the rest is looked away.
+    const SPIN_NS_MAX: u64 = 60_000;
+    /// Where starts lie closer together the processor does not fall asleep.
+    const APART_NS_MIN: u64 = 200_000;
+    let timer = Timer::new()?;
+    let mut arrivals = arrivals.take_while(|&start| start < until_ns).peekable();
+    let mut ready = Vec::with_capacity(AT_ONCE);
+    while let Some(&next) = arrivals.peek() {
+        let now_ns = base.elapsed().as_nanos() as u64;
+        if next > now_ns {
+            let left_ns = next - now_ns;
+            if left_ns > SPIN_NS_MAX {
+                timer.wait(if left_ns > APART_NS_MIN { left_ns - SPIN_NS_MAX } else { left_ns }).await?;
+            } else {
+                // Others have their turn meanwhile.
+                tokio::task::yield_now().await;
+                due.spun_ns.fetch_add(base.elapsed().as_nanos() as u64 - now_ns, Relaxed);
+            }
+            continue;
+        }
+        ready.clear();
+        while ready.len() < AT_ONCE
+            && let Some(start) = arrivals.next_if(|&start| start <= now_ns)
+        {
+            ready.push(start);
+        }
+        due.push(&ready);
+        if ready.len() == AT_ONCE {
+            tokio::task::yield_now().await;
+        }
+    }
+    Ok(())
+}
+
+/// The kernel's timer, exact to some microseconds.
+struct Timer(AsyncFd<Descriptor>);
+
+/// As tokio asks for it.
+struct Descriptor(TimerFd);
+
+impl AsFd for Descriptor {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.0.as_fd()
+    }
+}
+
+impl AsRawFd for Descriptor {
+    fn as_raw_fd(&self) -> RawFd {
+        self.0.as_fd().as_raw_fd()
+    }
+}
+
+impl Timer {
+    fn new() -> io::Result<Self> {
+        let flags = TimerFlags::TFD_NONBLOCK | TimerFlags::TFD_CLOEXEC;
+        let timer = TimerFd::new(ClockId::CLOCK_MONOTONIC, flags)?;
+        // SAFETY: the timer owns its descriptor, which is open and the same until the timer is dropped; `AsyncFd` owns
+        // the timer.
+        let registered = unsafe { AsyncFd::register_with_interest(Descriptor(timer), Interest::READABLE) };
+        Ok(Self(registered?))
+    }
+
+    async fn wait(&self, ns: u64) -> io::Result<()> {
+        let after = TimeSpec::nanoseconds(i64::try_from(ns.max(1)).unwrap_or(i64::MAX));
+        self.0.get_ref().0.set(Expiration::OneShot(after), TimerSetTimeFlags::empty())?;
+        loop {
+            let mut ready = self.0.readable().await?;
+            match self.0.get_ref().0.wait() {
+                Ok(()) => return Ok(()),
+                Err(Errno::EAGAIN) => ready.clear_ready(),
+                Err(error) => return Err(error.into()),
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::arrivals::Spacing;
+
+    #[tokio::test]
+    async fn starts_are_due_at_their_times_and_in_their_order() {
+        let due = Due::new();
+        let arrivals = Arrivals::new("1000".parse().unwrap(), Spacing::Constant, 0);
+        let base = Instant::now();
+        pace(&due, arrivals, base, 50_000_000).await.unwrap();
+        assert!(base.elapsed().as_nanos() >= 49_000_000, "the last is due at 49 ms");
+        for number in 0..40 {
+            assert_eq!(due.next().await, Some((number, number * 1_000_000)));
+        }
+        due.close();
+        assert_eq!(due.next().await, None);
+        assert_eq!(due.dropped(), 10);
+    }
+
+    #[tokio::test]
+    async fn a_start_that_nobody_takes_waits_and_then_is_dropped() {
+        let due = Due::new();
+        due.push(&vec![0; WAITING_MAX + 3]);
+        assert_eq!(due.dropped(), 3);
+        due.close();
+        assert_eq!(due.dropped(), WAITING_MAX as u64 + 3);
+    }
+}

@@ -1,0 +1,285 @@
+//! When calls are to begin: a rate over time, and arrivals by it.
+
+use std::fmt;
+use std::str::FromStr;
+use std::time::Duration;
+
+/// The highest rate that is taken: more than any machine begins.
+const RATE_MAX: f64 = 1e9;
+/// The longest time that is taken: a year.
+const SECONDS_MAX: f64 = 366.0 * 24.0 * 3600.0;
+
+/// How many calls are to begin each second, over time.
+///
+/// Written as pieces, with commas or line ends between: `1000`, for ever; `500/30s`, for so long; `100..5000/60s`,
+/// from one to the other in so long; `100..500+100/10s`, in steps of so many, each for so long. Behind the last piece
+/// its last rate goes on.
+///
+/// ```
+/// use thalweg_load::Schedule;
+///
+/// let schedule: Schedule = "100..300/10s".parse()?;
+/// // Half of the time is at less than 200 calls a second.
+/// assert_eq!(schedule.begun_after(5.0).round(), 750.0);
+/// assert_eq!(schedule.start_of(2000.0), Some(10.0));
+/// # Ok::<(), thalweg_load::ScheduleError>(())
+/// ```
+#[derive(Clone, Debug, PartialEq)]
+pub struct Schedule {
+    text: String,
+    pieces: Vec<Piece>,
+}
+
+/// The rate goes from one to the other along a line.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Piece {
+    from: f64,
+    to: f64,
+    /// Infinite for the last one.
+    seconds: f64,
+}
+
+/// What was written is no schedule.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "`{piece}` is no rate: {why} (1000, 500/30s, 100..5000/60s or 100..500+100/10s, with commas between several)"
+)]
+pub struct ScheduleError {
+    piece: String,
+    why: String,
+}
+
+impl Schedule {
+    /// How many calls are to have begun so many seconds after the start.
+    pub fn begun_after(&self, seconds: f64) -> f64 {
+        let (mut left, mut begun) = (seconds, 0.0);
+        for piece in &self.pieces {
+            let within = left.min(piece.seconds);
+            begun += piece.begun_after(within);
+            left -= within;
+            if left <= 0.0 {
+                break;
+            }
+        }
+        begun
+    }
+
+    /// When so many calls are to have begun, in seconds since the start; `None` if there are never as many.
+    pub fn start_of(&self, calls: f64) -> Option<f64> {
+        let (mut left, mut before) = (calls, 0.0);
+        for piece in &self.pieces {
+            let whole = piece.begun_after(piece.seconds);
+            // In a piece without calls none begins.
+            if whole > 0.0 && left <= whole {
+                return piece.start_of(left).map(|seconds| before + seconds);
+            }
+            left -= whole;
+            before += piece.seconds;
+        }
+        None
+    }
+
+    /// The rate at this time, calls a second.
+    pub fn rate_at(&self, seconds: f64) -> f64 {
+        let mut left = seconds;
+        for piece in &self.pieces {
+            if left < piece.seconds {
+                return piece.from + (piece.to - piece.from) * (left / piece.seconds).min(1.0);
+            }
+            left -= piece.seconds;
+        }
+        0.0
+    }
+
+    /// The same, with its first rate for so long before it.
+    pub(crate) fn after(&self, warm_up: Duration) -> Self {
+        let first = self.rate_at(0.0);
+        let mut later = self.clone();
+        if !warm_up.is_zero() {
+            later.pieces.insert(0, Piece { from: first, to: first, seconds: warm_up.as_secs_f64() });
+        }
+        later
+    }
+
+    /// How long the pieces last, but for the last rate that goes on; zero for a rate alone.
+    pub fn written_length(&self) -> Duration {
+        let finite = self.pieces.iter().map(|piece| piece.seconds).filter(|seconds| seconds.is_finite());
+        Duration::from_secs_f64(finite.sum())
+    }
+}
+
+impl Piece {
+    fn begun_after(self, seconds: f64) -> f64 {
+        if self.seconds.is_infinite() {
+            return if self.from > 0.0 { self.from * seconds } else { 0.0 };
+        }
+        self.from * seconds + (self.to - self.from) * seconds * seconds / (2.0 * self.seconds)
+    }
+
+    /// Solved for the time; in the form that does not lose digits where the rate hardly changes.
+    fn start_of(self, calls: f64) -> Option<f64> {
+        let growth = if self.seconds.is_infinite() { 0.0 } else { (self.to - self.from) / self.seconds };
+        let root = (self.from * self.from + 2.0 * growth * calls).max(0.0).sqrt();
+        if calls <= 0.0 {
+            return (self.from > 0.0 || growth > 0.0).then_some(0.0);
+        }
+        (self.from + root > 0.0).then(|| 2.0 * calls / (self.from + root))
+    }
+}
+
+impl FromStr for Schedule {
+    type Err = ScheduleError;
+
+    fn from_str(text: &str) -> Result<Self, ScheduleError> {
+        let mut pieces = Vec::new();
+        let words = text.split([',', '\n']).map(|piece| piece.split('#').next().unwrap_or_default().trim());
+        let words: Vec<&str> = words.filter(|piece| !piece.is_empty()).collect();
+        for (index, word) in words.iter().enumerate() {
+            let error = |why: &str| ScheduleError { piece: (*word).to_owned(), why: why.to_owned() };
+            if pieces.last().is_some_and(|piece: &Piece| piece.seconds.is_infinite()) {
+                return Err(error("the piece before it lasts for ever: say for how long"));
+            }
+            pieces.extend(parsed(word, index + 1 == words.len()).map_err(|why| error(&why))?);
+        }
+        let Some(last) = pieces.last() else {
+            return Err(ScheduleError { piece: text.to_owned(), why: "there is none".to_owned() });
+        };
+        if last.seconds.is_finite() {
+            let rate = last.to;
+            pieces.push(Piece { from: rate, to: rate, seconds: f64::INFINITY });
+        }
+        if pieces.iter().all(|piece| piece.from <= 0.0 && piece.to <= 0.0) {
+            return Err(ScheduleError { piece: text.to_owned(), why: "no call would ever begin".to_owned() });
+        }
+        Ok(Self { text: words.join(","), pieces })
+    }
+}
+
+fn parsed(word: &str, is_last: bool) -> Result<Vec<Piece>, String> {
+    let (rates, time) = match word.split_once('/') {
+        Some((rates, time)) => (rates, Some(seconds(time.trim())?)),
+        None => (word, None),
+    };
+    let (from, to, step) = match rates.split_once("..") {
+        None => {
+            let rate = rate(rates)?;
+            (rate, rate, None)
+        }
+        Some((from, to)) => match to.split_once('+') {
+            None => (rate(from)?, rate(to)?, None),
+            Some((to, step)) => (rate(from)?, rate(to)?, Some(rate(step)?)),
+        },
+    };
+    let Some(seconds) = time else {
+        if rates.contains("..") {
+            return Err("it needs a time, as /60s".to_owned());
+        }
+        if !is_last {
+            return Err("it needs a time, as /30s, since another piece follows".to_owned());
+        }
+        return Ok(vec![Piece { from, to, seconds: f64::INFINITY }]);
+    };
+    let Some(step) = step else { return Ok(vec![Piece { from, to, seconds }]) };
+    if step <= 0.0 {
+        return Err("a step is more than 0".to_owned());
+    }
+    let steps = ((to - from).abs() / step + 1e-9).floor();
+    if steps > 100_000.0 {
+        return Err("these are more than 100,000 steps".to_owned());
+    }
+    let step = if to < from { -step } else { step };
+    let flat = |index: u32| {
+        let rate = from + step * f64::from(index);
+        Piece { from: rate, to: rate, seconds }
+    };
+    Ok((0..=steps as u32).map(flat).collect())
+}
+
+/// `1000`, `2.5`, `10k`, `1M`, each perhaps with `/s` gone before.
+fn rate(text: &str) -> Result<f64, String> {
+    let text = text.trim();
+    let (number, factor) = match text.as_bytes().last() {
+        Some(b'k') => (&text[..text.len() - 1], 1e3),
+        Some(b'M') => (&text[..text.len() - 1], 1e6),
+        _ => (text, 1.0),
+    };
+    let rate = number.parse::<f64>().map(|number| number * factor);
+    match rate {
+        Ok(rate) if (0.0..=RATE_MAX).contains(&rate) => Ok(rate),
+        Ok(_) => Err("a rate lies between 0 and 10⁹".to_owned()),
+        Err(_) => Err(format!("`{text}` is no number")),
+    }
+}
+
+fn seconds(text: &str) -> Result<f64, String> {
+    let time = humantime::parse_duration(text).map_err(|_| format!("`{text}` is no time, such as 30s"))?;
+    match time.as_secs_f64() {
+        seconds if seconds > 0.0 && seconds <= SECONDS_MAX => Ok(seconds),
+        _ => Err(format!("{text} is not more than nothing and at most a year")),
+    }
+}
+
+impl fmt::Display for Schedule {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn schedule(text: &str) -> Schedule {
+        text.parse().unwrap_or_else(|error| panic!("{error}"))
+    }
+
+    #[test]
+    fn a_rate_is_kept_for_ever() {
+        let schedule = schedule("1000");
+        assert!((schedule.begun_after(2.5) - 2500.0).abs() < 1e-9);
+        assert_eq!([0.0, 1.0, 5000.0].map(|calls| schedule.start_of(calls)), [0.0, 0.001, 5.0].map(Some));
+        assert_eq!(schedule.written_length(), Duration::ZERO);
+    }
+
+    #[test]
+    fn ramps_and_steps_have_the_calls_of_their_area() {
+        let check = |text: &str, seconds: f64, calls: f64, rate: f64| {
+            let schedule = schedule(text);
+            assert!((schedule.begun_after(seconds) - calls).abs() < 1e-6 * calls.max(1.0), "{text}");
+            assert!((schedule.rate_at(seconds) - rate).abs() < 1e-9 * rate.max(1.0), "{text}");
+            let start = schedule.start_of(calls).unwrap();
+            assert!((schedule.begun_after(start) - calls).abs() < 1e-6 * calls.max(1.0), "{text}");
+        };
+        check("100..5000/60s", 60.0, 153_000.0, 5000.0);
+        check("100..5000/60s", 30.0, 39_750.0, 2550.0);
+        check("100..5000/60s", 70.0, 203_000.0, 5000.0);
+        check("0..10/1s", 1.0, 5.0, 10.0);
+        check("1000..0/10s", 5.0, 3750.0, 500.0);
+        check("100..300+100/10s", 25.0, 100.0 * 10.0 + 200.0 * 10.0 + 300.0 * 5.0, 300.0);
+        check("300..100+100/10s", 25.0, 300.0 * 10.0 + 200.0 * 10.0 + 100.0 * 5.0, 100.0);
+        check("10k/1s, 2.5", 3.0, 10_005.0, 2.5);
+        check("# warm\n5/2s\n\n7", 3.0, 17.0, 7.0);
+        check("0/1s,10", 2.0, 10.0, 10.0);
+        assert_eq!(schedule("10/1s,20/2s").written_length(), Duration::from_secs(3));
+        // Behind it no call begins.
+        assert_eq!(schedule("1000..0/10s").start_of(5001.0), None);
+    }
+
+    #[test]
+    fn what_is_no_schedule_is_said() {
+        let check = |text: &str, expected: &str| {
+            let error = text.parse::<Schedule>().unwrap_err().to_string();
+            assert!(error.contains(expected), "{text}: {error}");
+        };
+        check("", "there is none");
+        check("fast", "`fast` is no number");
+        check("100..200", "it needs a time, as /60s");
+        check("100,200", "since another piece follows");
+        check("100/0s", "more than nothing");
+        check("100/soon", "no time");
+        check("-1", "between 0 and");
+        check("nan", "between 0 and");
+        check("0", "no call would ever begin");
+        check("1..9+0/1s", "a step is more than 0");
+    }
+}
