@@ -93,7 +93,7 @@ pub(crate) struct LoadArgs {
     any: AnyArgs,
 
     /// For the lab: this unary method by its path alone, with a request in hex
-    #[arg(long, value_name = "SERVICE/METHOD", hide = true)]
+    #[arg(long, value_name = "SERVICE/METHOD", hide = true, conflicts_with = "echo")]
     method: Option<String>,
 
     /// The request message of that method: its bytes in hex, or @FILE
@@ -209,7 +209,7 @@ fn say(moment: Moment) {
 struct EchoArgs {
     /// Call thalweg.lab.v1.Echo in place of BenchmarkService: strings:COUNTxLETTERS, person, a message of the codec
     /// study, such as order, or own
-    #[arg(long, value_name = "SHAPE", conflicts_with_all = ["method", "cacert"])]
+    #[arg(long, value_name = "SHAPE", conflicts_with = "cacert")]
     echo: Option<Shape>,
 
     /// With --echo own: the file that has the type of the messages
@@ -274,6 +274,11 @@ impl LoadArgs {
             return Err(Failure::bad_arguments(format!(
                 "{flag} is for loads on grpc.testing.BenchmarkService, and --call names {name}"
             )));
+        }
+        for (flag, duration) in
+            [("-z", self.duration), ("--warmup", self.warmup), ("--timeout", Some(self.timeout))]
+        {
+            nanoseconds(flag, duration.unwrap_or_default())?;
         }
         let stop = match (self.duration, self.total) {
             (_, Some(total)) => Stop::Calls(total),

@@ -14,7 +14,7 @@ use crate::intervals::Intervals;
 use crate::pacer::{self, Due};
 use crate::plan::{Pace, Plan, PlanError, Stop};
 use crate::run::{Interval, LoadRun, RunNote, SCHEMA, Timing};
-use crate::tally::Shards;
+use crate::tally::{LATE_NS, Shards};
 use crate::worker::{Shared, work};
 
 /// A client that used more of its processors than this was the limit of what it measured.
@@ -128,13 +128,14 @@ pub async fn drive(
     };
     let cpu = CpuTime::of_this_process().unwrap_or_default() - before.0;
     let spun = shared.due.as_ref().map_or(Duration::ZERO, Due::spun);
-    let looked = thalweg::looked_in_vain().saturating_sub(before.1) + spun;
+    let looked = thalweg::looked_in_vain().saturating_sub(before.1);
     let outcome = Outcome {
         started,
         measured_ns,
         drain_ns: ended_ns.saturating_sub(until_ns),
         cpu,
         looked,
+        spun,
         threads,
         was_interrupted: interrupted_at.is_some(),
     };
@@ -147,11 +148,13 @@ async fn paced(shared: Arc<Shared>, plan: Plan) {
     let Some(due) = &shared.due else { return };
     let arrivals = Arrivals::new(schedule.after(plan.warm_up), spacing, seed);
     // Without the kernel's timers there is no open loop; whoever waits sees that nothing was begun.
-    let _ = pacer::pace(due, arrivals, shared.base, shared.until_ns).await;
+    let work = || 2 * shared.begun.load(Relaxed) - shared.under_way.load(Relaxed);
+    let _ = pacer::pace(due, arrivals, shared.base, shared.until_ns, work).await;
     // Nothing is due any more; what is waits for a worker until the time is over.
-    let now_ns = shared.now_ns();
-    if shared.until_ns != u64::MAX && now_ns < shared.until_ns {
-        tokio::time::sleep(Duration::from_nanos(shared.until_ns - now_ns)).await;
+    if shared.until_ns != u64::MAX {
+        // What is due with the last stroke is begun all the same.
+        let closing = Duration::from_nanos(shared.until_ns.saturating_add(LATE_NS));
+        tokio::time::sleep_until((shared.base + closing).into()).await;
     }
     due.close();
 }
@@ -191,8 +194,15 @@ struct Outcome {
     drain_ns: u64,
     cpu: CpuTime,
     looked: Duration,
+    spun: Duration,
     threads: usize,
     was_interrupted: bool,
+}
+
+/// Without the time in which the clock was looked at, part of which is the kernel's.
+fn without(cpu: CpuTime, spun: Duration) -> CpuTime {
+    let (spun_ns, all_ns) = (spun.as_nanos() as f64, cpu.user_ns + cpu.system_ns);
+    if all_ns <= 0.0 { cpu } else { cpu / (all_ns / (all_ns - spun_ns).max(1.0)) }
 }
 
 fn finish(
@@ -219,7 +229,8 @@ fn finish(
     if ok + failed == 0 {
         note("no call ended within the measured time".to_owned(), true);
     }
-    let busy_ns = outcome.cpu.user_ns + outcome.cpu.system_ns - outcome.looked.as_nanos() as f64;
+    let of_calls = without(outcome.cpu, outcome.spun);
+    let busy_ns = of_calls.user_ns + of_calls.system_ns - outcome.looked.as_nanos() as f64;
     let busy_share = busy_ns / (outcome.measured_ns as f64 * outcome.threads as f64);
     if busy_share > BUSY_SHARE_MAX {
         note(
@@ -283,8 +294,9 @@ fn finish(
         reply: Timing::of(&tally.replies),
         interval_ns: intervals.length().as_nanos() as u64,
         intervals: intervals.all(),
+        spun_ns: outcome.spun.as_nanos() as u64,
         client_cpu: outcome.cpu,
-        client_cpu_per_call: (ok > 0).then(|| outcome.cpu / ok as f64),
+        client_cpu_per_call: (ok > 0).then(|| of_calls / ok as f64),
         gates: Vec::new(),
         notes,
     }

@@ -91,26 +91,38 @@ impl Due {
 /// Makes each start due at its time, `until_ns` of the run's clock, whose zero is `base`, or until there are no more.
 ///
 /// The runtime's own timers tick once in a millisecond, which at 10,000 calls a second would be ten at once.
-pub(crate) async fn pace(due: &Due, arrivals: Arrivals, base: Instant, until_ns: u64) -> io::Result<()> {
+/// `work` is another number whenever a call has begun or ended.
+pub(crate) async fn pace(
+    due: &Due,
+    arrivals: Arrivals,
+    base: Instant,
+    until_ns: u64,
+    work: impl Fn() -> u64,
+) -> io::Result<()> {
     /// Starts that are made due at once, at the most, so that others have their turn.
     const AT_ONCE: usize = 1024;
-    /// The timer is set so much too early, since an idle processor takes as long to wake, and the rest is looked away.
+    /// The timer is set so much too early, since an idle processor takes as long to wake; for the rest the clock is
+    /// looked at.
     const SPIN_NS_MAX: u64 = 60_000;
-    /// Where starts lie closer together the processor does not fall asleep.
+    /// Where starts lie closer together no timer is set: it would take longer than it saves.
     const APART_NS_MIN: u64 = 200_000;
     let timer = Timer::new()?;
     let mut arrivals = arrivals.take_while(|&start| start < until_ns).peekable();
     let mut ready = Vec::with_capacity(AT_ONCE);
+    let mut last = 0;
     while let Some(&next) = arrivals.peek() {
         let now_ns = base.elapsed().as_nanos() as u64;
         if next > now_ns {
             let left_ns = next - now_ns;
-            if left_ns > SPIN_NS_MAX {
-                timer.wait(if left_ns > APART_NS_MIN { left_ns - SPIN_NS_MAX } else { left_ns }).await?;
+            if left_ns > SPIN_NS_MAX && next - last >= APART_NS_MIN {
+                timer.wait(left_ns - SPIN_NS_MAX).await?;
             } else {
                 // Others have their turn meanwhile.
+                let before = work();
                 tokio::task::yield_now().await;
-                due.spun_ns.fetch_add(base.elapsed().as_nanos() as u64 - now_ns, Relaxed);
+                if work() == before {
+                    due.spun_ns.fetch_add(base.elapsed().as_nanos() as u64 - now_ns, Relaxed);
+                }
             }
             continue;
         }
@@ -119,6 +131,7 @@ pub(crate) async fn pace(due: &Due, arrivals: Arrivals, base: Instant, until_ns:
             && let Some(start) = arrivals.next_if(|&start| start <= now_ns)
         {
             ready.push(start);
+            last = start;
         }
         due.push(&ready);
         if ready.len() == AT_ONCE {
@@ -180,7 +193,7 @@ mod tests {
         let due = Due::new();
         let arrivals = Arrivals::new("1000".parse().unwrap(), Spacing::Constant, 0);
         let base = Instant::now();
-        pace(&due, arrivals, base, 50_000_000).await.unwrap();
+        pace(&due, arrivals, base, 50_000_000, || 0).await.unwrap();
         assert!(base.elapsed().as_nanos() >= 49_000_000, "the last is due at 49 ms");
         for number in 0..40 {
             assert_eq!(due.next().await, Some((number, number * 1_000_000)));

@@ -80,9 +80,11 @@ pub struct LoadRun {
     pub interval_ns: u64,
     /// The run over time.
     pub intervals: Vec<Interval>,
+    /// How long the client looked at the clock for the next start.
+    pub spun_ns: u64,
     /// The client's processor time.
     pub client_cpu: CpuTime,
-    /// The same, for each call.
+    /// The same, for each call that ended with OK, without `spun_ns`.
     pub client_cpu_per_call: Option<CpuTime>,
     /// What was expected, and whether it was kept.
     #[serde(default)]

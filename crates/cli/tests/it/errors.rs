@@ -67,7 +67,8 @@ fn flags_that_make_no_run() {
     );
     check(&["load", nobody, "-z", "10"], BAD_ARGUMENTS, &["--duration", "10ms"]);
     check(&["load", nobody, "--lanes", "some"], BAD_ARGUMENTS, &["`some`", "per-call"]);
-    check(&["load", nobody, "--data", "00"], BAD_ARGUMENTS, &["--method"]);
+    check(&["load", nobody, "--hex", "00"], BAD_ARGUMENTS, &["--method"]);
+    check(&["load", nobody, "--data", "{}"], BAD_ARGUMENTS, &["--data takes a method"]);
     check(&["load", nobody, "--method", "x", "--call", "ping-pong"], BAD_ARGUMENTS, &["unary"]);
     check(&["load", nobody, "-n", "0"], BAD_ARGUMENTS, &["--total"]);
     check(&["load", nobody, "--size", "5X"], BAD_ARGUMENTS, &["`5X`", "64KiB"]);
@@ -78,11 +79,12 @@ fn flags_that_make_no_run() {
     check(&["load", nobody, "--cpus", "0-x"], BAD_ARGUMENTS, &["`0-x`"]);
     check(&["load", nobody, "--cpus", "1023"], BAD_ARGUMENTS, &["processors 1023"]);
     check(&["load", nobody, "--warmup", "9999years"], BAD_ARGUMENTS, &["--warmup", "a year"]);
+    check(&["load", nobody, "--call", "a.B/C", "-z", "9999years"], BAD_ARGUMENTS, &["-z", "a year"]);
     check(&["lab", "codec", "--rounds", "4294967295"], BAD_ARGUMENTS, &["--rounds", "1..=1000"]);
     check(&["load", "::1:80"], BAD_ARGUMENTS, &["`::1:80`", "brackets"]);
     check(&["load", "localhost"], BAD_ARGUMENTS, &["`localhost`", "no port", "localhost:50051"]);
     check(&["load", "https://127.0.0.1:1"], FAILED, &["127.0.0.1:1", "is the server running?"]);
-    check(&["load", nobody, "--rps", "100"], BAD_ARGUMENTS, &["closed loop", "-c"]);
+    check(&["load", nobody, "--rps", "100"], BAD_ARGUMENTS, &["--rps takes a method", "--call"]);
 }
 
 #[test]

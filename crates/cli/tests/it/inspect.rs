@@ -314,7 +314,8 @@ fn editions_are_compiled_by_protoc() {
     let (code, _, stderr) = run(None);
     assert_eq!(code, Some(FAILED));
     assert!(
-        stderr.contains(&format!("{why}, and protoc does not start")) && stderr.contains("--descriptor-set"),
+        stderr.contains(&format!("{why}, and protoc does not start"))
+            && stderr.contains("or give a descriptor set"),
         "{stderr}"
     );
 }

@@ -244,7 +244,8 @@ fn own_messages_are_echoed() {
     let (mut server, addresses) = Running::serve_with(&["127.0.0.1:0"], &flags);
     let json = server.line().strip_prefix("json on ").unwrap().to_owned();
     for (target, protocol) in [(&addresses[0], "grpc"), (&json, "json-http1"), (&json, "msgpack-h2")] {
-        let own = ["--echo", "own", "--messages", &orders, "--protocol", protocol, "--times"];
+        let own = ["--echo", "own", "--echo-messages", &orders, "--protocol", protocol, "--times"];
+        let of_type = ["--echo-proto", &proto, "--echo-type", "shop.Order"];
         let result = check(target, &[&of_type[..], &own, &["-n", "20", "-c", "1"]].concat());
         assert_eq!(result["messages"], 20, "{result}");
         assert_eq!(result["settings"]["echo"]["shape"], "own");
