@@ -5,6 +5,7 @@ mod input;
 mod inspection;
 mod json;
 mod paint;
+mod saved;
 mod sizes;
 mod tree;
 
@@ -18,15 +19,18 @@ use thalweg_protobuf::MessageType;
 use thalweg_protobuf::dissect::framing::{Detection, Framing, detect, split};
 use thalweg_protobuf::dissect::{Limits, Message, Span, dissect, text};
 
+use crate::exchange::Exchange;
 use crate::failure::Failure;
 use crate::schema::SchemaArgs;
 use compressed::Opened;
+use input::Input;
 use inspection::Inspection;
 use paint::{ColorChoice, Paint};
 
 const EXAMPLES: &str = "\
 Examples:
   thalweg inspect message.bin --proto shop.proto --type shop.Order
+  thalweg inspect exchange.json                    # what `thalweg call --save` wrote
   thalweg inspect --hex '0a 05 68 65 6c 6c 6f'
   thalweg inspect message.bin -O text | thalweg inspect --assemble -o same.bin";
 
@@ -115,14 +119,45 @@ pub(crate) fn run(args: &InspectArgs) -> Result<ExitCode, Failure> {
     let schema = args.schema.load()?;
     let message_type = schema.as_ref().map(|schema| args.schema.message(schema)).transpose()?;
     let input = args.input.read()?;
+    let mut output = output(args)?;
+    let problem = match Exchange::read(&input.bytes) {
+        Some(exchange) => {
+            let exchange = exchange.map_err(|why| Failure::failed(format!("{}: {why}", input.name)))?;
+            saved::inspect(
+                &exchange,
+                &input.name,
+                &mut output,
+                args.format == Format::Json,
+                |part, output| {
+                    take_apart(args, part.input, Some(part.message_type), Some(Framing::Grpc), output)
+                },
+            )?
+        }
+        None => take_apart(args, &input, message_type, args.framing.map(Framing::from), &mut output)?,
+    };
+    ended(output.flush())?;
+    match problem {
+        None => Ok(ExitCode::SUCCESS),
+        Some(problem) => Err(Failure::failed(problem)),
+    }
+}
+
+/// Writes what an input has, and gives what is wrong with it.
+fn take_apart(
+    args: &InspectArgs,
+    input: &Input,
+    message_type: Option<MessageType<'_>>,
+    framing: Option<Framing>,
+    output: &mut dyn Write,
+) -> Result<Option<String>, Failure> {
     let limits = Limits::default();
-    let detection = args.framing.is_none().then(|| detected(&input.bytes, message_type, &limits));
-    let said = args.framing.map_or(Framing::Protobuf, Framing::from);
+    let detection = framing.is_none().then(|| detected(&input.bytes, message_type, &limits));
+    let said = framing.unwrap_or(Framing::Protobuf);
     let framing = detection.as_ref().map_or(said, |detection| detection.framing);
     let frames = split(&input.bytes, framing, &limits);
     let open = |frame| Opened::new(&input.bytes, frame, message_type, &limits);
     let inspection = Inspection {
-        input: &input,
+        input,
         message_type,
         framing,
         detection,
@@ -130,13 +165,12 @@ pub(crate) fn run(args: &InspectArgs) -> Result<ExitCode, Failure> {
         rest: frames.rest,
         rest_problem: frames.problem.clone(),
     };
-    let mut output = output(args)?;
     let written = match args.format {
         Format::Tree => {
             let paint = Paint::new(args.color, args.output.is_none());
             let width = args.width.map_or_else(|| paint::width(args.output.is_none()), usize::from);
-            tree::write(&mut output, &inspection, paint, width, args.full)
-                .and_then(|()| sizes::write(&mut output, &inspection, paint, args.full))
+            tree::write(output, &inspection, paint, width, args.full)
+                .and_then(|()| sizes::write(output, &inspection, paint, args.full))
         }
         Format::Text => {
             let messages: Vec<Option<Message>> =
@@ -146,13 +180,10 @@ pub(crate) fn run(args: &InspectArgs) -> Result<ExitCode, Failure> {
             let text = text::write_frames(&input.bytes, &frames, &messages);
             output.write_all(heading.as_bytes()).and_then(|()| output.write_all(text.as_bytes()))
         }
-        Format::Json => json::write(&mut output, &inspection),
+        Format::Json => json::write(output, &inspection),
     };
-    ended(written.and_then(|()| output.flush()))?;
-    match inspection.verdict() {
-        None => Ok(ExitCode::SUCCESS),
-        Some(problem) => Err(Failure::failed(problem)),
-    }
+    ended(written)?;
+    Ok(inspection.verdict())
 }
 
 /// Makes bytes of a text.

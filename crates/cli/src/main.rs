@@ -7,6 +7,7 @@ mod certs;
 mod completions;
 mod descriptor_files;
 mod documents;
+mod exchange;
 mod failure;
 mod inspect;
 mod lab;

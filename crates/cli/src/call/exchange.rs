@@ -12,10 +12,11 @@ use super::arguments::CallArgs;
 use super::connecting::Connecting;
 use super::printer::Printer;
 use super::requests::{Fault, RequestSource};
-use super::saved::{Exchange, SCHEMA, SavedPhase, SavedStatus, Sent};
+use super::saved::{self, Sent};
 use super::timeline::Timeline;
 use super::{catalogue, status};
 use crate::called::{self, Called};
+use crate::exchange::{Exchange, SCHEMA, SavedStatus};
 use crate::failure::Failure;
 use crate::metadata;
 
@@ -33,7 +34,7 @@ pub(super) async fn run(
     name: &MethodName,
     args: &CallArgs,
 ) -> Result<ExitCode, Failure> {
-    let started = Exchange::now();
+    let started = saved::now();
     let (target, timeline) = (connecting.target.clone(), connecting.timeline.clone());
     // With files, what is wrong with the request is said before anything is connected to.
     let (channel, mut catalogue, called) = if let Some(mut files) = files {
@@ -74,7 +75,7 @@ pub(super) async fn run(
     }
     if let Some(path) = &args.save {
         let status = &outcome.status;
-        let saved = Exchange {
+        let exchange = Exchange {
             schema: SCHEMA.to_owned(),
             started,
             target,
@@ -92,10 +93,10 @@ pub(super) async fn run(
                 message: status.message().to_owned(),
                 details: base64(status.details()),
             },
-            phases: SavedPhase::all(&timeline),
+            phases: saved::phases(&timeline),
             descriptor_set: base64(&catalogue.descriptor_set()),
         };
-        saved.write(path)?;
+        exchange.write(path)?;
     }
     args.files.write(&catalogue)?;
     match outcome.status.code() {

@@ -1,72 +1,16 @@
-//! An exchange in a file, for `thalweg inspect`.
+//! What is kept of a call, to be saved.
 
-use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, SystemTime};
 
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
-use serde::{Deserialize, Serialize};
 use thalweg::bytes::Bytes;
 use thalweg_lab::size::ByteSize;
 use thalweg_lab::wording::counted;
 
 use super::timeline::Timeline;
-use crate::failure::Failure;
-
-/// What the file says it is.
-pub(crate) const SCHEMA: &str = "thalweg.exchange/1";
-
-/// A call and all that went to and fro.
-#[derive(Debug, Serialize, Deserialize)]
-pub(crate) struct Exchange {
-    /// [`SCHEMA`].
-    pub(crate) schema: String,
-    /// When it began, as RFC 3339 has it.
-    pub(crate) started: String,
-    pub(crate) target: String,
-    /// `package.Service/Method`.
-    pub(crate) method: String,
-    /// The full names of the types of requests and responses.
-    pub(crate) request_type: String,
-    pub(crate) response_type: String,
-    /// Names and values, those of `-bin` in Base64.
-    pub(crate) request_metadata: Vec<(String, String)>,
-    pub(crate) requests: Vec<SavedMessage>,
-    pub(crate) response_metadata: Vec<(String, String)>,
-    pub(crate) responses: Vec<SavedMessage>,
-    pub(crate) trailers: Vec<(String, String)>,
-    pub(crate) status: SavedStatus,
-    /// What ended when.
-    pub(crate) phases: Vec<SavedPhase>,
-    /// A `google.protobuf.FileDescriptorSet` that has the types, in Base64.
-    pub(crate) descriptor_set: String,
-}
-
-#[derive(Debug, Serialize, Deserialize)]
-pub(crate) struct SavedMessage {
-    /// Since the command began to connect.
-    pub(crate) at_ns: u64,
-    /// The message's bytes, in Base64.
-    pub(crate) wire: String,
-}
-
-#[derive(Debug, Serialize, Deserialize)]
-pub(crate) struct SavedStatus {
-    pub(crate) code: i32,
-    pub(crate) name: String,
-    pub(crate) message: String,
-    /// A `google.rpc.Status`, in Base64; empty if there is none.
-    pub(crate) details: String,
-}
-
-#[derive(Debug, Serialize, Deserialize)]
-pub(crate) struct SavedPhase {
-    pub(crate) name: String,
-    /// Since the command began to connect.
-    pub(crate) ended_ns: u64,
-    pub(crate) note: String,
-}
+use crate::exchange::{SavedMessage, SavedPhase};
 
 /// Messages that went one way.
 #[derive(Clone, Debug)]
@@ -115,25 +59,17 @@ impl Sent {
     }
 }
 
-impl SavedPhase {
-    pub(super) fn all(timeline: &Timeline) -> Vec<Self> {
-        let phase = |step: super::timeline::Step| Self {
-            name: step.name.to_owned(),
-            ended_ns: step.at.as_nanos() as u64,
-            note: step.note,
-        };
-        timeline.steps().into_iter().map(phase).collect()
-    }
+/// What ended when.
+pub(super) fn phases(timeline: &Timeline) -> Vec<SavedPhase> {
+    let phase = |step: super::timeline::Step| SavedPhase {
+        name: step.name.to_owned(),
+        ended_ns: step.at.as_nanos() as u64,
+        note: step.note,
+    };
+    timeline.steps().into_iter().map(phase).collect()
 }
 
-impl Exchange {
-    pub(super) fn now() -> String {
-        humantime::format_rfc3339_millis(SystemTime::now()).to_string()
-    }
-
-    pub(super) fn write(&self, path: &Path) -> Result<(), Failure> {
-        let json = serde_json::to_string_pretty(self).expect("an exchange is strings and numbers");
-        std::fs::write(path, json + "\n")
-            .map_err(|error| Failure::failed(format!("cannot write {}: {error}", path.display())))
-    }
+/// The time, as RFC 3339 has it.
+pub(super) fn now() -> String {
+    humantime::format_rfc3339_millis(SystemTime::now()).to_string()
 }

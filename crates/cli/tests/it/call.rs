@@ -195,3 +195,40 @@ fn a_verbose_call_says_what_went_both_ways_and_when() {
         assert!(stderr.contains(expected), "{expected}: {stderr}");
     }
 }
+
+#[test]
+fn an_exchange_is_kept_and_taken_apart() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("exchange.json").display().to_string();
+    let arguments =
+        [FULL_DUPLEX, "-d", r#"{"response_parameters": [{"size": 3}]}"#, "-m", "a: b", "--save", &path];
+    let (code, _, stderr) = call(&arguments);
+    assert_eq!((code, stderr.as_str()), (Some(0), ""));
+    let saved: serde_json::Value = serde_json::from_str(&fs::read_to_string(&path).unwrap()).unwrap();
+    assert_eq!((&saved["schema"], &saved["method"]), (&"thalweg.exchange/1".into(), &FULL_DUPLEX.into()));
+    assert_eq!(saved["responses"][0]["wire"], "CgUSAwAAAA==");
+
+    let (code, stdout, stderr) = outcome(thalweg(&["inspect", &path]).output().unwrap());
+    assert_eq!((code, stderr.as_str()), (Some(0), ""), "{stdout}");
+    for expected in [
+        "grpc.testing.TestService/FullDuplexCall at 127.0.0.1:",
+        "> a: b\n",
+        "grpc.testing.StreamingOutputCallRequest\n",
+        "int32 size = 1",
+        "grpc.testing.StreamingOutputCallResponse\n",
+        "OK (0)\n",
+        "* last message ",
+    ] {
+        assert!(stdout.contains(expected), "{expected}: {stdout}");
+    }
+    let (code, stdout, _) = outcome(thalweg(&["inspect", &path, "-O", "json"]).output().unwrap());
+    assert_eq!(code, Some(0));
+    let inspected: serde_json::Value = serde_json::from_str(&stdout).unwrap();
+    assert_eq!(inspected["schema"], "thalweg.inspect-exchange/1");
+    assert!(inspected["responses"].is_object() && inspected["requests"].is_object(), "{stdout}");
+
+    fs::write(&path, r#"{"schema": "thalweg.exchange/9"}"#).unwrap();
+    let (code, _, stderr) = outcome(thalweg(&["inspect", &path]).output().unwrap());
+    assert_eq!(code, Some(1));
+    assert!(stderr.contains("it is of version 9"), "{stderr}");
+}
