@@ -2,7 +2,6 @@
 
 mod any;
 mod defaults;
-mod run_text;
 
 use std::cell::Cell;
 use std::fs::{self, OpenOptions};
@@ -30,7 +29,7 @@ use crate::own::echoed;
 use crate::request::{self, RequestBytes};
 use crate::runtime::{self, RuntimeArgs};
 use crate::tls::ClientTlsArgs;
-use crate::{signals, target, text};
+use crate::{run_text, signals, target, text};
 use any::AnyArgs;
 use defaults::{DURATION_DEFAULT, IN_FLIGHT_DEFAULT, WARM_UP_DEFAULT};
 

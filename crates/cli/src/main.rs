@@ -13,9 +13,11 @@ mod inspect;
 mod lab;
 mod link;
 mod load;
+mod merge;
 mod metadata;
 mod own;
 mod request;
+mod run_text;
 mod runtime;
 mod schema;
 mod serve;
@@ -44,6 +46,7 @@ enum Command {
     Serve(serve::ServeArgs),
     Load(Box<load::LoadArgs>),
     Call(call::CallArgs),
+    Merge(merge::MergeArgs),
     Lab(lab::LabArgs),
     Link(link::LinkArgs),
     Inspect(inspect::InspectArgs),
@@ -56,6 +59,7 @@ fn main() -> ExitCode {
     // Wrong flags end in clap: what is wrong on stderr, exit code 2.
     let outcome = match Cli::parse().command {
         Command::Serve(args) => serve::run(&args),
+        Command::Merge(args) => merge::run(&args),
         Command::Call(args) => call::run(&args),
         Command::Load(args) => load::run(&args),
         Command::Lab(args) => lab::run(args),

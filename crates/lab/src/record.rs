@@ -325,6 +325,14 @@ impl std::ops::Sub for CpuTime {
     }
 }
 
+impl std::ops::Add for CpuTime {
+    type Output = Self;
+
+    fn add(self, other: Self) -> Self {
+        Self { user_ns: self.user_ns + other.user_ns, system_ns: self.system_ns + other.system_ns }
+    }
+}
+
 impl std::ops::Div<f64> for CpuTime {
     type Output = Self;
 

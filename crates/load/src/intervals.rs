@@ -58,7 +58,10 @@ impl Intervals {
             if let Some(earlier) = &pending.latency {
                 latency.merge(earlier);
             }
-            interval = joined(&pending.interval, &interval, latency.latency());
+            let in_flight = interval.in_flight;
+            let mut joined = pending.interval;
+            joined.add(&interval);
+            interval = Interval { in_flight, latency_ns: latency.latency(), ..joined };
         }
         self.pending_parts += 1;
         let kept = Kept { interval, latency: Some(latency) };
@@ -87,30 +90,15 @@ impl Intervals {
     fn halve(&mut self) {
         let pairs = self.kept.chunks(2).map(|pair| match pair {
             [one, other] => {
-                let worse = match (one.interval.latency_ns, other.interval.latency_ns) {
-                    (Some(one), Some(other)) => Some(one.worse(other)),
-                    (one, other) => one.or(other),
-                };
-                Kept { interval: joined(&one.interval, &other.interval, worse), latency: None }
+                let mut interval = one.interval.clone();
+                interval.add(&other.interval);
+                interval.in_flight = other.interval.in_flight;
+                Kept { interval, latency: None }
             }
             [single, ..] => single.clone(),
             [] => unreachable!("chunks are not empty"),
         });
         self.kept = pairs.collect();
         self.width *= 2;
-    }
-}
-
-fn joined(one: &Interval, other: &Interval, latency_ns: Option<thalweg_lab::record::Latency>) -> Interval {
-    Interval {
-        at_ns: one.at_ns,
-        scheduled: one.scheduled + other.scheduled,
-        ok: one.ok + other.ok,
-        failed: one.failed + other.failed,
-        late: one.late + other.late,
-        in_flight: other.in_flight,
-        latency_ns,
-        bytes_sent: one.bytes_sent + other.bytes_sent,
-        bytes_received: one.bytes_received + other.bytes_received,
     }
 }

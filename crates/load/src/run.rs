@@ -158,6 +158,22 @@ impl Timing {
     }
 }
 
+impl Interval {
+    /// Adds what another one has, of the same time or right behind it. Percentiles are the worse ones of both.
+    pub(crate) fn add(&mut self, other: &Self) {
+        self.scheduled += other.scheduled;
+        self.ok += other.ok;
+        self.failed += other.failed;
+        self.late += other.late;
+        self.bytes_sent += other.bytes_sent;
+        self.bytes_received += other.bytes_received;
+        self.latency_ns = match (self.latency_ns, other.latency_ns) {
+            (Some(one), Some(other)) => Some(one.worse(other)),
+            (one, other) => one.or(other),
+        };
+    }
+}
+
 impl LoadRun {
     /// Calls that ended.
     pub fn calls(&self) -> u64 {

@@ -161,3 +161,32 @@ fn what_makes_no_load_is_explained() {
     let (code, _, stderr) = load("127.0.0.1:1", &["--call", UNARY]);
     assert_eq!(code, Some(1), "{stderr}");
 }
+
+#[test]
+fn results_are_joined() {
+    let (_server, addresses) = Running::serve(&["127.0.0.1:0"]);
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name).display().to_string();
+    let files = ["a.json", "b.json"].map(path);
+    let mut counts = Vec::new();
+    for (file, calls) in files.iter().zip(["300", "200"]) {
+        let (code, _, stderr) =
+            load(&addresses[0], &["--call", UNARY, "-n", calls, "-c", "2", "-O", "json", "-o", file]);
+        assert_eq!(code, Some(0), "{stderr}");
+        let run: Value = serde_json::from_str(&std::fs::read_to_string(file).unwrap()).unwrap();
+        counts.push(run["latency"]["max"].as_u64().unwrap());
+    }
+    let merge = |arguments: &[&str]| outcome(thalweg(&[&["merge"], arguments].concat()).output().unwrap());
+    let (code, stdout, stderr) = merge(&[&files[0], &files[1], "-O", "json"]);
+    assert_eq!(code, Some(0), "{stderr}");
+    let merged: Value = serde_json::from_str(&stdout).unwrap();
+    assert_eq!((&merged["ok"], &merged["latency"]["count"]), (&500.into(), &500.into()));
+    assert_eq!(merged["latency"]["max"].as_u64(), counts.iter().max().copied());
+    let (code, stdout, _) = merge(&[&files[0]]);
+    assert_eq!(code, Some(0));
+    assert!(stdout.contains(UNARY), "{stdout}");
+    std::fs::write(path("c.json"), "{}").unwrap();
+    let (code, _, stderr) = merge(&[&files[0], &path("c.json")]);
+    assert_eq!(code, Some(1));
+    assert!(stderr.contains("c.json: is no result of"), "{stderr}");
+}

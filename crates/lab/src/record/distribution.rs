@@ -84,6 +84,17 @@ impl Distribution {
         })
     }
 
+    /// What [`encoded`](Self::encoded) and [`latency`](Self::latency) have said of one; `None` for what is none.
+    pub fn decoded(histogram: &str, exact: &Latency) -> Option<Self> {
+        let bytes = STANDARD.decode(histogram).ok()?;
+        let decoded: Histogram<u64> = Deserializer::new().deserialize(&mut bytes.as_slice()).ok()?;
+        let mut all = Self::new();
+        all.histogram.add(&decoded).ok()?;
+        let sum_ns = (exact.mean * decoded.len() as f64) as u128;
+        (all.min_ns, all.max_ns, all.sum_ns) = (exact.min, exact.max, sum_ns);
+        Some(all)
+    }
+
     /// HdrHistogram V2 in base64.
     pub fn encoded(&self) -> String {
         let mut bytes = Vec::new();
@@ -102,13 +113,7 @@ impl Default for Distribution {
 pub(crate) fn merged<'d>(distributions: impl IntoIterator<Item = (&'d str, Latency)>) -> Option<Latency> {
     let mut all = Distribution::new();
     for (histogram, latency) in distributions {
-        let bytes = STANDARD.decode(histogram).ok()?;
-        let histogram: Histogram<u64> = Deserializer::new().deserialize(&mut bytes.as_slice()).ok()?;
-        let len = histogram.len();
-        all.histogram.add(&histogram).ok()?;
-        all.min_ns = all.min_ns.min(latency.min);
-        all.max_ns = all.max_ns.max(latency.max);
-        all.sum_ns += (latency.mean * len as f64) as u128;
+        all.merge(&Distribution::decoded(histogram, &latency)?);
     }
     all.latency()
 }

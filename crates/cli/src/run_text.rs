@@ -13,7 +13,7 @@ const BARS: usize = 12;
 const BAR_LENGTH: f64 = 40.0;
 
 /// Short, aligned, one figure a line.
-pub(super) fn text(run: &LoadRun) -> String {
+pub(crate) fn text(run: &LoadRun) -> String {
     let mut text = format!(
         "{}, {}, {} on {}\n\n",
         run.method,

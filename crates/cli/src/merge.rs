@@ -1,0 +1,71 @@
+//! `thalweg merge`: results of one load that came from several machines, as one.
+
+use std::fs;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::Args;
+use thalweg_load::LoadRun;
+
+use crate::failure::Failure;
+use crate::run_text;
+
+const EXAMPLES: &str = "\
+Examples:
+  thalweg merge worker-0.json worker-1.json
+  thalweg merge results/*.json -O json -o all.json";
+
+/// Join results of `thalweg load --call METHOD -O json`: histograms are added, not percentiles averaged
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct MergeArgs {
+    /// Results, of the schema thalweg.load-run/1
+    #[arg(value_name = "FILE", required = true)]
+    files: Vec<PathBuf>,
+
+    /// Format of the result
+    #[arg(short = 'O', long, value_enum, default_value_t = Format::Text)]
+    format: Format,
+
+    /// Write the result to this file, not to stdout
+    #[arg(short = 'o', long, value_name = "FILE")]
+    output: Option<PathBuf>,
+}
+
+#[derive(Clone, Copy, Debug, clap::ValueEnum)]
+enum Format {
+    /// For people
+    Text,
+    /// For programs
+    Json,
+}
+
+pub(crate) fn run(args: &MergeArgs) -> Result<ExitCode, Failure> {
+    let runs = args.files.iter().map(read).collect::<Result<Vec<LoadRun>, Failure>>()?;
+    let merged = LoadRun::merged(&runs).map_err(|error| {
+        let names: Vec<String> = (1..)
+            .zip(&args.files)
+            .map(|(number, file)| format!("run {number} is {}", file.display()))
+            .collect();
+        Failure::failed(format!("{error} ({})", names.join(", ")))
+    })?;
+    let text = match args.format {
+        Format::Text => run_text::text(&merged),
+        Format::Json => {
+            serde_json::to_string_pretty(&merged).expect("a result is numbers and strings") + "\n"
+        }
+    };
+    match &args.output {
+        Some(path) => fs::write(path, text)
+            .map_err(|error| Failure::failed(format!("cannot write {}: {error}", path.display())))?,
+        None => print!("{text}"),
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn read(path: &PathBuf) -> Result<LoadRun, Failure> {
+    let failed = |why: String| Failure::failed(format!("{}: {why}", path.display()));
+    let text = fs::read_to_string(path).map_err(|error| failed(format!("cannot be read: {error}")))?;
+    serde_json::from_str(&text)
+        .map_err(|error| failed(format!("is no result of `thalweg load --call METHOD -O json`: {error}")))
+}

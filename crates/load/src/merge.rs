@@ -1,0 +1,310 @@
+//! Several runs as one: parts of a load that came from several machines.
+
+use std::collections::BTreeMap;
+use std::time::{Duration, SystemTime};
+
+use thalweg_lab::record::{CpuTime, Distribution};
+
+use crate::run::{Interval, LoadRun, RunNote, SCHEMA, Timing};
+
+/// Why runs are not one.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum MergeError {
+    /// There is nothing to join.
+    #[error("there is no run to join")]
+    Nothing,
+    /// A file of another kind, or of another version.
+    #[error("run {number} is of the schema `{schema}`, and {SCHEMA} is joined")]
+    Schema {
+        /// Which one, from 1.
+        number: usize,
+        /// What it says.
+        schema: String,
+    },
+    /// Runs of different things.
+    #[error("run {number} has another {what} than the first: {one} and {other}")]
+    Different {
+        /// Which one, from 1.
+        number: usize,
+        /// Of what.
+        what: &'static str,
+        /// The first one's.
+        one: String,
+        /// This one's.
+        other: String,
+    },
+    /// A histogram or a time that cannot be read.
+    #[error("run {number} is damaged: its {what} cannot be read")]
+    Damaged {
+        /// Which one, from 1.
+        number: usize,
+        /// Of what.
+        what: &'static str,
+    },
+}
+
+impl LoadRun {
+    /// These runs as one: counts are added, and so are the histograms, so that percentiles are those of all calls, as
+    /// if one client had made them. It lasts from the first start to the last end, by the machines' clocks. Intervals lie
+    /// one upon the other by the time since each run's own start, and have the worse percentiles of all.
+    ///
+    /// # Errors
+    ///
+    /// For runs of different methods or loops, and for results that are damaged.
+    pub fn merged(runs: &[Self]) -> Result<Self, MergeError> {
+        let first = runs.first().ok_or(MergeError::Nothing)?;
+        for (number, run) in (1..).zip(runs) {
+            if run.schema != SCHEMA {
+                return Err(MergeError::Schema { number, schema: run.schema.clone() });
+            }
+            for (what, one, other) in [
+                ("method", &first.method, &run.method),
+                ("type of call", &first.kind, &run.kind),
+                ("loop", &first.loop_kind, &run.loop_kind),
+            ] {
+                if one != other {
+                    let (one, other) = (one.clone(), other.clone());
+                    return Err(MergeError::Different { number, what, one, other });
+                }
+            }
+        }
+        let mut began = Vec::new();
+        let mut ended = Vec::new();
+        for (number, run) in (1..).zip(runs) {
+            let time = |text: &str| {
+                humantime::parse_rfc3339(text).map_err(|_| MergeError::Damaged { number, what: "times" })
+            };
+            let start = time(&run.started)?;
+            began.push(start);
+            ended.push(start + Duration::from_nanos(run.duration_ns));
+        }
+        let (started, end) = (began.iter().min().copied(), ended.iter().max().copied());
+        let started = started.unwrap_or(SystemTime::UNIX_EPOCH);
+        let end = end.unwrap_or(started);
+        let duration = end.duration_since(started).unwrap_or_default();
+        let seconds = duration.as_secs_f64();
+        let sum = |of: fn(&Self) -> u64| runs.iter().map(of).sum::<u64>();
+        let timing = |of: fn(&Self) -> Option<&Timing>, what| timing(runs, of, what);
+        let ok = sum(|run| run.ok);
+        let mut errors = BTreeMap::new();
+        for (code, count) in runs.iter().flat_map(|run| &run.errors) {
+            *errors.entry(code.clone()).or_insert(0) += count;
+        }
+        let cpu = runs.iter().map(|run| run.client_cpu).fold(CpuTime::default(), |all, cpu| all + cpu);
+        let per_call = runs
+            .iter()
+            .filter_map(|run| Some(run.client_cpu_per_call? / (1.0 / run.ok as f64)))
+            .fold(None, |all, cpu| Some(all.map_or(cpu, |all| all + cpu)));
+        let mut targets: Vec<String> = runs.iter().flat_map(|run| run.targets.clone()).collect();
+        targets.sort_unstable();
+        targets.dedup();
+        let mut schedules: Vec<String> = runs.iter().filter_map(|run| run.schedule.clone()).collect();
+        schedules.dedup();
+        Ok(Self {
+            schema: SCHEMA.to_owned(),
+            targets,
+            method: first.method.clone(),
+            kind: first.kind.clone(),
+            loop_kind: first.loop_kind.clone(),
+            schedule: (!schedules.is_empty()).then(|| schedules.join(" and ")),
+            spacing: first.spacing.clone(),
+            in_flight: runs.iter().map(|run| run.in_flight).sum(),
+            connections: runs.iter().map(|run| run.connections).sum(),
+            connections_established: runs.iter().map(|run| run.connections_established).sum(),
+            warmup_ns: runs.iter().map(|run| run.warmup_ns).max().unwrap_or(0),
+            started: humantime::format_rfc3339_millis(started).to_string(),
+            ended: humantime::format_rfc3339_millis(end).to_string(),
+            duration_ns: duration.as_nanos() as u64,
+            drain_ns: runs.iter().map(|run| run.drain_ns).max().unwrap_or(0),
+            rate_per_s: if seconds > 0.0 { ok as f64 / seconds } else { 0.0 },
+            scheduled_per_s: runs.iter().map(|run| run.scheduled_per_s).sum(),
+            ok,
+            failed: sum(|run| run.failed),
+            errors,
+            late: sum(|run| run.late),
+            dropped: sum(|run| run.dropped),
+            messages_sent: sum(|run| run.messages_sent),
+            messages_received: sum(|run| run.messages_received),
+            bytes_sent: sum(|run| run.bytes_sent),
+            bytes_received: sum(|run| run.bytes_received),
+            latency: timing(|run| run.latency.as_ref(), "latency")?,
+            service: timing(|run| run.service.as_ref(), "service")?,
+            wait: timing(|run| run.wait.as_ref(), "wait")?,
+            failed_latency: timing(|run| run.failed_latency.as_ref(), "failed_latency")?,
+            first_message: timing(|run| run.first_message.as_ref(), "first_message")?,
+            reply: timing(|run| run.reply.as_ref(), "reply")?,
+            interval_ns: runs.iter().map(|run| run.interval_ns).max().unwrap_or(0),
+            intervals: intervals(runs),
+            spun_ns: sum(|run| run.spun_ns),
+            client_cpu: cpu,
+            client_cpu_per_call: per_call.filter(|_| ok > 0).map(|all| all / ok as f64),
+            gates: Vec::new(),
+            notes: notes(runs),
+        })
+    }
+}
+
+fn timing(
+    runs: &[LoadRun],
+    of: fn(&LoadRun) -> Option<&Timing>,
+    what: &'static str,
+) -> Result<Option<Timing>, MergeError> {
+    let mut all: Option<Distribution> = None;
+    for (number, run) in (1..).zip(runs) {
+        let Some(timing) = of(run) else { continue };
+        let decoded = Distribution::decoded(&timing.histogram, &timing.ns);
+        let decoded = decoded.ok_or(MergeError::Damaged { number, what })?;
+        match &mut all {
+            Some(all) => all.merge(&decoded),
+            None => all = Some(decoded),
+        }
+    }
+    Ok(all.as_ref().and_then(Timing::of))
+}
+
+/// Those that begin at the same time of their runs, one upon the other.
+fn intervals(runs: &[LoadRun]) -> Vec<Interval> {
+    let length = runs.iter().map(|run| run.interval_ns).max().unwrap_or(0).max(1);
+    let mut by_place: BTreeMap<u64, Interval> = BTreeMap::new();
+    for interval in runs.iter().flat_map(|run| &run.intervals) {
+        // Ticks come some microseconds late.
+        let place = (interval.at_ns + length / 2) / length;
+        match by_place.get_mut(&place) {
+            Some(all) => {
+                all.add(interval);
+                all.in_flight += interval.in_flight;
+            }
+            None => {
+                by_place.insert(place, interval.clone());
+            }
+        }
+    }
+    by_place.into_values().collect()
+}
+
+/// Each with the run that it is of, where they differ.
+fn notes(runs: &[LoadRun]) -> Vec<RunNote> {
+    let mut notes = Vec::new();
+    for (number, run) in (1..).zip(runs) {
+        for RunNote { text, invalidates } in &run.notes {
+            notes.push(RunNote { text: format!("run {number}: {text}"), invalidates: *invalidates });
+        }
+    }
+    notes
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A run whose calls took these times.
+    fn run(started_s: u64, took_ns: impl Iterator<Item = u64>, failed: u64) -> LoadRun {
+        let mut latency = Distribution::new();
+        took_ns.for_each(|ns| latency.record(ns));
+        let started = SystemTime::UNIX_EPOCH + Duration::from_secs(started_s);
+        let interval = |at_ns| Interval {
+            at_ns,
+            scheduled: 10.0,
+            ok: latency.len() / 2,
+            failed,
+            late: 0,
+            in_flight: 1,
+            latency_ns: latency.latency(),
+            bytes_sent: 1,
+            bytes_received: 2,
+        };
+        LoadRun {
+            schema: SCHEMA.to_owned(),
+            targets: vec!["a:1".to_owned()],
+            method: "a.B/C".to_owned(),
+            kind: "unary".to_owned(),
+            loop_kind: "open".to_owned(),
+            schedule: Some("10".to_owned()),
+            spacing: Some("constant".to_owned()),
+            in_flight: 4,
+            connections: 1,
+            connections_established: Some(1),
+            warmup_ns: 0,
+            started: humantime::format_rfc3339_millis(started).to_string(),
+            ended: String::new(),
+            duration_ns: 2_000_000_000,
+            drain_ns: 0,
+            rate_per_s: latency.len() as f64 / 2.0,
+            scheduled_per_s: Some(10.0),
+            ok: latency.len(),
+            failed,
+            errors: BTreeMap::from([("NOT_FOUND".to_owned(), failed)]),
+            late: 1,
+            dropped: 2,
+            messages_sent: 3,
+            messages_received: 4,
+            bytes_sent: 5,
+            bytes_received: 6,
+            latency: Timing::of(&latency),
+            service: None,
+            wait: None,
+            failed_latency: None,
+            first_message: None,
+            reply: None,
+            interval_ns: 1_000_000_000,
+            intervals: vec![interval(0), interval(1_000_050_000)],
+            spun_ns: 7,
+            client_cpu: CpuTime::default(),
+            client_cpu_per_call: None,
+            gates: Vec::new(),
+            notes: vec![RunNote { text: "slow".to_owned(), invalidates: false }],
+        }
+    }
+
+    /// Every second call in one run and the others in another are those of one run.
+    #[test]
+    fn two_halves_are_the_whole() {
+        let took = |n: u64| 1_000 + n * n * 37 % 1_000_003;
+        let halves =
+            [run(10, (0..5000).map(|n| took(2 * n)), 1), run(10, (0..5000).map(|n| took(2 * n + 1)), 2)];
+        let whole = run(10, (0..10_000).map(took), 3);
+        let merged = LoadRun::merged(&halves).unwrap();
+        let (of_merged, of_whole) = (merged.latency.as_ref().unwrap(), whole.latency.as_ref().unwrap());
+        assert_eq!((of_merged.count, &of_merged.histogram), (of_whole.count, &of_whole.histogram));
+        let (mut one, other) = (of_merged.ns, of_whole.ns);
+        assert!((one.mean / other.mean - 1.0).abs() < 1e-9);
+        one.mean = other.mean;
+        assert_eq!(one, other);
+        assert_eq!((merged.ok, merged.failed, merged.errors["NOT_FOUND"]), (10_000, 3, 3));
+        assert!((merged.rate_per_s - 5000.0).abs() < 1e-9, "both ran at the same time");
+        assert_eq!((merged.in_flight, merged.connections_established, merged.dropped), (8, Some(2), 4));
+        assert_eq!(merged.intervals.len(), 2);
+        assert_eq!((merged.intervals[1].ok, merged.intervals[1].failed), (5000, 3));
+        assert_eq!(merged.notes[1].text, "run 2: slow");
+    }
+
+    #[test]
+    fn a_later_part_makes_the_run_longer() {
+        let merged = LoadRun::merged(&[run(10, 0..10, 0), run(11, 0..10, 0)]).unwrap();
+        assert_eq!(merged.duration_ns, 3_000_000_000);
+        assert_eq!(merged.started, "1970-01-01T00:00:10.000Z");
+    }
+
+    #[test]
+    fn what_is_not_one_run_is_refused() {
+        let check = |change: fn(&mut LoadRun), expected: &str| {
+            let mut other = run(10, 0..10, 0);
+            change(&mut other);
+            let error = LoadRun::merged(&[run(10, 0..10, 0), other]).unwrap_err().to_string();
+            assert!(error.contains(expected), "{error}");
+        };
+        assert_eq!(LoadRun::merged(&[]), Err(MergeError::Nothing));
+        check(|run| run.schema = "thalweg.load/3".to_owned(), "run 2 is of the schema `thalweg.load/3`");
+        check(|run| run.method = "a.B/D".to_owned(), "another method than the first: a.B/C and a.B/D");
+        check(|run| run.loop_kind = "closed".to_owned(), "another loop");
+        check(|run| run.started = "yesterday".to_owned(), "its times cannot be read");
+        check(
+            |run| {
+                if let Some(latency) = &mut run.latency {
+                    latency.histogram = "no base64".to_owned();
+                }
+            },
+            "its latency cannot be read",
+        );
+    }
+}
