@@ -44,9 +44,9 @@ pub enum MergeError {
 }
 
 impl LoadRun {
-    /// These runs as one: counts are added, and so are the histograms, so that percentiles are those of all calls, as
-    /// if one client had made them. It lasts from the first start to the last end, by the machines' clocks. Intervals lie
-    /// one upon the other by the time since each run's own start, and have the worse percentiles of all.
+    /// These runs as one: counts are added, and so are the histograms, so that percentiles are those of all calls,
+    /// as if one client had made them. It lasts from the first start to the last end, by the machines' clocks.
+    /// Intervals lie one upon the other by the time since each run's own start, and have the worse percentiles of all.
     ///
     /// # Errors
     ///
