@@ -2,6 +2,7 @@
 
 mod any;
 mod defaults;
+mod made;
 
 use std::cell::Cell;
 use std::fs::{self, OpenOptions};

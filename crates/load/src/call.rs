@@ -1,15 +1,18 @@
 //! One call of any method, of all four kinds, with bytes for messages.
 
 use std::collections::VecDeque;
+use std::fmt;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll};
 use std::time::Instant;
 
+use thalweg::bytes::Bytes;
 use thalweg::metadata::MetadataMap;
 use thalweg::{CallOptions, Channel, Code, Method, Raw, Request, Status, Stream};
 
 use crate::requests::Requests;
+use crate::template::Moment;
 
 /// The four kinds of call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -56,11 +59,50 @@ pub struct Callee {
     /// Of which kind it is.
     pub kind: CallKind,
     /// Sent with each call.
-    pub metadata: MetadataMap,
+    pub metadata: CallMetadata,
     /// Of each call.
     pub options: CallOptions,
     /// What is sent.
     pub requests: Requests,
+}
+
+type MakeMetadata = dyn Fn(&Moment) -> Result<MetadataMap, String> + Send + Sync;
+
+/// The metadata of calls.
+pub enum CallMetadata {
+    /// The same for all.
+    Constant(MetadataMap),
+    /// Made for each; or why it cannot be.
+    Made(Box<MakeMetadata>),
+}
+
+impl fmt::Debug for CallMetadata {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Constant(metadata) => metadata.fmt(f),
+            Self::Made(_) => f.write_str("made"),
+        }
+    }
+}
+
+impl CallMetadata {
+    /// Into the request of a call. Nothing is copied where there is none.
+    fn put_into<T>(&self, request: &mut Request<T>, number: u64, worker: usize) -> Result<(), Status> {
+        match self {
+            Self::Constant(metadata) if metadata.is_empty() => {}
+            Self::Constant(metadata) => *request.metadata_mut() = metadata.clone(),
+            Self::Made(make) => {
+                let moment = Moment { request: number, worker: worker as u64, ..Moment::default() };
+                *request.metadata_mut() = make(&moment).map_err(|why| not_made(&why))?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// A call that could not be begun.
+fn not_made(why: &str) -> Status {
+    Status::invalid_argument(format!("the request could not be made: {why}"))
 }
 
 /// How a call went, but for how long it took.
@@ -83,17 +125,21 @@ impl Callee {
     pub(crate) async fn call(&self, worker: usize, number: u64) -> Went {
         let channel = &self.channels[worker % self.channels.len()];
         match self.kind {
-            CallKind::Unary => self.unary(channel, number).await,
-            _ => self.stream(channel, number).await,
+            CallKind::Unary => self.unary(channel, worker, number).await,
+            _ => self.stream(channel, worker, number).await,
         }
     }
 
-    async fn unary(&self, channel: &Channel, number: u64) -> Went {
-        let message = self.requests.of_call(number);
-        let mut went = Went { sent: 1, bytes_sent: message.len() as u64, ..Went::default() };
-        let mut request = Request::new(Raw(message.clone()));
-        if !self.metadata.is_empty() {
-            *request.metadata_mut() = self.metadata.clone();
+    async fn unary(&self, channel: &Channel, worker: usize, number: u64) -> Went {
+        let mut went = Went::default();
+        let message = match self.requests.of_call(number, worker as u64) {
+            Ok(message) => message,
+            Err(why) => return Went { failure: Some(not_made(&why)), ..went },
+        };
+        (went.sent, went.bytes_sent) = (1, message.len() as u64);
+        let mut request = Request::new(Raw(message));
+        if let Err(status) = self.metadata.put_into(&mut request, number, worker) {
+            return Went { failure: Some(status), ..went };
         }
         match channel.unary::<Raw, Raw>(&self.method, request, &self.options).await {
             Ok(response) => {
@@ -106,17 +152,18 @@ impl Callee {
     }
 
     /// On the wire all kinds are bidi streams.
-    async fn stream(&self, channel: &Channel, number: u64) -> Went {
+    async fn stream(&self, channel: &Channel, worker: usize, number: u64) -> Went {
         let began = Instant::now();
         let count = if self.kind == CallKind::ServerStream { 1 } else { self.requests.per_stream() };
         let is_paired = self.kind == CallKind::BidiStream;
         let sent = Arc::new(Mutex::new(Sent::default()));
-        let mut messages = Vec::with_capacity(usize::try_from(count.min(1 << 16)).unwrap_or(0));
-        // Kept by reference to the same bytes: no copies.
-        messages.extend((0..count).map(|index| self.requests.of_stream(number, index).clone()));
-        let source = Source { messages: messages.into_iter(), sent: sent.clone(), is_paired, began };
+        let requests = self.requests.clone();
+        let messages = (0..count).map(move |message| requests.of_stream(number, worker as u64, message));
+        let source = Source { messages, sent: sent.clone(), is_paired, began };
         let mut request = Request::new(source);
-        *request.metadata_mut() = self.metadata.clone();
+        if let Err(status) = self.metadata.put_into(&mut request, number, worker) {
+            return Went { failure: Some(status), ..Went::default() };
+        }
         let mut went = Went::default();
         let ended = async {
             let response = channel.bidi_streaming::<_, Raw>(&self.method, request, &self.options).await?;
@@ -141,7 +188,10 @@ impl Callee {
             }
         };
         went.failure = ended.await.err();
-        let sent = sent.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut sent = sent.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(why) = sent.fault.take() {
+            went.failure = Some(not_made(&why));
+        }
         (went.sent, went.bytes_sent) = (sent.count, sent.bytes);
         went
     }
@@ -154,6 +204,8 @@ struct Sent {
     bytes: u64,
     /// When those were handed over that have no response yet.
     unanswered: VecDeque<u64>,
+    /// A message could not be made, and the stream ended before it.
+    fault: Option<String>,
 }
 
 /// The requests of one stream, as fast as the library takes them.
@@ -164,12 +216,19 @@ struct Source<I> {
     began: Instant,
 }
 
-impl<I: Iterator<Item = thalweg::bytes::Bytes> + Unpin> Stream for Source<I> {
+impl<I: Iterator<Item = Result<Bytes, String>> + Unpin> Stream for Source<I> {
     type Item = Raw;
 
     fn poll_next(mut self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<Option<Raw>> {
         let Some(message) = self.messages.next() else { return Poll::Ready(None) };
         let mut sent = self.sent.lock().unwrap_or_else(PoisonError::into_inner);
+        let message = match message {
+            Ok(message) => message,
+            Err(why) => {
+                sent.fault = Some(why);
+                return Poll::Ready(None);
+            }
+        };
         sent.count += 1;
         sent.bytes += message.len() as u64;
         if self.is_paired {

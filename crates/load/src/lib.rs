@@ -24,14 +24,16 @@ mod requests;
 mod run;
 mod schedule;
 mod tally;
+mod template;
 mod worker;
 
 pub use arrivals::{Arrivals, Spacing};
-pub use call::{CallKind, Callee};
+pub use call::{CallKind, CallMetadata, Callee};
 pub use drive::drive;
 pub use gates::{Gate, GateError};
 pub use merge::MergeError;
 pub use plan::{Pace, Plan, PlanError, Stop};
-pub use requests::{Order, Requests};
+pub use requests::{Make, Order, Requests};
 pub use run::{Interval, Judged, LoadRun, RunNote, SCHEMA, Timing};
 pub use schedule::{Schedule, ScheduleError};
+pub use template::{Moment, Template, TemplateError};

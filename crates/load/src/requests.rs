@@ -1,10 +1,13 @@
 //! The messages that calls send.
 
+use std::fmt;
 use std::str::FromStr;
+use std::sync::Arc;
 
 use thalweg::bytes::Bytes;
 
 use crate::arrivals::Random;
+use crate::template::Moment;
 
 /// Which of several messages is sent next.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -19,21 +22,39 @@ pub enum Order {
     },
 }
 
-/// Messages, encoded.
+/// Makes each message when it is sent.
+pub trait Make: Send + Sync + fmt::Debug {
+    /// A message, encoded; or why there is none.
+    fn make(&self, moment: &Moment) -> Result<Bytes, String>;
+}
+
+/// What calls send.
 #[derive(Clone, Debug)]
 pub struct Requests {
-    messages: Vec<Bytes>,
-    order: Order,
-    /// Of a call that sends a stream.
+    source: Source,
+    /// Messages of a call that sends a stream.
     per_stream: u64,
 }
 
+#[derive(Clone, Debug)]
+enum Source {
+    /// These, encoded.
+    Ready { messages: Vec<Bytes>, order: Order },
+    /// Each made when it is sent.
+    Made { make: Arc<dyn Make>, seed: u64 },
+}
+
 impl Requests {
-    /// These, of which a stream has `per_stream`; none is one empty message.
+    /// These messages, of which a stream has `per_stream`; none is one empty message.
     pub fn new(messages: Vec<Bytes>, order: Order, per_stream: Option<u64>) -> Self {
         let per_stream = per_stream.unwrap_or(messages.len() as u64);
         let messages = if messages.is_empty() { vec![Bytes::new()] } else { messages };
-        Self { messages, order, per_stream }
+        Self { source: Source::Ready { messages, order }, per_stream }
+    }
+
+    /// Messages that `make` makes, of which a stream has `per_stream`.
+    pub fn made(make: Arc<dyn Make>, seed: u64, per_stream: u64) -> Self {
+        Self { source: Source::Made { make, seed }, per_stream }
     }
 
     /// Messages that a stream has.
@@ -42,27 +63,34 @@ impl Requests {
     }
 
     /// The one message of this call.
-    pub(crate) fn of_call(&self, call: u64) -> &Bytes {
-        self.at(call)
+    pub(crate) fn of_call(&self, request: u64, worker: u64) -> Result<Bytes, String> {
+        self.at(request, request, worker, 0)
     }
 
     /// A message of the stream of this call.
-    pub(crate) fn of_stream(&self, call: u64, number: u64) -> &Bytes {
-        self.at(call.wrapping_mul(self.per_stream).wrapping_add(number))
+    pub(crate) fn of_stream(&self, request: u64, worker: u64, message: u64) -> Result<Bytes, String> {
+        self.at(request.wrapping_mul(self.per_stream).wrapping_add(message), request, worker, message)
     }
 
-    fn at(&self, number: u64) -> &Bytes {
-        let count = self.messages.len() as u64;
-        let index = match self.order {
-            _ if count == 1 => 0,
-            Order::InTurn => number % count,
-            // The same message for the same number, whichever worker asks.
-            Order::Random { seed } => {
-                let mut random = Random(seed ^ number.wrapping_mul(0x2545_f491_4f6c_dd1d));
-                random.next() % count
+    fn at(&self, place: u64, request: u64, worker: u64, message: u64) -> Result<Bytes, String> {
+        match &self.source {
+            Source::Ready { messages, order } => Ok(messages[order.choose(place, messages.len())].clone()),
+            Source::Made { make, seed } => make.make(&Moment { request, worker, message, seed: *seed }),
+        }
+    }
+}
+
+impl Order {
+    /// Which of `count` is at this place. The same place has the same one, whichever worker asks.
+    pub fn choose(self, place: u64, count: usize) -> usize {
+        let index = match self {
+            _ if count <= 1 => 0,
+            Self::InTurn => place % count as u64,
+            Self::Random { seed } => {
+                Random(seed ^ place.wrapping_mul(0x2545_f491_4f6c_dd1d)).next() % count as u64
             }
         };
-        &self.messages[index as usize]
+        index as usize
     }
 }
 
@@ -93,22 +121,20 @@ mod tests {
     #[test]
     fn messages_come_in_turn() {
         let all = requests(Order::InTurn, Some(2));
-        let calls: Vec<&Bytes> = (0..4).map(|call| all.of_call(call)).collect();
+        let calls: Vec<Bytes> = (0..4).map(|call| all.of_call(call, 0).unwrap()).collect();
         assert_eq!(calls, ["a", "b", "c", "a"]);
-        let streams: Vec<&Bytes> = (0..2)
-            .flat_map(|call| (0..2).map(move |number| (call, number)))
-            .map(|(c, n)| all.of_stream(c, n))
-            .collect();
+        let places = [(0, 0), (0, 1), (1, 0), (1, 1)];
+        let streams = places.map(|(call, message)| all.of_stream(call, 0, message).unwrap());
         assert_eq!(streams, ["a", "b", "c", "a"]);
         assert_eq!(requests(Order::InTurn, None).per_stream(), 3);
-        assert_eq!(Requests::new(Vec::new(), Order::InTurn, None).of_call(5), "");
+        assert_eq!(Requests::new(Vec::new(), Order::InTurn, None).of_call(5, 0).unwrap(), "");
     }
 
     #[test]
     fn messages_at_random_are_the_same_by_the_same_seed() {
         let drawn = |seed| -> Vec<Bytes> {
             let all = requests(Order::Random { seed }, None);
-            (0..300).map(|call| all.of_call(call).clone()).collect()
+            (0..300).map(|call| all.of_call(call, 0).unwrap()).collect()
         };
         assert_eq!(drawn(1), drawn(1));
         assert_ne!(drawn(1), drawn(2));

@@ -66,7 +66,7 @@ pub(crate) async fn work(shared: Arc<Shared>, worker: usize) {
                 if !shared.takes_one(counts) {
                     break;
                 }
-                let went = call(&shared, worker, number).await;
+                let went = call(&shared, worker, Some(number)).await;
                 if counts {
                     let times = Times { intended_ns, began_ns, ended_ns: shared.now_ns() };
                     shared.shards.of(worker).count(times, &went);
@@ -85,7 +85,7 @@ async fn repeat(shared: &Shared, worker: usize) {
         if !shared.takes_one(counts) {
             break;
         }
-        let went = call(shared, worker, shared.begun.load(Relaxed)).await;
+        let went = call(shared, worker, None).await;
         let ended_ns = shared.now_ns();
         // By time what ends within it counts, whenever it began: what is under way at the end was under way at the
         // beginning, too.
@@ -105,11 +105,12 @@ async fn repeat(shared: &Shared, worker: usize) {
     }
 }
 
-async fn call(shared: &Shared, worker: usize, number: u64) -> Went {
-    shared.begun.fetch_add(1, Relaxed);
+/// The call of this number, or of the next one.
+async fn call(shared: &Shared, worker: usize, number: Option<u64>) -> Went {
+    let next = shared.begun.fetch_add(1, Relaxed);
     shared.under_way.fetch_add(1, Relaxed);
     let _ends = Ends(&shared.under_way);
-    shared.callee.call(worker, number).await
+    shared.callee.call(worker, number.unwrap_or(next)).await
 }
 
 /// Counts a call as ended, however it ends.

@@ -17,6 +17,7 @@ use thalweg_load::{
 use thalweg_protobuf::json::{self, ParseOptions};
 
 use super::defaults::{IN_FLIGHT_DEFAULT, WARM_UP_DEFAULT};
+use super::made::{JsonTemplates, PLACE, call_metadata};
 use crate::called::{self, Called};
 use crate::descriptor_files::DescriptorFiles;
 use crate::documents::Documents;
@@ -40,13 +41,18 @@ const INTERVAL: Duration = Duration::from_secs(1);
 #[command(next_help_heading = "Any method, any schedule")]
 pub(crate) struct AnyArgs {
     /// The request: JSON, @FILE, or @- for stdin; several messages are sent in turn. A method that takes a stream is
-    /// sent all of them in each call [default: one empty message]
+    /// sent all of them in each call. {{.RequestNumber}}, {{.WorkerID}}, {{.UUID}}, {{.Timestamp}}, {{randomInt 1 9}},
+    /// {{randomString 8}} and their like are filled for each [default: one empty message]
     #[arg(short = 'd', long, value_name = "JSON")]
     data: Option<String>,
 
     /// What requests are written in: json, or binary: the bytes of one message
     #[arg(short = 'I', long, value_enum, value_name = "FORMAT", default_value_t = Input::Json)]
     input: Input,
+
+    /// Send {{ and }} of the data as they are
+    #[arg(long)]
+    no_templates: bool,
 
     /// Which of several messages is sent next: in-turn, random or random:SEED
     #[arg(long, value_name = "ORDER", default_value = "in-turn")]
@@ -81,8 +87,8 @@ pub(crate) struct AnyArgs {
     #[arg(long, value_name = "SPACING", default_value = "constant", requires = "rps")]
     arrivals: Spacing,
 
-    /// From which arrivals are drawn
-    #[arg(long, value_name = "N", default_value_t = 0, requires = "rps")]
+    /// From which arrivals, and random parts of templates, are drawn
+    #[arg(long, value_name = "N", default_value_t = 0)]
     seed: u64,
 
     /// Conditions, such as 'p99<5ms,errors<0.1%,rate>10000': if one is not kept the exit code is 3
@@ -290,7 +296,7 @@ async fn prepare(
     });
     let method = Method::from_path(&called.path).map_err(Failure::bad_arguments)?;
     let kind = CallKind::of(called.is_client_streaming, called.is_server_streaming);
-    let metadata = metadata::map(&args.metadata);
+    let metadata = call_metadata(&args.metadata, args.seed)?;
     Ok((Callee { channels, method, kind, metadata, options, requests }, before))
 }
 
@@ -309,12 +315,20 @@ fn shares(connections: u32) -> impl Iterator<Item = usize> {
 }
 
 fn requests(args: &AnyArgs, called: &Called) -> Result<Requests, Failure> {
-    let messages = match &args.data {
-        None => Vec::new(),
-        Some(data) => messages(args, called, &read(data)?)?,
+    let Some(data) = &args.data else {
+        return Ok(Requests::new(Vec::new(), args.order, args.messages.or(Some(1))));
     };
-    let per_stream = args.messages.or((messages.is_empty()).then_some(1));
-    Ok(Requests::new(messages.into_iter().map(Into::into).collect(), args.order, per_stream))
+    let data = read(data)?;
+    if args.input == Input::Binary {
+        return Ok(Requests::new(vec![data.into()], args.order, args.messages));
+    }
+    let texts = documents(&data);
+    if !args.no_templates && texts.iter().any(|text| String::from_utf8_lossy(text).contains(PLACE)) {
+        let make = JsonTemplates::read(called.schema.clone(), &called.request_type, &texts, args.order)?;
+        return Ok(Requests::made(make, args.seed, args.messages.unwrap_or(texts.len() as u64)));
+    }
+    let messages = encoded(&texts, called)?;
+    Ok(Requests::new(messages.into_iter().map(Into::into).collect(), args.order, args.messages))
 }
 
 fn read(data: &str) -> Result<Vec<u8>, Failure> {
@@ -327,14 +341,15 @@ fn read(data: &str) -> Result<Vec<u8>, Failure> {
     fs::read(path).map_err(|error| Failure::failed(format!("cannot read {path}: {error}")))
 }
 
-fn messages(args: &AnyArgs, called: &Called, data: &[u8]) -> Result<Vec<Vec<u8>>, Failure> {
-    if args.input == Input::Binary {
-        return Ok(vec![data.to_vec()]);
-    }
+fn documents(data: &[u8]) -> Vec<Vec<u8>> {
     let mut documents = Documents::default();
     documents.push(data);
     let mut texts: Vec<Vec<u8>> = std::iter::from_fn(|| documents.next()).collect();
     texts.extend(documents.rest());
+    texts
+}
+
+fn encoded(texts: &[Vec<u8>], called: &Called) -> Result<Vec<Vec<u8>>, Failure> {
     let message = called.schema.message(&called.request_type);
     let message = message.ok_or_else(|| Failure::failed("the schema does not have the request's type"))?;
     let options = ParseOptions { allow_partial: true, ..ParseOptions::default() };
@@ -344,7 +359,7 @@ fn messages(args: &AnyArgs, called: &Called, data: &[u8]) -> Result<Vec<Vec<u8>>
             Failure::bad_arguments(format!("request {number} is no {}: {error}", called.request_type))
         })
     };
-    (1..).zip(&texts).map(wire).collect()
+    (1..).zip(texts).map(wire).collect()
 }
 
 /// Lines on stderr while a run goes on, for whoever sits before it.

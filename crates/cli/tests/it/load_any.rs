@@ -190,3 +190,26 @@ fn results_are_joined() {
     assert_eq!(code, Some(1));
     assert!(stderr.contains("c.json: is no result of"), "{stderr}");
 }
+
+#[test]
+fn requests_and_metadata_are_made_for_each_call() {
+    let (_server, addresses) = Running::serve(&["127.0.0.1:0"]);
+    // Answers of 0, 1, 2 and 3 bytes: each has two tags and two lengths around them, but for the first.
+    let data = r#"{"response_size": {{.RequestNumber}}}"#;
+    let metadata = "x-grpc-test-echo-initial: {{.UUID}}";
+    let run = json(&addresses[0], &["--call", UNARY, "-n", "4", "-c", "1", "-d", data, "-m", metadata]);
+    assert_eq!((&run["ok"], &run["bytes_received"]), (&4.into(), &18.into()), "{run}");
+    let check = |data: &str, expected: &str| {
+        let (code, _, stderr) = load(&addresses[0], &["--call", UNARY, "-n", "1", "-d", data]);
+        assert_eq!(code, Some(2), "{stderr}");
+        assert!(stderr.contains(expected), "{stderr}");
+    };
+    check(r#"{"response_size": {{.Nothing}}}"#, "request 1: `{{.Nothing}}` is not known");
+    check(r#"{"response_size": "{{.UUID}}"}"#, "request 1 is no grpc.testing.SimpleRequest");
+    // Later ones are wrong: no call is made of them, and they are counted.
+    let data =
+        r#"{"response_status": {"message": "a"}, "response_size": "{{randomInt 0 1}}.{{.RequestNumber}}"}"#;
+    let (code, stdout, stderr) = load(&addresses[0], &["--call", UNARY, "-n", "4", "-c", "1", "-d", data]);
+    assert_eq!(code, Some(1), "{stdout}");
+    assert!(stderr.contains("the request could not be made"), "{stderr}");
+}

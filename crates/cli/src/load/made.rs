@@ -1,0 +1,105 @@
+//! Requests and metadata that are made for each call, by templates.
+
+use std::sync::Arc;
+
+use thalweg::bytes::Bytes;
+use thalweg::metadata::MetadataMap;
+use thalweg_load::{CallMetadata, Make, Moment, Order, Template};
+use thalweg_protobuf::Schema;
+use thalweg_protobuf::json::{self, ParseOptions};
+
+use crate::failure::Failure;
+use crate::metadata::{self, Entry};
+
+/// What a place of a template begins with.
+pub(super) const PLACE: &str = "{{";
+
+/// JSON with places that are filled for each message.
+#[derive(Debug)]
+pub(super) struct JsonTemplates {
+    schema: Schema,
+    /// The full name of the requests' type.
+    message: String,
+    templates: Vec<Template>,
+    order: Order,
+}
+
+impl JsonTemplates {
+    /// Tries each of them once, so that what is wrong is said before anything is called.
+    pub(super) fn read(
+        schema: Schema,
+        message: &str,
+        texts: &[Vec<u8>],
+        order: Order,
+    ) -> Result<Arc<dyn Make>, Failure> {
+        let template = |(number, text): (usize, &Vec<u8>)| {
+            let text = String::from_utf8_lossy(text);
+            text.parse::<Template>()
+                .map_err(|error| Failure::bad_arguments(format!("request {number}: {error}")))
+        };
+        let templates = (1..).zip(texts).map(template).collect::<Result<Vec<_>, Failure>>()?;
+        let made = Self { schema, message: message.to_owned(), templates, order };
+        for (number, template) in (1..).zip(&made.templates) {
+            let tried = made.encoded(&template.fill(&Moment::default()));
+            tried
+                .map_err(|why| Failure::bad_arguments(format!("request {number} is no {message}: {why}")))?;
+        }
+        Ok(Arc::new(made))
+    }
+
+    fn encoded(&self, text: &str) -> Result<Bytes, String> {
+        let message =
+            self.schema.message(&self.message).ok_or("the schema does not have the request's type")?;
+        let options = ParseOptions { allow_partial: true, ..ParseOptions::default() };
+        let mut wire = Vec::with_capacity(text.len());
+        json::parse(message, text.as_bytes(), &options, &mut wire).map_err(|error| error.to_string())?;
+        Ok(wire.into())
+    }
+}
+
+impl Make for JsonTemplates {
+    fn make(&self, moment: &Moment) -> Result<Bytes, String> {
+        let place = moment.request.wrapping_add(moment.message);
+        let template = &self.templates[self.order.choose(place, self.templates.len())];
+        self.encoded(&template.fill(moment))
+    }
+}
+
+/// The metadata of calls: made for each, if a value has a place to be filled.
+pub(super) fn call_metadata(entries: &[Entry], seed: u64) -> Result<CallMetadata, Failure> {
+    let is_made = |entry: &Entry| matches!(entry, Entry::Text(_, value) if text_of(value).contains(PLACE));
+    if !entries.iter().any(is_made) {
+        return Ok(CallMetadata::Constant(metadata::map(entries)));
+    }
+    let mut parts = Vec::new();
+    for entry in entries {
+        let template = match entry {
+            Entry::Text(key, value) if is_made(entry) => {
+                let template = text_of(value).parse::<Template>();
+                Some(template.map_err(|error| Failure::bad_arguments(format!("metadata {key}: {error}")))?)
+            }
+            _ => None,
+        };
+        parts.push((entry.clone(), template));
+    }
+    let make = move |moment: &Moment| filled(&parts, &Moment { seed, ..*moment });
+    make(&Moment::default()).map_err(Failure::bad_arguments)?;
+    Ok(CallMetadata::Made(Box::new(make)))
+}
+
+fn filled(parts: &[(Entry, Option<Template>)], moment: &Moment) -> Result<MetadataMap, String> {
+    let entry = |(entry, template): &(Entry, Option<Template>)| match (entry, template) {
+        (Entry::Text(key, _), Some(template)) => {
+            let value = template.fill(moment).parse();
+            let value =
+                value.map_err(|_| format!("metadata {key} is not visible ASCII once it is filled"))?;
+            Ok(Entry::Text(key.clone(), value))
+        }
+        (entry, _) => Ok(entry.clone()),
+    };
+    Ok(metadata::map(&parts.iter().map(entry).collect::<Result<Vec<Entry>, String>>()?))
+}
+
+fn text_of(value: &thalweg::metadata::AsciiMetadataValue) -> &str {
+    value.to_str().unwrap_or_default()
+}

@@ -1,0 +1,223 @@
+//! Text that is another one for each call: `{{.RequestNumber}}` and its like, by ghz's names.
+
+use std::fmt::Write;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use crate::arrivals::Random;
+
+/// What a random string is made of.
+const LETTERS: &[u8] = b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789";
+/// The longest random string.
+const LENGTH_MAX: usize = 1 << 20;
+
+/// A text with places that are filled anew for each call.
+///
+/// ```
+/// use thalweg_load::{Moment, Template};
+///
+/// let template: Template = r#"{"id": {{.RequestNumber}}, "tag": "{{randomString 4}}"}"#.parse()?;
+/// let moment = Moment { request: 7, worker: 0, message: 0, seed: 1 };
+/// assert!(template.fill(&moment).starts_with(r#"{"id": 7, "tag": ""#));
+/// # Ok::<(), thalweg_load::TemplateError>(())
+/// ```
+#[derive(Clone, Debug, PartialEq)]
+pub struct Template(Vec<Part>);
+
+#[derive(Clone, Debug, PartialEq)]
+enum Part {
+    Text(String),
+    RequestNumber,
+    WorkerId,
+    MessageNumber,
+    Timestamp,
+    TimestampUnix,
+    TimestampUnixMilli,
+    TimestampUnixNano,
+    Uuid,
+    RandomInt { min: i64, max: i64 },
+    RandomString { length: usize },
+}
+
+/// For which call a text is made.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Moment {
+    /// The call's number, from 0.
+    pub request: u64,
+    /// The worker that makes it, from 0.
+    pub worker: u64,
+    /// Of a stream, which message it is, from 0.
+    pub message: u64,
+    /// From which random parts are drawn: the same for the same call.
+    pub seed: u64,
+}
+
+/// A place that cannot be filled.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "`{{{{{place}}}}}` {why}; there are .RequestNumber, .WorkerID, .MessageNumber, .Timestamp, .TimestampUnix, \
+     .TimestampUnixMilli, .TimestampUnixNano, .UUID or newUUID, randomInt MIN MAX, randomString LENGTH"
+)]
+pub struct TemplateError {
+    place: String,
+    why: &'static str,
+}
+
+impl std::str::FromStr for Template {
+    type Err = TemplateError;
+
+    fn from_str(text: &str) -> Result<Self, TemplateError> {
+        let mut parts = Vec::new();
+        let mut rest = text;
+        while let Some((before, behind)) = rest.split_once("{{") {
+            if !before.is_empty() {
+                parts.push(Part::Text(before.to_owned()));
+            }
+            let (place, after) = behind.split_once("}}").ok_or_else(|| TemplateError {
+                place: behind.chars().take(20).collect(),
+                why: "does not end",
+            })?;
+            parts.push(Part::parse(place.trim())?);
+            rest = after;
+        }
+        if !rest.is_empty() {
+            parts.push(Part::Text(rest.to_owned()));
+        }
+        Ok(Self(parts))
+    }
+}
+
+impl Part {
+    fn parse(place: &str) -> Result<Self, TemplateError> {
+        let error = |why| TemplateError { place: place.to_owned(), why };
+        let words: Vec<&str> = place.split_whitespace().collect();
+        let number = |word: &str| word.parse::<i64>().map_err(|_| error("has no whole number there"));
+        Ok(match words[..] {
+            [".RequestNumber"] => Self::RequestNumber,
+            [".WorkerID"] => Self::WorkerId,
+            [".MessageNumber"] => Self::MessageNumber,
+            [".Timestamp"] => Self::Timestamp,
+            [".TimestampUnix"] => Self::TimestampUnix,
+            [".TimestampUnixMilli"] => Self::TimestampUnixMilli,
+            [".TimestampUnixNano"] => Self::TimestampUnixNano,
+            [".UUID" | "newUUID"] => Self::Uuid,
+            ["randomInt", min, max] => {
+                let (min, max) = (number(min)?, number(max)?);
+                if min > max {
+                    return Err(error("has a smallest number that is larger than the largest"));
+                }
+                Self::RandomInt { min, max }
+            }
+            ["randomString", length] => {
+                let length = usize::try_from(number(length)?).ok().filter(|length| *length <= LENGTH_MAX);
+                Self::RandomString {
+                    length: length.ok_or_else(|| error("is longer than 1 MiB, or than nothing"))?,
+                }
+            }
+            _ => return Err(error("is not known")),
+        })
+    }
+}
+
+impl Template {
+    /// Whether there is nothing to fill: each call has the same text.
+    pub fn is_constant(&self) -> bool {
+        self.0.iter().all(|part| matches!(part, Part::Text(_)))
+    }
+
+    /// The text for one call.
+    pub fn fill(&self, moment: &Moment) -> String {
+        let Moment { request, worker, message, seed } = *moment;
+        let mut random = Random(seed ^ request.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ message.rotate_left(32));
+        // One reading of the clock for a text.
+        let now = SystemTime::now();
+        let since = now.duration_since(UNIX_EPOCH).unwrap_or_default();
+        let mut text = String::new();
+        for part in &self.0 {
+            // Writing to a String does not fail.
+            let _ = match part {
+                Part::Text(part) => text.write_str(part),
+                Part::RequestNumber => write!(text, "{request}"),
+                Part::WorkerId => write!(text, "{worker}"),
+                Part::MessageNumber => write!(text, "{message}"),
+                Part::Timestamp => write!(text, "{}", humantime::format_rfc3339_millis(now)),
+                Part::TimestampUnix => write!(text, "{}", since.as_secs()),
+                Part::TimestampUnixMilli => write!(text, "{}", since.as_millis()),
+                Part::TimestampUnixNano => write!(text, "{}", since.as_nanos()),
+                Part::Uuid => uuid(&mut random, &mut text),
+                Part::RandomInt { min, max } => {
+                    let span = max.abs_diff(*min).saturating_add(1);
+                    let drawn = random.next() % span.max(1);
+                    write!(text, "{}", min.wrapping_add_unsigned(drawn))
+                }
+                Part::RandomString { length } => {
+                    let letter = |_| char::from(LETTERS[(random.next() % LETTERS.len() as u64) as usize]);
+                    text.extend((0..*length).map(letter));
+                    Ok(())
+                }
+            };
+        }
+        text
+    }
+}
+
+/// Version 4, RFC 9562.
+fn uuid(random: &mut Random, text: &mut String) -> std::fmt::Result {
+    let (high, low) = (random.next(), random.next());
+    let high = high & !0xf000 | 0x4000;
+    let low = low & !(3 << 62) | 1 << 63;
+    write!(
+        text,
+        "{:08x}-{:04x}-{:04x}-{:04x}-{:012x}",
+        high >> 32,
+        high >> 16 & 0xffff,
+        high & 0xffff,
+        low >> 48,
+        low & 0xffff_ffff_ffff
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn filled(text: &str, request: u64) -> String {
+        let template: Template = text.parse().unwrap_or_else(|error| panic!("{error}"));
+        template.fill(&Moment { request, worker: 3, message: 2, seed: 5 })
+    }
+
+    #[test]
+    fn places_are_filled() {
+        assert_eq!(filled("{{.RequestNumber}}/{{ .WorkerID }}/{{.MessageNumber}}!", 7), "7/3/2!");
+        assert_eq!(filled("as it is", 7), "as it is");
+        let uuid = filled("{{.UUID}}", 7);
+        assert_eq!((uuid.len(), uuid.as_bytes()[14]), (36, b'4'), "{uuid}");
+        assert!(matches!(uuid.as_bytes()[19], b'8' | b'9' | b'a' | b'b'), "{uuid}");
+        assert_eq!(uuid, filled("{{newUUID}}", 7), "the same call has the same");
+        assert_ne!(uuid, filled("{{newUUID}}", 8));
+        assert_eq!(filled("{{randomString 12}}", 7).len(), 12);
+        let numbers: Vec<i64> =
+            (0..200).map(|request| filled("{{randomInt -2 2}}", request).parse().unwrap()).collect();
+        assert_eq!((numbers.iter().min(), numbers.iter().max()), (Some(&-2), Some(&2)));
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs();
+        assert!(filled("{{.TimestampUnix}}", 0).parse::<u64>().unwrap().abs_diff(now) <= 1);
+        assert!(filled("{{.Timestamp}}", 0).ends_with('Z'));
+        assert!("text".parse::<Template>().unwrap().is_constant());
+        assert!(!"{{.UUID}}".parse::<Template>().unwrap().is_constant());
+        filled("{{randomInt -9223372036854775808 9223372036854775807}}", 1).parse::<i64>().unwrap();
+    }
+
+    #[test]
+    fn what_cannot_be_filled_is_said() {
+        for (text, expected) in [
+            ("{{.Nothing}}", "`{{.Nothing}}` is not known"),
+            ("{{.UUID", "does not end"),
+            ("{{randomInt 1}}", "is not known"),
+            ("{{randomInt 2 1}}", "larger than the largest"),
+            ("{{randomInt a b}}", "no whole number"),
+            ("{{randomString -1}}", "or than nothing"),
+        ] {
+            let error = text.parse::<Template>().unwrap_err().to_string();
+            assert!(error.contains(expected), "{error}");
+        }
+    }
+}
