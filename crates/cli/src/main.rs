@@ -5,6 +5,7 @@ mod call;
 mod called;
 mod certs;
 mod completions;
+mod compression;
 mod descriptor_files;
 mod documents;
 mod exchange;

@@ -8,6 +8,7 @@ use clap::Args;
 use thalweg_load::LoadRun;
 
 use crate::failure::Failure;
+use crate::load::Format;
 use crate::run_text;
 
 const EXAMPLES: &str = "\
@@ -30,14 +31,6 @@ pub(crate) struct MergeArgs {
     /// Write the result to this file, not to stdout
     #[arg(short = 'o', long, value_name = "FILE")]
     output: Option<PathBuf>,
-}
-
-#[derive(Clone, Copy, Debug, clap::ValueEnum)]
-enum Format {
-    /// For people
-    Text,
-    /// For programs
-    Json,
 }
 
 pub(crate) fn run(args: &MergeArgs) -> Result<ExitCode, Failure> {

@@ -54,9 +54,9 @@ pub async fn drive(
         from_ns,
         until_ns,
         due: matches!(plan.pace, Pace::Open { .. }).then(Due::new),
-        left: match plan.stop {
-            Stop::Calls(calls) => Some(AtomicU64::new(calls)),
-            Stop::After(_) => None,
+        left: match (&plan.pace, plan.stop) {
+            (Pace::Closed, Stop::Calls(calls)) => Some(AtomicU64::new(calls)),
+            _ => None,
         },
         stopped: AtomicBool::new(false),
         begun: AtomicU64::new(0),
@@ -147,11 +147,27 @@ async fn paced(shared: Arc<Shared>, plan: Plan) {
     let Pace::Open { schedule, spacing, seed } = plan.pace else { return };
     let Some(due) = &shared.due else { return };
     let arrivals = Arrivals::new(schedule.after(plan.warm_up), spacing, seed);
-    // Without the kernel's timers there is no open loop; whoever waits sees that nothing was begun.
+    let (from_ns, mut left) = (
+        shared.from_ns,
+        match plan.stop {
+            Stop::Calls(calls) => calls,
+            Stop::After(_) => u64::MAX,
+        },
+    );
+    let arrivals = arrivals.take_while(move |&start| {
+        let counts = start >= from_ns;
+        let is_left = !counts || left > 0;
+        left = left.saturating_sub(u64::from(counts));
+        is_left
+    });
     let work = || 2 * shared.begun.load(Relaxed) - shared.under_way.load(Relaxed);
+    // Without the kernel's timers there is no open loop; whoever waits sees that nothing was begun.
     let _ = pacer::pace(due, arrivals, shared.base, shared.until_ns, work).await;
-    // Nothing is due any more; what is waits for a worker until the time is over.
-    if shared.until_ns != u64::MAX {
+    if shared.until_ns == u64::MAX {
+        while !due.is_empty() {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+    } else {
         // What is due with the last stroke is begun all the same.
         let closing = Duration::from_nanos(shared.until_ns.saturating_add(LATE_NS));
         tokio::time::sleep_until((shared.base + closing).into()).await;

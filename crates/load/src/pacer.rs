@@ -14,8 +14,6 @@ use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 use tokio::sync::Semaphore;
 
-use crate::arrivals::Arrivals;
-
 /// Starts that are due and that no worker has taken. Beyond it they are dropped, and counted.
 const WAITING_MAX: usize = 1 << 20;
 
@@ -46,6 +44,11 @@ impl Due {
     pub(crate) async fn next(&self) -> Option<(u64, u64)> {
         self.permits.acquire().await.ok()?.forget();
         self.lock().starts.pop_front()
+    }
+
+    /// Whether all starts that are due have been taken.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.lock().starts.is_empty()
     }
 
     /// There are no more: what waits is dropped.
@@ -94,7 +97,7 @@ impl Due {
 /// `work` is another number whenever a call has begun or ended.
 pub(crate) async fn pace(
     due: &Due,
-    arrivals: Arrivals,
+    arrivals: impl Iterator<Item = u64>,
     base: Instant,
     until_ns: u64,
     work: impl Fn() -> u64,
@@ -186,7 +189,7 @@ impl Timer {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::arrivals::Spacing;
+    use crate::arrivals::{Arrivals, Spacing};
 
     #[tokio::test]
     async fn starts_are_due_at_their_times_and_in_their_order() {

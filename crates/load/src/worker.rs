@@ -22,7 +22,7 @@ pub(crate) struct Shared {
     pub(crate) until_ns: u64,
     /// Starts, in an open loop.
     pub(crate) due: Option<Due>,
-    /// Calls that may still begin, where a number ends the run.
+    /// Calls that may still begin, where a number ends a closed loop.
     pub(crate) left: Option<AtomicU64>,
     pub(crate) stopped: AtomicBool,
     pub(crate) begun: AtomicU64,
@@ -47,7 +47,7 @@ impl Shared {
         self.stopped.load(Relaxed) || now_ns >= self.until_ns
     }
 
-    /// Whether another call may begin, where a number ends the run. Those of the warm-up are not counted.
+    /// Whether another call may begin, where a number ends a closed loop. Those of the warm-up are not counted.
     fn takes_one(&self, counts: bool) -> bool {
         match &self.left {
             Some(left) if counts => left.fetch_update(Relaxed, Relaxed, |left| left.checked_sub(1)).is_ok(),
@@ -63,9 +63,6 @@ pub(crate) async fn work(shared: Arc<Shared>, worker: usize) {
             while let Some((number, intended_ns)) = due.next().await {
                 let began_ns = shared.now_ns();
                 let counts = intended_ns >= shared.from_ns;
-                if !shared.takes_one(counts) {
-                    break;
-                }
                 let went = call(&shared, worker, Some(number)).await;
                 if counts {
                     let times = Times { intended_ns, began_ns, ended_ns: shared.now_ns() };

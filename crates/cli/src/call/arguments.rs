@@ -4,9 +4,9 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
-use thalweg::Encoding;
 use thalweg_lab::size::ByteSize;
 
+use crate::compression::Compression;
 use crate::descriptor_files::DescriptorFiles;
 use crate::metadata::{self, Entry};
 use crate::tls::ClientTlsArgs;
@@ -127,19 +127,4 @@ pub(super) enum Format {
     Json,
     /// As on the wire
     Binary,
-}
-
-#[derive(Clone, Copy, Debug, ValueEnum)]
-pub(super) enum Compression {
-    Gzip,
-    Deflate,
-}
-
-impl From<Compression> for Encoding {
-    fn from(compression: Compression) -> Self {
-        match compression {
-            Compression::Gzip => Self::Gzip,
-            Compression::Deflate => Self::Deflate,
-        }
-    }
 }

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 use thalweg::channel::{ChannelBuilder, Lanes};
-use thalweg::{CallOptions, Channel, Encoding, Method};
+use thalweg::{CallOptions, Channel, Method};
 use thalweg_dynamic::{Catalogue, MethodName, Reflection};
 use thalweg_lab::figures::time;
 use thalweg_lab::{Established, descriptors};
@@ -19,6 +19,7 @@ use thalweg_protobuf::json::{self, ParseOptions};
 use super::defaults::{IN_FLIGHT_DEFAULT, WARM_UP_DEFAULT};
 use super::made::{JsonTemplates, PLACE, call_metadata};
 use crate::called::{self, Called};
+use crate::compression::Compression;
 use crate::descriptor_files::DescriptorFiles;
 use crate::documents::Documents;
 use crate::failure::{Failure, INTERRUPTED};
@@ -113,12 +114,6 @@ enum Input {
     Json,
     /// As on the wire
     Binary,
-}
-
-#[derive(Clone, Copy, Debug, ValueEnum)]
-enum Compression {
-    Gzip,
-    Deflate,
 }
 
 fn parse_gates(text: &str) -> Result<Gates, String> {
@@ -290,10 +285,7 @@ async fn prepare(
     let mut options = CallOptions::default();
     options.timeout = Some(common.timeout);
     options.max_decoding_message_size = usize::MAX;
-    options.send_compressed = args.compress.map(|compression| match compression {
-        Compression::Gzip => Encoding::Gzip,
-        Compression::Deflate => Encoding::Deflate,
-    });
+    options.send_compressed = args.compress.map(Into::into);
     let method = Method::from_path(&called.path).map_err(Failure::bad_arguments)?;
     let kind = CallKind::of(called.is_client_streaming, called.is_server_streaming);
     let metadata = call_metadata(&args.metadata, args.seed)?;
