@@ -18,6 +18,7 @@ mod merge;
 mod metadata;
 mod own;
 mod request;
+mod results;
 mod run_text;
 mod runtime;
 mod schema;

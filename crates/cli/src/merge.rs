@@ -9,6 +9,7 @@ use thalweg_load::LoadRun;
 
 use crate::failure::Failure;
 use crate::load::Format;
+use crate::results::read_result;
 use crate::run_text;
 
 const EXAMPLES: &str = "\
@@ -34,7 +35,7 @@ pub(crate) struct MergeArgs {
 }
 
 pub(crate) fn run(args: &MergeArgs) -> Result<ExitCode, Failure> {
-    let runs = args.files.iter().map(read).collect::<Result<Vec<LoadRun>, Failure>>()?;
+    let runs = args.files.iter().map(|file| read_result(file)).collect::<Result<Vec<LoadRun>, Failure>>()?;
     let merged = LoadRun::merged(&runs).map_err(|error| {
         let names: Vec<String> = (1..)
             .zip(&args.files)
@@ -54,11 +55,4 @@ pub(crate) fn run(args: &MergeArgs) -> Result<ExitCode, Failure> {
         None => print!("{text}"),
     }
     Ok(ExitCode::SUCCESS)
-}
-
-fn read(path: &PathBuf) -> Result<LoadRun, Failure> {
-    let failed = |why: String| Failure::failed(format!("{}: {why}", path.display()));
-    let text = fs::read_to_string(path).map_err(|error| failed(format!("cannot be read: {error}")))?;
-    serde_json::from_str(&text)
-        .map_err(|error| failed(format!("is no result of `thalweg load --call METHOD -O json`: {error}")))
 }

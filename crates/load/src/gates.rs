@@ -6,7 +6,7 @@ use std::str::FromStr;
 use thalweg_lab::figures::time;
 use thalweg_lab::record::Latency;
 
-use crate::run::{Judged, LoadRun, Timing};
+use crate::run::{Judged, LoadRun, SCHEMA, Timing};
 
 /// One condition, such as `p99<5ms`, `errors<0.1%` or `rate>10000`.
 ///
@@ -81,6 +81,48 @@ impl Gate {
     /// For what is none.
     pub fn parse_all(text: &str) -> Result<Vec<Self>, GateError> {
         text.split(',').map(str::trim).filter(|gate| !gate.is_empty()).map(str::parse).collect()
+    }
+
+    /// What a run must keep to so that it is no worse than an earlier one by more than `margin` (0.1: a tenth): mean,
+    /// p50 and p99 of the latency, the share of failed calls, and of a closed loop the rate, which a schedule gives.
+    ///
+    /// # Errors
+    ///
+    /// Says what of the two makes them no pair.
+    pub fn against(baseline: &LoadRun, run: &LoadRun, margin: f64) -> Result<Vec<Self>, String> {
+        for (what, one, other) in [
+            ("schema", baseline.schema.as_str(), SCHEMA),
+            ("method", &baseline.method, &run.method),
+            ("loop", &baseline.loop_kind, &run.loop_kind),
+        ] {
+            if one != other {
+                return Err(format!("the baseline has another {what}: {one}, and not {other}"));
+            }
+        }
+        let (most, least) = (1.0 + margin, 1.0 - margin);
+        let mut gates = Vec::new();
+        let mut gate =
+            |figure: Figure, comparison: Comparison, before: Option<f64>, factor: f64, name: &str| {
+                let Some(before) = before else { return };
+                let (bound, sign) =
+                    (before * factor, if comparison == Comparison::AtMost { "<=" } else { ">=" });
+                let (shown, was) = (figure.shown(bound), figure.shown(before));
+                gates.push(Self {
+                    text: format!("{name}{sign}{shown} (baseline {was})"),
+                    figure,
+                    comparison,
+                    bound,
+                });
+            };
+        for (quantile, name) in [(Quantile::Mean, "mean"), (Quantile::P50, "p50"), (Quantile::P99, "p99")] {
+            let figure = Figure::Time(Part::Latency, quantile);
+            gate(figure, Comparison::AtMost, figure.of(baseline), most, name);
+        }
+        gate(Figure::Errors, Comparison::AtMost, Figure::Errors.of(baseline), most, "errors");
+        if baseline.schedule.is_none() {
+            gate(Figure::Rate, Comparison::AtLeast, Figure::Rate.of(baseline), least, "rate");
+        }
+        Ok(gates)
     }
 
     /// What it says of a run.

@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::io::{self, IsTerminal, Read, Write};
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -24,6 +25,7 @@ use crate::descriptor_files::DescriptorFiles;
 use crate::documents::Documents;
 use crate::failure::{Failure, INTERRUPTED};
 use crate::metadata::{self, Entry};
+use crate::results::read_result;
 use crate::runtime;
 use crate::signals;
 use crate::target;
@@ -96,6 +98,14 @@ pub(crate) struct AnyArgs {
     #[arg(long, value_name = "CONDITIONS", value_parser = parse_gates)]
     expect: Vec<Gates>,
 
+    /// An earlier result (-O json): if this one is worse by more than --max-regression the exit code is 3
+    #[arg(long, value_name = "FILE")]
+    baseline: Option<PathBuf>,
+
+    /// By how much mean, p50, p99, the share of failed calls and, of a closed loop, the rate may be worse
+    #[arg(long, value_name = "SHARE", default_value = "10%", value_parser = parse_share, requires = "baseline")]
+    max_regression: f64,
+
     /// If a larger share of the calls fails the exit code is 1
     #[arg(long, value_name = "SHARE", default_value = "1%", value_parser = parse_share)]
     max_errors: f64,
@@ -164,6 +174,7 @@ impl AnyArgs {
             (self.compress.is_some(), "--compress"),
             (!self.also.is_empty(), "--also"),
             (!self.expect.is_empty(), "--expect"),
+            (self.baseline.is_some(), "--baseline"),
         ];
         flags.into_iter().find(|(is_there, _)| *is_there).map(|(_, flag)| flag)
     }
@@ -213,6 +224,7 @@ pub(crate) fn run(
     let connections = common.connections.unwrap_or(1);
     let plan = args.plan(common, connections)?;
     let files = args.files.read()?;
+    let baseline = args.baseline.as_deref().map(read_result).transpose()?;
     // With fewer there are fewer connections, which the result says.
     let _ = descriptors::raise();
     let (run, was_interrupted) = runtime::runtime(common.threads)?.block_on(async {
@@ -243,7 +255,13 @@ pub(crate) fn run(
         Ok((run, was_interrupted))
     })?;
     let mut run = run;
-    let gates = args.expect.iter().flat_map(|Gates(gates)| gates);
+    let against = match &baseline {
+        Some(baseline) => {
+            Gate::against(baseline, &run, args.max_regression).map_err(Failure::bad_arguments)?
+        }
+        None => Vec::new(),
+    };
+    let gates = args.expect.iter().flat_map(|Gates(gates)| gates).chain(&against);
     run.gates = gates.map(|gate| gate.judge(&run)).collect();
     output(&run)?;
     verdict(&run, args.max_errors, was_interrupted)

@@ -213,3 +213,33 @@ fn requests_and_metadata_are_made_for_each_call() {
     assert_eq!(code, Some(1), "{stdout}");
     assert!(stderr.contains("the request could not be made"), "{stderr}");
 }
+
+#[test]
+fn a_run_that_is_worse_than_its_baseline_is_exit_code_3() {
+    let (_server, addresses) = Running::serve(&["127.0.0.1:0"]);
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("old.json").display().to_string();
+    let base = ["--call", UNARY, "-n", "200", "-c", "1"];
+    let (code, ..) = load(&addresses[0], &[&base[..], &["-O", "json", "-o", &path]].concat());
+    assert_eq!(code, Some(0));
+    let mut old: Value = serde_json::from_str(&std::fs::read_to_string(&path).unwrap()).unwrap();
+    // An earlier run that took an hour for each call.
+    for figure in ["mean", "p50", "p99"] {
+        old["latency"][figure] = 3_600_000_000_000_u64.into();
+    }
+    old["rate_per_s"] = 1e-3.into();
+    std::fs::write(&path, old.to_string()).unwrap();
+    let (code, stdout, stderr) = load(&addresses[0], &[&base[..], &["--baseline", &path]].concat());
+    assert_eq!(code, Some(0), "{stdout}{stderr}");
+    assert!(stdout.contains("kept          rate>="), "{stdout}");
+    // And one that took no time.
+    (old["latency"]["p99"], old["rate_per_s"]) = (1.into(), 1e9.into());
+    std::fs::write(&path, old.to_string()).unwrap();
+    let (code, stdout, stderr) = load(&addresses[0], &[&base[..], &["--baseline", &path]].concat());
+    assert_eq!(code, Some(3), "{stdout}");
+    assert!(stderr.contains("p99<=") && stderr.contains("rate>="), "{stderr}");
+    let other = ["--call", "grpc.testing.TestService/EmptyCall", "-n", "1", "--baseline", &path];
+    let (code, _, stderr) = load(&addresses[0], &other);
+    assert_eq!(code, Some(2));
+    assert!(stderr.contains("the baseline has another method"), "{stderr}");
+}

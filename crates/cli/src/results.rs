@@ -1,0 +1,16 @@
+//! Results of earlier loads, in files.
+
+use std::fs;
+use std::path::Path;
+
+use thalweg_load::LoadRun;
+
+use crate::failure::Failure;
+
+/// What `thalweg load --call METHOD -O json` wrote.
+pub(crate) fn read_result(path: &Path) -> Result<LoadRun, Failure> {
+    let failed = |why: String| Failure::failed(format!("{}: {why}", path.display()));
+    let text = fs::read_to_string(path).map_err(|error| failed(format!("cannot be read: {error}")))?;
+    serde_json::from_str(&text)
+        .map_err(|error| failed(format!("is no result of `thalweg load --call METHOD -O json`: {error}")))
+}
