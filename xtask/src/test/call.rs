@@ -1,4 +1,4 @@
-//! `thalweg call` at servers of other people: grpc-go's examples, with reflection, without, and over TLS, and gRPC C++
+//! `thalweg call`, and `thalweg load` of any method, at servers of other people: grpc-go's examples, with reflection, without, and over TLS, and gRPC C++
 //! with its reflection, which is v1alpha alone.
 
 use std::fs;
@@ -211,6 +211,72 @@ const CASES: &[Case] = &[
     },
 ];
 
+/// One run of `thalweg load`, whose calls all end with OK.
+struct Load {
+    server: Kind,
+    words: &'static [&'static str],
+    calls: u64,
+    /// Messages that come back in all.
+    received: u64,
+}
+
+const LOADS: &[Load] = &[
+    Load {
+        server: Kind::Reflection,
+        words: &["--call", "helloworld.Greeter/SayHello", "-d", r#"{"name": "{{.UUID}}"}"#, "-n", "300"],
+        calls: 300,
+        received: 300,
+    },
+    Load {
+        server: Kind::Reflection,
+        words: &["--call", "helloworld.Greeter.SayHello", "--rps", "200..400/1s", "-z", "1s"],
+        calls: 300,
+        received: 300,
+    },
+    Load {
+        server: Kind::RouteGuideTls,
+        words: &[
+            "--call",
+            "routeguide.RouteGuide/RecordRoute",
+            "--proto",
+            "route_guide.proto",
+            "--cacert",
+            "CA",
+            "--servername",
+            "x.test.example.com",
+            "-d",
+            r#"{"latitude": 1} {"latitude": {{.MessageNumber}}}"#,
+            "--messages",
+            "5",
+            "-n",
+            "50",
+            "-c",
+            "4",
+        ],
+        calls: 50,
+        received: 50,
+    },
+    Load {
+        server: Kind::Cpp,
+        words: &[
+            "--call",
+            "suite.Greeter/GreetAll",
+            "-d",
+            r#"{"number": "{{.RequestNumber}}"}"#,
+            "--messages",
+            "10",
+            "-n",
+            "100",
+            "--connections",
+            "2",
+            "-m",
+            "x-request: {{.RequestNumber}}",
+        ],
+        calls: 100,
+        received: 1000,
+    },
+];
+
 pub(super) fn check(log: &Log) -> Result<String, Failure> {
     let thalweg = rust::thalweg(log)?;
     let examples = tools::grpc_go_examples(log)?;
@@ -230,8 +296,8 @@ pub(super) fn check(log: &Log) -> Result<String, Failure> {
     }
     let port_of = |kind: Kind| servers.iter().find(|(of, ..)| *of == kind).map_or(0, |(_, port, _)| *port);
     let authority = examples.join("data/x509/ca_cert.pem");
-    let run = |server: Kind, words: &[&str], stdin: &str| {
-        let job = Job::new(&thalweg).arg("call").arg(format!("localhost:{}", port_of(server)));
+    let run_as = |command: &str, server: Kind, words: &[&str], stdin: &str| {
+        let job = Job::new(&thalweg).arg(command).arg(format!("localhost:{}", port_of(server)));
         let job = words.iter().fold(job, |job, word| match *word {
             "CA" => job.arg(&authority),
             word => job.arg(word),
@@ -240,7 +306,18 @@ pub(super) fn check(log: &Log) -> Result<String, Failure> {
         fs::write(&input, stdin)?;
         job.directory(workspace::suites()).stdin(input).seconds(30).output(log)
     };
+    let run = |server: Kind, words: &[&str], stdin: &str| run_as("call", server, words, stdin);
     let mut failed = 0;
+    for load in LOADS {
+        let output = run_as("load", load.server, &[load.words, &["-O", "json"]].concat(), "")?;
+        let result: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap_or_default();
+        let came = (&result["ok"], &result["failed"], &result["messages_received"]);
+        if !output.status.success() || came != (&load.calls.into(), &0.into(), &load.received.into()) {
+            failed += 1;
+            let (words, said) = (load.words.join(" "), String::from_utf8_lossy(&output.stderr).into_owned());
+            log.line(format_args!("FAIL  load {words}: {}; {came:?}; {said}", output.status))?;
+        }
+    }
     for case in CASES {
         let output = run(case.server, case.words, case.stdin)?;
         let said = String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned();
@@ -255,7 +332,7 @@ pub(super) fn check(log: &Log) -> Result<String, Failure> {
         }
     }
     failed += usize::from(!second_greeting_is_refused(&examples, run, log)?);
-    let cases = CASES.len() + 1;
+    let cases = CASES.len() + 1 + LOADS.len();
     let account = format!("{} of {cases} cases at {} servers of others", cases - failed, KINDS.len());
     if failed == 0 { Ok(account) } else { Err(Failure::failed(account)) }
 }

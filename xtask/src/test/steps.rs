@@ -170,7 +170,8 @@ pub(super) const STEPS: &[Step] = &[
     },
     Step {
         name: "call",
-        proves: "`thalweg call` lists, describes and calls, with all four types of call, what others serve: \
+        proves: "`thalweg call` lists, describes and calls, with all four types of call, and `thalweg load` drives, \
+                 what others serve: \
                  grpc-go's examples with reflection and without, over TLS too, details of statuses, and gRPC C++ \
                  with the older reflection",
         needs: "Go, g++, protoc",
