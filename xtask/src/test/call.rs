@@ -1,5 +1,5 @@
-//! `thalweg call`, and `thalweg load` of any method, at servers of other people: grpc-go's examples, with reflection, without, and over TLS, and gRPC C++
-//! with its reflection, which is v1alpha alone.
+//! `thalweg call`, and `thalweg load` of any method, at servers of other people: grpc-go's examples, with reflection,
+//! without, and over TLS, and gRPC C++ with its reflection, which is v1alpha alone.
 
 use std::fs;
 use std::path::{Path, PathBuf};
