@@ -2,10 +2,12 @@
 
 use thalweg_dynamic::{Catalogue, MethodName, near};
 use thalweg_protobuf::Schema;
+use thalweg_protobuf::json::{self, ParseOptions};
 
 use crate::failure::Failure;
 
 /// What is known of a method.
+#[derive(Clone, Debug)]
 pub(crate) struct Called {
     pub(crate) schema: Schema,
     pub(crate) path: String,
@@ -13,6 +15,18 @@ pub(crate) struct Called {
     pub(crate) response_type: String,
     pub(crate) is_client_streaming: bool,
     pub(crate) is_server_streaming: bool,
+}
+
+impl Called {
+    /// The bytes of a request that is written in JSON. What proto2 requires and is not there is the server's to refuse.
+    pub(crate) fn encoded(&self, json: &[u8], ignore_unknown: bool) -> Result<Vec<u8>, String> {
+        let message =
+            self.schema.message(&self.request_type).ok_or("the schema does not have the request's type")?;
+        let options = ParseOptions { ignore_unknown, allow_partial: true, ..ParseOptions::default() };
+        let mut wire = Vec::with_capacity(json.len());
+        json::parse(message, json, &options, &mut wire).map_err(|error| error.to_string())?;
+        Ok(wire)
+    }
 }
 
 /// What the method is, by its descriptor.

@@ -299,7 +299,7 @@ impl LoadArgs {
         let common = any::Common {
             target: &self.target,
             in_flight: self.in_flight,
-            connections: Some(self.connections),
+            connections: self.connections,
             is_adaptive: self.lanes == LaneRule::Adaptive,
             stop,
             warm_up: self.warmup,

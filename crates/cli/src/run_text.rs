@@ -2,8 +2,8 @@
 
 use std::fmt::Write;
 
-use base64::Engine;
 use thalweg_lab::figures::{grouped, percent, throughput, time};
+use thalweg_lab::record::Distribution;
 use thalweg_lab::wording::counted;
 use thalweg_load::{LoadRun, Timing};
 
@@ -91,18 +91,16 @@ fn quantiles(timing: &Timing, note: &str) -> String {
 
 /// Bars over time, each as wide as a part of the range from the shortest to the 99.9th percentile, by its logarithm.
 fn histogram(timing: &Timing) -> String {
-    use hdrhistogram::serialization::Deserializer;
-    let bytes = base64::prelude::BASE64_STANDARD.decode(&timing.histogram).unwrap_or_default();
-    let histogram: Result<hdrhistogram::Histogram<u64>, _> =
-        Deserializer::new().deserialize(&mut bytes.as_slice());
-    let Ok(histogram) = histogram else { return String::new() };
+    let Some(distribution) = Distribution::decoded(&timing.histogram, &timing.ns) else {
+        return String::new();
+    };
     let (low, high) = (timing.ns.min.max(1) as f64, timing.ns.max.max(2) as f64);
     let edge = |index: usize| (low * (high / low).powf(index as f64 / BARS as f64)) as u64;
     let mut bars = Vec::new();
     let mut below = 0;
     for index in 1..=BARS {
         let to = if index == BARS { timing.ns.max } else { edge(index) };
-        let upto = histogram.count_between(0, to);
+        let upto = distribution.count_up_to(to);
         bars.push((to, upto.saturating_sub(below)));
         below = upto.max(below);
     }

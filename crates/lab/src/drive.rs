@@ -270,20 +270,24 @@ async fn connect_all(
     settings: &LoadSettings,
     patience: Patience,
 ) -> Result<(Channel, Vec<Channel>), DriveError> {
-    if settings.lanes != LaneRule::Fixed || settings.connections <= OF_A_CHANNEL_MAX {
+    if settings.lanes != LaneRule::Fixed {
         return Ok((connect(builder.clone(), settings, patience).await?, Vec::new()));
     }
-    let channels = settings.connections.div_ceil(OF_A_CHANNEL_MAX);
-    let of_channel = |index: u32| {
-        let lanes = settings.connections / channels + u32::from(index < settings.connections % channels);
-        builder.clone().lanes(Lanes::fixed(lanes as usize))
-    };
-    let first = connect(of_channel(0), settings, patience).await?;
+    let of_channel = |lanes: u32| builder.clone().lanes(Lanes::fixed(lanes as usize));
+    let mut shares = shares(settings.connections);
+    let first = connect(of_channel(shares.next().unwrap_or(1)), settings, patience).await?;
     let mut others = Vec::new();
-    for index in 1..channels {
-        others.push(connect(of_channel(index), settings, patience).await?);
+    for lanes in shares {
+        others.push(connect(of_channel(lanes), settings, patience).await?);
     }
     Ok((first, others))
+}
+
+/// How many connections each of the channels has that have so many between them: one channel, unless these are more
+/// than it can have.
+pub fn shares(connections: u32) -> impl Iterator<Item = u32> {
+    let channels = connections.div_ceil(OF_A_CHANNEL_MAX).max(1);
+    (0..channels).map(move |index| connections / channels + u32::from(index < connections % channels))
 }
 
 async fn connect(

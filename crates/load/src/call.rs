@@ -52,7 +52,11 @@ impl CallKind {
 /// What is called, and with what.
 #[derive(Debug)]
 pub struct Callee {
-    /// Calls take turns at these.
+    /// Whom it is called at, for the result.
+    pub targets: Vec<String>,
+    /// Connections that are asked for, of all targets.
+    pub connections: u32,
+    /// Workers take turns at these.
     pub channels: Vec<Channel>,
     /// Which method.
     pub method: Method,

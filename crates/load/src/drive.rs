@@ -41,7 +41,6 @@ pub async fn drive(
 ) -> Result<LoadRun, PlanError> {
     plan.check()?;
     let threads = tokio::runtime::Handle::current().metrics().num_workers();
-    let described = Described::of(&callee);
     let base = Instant::now();
     let from_ns = plan.warm_up.as_nanos() as u64;
     let until_ns = match plan.stop {
@@ -139,7 +138,7 @@ pub async fn drive(
         threads,
         was_interrupted: interrupted_at.is_some(),
     };
-    Ok(finish(plan, described, &shared, &intervals, &outcome))
+    Ok(finish(plan, &shared, &intervals, &outcome))
 }
 
 /// Makes starts due, and ends the run of an open loop when there are no more.
@@ -187,23 +186,6 @@ impl Plan {
     }
 }
 
-/// What is said of whom was called.
-struct Described {
-    method: String,
-    kind: &'static str,
-    connections: u32,
-}
-
-impl Described {
-    fn of(callee: &Callee) -> Self {
-        Self {
-            method: callee.method.path().trim_start_matches('/').to_owned(),
-            kind: callee.kind.name(),
-            connections: callee.channels.len() as u32,
-        }
-    }
-}
-
 struct Outcome {
     started: SystemTime,
     measured_ns: u64,
@@ -221,13 +203,7 @@ fn without(cpu: CpuTime, spun: Duration) -> CpuTime {
     if all_ns <= 0.0 { cpu } else { cpu / (all_ns / (all_ns - spun_ns).max(1.0)) }
 }
 
-fn finish(
-    plan: &Plan,
-    described: Described,
-    shared: &Shared,
-    intervals: &Intervals,
-    outcome: &Outcome,
-) -> LoadRun {
+fn finish(plan: &Plan, shared: &Shared, intervals: &Intervals, outcome: &Outcome) -> LoadRun {
     let tally = shared.shards.merged();
     let seconds = outcome.measured_ns as f64 / 1e9;
     let per_second = |count: f64| if seconds > 0.0 { count / seconds } else { 0.0 };
@@ -277,14 +253,14 @@ fn finish(
     let ended = outcome.started + Duration::from_nanos(outcome.measured_ns);
     LoadRun {
         schema: SCHEMA.to_owned(),
-        targets: Vec::new(),
-        method: described.method,
-        kind: described.kind.to_owned(),
+        targets: shared.callee.targets.clone(),
+        method: shared.callee.method.path().trim_start_matches('/').to_owned(),
+        kind: shared.callee.kind.name().to_owned(),
         loop_kind: if schedule.is_some() { "open" } else { "closed" }.to_owned(),
         schedule: schedule.map(ToString::to_string),
         spacing: spacing.map(|spacing| spacing.name().to_owned()),
         in_flight: plan.in_flight,
-        connections: described.connections,
+        connections: shared.callee.connections,
         connections_established: None,
         warmup_ns: plan.warm_up.as_nanos() as u64,
         started: humantime::format_rfc3339_millis(outcome.started).to_string(),

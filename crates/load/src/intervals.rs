@@ -13,20 +13,13 @@ const INTERVALS_MAX: usize = 3600;
 /// The intervals of a run.
 #[derive(Debug)]
 pub(crate) struct Intervals {
-    kept: Vec<Kept>,
+    kept: Vec<Interval>,
     length: Duration,
     /// How many of the run's own intervals make one of those that are kept.
     width: usize,
-    /// What has come since the last one that is complete.
-    pending: Option<Kept>,
+    /// What has come since the last one that is complete, with its latencies.
+    pending: Option<(Interval, Distribution)>,
     pending_parts: usize,
-}
-
-#[derive(Clone, Debug)]
-struct Kept {
-    interval: Interval,
-    /// Left out of those that are older than the last two, of which the percentiles are enough.
-    latency: Option<Distribution>,
 }
 
 impl Intervals {
@@ -41,7 +34,7 @@ impl Intervals {
 
     /// An interval of the run has ended.
     pub(crate) fn push(&mut self, at_ns: u64, recent: &Recent, in_flight: u64, scheduled: f64) -> Interval {
-        let mut interval = Interval {
+        let single = Interval {
             at_ns,
             scheduled,
             ok: recent.ok,
@@ -52,48 +45,49 @@ impl Intervals {
             bytes_sent: recent.bytes_sent,
             bytes_received: recent.bytes_received,
         };
-        let single = interval.clone();
-        let mut latency = recent.latency.clone();
-        if let Some(pending) = self.pending.take() {
-            if let Some(earlier) = &pending.latency {
-                latency.merge(earlier);
-            }
-            let in_flight = interval.in_flight;
-            let mut joined = pending.interval;
-            joined.add(&interval);
-            interval = Interval { in_flight, latency_ns: latency.latency(), ..joined };
-        }
-        self.pending_parts += 1;
-        let kept = Kept { interval, latency: Some(latency) };
-        if self.pending_parts < self.width {
-            self.pending = Some(kept);
+        if self.width == 1 {
+            self.keep(single.clone());
             return single;
         }
-        self.pending_parts = 0;
-        // Histograms are large; the percentiles of older ones stay.
-        if let Some(before) = self.kept.last_mut() {
-            before.latency = None;
-        }
-        self.kept.push(kept);
-        if self.kept.len() > INTERVALS_MAX {
-            self.halve();
+        let (interval, latency) = match self.pending.take() {
+            None => (single.clone(), recent.latency.clone()),
+            Some((mut interval, mut latency)) => {
+                latency.merge(&recent.latency);
+                interval.add(&single);
+                (interval.in_flight, interval.latency_ns) = (in_flight, latency.latency());
+                (interval, latency)
+            }
+        };
+        self.pending_parts += 1;
+        if self.pending_parts < self.width {
+            self.pending = Some((interval, latency));
+        } else {
+            self.pending_parts = 0;
+            self.keep(interval);
         }
         single
     }
 
+    fn keep(&mut self, interval: Interval) {
+        self.kept.push(interval);
+        if self.kept.len() > INTERVALS_MAX {
+            self.halve();
+        }
+    }
+
     /// All of them; what is not complete is the last.
     pub(crate) fn all(&self) -> Vec<Interval> {
-        self.kept.iter().chain(&self.pending).map(|kept| kept.interval.clone()).collect()
+        self.kept.iter().chain(self.pending.iter().map(|(interval, _)| interval)).cloned().collect()
     }
 
     /// Two become one. Of their percentiles the worse ones stay, since their histograms are gone.
     fn halve(&mut self) {
         let pairs = self.kept.chunks(2).map(|pair| match pair {
             [one, other] => {
-                let mut interval = one.interval.clone();
-                interval.add(&other.interval);
-                interval.in_flight = other.interval.in_flight;
-                Kept { interval, latency: None }
+                let mut interval = one.clone();
+                interval.add(other);
+                interval.in_flight = other.in_flight;
+                interval
             }
             [single, ..] => single.clone(),
             [] => unreachable!("chunks are not empty"),

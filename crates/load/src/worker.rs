@@ -8,7 +8,7 @@ use crate::call::{Callee, Went};
 use crate::pacer::Due;
 use crate::tally::{Shards, Times};
 
-/// How long a worker of a closed loop rests after a call that failed at once: what refuses everything is not hammered.
+/// How long a worker of a closed loop rests after a failed call: a server that refuses everything is not hammered.
 const REST: Duration = Duration::from_millis(10);
 
 /// What the workers of a run share.
@@ -95,7 +95,7 @@ async fn repeat(shared: &Shared, worker: usize) {
             shared.shards.of(worker).count(Times { intended_ns: began_ns, began_ns, ended_ns }, &went);
         }
         began_ns = ended_ns;
-        if went.failure.is_some() && ended_ns.saturating_sub(began_ns) < REST.as_nanos() as u64 {
+        if went.failure.is_some() {
             tokio::time::sleep(REST).await;
             began_ns = shared.now_ns();
         }

@@ -44,35 +44,34 @@ const FOUND: &str = concat!(
     r#""location":{"latitude":409146138,"longitude":-746188906}}"#
 );
 
+/// Nothing on stdin, and it ends with OK.
+const PLAIN: Case = Case { server: Kind::Reflection, words: &[], stdin: "", exit_code: 0, says: &[] };
+
 const CASES: &[Case] = &[
     Case {
         server: Kind::Reflection,
         words: &["list"],
-        stdin: "",
-        exit_code: 0,
         says: &["grpc.examples.echo.Echo\ngrpc.reflection.v1.ServerReflection\n\
              grpc.reflection.v1alpha.ServerReflection\nhelloworld.Greeter\n"],
+        ..PLAIN
     },
     Case {
         server: Kind::Reflection,
         words: &["list", "grpc.examples.echo.Echo"],
-        stdin: "",
-        exit_code: 0,
         says: &["grpc.examples.echo.Echo/BidirectionalStreamingEcho\n"],
+        ..PLAIN
     },
     Case {
         server: Kind::Reflection,
         words: &["describe", "helloworld.Greeter.SayHello"],
-        stdin: "",
-        exit_code: 0,
         says: &["rpc SayHello(helloworld.HelloRequest) returns (helloworld.HelloReply);", "string name = 1;"],
+        ..PLAIN
     },
     Case {
         server: Kind::Reflection,
         words: &["helloworld.Greeter/SayHello", "-d", r#"{"name": "Ada"}"#, "--compact", "-v"],
-        stdin: "",
-        exit_code: 0,
         says: &["{\"message\":\"Hello Ada\"}\n", "* reflection "],
+        ..PLAIN
     },
     Case {
         server: Kind::Reflection,
@@ -84,9 +83,9 @@ const CASES: &[Case] = &[
     Case {
         server: Kind::ErrorDetails,
         words: &["list"],
-        stdin: "",
         exit_code: 1,
         says: &["the server has no reflection"],
+        ..PLAIN
     },
     Case {
         server: Kind::RouteGuide,
@@ -98,9 +97,8 @@ const CASES: &[Case] = &[
             "-d",
             FEATURE,
         ],
-        stdin: "",
-        exit_code: 0,
         says: &[FOUND],
+        ..PLAIN
     },
     Case {
         server: Kind::RouteGuide,
@@ -114,9 +112,8 @@ const CASES: &[Case] = &[
                 r#""hi": {"latitude": 409146139, "longitude": -746188905}}"#
             ),
         ],
-        stdin: "",
-        exit_code: 0,
         says: &[FOUND],
+        ..PLAIN
     },
     Case {
         server: Kind::RouteGuide,
@@ -129,19 +126,19 @@ const CASES: &[Case] = &[
             "--compact",
         ],
         stdin: r#"{"latitude": 409146138, "longitude": -746188906}{"latitude": 1}"#,
-        exit_code: 0,
         says: &["{\"pointCount\":2,\"featureCount\":1,\"distance\":"],
+        ..PLAIN
     },
     Case {
         server: Kind::RouteGuide,
         words: &["routeguide.RouteGuide/RouteChat", "--proto", "route_guide.proto", "-d", "@-"],
         stdin: r#"{"location": {"latitude": 5}, "message": "a"}{"location": {"latitude": 5}, "message": "b"}"#,
-        exit_code: 0,
         // It answers each note with all that were left at the same place.
         says: &[
             "{\"location\":{\"latitude\":5},\"message\":\"a\"}\n{\"location\":{\"latitude\":5},\"message\":\"a\"}\n\
              {\"location\":{\"latitude\":5},\"message\":\"b\"}\n",
         ],
+        ..PLAIN
     },
     Case {
         server: Kind::RouteGuideTls,
@@ -158,56 +155,52 @@ const CASES: &[Case] = &[
             "--compact",
             "-v",
         ],
-        stdin: "",
-        exit_code: 0,
         says: &[FOUND, "* tls "],
+        ..PLAIN
     },
     Case {
         server: Kind::RouteGuideTls,
         words: &["routeguide.RouteGuide/GetFeature", "--proto", "route_guide.proto", "--tls"],
-        stdin: "",
         exit_code: 64 + 14,
         says: &["UNAVAILABLE (14)", "certificate"],
+        ..PLAIN
     },
     Case {
         server: Kind::Cpp,
         words: &["list"],
-        stdin: "",
-        exit_code: 0,
         says: &["grpc.reflection.v1alpha.ServerReflection\nsuite.Greeter\n"],
+        ..PLAIN
     },
     Case {
         server: Kind::Cpp,
         words: &["suite.Greeter/Greet", "-d", r#"{"name": "Ada", "ages": {"a": 1}}"#, "--compact", "-v"],
-        stdin: "",
-        exit_code: 0,
         says: &[
             "{\"text\":\"hello Ada\",\"at\":\"1970-01-01T00:00:01Z\",\
              \"more\":{\"@type\":\"type.googleapis.com/suite.Detail\",\"names\":[\"a\"]}}\n",
             "< greeter: c++\n",
             "< trailer greeted-bin: AAE\n",
         ],
+        ..PLAIN
     },
     Case {
         server: Kind::Cpp,
         words: &["suite.Greeter/GreetAll", "-d", "@-"],
         stdin: r#"{"number": "5"} {"name": "x"}"#,
-        exit_code: 0,
         says: &["{\"text\":\"hello 5\"", "{\"text\":\"hello x\""],
+        ..PLAIN
     },
     Case {
         server: Kind::Cpp,
         words: &["suite.Greeter/Greet", "-d", r#"{"name": "nobody"}"#],
-        stdin: "",
         exit_code: 64 + 9,
         says: &["FAILED_PRECONDITION (9): there is nobody", "details that are no google.rpc.Status: /w=="],
+        ..PLAIN
     },
     Case {
         server: Kind::Cpp,
         words: &["describe", "suite.Greeting"],
-        stdin: "",
-        exit_code: 0,
         says: &["  map<string, int32> ages = 3;\n", "  oneof who {\n    string name = 1;\n"],
+        ..PLAIN
     },
 ];
 

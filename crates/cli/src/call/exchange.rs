@@ -7,6 +7,7 @@ use thalweg::bytes::Bytes;
 use thalweg::metadata::MetadataMap;
 use thalweg::{CallOptions, Channel, Code, Method, Raw, Request, Status, Streaming};
 use thalweg_dynamic::{Catalogue, MethodName};
+use thalweg_lab::record::code_name;
 
 use super::arguments::CallArgs;
 use super::connecting::Connecting;
@@ -48,8 +49,7 @@ pub(super) async fn run(
         (channel, server, called)
     };
     let (sent, received) = (Sent::new(args.save.is_some()), Sent::new(args.save.is_some()));
-    let source =
-        RequestSource::new(called.schema.clone(), &called.request_type, called.is_client_streaming, args)?;
+    let source = RequestSource::new(&called, args)?;
     let mut said = metadata::map(&args.metadata);
     if args.verbose {
         say_request(&called, &target, &said);
@@ -69,7 +69,7 @@ pub(super) async fn run(
         Ok(Fault { why, .. }) = &mut fault => return Err(why),
         outcome = exchanged => outcome?,
     };
-    timeline.ended("end", status::name(outcome.status.code()));
+    timeline.ended("end", code_name(outcome.status.code() as i32));
     if args.verbose {
         say_outcome(&outcome, &timeline);
     }
@@ -89,7 +89,7 @@ pub(super) async fn run(
             trailers: metadata::pairs(&outcome.trailers),
             status: SavedStatus {
                 code: status.code() as i32,
-                name: status::name(status.code()),
+                name: code_name(status.code() as i32).to_owned(),
                 message: status.message().to_owned(),
                 details: base64(status.details()),
             },

@@ -79,13 +79,9 @@ impl Printer {
 }
 
 /// A number as Protobuf has it.
-fn varint(mut number: usize) -> Vec<u8> {
+fn varint(number: usize) -> Vec<u8> {
     let mut bytes = Vec::new();
-    while number >= 0x80 {
-        bytes.push(number as u8 | 0x80);
-        number >>= 7;
-    }
-    bytes.push(number as u8);
+    thalweg::prost::encoding::encode_varint(number as u64, &mut bytes);
     bytes
 }
 

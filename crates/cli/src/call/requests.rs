@@ -8,13 +8,12 @@ use std::thread;
 
 use thalweg::bytes::Bytes;
 use thalweg::{Raw, Stream};
-use thalweg_protobuf::Schema;
-use thalweg_protobuf::json::{self, ParseOptions};
 use tokio::sync::{mpsc, oneshot};
 
 use super::arguments::{CallArgs, Format};
 use super::saved::Sent;
 use super::timeline::Timeline;
+use crate::called::Called;
 use crate::documents::Documents;
 use crate::failure::Failure;
 
@@ -25,12 +24,9 @@ const CHUNK: usize = 64 * 1024;
 
 /// How requests are written, and where.
 pub(super) struct RequestSource {
-    schema: Schema,
-    /// The full name of their type.
-    message: String,
-    is_stream: bool,
+    called: Called,
     format: Format,
-    options: ParseOptions,
+    ignores_unknown: bool,
     data: Data,
 }
 
@@ -59,12 +55,7 @@ pub(super) struct Fault {
 
 impl RequestSource {
     /// What is not there is said before anything is connected to.
-    pub(super) fn new(
-        schema: Schema,
-        message: &str,
-        is_stream: bool,
-        args: &CallArgs,
-    ) -> Result<Self, Failure> {
+    pub(super) fn new(called: &Called, args: &CallArgs) -> Result<Self, Failure> {
         let data = match args.data.as_deref() {
             None => Data::None,
             Some("@" | "@-") => Data::Stdin,
@@ -76,13 +67,8 @@ impl RequestSource {
                 },
             },
         };
-        let options = ParseOptions {
-            ignore_unknown: args.allow_unknown_fields,
-            // What proto2 requires and is not there is the server's to refuse.
-            allow_partial: true,
-            ..ParseOptions::default()
-        };
-        Ok(Self { schema, message: message.to_owned(), is_stream, format: args.input, options, data })
+        let (called, ignores_unknown) = (called.clone(), args.allow_unknown_fields);
+        Ok(Self { called, format: args.input, ignores_unknown, data })
     }
 
     /// The requests, as they are read; and what is wrong with one of them, if something is.
@@ -103,7 +89,7 @@ impl RequestSource {
     fn read(mut self, send: &mut dyn FnMut(Vec<u8>) -> bool) -> Result<(), Failure> {
         let mut input: Box<dyn Read> = match std::mem::replace(&mut self.data, Data::None) {
             Data::None => {
-                if !self.is_stream {
+                if !self.called.is_client_streaming {
                     send(Vec::new());
                 }
                 return Ok(());
@@ -125,11 +111,11 @@ impl RequestSource {
         let mut only = None;
         let mut each = |document: Vec<u8>| {
             count += 1;
-            let wire = self.parse(&document).map_err(|why| {
+            let wire = self.called.encoded(&document, self.ignores_unknown).map_err(|why| {
                 let which = if count > 1 { format!("request {count}") } else { "the request".to_owned() };
-                Failure::bad_arguments(format!("{which} is no {}: {why}", self.message))
+                Failure::bad_arguments(format!("{which} is no {}: {why}", self.called.request_type))
             })?;
-            if self.is_stream {
+            if self.called.is_client_streaming {
                 return Ok(send(wire));
             }
             if only.replace(wire).is_some() {
@@ -156,17 +142,10 @@ impl RequestSource {
         if let Some(document) = documents.rest() {
             each(document)?;
         }
-        if !self.is_stream {
+        if !self.called.is_client_streaming {
             send(only.unwrap_or_default());
         }
         Ok(())
-    }
-
-    fn parse(&self, document: &[u8]) -> Result<Vec<u8>, String> {
-        let message = self.schema.message(&self.message).ok_or("the schema does not have it")?;
-        let mut wire = Vec::with_capacity(document.len());
-        json::parse(message, document, &self.options, &mut wire).map_err(|error| error.to_string())?;
-        Ok(wire)
     }
 
     /// All of it for one message, and for a stream each with its length before it.
@@ -175,7 +154,7 @@ impl RequestSource {
         input: &mut dyn Read,
         send: &mut dyn FnMut(Vec<u8>) -> bool,
     ) -> Result<(), Failure> {
-        if !self.is_stream {
+        if !self.called.is_client_streaming {
             let mut wire = Vec::new();
             input.read_to_end(&mut wire).map_err(|error| unreadable(&error))?;
             send(wire);

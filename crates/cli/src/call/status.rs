@@ -5,6 +5,7 @@ use base64::prelude::BASE64_STANDARD;
 use thalweg::prost::Message as _;
 use thalweg::{Code, Status};
 use thalweg_dynamic::Catalogue;
+use thalweg_lab::record::code_name;
 use thalweg_protobuf::Schema;
 use thalweg_protobuf::json::{self, PrintOptions};
 
@@ -19,23 +20,10 @@ pub(super) fn exit_code(code: Code) -> u8 {
     }
 }
 
-/// A code's name in gRPC's specification: `INVALID_ARGUMENT`.
-pub(super) fn name(code: Code) -> String {
-    let name = format!("{code:?}");
-    let mut text = String::new();
-    for (at, letter) in name.char_indices() {
-        if at > 0 && letter.is_uppercase() {
-            text.push('_');
-        }
-        text.push(letter.to_ascii_uppercase());
-    }
-    text
-}
-
 /// A line for the status, and one for each of its details, as JSON.
 pub(super) async fn described(status: &Status, catalogue: &mut Catalogue) -> String {
     let code = status.code();
-    let mut text = format!("{} ({})", name(code), code as i32);
+    let mut text = format!("{} ({})", code_name(code as i32), code as i32);
     if !status.message().is_empty() {
         text.push_str(": ");
         text.push_str(status.message());
@@ -111,7 +99,7 @@ mod tests {
             (Code::InvalidArgument, "INVALID_ARGUMENT"),
             (Code::Unauthenticated, "UNAUTHENTICATED"),
         ] {
-            assert_eq!(name(code), expected);
+            assert_eq!(code_name(code as i32), expected);
         }
         assert_eq!((exit_code(Code::Ok), exit_code(Code::Cancelled), exit_code(Code::Internal)), (0, 65, 77));
     }

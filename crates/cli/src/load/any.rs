@@ -10,12 +10,12 @@ use clap::{Args, ValueEnum};
 use thalweg::channel::{ChannelBuilder, Lanes};
 use thalweg::{CallOptions, Channel, Method};
 use thalweg_dynamic::{Catalogue, MethodName, Reflection};
+use thalweg_lab::drive::shares;
 use thalweg_lab::figures::time;
 use thalweg_lab::{Established, descriptors};
 use thalweg_load::{
     CallKind, Callee, Gate, Interval, LoadRun, Order, Pace, Plan, Requests, Schedule, Spacing, Stop, drive,
 };
-use thalweg_protobuf::json::{self, ParseOptions};
 
 use super::defaults::{IN_FLIGHT_DEFAULT, WARM_UP_DEFAULT};
 use super::made::{JsonTemplates, PLACE, call_metadata};
@@ -32,8 +32,6 @@ use crate::target;
 
 /// A condition of `--expect` was not kept.
 const BREACHED: u8 = 3;
-/// Connections that a channel can have; of more there are several channels.
-const OF_A_CHANNEL_MAX: u32 = 1024;
 /// Calls in flight at the most, where a schedule says when they begin.
 const IN_FLIGHT_MAX_DEFAULT: u32 = 1000;
 /// How long an interval is.
@@ -147,7 +145,7 @@ fn parse_share(text: &str) -> Result<f64, String> {
 pub(crate) struct Common<'a> {
     pub(crate) target: &'a str,
     pub(crate) in_flight: Option<u32>,
-    pub(crate) connections: Option<u32>,
+    pub(crate) connections: u32,
     pub(crate) is_adaptive: bool,
     pub(crate) stop: Stop,
     pub(crate) warm_up: Option<Duration>,
@@ -191,12 +189,12 @@ impl AnyArgs {
         Ok(Pace::Open { schedule, spacing: self.arrivals, seed: self.seed })
     }
 
-    fn plan(&self, common: &Common<'_>, connections: u32) -> Result<Plan, Failure> {
+    fn plan(&self, common: &Common<'_>) -> Result<Plan, Failure> {
         let pace = self.pace()?;
         let is_open = pace != Pace::Closed;
         let in_flight_default = if is_open { IN_FLIGHT_MAX_DEFAULT } else { IN_FLIGHT_DEFAULT };
-        let in_flight = common.in_flight.unwrap_or(in_flight_default.max(connections));
-        if connections > in_flight {
+        let in_flight = common.in_flight.unwrap_or(in_flight_default.max(common.connections));
+        if common.connections > in_flight {
             return Err(Failure::bad_arguments(
                 "more connections than calls in flight: some would stay idle",
             ));
@@ -221,8 +219,7 @@ pub(crate) fn run(
     common: &Common<'_>,
     output: impl FnOnce(&LoadRun) -> Result<(), Failure>,
 ) -> Result<ExitCode, Failure> {
-    let connections = common.connections.unwrap_or(1);
-    let plan = args.plan(common, connections)?;
+    let plan = args.plan(common)?;
     let files = args.files.read()?;
     let baseline = args.baseline.as_deref().map(read_result).transpose()?;
     // With fewer there are fewer connections, which the result says.
@@ -230,7 +227,7 @@ pub(crate) fn run(
     let (run, was_interrupted) = runtime::runtime(common.threads)?.block_on(async {
         let interrupt = signals::interrupt()?;
         let mut interrupt = std::pin::pin!(interrupt);
-        let ready = prepare(args, name, common, files, connections);
+        let ready = prepare(args, name, common, files);
         let (callee, before) = tokio::select! {
             ready = ready => ready?,
             () = &mut interrupt => return Err(Failure::interrupted("interrupted before the run began")),
@@ -245,13 +242,8 @@ pub(crate) fn run(
         let mut progress = Progress::new(&plan);
         let driven = drive(&plan, callee, told, |interval| progress.tell(interval)).await;
         let mut run = driven.map_err(Failure::bad_arguments)?;
-        run.connections = connections * (1 + args.also.len() as u32);
         run.connections_established = Established::now().since(before);
         drop(channels);
-        run.targets = std::iter::once(common.target)
-            .chain(args.also.iter().map(String::as_str))
-            .map(str::to_owned)
-            .collect();
         Ok((run, was_interrupted))
     })?;
     let mut run = run;
@@ -273,7 +265,6 @@ async fn prepare(
     name: &MethodName,
     common: &Common<'_>,
     files: Option<Catalogue>,
-    connections: u32,
 ) -> Result<(Callee, Established), Failure> {
     let builder = |target: &str| {
         let builder = Channel::builder(target).connect_timeout(common.timeout);
@@ -293,10 +284,15 @@ async fn prepare(
         called::look_up(&mut Catalogue::Server(Box::new(reflection)), name).await?
     };
     let requests = requests(args, &called)?;
+    let targets: Vec<String> = std::iter::once(common.target)
+        .chain(args.also.iter().map(String::as_str))
+        .map(str::to_owned)
+        .collect();
+    let connections = common.connections * targets.len() as u32;
     let mut channels = Vec::new();
-    for target in std::iter::once(common.target).chain(args.also.iter().map(String::as_str)) {
-        for lanes in shares(connections) {
-            let lanes = if common.is_adaptive { Lanes::adaptive() } else { Lanes::fixed(lanes) };
+    for target in &targets {
+        for lanes in shares(common.connections) {
+            let lanes = if common.is_adaptive { Lanes::adaptive() } else { Lanes::fixed(lanes as usize) };
             channels.push(connect(builder(target).lanes(lanes)).await?);
         }
     }
@@ -307,7 +303,7 @@ async fn prepare(
     let method = Method::from_path(&called.path).map_err(Failure::bad_arguments)?;
     let kind = CallKind::of(called.is_client_streaming, called.is_server_streaming);
     let metadata = call_metadata(&args.metadata, args.seed)?;
-    Ok((Callee { channels, method, kind, metadata, options, requests }, before))
+    Ok((Callee { targets, connections, channels, method, kind, metadata, options, requests }, before))
 }
 
 async fn connect(builder: ChannelBuilder) -> Result<Channel, Failure> {
@@ -315,13 +311,6 @@ async fn connect(builder: ChannelBuilder) -> Result<Channel, Failure> {
         thalweg::channel::ConnectError::Unavailable(_) => Failure::failed(error),
         _ => Failure::bad_arguments(error),
     })
-}
-
-/// How many connections each of the channels has that have them between them.
-fn shares(connections: u32) -> impl Iterator<Item = usize> {
-    let channels = connections.div_ceil(OF_A_CHANNEL_MAX).max(1);
-    (0..channels)
-        .map(move |index| (connections / channels + u32::from(index < connections % channels)) as usize)
 }
 
 fn requests(args: &AnyArgs, called: &Called) -> Result<Requests, Failure> {
@@ -334,7 +323,7 @@ fn requests(args: &AnyArgs, called: &Called) -> Result<Requests, Failure> {
     }
     let texts = documents(&data);
     if !args.no_templates && texts.iter().any(|text| String::from_utf8_lossy(text).contains(PLACE)) {
-        let make = JsonTemplates::read(called.schema.clone(), &called.request_type, &texts, args.order)?;
+        let make = JsonTemplates::read(called, &texts, args.order)?;
         return Ok(Requests::made(make, args.seed, args.messages.unwrap_or(texts.len() as u64)));
     }
     let messages = encoded(&texts, called)?;
@@ -360,13 +349,9 @@ fn documents(data: &[u8]) -> Vec<Vec<u8>> {
 }
 
 fn encoded(texts: &[Vec<u8>], called: &Called) -> Result<Vec<Vec<u8>>, Failure> {
-    let message = called.schema.message(&called.request_type);
-    let message = message.ok_or_else(|| Failure::failed("the schema does not have the request's type"))?;
-    let options = ParseOptions { allow_partial: true, ..ParseOptions::default() };
     let wire = |(number, text): (usize, &Vec<u8>)| {
-        let mut wire = Vec::new();
-        json::parse(message, text, &options, &mut wire).map(|()| wire).map_err(|error| {
-            Failure::bad_arguments(format!("request {number} is no {}: {error}", called.request_type))
+        called.encoded(text, false).map_err(|why| {
+            Failure::bad_arguments(format!("request {number} is no {}: {why}", called.request_type))
         })
     };
     (1..).zip(texts).map(wire).collect()

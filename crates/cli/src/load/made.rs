@@ -5,9 +5,8 @@ use std::sync::Arc;
 use thalweg::bytes::Bytes;
 use thalweg::metadata::MetadataMap;
 use thalweg_load::{CallMetadata, Make, Moment, Order, Template};
-use thalweg_protobuf::Schema;
-use thalweg_protobuf::json::{self, ParseOptions};
 
+use crate::called::Called;
 use crate::failure::Failure;
 use crate::metadata::{self, Entry};
 
@@ -17,43 +16,28 @@ pub(super) const PLACE: &str = "{{";
 /// JSON with places that are filled for each message.
 #[derive(Debug)]
 pub(super) struct JsonTemplates {
-    schema: Schema,
-    /// The full name of the requests' type.
-    message: String,
+    called: Called,
     templates: Vec<Template>,
     order: Order,
 }
 
 impl JsonTemplates {
     /// Tries each of them once, so that what is wrong is said before anything is called.
-    pub(super) fn read(
-        schema: Schema,
-        message: &str,
-        texts: &[Vec<u8>],
-        order: Order,
-    ) -> Result<Arc<dyn Make>, Failure> {
+    pub(super) fn read(called: &Called, texts: &[Vec<u8>], order: Order) -> Result<Arc<dyn Make>, Failure> {
         let template = |(number, text): (usize, &Vec<u8>)| {
             let text = String::from_utf8_lossy(text);
             text.parse::<Template>()
                 .map_err(|error| Failure::bad_arguments(format!("request {number}: {error}")))
         };
         let templates = (1..).zip(texts).map(template).collect::<Result<Vec<_>, Failure>>()?;
-        let made = Self { schema, message: message.to_owned(), templates, order };
+        let made = Self { called: called.clone(), templates, order };
         for (number, template) in (1..).zip(&made.templates) {
-            let tried = made.encoded(&template.fill(&Moment::default()));
-            tried
-                .map_err(|why| Failure::bad_arguments(format!("request {number} is no {message}: {why}")))?;
+            let tried = called.encoded(template.fill(&Moment::default()).as_bytes(), false);
+            tried.map_err(|why| {
+                Failure::bad_arguments(format!("request {number} is no {}: {why}", called.request_type))
+            })?;
         }
         Ok(Arc::new(made))
-    }
-
-    fn encoded(&self, text: &str) -> Result<Bytes, String> {
-        let message =
-            self.schema.message(&self.message).ok_or("the schema does not have the request's type")?;
-        let options = ParseOptions { allow_partial: true, ..ParseOptions::default() };
-        let mut wire = Vec::with_capacity(text.len());
-        json::parse(message, text.as_bytes(), &options, &mut wire).map_err(|error| error.to_string())?;
-        Ok(wire.into())
     }
 }
 
@@ -61,7 +45,7 @@ impl Make for JsonTemplates {
     fn make(&self, moment: &Moment) -> Result<Bytes, String> {
         let place = moment.request.wrapping_add(moment.message);
         let template = &self.templates[self.order.choose(place, self.templates.len())];
-        self.encoded(&template.fill(moment))
+        Ok(self.called.encoded(template.fill(moment).as_bytes(), false)?.into())
     }
 }
 

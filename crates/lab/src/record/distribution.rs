@@ -84,6 +84,11 @@ impl Distribution {
         })
     }
 
+    /// How many are at most as long, to three digits.
+    pub fn count_up_to(&self, ns: u64) -> u64 {
+        self.histogram.count_between(0, ns)
+    }
+
     /// What [`encoded`](Self::encoded) and [`latency`](Self::latency) have said of one; `None` for what is none.
     pub fn decoded(histogram: &str, exact: &Latency) -> Option<Self> {
         let bytes = STANDARD.decode(histogram).ok()?;
