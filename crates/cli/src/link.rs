@@ -12,7 +12,7 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 
 use crate::failure::Failure;
-use crate::load::Format;
+use crate::format::Format;
 use crate::{runtime, signals, text};
 
 /// Forward connections through an emulated network: with a delay, a rate, stalls and cuts

@@ -1,17 +1,27 @@
 //! `thalweg load`.
 
 mod any;
+mod arguments;
+mod checks;
+mod connecting;
+mod data;
 mod defaults;
 mod made;
+mod output;
+mod progress;
+mod rows;
+mod scenario;
+mod scenario_file;
+mod steps;
+mod watching;
 
 use std::cell::Cell;
-use std::fs::{self, OpenOptions};
 use std::io::{self, Write};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use clap::{ArgGroup, Args, ValueEnum};
+use clap::{ArgGroup, Args};
 use thalweg::channel::ChannelBuilder;
 use thalweg_dynamic::{MethodName, MethodNameError};
 use thalweg_lab::bare;
@@ -23,16 +33,18 @@ use thalweg_lab::record::{
     BareRun, BareWire, CallType, Handing, LaneRule, LoadResult, LoadSettings, UnknownCallType,
 };
 use thalweg_lab::size::ByteSize;
-use thalweg_load::{LoadRun, Stop};
+use thalweg_load::Stop;
 
 use crate::failure::{Failure, INTERRUPTED};
+use crate::format::{Format, RunFormat, json};
 use crate::own::echoed;
 use crate::request::{self, RequestBytes};
 use crate::runtime::{self, RuntimeArgs};
 use crate::tls::ClientTlsArgs;
-use crate::{run_text, signals, target, text};
-use any::AnyArgs;
+use crate::{signals, target, text};
+use arguments::AnyArgs;
 use defaults::{DURATION_DEFAULT, IN_FLIGHT_DEFAULT, WARM_UP_DEFAULT};
+use output::Output;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -123,9 +135,9 @@ pub(crate) struct LoadArgs {
     #[arg(long)]
     announce: bool,
 
-    /// Format of the result; JSON has the schema thalweg.load/3
-    #[arg(short = 'O', long, value_enum, default_value_t = Format::Text)]
-    format: Format,
+    /// Format of the result; JSON has the schema thalweg.load/3, of a method or a scenario thalweg.load-run/1
+    #[arg(short = 'O', long, value_enum, default_value_t = RunFormat::Text)]
+    format: RunFormat,
 
     /// Write the result to this file, not to stdout
     #[arg(short = 'o', long, value_name = "FILE")]
@@ -136,14 +148,6 @@ pub(crate) struct LoadArgs {
 
     #[command(flatten)]
     tls: ClientTlsArgs,
-}
-
-#[derive(Clone, Copy, Debug, ValueEnum)]
-pub(crate) enum Format {
-    /// For people
-    Text,
-    /// For programs
-    Json,
 }
 
 /// What `--call` names.
@@ -163,19 +167,31 @@ fn parse_called(text: &str) -> Result<What, String> {
 }
 
 pub(crate) fn run(args: &LoadArgs) -> Result<ExitCode, Failure> {
-    if let What::Method(name) = &args.call {
-        return args.run_any(name);
+    match &args.call {
+        What::Method(name) => return args.run_any(Some(name)),
+        What::Benchmark(_) if args.any.scenario.is_some() => return args.run_any(None),
+        What::Benchmark(_) => {}
     }
     let settings = args.settings()?;
+    let format = match args.format {
+        RunFormat::Text => Format::Text,
+        RunFormat::Json => Format::Json,
+        RunFormat::Csv => {
+            return Err(Failure::bad_arguments(
+                "the loads of BenchmarkService are written as text or json: csv takes a method, as --call \
+                 grpc.testing.BenchmarkService/UnaryCall, or a scenario",
+            ));
+        }
+    };
     let own = args.echo.own()?;
-    let output = Output::open(args.output.as_deref())?;
+    let output = Output::open(args.output.as_deref(), args.format)?;
     // With fewer there are fewer connections, which is said where they are opened.
     let _ = descriptors::raise();
     let patience = Patience { connect: args.timeout, call: args.timeout, ..Patience::default() };
     let interrupted = Cell::new(false);
     if settings.bare.is_some() {
         let result = args.bare_run(&settings, patience).inspect_err(|_| output.abandon())?;
-        output.write(&rendered(&result, args.format))?;
+        output.write(&rendered(&result, format))?;
         return verdict(&result, false);
     }
     let driven = runtime::runtime(args.runtime.threads(|_| 1)?)?.block_on(async {
@@ -193,7 +209,7 @@ pub(crate) fn run(args: &LoadArgs) -> Result<ExitCode, Failure> {
         drive(&settings, own.as_ref(), set_up, patience, interrupt, announce).await.map_err(failure)
     });
     let result = driven.inspect_err(|_| output.abandon())?;
-    output.write(&rendered(&result, args.format))?;
+    output.write(&rendered(&result, format))?;
     verdict(&result, interrupted.get())
 }
 
@@ -260,8 +276,8 @@ impl EchoArgs {
 }
 
 impl LoadArgs {
-    /// Any method, by its descriptor.
-    fn run_any(&self, name: &MethodName) -> Result<ExitCode, Failure> {
+    /// Any method, by its descriptor, or a scenario.
+    fn run_any(&self, method: Option<&MethodName>) -> Result<ExitCode, Failure> {
         let foreign = [
             (self.bare.is_some(), "--bare"),
             (self.echo.echo.is_some(), "--echo"),
@@ -272,7 +288,7 @@ impl LoadArgs {
         ];
         if let Some((_, flag)) = foreign.into_iter().find(|(is_there, _)| *is_there) {
             return Err(Failure::bad_arguments(format!(
-                "{flag} is for loads on grpc.testing.BenchmarkService, and --call names {name}"
+                "{flag} is for loads on grpc.testing.BenchmarkService by themselves, without a method or a scenario"
             )));
         }
         for (flag, duration) in
@@ -281,10 +297,10 @@ impl LoadArgs {
             nanoseconds(flag, duration.unwrap_or_default())?;
         }
         let stop = match (self.duration, self.total) {
-            (_, Some(total)) => Stop::Calls(total),
-            (duration, None) => Stop::After(duration.unwrap_or(DURATION_DEFAULT)),
+            (_, Some(total)) => Some(Stop::Calls(total)),
+            (duration, None) => duration.map(Stop::After),
         };
-        let output = Output::open(self.output.as_deref())?;
+        let output = Output::open(self.output.as_deref(), self.format)?;
         let tls = self.tls.config();
         let set_up = |channel: ChannelBuilder| {
             let channel = match self.runtime.busy_poll {
@@ -307,21 +323,7 @@ impl LoadArgs {
             threads: self.runtime.threads(|_| 1)?,
             set_up: &set_up,
         };
-        let mut is_written = false;
-        let write = |run: &LoadRun| {
-            is_written = true;
-            output.write(&match self.format {
-                Format::Text => run_text::text(run),
-                Format::Json => {
-                    serde_json::to_string_pretty(run).expect("a result is numbers and strings") + "\n"
-                }
-            })
-        };
-        let outcome = any::run(&self.any, name, &common, write);
-        if !is_written {
-            output.abandon();
-        }
-        outcome
+        any::run(&self.any, method, &common, &output).inspect_err(|_| output.abandon())
     }
 
     /// The type of BenchmarkService's calls.
@@ -412,10 +414,7 @@ fn failure(error: DriveError) -> Failure {
 fn rendered(result: &LoadResult, format: Format) -> String {
     match format {
         Format::Text => text::load(result),
-        Format::Json => {
-            let json = serde_json::to_string_pretty(result).expect("a result is numbers and strings");
-            json + "\n"
-        }
+        Format::Json => json(result),
     }
 }
 
@@ -437,45 +436,4 @@ fn verdict(result: &LoadResult, interrupted: bool) -> Result<ExitCode, Failure> 
         [] => "nothing ended within the measured time: let -z be longer".to_owned(),
         _ => format!("every call failed ({}): {first}", errors.join(", ")),
     }))
-}
-
-/// Where the result goes. A file is opened before the run: that it cannot be written is known at once.
-struct Output<'a> {
-    path: Option<&'a Path>,
-    /// The file was not there before.
-    is_new: bool,
-}
-
-impl<'a> Output<'a> {
-    fn open(path: Option<&'a Path>) -> Result<Self, Failure> {
-        let Some(path) = path else { return Ok(Self { path: None, is_new: false }) };
-        let is_new = !path.exists();
-        // Not truncated yet: an earlier result stays until there is a new one.
-        match OpenOptions::new().append(true).create(true).open(path) {
-            Ok(_) => Ok(Self { path: Some(path), is_new }),
-            Err(error) => Err(Failure::bad_arguments(format!("cannot write {}: {error}", path.display()))),
-        }
-    }
-
-    fn write(&self, text: &str) -> Result<(), Failure> {
-        match self.path {
-            Some(path) => fs::write(path, text)
-                .map_err(|error| Failure::failed(format!("cannot write {}: {error}", path.display()))),
-            None => match io::stdout().write_all(text.as_bytes()) {
-                // Whoever read has seen enough (`thalweg load … | head`).
-                Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
-                written => {
-                    written.map_err(|error| Failure::failed(format!("cannot write the result: {error}")))
-                }
-            },
-        }
-    }
-
-    /// There is no result: leave no empty file behind.
-    fn abandon(&self) {
-        if let (Some(path), true) = (self.path, self.is_new) {
-            // The failure that is being reported matters more.
-            let _ = fs::remove_file(path);
-        }
-    }
 }

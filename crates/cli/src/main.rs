@@ -10,6 +10,7 @@ mod descriptor_files;
 mod documents;
 mod exchange;
 mod failure;
+mod format;
 mod inspect;
 mod lab;
 mod link;

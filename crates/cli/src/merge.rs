@@ -8,9 +8,8 @@ use clap::Args;
 use thalweg_load::LoadRun;
 
 use crate::failure::Failure;
-use crate::load::Format;
+use crate::format::RunFormat;
 use crate::results::read_result;
-use crate::run_text;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -26,8 +25,8 @@ pub(crate) struct MergeArgs {
     files: Vec<PathBuf>,
 
     /// Format of the result
-    #[arg(short = 'O', long, value_enum, default_value_t = Format::Text)]
-    format: Format,
+    #[arg(short = 'O', long, value_enum, default_value_t = RunFormat::Text)]
+    format: RunFormat,
 
     /// Write the result to this file, not to stdout
     #[arg(short = 'o', long, value_name = "FILE")]
@@ -43,12 +42,7 @@ pub(crate) fn run(args: &MergeArgs) -> Result<ExitCode, Failure> {
             .collect();
         Failure::failed(format!("{error} ({})", names.join(", ")))
     })?;
-    let text = match args.format {
-        Format::Text => run_text::text(&merged),
-        Format::Json => {
-            serde_json::to_string_pretty(&merged).expect("a result is numbers and strings") + "\n"
-        }
-    };
+    let text = args.format.rendered(&merged);
     match &args.output {
         Some(path) => fs::write(path, text)
             .map_err(|error| Failure::failed(format!("cannot write {}: {error}", path.display())))?,

@@ -2,12 +2,10 @@
 
 use std::time::Duration;
 
-use thalweg_lab::record::Distribution;
-
 use crate::run::Interval;
 use crate::tally::Recent;
 
-/// Intervals that are kept. Beyond it two become one, so that a run of days has no more.
+/// Intervals that are kept, an even number. Then two become one, so that a run of days has no more.
 const INTERVALS_MAX: usize = 3600;
 
 /// The intervals of a run.
@@ -17,8 +15,8 @@ pub(crate) struct Intervals {
     length: Duration,
     /// How many of the run's own intervals make one of those that are kept.
     width: usize,
-    /// What has come since the last one that is complete, with its latencies.
-    pending: Option<(Interval, Distribution)>,
+    /// What has come since the last one that is complete.
+    pending: Option<Interval>,
     pending_parts: usize,
 }
 
@@ -42,25 +40,21 @@ impl Intervals {
             late: recent.late,
             in_flight,
             latency_ns: recent.latency.latency(),
+            histogram: (!recent.latency.is_empty()).then(|| recent.latency.encoded()),
             bytes_sent: recent.bytes_sent,
             bytes_received: recent.bytes_received,
         };
-        if self.width == 1 {
-            self.keep(single.clone());
-            return single;
-        }
-        let (interval, latency) = match self.pending.take() {
-            None => (single.clone(), recent.latency.clone()),
-            Some((mut interval, mut latency)) => {
-                latency.merge(&recent.latency);
+        let interval = match self.pending.take() {
+            None => single.clone(),
+            Some(mut interval) => {
                 interval.add(&single);
-                (interval.in_flight, interval.latency_ns) = (in_flight, latency.latency());
-                (interval, latency)
+                interval.in_flight = in_flight;
+                interval
             }
         };
         self.pending_parts += 1;
         if self.pending_parts < self.width {
-            self.pending = Some((interval, latency));
+            self.pending = Some(interval);
         } else {
             self.pending_parts = 0;
             self.keep(interval);
@@ -70,17 +64,17 @@ impl Intervals {
 
     fn keep(&mut self, interval: Interval) {
         self.kept.push(interval);
-        if self.kept.len() > INTERVALS_MAX {
+        if self.kept.len() >= INTERVALS_MAX {
             self.halve();
         }
     }
 
     /// All of them; what is not complete is the last.
     pub(crate) fn all(&self) -> Vec<Interval> {
-        self.kept.iter().chain(self.pending.iter().map(|(interval, _)| interval)).cloned().collect()
+        self.kept.iter().chain(&self.pending).cloned().collect()
     }
 
-    /// Two become one. Of their percentiles the worse ones stay, since their histograms are gone.
+    /// Two become one.
     fn halve(&mut self) {
         let pairs = self.kept.chunks(2).map(|pair| match pair {
             [one, other] => {
@@ -94,5 +88,37 @@ impl Intervals {
         });
         self.kept = pairs.collect();
         self.width *= 2;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use thalweg_lab::record::Distribution;
+
+    use super::*;
+
+    #[test]
+    fn a_long_run_has_no_more_intervals_and_loses_nothing() {
+        let mut intervals = Intervals::new(Duration::from_secs(1));
+        let count = 3 * INTERVALS_MAX as u64 + 1;
+        let mut all = Distribution::new();
+        for number in 0..count {
+            let mut latency = Distribution::new();
+            latency.record(1000 + number);
+            all.record(1000 + number);
+            let recent = Recent { latency, ok: 1, failed: 1, late: 2, bytes_sent: 3, bytes_received: 4 };
+            intervals.push(number * 1_000_000_000, &recent, number, 5.0);
+        }
+        assert_eq!(intervals.length(), Duration::from_secs(4));
+        let kept = intervals.all();
+        assert_eq!(kept.len(), count.div_ceil(4) as usize);
+        assert_eq!(kept.iter().map(|interval| interval.ok).sum::<u64>(), count);
+        assert_eq!(kept[1].at_ns, 4_000_000_000);
+        assert_eq!((kept[1].ok, kept[1].late, kept[1].in_flight), (4, 8, 7));
+        let latency = kept[1].latency_ns.unwrap();
+        assert_eq!((latency.min, latency.p50, latency.max), (1004, 1005, 1007));
+        let mut joined = kept[0].clone();
+        kept[1..].iter().for_each(|interval| joined.add(interval));
+        assert_eq!(joined.histogram, Some(all.encoded()));
     }
 }

@@ -1,39 +1,51 @@
 //! Load on any method of any service.
 //!
-//! A [`Plan`] says what is called, how often and for how long. [`drive`](drive()) does it, in a **closed loop**, where
-//! each of so many workers begins a call when its last has ended, or in an **open loop**, where a [`Schedule`] says
-//! when each call is to begin, whatever the server does. In an open loop a call's latency counts from that moment on,
-//! and not from when the client got round to it: a server that stands still for two seconds is seen by all calls that
-//! were to begin meanwhile.
+//! A [`Scenario`] says what is called: one method, or a mix of flows of several steps. A [`Plan`] says how often and for
+//! how long. [`drive`](drive()) does it, in a **closed loop**, where each of so many workers begins a call when its last
+//! has ended, or in an **open loop**, where a [`Schedule`] says when each start is to be, whatever the server does. In an
+//! open loop a call's latency counts from that moment on, and not from when the client got round to it: a server that
+//! stands still for two seconds is seen by all calls that were to begin meanwhile.
 //!
 //! What comes of it is a [`LoadRun`]: distributions as histograms, an [`Interval`] for each second, statuses. A
-//! [`Gate`] judges it.
+//! [`Gate`] judges it. [`Running`] gives the same of a run that has not ended.
 //!
-//! The way of a call: `arrivals` says when it is to begin, `pacer` lets a worker have it then, `worker` makes it by
-//! `call`, and `tally` counts it.
+//! The way of a call: `arrivals` says when it is to begin, `pacer` lets a worker have it then, `worker` goes through the
+//! steps of its flow, `perform` makes the call of each, and `tally` counts it.
 
 mod arrivals;
 mod call;
+mod csv;
 mod drive;
 mod gates;
 mod intervals;
 mod merge;
 mod pacer;
+mod perform;
 mod plan;
 mod requests;
 mod run;
+mod running;
+mod scenario;
 mod schedule;
+mod search;
+mod stream_requests;
 mod tally;
 mod template;
+mod variables;
 mod worker;
 
 pub use arrivals::{Arrivals, Spacing};
-pub use call::{CallKind, CallMetadata, Callee};
+pub use call::{Call, CallKind, CallMetadata, Check, Expected, StreamPlan};
+pub use csv::csv;
 pub use drive::drive;
 pub use gates::{Gate, GateError};
 pub use merge::MergeError;
 pub use plan::{Pace, Plan, PlanError, Stop};
 pub use requests::{Make, Order, Requests};
-pub use run::{Interval, Judged, LoadRun, RunNote, SCHEMA, Timing};
+pub use run::{Interval, Judged, LoadRun, RunNote, SCHEMA, Search, StepRun, Timing, Try};
+pub use running::Running;
+pub use scenario::{Flow, Scenario, Step, Think};
 pub use schedule::{Schedule, ScheduleError};
+pub use search::{Ceiling, find_max};
 pub use template::{Moment, Template, TemplateError};
+pub use variables::Variables;

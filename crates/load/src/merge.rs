@@ -5,7 +5,7 @@ use std::time::{Duration, SystemTime};
 
 use thalweg_lab::record::{CpuTime, Distribution};
 
-use crate::run::{Interval, LoadRun, RunNote, SCHEMA, Timing};
+use crate::run::{Interval, LoadRun, RunNote, SCHEMA, StepRun, Timing};
 
 /// Why runs are not one.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -46,7 +46,7 @@ pub enum MergeError {
 impl LoadRun {
     /// These runs as one: counts are added, and so are the histograms, so that percentiles are those of all calls,
     /// as if one client had made them. It lasts from the first start to the last end, by the machines' clocks.
-    /// Intervals lie one upon the other by the time since each run's own start, and have the worse percentiles of all.
+    /// Intervals lie one upon the other by the time since each run's own start.
     ///
     /// # Errors
     ///
@@ -109,6 +109,7 @@ impl LoadRun {
             schedule: (!schedules.is_empty()).then(|| schedules.join(" and ")),
             spacing: first.spacing.clone(),
             in_flight: runs.iter().map(|run| run.in_flight).sum(),
+            workers: first.workers.clone(),
             connections: runs.iter().map(|run| run.connections).sum(),
             connections_established: runs.iter().map(|run| run.connections_established).sum(),
             warmup_ns: runs.iter().map(|run| run.warmup_ns).max().unwrap_or(0),
@@ -133,15 +134,40 @@ impl LoadRun {
             failed_latency: timing(|run| run.failed_latency.as_ref(), "failed_latency")?,
             first_message: timing(|run| run.first_message.as_ref(), "first_message")?,
             reply: timing(|run| run.reply.as_ref(), "reply")?,
+            flow: timing(|run| run.flow.as_ref(), "flow")?,
+            steps: steps(runs)?,
             interval_ns: runs.iter().map(|run| run.interval_ns).max().unwrap_or(0),
             intervals: intervals(runs),
             spun_ns: sum(|run| run.spun_ns),
             client_cpu: cpu,
             client_cpu_per_call: per_call.filter(|_| ok > 0).map(|all| all / ok as f64),
             gates: Vec::new(),
+            search: None,
             notes: notes(runs),
         })
     }
+}
+
+/// Those of the same flow and name as one.
+fn steps(runs: &[LoadRun]) -> Result<Vec<StepRun>, MergeError> {
+    let mut all: Vec<StepRun> = Vec::new();
+    for step in runs.iter().flat_map(|run| &run.steps) {
+        let is_same = |known: &&mut StepRun| known.flow == step.flow && known.step == step.step;
+        let Some(known) = all.iter_mut().find(is_same) else {
+            let timings = runs.iter().map(|run| {
+                let same = run.steps.iter().find(|one| one.flow == step.flow && one.step == step.step);
+                same.and_then(|same| same.latency.as_ref())
+            });
+            all.push(StepRun { latency: joined(timings, "steps")?, ..step.clone() });
+            continue;
+        };
+        known.ok += step.ok;
+        known.failed += step.failed;
+        for (code, count) in &step.errors {
+            *known.errors.entry(code.clone()).or_insert(0) += count;
+        }
+    }
+    Ok(all)
 }
 
 fn timing(
@@ -149,9 +175,17 @@ fn timing(
     of: fn(&LoadRun) -> Option<&Timing>,
     what: &'static str,
 ) -> Result<Option<Timing>, MergeError> {
+    joined(runs.iter().map(of), what)
+}
+
+/// The same timing of each run, as one.
+fn joined<'t>(
+    timings: impl Iterator<Item = Option<&'t Timing>>,
+    what: &'static str,
+) -> Result<Option<Timing>, MergeError> {
     let mut all: Option<Distribution> = None;
-    for (number, run) in (1..).zip(runs) {
-        let Some(timing) = of(run) else { continue };
+    for (number, timing) in (1..).zip(timings) {
+        let Some(timing) = timing else { continue };
         let decoded = Distribution::decoded(&timing.histogram, &timing.ns);
         let decoded = decoded.ok_or(MergeError::Damaged { number, what })?;
         match &mut all {
@@ -210,6 +244,7 @@ mod tests {
             late: 0,
             in_flight: 1,
             latency_ns: latency.latency(),
+            histogram: Some(latency.encoded()),
             bytes_sent: 1,
             bytes_received: 2,
         };
@@ -222,6 +257,7 @@ mod tests {
             schedule: Some("10".to_owned()),
             spacing: Some("constant".to_owned()),
             in_flight: 4,
+            workers: None,
             connections: 1,
             connections_established: Some(1),
             warmup_ns: 0,
@@ -246,12 +282,15 @@ mod tests {
             failed_latency: None,
             first_message: None,
             reply: None,
+            flow: None,
+            steps: Vec::new(),
             interval_ns: 1_000_000_000,
             intervals: vec![interval(0), interval(1_000_050_000)],
             spun_ns: 7,
             client_cpu: CpuTime::default(),
             client_cpu_per_call: None,
             gates: Vec::new(),
+            search: None,
             notes: vec![RunNote { text: "slow".to_owned(), invalidates: false }],
         }
     }
@@ -275,6 +314,7 @@ mod tests {
         assert_eq!((merged.in_flight, merged.connections_established, merged.dropped), (8, Some(2), 4));
         assert_eq!(merged.intervals.len(), 2);
         assert_eq!((merged.intervals[1].ok, merged.intervals[1].failed), (5000, 3));
+        assert_eq!(merged.intervals[1].histogram, whole.latency.map(|latency| latency.histogram));
         assert_eq!(merged.notes[1].text, "run 2: slow");
     }
 

@@ -9,7 +9,10 @@ use crate::schedule::Schedule;
 #[derive(Clone, Debug, PartialEq)]
 pub enum Pace {
     /// Each worker begins a call when its last has ended.
-    Closed,
+    Closed {
+        /// How many of the workers have calls, over the measured time; all of them where there is none.
+        workers: Option<Schedule>,
+    },
     /// At the times of a schedule.
     Open {
         /// The rate over time.
@@ -26,7 +29,7 @@ pub enum Pace {
 pub enum Stop {
     /// A time, the warm-up not counted.
     After(Duration),
-    /// So many calls, those of the warm-up not counted.
+    /// So many starts, those of the warm-up not counted.
     Calls(u64),
 }
 
@@ -54,12 +57,25 @@ pub enum PlanError {
     /// It would be over at once.
     #[error("a run that lasts no time measures nothing")]
     NoTime,
+    /// No flow is ever chosen, or one has no step.
+    #[error("a scenario needs a flow with a weight above 0, and each flow a step")]
+    NothingToCall,
     /// Intervals cannot be told apart.
     #[error("an interval lasts at least 10 ms")]
     ShortInterval,
 }
 
 impl Plan {
+    /// Starts that the schedule has between these times, ns since measuring began; none in a closed loop.
+    pub(crate) fn scheduled_between(&self, from_ns: u64, until_ns: u64) -> f64 {
+        match &self.pace {
+            Pace::Closed { .. } => 0.0,
+            Pace::Open { schedule, .. } => {
+                schedule.begun_after(until_ns as f64 / 1e9) - schedule.begun_after(from_ns as f64 / 1e9)
+            }
+        }
+    }
+
     pub(crate) fn check(&self) -> Result<(), PlanError> {
         if self.in_flight == 0 {
             return Err(PlanError::NothingInFlight);

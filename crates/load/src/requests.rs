@@ -8,6 +8,7 @@ use thalweg::bytes::Bytes;
 
 use crate::arrivals::Random;
 use crate::template::Moment;
+use crate::variables::Variables;
 
 /// Which of several messages is sent next.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -25,7 +26,7 @@ pub enum Order {
 /// Makes each message when it is sent.
 pub trait Make: Send + Sync + fmt::Debug {
     /// A message, encoded; or why there is none.
-    fn make(&self, moment: &Moment) -> Result<Bytes, String>;
+    fn make(&self, moment: &Moment<'_>) -> Result<Bytes, String>;
 }
 
 /// What calls send.
@@ -63,19 +64,35 @@ impl Requests {
     }
 
     /// The one message of this call.
-    pub(crate) fn of_call(&self, request: u64, worker: u64) -> Result<Bytes, String> {
-        self.at(request, request, worker, 0)
+    pub(crate) fn of_call(&self, request: u64, worker: u64, variables: &Variables) -> Result<Bytes, String> {
+        self.at(request, request, worker, 0, variables)
     }
 
     /// A message of the stream of this call.
-    pub(crate) fn of_stream(&self, request: u64, worker: u64, message: u64) -> Result<Bytes, String> {
-        self.at(request.wrapping_mul(self.per_stream).wrapping_add(message), request, worker, message)
+    pub(crate) fn of_stream(
+        &self,
+        request: u64,
+        worker: u64,
+        message: u64,
+        variables: &Variables,
+    ) -> Result<Bytes, String> {
+        let place = request.wrapping_mul(self.per_stream).wrapping_add(message);
+        self.at(place, request, worker, message, variables)
     }
 
-    fn at(&self, place: u64, request: u64, worker: u64, message: u64) -> Result<Bytes, String> {
+    fn at(
+        &self,
+        place: u64,
+        request: u64,
+        worker: u64,
+        message: u64,
+        variables: &Variables,
+    ) -> Result<Bytes, String> {
         match &self.source {
             Source::Ready { messages, order } => Ok(messages[order.choose(place, messages.len())].clone()),
-            Source::Made { make, seed } => make.make(&Moment { request, worker, message, seed: *seed }),
+            Source::Made { make, seed } => {
+                make.make(&Moment { request, worker, message, seed: *seed, variables: Some(variables) })
+            }
         }
     }
 }
@@ -121,20 +138,24 @@ mod tests {
     #[test]
     fn messages_come_in_turn() {
         let all = requests(Order::InTurn, Some(2));
-        let calls: Vec<Bytes> = (0..4).map(|call| all.of_call(call, 0).unwrap()).collect();
+        let calls: Vec<Bytes> = (0..4).map(|call| all.of_call(call, 0, &Variables::new()).unwrap()).collect();
         assert_eq!(calls, ["a", "b", "c", "a"]);
         let places = [(0, 0), (0, 1), (1, 0), (1, 1)];
-        let streams = places.map(|(call, message)| all.of_stream(call, 0, message).unwrap());
+        let streams =
+            places.map(|(call, message)| all.of_stream(call, 0, message, &Variables::new()).unwrap());
         assert_eq!(streams, ["a", "b", "c", "a"]);
         assert_eq!(requests(Order::InTurn, None).per_stream(), 3);
-        assert_eq!(Requests::new(Vec::new(), Order::InTurn, None).of_call(5, 0).unwrap(), "");
+        assert_eq!(
+            Requests::new(Vec::new(), Order::InTurn, None).of_call(5, 0, &Variables::new()).unwrap(),
+            ""
+        );
     }
 
     #[test]
     fn messages_at_random_are_the_same_by_the_same_seed() {
         let drawn = |seed| -> Vec<Bytes> {
             let all = requests(Order::Random { seed }, None);
-            (0..300).map(|call| all.of_call(call, 0).unwrap()).collect()
+            (0..300).map(|call| all.of_call(call, 0, &Variables::new()).unwrap()).collect()
         };
         assert_eq!(drawn(1), drawn(1));
         assert_ne!(drawn(1), drawn(2));

@@ -15,9 +15,9 @@ pub struct LoadRun {
     pub schema: String,
     /// Whom it called.
     pub targets: Vec<String>,
-    /// `package.Service/Method`.
+    /// `package.Service/Method`, or the name of a scenario.
     pub method: String,
-    /// `unary`, `client-stream`, `server-stream` or `bidi-stream`.
+    /// `unary`, `client-stream`, `server-stream`, `bidi-stream`; or `scenario`: several methods.
     pub kind: String,
     /// `closed`; or `open`: calls had times to begin at, and latency counts from there.
     #[serde(rename = "loop")]
@@ -28,6 +28,9 @@ pub struct LoadRun {
     pub spacing: Option<String>,
     /// Calls in flight, of an open loop at the most.
     pub in_flight: u32,
+    /// How many workers of a closed loop had calls, over time, as it was written; none: all of them, all the time.
+    #[serde(default)]
+    pub workers: Option<String>,
     /// Connections that were asked for, of all targets.
     pub connections: u32,
     /// Those that the kernel saw; `null` where it could not be asked.
@@ -50,7 +53,7 @@ pub struct LoadRun {
     pub ok: u64,
     /// Calls that did not.
     pub failed: u64,
-    /// Those by their status.
+    /// Those by their status; `CHECK`: the answer was not what was expected.
     pub errors: BTreeMap<String, u64>,
     /// Calls that began more than a millisecond behind their time.
     pub late: u64,
@@ -76,6 +79,12 @@ pub struct LoadRun {
     pub first_message: Option<Timing>,
     /// From a request of a bidi stream to the response of the same number.
     pub reply: Option<Timing>,
+    /// Of a scenario, how long flows of several steps took that have gone well, with the times to think.
+    #[serde(default)]
+    pub flow: Option<Timing>,
+    /// Of a scenario, each of its steps.
+    #[serde(default)]
+    pub steps: Vec<StepRun>,
     /// How long an interval is.
     pub interval_ns: u64,
     /// The run over time.
@@ -89,8 +98,56 @@ pub struct LoadRun {
     /// What was expected, and whether it was kept.
     #[serde(default)]
     pub gates: Vec<Judged>,
+    /// How the highest rate was looked for that keeps to conditions, if it was: this run is the last one at that rate.
+    #[serde(default)]
+    pub search: Option<Search>,
     /// What a reader must know.
     pub notes: Vec<RunNote>,
+}
+
+/// A step of a scenario.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct StepRun {
+    /// The flow that it is of.
+    pub flow: String,
+    /// Its own name.
+    pub step: String,
+    /// `package.Service/Method`.
+    pub method: String,
+    /// As of a run.
+    pub kind: String,
+    /// Calls that have gone well.
+    pub ok: u64,
+    /// Calls that have not.
+    pub failed: u64,
+    /// Those by their status.
+    pub errors: BTreeMap<String, u64>,
+    /// From the intended start to the end, of calls that have gone well.
+    pub latency: Option<Timing>,
+}
+
+/// How the highest rate was looked for that keeps to conditions.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Search {
+    /// The conditions.
+    pub conditions: Vec<String>,
+    /// The highest rate that keeps to them, calls a second; none: not even the lowest that was tried.
+    pub found_per_s: Option<f64>,
+    /// The rates that were tried, one after the other.
+    pub tries: Vec<Try>,
+}
+
+/// A rate that was tried.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Try {
+    /// Calls a second that were to begin.
+    pub rate_per_s: f64,
+    /// Calls a second that ended with OK.
+    pub reached_per_s: f64,
+    /// Whether all conditions were kept.
+    pub is_kept: bool,
+    /// The figures of the conditions, or what kept the rate from being reached.
+    pub figures: Vec<String>,
 }
 
 /// How something was distributed.
@@ -122,6 +179,9 @@ pub struct Interval {
     pub in_flight: u64,
     /// Of calls that ended with OK in it, ns.
     pub latency_ns: Option<Latency>,
+    /// The same as a histogram, as in a [`Timing`].
+    #[serde(default)]
+    pub histogram: Option<String>,
     /// Bytes of messages.
     pub bytes_sent: u64,
     /// See `bytes_sent`.
@@ -159,7 +219,12 @@ impl Timing {
 }
 
 impl Interval {
-    /// Adds what another one has, of the same time or right behind it. Percentiles are the worse ones of both.
+    /// Its latencies; none where it has none, or where they cannot be read.
+    pub fn latencies(&self) -> Option<Distribution> {
+        Distribution::decoded(self.histogram.as_deref()?, self.latency_ns.as_ref()?)
+    }
+
+    /// Adds what another one has, of the same time or right behind it.
     pub(crate) fn add(&mut self, other: &Self) {
         self.scheduled += other.scheduled;
         self.ok += other.ok;
@@ -167,9 +232,19 @@ impl Interval {
         self.late += other.late;
         self.bytes_sent += other.bytes_sent;
         self.bytes_received += other.bytes_received;
-        self.latency_ns = match (self.latency_ns, other.latency_ns) {
-            (Some(one), Some(other)) => Some(one.worse(other)),
-            (one, other) => one.or(other),
+        let Some(theirs) = other.latency_ns else { return };
+        let Some(mine) = self.latency_ns else {
+            (self.latency_ns, self.histogram) = (Some(theirs), other.histogram.clone());
+            return;
+        };
+        let both = self.latencies().zip(other.latencies()).map(|(mut both, more)| {
+            both.merge(&more);
+            both
+        });
+        (self.latency_ns, self.histogram) = match both {
+            Some(both) => (both.latency(), Some(both.encoded())),
+            // Written by a version that kept no histograms.
+            None => (Some(mine.worse(theirs)), None),
         };
     }
 }

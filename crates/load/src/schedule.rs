@@ -91,6 +91,19 @@ impl Schedule {
         0.0
     }
 
+    /// A rate for ever.
+    pub(crate) fn constant(rate: f64) -> Self {
+        Self {
+            text: format!("{rate:.1}"),
+            pieces: vec![Piece { from: rate, to: rate, seconds: f64::INFINITY }],
+        }
+    }
+
+    /// The highest rate of all.
+    pub fn most(&self) -> f64 {
+        self.pieces.iter().fold(0.0, |most, piece| most.max(piece.from).max(piece.to))
+    }
+
     /// The same, with its first rate for so long before it.
     pub(crate) fn after(&self, warm_up: Duration) -> Self {
         let first = self.rate_at(0.0);

@@ -1,14 +1,17 @@
 //! What workers count, in constant memory.
 
+use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use thalweg::Status;
 use thalweg_lab::record::{Distribution, code_name};
 
-use crate::call::Went;
+use crate::perform::{Failure, Went};
 
-/// gRPC's status codes.
-pub(crate) const CODES: usize = 17;
+/// gRPC's status codes, and behind them calls whose answer was not what was expected.
+const CODES: usize = 18;
+const CHECK: usize = 17;
+/// What those are called in results.
+const CHECK_NAME: &str = "CHECK";
 /// A call that begins so much behind its time is late.
 pub(crate) const LATE_NS: u64 = 1_000_000;
 
@@ -36,7 +39,7 @@ pub(crate) struct Tally {
     pub(crate) first: Distribution,
     /// From a request of a bidi stream to its response.
     pub(crate) replies: Distribution,
-    pub(crate) codes: [u64; CODES],
+    codes: Codes,
     pub(crate) late: u64,
     pub(crate) sent: u64,
     pub(crate) received: u64,
@@ -44,6 +47,56 @@ pub(crate) struct Tally {
     pub(crate) bytes_received: u64,
     /// What the first failure said, with its time.
     pub(crate) first_failure: Option<(u64, String)>,
+}
+
+/// Calls by how they ended.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Codes([u64; CODES]);
+
+impl Codes {
+    fn count(&mut self, went: &Went) {
+        let place = match &went.failure {
+            None => 0,
+            Some(Failure::Check(_)) => CHECK,
+            // A status that is OK and still a failure has brought something else than was asked for.
+            Some(Failure::Status(status)) => match status.code() as usize {
+                code @ 1..CHECK => code,
+                _ => 2,
+            },
+        };
+        self.0[place] += 1;
+    }
+
+    fn merge(&mut self, other: &Self) {
+        for (mine, theirs) in self.0.iter_mut().zip(other.0) {
+            *mine += theirs;
+        }
+    }
+
+    /// Calls that have gone well.
+    pub(crate) fn ok(&self) -> u64 {
+        self.0[0]
+    }
+
+    /// Calls that have not.
+    pub(crate) fn failed(&self) -> u64 {
+        self.0[1..].iter().sum()
+    }
+
+    /// Those by what they are called in results.
+    pub(crate) fn errors(&self) -> BTreeMap<String, u64> {
+        let name = |place: usize| if place == CHECK { CHECK_NAME } else { code_name(place as i32) };
+        let failed = self.0.iter().enumerate().skip(1).filter(|(_, count)| **count > 0);
+        failed.map(|(place, count)| (name(place).to_owned(), *count)).collect()
+    }
+}
+
+/// What was counted of a step of a flow.
+#[derive(Clone, Debug)]
+pub(crate) struct StepTally {
+    /// From the intended start to the end, of calls that have gone well.
+    pub(crate) latency: Distribution,
+    pub(crate) codes: Codes,
 }
 
 /// What was counted since the last interval ended.
@@ -63,8 +116,21 @@ pub(crate) struct Shards(Vec<Mutex<Shard>>);
 
 #[derive(Debug)]
 pub(crate) struct Shard {
+    tally: Tally,
+    recent: Recent,
+    /// None where there is one step: it has what all calls have.
+    steps: Vec<StepTally>,
+    flows: Distribution,
+}
+
+/// All that was counted of a run.
+#[derive(Debug)]
+pub(crate) struct Counted {
     pub(crate) tally: Tally,
-    pub(crate) recent: Recent,
+    /// Of each step; none where there is one.
+    pub(crate) steps: Vec<StepTally>,
+    /// How long flows of several steps took that have gone well.
+    pub(crate) flows: Distribution,
 }
 
 impl Tally {
@@ -76,7 +142,7 @@ impl Tally {
             failed: Distribution::new(),
             first: Distribution::new(),
             replies: Distribution::new(),
-            codes: [0; CODES],
+            codes: Codes::default(),
             late: 0,
             sent: 0,
             received: 0,
@@ -93,9 +159,7 @@ impl Tally {
         self.failed.merge(&other.failed);
         self.first.merge(&other.first);
         self.replies.merge(&other.replies);
-        for (mine, theirs) in self.codes.iter_mut().zip(other.codes) {
-            *mine += theirs;
-        }
+        self.codes.merge(&other.codes);
         self.late += other.late;
         self.sent += other.sent;
         self.received += other.received;
@@ -105,9 +169,9 @@ impl Tally {
         self.first_failure = self.first_failure.take().into_iter().chain(theirs).min();
     }
 
-    /// Calls that did not end with OK.
-    pub(crate) fn failures(&self) -> u64 {
-        self.codes[1..].iter().sum()
+    /// Calls by how they ended.
+    pub(crate) fn codes(&self) -> &Codes {
+        &self.codes
     }
 }
 
@@ -130,8 +194,18 @@ impl Recent {
 }
 
 impl Shards {
-    pub(crate) fn new(threads: usize) -> Self {
-        let shard = || Mutex::new(Shard { tally: Tally::new(), recent: Recent::new() });
+    /// One for each thread, and for each of so many steps.
+    pub(crate) fn new(threads: usize, steps: usize) -> Self {
+        let step = || StepTally { latency: Distribution::new(), codes: Codes::default() };
+        let steps = if steps > 1 { steps } else { 0 };
+        let shard = || {
+            Mutex::new(Shard {
+                tally: Tally::new(),
+                recent: Recent::new(),
+                steps: (0..steps).map(|_| step()).collect(),
+                flows: Distribution::new(),
+            })
+        };
         Self((0..threads.max(1)).map(|_| shard()).collect())
     }
 
@@ -139,12 +213,23 @@ impl Shards {
         self.0[worker % self.0.len()].lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(crate) fn merged(&self) -> Tally {
-        let mut all = Tally::new();
+    pub(crate) fn merged(&self) -> Counted {
+        let mut all: Option<Counted> = None;
         for index in 0..self.0.len() {
-            all.merge(&self.of(index).tally);
+            let shard = self.of(index);
+            let Some(all) = &mut all else {
+                let Shard { tally, steps, flows, .. } = &*shard;
+                all = Some(Counted { tally: tally.clone(), steps: steps.clone(), flows: flows.clone() });
+                continue;
+            };
+            all.tally.merge(&shard.tally);
+            all.flows.merge(&shard.flows);
+            for (mine, theirs) in all.steps.iter_mut().zip(&shard.steps) {
+                mine.latency.merge(&theirs.latency);
+                mine.codes.merge(&theirs.codes);
+            }
         }
-        all
+        all.unwrap_or_else(|| unreachable!("there is a shard at least"))
     }
 
     /// What was counted since this was asked for the last time.
@@ -159,8 +244,8 @@ impl Shards {
 
 impl Shard {
     /// A call has ended.
-    pub(crate) fn count(&mut self, times: Times, went: &Went) {
-        let Self { tally, recent } = self;
+    pub(crate) fn count(&mut self, step: usize, times: Times, went: &Went) {
+        let Self { tally, recent, steps, .. } = self;
         let Times { intended_ns, began_ns, ended_ns } = times;
         let latency_ns = ended_ns.saturating_sub(intended_ns);
         let wait_ns = began_ns.saturating_sub(intended_ns);
@@ -168,21 +253,24 @@ impl Shard {
         tally.wait.record(wait_ns);
         tally.late += u64::from(is_late);
         recent.late += u64::from(is_late);
-        if let Some(status) = &went.failure {
-            let code = status.code() as usize;
-            // A status that is OK and still a failure has brought something else than was asked for.
-            tally.codes[if code == 0 || code >= CODES { 2 } else { code }] += 1;
+        tally.codes.count(went);
+        if let Some(failure) = &went.failure {
             tally.failed.record(latency_ns);
             recent.failed += 1;
             if tally.first_failure.as_ref().is_none_or(|(at_ns, _)| ended_ns < *at_ns) {
-                tally.first_failure = Some((ended_ns, described(status)));
+                tally.first_failure = Some((ended_ns, described(failure)));
             }
         } else {
-            tally.codes[0] += 1;
             tally.latency.record(latency_ns);
             tally.service.record(ended_ns.saturating_sub(began_ns));
             recent.latency.record(latency_ns);
             recent.ok += 1;
+        }
+        if let Some(step) = steps.get_mut(step) {
+            step.codes.count(went);
+            if went.failure.is_none() {
+                step.latency.record(latency_ns);
+            }
         }
         if let Some(first_ns) = went.first_ns {
             tally.first.record(first_ns);
@@ -197,10 +285,18 @@ impl Shard {
         recent.bytes_sent += went.bytes_sent;
         recent.bytes_received += went.bytes_received;
     }
+
+    /// All steps of a flow have gone well.
+    pub(crate) fn count_flow(&mut self, took_ns: u64) {
+        self.flows.record(took_ns);
+    }
 }
 
 /// `UNAVAILABLE: connection lost`
-fn described(status: &Status) -> String {
-    let name = code_name(status.code() as i32);
-    if status.message().is_empty() { name.to_owned() } else { format!("{name}: {}", status.message()) }
+fn described(failure: &Failure) -> String {
+    match failure {
+        Failure::Status(status) if status.message().is_empty() => code_name(status.code() as i32).to_owned(),
+        Failure::Status(status) => format!("{}: {}", code_name(status.code() as i32), status.message()),
+        Failure::Check(what) => format!("{CHECK_NAME}: {what}"),
+    }
 }

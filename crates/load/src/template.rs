@@ -4,6 +4,7 @@ use std::fmt::Write;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use crate::arrivals::Random;
+use crate::variables::Variables;
 
 /// What a random string is made of.
 const LETTERS: &[u8] = b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789";
@@ -16,7 +17,7 @@ const LENGTH_MAX: usize = 1 << 20;
 /// use thalweg_load::{Moment, Template};
 ///
 /// let template: Template = r#"{"id": {{.RequestNumber}}, "tag": "{{randomString 4}}"}"#.parse()?;
-/// let moment = Moment { request: 7, worker: 0, message: 0, seed: 1 };
+/// let moment = Moment { request: 7, seed: 1, ..Moment::default() };
 /// assert!(template.fill(&moment).starts_with(r#"{"id": 7, "tag": ""#));
 /// # Ok::<(), thalweg_load::TemplateError>(())
 /// ```
@@ -34,13 +35,20 @@ enum Part {
     TimestampUnixMilli,
     TimestampUnixNano,
     Uuid,
-    RandomInt { min: i64, max: i64 },
-    RandomString { length: usize },
+    RandomInt {
+        min: i64,
+        max: i64,
+    },
+    RandomString {
+        length: usize,
+    },
+    /// What a step before has kept.
+    Variable(String),
 }
 
 /// For which call a text is made.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Moment {
+pub struct Moment<'a> {
     /// The call's number, from 0.
     pub request: u64,
     /// The worker that makes it, from 0.
@@ -49,6 +57,8 @@ pub struct Moment {
     pub message: u64,
     /// From which random parts are drawn: the same for the same call.
     pub seed: u64,
+    /// What steps before have kept.
+    pub variables: Option<&'a Variables>,
 }
 
 /// A place that cannot be filled.
@@ -66,6 +76,17 @@ impl std::str::FromStr for Template {
     type Err = TemplateError;
 
     fn from_str(text: &str) -> Result<Self, TemplateError> {
+        Self::parse(text, &[])
+    }
+}
+
+impl Template {
+    /// A template that may have these variables, too: `{{.NAME}}`.
+    ///
+    /// # Errors
+    ///
+    /// For a place that cannot be filled.
+    pub fn parse(text: &str, variables: &[String]) -> Result<Self, TemplateError> {
         let mut parts = Vec::new();
         let mut rest = text;
         while let Some((before, behind)) = rest.split_once("{{") {
@@ -76,7 +97,7 @@ impl std::str::FromStr for Template {
                 place: behind.chars().take(20).collect(),
                 why: "does not end",
             })?;
-            parts.push(Part::parse(place.trim())?);
+            parts.push(Part::parse(place.trim(), variables)?);
             rest = after;
         }
         if !rest.is_empty() {
@@ -87,7 +108,7 @@ impl std::str::FromStr for Template {
 }
 
 impl Part {
-    fn parse(place: &str) -> Result<Self, TemplateError> {
+    fn parse(place: &str, variables: &[String]) -> Result<Self, TemplateError> {
         let error = |why| TemplateError { place: place.to_owned(), why };
         let words: Vec<&str> = place.split_whitespace().collect();
         let number = |word: &str| word.parse::<i64>().map_err(|_| error("has no whole number there"));
@@ -113,6 +134,11 @@ impl Part {
                     length: length.ok_or_else(|| error("is longer than 1 MiB, or than nothing"))?,
                 }
             }
+            [name]
+                if name.strip_prefix('.').is_some_and(|name| variables.iter().any(|known| known == name)) =>
+            {
+                Self::Variable(name[1..].to_owned())
+            }
             _ => return Err(error("is not known")),
         })
     }
@@ -124,9 +150,14 @@ impl Template {
         self.0.iter().all(|part| matches!(part, Part::Text(_)))
     }
 
-    /// The text for one call.
-    pub fn fill(&self, moment: &Moment) -> String {
-        let Moment { request, worker, message, seed } = *moment;
+    /// Whether a step before has to have kept something.
+    pub fn has_variables(&self) -> bool {
+        self.0.iter().any(|part| matches!(part, Part::Variable(_)))
+    }
+
+    /// The text for one call. A variable that no step has kept is empty.
+    pub fn fill(&self, moment: &Moment<'_>) -> String {
+        let Moment { request, worker, message, seed, variables } = *moment;
         let mut random = Random(seed ^ request.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ message.rotate_left(32));
         // One reading of the clock for a text.
         let now = SystemTime::now();
@@ -143,6 +174,10 @@ impl Template {
                 Part::TimestampUnix => write!(text, "{}", since.as_secs()),
                 Part::TimestampUnixMilli => write!(text, "{}", since.as_millis()),
                 Part::TimestampUnixNano => write!(text, "{}", since.as_nanos()),
+                Part::Variable(name) => {
+                    let value = variables.and_then(|variables| variables.get(name));
+                    text.write_str(value.map_or("", String::as_str))
+                }
                 Part::Uuid => uuid(&mut random, &mut text),
                 Part::RandomInt { min, max } => {
                     let span = max.abs_diff(*min).saturating_add(1);
@@ -182,7 +217,7 @@ mod tests {
 
     fn filled(text: &str, request: u64) -> String {
         let template: Template = text.parse().unwrap_or_else(|error| panic!("{error}"));
-        template.fill(&Moment { request, worker: 3, message: 2, seed: 5 })
+        template.fill(&Moment { request, worker: 3, message: 2, seed: 5, variables: None })
     }
 
     #[test]

@@ -4,17 +4,22 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
-use crate::call::{Callee, Went};
 use crate::pacer::Due;
+use crate::perform::{Turn, Went, perform};
+use crate::scenario::{Scenario, Step};
+use crate::schedule::Schedule;
 use crate::tally::{Shards, Times};
+use crate::variables::Variables;
 
 /// How long a worker of a closed loop rests after a failed call: a server that refuses everything is not hammered.
 const REST: Duration = Duration::from_millis(10);
+/// A worker that has no turn yet looks so often whether it has one.
+const LOOK: Duration = Duration::from_millis(5);
 
 /// What the workers of a run share.
 #[derive(Debug)]
 pub(crate) struct Shared {
-    pub(crate) callee: Callee,
+    pub(crate) scenario: Arc<Scenario>,
     pub(crate) base: Instant,
     /// Calls that were to begin earlier are not counted; ns since `base`, as all times here.
     pub(crate) from_ns: u64,
@@ -22,7 +27,9 @@ pub(crate) struct Shared {
     pub(crate) until_ns: u64,
     /// Starts, in an open loop.
     pub(crate) due: Option<Due>,
-    /// Calls that may still begin, where a number ends a closed loop.
+    /// How many workers of a closed loop have calls, over the measured time; all where there is none.
+    pub(crate) workers: Option<Schedule>,
+    /// Starts that are left, where a number ends a closed loop.
     pub(crate) left: Option<AtomicU64>,
     pub(crate) stopped: AtomicBool,
     pub(crate) begun: AtomicU64,
@@ -47,67 +54,132 @@ impl Shared {
         self.stopped.load(Relaxed) || now_ns >= self.until_ns
     }
 
-    /// Whether another call may begin, where a number ends a closed loop. Those of the warm-up are not counted.
+    /// Whether another one may begin, where a number ends a closed loop. Those of the warm-up are not counted.
     fn takes_one(&self, counts: bool) -> bool {
         match &self.left {
             Some(left) if counts => left.fetch_update(Relaxed, Relaxed, |left| left.checked_sub(1)).is_ok(),
             _ => true,
         }
     }
+
+    /// Whether this worker has calls at this time.
+    fn is_wanted(&self, worker: usize, now_ns: u64) -> bool {
+        self.workers.as_ref().is_none_or(|workers| {
+            let seconds = now_ns.saturating_sub(self.from_ns) as f64 / 1e9;
+            worker < workers.rate_at(seconds).round() as usize
+        })
+    }
 }
 
 /// Makes calls until the run is over.
 pub(crate) async fn work(shared: Arc<Shared>, worker: usize) {
+    // Nobody keeps anything in it where there is one call only.
+    let variables = Arc::new(Variables::new());
     match &shared.due {
         Some(due) => {
             while let Some((number, intended_ns)) = due.next().await {
-                let began_ns = shared.now_ns();
-                let counts = intended_ns >= shared.from_ns;
-                let went = call(&shared, worker, Some(number)).await;
-                if counts {
-                    let times = Times { intended_ns, began_ns, ended_ns: shared.now_ns() };
-                    shared.shards.of(worker).count(times, &went);
-                }
+                let counted = if intended_ns >= shared.from_ns { Counted::All } else { Counted::Nothing };
+                let turn = Turn { worker, number, variables: variables.clone() };
+                shared.begun.fetch_add(1, Relaxed);
+                flow(&shared, turn, intended_ns, shared.now_ns(), counted).await;
             }
         }
-        None => repeat(&shared, worker).await,
+        None => repeat(&shared, worker, &variables).await,
     }
 }
 
 /// The end of a call is the start of the next: one reading of the clock for both.
-async fn repeat(shared: &Shared, worker: usize) {
+async fn repeat(shared: &Shared, worker: usize, variables: &Arc<Variables>) {
     let mut began_ns = shared.now_ns();
     while !shared.is_over(began_ns) {
+        if !shared.is_wanted(worker, began_ns) {
+            tokio::time::sleep(LOOK).await;
+            began_ns = shared.now_ns();
+            continue;
+        }
         let counts = began_ns >= shared.from_ns;
         if !shared.takes_one(counts) {
             break;
         }
-        let went = call(shared, worker, None).await;
-        let ended_ns = shared.now_ns();
         // By time what ends within it counts, whenever it began: what is under way at the end was under way at the
         // beginning, too.
-        let counts = if shared.left.is_some() {
-            counts
-        } else {
-            (shared.from_ns..shared.until_ns).contains(&ended_ns)
+        let counted = match (shared.left.is_some(), counts) {
+            (false, _) => Counted::WithinTime,
+            (true, true) => Counted::All,
+            (true, false) => Counted::Nothing,
         };
-        if counts {
-            shared.shards.of(worker).count(Times { intended_ns: began_ns, began_ns, ended_ns }, &went);
-        }
-        began_ns = ended_ns;
-        if went.failure.is_some() {
+        let number = shared.begun.fetch_add(1, Relaxed);
+        let turn = Turn { worker, number, variables: variables.clone() };
+        let ended = flow(shared, turn, began_ns, began_ns, counted).await;
+        began_ns = ended.at_ns;
+        if !ended.well {
             tokio::time::sleep(REST).await;
             began_ns = shared.now_ns();
         }
     }
 }
 
-/// The call of this number, or of the next one.
-async fn call(shared: &Shared, worker: usize, number: Option<u64>) -> Went {
-    let next = shared.begun.fetch_add(1, Relaxed);
+/// Which calls of a flow are counted.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Counted {
+    All,
+    WithinTime,
+    Nothing,
+}
+
+/// How a flow ended.
+struct Ended {
+    at_ns: u64,
+    well: bool,
+}
+
+/// The steps of one flow, until one has not gone well.
+async fn flow(shared: &Shared, mut turn: Turn, intended_ns: u64, began_ns: u64, counted: Counted) -> Ended {
+    let scenario = &shared.scenario;
+    let (first, flow) = scenario.flow_of(turn.number);
+    let (mut intended, mut began) = (intended_ns, began_ns);
+    let is_counted = |ended_ns: u64| match counted {
+        Counted::All => true,
+        Counted::Nothing => false,
+        Counted::WithinTime => (shared.from_ns..shared.until_ns).contains(&ended_ns),
+    };
+    for (place, step) in flow.steps.iter().enumerate() {
+        let went = call(shared, step, &mut turn).await;
+        let ended_ns = shared.now_ns();
+        if is_counted(ended_ns) {
+            let times = Times { intended_ns: intended, began_ns: began, ended_ns };
+            shared.shards.of(turn.worker).count(first + place, times, &went);
+        }
+        if went.failure.is_some() || place + 1 == flow.steps.len() {
+            let well = went.failure.is_none();
+            if well && flow.steps.len() > 1 && is_counted(ended_ns) {
+                shared.shards.of(turn.worker).count_flow(ended_ns.saturating_sub(intended_ns));
+            }
+            // In an open loop the next start does not wait for this one's end.
+            if let Some(think) = step.think.filter(|_| shared.due.is_none()) {
+                tokio::time::sleep(scenario.think(think, turn.number, place)).await;
+                return Ended { at_ns: shared.now_ns(), well };
+            }
+            return Ended { at_ns: ended_ns, well };
+        }
+        intended = ended_ns;
+        if let Some(think) = step.think {
+            tokio::time::sleep(scenario.think(think, turn.number, place)).await;
+            intended = shared.now_ns();
+        }
+        if shared.stopped.load(Relaxed) {
+            return Ended { at_ns: intended, well: true };
+        }
+        began = intended;
+    }
+    Ended { at_ns: intended, well: true }
+}
+
+async fn call(shared: &Shared, step: &Step, turn: &mut Turn) -> Went {
     shared.under_way.fetch_add(1, Relaxed);
     let _ends = Ends(&shared.under_way);
-    shared.callee.call(worker, number.unwrap_or(next)).await
+    let channels = &shared.scenario.channels;
+    perform(&step.call, &channels[turn.worker % channels.len()], turn).await
 }
 
 /// Counts a call as ended, however it ends.

@@ -23,15 +23,21 @@ pub(super) struct JsonTemplates {
 
 impl JsonTemplates {
     /// Tries each of them once, so that what is wrong is said before anything is called.
-    pub(super) fn read(called: &Called, texts: &[Vec<u8>], order: Order) -> Result<Arc<dyn Make>, Failure> {
+    /// What has values of earlier steps can only be tried when these are there.
+    pub(super) fn read(
+        called: &Called,
+        texts: &[Vec<u8>],
+        order: Order,
+        variables: &[String],
+    ) -> Result<Arc<dyn Make>, Failure> {
         let template = |(number, text): (usize, &Vec<u8>)| {
             let text = String::from_utf8_lossy(text);
-            text.parse::<Template>()
+            Template::parse(&text, variables)
                 .map_err(|error| Failure::bad_arguments(format!("request {number}: {error}")))
         };
         let templates = (1..).zip(texts).map(template).collect::<Result<Vec<_>, Failure>>()?;
         let made = Self { called: called.clone(), templates, order };
-        for (number, template) in (1..).zip(&made.templates) {
+        for (number, template) in (1..).zip(&made.templates).filter(|(_, it)| !it.has_variables()) {
             let tried = called.encoded(template.fill(&Moment::default()).as_bytes(), false);
             tried.map_err(|why| {
                 Failure::bad_arguments(format!("request {number} is no {}: {why}", called.request_type))
@@ -42,7 +48,7 @@ impl JsonTemplates {
 }
 
 impl Make for JsonTemplates {
-    fn make(&self, moment: &Moment) -> Result<Bytes, String> {
+    fn make(&self, moment: &Moment<'_>) -> Result<Bytes, String> {
         let place = moment.request.wrapping_add(moment.message);
         let template = &self.templates[self.order.choose(place, self.templates.len())];
         Ok(self.called.encoded(template.fill(moment).as_bytes(), false)?.into())
@@ -50,7 +56,11 @@ impl Make for JsonTemplates {
 }
 
 /// The metadata of calls: made for each, if a value has a place to be filled.
-pub(super) fn call_metadata(entries: &[Entry], seed: u64) -> Result<CallMetadata, Failure> {
+pub(super) fn call_metadata(
+    entries: &[Entry],
+    seed: u64,
+    variables: &[String],
+) -> Result<CallMetadata, Failure> {
     let is_made = |entry: &Entry| matches!(entry, Entry::Text(_, value) if text_of(value).contains(PLACE));
     if !entries.iter().any(is_made) {
         return Ok(CallMetadata::Constant(metadata::map(entries)));
@@ -59,19 +69,19 @@ pub(super) fn call_metadata(entries: &[Entry], seed: u64) -> Result<CallMetadata
     for entry in entries {
         let template = match entry {
             Entry::Text(key, value) if is_made(entry) => {
-                let template = text_of(value).parse::<Template>();
+                let template = Template::parse(text_of(value), variables);
                 Some(template.map_err(|error| Failure::bad_arguments(format!("metadata {key}: {error}")))?)
             }
             _ => None,
         };
         parts.push((entry.clone(), template));
     }
-    let make = move |moment: &Moment| filled(&parts, &Moment { seed, ..*moment });
+    let make = move |moment: &Moment<'_>| filled(&parts, &Moment { seed, ..*moment });
     make(&Moment::default()).map_err(Failure::bad_arguments)?;
     Ok(CallMetadata::Made(Box::new(make)))
 }
 
-fn filled(parts: &[(Entry, Option<Template>)], moment: &Moment) -> Result<MetadataMap, String> {
+fn filled(parts: &[(Entry, Option<Template>)], moment: &Moment<'_>) -> Result<MetadataMap, String> {
     let entry = |(entry, template): &(Entry, Option<Template>)| match (entry, template) {
         (Entry::Text(key, _), Some(template)) => {
             let value = template.fill(moment).parse();

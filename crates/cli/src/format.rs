@@ -1,0 +1,42 @@
+//! What figures are written as.
+
+use clap::ValueEnum;
+use thalweg_load::LoadRun;
+
+use crate::run_text;
+
+/// Figures of a command.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Format {
+    /// For people
+    Text,
+    /// For programs
+    Json,
+}
+
+/// The result of a load.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum RunFormat {
+    /// For people
+    Text,
+    /// For programs
+    Json,
+    /// A row for each interval
+    Csv,
+}
+
+impl RunFormat {
+    /// A result in this format.
+    pub(crate) fn rendered(self, run: &LoadRun) -> String {
+        match self {
+            Self::Text => run_text::text(run),
+            Self::Json => json(run),
+            Self::Csv => thalweg_load::csv(run),
+        }
+    }
+}
+
+/// With a line end behind.
+pub(crate) fn json(result: &impl serde::Serialize) -> String {
+    serde_json::to_string_pretty(result).expect("a result is numbers and strings") + "\n"
+}

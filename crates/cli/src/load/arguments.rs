@@ -1,0 +1,182 @@
+//! What is said on the command line of a load on any method.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::Args;
+use thalweg_load::{Gate, Order, Schedule, Spacing};
+
+use super::checks::Condition;
+use super::data::Input;
+use crate::compression::Compression;
+use crate::descriptor_files::DescriptorFiles;
+use crate::metadata::{self, Entry};
+use crate::target;
+
+/// What is said of a load on any method.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Any method, any schedule")]
+pub(crate) struct AnyArgs {
+    /// A scenario in TOML in place of --call: flows of several steps, chosen by weight, with time to think, checks on
+    /// the answers, and values of them that later steps send
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["call", "data", "check", "messages", "message_rate",
+          "stream_for", "responses", "order", "input"])]
+    pub(super) scenario: Option<PathBuf>,
+
+    /// The request: JSON, @FILE, or @- for stdin; several messages are sent in turn. A method that takes a stream is
+    /// sent all of them in each call. {{.RequestNumber}}, {{.WorkerID}}, {{.UUID}}, {{.Timestamp}}, {{randomInt 1 9}},
+    /// {{randomString 8}} and their like are filled for each [default: one empty message]
+    #[arg(short = 'd', long, value_name = "JSON")]
+    pub(super) data: Option<String>,
+
+    /// What requests are written in: json; csv, rows with the names of fields in the first; or binary, the bytes of
+    /// one message [default: json; of a file whose name ends in .csv csv]
+    #[arg(short = 'I', long, value_enum, value_name = "FORMAT")]
+    pub(super) input: Option<Input>,
+
+    /// Send {{ and }} of the data as they are
+    #[arg(long)]
+    pub(super) no_templates: bool,
+
+    /// Which of several messages is sent next: in-turn, random or random:SEED
+    #[arg(long, value_name = "ORDER", default_value = "in-turn")]
+    pub(super) order: Order,
+
+    /// Messages that a call sends which sends a stream [default: as many as there are in the data]
+    #[arg(long, value_name = "N")]
+    pub(super) messages: Option<u64>,
+
+    /// When the messages of a stream are sent: messages a second in each stream, written as for --rps [default: as fast
+    /// as the server takes them]
+    #[arg(long, value_name = "RATE")]
+    pub(super) message_rate: Option<Schedule>,
+
+    /// How long a stream lasts: one that sends ends then, one that only receives is cancelled, and counts as OK
+    #[arg(long, value_name = "DURATION", value_parser = humantime::parse_duration)]
+    pub(super) stream_for: Option<Duration>,
+
+    /// After so many responses a stream is cancelled, and counts as OK
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    pub(super) responses: Option<u64>,
+
+    /// What an answer has to be, such as 'status == NOT_FOUND', 'items.length > 0', 'user.name == "Ada"'; a call whose
+    /// answer is something else has failed (CHECK). May be given more than once
+    #[arg(long, value_name = "CONDITION")]
+    pub(super) check: Vec<Condition>,
+
+    /// Metadata of each call, `name: value`; of names that end in -bin the value is Base64. May be given more than once
+    #[arg(short = 'm', short_alias = 'H', long, value_name = "NAME: VALUE", value_parser = metadata::parse)]
+    pub(super) metadata: Vec<Entry>,
+
+    /// The :authority of calls, in place of the target's
+    #[arg(long, value_name = "NAME")]
+    pub(super) authority: Option<String>,
+
+    /// Compress requests
+    #[arg(long, value_enum, value_name = "ENCODING")]
+    pub(super) compress: Option<Compression>,
+
+    /// Another server that calls take turns at; may be given more than once
+    #[arg(long, value_name = "TARGET", value_parser = target::parse)]
+    pub(super) also: Vec<String>,
+
+    /// Begin calls at this rate, whatever the server does: 1000, 100..5000/60s (a ramp), 100..500+100/10s (steps),
+    /// several with commas between, or @FILE with one a line [default: each call when one has ended]
+    #[arg(long, visible_alias = "rate", alias = "qps", value_name = "RATE")]
+    pub(super) rps: Option<String>,
+
+    /// How many of the -c calls in flight there are over time, without --rps: 1..100/60s and the like
+    #[arg(long, value_name = "NUMBER", conflicts_with = "rps")]
+    pub(super) workers: Option<Schedule>,
+
+    /// Find the highest rate that keeps to conditions, such as 'p99<10ms,errors<0.1%': rates are tried for -z each
+    /// (default 5s), from --rps (default 100) on
+    #[arg(long, value_name = "CONDITIONS", value_parser = parse_gates, conflicts_with_all = ["workers", "total"])]
+    pub(super) find_max: Option<Gates>,
+
+    /// How long an interval of the result is
+    #[arg(long, value_name = "DURATION", default_value = "1s", value_parser = humantime::parse_duration)]
+    pub(super) interval: Duration,
+
+    /// Lines on stderr in place of the view of the run
+    #[arg(long)]
+    pub(super) no_tui: bool,
+
+    /// How starts lie about the rate: constant or poisson
+    #[arg(long, value_name = "SPACING", default_value = "constant")]
+    pub(super) arrivals: Spacing,
+
+    /// From which arrivals, and random parts of templates, are drawn
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    pub(super) seed: u64,
+
+    /// Conditions, such as 'p99<5ms,errors<0.1%,rate>10000': if one is not kept the exit code is 3
+    #[arg(long, value_name = "CONDITIONS", value_parser = parse_gates)]
+    pub(super) expect: Vec<Gates>,
+
+    /// An earlier result (-O json): if this one is worse by more than --max-regression the exit code is 3
+    #[arg(long, value_name = "FILE")]
+    pub(super) baseline: Option<PathBuf>,
+
+    /// By how much mean, p50, p99, the share of failed calls and, of a closed loop, the rate may be worse
+    #[arg(long, value_name = "SHARE", default_value = "10%", value_parser = parse_share, requires = "baseline")]
+    pub(super) max_regression: f64,
+
+    /// If a larger share of the calls fails the exit code is 1
+    #[arg(long, value_name = "SHARE", default_value = "1%", value_parser = parse_share)]
+    pub(super) max_errors: f64,
+
+    #[command(flatten)]
+    pub(super) files: DescriptorFiles,
+}
+
+/// What one `--expect` has.
+#[derive(Clone, Debug)]
+pub(crate) struct Gates(pub(super) Vec<Gate>);
+
+fn parse_gates(text: &str) -> Result<Gates, String> {
+    Gate::parse_all(text).map(Gates).map_err(|error| error.to_string())
+}
+
+/// `1%` or `0.01`.
+fn parse_share(text: &str) -> Result<f64, String> {
+    let (number, divisor) = match text.strip_suffix('%') {
+        Some(number) => (number, 100.0),
+        None => (text, 1.0),
+    };
+    let share = number.trim().parse::<f64>().map(|number| number / divisor);
+    share
+        .ok()
+        .filter(|share| (0.0..=1.0).contains(share))
+        .ok_or_else(|| format!("`{text}` is no share: 1% or 0.01"))
+}
+
+impl AnyArgs {
+    /// Whether a schedule is asked for.
+    pub(crate) fn has_schedule(&self) -> bool {
+        self.rps.is_some()
+    }
+
+    /// A flag that says something only of a load on any method.
+    pub(crate) fn foreign(&self) -> Option<&'static str> {
+        let flags = [
+            (self.data.is_some(), "--data"),
+            (self.input.is_some(), "--input"),
+            (self.order != Order::InTurn, "--order"),
+            (self.messages.is_some(), "--messages"),
+            (self.message_rate.is_some(), "--message-rate"),
+            (self.stream_for.is_some(), "--stream-for"),
+            (self.responses.is_some(), "--responses"),
+            (!self.check.is_empty(), "--check"),
+            (self.workers.is_some(), "--workers"),
+            (self.find_max.is_some(), "--find-max"),
+            (!self.metadata.is_empty(), "--metadata"),
+            (self.authority.is_some(), "--authority"),
+            (self.compress.is_some(), "--compress"),
+            (!self.also.is_empty(), "--also"),
+            (!self.expect.is_empty(), "--expect"),
+            (self.baseline.is_some(), "--baseline"),
+        ];
+        flags.into_iter().find(|(is_there, _)| *is_there).map(|(_, flag)| flag)
+    }
+}

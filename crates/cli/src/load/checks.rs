@@ -1,0 +1,371 @@
+//! What answers have to be: `status == NOT_FOUND`, `items.length > 0`, `user.name == "Ada"`.
+
+use std::fmt;
+use std::str::FromStr;
+use std::sync::Arc;
+
+use serde_json::Value;
+use thalweg::Code;
+use thalweg_load::{Check, Expected, Variables};
+use thalweg_protobuf::Schema;
+use thalweg_protobuf::json::{self, PrintOptions};
+
+use crate::called::Called;
+
+/// One condition, on the status or on a field of the answer.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Condition {
+    text: String,
+    on: On,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+enum On {
+    Status(Code),
+    Field { path: FieldPath, relation: Relation },
+}
+
+#[derive(Clone, Debug, PartialEq)]
+enum Relation {
+    Exists,
+    Compared(Comparison, Value),
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Comparison {
+    Equal,
+    Unequal,
+    Less,
+    AtMost,
+    More,
+    AtLeast,
+    Contains,
+}
+
+/// Longer ones first.
+const COMPARISONS: [(&str, Comparison); 7] = [
+    ("==", Comparison::Equal),
+    ("!=", Comparison::Unequal),
+    ("<=", Comparison::AtMost),
+    (">=", Comparison::AtLeast),
+    ("<", Comparison::Less),
+    (">", Comparison::More),
+    (" contains ", Comparison::Contains),
+];
+
+/// A place in an answer: `user.addresses[0].city`, `items.length`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct FieldPath {
+    text: String,
+    parts: Vec<Part>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Part {
+    Field(String),
+    Index(usize),
+}
+
+impl FromStr for FieldPath {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let error = || format!("`{text}` is no place in an answer, such as user.addresses[0].city");
+        let mut parts = Vec::new();
+        for word in text.trim().split('.') {
+            let (name, indices) = word.split_once('[').map_or((word, ""), |(name, rest)| (name, rest));
+            let is_name = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_';
+            if name.is_empty() || !name.bytes().all(is_name) {
+                return Err(error());
+            }
+            parts.push(Part::Field(name.to_owned()));
+            for index in indices.split_terminator('[') {
+                let index = index.strip_suffix(']').and_then(|index| index.parse().ok());
+                parts.push(Part::Index(index.ok_or_else(error)?));
+            }
+        }
+        Ok(Self { text: text.trim().to_owned(), parts })
+    }
+}
+
+impl FieldPath {
+    /// What is there. Fields go by both of their names; `length` is that of a list, a map or a text.
+    fn find(&self, answer: &Value) -> Option<Value> {
+        let mut within = answer;
+        for (place, part) in self.parts.iter().enumerate() {
+            within = match part {
+                Part::Index(index) => within.get(index)?,
+                Part::Field(name) => match member(within, name) {
+                    Some(member) => member,
+                    None if name == "length" && place + 1 == self.parts.len() => return length(within),
+                    None => return None,
+                },
+            };
+        }
+        Some(within.clone())
+    }
+}
+
+fn member<'v>(value: &'v Value, name: &str) -> Option<&'v Value> {
+    let members = value.as_object()?;
+    members.get(name).or_else(|| {
+        // Answers have JSON's names: `order_id` is `orderId`.
+        let wanted = name.replace('_', "").to_ascii_lowercase();
+        members.iter().find(|(key, _)| key.replace('_', "").to_ascii_lowercase() == wanted).map(|(_, it)| it)
+    })
+}
+
+fn length(value: &Value) -> Option<Value> {
+    match value {
+        Value::Array(items) => Some(items.len().into()),
+        Value::Object(members) => Some(members.len().into()),
+        Value::String(text) => Some(text.chars().count().into()),
+        _ => None,
+    }
+}
+
+impl FromStr for Condition {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let text = text.trim();
+        let whole = |on| Ok(Self { text: text.to_owned(), on });
+        if let Some(path) = text.strip_suffix(" exists") {
+            return whole(On::Field { path: path.parse()?, relation: Relation::Exists });
+        }
+        // The first one in the text, and the longest of those at its place.
+        let found = COMPARISONS.iter().enumerate().filter_map(|(rank, (sign, comparison))| {
+            text.find(sign).map(|at| (at, rank, *sign, *comparison))
+        });
+        let Some((at, _, sign, comparison)) = found.min_by_key(|(at, rank, ..)| (*at, *rank)) else {
+            return Err(format!(
+                "`{text}` is no condition on an answer: status == NOT_FOUND, items.length > 0, \
+                 user.name == \"Ada\", user.tags contains \"new\", user.email exists"
+            ));
+        };
+        let (left, right) = (text[..at].trim(), text[at + sign.len()..].trim());
+        if left == "status" {
+            if comparison != Comparison::Equal {
+                return Err(format!("`{text}`: a status is compared by =="));
+            }
+            return whole(On::Status(code(right)?));
+        }
+        if right.is_empty() {
+            return Err(format!("`{text}` compares with nothing"));
+        }
+        // A word without quotes is a text.
+        let value = serde_json::from_str(right).unwrap_or_else(|_| Value::String(right.to_owned()));
+        whole(On::Field { path: left.parse()?, relation: Relation::Compared(comparison, value) })
+    }
+}
+
+fn code(name: &str) -> Result<Code, String> {
+    let name = name.trim_matches('"');
+    let named = |number: &i32| thalweg_lab::record::code_name(*number) == name;
+    let number = name.parse().ok().filter(|number| (0..=16).contains(number));
+    let number = number.or_else(|| (0..=16).find(named));
+    number
+        .map(Code::from_i32)
+        .ok_or_else(|| format!("`{name}` is no status: OK, NOT_FOUND … or a number from 0 to 16"))
+}
+
+impl Relation {
+    fn holds(&self, found: Option<&Value>) -> bool {
+        match (self, found) {
+            (Self::Exists, found) => found.is_some_and(|found| !found.is_null()),
+            (Self::Compared(Comparison::Unequal, value), None) => !value.is_null(),
+            (Self::Compared(..), None) => false,
+            (Self::Compared(comparison, value), Some(found)) => comparison.holds(found, value),
+        }
+    }
+}
+
+impl Comparison {
+    fn holds(self, found: &Value, value: &Value) -> bool {
+        if self == Self::Contains {
+            return match found {
+                Value::Array(items) => items.iter().any(|item| Self::Equal.holds(item, value)),
+                Value::Object(members) => value.as_str().is_some_and(|key| members.contains_key(key)),
+                Value::String(text) => value.as_str().is_some_and(|part| text.contains(part)),
+                _ => false,
+            };
+        }
+        // 64-bit numbers are texts in ProtoJSON.
+        let order = match (number(found), number(value)) {
+            (Some(found), Some(value)) => found.partial_cmp(&value),
+            _ => match (found, value) {
+                (Value::String(found), Value::String(value)) => Some(found.cmp(value)),
+                _ if self == Self::Equal => return found == value,
+                _ if self == Self::Unequal => return found != value,
+                _ => None,
+            },
+        };
+        order.is_some_and(|order| match self {
+            Self::Equal => order.is_eq(),
+            Self::Unequal => order.is_ne(),
+            Self::Less => order.is_lt(),
+            Self::AtMost => order.is_le(),
+            Self::More => order.is_gt(),
+            Self::AtLeast => order.is_ge(),
+            Self::Contains => false,
+        })
+    }
+}
+
+fn number(value: &Value) -> Option<f64> {
+    match value {
+        Value::Number(number) => number.as_f64(),
+        Value::String(text) => text.parse().ok(),
+        _ => None,
+    }
+}
+
+/// What a step has to bring, and what it keeps for those behind it.
+pub(super) fn expected(
+    conditions: &[Condition],
+    kept: Vec<(String, FieldPath)>,
+    called: &Called,
+) -> Result<Expected, String> {
+    let mut expected = Expected::default();
+    let mut on_fields = Vec::new();
+    for condition in conditions {
+        match &condition.on {
+            On::Status(code) => expected.status = *code,
+            On::Field { path, relation } => {
+                on_fields.push((condition.text.clone(), path.clone(), relation.clone()));
+            }
+        }
+    }
+    if expected.status != Code::Ok && !(on_fields.is_empty() && kept.is_empty()) {
+        return Err("a call that is to fail has no answer that could be looked at".to_owned());
+    }
+    if !(on_fields.is_empty() && kept.is_empty()) {
+        let (schema, message) = (called.schema.clone(), called.response_type.clone());
+        expected.responses = Some(Arc::new(Checks { schema, message, conditions: on_fields, kept }));
+    }
+    Ok(expected)
+}
+
+/// Reads responses, and compares.
+struct Checks {
+    schema: Schema,
+    message: String,
+    conditions: Vec<(String, FieldPath, Relation)>,
+    kept: Vec<(String, FieldPath)>,
+}
+
+impl fmt::Debug for Checks {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Checks").field("conditions", &self.conditions).field("kept", &self.kept).finish()
+    }
+}
+
+impl Check for Checks {
+    fn check(&self, response: &[u8], variables: &mut Variables) -> Result<(), String> {
+        let message = self.schema.message(&self.message).ok_or("the schema lacks the answer's type")?;
+        let options = PrintOptions { defaults: true, allow_partial: true, ..PrintOptions::default() };
+        let mut text = Vec::new();
+        json::print(message, response, &options, &mut text)
+            .map_err(|error| format!("the answer is no {}: {error}", self.message))?;
+        let answer: Value = serde_json::from_slice(&text).map_err(|error| error.to_string())?;
+        for (text, path, relation) in &self.conditions {
+            let found = path.find(&answer);
+            if !relation.holds(found.as_ref()) {
+                let found = found.map_or_else(|| "not there".to_owned(), |found| shortened(&found));
+                return Err(format!("{text}: {} is {found}", path.text));
+            }
+        }
+        for (name, path) in &self.kept {
+            let found = path
+                .find(&answer)
+                .ok_or_else(|| format!("`{name}` cannot be kept: the answer has no {}", path.text))?;
+            // As it stands in JSON, without the quotes of a text: templates have their own.
+            let text = found.to_string();
+            let text = match found {
+                Value::String(_) => text[1..text.len() - 1].to_owned(),
+                _ => text,
+            };
+            variables.insert(name.clone(), text);
+        }
+        Ok(())
+    }
+}
+
+fn shortened(value: &Value) -> String {
+    const LENGTH_MAX: usize = 60;
+    let text = value.to_string();
+    if text.chars().count() <= LENGTH_MAX {
+        return text;
+    }
+    text.chars().take(LENGTH_MAX).chain("…".chars()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn holds(condition: &str, answer: &str) -> bool {
+        let condition: Condition = condition.parse().unwrap_or_else(|error| panic!("{error}"));
+        let On::Field { path, relation } = condition.on else { panic!("no field") };
+        relation.holds(path.find(&serde_json::from_str(answer).unwrap()).as_ref())
+    }
+
+    #[test]
+    fn conditions_look_at_fields() {
+        let answer = r#"{"orderId": "70", "price": 2.5, "items": [{"name": "a <b"}, {"name": "c"}], "paid": true,
+                         "labels": {"x": "1"}, "tags": ["new", "hot"], "none": null}"#;
+        for condition in [
+            "order_id == 70",
+            "orderId > 9",
+            "price<=2.5",
+            "items.length == 2",
+            "items[0].name == \"a <b\"",
+            "items[1].name == c",
+            "items[1].name >= b",
+            "paid == true",
+            "paid != false",
+            "labels.x == 1",
+            "labels contains \"x\"",
+            "tags contains hot",
+            "items[0].name contains <",
+            "price exists",
+            "missing != 3",
+        ] {
+            assert!(holds(condition, answer), "{condition}");
+        }
+        for condition in [
+            "order_id == 71",
+            "items[2].name == c",
+            "missing == 3",
+            "none exists",
+            "missing exists",
+            "paid < 3",
+            "tags contains cold",
+            "price contains 2",
+        ] {
+            assert!(!holds(condition, answer), "{condition}");
+        }
+    }
+
+    #[test]
+    fn statuses_go_by_name_and_number() {
+        for text in ["status == NOT_FOUND", "status==5", "status == \"NOT_FOUND\""] {
+            assert_eq!(text.parse::<Condition>().unwrap().on, On::Status(Code::NotFound));
+        }
+    }
+
+    #[test]
+    fn what_is_no_condition_is_said() {
+        for (text, expected) in [
+            ("fine", "`fine` is no condition on an answer"),
+            ("status > OK", "a status is compared by =="),
+            ("status == SO_SO", "`SO_SO` is no status"),
+            ("a..b == 1", "`a..b` is no place in an answer"),
+            ("a[x] == 1", "is no place in an answer"),
+            ("a ==", "compares with nothing"),
+        ] {
+            let error = text.parse::<Condition>().unwrap_err();
+            assert!(error.contains(expected), "{error}");
+        }
+    }
+}

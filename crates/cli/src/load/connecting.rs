@@ -1,0 +1,68 @@
+//! Connections to the servers of a load, and what is known of their methods.
+
+use std::time::Duration;
+
+use thalweg::Channel;
+use thalweg::channel::{ChannelBuilder, ConnectError, Lanes};
+use thalweg_dynamic::{Catalogue, Reflection};
+use thalweg_lab::drive::shares;
+
+use crate::failure::Failure;
+use crate::metadata::{self, Entry};
+
+/// How servers are connected to.
+pub(super) struct Connecting<'a> {
+    /// The first one is asked for its descriptors.
+    pub(super) targets: &'a [String],
+    /// Connections to each.
+    pub(super) connections: u32,
+    /// As many as a channel finds useful, in place of that number.
+    pub(super) is_adaptive: bool,
+    pub(super) timeout: Duration,
+    pub(super) authority: Option<&'a str>,
+    pub(super) set_up: &'a dyn Fn(ChannelBuilder) -> ChannelBuilder,
+}
+
+impl Connecting<'_> {
+    fn builder(&self, target: &str) -> ChannelBuilder {
+        let builder = Channel::builder(target).connect_timeout(self.timeout);
+        let builder = match self.authority {
+            Some(authority) => builder.authority(authority),
+            None => builder,
+        };
+        (self.set_up)(builder)
+    }
+
+    /// What declares methods: the files, or the first server's reflection, on a connection of its own.
+    pub(super) async fn catalogue(
+        &self,
+        files: Option<Catalogue>,
+        entries: &[Entry],
+    ) -> Result<Catalogue, Failure> {
+        if let Some(files) = files {
+            return Ok(files);
+        }
+        let target = self.targets.first().map(String::as_str).unwrap_or_default();
+        let channel = connect(self.builder(target).lanes(Lanes::fixed(1))).await?;
+        Ok(Catalogue::Server(Box::new(Reflection::new(channel, metadata::map(entries), self.timeout))))
+    }
+
+    /// The channels of calls.
+    pub(super) async fn channels(&self) -> Result<Vec<Channel>, Failure> {
+        let mut channels = Vec::new();
+        for target in self.targets {
+            for lanes in shares(self.connections) {
+                let lanes = if self.is_adaptive { Lanes::adaptive() } else { Lanes::fixed(lanes as usize) };
+                channels.push(connect(self.builder(target).lanes(lanes)).await?);
+            }
+        }
+        Ok(channels)
+    }
+}
+
+async fn connect(builder: ChannelBuilder) -> Result<Channel, Failure> {
+    builder.connect().await.map_err(|error| match &error {
+        ConnectError::Unavailable(_) => Failure::failed(error),
+        _ => Failure::bad_arguments(error),
+    })
+}

@@ -1,0 +1,92 @@
+//! What is called, as it was asked for and as it is driven.
+
+use std::time::Duration;
+
+use thalweg_dynamic::{Catalogue, MethodName};
+use thalweg_load::Flow;
+
+use super::arguments::AnyArgs;
+use super::scenario_file::{self, Defaults};
+use super::steps::{AskedFlow, AskedStep, AskedStream};
+use crate::called;
+use crate::failure::Failure;
+
+/// One method, or the flows of a file.
+#[derive(Debug)]
+pub(super) struct AskedScenario {
+    /// What results call it.
+    pub(super) name: String,
+    flows: Vec<AskedFlow>,
+}
+
+impl AskedScenario {
+    /// The file's, or this one method.
+    pub(super) fn read(
+        args: &AnyArgs,
+        method: Option<&MethodName>,
+        timeout: Duration,
+    ) -> Result<Self, Failure> {
+        if let Some(path) = &args.scenario {
+            let defaults = Defaults {
+                timeout,
+                metadata: &args.metadata,
+                compress: args.compress,
+                has_templates: !args.no_templates,
+            };
+            let (name, flows) = scenario_file::read(path, &defaults)?;
+            return Ok(Self { name, flows });
+        }
+        let method =
+            method.ok_or_else(|| Failure::bad_arguments("say what is called: --call or --scenario"))?;
+        let step = AskedStep {
+            name: method.to_string(),
+            method: method.clone(),
+            data: args.data.clone(),
+            input: args.input,
+            order: args.order,
+            has_templates: !args.no_templates,
+            metadata: args.metadata.clone(),
+            timeout,
+            compress: args.compress,
+            stream: AskedStream {
+                messages: args.messages,
+                message_rate: args.message_rate.clone(),
+                lasts: args.stream_for,
+                responses: args.responses,
+            },
+            checks: args.check.clone(),
+            keep: Vec::new(),
+            think: None,
+        };
+        let name = format!("{}/{}", method.service(), method.method());
+        let flow = AskedFlow { name: name.clone(), weight: 1, steps: vec![step] };
+        Ok(Self { name, flows: vec![flow] })
+    }
+}
+
+/// The flows, by the descriptors of their methods.
+pub(super) async fn scenario(
+    asked: &AskedScenario,
+    seed: u64,
+    catalogue: &mut Catalogue,
+) -> Result<Vec<Flow>, Failure> {
+    let mut flows = Vec::new();
+    for flow in &asked.flows {
+        let mut steps = Vec::new();
+        let mut variables: Vec<String> = Vec::new();
+        for step in &flow.steps {
+            let called = called::look_up(catalogue, &step.method).await?;
+            let made = step.step(&called, seed, &variables).map_err(|failure| match asked.flows.len() {
+                1 if flow.steps.len() == 1 => failure,
+                _ => Failure {
+                    message: format!("{}, {}: {}", flow.name, step.name, failure.message),
+                    ..failure
+                },
+            })?;
+            steps.push(made);
+            variables.extend(step.keep.iter().map(|(name, _)| name.clone()));
+        }
+        flows.push(Flow { name: flow.name.clone(), weight: flow.weight, steps });
+    }
+    Ok(flows)
+}

@@ -1,0 +1,121 @@
+//! A step of a load, as it was asked for, and the call that it becomes.
+
+use std::time::Duration;
+
+use thalweg::{CallOptions, Method};
+use thalweg_dynamic::MethodName;
+use thalweg_load::{Call, CallKind, Order, Schedule, Step, StreamPlan, Think};
+
+use super::checks::{Condition, FieldPath, expected};
+use super::data::{Data, Input};
+use super::made::call_metadata;
+use crate::called::Called;
+use crate::compression::Compression;
+use crate::failure::Failure;
+use crate::metadata::Entry;
+
+/// A flow, as it was asked for.
+#[derive(Debug)]
+pub(super) struct AskedFlow {
+    pub(super) name: String,
+    pub(super) weight: u32,
+    pub(super) steps: Vec<AskedStep>,
+}
+
+/// A step, as it was asked for.
+#[derive(Debug)]
+pub(super) struct AskedStep {
+    pub(super) name: String,
+    pub(super) method: MethodName,
+    pub(super) data: Option<String>,
+    pub(super) input: Option<Input>,
+    pub(super) order: Order,
+    pub(super) has_templates: bool,
+    pub(super) metadata: Vec<Entry>,
+    pub(super) timeout: Duration,
+    pub(super) compress: Option<Compression>,
+    pub(super) stream: AskedStream,
+    pub(super) checks: Vec<Condition>,
+    pub(super) keep: Vec<(String, FieldPath)>,
+    pub(super) think: Option<Think>,
+}
+
+/// How a stream is to go.
+#[derive(Clone, Debug, Default)]
+pub(super) struct AskedStream {
+    pub(super) messages: Option<u64>,
+    pub(super) message_rate: Option<Schedule>,
+    pub(super) lasts: Option<Duration>,
+    pub(super) responses: Option<u64>,
+}
+
+impl AskedStep {
+    /// The call of this method. `variables` are what steps before it keep.
+    pub(super) fn step(&self, called: &Called, seed: u64, variables: &[String]) -> Result<Step, Failure> {
+        let kind = CallKind::of(called.is_client_streaming, called.is_server_streaming);
+        self.stream.check(kind, &self.method)?;
+        let data = Data {
+            text: self.data.as_deref(),
+            input: self.input,
+            order: self.order,
+            messages: self.stream.messages,
+            is_endless: self.stream.lasts.is_some(),
+            has_templates: self.has_templates,
+            seed,
+            variables,
+        };
+        let mut options = CallOptions::default();
+        // A stream may last as long as it was asked to.
+        options.timeout = Some(self.timeout + self.stream.lasts.unwrap_or_default());
+        options.max_decoding_message_size = usize::MAX;
+        options.send_compressed = self.compress.map(Into::into);
+        let call = Call {
+            method: Method::from_path(&called.path).map_err(Failure::bad_arguments)?,
+            kind,
+            metadata: call_metadata(&self.metadata, seed, variables)?,
+            options,
+            requests: data.requests(called)?,
+            stream: StreamPlan {
+                message_rate: self.stream.message_rate.clone(),
+                lasts: self.stream.lasts,
+                responses: self.stream.responses,
+            },
+            expects: expected(&self.checks, self.keep.clone(), called).map_err(Failure::bad_arguments)?,
+        };
+        Ok(Step { name: self.name.clone(), call, think: self.think })
+    }
+}
+
+impl AskedStream {
+    fn check(&self, kind: CallKind, method: &MethodName) -> Result<(), Failure> {
+        let sends = matches!(kind, CallKind::ClientStream | CallKind::BidiStream);
+        let receives = matches!(kind, CallKind::ServerStream | CallKind::BidiStream);
+        let asked = [
+            (self.message_rate.is_some(), sends, "--message-rate", "sends a stream"),
+            (self.messages.is_some(), sends, "--messages", "sends a stream"),
+            (self.lasts.is_some(), sends || receives, "--stream-for", "is a stream"),
+            (self.responses.is_some(), receives, "--responses", "answers with a stream"),
+        ];
+        match asked.iter().find(|(is_asked, fits, ..)| *is_asked && !fits) {
+            Some((_, _, flag, what)) => Err(Failure::bad_arguments(format!(
+                "{flag} is for a method that {what}, and {method} is {}",
+                kind.name()
+            ))),
+            None => Ok(()),
+        }
+    }
+}
+
+/// `100ms`, or `50ms..200ms`.
+pub(super) fn parse_think(text: &str) -> Result<Think, String> {
+    let time = |text: &str| {
+        humantime::parse_duration(text.trim())
+            .map_err(|_| format!("`{text}` is no time, such as 100ms or 50ms..200ms"))
+    };
+    let (least, most) = text.split_once("..").unwrap_or((text, text));
+    let think = Think { least: time(least)?, most: time(most)? };
+    if think.most < think.least {
+        return Err(format!("`{text}` begins with the longer time"));
+    }
+    Ok(think)
+}

@@ -1,0 +1,245 @@
+//! A run that goes on, and what has come of it so far.
+
+use std::sync::atomic::Ordering::Relaxed;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, SystemTime};
+
+use thalweg_lab::record::CpuTime;
+
+use crate::intervals::Intervals;
+use crate::pacer::Due;
+use crate::plan::{Pace, Plan, Stop};
+use crate::run::{Interval, LoadRun, RunNote, SCHEMA, StepRun, Timing};
+use crate::tally::{Counted, StepTally};
+use crate::worker::Shared;
+
+/// A client that used more of its processors than this was the limit of what it measured.
+const BUSY_SHARE_MAX: f64 = 0.95;
+/// Calls that began late by more than this share say that the client did not keep to its schedule.
+const LATE_SHARE_MAX: f64 = 0.01;
+
+/// A run that goes on. Copies are of the same run.
+#[derive(Clone, Debug)]
+pub struct Running(Arc<State>);
+
+#[derive(Debug)]
+struct State {
+    plan: Plan,
+    shared: Arc<Shared>,
+    threads: usize,
+    measured: Mutex<Measured>,
+}
+
+/// What is known beside what workers count.
+#[derive(Debug)]
+struct Measured {
+    /// When measuring began, and the process's account then.
+    started: SystemTime,
+    cpu: CpuTime,
+    looked: Duration,
+    intervals: Intervals,
+    /// When the last interval ended, ns of the run's clock.
+    since_ns: u64,
+}
+
+/// How far a run is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum End {
+    NotYet,
+    AsPlanned,
+    Interrupted,
+}
+
+impl Running {
+    pub(crate) fn new(plan: &Plan, shared: &Arc<Shared>, threads: usize) -> Self {
+        let measured = Measured {
+            started: SystemTime::now(),
+            cpu: CpuTime::of_this_process().unwrap_or_default(),
+            looked: thalweg::looked_in_vain(),
+            intervals: Intervals::new(plan.interval),
+            since_ns: shared.from_ns,
+        };
+        Self(Arc::new(State {
+            plan: plan.clone(),
+            shared: shared.clone(),
+            threads,
+            measured: Mutex::new(measured),
+        }))
+    }
+
+    /// The warm-up is over.
+    pub(crate) fn measuring_begins(&self) {
+        let mut measured = self.measured();
+        measured.started = SystemTime::now();
+        measured.cpu = CpuTime::of_this_process().unwrap_or_default();
+        measured.looked = thalweg::looked_in_vain();
+    }
+
+    /// Ends an interval, and gives it.
+    pub(crate) fn end_interval(&self) -> Interval {
+        let State { plan, shared, .. } = &*self.0;
+        let mut measured = self.measured();
+        let now_ns = shared.now_ns();
+        let since_ns = measured.since_ns;
+        let place = |ns: u64| ns.min(shared.until_ns).max(since_ns) - shared.from_ns;
+        let scheduled = plan.scheduled_between(since_ns - shared.from_ns, place(now_ns));
+        let recent = shared.shards.take_recent();
+        let in_flight = shared.under_way.load(Relaxed);
+        measured.since_ns = now_ns.max(since_ns);
+        measured.intervals.push(since_ns - shared.from_ns, &recent, in_flight, scheduled)
+    }
+
+    /// What has come of it so far. It takes some milliseconds, in which workers wait a little: ask from a thread that
+    /// has time, and not for each call.
+    pub fn so_far(&self) -> LoadRun {
+        self.result(End::NotYet)
+    }
+
+    pub(crate) fn result(&self, end: End) -> LoadRun {
+        let State { plan, shared, threads, .. } = &*self.0;
+        let counted = shared.shards.merged();
+        let measured = self.measured();
+        let now_ns = shared.now_ns().max(shared.from_ns);
+        let measured_ns = match plan.stop {
+            Stop::After(_) => now_ns.min(shared.until_ns) - shared.from_ns,
+            Stop::Calls(_) => now_ns - shared.from_ns,
+        };
+        let cpu = CpuTime::of_this_process().unwrap_or_default() - measured.cpu;
+        let spun = shared.due.as_ref().map_or(Duration::ZERO, Due::spun);
+        let looked = thalweg::looked_in_vain().saturating_sub(measured.looked);
+        let of_calls = without(cpu, spun);
+        let busy_ns = of_calls.user_ns + of_calls.system_ns - looked.as_nanos() as f64;
+        let busy_share = busy_ns / (measured_ns as f64 * *threads as f64);
+        let (ok, failed) = (counted.tally.codes().ok(), counted.tally.codes().failed());
+        let dropped = shared.due.as_ref().map_or(0, Due::dropped);
+        let notes = notes(plan, &counted, dropped, busy_share, end);
+        let seconds = measured_ns as f64 / 1e9;
+        let per_second = |count: f64| if seconds > 0.0 { count / seconds } else { 0.0 };
+        let (schedule, spacing) = match &plan.pace {
+            Pace::Closed { .. } => (None, None),
+            Pace::Open { schedule, spacing, .. } => (Some(schedule), Some(*spacing)),
+        };
+        let workers = match &plan.pace {
+            Pace::Closed { workers } => workers.as_ref(),
+            Pace::Open { .. } => None,
+        };
+        let scenario = &shared.scenario;
+        let kind = match scenario.steps().next() {
+            Some((_, step)) if scenario.is_one_call() => step.call.kind.name(),
+            _ => "scenario",
+        };
+        let tally = counted.tally;
+        LoadRun {
+            schema: SCHEMA.to_owned(),
+            targets: scenario.targets.clone(),
+            method: scenario.name.clone(),
+            kind: kind.to_owned(),
+            loop_kind: if schedule.is_some() { "open" } else { "closed" }.to_owned(),
+            schedule: schedule.map(ToString::to_string),
+            spacing: spacing.map(|spacing| spacing.name().to_owned()),
+            in_flight: plan.in_flight,
+            workers: workers.map(ToString::to_string),
+            connections: scenario.connections,
+            connections_established: None,
+            warmup_ns: plan.warm_up.as_nanos() as u64,
+            started: humantime::format_rfc3339_millis(measured.started).to_string(),
+            ended: humantime::format_rfc3339_millis(measured.started + Duration::from_nanos(measured_ns))
+                .to_string(),
+            duration_ns: measured_ns,
+            drain_ns: now_ns.saturating_sub(shared.until_ns),
+            rate_per_s: per_second(ok as f64),
+            scheduled_per_s: schedule.map(|_| per_second(plan.scheduled_between(0, measured_ns))),
+            ok,
+            failed,
+            errors: tally.codes().errors(),
+            late: tally.late,
+            dropped,
+            messages_sent: tally.sent,
+            messages_received: tally.received,
+            bytes_sent: tally.bytes_sent,
+            bytes_received: tally.bytes_received,
+            latency: Timing::of(&tally.latency),
+            service: schedule.and_then(|_| Timing::of(&tally.service)),
+            wait: schedule.and_then(|_| Timing::of(&tally.wait)),
+            failed_latency: Timing::of(&tally.failed),
+            first_message: Timing::of(&tally.first),
+            reply: Timing::of(&tally.replies),
+            flow: Timing::of(&counted.flows),
+            steps: self.steps(&counted.steps),
+            interval_ns: measured.intervals.length().as_nanos() as u64,
+            intervals: measured.intervals.all(),
+            spun_ns: spun.as_nanos() as u64,
+            client_cpu: cpu,
+            client_cpu_per_call: (ok > 0).then(|| of_calls / ok as f64),
+            gates: Vec::new(),
+            search: None,
+            notes,
+        }
+    }
+
+    fn steps(&self, counted: &[StepTally]) -> Vec<StepRun> {
+        let steps = self.0.shared.scenario.steps().zip(counted);
+        steps
+            .map(|((flow, step), counted)| StepRun {
+                flow: flow.name.clone(),
+                step: step.name.clone(),
+                method: step.call.method.path().trim_start_matches('/').to_owned(),
+                kind: step.call.kind.name().to_owned(),
+                ok: counted.codes.ok(),
+                failed: counted.codes.failed(),
+                errors: counted.codes.errors(),
+                latency: Timing::of(&counted.latency),
+            })
+            .collect()
+    }
+
+    fn measured(&self) -> MutexGuard<'_, Measured> {
+        self.0.measured.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Without the time in which the clock was looked at, part of which is the kernel's.
+fn without(cpu: CpuTime, spun: Duration) -> CpuTime {
+    let (spun_ns, all_ns) = (spun.as_nanos() as f64, cpu.user_ns + cpu.system_ns);
+    if all_ns <= 0.0 { cpu } else { cpu / (all_ns / (all_ns - spun_ns).max(1.0)) }
+}
+
+/// What a reader must know.
+fn notes(plan: &Plan, counted: &Counted, dropped: u64, busy_share: f64, end: End) -> Vec<RunNote> {
+    let mut notes = Vec::new();
+    let mut note = |text: String, invalidates: bool| notes.push(RunNote { text, invalidates });
+    let Counted { tally, .. } = counted;
+    if let Some((_, failure)) = &tally.first_failure {
+        note(format!("the first failed call ended with {failure}"), false);
+    }
+    let calls = tally.codes().ok() + tally.codes().failed();
+    if calls == 0 && end != End::NotYet {
+        note("no call ended within the measured time".to_owned(), true);
+    }
+    if busy_share > BUSY_SHARE_MAX {
+        note(
+            format!(
+                "the client's processors were busy for {:.0} % of the time: the client was the limit, not the server",
+                busy_share.min(1.0) * 100.0
+            ),
+            true,
+        );
+    }
+    let late_share = tally.late as f64 / calls.max(1) as f64;
+    if dropped > 0 || late_share > LATE_SHARE_MAX {
+        note(
+            format!(
+                "{} of {calls} calls began more than 1 ms late, and {dropped} never: with {} in flight at the most the \
+                 server did not keep up with the schedule (latency has the waiting in it)",
+                tally.late, plan.in_flight
+            ),
+            false,
+        );
+    }
+    match end {
+        End::NotYet => note("the run has not ended: this is what there was so far".to_owned(), false),
+        End::Interrupted => note("the run was interrupted before its end".to_owned(), false),
+        End::AsPlanned => {}
+    }
+    notes
+}

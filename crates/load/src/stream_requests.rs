@@ -1,0 +1,132 @@
+//! The requests of one stream, at their times.
+
+use std::collections::VecDeque;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll};
+use std::time::{Duration, Instant};
+
+use thalweg::bytes::Bytes;
+use thalweg::{Raw, Stream};
+use tokio::time::Sleep;
+
+use crate::schedule::Schedule;
+
+/// What a stream has sent.
+#[derive(Debug, Default)]
+pub(crate) struct Sent {
+    pub(crate) count: u64,
+    pub(crate) bytes: u64,
+    /// When those were to be sent that have no response yet, ns since the stream began.
+    pub(crate) unanswered: VecDeque<u64>,
+    /// A message could not be made, and the stream ended before it.
+    pub(crate) fault: Option<String>,
+}
+
+/// The same, as both directions of a stream have it.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct SharedSent(Arc<Mutex<Sent>>);
+
+impl SharedSent {
+    pub(crate) fn lock(&self) -> MutexGuard<'_, Sent> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The requests of one stream: as fast as the library takes them, or by a schedule.
+pub(crate) struct StreamRequests<I> {
+    pub(crate) messages: I,
+    pub(crate) sent: SharedSent,
+    /// Each is answered by one response.
+    pub(crate) is_paired: bool,
+    pub(crate) began: Instant,
+    /// They end then.
+    pub(crate) lasts: Option<Duration>,
+    pub(crate) times: Option<Times>,
+}
+
+/// When messages are sent.
+pub(crate) struct Times {
+    schedule: Schedule,
+    next: u64,
+    sleep: Pin<Box<Sleep>>,
+    /// Whether the timer was waited for, and when it had come, ns since the stream began.
+    waits: bool,
+    woke_ns: u64,
+}
+
+impl Times {
+    pub(crate) fn new(schedule: Schedule) -> Self {
+        Self {
+            schedule,
+            next: 0,
+            sleep: Box::pin(tokio::time::sleep(Duration::ZERO)),
+            waits: false,
+            woke_ns: 0,
+        }
+    }
+
+    /// When the next message was to be sent, once it may be; `None` if there are never as many.
+    ///
+    /// The runtime's timer is a millisecond late at the most, and what it makes late counts from when it came. What is
+    /// late since the library did not ask, as the server did not read, counts from when it was to be sent.
+    fn poll(&mut self, began: Instant, until: Option<Duration>, cx: &mut Context<'_>) -> Poll<Option<u64>> {
+        let Some(due) = self.schedule.start_of(self.next as f64) else { return Poll::Ready(None) };
+        let due = Duration::from_secs_f64(due.min(1e9));
+        let end = until.filter(|until| *until <= due);
+        let wake = end.unwrap_or(due);
+        if began.elapsed() < wake {
+            if !self.waits {
+                self.sleep.as_mut().reset((began + wake).into());
+                self.waits = true;
+            }
+            if self.sleep.as_mut().poll(cx).is_pending() {
+                return Poll::Pending;
+            }
+        }
+        if self.waits {
+            self.waits = false;
+            self.woke_ns = began.elapsed().as_nanos() as u64;
+        }
+        if end.is_some() {
+            return Poll::Ready(None);
+        }
+        self.next += 1;
+        Poll::Ready(Some(self.woke_ns.max(due.as_nanos() as u64)))
+    }
+}
+
+impl<I: Iterator<Item = Result<Bytes, String>> + Unpin> Stream for StreamRequests<I> {
+    type Item = Raw;
+
+    fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Raw>> {
+        let this = &mut *self;
+        let due_ns = match &mut this.times {
+            Some(times) => match times.poll(this.began, this.lasts, cx) {
+                Poll::Ready(Some(due_ns)) => due_ns,
+                Poll::Ready(None) => return Poll::Ready(None),
+                Poll::Pending => return Poll::Pending,
+            },
+            None => this.began.elapsed().as_nanos() as u64,
+        };
+        if this.lasts.is_some_and(|lasts| this.began.elapsed() >= lasts) {
+            return Poll::Ready(None);
+        }
+        let Some(message) = this.messages.next() else { return Poll::Ready(None) };
+        let mut sent = this.sent.lock();
+        let message = match message {
+            Ok(message) => message,
+            Err(why) => {
+                sent.fault = Some(why);
+                return Poll::Ready(None);
+            }
+        };
+        sent.count += 1;
+        sent.bytes += message.len() as u64;
+        if this.is_paired {
+            sent.unanswered.push_back(due_ns);
+        }
+        drop(sent);
+        Poll::Ready(Some(Raw(message)))
+    }
+}
