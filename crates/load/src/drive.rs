@@ -13,9 +13,11 @@ use crate::plan::{Pace, Plan, PlanError, Stop};
 use crate::run::{Interval, LoadRun};
 use crate::running::{End, Running};
 use crate::scenario::{Flow, Scenario};
-use crate::tally::{LATE_NS, Shards};
+use crate::tally::Shards;
 use crate::worker::{Shared, work};
 
+/// Starts that were due within the time have so long to be taken.
+const LAST_STROKE: Duration = Duration::from_millis(50);
 /// After an interrupt, calls under way have so long to come back.
 const INTERRUPTED_PATIENCE: Duration = Duration::from_secs(1);
 
@@ -139,8 +141,10 @@ async fn paced(shared: Arc<Shared>, plan: Plan) {
         }
     } else {
         // What is due with the last stroke is begun all the same.
-        let closing = Duration::from_nanos(shared.until_ns.saturating_add(LATE_NS));
-        tokio::time::sleep_until((shared.base + closing).into()).await;
+        let closing = shared.base + Duration::from_nanos(shared.until_ns) + LAST_STROKE;
+        while !due.is_empty() && Instant::now() < closing {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
     }
     due.close();
 }

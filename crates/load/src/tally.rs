@@ -13,7 +13,7 @@ const CHECK: usize = 17;
 /// What those are called in results.
 const CHECK_NAME: &str = "CHECK";
 /// A call that begins so much behind its time is late.
-pub(crate) const LATE_NS: u64 = 1_000_000;
+const LATE_NS: u64 = 1_000_000;
 
 /// When a call was to begin, when it did and when it ended: ns of the run's clock.
 #[derive(Clone, Copy, Debug)]
