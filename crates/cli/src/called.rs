@@ -57,6 +57,11 @@ pub(crate) async fn look_up(catalogue: &mut Catalogue, name: &MethodName) -> Res
 /// That there is no such service, and which there are.
 pub(crate) async fn no_service(catalogue: &mut Catalogue, name: &str) -> Failure {
     let known = catalogue.services().await.unwrap_or_default();
+    if known.iter().any(|known| known == name) {
+        return Failure::failed(format!(
+            "the server lists the service `{name}`, and its reflection does not describe it: say --proto or --protoset"
+        ));
+    }
     let near = near(known.iter().map(String::as_str), name);
     Failure::bad_arguments(format!("there is no service `{name}`{near}"))
 }

@@ -5,7 +5,7 @@ use std::fmt::Write;
 use thalweg_lab::figures::{grouped, percent, throughput, time};
 use thalweg_lab::record::Distribution;
 use thalweg_lab::wording::counted;
-use thalweg_load::{LoadRun, Timing};
+use thalweg_load::{LoadRun, StepRun, Timing};
 
 /// Bars of a histogram.
 const BARS: usize = 12;
@@ -21,7 +21,10 @@ pub(crate) fn text(run: &LoadRun) -> String {
             Some(schedule) => {
                 format!("{schedule} calls/s, at most {} in flight", run.in_flight)
             }
-            None => format!("{} in flight, closed loop", run.in_flight),
+            None => match &run.workers {
+                Some(workers) => format!("{workers} in flight, closed loop"),
+                None => format!("{} in flight, closed loop", run.in_flight),
+            },
         },
         counted(u64::from(run.connections), "connection"),
         run.targets.join(", "),
@@ -49,6 +52,7 @@ pub(crate) fn text(run: &LoadRun) -> String {
         ("wait", &run.wait, "from the scheduled start to the actual one"),
         ("first message", &run.first_message, ""),
         ("reply", &run.reply, "from a request of a stream to its response"),
+        ("flow", &run.flow, "all steps of a flow, with the time to think"),
         ("failed", &run.failed_latency, "calls that failed"),
     ] {
         if let Some(timing) = timing {
@@ -74,10 +78,36 @@ pub(crate) fn text(run: &LoadRun) -> String {
     for gate in &run.gates {
         row(if gate.is_kept { "kept" } else { "NOT KEPT" }, format!("{}: {}", gate.gate, gate.figure));
     }
+    if let Some(search) = &run.search {
+        let found = search.found_per_s.map_or("none".to_owned(), |rate| format!("{} calls/s", grouped(rate)));
+        let conditions = search.conditions.join(", ");
+        row(
+            "highest rate",
+            format!("{found} that keeps to {conditions}; the figures above are of the last rate"),
+        );
+        for tried in &search.tries {
+            let kept = if tried.is_kept { "kept" } else { "too high" };
+            row("", format!("{:>9}/s  {kept}: {}", grouped(tried.rate_per_s), tried.figures.join(", ")));
+        }
+    }
+    for step in &run.steps {
+        let _ = writeln!(text, "\n{}", step_text(step));
+    }
     if let Some(latency) = &run.latency {
         text.push_str(&histogram(latency));
     }
     text
+}
+
+/// `sign up, new  300 ok, 2 failed (2 CHECK)` and its latency below.
+fn step_text(step: &StepRun) -> String {
+    let errors: Vec<String> = step.errors.iter().map(|(code, count)| format!("{count} {code}")).collect();
+    let errors = match step.failed {
+        0 => String::new(),
+        failed => format!(", {failed} failed ({})", errors.join(", ")),
+    };
+    let latency = step.latency.as_ref().map_or("none".to_owned(), |latency| quantiles(latency, ""));
+    format!("{}, {}: {} ok{errors}\n{:14}{latency}", step.flow, step.step, step.ok, "")
 }
 
 fn quantiles(timing: &Timing, note: &str) -> String {

@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::Args;
-use thalweg::server::{BoundServer, Server, ServerBuilder};
+use thalweg::server::{BoundServer, Server, ServerBuilder, Service};
 use thalweg::web::Web;
 use thalweg::{Encoding, Keepalive, KeepalivePolicy, ListenAddress};
 use thalweg_lab::bare::EchoServer as BareEchoServer;
@@ -236,8 +236,10 @@ async fn bind(args: &ServeArgs, addresses: &[ListenAddress], threads: usize) -> 
     health.set_serving::<TestServiceServer<InteropServer>>();
     health.set_serving::<EchoServer<EchoWorker>>();
     health.set_serving::<EchoShapesServer<EchoWorker>>();
-    let reflection =
-        Reflection::builder().descriptors(proto::DESCRIPTORS).build().map_err(Failure::failed)?;
+    let mut reflection = Reflection::builder()
+        .descriptors(proto::DESCRIPTORS)
+        .descriptors(<EchoServer<EchoWorker> as Service>::FILE_DESCRIPTOR_SET)
+        .descriptors(<EchoShapesServer<EchoWorker> as Service>::FILE_DESCRIPTOR_SET);
     let benchmark = BenchmarkWorker::working(args.work);
     // Of a client that takes it so.
     let echo = EchoServer::new(EchoWorker).send_compressed(Encoding::Gzip);
@@ -257,7 +259,6 @@ async fn bind(args: &ServeArgs, addresses: &[ListenAddress], threads: usize) -> 
         .add_service(TestServiceServer::new(InteropServer).max_decoding_message_size(message_bytes_max))
         .add_service(shapes.max_decoding_message_size(message_bytes_max))
         .add_service(health.service())
-        .add_service(reflection)
         .shutdown_grace(args.grace);
     if let Some(duration) = args.runtime.busy_poll {
         server = server.busy_poll(duration);
@@ -277,8 +278,10 @@ async fn bind(args: &ServeArgs, addresses: &[ListenAddress], threads: usize) -> 
     if let Some((own, set)) = args.own()? {
         let own = own.max_decoding_message_size(message_bytes_max).send_compressed(Encoding::Gzip);
         server = server.add_service(own);
-        web = web.descriptors(set);
+        web = web.descriptors(set.clone());
+        reflection = reflection.descriptors(set);
     }
+    server = server.add_service(reflection.build().map_err(Failure::failed)?);
     if args.json.is_some() {
         server = server.web(web);
     }

@@ -17,6 +17,8 @@ pub(super) struct AskedScenario {
     /// What results call it.
     pub(super) name: String,
     flows: Vec<AskedFlow>,
+    /// By --call, and not by a file.
+    is_one_call: bool,
 }
 
 impl AskedScenario {
@@ -34,7 +36,7 @@ impl AskedScenario {
                 has_templates: !args.no_templates,
             };
             let (name, flows) = scenario_file::read(path, &defaults)?;
-            return Ok(Self { name, flows });
+            return Ok(Self { name, flows, is_one_call: false });
         }
         let method =
             method.ok_or_else(|| Failure::bad_arguments("say what is called: --call or --scenario"))?;
@@ -60,7 +62,7 @@ impl AskedScenario {
         };
         let name = format!("{}/{}", method.service(), method.method());
         let flow = AskedFlow { name: name.clone(), weight: 1, steps: vec![step] };
-        Ok(Self { name, flows: vec![flow] })
+        Ok(Self { name, flows: vec![flow], is_one_call: true })
     }
 }
 
@@ -75,15 +77,14 @@ pub(super) async fn scenario(
         let mut steps = Vec::new();
         let mut variables: Vec<String> = Vec::new();
         for step in &flow.steps {
-            let called = called::look_up(catalogue, &step.method).await?;
-            let made = step.step(&called, seed, &variables).map_err(|failure| match asked.flows.len() {
-                1 if flow.steps.len() == 1 => failure,
-                _ => Failure {
-                    message: format!("{}, {}: {}", flow.name, step.name, failure.message),
-                    ..failure
-                },
-            })?;
-            steps.push(made);
+            let named = |failure: Failure| {
+                if asked.is_one_call {
+                    return failure;
+                }
+                Failure { message: format!("{}, {}: {}", flow.name, step.name, failure.message), ..failure }
+            };
+            let called = called::look_up(catalogue, &step.method).await.map_err(named)?;
+            steps.push(step.step(&called, seed, &variables).map_err(named)?);
             variables.extend(step.keep.iter().map(|(name, _)| name.clone()));
         }
         flows.push(Flow { name: flow.name.clone(), weight: flow.weight, steps });

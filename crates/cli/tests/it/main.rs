@@ -9,6 +9,8 @@ mod errors;
 mod inspect;
 mod link;
 mod load_any;
+mod load_over_time;
+mod load_scenario;
 mod many_connections;
 mod serve_and_load;
 mod support;

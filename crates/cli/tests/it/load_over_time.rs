@@ -1,0 +1,188 @@
+//! `thalweg load` over time: streams by a rate or for a time, workers over time, the highest rate, what a run leaves
+//! that is killed.
+
+use std::fs;
+use std::time::{Duration, Instant};
+
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use serde_json::Value;
+
+use crate::support::{Running, outcome, thalweg};
+
+const UNARY: &str = "grpc.testing.TestService/UnaryCall";
+const DUPLEX: &str = "grpc.testing.TestService/FullDuplexCall";
+
+fn load(address: &str, words: &[&str]) -> (Option<i32>, String, String) {
+    outcome(thalweg(&[&["load", address], words].concat()).output().unwrap())
+}
+
+fn json(address: &str, words: &[&str]) -> Value {
+    let (code, stdout, stderr) = load(address, &[words, &["-O", "json"]].concat());
+    assert_eq!(code, Some(0), "{stderr}");
+    serde_json::from_str(&stdout).unwrap()
+}
+
+#[test]
+fn messages_of_a_stream_go_by_their_rate() {
+    let (_server, addresses) = Running::serve(&["127.0.0.1:0"]);
+    let answer = r#"{"response_parameters": [{"size": 1}]}"#;
+    // 10 in the first half second and 100 in the next: 55, the first at once.
+    let words =
+        ["--call", DUPLEX, "-d", answer, "--message-rate", "20/500ms,100", "--stream-for", "1s", "-n", "2"];
+    let run = json(&addresses[0], &[&words[..], &["-c", "2"]].concat());
+    let sent = run["messages_sent"].as_u64().unwrap();
+    assert_eq!((sent, &run["messages_received"]), (2 * 60, &run["messages_sent"]), "{run}");
+    assert_eq!(run["reply"]["count"], run["messages_sent"]);
+    let lasted = run["latency"]["min"].as_u64().unwrap();
+    assert!((990_000_000..3_000_000_000).contains(&lasted), "{lasted} ns");
+}
+
+/// What is to be sent while the server stands still counts from when it was to be sent.
+#[test]
+fn a_stalled_stream_is_seen_by_all_messages_that_were_to_be_sent() {
+    let (server, addresses) = Running::serve(&["127.0.0.1:0"]);
+    // Large messages: the window is full soon.
+    let data = format!(
+        r#"{{"response_parameters": [{{"size": 1}}], "payload": {{"body": "{}"}}}}"#,
+        "A".repeat(80_000)
+    );
+    let words = [
+        "load",
+        &addresses[0],
+        "--call",
+        DUPLEX,
+        "-d",
+        &data,
+        "--message-rate",
+        "500",
+        "--stream-for",
+        "3s",
+        "-n",
+        "1",
+        "-c",
+        "1",
+        "-O",
+        "json",
+    ];
+    let client = thalweg(&words).spawn().unwrap();
+    std::thread::sleep(Duration::from_millis(800));
+    server.signal(Signal::SIGSTOP);
+    std::thread::sleep(Duration::from_millis(1500));
+    server.signal(Signal::SIGCONT);
+    let (code, stdout, stderr) = outcome(client.wait_with_output().unwrap());
+    assert_eq!(code, Some(0), "{stderr}");
+    let run: Value = serde_json::from_str(&stdout).unwrap();
+    let p90 = run["reply"]["p90"].as_u64().unwrap();
+    assert!(p90 >= 500_000_000, "a half of all were to be sent meanwhile, and p90 is {p90} ns");
+}
+
+#[test]
+fn streams_end_by_time_or_by_responses_and_count_as_ok() {
+    let (_server, addresses) = Running::serve(&["127.0.0.1:0"]);
+    let endless = ["--call", "grpc.testing.BenchmarkService/StreamingFromServer", "-n", "4", "-c", "2"];
+    let run = json(&addresses[0], &[&endless[..], &["--responses", "7"]].concat());
+    assert_eq!((&run["ok"], &run["messages_received"]), (&4.into(), &28.into()), "{run}");
+    let run = json(&addresses[0], &[&endless[..], &["--stream-for", "200ms"]].concat());
+    assert_eq!(run["ok"], 4, "{run}");
+    assert!(run["latency"]["min"].as_u64().unwrap() >= 200_000_000);
+    let (code, _, stderr) = load(&addresses[0], &["--call", UNARY, "--stream-for", "1s"]);
+    assert_eq!(code, Some(2));
+    assert!(stderr.contains("--stream-for is for a method that is a stream"), "{stderr}");
+}
+
+#[test]
+fn workers_come_and_go() {
+    let (_server, addresses) = Running::serve(&["127.0.0.1:0"]);
+    let slow = r#"{"response_parameters": [{"size": 1, "interval_us": 100000}]}"#;
+    let words = [
+        "--call",
+        "grpc.testing.TestService/StreamingOutputCall",
+        "-d",
+        slow,
+        "--workers",
+        "1/1s,8",
+        "-z",
+        "2s",
+        "--warmup",
+        "0s",
+    ];
+    let run = json(&addresses[0], &words);
+    assert_eq!((&run["workers"], &run["in_flight"]), (&"1/1s,8".into(), &8.into()));
+    let intervals = run["intervals"].as_array().unwrap();
+    let of = |index: usize| intervals[index]["ok"].as_u64().unwrap();
+    assert!(of(0) <= 10 && of(1) > 2 * of(0), "{} and {}", of(0), of(1));
+    let (code, _, stderr) = load(&addresses[0], &["--call", UNARY, "--workers", "1..8/1s", "-c", "4"]);
+    assert_eq!(code, Some(2));
+    assert!(stderr.contains("--workers 1..8/1s has more calls in flight than -c 4"), "{stderr}");
+}
+
+/// A server that takes 20 ms of its processor for each call does 50 in a second at the most.
+#[test]
+fn the_highest_rate_that_keeps_to_a_condition_is_found() {
+    let (_server, addresses) = Running::serve_with(&["127.0.0.1:0"], &["--work", "20ms", "--threads", "1"]);
+    let call = ["--call", "grpc.testing.BenchmarkService/UnaryCall", "-z", "1s", "--rps", "5"];
+    let (code, stdout, stderr) =
+        load(&addresses[0], &[&call[..], &["--find-max", "p50<500ms,errors<=0", "-O", "json"]].concat());
+    assert_eq!(code, Some(0), "{stderr}");
+    let run: Value = serde_json::from_str(&stdout).unwrap();
+    let found = run["search"]["found_per_s"].as_f64().unwrap();
+    assert!((5.0..=120.0).contains(&found), "{found}");
+    let tries = run["search"]["tries"].as_array().unwrap();
+    assert_eq!(tries[0]["rate_per_s"], 5.0);
+    assert!(tries.iter().any(|tried| tried["is_kept"] == false), "{tries:?}");
+    assert!(
+        (run["scheduled_per_s"].as_f64().unwrap() / found - 1.0).abs() < 1e-6,
+        "the result is of that rate"
+    );
+    let (code, stdout, stderr) = load(&addresses[0], &[&call[..], &["--find-max", "p50<1ns"]].concat());
+    assert_eq!(code, Some(3), "{stderr}");
+    assert!(stderr.contains("no rate was found that keeps to p50<1ns"), "{stderr}");
+    assert!(stdout.contains("highest rate  none"), "{stdout}");
+}
+
+#[test]
+fn a_run_that_is_killed_leaves_what_there_was() {
+    let (_server, addresses) = Running::serve(&["127.0.0.1:0"]);
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("run.json");
+    let file = path.display().to_string();
+    let words =
+        ["load", &addresses[0], "--call", UNARY, "--rps", "200", "-z", "60s", "-O", "json", "-o", &file];
+    let mut client = thalweg(&words).spawn().unwrap();
+    let began = Instant::now();
+    let is_written = || fs::metadata(&path).is_ok_and(|file| file.len() > 0);
+    while !is_written() && began.elapsed() < Duration::from_secs(30) {
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    kill(Pid::from_raw(client.id() as i32), Signal::SIGKILL).unwrap();
+    client.wait().unwrap();
+    let run: Value = serde_json::from_str(&fs::read_to_string(&path).unwrap()).unwrap();
+    assert!(run["ok"].as_u64().unwrap() >= 600, "{}", run["ok"]);
+    assert_eq!(
+        run["intervals"].as_array().unwrap().len() as u64,
+        run["duration_ns"].as_u64().unwrap() / 1_000_000_000
+    );
+    let notes = run["notes"].as_array().unwrap();
+    assert!(notes.iter().any(|note| note["text"].as_str().unwrap().contains("has not ended")), "{notes:?}");
+    let left: Vec<_> = fs::read_dir(folder.path()).unwrap().collect();
+    assert_eq!(left.len(), 1, "no part of a file is left: {left:?}");
+}
+
+#[test]
+fn a_run_is_a_table_of_its_intervals() {
+    let (_server, addresses) = Running::serve(&["127.0.0.1:0"]);
+    let words = ["--call", UNARY, "--rps", "100", "-z", "1s", "--interval", "250ms", "-O", "csv"];
+    let (code, stdout, stderr) = load(&addresses[0], &words);
+    assert_eq!(code, Some(0), "{stderr}");
+    let mut lines = stdout.lines();
+    let names: Vec<&str> = lines.next().unwrap().split(',').collect();
+    let ok = names.iter().position(|name| *name == "ok").unwrap();
+    let rows: Vec<Vec<&str>> = lines.map(|line| line.split(',').collect()).collect();
+    assert!(rows.iter().all(|row| row.len() == names.len()), "{stdout}");
+    assert!((4..=5).contains(&rows.len()), "{stdout}");
+    assert_eq!(rows.iter().map(|row| row[ok].parse::<u64>().unwrap()).sum::<u64>(), 100);
+    let (code, _, stderr) = load(&addresses[0], &["-O", "csv"]);
+    assert_eq!(code, Some(2));
+    assert!(stderr.contains("csv takes a method"), "{stderr}");
+}

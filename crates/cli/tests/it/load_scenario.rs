@@ -1,0 +1,172 @@
+//! Scenarios of `thalweg load`: flows and steps, checks on answers, values that later steps send, rows of CSV.
+
+use std::fs;
+
+use serde_json::Value;
+
+use crate::support::{Running, outcome, thalweg};
+
+const PERSON: &str = "thalweg.lab.v1.Echo/EchoPerson";
+
+fn load(words: &[&str]) -> (Option<i32>, String, String) {
+    outcome(thalweg(&[&["load"], words].concat()).output().unwrap())
+}
+
+fn scenario(address: &str, toml: &str, words: &[&str]) -> (Option<i32>, String, String) {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("people.toml");
+    fs::write(&path, toml).unwrap();
+    fs::write(folder.path().join("people.jsonl"), "{\"name\": \"Ada\"}\n{\"name\": \"Bob\"}\n").unwrap();
+    load(&[&[address, "--scenario", path.to_str().unwrap()], words].concat())
+}
+
+fn step<'r>(run: &'r Value, name: &str) -> &'r Value {
+    run["steps"].as_array().unwrap().iter().find(|step| step["step"] == name).unwrap()
+}
+
+#[test]
+fn flows_are_chosen_by_weight_and_steps_send_what_earlier_ones_kept() {
+    let (_server, addresses) = Running::serve(&["127.0.0.1:0"]);
+    let toml = r#"
+        [[flow]]
+        name = "sign up"
+        weight = 3
+
+        [[flow.step]]
+        call = "thalweg.lab.v1.Echo/EchoPerson"
+        name = "new"
+        data = '{"name": "Ada \"{{.RequestNumber}}\"", "age": {{.RequestNumber}}}'
+        check = ["name contains Ada", "age >= 0"]
+        keep = { who = "name", years = "age" }
+        think = "1ms..2ms"
+
+        [[flow.step]]
+        call = "thalweg.lab.v1.Echo/EchoPerson"
+        name = "again"
+        data = '{"name": "{{.who}}", "age": {{.years}}}'
+        metadata = { x-age = "{{.years}}" }
+        check = ['name contains "Ada \""']
+
+        [[flow]]
+        name = "ask"
+
+        [[flow.step]]
+        call = "grpc.testing.TestService.UnaryCall"
+        data = '{"response_status": {"code": 5}}'
+        check = ["status == NOT_FOUND"]
+        timeout = "5s"
+    "#;
+    let (code, stdout, stderr) = scenario(&addresses[0], toml, &["-n", "400", "-c", "4", "-O", "json"]);
+    assert_eq!(code, Some(0), "{stderr}");
+    let run: Value = serde_json::from_str(&stdout).unwrap();
+    assert_eq!((&run["method"], &run["kind"]), (&"people".into(), &"scenario".into()));
+    let count = |name: &str| step(&run, name)["ok"].as_u64().unwrap();
+    let (new, again, ask) = (count("new"), count("again"), count("grpc.testing.TestService.UnaryCall"));
+    assert_eq!((new + ask, again), (400, new), "-n counts flows");
+    assert!((260..340).contains(&new), "three of four are new: {new}");
+    assert_eq!((&run["ok"], &run["failed"]), (&(new + again + ask).into(), &0.into()));
+    assert_eq!(run["flow"]["count"], new);
+    assert!(run["flow"]["min"].as_u64().unwrap() >= 1_000_000, "it was thought for a millisecond");
+    assert_eq!(step(&run, "again")["latency"]["count"], again);
+    let (code, stdout, _) = scenario(&addresses[0], toml, &["-n", "20", "-c", "1"]);
+    assert_eq!(code, Some(0));
+    assert!(stdout.contains("sign up, new"), "{stdout}");
+}
+
+#[test]
+fn an_answer_that_is_something_else_has_failed_and_ends_its_flow() {
+    let (_server, addresses) = Running::serve(&["127.0.0.1:0"]);
+    let toml = r#"
+        name = "ages"
+        [[flow]]
+        [[flow.step]]
+        call = "thalweg.lab.v1.Echo/EchoPerson"
+        name = "first"
+        data = "@people.jsonl"
+        check = ["name == Ada"]
+        [[flow.step]]
+        call = "thalweg.lab.v1.Echo/EchoPerson"
+        name = "second"
+    "#;
+    let words = ["-n", "20", "-c", "1", "-O", "json", "--max-errors", "1"];
+    let (code, stdout, stderr) = scenario(&addresses[0], toml, &words);
+    assert_eq!(code, Some(0), "{stderr}");
+    let run: Value = serde_json::from_str(&stdout).unwrap();
+    assert_eq!((&run["method"], &run["errors"]["CHECK"]), (&"ages".into(), &10.into()));
+    assert_eq!((&step(&run, "first")["ok"], &step(&run, "first")["failed"]), (&10.into(), &10.into()));
+    assert_eq!(step(&run, "second")["ok"], 10);
+    let note = run["notes"][0]["text"].as_str().unwrap();
+    assert!(note.contains("CHECK: name == Ada: name is \"Bob\""), "{note}");
+}
+
+#[test]
+fn checks_are_for_one_method_too() {
+    let (_server, addresses) = Running::serve(&["127.0.0.1:0"]);
+    let base = [&addresses[0], "--call", PERSON, "-n", "10", "-c", "2", "-d", r#"{"name": "Ada"}"#];
+    let (code, _, stderr) =
+        load(&[&base[..], &["--check", "name.length == 3", "--check", "age < 1"]].concat());
+    assert_eq!(code, Some(0), "{stderr}");
+    let (code, _, stderr) = load(&[&base[..], &["--check", "hobbies.length > 0"]].concat());
+    assert_eq!(code, Some(1));
+    assert!(stderr.contains("10 of 10 calls failed") && stderr.contains("hobbies.length is 0"), "{stderr}");
+    let (code, _, stderr) = load(&[&base[..], &["--check", "status == ABORTED"]].concat());
+    assert_eq!(code, Some(1));
+    assert!(stderr.contains("the status is OK, and not Aborted"), "{stderr}");
+}
+
+#[test]
+fn what_is_no_scenario_is_explained() {
+    let (_server, addresses) = Running::serve(&["127.0.0.1:0"]);
+    let one = |step: &str| format!("[[flow]]\n[[flow.step]]\n{step}\n");
+    let check = |toml: &str, expected: &str| {
+        let (code, stdout, stderr) = scenario(&addresses[0], toml, &["-n", "1"]);
+        assert_eq!((code, stdout.as_str()), (Some(2), ""), "{stderr}");
+        assert!(stderr.contains("people.toml: ") || stderr.contains("flow 1"), "{stderr}");
+        assert!(stderr.contains(expected), "{stderr}");
+    };
+    check("", "missing field `flow`");
+    check("flow = []", "no flow has a weight above 0");
+    check("[[flow]]\nstep = []\n", "flow 1 has no step");
+    check(&one("call = 'a.B/C'\nwait = '1s'"), "unknown field `wait`");
+    check(&one("call = 'nothing'"), "step 1 of flow 1: ");
+    check(&one("call = 'thalweg.lab.v1.Echo/Nothing'"), "has no method `Nothing`");
+    check(&one(&format!("call = '{PERSON}'\ncheck = ['name']")), "`name` is no condition");
+    check(&one(&format!("call = '{PERSON}'\nthink = '2s..1s'")), "begins with the longer time");
+    check(
+        &one(&format!("call = '{PERSON}'\nmessages = 3")),
+        "--messages is for a method that sends a stream",
+    );
+    check(
+        &one(&format!("call = '{PERSON}'\ndata = '{{\"name\": \"{{{{.who}}}}\"}}'")),
+        "`{{.who}}` is not known",
+    );
+    check(
+        &one(&format!("call = '{PERSON}'\ncheck = ['status == ABORTED']\nkeep = {{ a = 'name' }}")),
+        "a call that is to fail has no answer",
+    );
+    let (code, _, stderr) = load(&[&addresses[0], "--scenario", "/nowhere/a.toml"]);
+    assert_eq!(code, Some(2));
+    assert!(stderr.contains("/nowhere/a.toml: cannot be read"), "{stderr}");
+}
+
+#[test]
+fn rows_of_csv_are_requests() {
+    let (_server, addresses) = Running::serve(&["127.0.0.1:0"]);
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("people.csv");
+    let rows = "name,age,hobbies\nAda,36,\"[\"\"chess\"\"]\"\nBob {{.RequestNumber}},,\n";
+    fs::write(&path, rows).unwrap();
+    let data = format!("@{}", path.display());
+    let words =
+        [&addresses[0], "--call", PERSON, "-n", "4", "-c", "1", "-d", &data, "--check", "name exists"];
+    let (code, stdout, stderr) = load(&[&words[..], &["-O", "json"]].concat());
+    assert_eq!(code, Some(0), "{stderr}");
+    let run: Value = serde_json::from_str(&stdout).unwrap();
+    // Ada with her age and her hobby, twice, and Bob 1 and Bob 3.
+    let (ada, bob) = (5 + 2 + 7, 2 + 5);
+    assert_eq!(run["bytes_sent"], 2 * (ada + bob));
+    fs::write(&path, "surname\nAda\n").unwrap();
+    let (code, _, stderr) = load(&words);
+    assert_eq!(code, Some(2));
+    assert!(stderr.contains("thalweg.lab.v1.Person has no field `surname`"), "{stderr}");
+}
