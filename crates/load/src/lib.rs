@@ -14,6 +14,8 @@
 
 mod arrivals;
 mod call;
+#[cfg(test)]
+mod constant_memory;
 mod csv;
 mod drive;
 mod gates;

@@ -244,7 +244,7 @@ mod tests {
             late: 0,
             in_flight: 1,
             latency_ns: latency.latency(),
-            histogram: Some(latency.encoded()),
+            histogram: Some(latency.encoded_coarsely()),
             bytes_sent: 1,
             bytes_received: 2,
         };
@@ -305,6 +305,7 @@ mod tests {
         let merged = LoadRun::merged(&halves).unwrap();
         let (of_merged, of_whole) = (merged.latency.as_ref().unwrap(), whole.latency.as_ref().unwrap());
         assert_eq!((of_merged.count, &of_merged.histogram), (of_whole.count, &of_whole.histogram));
+        let (of_whole_histogram, of_whole_ns) = (of_whole.histogram.clone(), of_whole.ns);
         let (mut one, other) = (of_merged.ns, of_whole.ns);
         assert!((one.mean / other.mean - 1.0).abs() < 1e-9);
         one.mean = other.mean;
@@ -314,7 +315,8 @@ mod tests {
         assert_eq!((merged.in_flight, merged.connections_established, merged.dropped), (8, Some(2), 4));
         assert_eq!(merged.intervals.len(), 2);
         assert_eq!((merged.intervals[1].ok, merged.intervals[1].failed), (5000, 3));
-        assert_eq!(merged.intervals[1].histogram, whole.latency.map(|latency| latency.histogram));
+        let all = Distribution::decoded(&of_whole_histogram, &of_whole_ns).unwrap();
+        assert_eq!(merged.intervals[1].histogram, Some(all.encoded_coarsely()));
         assert_eq!(merged.notes[1].text, "run 2: slow");
     }
 

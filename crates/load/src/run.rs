@@ -179,7 +179,7 @@ pub struct Interval {
     pub in_flight: u64,
     /// Of calls that ended with OK in it, ns.
     pub latency_ns: Option<Latency>,
-    /// The same as a histogram, as in a [`Timing`].
+    /// The same as a histogram, as in a [`Timing`], but to two digits.
     #[serde(default)]
     pub histogram: Option<String>,
     /// Bytes of messages.
@@ -242,7 +242,7 @@ impl Interval {
             both
         });
         (self.latency_ns, self.histogram) = match both {
-            Some(both) => (both.latency(), Some(both.encoded())),
+            Some(both) => (both.latency(), Some(both.encoded_coarsely())),
             // Written by a version that kept no histograms.
             None => (Some(mine.worse(theirs)), None),
         };
