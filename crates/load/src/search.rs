@@ -66,6 +66,8 @@ pub async fn find_max(
     let mut tries = Vec::new();
     let (mut low, mut high): (Option<f64>, Option<f64>) = (None, None);
     let mut rate = ceiling.first.max(RATE_MIN);
+    // How often the rate that was found did not keep to the conditions for longer.
+    let mut setbacks = 0;
     let (found, mut run) = loop {
         let mut attempt = Attempt { plan, scenario, ceiling, tries: &mut tries };
         let mut shown = attempt.drive(rate, 1, interrupt.as_mut(), &mut observe).await?;
@@ -79,7 +81,7 @@ pub async fn find_max(
         if interrupted.get() {
             break (low, last);
         }
-        if kept && high.is_some_and(|high| high / rate <= APART_MAX) {
+        if kept && (setbacks > 0 || high.is_some_and(|high| high / rate <= APART_MAX)) {
             // Near enough: once more, for longer.
             match attempt.drive(rate, CONFIRMED_FOR, interrupt.as_mut(), &mut observe).await? {
                 Shown::Kept(run) => break (Some(rate), run),
@@ -88,7 +90,7 @@ pub async fn find_max(
             if interrupted.get() {
                 break (low, last);
             }
-            low = None;
+            (low, setbacks) = (None, setbacks + 1);
         }
         if kept {
             low = Some(rate);
@@ -100,7 +102,8 @@ pub async fn find_max(
             (Some(low), Some(high)) if high / low > APART_MAX => (low * high).sqrt(),
             // The lower one was found before; confirm it.
             (Some(low), Some(_)) => low,
-            (None, Some(high)) if tries.iter().any(|tried: &Try| tried.is_kept) => high / APART_MAX,
+            // Farther down each time: a machine that is never quiet ends the search all the same.
+            (None, Some(high)) if setbacks > 0 => high / APART_MAX.powi(1 << setbacks.min(4)),
             (None, Some(high)) => high / 2.0,
             (None, None) => rate,
         };
