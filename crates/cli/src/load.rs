@@ -12,6 +12,7 @@ mod progress;
 mod rows;
 mod scenario;
 mod scenario_file;
+mod start_at;
 mod steps;
 mod watching;
 
@@ -54,6 +55,7 @@ Examples:
   thalweg load localhost:50051 --cacert certs/ca.pem
   thalweg load 127.0.0.1:50051 --call shop.Orders/Get -d '{\"id\": 1}' --rps 100..5000/60s -z 2m
   thalweg load 127.0.0.1:50051 --call shop.Orders/Get --rps 2000 --expect 'p99<5ms,errors<0.1%'
+  thalweg load 127.0.0.1:50051 --call shop.Orders/Get --rps 100k --share 0/4 --start-at 2026-11-26T09:30:00Z
   thalweg load 127.0.0.1:8080 --echo strings:5000x20 --protocol json-h2 --times -c 1
   thalweg load 127.0.0.1:50051 -n 100000 -O json -o result.json";
 
@@ -139,7 +141,7 @@ pub(crate) struct LoadArgs {
     #[arg(short = 'O', long, value_enum, default_value_t = RunFormat::Text)]
     format: RunFormat,
 
-    /// Write the result to this file, not to stdout
+    /// Write the result to this file, not to stdout; folders that are not there are made
     #[arg(short = 'o', long, value_name = "FILE")]
     output: Option<PathBuf>,
 

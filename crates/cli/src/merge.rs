@@ -1,28 +1,40 @@
 //! `thalweg merge`: results of one load that came from several machines, as one.
 
+mod gather;
+
 use std::fs;
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::time::Duration;
 
 use clap::Args;
 use thalweg_load::LoadRun;
 
 use crate::failure::Failure;
 use crate::format::RunFormat;
-use crate::results::read_result;
+use gather::{Awaited, gather};
 
 const EXAMPLES: &str = "\
 Examples:
   thalweg merge worker-0.json worker-1.json
-  thalweg merge results/*.json -O json -o all.json";
+  thalweg merge results -O json -o all.json                   all results of a folder
+  thalweg merge results --wait-for 8 --timeout 10m            once all eight machines have written theirs";
 
 /// Join results of `thalweg load --call METHOD -O json`: histograms are added, not percentiles averaged
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct MergeArgs {
-    /// Results, of the schema thalweg.load-run/1
-    #[arg(value_name = "FILE", required = true)]
+    /// Results, of the schema thalweg.load-run/1, and folders: of these all results whose names end in .json
+    #[arg(value_name = "FILE|FOLDER", required = true)]
     files: Vec<PathBuf>,
+
+    /// Wait until there are so many results, each complete
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    wait_for: Option<u32>,
+
+    /// Give up waiting after this long, with exit code 1
+    #[arg(long, value_name = "DURATION", default_value = "5m", value_parser = humantime::parse_duration, requires = "wait_for")]
+    timeout: Duration,
 
     /// Format of the result
     #[arg(short = 'O', long, value_enum, default_value_t = RunFormat::Text)]
@@ -34,12 +46,17 @@ pub(crate) struct MergeArgs {
 }
 
 pub(crate) fn run(args: &MergeArgs) -> Result<ExitCode, Failure> {
-    let runs = args.files.iter().map(|file| read_result(file)).collect::<Result<Vec<LoadRun>, Failure>>()?;
+    let awaited = args.wait_for.map(|count| Awaited { count: count as usize, patience: args.timeout });
+    // A result that is there from an earlier time is no part of what it is made of.
+    let (files, runs): (Vec<PathBuf>, Vec<LoadRun>) =
+        gather(&args.files, args.output.as_deref(), awaited)?.into_iter().unzip();
+    if runs.is_empty() {
+        let names: Vec<String> = args.files.iter().map(|path| path.display().to_string()).collect();
+        return Err(Failure::failed(format!("there is no result in {}", names.join(", "))));
+    }
     let merged = LoadRun::merged(&runs).map_err(|error| {
-        let names: Vec<String> = (1..)
-            .zip(&args.files)
-            .map(|(number, file)| format!("run {number} is {}", file.display()))
-            .collect();
+        let names: Vec<String> =
+            (1..).zip(&files).map(|(number, file)| format!("run {number} is {}", file.display())).collect();
         Failure::failed(format!("{error} ({})", names.join(", ")))
     })?;
     let text = args.format.rendered(&merged);

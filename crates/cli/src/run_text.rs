@@ -14,16 +14,17 @@ const BAR_LENGTH: f64 = 40.0;
 
 /// Short, aligned, one figure a line.
 pub(crate) fn text(run: &LoadRun) -> String {
+    let part = run.share.map_or(String::new(), |share| format!("part {share} of "));
     let mut text = format!(
         "{}, {}, {} on {}\n\n",
         run.method,
         match &run.schedule {
             Some(schedule) => {
-                format!("{schedule} calls/s, at most {} in flight", run.in_flight)
+                format!("{part}{schedule} calls/s, at most {} in flight", run.in_flight)
             }
             None => match &run.workers {
-                Some(workers) => format!("{workers} in flight, closed loop"),
-                None => format!("{} in flight, closed loop", run.in_flight),
+                Some(workers) => format!("{part}{workers} in flight, closed loop"),
+                None => format!("{part}{} in flight, closed loop", run.in_flight),
             },
         },
         counted(u64::from(run.connections), "connection"),

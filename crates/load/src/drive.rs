@@ -2,17 +2,18 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 use tokio::task::JoinSet;
 use tokio::time::MissedTickBehavior;
 
-use crate::arrivals::Arrivals;
+use crate::agreed;
 use crate::pacer::{self, Due};
 use crate::plan::{Pace, Plan, PlanError, Stop};
 use crate::run::{Interval, LoadRun};
 use crate::running::{End, Running};
 use crate::scenario::{Flow, Scenario};
+use crate::starts::starts;
 use crate::tally::Shards;
 use crate::worker::{Shared, work};
 
@@ -42,7 +43,16 @@ pub async fn drive(
         return Err(PlanError::NothingToCall);
     }
     let threads = tokio::runtime::Handle::current().metrics().num_workers();
-    let base = Instant::now();
+    let mut interrupt = std::pin::pin!(interrupt);
+    let mut interrupted_at: Option<Instant> = None;
+    let mut base = Instant::now();
+    if let Some(start_at) = plan.start_at {
+        agreed::check(start_at, SystemTime::now())?;
+        tokio::select! {
+            begins = agreed::warm_up_begins(start_at, plan.warm_up) => base = begins,
+            () = &mut interrupt => interrupted_at = Some(Instant::now()),
+        }
+    }
     let from_ns = plan.warm_up.as_nanos() as u64;
     let until_ns = match plan.stop {
         Stop::After(duration) => from_ns.saturating_add(duration.as_nanos() as u64),
@@ -59,14 +69,20 @@ pub async fn drive(
             Pace::Open { .. } => None,
         },
         left: match (&plan.pace, plan.stop) {
-            (Pace::Closed { .. }, Stop::Calls(calls)) => Some(AtomicU64::new(calls)),
+            (Pace::Closed { .. }, Stop::Calls(calls)) => {
+                Some(AtomicU64::new(plan.share.map_or(calls, |share| share.of_calls(calls))))
+            }
             _ => None,
         },
+        share: plan.share,
         stopped: AtomicBool::new(false),
         begun: AtomicU64::new(0),
         under_way: AtomicU64::new(0),
         shards: Shards::new(threads, scenario.steps().count()),
     });
+    if interrupted_at.is_some() {
+        shared.stop();
+    }
     let running = Running::new(plan, &shared, threads);
     let mut workers = JoinSet::new();
     for worker in 0..plan.in_flight as usize {
@@ -74,13 +90,11 @@ pub async fn drive(
     }
     let pacing = tokio::spawn(paced(shared.clone(), plan.clone()));
 
-    let mut interrupt = std::pin::pin!(interrupt);
     let mut warm_up = std::pin::pin!(tokio::time::sleep_until((base + plan.warm_up).into()));
     let mut warm = false;
     let first = base + plan.warm_up + plan.interval;
     let mut ticks = tokio::time::interval_at(first.into(), plan.interval);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    let mut interrupted_at: Option<Instant> = None;
     while !workers.is_empty() {
         tokio::select! {
             ended = workers.join_next() => {
@@ -116,25 +130,13 @@ pub async fn drive(
 
 /// Makes starts due, and ends the run of an open loop when there are no more.
 async fn paced(shared: Arc<Shared>, plan: Plan) {
-    let Pace::Open { schedule, spacing, seed } = plan.pace else { return };
     let Some(due) = &shared.due else { return };
-    let arrivals = Arrivals::new(schedule.after(plan.warm_up), spacing, seed);
-    let (from_ns, mut left) = (
-        shared.from_ns,
-        match plan.stop {
-            Stop::Calls(calls) => calls,
-            Stop::After(_) => u64::MAX,
-        },
-    );
-    let arrivals = arrivals.take_while(move |&start| {
-        let counts = start >= from_ns;
-        let is_left = !counts || left > 0;
-        left = left.saturating_sub(u64::from(counts));
-        is_left
-    });
+    // Who comes when the warm-up is under way takes part in what is left of it.
+    let missed_ns = plan.start_at.map_or(0, |_| shared.now_ns()).min(shared.from_ns);
+    let starts = starts(&plan).skip_while(move |&(_, at_ns)| at_ns < missed_ns);
     let work = || 2 * shared.begun.load(Relaxed) - shared.under_way.load(Relaxed);
     // Without the kernel's timers there is no open loop; whoever waits sees that nothing was begun.
-    let _ = pacer::pace(due, arrivals, shared.base, shared.until_ns, work).await;
+    let _ = pacer::pace(due, starts, shared.base, shared.until_ns, work).await;
     if shared.until_ns == u64::MAX {
         while !due.is_empty() {
             tokio::time::sleep(Duration::from_millis(1)).await;

@@ -9,9 +9,13 @@
 //! What comes of it is a [`LoadRun`]: distributions as histograms, an [`Interval`] for each second, statuses. A
 //! [`Gate`] judges it. [`Running`] gives the same of a run that has not ended.
 //!
+//! Where one machine is not enough, each of several makes a [`Share`] of a load, and [`LoadRun::merged`] joins what came
+//! of it.
+//!
 //! The way of a call: `arrivals` says when it is to begin, `pacer` lets a worker have it then, `worker` goes through the
 //! steps of its flow, `perform` makes the call of each, and `tally` counts it.
 
+mod agreed;
 mod arrivals;
 mod call;
 #[cfg(test)]
@@ -22,6 +26,7 @@ mod gates;
 mod intervals;
 mod merge;
 mod pacer;
+mod parts;
 mod perform;
 mod plan;
 mod requests;
@@ -30,6 +35,8 @@ mod running;
 mod scenario;
 mod schedule;
 mod search;
+mod share;
+mod starts;
 mod stream_requests;
 mod tally;
 mod template;
@@ -42,6 +49,7 @@ pub use csv::csv;
 pub use drive::drive;
 pub use gates::{Gate, GateError};
 pub use merge::MergeError;
+pub use parts::PartsError;
 pub use plan::{Pace, Plan, PlanError, Stop};
 pub use requests::{Make, Order, Requests};
 pub use run::{Interval, Judged, LoadRun, RunNote, SCHEMA, Search, StepRun, Timing, Try};
@@ -49,5 +57,6 @@ pub use running::Running;
 pub use scenario::{Flow, Scenario, Step, Think};
 pub use schedule::{Schedule, ScheduleError};
 pub use search::{Ceiling, find_max};
+pub use share::{Share, ShareError};
 pub use template::{Moment, Template, TemplateError};
 pub use variables::Variables;

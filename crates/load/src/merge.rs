@@ -5,6 +5,7 @@ use std::time::{Duration, SystemTime};
 
 use thalweg_lab::record::{CpuTime, Distribution};
 
+use crate::parts::{self, PartsError};
 use crate::run::{Interval, LoadRun, RunNote, SCHEMA, StepRun, Timing};
 
 /// Why runs are not one.
@@ -33,6 +34,9 @@ pub enum MergeError {
         /// This one's.
         other: String,
     },
+    /// Parts that are not those of one load.
+    #[error(transparent)]
+    Parts(#[from] PartsError),
     /// A histogram or a time that cannot be read.
     #[error("run {number} is damaged: its {what} cannot be read")]
     Damaged {
@@ -46,11 +50,12 @@ pub enum MergeError {
 impl LoadRun {
     /// These runs as one: counts are added, and so are the histograms, so that percentiles are those of all calls,
     /// as if one client had made them. It lasts from the first start to the last end, by the machines' clocks.
+    /// Parts of a load ([`Share`](crate::Share)) are the whole one; if one is missing, a note says which.
     /// Intervals lie one upon the other by the time since each run's own start.
     ///
     /// # Errors
     ///
-    /// For runs of different methods or loops, and for results that are damaged.
+    /// For runs of different methods or loops, for parts of different loads, and for results that are damaged.
     pub fn merged(runs: &[Self]) -> Result<Self, MergeError> {
         let first = runs.first().ok_or(MergeError::Nothing)?;
         for (number, run) in (1..).zip(runs) {
@@ -68,6 +73,7 @@ impl LoadRun {
                 }
             }
         }
+        let mut of_parts = parts::check(runs)?;
         let mut began = Vec::new();
         let mut ended = Vec::new();
         for (number, run) in (1..).zip(runs) {
@@ -81,6 +87,8 @@ impl LoadRun {
         let (started, end) = (began.iter().min().copied(), ended.iter().max().copied());
         let started = started.unwrap_or(SystemTime::UNIX_EPOCH);
         let end = end.unwrap_or(started);
+        let last_start = began.iter().max().copied().unwrap_or(started);
+        of_parts.extend(parts::apart(runs, last_start.duration_since(started).unwrap_or_default()));
         let duration = end.duration_since(started).unwrap_or_default();
         let seconds = duration.as_secs_f64();
         let sum = |of: fn(&Self) -> u64| runs.iter().map(of).sum::<u64>();
@@ -102,12 +110,14 @@ impl LoadRun {
         schedules.dedup();
         Ok(Self {
             schema: SCHEMA.to_owned(),
+            so_far: runs.iter().any(|run| run.so_far),
             targets,
             method: first.method.clone(),
             kind: first.kind.clone(),
             loop_kind: first.loop_kind.clone(),
             schedule: (!schedules.is_empty()).then(|| schedules.join(" and ")),
             spacing: first.spacing.clone(),
+            share: None,
             in_flight: runs.iter().map(|run| run.in_flight).sum(),
             workers: first.workers.clone(),
             connections: runs.iter().map(|run| run.connections).sum(),
@@ -143,7 +153,7 @@ impl LoadRun {
             client_cpu_per_call: per_call.filter(|_| ok > 0).map(|all| all / ok as f64),
             gates: Vec::new(),
             search: None,
-            notes: notes(runs),
+            notes: of_parts.into_iter().chain(notes(runs)).collect(),
         })
     }
 }
@@ -216,12 +226,17 @@ fn intervals(runs: &[LoadRun]) -> Vec<Interval> {
     by_place.into_values().collect()
 }
 
-/// Each with the run that it is of, where they differ.
+/// Each with the run that it is of, where there are several.
 fn notes(runs: &[LoadRun]) -> Vec<RunNote> {
     let mut notes = Vec::new();
     for (number, run) in (1..).zip(runs) {
+        let of = match run.share {
+            _ if runs.len() == 1 => String::new(),
+            Some(share) => format!("part {share}: "),
+            None => format!("run {number}: "),
+        };
         for RunNote { text, invalidates } in &run.notes {
-            notes.push(RunNote { text: format!("run {number}: {text}"), invalidates: *invalidates });
+            notes.push(RunNote { text: format!("{of}{text}"), invalidates: *invalidates });
         }
     }
     notes
@@ -230,6 +245,7 @@ fn notes(runs: &[LoadRun]) -> Vec<RunNote> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::share::Share;
 
     /// A run whose calls took these times.
     fn run(started_s: u64, took_ns: impl Iterator<Item = u64>, failed: u64) -> LoadRun {
@@ -250,12 +266,14 @@ mod tests {
         };
         LoadRun {
             schema: SCHEMA.to_owned(),
+            so_far: false,
             targets: vec!["a:1".to_owned()],
             method: "a.B/C".to_owned(),
             kind: "unary".to_owned(),
             loop_kind: "open".to_owned(),
             schedule: Some("10".to_owned()),
             spacing: Some("constant".to_owned()),
+            share: None,
             in_flight: 4,
             workers: None,
             connections: 1,
@@ -325,6 +343,54 @@ mod tests {
         let merged = LoadRun::merged(&[run(10, 0..10, 0), run(11, 0..10, 0)]).unwrap();
         assert_eq!(merged.duration_ns, 3_000_000_000);
         assert_eq!(merged.started, "1970-01-01T00:00:10.000Z");
+    }
+
+    fn part(index: u32, of: u32) -> LoadRun {
+        LoadRun { share: Some(Share::new(index, of).unwrap()), notes: Vec::new(), ..run(10, 0..10, 0) }
+    }
+
+    #[test]
+    fn parts_are_the_whole() {
+        let merged = LoadRun::merged(&[part(1, 2), part(0, 2)]).unwrap();
+        assert_eq!((merged.schedule.as_deref(), merged.share), (Some("10"), None));
+        assert_eq!((merged.ok, merged.scheduled_per_s, merged.notes), (20, Some(20.0), Vec::new()));
+    }
+
+    #[test]
+    fn notes_say_whose_they_are() {
+        let said = |runs: &[LoadRun]| LoadRun::merged(runs).unwrap().notes.pop().unwrap().text;
+        let noted = |share| LoadRun { share: Some(share), ..run(10, 0..10, 0) };
+        assert_eq!(said(&[run(10, 0..10, 0)]), "slow");
+        assert_eq!(said(&[noted("0/2".parse().unwrap()), noted("1/2".parse().unwrap())]), "part 1/2: slow");
+    }
+
+    #[test]
+    fn a_part_that_is_missing_or_late_is_said() {
+        let said = |runs: &[LoadRun]| LoadRun::merged(runs).unwrap().notes.remove(0).text;
+        assert_eq!(
+            said(&[part(1, 3), part(0, 3)]),
+            "part 2 of 3 is missing: counts and the rate are those of the other 2"
+        );
+        assert_eq!(
+            said(&[part(1, 20)]),
+            "parts 0, 2, 3, 4, 5, 6, 7, 8, 9, 10 and 9 more of 20 are missing: counts and the rate are those of the \
+             other 1"
+        );
+        let late = LoadRun { started: "1970-01-01T00:00:12.500Z".to_owned(), ..part(1, 2) };
+        assert!(said(&[part(0, 2), late]).contains("began 2.5 s apart"));
+    }
+
+    #[test]
+    fn what_are_not_the_parts_of_one_load_is_refused() {
+        let check = |other: LoadRun, expected: &str| {
+            let error = LoadRun::merged(&[part(0, 3), other]).unwrap_err().to_string();
+            assert!(error.contains(expected), "{error}");
+        };
+        check(run(10, 0..10, 0), "run 1 is part 0/3 of a load, and run 2 is no part");
+        check(part(1, 4), "run 2 is part 1/4 of a load, and the first is part 0/3");
+        check(part(0, 3), "run 2 is part 0/3 of the load, and so is run 1");
+        let slower = LoadRun { schedule: Some("5".to_owned()), ..part(1, 3) };
+        check(slower, "run 2 is a part of another load than the first: 5, constant, and not 10, constant");
     }
 
     #[test]

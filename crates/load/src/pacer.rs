@@ -31,7 +31,6 @@ pub(crate) struct Due {
 struct Waiting {
     /// The number of each start, and when it was to be, ns of the run's clock.
     starts: VecDeque<(u64, u64)>,
-    next: u64,
     dropped: u64,
 }
 
@@ -69,14 +68,12 @@ impl Due {
         Duration::from_nanos(self.spun_ns.load(Relaxed))
     }
 
-    fn push(&self, starts: &[u64]) {
+    fn push(&self, starts: &[(u64, u64)]) {
         let mut waiting = self.lock();
         let mut taken = 0;
         for &start in starts {
-            let number = waiting.next;
-            waiting.next += 1;
             if waiting.starts.len() < WAITING_MAX {
-                waiting.starts.push_back((number, start));
+                waiting.starts.push_back(start);
                 taken += 1;
             } else {
                 waiting.dropped += 1;
@@ -91,13 +88,13 @@ impl Due {
     }
 }
 
-/// Makes each start due at its time, `until_ns` of the run's clock, whose zero is `base`, or until there are no more.
+/// Makes each start, which has a number, due at its time, `until_ns` of the run's clock, whose zero is `base`, or until there are no more.
 ///
 /// The runtime's own timers tick once in a millisecond, which at 10,000 calls a second would be ten at once.
 /// `work` is another number whenever a call has begun or ended.
 pub(crate) async fn pace(
     due: &Due,
-    arrivals: impl Iterator<Item = u64>,
+    starts: impl Iterator<Item = (u64, u64)>,
     base: Instant,
     until_ns: u64,
     work: impl Fn() -> u64,
@@ -110,10 +107,10 @@ pub(crate) async fn pace(
     /// Where starts lie closer together no timer is set: it would take longer than it saves.
     const APART_NS_MIN: u64 = 200_000;
     let timer = Timer::new()?;
-    let mut arrivals = arrivals.take_while(|&start| start < until_ns).peekable();
+    let mut starts = starts.take_while(|&(_, at_ns)| at_ns < until_ns).peekable();
     let mut ready = Vec::with_capacity(AT_ONCE);
     let mut last = 0;
-    while let Some(&next) = arrivals.peek() {
+    while let Some(&(_, next)) = starts.peek() {
         let now_ns = base.elapsed().as_nanos() as u64;
         if next > now_ns {
             let left_ns = next - now_ns;
@@ -131,10 +128,10 @@ pub(crate) async fn pace(
         }
         ready.clear();
         while ready.len() < AT_ONCE
-            && let Some(start) = arrivals.next_if(|&start| start <= now_ns)
+            && let Some(start) = starts.next_if(|&(_, at_ns)| at_ns <= now_ns)
         {
             ready.push(start);
-            last = start;
+            last = start.1;
         }
         due.push(&ready);
         if ready.len() == AT_ONCE {
@@ -142,6 +139,18 @@ pub(crate) async fn pace(
         }
     }
     Ok(())
+}
+
+/// Sleeps until this time, by the kernel's timer; where there is none, to a millisecond.
+pub(crate) async fn sleep_until(time: Instant) {
+    let left = time.saturating_duration_since(Instant::now());
+    let slept = match Timer::new() {
+        Ok(timer) => timer.wait(left.as_nanos() as u64).await,
+        Err(error) => Err(error),
+    };
+    if slept.is_err() {
+        tokio::time::sleep_until(time.into()).await;
+    }
 }
 
 /// The kernel's timer, exact to some microseconds.
@@ -196,7 +205,7 @@ mod tests {
         let due = Due::new();
         let arrivals = Arrivals::new("1000".parse().unwrap(), Spacing::Constant, 0);
         let base = Instant::now();
-        pace(&due, arrivals, base, 50_000_000, || 0).await.unwrap();
+        pace(&due, (0..).zip(arrivals), base, 50_000_000, || 0).await.unwrap();
         assert!(base.elapsed().as_nanos() >= 49_000_000, "the last is due at 49 ms");
         for number in 0..40 {
             assert_eq!(due.next().await, Some((number, number * 1_000_000)));
@@ -209,7 +218,7 @@ mod tests {
     #[tokio::test]
     async fn a_start_that_nobody_takes_waits_and_then_is_dropped() {
         let due = Due::new();
-        due.push(&vec![0; WAITING_MAX + 3]);
+        due.push(&vec![(0, 0); WAITING_MAX + 3]);
         assert_eq!(due.dropped(), 3);
         due.close();
         assert_eq!(due.dropped(), WAITING_MAX as u64 + 3);

@@ -1,9 +1,10 @@
 //! What a run is to do.
 
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use crate::arrivals::Spacing;
 use crate::schedule::Schedule;
+use crate::share::Share;
 
 /// How calls are begun.
 #[derive(Clone, Debug, PartialEq)]
@@ -46,6 +47,11 @@ pub struct Plan {
     pub warm_up: Duration,
     /// Intervals of this length are told apart; doubled when there are too many.
     pub interval: Duration,
+    /// Which part of it this process makes; `None`: all. Calls and the rate are those of the whole, calls in flight are
+    /// the part's own.
+    pub share: Option<Share>,
+    /// When measuring begins, agreed with other parts; `None`: when the warm-up has ended.
+    pub start_at: Option<SystemTime>,
 }
 
 /// A plan that makes no run.
@@ -63,6 +69,30 @@ pub enum PlanError {
     /// Intervals cannot be told apart.
     #[error("an interval lasts at least 10 ms")]
     ShortInterval,
+    /// Another part has begun already.
+    #[error("the time to begin at passed {} s ago: let it lie farther ahead, or set the clocks", seconds(*.by))]
+    Late {
+        /// When it was.
+        by: Duration,
+    },
+    /// Nobody waits for so long.
+    #[error("the time to begin at lies {} s ahead, more than a day: is it in seconds since 1970?", .by.as_secs())]
+    Ahead {
+        /// When it will be.
+        by: Duration,
+    },
+    /// There are more parts than calls.
+    #[error("part {share} has none of {calls} calls: let there be at most as many parts as calls")]
+    NoCalls {
+        /// Which part.
+        share: Share,
+        /// Of the whole.
+        calls: u64,
+    },
+}
+
+fn seconds(duration: Duration) -> String {
+    format!("{:.3}", duration.as_secs_f64())
 }
 
 impl Plan {
@@ -71,7 +101,9 @@ impl Plan {
         match &self.pace {
             Pace::Closed { .. } => 0.0,
             Pace::Open { schedule, .. } => {
-                schedule.begun_after(until_ns as f64 / 1e9) - schedule.begun_after(from_ns as f64 / 1e9)
+                let all =
+                    schedule.begun_after(until_ns as f64 / 1e9) - schedule.begun_after(from_ns as f64 / 1e9);
+                all / self.share.map_or(1.0, |share| f64::from(share.of()))
             }
         }
     }
@@ -85,6 +117,11 @@ impl Plan {
         }
         if self.interval < Duration::from_millis(10) {
             return Err(PlanError::ShortInterval);
+        }
+        if let (Stop::Calls(calls), Some(share)) = (self.stop, self.share)
+            && share.of_calls(calls) == 0
+        {
+            return Err(PlanError::NoCalls { share, calls });
         }
         Ok(())
     }

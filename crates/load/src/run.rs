@@ -5,6 +5,8 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use thalweg_lab::record::{CpuTime, Distribution, Latency};
 
+use crate::share::Share;
+
 /// What a result says it is.
 pub const SCHEMA: &str = "thalweg.load-run/1";
 
@@ -13,6 +15,9 @@ pub const SCHEMA: &str = "thalweg.load-run/1";
 pub struct LoadRun {
     /// [`SCHEMA`].
     pub schema: String,
+    /// The run has not ended: this is what there was so far.
+    #[serde(default)]
+    pub so_far: bool,
     /// Whom it called.
     pub targets: Vec<String>,
     /// `package.Service/Method`, or the name of a scenario.
@@ -26,6 +31,9 @@ pub struct LoadRun {
     pub schedule: Option<String>,
     /// How starts lay about it: `constant` or `poisson`.
     pub spacing: Option<String>,
+    /// Which part of a load it is, where several machines made it; the schedule is the whole one.
+    #[serde(default)]
+    pub share: Option<Share>,
     /// Calls in flight, of an open loop at the most.
     pub in_flight: u32,
     /// How many workers of a closed loop had calls, over time, as it was written; none: all of them, all the time.

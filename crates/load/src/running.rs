@@ -70,7 +70,7 @@ impl Running {
     /// The warm-up is over.
     pub(crate) fn measuring_begins(&self) {
         let mut measured = self.measured();
-        measured.started = SystemTime::now();
+        measured.started = self.0.plan.start_at.unwrap_or_else(SystemTime::now);
         measured.cpu = CpuTime::of_this_process().unwrap_or_default();
         measured.looked = thalweg::looked_in_vain();
     }
@@ -131,12 +131,14 @@ impl Running {
         let tally = counted.tally;
         LoadRun {
             schema: SCHEMA.to_owned(),
+            so_far: end == End::NotYet,
             targets: scenario.targets.clone(),
             method: scenario.name.clone(),
             kind: kind.to_owned(),
             loop_kind: if schedule.is_some() { "open" } else { "closed" }.to_owned(),
             schedule: schedule.map(ToString::to_string),
             spacing: spacing.map(|spacing| spacing.name().to_owned()),
+            share: plan.share,
             in_flight: plan.in_flight,
             workers: workers.map(ToString::to_string),
             connections: scenario.connections,

@@ -8,6 +8,7 @@ use crate::pacer::Due;
 use crate::perform::{Turn, Went, perform};
 use crate::scenario::{Scenario, Step};
 use crate::schedule::Schedule;
+use crate::share::Share;
 use crate::tally::{Shards, Times};
 use crate::variables::Variables;
 
@@ -31,6 +32,8 @@ pub(crate) struct Shared {
     pub(crate) workers: Option<Schedule>,
     /// Starts that are left, where a number ends a closed loop.
     pub(crate) left: Option<AtomicU64>,
+    /// Which part of a load this is.
+    pub(crate) share: Option<Share>,
     pub(crate) stopped: AtomicBool,
     pub(crate) begun: AtomicU64,
     pub(crate) under_way: AtomicU64,
@@ -108,7 +111,8 @@ async fn repeat(shared: &Shared, worker: usize, variables: &Arc<Variables>) {
             (true, true) => Counted::All,
             (true, false) => Counted::Nothing,
         };
-        let number = shared.begun.fetch_add(1, Relaxed);
+        let own = shared.begun.fetch_add(1, Relaxed);
+        let number = shared.share.map_or(own, |share| share.number(own));
         let turn = Turn { worker, number, variables: variables.clone() };
         let ended = flow(shared, turn, began_ns, began_ns, counted).await;
         began_ns = ended.at_ns;

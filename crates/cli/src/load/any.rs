@@ -18,7 +18,7 @@ use super::defaults::{
     WARM_UP_DEFAULT,
 };
 use super::output::Output;
-use super::progress::Progress;
+use super::progress::{self, Progress};
 use super::scenario::{AskedScenario, scenario};
 use super::watching::{Watcher, Watching};
 use crate::failure::{Failure, INTERRUPTED};
@@ -84,6 +84,8 @@ impl AnyArgs {
             stop,
             warm_up: common.warm_up.unwrap_or(warm_up_default),
             interval: self.interval,
+            share: self.share,
+            start_at: self.start_at,
         })
     }
 
@@ -131,6 +133,7 @@ pub(super) fn run(
             }
             was_interrupted = true;
         };
+        progress::wait(&plan);
         let watching = Watching::begin(watchers(args, &plan, output, &quit)?);
         let observe = |interval: &_, running: &_| watching.tell(interval, running);
         let driven = match &ceiling {

@@ -1,13 +1,14 @@
 //! What is said on the command line of a load on any method.
 
 use std::path::PathBuf;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use clap::Args;
-use thalweg_load::{Gate, Order, Schedule, Spacing};
+use thalweg_load::{Gate, Order, Schedule, Share, Spacing};
 
 use super::checks::Condition;
 use super::data::Input;
+use super::start_at;
 use crate::compression::Compression;
 use crate::descriptor_files::DescriptorFiles;
 use crate::metadata::{self, Entry};
@@ -110,6 +111,16 @@ pub(crate) struct AnyArgs {
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub(super) seed: u64,
 
+    /// Make this part of a load that several machines make, counted from 0: 0/4 is the first of four. --rps and -n are
+    /// those of all parts together, -c and --connections this part's own; `thalweg merge` joins the results
+    #[arg(long, value_name = "PART/PARTS", conflicts_with = "find_max")]
+    pub(super) share: Option<Share>,
+
+    /// Begin to measure at this time, and to warm up before it, so that several parts begin together: as RFC 3339 has
+    /// it, or seconds since 1970
+    #[arg(long, value_name = "TIME", value_parser = start_at::parse, conflicts_with = "find_max")]
+    pub(super) start_at: Option<SystemTime>,
+
     /// Conditions, such as 'p99<5ms,errors<0.1%,rate>10000': if one is not kept the exit code is 3
     #[arg(long, value_name = "CONDITIONS", value_parser = parse_gates)]
     pub(super) expect: Vec<Gates>,
@@ -174,6 +185,8 @@ impl AnyArgs {
             (self.authority.is_some(), "--authority"),
             (self.compress.is_some(), "--compress"),
             (!self.also.is_empty(), "--also"),
+            (self.share.is_some(), "--share"),
+            (self.start_at.is_some(), "--start-at"),
             (!self.expect.is_empty(), "--expect"),
             (self.baseline.is_some(), "--baseline"),
         ];

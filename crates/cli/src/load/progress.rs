@@ -1,12 +1,20 @@
 //! Lines on stderr while a run goes on, for whoever sits before it.
 
 use std::io::{self, IsTerminal, Write};
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use thalweg_lab::figures::time;
 use thalweg_load::{Interval, Pace, Plan, Running};
 
 use super::watching::Watcher;
+
+/// Tells who sits before it that the run begins later.
+pub(super) fn wait(plan: &Plan) {
+    let ahead = plan.start_at.and_then(|at| at.duration_since(SystemTime::now()).ok());
+    if let Some(ahead) = ahead.filter(|_| io::stderr().is_terminal()) {
+        let _ = writeln!(io::stderr(), "measuring begins in {:.1} s", ahead.as_secs_f64());
+    }
+}
 
 /// A line for each interval.
 pub(super) struct Progress {

@@ -13,5 +13,6 @@ mod load_over_time;
 mod load_scenario;
 mod many_connections;
 mod serve_and_load;
+mod shares;
 mod support;
 mod tls;

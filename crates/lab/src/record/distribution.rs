@@ -108,8 +108,8 @@ impl Distribution {
 
     /// The same to two digits, an eighth as long.
     pub fn encoded_coarsely(&self) -> String {
-        let mut coarse =
-            Histogram::new_with_bounds(1, LATENCY_NS_MAX, COARSE_DIGITS).expect("the bounds are within range");
+        let mut coarse = Histogram::new_with_bounds(1, LATENCY_NS_MAX, COARSE_DIGITS)
+            .expect("the bounds are within range");
         coarse.add(&self.histogram).expect("both have the same bounds");
         encoded(&coarse)
     }

@@ -1,0 +1,131 @@
+//! The results that are joined: files, what folders have, and what is still to come.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use thalweg_load::{LoadRun, SCHEMA};
+
+use crate::failure::Failure;
+use crate::results::read_result;
+
+/// Files are looked for again after so long.
+const LOOK_AGAIN: Duration = Duration::from_millis(500);
+
+/// Results that are waited for.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Awaited {
+    pub(super) count: usize,
+    pub(super) patience: Duration,
+}
+
+/// The results in these files and folders, but for the file `output`; with `awaited`, once there are so many.
+pub(super) fn gather(
+    paths: &[PathBuf],
+    output: Option<&Path>,
+    awaited: Option<Awaited>,
+) -> Result<Vec<(PathBuf, LoadRun)>, Failure> {
+    let Some(Awaited { count, patience }) = awaited else {
+        return candidates(paths, output)?.into_iter().map(read).filter_map(Result::transpose).collect();
+    };
+    let began = Instant::now();
+    loop {
+        // What is not there yet, or is being written, is one of those that are waited for.
+        let (mut results, mut missing) = (Vec::new(), None);
+        for candidate in candidates(paths, output).unwrap_or_else(|failure| {
+            missing = Some(failure);
+            Vec::new()
+        }) {
+            match read(candidate) {
+                Ok(Some((path, run))) if run.so_far => {
+                    missing = Some(Failure::failed(format!("{}: the run has not ended", path.display())));
+                }
+                Ok(result) => results.extend(result),
+                Err(failure) => missing = Some(failure),
+            }
+        }
+        if results.len() == count {
+            return Ok(results);
+        }
+        let names = || {
+            let names: Vec<String> = results.iter().map(|(path, _)| path.display().to_string()).collect();
+            names.join(", ")
+        };
+        if results.len() > count {
+            return Err(Failure::failed(format!(
+                "there are {} results, more than the {count} that are waited for: {}",
+                results.len(),
+                names()
+            )));
+        }
+        if began.elapsed() >= patience {
+            let why = missing.map_or(String::new(), |failure| format!("; {}", failure.message));
+            return Err(Failure::failed(format!(
+                "after {} there are {} of {count} results: {}{why}",
+                humantime::format_duration(patience),
+                results.len(),
+                if results.is_empty() { "none".to_owned() } else { names() },
+            )));
+        }
+        thread::sleep(LOOK_AGAIN.min(patience));
+    }
+}
+
+/// A file that may be a result.
+struct Candidate {
+    path: PathBuf,
+    /// Something else may lie beside results in a folder.
+    is_named: bool,
+}
+
+fn candidates(paths: &[PathBuf], output: Option<&Path>) -> Result<Vec<Candidate>, Failure> {
+    let output = output.and_then(|path| fs::canonicalize(path).ok());
+    let mut all = Vec::new();
+    for path in paths {
+        if !path.is_dir() {
+            all.push(Candidate { path: path.clone(), is_named: true });
+            continue;
+        }
+        let failed = |error| Failure::failed(format!("{}: cannot be read: {error}", path.display()));
+        let mut files = Vec::new();
+        for entry in fs::read_dir(path).map_err(failed)? {
+            let file = entry.map_err(failed)?.path();
+            let is_output = output.is_some() && fs::canonicalize(&file).ok() == output;
+            if file.extension().is_some_and(|extension| extension == "json") && !is_output {
+                files.push(file);
+            }
+        }
+        files.sort();
+        all.extend(files.into_iter().map(|path| Candidate { path, is_named: false }));
+    }
+    Ok(all)
+}
+
+/// `None` for something else.
+fn read(candidate: Candidate) -> Result<Option<(PathBuf, LoadRun)>, Failure> {
+    let Candidate { path, is_named } = candidate;
+    if !is_named && fs::read(&path).is_ok_and(|bytes| is_something_else(&bytes)) {
+        return Ok(None);
+    }
+    read_result(&path).map(|run| Some((path, run)))
+}
+
+/// Whether it is JSON and no result. What is no JSON may be a result that is being written.
+fn is_something_else(bytes: &[u8]) -> bool {
+    serde_json::from_slice::<serde_json::Value>(bytes).is_ok_and(|value| value["schema"] != SCHEMA)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_no_result_is_told_from_one_that_is_being_written() {
+        assert!(is_something_else(b"{\"schema\": \"thalweg.load/3\"}"));
+        assert!(is_something_else(b"[1]"));
+        assert!(!is_something_else(format!("{{\"schema\": \"{SCHEMA}\"}}").as_bytes()));
+        assert!(!is_something_else(b""));
+        assert!(!is_something_else(b"{\"schema\": \"thal"));
+    }
+}

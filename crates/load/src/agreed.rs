@@ -1,0 +1,78 @@
+//! The time at which several machines begin to measure.
+
+use std::time::{Duration, Instant, SystemTime};
+
+use crate::pacer::sleep_until;
+use crate::plan::PlanError;
+
+/// A run may be late by so much: what was to begin meanwhile begins at once, and counts from its time.
+const LATE_MAX: Duration = Duration::from_secs(1);
+/// A time farther ahead is a mistake: milliseconds in place of seconds, say.
+const AHEAD_MAX: Duration = Duration::from_secs(24 * 3600);
+/// The wall clock is read again so often: it may be set while a run waits.
+const READ_AGAIN: Duration = Duration::from_secs(1);
+
+/// Whether measuring can still begin at this time.
+pub(crate) fn check(start_at: SystemTime, now: SystemTime) -> Result<(), PlanError> {
+    match start_at.duration_since(now) {
+        Ok(ahead) if ahead > AHEAD_MAX => Err(PlanError::Ahead { by: ahead }),
+        Err(late) if late.duration() > LATE_MAX => Err(PlanError::Late { by: late.duration() }),
+        _ => Ok(()),
+    }
+}
+
+/// Waits until the warm-up is to begin, and gives the time when it was to: a run that comes later keeps to the schedule
+/// of the others.
+pub(crate) async fn warm_up_begins(start_at: SystemTime, warm_up: Duration) -> Instant {
+    loop {
+        let (now, wall) = (Instant::now(), SystemTime::now());
+        match (start_at - warm_up).duration_since(wall) {
+            Ok(ahead) if ahead > READ_AGAIN => tokio::time::sleep(READ_AGAIN / 2).await,
+            Ok(ahead) => {
+                sleep_until(now + ahead).await;
+                return now + ahead;
+            }
+            Err(late) => return now.checked_sub(late.duration()).unwrap_or(now),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_time_that_has_passed_or_is_a_mistake_is_said() {
+        let now = SystemTime::now();
+        let said = |start_at| check(start_at, now).unwrap_err().to_string();
+        assert_eq!(check(now + Duration::from_secs(90), now), Ok(()));
+        assert_eq!(check(now - Duration::from_millis(900), now), Ok(()));
+        assert_eq!(
+            said(now - Duration::from_millis(2500)),
+            "the time to begin at passed 2.500 s ago: let it lie farther ahead, or set the clocks"
+        );
+        assert!(said(now + Duration::from_secs(100_000)).contains("lies 100000 s ahead"));
+    }
+
+    #[tokio::test]
+    async fn the_warm_up_ends_at_the_time() {
+        let warm_up = Duration::from_millis(50);
+        let (began, start_at) = (Instant::now(), SystemTime::now() + Duration::from_millis(150));
+        let base = warm_up_begins(start_at, warm_up).await;
+        let waited = began.elapsed();
+        assert!(waited >= Duration::from_millis(99), "{waited:?}");
+        let off = (base + warm_up).duration_since(began).abs_diff(Duration::from_millis(150));
+        assert!(off < Duration::from_millis(1), "{off:?}");
+    }
+
+    #[tokio::test]
+    async fn who_comes_late_keeps_to_the_time() {
+        let (now, start_at) = (Instant::now(), SystemTime::now() + Duration::from_millis(200));
+        let base = warm_up_begins(start_at, Duration::from_secs(2)).await;
+        assert!(base < now, "the warm-up was to begin 1.8 s ago");
+        let off = (base + Duration::from_millis(2200 - 200))
+            .duration_since(now)
+            .abs_diff(Duration::from_millis(200));
+        assert!(off < Duration::from_millis(1), "{off:?}");
+    }
+}

@@ -1,0 +1,111 @@
+//! Whether results are the parts of one load.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use crate::run::{LoadRun, RunNote};
+use crate::share::Share;
+
+/// Parts that began farther apart than this did not make the load that was written.
+const APART_MAX: Duration = Duration::from_secs(1);
+/// Missing parts that are named one by one.
+const NAMED_MAX: usize = 10;
+
+/// Why results are not the parts of one load.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum PartsError {
+    /// A whole load beside a part of one.
+    #[error("run {part} is part {share} of a load, and run {whole} is no part")]
+    Whole {
+        /// Which one is a part, from 1.
+        part: usize,
+        /// Which part.
+        share: Share,
+        /// Which one is none, from 1.
+        whole: usize,
+    },
+    /// Parts of different loads.
+    #[error(
+        "run {number} is part {other} of a load, and the first is part {one}: these are parts of two loads"
+    )]
+    Numbers {
+        /// Which one, from 1.
+        number: usize,
+        /// The first one's.
+        one: Share,
+        /// This one's.
+        other: Share,
+    },
+    /// The same part a second time.
+    #[error("run {number} is part {share} of the load, and so is run {earlier}")]
+    Twice {
+        /// Which one, from 1.
+        number: usize,
+        /// Which part.
+        share: Share,
+        /// The other one, from 1.
+        earlier: usize,
+    },
+    /// Parts of different loads.
+    #[error("run {number} is a part of another load than the first: {other}, and not {one}")]
+    Schedules {
+        /// Which one, from 1.
+        number: usize,
+        /// The first one's schedule.
+        one: String,
+        /// This one's.
+        other: String,
+    },
+}
+
+/// What there is to say of these as parts of one load; nothing where none is a part.
+pub(crate) fn check(runs: &[LoadRun]) -> Result<Vec<RunNote>, PartsError> {
+    let Some((part, share)) = (1..).zip(runs).find_map(|(number, run)| Some((number, run.share?))) else {
+        return Ok(Vec::new());
+    };
+    let mut known = BTreeMap::new();
+    for (number, run) in (1..).zip(runs) {
+        let Some(other) = run.share else {
+            return Err(PartsError::Whole { part, share, whole: number });
+        };
+        if other.of() != share.of() {
+            return Err(PartsError::Numbers { number, one: share, other });
+        }
+        if let Some(earlier) = known.insert(other.index(), number) {
+            return Err(PartsError::Twice { number, share: other, earlier });
+        }
+        let (one, other) = (written_schedule(&runs[0]), written_schedule(run));
+        if one != other {
+            return Err(PartsError::Schedules { number, one, other });
+        }
+    }
+    let missing: Vec<u32> = (0..share.of()).filter(|index| !known.contains_key(index)).collect();
+    let note = |text| vec![RunNote { text, invalidates: false }];
+    Ok(if missing.is_empty() { Vec::new() } else { note(named(&missing, share.of())) })
+}
+
+/// What there is to say of parts whose first starts lie so far apart.
+pub(crate) fn apart(runs: &[LoadRun], spread: Duration) -> Option<RunNote> {
+    let is_apart = runs.iter().any(|run| run.share.is_some()) && spread > APART_MAX;
+    is_apart.then(|| RunNote {
+        text: format!(
+            "the parts began {:.1} s apart, by their machines' clocks: let them begin together by --start-at",
+            spread.as_secs_f64()
+        ),
+        invalidates: false,
+    })
+}
+
+fn written_schedule(run: &LoadRun) -> String {
+    let schedule = run.schedule.as_deref().unwrap_or("no schedule");
+    run.spacing.as_ref().map_or(schedule.to_owned(), |spacing| format!("{schedule}, {spacing}"))
+}
+
+fn named(missing: &[u32], of: u32) -> String {
+    let names: Vec<String> = missing.iter().take(NAMED_MAX).map(u32::to_string).collect();
+    let more = missing.len().saturating_sub(NAMED_MAX);
+    let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+    let (names, there) = (names.join(", "), of as usize - missing.len());
+    let (part, is) = if missing.len() == 1 { ("part", "is") } else { ("parts", "are") };
+    format!("{part} {names}{more} of {of} {is} missing: counts and the rate are those of the other {there}")
+}

@@ -1,0 +1,157 @@
+//! Which part of a load a process makes, where several make it.
+
+use std::fmt;
+use std::str::FromStr;
+
+use serde::{Deserialize, Serialize};
+
+/// One of the parts of a load that runs on several machines: `0/4` is the first of four.
+///
+/// Part `index` makes each start whose number leaves `index` when divided by the number of parts, so that all of them
+/// together make the starts of one, and no two the same.
+///
+/// ```
+/// use thalweg_load::Share;
+///
+/// let share: Share = "1/4".parse()?;
+/// assert_eq!((0..10).filter(|number| share.has(*number)).collect::<Vec<u64>>(), [1, 5, 9]);
+/// assert_eq!(share.of_calls(10), 3);
+/// # Ok::<(), thalweg_load::ShareError>(())
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "Written")]
+pub struct Share {
+    index: u32,
+    of: u32,
+}
+
+/// As it stands in a result.
+#[derive(Deserialize)]
+struct Written {
+    index: u32,
+    of: u32,
+}
+
+/// What was written is no part.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("`{text}` is no part of a load: {why}")]
+pub struct ShareError {
+    text: String,
+    why: String,
+}
+
+impl Share {
+    /// Part `index`, counted from 0, of so many.
+    ///
+    /// # Errors
+    ///
+    /// If there are not as many.
+    pub fn new(index: u32, of: u32) -> Result<Self, ShareError> {
+        if index < of {
+            return Ok(Self { index, of });
+        }
+        let why = match of {
+            0 => "there is at least one".to_owned(),
+            _ => format!("they are counted from 0, here to {}", of - 1),
+        };
+        Err(ShareError { text: format!("{index}/{of}"), why })
+    }
+
+    /// Which part it is, from 0.
+    pub fn index(self) -> u32 {
+        self.index
+    }
+
+    /// How many there are.
+    pub fn of(self) -> u32 {
+        self.of
+    }
+
+    /// Whether the start of this number is made by this part.
+    pub fn has(self, number: u64) -> bool {
+        number % u64::from(self.of) == u64::from(self.index)
+    }
+
+    /// The number that its own `n`-th call has in the whole load, both from 0.
+    pub fn number(self, n: u64) -> u64 {
+        n.wrapping_mul(u64::from(self.of)).wrapping_add(u64::from(self.index))
+    }
+
+    /// How many of so many calls it makes.
+    pub fn of_calls(self, calls: u64) -> u64 {
+        let (index, of) = (u64::from(self.index), u64::from(self.of));
+        calls / of + u64::from(index < calls % of)
+    }
+}
+
+impl FromStr for Share {
+    type Err = ShareError;
+
+    fn from_str(text: &str) -> Result<Self, ShareError> {
+        let numbers =
+            text.split_once('/').and_then(|(index, of)| Some((index.parse().ok()?, of.parse().ok()?)));
+        let (index, of) = numbers.ok_or_else(|| ShareError {
+            text: text.to_owned(),
+            why: "it is written as 0/4, the first of four".to_owned(),
+        })?;
+        Self::new(index, of)
+    }
+}
+
+impl fmt::Display for Share {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/{}", self.index, self.of)
+    }
+}
+
+impl TryFrom<Written> for Share {
+    type Error = ShareError;
+
+    fn try_from(written: Written) -> Result<Self, ShareError> {
+        Self::new(written.index, written.of)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_call_is_made_by_one_part() {
+        for of in 1..8 {
+            let parts: Vec<Share> = (0..of).map(|index| Share::new(index, of).unwrap()).collect();
+            for calls in [0, 1, 2, 7, 8, 100, 101] {
+                assert_eq!(
+                    parts.iter().map(|part| part.of_calls(calls)).sum::<u64>(),
+                    calls,
+                    "{calls} by {of}"
+                );
+                let mut numbers: Vec<u64> =
+                    parts.iter().flat_map(|part| (0..part.of_calls(calls)).map(|n| part.number(n))).collect();
+                numbers.sort_unstable();
+                assert_eq!(numbers, (0..calls).collect::<Vec<u64>>());
+            }
+            for number in 0..50 {
+                let makers: Vec<&Share> = parts.iter().filter(|part| part.has(number)).collect();
+                assert_eq!(makers.len(), 1, "{number} by {of}");
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_no_part_is_said() {
+        let check = |text: &str, expected: &str| {
+            let error = text.parse::<Share>().unwrap_err().to_string();
+            assert!(error.contains(expected), "{error}");
+        };
+        check("4/4", "`4/4` is no part of a load: they are counted from 0, here to 3");
+        check("0/0", "there is at least one");
+        check("1", "it is written as 0/4");
+        check("-1/2", "it is written as 0/4");
+        check("a/b", "it is written as 0/4");
+        assert_eq!("3/4".parse::<Share>().unwrap().to_string(), "3/4");
+        assert!(serde_json::from_str::<Share>(r#"{"index": 2, "of": 2}"#).is_err());
+        let share = Share::new(1, 2).unwrap();
+        assert_eq!(serde_json::from_str::<Share>(&serde_json::to_string(&share).unwrap()).unwrap(), share);
+    }
+}

@@ -1,0 +1,94 @@
+//! The starts that a run has by its schedule, or a part of them.
+
+use crate::arrivals::Arrivals;
+use crate::plan::{Pace, Plan, Stop};
+
+/// The number of each start and when it is to be, ns since the warm-up began; none for a closed loop.
+///
+/// A part draws the starts of the whole load and makes those that are its own: what ends the load, and what is drawn, is
+/// then the same for all.
+pub(crate) fn starts(plan: &Plan) -> impl Iterator<Item = (u64, u64)> + Send + use<> {
+    let arrivals = match &plan.pace {
+        Pace::Closed { .. } => None,
+        Pace::Open { schedule, spacing, seed } => {
+            Some(Arrivals::new(schedule.after(plan.warm_up), *spacing, *seed))
+        }
+    };
+    let from_ns = plan.warm_up.as_nanos() as u64;
+    let mut left = match plan.stop {
+        Stop::Calls(calls) => calls,
+        Stop::After(_) => u64::MAX,
+    };
+    let share = plan.share;
+    let whole = arrivals.into_iter().flatten().take_while(move |&start| {
+        let counts = start >= from_ns;
+        let is_left = !counts || left > 0;
+        left = left.saturating_sub(u64::from(counts));
+        is_left
+    });
+    (0..).zip(whole).filter(move |(number, _)| share.is_none_or(|share| share.has(*number)))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+    use crate::arrivals::Spacing;
+    use crate::share::Share;
+
+    fn plan(schedule: &str, spacing: Spacing, stop: Stop, share: Option<Share>) -> Plan {
+        Plan {
+            pace: Pace::Open { schedule: schedule.parse().unwrap(), spacing, seed: 7 },
+            in_flight: 1,
+            stop,
+            warm_up: Duration::from_millis(300),
+            interval: Duration::from_secs(1),
+            share,
+            start_at: None,
+        }
+    }
+
+    #[test]
+    fn the_starts_of_all_parts_are_those_of_the_whole() {
+        let check = |schedule: &str, spacing: Spacing, stop: Stop, of: u32| {
+            let of_plan = |share| -> Vec<(u64, u64)> {
+                starts(&plan(schedule, spacing, stop, share))
+                    .take_while(|(_, start)| *start < 2_000_000_000)
+                    .collect()
+            };
+            let whole = of_plan(None);
+            assert!(whole.len() > 500, "{schedule}: {}", whole.len());
+            let parts: Vec<Vec<(u64, u64)>> =
+                (0..of).map(|index| of_plan(Some(Share::new(index, of).unwrap()))).collect();
+            let lengths = parts.iter().map(Vec::len);
+            assert!(
+                lengths.clone().max().unwrap() - lengths.min().unwrap() <= 1,
+                "{schedule}: shared out evenly"
+            );
+            let mut all = parts.concat();
+            all.sort_unstable();
+            assert_eq!(all, whole, "{schedule} by {of}");
+            if let Stop::Calls(calls) = stop {
+                let counted = all.iter().filter(|(_, start)| *start >= 300_000_000).count();
+                assert_eq!(counted as u64, calls);
+            }
+        };
+        for spacing in [Spacing::Constant, Spacing::Poisson] {
+            for of in [1, 2, 3, 8] {
+                check("1000", spacing, Stop::After(Duration::from_secs(9)), of);
+                check("100..900/2s", spacing, Stop::After(Duration::from_secs(9)), of);
+                check("900..300+200/500ms", spacing, Stop::After(Duration::from_secs(9)), of);
+                check("1000", spacing, Stop::Calls(501), of);
+            }
+        }
+    }
+
+    #[test]
+    fn parts_of_a_constant_rate_interleave() {
+        let share = Some(Share::new(1, 4).unwrap());
+        let part: Vec<(u64, u64)> =
+            starts(&plan("1000", Spacing::Constant, Stop::Calls(100), share)).take(3).collect();
+        assert_eq!(part, [(1, 1_000_000), (5, 5_000_000), (9, 9_000_000)]);
+    }
+}
