@@ -116,6 +116,12 @@ impl Job {
         self
     }
 
+    /// Adds these words as they are.
+    pub(crate) fn all(mut self, words: &[String]) -> Self {
+        self.words.extend(words.iter().map(OsString::from));
+        self
+    }
+
     /// Lets the words of `wrapper` run this program: `taskset -c 0`, say.
     pub(crate) fn under(mut self, wrapper: &str) -> Self {
         self.words.splice(0..0, wrapper.split_whitespace().map(OsString::from));

@@ -7,6 +7,7 @@ mod connect;
 mod costs;
 mod deny;
 mod dependencies;
+mod deploy;
 mod examples;
 mod extent;
 mod grpcio;

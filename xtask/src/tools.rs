@@ -1,7 +1,7 @@
 //! The programs of other people that the suites need: which version, and how it is got.
 
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use crate::job::{Failure, Job, Log, find, is_installed};
@@ -49,6 +49,11 @@ pub(crate) const EXAMPLE_ROUTES: GoTool =
 impl GoTool {
     /// The path of the program, built if it is not up to date.
     pub(crate) fn get(&self, log: &Log) -> Result<PathBuf, Failure> {
+        self.built_in("go", log)
+    }
+
+    /// The same, from the module in this folder of the suites.
+    fn built_in(&self, module: &str, log: &Log) -> Result<PathBuf, Failure> {
         if !is_installed("go") {
             return Err(Failure::missing(format!(
                 "{}: it is built with Go, and there is no `go` on the PATH",
@@ -58,13 +63,18 @@ impl GoTool {
         let program = workspace::tools().join(self.name);
         let build = Job::new("go").words("build -o").arg(&program).arg(self.package);
         build
-            .directory(workspace::suites().join("go"))
+            .directory(workspace::suites().join(module))
             .builds()
             .minutes(15)
             .run(log)
             .map_err(|failure| Failure::missing(format!("{}: {failure}", self.name)))?;
         Ok(program)
     }
+}
+
+/// What judges manifests as Kubernetes 1.36.3 does. It has a module of its own: Kubernetes pins what it is made of.
+pub(crate) fn manifests(log: &Log) -> Result<PathBuf, Failure> {
+    GoTool { name: "manifests", package: "." }.built_in("kubernetes", log)
 }
 
 /// The folder of grpc-go's examples: their .proto files and certificates.
@@ -216,12 +226,23 @@ fn apt_install(packages: &str, log: &Log) -> Result<(), Failure> {
 
 /// A Python of its own for the suites, with exactly what `xtask/suites/python/requirements.txt` pins.
 pub(crate) fn python(log: &Log) -> Result<PathBuf, Failure> {
-    let missing = |failure: &Failure| Failure::missing(format!("the suites' Python packages: {failure}"));
-    let requirements = workspace::suites().join("python/requirements.txt");
-    let folder = workspace::tools().join("python");
+    environment("python", &workspace::suites().join("python/requirements.txt"), log)
+}
+
+/// A Python with Ray, as `deploy/ray/requirements.txt` pins it.
+pub(crate) fn ray(log: &Log) -> Result<PathBuf, Failure> {
+    environment("ray", &workspace::root().join("deploy/ray/requirements.txt"), log)
+}
+
+/// A Python of this name, with exactly what is required.
+fn environment(name: &str, requirements: &Path, log: &Log) -> Result<PathBuf, Failure> {
+    let missing = |failure: &Failure| {
+        Failure::missing(format!("the Python packages of {}: {failure}", requirements.display()))
+    };
+    let folder = workspace::tools().join(name);
     let python = folder.join("bin/python");
     let installed = folder.join("requirements.txt");
-    let wanted = fs::read(&requirements)?;
+    let wanted = fs::read(requirements)?;
     if fs::read(&installed).is_ok_and(|present| present == wanted) {
         return Ok(python);
     }
@@ -235,7 +256,7 @@ pub(crate) fn python(log: &Log) -> Result<PathBuf, Failure> {
         create.run(log).map_err(|failure| missing(&failure))?;
     }
     let install =
-        Job::new(&python).words("-m pip install --quiet --no-input --requirement").arg(&requirements);
+        Job::new(&python).words("-m pip install --quiet --no-input --requirement").arg(requirements);
     install.builds().minutes(10).run(log).map_err(|failure| missing(&failure))?;
     fs::write(&installed, wanted)?;
     Ok(python)

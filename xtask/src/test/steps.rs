@@ -3,8 +3,8 @@
 use std::fmt::Write;
 
 use super::{
-    call, conformance, connect, costs, dependencies, examples, grpcio, h2spec, interop, layering, negative,
-    openapi, peers, programs, rebuild, report, rust, services, surface, tls, web,
+    call, conformance, connect, costs, dependencies, deploy, examples, grpcio, h2spec, interop, layering,
+    negative, openapi, peers, programs, rebuild, report, rust, services, surface, tls, web,
 };
 use crate::job::{Failure, Log};
 
@@ -178,6 +178,16 @@ pub(super) const STEPS: &[Step] = &[
         sequence: Suites,
         after: &["release"],
         run: call::check,
+    },
+    Step {
+        name: "deploy",
+        proves: "an API server takes the manifests of `deploy/kubernetes`, by Kubernetes' own validation and the Pod \
+                 security profile `restricted`, and their commands make a load and join it; the driver for Ray does on \
+                 a cluster of two nodes, with histograms that are the sum of those of the parts",
+        needs: "Go, Python",
+        sequence: Suites,
+        after: &["release"],
+        run: deploy::check,
     },
     Step {
         name: "tls",
