@@ -36,10 +36,13 @@ CODES_BY_WEIGHT = [2, 130, 1, 3]
 Outcome = collections.namedtuple("Outcome", "code stderr result")
 
 
-def end_with_parent():
-    """A part that is lost makes no more calls: the kernel ends the command when the actor is gone."""
+def before_start():
+    """In the command's process."""
+    # A part that is lost makes no more calls: the kernel ends the command when the actor is gone.
     pr_set_pdeathsig = 1
     ctypes.CDLL(None).prctl(pr_set_pdeathsig, signal.SIGTERM)
+    # Ray blocks SIGINT in its threads, and a process inherits that.
+    signal.pthread_sigmask(signal.SIG_SETMASK, set())
 
 
 class Part:
@@ -68,7 +71,7 @@ class Part:
         words = [self.program, "load", *arguments, "--format", "json", "--output", output]
         try:
             self.child = subprocess.Popen(
-                words, stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, preexec_fn=end_with_parent
+                words, stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, preexec_fn=before_start
             )
         except OSError as error:
             return Outcome(1, f"cannot start {self.program}: {error.strerror}", None)
@@ -190,7 +193,8 @@ def collect(parts, places, runs):
                 part.stop.remote()
     for number, (where, outcome) in enumerate(zip(places, outcomes)):
         if outcome.code != 0:
-            say(f"part {number} on {where} ended with exit code {outcome.code}:\n{outcome.stderr}")
+            stderr = f":\n{outcome.stderr}" if outcome.stderr else ""
+            say(f"part {number} on {where} ended with exit code {outcome.code}{stderr}")
     return outcomes
 
 
