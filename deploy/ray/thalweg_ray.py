@@ -102,11 +102,17 @@ def arguments():
     parser.add_argument("--parts", type=int, required=True, metavar="N", help="parts of the load")
     parser.add_argument("--output", metavar="FILE", help="write the joined result to this file, as JSON")
     parser.add_argument("--parts-folder", metavar="FOLDER", help="keep the results of the parts there")
-    parser.add_argument("--address", default="auto", help="the cluster's address [default: RAY_ADDRESS, or this node's]")
     parser.add_argument(
-        "--strict", action="store_true", help="each part on a node of its own, or none at all [default: as far as it goes]"
+        "--address", default="auto", help="the cluster's address [default: RAY_ADDRESS, or this node's]"
     )
-    parser.add_argument("--cpus", type=float, default=1, metavar="N", help="processors that a part is given [default: 1]")
+    parser.add_argument(
+        "--strict",
+        action="store_true",
+        help="each part on a node of its own, or none at all [default: as far as it goes]",
+    )
+    parser.add_argument(
+        "--cpus", type=float, default=1, metavar="N", help="processors that a part is given [default: 1]"
+    )
     parser.add_argument(
         "--thalweg", default="thalweg", metavar="PATH", help="the command, here and on the nodes [default: on the PATH]"
     )
@@ -118,8 +124,11 @@ def arguments():
         "--placed-within", type=float, default=60, metavar="SECONDS", help="give up when it takes longer [default: 60]"
     )
     parser.add_argument(
-        "--lead", type=float, default=5, metavar="SECONDS",
-        help="from when all parts are placed to when they begin to measure: connecting and the warm-up fit in [default: 5]",
+        "--lead",
+        type=float,
+        default=5,
+        metavar="SECONDS",
+        help="from when all parts are placed to when they begin to measure; the warm-up must fit in [default: 5]",
     )
     parser.add_argument("load", nargs="+", metavar="ARGUMENT", help=argparse.SUPPRESS)
     parsed = parser.parse_args()
@@ -146,7 +155,8 @@ def place(options, shipped):
             group = placement_group([{"CPU": options.cpus}] * options.parts, strategy="STRICT_SPREAD")
             ray.get(group.ready(), timeout=options.placed_within)
             settings["scheduling_strategy"] = PlacementGroupSchedulingStrategy(group)
-        parts = [ray.remote(Part).options(**settings).remote(options.thalweg, shipped) for _ in range(options.parts)]
+        part = ray.remote(Part).options(**settings)
+        parts = [part.remote(options.thalweg, shipped) for _ in range(options.parts)]
         left = max(options.placed_within - (time.monotonic() - began), 1)
         return parts, ray.get([part.place.remote() for part in parts], timeout=left)
     except ray.exceptions.GetTimeoutError:

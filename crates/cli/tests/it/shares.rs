@@ -154,6 +154,16 @@ fn what_is_not_there_in_time_is_said() {
     results.load(&addresses[0], "1.json", &["-n", "5", "--share", "1/2"]);
     let (code, _, stderr) = waited("1");
     assert!(code == Some(1) && stderr.contains("there are 2 results, more than the 1"), "{stderr}");
+    // Nor is one of a run that goes on, or was killed: it is joined, with a note, where nobody waits.
+    let mut part = read(&results.path("1.json"));
+    part["so_far"] = true.into();
+    fs::write(results.path("1.json"), part.to_string()).unwrap();
+    let (code, _, stderr) = waited("2");
+    assert!(code == Some(1) && stderr.contains("1.json: the run has not ended"), "{stderr}");
+    let (code, stdout, _) = merge(&[folder, "-O", "json"]);
+    assert!(code == Some(0) && stdout.contains("\"so_far\": true"), "{stdout}");
+    part["so_far"] = false.into();
+    fs::write(results.path("1.json"), part.to_string()).unwrap();
     // What it writes into the folder is not joined the next time.
     for _ in 0..2 {
         let merged = results.path("merged.json");
