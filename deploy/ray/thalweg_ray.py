@@ -163,8 +163,8 @@ def place(options, shipped):
         nodes = [node for node in ray.nodes() if node["Alive"]]
         free = ray.available_resources().get("CPU", 0)
         fail(
-            f"{options.parts} parts with {options.cpus:g} CPUs each were not placed within {options.placed_within:g} s: "
-            f"there are {len(nodes)} nodes, and {free:g} CPUs are free"
+            f"{options.parts} parts with {options.cpus:g} CPUs each were not placed within "
+            f"{options.placed_within:g} s: there are {len(nodes)} nodes, and {free:g} CPUs are free"
         )
 
 
