@@ -33,7 +33,8 @@ pub(crate) struct MergeArgs {
     wait_for: Option<u32>,
 
     /// Give up waiting after this long, with exit code 1
-    #[arg(long, value_name = "DURATION", default_value = "5m", value_parser = humantime::parse_duration, requires = "wait_for")]
+    #[arg(long, value_name = "DURATION", default_value = "5m", value_parser = humantime::parse_duration,
+          requires = "wait_for")]
     timeout: Duration,
 
     /// Format of the result

@@ -9,8 +9,8 @@
 //! What comes of it is a [`LoadRun`]: distributions as histograms, an [`Interval`] for each second, statuses. A
 //! [`Gate`] judges it. [`Running`] gives the same of a run that has not ended.
 //!
-//! Where one machine is not enough, each of several makes a [`Share`] of a load, and [`LoadRun::merged`] joins what came
-//! of it.
+//! Where one machine is not enough, each of several makes a [`Share`] of a load, and [`LoadRun::merged`] joins what
+//! came of it.
 //!
 //! The way of a call: `arrivals` says when it is to begin, `pacer` lets a worker have it then, `worker` goes through the
 //! steps of its flow, `perform` makes the call of each, and `tally` counts it.

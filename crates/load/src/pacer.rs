@@ -88,7 +88,8 @@ impl Due {
     }
 }
 
-/// Makes each start, which has a number, due at its time, `until_ns` of the run's clock, whose zero is `base`, or until there are no more.
+/// Makes each start, which has a number, due at its time, until `until_ns` of the run's clock, whose zero is `base`, or
+/// until there are no more.
 ///
 /// The runtime's own timers tick once in a millisecond, which at 10,000 calls a second would be ten at once.
 /// `work` is another number whenever a call has begun or ended.

@@ -5,8 +5,8 @@ use crate::plan::{Pace, Plan, Stop};
 
 /// The number of each start and when it is to be, ns since the warm-up began; none for a closed loop.
 ///
-/// A part draws the starts of the whole load and makes those that are its own: what ends the load, and what is drawn, is
-/// then the same for all.
+/// A part draws the starts of the whole load and makes those that are its own: what ends the load, and what is drawn,
+/// is then the same for all.
 pub(crate) fn starts(plan: &Plan) -> impl Iterator<Item = (u64, u64)> + Send + use<> {
     let arrivals = match &plan.pace {
         Pace::Closed { .. } => None,
