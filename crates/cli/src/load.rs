@@ -141,7 +141,7 @@ pub(crate) struct LoadArgs {
     #[arg(short = 'O', long, value_enum, default_value_t = RunFormat::Text)]
     format: RunFormat,
 
-    /// Write the result to this file, not to stdout; folders that are not there are made
+    /// Write the result to this file, not to stdout
     #[arg(short = 'o', long, value_name = "FILE")]
     output: Option<PathBuf>,
 

@@ -27,11 +27,6 @@ pub(super) struct Output<'a> {
 impl<'a> Output<'a> {
     pub(super) fn open(path: Option<&'a Path>, format: RunFormat) -> Result<Self, Failure> {
         let Some(path) = path else { return Ok(Self { path: None, format, is_new: false }) };
-        if let Some(folder) = path.parent() {
-            fs::create_dir_all(folder).map_err(|error| {
-                Failure::bad_arguments(format!("cannot make {}: {error}", folder.display()))
-            })?;
-        }
         let is_new = !path.exists();
         // Not truncated yet: an earlier result stays until there is a new one.
         match OpenOptions::new().append(true).create(true).open(path) {

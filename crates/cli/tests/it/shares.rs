@@ -82,9 +82,9 @@ fn parts_make_the_calls_of_the_whole_and_are_joined() {
 fn parts_begin_together() {
     let (_server, addresses) = Running::serve(&["127.0.0.1:0"]);
     let results = Results::new();
+    fs::create_dir(results.path("run")).unwrap();
     let start_at = SystemTime::now() + Duration::from_millis(1500);
     let start_at = humantime::format_rfc3339_millis(start_at).to_string();
-    // The folder is not there yet.
     let mut parts: Vec<_> = (0..2)
         .map(|index| {
             let (share, file) = (format!("{index}/2"), results.path(&format!("run/{index}.json")));
@@ -171,6 +171,9 @@ fn what_is_not_there_in_time_is_said() {
         assert_eq!(code, Some(0), "{stderr}");
         assert_eq!(read(&merged)["ok"], 5);
     }
+    let nowhere = results.path("nowhere");
+    let (code, _, stderr) = merge(&[text(&nowhere), "--wait-for", "2", "--timeout", "100ms"]);
+    assert!(code == Some(1) && stderr.contains("there are 0 of 2 results: none"), "{stderr}");
     let (code, _, stderr) = merge(&[text(tempfile::tempdir().unwrap().path())]);
     assert!(code == Some(1) && stderr.contains("there is no result in"), "{stderr}");
 }

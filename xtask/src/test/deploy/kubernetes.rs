@@ -216,15 +216,11 @@ impl Built {
         environment.extend(settings.clone());
         let mut words = Vec::new();
         for word in list(&container["args"]) {
-            let mut word = word.as_str().unwrap_or_default().to_owned();
-            for (name, value) in &environment {
-                word = word.replace(&format!("$({name})"), value);
-            }
-            if word.contains("$(") {
-                return Err(Failure::failed(format!("`{word}` names a variable that there is not")));
-            }
+            let mut word = expanded(word, &environment)?;
             for mount in list(&container["volumeMounts"]) {
-                let place = self.volume(pod, mount, folder)?;
+                let place =
+                    self.volume(pod, mount, folder)?.join(expanded(&mount["subPathExpr"], &environment)?);
+                fs::create_dir_all(&place)?;
                 let path = mount["mountPath"].as_str().unwrap_or_default();
                 for start in ["", "@"] {
                     if let Some(rest) = word.strip_prefix(start).and_then(|word| word.strip_prefix(path)) {
@@ -277,6 +273,18 @@ impl Built {
         }
         Ok(place)
     }
+}
+
+/// With the variables that it names.
+fn expanded(text: &Value, environment: &BTreeMap<String, String>) -> Result<String, Failure> {
+    let mut text = text.as_str().unwrap_or_default().to_owned();
+    for (name, value) in environment {
+        text = text.replace(&format!("$({name})"), value);
+    }
+    if text.contains("$(") {
+        return Err(Failure::failed(format!("`{text}` names a variable that there is not")));
+    }
+    Ok(text)
 }
 
 fn list(value: &Value) -> &[Value] {
