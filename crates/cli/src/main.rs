@@ -1,6 +1,8 @@
 //! The command `thalweg`: a server to measure, a driver that measures, a network between them, and the laboratory that
 //! makes studies of all three.
 
+mod alternate_screen;
+mod bars;
 mod call;
 mod called;
 mod certs;

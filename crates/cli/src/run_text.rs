@@ -7,6 +7,8 @@ use thalweg_lab::record::Distribution;
 use thalweg_lab::wording::counted;
 use thalweg_load::{LoadRun, StepRun, Timing};
 
+use crate::bars::bars;
+
 /// Bars of a histogram.
 const BARS: usize = 12;
 /// Letters of the longest bar.
@@ -120,21 +122,12 @@ fn quantiles(timing: &Timing, note: &str) -> String {
     format!("mean {}, {}{note}", time(ns.mean), quantiles.join(", "))
 }
 
-/// Bars over time, each as wide as a part of the range from the shortest to the 99.9th percentile, by its logarithm.
+/// How many took how long.
 fn histogram(timing: &Timing) -> String {
     let Some(distribution) = Distribution::decoded(&timing.histogram, &timing.ns) else {
         return String::new();
     };
-    let (low, high) = (timing.ns.min.max(1) as f64, timing.ns.max.max(2) as f64);
-    let edge = |index: usize| (low * (high / low).powf(index as f64 / BARS as f64)) as u64;
-    let mut bars = Vec::new();
-    let mut below = 0;
-    for index in 1..=BARS {
-        let to = if index == BARS { timing.ns.max } else { edge(index) };
-        let upto = distribution.count_up_to(to);
-        bars.push((to, upto.saturating_sub(below)));
-        below = upto.max(below);
-    }
+    let bars = bars(&distribution, &timing.ns, BARS);
     let most = bars.iter().map(|(_, count)| *count).max().unwrap_or(1).max(1) as f64;
     let mut text = "\n".to_owned();
     for (to, count) in bars {

@@ -2,6 +2,7 @@
 
 use tokio::signal::unix::{SignalKind, signal};
 
+use crate::alternate_screen;
 use crate::failure::{Failure, INTERRUPTED};
 
 /// Ends when the first SIGINT or SIGTERM comes. A second one ends the process at once.
@@ -23,6 +24,7 @@ pub(crate) fn interrupt() -> Result<impl Future<Output = ()> + Send, Failure> {
         // Nobody waits any more when the run has just ended by itself.
         let _ = asked.send(());
         either().await;
+        alternate_screen::leave();
         std::process::exit(INTERRUPTED.into());
     });
     Ok(async move {

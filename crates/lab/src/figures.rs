@@ -15,7 +15,7 @@ pub fn time(ns: f64) -> String {
 }
 
 /// A count or a rate without its unit: `1.23 M`, `840`.
-pub(crate) fn count(value: f64) -> String {
+pub fn count(value: f64) -> String {
     match value {
         _ if value < 999.5 => digits(value),
         _ if value < 999.5e3 => format!("{} k", digits(value / 1e3)),

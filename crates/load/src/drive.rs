@@ -8,9 +8,10 @@ use tokio::task::JoinSet;
 use tokio::time::MissedTickBehavior;
 
 use crate::agreed;
+use crate::observer::Observer;
 use crate::pacer::{self, Due};
 use crate::plan::{Pace, Plan, PlanError, Stop};
-use crate::run::{Interval, LoadRun};
+use crate::run::LoadRun;
 use crate::running::{End, Running};
 use crate::scenario::{Flow, Scenario};
 use crate::starts::starts;
@@ -22,8 +23,8 @@ const LAST_STROKE: Duration = Duration::from_millis(50);
 /// After an interrupt, calls under way have so long to come back.
 const INTERRUPTED_PATIENCE: Duration = Duration::from_secs(1);
 
-/// Drives `scenario` as `plan` says, until that ends it or `interrupt` comes. `observe` is told each interval when it has
-/// ended, on the way of calls: it should do little.
+/// Drives `scenario` as `plan` says, until that ends it or `interrupt` comes. `observer` is told of it
+/// when it begins, and of each interval when it has ended.
 ///
 /// It runs on the caller's tokio runtime. Each call ends by its deadline (`options.timeout`): without one a server that
 /// never answers keeps the run from ending.
@@ -35,7 +36,7 @@ pub async fn drive(
     plan: &Plan,
     scenario: &Arc<Scenario>,
     interrupt: impl Future<Output = ()>,
-    mut observe: impl FnMut(&Interval, &Running),
+    observer: &mut impl Observer,
 ) -> Result<LoadRun, PlanError> {
     plan.check()?;
     let is_chosen = |flow: &Flow| flow.weight > 0;
@@ -84,6 +85,7 @@ pub async fn drive(
         shared.stop();
     }
     let running = Running::new(plan, &shared, threads);
+    observer.begins(&running);
     let mut workers = JoinSet::new();
     for worker in 0..plan.in_flight as usize {
         workers.spawn(work(shared.clone(), worker));
@@ -109,7 +111,7 @@ pub async fn drive(
             _ = ticks.tick() => {
                 // What is left of the last interval, and what is only waited for, are told at the end.
                 if shared.now_ns() < until_ns && interrupted_at.is_none() {
-                    observe(&running.end_interval(), &running);
+                    observer.interval(&running.end_interval(), &running);
                 }
             }
             () = &mut interrupt, if interrupted_at.is_none() => {
@@ -124,7 +126,7 @@ pub async fn drive(
         }
     }
     pacing.abort();
-    observe(&running.end_interval(), &running);
+    observer.interval(&running.end_interval(), &running);
     Ok(running.result(if interrupted_at.is_some() { End::Interrupted } else { End::AsPlanned }))
 }
 

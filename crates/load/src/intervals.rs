@@ -8,6 +8,15 @@ use crate::tally::Recent;
 /// Intervals that are kept, an even number. Then two become one, so that a run of days has no more.
 const INTERVALS_MAX: usize = 3600;
 
+/// What there was when an interval ended.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct AtEnd {
+    /// Calls under way.
+    pub(crate) in_flight: u64,
+    /// Connections that took calls.
+    pub(crate) connections: u32,
+}
+
 /// The intervals of a run.
 #[derive(Debug)]
 pub(crate) struct Intervals {
@@ -31,7 +40,8 @@ impl Intervals {
     }
 
     /// An interval of the run has ended.
-    pub(crate) fn push(&mut self, at_ns: u64, recent: &Recent, in_flight: u64, scheduled: f64) -> Interval {
+    pub(crate) fn push(&mut self, at_ns: u64, recent: &Recent, scheduled: f64, end: AtEnd) -> Interval {
+        let AtEnd { in_flight, connections } = end;
         let single = Interval {
             at_ns,
             scheduled,
@@ -39,6 +49,7 @@ impl Intervals {
             failed: recent.failed,
             late: recent.late,
             in_flight,
+            connections,
             latency_ns: recent.latency.latency(),
             histogram: (!recent.latency.is_empty()).then(|| recent.latency.encoded_coarsely()),
             bytes_sent: recent.bytes_sent,
@@ -48,7 +59,7 @@ impl Intervals {
             None => single.clone(),
             Some(mut interval) => {
                 interval.add(&single);
-                interval.in_flight = in_flight;
+                (interval.in_flight, interval.connections) = (in_flight, connections);
                 interval
             }
         };
@@ -81,7 +92,7 @@ impl Intervals {
         while let Some(mut interval) = all.next() {
             if let Some(other) = all.next() {
                 interval.add(&other);
-                interval.in_flight = other.in_flight;
+                (interval.in_flight, interval.connections) = (other.in_flight, other.connections);
             }
             self.kept.push(interval);
         }
@@ -105,14 +116,15 @@ mod tests {
             latency.record(1000 + number);
             all.record(1000 + number);
             let recent = Recent { latency, ok: 1, failed: 1, late: 2, bytes_sent: 3, bytes_received: 4 };
-            intervals.push(number * 1_000_000_000, &recent, number, 5.0);
+            let end = AtEnd { in_flight: number, connections: number as u32 + 1 };
+            intervals.push(number * 1_000_000_000, &recent, 5.0, end);
         }
         assert_eq!(intervals.length(), Duration::from_secs(4));
         let kept = intervals.all();
         assert_eq!(kept.len(), count.div_ceil(4) as usize);
         assert_eq!(kept.iter().map(|interval| interval.ok).sum::<u64>(), count);
         assert_eq!(kept[1].at_ns, 4_000_000_000);
-        assert_eq!((kept[1].ok, kept[1].late, kept[1].in_flight), (4, 8, 7));
+        assert_eq!((kept[1].ok, kept[1].late, kept[1].in_flight, kept[1].connections), (4, 8, 7, 8));
         let latency = kept[1].latency_ns.unwrap();
         assert_eq!((latency.min, latency.max), (1004, 1007));
         assert!((1004..=1007).contains(&latency.p50), "to two digits: {}", latency.p50);

@@ -7,7 +7,7 @@
 //! stands still for two seconds is seen by all calls that were to begin meanwhile.
 //!
 //! What comes of it is a [`LoadRun`]: distributions as histograms, an [`Interval`] for each second, statuses. A
-//! [`Gate`] judges it. [`Running`] gives the same of a run that has not ended.
+//! [`Gate`] judges it. [`Running`] gives the same of a run that has not ended, and an [`Observer`] is told of it.
 //!
 //! Where one machine is not enough, each of several makes a [`Share`] of a load, and [`LoadRun::merged`] joins what
 //! came of it.
@@ -25,6 +25,7 @@ mod drive;
 mod gates;
 mod intervals;
 mod merge;
+mod observer;
 mod pacer;
 mod parts;
 mod perform;
@@ -49,6 +50,7 @@ pub use csv::csv;
 pub use drive::drive;
 pub use gates::{Gate, GateError};
 pub use merge::MergeError;
+pub use observer::Observer;
 pub use parts::PartsError;
 pub use plan::{Pace, Plan, PlanError, Stop};
 pub use requests::{Make, Order, Requests};

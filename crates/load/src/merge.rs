@@ -217,6 +217,7 @@ fn intervals(runs: &[LoadRun]) -> Vec<Interval> {
             Some(all) => {
                 all.add(interval);
                 all.in_flight += interval.in_flight;
+                all.connections += interval.connections;
             }
             None => {
                 by_place.insert(place, interval.clone());
@@ -259,6 +260,7 @@ mod tests {
             failed,
             late: 0,
             in_flight: 1,
+            connections: 3,
             latency_ns: latency.latency(),
             histogram: Some(latency.encoded_coarsely()),
             bytes_sent: 1,
@@ -333,6 +335,7 @@ mod tests {
         assert_eq!((merged.in_flight, merged.connections_established, merged.dropped), (8, Some(2), 4));
         assert_eq!(merged.intervals.len(), 2);
         assert_eq!((merged.intervals[1].ok, merged.intervals[1].failed), (5000, 3));
+        assert_eq!(merged.intervals[1].connections, 6);
         let all = Distribution::decoded(&of_whole_histogram, &of_whole_ns).unwrap();
         assert_eq!(merged.intervals[1].histogram, Some(all.encoded_coarsely()));
         assert_eq!(merged.notes[1].text, "run 2: slow");

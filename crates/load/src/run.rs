@@ -185,6 +185,9 @@ pub struct Interval {
     pub late: u64,
     /// Calls under way at its end.
     pub in_flight: u64,
+    /// Connections that took calls at its end.
+    #[serde(default)]
+    pub connections: u32,
     /// Of calls that ended with OK in it, ns.
     pub latency_ns: Option<Latency>,
     /// The same as a histogram, as in a [`Timing`], but to two digits.

@@ -6,10 +6,10 @@ use std::time::{Duration, SystemTime};
 
 use thalweg_lab::record::CpuTime;
 
-use crate::intervals::Intervals;
+use crate::intervals::{AtEnd, Intervals};
 use crate::pacer::Due;
 use crate::plan::{Pace, Plan, Stop};
-use crate::run::{Interval, LoadRun, RunNote, SCHEMA, StepRun, Timing};
+use crate::run::{Interval, LoadRun, RunNote, SCHEMA, Search, StepRun, Timing};
 use crate::tally::{Counted, StepTally};
 use crate::worker::Shared;
 
@@ -20,7 +20,11 @@ const LATE_SHARE_MAX: f64 = 0.01;
 
 /// A run that goes on. Copies are of the same run.
 #[derive(Clone, Debug)]
-pub struct Running(Arc<State>);
+pub struct Running {
+    state: Arc<State>,
+    /// What was tried before this run.
+    search: Option<Arc<Search>>,
+}
 
 #[derive(Debug)]
 struct State {
@@ -59,12 +63,29 @@ impl Running {
             intervals: Intervals::new(plan.interval),
             since_ns: shared.from_ns,
         };
-        Self(Arc::new(State {
-            plan: plan.clone(),
-            shared: shared.clone(),
-            threads,
-            measured: Mutex::new(measured),
-        }))
+        let measured = Mutex::new(measured);
+        let state = State { plan: plan.clone(), shared: shared.clone(), threads, measured };
+        Self { state: Arc::new(state), search: None }
+    }
+
+    /// The same run as a part of a search.
+    pub(crate) fn within(&self, search: &Arc<Search>) -> Self {
+        Self { state: self.state.clone(), search: Some(search.clone()) }
+    }
+
+    /// Calls under way now.
+    pub fn in_flight(&self) -> u64 {
+        self.state.shared.under_way.load(Relaxed)
+    }
+
+    /// Connections that take calls now.
+    pub fn connections(&self) -> u32 {
+        self.state.shared.scenario.ready_connections()
+    }
+
+    /// How the calls are begun, and what ends them.
+    pub fn plan(&self) -> &Plan {
+        &self.state.plan
     }
 
     /// The warm-up is over.
@@ -77,36 +98,52 @@ impl Running {
 
     /// Ends an interval, and gives it.
     pub(crate) fn end_interval(&self) -> Interval {
-        let State { plan, shared, .. } = &*self.0;
+        let State { plan, shared, .. } = &*self.state;
         let mut measured = self.measured();
         let now_ns = shared.now_ns();
         let since_ns = measured.since_ns;
         let place = |ns: u64| ns.min(shared.until_ns).max(since_ns) - shared.from_ns;
         let scheduled = plan.scheduled_between(since_ns - shared.from_ns, place(now_ns));
         let recent = shared.shards.take_recent();
-        let in_flight = shared.under_way.load(Relaxed);
+        let end = AtEnd { in_flight: self.in_flight(), connections: self.connections() };
         measured.since_ns = now_ns.max(since_ns);
-        measured.intervals.push(since_ns - shared.from_ns, &recent, in_flight, scheduled)
+        measured.intervals.push(since_ns - shared.from_ns, &recent, scheduled, end)
     }
 
     /// What has come of it so far. It takes some milliseconds, in which workers wait a little: ask from a thread that
     /// has time, and not for each call.
     pub fn so_far(&self) -> LoadRun {
-        self.result(End::NotYet)
+        LoadRun { search: self.search(), ..self.result(End::NotYet) }
+    }
+
+    /// The same without the intervals: after an hour they are most of it.
+    pub fn totals(&self) -> LoadRun {
+        LoadRun { search: self.search(), ..self.without_intervals(End::NotYet) }
     }
 
     pub(crate) fn result(&self, end: End) -> LoadRun {
-        let State { plan, shared, threads, .. } = &*self.0;
-        let counted = shared.shards.merged();
+        let run = self.without_intervals(end);
         let measured = self.measured();
+        let interval_ns = measured.intervals.length().as_nanos() as u64;
+        LoadRun { interval_ns, intervals: measured.intervals.all(), ..run }
+    }
+
+    fn without_intervals(&self, end: End) -> LoadRun {
+        let State { plan, shared, threads, .. } = &*self.state;
+        let counted = shared.shards.merged();
+        // Held for no longer than this: an interval that ends waits for it.
+        let (started, cpu_before, looked_before) = {
+            let measured = self.measured();
+            (measured.started, measured.cpu, measured.looked)
+        };
         let now_ns = shared.now_ns().max(shared.from_ns);
         let measured_ns = match plan.stop {
             Stop::After(_) => now_ns.min(shared.until_ns) - shared.from_ns,
             Stop::Calls(_) => now_ns - shared.from_ns,
         };
-        let cpu = CpuTime::of_this_process().unwrap_or_default() - measured.cpu;
+        let cpu = CpuTime::of_this_process().unwrap_or_default() - cpu_before;
         let spun = shared.due.as_ref().map_or(Duration::ZERO, Due::spun);
-        let looked = thalweg::looked_in_vain().saturating_sub(measured.looked);
+        let looked = thalweg::looked_in_vain().saturating_sub(looked_before);
         let of_calls = without(cpu, spun);
         let busy_ns = of_calls.user_ns + of_calls.system_ns - looked.as_nanos() as f64;
         let busy_share = busy_ns / (measured_ns as f64 * *threads as f64);
@@ -144,8 +181,8 @@ impl Running {
             connections: scenario.connections,
             connections_established: None,
             warmup_ns: plan.warm_up.as_nanos() as u64,
-            started: humantime::format_rfc3339_millis(measured.started).to_string(),
-            ended: humantime::format_rfc3339_millis(measured.started + Duration::from_nanos(measured_ns))
+            started: humantime::format_rfc3339_millis(started).to_string(),
+            ended: humantime::format_rfc3339_millis(started + Duration::from_nanos(measured_ns))
                 .to_string(),
             duration_ns: measured_ns,
             drain_ns: now_ns.saturating_sub(shared.until_ns),
@@ -168,8 +205,8 @@ impl Running {
             reply: Timing::of(&tally.replies),
             flow: Timing::of(&counted.flows),
             steps: self.steps(&counted.steps),
-            interval_ns: measured.intervals.length().as_nanos() as u64,
-            intervals: measured.intervals.all(),
+            interval_ns: plan.interval.as_nanos() as u64,
+            intervals: Vec::new(),
             spun_ns: spun.as_nanos() as u64,
             client_cpu: cpu,
             client_cpu_per_call: (ok > 0).then(|| of_calls / ok as f64),
@@ -179,8 +216,12 @@ impl Running {
         }
     }
 
+    fn search(&self) -> Option<Search> {
+        self.search.as_deref().cloned()
+    }
+
     fn steps(&self, counted: &[StepTally]) -> Vec<StepRun> {
-        let steps = self.0.shared.scenario.steps().zip(counted);
+        let steps = self.state.shared.scenario.steps().zip(counted);
         steps
             .map(|((flow, step), counted)| StepRun {
                 flow: flow.name.clone(),
@@ -196,7 +237,7 @@ impl Running {
     }
 
     fn measured(&self) -> MutexGuard<'_, Measured> {
-        self.0.measured.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.measured.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -7,6 +7,9 @@ use thalweg::Channel;
 use crate::arrivals::Random;
 use crate::call::Call;
 
+/// The state of a lane that is connected.
+const READY: &str = "READY";
+
 /// What is called, and at whom.
 #[derive(Debug)]
 pub struct Scenario {
@@ -59,6 +62,12 @@ impl Scenario {
     /// Steps of all flows.
     pub fn steps(&self) -> impl Iterator<Item = (&Flow, &Step)> {
         self.flows.iter().flat_map(|flow| flow.steps.iter().map(move |step| (flow, step)))
+    }
+
+    /// Connections that take calls now.
+    pub(crate) fn ready_connections(&self) -> u32 {
+        let lanes = self.channels.iter().flat_map(Channel::lanes);
+        lanes.filter(|lane| lane.state == READY).count() as u32
     }
 
     /// Whether there is one call, and nothing else.

@@ -7,6 +7,7 @@ use std::time::Duration;
 use crate::arrivals::Spacing;
 use crate::drive::drive;
 use crate::gates::Gate;
+use crate::observer::Observer;
 use crate::plan::{Pace, Plan, PlanError, Stop};
 use crate::run::{Interval, LoadRun, Search, Try};
 use crate::running::Running;
@@ -56,7 +57,7 @@ pub async fn find_max(
     scenario: &Arc<Scenario>,
     ceiling: &Ceiling,
     interrupt: impl Future<Output = ()>,
-    mut observe: impl FnMut(&Interval, &Running),
+    observer: &mut impl Observer,
 ) -> Result<LoadRun, PlanError> {
     let interrupted = Cell::new(false);
     let mut interrupt = std::pin::pin!(async {
@@ -70,9 +71,9 @@ pub async fn find_max(
     let mut setbacks = 0;
     let (found, mut run) = loop {
         let mut attempt = Attempt { plan, scenario, ceiling, tries: &mut tries };
-        let mut shown = attempt.drive(rate, 1, interrupt.as_mut(), &mut observe).await?;
+        let mut shown = attempt.drive(rate, 1, interrupt.as_mut(), observer).await?;
         if matches!(shown, Shown::TooHigh(_)) && !interrupted.get() {
-            shown = attempt.drive(rate, 1, interrupt.as_mut(), &mut observe).await?;
+            shown = attempt.drive(rate, 1, interrupt.as_mut(), observer).await?;
         }
         let (mut kept, mut last) = match shown {
             Shown::Kept(run) => (true, run),
@@ -83,7 +84,7 @@ pub async fn find_max(
         }
         if kept && (setbacks > 0 || high.is_some_and(|high| high / rate <= APART_MAX)) {
             // Near enough: once more, for longer.
-            match attempt.drive(rate, CONFIRMED_FOR, interrupt.as_mut(), &mut observe).await? {
+            match attempt.drive(rate, CONFIRMED_FOR, interrupt.as_mut(), observer).await? {
                 Shown::Kept(run) => break (Some(rate), run),
                 Shown::TooHigh(run) => (kept, last) = (false, run),
             }
@@ -111,9 +112,25 @@ pub async fn find_max(
             break (None, last);
         }
     };
-    let conditions = ceiling.conditions.iter().map(ToString::to_string).collect();
-    run.search = Some(Search { conditions, found_per_s: found, tries });
+    let search = Attempt { plan, scenario, ceiling, tries: &mut tries }.search();
+    run.search = Some(Search { found_per_s: found, ..search });
     Ok(run)
+}
+
+/// Has the tries so far with each run that it is told of.
+struct OfSearch<'o, O> {
+    observer: &'o mut O,
+    search: Arc<Search>,
+}
+
+impl<O: Observer> Observer for OfSearch<'_, O> {
+    fn begins(&mut self, running: &Running) {
+        self.observer.begins(&running.within(&self.search));
+    }
+
+    fn interval(&mut self, interval: &Interval, running: &Running) {
+        self.observer.interval(interval, &running.within(&self.search));
+    }
 }
 
 struct Attempt<'a> {
@@ -124,13 +141,23 @@ struct Attempt<'a> {
 }
 
 impl Attempt<'_> {
+    /// What has been tried so far, and the highest rate of it that keeps to the conditions.
+    fn search(&self) -> Search {
+        let kept = self.tries.iter().filter(|tried| tried.is_kept).map(|tried| tried.rate_per_s);
+        Search {
+            conditions: self.ceiling.conditions.iter().map(ToString::to_string).collect(),
+            found_per_s: kept.reduce(f64::max),
+            tries: self.tries.clone(),
+        }
+    }
+
     /// Drives this rate.
     async fn drive(
         &mut self,
         rate: f64,
         times: u32,
         interrupt: impl Future<Output = ()>,
-        observe: &mut impl FnMut(&Interval, &Running),
+        observer: &mut impl Observer,
     ) -> Result<Shown, PlanError> {
         let Ceiling { conditions, spacing, seed, .. } = self.ceiling;
         let stop = match self.plan.stop {
@@ -139,7 +166,8 @@ impl Attempt<'_> {
         };
         let pace = Pace::Open { schedule: Schedule::constant(rate), spacing: *spacing, seed: *seed };
         let plan = Plan { pace, stop, ..self.plan.clone() };
-        let run = drive(&plan, self.scenario, interrupt, observe).await?;
+        let mut observer = OfSearch { observer, search: Arc::new(self.search()) };
+        let run = drive(&plan, self.scenario, interrupt, &mut observer).await?;
         let mut is_kept = true;
         let mut figures = Vec::new();
         for condition in conditions {

@@ -17,6 +17,9 @@ use super::defaults::{
     DURATION_DEFAULT, IN_FLIGHT_DEFAULT, IN_FLIGHT_MAX_DEFAULT, SEARCH_RATE_DEFAULT, SEARCH_WINDOW_DEFAULT,
     WARM_UP_DEFAULT,
 };
+use super::export::Export;
+use super::live::Live;
+use super::notices::Notices;
 use super::output::Output;
 use super::progress::{self, Progress};
 use super::scenario::{AskedScenario, scenario};
@@ -117,6 +120,7 @@ pub(super) fn run(
     let (mut run, was_interrupted) = runtime::runtime(common.threads)?.block_on(async {
         let interrupt = signals::interrupt()?;
         let mut interrupt = std::pin::pin!(interrupt);
+        let is_live = !args.no_tui && Live::has_a_terminal();
         // Before anything is connected to: the connection of reflection is gone when they are counted.
         let before = Established::now();
         let ready = prepare(args, &asked, common, files);
@@ -134,11 +138,10 @@ pub(super) fn run(
             was_interrupted = true;
         };
         progress::wait(&plan);
-        let watching = Watching::begin(watchers(args, &plan, output, &quit)?);
-        let observe = |interval: &_, running: &_| watching.tell(interval, running);
+        let mut watching = Watching::begin(watchers(args, &plan, output, is_live, &quit)?);
         let driven = match &ceiling {
-            Some(ceiling) => find_max(&plan, &scenario, ceiling, told, observe).await,
-            None => drive(&plan, &scenario, told, observe).await,
+            Some(ceiling) => find_max(&plan, &scenario, ceiling, told, &mut watching).await,
+            None => drive(&plan, &scenario, told, &mut watching).await,
         };
         watching.end();
         let mut run = driven.map_err(Failure::bad_arguments)?;
@@ -189,14 +192,27 @@ async fn prepare(
 
 /// Who is told how the run goes.
 fn watchers(
-    _args: &AnyArgs,
+    args: &AnyArgs,
     plan: &Plan,
     output: &Output<'_>,
-    _quit: &Arc<Notify>,
+    mut is_live: bool,
+    quit: &Arc<Notify>,
 ) -> Result<Vec<Box<dyn Watcher>>, Failure> {
+    let notices = Notices::new(is_live);
     let mut watchers: Vec<Box<dyn Watcher>> = Vec::new();
-    watchers.extend(Progress::on_terminal(plan));
+    watchers.extend(Export::begin(&args.export, &notices)?);
     watchers.extend(output.checkpoints());
+    if is_live {
+        match Live::begin(quit, &notices) {
+            // The first one to go: what the others say at the end is said on the screen behind it.
+            Ok(live) => watchers.insert(0, live),
+            Err(_) => is_live = false,
+        }
+    }
+    if !is_live {
+        notices.release();
+        watchers.extend(Progress::on_terminal(plan));
+    }
     Ok(watchers)
 }
 

@@ -139,6 +139,31 @@ pub(crate) struct AnyArgs {
 
     #[command(flatten)]
     pub(super) files: DescriptorFiles,
+
+    #[command(flatten)]
+    pub(super) export: ExportArgs,
+}
+
+/// Who is told how a run goes, beside the user.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Monitoring")]
+pub(crate) struct ExportArgs {
+    /// Let Prometheus ask for the figures while the run goes on, at http://HOST:PORT/metrics
+    #[arg(long, value_name = "HOST:PORT")]
+    pub(super) prometheus: Option<String>,
+
+    /// Push the figures to a collector by OTLP over gRPC while the run goes on, and at its end: http://HOST:4317, or
+    /// https:// with TLS
+    #[arg(long, value_name = "URL", value_parser = target::parse)]
+    pub(super) otlp: Option<String>,
+
+    /// How often they are pushed
+    #[arg(long, value_name = "DURATION", default_value = "5s", value_parser = parse_interval, requires = "otlp")]
+    pub(super) otlp_interval: Duration,
+
+    /// Metadata of the pushes, such as 'authorization: Bearer …'; may be given more than once
+    #[arg(long, value_name = "NAME: VALUE", value_parser = metadata::parse, requires = "otlp")]
+    pub(super) otlp_header: Vec<Entry>,
 }
 
 /// What one `--expect` has.
@@ -147,6 +172,13 @@ pub(crate) struct Gates(pub(super) Vec<Gate>);
 
 fn parse_gates(text: &str) -> Result<Gates, String> {
     Gate::parse_all(text).map(Gates).map_err(|error| error.to_string())
+}
+
+/// Not so short that nothing else would be done.
+fn parse_interval(text: &str) -> Result<Duration, String> {
+    const LEAST: Duration = Duration::from_millis(100);
+    let interval = humantime::parse_duration(text).map_err(|error| error.to_string())?;
+    if interval < LEAST { Err("at least 100ms".to_owned()) } else { Ok(interval) }
 }
 
 /// `1%` or `0.01`.
@@ -189,6 +221,8 @@ impl AnyArgs {
             (self.start_at.is_some(), "--start-at"),
             (!self.expect.is_empty(), "--expect"),
             (self.baseline.is_some(), "--baseline"),
+            (self.export.prometheus.is_some(), "--prometheus"),
+            (self.export.otlp.is_some(), "--otlp"),
         ];
         flags.into_iter().find(|(is_there, _)| *is_there).map(|(_, flag)| flag)
     }

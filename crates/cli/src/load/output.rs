@@ -91,6 +91,8 @@ struct Checkpoints {
 }
 
 impl Watcher for Checkpoints {
+    fn begins(&mut self, _: &Running) {}
+
     fn interval(&mut self, _: &Interval, running: &Running) {
         let began = Instant::now();
         if began < self.next {

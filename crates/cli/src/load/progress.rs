@@ -30,6 +30,8 @@ impl Progress {
 }
 
 impl Watcher for Progress {
+    fn begins(&mut self, _: &Running) {}
+
     fn interval(&mut self, interval: &Interval, _: &Running) {
         let at = Duration::from_nanos(interval.at_ns).as_secs();
         let scheduled = if self.is_open { format!(" of {:.0}", interval.scheduled) } else { String::new() };

@@ -3,10 +3,13 @@
 use std::sync::mpsc::{Sender, channel};
 use std::thread::JoinHandle;
 
-use thalweg_load::{Interval, Running};
+use thalweg_load::{Interval, Observer, Running};
 
 /// Is told how a run goes.
 pub(super) trait Watcher: Send {
+    /// A run begins, with its warm-up; where the highest rate is looked for, one after the other.
+    fn begins(&mut self, running: &Running);
+
     /// An interval has ended.
     fn interval(&mut self, interval: &Interval, running: &Running);
 
@@ -16,18 +19,26 @@ pub(super) trait Watcher: Send {
 
 /// Watchers at their work.
 pub(super) struct Watching {
-    told: Sender<(Interval, Running)>,
+    told: Sender<Told>,
     thread: Option<JoinHandle<()>>,
+}
+
+enum Told {
+    Begins(Running),
+    Interval(Interval, Running),
 }
 
 impl Watching {
     pub(super) fn begin(mut watchers: Vec<Box<dyn Watcher>>) -> Self {
-        let (told, tells) = channel::<(Interval, Running)>();
+        let (told, tells) = channel();
         let thread = (!watchers.is_empty()).then(|| {
             std::thread::spawn(move || {
-                while let Ok((interval, running)) = tells.recv() {
+                while let Ok(told) = tells.recv() {
                     for watcher in &mut watchers {
-                        watcher.interval(&interval, &running);
+                        match &told {
+                            Told::Begins(running) => watcher.begins(running),
+                            Told::Interval(interval, running) => watcher.interval(interval, running),
+                        }
                     }
                 }
                 watchers.iter_mut().for_each(|watcher| watcher.end());
@@ -36,19 +47,27 @@ impl Watching {
         Self { told, thread }
     }
 
-    pub(super) fn tell(&self, interval: &Interval, running: &Running) {
-        if self.thread.is_some() {
-            // Watchers that are gone miss nothing.
-            let _ = self.told.send((interval.clone(), running.clone()));
-        }
-    }
-
     /// Waits until all have been told all.
     pub(super) fn end(self) {
         let Self { told, thread } = self;
         drop(told);
         if let Some(Err(panic)) = thread.map(JoinHandle::join) {
             std::panic::resume_unwind(panic);
+        }
+    }
+}
+
+impl Observer for Watching {
+    fn begins(&mut self, running: &Running) {
+        if self.thread.is_some() {
+            // Watchers that are gone miss nothing, here and below.
+            let _ = self.told.send(Told::Begins(running.clone()));
+        }
+    }
+
+    fn interval(&mut self, interval: &Interval, running: &Running) {
+        if self.thread.is_some() {
+            let _ = self.told.send(Told::Interval(interval.clone(), running.clone()));
         }
     }
 }

@@ -1,0 +1,204 @@
+//! A run as metrics: names, units and attributes by OpenTelemetry's conventions where they have them.
+
+use thalweg_lab::record::Distribution;
+use thalweg_load::{LoadRun, StepRun, Timing};
+
+use super::snapshot::Snapshot;
+
+/// Upper ends of buckets, seconds: gRFC A66's for durations.
+pub(super) const BOUNDS_S: [f64; 41] = [
+    0.0, 0.00001, 0.00005, 0.0001, 0.0003, 0.0006, 0.0008, 0.001, 0.002, 0.003, 0.004, 0.005, 0.006, 0.008,
+    0.01, 0.013, 0.016, 0.02, 0.025, 0.03, 0.04, 0.05, 0.065, 0.08, 0.1, 0.13, 0.16, 0.2, 0.25, 0.3, 0.4,
+    0.5, 0.65, 0.8, 1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0,
+];
+
+/// A metric.
+#[derive(Debug)]
+pub(super) struct Family {
+    pub(super) name: &'static str,
+    /// As UCUM has it: `s`, `By`, `{call}`.
+    pub(super) unit: &'static str,
+    pub(super) about: &'static str,
+    pub(super) points: Points,
+}
+
+/// Its values, by their attributes.
+#[derive(Debug)]
+pub(super) enum Points {
+    /// Grows from the start of measuring on.
+    Counts(Vec<Point<u64>>),
+    /// The same, with fractions.
+    Seconds(Vec<Point<f64>>),
+    /// What there is now.
+    Now(Vec<Point<u64>>),
+    Histograms(Vec<Point<Buckets>>),
+}
+
+#[derive(Debug)]
+pub(super) struct Point<T> {
+    pub(super) attributes: Vec<(&'static str, String)>,
+    pub(super) value: T,
+}
+
+/// How times are distributed.
+#[derive(Debug)]
+pub(super) struct Buckets {
+    /// Of each bucket by itself; the last has no upper end.
+    pub(super) counts: Vec<u64>,
+    pub(super) count: u64,
+    pub(super) sum_s: f64,
+    pub(super) min_s: f64,
+    pub(super) max_s: f64,
+}
+
+/// All metrics.
+pub(super) fn families(snapshot: &Snapshot) -> Vec<Family> {
+    let Snapshot { run, in_flight, connections } = snapshot;
+    let target = ("grpc.target", run.targets.join(","));
+    let counts = |name, about, counts: Vec<(Vec<(&'static str, String)>, u64)>| Family {
+        name,
+        unit: "{call}",
+        about,
+        points: Points::Counts(points(&target, counts)),
+    };
+    let seconds = run.duration_ns as f64 / 1e9;
+    let scheduled = run.scheduled_per_s.map(|rate| (Vec::new(), (rate * seconds).round() as u64));
+    let direction = |sent, received| {
+        let of = |name: &str| vec![("network.io.direction", name.to_owned())];
+        vec![(of("transmit"), sent), (of("receive"), received)]
+    };
+    let cpu = |mode: &str, ns: f64| (vec![("cpu.mode", mode.to_owned())], ns / 1e9);
+    let now = |name, unit, about, value| Family {
+        name,
+        unit,
+        about,
+        points: Points::Now(points(&target, vec![(Vec::new(), value)])),
+    };
+    let histograms = |name, about, timings: Vec<(Vec<(&'static str, String)>, Option<&Timing>)>| {
+        let buckets = timings.into_iter().filter_map(|(with, timing)| Some((with, buckets(timing?)?)));
+        Family { name, unit: "s", about, points: Points::Histograms(points(&target, buckets.collect())) }
+    };
+    let mut families = vec![
+        counts("thalweg.load.calls", "Calls that have ended", calls(run)),
+        histograms(
+            "thalweg.load.latency",
+            "From the intended start of calls to their end",
+            latencies(run),
+        ),
+        counts(
+            "thalweg.load.late",
+            "Calls that began more than a millisecond behind their time",
+            vec![(Vec::new(), run.late)],
+        ),
+        counts("thalweg.load.dropped", "Calls that were to begin and never did", vec![(Vec::new(), run.dropped)]),
+        now("thalweg.load.in_flight", "{call}", "Calls under way", *in_flight),
+        now("thalweg.load.connections", "{connection}", "Connections that take calls", u64::from(*connections)),
+        Family {
+            name: "thalweg.load.messages",
+            unit: "{message}",
+            about: "Messages of calls",
+            points: Points::Counts(points(&target, direction(run.messages_sent, run.messages_received))),
+        },
+        Family {
+            name: "thalweg.load.io",
+            unit: "By",
+            about: "Bytes of messages",
+            points: Points::Counts(points(&target, direction(run.bytes_sent, run.bytes_received))),
+        },
+        Family {
+            name: "process.cpu.time",
+            unit: "s",
+            about: "The client's processor time",
+            points: Points::Seconds(points(
+                &target,
+                vec![cpu("user", run.client_cpu.user_ns), cpu("system", run.client_cpu.system_ns)],
+            )),
+        },
+    ];
+    if scheduled.is_some() {
+        families.push(counts(
+            "thalweg.load.scheduled",
+            "Calls that were to begin",
+            scheduled.into_iter().collect(),
+        ));
+    }
+    // Where all calls are of one method, it is known from when they really began, too.
+    if run.steps.is_empty() {
+        let service = run.service.as_ref().or(run.latency.as_ref());
+        families.push(histograms(
+            "grpc.client.call.duration",
+            "From the actual start of calls that ended with OK to their end",
+            vec![(vec![("grpc.method", run.method.clone()), ("grpc.status", "OK".to_owned())], service)],
+        ));
+    }
+    families
+}
+
+fn points<T>(
+    target: &(&'static str, String),
+    values: Vec<(Vec<(&'static str, String)>, T)>,
+) -> Vec<Point<T>> {
+    let point = |(mut attributes, value): (Vec<_>, T)| {
+        attributes.insert(0, target.clone());
+        Point { attributes, value }
+    };
+    values.into_iter().map(point).collect()
+}
+
+/// Calls by method, step and status.
+fn calls(run: &LoadRun) -> Vec<(Vec<(&'static str, String)>, u64)> {
+    let by_status = |of: Vec<(&'static str, String)>, ok: u64, errors: &std::collections::BTreeMap<String, u64>| {
+        let all = std::iter::once(("OK", ok)).chain(errors.iter().map(|(name, count)| (name.as_str(), *count)));
+        let with = |(status, count): (&str, u64)| {
+            let mut with = of.clone();
+            with.push(("grpc.status", status.to_owned()));
+            (with, count)
+        };
+        all.map(with).collect::<Vec<_>>()
+    };
+    if run.steps.is_empty() {
+        return by_status(vec![("grpc.method", run.method.clone())], run.ok, &run.errors);
+    }
+    run.steps.iter().flat_map(|step| by_status(of_step(step), step.ok, &step.errors)).collect()
+}
+
+/// From the intended start: of those that have gone well by method and step, and of those that have not together.
+fn latencies(run: &LoadRun) -> Vec<(Vec<(&'static str, String)>, Option<&Timing>)> {
+    let went = |mut with: Vec<(&'static str, String)>, how: &str| {
+        with.push(("thalweg.load.outcome", how.to_owned()));
+        with
+    };
+    let mut latencies: Vec<_> = match &run.steps[..] {
+        [] => vec![(went(vec![("grpc.method", run.method.clone())], "ok"), run.latency.as_ref())],
+        steps => steps.iter().map(|step| (went(of_step(step), "ok"), step.latency.as_ref())).collect(),
+    };
+    latencies.push((went(Vec::new(), "failed"), run.failed_latency.as_ref()));
+    latencies
+}
+
+fn of_step(step: &StepRun) -> Vec<(&'static str, String)> {
+    vec![
+        ("grpc.method", step.method.clone()),
+        ("thalweg.load.flow", step.flow.clone()),
+        ("thalweg.load.step", step.step.clone()),
+    ]
+}
+
+fn buckets(timing: &Timing) -> Option<Buckets> {
+    let distribution = Distribution::decoded(&timing.histogram, &timing.ns)?;
+    let mut counts = Vec::with_capacity(BOUNDS_S.len() + 1);
+    let mut below = 0;
+    for bound in BOUNDS_S {
+        let upto = distribution.count_up_to((bound * 1e9).round() as u64);
+        counts.push(upto - below);
+        below = upto;
+    }
+    counts.push(timing.count - below);
+    Some(Buckets {
+        counts,
+        count: timing.count,
+        sum_s: timing.ns.mean * timing.count as f64 / 1e9,
+        min_s: timing.ns.min as f64 / 1e9,
+        max_s: timing.ns.max as f64 / 1e9,
+    })
+}

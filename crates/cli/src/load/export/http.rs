@@ -1,0 +1,78 @@
+//! What Prometheus scrapes.
+
+use std::convert::Infallible;
+use std::net::TcpListener;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::header::{ACCEPT, ALLOW, CONTENT_TYPE, HeaderValue};
+use http::{Method, Request, Response, StatusCode};
+use http_body_util::Full;
+use hyper::body::Incoming;
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use tokio::sync::Semaphore;
+
+use super::accept::TextFormat;
+use super::families::families;
+use super::snapshot::Latest;
+use super::text::text;
+
+/// Whoever scrapes has one connection, and seldom a second.
+const CONNECTIONS_MAX: usize = 16;
+/// A request's head is here by then.
+const HEAD_TIMEOUT: Duration = Duration::from_secs(10);
+/// Accepting goes on so long after it failed: descriptors may be free again.
+const ACCEPT_AGAIN: Duration = Duration::from_millis(100);
+
+/// Answers until it is dropped. The listener does not block.
+pub(super) async fn serve(listener: TcpListener, latest: Latest) {
+    // Without it nobody is told, and the load goes on.
+    let Ok(listener) = tokio::net::TcpListener::from_std(listener) else { return };
+    let room = Arc::new(Semaphore::new(CONNECTIONS_MAX));
+    loop {
+        let Ok(place) = room.clone().acquire_owned().await else { return };
+        let Ok((socket, _)) = listener.accept().await else {
+            tokio::time::sleep(ACCEPT_AGAIN).await;
+            continue;
+        };
+        let latest = latest.clone();
+        tokio::spawn(async move {
+            let answer = service_fn(|request| {
+                let answer = answer(&request, &latest);
+                async { Ok::<_, Infallible>(answer) }
+            });
+            let mut server = http1::Builder::new();
+            server.timer(TokioTimer::new()).header_read_timeout(HEAD_TIMEOUT);
+            // A scraper that goes away in the middle has asked for nothing.
+            let _ = server.serve_connection(TokioIo::new(socket), answer).await;
+            drop(place);
+        });
+    }
+}
+
+fn answer(request: &Request<Incoming>, latest: &Latest) -> Response<Full<Bytes>> {
+    if request.uri().path() != "/metrics" {
+        return said(StatusCode::NOT_FOUND, "metrics are at /metrics\n");
+    }
+    if !matches!(*request.method(), Method::GET | Method::HEAD) {
+        let mut response = said(StatusCode::METHOD_NOT_ALLOWED, "metrics are read by GET\n");
+        response.headers_mut().insert(ALLOW, HeaderValue::from_static("GET, HEAD"));
+        return response;
+    }
+    let accept = request.headers().get_all(ACCEPT).iter().filter_map(|accept| accept.to_str().ok());
+    let format = TextFormat::of(&accept.collect::<Vec<_>>().join(","));
+    let families = latest.snapshot().map_or_else(Vec::new, |snapshot| families(&snapshot));
+    let mut response = Response::new(Full::new(Bytes::from(text(&families, format))));
+    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(format.content_type()));
+    response
+}
+
+fn said(status: StatusCode, text: &'static str) -> Response<Full<Bytes>> {
+    let mut response = Response::new(Full::new(Bytes::from_static(text.as_bytes())));
+    *response.status_mut() = status;
+    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("text/plain; charset=utf-8"));
+    response
+}

@@ -1,0 +1,34 @@
+//! What there is of a run at one moment.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use thalweg_load::{LoadRun, Running};
+
+/// What there is of a run at one moment.
+pub(super) struct Snapshot {
+    pub(super) run: LoadRun,
+    /// Calls under way.
+    pub(super) in_flight: u64,
+    /// Connections that take calls.
+    pub(super) connections: u32,
+}
+
+/// The run that goes on, once there is one.
+#[derive(Clone, Default)]
+pub(super) struct Latest(Arc<Mutex<Option<Running>>>);
+
+impl Latest {
+    pub(super) fn set(&self, running: &Running) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(running.clone());
+    }
+
+    /// None before the first run begins.
+    pub(super) fn snapshot(&self) -> Option<Snapshot> {
+        let running = self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()?;
+        Some(Snapshot {
+            run: running.totals(),
+            in_flight: running.in_flight(),
+            connections: running.connections(),
+        })
+    }
+}

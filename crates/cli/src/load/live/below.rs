@@ -1,0 +1,78 @@
+//! What went wrong, what a reader must know, the steps of a scenario, and the rates that were tried.
+
+use ratatui::Frame;
+use ratatui::layout::Rect;
+use ratatui::style::{Color, Stylize};
+use ratatui::text::Line;
+use ratatui::widgets::Paragraph;
+use thalweg_lab::figures::{grouped, time};
+use thalweg_load::{LoadRun, Search};
+
+use super::view::{Now, View};
+
+/// The most important ones first: there may not be room for all.
+pub(super) fn lines(view: &View, now: &Now) -> Vec<Line<'static>> {
+    let run = &now.so_far;
+    let mut lines = Vec::new();
+    if run.failed > 0 {
+        let errors: Vec<String> = run.errors.iter().map(|(code, count)| format!("{count} {code}")).collect();
+        lines.push(Line::from(format!(" failed: {}", errors.join(", "))).fg(Color::Red));
+    }
+    // That it has not ended is seen.
+    let notes = run.notes.iter().filter(|note| !note.text.starts_with("the run has not ended"));
+    for note in notes {
+        let color = if note.invalidates { Color::Red } else { Color::Yellow };
+        lines.push(Line::from(format!(" {}", note.text)).fg(color));
+    }
+    lines.extend(view.notices.iter().map(|notice| Line::from(format!(" {notice}")).fg(Color::Yellow)));
+    if let Some(search) = &run.search {
+        tries(search, run, &mut lines);
+    }
+    steps(run, &mut lines);
+    lines
+}
+
+/// The last one first.
+fn tries(search: &Search, run: &LoadRun, lines: &mut Vec<Line<'static>>) {
+    let trying = run.schedule.as_deref().unwrap_or_default();
+    let found = search.found_per_s.map_or("none yet".to_owned(), |rate| format!("{} calls/s", grouped(rate)));
+    let conditions = search.conditions.join(", ");
+    lines.push(Line::from(format!(" the highest rate with {conditions}: {found}; now {trying} calls/s")).bold());
+    for tried in search.tries.iter().rev() {
+        let rate = grouped(tried.rate_per_s);
+        let (is_kept, color) = if tried.is_kept { ("kept", Color::Green) } else { ("too high", Color::Red) };
+        let line = format!(" {rate:>9} calls/s  {is_kept:<9} {}", tried.figures.join(", "));
+        lines.push(Line::from(line).fg(color));
+    }
+}
+
+fn steps(run: &LoadRun, lines: &mut Vec<Line<'static>>) {
+    if run.steps.is_empty() {
+        return;
+    }
+    let name = |flow: &str, step: &str| if flow.is_empty() { step.to_owned() } else { format!("{flow}, {step}") };
+    let names: Vec<String> = run.steps.iter().map(|step| name(&step.flow, &step.step)).collect();
+    let width = names.iter().map(|name| name.chars().count()).max().unwrap_or(0).clamp(4, 30);
+    let head = format!(" {:<width$} {:>12} {:>9} {:>9} {:>9}", "step", "ok", "failed", "p50", "p99");
+    lines.push(Line::from(head).dim());
+    for (name, step) in names.iter().zip(&run.steps) {
+        let name: String = name.chars().take(width).collect();
+        let [p50, p99] = match &step.latency {
+            Some(latency) => [latency.ns.p50, latency.ns.p99].map(|ns| time(ns as f64)),
+            None => [String::new(), String::new()],
+        };
+        let (ok, failed) = (grouped(step.ok as f64), grouped(step.failed as f64));
+        lines.push(Line::from(format!(" {name:<width$} {ok:>12} {failed:>9} {p50:>9} {p99:>9}")));
+    }
+}
+
+/// As many as there is room for; the last one says how many there is none for.
+pub(super) fn draw(mut lines: Vec<Line<'static>>, frame: &mut Frame<'_>, area: Rect) {
+    let room = usize::from(area.height);
+    if lines.len() > room && room > 1 {
+        let more = lines.len() - room + 1;
+        lines.truncate(room - 1);
+        lines.push(Line::from(format!(" … {more} more")).dim());
+    }
+    frame.render_widget(Paragraph::new(lines), area);
+}

@@ -1,0 +1,132 @@
+//! The run over time.
+
+use std::time::Duration;
+
+use ratatui::Frame;
+use ratatui::layout::Rect;
+use ratatui::style::{Color, Style, Stylize};
+use ratatui::symbols::Marker;
+use ratatui::text::{Line, Span};
+use ratatui::widgets::{Axis, Block, Chart, Dataset, GraphType};
+use thalweg_lab::figures::{count, span, time};
+use thalweg_lab::record::Latency;
+
+use super::history::Past;
+use super::view::{Now, View};
+
+/// Columns of a chart that are its frame's and its axis's.
+const COLUMNS_BESIDE: u16 = 9;
+/// Dots of a column.
+const DOTS: u16 = 2;
+/// A chart is never for less time.
+const POINTS_MIN: usize = 20;
+
+/// A percentile of an interval.
+type Percentile = fn(&Latency) -> u64;
+
+const PERCENTILES: [(&str, Color, Percentile); 4] = [
+    ("p50", Color::Green, |latency| latency.p50),
+    ("p90", Color::Yellow, |latency| latency.p90),
+    ("p99", Color::LightRed, |latency| latency.p99),
+    ("max", Color::Magenta, |latency| latency.max),
+];
+
+/// Calls a second, and of an open loop what was to begin.
+pub(super) fn rate(view: &View, now: &Now, frame: &mut Frame<'_>, area: Rect) {
+    let time = Shown::of(view, area);
+    let scheduled = time.points(|past| Some(past.scheduled));
+    let actual = time.points(|past| Some(past.rate));
+    let is_open = now.so_far.scheduled_per_s.is_some();
+    let most = scheduled.iter().chain(&actual).map(|(_, rate)| *rate).fold(1.0, f64::max);
+    let top = round_up(most);
+    let mut sets = Vec::new();
+    let mut title = vec![Span::from(" calls/s ")];
+    if is_open {
+        title.push(Span::from("scheduled ").fg(Color::DarkGray));
+        sets.push(line(&scheduled, Color::DarkGray));
+    }
+    sets.push(line(&actual, Color::Cyan));
+    let labels = vec!["0".to_owned(), count(top / 2.0), count(top)];
+    draw(frame, area, Line::from(title), sets, time.axis(now), Axis::default().bounds([0.0, top]).labels(labels));
+}
+
+/// Percentiles, by their logarithm.
+pub(super) fn latency(view: &View, now: &Now, frame: &mut Frame<'_>, area: Rect) {
+    let shown = Shown::of(view, area);
+    let latencies = || shown.past().filter_map(|(_, past)| past.latency);
+    let low = latencies().map(|latency| latency.p50).min().unwrap_or(100_000).max(1);
+    let high = latencies().map(|latency| latency.max).max().unwrap_or(1_000_000).max(2);
+    // Whole decades: a microsecond, ten, a hundred.
+    let (bottom, top) = ((low as f64).log10().floor(), (high as f64).log10().ceil());
+    let top = top.max(bottom + 1.0);
+    let labels = (bottom as i32..=top as i32).map(|decade| time(10_f64.powi(decade)));
+    let points = PERCENTILES.map(|(_, _, percentile)| {
+        shown.points(|past| past.latency.map(|latency| (percentile(&latency).max(1) as f64).log10()))
+    });
+    let mut title = vec![Span::from(" latency ")];
+    title.extend(PERCENTILES.map(|(name, color, _)| Span::from(format!("{name} ")).fg(color)));
+    let sets = PERCENTILES.iter().zip(&points).map(|((_, color, _), points)| line(points, *color)).collect();
+    let axis = Axis::default().bounds([bottom, top]).labels(labels.collect::<Vec<_>>());
+    draw(frame, area, Line::from(title), sets, shown.axis(now), axis);
+}
+
+fn draw(
+    frame: &mut Frame<'_>,
+    area: Rect,
+    title: Line<'_>,
+    sets: Vec<Dataset<'_>>,
+    x: Axis<'_>,
+    y: Axis<'_>,
+) {
+    let grey = Style::new().fg(Color::DarkGray);
+    let block = Block::bordered().border_style(grey).title(title);
+    let chart = Chart::new(sets).block(block).x_axis(x.style(grey)).y_axis(y.style(grey));
+    frame.render_widget(chart.legend_position(None), area);
+}
+
+fn line(points: &[(f64, f64)], color: Color) -> Dataset<'_> {
+    let set = Dataset::default().data(points).marker(Marker::Braille).style(Style::new().fg(color));
+    // A line needs two.
+    set.graph_type(if points.len() > 1 { GraphType::Line } else { GraphType::Scatter })
+}
+
+/// The intervals that a chart has room for.
+struct Shown<'v> {
+    view: &'v View,
+    most: usize,
+}
+
+impl<'v> Shown<'v> {
+    fn of(view: &'v View, area: Rect) -> Self {
+        let dots = area.width.saturating_sub(COLUMNS_BESIDE) * DOTS;
+        Self { view, most: usize::from(dots).max(1) }
+    }
+
+    /// Each with its place from the left.
+    fn past(&self) -> impl Iterator<Item = (f64, &'v Past)> {
+        self.view.history.last(self.most).enumerate().map(|(place, past)| (place as f64, past))
+    }
+
+    fn points(&self, of: impl Fn(&Past) -> Option<f64>) -> Vec<(f64, f64)> {
+        self.past().filter_map(|(place, past)| Some((place, of(past)?))).collect()
+    }
+
+    fn axis(&self, now: &Now) -> Axis<'static> {
+        let there = self.past().count();
+        let last = there.max(POINTS_MIN.min(self.most)) - 1;
+        let ago = now.interval * there.saturating_sub(1) as u32;
+        let axis = Axis::default().bounds([0.0, last.max(1) as f64]);
+        if there < last { axis } else { axis.labels([format!("{} ago", at_most_minutes(ago)), "now".to_owned()]) }
+    }
+}
+
+fn at_most_minutes(duration: Duration) -> String {
+    if duration < Duration::from_secs(1) { time(duration.as_nanos() as f64) } else { span(duration) }
+}
+
+/// The next one above with one digit that is not 0: 1, 2, 5, 10 and so on.
+fn round_up(value: f64) -> f64 {
+    let decade = 10_f64.powf(value.log10().floor());
+    let steps = [1.0, 1.5, 2.0, 3.0, 4.0, 5.0, 6.0, 8.0, 10.0].map(|step| step * decade);
+    steps.into_iter().find(|step| *step >= value).unwrap_or(value)
+}

@@ -1,0 +1,124 @@
+//! What is driven, how, and how far it is.
+
+use std::time::Duration;
+
+use ratatui::Frame;
+use ratatui::layout::{Constraint, Layout, Rect};
+use ratatui::style::{Color, Style, Stylize};
+use ratatui::text::{Line, Span};
+use ratatui::widgets::{LineGauge, Paragraph};
+use thalweg_lab::figures::{grouped, span, time};
+use thalweg_lab::wording::counted;
+use thalweg_load::Stop;
+
+use super::view::{Now, View};
+
+pub(super) const ROWS: u16 = 3;
+
+pub(super) fn draw(view: &View, now: &Now, frame: &mut Frame<'_>, area: Rect) {
+    let [what, how, far] = Layout::vertical([Constraint::Length(1); 3]).areas(area);
+    let run = &now.so_far;
+    let state = match (view.is_ending, view.is_paused) {
+        (true, _) => " ending: calls under way come back",
+        (_, true) => " paused",
+        _ => "",
+    };
+    let method = Span::from(run.method.clone()).bold();
+    let line = Line::from(vec![" ".into(), method, format!(" on {}", run.targets.join(", ")).into()]);
+    frame.render_widget(Paragraph::new(line), what);
+    let line = Line::from(vec![format!(" {}", driven(now)).into(), Span::from(state).yellow().bold()]);
+    frame.render_widget(Paragraph::new(line), how);
+    draw_gauge(now, frame, far);
+}
+
+/// `open loop, 1000 calls/s, 12 of at most 1000 in flight, 3 connections`
+fn driven(now: &Now) -> String {
+    let run = &now.so_far;
+    let begun = match (&run.schedule, &run.workers) {
+        (Some(schedule), _) => {
+            format!("open loop, {schedule} calls/s, {} of at most {} in flight", now.in_flight, run.in_flight)
+        }
+        (None, Some(workers)) => format!("closed loop, {workers} workers, {} in flight", now.in_flight),
+        (None, None) => format!("closed loop, {} of {} in flight", now.in_flight, run.in_flight),
+    };
+    let dropped = if run.dropped > 0 { format!(", {} never began", grouped(run.dropped as f64)) } else { String::new() };
+    format!("{begun}{dropped}, {}", counted(u64::from(now.connections), "connection"))
+}
+
+fn draw_gauge(now: &Now, frame: &mut Frame<'_>, area: Rect) {
+    let far = Far::of(now);
+    let style = if far.is_warm_up { Style::new().yellow() } else { Style::new().cyan() };
+    let [left, gauge, right] = Layout::horizontal([
+        Constraint::Length(far.done.chars().count() as u16 + 2),
+        Constraint::Fill(1),
+        Constraint::Length(far.left.chars().count() as u16 + 2),
+    ])
+    .areas(area);
+    frame.render_widget(Paragraph::new(format!(" {} ", far.done)), left);
+    let bar = LineGauge::default().ratio(far.share).label("").filled_style(style);
+    frame.render_widget(bar.unfilled_style(Style::new().fg(Color::DarkGray)), gauge);
+    frame.render_widget(Paragraph::new(format!(" {} ", far.left)), right);
+}
+
+/// How far a run is.
+#[derive(Debug, PartialEq)]
+struct Far {
+    is_warm_up: bool,
+    done: String,
+    /// 0 to 1.
+    share: f64,
+    left: String,
+}
+
+impl Far {
+    fn of(now: &Now) -> Self {
+        let share = |done: f64, all: f64| if all > 0.0 { (done / all).clamp(0.0, 1.0) } else { 0.0 };
+        let Some(measured) = now.elapsed.checked_sub(now.warm_up) else {
+            let left = now.warm_up - now.elapsed;
+            return Self {
+                is_warm_up: true,
+                done: format!("warming up for {}", time(now.warm_up.as_nanos() as f64)),
+                share: share(now.elapsed.as_secs_f64(), now.warm_up.as_secs_f64()),
+                left: format!("{} left", span(left)),
+            };
+        };
+        match now.stop {
+            Stop::After(all) => Self {
+                is_warm_up: false,
+                done: format!("{} of {}", span(measured.min(all)), span(all)),
+                share: share(measured.as_secs_f64(), all.as_secs_f64()),
+                left: format!("{} left", span(all.saturating_sub(measured))),
+            },
+            // Of a scenario flows are counted, which have several calls.
+            Stop::Calls(starts) if !now.so_far.steps.is_empty() => Self {
+                is_warm_up: false,
+                done: span(measured),
+                share: 0.0,
+                left: counted(starts, "flow"),
+            },
+            Stop::Calls(all) => {
+                let calls = now.so_far.calls();
+                let rate = calls as f64 / (now.so_far.duration_ns as f64 / 1e9).max(1e-3);
+                let left_s = (all.saturating_sub(calls) as f64 / rate.max(1e-3)).min(1e9);
+                let left = if calls == 0 { String::new() } else { format!("about {} left", span(Duration::from_secs_f64(left_s))) };
+                Self {
+                    is_warm_up: false,
+                    done: format!("{}, {} of {} calls", span(measured), grouped(calls as f64), grouped(all as f64)),
+                    share: share(calls as f64, all as f64),
+                    left,
+                }
+            }
+        }
+    }
+}
+
+/// Where there is no room for more.
+pub(super) fn one_line(view: &View, now: &Now) -> String {
+    let far = Far::of(now);
+    let Some(last) = &view.last else { return far.done };
+    let rate = view.history.last(1).next().map_or(0.0, |past| past.rate);
+    let p99 = last.latency_ns.map_or(String::new(), |latency| format!(", p99 {}", time(latency.p99 as f64)));
+    let failed = now.so_far.failed;
+    let failed = if failed > 0 { format!(", {failed} failed") } else { String::new() };
+    format!("{} calls/s{p99}{failed}, {}", grouped(rate), far.done)
+}

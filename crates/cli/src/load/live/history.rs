@@ -1,0 +1,45 @@
+//! The intervals that charts have.
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use thalweg_lab::record::Latency;
+use thalweg_load::Interval;
+
+/// As many as the widest terminal has dots.
+const POINTS_MAX: usize = 1024;
+
+/// The last intervals, also of runs one after the other.
+#[derive(Debug, Default)]
+pub(super) struct History(VecDeque<Past>);
+
+/// An interval.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Past {
+    /// Calls a second that ended with OK.
+    pub(super) rate: f64,
+    /// Calls a second that were to begin.
+    pub(super) scheduled: f64,
+    pub(super) latency: Option<Latency>,
+}
+
+impl History {
+    /// It lasted so long.
+    pub(super) fn push(&mut self, interval: &Interval, lasted: Duration) {
+        let seconds = lasted.as_secs_f64().max(1e-3);
+        let rate = |count: f64| count / seconds;
+        if self.0.len() == POINTS_MAX {
+            self.0.pop_front();
+        }
+        self.0.push_back(Past {
+            rate: rate(interval.ok as f64),
+            scheduled: rate(interval.scheduled),
+            latency: interval.latency_ns,
+        });
+    }
+
+    /// The last of them, at most so many.
+    pub(super) fn last(&self, most: usize) -> impl Iterator<Item = &Past> + Clone {
+        self.0.iter().skip(self.0.len().saturating_sub(most))
+    }
+}

@@ -1,0 +1,118 @@
+//! Where all is on the screen.
+
+use ratatui::Frame;
+use ratatui::layout::{Constraint, Layout, Rect};
+use ratatui::style::Style;
+use ratatui::text::Line;
+use ratatui::widgets::Paragraph;
+
+use super::view::{Now, View};
+use super::{below, charts, figures, header};
+
+/// Below these there is room for one line.
+const COLUMNS_MIN: u16 = 40;
+const ROWS_MIN: u16 = 10;
+/// From here on there are two charts side by side, and figures beside a histogram.
+const COLUMNS_OF_TWO: u16 = 70;
+/// A chart of fewer rows says nothing.
+const CHART_ROWS_MIN: u16 = 6;
+
+pub(super) fn draw(view: &View, frame: &mut Frame<'_>) {
+    let area = frame.area();
+    let Some(now) = &view.run else {
+        frame.render_widget(Paragraph::new("connecting …"), area);
+        return;
+    };
+    if area.width < COLUMNS_MIN || area.height < ROWS_MIN {
+        frame.render_widget(Paragraph::new(header::one_line(view, now)), Rect { height: area.height.min(1), ..area });
+        return;
+    }
+    let lines = below::lines(view, now);
+    let rows = Rows::of(area.height, lines.len() as u16);
+    let parts = Layout::vertical([
+        Constraint::Length(header::ROWS),
+        Constraint::Length(rows.charts),
+        Constraint::Length(rows.figures),
+        Constraint::Length(rows.below),
+        Constraint::Fill(1),
+        Constraint::Length(1),
+    ]);
+    let [top, middle, figures, below, _, keys] = parts.areas(area);
+    header::draw(view, now, frame, top);
+    draw_charts(view, now, frame, middle);
+    draw_figures(view, now, frame, figures);
+    below::draw(lines, frame, below);
+    draw_keys(view, frame, keys);
+}
+
+/// How many rows each part has.
+#[derive(Debug, PartialEq, Eq)]
+struct Rows {
+    charts: u16,
+    figures: u16,
+    below: u16,
+}
+
+impl Rows {
+    /// Figures first, then what went wrong and the steps, as far as there is room for charts beside them.
+    fn of(height: u16, lines: u16) -> Self {
+        let left = height - header::ROWS - 1;
+        let figures = left.min(figures::ROWS);
+        let left = left - figures;
+        let charts_min = if left >= CHART_ROWS_MIN { CHART_ROWS_MIN } else { 0 };
+        // Figures do without a chart sooner than without the lines that say what went wrong.
+        let below = lines.min(left - charts_min);
+        let charts = if left - below >= CHART_ROWS_MIN { left - below } else { 0 };
+        Self { charts, figures, below }
+    }
+}
+
+fn draw_charts(view: &View, now: &Now, frame: &mut Frame<'_>, area: Rect) {
+    if area.height == 0 {
+        return;
+    }
+    if area.width < COLUMNS_OF_TWO {
+        charts::latency(view, now, frame, area);
+        return;
+    }
+    let [left, right] = Layout::horizontal([Constraint::Fill(1), Constraint::Fill(1)]).areas(area);
+    charts::rate(view, now, frame, left);
+    charts::latency(view, now, frame, right);
+}
+
+fn draw_figures(view: &View, now: &Now, frame: &mut Frame<'_>, area: Rect) {
+    if area.width < COLUMNS_OF_TWO {
+        figures::table(view, now, frame, area);
+        return;
+    }
+    let parts = Layout::horizontal([Constraint::Length(figures::COLUMNS), Constraint::Fill(1)]);
+    let [left, right] = parts.areas(area);
+    figures::table(view, now, frame, left);
+    figures::histogram(view, now, frame, right);
+}
+
+fn draw_keys(view: &View, frame: &mut Frame<'_>, area: Rect) {
+    let ending = if view.is_ending { "ends at once" } else { "ends the run" };
+    let histogram = if view.is_whole { "last interval" } else { "whole run" };
+    let pause = if view.is_paused { "goes on" } else { "pauses" };
+    let keys = Line::from(format!(" q {ending}   h histogram of the {histogram}   p {pause}"));
+    frame.render_widget(Paragraph::new(keys).style(Style::new().dim()), area);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Rows;
+
+    #[test]
+    fn what_went_wrong_comes_before_charts_and_after_figures() {
+        for (height, lines, expected) in [
+            (10, 3, Rows { charts: 0, figures: 6, below: 0 }),
+            (14, 3, Rows { charts: 0, figures: 9, below: 1 }),
+            (24, 0, Rows { charts: 11, figures: 9, below: 0 }),
+            (24, 9, Rows { charts: 6, figures: 9, below: 5 }),
+            (50, 9, Rows { charts: 28, figures: 9, below: 9 }),
+        ] {
+            assert_eq!(Rows::of(height, lines), expected, "{height} rows, {lines} lines");
+        }
+    }
+}

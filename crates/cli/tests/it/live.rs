@@ -1,0 +1,164 @@
+//! The view of a load, in a terminal.
+
+use std::fs::{self, File};
+
+use nix::sys::signal::Signal;
+
+use crate::support::Running;
+use crate::terminal::Terminal;
+
+const UNARY: &str = "grpc.testing.TestService/UnaryCall";
+
+fn start(address: &str, rows: u16, columns: u16, arguments: &[&str]) -> Terminal {
+    let words = [&["load", address, "--call", UNARY, "-c", "4"], arguments].concat();
+    Terminal::start(rows, columns, &words, None)
+}
+
+/// What the terminal is like when the command has ended.
+#[track_caller]
+fn check_given_back(terminal: &Terminal) {
+    assert!(!terminal.is_alternate() && !terminal.hides_the_cursor(), "{}", terminal.screen());
+}
+
+#[test]
+fn the_view_has_all_of_a_run_and_its_result_is_behind_it() {
+    let (_server, addresses) = Running::serve(&["127.0.0.1:0"]);
+    let mut terminal = start(&addresses[0], 24, 80, &["--rps", "200", "-z", "3s"]);
+    terminal.wait("figures", |screen| screen.contains("p99 ") && screen.contains("1 s of 3 s"));
+    assert!(terminal.is_alternate());
+    let screen = terminal.screen();
+    for text in [
+        UNARY,
+        &addresses[0],
+        "open loop, 200 calls/s",
+        "1 connection",
+        "calls/s scheduled",
+        "latency p50 p90 p99 max",
+        "last 1 s",
+        "whole run",
+        "latency in the last interval",
+        "q ends the run",
+    ] {
+        assert!(screen.contains(text), "no {text} on this screen:\n{screen}");
+    }
+    // The rate of each second is the schedule's.
+    let rate = screen.lines().find(|line| line.starts_with(" calls/s")).unwrap();
+    let rate: f64 = rate.split_whitespace().nth(1).unwrap().parse().unwrap();
+    assert!((150.0..250.0).contains(&rate), "{screen}");
+    terminal.press("h");
+    terminal.wait_for("latency in the whole run");
+    assert_eq!(terminal.end(), Some(0), "{}", terminal.screen());
+    check_given_back(&terminal);
+    let screen = terminal.screen();
+    assert!(screen.contains("errors        none"), "{screen}");
+    assert!(screen.contains("connections   1 asked for, 1 established"), "{screen}");
+    assert!(!screen.contains("q ends the run"), "{screen}");
+}
+
+#[test]
+fn q_ends_the_run_as_an_interrupt_does_and_stdout_has_the_result_alone() {
+    let (_server, addresses) = Running::serve(&["127.0.0.1:0"]);
+    let folder = tempfile::tempdir().unwrap();
+    for (number, key) in ["q", "\u{1b}", "\u{3}"].into_iter().enumerate() {
+        let path = folder.path().join(number.to_string());
+        let words = ["load", &addresses[0], "--call", UNARY, "-z", "10m", "-O", "json"];
+        let mut terminal = Terminal::start(24, 80, &words, Some(File::create(&path).unwrap()));
+        terminal.wait_for("last 1 s");
+        terminal.press(key);
+        assert_eq!(terminal.end(), Some(130), "{}", terminal.screen());
+        check_given_back(&terminal);
+        let run: serde_json::Value = serde_json::from_slice(&fs::read(path).unwrap()).unwrap();
+        assert!(run["ok"].as_u64().unwrap() > 0, "{run}");
+        assert_eq!(run["notes"][0]["text"], "the run was interrupted before its end");
+        assert_eq!(run["intervals"][0]["connections"], 1);
+    }
+}
+
+/// Both times while a call that takes a minute is under way.
+#[test]
+fn a_second_q_and_a_second_signal_end_the_process_at_once() {
+    let (server, addresses) = Running::serve(&["127.0.0.1:0"]);
+    let start = || start(&addresses[0], 24, 80, &["-z", "10m", "--timeout", "1m"]);
+    let (mut by_keys, mut by_signals) = (start(), start());
+    by_keys.wait_for("last 1 s");
+    by_signals.wait_for("last 1 s");
+    server.signal(Signal::SIGSTOP);
+    by_keys.press("q");
+    by_keys.wait_for("q ends at once");
+    by_keys.press("q");
+    by_signals.signal(Signal::SIGTERM);
+    // The process takes signals of one kind that come together as one.
+    std::thread::sleep(std::time::Duration::from_millis(200));
+    by_signals.signal(Signal::SIGINT);
+    for terminal in [&mut by_keys, &mut by_signals] {
+        assert_eq!(terminal.end(), Some(130));
+        check_given_back(terminal);
+        assert!(!terminal.screen().contains("measured"), "{}", terminal.screen());
+    }
+    server.signal(Signal::SIGCONT);
+}
+
+#[test]
+fn the_view_is_as_large_as_the_terminal() {
+    let (_server, addresses) = Running::serve(&["127.0.0.1:0"]);
+    let data = r#"{"response_status": {"code": 5, "message": "not here"}}"#;
+    let mut terminal = start(&addresses[0], 24, 80, &["-z", "10m", "-d", data]);
+    terminal.wait_for("the first failed call ended with NOT_FOUND: not here");
+    terminal.wait("the count of failures", |screen| {
+        screen.lines().any(|line| line.starts_with(" failed: ") && line.ends_with(" NOT_FOUND"))
+    });
+    terminal.resize(40, 120);
+    // The frame of the right chart ends at the right.
+    terminal.wait("wide charts", |screen| screen.lines().any(|line| line.chars().count() == 120 && line.ends_with('┐')));
+    terminal.resize(8, 60);
+    terminal.wait("one line", |screen| screen.trim().lines().count() == 1 && screen.contains(" failed, "));
+    terminal.resize(24, 50);
+    terminal.wait_for("latency p50");
+    assert!(!terminal.screen().contains("latency in"), "{}", terminal.screen());
+    terminal.press("p");
+    terminal.wait_for("p goes on");
+    let screen = terminal.screen();
+    assert!(screen.contains(" paused"), "{screen}");
+    std::thread::sleep(std::time::Duration::from_millis(1500));
+    assert_eq!(terminal.screen(), screen);
+    terminal.press("p");
+    terminal.wait("a later screen", |later| !later.contains(" paused") && later != screen);
+    terminal.press("q");
+    assert_eq!(terminal.end(), Some(130));
+    check_given_back(&terminal);
+}
+
+#[test]
+fn a_search_shows_what_it_has_tried_and_a_scenario_its_steps() {
+    let (_server, addresses) = Running::serve(&["127.0.0.1:0"]);
+    let mut terminal =
+        start(&addresses[0], 30, 100, &["--find-max", "p99<1h", "--rps", "20", "-z", "1s", "--interval", "200ms"]);
+    terminal.wait("a try", |screen| {
+        screen.contains("the highest rate with p99<1h: 20") && screen.contains("kept") && screen.contains("now 40.0 calls/s")
+    });
+    terminal.press("q");
+    assert_eq!(terminal.end(), Some(130), "{}", terminal.screen());
+
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("scenario.toml");
+    let scenario = format!(
+        "name = \"two\"\n[[flow]]\nname = \"both\"\n[[flow.step]]\nname = \"one\"\ncall = \"{UNARY}\"\n\
+         [[flow.step]]\nname = \"other\"\ncall = \"{UNARY}\"\n"
+    );
+    fs::write(&file, scenario).unwrap();
+    let words = ["load", &addresses[0], "--scenario", file.to_str().unwrap(), "-z", "10m"];
+    let mut terminal = Terminal::start(30, 100, &words, None);
+    terminal.wait("steps", |screen| screen.contains(" both, one ") && screen.contains(" both, other "));
+    terminal.press("q");
+    assert_eq!(terminal.end(), Some(130), "{}", terminal.screen());
+}
+
+#[test]
+fn lines_are_for_those_who_want_them() {
+    let (_server, addresses) = Running::serve(&["127.0.0.1:0"]);
+    let mut terminal = start(&addresses[0], 40, 120, &["-z", "2s", "--no-tui"]);
+    terminal.wait("a line", |screen| screen.lines().any(|line| line.contains(" ok  p50 ")));
+    assert!(!terminal.is_alternate());
+    assert_eq!(terminal.end(), Some(0));
+    assert!(terminal.screen().contains("errors        none"), "{}", terminal.screen());
+}
