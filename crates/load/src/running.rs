@@ -146,7 +146,9 @@ impl Running {
         let looked = thalweg::looked_in_vain().saturating_sub(looked_before);
         let of_calls = without(cpu, spun);
         let busy_ns = of_calls.user_ns + of_calls.system_ns - looked.as_nanos() as f64;
-        let busy_share = busy_ns / (measured_ns as f64 * *threads as f64);
+        // Of no time nothing is said.
+        let busy_share =
+            if measured_ns == 0 { 0.0 } else { busy_ns / (measured_ns as f64 * *threads as f64) };
         let (ok, failed) = (counted.tally.codes().ok(), counted.tally.codes().failed());
         let dropped = shared.due.as_ref().map_or(0, Due::dropped);
         let notes = notes(plan, &counted, dropped, busy_share, end);
@@ -182,8 +184,7 @@ impl Running {
             connections_established: None,
             warmup_ns: plan.warm_up.as_nanos() as u64,
             started: humantime::format_rfc3339_millis(started).to_string(),
-            ended: humantime::format_rfc3339_millis(started + Duration::from_nanos(measured_ns))
-                .to_string(),
+            ended: humantime::format_rfc3339_millis(started + Duration::from_nanos(measured_ns)).to_string(),
             duration_ns: measured_ns,
             drain_ns: now_ns.saturating_sub(shared.until_ns),
             rate_per_s: per_second(ok as f64),

@@ -13,8 +13,8 @@ use std::io;
 use std::net::TcpListener;
 use std::thread::{self, JoinHandle};
 
-use thalweg::metadata::MetadataMap;
 use thalweg::Channel;
+use thalweg::metadata::MetadataMap;
 use thalweg_load::{Interval, Running};
 use tokio::runtime::Runtime;
 use tokio::sync::oneshot;
@@ -94,7 +94,8 @@ fn listen(address: &str, notices: &Notices) -> Result<TcpListener, Failure> {
         notices.say(&format!("metrics at http://{}/metrics", listener.local_addr()?));
         Ok(listener)
     };
-    bind().map_err(|error| Failure::bad_arguments(format!("--prometheus: cannot listen on {address}: {error}")))
+    bind()
+        .map_err(|error| Failure::bad_arguments(format!("--prometheus: cannot listen on {address}: {error}")))
 }
 
 fn push(

@@ -69,8 +69,7 @@ impl Live {
         let screen = BufWriter::with_capacity(SCREEN_BYTES, AlternateScreen::take()?);
         let terminal = Terminal::new(CrosstermBackend::new(screen))?;
         let (told, tells) = channel();
-        let shown =
-            Shown { terminal, view: View::new(), quit: quit.clone(), notices: notices.clone() };
+        let shown = Shown { terminal, view: View::new(), quit: quit.clone(), notices: notices.clone() };
         // An error, of a terminal that has gone: nobody sees it any more, and the run goes on.
         let thread = thread::spawn(move || drop(shown.until_the_end(&tells)));
         Ok(Box::new(Self { told: Some(told), thread: Some(thread), notices: notices.clone() }))
@@ -78,7 +77,9 @@ impl Live {
 
     fn tell(&self, told: Told) {
         // A view that is gone misses nothing.
-        let _ = self.told.as_ref().map(|sender| sender.send(told));
+        if let Some(sender) = &self.told {
+            let _ = sender.send(told);
+        }
     }
 }
 
@@ -141,12 +142,13 @@ impl Shown {
         }
     }
 
+    /// Whether it is one that says something.
     fn key(&mut self, key: KeyEvent) -> bool {
         let is_interrupt = key.code == KeyCode::Char('c') && key.modifiers.contains(KeyModifiers::CONTROL);
         match key.code {
             KeyCode::Char('q') | KeyCode::Esc => self.quit(),
             _ if is_interrupt => self.quit(),
-            KeyCode::Char('h') => self.view.is_whole = !self.view.is_whole,
+            KeyCode::Char('h') => self.view.toggle_histogram(),
             KeyCode::Char('p') => self.view.pause(),
             _ => return false,
         }

@@ -41,7 +41,9 @@ impl Watching {
                         }
                     }
                 }
-                watchers.iter_mut().for_each(|watcher| watcher.end());
+                for watcher in &mut watchers {
+                    watcher.end();
+                }
             })
         });
         Self { told, thread }

@@ -12,7 +12,8 @@ impl TextFormat {
     pub(super) fn of(accept: &str) -> Self {
         let takes_open = accept.split(',').any(|range| {
             let mut parts = range.split(';').map(str::trim);
-            let is_open = parts.next().is_some_and(|kind| kind.eq_ignore_ascii_case("application/openmetrics-text"));
+            let is_open =
+                parts.next().is_some_and(|kind| kind.eq_ignore_ascii_case("application/openmetrics-text"));
             let refused = |parameter: &str| {
                 let weight = parameter.strip_prefix("q=").and_then(|weight| weight.parse::<f64>().ok());
                 weight == Some(0.0)

@@ -1,5 +1,7 @@
 //! A run as metrics: names, units and attributes by OpenTelemetry's conventions where they have them.
 
+use std::collections::BTreeMap;
+
 use thalweg_lab::record::Distribution;
 use thalweg_load::{LoadRun, StepRun, Timing};
 
@@ -11,6 +13,9 @@ pub(super) const BOUNDS_S: [f64; 41] = [
     0.01, 0.013, 0.016, 0.02, 0.025, 0.03, 0.04, 0.05, 0.065, 0.08, 0.1, 0.13, 0.16, 0.2, 0.25, 0.3, 0.4,
     0.5, 0.65, 0.8, 1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0,
 ];
+
+/// Names and values.
+pub(super) type Attributes = Vec<(&'static str, String)>;
 
 /// A metric.
 #[derive(Debug)]
@@ -36,7 +41,7 @@ pub(super) enum Points {
 
 #[derive(Debug)]
 pub(super) struct Point<T> {
-    pub(super) attributes: Vec<(&'static str, String)>,
+    pub(super) attributes: Attributes,
     pub(super) value: T,
 }
 
@@ -55,7 +60,7 @@ pub(super) struct Buckets {
 pub(super) fn families(snapshot: &Snapshot) -> Vec<Family> {
     let Snapshot { run, in_flight, connections } = snapshot;
     let target = ("grpc.target", run.targets.join(","));
-    let counts = |name, about, counts: Vec<(Vec<(&'static str, String)>, u64)>| Family {
+    let counts = |name, about, counts: Vec<(Attributes, u64)>| Family {
         name,
         unit: "{call}",
         about,
@@ -74,25 +79,30 @@ pub(super) fn families(snapshot: &Snapshot) -> Vec<Family> {
         about,
         points: Points::Now(points(&target, vec![(Vec::new(), value)])),
     };
-    let histograms = |name, about, timings: Vec<(Vec<(&'static str, String)>, Option<&Timing>)>| {
+    let histograms = |name, about, timings: Vec<(Attributes, Option<&Timing>)>| {
         let buckets = timings.into_iter().filter_map(|(with, timing)| Some((with, buckets(timing?)?)));
         Family { name, unit: "s", about, points: Points::Histograms(points(&target, buckets.collect())) }
     };
     let mut families = vec![
         counts("thalweg.load.calls", "Calls that have ended", calls(run)),
-        histograms(
-            "thalweg.load.latency",
-            "From the intended start of calls to their end",
-            latencies(run),
-        ),
+        histograms("thalweg.load.latency", "From the intended start of calls to their end", latencies(run)),
         counts(
             "thalweg.load.late",
             "Calls that began more than a millisecond behind their time",
             vec![(Vec::new(), run.late)],
         ),
-        counts("thalweg.load.dropped", "Calls that were to begin and never did", vec![(Vec::new(), run.dropped)]),
+        counts(
+            "thalweg.load.dropped",
+            "Calls that were to begin and never did",
+            vec![(Vec::new(), run.dropped)],
+        ),
         now("thalweg.load.in_flight", "{call}", "Calls under way", *in_flight),
-        now("thalweg.load.connections", "{connection}", "Connections that take calls", u64::from(*connections)),
+        now(
+            "thalweg.load.connections",
+            "{connection}",
+            "Connections that take calls",
+            u64::from(*connections),
+        ),
         Family {
             name: "thalweg.load.messages",
             unit: "{message}",
@@ -134,10 +144,7 @@ pub(super) fn families(snapshot: &Snapshot) -> Vec<Family> {
     families
 }
 
-fn points<T>(
-    target: &(&'static str, String),
-    values: Vec<(Vec<(&'static str, String)>, T)>,
-) -> Vec<Point<T>> {
+fn points<T>(target: &(&'static str, String), values: Vec<(Attributes, T)>) -> Vec<Point<T>> {
     let point = |(mut attributes, value): (Vec<_>, T)| {
         attributes.insert(0, target.clone());
         Point { attributes, value }
@@ -146,9 +153,10 @@ fn points<T>(
 }
 
 /// Calls by method, step and status.
-fn calls(run: &LoadRun) -> Vec<(Vec<(&'static str, String)>, u64)> {
-    let by_status = |of: Vec<(&'static str, String)>, ok: u64, errors: &std::collections::BTreeMap<String, u64>| {
-        let all = std::iter::once(("OK", ok)).chain(errors.iter().map(|(name, count)| (name.as_str(), *count)));
+fn calls(run: &LoadRun) -> Vec<(Attributes, u64)> {
+    let by_status = |of: Attributes, ok: u64, errors: &BTreeMap<String, u64>| {
+        let all =
+            std::iter::once(("OK", ok)).chain(errors.iter().map(|(name, count)| (name.as_str(), *count)));
         let with = |(status, count): (&str, u64)| {
             let mut with = of.clone();
             with.push(("grpc.status", status.to_owned()));
@@ -163,8 +171,8 @@ fn calls(run: &LoadRun) -> Vec<(Vec<(&'static str, String)>, u64)> {
 }
 
 /// From the intended start: of those that have gone well by method and step, and of those that have not together.
-fn latencies(run: &LoadRun) -> Vec<(Vec<(&'static str, String)>, Option<&Timing>)> {
-    let went = |mut with: Vec<(&'static str, String)>, how: &str| {
+fn latencies(run: &LoadRun) -> Vec<(Attributes, Option<&Timing>)> {
+    let went = |mut with: Attributes, how: &str| {
         with.push(("thalweg.load.outcome", how.to_owned()));
         with
     };
@@ -176,7 +184,7 @@ fn latencies(run: &LoadRun) -> Vec<(Vec<(&'static str, String)>, Option<&Timing>
     latencies
 }
 
-fn of_step(step: &StepRun) -> Vec<(&'static str, String)> {
+fn of_step(step: &StepRun) -> Attributes {
     vec![
         ("grpc.method", step.method.clone()),
         ("thalweg.load.flow", step.flow.clone()),

@@ -106,8 +106,11 @@ fn export(snapshot: &Snapshot) -> ExportMetricsServiceRequest {
     ];
     let resource =
         Resource { attributes: attributes.into_iter().map(attribute).collect(), ..Resource::default() };
-    let metrics =
-        ResourceMetrics { resource: Some(resource), scope_metrics: vec![scope], ..ResourceMetrics::default() };
+    let metrics = ResourceMetrics {
+        resource: Some(resource),
+        scope_metrics: vec![scope],
+        ..ResourceMetrics::default()
+    };
     ExportMetricsServiceRequest { resource_metrics: vec![metrics] }
 }
 

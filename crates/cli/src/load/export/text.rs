@@ -8,7 +8,9 @@ use super::families::{BOUNDS_S, Buckets, Family, Point, Points};
 /// All of them, each under its name by Prometheus's conventions: `thalweg_load_io_bytes_total`.
 pub(super) fn text(families: &[Family], format: TextFormat) -> String {
     let mut out = Text { text: String::new(), format };
-    families.iter().for_each(|family| out.family(family));
+    for family in families {
+        out.family(family);
+    }
     if format == TextFormat::OpenMetrics {
         out.text.push_str("# EOF\n");
     }
@@ -42,7 +44,9 @@ impl Text {
             }
             Points::Histograms(points) => {
                 self.head(&name, "histogram", unit, family.about);
-                points.iter().for_each(|point| self.histogram(&name, point));
+                for point in points {
+                    self.histogram(&name, point);
+                }
             }
         }
     }
@@ -86,8 +90,9 @@ impl Text {
     ) {
         let labels = attributes.iter().map(|(name, value)| (*name, value.as_str()));
         let labels = labels.chain(bound.map(|bound| ("le", bound)));
-        let labels: Vec<String> =
-            labels.map(|(name, value)| format!("{}=\"{}\"", name.replace('.', "_"), escaped(value))).collect();
+        let labels: Vec<String> = labels
+            .map(|(name, value)| format!("{}=\"{}\"", name.replace('.', "_"), escaped(value)))
+            .collect();
         let _ = writeln!(self.text, "{name}{{{}}} {value}", labels.join(","));
     }
 }

@@ -37,7 +37,9 @@ fn tries(search: &Search, run: &LoadRun, lines: &mut Vec<Line<'static>>) {
     let trying = run.schedule.as_deref().unwrap_or_default();
     let found = search.found_per_s.map_or("none yet".to_owned(), |rate| format!("{} calls/s", grouped(rate)));
     let conditions = search.conditions.join(", ");
-    lines.push(Line::from(format!(" the highest rate with {conditions}: {found}; now {trying} calls/s")).bold());
+    lines.push(
+        Line::from(format!(" the highest rate with {conditions}: {found}; now {trying} calls/s")).bold(),
+    );
     for tried in search.tries.iter().rev() {
         let rate = grouped(tried.rate_per_s);
         let (is_kept, color) = if tried.is_kept { ("kept", Color::Green) } else { ("too high", Color::Red) };
@@ -50,7 +52,8 @@ fn steps(run: &LoadRun, lines: &mut Vec<Line<'static>>) {
     if run.steps.is_empty() {
         return;
     }
-    let name = |flow: &str, step: &str| if flow.is_empty() { step.to_owned() } else { format!("{flow}, {step}") };
+    let name =
+        |flow: &str, step: &str| if flow.is_empty() { step.to_owned() } else { format!("{flow}, {step}") };
     let names: Vec<String> = run.steps.iter().map(|step| name(&step.flow, &step.step)).collect();
     let width = names.iter().map(|name| name.chars().count()).max().unwrap_or(0).clamp(4, 30);
     let head = format!(" {:<width$} {:>12} {:>9} {:>9} {:>9}", "step", "ok", "failed", "p50", "p99");

@@ -47,7 +47,14 @@ pub(super) fn rate(view: &View, now: &Now, frame: &mut Frame<'_>, area: Rect) {
     }
     sets.push(line(&actual, Color::Cyan));
     let labels = vec!["0".to_owned(), count(top / 2.0), count(top)];
-    draw(frame, area, Line::from(title), sets, time.axis(now), Axis::default().bounds([0.0, top]).labels(labels));
+    draw(
+        frame,
+        area,
+        Line::from(title),
+        sets,
+        time.axis(now),
+        Axis::default().bounds([0.0, top]).labels(labels),
+    );
 }
 
 /// Percentiles, by their logarithm.
@@ -116,7 +123,11 @@ impl<'v> Shown<'v> {
         let last = there.max(POINTS_MIN.min(self.most)) - 1;
         let ago = now.interval * there.saturating_sub(1) as u32;
         let axis = Axis::default().bounds([0.0, last.max(1) as f64]);
-        if there < last { axis } else { axis.labels([format!("{} ago", at_most_minutes(ago)), "now".to_owned()]) }
+        if there < last {
+            axis
+        } else {
+            axis.labels([format!("{} ago", at_most_minutes(ago)), "now".to_owned()])
+        }
     }
 }
 

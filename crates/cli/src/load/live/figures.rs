@@ -64,7 +64,8 @@ pub(super) fn histogram(view: &View, now: &Now, frame: &mut Frame<'_>, area: Rec
         let room = f64::from(area.width.saturating_sub(COLUMNS_BESIDE));
         for (to, count) in bars {
             let bar = "█".repeat((count as f64 / most * room).ceil() as usize);
-            let share = if count == 0 { String::new() } else { percent(count as f64 / distribution.len() as f64) };
+            let share =
+                if count == 0 { String::new() } else { percent(count as f64 / distribution.len() as f64) };
             rows.push(Line::from(vec![
                 Span::from(format!(" {:>8} ", time(to as f64))).style(Style::new().fg(Color::DarkGray)),
                 Span::from(bar).fg(Color::Cyan),

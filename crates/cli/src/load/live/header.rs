@@ -19,14 +19,14 @@ pub(super) fn draw(view: &View, now: &Now, frame: &mut Frame<'_>, area: Rect) {
     let [what, how, far] = Layout::vertical([Constraint::Length(1); 3]).areas(area);
     let run = &now.so_far;
     let state = match (view.is_ending, view.is_paused) {
-        (true, _) => " ending: calls under way come back",
-        (_, true) => " paused",
+        (true, _) => " ending: calls under way come back ",
+        (_, true) => " paused ",
         _ => "",
     };
     let method = Span::from(run.method.clone()).bold();
     let line = Line::from(vec![" ".into(), method, format!(" on {}", run.targets.join(", ")).into()]);
     frame.render_widget(Paragraph::new(line), what);
-    let line = Line::from(vec![format!(" {}", driven(now)).into(), Span::from(state).yellow().bold()]);
+    let line = Line::from(vec![Span::from(state).yellow().bold(), format!(" {}", driven(now)).into()]);
     frame.render_widget(Paragraph::new(line), how);
     draw_gauge(now, frame, far);
 }
@@ -41,7 +41,11 @@ fn driven(now: &Now) -> String {
         (None, Some(workers)) => format!("closed loop, {workers} workers, {} in flight", now.in_flight),
         (None, None) => format!("closed loop, {} of {} in flight", now.in_flight, run.in_flight),
     };
-    let dropped = if run.dropped > 0 { format!(", {} never began", grouped(run.dropped as f64)) } else { String::new() };
+    let dropped = if run.dropped > 0 {
+        format!(", {} never began", grouped(run.dropped as f64))
+    } else {
+        String::new()
+    };
     format!("{begun}{dropped}, {}", counted(u64::from(now.connections), "connection"))
 }
 
@@ -74,7 +78,7 @@ impl Far {
     fn of(now: &Now) -> Self {
         let share = |done: f64, all: f64| if all > 0.0 { (done / all).clamp(0.0, 1.0) } else { 0.0 };
         let Some(measured) = now.elapsed.checked_sub(now.warm_up) else {
-            let left = now.warm_up - now.elapsed;
+            let left = now.warm_up.saturating_sub(now.elapsed);
             return Self {
                 is_warm_up: true,
                 done: format!("warming up for {}", time(now.warm_up.as_nanos() as f64)),
@@ -90,20 +94,26 @@ impl Far {
                 left: format!("{} left", span(all.saturating_sub(measured))),
             },
             // Of a scenario flows are counted, which have several calls.
-            Stop::Calls(starts) if !now.so_far.steps.is_empty() => Self {
-                is_warm_up: false,
-                done: span(measured),
-                share: 0.0,
-                left: counted(starts, "flow"),
-            },
+            Stop::Calls(starts) if !now.so_far.steps.is_empty() => {
+                Self { is_warm_up: false, done: span(measured), share: 0.0, left: counted(starts, "flow") }
+            }
             Stop::Calls(all) => {
                 let calls = now.so_far.calls();
                 let rate = calls as f64 / (now.so_far.duration_ns as f64 / 1e9).max(1e-3);
                 let left_s = (all.saturating_sub(calls) as f64 / rate.max(1e-3)).min(1e9);
-                let left = if calls == 0 { String::new() } else { format!("about {} left", span(Duration::from_secs_f64(left_s))) };
+                let left = if calls == 0 {
+                    String::new()
+                } else {
+                    format!("about {} left", span(Duration::from_secs_f64(left_s)))
+                };
                 Self {
                     is_warm_up: false,
-                    done: format!("{}, {} of {} calls", span(measured), grouped(calls as f64), grouped(all as f64)),
+                    done: format!(
+                        "{}, {} of {} calls",
+                        span(measured),
+                        grouped(calls as f64),
+                        grouped(all as f64)
+                    ),
                     share: share(calls as f64, all as f64),
                     left,
                 }

@@ -24,7 +24,10 @@ pub(super) fn draw(view: &View, frame: &mut Frame<'_>) {
         return;
     };
     if area.width < COLUMNS_MIN || area.height < ROWS_MIN {
-        frame.render_widget(Paragraph::new(header::one_line(view, now)), Rect { height: area.height.min(1), ..area });
+        frame.render_widget(
+            Paragraph::new(header::one_line(view, now)),
+            Rect { height: area.height.min(1), ..area },
+        );
         return;
     }
     let lines = below::lines(view, now);
@@ -92,9 +95,9 @@ fn draw_figures(view: &View, now: &Now, frame: &mut Frame<'_>, area: Rect) {
 }
 
 fn draw_keys(view: &View, frame: &mut Frame<'_>, area: Rect) {
-    let ending = if view.is_ending { "ends at once" } else { "ends the run" };
+    let ending = if view.is_ending { "end at once" } else { "end" };
     let histogram = if view.is_whole { "last interval" } else { "whole run" };
-    let pause = if view.is_paused { "goes on" } else { "pauses" };
+    let pause = if view.is_paused { "go on" } else { "pause" };
     let keys = Line::from(format!(" q {ending}   h histogram of the {histogram}   p {pause}"));
     frame.render_widget(Paragraph::new(keys).style(Style::new().dim()), area);
 }

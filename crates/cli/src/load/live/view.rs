@@ -10,9 +10,14 @@ use super::history::History;
 const LOOK_EVERY: Duration = Duration::from_millis(500);
 
 /// What the screen shows.
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "three keys that each switch something, and what is behind"
+)]
 pub(super) struct View {
-    /// The run, since when it goes on, and what it is of.
+    /// The run as it was looked at last.
     pub(super) run: Option<Now>,
+    /// The run, and since when it goes on.
     running: Option<(Running, Instant)>,
     /// The whole run's figures are older than the last interval.
     is_behind: bool,
@@ -76,6 +81,10 @@ impl View {
         self.is_behind = true;
     }
 
+    pub(super) fn toggle_histogram(&mut self) {
+        self.is_whole = !self.is_whole;
+    }
+
     pub(super) fn pause(&mut self) {
         self.is_paused = !self.is_paused;
     }
@@ -88,12 +97,11 @@ impl View {
         }
         let is_due = self.looked.is_none_or(|looked| looked.elapsed() >= LOOK_EVERY);
         let kept = self.run.take().filter(|_| !(self.is_behind && is_due));
-        let so_far = match kept {
-            Some(now) => now.so_far,
-            None => {
-                (self.is_behind, self.looked) = (false, Some(Instant::now()));
-                running.totals()
-            }
+        let so_far = if let Some(now) = kept {
+            now.so_far
+        } else {
+            (self.is_behind, self.looked) = (false, Some(Instant::now()));
+            running.totals()
         };
         let plan = running.plan();
         self.run = Some(Now {
