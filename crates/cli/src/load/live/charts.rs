@@ -16,6 +16,8 @@ use super::view::{Now, View};
 
 /// Columns of a chart that are its frame's and its axis's.
 const COLUMNS_BESIDE: u16 = 9;
+/// Rows that are its frame's and its axis's.
+const ROWS_BESIDE: u16 = 4;
 /// Dots of a column.
 const DOTS: u16 = 2;
 /// A chart is never for less time.
@@ -63,18 +65,36 @@ pub(super) fn latency(view: &View, now: &Now, frame: &mut Frame<'_>, area: Rect)
     let latencies = || shown.past().filter_map(|(_, past)| past.latency);
     let low = latencies().map(|latency| latency.p50).min().unwrap_or(100_000).max(1);
     let high = latencies().map(|latency| latency.max).max().unwrap_or(1_000_000).max(2);
-    // Whole decades: a microsecond, ten, a hundred.
-    let (bottom, top) = ((low as f64).log10().floor(), (high as f64).log10().ceil());
-    let top = top.max(bottom + 1.0);
-    let labels = (bottom as i32..=top as i32).map(|decade| time(10_f64.powi(decade)));
+    let Decades { bottom, top, step } = Decades::of(low, high, area.height.saturating_sub(ROWS_BESIDE));
+    let labels = (bottom..=top).step_by(step).map(|decade| time(10_f64.powi(decade)));
     let points = PERCENTILES.map(|(_, _, percentile)| {
         shown.points(|past| past.latency.map(|latency| (percentile(&latency).max(1) as f64).log10()))
     });
     let mut title = vec![Span::from(" latency ")];
     title.extend(PERCENTILES.map(|(name, color, _)| Span::from(format!("{name} ")).fg(color)));
     let sets = PERCENTILES.iter().zip(&points).map(|((_, color, _), points)| line(points, *color)).collect();
-    let axis = Axis::default().bounds([bottom, top]).labels(labels.collect::<Vec<_>>());
+    let axis = Axis::default().bounds([f64::from(bottom), f64::from(top)]).labels(labels.collect::<Vec<_>>());
     draw(frame, area, Line::from(title), sets, shown.axis(now), axis);
+}
+
+/// A logarithmic axis: whole decades, every `step`th of them with a label.
+#[derive(Debug, PartialEq, Eq)]
+struct Decades {
+    /// Its exponent of ten.
+    bottom: i32,
+    top: i32,
+    step: usize,
+}
+
+impl Decades {
+    /// No more labels than rows, and as far from each other.
+    fn of(low: u64, high: u64, rows: u16) -> Self {
+        let bottom = (low as f64).log10().floor() as i32;
+        let decades = ((high as f64).log10().ceil() as i32 - bottom).max(1) as usize;
+        let step = decades.div_ceil(usize::from(rows.max(2)) - 1);
+        let top = bottom + decades.next_multiple_of(step) as i32;
+        Self { bottom, top, step }
+    }
 }
 
 fn draw(
@@ -135,9 +155,38 @@ fn at_most_minutes(duration: Duration) -> String {
     if duration < Duration::from_secs(1) { time(duration.as_nanos() as f64) } else { span(duration) }
 }
 
-/// The next one above with one digit that is not 0: 1, 2, 5, 10 and so on.
+/// The next one above that is easily read: 1, 1.5, 2, 3 and so on.
 fn round_up(value: f64) -> f64 {
     let decade = 10_f64.powf(value.log10().floor());
     let steps = [1.0, 1.5, 2.0, 3.0, 4.0, 5.0, 6.0, 8.0, 10.0].map(|step| step * decade);
     steps.into_iter().find(|step| *step >= value).unwrap_or(value)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Decades, round_up};
+
+    #[test]
+    fn axes_are_whole_decades_with_a_row_for_each_label() {
+        for (low, high, rows, expected) in [
+            // 100 µs, 1 ms, 10 ms
+            (120_000, 9_000_000, 7, Decades { bottom: 5, top: 7, step: 1 }),
+            (100_000, 100_000, 7, Decades { bottom: 5, top: 6, step: 1 }),
+            // 100 µs and 1 s alone, in two rows
+            (120_000, 900_000_000, 2, Decades { bottom: 5, top: 9, step: 4 }),
+            // 10 µs, 1 ms, 100 ms, 10 s
+            (12_000, 9_000_000_000, 4, Decades { bottom: 4, top: 10, step: 2 }),
+        ] {
+            assert_eq!(Decades::of(low, high, rows), expected, "{low} to {high}");
+        }
+    }
+
+    #[test]
+    fn a_rate_s_axis_ends_right_above_it() {
+        for (value, expected) in
+            [(1.0, 1.0), (1.2, 1.5), (2469.0, 3000.0), (81.0, 100.0), (60_000.0, 60_000.0)]
+        {
+            assert_eq!(round_up(value), expected, "{value}");
+        }
+    }
 }

@@ -59,7 +59,12 @@ fn draw_gauge(now: &Now, frame: &mut Frame<'_>, area: Rect) {
     ])
     .areas(area);
     frame.render_widget(Paragraph::new(format!(" {} ", far.done)), left);
-    let bar = LineGauge::default().ratio(far.share).label("").filled_style(style);
+    let bar = LineGauge::default()
+        .ratio(far.share)
+        .label("")
+        .filled_symbol("━")
+        .unfilled_symbol("─")
+        .filled_style(style);
     frame.render_widget(bar.unfilled_style(Style::new().fg(Color::DarkGray)), gauge);
     frame.render_widget(Paragraph::new(format!(" {} ", far.left)), right);
 }
