@@ -4,7 +4,7 @@ use std::process::Command;
 use std::time::Duration;
 use std::{env, fs};
 
-use crate::intervals::Intervals;
+use crate::intervals::{AtEnd, Intervals};
 use crate::perform::Went;
 use crate::tally::{Shards, Times};
 
@@ -41,7 +41,7 @@ fn record() {
             }
         }
         let recent = shards.take_recent();
-        intervals.push(interval * 1_000_000_000, &recent, 1, 1.0);
+        intervals.push(interval * 1_000_000_000, &recent, 1.0, AtEnd { in_flight: 1, connections: 1 });
         match interval {
             // There are as many as there are ever; then two become one for the first time.
             3_590 => at_first = resident_kib(),
