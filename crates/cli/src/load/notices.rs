@@ -3,7 +3,8 @@
 use std::io::{self, Write};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// What is said on stderr while a run goes on: at once, or, where the screen is a view's, by it and once more behind it.
+/// What is said on stderr while a run goes on: at once, or, where the screen is a view's, by it, and once more when the
+/// screen has been given back.
 #[derive(Clone)]
 pub(super) struct Notices(Arc<Mutex<Held>>);
 

@@ -79,15 +79,15 @@ fn what_prometheus_is_told_is_the_result() {
     let ok = format!("thalweg_load_calls_total{}", of("OK"));
     let not_found = format!("thalweg_load_calls_total{}", of("NOT_FOUND"));
     let began = Instant::now();
-    let mut before = 0.0;
+    let mut before = 0;
     let text = loop {
         let (head, text) = http(address, "GET", "/metrics", "*/*");
         assert!(head.contains("content-type: text/plain; version=0.0.4"), "{head}");
         let samples = samples(&text);
         let count = |name: &String| samples.get(name.as_str()).copied().unwrap_or_default();
-        let ended = count(&ok) + count(&not_found);
+        let ended = (count(&ok) + count(&not_found)) as u64;
         // Nothing has ended for the time of many calls.
-        if ended > 0.0 && ended == before {
+        if ended > 0 && ended == before {
             break text;
         }
         assert!(began.elapsed() < PATIENCE, "{text}");
