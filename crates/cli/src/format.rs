@@ -23,6 +23,8 @@ pub(crate) enum RunFormat {
     Json,
     /// A row for each interval
     Csv,
+    /// A page for a browser, in one file
+    Html,
 }
 
 impl RunFormat {
@@ -32,6 +34,7 @@ impl RunFormat {
             Self::Text => run_text::text(run),
             Self::Json => json(run),
             Self::Csv => thalweg_load::csv(run),
+            Self::Html => thalweg_load::page(run),
         }
     }
 }

@@ -181,9 +181,9 @@ pub(crate) fn run(args: &LoadArgs) -> Result<ExitCode, Failure> {
     let format = match args.format {
         RunFormat::Text => Format::Text,
         RunFormat::Json => Format::Json,
-        RunFormat::Csv => {
+        RunFormat::Csv | RunFormat::Html => {
             return Err(Failure::bad_arguments(
-                "the loads of BenchmarkService are written as text or json: csv takes a method, as --call \
+                "the loads of BenchmarkService are written as text or json: csv and html take a method, as --call \
                  grpc.testing.BenchmarkService/UnaryCall, or a scenario",
             ));
         }

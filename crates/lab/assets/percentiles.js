@@ -41,24 +41,6 @@ function percentiles(shared) {
     return { css, name: data.sizes.find(({ bytes }) => bytes === curve.size_bytes).label, dash: [] };
   }
 
-  // 0 → "0 %", 1 → "90 %", 2 → "99 %", 3 → "99.9 %"; half of all lie at 0.3.
-  const percent = (nines) => {
-    const above = 100 * 10 ** -nines;
-    return `${(100 - above).toFixed(Math.max(0, Math.ceil(nines - 2)))} %`;
-  };
-
-  // As many as fit beside each other.
-  function nineLabels(u, values) {
-    let free = -Infinity;
-    return values.map((value) => {
-      const [x, label] = [u.valToPos(value, "x"), percent(value)];
-      const half = 4 * label.length;
-      if (x - half < free) return "";
-      free = x + half;
-      return label;
-    });
-  }
-
   function draw() {
     plot?.destroy();
     const all = shown().map((curve) => ({ curve, ...look(curve) }));
@@ -68,7 +50,6 @@ function percentiles(shared) {
     const ends = all.map(({ name, css }, i) => ({ index: 3 * i + 1, name, colour: css }));
     const tip = tooltip();
     const [, figureAxis] = axes({ positions: nines, sizes: [], log: true, show: figures.time });
-    const splits = [0, Math.log10(2), ...Array.from({ length: Math.floor(nines.at(-1)) }, (_, i) => i + 1)];
     plot = new uPlot(
       {
         width: box.clientWidth,
@@ -84,8 +65,8 @@ function percentiles(shared) {
           {
             ...figureAxis,
             size: 30,
-            splits: () => splits,
-            values: nineLabels,
+            splits: () => charts.nines.splits(nines.at(-1)),
+            values: charts.nines.labels,
           },
           figureAxis,
         ],
@@ -137,7 +118,7 @@ function percentiles(shared) {
     const range = ({ low, high }) =>
       high[idx] ? `<small>${figures.time(low[idx])} – ${figures.time(high[idx])}</small>` : "";
     tip.innerHTML =
-      `<b>${percent(idx / steps)} took no longer than</b>` +
+      `<b>${charts.nines.percent(idx / steps)} took no longer than</b>` +
       rows
         .sort((a, b) => b.curve.all[idx] - a.curve.all[idx])
         .map(

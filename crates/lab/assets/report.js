@@ -12,13 +12,8 @@
     scale: { "latency-log": "log", "latency-linear": "linear", pace: "log", gap: "log", rate: "log", throughput: "linear" },
   };
 
-  // Ticks are round: no more digits than tell them apart.
-  const tick = (show) => (value) =>
-    show(value)
-      .replace(/(\.\d*?)0+(?=\D)/, "$1")
-      .replace(/\.(?=\D)/, "");
-
-  const charts = {
+  const { colour, swatchOf, axis, figureAxis, tooltip, placeTip } = charts;
+  const figuresOf = {
     "latency-log": { field: () => state.statistic, show: figures.time },
     "latency-linear": { field: () => state.statistic, show: figures.time },
     pace: { field: () => "pace", show: figures.time },
@@ -35,14 +30,6 @@
   const isShown = (line) =>
     !state.hidden.has(line.kind) && (state.transport === "both" || state.transport === line.transport);
 
-  // A canvas needs colours resolved: the browser resolves them for us on an element.
-  const probe = document.body.appendChild(document.createElement("i"));
-  probe.hidden = true;
-  const resolve = (css) => {
-    probe.style.color = css;
-    return getComputedStyle(probe).color;
-  };
-  const colour = (name) => resolve(`var(--${name})`);
   // Where the windows of a cell stand.
   const anchor = (kind, transport, bytes) => `w-${kind}-${transport}-${bytes}`;
   const goTo = (id) => {
@@ -53,51 +40,30 @@
       return line.transport === "UDS" && state.transport === "both" ? [7, 3, 2, 3] : [2, 3];
     return line.transport === "UDS" && state.transport === "both" ? [7, 4] : [];
   };
-  // `hue`: a custom property's name, or a colour.
-  const swatchOf = (hue, dashes) =>
-    `<svg width="18" height="10" aria-hidden="true"><line x1="0" y1="5" x2="18" y2="5" stroke-width="2.5"` +
-    ` style="stroke:${hue.includes("(") ? hue : `var(--${hue})`}" stroke-dasharray="${dashes.join(" ")}"/></svg>`;
   const swatch = (line) => swatchOf(kinds.get(line.kind).colour, dash(line));
 
   // The size axis, and one of figures.
-  function axes({ positions, sizes, log, show }) {
-    const font = '12px system-ui, -apple-system, "Segoe UI", Roboto, "DejaVu Sans", sans-serif';
-    const axis = { stroke: colour("muted"), font, ticks: { show: false }, grid: { stroke: colour("grid"), width: 1 } };
-    return [
-      {
-        ...axis,
-        label: "message size",
-        labelFont: font,
-        labelSize: 22,
-        size: 38,
-        gap: 11,
-        grid: { show: false },
-        splits: () => positions,
-        values: (u) => sizeLabels(u, positions, sizes),
-      },
-      {
-        ...axis,
-        size: 76,
-        gap: 8,
-        ...(log && { splits: decades }),
-        values: (u, splits) => splits.map((v) => (v === null ? "" : tick(show)(v))),
-      },
-    ];
-  }
-
-  function tooltip() {
-    const tip = document.createElement("div");
-    tip.className = "tip";
-    tip.hidden = true;
-    return tip;
-  }
+  const axes = ({ positions, sizes, log, show }) => [
+    {
+      ...axis(),
+      label: "message size",
+      labelFont: axis().font,
+      labelSize: 22,
+      size: 38,
+      gap: 11,
+      grid: { show: false },
+      splits: () => positions,
+      values: (u) => sizeLabels(u, positions, sizes),
+    },
+    figureAxis({ log, show }),
+  ];
 
   const plots = new Map();
 
   function draw(name) {
     const figure = document.querySelector(`[data-chart="${name}"]`);
     const box = figure.querySelector(".plot");
-    const { field, show } = charts[name];
+    const { field, show } = figuresOf[name];
     const log = state.scale[name] === "log";
     const value = (line, i) => line[field()]?.[i] ?? null;
     const column = (line) => positions.map((_, i) => (log && value(line, i) === 0 ? null : value(line, i)));
@@ -225,16 +191,6 @@
     ctx.restore();
   }
 
-  // Powers of ten; when fewer than three are in sight, their halves and fifths too.
-  function decades(u, i, min, max) {
-    const first = Math.floor(Math.log10(min));
-    const powers = Array.from({ length: Math.ceil(Math.log10(max)) - first + 1 }, (_, n) => 10 ** (first + n));
-    const parts = max / min < 1e3 ? [1, 2, 5] : [1];
-    return powers
-      .flatMap((power) => parts.map((part) => part * power))
-      .filter((v) => v >= min * 0.999 && v <= max * 1.001);
-  }
-
   // As many sizes as fit are named, the first and the last always.
   function sizeLabels(u, positions, sizes) {
     const wanted = 56;
@@ -274,23 +230,8 @@
     placeTip(u, tip);
   }
 
-  function placeTip(u, tip) {
-    const { left, top } = u.cursor;
-    const { clientWidth: width, clientHeight: height } = u.over;
-    if (width < 1.6 * tip.offsetWidth) {
-      // There is no room beside the pointer: below the plot the values hide nothing of it.
-      tip.style.left = `${Math.min(0, width - tip.offsetWidth)}px`;
-      tip.style.top = `${height + 34}px`;
-      return;
-    }
-    const beside = left + 18 + tip.offsetWidth <= width ? left + 18 : left - 18 - tip.offsetWidth;
-    const fits = Math.min(Math.max(beside, 4 - u.over.offsetLeft), width - tip.offsetWidth);
-    tip.style.left = `${fits}px`;
-    tip.style.top = `${Math.min(Math.max(top - tip.offsetHeight / 2, 0), Math.max(0, height - tip.offsetHeight))}px`;
-  }
-
   function drawAll() {
-    for (const name of Object.keys(charts)) draw(name);
+    for (const name of Object.keys(figuresOf)) draw(name);
     curves?.drawAll();
     time?.drawAll();
     against?.drawAll();
@@ -308,7 +249,7 @@
     }));
     const others = [curves, time, against].flatMap((part) => part?.plots() ?? []);
     for (const { name, plot, positions, shown } of [...own, ...others]) {
-      const drawn = shown.filter(([hue, i]) => isDrawn(plot, positions, hue, plot.data[i]));
+      const drawn = shown.filter(([hue, i]) => charts.isDrawn(plot, positions, hue, plot.data[i]));
       const figure = document.querySelector(`[data-chart="${name}"]`);
       figure.dataset.linesShown = shown.length;
       figure.dataset.linesDrawn = drawn.length;
@@ -318,22 +259,6 @@
 
   // A stream one way has no latency, and all others have no pace.
   const hasValue = (values) => values.some((value) => value !== null && value !== undefined);
-
-  function isDrawn({ ctx, valToPos }, positions, hue, values) {
-    const wanted = (hue.includes("(") ? resolve(hue) : colour(hue))
-      .match(/[\d.]+/g)
-      .map(Number);
-    return values.some((value, at) => {
-      if (value === null || value === undefined) return false;
-      const x = Math.round(valToPos(positions[at], "x", true));
-      const y = Math.round(valToPos(value, "y", true));
-      const { data: pixels } = ctx.getImageData(x - 8, y - 8, 17, 17);
-      for (let p = 0; p < pixels.length; p += 4) {
-        if (pixels[p + 3] > 200 && [0, 1, 2].every((c) => Math.abs(pixels[p + c] - wanted[c]) < 12)) return true;
-      }
-      return false;
-    });
-  }
 
   function makeControls() {
     const transports = document.querySelector('[data-choice="transport"]');
@@ -403,7 +328,7 @@
       ? comparison({ figures, colour, swatchOf, axes, tooltip, placeTip, choose })
       : null;
 
-  const shared = { data, figures, colour, resolve, swatchOf, axes, tooltip, placeTip, choose, kinds, anchor, goTo };
+  const shared = { data, figures, colour, resolve: charts.resolve, swatchOf, axes, tooltip, placeTip, choose, kinds, anchor, goTo };
   const curves = data.lines.length > 0 ? percentiles(shared) : null;
   const time = data.lines.length > 0 ? throughTime(shared) : null;
 

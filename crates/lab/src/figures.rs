@@ -112,7 +112,7 @@ pub fn span(duration: Duration) -> String {
 }
 
 /// Binds figures to their units with no-break spaces, so that no line ends between them.
-pub(crate) fn bound(text: &str) -> String {
+pub fn bound(text: &str) -> String {
     let mut bound = String::with_capacity(text.len());
     let mut after_digit = false;
     let mut chars = text.chars().peekable();
@@ -128,7 +128,7 @@ pub(crate) fn bound(text: &str) -> String {
 pub(crate) const NO_BREAK_SPACE: char = '\u{a0}';
 
 /// Four digits: what is beyond them is noise.
-pub(crate) fn short(value: f64) -> f64 {
+pub fn short(value: f64) -> f64 {
     if value == 0.0 || !value.is_finite() {
         return 0.0;
     }

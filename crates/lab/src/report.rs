@@ -1,8 +1,10 @@
 //! Reports: the analysis of a study becomes text for a terminal, a CSV and one self-contained page.
 
+pub mod charts;
+pub mod frame;
 pub(crate) mod multiples;
 pub(crate) mod page;
-pub(crate) mod parts;
+pub mod parts;
 pub(crate) mod table;
 pub(crate) mod terminal;
 

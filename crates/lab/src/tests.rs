@@ -1,5 +1,6 @@
 //! Studies from end to end, their results and pages.
 
+mod browser;
 mod codec;
 mod drive;
 mod echo;

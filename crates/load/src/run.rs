@@ -271,6 +271,11 @@ impl LoadRun {
         if self.calls() == 0 { 0.0 } else { self.failed as f64 / self.calls() as f64 }
     }
 
+    /// Whether calls had times to begin at.
+    pub(crate) fn is_open(&self) -> bool {
+        self.loop_kind == "open"
+    }
+
     /// Whether the figures are the server's.
     pub fn is_valid(&self) -> bool {
         !self.notes.iter().any(|note| note.invalidates)

@@ -184,5 +184,5 @@ fn a_run_is_a_table_of_its_intervals() {
     assert_eq!(rows.iter().map(|row| row[ok].parse::<u64>().unwrap()).sum::<u64>(), 100);
     let (code, _, stderr) = load(&addresses[0], &["-O", "csv"]);
     assert_eq!(code, Some(2));
-    assert!(stderr.contains("csv takes a method"), "{stderr}");
+    assert!(stderr.contains("csv and html take a method"), "{stderr}");
 }

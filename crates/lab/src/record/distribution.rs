@@ -90,6 +90,18 @@ impl Distribution {
         self.histogram.count_between(0, ns)
     }
 
+    /// The time that so many of them do not exceed, a share from 0 to 1; 0 where there is none.
+    pub fn value_at(&self, share: f64) -> u64 {
+        let value = self.histogram.value_at_quantile(share);
+        if self.is_empty() { 0 } else { value.clamp(self.min_ns, self.max_ns) }
+    }
+
+    /// Times that were recorded, each with how often, ascending: the longest of those that are one to three digits.
+    pub fn recorded(&self) -> impl Iterator<Item = (u64, u64)> {
+        let recorded = self.histogram.iter_recorded();
+        recorded.map(|it| (it.value_iterated_to().min(self.max_ns), it.count_since_last_iteration()))
+    }
+
     /// What [`encoded`](Self::encoded) and [`latency`](Self::latency) have said of one; `None` for what is none.
     pub fn decoded(histogram: &str, exact: &Latency) -> Option<Self> {
         let bytes = STANDARD.decode(histogram).ok()?;
@@ -152,6 +164,16 @@ pub(crate) fn longer_than<'d>(ns: u64, histograms: impl IntoIterator<Item = &'d 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_was_recorded_comes_back() {
+        let mut some = Distribution::new();
+        [7, 3, 3, 1_000_001].map(|ns| some.record(ns));
+        // The last is one with its neighbours, to three digits.
+        assert_eq!(some.recorded().collect::<Vec<_>>(), [(3, 2), (7, 1), (1_000_001, 1)]);
+        assert_eq!([0.0, 0.5, 0.75, 1.0].map(|share| some.value_at(share)), [3, 3, 7, 1_000_001]);
+        assert_eq!((Distribution::new().value_at(0.5), Distribution::new().recorded().count()), (0, 0));
+    }
 
     #[test]
     fn distributions_that_are_merged_are_those_of_all() {

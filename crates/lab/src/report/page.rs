@@ -1,15 +1,11 @@
-//! What the pages of all studies have in common: the head, the answer, the doubts, the method, and how it is all put
-//! together.
+//! What the pages of all studies have in common: the answer, the doubts, the method, and how it is all put together.
 
-use maud::{DOCTYPE, Markup, PreEscaped, html};
+use maud::{Markup, html};
 
 use crate::figures::bound;
 use crate::findings::Doubt;
+use crate::report::frame::Frame;
 use crate::report::parts::folded;
-
-const STYLE: &str = include_str!("../../assets/report.css");
-/// What the pages of all studies do alike.
-const SCRIPT: &str = include_str!("../../assets/page.js");
 
 /// Plots that pages draw by themselves: runs before their own scripts.
 pub(crate) const PLOT: &str = include_str!("../../assets/plot.js");
@@ -54,74 +50,31 @@ pub(crate) struct Page<'a> {
 impl Page<'_> {
     pub(crate) fn html(self) -> String {
         let answer = self.answer.as_deref().unwrap_or("Nothing was measured.");
-        let own = [&[SCRIPT], self.scripts].concat().join("\n");
-        let page = html! {
-            (DOCTYPE)
-            html lang="en" {
-                (head(self.title, self.style))
-                body {
-                    (bar(self.links))
-                    main {
-                        section.hero {
-                            p.eyebrow { (self.eyebrow) }
-                            h1 { (bound(answer)) }
-                            p.lede { (self.lede) }
-                            div.cards { (self.cards) }
-                        }
-                        (doubts(&self.doubts))
-                        (self.sections)
-                        (method(&self.method, &self.facts))
-                    }
-                    footer {
-                        "Made by thalweg " (self.version) ". This page is one file and loads nothing." (self.notice)
-                    }
-                    script type="application/json" id="data" { (self.data) }
-                    @if let Some(library) = self.library {
-                        script { (PreEscaped(library)) }
-                    }
-                    script { (PreEscaped(own)) }
-                }
+        let content = html! {
+            section.hero {
+                p.eyebrow { (self.eyebrow) }
+                h1 { (bound(answer)) }
+                p.lede { (self.lede) }
+                div.cards { (self.cards) }
             }
+            (doubts(&self.doubts))
+            (self.sections)
+            (method(&self.method, &self.facts))
         };
-        page.into_string()
-    }
-}
-
-fn head(title: &str, style: &str) -> Markup {
-    html! {
-        head {
-            meta charset="utf-8";
-            meta name="viewport" content="width=device-width, initial-scale=1";
-            title { (title) ", thalweg lab" }
-            meta name="generator" content="thalweg lab";
-            link rel="icon" href="data:,";
-            style { (PreEscaped(STYLE)) (PreEscaped(style)) }
+        let links = [self.links, &[("method", "Method")]].concat();
+        Frame {
+            part: "lab",
+            title: self.title,
+            style: self.style,
+            links: &links,
+            content,
+            version: self.version,
+            notice: self.notice,
+            data: self.data,
+            library: self.library,
+            scripts: self.scripts,
         }
-    }
-}
-
-fn bar(links: &[(&str, &str)]) -> Markup {
-    html! {
-        header.bar {
-            span.mark {
-                svg viewBox="0 0 32 20" width="32" height="20" aria-hidden="true" {
-                    path d="M1 4c6 0 7 12 15 12S25 4 31 4" {}
-                    path d="M1 9c4 0 8 9 15 9s11-9 15-9" {}
-                }
-                "thalweg\u{a0}lab"
-            }
-            nav aria-label="Sections" {
-                @for (id, title) in links.iter().chain(&[("method", "Method")]) {
-                    a href={ "#" (id) } { (title) }
-                }
-            }
-            button #theme type="button" aria-label="Switch between light and dark" {
-                svg viewBox="0 0 20 20" width="18" height="18" aria-hidden="true" {
-                    circle cx="10" cy="10" r="7.2" {}
-                    path d="M10 2.8a7.2 7.2 0 0 1 0 14.4z" {}
-                }
-            }
-        }
+        .html()
     }
 }
 

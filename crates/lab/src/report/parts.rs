@@ -9,7 +9,7 @@ use crate::figures::{bound, short, span};
 use crate::findings::Finding;
 
 /// A figure that is worth a glance, and what it is of.
-pub(crate) fn card(title: &str, figure: &str, detail: &str) -> Markup {
+pub fn card(title: &str, figure: &str, detail: &str) -> Markup {
     html! {
         div.card {
             h2 { (title) }
@@ -20,7 +20,7 @@ pub(crate) fn card(title: &str, figure: &str, detail: &str) -> Markup {
 }
 
 /// Buttons of which one is pressed, the first at first: what each stands for, and what it says.
-pub(crate) fn choices<V: AsRef<str>, T: AsRef<str>>(
+pub fn choices<V: AsRef<str>, T: AsRef<str>>(
     label: &str,
     choice: &str,
     buttons: impl IntoIterator<Item = (V, T)>,
@@ -47,7 +47,7 @@ pub(crate) fn findings(findings: &[Finding]) -> Markup {
 }
 
 /// A table that may be wider and higher than the page has room for.
-pub(crate) fn scrolled(table: &Markup) -> Markup {
+pub fn scrolled(table: &Markup) -> Markup {
     html! { div.scroll tabindex="0" { (table) } }
 }
 
@@ -82,7 +82,7 @@ pub(crate) fn sure_field(
 }
 
 /// The first few as a list, the others folded away.
-pub(crate) fn folded<T>(items: &[T], open: usize, item: impl Fn(&T) -> Markup) -> Markup {
+pub fn folded<T>(items: &[T], open: usize, item: impl Fn(&T) -> Markup) -> Markup {
     let (open, folded) = items.split_at(items.len().min(open));
     let list = |items: &[T]| {
         html! {
@@ -100,7 +100,7 @@ pub(crate) fn folded<T>(items: &[T], open: usize, item: impl Fn(&T) -> Markup) -
 }
 
 /// Which study, on which day, and how long it took.
-pub(crate) fn eyebrow(study: &str, started: &str, ended: &str) -> String {
+pub fn eyebrow(study: &str, started: &str, ended: &str) -> String {
     let day = started.split('T').next().unwrap_or_default();
     match took(started, ended) {
         Some(took) => format!("{study} · {day}, took {}", span(took)),
@@ -116,7 +116,7 @@ pub(crate) fn took(started: &str, ended: &str) -> Option<Duration> {
 }
 
 /// Data for a script on the page. Within a script element only `<` could end it or begin a comment.
-pub(crate) fn script_json(data: &impl Serialize) -> Markup {
+pub fn script_json(data: &impl Serialize) -> Markup {
     let json = serde_json::to_string(data).expect("the data has string keys only");
     PreEscaped(json.replace('<', "\\u003c"))
 }

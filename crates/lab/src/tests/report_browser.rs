@@ -1,13 +1,7 @@
 //! The page as a browser shows it: its plots draw, at the widths of a desk and of a hand, and it loads nothing.
 
-use std::fs;
-use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
-use std::thread;
-use std::time::{Duration, Instant};
-
+use super::browser::{PROBE, attribute, shown_page};
 use super::sample::{self, alone, channels, codec, comparison, connections, json};
-use super::scratch;
 use crate::AnyResults;
 use crate::load::LabResults;
 use crate::load::results::Outcome;
@@ -25,15 +19,6 @@ const PAGE_BYTES_MAX: usize = 1_250_000;
 /// Bytes of the page of a whole study of ours alone: a third are the windows, an eighth the percentile curves, a tenth
 /// the rate through time.
 const PAGE_ALONE_BYTES_MAX: usize = 900_000;
-const BROWSER_PATIENCE: Duration = Duration::from_secs(120);
-
-/// Appended to the page by the tests: says how far anything sticks out of the window, and what the page asked for.
-const PROBE: &str = "<script>addEventListener('load', () => setTimeout(() => {
-    const root = document.documentElement;
-    root.dataset.sticksOut = root.scrollWidth - root.clientWidth;
-    root.dataset.width = innerWidth;
-    root.dataset.loaded = performance.getEntriesByType('resource').length;
-}, 50))</script>";
 
 /// Walks from field to field of a comparison's table by keys, and notes where it came and what it is told there.
 const WALK: &str = "<script>addEventListener('load', () => setTimeout(() => {
@@ -85,21 +70,6 @@ const FOLLOW: &str = "<script>addEventListener('load', () => setTimeout(() => {
         root.dataset.open = target.closest('details').open;
     }, 30);
 }, 40))</script>";
-
-/// Without it the browser guesses the encoding from the bytes that it has read so far, and has been seen to guess
-/// wrong.
-const FRAME_HEAD: &str = "<meta charset=\"utf-8\">";
-
-/// Shows the framed page's elements, as they are after its scripts have run, to whoever prints the frame's page, and
-/// how many UTF-16 units of text they make.
-const UNFRAME: &str =
-    "<style>iframe { border: 0 }</style><script>addEventListener('load', () => setTimeout(() => {
-    const framed = document.querySelector('iframe').contentDocument.documentElement;
-    document.replaceChild(document.importNode(framed, true), document.documentElement);
-    const root = document.documentElement;
-    root.dataset.units = '00000000';
-    root.dataset.units = String(root.outerHTML.length).padStart(8, '0');
-}, 1000))</script>";
 
 #[test]
 fn every_line_of_every_plot_draws_on_a_wide_page() {
@@ -402,68 +372,4 @@ fn shown(name: &str, width: u32, results: &LabResults) -> String {
 /// The same, with these scripts at the end of the page.
 fn shown_with(name: &str, width: u32, results: &LabResults, scripts: &str) -> String {
     shown_page(name, width, &(page(results) + scripts))
-}
-
-fn shown_page(name: &str, width: u32, page: &str) -> String {
-    let directory = scratch(&format!("report-{name}"));
-    fs::create_dir_all(&directory).unwrap();
-    // Browsers have a smallest window, wider than a telephone's: the page is shown in a frame, and its elements are
-    // then put in the place of the frame's page, whose elements the browser prints.
-    let frame = directory.join("frame.html");
-    let page = page.replace('&', "&amp;").replace('"', "&quot;");
-    let framed = format!("{FRAME_HEAD}<iframe width={width} height=900 srcdoc=\"{page}\"></iframe>{UNFRAME}");
-    fs::write(&frame, framed).unwrap();
-    // A browser under load has been seen to print a page with a part missing.
-    let mut doms = (0..3).map(|_| dump_dom(&frame, &directory));
-    let dom = doms.find(|dom| is_whole(dom)).expect("a whole page of three");
-    fs::remove_dir_all(&directory).unwrap();
-    dom
-}
-
-fn is_whole(dom: &str) -> bool {
-    let units = attribute(dom, "<html", "data-units").and_then(|units| units.parse::<usize>().ok());
-    units == Some(dom.trim_end().encode_utf16().count())
-}
-
-fn dump_dom(page: &Path, directory: &Path) -> String {
-    // Into a file, which takes all in one write: a pipe has been seen to miss a part.
-    let dom = directory.join("dom.html");
-    let mut browser = Command::new(chromium())
-        .args(["--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run"])
-        .args(["--disable-background-networking", "--disable-component-update", "--disable-sync"])
-        .arg(format!("--user-data-dir={}", directory.join("profile").display()))
-        .args(["--window-size=1400,1000", "--virtual-time-budget=5000", "--dump-dom"])
-        .arg(format!("file://{}", page.display()))
-        .stdout(fs::File::create(&dom).unwrap())
-        .stderr(Stdio::null())
-        .spawn()
-        .expect("the browser was found a moment ago");
-    let deadline = Instant::now() + BROWSER_PATIENCE;
-    while browser.try_wait().unwrap().is_none() {
-        if Instant::now() > deadline {
-            browser.kill().unwrap();
-            panic!("the browser did not end within {BROWSER_PATIENCE:?}");
-        }
-        thread::sleep(Duration::from_millis(20));
-    }
-    fs::read_to_string(&dom).expect("the DOM is UTF-8")
-}
-
-fn chromium() -> PathBuf {
-    let names = ["chromium", "chromium-browser", "google-chrome", "google-chrome-stable"];
-    let path = std::env::var_os("PATH").unwrap_or_default();
-    let candidates = std::env::split_paths(&path).flat_map(|folder| names.map(|name| folder.join(name)));
-    let named = std::env::var_os("CHROMIUM").map(PathBuf::from);
-    named.or_else(|| candidates.into_iter().find(|path| path.is_file())).expect(
-        "Chromium is needed to look at the report, and there is none on the PATH. On Debian: `apt-get install \
-         chromium`. One elsewhere can be named by the environment variable CHROMIUM.",
-    )
-}
-
-/// The value of an attribute of the first tag that begins or goes on with `tag`.
-fn attribute(dom: &str, tag: &str, name: &str) -> Option<String> {
-    let rest = &dom[dom.find(tag)?..];
-    let rest = &rest[..rest.find('>')?];
-    let value = &rest[rest.find(&format!("{name}=\""))? + name.len() + 2..];
-    value.split('"').next().map(str::to_owned)
 }

@@ -18,17 +18,15 @@ use super::compare::findings as compared;
 use super::findings::{answer, headlines};
 use super::lines::Analysis;
 use crate::load::{Kind, facts, stacks};
+use crate::report::charts;
 use crate::report::page::Page;
 use crate::report::parts::{card, choices, eyebrow, findings};
 use crate::stack::Pair;
 
 const SCRIPT: &str = include_str!("../../../assets/report.js");
-const ENDS_SCRIPT: &str = include_str!("../../../assets/ends.js");
 const PERCENTILES_SCRIPT: &str = include_str!("../../../assets/percentiles.js");
 const TIME_SCRIPT: &str = include_str!("../../../assets/time.js");
 const AGAINST_SCRIPT: &str = include_str!("../../../assets/against.js");
-const UPLOT_SCRIPT: &str = include_str!("../../../assets/uPlot.iife.min.js");
-const UPLOT_STYLE: &str = include_str!("../../../assets/uPlot.min.css");
 
 /// Behind the first, which differs.
 const LINKS: [(&str, &str); 7] = [
@@ -62,7 +60,7 @@ pub(super) fn page(study: &SizesAnalysis<'_>) -> String {
         format!("Message {} {}", results.study, if comparison.is_some() { "comparison" } else { "study" });
     Page {
         title: &title,
-        style: UPLOT_STYLE,
+        style: charts::STYLE,
         links: &links,
         eyebrow: eyebrow(&title, &results.started, &results.ended),
         // That of the comparison, where there is one.
@@ -75,10 +73,10 @@ pub(super) fn page(study: &SizesAnalysis<'_>) -> String {
         method: method::method(results),
         facts: facts::facts(results),
         version: &results.versions.thalweg,
-        notice: " Charts by uPlot 1.6.32 (MIT licence, © 2022 Leon Sorokin).",
+        notice: charts::NOTICE,
         data: plots::plot_data(results, lines),
-        library: Some(UPLOT_SCRIPT),
-        scripts: &[ENDS_SCRIPT, PERCENTILES_SCRIPT, TIME_SCRIPT, against, SCRIPT],
+        library: Some(charts::LIBRARY),
+        scripts: &[charts::SCRIPT, charts::ENDS, PERCENTILES_SCRIPT, TIME_SCRIPT, against, SCRIPT],
     }
     .html()
 }

@@ -1,0 +1,134 @@
+//! A run as a page: one file for a browser that loads nothing.
+
+mod answer;
+mod bins;
+mod charts;
+mod conditions;
+mod data;
+mod errors;
+mod facts;
+mod heat;
+mod over_time;
+mod search;
+mod spread;
+mod steps;
+mod timings;
+mod traffic;
+
+use maud::{Markup, PreEscaped, html};
+use thalweg_lab::figures::bound;
+use thalweg_lab::report::parts::{eyebrow, folded, script_json};
+use thalweg_lab::report::{charts as plots, frame::Frame};
+
+use crate::csv::csv;
+use crate::run::LoadRun;
+
+const STYLE: &str = include_str!("../assets/load.css");
+const SCRIPT: &str = include_str!("../assets/load.js");
+
+/// Notes beyond this many are folded away.
+const NOTES_OPEN: usize = 4;
+/// A run whose JSON is longer is offered as a table alone: a page of a run of hours stays one that can be mailed.
+const JSON_BYTES_MAX: usize = 1_000_000;
+
+/// A run as a page. It has no more than a browser needs to show it, and the run itself to be saved from there.
+pub fn page(run: &LoadRun) -> String {
+    let drawn = data::drawn(run);
+    let json = script_json(run);
+    let json = (json.0.len() <= JSON_BYTES_MAX).then_some(json);
+    let sections = [
+        ("conditions", "Conditions", conditions::section(run)),
+        ("search", "Search", search::section(run)),
+        ("time", "Over time", charts::over_time(run, &drawn)),
+        ("spread", "Distribution", charts::spread(run, &drawn)),
+        ("timings", "Quantiles", timings::section(run)),
+        ("errors", "Errors", errors::section(run)),
+        ("steps", "Steps", steps::section(run)),
+        ("traffic", "Traffic", traffic::section(run)),
+        ("facts", "The run", Some(facts::section(run))),
+    ];
+    let there = sections.iter().filter_map(|(id, title, section)| Some((*id, *title, section.as_ref()?)));
+    let links: Vec<(&str, &str)> = there.clone().map(|(id, title, _)| (id, title)).collect();
+    let style = [plots::STYLE, STYLE].concat();
+    Frame {
+        part: "load",
+        title: &run.method,
+        style: &style,
+        links: &links,
+        content: html! {
+            (warning(run))
+            section.hero {
+                p.eyebrow { (eyebrow(answer::loop_name(run), &run.started, &run.ended)) }
+                h1 { (bound(&answer::answer(run))) }
+                p.lede { (answer::lede(run)) }
+                div.cards { (answer::cards(run)) }
+            }
+            (notes(run))
+            @for (id, title, section) in there {
+                section id=(id) { h2 { (title) } (section) }
+            }
+            (saved(run, json.as_ref()))
+        },
+        version: env!("CARGO_PKG_VERSION"),
+        notice: plots::NOTICE,
+        data: script_json(&drawn),
+        library: Some(plots::LIBRARY),
+        scripts: &[plots::SCRIPT, plots::ENDS, SCRIPT],
+    }
+    .html()
+}
+
+/// What makes the figures nobody's, above all else.
+fn warning(run: &LoadRun) -> Markup {
+    let invalidating: Vec<&str> =
+        run.notes.iter().filter(|note| note.invalidates).map(|note| note.text.as_str()).collect();
+    html! {
+        @if !invalidating.is_empty() {
+            section.doubts.invalid role="alert" {
+                h2 { "These figures are not the server’s" }
+                (folded(&invalidating, NOTES_OPEN, |text| html! { (bound(text)) }))
+            }
+        }
+    }
+}
+
+fn notes(run: &LoadRun) -> Markup {
+    let others: Vec<&str> =
+        run.notes.iter().filter(|note| !note.invalidates).map(|note| note.text.as_str()).collect();
+    html! {
+        @if !others.is_empty() {
+            section.doubts.notes {
+                h2 { "Notes" }
+                (folded(&others, NOTES_OPEN, |text| html! { (bound(text)) }))
+            }
+        }
+    }
+}
+
+/// Links to the figures; the script makes files of what is on the page.
+fn saved(run: &LoadRun, json: Option<&Markup>) -> Markup {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || c == '.' || c == '-';
+    let name: String = run.method.chars().map(|c| if is_plain(c) { c } else { '-' }).take(80).collect();
+    html! {
+        section.saved hidden {
+            p {
+                "Save "
+                a data-saves="csv" download={ (name) ".csv" } href="#" { "the intervals as CSV" }
+                @if json.is_some() {
+                    " or "
+                    a data-saves="json" download={ (name) ".json" } href="#" { "the run as JSON" }
+                    ", with all histograms, as " code { "-O json" } " writes it and " code { "thalweg merge" }
+                    " reads it"
+                }
+                "."
+            }
+        }
+        script type="text/csv" id="csv" { (PreEscaped(csv(run))) }
+        @if let Some(json) = json {
+            script type="application/json" id="json" { (json) }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,90 @@
+//! The run in a sentence, how it was driven, and the figures that are worth a glance.
+
+use maud::{Markup, html};
+use thalweg_lab::figures::{bound, grouped, percent, time};
+use thalweg_lab::report::parts::card;
+use thalweg_lab::wording::counted;
+
+use crate::run::LoadRun;
+
+pub(super) fn loop_name(run: &LoadRun) -> &'static str {
+    if run.is_open() { "Load, open loop" } else { "Load, closed loop" }
+}
+
+/// The rate, and how long calls took.
+pub(super) fn answer(run: &LoadRun) -> String {
+    let Some(latency) = &run.latency else {
+        return match run.failed {
+            0 => "No call ended".to_owned(),
+            failed => format!("No call has gone well: {} failed", grouped(failed as f64)),
+        };
+    };
+    let rate = match run.scheduled_per_s {
+        Some(scheduled) => {
+            format!("{} calls a second of {} scheduled", grouped(run.rate_per_s), grouped(scheduled))
+        }
+        None => format!("{} calls a second with {} in flight", grouped(run.rate_per_s), run.in_flight),
+    };
+    let (half, most) = (time(latency.ns.p50 as f64), time(latency.ns.p99 as f64));
+    format!("{rate}; half took no longer than {half}, 99 % no longer than {most}")
+}
+
+/// What was called, of whom, and how.
+pub(super) fn lede(run: &LoadRun) -> Markup {
+    let in_flight = counted(u64::from(run.in_flight), "call");
+    html! {
+        code { (run.method) }
+        @if run.kind != "scenario" { " (" (run.kind) ")" } @else { ", a scenario," }
+        " on "
+        @for (index, target) in run.targets.iter().enumerate() {
+            @if index > 0 { ", " }
+            code { (target) }
+        }
+        @if let Some(schedule) = &run.schedule {
+            " by the schedule " code { (schedule) }
+            @if let Some(spacing) = &run.spacing { ", " (spacing) " spacing" }
+            ", at most " (in_flight) " in flight"
+        } @else {
+            " by " (counted(u64::from(run.in_flight), "worker")) ", each with a call at a time"
+            @if let Some(workers) = &run.workers { "; of them at work: " code { (workers) } }
+        }
+        " over " (counted(u64::from(run.connections), "connection")) "."
+    }
+}
+
+pub(super) fn cards(run: &LoadRun) -> Markup {
+    let seconds = time(run.duration_ns as f64);
+    let rate = match run.scheduled_per_s {
+        Some(scheduled) if scheduled > 0.0 => {
+            format!("{} of {} scheduled", percent(run.rate_per_s / scheduled), grouped(scheduled))
+        }
+        _ => format!("{} calls in {seconds}", grouped(run.ok as f64)),
+    };
+    let quantiles = run
+        .latency
+        .as_ref()
+        .map_or([None; 3], |latency| [Some(latency.ns.p50), Some(latency.ns.p99), Some(latency.ns.p99_9)]);
+    let from = if run.is_open() { "from the scheduled start" } else { "from the start" };
+    let kept = run.gates.iter().filter(|gate| gate.is_kept).count();
+    html! {
+        (card("Rate", &format!("{}/s", grouped(run.rate_per_s)), &rate))
+        @for (name, ns) in ["p50", "p99", "p99.9"].into_iter().zip(quantiles) {
+            (card(name, &ns.map_or("–".to_owned(), |ns| time(ns as f64)), from))
+        }
+        (card("Errors", &errors(run), &format!("{} of {} calls", grouped(run.failed as f64), grouped(run.calls() as f64))))
+        @if !run.gates.is_empty() {
+            div class=(if kept == run.gates.len() { "card kept" } else { "card broken" }) {
+                h2 { "Conditions" }
+                p.figure { (if kept == run.gates.len() { "kept" } else { "not kept" }) }
+                p { (bound(&format!("{kept} of {}", run.gates.len()))) }
+            }
+        }
+    }
+}
+
+fn errors(run: &LoadRun) -> String {
+    match run.calls() {
+        0 => "–".to_owned(),
+        _ => percent(run.failed_share()),
+    }
+}

@@ -1,0 +1,33 @@
+//! What was expected of the run.
+
+use maud::{Markup, html};
+use thalweg_lab::figures::bound;
+use thalweg_lab::report::parts::scrolled;
+
+use crate::run::LoadRun;
+
+pub(super) fn section(run: &LoadRun) -> Option<Markup> {
+    (!run.gates.is_empty()).then(|| {
+        scrolled(&html! {
+            table {
+                caption.unseen { "What was expected of the run, and whether it was kept" }
+                thead { tr { th scope="col" { "Condition" } th scope="col" { "Figure" } th scope="col" { "Kept" } } }
+                tbody {
+                    @for gate in &run.gates {
+                        tr {
+                            th scope="row" { code { (gate.gate) } }
+                            td { (bound(&gate.figure)) }
+                            td { (verdict(gate.is_kept)) }
+                        }
+                    }
+                }
+            }
+        })
+    })
+}
+
+fn verdict(is_kept: bool) -> Markup {
+    html! {
+        @if is_kept { span.kept { "✓ kept" } } @else { span.broken { "✗ not kept" } }
+    }
+}

@@ -1,0 +1,21 @@
+//! What the page's script draws: numbers alone.
+
+use serde::Serialize;
+
+use super::heat::{Heat, heat};
+use super::over_time::{OverTime, over_time};
+use super::spread::{Spread, spread};
+use crate::run::LoadRun;
+
+#[derive(Debug, Serialize)]
+pub(super) struct Drawn {
+    pub(super) time: Option<OverTime>,
+    pub(super) heat: Option<Heat>,
+    pub(super) spread: Option<Spread>,
+}
+
+pub(super) fn drawn(run: &LoadRun) -> Drawn {
+    let time = over_time(run);
+    let heat = time.as_ref().and_then(|time| heat(run, &time.edges));
+    Drawn { time, heat, spread: spread(run) }
+}

@@ -1,0 +1,42 @@
+//! Calls that failed, by their status, and those that began late or never.
+
+use maud::{Markup, html};
+use thalweg_lab::figures::{grouped, percent};
+use thalweg_lab::report::parts::scrolled;
+
+use crate::run::LoadRun;
+
+pub(super) fn section(run: &LoadRun) -> Option<Markup> {
+    if run.failed + run.late + run.dropped == 0 {
+        return None;
+    }
+    let mut errors: Vec<(&String, u64)> = run.errors.iter().map(|(code, count)| (code, *count)).collect();
+    errors.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
+    let (calls, begun) = (run.calls() as f64, (run.calls() + run.dropped) as f64);
+    Some(html! {
+        @if !errors.is_empty() {
+            (scrolled(&html! {
+                table {
+                    caption.unseen { "Calls that failed, by their status" }
+                    thead { tr { th scope="col" { "Status" } th scope="col" { "Calls" } th scope="col" { "Of all" } } }
+                    tbody {
+                        @for (code, count) in errors {
+                            tr {
+                                th scope="row" { code { (code) } }
+                                td { (grouped(count as f64)) }
+                                td { (percent(count as f64 / calls.max(1.0))) }
+                            }
+                        }
+                    }
+                }
+            }))
+        }
+        @if run.late + run.dropped > 0 {
+            p.hint {
+                (grouped(run.late as f64)) " calls began more than 1\u{a0}ms behind their time, and "
+                (grouped(run.dropped as f64)) " never began (" (percent(run.dropped as f64 / begun.max(1.0)))
+                " of those that were to begin)."
+            }
+        }
+    })
+}

@@ -1,0 +1,62 @@
+//! How the run was driven, and what it cost the client.
+
+use maud::{Markup, html};
+use thalweg_lab::figures::{bound, time};
+use thalweg_lab::record::CpuTime;
+
+use crate::run::LoadRun;
+
+pub(super) fn section(run: &LoadRun) -> Markup {
+    html! {
+        div.columns {
+            (list(&driven(run)))
+            (list(&cost(run)))
+        }
+    }
+}
+
+fn list(facts: &[(&str, String)]) -> Markup {
+    html! {
+        dl.facts {
+            @for (name, value) in facts { dt { (name) } dd { (bound(value)) } }
+        }
+    }
+}
+
+fn driven(run: &LoadRun) -> Vec<(&'static str, String)> {
+    let established = run.connections_established.map(|number| format!(", {number} established"));
+    let mut facts = vec![
+        ("Method", format!("{} ({})", run.method, run.kind)),
+        ("Targets", run.targets.join(", ")),
+        ("Loop", run.loop_kind.clone()),
+    ];
+    let schedule =
+        [("Schedule", &run.schedule), ("Spacing", &run.spacing), ("Workers at work", &run.workers)];
+    facts.extend(schedule.into_iter().filter_map(|(name, text)| Some((name, text.clone()?))));
+    let in_flight =
+        if run.is_open() { format!("{} at the most", run.in_flight) } else { run.in_flight.to_string() };
+    facts.extend([
+        ("In flight", in_flight),
+        ("Connections", format!("{} asked for{}", run.connections, established.unwrap_or_default())),
+        ("Started", run.started.clone()),
+        ("Ended", run.ended.clone()),
+    ]);
+    facts
+}
+
+fn cost(run: &LoadRun) -> Vec<(&'static str, String)> {
+    let cpu = |cpu: &CpuTime| format!("{} user, {} system", time(cpu.user_ns), time(cpu.system_ns));
+    let mut facts = vec![
+        ("Warm-up", time(run.warmup_ns as f64)),
+        ("Measured", time(run.duration_ns as f64)),
+        ("Calls ended behind it", format!("within {}", time(run.drain_ns as f64))),
+        ("Client CPU", cpu(&run.client_cpu)),
+    ];
+    if let Some(per_call) = &run.client_cpu_per_call {
+        facts.push(("Client CPU a call", cpu(per_call)));
+    }
+    if run.is_open() {
+        facts.push(("Watched the clock", time(run.spun_ns as f64)));
+    }
+    facts
+}

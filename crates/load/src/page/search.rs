@@ -1,0 +1,75 @@
+//! How the highest rate was looked for.
+
+use maud::{Markup, html};
+use thalweg_lab::figures::{bound, grouped};
+use thalweg_lab::report::parts::scrolled;
+use thalweg_lab::wording::counted;
+
+use crate::run::{LoadRun, Search, Try};
+
+pub(super) fn section(run: &LoadRun) -> Option<Markup> {
+    let search = run.search.as_ref()?;
+    Some(html! {
+        p.about { (answer(search)) }
+        (scrolled(&table(search)))
+    })
+}
+
+fn answer(Search { conditions, found_per_s, tries }: &Search) -> Markup {
+    html! {
+        @match found_per_s {
+            Some(found) => { "The highest rate that keeps to " (all(conditions)) " is " b { (grouped(*found)) " calls/s" } }
+            None => { "No rate that was tried keeps to " (all(conditions)) }
+        }
+        ", of " (counted(tries.len() as u64, "rate")) " that were tried one after the other."
+    }
+}
+
+fn all(conditions: &[String]) -> Markup {
+    html! {
+        @for (index, condition) in conditions.iter().enumerate() {
+            @if index > 0 { ", " }
+            code { (condition) }
+        }
+    }
+}
+
+fn table(search: &Search) -> Markup {
+    let highest = search.tries.iter().map(|tried| tried.rate_per_s).fold(1.0, f64::max);
+    html! {
+        table.tries {
+            caption.unseen { "Rates that were tried, in their order" }
+            thead {
+                tr {
+                    th scope="col" { "Try" }
+                    th scope="col" { "Calls/s" }
+                    th.words scope="col" { span.unseen { "As a bar" } }
+                    th scope="col" { "Reached" }
+                    th scope="col" { "Kept" }
+                    th.words scope="col" { "Figures" }
+                }
+            }
+            tbody {
+                @for (number, tried) in (1..).zip(&search.tries) { (row(number, tried, highest)) }
+            }
+        }
+    }
+}
+
+fn row(number: usize, tried: &Try, highest: f64) -> Markup {
+    let class = if tried.is_kept { "kept" } else { "broken" };
+    html! {
+        tr {
+            th scope="row" { (number) }
+            td { (grouped(tried.rate_per_s)) }
+            td.words {
+                span.tried aria-hidden="true" {
+                    i class=(class) style={ "width:" (format!("{:.1}", 100.0 * tried.rate_per_s / highest)) "%" } {}
+                }
+            }
+            td { (grouped(tried.reached_per_s)) }
+            td { span class=(class) { (if tried.is_kept { "✓" } else { "✗" }) span.unseen { (class) } } }
+            td.words { (bound(&tried.figures.join("; "))) }
+        }
+    }
+}

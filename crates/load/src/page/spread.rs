@@ -1,0 +1,108 @@
+//! How times were distributed over the whole run: bins for a histogram, and a curve by percentile.
+
+use serde::Serialize;
+use thalweg_lab::figures::short;
+use thalweg_lab::record::Distribution;
+
+use super::bins::Bins;
+use crate::run::{LoadRun, Timing};
+
+const BINS_OF_A_DECADE: u32 = 20;
+/// Points of a curve from 90 % to 99 %, from 99 % to 99.9 %, and so on.
+const STEPS_PER_NINE: u32 = 16;
+/// A curve ends at 99.999 %, or where less than one time lies above.
+const NINES_MAX: f64 = 5.0;
+
+#[derive(Debug, Serialize)]
+pub(super) struct Spread {
+    per_decade: u32,
+    /// The lowest bin, see [`Bins`].
+    first: u32,
+    /// Where points of curves lie: 1 is 90 %, 2 is 99 %; half of all lie at 0.3.
+    nines: Vec<f64>,
+    lines: Vec<Line>,
+}
+
+/// One of the distributions.
+#[derive(Debug, Serialize)]
+struct Line {
+    name: &'static str,
+    /// A custom property of the style sheet.
+    colour: &'static str,
+    is_hidden: bool,
+    count: u64,
+    /// Of each bin its share of all.
+    shares: Vec<f64>,
+    /// ns at each of the nines, as far as there are so many times.
+    curve: Vec<u64>,
+}
+
+/// `None` where there is no distribution that can be read.
+pub(super) fn spread(run: &LoadRun) -> Option<Spread> {
+    let timings = [
+        ("latency", "unary", false, &run.latency),
+        ("service", "server-stream", false, &run.service),
+        ("wait", "client-stream", false, &run.wait),
+        ("first message", "bidi-stream", false, &run.first_message),
+        ("reply", "peer-4", false, &run.reply),
+        ("flow", "peer-5", true, &run.flow),
+        ("failed calls", "warn", run.latency.is_some(), &run.failed_latency),
+    ];
+    let decoded = |timing: &Timing| Distribution::decoded(&timing.histogram, &timing.ns);
+    let read: Vec<_> = timings
+        .into_iter()
+        .filter_map(|(name, colour, is_hidden, timing)| {
+            let timing = timing.as_ref()?;
+            Some((name, colour, is_hidden, timing, decoded(timing)?))
+        })
+        .collect();
+    let shortest_ns = read.iter().map(|(.., timing, _)| timing.ns.min).min()?;
+    let longest_ns = read.iter().map(|(.., timing, _)| timing.ns.max).max()?;
+    let bins = Bins::between(shortest_ns, longest_ns, BINS_OF_A_DECADE);
+    let nines = nines(read.iter().map(|(.., all)| all.len()).max()?);
+    let lines = read.iter().map(|(name, colour, is_hidden, _, all)| Line {
+        name,
+        colour,
+        is_hidden: *is_hidden,
+        count: all.len(),
+        shares: bins.counts(all).iter().map(|count| short(*count as f64 / all.len() as f64)).collect(),
+        curve: nines.iter().filter(|nines| **nines <= last(all.len())).map(|nines| at(all, *nines)).collect(),
+    });
+    Some(Spread { per_decade: bins.per_decade, first: bins.first, lines: lines.collect(), nines })
+}
+
+/// From the median on.
+fn nines(count: u64) -> Vec<f64> {
+    let last = last(count);
+    let steps = (1..).map(|step| f64::from(step) / f64::from(STEPS_PER_NINE));
+    let median = 2_f64.log10();
+    let behind = steps.skip_while(|nines| *nines <= median).take_while(|nines| *nines <= last);
+    [median].into_iter().chain(behind).collect()
+}
+
+/// Where a curve of so many times ends, at the median at the earliest.
+fn last(count: u64) -> f64 {
+    // 1000 times have three nines to all digits but the last.
+    ((count as f64).log10() + 1e-9).clamp(2_f64.log10(), NINES_MAX)
+}
+
+fn at(all: &Distribution, nines: f64) -> u64 {
+    short(all.value_at(1.0 - 10_f64.powf(-nines)) as f64) as u64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_curve_begins_at_the_median_and_ends_where_times_do() {
+        assert_eq!(nines(1), [2_f64.log10()]);
+        let ends = [10, 1000, 1_000_000_000].map(|count| *nines(count).last().unwrap());
+        assert_eq!(ends, [1.0, 3.0, NINES_MAX]);
+        let mut all = Distribution::new();
+        (1..=1000).for_each(|us| all.record(us * 1000));
+        for (nines, expected) in [(2_f64.log10(), 500_000.0), (1.0, 900_000.0), (3.0, 999_000.0)] {
+            assert!((at(&all, nines) as f64 / expected - 1.0).abs() < 0.002, "{nines}");
+        }
+    }
+}

@@ -1,0 +1,52 @@
+//! The steps of a scenario.
+
+use maud::{Markup, html};
+use thalweg_lab::figures::{grouped, percent, time};
+use thalweg_lab::report::parts::scrolled;
+
+use crate::run::{LoadRun, StepRun};
+
+/// A single step is the run itself.
+pub(super) fn section(run: &LoadRun) -> Option<Markup> {
+    (run.kind == "scenario" && !run.steps.is_empty()).then(|| {
+        scrolled(&html! {
+            table.timings {
+                caption.unseen { "The steps of the scenario: how often each was called, and how long it took" }
+                thead {
+                    tr {
+                        th scope="col" { "Step" }
+                        th.words scope="col" { "Flow" }
+                        @for name in ["calls", "errors", "p50", "p90", "p99", "max"] { th scope="col" { (name) } }
+                    }
+                }
+                tbody { @for step in &run.steps { (row(step)) } }
+            }
+        })
+    })
+}
+
+fn row(step: &StepRun) -> Markup {
+    let calls = step.ok + step.failed;
+    let quantiles = step.latency.as_ref().map_or([None; 4], |latency| {
+        let ns = &latency.ns;
+        [ns.p50, ns.p90, ns.p99, ns.max].map(Some)
+    });
+    let codes: Vec<String> = step.errors.iter().map(|(code, count)| format!("{count} {code}")).collect();
+    html! {
+        tr {
+            th scope="row" {
+                (step.step)
+                @if step.step != step.method { small { (step.method) } }
+            }
+            td.words { (step.flow) }
+            td { (grouped(calls as f64)) }
+            td {
+                @if step.failed == 0 { "0" } @else {
+                    span.broken { (percent(step.failed as f64 / calls as f64)) }
+                    small { (codes.join(", ")) }
+                }
+            }
+            @for ns in quantiles { td { (ns.map_or("–".to_owned(), |ns| time(ns as f64))) } }
+        }
+    }
+}

@@ -1,0 +1,55 @@
+//! All quantiles of all distributions.
+
+use maud::{Markup, html};
+use thalweg_lab::figures::{grouped, time};
+use thalweg_lab::report::parts::scrolled;
+
+use crate::run::{LoadRun, Timing};
+
+pub(super) fn section(run: &LoadRun) -> Option<Markup> {
+    let start = if run.is_open() { "from the scheduled start" } else { "from the start" };
+    let rows = [
+        ("latency", start, &run.latency),
+        ("service", "from the actual start", &run.service),
+        ("wait", "from the scheduled start to the actual one", &run.wait),
+        ("first message", "from the start of a stream to its first response", &run.first_message),
+        ("reply", "from a request of a stream to its response", &run.reply),
+        ("flow", "of several steps, with the times to think", &run.flow),
+        ("failed calls", start, &run.failed_latency),
+    ];
+    let rows: Vec<(&str, &str, &Timing)> =
+        rows.into_iter().filter_map(|(name, about, timing)| Some((name, about, timing.as_ref()?))).collect();
+    (!rows.is_empty()).then(|| scrolled(&table(&rows)))
+}
+
+fn table(rows: &[(&str, &str, &Timing)]) -> Markup {
+    html! {
+        table.timings {
+            caption.unseen { "Times and their quantiles" }
+            thead {
+                tr {
+                    th scope="col" { "Time" }
+                    @for name in ["count", "min", "mean", "p50", "p90", "p99", "p99.9", "p99.99", "max"] {
+                        th scope="col" { (name) }
+                    }
+                }
+            }
+            tbody {
+                @for (name, about, timing) in rows {
+                    tr {
+                        th scope="row" { (name) small { (about) } }
+                        td { (grouped(timing.count as f64)) }
+                        @for ns in quantiles(timing) { td { (time(ns)) } }
+                    }
+                }
+            }
+        }
+    }
+}
+
+fn quantiles(timing: &Timing) -> [f64; 8] {
+    let ns = &timing.ns;
+    let [min, p50, p90, p99, p99_9, p99_99, max] =
+        [ns.min, ns.p50, ns.p90, ns.p99, ns.p99_9, ns.p99_99, ns.max].map(|ns| ns as f64);
+    [min, ns.mean, p50, p90, p99, p99_9, p99_99, max]
+}

@@ -1,0 +1,42 @@
+//! Messages and their bytes.
+
+use maud::{Markup, html};
+use thalweg_lab::figures::{grouped, throughput};
+use thalweg_lab::report::parts::scrolled;
+
+use crate::run::LoadRun;
+
+pub(super) fn section(run: &LoadRun) -> Option<Markup> {
+    let seconds = run.duration_ns as f64 / 1e9;
+    let rows = [
+        ("sent", run.messages_sent, run.bytes_sent),
+        ("received", run.messages_received, run.bytes_received),
+    ];
+    (seconds > 0.0 && run.messages_sent + run.messages_received > 0).then(|| {
+        scrolled(&html! {
+            table {
+                caption.unseen { "Messages and their bytes" }
+                thead {
+                    tr {
+                        th scope="col" { "Messages" }
+                        @for name in ["count", "a second", "a call", "bytes", "bytes a second"] {
+                            th scope="col" { (name) }
+                        }
+                    }
+                }
+                tbody {
+                    @for (name, messages, bytes) in rows {
+                        tr {
+                            th scope="row" { (name) }
+                            td { (grouped(messages as f64)) }
+                            td { (grouped(messages as f64 / seconds)) }
+                            td { (grouped(messages as f64 / run.calls().max(1) as f64)) }
+                            td { (grouped(bytes as f64)) }
+                            td { (throughput(bytes as f64 / seconds)) }
+                        }
+                    }
+                }
+            }
+        })
+    })
+}
