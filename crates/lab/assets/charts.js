@@ -96,9 +96,7 @@ const charts = (() => {
 
   // Whether a line left its colour on the canvas at one of its points.
   function isDrawn({ ctx, valToPos }, positions, hue, values) {
-    const wanted = (hue.includes("(") ? resolve(hue) : colour(hue))
-      .match(/[\d.]+/g)
-      .map(Number);
+    const wanted = (hue.includes("(") ? resolve(hue) : colour(hue)).match(/[\d.]+/g).map(Number);
     return values.some((value, at) => {
       if (value === null || value === undefined) return false;
       const x = Math.round(valToPos(positions[at], "x", true));

@@ -9,7 +9,14 @@
     transport: data.transports[0],
     statistic: "p50",
     hidden: new Set(data.kinds.filter((kind) => kind.hidden).map((kind) => kind.id)),
-    scale: { "latency-log": "log", "latency-linear": "linear", pace: "log", gap: "log", rate: "log", throughput: "linear" },
+    scale: {
+      "latency-log": "log",
+      "latency-linear": "linear",
+      pace: "log",
+      gap: "log",
+      rate: "log",
+      throughput: "linear",
+    },
   };
 
   const { colour, swatchOf, axis, figureAxis, tooltip, placeTip } = charts;
@@ -328,7 +335,20 @@
       ? comparison({ figures, colour, swatchOf, axes, tooltip, placeTip, choose })
       : null;
 
-  const shared = { data, figures, colour, resolve: charts.resolve, swatchOf, axes, tooltip, placeTip, choose, kinds, anchor, goTo };
+  const shared = {
+    data,
+    figures,
+    colour,
+    resolve: charts.resolve,
+    swatchOf,
+    axes,
+    tooltip,
+    placeTip,
+    choose,
+    kinds,
+    anchor,
+    goTo,
+  };
   const curves = data.lines.length > 0 ? percentiles(shared) : null;
   const time = data.lines.length > 0 ? throughTime(shared) : null;
 

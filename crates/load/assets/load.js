@@ -7,20 +7,27 @@
   const { figures } = page;
   const { colour, resolve, swatchOf, axis, figureAxis, tooltip, placeTip } = charts;
   const plots = new Map();
-  const state = { shares: "linear", hidden: new Set(spread?.lines.filter((line) => line.is_hidden).map(({ name }) => name)) };
+  const state = {
+    shares: "linear",
+    hidden: new Set(spread?.lines.filter((line) => line.is_hidden).map(({ name }) => name)),
+  };
 
   const box = (name) => document.querySelector(`[data-plot="${name}"]`);
   const some = (values) => values.some((value) => value !== null && value > 0);
   const last = (values) => values[values.length - 1];
   const faint = (hue, share) => resolve(`color-mix(in srgb, var(--${hue}) ${share}%, transparent)`);
-  const rate = (value) => figures.rate(value).replace(" /", "/");
+  const whole = (count) => String(count).replace(/\B(?=(\d{3})+$)/g, "\u202f");
 
-  // A plot in its box, in place of the one that was there. `lines`: their name, hue, values, and what uPlot knows them by.
+  // A plot in its box, in place of the one that was there. Of `lines`: names, hues, values, and what uPlot draws by.
   function draw(name, { xs, lines, ends = lines, x, y, axes, tell, cursor = {}, hooks = {} }) {
     const place = box(name);
     plots.get(name)?.plot.destroy();
     const tip = tooltip();
-    const named = ends.map(({ label, hue, index }, i) => ({ name: label, colour: `var(--${hue})`, index: index ?? i + 1 }));
+    const named = ends.map(({ label, hue, index }, i) => ({
+      name: label,
+      colour: `var(--${hue})`,
+      index: index ?? i + 1,
+    }));
     const plot = new uPlot(
       {
         width: place.clientWidth,
@@ -32,10 +39,10 @@
         axes,
         series: [
           {},
-          ...lines.map(({ hue, values, label, points = false, ...given }) => ({
+          ...lines.map(({ hue, values, label, points = lone(values), ...given }) => ({
             stroke: colour(hue),
             width: 2,
-            points: { show: points || lone(values), size: 5, fill: colour(hue) },
+            points: { show: true, filter: () => points, size: 6, fill: colour(hue) },
             ...given,
           })),
         ],
@@ -60,12 +67,14 @@
     plots.set(name, { plot, lines });
   }
 
-  // A point between two that are not there has no line.
-  const lone = (values) => (u, series) =>
-    values.length === 1 || (values[0] === undefined ? false : values.filter((value) => value !== null).length < 3);
+  // Values whose neighbours are not there have no line, and are drawn as points.
+  const isGap = (value) => value === null || value === undefined;
+  const lone = (values) =>
+    [...values.keys()].filter((i) => !isGap(values[i]) && isGap(values[i - 1]) && isGap(values[i + 1]));
 
   // Plots over time have the same room at their right, so that moments lie below each other.
-  const endNames = (name, lines) => (time && box(name).closest("#time") ? ["in flight", "scheduled"] : lines.map((l) => l.label));
+  const endNames = (name, lines) =>
+    box(name).closest("#time") ? ["in flight", "scheduled"] : lines.map(({ label }) => label);
 
   const row = (swatch, name, shown) => `<div>${swatch}<span>${name}</span><span>${shown}</span></div>`;
 
@@ -89,7 +98,9 @@
     ...axis(),
     size: 28,
     space: 64,
-    incrs: [0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 14400, 28800],
+    incrs: [
+      0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 14400, 28800,
+    ],
     values: (u, at) => at.map(clock),
   });
   const together = { sync: { key: "time" } };
@@ -107,30 +118,36 @@
 
   function drawRate() {
     const lines = [
-      ...(time.scheduled ? [{ label: "scheduled", hue: "muted", values: time.scheduled, dash: [6, 4], width: 1.8 }] : []),
+      ...(time.scheduled
+        ? [{ label: "scheduled", hue: "muted", values: time.scheduled, dash: [6, 4], width: 1.8 }]
+        : []),
       { label: "OK", hue: "unary", values: time.ok, fill: faint("unary", 12) },
       ...(some(time.late) ? [{ label: "late", hue: "peer-5", values: time.late, width: 1.6 }] : []),
-      ...(some(time.failed) ? [{ label: "failed", hue: "slower", values: time.failed, fill: faint("slower", 22) }] : []),
+      ...(some(time.failed)
+        ? [{ label: "failed", hue: "slower", values: time.failed, fill: faint("slower", 22) }]
+        : []),
     ];
-    const tell = (u) => tellAt(u, lines, rate);
+    const tell = (u) => tellAt(u, lines, figures.rate);
     draw("rate", {
       xs: middles,
       lines,
       x: scaleOfTime,
       y: fromZero,
-      axes: [axisOfTime(), figureAxis({ log: false, show: rate })],
+      axes: [axisOfTime(), figureAxis({ log: false, show: figures.rate })],
       cursor: together,
       tell,
     });
-    const flight = [{ label: "in flight", hue: "server-stream", values: time.in_flight, fill: faint("server-stream", 14) }];
+    const flight = [
+      { label: "in flight", hue: "server-stream", values: time.in_flight, fill: faint("server-stream", 14) },
+    ];
     draw("in-flight", {
       xs: middles,
       lines: flight,
       x: scaleOfTime,
       y: fromZero,
-      axes: [axisOfTime(), { ...figureAxis({ log: false, show: String }), space: 26 }],
+      axes: [axisOfTime(), { ...figureAxis({ log: false, show: whole }), space: 26 }],
       cursor: together,
-      tell: (u) => tellAt(u, flight, String),
+      tell: (u) => tellAt(u, flight, whole),
     });
   }
 
@@ -162,7 +179,9 @@
     Array.from({ length: SHADES }, (_, i) => {
       const at = (2 * i) / (SHADES - 1);
       const [low, high] = at < 1 ? ["low", "middle"] : ["middle", "high"];
-      return resolve(`color-mix(in srgb, var(--heat-${high}) ${100 * (at % 1.0000001 < 1 ? at % 1 : 1)}%, var(--heat-${low}))`);
+      return resolve(
+        `color-mix(in srgb, var(--heat-${high}) ${100 * (at % 1.0000001 < 1 ? at % 1 : 1)}%, var(--heat-${low}))`,
+      );
     });
 
   function paintHeat(u) {
@@ -197,7 +216,7 @@
     const between = `${figures.time(bound(bin, heat))} – ${figures.time(bound(bin + 1, heat))}`;
     return (
       span(heat.edges[column], heat.edges[column + 1]) +
-      row("<i></i>", between, `${count} of ${all}`) +
+      row("<i></i>", between, `${whole(count)} of ${whole(all)}`) +
       (all > 0 ? row("<i></i>", "share", count ? figures.percent(count / all) : "0 %") : "")
     );
   }
@@ -205,15 +224,18 @@
   function drawHeat() {
     const figure = box("heat").closest("figure");
     figure.querySelector("[data-least]").textContent = "1";
-    figure.querySelector("[data-most]").textContent = `${most} calls`;
+    figure.querySelector("[data-most]").textContent = `${whole(most)} ${most === 1 ? "call" : "calls"}`;
     draw("heat", {
       xs: middles,
       // There to have a scale: what is seen is painted.
-      lines: [{ label: "", hue: "muted", values: time.p50, paths: () => null, points: () => false }],
+      lines: [{ label: "", hue: "muted", values: time.p50, paths: () => null, points: [] }],
       ends: [],
       x: scaleOfTime,
       y: { distr: 3, range: () => [bound(0, heat), bound(heat.rows, heat)] },
-      axes: [{ ...axisOfTime(), grid: { show: false } }, { ...figureAxis({ log: true, show: figures.time }) }],
+      axes: [
+        { ...axisOfTime(), grid: { show: false } },
+        { ...figureAxis({ log: true, show: figures.time }), grid: { show: false } },
+      ],
       cursor: { ...together, y: true, points: { show: false } },
       tell: tellField,
       hooks: { drawClear: [paintHeat] },
@@ -269,7 +291,7 @@
       fill: faint(hue, 20),
       width: 1.6,
       paths: uPlot.paths.stepped({ align: 1 }),
-      points: () => false,
+      points: [],
     }));
     const percent = (share) => (share === 0 ? "0 %" : figures.percent(share));
     const y = isLog
@@ -293,8 +315,12 @@
       tell(u) {
         const ns = u.posToVal(u.cursor.left, "x");
         const bin = Math.min(count - 1, Math.max(0, Math.floor(Math.log10(ns) * spread.per_decade) - spread.first));
-        const rows = shownLines().map(({ name, colour: hue, shares }) => row(swatchOf(hue, []), name, percent(shares[bin])));
-        return `<b>${figures.time(xs[bin])} – ${figures.time(xs[bin + 1])}</b>${rows.join("")}`;
+        const rows = shownLines().map(({ name, colour: hue, shares }) =>
+          row(swatchOf(hue, []), name, percent(shares[bin])),
+        );
+        // What is shorter than a microsecond is in the first bin, too.
+        const from = bin === 0 ? "up to" : `${figures.time(xs[bin])} –`;
+        return `<b>${from} ${figures.time(xs[bin + 1])}</b>${rows.join("")}`;
       },
     });
   }
@@ -303,6 +329,8 @@
   function spaced(u, values, show) {
     let free = -Infinity;
     return values.map((value) => {
+      // Not all powers are named where there are many.
+      if (value === null) return "";
       const [at, label] = [u.valToPos(value, "x"), show(value)];
       if (at - 4 * label.length < free) return "";
       free = at + 4 * label.length + 6;

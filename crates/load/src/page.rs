@@ -7,6 +7,7 @@ mod conditions;
 mod data;
 mod errors;
 mod facts;
+mod figures;
 mod heat;
 mod over_time;
 mod search;

@@ -186,3 +186,15 @@ fn a_run_is_a_table_of_its_intervals() {
     assert_eq!(code, Some(2));
     assert!(stderr.contains("csv and html take a method"), "{stderr}");
 }
+
+#[test]
+fn a_run_is_a_page() {
+    let (_server, addresses) = Running::serve(&["127.0.0.1:0"]);
+    let words = ["--call", UNARY, "--rps", "100", "-z", "1s", "--expect", "calls>=100", "-O", "html"];
+    let (code, stdout, stderr) = load(&addresses[0], &words);
+    assert_eq!(code, Some(0), "{stderr}");
+    assert!(stdout.starts_with("<!DOCTYPE html>") && stdout.ends_with("</html>"), "{stdout}");
+    for words in [UNARY, "calls&gt;=100", "✓ kept", &addresses[0]] {
+        assert!(stdout.contains(words), "the page does not say: {words}");
+    }
+}

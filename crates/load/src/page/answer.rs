@@ -1,10 +1,10 @@
 //! The run in a sentence, how it was driven, and the figures that are worth a glance.
 
 use maud::{Markup, html};
-use thalweg_lab::figures::{bound, grouped, percent, time};
-use thalweg_lab::report::parts::card;
+use thalweg_lab::figures::{bound, percent, time};
 use thalweg_lab::wording::counted;
 
+use super::figures::whole;
 use crate::run::LoadRun;
 
 pub(super) fn loop_name(run: &LoadRun) -> &'static str {
@@ -16,17 +16,21 @@ pub(super) fn answer(run: &LoadRun) -> String {
     let Some(latency) = &run.latency else {
         return match run.failed {
             0 => "No call ended".to_owned(),
-            failed => format!("No call has gone well: {} failed", grouped(failed as f64)),
+            failed => format!("No call has gone well: {} failed", whole(failed as f64)),
         };
     };
     let rate = match run.scheduled_per_s {
         Some(scheduled) => {
-            format!("{} calls a second of {} scheduled", grouped(run.rate_per_s), grouped(scheduled))
+            format!("{} calls a second of {} scheduled", whole(run.rate_per_s), whole(scheduled))
         }
-        None => format!("{} calls a second with {} in flight", grouped(run.rate_per_s), run.in_flight),
+        None => format!("{} calls a second with {} in flight", whole(run.rate_per_s), run.in_flight),
     };
     let (half, most) = (time(latency.ns.p50 as f64), time(latency.ns.p99 as f64));
-    format!("{rate}; half took no longer than {half}, 99 % no longer than {most}")
+    let failed = match run.failed {
+        0 => String::new(),
+        _ => format!("; {} failed", percent(run.failed_share())),
+    };
+    format!("{rate}; half took no longer than {half}, 99 % no longer than {most}{failed}")
 }
 
 /// What was called, of whom, and how.
@@ -56,9 +60,9 @@ pub(super) fn cards(run: &LoadRun) -> Markup {
     let seconds = time(run.duration_ns as f64);
     let rate = match run.scheduled_per_s {
         Some(scheduled) if scheduled > 0.0 => {
-            format!("{} of {} scheduled", percent(run.rate_per_s / scheduled), grouped(scheduled))
+            format!("{} of {} scheduled", percent(run.rate_per_s / scheduled), whole(scheduled))
         }
-        _ => format!("{} calls in {seconds}", grouped(run.ok as f64)),
+        _ => format!("{} calls in {seconds}", whole(run.ok as f64)),
     };
     let quantiles = run
         .latency
@@ -66,18 +70,27 @@ pub(super) fn cards(run: &LoadRun) -> Markup {
         .map_or([None; 3], |latency| [Some(latency.ns.p50), Some(latency.ns.p99), Some(latency.ns.p99_9)]);
     let from = if run.is_open() { "from the scheduled start" } else { "from the start" };
     let kept = run.gates.iter().filter(|gate| gate.is_kept).count();
+    let (verdict, figure) = if kept == run.gates.len() { (" kept", "kept") } else { (" broken", "not kept") };
+    let failed = format!("{} of {} calls", whole(run.failed as f64), whole(run.calls() as f64));
     html! {
-        (card("Rate", &format!("{}/s", grouped(run.rate_per_s)), &rate))
+        (card("", "Rate", &format!("{}/s", whole(run.rate_per_s)), &rate))
         @for (name, ns) in ["p50", "p99", "p99.9"].into_iter().zip(quantiles) {
-            (card(name, &ns.map_or("–".to_owned(), |ns| time(ns as f64)), from))
+            (card("", name, &ns.map_or("–".to_owned(), |ns| time(ns as f64)), from))
         }
-        (card("Errors", &errors(run), &format!("{} of {} calls", grouped(run.failed as f64), grouped(run.calls() as f64))))
+        (card(if run.failed == 0 { "" } else { " broken" }, "Errors", &errors(run), &failed))
         @if !run.gates.is_empty() {
-            div class=(if kept == run.gates.len() { "card kept" } else { "card broken" }) {
-                h2 { "Conditions" }
-                p.figure { (if kept == run.gates.len() { "kept" } else { "not kept" }) }
-                p { (bound(&format!("{kept} of {}", run.gates.len()))) }
-            }
+            (card(verdict, "Conditions", figure, &format!("{kept} of {}", run.gates.len())))
+        }
+    }
+}
+
+/// As on other pages, with a verdict.
+fn card(verdict: &str, title: &str, figure: &str, detail: &str) -> Markup {
+    html! {
+        div class={ "card" (verdict) } {
+            h2 { (title) }
+            p.figure { (bound(figure)) }
+            p { (bound(detail)) }
         }
     }
 }

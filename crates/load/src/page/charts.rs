@@ -6,8 +6,8 @@ use thalweg_lab::report::parts::choices;
 use super::data::Drawn;
 use crate::run::LoadRun;
 
-const FROM_THE_SCHEDULE: &str = "Latency counts from when a call was scheduled to begin, whenever it did: a server that \
-                                 stands still is seen by all calls that were to begin meanwhile.";
+const FROM_THE_SCHEDULE: &str = "Latency counts from when a call was scheduled to begin, whenever it did: a server \
+                                 that stands still is seen by all calls that were to begin meanwhile.";
 
 pub(super) fn over_time(run: &LoadRun, drawn: &Drawn) -> Option<Markup> {
     drawn.time.as_ref()?;

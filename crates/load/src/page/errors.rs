@@ -1,9 +1,10 @@
 //! Calls that failed, by their status, and those that began late or never.
 
 use maud::{Markup, html};
-use thalweg_lab::figures::{grouped, percent};
+use thalweg_lab::figures::percent;
 use thalweg_lab::report::parts::scrolled;
 
+use super::figures::whole;
 use crate::run::LoadRun;
 
 pub(super) fn section(run: &LoadRun) -> Option<Markup> {
@@ -23,7 +24,7 @@ pub(super) fn section(run: &LoadRun) -> Option<Markup> {
                         @for (code, count) in errors {
                             tr {
                                 th scope="row" { code { (code) } }
-                                td { (grouped(count as f64)) }
+                                td { (whole(count as f64)) }
                                 td { (percent(count as f64 / calls.max(1.0))) }
                             }
                         }
@@ -33,8 +34,8 @@ pub(super) fn section(run: &LoadRun) -> Option<Markup> {
         }
         @if run.late + run.dropped > 0 {
             p.hint {
-                (grouped(run.late as f64)) " calls began more than 1\u{a0}ms behind their time, and "
-                (grouped(run.dropped as f64)) " never began (" (percent(run.dropped as f64 / begun.max(1.0)))
+                (whole(run.late as f64)) " calls began more than 1\u{a0}ms behind their time, and "
+                (whole(run.dropped as f64)) " never began (" (percent(run.dropped as f64 / begun.max(1.0)))
                 " of those that were to begin)."
             }
         }

@@ -1,10 +1,11 @@
 //! How the highest rate was looked for.
 
 use maud::{Markup, html};
-use thalweg_lab::figures::{bound, grouped};
+use thalweg_lab::figures::bound;
 use thalweg_lab::report::parts::scrolled;
 use thalweg_lab::wording::counted;
 
+use super::figures::whole;
 use crate::run::{LoadRun, Search, Try};
 
 pub(super) fn section(run: &LoadRun) -> Option<Markup> {
@@ -18,7 +19,9 @@ pub(super) fn section(run: &LoadRun) -> Option<Markup> {
 fn answer(Search { conditions, found_per_s, tries }: &Search) -> Markup {
     html! {
         @match found_per_s {
-            Some(found) => { "The highest rate that keeps to " (all(conditions)) " is " b { (grouped(*found)) " calls/s" } }
+            Some(found) => {
+                "The highest rate that keeps to " (all(conditions)) " is " b { (whole(*found)) "\u{a0}calls/s" }
+            }
             None => { "No rate that was tried keeps to " (all(conditions)) }
         }
         ", of " (counted(tries.len() as u64, "rate")) " that were tried one after the other."
@@ -61,13 +64,13 @@ fn row(number: usize, tried: &Try, highest: f64) -> Markup {
     html! {
         tr {
             th scope="row" { (number) }
-            td { (grouped(tried.rate_per_s)) }
+            td { (whole(tried.rate_per_s)) }
             td.words {
                 span.tried aria-hidden="true" {
                     i class=(class) style={ "width:" (format!("{:.1}", 100.0 * tried.rate_per_s / highest)) "%" } {}
                 }
             }
-            td { (grouped(tried.reached_per_s)) }
+            td { (whole(tried.reached_per_s)) }
             td { span class=(class) { (if tried.is_kept { "✓" } else { "✗" }) span.unseen { (class) } } }
             td.words { (bound(&tried.figures.join("; "))) }
         }

@@ -1,9 +1,10 @@
 //! The steps of a scenario.
 
 use maud::{Markup, html};
-use thalweg_lab::figures::{grouped, percent, time};
+use thalweg_lab::figures::{percent, time};
 use thalweg_lab::report::parts::scrolled;
 
+use super::figures::whole;
 use crate::run::{LoadRun, StepRun};
 
 /// A single step is the run itself.
@@ -32,14 +33,15 @@ fn row(step: &StepRun) -> Markup {
         [ns.p50, ns.p90, ns.p99, ns.max].map(Some)
     });
     let codes: Vec<String> = step.errors.iter().map(|(code, count)| format!("{count} {code}")).collect();
+    let is_named = step.step != step.method && step.step != step.method.replace('/', ".");
     html! {
         tr {
             th scope="row" {
                 (step.step)
-                @if step.step != step.method { small { (step.method) } }
+                @if is_named { small { (step.method) } }
             }
             td.words { (step.flow) }
-            td { (grouped(calls as f64)) }
+            td { (whole(calls as f64)) }
             td {
                 @if step.failed == 0 { "0" } @else {
                     span.broken { (percent(step.failed as f64 / calls as f64)) }

@@ -1,9 +1,10 @@
 //! All quantiles of all distributions.
 
 use maud::{Markup, html};
-use thalweg_lab::figures::{grouped, time};
+use thalweg_lab::figures::time;
 use thalweg_lab::report::parts::scrolled;
 
+use super::figures::whole;
 use crate::run::{LoadRun, Timing};
 
 pub(super) fn section(run: &LoadRun) -> Option<Markup> {
@@ -38,7 +39,7 @@ fn table(rows: &[(&str, &str, &Timing)]) -> Markup {
                 @for (name, about, timing) in rows {
                     tr {
                         th scope="row" { (name) small { (about) } }
-                        td { (grouped(timing.count as f64)) }
+                        td { (whole(timing.count as f64)) }
                         @for ns in quantiles(timing) { td { (time(ns)) } }
                     }
                 }

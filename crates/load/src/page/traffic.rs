@@ -1,9 +1,10 @@
 //! Messages and their bytes.
 
 use maud::{Markup, html};
-use thalweg_lab::figures::{grouped, throughput};
+use thalweg_lab::figures::throughput;
 use thalweg_lab::report::parts::scrolled;
 
+use super::figures::whole;
 use crate::run::LoadRun;
 
 pub(super) fn section(run: &LoadRun) -> Option<Markup> {
@@ -28,10 +29,10 @@ pub(super) fn section(run: &LoadRun) -> Option<Markup> {
                     @for (name, messages, bytes) in rows {
                         tr {
                             th scope="row" { (name) }
-                            td { (grouped(messages as f64)) }
-                            td { (grouped(messages as f64 / seconds)) }
-                            td { (grouped(messages as f64 / run.calls().max(1) as f64)) }
-                            td { (grouped(bytes as f64)) }
+                            td { (whole(messages as f64)) }
+                            td { (whole(messages as f64 / seconds)) }
+                            td { (whole(messages as f64 / run.calls().max(1) as f64)) }
+                            td { (whole(bytes as f64)) }
                             td { (throughput(bytes as f64 / seconds)) }
                         }
                     }

@@ -1,0 +1,183 @@
+//! Runs with figures that are made up.
+
+use std::collections::BTreeMap;
+
+use thalweg_lab::record::{CpuTime, Distribution};
+
+use crate::run::{Interval, Judged, LoadRun, RunNote, SCHEMA, Search, StepRun, Timing, Try};
+
+const SECOND: u64 = 1_000_000_000;
+const SECONDS: u64 = 10;
+
+/// So many calls of these times and longer ones.
+fn spread(count: u64, ns: u64) -> Distribution {
+    let mut all = Distribution::new();
+    (0..count).for_each(|n| all.record(ns + ns * (n * n % 997) / 300));
+    all
+}
+
+/// A second in which so many ended with OK.
+fn interval(second: u64, scheduled: f64, ok: u64, ns: u64) -> Interval {
+    let latency = spread(ok, ns);
+    Interval {
+        at_ns: second * SECOND + 40_000,
+        scheduled,
+        ok,
+        failed: 0,
+        late: 0,
+        in_flight: 3,
+        latency_ns: latency.latency(),
+        histogram: (ok > 0).then(|| latency.encoded()),
+        bytes_sent: 10 * ok,
+        bytes_received: 20 * ok,
+    }
+}
+
+/// A thousand calls a second.
+pub(super) fn open() -> LoadRun {
+    let ok = 1000 * SECONDS;
+    LoadRun {
+        schema: SCHEMA.to_owned(),
+        targets: vec!["a:1".to_owned(), "b:1".to_owned()],
+        method: "shop.Orders/Get".to_owned(),
+        kind: "unary".to_owned(),
+        loop_kind: "open".to_owned(),
+        schedule: Some("1000".to_owned()),
+        spacing: Some("constant".to_owned()),
+        in_flight: 64,
+        workers: None,
+        connections: 2,
+        connections_established: Some(2),
+        warmup_ns: 0,
+        started: "2026-11-26T10:00:00.000Z".to_owned(),
+        ended: "2026-11-26T10:00:10.000Z".to_owned(),
+        duration_ns: SECONDS * SECOND,
+        drain_ns: 3_000_000,
+        rate_per_s: 1000.0,
+        scheduled_per_s: Some(1000.0),
+        ok,
+        failed: 0,
+        errors: BTreeMap::new(),
+        late: 0,
+        dropped: 0,
+        messages_sent: ok,
+        messages_received: ok,
+        bytes_sent: 10 * ok,
+        bytes_received: 20 * ok,
+        latency: Timing::of(&spread(ok, 400_000)),
+        service: Timing::of(&spread(ok, 300_000)),
+        wait: Timing::of(&spread(ok, 20_000)),
+        failed_latency: None,
+        first_message: None,
+        reply: None,
+        flow: None,
+        steps: Vec::new(),
+        interval_ns: SECOND,
+        intervals: (0..SECONDS).map(|second| interval(second, 1000.0, 950 + 10 * second, 400_000)).collect(),
+        spun_ns: SECOND,
+        client_cpu: CpuTime { user_ns: 2e9, system_ns: 1e9 },
+        client_cpu_per_call: Some(CpuTime { user_ns: 2e5, system_ns: 1e5 }),
+        gates: Vec::new(),
+        search: None,
+        notes: Vec::new(),
+    }
+}
+
+/// The same, while the server stood still for a part of the time: calls have failed and begun late.
+pub(super) fn stalled() -> LoadRun {
+    let mut run = open();
+    run.intervals[4] = Interval { in_flight: 64, ..interval(4, 1000.0, 0, 1) };
+    run.intervals[5] = Interval { failed: 500, late: 800, ..interval(5, 1000.0, 1500, 200_000_000) };
+    (run.failed, run.late, run.dropped) = (500, 800, 70);
+    run.errors = BTreeMap::from([("DEADLINE_EXCEEDED".to_owned(), 500)]);
+    run.failed_latency = Timing::of(&spread(500, SECOND));
+    let judged = |gate: &str, figure: &str, is_kept| Judged {
+        gate: gate.to_owned(),
+        figure: figure.to_owned(),
+        is_kept,
+    };
+    run.gates = vec![judged("p99<5ms", "812 ms", false), judged("calls>=1", "10000", true)];
+    run.notes = vec![
+        RunNote { text: "the server was slow".to_owned(), invalidates: false },
+        RunNote { text: "the client had no processor left".to_owned(), invalidates: true },
+    ];
+    run
+}
+
+/// As fast as the server takes them.
+pub(super) fn closed() -> LoadRun {
+    let mut run = open();
+    run.loop_kind = "closed".to_owned();
+    (run.schedule, run.spacing, run.scheduled_per_s) = (None, None, None);
+    (run.service, run.wait) = (None, None);
+    run.intervals.iter_mut().for_each(|interval| interval.scheduled = 0.0);
+    run
+}
+
+pub(super) fn scenario() -> LoadRun {
+    let mut run = closed();
+    (run.method, run.kind) = ("shop".to_owned(), "scenario".to_owned());
+    run.flow = Timing::of(&spread(50, 5_000_000));
+    let step = |name: &str, method: &str, failed| StepRun {
+        flow: "sign up".to_owned(),
+        step: name.to_owned(),
+        method: method.to_owned(),
+        kind: "unary".to_owned(),
+        ok: 100 - failed,
+        failed,
+        errors: if failed > 0 { BTreeMap::from([("ABORTED".to_owned(), failed)]) } else { BTreeMap::new() },
+        latency: Timing::of(&spread(100 - failed, 300_000)),
+    };
+    run.steps = vec![step("add", "shop.Carts/Add", 0), step("pay", "shop.Carts/Pay", 7)];
+    run
+}
+
+pub(super) fn searched() -> LoadRun {
+    let tried = |rate_per_s, is_kept, figure: &str| Try {
+        rate_per_s,
+        reached_per_s: rate_per_s,
+        is_kept,
+        figures: vec![format!("p99<5ms: {figure}")],
+    };
+    let tries = vec![tried(500.0, true, "2 ms"), tried(1000.0, false, "9 ms")];
+    let search = Search { conditions: vec!["p99<5ms".to_owned()], found_per_s: Some(500.0), tries };
+    LoadRun { search: Some(search), ..open() }
+}
+
+/// Interrupted before anything came back.
+pub(super) fn nothing() -> LoadRun {
+    LoadRun {
+        duration_ns: 0,
+        rate_per_s: 0.0,
+        scheduled_per_s: Some(0.0),
+        ok: 0,
+        messages_sent: 0,
+        messages_received: 0,
+        latency: None,
+        service: None,
+        wait: None,
+        intervals: Vec::new(),
+        client_cpu_per_call: None,
+        ..open()
+    }
+}
+
+/// All texts that come from outside are what a script would be.
+pub(super) fn hostile() -> LoadRun {
+    let script = || "</script><script>document.documentElement.dataset.hostile='yes'</script>".to_owned();
+    let mut run = stalled();
+    run.targets = vec![script()];
+    (run.method, run.kind) = (script(), script());
+    (run.schedule, run.spacing, run.workers) = (Some(script()), Some(script()), Some(script()));
+    (run.started, run.ended) = (script(), script());
+    run.errors = BTreeMap::from([(script(), 500)]);
+    run.gates.iter_mut().for_each(|gate| (gate.gate, gate.figure) = (script(), script()));
+    run.notes.iter_mut().for_each(|note| note.text = script());
+    let mut step = scenario().steps.remove(1);
+    (step.flow, step.step, step.method) = (script(), script(), script());
+    step.errors = run.errors.clone();
+    (run.kind, run.steps) = ("scenario".to_owned(), vec![step]);
+    let tries = vec![Try { rate_per_s: 1.0, reached_per_s: 1.0, is_kept: true, figures: vec![script()] }];
+    run.search = Some(Search { conditions: vec![script()], found_per_s: None, tries });
+    run
+}
