@@ -9,10 +9,10 @@ use crate::run::{Interval, Judged, LoadRun, RunNote, SCHEMA, Search, StepRun, Ti
 const SECOND: u64 = 1_000_000_000;
 const SECONDS: u64 = 10;
 
-/// So many calls of these times and longer ones.
+/// So many calls: half take up to twice as long as the shortest, one of a hundred a hundred times.
 fn spread(count: u64, ns: u64) -> Distribution {
     let mut all = Distribution::new();
-    (0..count).for_each(|n| all.record(ns + ns * (n * n % 997) / 300));
+    (0..count).for_each(|n| all.record(ns * 997 / (997 - n * 389 % 997)));
     all
 }
 
@@ -87,7 +87,7 @@ pub(super) fn open() -> LoadRun {
 pub(super) fn stalled() -> LoadRun {
     let mut run = open();
     run.intervals[4] = Interval { in_flight: 64, ..interval(4, 1000.0, 0, 1) };
-    run.intervals[5] = Interval { failed: 500, late: 800, ..interval(5, 1000.0, 1500, 200_000_000) };
+    run.intervals[5] = Interval { failed: 500, late: 800, ..interval(5, 1000.0, 1500, 20_000_000) };
     (run.failed, run.late, run.dropped) = (500, 800, 70);
     run.errors = BTreeMap::from([("DEADLINE_EXCEEDED".to_owned(), 500)]);
     run.failed_latency = Timing::of(&spread(500, SECOND));
