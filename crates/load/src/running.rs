@@ -91,7 +91,7 @@ impl Running {
     /// The warm-up is over.
     pub(crate) fn measuring_begins(&self) {
         let mut measured = self.measured();
-        measured.started = self.0.plan.start_at.unwrap_or_else(SystemTime::now);
+        measured.started = self.state.plan.start_at.unwrap_or_else(SystemTime::now);
         measured.cpu = CpuTime::of_this_process().unwrap_or_default();
         measured.looked = thalweg::looked_in_vain();
     }

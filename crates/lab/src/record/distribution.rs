@@ -168,7 +168,9 @@ mod tests {
     #[test]
     fn what_was_recorded_comes_back() {
         let mut some = Distribution::new();
-        [7, 3, 3, 1_000_001].map(|ns| some.record(ns));
+        for ns in [7, 3, 3, 1_000_001] {
+            some.record(ns);
+        }
         // The last is one with its neighbours, to three digits.
         assert_eq!(some.recorded().collect::<Vec<_>>(), [(3, 2), (7, 1), (1_000_001, 1)]);
         assert_eq!([0.0, 0.5, 0.75, 1.0].map(|share| some.value_at(share)), [3, 3, 7, 1_000_001]);

@@ -49,7 +49,9 @@ mod tests {
         let bins = Bins::between(1_000_000, 99_999_999, 2);
         assert_eq!(bins, Bins { per_decade: 2, first: 12, count: 4 });
         let mut some = Distribution::new();
-        [1_000_000, 3_100_000, 3_200_000, 10_000_000, 99_000_000].map(|ns| some.record(ns));
+        for ns in [1_000_000, 3_100_000, 3_200_000, 10_000_000, 99_000_000] {
+            some.record(ns);
+        }
         assert_eq!(bins.counts(&some), [2, 1, 1, 1]);
     }
 
@@ -58,7 +60,9 @@ mod tests {
         let bins = Bins::between(0, 10_000, 1);
         assert_eq!(bins, Bins { per_decade: 1, first: 3, count: 2 });
         let mut some = Distribution::new();
-        [0, 1, 999, 1_000_000_000].map(|ns| some.record(ns));
+        for ns in [0, 1, 999, 1_000_000_000] {
+            some.record(ns);
+        }
         assert_eq!(bins.counts(&some), [3, 1]);
     }
 }
