@@ -137,7 +137,7 @@ pub(crate) struct LoadArgs {
     timeout: Duration,
 
     /// Print the lines `measuring` and `measured` on stdout when measuring begins and ends, before the result
-    #[arg(long)]
+    #[arg(long, conflicts_with = "find_max")]
     announce: bool,
 
     /// Format of the result; JSON has the schema thalweg.load/3, of a method or a scenario thalweg.load-run/1
@@ -288,7 +288,6 @@ impl LoadArgs {
             (self.echo.echo.is_some(), "--echo"),
             (self.method.is_some(), "--method"),
             (self.size.0 > 0, "--size"),
-            (self.announce, "--announce"),
             (self.lanes == LaneRule::PerCall, "--lanes per-call"),
         ];
         if let Some((_, flag)) = foreign.into_iter().find(|(is_there, _)| *is_there) {
@@ -327,6 +326,7 @@ impl LoadArgs {
             timeout: self.timeout,
             threads: self.runtime.threads(|_| 1)?,
             set_up: &set_up,
+            announce: &|moment| self.announce(moment),
         };
         any::run(&self.any, method, &common, &output).inspect_err(|_| output.abandon())
     }

@@ -6,6 +6,7 @@ mod bars;
 mod call;
 mod called;
 mod certs;
+mod compare;
 mod completions;
 mod compression;
 mod descriptor_files;
@@ -19,6 +20,7 @@ mod link;
 mod load;
 mod merge;
 mod metadata;
+mod output;
 mod own;
 mod request;
 mod results;
@@ -27,6 +29,7 @@ mod runtime;
 mod schema;
 mod serve;
 mod settings;
+mod share;
 mod signals;
 mod target;
 mod text;
@@ -52,6 +55,7 @@ enum Command {
     Load(Box<load::LoadArgs>),
     Call(call::CallArgs),
     Merge(merge::MergeArgs),
+    Compare(Box<compare::CompareArgs>),
     Lab(lab::LabArgs),
     Link(link::LinkArgs),
     Inspect(inspect::InspectArgs),
@@ -65,6 +69,7 @@ fn main() -> ExitCode {
     let outcome = match Cli::parse().command {
         Command::Serve(args) => serve::run(&args),
         Command::Merge(args) => merge::run(&args),
+        Command::Compare(args) => compare::run(&args),
         Command::Call(args) => call::run(&args),
         Command::Load(args) => load::run(&args),
         Command::Lab(args) => lab::run(args),

@@ -69,7 +69,7 @@ pub(crate) fn interval_figure(ratio: Ratio) -> Option<String> {
 }
 
 /// A ratio without its sign: two or three decimals near 1, where they tell a difference, two or three digits elsewhere.
-pub(crate) fn ratio_figure(ratio: f64) -> String {
+pub fn ratio_figure(ratio: f64) -> String {
     let decimals = match ratio {
         // An end of an interval beside 1 must not look as if it were 1.
         _ if ratio < 0.0995 || (0.995..1.005).contains(&ratio) => 3,

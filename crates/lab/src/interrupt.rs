@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use signal_hook::consts::{SIGINT, SIGTERM};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::flag;
 
 /// Whether the user asked to stop. Clones see the same.
@@ -29,6 +29,15 @@ impl Interrupt {
         Ok(interrupt)
     }
 
+    /// The same, also by SIGHUP, and further signals change nothing: for who has others to end first, in seconds.
+    pub fn on_signals_with_others_to_end() -> std::io::Result<Self> {
+        let interrupt = Self::default();
+        for signal in [SIGINT, SIGTERM, SIGHUP] {
+            flag::register(signal, Arc::clone(&interrupt.0))?;
+        }
+        Ok(interrupt)
+    }
+
     /// Asks to stop, as a signal would.
     #[cfg(test)]
     pub(crate) fn ask(&self) {
@@ -36,7 +45,7 @@ impl Interrupt {
     }
 
     /// Whether somebody asked.
-    pub(crate) fn is_asked(&self) -> bool {
+    pub fn is_asked(&self) -> bool {
         self.0.load(Ordering::Relaxed)
     }
 }

@@ -27,7 +27,7 @@ pub mod services;
 pub mod size;
 mod socket;
 pub mod stack;
-mod statistics;
+pub mod statistics;
 mod studies;
 pub mod study;
 #[cfg(test)]
@@ -37,3 +37,4 @@ pub mod wording;
 
 pub use kernel::Established;
 pub use studies::{AnyResults, channels, codec, connections, json, sizes};
+pub use usage::processor_time;

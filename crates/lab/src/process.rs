@@ -32,7 +32,7 @@ pub use fresh::FreshExecutor;
 pub use program::Program;
 pub use target::TargetExecutor;
 
-pub(crate) use child::Process;
+pub use child::Process;
 
 /// Runs one server of each stack, and drives one of them at a time, on processors apart where there are two or more.
 #[derive(Debug)]

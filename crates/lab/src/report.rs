@@ -8,6 +8,10 @@ pub mod parts;
 pub(crate) mod table;
 pub(crate) mod terminal;
 
+pub use page::Page;
+pub use parts::{card, field, scrolled, sure_field};
+pub use terminal::{aligned, wrapped};
+
 use std::path::PathBuf;
 
 use crate::findings::Doubt;

@@ -3,11 +3,14 @@
 mod among;
 mod bootstrap;
 mod students_t;
+mod welch;
 
-pub(crate) use bootstrap::{Interval, PAIRS_MIN, Ratio};
+pub(crate) use bootstrap::PAIRS_MIN;
+pub use bootstrap::{Interval, Ratio};
+pub use welch::{Estimate, apart};
 
 /// The mean of ratios: of those above zero, or 0 when there is none.
-pub(crate) fn geometric_mean(values: impl Iterator<Item = f64>) -> f64 {
+pub fn geometric_mean(values: impl Iterator<Item = f64>) -> f64 {
     let logs: Vec<f64> = values.filter(|&value| value > 0.0).map(f64::ln).collect();
     if logs.is_empty() { 0.0 } else { (logs.iter().sum::<f64>() / logs.len() as f64).exp() }
 }

@@ -34,7 +34,7 @@ pub use conduct::{Conducted, CutShort, Execute, Observe, conduct};
 pub(crate) use directory::NotWritable;
 pub use directory::ResultsDirectory;
 pub(crate) use directory::{ReadError, ResultsText};
-pub(crate) use environment::{Machine, Versions};
+pub use environment::{Machine, Versions};
 pub(crate) use plan::PlanError;
 pub use plan::{Plan, Window};
 pub(crate) use results::timestamp;

@@ -207,6 +207,12 @@ impl ProcessSample {
     }
 }
 
+/// The processor time that a process and those that it started have used since they began: of those that are there,
+/// with their threads that have ended.
+pub fn processor_time(pid: u32) -> io::Result<Duration> {
+    ProcessSample::take(pid).map(|sample| sample.cpu)
+}
+
 /// Processes that this one has started; none where the kernel does not tell.
 fn children(pid: u32) -> Vec<u32> {
     let tasks = fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::time::{Duration, SystemTime};
 
 use thalweg_lab::record::{CpuTime, Distribution};
+use thalweg_lab::study::Machine;
 
 use crate::parts::{self, PartsError};
 use crate::run::{Interval, LoadRun, RunNote, SCHEMA, StepRun, Timing};
@@ -151,6 +152,7 @@ impl LoadRun {
             spun_ns: sum(|run| run.spun_ns),
             client_cpu: cpu,
             client_cpu_per_call: per_call.filter(|_| ok > 0).map(|all| all / ok as f64),
+            machine: machine(runs),
             gates: Vec::new(),
             search: None,
             notes: of_parts.into_iter().chain(notes(runs)).collect(),
@@ -204,6 +206,13 @@ fn joined<'t>(
         }
     }
     Ok(all.as_ref().and_then(Timing::of))
+}
+
+/// The one that all were made on, if all say so.
+fn machine(runs: &[LoadRun]) -> Option<Machine> {
+    let first = runs.first()?.machine.as_ref()?;
+    let is_same = |run: &LoadRun| run.machine.as_ref().is_some_and(|it| first.differences(it).is_empty());
+    runs.iter().all(is_same).then(|| first.clone())
 }
 
 /// Those that begin at the same time of their runs, one upon the other.
@@ -309,6 +318,7 @@ mod tests {
             spun_ns: 7,
             client_cpu: CpuTime::default(),
             client_cpu_per_call: None,
+            machine: Some(Machine::this()),
             gates: Vec::new(),
             search: None,
             notes: vec![RunNote { text: "slow".to_owned(), invalidates: false }],
@@ -339,6 +349,30 @@ mod tests {
         let all = Distribution::decoded(&of_whole_histogram, &of_whole_ns).unwrap();
         assert_eq!(merged.intervals[1].histogram, Some(all.encoded_coarsely()));
         assert_eq!(merged.notes[1].text, "run 2: slow");
+    }
+
+    #[test]
+    fn percentiles_stay_without_their_histograms() {
+        let whole = run(10, 0..1000, 0);
+        let light = whole.clone().without_histograms();
+        let (of_light, of_whole) = (light.latency.as_ref().unwrap(), whole.latency.as_ref().unwrap());
+        assert_eq!((of_light.ns, of_light.histogram.as_str()), (of_whole.ns, ""));
+        assert!(light.intervals.iter().all(|interval| interval.histogram.is_none()));
+        assert_eq!(light.intervals[0].latency_ns, whole.intervals[0].latency_ns);
+    }
+
+    #[test]
+    fn a_machine_stays_where_all_say_the_same() {
+        let check = |change: fn(&mut LoadRun), expected: bool| {
+            let mut other = run(10, 0..10, 0);
+            change(&mut other);
+            let merged = LoadRun::merged(&[run(10, 0..10, 0), other]).unwrap();
+            assert_eq!(merged.machine.is_some(), expected);
+        };
+        check(|_| (), true);
+        check(|run| run.machine.as_mut().unwrap().load_average += 1.0, true);
+        check(|run| run.machine.as_mut().unwrap().cpu += " II", false);
+        check(|run| run.machine = None, false);
     }
 
     #[test]

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 use thalweg_lab::record::{CpuTime, Distribution, Latency};
+use thalweg_lab::study::Machine;
 
 use crate::share::Share;
 
@@ -103,6 +104,9 @@ pub struct LoadRun {
     pub client_cpu: CpuTime,
     /// The same, for each call that ended with OK, without `spun_ns`.
     pub client_cpu_per_call: Option<CpuTime>,
+    /// Where the client ran; `null` where nobody said, or of runs of several machines.
+    #[serde(default)]
+    pub machine: Option<Machine>,
     /// What was expected, and whether it was kept.
     #[serde(default)]
     pub gates: Vec<Judged>,
@@ -274,6 +278,21 @@ impl LoadRun {
     /// Whether calls had times to begin at.
     pub(crate) fn is_open(&self) -> bool {
         self.loop_kind == "open"
+    }
+
+    /// The same without its histograms, which are the most of it: percentiles stay, and it can be merged no more.
+    pub fn without_histograms(mut self) -> Self {
+        let Self { latency, service, wait, failed_latency, first_message, reply, flow, steps, .. } =
+            &mut self;
+        let timings = [latency, service, wait, failed_latency, first_message, reply, flow];
+        let of_steps = steps.iter_mut().map(|step| &mut step.latency);
+        for timing in timings.into_iter().chain(of_steps).flatten() {
+            timing.histogram.clear();
+        }
+        for interval in &mut self.intervals {
+            interval.histogram = None;
+        }
+        self
     }
 
     /// Whether the figures are the server's.

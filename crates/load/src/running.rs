@@ -211,6 +211,7 @@ impl Running {
             spun_ns: spun.as_nanos() as u64,
             client_cpu: cpu,
             client_cpu_per_call: (ok > 0).then(|| of_calls / ok as f64),
+            machine: None,
             gates: Vec::new(),
             search: None,
             notes,

@@ -21,12 +21,13 @@ struct Layer {
     beside: &'static [&'static str],
 }
 
-/// `cli -> lab -> thalweg -> engine -> http2`; `tonic -> engine`; `thalweg -> web -> engine`, `web -> protobuf`;
-/// `build` and `link` depend on none of them; cli and lab use `link`, and so do the library's tests.
+/// `cli -> compare -> load -> lab -> thalweg -> engine -> http2`; `tonic -> engine`; `thalweg -> web -> engine`,
+/// `web -> protobuf`; `build` and `link` depend on none of them; cli and lab use `link`, and so do the library's tests.
 const LAYERS: &[Layer] = &[
     Layer {
         name: "thalweg-cli",
         normal: &[
+            "thalweg-compare",
             "thalweg-dynamic",
             "thalweg-lab",
             "thalweg-load",
@@ -56,6 +57,8 @@ const LAYERS: &[Layer] = &[
         ],
         beside: &["thalweg-sim", "thalweg-build"],
     },
+    // Loads beside each other.
+    Layer { name: "thalweg-compare", normal: &["thalweg-lab", "thalweg-load"], beside: &[] },
     // The lab's figures, on services of anybody.
     Layer { name: "thalweg-load", normal: &["thalweg", "thalweg-lab"], beside: &[] },
     // Services that are known at run time only.

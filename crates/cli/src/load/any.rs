@@ -7,6 +7,8 @@ use std::time::Duration;
 
 use thalweg::channel::ChannelBuilder;
 use thalweg_dynamic::{Catalogue, MethodName};
+use thalweg_lab::drive::Moment;
+use thalweg_lab::study::Machine;
 use thalweg_lab::{Established, descriptors};
 use thalweg_load::{Ceiling, Gate, LoadRun, Pace, Plan, Scenario, Schedule, Stop, drive, find_max};
 use tokio::sync::Notify;
@@ -42,6 +44,8 @@ pub(super) struct Common<'a> {
     pub(super) timeout: Duration,
     pub(super) threads: usize,
     pub(super) set_up: &'a dyn Fn(ChannelBuilder) -> ChannelBuilder,
+    /// Told when measuring begins and has ended.
+    pub(super) announce: &'a dyn Fn(Moment),
 }
 
 impl AnyArgs {
@@ -139,12 +143,15 @@ pub(super) fn run(
         };
         progress::wait(&plan);
         let mut watching = Watching::begin(watchers(args, &plan, output, is_live, &quit)?);
-        let driven = match &ceiling {
-            Some(ceiling) => find_max(&plan, &scenario, ceiling, told, &mut watching).await,
-            None => drive(&plan, &scenario, told, &mut watching).await,
+        let driven = if let Some(ceiling) = &ceiling {
+            find_max(&plan, &scenario, ceiling, told, &mut watching).await
+        } else {
+            let driven = drive(&plan, &scenario, told, &mut watching);
+            announced(driven, plan.warm_up, common.announce).await
         };
         watching.end();
         let mut run = driven.map_err(Failure::bad_arguments)?;
+        run.machine = Some(Machine::this());
         run.connections_established = Established::now().since(before);
         Ok((run, was_interrupted))
     })?;
@@ -158,6 +165,21 @@ pub(super) fn run(
     run.gates = gates.map(|gate| gate.judge(&run)).collect();
     output.write_run(&run)?;
     verdict(&run, args.max_errors, was_interrupted)
+}
+
+/// Says when the warm-up of what is driven is over, and when all has ended.
+async fn announced<T>(driven: impl Future<Output = T>, warm_up: Duration, announce: &dyn Fn(Moment)) -> T {
+    let mut driven = std::pin::pin!(driven);
+    let ended = tokio::select! {
+        biased;
+        ended = &mut driven => ended,
+        () = tokio::time::sleep(warm_up) => {
+            announce(Moment::Measuring);
+            driven.await
+        }
+    };
+    announce(Moment::Measured);
+    ended
 }
 
 /// Connects, and looks the methods up.

@@ -12,7 +12,7 @@ use super::start_at;
 use crate::compression::Compression;
 use crate::descriptor_files::DescriptorFiles;
 use crate::metadata::{self, Entry};
-use crate::target;
+use crate::{share, target};
 
 /// What is said of a load on any method.
 #[derive(Debug, Args)]
@@ -130,11 +130,11 @@ pub(crate) struct AnyArgs {
     pub(super) baseline: Option<PathBuf>,
 
     /// By how much mean, p50, p99, the share of failed calls and, of a closed loop, the rate may be worse
-    #[arg(long, value_name = "SHARE", default_value = "10%", value_parser = parse_share, requires = "baseline")]
+    #[arg(long, value_name = "SHARE", default_value = "10%", value_parser = share::parse, requires = "baseline")]
     pub(super) max_regression: f64,
 
     /// If a larger share of the calls fails the exit code is 1
-    #[arg(long, value_name = "SHARE", default_value = "1%", value_parser = parse_share)]
+    #[arg(long, value_name = "SHARE", default_value = "1%", value_parser = share::parse)]
     pub(super) max_errors: f64,
 
     #[command(flatten)]
@@ -179,19 +179,6 @@ fn parse_interval(text: &str) -> Result<Duration, String> {
     const LEAST: Duration = Duration::from_millis(100);
     let interval = humantime::parse_duration(text).map_err(|error| error.to_string())?;
     if interval < LEAST { Err("at least 100ms".to_owned()) } else { Ok(interval) }
-}
-
-/// `1%` or `0.01`.
-fn parse_share(text: &str) -> Result<f64, String> {
-    let (number, divisor) = match text.strip_suffix('%') {
-        Some(number) => (number, 100.0),
-        None => (text, 1.0),
-    };
-    let share = number.trim().parse::<f64>().map(|number| number / divisor);
-    share
-        .ok()
-        .filter(|share| (0.0..=1.0).contains(share))
-        .ok_or_else(|| format!("`{text}` is no share: 1% or 0.01"))
 }
 
 impl AnyArgs {

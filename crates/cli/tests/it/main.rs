@@ -2,6 +2,7 @@
 
 mod call;
 mod codec;
+mod compare;
 mod completions;
 mod connections;
 mod disturbed;

@@ -33,9 +33,9 @@ pub struct LabResults {
     /// How many windows the plan has for [`Self::points`]; fewer there mean that the study was cut short.
     pub(crate) planned: usize,
     /// Where it was measured.
-    pub(crate) machine: Machine,
+    pub machine: Machine,
     /// With what.
-    pub(crate) versions: Versions,
+    pub versions: Versions,
     /// How.
     pub(crate) settings: Settings,
     /// The stacks that were measured, in the order in which they were named, ours first. More than one: the study

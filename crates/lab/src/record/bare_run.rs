@@ -26,7 +26,7 @@ pub struct BareRun {
 
 impl BareWire {
     /// The name on the command line.
-    pub(crate) fn name(self) -> &'static str {
+    pub fn name(self) -> &'static str {
         match self {
             Self::Echo => "echo",
             Self::Grpc => "grpc",

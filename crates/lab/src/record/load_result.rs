@@ -86,6 +86,12 @@ impl LoadResult {
         self.errors.values().sum()
     }
 
+    /// The same without its histogram, which is the most of it.
+    pub fn without_histogram(mut self) -> Self {
+        self.histogram.clear();
+        self
+    }
+
     /// No note forbids using the figures.
     pub fn is_valid(&self) -> bool {
         self.notes.iter().all(|note| !note.invalidates)
@@ -199,7 +205,7 @@ impl CallType {
     pub(crate) const ALL: [Self; 4] = [Self::Unary, Self::ClientStream, Self::ServerStream, Self::BidiStream];
 
     /// The name in JSON and on the command line.
-    pub(crate) fn name(self) -> &'static str {
+    pub fn name(self) -> &'static str {
         match self {
             Self::Unary => "unary",
             Self::ClientStream => "client-stream",
@@ -272,7 +278,7 @@ pub enum LaneRule {
 
 impl LaneRule {
     /// The name in JSON and on the command line.
-    pub(crate) fn name(self) -> &'static str {
+    pub fn name(self) -> &'static str {
         match self {
             Self::Fixed => "fixed",
             Self::Adaptive => "adaptive",

@@ -3,7 +3,6 @@
 use maud::{Markup, html};
 
 use crate::figures::bound;
-use crate::findings::Doubt;
 use crate::report::frame::Frame;
 use crate::report::parts::folded;
 
@@ -16,39 +15,44 @@ pub(crate) const MULTIPLES: &str = include_str!("../../assets/multiples.js");
 const DOUBTS_OPEN: usize = 3;
 
 /// A page of one study. What is text becomes markup here.
-pub(crate) struct Page<'a> {
-    pub(crate) title: &'a str,
+pub struct Page<'a> {
+    /// The page’s title; “, thalweg lab” is added.
+    pub title: &'a str,
     /// Beside the style of all pages.
-    pub(crate) style: &'a str,
+    pub style: &'a str,
     /// The sections’ names and titles; the method comes last by itself.
-    pub(crate) links: &'a [(&'a str, &'a str)],
+    pub links: &'a [(&'a str, &'a str)],
     /// Which study, and when.
-    pub(crate) eyebrow: String,
+    pub eyebrow: String,
     /// The study in a sentence; none if nothing was measured.
-    pub(crate) answer: Option<String>,
+    pub answer: Option<String>,
     /// What was measured on which machine.
-    pub(crate) lede: String,
-    pub(crate) cards: Markup,
-    pub(crate) doubts: Vec<Doubt>,
-    pub(crate) sections: Markup,
+    pub lede: String,
+    /// Figures that are worth a glance.
+    pub cards: Markup,
+    /// What a reader must know before using the figures.
+    pub doubts: Vec<String>,
+    /// The sections themselves.
+    pub sections: Markup,
     /// How it was measured, in sentences.
-    pub(crate) method: Vec<String>,
+    pub method: Vec<String>,
     /// Names, and what they are.
-    pub(crate) facts: Vec<(&'static str, String)>,
+    pub facts: Vec<(&'static str, String)>,
     /// Which thalweg.
-    pub(crate) version: &'a str,
+    pub version: &'a str,
     /// What the footer says besides.
-    pub(crate) notice: &'a str,
+    pub notice: &'a str,
     /// JSON for the scripts.
-    pub(crate) data: Markup,
+    pub data: Markup,
     /// Runs before the page’s own scripts.
-    pub(crate) library: Option<&'a str>,
+    pub library: Option<&'a str>,
     /// Run behind what all pages do.
-    pub(crate) scripts: &'a [&'a str],
+    pub scripts: &'a [&'a str],
 }
 
 impl Page<'_> {
-    pub(crate) fn html(self) -> String {
+    /// The page.
+    pub fn html(self) -> String {
         let answer = self.answer.as_deref().unwrap_or("Nothing was measured.");
         let content = html! {
             section.hero {
@@ -78,12 +82,12 @@ impl Page<'_> {
     }
 }
 
-fn doubts(doubts: &[Doubt]) -> Markup {
+fn doubts(doubts: &[String]) -> Markup {
     html! {
         @if !doubts.is_empty() {
             section.doubts {
                 h2 { "Before you use these figures" }
-                (folded(doubts, DOUBTS_OPEN, |doubt| html! { (bound(&doubt.to_string())) }))
+                (folded(doubts, DOUBTS_OPEN, |doubt| html! { (bound(doubt)) }))
             }
         }
     }

@@ -57,7 +57,7 @@ pub(crate) fn sorting_head(name: &str, class: Option<&str>) -> Markup {
 }
 
 /// A field that sorts by its value, whatever unit it is shown in.
-pub(crate) fn field(value: Option<f64>, show: impl FnOnce(f64) -> String) -> Markup {
+pub fn field(value: Option<f64>, show: impl FnOnce(f64) -> String) -> Markup {
     html! {
         @if let Some(value) = value {
             td data-v=(short(value)) { (show(value)) }
@@ -68,11 +68,7 @@ pub(crate) fn field(value: Option<f64>, show: impl FnOnce(f64) -> String) -> Mar
 }
 
 /// The same with the interval of the value below it.
-pub(crate) fn sure_field(
-    value: Option<f64>,
-    show: impl FnOnce(f64) -> String,
-    interval: Option<String>,
-) -> Markup {
+pub fn sure_field(value: Option<f64>, show: impl FnOnce(f64) -> String, interval: Option<String>) -> Markup {
     match (value, interval) {
         (Some(value), Some(interval)) => html! {
             td.sure data-v=(short(value)) { (show(value)) small { (interval) } }

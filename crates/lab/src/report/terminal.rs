@@ -19,7 +19,7 @@ pub(crate) fn doubts(doubts: &[Doubt]) -> String {
 }
 
 /// Rows of equally many cells, set flush right in columns.
-pub(crate) fn aligned(rows: &[Vec<String>]) -> String {
+pub fn aligned(rows: &[Vec<String>]) -> String {
     let columns = rows.first().map_or(0, Vec::len);
     let width_of = |column: usize| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0);
     let widths: Vec<usize> = (0..columns).map(width_of).collect();
@@ -31,7 +31,7 @@ pub(crate) fn aligned(rows: &[Vec<String>]) -> String {
 }
 
 /// Lines of at most [`WIDTH`] characters, the second and later ones set in.
-pub(crate) fn wrapped(text: &str) -> String {
+pub fn wrapped(text: &str) -> String {
     let mut lines = String::new();
     let mut length = 0;
     for word in bound(text).split(' ') {

@@ -27,28 +27,29 @@ const SEED: u64 = 0x7468_616c_7765_6721;
 const Z: f64 = 1.959_964;
 
 /// A ratio of two measurements that were made side by side.
-#[expect(clippy::struct_field_names, reason = "what is most asked of a ratio is the ratio")]
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct Ratio {
+pub struct Ratio {
     /// The geometric mean of the pairs' ratios.
-    pub(crate) ratio: f64,
+    pub ratio: f64,
     /// Where the ratio lies with a confidence of [`CONFIDENCE`]; `None` with fewer than [`PAIRS_MIN`] pairs.
-    pub(crate) interval: Option<Interval>,
+    pub interval: Option<Interval>,
     /// From how many pairs.
-    pub(crate) pairs: usize,
+    pub pairs: usize,
 }
 
 /// From where to where, both included.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct Interval {
-    pub(crate) low: f64,
-    pub(crate) high: f64,
+pub struct Interval {
+    /// Its lower end.
+    pub low: f64,
+    /// Its upper end.
+    pub high: f64,
 }
 
 impl Ratio {
     /// The ratio of the first to the second of each pair. Pairs of which one is not above zero are no pairs; `None`
     /// when there is no other.
-    pub(crate) fn of_pairs(pairs: impl IntoIterator<Item = (f64, f64)>) -> Option<Self> {
+    pub fn of_pairs(pairs: impl IntoIterator<Item = (f64, f64)>) -> Option<Self> {
         let usable = |&(a, b): &(f64, f64)| a > 0.0 && b > 0.0 && a.is_finite() && b.is_finite();
         let logs: Vec<f64> = pairs.into_iter().filter(usable).map(|(a, b)| (a / b).ln()).collect();
         if logs.is_empty() {
@@ -68,17 +69,17 @@ impl Ratio {
 
 impl Interval {
     /// Of its logarithms: how far it reaches to each side, as a log ratio.
-    pub(crate) fn half_width(self) -> f64 {
+    pub fn half_width(self) -> f64 {
         (self.high / self.low).ln() / 2.0
     }
 
     /// It holds this value.
-    pub(crate) fn contains(self, value: f64) -> bool {
+    pub fn contains(self, value: f64) -> bool {
         (self.low..=self.high).contains(&value)
     }
 
     /// All of it lies between 1 ÷ `margin` and `margin`.
-    pub(crate) fn is_within(self, margin: f64) -> bool {
+    pub fn is_within(self, margin: f64) -> bool {
         self.low >= 1.0 / margin && self.high <= margin
     }
 }
@@ -118,11 +119,11 @@ fn percentile_bootstrap(logs: &[f64]) -> (f64, f64) {
     (means[tail], means[RESAMPLES - 1 - tail])
 }
 
-fn mean(values: &[f64]) -> f64 {
+pub(super) fn mean(values: &[f64]) -> f64 {
     values.iter().sum::<f64>() / values.len() as f64
 }
 
-fn standard_error(values: &[f64]) -> f64 {
+pub(super) fn standard_error(values: &[f64]) -> f64 {
     let centre = mean(values);
     let squares: f64 = values.iter().map(|value| (value - centre).powi(2)).sum();
     (squares / (values.len() - 1) as f64 / values.len() as f64).sqrt()
@@ -158,7 +159,7 @@ mod tests {
         }
 
         /// Standard normal, by Box and Muller.
-        fn normal(&mut self) -> f64 {
+        pub(in super::super) fn normal(&mut self) -> f64 {
             (-2.0 * self.unit().ln()).sqrt() * (std::f64::consts::TAU * self.unit()).cos()
         }
     }

@@ -10,6 +10,18 @@ pub(super) fn quantile(missed: f64, df: usize) -> f64 {
     low
 }
 
+/// The same of degrees of freedom that are no whole number, as Welch's are: on the line between the whole ones beside
+/// it, drawn over 1 ÷ `df`, over which quantiles are convex, so that it is never too small. Of fewer than 1 that of 1.
+pub(super) fn quantile_between(missed: f64, df: f64) -> f64 {
+    /// Beyond it the sums are long, and quantiles are the normal distribution's to five digits.
+    const DF_MAX: f64 = 10_000.0;
+    let df = if df.is_finite() { df.clamp(1.0, DF_MAX) } else { DF_MAX };
+    let (below, above) = (df.floor(), df.floor() + 1.0);
+    let share = (1.0 / below - 1.0 / df) / (1.0 / below - 1.0 / above);
+    let (at_below, at_above) = (quantile(missed, below as usize), quantile(missed, above as usize));
+    at_below + share * (at_above - at_below)
+}
+
 /// The probability that Student's t lies between -`t` and `t`: the finite sums for whole degrees of freedom (Abramowitz
 /// and Stegun, 26.7.3 and 26.7.4).
 fn within(t: f64, df: usize) -> f64 {
@@ -28,6 +40,17 @@ fn within(t: f64, df: usize) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn between_whole_degrees_of_freedom_it_lies_on_a_line() {
+        assert!((quantile_between(0.05, 9.0) - quantile(0.05, 9)).abs() < 1e-12);
+        // The middle of 1/2 and 1/3 is 1/2.4.
+        let middle = f64::midpoint(quantile(0.05, 2), quantile(0.05, 3));
+        assert!((quantile_between(0.05, 2.4) - middle).abs() < 1e-9);
+        assert!((quantile_between(0.05, 0.3) - quantile(0.05, 1)).abs() < 1e-12);
+        assert!((quantile_between(0.05, f64::NAN) - 1.960).abs() < 0.001);
+        assert!((quantile_between(0.05, f64::INFINITY) - 1.960).abs() < 0.001);
+    }
 
     #[test]
     fn quantiles_meet_the_published_values() {

@@ -44,7 +44,7 @@ pub(super) fn page(study: &ChannelsAnalysis<'_>) -> String {
         answer: answer(verdicts, &results.settings),
         lede: facts::lede(results),
         cards: cards(verdicts),
-        doubts: doubts.clone(),
+        doubts: doubts.iter().map(ToString::to_string).collect(),
         sections: html! {
             (sections(channels, verdicts, &lanes))
             section #stacks {

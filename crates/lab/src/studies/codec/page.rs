@@ -50,7 +50,7 @@ pub(super) fn page(study: &CodecAnalysis<'_>) -> String {
         answer: answer.clone(),
         lede: lede(results),
         cards: cards(results, figures),
-        doubts: doubts.clone(),
+        doubts: doubts.iter().map(ToString::to_string).collect(),
         sections: sections(study),
         method: method(results),
         facts: facts(results),

@@ -35,7 +35,7 @@ pub(super) fn page(study: &ConnectionsAnalysis<'_>) -> String {
         answer: answer.clone(),
         lede: facts::lede(results),
         cards: cards(cells),
-        doubts: doubts.clone(),
+        doubts: doubts.iter().map(ToString::to_string).collect(),
         sections: html! {
             section #findings {
                 h2 { "What the figures say" }

@@ -47,7 +47,7 @@ pub(super) fn page(study: &JsonAnalysis<'_>) -> String {
         answer: answer.clone(),
         lede: lede(results),
         cards: cards(results, cells),
-        doubts: doubts.clone(),
+        doubts: doubts.iter().map(ToString::to_string).collect(),
         sections: html! {
             (bars::stages(results, cells))
             (bars::rates(results, cells))

@@ -68,7 +68,7 @@ pub(super) fn page(study: &SizesAnalysis<'_>) -> String {
         lede: facts::lede(results),
         // Behind the choices, where there is no comparison.
         cards: comparison.as_ref().map_or_else(|| html! {}, against::cards),
-        doubts: doubts.clone(),
+        doubts: doubts.iter().map(ToString::to_string).collect(),
         sections: sections(study),
         method: method::method(results),
         facts: facts::facts(results),

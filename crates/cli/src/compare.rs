@@ -1,0 +1,130 @@
+//! `thalweg compare`: loads beside each other.
+
+mod files;
+mod running;
+mod verdict;
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::str::FromStr;
+use std::time::SystemTime;
+
+use clap::{Args, ValueEnum};
+use thalweg_compare::{Figure, Options, Report, json, markdown, page, text};
+
+use crate::failure::Failure;
+use crate::output::OutputFile;
+use crate::share;
+use files::FileArgs;
+use running::RunningArgs;
+
+const EXAMPLES: &str = "\
+Examples:
+  thalweg compare main.json branch.json                 results of `thalweg load … -O json`
+  thalweg compare main/ branch/ -O markdown             several runs of each, in two folders
+  thalweg compare m1.json,m2.json,m3.json b1.json,b2.json,b3.json --fail-on rate,p99
+  thalweg compare results.json --of thalweg --to tonic  two stacks of a study
+  thalweg compare --a './old --port {port}' --b './new --port {port}' -- --call shop.Orders/Get
+  thalweg compare --a-git main --b-git HEAD --build 'cargo build --release' \\
+      --run 'target/release/shop --port {port}' -- --call shop.Orders/Get -d '{\"id\": 1}'";
+
+/// Compare loads: earlier results, or two servers that are measured in turns
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct CompareArgs {
+    #[command(flatten)]
+    files: FileArgs,
+
+    /// What lies within it is the same; exit code 3: worse by more than that
+    #[arg(long, value_name = "SHARE", default_value = "5%", value_parser = share::parse)]
+    margin: f64,
+
+    /// By which figures B fails: rate, mean, p50, p90, p99, client-cpu, server-cpu, with commas; or none [default:
+    /// rate; where calls begin by a schedule, p99]
+    #[arg(long, value_name = "FIGURES")]
+    fail_on: Option<FailOn>,
+
+    /// Compare what was measured on different machines, or under other conditions
+    #[arg(long)]
+    force: bool,
+
+    /// What A, B and so on are called, with commas
+    #[arg(long, value_name = "NAMES", value_delimiter = ',')]
+    names: Vec<String>,
+
+    /// Format of the result
+    #[arg(short = 'O', long, value_enum, default_value_t = Format::Text)]
+    format: Format,
+
+    /// Write the result to this file, not to stdout
+    #[arg(short = 'o', long, value_name = "FILE")]
+    output: Option<PathBuf>,
+
+    #[command(flatten)]
+    running: RunningArgs,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum Format {
+    /// For people
+    Text,
+    /// A table for a pull request
+    Markdown,
+    /// For programs: thalweg.comparison-report/1
+    Json,
+    /// One self-contained page
+    Html,
+}
+
+#[derive(Clone, Debug)]
+struct FailOn(Vec<Figure>);
+
+impl FromStr for FailOn {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        if text == "none" {
+            return Ok(Self(Vec::new()));
+        }
+        let figures = text.split(',').map(|name| name.trim().parse::<Figure>());
+        figures.collect::<Result<_, _>>().map(Self).map_err(|error| error.to_string())
+    }
+}
+
+pub(crate) fn run(args: &CompareArgs) -> Result<ExitCode, Failure> {
+    let options = Options {
+        margin: args.margin,
+        fail_on: args.fail_on.as_ref().map(|FailOn(figures)| figures.clone()),
+        force: args.force,
+    };
+    let output = OutputFile::open(args.output.as_deref())?;
+    let mut is_written = false;
+    let write = |reports: &[Report]| {
+        is_written = true;
+        output.write(&rendered(reports, args.format))
+    };
+    let outcome = match (args.running.is_asked_for(), args.files.is_asked_for()) {
+        (true, true) => Err(Failure::bad_arguments("files are compared, or servers: not both")),
+        (true, false) => running::run(&args.running, &args.names, &options, write),
+        (false, _) => match args.running.foreign() {
+            Some(flag) => Err(Failure::bad_arguments(format!(
+                "{flag} is for servers that are measured now: name them with --a and --b, or --a-git and --b-git"
+            ))),
+            None => files::run(&args.files, &args.names, &options, write),
+        },
+    };
+    if !is_written {
+        output.abandon();
+    }
+    outcome
+}
+
+fn rendered(reports: &[Report], format: Format) -> String {
+    let joined = |of: fn(&Report) -> String| reports.iter().map(of).collect::<Vec<_>>().join("\n");
+    match format {
+        Format::Text => joined(text),
+        Format::Markdown => joined(markdown),
+        Format::Json => json(reports),
+        Format::Html => page(reports, &humantime::format_rfc3339_seconds(SystemTime::now()).to_string()),
+    }
+}

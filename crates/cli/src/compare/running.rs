@@ -1,0 +1,339 @@
+//! Two servers that are measured in turns.
+
+use std::env;
+use std::io::{self, IsTerminal, Write};
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use clap::Args;
+use thalweg_compare::{
+    Checkout, CheckoutError, Event, FreePorts, MeasureError, Measured, Options, Plan, Report, Repository,
+    Revision, Side, SidePlan, Target, Together, build, compare, measure,
+};
+use thalweg_lab::cpus::CpuList;
+use thalweg_lab::figures::grouped;
+use thalweg_lab::interrupt::Interrupt;
+
+use super::verdict::verdict;
+use crate::failure::{Failure, INTERRUPTED};
+use crate::output::OutputFile;
+
+/// What is said of servers.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Servers that are measured in turns")]
+pub(super) struct RunningArgs {
+    /// What starts the base's server; {port} in it becomes a free port
+    #[arg(long, value_name = "COMMAND", requires = "b")]
+    a: Option<String>,
+
+    /// What starts the server that is compared with it
+    #[arg(long, value_name = "COMMAND", requires = "a")]
+    b: Option<String>,
+
+    /// The base is this revision of the repository here, in a work tree of its own
+    #[arg(long, value_name = "REVISION", requires_all = ["b_git", "command"], conflicts_with = "a")]
+    a_git: Option<String>,
+
+    /// The revision that is compared with it
+    #[arg(long, value_name = "REVISION", requires = "a_git")]
+    b_git: Option<String>,
+
+    /// What builds a revision, in its work tree
+    #[arg(long, value_name = "COMMAND", requires = "a_git")]
+    build: Option<String>,
+
+    /// What starts a revision's server, in its work tree; {port} in it becomes a free port
+    #[arg(long = "run", id = "command", value_name = "COMMAND", requires = "a_git")]
+    command: Option<String>,
+
+    /// Where a server listens, as `thalweg load` takes it; {port} in it is the port of its command [default:
+    /// 127.0.0.1:{port}]
+    #[arg(long, value_name = "TARGET")]
+    target: Option<String>,
+
+    /// Where A listens
+    #[arg(long, value_name = "TARGET")]
+    a_target: Option<String>,
+
+    /// Where B listens
+    #[arg(long, value_name = "TARGET")]
+    b_target: Option<String>,
+
+    /// Windows of each
+    #[arg(long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..))]
+    rounds: u32,
+
+    /// How long a window measures
+    #[arg(long, value_name = "DURATION", default_value = "2s", value_parser = humantime::parse_duration)]
+    window: Duration,
+
+    /// Driven first in each window, and not counted
+    #[arg(long, value_name = "DURATION", default_value = "500ms", value_parser = humantime::parse_duration)]
+    warmup: Duration,
+
+    /// How long a server may take until it listens
+    #[arg(long, value_name = "DURATION", default_value = "30s", value_parser = humantime::parse_duration)]
+    start_timeout: Duration,
+
+    /// Keep servers on these processors, such as 1 or 4-7
+    #[arg(long, value_name = "LIST")]
+    cpus_server: Option<CpuList>,
+
+    /// Keep the client on these processors
+    #[arg(long, value_name = "LIST")]
+    cpus_client: Option<CpuList>,
+
+    /// Write what each window found to this file (thalweg.comparison/1), which `thalweg compare FILE` reads again
+    #[arg(long, value_name = "FILE")]
+    save: Option<PathBuf>,
+
+    /// What `thalweg load` is told: --call, -d, --rps, -c, --scenario … [default: empty calls of BenchmarkService]
+    #[arg(last = true, value_name = "LOAD-FLAGS")]
+    load: Vec<String>,
+}
+
+/// Flags of `load` that are said here in another way, and how.
+const OWN_FLAGS: [(&str, &str); 12] = [
+    ("-z", "--window says how long a window measures"),
+    ("--duration", "--window says how long a window measures"),
+    ("-n", "a window ends by its time: --window"),
+    ("--total", "a window ends by its time: --window"),
+    ("--warmup", "say it before the --"),
+    ("-O", "windows are read as JSON"),
+    ("--format", "windows are read as JSON"),
+    ("-o", "--save keeps what windows found"),
+    ("--output", "--save keeps what windows found"),
+    ("--expect", "--fail-on and --margin say what is expected"),
+    ("--find-max", "--rps says at which rate both are driven"),
+    ("--baseline", "A is the baseline"),
+];
+
+impl RunningArgs {
+    /// Whether servers are measured.
+    pub(super) fn is_asked_for(&self) -> bool {
+        self.a.is_some() || self.a_git.is_some()
+    }
+
+    /// A flag that says something only of servers.
+    pub(super) fn foreign(&self) -> Option<&'static str> {
+        let flags = [
+            (self.target.is_some(), "--target"),
+            (self.a_target.is_some(), "--a-target"),
+            (self.b_target.is_some(), "--b-target"),
+            (self.cpus_server.is_some(), "--cpus-server"),
+            (self.cpus_client.is_some(), "--cpus-client"),
+            (self.save.is_some(), "--save"),
+            (!self.load.is_empty(), "--"),
+        ];
+        flags.into_iter().find(|(is_there, _)| *is_there).map(|(_, flag)| flag)
+    }
+
+    fn check(&self) -> Result<(), Failure> {
+        for argument in &self.load {
+            let is_meant = |flag: &str| match flag.strip_prefix("--") {
+                Some(_) => {
+                    argument.strip_prefix(flag).is_some_and(|rest| rest.is_empty() || rest.starts_with('='))
+                }
+                None => argument.starts_with(flag) && !argument.starts_with("--"),
+            };
+            if let Some((flag, instead)) = OWN_FLAGS.iter().find(|(flag, _)| is_meant(flag)) {
+                return Err(Failure::bad_arguments(format!("{flag} is not for behind the --: {instead}")));
+            }
+        }
+        if self.window.is_zero() {
+            return Err(Failure::bad_arguments("--window is no time"));
+        }
+        Ok(())
+    }
+}
+
+/// A server that is to be started, and whose.
+struct Wanted<'a> {
+    name: String,
+    command: &'a str,
+    target: Option<&'a str>,
+    checkout: Option<(&'a str, &'a Checkout)>,
+}
+
+/// Starts both, measures them, and compares.
+pub(super) fn run(
+    args: &RunningArgs,
+    names: &[String],
+    options: &Options,
+    write: impl FnOnce(&[Report]) -> Result<(), Failure>,
+) -> Result<ExitCode, Failure> {
+    args.check()?;
+    if !names.is_empty() && names.len() != 2 {
+        return Err(Failure::bad_arguments(format!("--names has {} for 2 sides", names.len())));
+    }
+    let save = args.save.as_deref().map(|path| OutputFile::open(Some(path))).transpose()?;
+    let interrupt = Interrupt::on_signals_with_others_to_end()
+        .map_err(|error| Failure::failed(format!("cannot listen for signals: {error}")))?;
+    let mut is_saved = false;
+    let outcome = measured(args, names, &interrupt).and_then(|Measured { comparison, cut_short }| {
+        if let Some(save) = save.as_ref().filter(|_| !comparison.windows.is_empty()) {
+            let json = serde_json::to_string(&comparison).expect("a comparison is numbers and strings");
+            save.write(&(json + "\n"))?;
+            is_saved = true;
+        }
+        if let Some(error) = cut_short.as_ref().filter(|error| !matches!(error, MeasureError::Interrupted)) {
+            return Err(Failure::failed(error));
+        }
+        let is_interrupted = cut_short.is_some();
+        let [a, b] = Side::both(&comparison);
+        if a.cells.is_empty() || b.cells.is_empty() {
+            return Err(Failure::interrupted("interrupted before a round was complete"));
+        }
+        let report = compare(&a, &b, Together::Pairs, options).map_err(Failure::failed)?;
+        if report.cells.iter().all(|cell| cell.figures.is_empty()) {
+            return Err(if is_interrupted {
+                Failure::interrupted("interrupted before a round was complete")
+            } else {
+                Failure::failed(
+                    "no round has calls of both that ended well: see the load's own words with --save",
+                )
+            });
+        }
+        write(std::slice::from_ref(&report))?;
+        if is_interrupted { Ok(ExitCode::from(INTERRUPTED)) } else { verdict(&[report]) }
+    });
+    if let Some(save) = save.filter(|_| !is_saved) {
+        save.abandon();
+    }
+    outcome
+}
+
+/// Work trees are gone when it returns, and so are servers.
+fn measured(args: &RunningArgs, names: &[String], interrupt: &Interrupt) -> Result<Measured, Failure> {
+    let checkouts = checkouts(args, interrupt)?;
+    let name = |place: usize, default: &str| names.get(place).cloned().unwrap_or_else(|| default.to_owned());
+    let targets = [&args.a_target, &args.b_target].map(|own| own.as_deref().or(args.target.as_deref()));
+    let wanted = match (&checkouts, &args.command, &args.a, &args.b) {
+        (Some([a, b]), Some(command), ..) => {
+            let revisions = [args.a_git.as_deref(), args.b_git.as_deref()].map(Option::unwrap_or_default);
+            let defaults = if revisions[0] == revisions[1] { ["A", "B"] } else { revisions };
+            let of = |place: usize, checkout| Wanted {
+                name: name(place, defaults[place]),
+                command,
+                target: targets[place],
+                checkout: Some((revisions[place], checkout)),
+            };
+            [of(0, a), of(1, b)]
+        }
+        (_, _, Some(a), Some(b)) => {
+            let of = |place: usize, default, command| Wanted {
+                name: name(place, default),
+                command,
+                target: targets[place],
+                checkout: None,
+            };
+            [of(0, "A", a), of(1, "B", b)]
+        }
+        _ => {
+            return Err(Failure::bad_arguments(
+                "name both servers: --a and --b, or --a-git, --b-git and --run",
+            ));
+        }
+    };
+    let plan = plan(args, wanted)?;
+    let mut progress = Progress::new(args.rounds);
+    measure(&plan, interrupt, |event| progress.tell(&event)).map_err(failure)
+}
+
+fn plan(args: &RunningArgs, wanted: [Wanted<'_>; 2]) -> Result<Plan, Failure> {
+    let mut ports = FreePorts::default();
+    let mut side = |Wanted { name, command, target, checkout }: Wanted<'_>| {
+        let (target, command) = Target::of(command, target, &mut ports).map_err(Failure::bad_arguments)?;
+        let revision = checkout.map(|(name, checkout)| Revision {
+            name: name.to_owned(),
+            commit: checkout.commit().to_owned(),
+            build: args.build.clone(),
+        });
+        let directory = checkout.map(|(_, checkout)| checkout.folder());
+        Ok::<_, Failure>(SidePlan { name, command, directory, target, revision })
+    };
+    let [a, b] = wanted;
+    let (a, b) = (side(a)?, side(b)?);
+    if a.target == b.target {
+        return Err(Failure::bad_arguments(format!(
+            "both servers run at the same time, and cannot both listen at {}: name --a-target and --b-target, or write \
+             {{port}} where they take their port",
+            a.target
+        )));
+    }
+    Ok(Plan {
+        a,
+        b,
+        program: env::current_exe()
+            .map_err(|error| Failure::failed(format!("cannot find this program: {error}")))?,
+        load: args.load.clone(),
+        rounds: args.rounds,
+        window: args.window,
+        warm_up: args.warmup,
+        start_within: args.start_timeout,
+        server_cpus: args.cpus_server.clone(),
+        client_cpus: args.cpus_client.clone(),
+    })
+}
+
+/// Both revisions, built.
+fn checkouts(args: &RunningArgs, interrupt: &Interrupt) -> Result<Option<[Checkout; 2]>, Failure> {
+    let (Some(a), Some(b)) = (&args.a_git, &args.b_git) else { return Ok(None) };
+    let here =
+        env::current_dir().map_err(|error| Failure::failed(format!("there is no folder here: {error}")))?;
+    let unknown = |error: CheckoutError| match error {
+        CheckoutError::Unknown(_) => Failure::bad_arguments(error),
+        CheckoutError::Failed { .. } => Failure::failed(error),
+    };
+    let repository = Repository::at(&here).map_err(unknown)?;
+    // That one of them is not known is said before anything is built.
+    let commits = [repository.commit(a).map_err(unknown)?, repository.commit(b).map_err(unknown)?];
+    let [one, other] = commits.map(|commit| repository.checkout(&commit).map_err(unknown));
+    let checkouts = [one?, other?];
+    if let Some(command) = &args.build {
+        for (revision, checkout) in [a, b].into_iter().zip(&checkouts) {
+            tell(&format!("building {revision} ({})", &checkout.commit()[..12.min(checkout.commit().len())]));
+            build(revision, command, &checkout.folder(), interrupt).map_err(failure)?;
+        }
+    }
+    Ok(Some(checkouts))
+}
+
+fn failure(error: MeasureError) -> Failure {
+    match error {
+        MeasureError::Interrupted => Failure::interrupted(error),
+        _ => Failure::failed(error),
+    }
+}
+
+/// Lines on stderr, for whoever sits before it.
+struct Progress {
+    rounds: u32,
+}
+
+impl Progress {
+    fn new(rounds: u32) -> Self {
+        Self { rounds }
+    }
+
+    fn tell(&mut self, event: &Event<'_>) {
+        match event {
+            Event::Starts(side) => tell(&format!("starting {} at {}", side.name, side.target)),
+            Event::Window { side, round, run } => tell(&format!(
+                "round {} of {}: {} {}/s",
+                round + 1,
+                self.rounds,
+                side.name,
+                grouped(run.rate_per_s())
+            )),
+        }
+    }
+}
+
+fn tell(line: &str) {
+    if io::stderr().is_terminal() {
+        // Who does not read stderr any more does not miss it.
+        let _ = writeln!(io::stderr(), "{line}");
+    }
+}

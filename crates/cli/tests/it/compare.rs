@@ -1,0 +1,279 @@
+//! `thalweg compare`: results in files, servers in turns, revisions of a repository, and what is refused.
+
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use serde_json::Value;
+
+use crate::support::{Running, outcome, thalweg};
+
+const PROGRAM: &str = env!("CARGO_BIN_EXE_thalweg");
+/// One call at a time: what the handler computes is a part of each call that no noise hides.
+const LOAD: [&str; 5] = ["--", "--call", "grpc.testing.BenchmarkService/UnaryCall", "-c", "1"];
+/// Short windows: the difference is large.
+const SHORT: [&str; 6] = ["--rounds", "4", "--window", "250ms", "--warmup", "50ms"];
+
+fn compare(arguments: &[&str]) -> (Option<i32>, String, String) {
+    outcome(thalweg(&[&["compare"], arguments].concat()).output().unwrap())
+}
+
+fn serve(flags: &str) -> String {
+    format!("{PROGRAM} serve --listen 127.0.0.1:{{port}} --threads 1 {flags}")
+}
+
+fn figure<'a>(report: &'a Value, name: &str) -> &'a Value {
+    let figures = report["comparisons"][0]["cells"][0]["figures"].as_array().unwrap();
+    figures.iter().find(|figure| figure["figure"] == name).unwrap_or_else(|| panic!("no {name}: {report}"))
+}
+
+#[test]
+fn a_server_that_computes_is_worse_and_its_windows_are_read_again() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("comparison.json").display().to_string();
+    // A call takes some 0.2 ms here, and three more of B.
+    let (a, b) = (serve(""), serve("--work 3ms"));
+    let arguments = [&["--a", &a, "--b", &b, "--save", &path, "-O", "json"], &SHORT[..], &LOAD].concat();
+    let (code, stdout, stderr) = compare(&arguments);
+    assert_eq!(code, Some(3), "{stdout}{stderr}");
+    assert!(stderr.contains("B is worse than A: rate is"), "{stderr}");
+    let report: Value = serde_json::from_str(&stdout).unwrap();
+    let rate = figure(&report, "rate");
+    assert_eq!((&rate["verdict"], &rate["rounds"]), (&"worse".into(), &serde_json::json!([4, 4])));
+    for cpu in ["client-cpu", "server-cpu"] {
+        assert!(figure(&report, cpu)["b"].as_f64() > Some(0.0), "{report}");
+    }
+    assert!(figure(&report, "server-cpu")["ratio"].as_f64() > Some(2.0), "{report}");
+    // The same windows say the same again.
+    let (code, again, _) = compare(&[&path, "-O", "json"]);
+    assert_eq!((code, again.as_str()), (Some(3), stdout.as_str()));
+    let (code, markdown, _) = compare(&[&path, "-O", "markdown", "--fail-on", "none", "--names", "old,new"]);
+    assert_eq!(code, Some(0), "{markdown}");
+    assert!(markdown.contains("| | old | new | new ÷ old | 95 % | verdict |"), "{markdown}");
+    let comparison: Value = serde_json::from_str(&fs::read_to_string(&path).unwrap()).unwrap();
+    assert_eq!(comparison["schema"], "thalweg.comparison/1");
+    let sides: Vec<&str> = comparison["windows"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|window| window["side"].as_str().unwrap())
+        .collect();
+    assert_eq!(sides, ["a", "b", "b", "a", "a", "b", "b", "a"]);
+}
+
+#[test]
+fn a_server_is_not_worse_than_itself() {
+    let server = serve("");
+    // Of processor time, tests that run beside this one take nothing.
+    let gate = ["--fail-on", "server-cpu", "--margin", "100%"];
+    let arguments = [&["--a", &server, "--b", &server], &gate[..], &SHORT, &["--", "-c", "1"]].concat();
+    let (code, stdout, stderr) = compare(&arguments);
+    assert_eq!(code, Some(0), "{stdout}{stderr}");
+    assert!(stdout.contains("unary, 0 B, 1 in flight"), "{stdout}");
+}
+
+/// Two runs of one server; the second one's figures are then changed.
+#[test]
+fn results_in_files_are_compared_and_other_machines_are_refused() {
+    let (_server, addresses) = Running::serve(&["127.0.0.1:0"]);
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name).display().to_string();
+    let call = "grpc.testing.TestService/EmptyCall";
+    let (a, b) = (path("a.json"), path("b.json"));
+    let run = ["load", &addresses[0], "--call", call, "-n", "300", "-c", "1", "-O", "json", "-o", &a];
+    assert!(thalweg(&run).status().unwrap().success());
+    let original: Value = serde_json::from_str(&fs::read_to_string(&a).unwrap()).unwrap();
+    assert!(original["machine"]["cores"].as_u64() > Some(0), "{}", original["machine"]);
+    let check = |change: &dyn Fn(&mut Value), flags: &[&str], expected_code: i32, expected: &str| {
+        let mut other = original.clone();
+        change(&mut other);
+        fs::write(&b, other.to_string()).unwrap();
+        let (code, stdout, stderr) = compare(&[&[a.as_str(), &b], flags].concat());
+        assert_eq!(code, Some(expected_code), "{stdout}{stderr}");
+        assert!(stdout.contains(expected) || stderr.contains(expected), "{expected}: {stdout}{stderr}");
+    };
+    check(&|_| (), &[], 0, "b against a: can't tell");
+    let other_machine = |run: &mut Value| run["machine"]["cpu"] = "Abacus".into();
+    check(&other_machine, &[], 2, "they differ in the machine's processor");
+    check(
+        &other_machine,
+        &["--force"],
+        0,
+        "! compared by force, though they differ in the machine's processor",
+    );
+    check(
+        &|run| run["method"] = "a.B/C".into(),
+        &[],
+        2,
+        "they differ in method: grpc.testing.TestService/EmptyCall",
+    );
+    check(&|run| run["in_flight"] = 2.into(), &[], 2, "they differ in in flight: 1, and 2");
+    check(&|run| run["machine"] = Value::Null, &[], 0, "! b does not say on which machine");
+    // Several runs of each side, of which B's are ten times as slow.
+    let sides = ["a", "b"].map(|side| folder.path().join(side));
+    for (side, factor) in sides.iter().zip([1.0, 10.0]) {
+        fs::create_dir(side).unwrap();
+        for number in 0..3 {
+            let mut run = original.clone();
+            let rate = original["rate_per_s"].as_f64().unwrap() / factor * (1.0 + 0.01 * f64::from(number));
+            run["rate_per_s"] = rate.into();
+            fs::write(side.join(format!("{number}.json")), run.to_string()).unwrap();
+        }
+    }
+    let [old, new] = sides.map(|side| side.display().to_string());
+    let (code, stdout, stderr) = compare(&[&old, &new]);
+    assert_eq!(code, Some(3), "{stdout}{stderr}");
+    assert!(stderr.contains("b is worse than a: rate is 0.10 × ("), "{stderr}");
+    let lists = [
+        format!("{old}/0.json,{old}/1.json,{old}/2.json"),
+        format!("{new}/0.json,{new}/1.json,{new}/2.json"),
+    ];
+    let (code, listed, _) = compare(&[&lists[0], &lists[1], "--names", "a,b"]);
+    assert_eq!((code, listed), (Some(3), stdout));
+    let (code, stdout, _) = compare(&[&old, &old, &new, "--names", "x,y,z"]);
+    assert_eq!(code, Some(3));
+    assert!(stdout.contains("y against x: the same") && stdout.contains("z against x: worse"), "{stdout}");
+}
+
+#[test]
+fn what_makes_no_comparison_is_explained() {
+    let folder = tempfile::tempdir().unwrap();
+    let nothing = folder.path().join("nothing.json").display().to_string();
+    fs::write(&nothing, "{}").unwrap();
+    let check = |arguments: &[&str], expected_code: i32, expected: &str| {
+        let (code, stdout, stderr) = compare(arguments);
+        assert_eq!((code, stdout.as_str()), (Some(expected_code), ""), "{arguments:?}: {stderr}");
+        assert!(stderr.contains(expected), "{arguments:?}: {stderr}");
+    };
+    check(&[], 2, "name two results to compare");
+    check(&[&nothing, &nothing], 1, "nothing.json: is no result of a load: it has no `schema`");
+    check(&["/no/such.json", &nothing], 1, "/no/such.json: cannot be read");
+    check(&[&nothing, "--", "--call", "a.B/C"], 2, "-- is for servers that are measured now");
+    check(&["--a", "serve {port}"], 2, "--b");
+    check(&["--a", "serve", "--b", "serve"], 2, "nothing says where `serve` listens");
+    check(&["--a", "s", "--b", "s", "--target", "127.0.0.1:1"], 2, "cannot both listen at 127.0.0.1:1");
+    check(
+        &["--a", "s {port}", "--b", "s {port}", "--", "-z", "1s"],
+        2,
+        "-z is not for behind the --: --window",
+    );
+    check(
+        &["--a", "s {port}", "--b", "s {port}", "--", "--expect=p99<1s"],
+        2,
+        "--expect is not for behind the --",
+    );
+    check(&["--margin", "5"], 2, "`5` is no share");
+    check(&["--fail-on", "speed"], 2, "there is no figure `speed`");
+    // A server that ends, one that never listens, and a load that is none.
+    let ends = ["--a", "echo no such flag; exit 7; # {port}", "--b", "s {port}"];
+    check(&ends, 1, "does not listen at 127.0.0.1:");
+    check(&ends, 1, "exit status: 7: no such flag");
+    let silent = ["--a", "echo waiting; sleep 100; # {port}", "--b", "s {port}", "--start-timeout", "100ms"];
+    check(&silent, 1, "not within 0.1 s. waiting");
+    let server = serve("");
+    let no_load = [&["--a", &server, "--b", &server], &["--", "--call", "a.B/C"][..]].concat();
+    check(&no_load, 1, "the load on A failed: ");
+}
+
+#[test]
+fn a_server_that_dies_ends_the_comparison_with_its_last_words() {
+    let dies = format!("{} & sleep 1; kill $!; wait $!; echo it is over; exit 4", serve(""));
+    let server = serve("");
+    let arguments = [
+        "--a", &dies, "--b", &server, "--rounds", "50", "--window", "200ms", "--warmup", "0s", "--", "-c",
+        "1",
+    ];
+    let (code, stdout, stderr) = compare(&arguments);
+    assert_eq!((code, stdout.as_str()), (Some(1), ""), "{stderr}");
+    let expected = "the server of A ended while it was measured: exit status: 4";
+    assert!(stderr.contains(expected) && stderr.contains("it is over"), "{stderr}");
+}
+
+/// Processes whose command line has this text.
+fn running(text: &str) -> Vec<i32> {
+    let processes = fs::read_dir("/proc").unwrap().flatten();
+    let numbers = processes.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+    numbers
+        .filter(|number: &i32| {
+            fs::read_to_string(format!("/proc/{number}/cmdline")).is_ok_and(|line| line.contains(text))
+        })
+        .collect()
+}
+
+fn git(folder: &Path, arguments: &[&str]) -> String {
+    let identity = ["-c", "user.name=nobody", "-c", "user.email=nobody@localhost"];
+    let output = Command::new("git").arg("-C").arg(folder).args(identity).args(arguments).output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8(output.stdout).unwrap()
+}
+
+/// A repository whose first revision is a server, and whose second one has handlers that compute.
+fn repository() -> tempfile::TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    git(folder.path(), &["init", "--quiet"]);
+    for (tag, flags) in [("fast", ""), ("slow", "--work 3ms")] {
+        let script = format!("exec {PROGRAM} serve --listen 127.0.0.1:$1 --threads 1 {flags}\n");
+        fs::write(folder.path().join("source.sh"), script).unwrap();
+        git(folder.path(), &["add", "."]);
+        git(folder.path(), &["commit", "--quiet", "--message", tag]);
+        git(folder.path(), &["tag", tag]);
+    }
+    folder
+}
+
+#[test]
+fn revisions_are_built_and_compared_and_leave_nothing_behind() {
+    let repository = repository();
+    let compare = |arguments: &[&str]| {
+        let mut command = thalweg(&[&["compare"], arguments].concat());
+        outcome(command.current_dir(repository.path()).output().unwrap())
+    };
+    let run = ["--build", "cp source.sh built.sh", "--run", "sh built.sh {port}"];
+    let revisions = ["--a-git", "fast", "--b-git", "slow", "-O", "json"];
+    let (code, stdout, stderr) = compare(&[&revisions, &run[..], &SHORT, &LOAD].concat());
+    assert_eq!(code, Some(3), "{stdout}{stderr}");
+    let report: Value = serde_json::from_str(&stdout).unwrap();
+    assert_eq!(report["comparisons"][0]["a"], "fast");
+    assert!(stderr.contains("slow is worse than fast: rate is"), "{stderr}");
+    let (code, _, stderr) = compare(&["--a-git", "fast", "--b-git", "nothing", "--run", "s {port}"]);
+    assert_eq!(code, Some(2), "{stderr}");
+    assert!(stderr.contains("has no revision `nothing`"), "{stderr}");
+    let broken =
+        ["--a-git", "fast", "--b-git", "slow", "--build", "echo no compiler; exit 9", "--run", "s {port}"];
+    let (code, _, stderr) = compare(&broken);
+    assert_eq!(code, Some(1), "{stderr}");
+    assert!(stderr.contains("failed for fast: exit status: 9: no compiler"), "{stderr}");
+    assert_eq!(git(repository.path(), &["worktree", "list"]).lines().count(), 1);
+}
+
+#[test]
+fn an_interrupt_ends_servers_and_removes_work_trees() {
+    let repository = repository();
+    // Marks the processes of this test.
+    let mark = repository.path().file_name().unwrap().to_str().unwrap();
+    let command = format!("sh source.sh {{port}} & wait; # {mark}");
+    let arguments = ["compare", "--a-git", "fast", "--b-git", "fast", "--run", &command, "--rounds", "1000"];
+    let window = ["--window", "100ms", "--warmup", "0s", "--", "-c", "1"];
+    let temporary = tempfile::tempdir().unwrap();
+    let child = thalweg(&[&arguments[..], &window].concat())
+        .current_dir(repository.path())
+        .env("TMPDIR", temporary.path())
+        .spawn()
+        .unwrap();
+    let began = Instant::now();
+    // Both shells, and the command itself.
+    while running(mark).len() < 3 {
+        assert!(began.elapsed() < Duration::from_secs(60), "the servers are not started");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    std::thread::sleep(Duration::from_millis(500));
+    kill(Pid::from_raw(child.id().try_into().unwrap()), Signal::SIGINT).unwrap();
+    let (code, stdout, stderr) = outcome(child.wait_with_output().unwrap());
+    assert_eq!(code, Some(130), "{stdout}{stderr}");
+    assert_eq!(running(mark), Vec::<i32>::new());
+    assert_eq!(fs::read_dir(temporary.path()).unwrap().count(), 0, "a work tree is left");
+    assert_eq!(git(repository.path(), &["worktree", "list"]).lines().count(), 1);
+}

@@ -1,0 +1,135 @@
+//! A load under some conditions, measured in rounds.
+
+use crate::figure::Figure;
+
+/// What was measured once, or in one of several rounds.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Figures([Option<f64>; Figure::ALL.len()]);
+
+/// Figures with their round.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Round {
+    /// Where both sides were measured in turns, those of the same number are a pair.
+    pub number: u32,
+    /// What was found.
+    pub figures: Figures,
+}
+
+/// A load under some conditions.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Cell {
+    /// What was asked for.
+    pub conditions: Conditions,
+    /// A schedule said when calls were to begin.
+    pub is_open: bool,
+    /// Runs, or windows.
+    pub rounds: Vec<Round>,
+    /// Parts of the runs, one after the other: what there is to go by where a run stands alone.
+    pub intervals: Vec<Figures>,
+    /// Bytes of a request on average, where that is known: not one of the conditions, as templates make them differ.
+    pub request_bytes: Option<f64>,
+    /// Calls that ended with OK; 0 where nobody counted.
+    pub ok: u64,
+    /// Calls that did not.
+    pub failed: u64,
+}
+
+/// What was asked for, by name. Loads with the same conditions are one cell.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Conditions(Vec<(String, String)>);
+
+impl Figures {
+    /// Its value; `None` where it was not measured. Values that are not above zero are none: of them there is no ratio.
+    pub fn get(&self, figure: Figure) -> Option<f64> {
+        self.0[figure.index()]
+    }
+
+    /// The same with this value.
+    pub fn with(mut self, figure: Figure, value: Option<f64>) -> Self {
+        self.0[figure.index()] = value.filter(|value| *value > 0.0 && value.is_finite());
+        self
+    }
+}
+
+impl Cell {
+    /// The share of calls that failed; 0 where there are none.
+    pub fn failed_share(&self) -> f64 {
+        let calls = self.ok + self.failed;
+        if calls == 0 { 0.0 } else { self.failed as f64 / calls as f64 }
+    }
+
+    /// Adds further rounds of the same load; each run's rounds count on from those that are there.
+    pub(crate) fn add(&mut self, other: Self) {
+        let next = self.rounds.iter().map(|round| round.number + 1).max().unwrap_or(0);
+        let later = |round: Round| Round { number: next + round.number, ..round };
+        self.rounds.extend(other.rounds.into_iter().map(later));
+        self.intervals.extend(other.intervals);
+        self.ok += other.ok;
+        self.failed += other.failed;
+    }
+}
+
+impl Conditions {
+    /// In the order in which they are shown.
+    pub fn new(conditions: impl IntoIterator<Item = (&'static str, String)>) -> Self {
+        Self(conditions.into_iter().map(|(name, value)| (name.to_owned(), value)).collect())
+    }
+
+    /// By name.
+    pub fn iter(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.0.iter().map(|(name, value)| (name.as_str(), value.as_str()))
+    }
+
+    /// In which they differ: the name, and both values; `none` where one has no such condition.
+    pub fn differences(&self, other: &Self) -> Vec<(String, String, String)> {
+        let names = self.iter().chain(other.iter().filter(|(name, _)| self.get(name).is_none()));
+        let both = names.map(|(name, _)| (name, self.get(name), other.get(name)));
+        let text = |value: Option<&str>| value.unwrap_or("none").to_owned();
+        both.filter(|(_, one, other)| one != other)
+            .map(|(name, one, other)| (name.to_owned(), text(one), text(other)))
+            .collect()
+    }
+
+    fn get(&self, name: &str) -> Option<&str> {
+        self.iter().find(|(known, _)| *known == name).map(|(_, value)| value)
+    }
+
+    /// In a line: values that speak for themselves alone, and others with their names.
+    pub fn line(&self) -> String {
+        let part = |(name, value): (&str, &str)| match name {
+            "method" | "call" | "size" | "transport" | "stack" => value.to_owned(),
+            "loop" => format!("{value} loop"),
+            "type" => value.replace('-', " "),
+            "in flight" => format!("{value} in flight"),
+            "connections" if value == "1" => "1 connection".to_owned(),
+            "connections" => format!("{value} connections"),
+            "schedule" => format!("{value} calls/s"),
+            _ => format!("{name} {value}"),
+        };
+        self.iter().map(part).collect::<Vec<_>>().join(", ")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn conditions_differ_by_name() {
+        let one = Conditions::new([("method", "a.B/C".to_owned()), ("in flight", "64".to_owned())]);
+        let other = Conditions::new([("method", "a.B/C".to_owned()), ("schedule", "100".to_owned())]);
+        let named = |name: &str, one: &str, other: &str| (name.to_owned(), one.to_owned(), other.to_owned());
+        assert_eq!(
+            one.differences(&other),
+            [named("in flight", "64", "none"), named("schedule", "none", "100")]
+        );
+        assert_eq!(one.differences(&one), []);
+        assert_eq!(one.line(), "a.B/C, 64 in flight");
+    }
+
+    #[test]
+    fn what_has_no_ratio_is_no_value() {
+        let figures = Figures::default().with(Figure::Rate, Some(0.0)).with(Figure::P50, Some(7.0));
+        assert_eq!((figures.get(Figure::Rate), figures.get(Figure::P50)), (None, Some(7.0)));
+    }
+}

@@ -1,0 +1,49 @@
+//! Commands of the user's: they run in a shell, and end with what they have started.
+
+use std::path::Path;
+use std::process::Command;
+use std::thread;
+use std::time::Duration;
+
+use thalweg_lab::cpus::CpuList;
+use thalweg_lab::interrupt::Interrupt;
+use thalweg_lab::process::Process;
+
+use super::error::MeasureError;
+
+/// How often it is looked whether something has ended.
+pub(super) const LOOK_EVERY: Duration = Duration::from_millis(20);
+
+/// A shell that does what the command says. What it prints goes where its complaints go, so that the end of both is
+/// known.
+pub(super) fn shell(
+    command: &str,
+    directory: Option<&Path>,
+    cpus: Option<&CpuList>,
+) -> Result<Process, String> {
+    let mut shell = Command::new("sh");
+    shell.arg("-c").arg(format!("exec 1>&2\n{command}"));
+    if let Some(directory) = directory {
+        shell.current_dir(directory);
+    }
+    Process::spawn(&mut shell, cpus).map_err(|error| format!("cannot start `sh`: {error}"))
+}
+
+/// Runs the command that builds a revision, in its folder, until it has ended.
+///
+/// # Errors
+///
+/// With the end of what it said, where it did not end well.
+pub fn build(name: &str, command: &str, directory: &Path, interrupt: &Interrupt) -> Result<(), MeasureError> {
+    let failed =
+        |why: String| MeasureError::Build { name: name.to_owned(), command: command.to_owned(), why };
+    let mut process = shell(command, Some(directory), None).map_err(failed)?;
+    while !process.has_ended() {
+        if interrupt.is_asked() {
+            return Err(MeasureError::Interrupted);
+        }
+        thread::sleep(LOOK_EVERY);
+    }
+    let status = process.end().map_err(|error| failed(error.to_string()))?;
+    if status.success() { Ok(()) } else { Err(failed(format!("{status}: {}", process.last_words()))) }
+}

@@ -1,0 +1,140 @@
+//! Where a server listens.
+
+use std::fmt;
+use std::io;
+use std::net::{TcpListener, TcpStream, ToSocketAddrs};
+use std::os::linux::net::SocketAddrExt;
+use std::os::unix::net::{SocketAddr, UnixStream};
+use std::time::Duration;
+
+/// In a command or a target, a port that is free.
+const PORT: &str = "{port}";
+/// Where a server is that is told a port and nothing else.
+const TARGET_DEFAULT: &str = "127.0.0.1:{port}";
+/// How long connecting may take before it is tried again.
+const CONNECT_PATIENCE: Duration = Duration::from_secs(1);
+/// What may stand before a host and its port.
+const HOST_PREFIXES: [&str; 8] =
+    ["dns:///", "dns:", "http://", "https://", "grpc://", "grpcs://", "ipv4:", "ipv6:"];
+
+/// A target as `thalweg load` takes it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Target(String);
+
+/// A target that nobody knows.
+#[derive(Debug, thiserror::Error)]
+pub enum TargetError {
+    /// Nothing says where the server listens.
+    #[error(
+        "nothing says where `{0}` listens: write {{port}} where it takes its port, which is replaced by a free one, \
+         or name its target"
+    )]
+    Unknown(String),
+    /// There is no free port.
+    #[error("there is no free port: {0}")]
+    NoPort(#[from] io::Error),
+}
+
+/// Ports that are free, all of them different.
+#[derive(Debug, Default)]
+pub struct FreePorts(Vec<TcpListener>);
+
+impl FreePorts {
+    /// The system's choice. Nobody else gets it until this is dropped.
+    fn take(&mut self) -> io::Result<u16> {
+        let listener = TcpListener::bind("127.0.0.1:0")?;
+        let port = listener.local_addr()?.port();
+        self.0.push(listener);
+        Ok(port)
+    }
+}
+
+impl Target {
+    /// Where the command listens, and the command with a port in place of `{port}`.
+    ///
+    /// # Errors
+    ///
+    /// Where neither the command has a port to be replaced nor a target is named.
+    pub fn of(
+        command: &str,
+        target: Option<&str>,
+        ports: &mut FreePorts,
+    ) -> Result<(Self, String), TargetError> {
+        let target = match target {
+            Some(target) => target,
+            None if command.contains(PORT) => TARGET_DEFAULT,
+            None => return Err(TargetError::Unknown(command.to_owned())),
+        };
+        if !command.contains(PORT) && !target.contains(PORT) {
+            return Ok((Self(target.to_owned()), command.to_owned()));
+        }
+        let port = ports.take()?.to_string();
+        Ok((Self(target.replace(PORT, &port)), command.replace(PORT, &port)))
+    }
+
+    /// Whether something takes connections there now.
+    pub(super) fn accepts(&self) -> bool {
+        if let Some(path) = self.0.strip_prefix("unix:") {
+            let path = path.strip_prefix("//").unwrap_or(path);
+            return UnixStream::connect(path).is_ok();
+        }
+        if let Some(name) = self.0.strip_prefix("unix-abstract:") {
+            let address = SocketAddr::from_abstract_name(name);
+            return address.and_then(|address| UnixStream::connect_addr(&address)).is_ok();
+        }
+        let prefix = HOST_PREFIXES.into_iter().find(|prefix| self.0.starts_with(prefix)).unwrap_or_default();
+        let host = self.0[prefix.len()..].trim_end_matches('/');
+        let addresses = host.to_socket_addrs().into_iter().flatten();
+        addresses.into_iter().any(|address| TcpStream::connect_timeout(&address, CONNECT_PATIENCE).is_ok())
+    }
+
+    /// Its text.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Display for Target {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(&self.0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::net::UnixListener;
+
+    use super::*;
+
+    #[test]
+    fn a_free_port_is_put_where_one_is_asked_for() {
+        let mut ports = FreePorts::default();
+        let (one, command) = Target::of("serve --port {port}", None, &mut ports).unwrap();
+        let port = one.as_str().strip_prefix("127.0.0.1:").unwrap();
+        assert_eq!(command, format!("serve --port {port}"));
+        let (other, _) = Target::of("serve {port}", Some("https://localhost:{port}"), &mut ports).unwrap();
+        assert!(other.as_str().starts_with("https://localhost:") && !other.as_str().ends_with(port));
+        let (fixed, command) = Target::of("serve", Some("unix:/a/b"), &mut ports).unwrap();
+        assert_eq!((fixed.as_str(), command.as_str()), ("unix:/a/b", "serve"));
+        let error = Target::of("serve", None, &mut ports).unwrap_err().to_string();
+        assert!(error.contains("write {port} where it takes its port"), "{error}");
+    }
+
+    #[test]
+    fn who_listens_is_found_by_every_kind_of_target() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let port = listener.local_addr().unwrap().port();
+        for target in ["127.0.0.1:", "dns:///127.0.0.1:", "http://127.0.0.1:", "ipv4:127.0.0.1:"] {
+            assert!(Target(format!("{target}{port}")).accepts(), "{target}");
+        }
+        assert!(Target(format!("https://localhost:{port}/")).accepts());
+        drop(listener);
+        assert!(!Target(format!("127.0.0.1:{port}")).accepts());
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("socket");
+        assert!(!Target(format!("unix:{}", path.display())).accepts());
+        let _listener = UnixListener::bind(&path).unwrap();
+        assert!(Target(format!("unix:{}", path.display())).accepts());
+        assert!(Target(format!("unix://{}", path.display())).accepts());
+    }
+}

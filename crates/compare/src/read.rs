@@ -1,0 +1,109 @@
+//! Results of earlier loads, in files of several schemas.
+
+mod load_result;
+mod load_run;
+mod part;
+mod study;
+mod windows;
+
+use std::fs;
+use std::path::Path;
+
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+use thalweg_lab::load::LabResults;
+use thalweg_lab::record::LoadResult;
+use thalweg_load::LoadRun;
+
+use crate::comparison::{self, Comparison};
+
+pub(crate) use part::Part;
+
+/// What a file has.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Input {
+    /// `thalweg.load-run/1`: of `thalweg load --call METHOD`.
+    Run(Box<LoadRun>),
+    /// `thalweg.load/3`: of `thalweg load` at BenchmarkService.
+    Benchmark(Box<LoadResult>),
+    /// `thalweg.lab/4`: of `thalweg lab`.
+    Study(Box<LabResults>),
+    /// `thalweg.comparison/1`: of `thalweg compare`. Both sides.
+    Comparison(Box<Comparison>),
+}
+
+/// What cannot be compared.
+#[derive(Debug, thiserror::Error)]
+#[error("{path}: {why}")]
+pub struct ReadError {
+    path: String,
+    why: String,
+}
+
+/// Reads a file of whichever schema.
+///
+/// # Errors
+///
+/// For a file that is not there, and for one that no load wrote.
+pub fn read(path: &Path) -> Result<Input, ReadError> {
+    let failed = |why: String| ReadError { path: path.display().to_string(), why };
+    let text = fs::read_to_string(path).map_err(|error| failed(format!("cannot be read: {error}")))?;
+    parse(&text).map_err(failed)
+}
+
+fn parse(text: &str) -> Result<Input, String> {
+    #[derive(Deserialize)]
+    struct Head {
+        schema: Option<String>,
+    }
+    let head: Head =
+        serde_json::from_str(text).map_err(|error| format!("is no result of a load: {error}"))?;
+    match head.schema.as_deref() {
+        Some(thalweg_load::SCHEMA) => whole(text).map(Input::Run),
+        Some("thalweg.load/3") => whole(text).map(Input::Benchmark),
+        Some("thalweg.lab/4") => whole(text).map(Input::Study),
+        Some(comparison::SCHEMA) => whole(text).map(Input::Comparison),
+        Some(schema @ ("thalweg.codec/1" | "thalweg.json/1")) => {
+            Err(format!("is a study ({schema}) that no other is compared with: read its own report"))
+        }
+        Some(schema) => Err(format!(
+            "its schema is {schema}: what is compared are results of `thalweg load -O json`, of `thalweg lab` and of \
+             `thalweg compare --save`"
+        )),
+        None => Err("is no result of a load: it has no `schema`".to_owned()),
+    }
+}
+
+fn whole<T: DeserializeOwned>(text: &str) -> Result<Box<T>, String> {
+    serde_json::from_str(text).map(Box::new).map_err(|error| format!("is damaged: {error}"))
+}
+
+impl Input {
+    /// What it has of one side; `None` of a comparison, which has two.
+    pub(crate) fn part(self) -> Option<Part> {
+        match self {
+            Self::Run(run) => Some(Part::of_run(&run)),
+            Self::Benchmark(result) => Some(Part::of_benchmark(&result)),
+            Self::Study(results) => Some(Part::of_study(&results, None)),
+            Self::Comparison(_) => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_no_load_wrote_is_explained() {
+        let check = |text: &str, expected: &str| {
+            let error = parse(text).unwrap_err();
+            assert!(error.contains(expected), "{error}");
+        };
+        check("{", "is no result of a load");
+        check("{}", "it has no `schema`");
+        check(r#"{"schema": "thalweg.load/2"}"#, "its schema is thalweg.load/2");
+        check(r#"{"schema": "thalweg.codec/1"}"#, "is a study (thalweg.codec/1)");
+        check(r#"{"schema": "thalweg.load-run/1"}"#, "is damaged: missing field");
+    }
+}

@@ -1,0 +1,69 @@
+//! `thalweg.load/3`: a load at BenchmarkService.
+
+use thalweg_lab::record::{Handing, LaneRule, LoadResult, LoadSettings};
+use thalweg_lab::size::ByteSize;
+
+use super::load_run::timed;
+use super::part::Part;
+use crate::cell::{Cell, Conditions, Round};
+use crate::figure::Figure;
+
+impl Part {
+    /// A run is one round. It has no parts.
+    pub(crate) fn of_benchmark(result: &LoadResult) -> Self {
+        Self {
+            cells: vec![cell_of_benchmark(result, 0, None)],
+            machine: None,
+            versions: None,
+            notes: result
+                .notes
+                .iter()
+                .filter(|note| note.invalidates)
+                .map(|note| note.text.clone())
+                .collect(),
+        }
+    }
+}
+
+/// The run as one round of this number.
+pub(super) fn cell_of_benchmark(result: &LoadResult, number: u32, server_cpu_ns: Option<f64>) -> Cell {
+    let client_cpu = result.client_cpu_per_call.map(|cpu| cpu.user_ns + cpu.system_ns);
+    let figures = timed(result.latency_ns)
+        .with(Figure::Rate, Some(result.rate_per_s))
+        .with(Figure::ClientCpu, client_cpu)
+        .with(Figure::ServerCpu, server_cpu_ns);
+    Cell {
+        conditions: conditions(&result.settings),
+        is_open: false,
+        rounds: vec![Round { number, figures }],
+        intervals: Vec::new(),
+        request_bytes: None,
+        ok: result.messages,
+        failed: result.error_count(),
+    }
+}
+
+fn conditions(settings: &LoadSettings) -> Conditions {
+    let mut conditions = vec![
+        ("call", settings.call.name().to_owned()),
+        ("size", ByteSize(settings.size_bytes).to_string()),
+        ("in flight", settings.in_flight.to_string()),
+        ("connections", settings.connections.to_string()),
+    ];
+    if settings.lanes != LaneRule::Fixed {
+        conditions.push(("lanes", settings.lanes.name().to_owned()));
+    }
+    if settings.handing != Handing::default() {
+        conditions.push(("messages", settings.handing.variant().to_owned()));
+    }
+    if let Some(method) = &settings.method {
+        conditions.push(("method", method.path.clone()));
+    }
+    if let Some(echo) = settings.echo {
+        conditions.push(("echo", format!("{} by {}", echo.shape, echo.protocol.name())));
+    }
+    if let Some(bare) = settings.bare {
+        conditions.push(("bare client", format!("{}, {} active", bare.wire.name(), bare.active)));
+    }
+    Conditions::new(conditions)
+}

@@ -1,0 +1,79 @@
+//! `thalweg.load-run/1`: a load on any method.
+
+use thalweg_lab::record::Latency;
+use thalweg_load::{Interval, LoadRun};
+
+use super::part::Part;
+use crate::cell::{Cell, Conditions, Figures, Round};
+use crate::figure::Figure;
+
+/// An interval that is shorter than this share of the others is the rest of a run, and no part like them.
+const WHOLE_SHARE_MIN: f64 = 0.5;
+
+impl Part {
+    /// A run is one round; its intervals are its parts.
+    pub(crate) fn of_run(run: &LoadRun) -> Self {
+        let cell = cell_of_run(run, 0, None);
+        Self {
+            cells: vec![cell],
+            machine: run.machine.clone(),
+            versions: None,
+            notes: run.notes.iter().filter(|note| note.invalidates).map(|note| note.text.clone()).collect(),
+        }
+    }
+}
+
+/// The run as one round of this number.
+pub(super) fn cell_of_run(run: &LoadRun, number: u32, server_cpu_ns: Option<f64>) -> Cell {
+    let client_cpu = run.client_cpu_per_call.map(|cpu| cpu.user_ns + cpu.system_ns);
+    let figures = timed(run.latency.as_ref().map(|timing| timing.ns))
+        .with(Figure::Rate, Some(run.rate_per_s))
+        .with(Figure::ClientCpu, client_cpu)
+        .with(Figure::ServerCpu, server_cpu_ns);
+    Cell {
+        conditions: conditions(run),
+        is_open: run.schedule.is_some(),
+        rounds: vec![Round { number, figures }],
+        intervals: intervals(run),
+        request_bytes: (run.messages_sent > 0).then(|| run.bytes_sent as f64 / run.messages_sent as f64),
+        ok: run.ok,
+        failed: run.failed,
+    }
+}
+
+fn conditions(run: &LoadRun) -> Conditions {
+    let mut conditions = vec![
+        ("method", run.method.clone()),
+        ("type", run.kind.clone()),
+        ("loop", run.loop_kind.clone()),
+        ("in flight", run.in_flight.to_string()),
+        ("connections", run.connections.to_string()),
+    ];
+    conditions.extend(run.workers.clone().map(|workers| ("workers", workers)));
+    conditions.extend(run.schedule.clone().map(|schedule| ("schedule", schedule)));
+    conditions.extend(run.spacing.clone().map(|spacing| ("arrivals", spacing)));
+    Conditions::new(conditions)
+}
+
+/// Latencies as figures.
+pub(super) fn timed(latency: Option<Latency>) -> Figures {
+    let ns = |of: fn(&Latency) -> f64| latency.as_ref().map(of);
+    Figures::default()
+        .with(Figure::Mean, ns(|latency| latency.mean))
+        .with(Figure::P50, ns(|latency| latency.p50 as f64))
+        .with(Figure::P90, ns(|latency| latency.p90 as f64))
+        .with(Figure::P99, ns(|latency| latency.p99 as f64))
+}
+
+/// Those that are whole.
+fn intervals(run: &LoadRun) -> Vec<Figures> {
+    let ends = run.intervals.iter().skip(1).map(|next| next.at_ns).chain([run.duration_ns]);
+    let lengths = run.intervals.iter().zip(ends);
+    let figures = |(interval, end): (&Interval, u64)| {
+        let length_ns = end.saturating_sub(interval.at_ns) as f64;
+        let is_whole = length_ns >= run.interval_ns as f64 * WHOLE_SHARE_MIN && length_ns > 0.0;
+        let rate = interval.ok as f64 / (length_ns / 1e9);
+        is_whole.then(|| timed(interval.latency_ns).with(Figure::Rate, Some(rate)))
+    };
+    lengths.filter_map(figures).collect()
+}

@@ -1,0 +1,55 @@
+//! `thalweg.lab/4`: a study of calls.
+
+use thalweg_lab::load::{LabResults, MeasuredCell, MeasuredWindow};
+use thalweg_lab::wording::counted;
+
+use super::load_run::timed;
+use super::part::Part;
+use crate::cell::{Cell, Conditions, Round};
+use crate::figure::Figure;
+
+impl Part {
+    /// Its cells: of one stack alone, or of all, whose name is then one of the conditions.
+    pub(crate) fn of_study(results: &LabResults, stack: Option<&str>) -> Self {
+        let is_wanted = |cell: &MeasuredCell| stack.is_none_or(|stack| cell.pair.as_deref() == Some(stack));
+        let mut excluded = 0;
+        let cells = results.cells().into_iter().filter(is_wanted).map(|cell| {
+            let MeasuredCell { mut conditions, pair, windows, excluded: left_out } = cell;
+            excluded += left_out;
+            if stack.is_none() {
+                conditions.extend(pair.map(|pair| ("stack", pair)));
+            }
+            let rounds = windows.into_iter().map(round).collect();
+            Cell {
+                conditions: Conditions::new(conditions),
+                is_open: false,
+                rounds,
+                intervals: Vec::new(),
+                request_bytes: None,
+                ok: 0,
+                failed: 0,
+            }
+        });
+        let cells = cells.filter(|cell| !cell.rounds.is_empty()).collect();
+        let notes = (excluded > 0).then(|| {
+            format!(
+                "{} of the study failed or were disturbed, and are left out",
+                counted(excluded as u64, "window")
+            )
+        });
+        Self {
+            cells,
+            machine: Some(results.machine.clone()),
+            versions: Some(results.versions.clone()),
+            notes: notes.into_iter().collect(),
+        }
+    }
+}
+
+fn round(window: MeasuredWindow) -> Round {
+    let figures = timed(window.latency_ns)
+        .with(Figure::Rate, Some(window.rate_per_s))
+        .with(Figure::ClientCpu, Some(window.client_cpu_ns))
+        .with(Figure::ServerCpu, Some(window.server_cpu_ns));
+    Round { number: window.round, figures }
+}

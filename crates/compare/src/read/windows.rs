@@ -1,0 +1,53 @@
+//! `thalweg.comparison/1`: the windows of one side.
+
+use super::load_result::cell_of_benchmark;
+use super::load_run::cell_of_run;
+use super::part::Part;
+use crate::cell::Cell;
+use crate::comparison::{Comparison, Which, WindowResult, WindowRun};
+
+impl Part {
+    /// One side's windows, each a round.
+    pub(crate) fn of_comparison(comparison: &Comparison, which: Which) -> Self {
+        let mut all: Option<Cell> = None;
+        let mut notes = Vec::new();
+        for window in comparison.windows.iter().filter(|window| window.side == which) {
+            let cell = cell(window);
+            notes.extend(invalidating(&window.run));
+            match &mut all {
+                Some(all) => {
+                    all.rounds.extend(cell.rounds);
+                    all.ok += cell.ok;
+                    all.failed += cell.failed;
+                }
+                None => all = Some(cell),
+            }
+        }
+        Self {
+            cells: all.into_iter().collect(),
+            machine: Some(comparison.machine.clone()),
+            versions: Some(comparison.versions.clone()),
+            notes,
+        }
+    }
+}
+
+fn cell(window: &WindowResult) -> Cell {
+    let ok = window.run.ok();
+    let server_cpu_ns = window.server_cpu_ns.filter(|_| ok > 0).map(|used| used as f64 / ok as f64);
+    match &window.run {
+        WindowRun::Method(run) => cell_of_run(run, window.round, server_cpu_ns),
+        WindowRun::Benchmark(result) => cell_of_benchmark(result, window.round, server_cpu_ns),
+    }
+}
+
+fn invalidating(run: &WindowRun) -> Vec<String> {
+    match run {
+        WindowRun::Method(run) => {
+            run.notes.iter().filter(|note| note.invalidates).map(|note| note.text.clone()).collect()
+        }
+        WindowRun::Benchmark(result) => {
+            result.notes.iter().filter(|note| note.invalidates).map(|note| note.text.clone()).collect()
+        }
+    }
+}

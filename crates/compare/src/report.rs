@@ -1,0 +1,11 @@
+//! What comparing two sides comes to, and how it is written down.
+
+pub(crate) mod html;
+pub(crate) mod json;
+pub(crate) mod markdown;
+mod model;
+pub(crate) mod text;
+mod words;
+
+pub use json::REPORT_SCHEMA;
+pub use model::{CellReport, Compared, Report};

@@ -1,0 +1,104 @@
+//! The schema `thalweg.comparison-report/1`.
+
+use serde::Serialize;
+use serde_json::{Map, Value};
+use thalweg_lab::study::{Machine, Versions};
+
+use super::model::{CellReport, Compared, Report};
+use crate::figure::Figure;
+use crate::verdict::Verdict;
+
+/// What the reports of comparisons say they are.
+pub const REPORT_SCHEMA: &str = "thalweg.comparison-report/1";
+
+#[derive(Serialize)]
+struct Document<'a> {
+    schema: &'static str,
+    comparisons: Vec<ReportJson<'a>>,
+}
+
+#[derive(Serialize)]
+struct ReportJson<'a> {
+    a: &'a str,
+    b: &'a str,
+    verdict: String,
+    failures: &'a [String],
+    margin: f64,
+    paired: bool,
+    machine: Option<&'a Machine>,
+    versions: Option<&'a Versions>,
+    cells: Vec<CellJson<'a>>,
+    overall: Vec<ComparedJson>,
+    warnings: &'a [String],
+}
+
+#[derive(Serialize)]
+struct CellJson<'a> {
+    conditions: Map<String, Value>,
+    #[serde(rename = "loop")]
+    loop_kind: &'a str,
+    failed_share: [f64; 2],
+    figures: Vec<ComparedJson>,
+}
+
+#[derive(Serialize)]
+struct ComparedJson {
+    figure: Figure,
+    a: Option<f64>,
+    b: Option<f64>,
+    rounds: [usize; 2],
+    ratio: f64,
+    low: Option<f64>,
+    high: Option<f64>,
+    verdict: Verdict,
+    gated: bool,
+    fails: bool,
+}
+
+/// All reports of one call of the command.
+pub fn json(reports: &[Report]) -> String {
+    let comparisons = reports.iter().map(of_report).collect();
+    let document = Document { schema: REPORT_SCHEMA, comparisons };
+    serde_json::to_string_pretty(&document).expect("a report is numbers and strings") + "\n"
+}
+
+fn of_report(report: &Report) -> ReportJson<'_> {
+    ReportJson {
+        a: &report.a,
+        b: &report.b,
+        verdict: report.headline(),
+        failures: &report.failures,
+        margin: report.margin,
+        paired: report.is_paired,
+        machine: report.machine.as_ref(),
+        versions: report.versions.as_ref(),
+        cells: report.cells.iter().map(of_cell).collect(),
+        overall: report.overall.iter().map(of_figure).collect(),
+        warnings: &report.warnings,
+    }
+}
+
+fn of_cell(cell: &CellReport) -> CellJson<'_> {
+    let named = |(name, value): (&str, &str)| (name.to_owned(), Value::from(value));
+    CellJson {
+        conditions: cell.conditions.iter().map(named).collect(),
+        loop_kind: if cell.is_open { "open" } else { "closed" },
+        failed_share: [cell.failed_shares.0, cell.failed_shares.1],
+        figures: cell.figures.iter().map(of_figure).collect(),
+    }
+}
+
+fn of_figure(compared: &Compared) -> ComparedJson {
+    ComparedJson {
+        figure: compared.figure,
+        a: compared.a,
+        b: compared.b,
+        rounds: [compared.rounds.0, compared.rounds.1],
+        ratio: compared.ratio,
+        low: compared.interval.map(|interval| interval.low),
+        high: compared.interval.map(|interval| interval.high),
+        verdict: compared.verdict,
+        gated: compared.is_gated,
+        fails: compared.fails(),
+    }
+}

@@ -1,0 +1,71 @@
+//! A table to paste into a pull request.
+
+use thalweg_lab::figures::ratio_figure;
+
+use super::model::{Compared, Report};
+use super::words;
+
+/// The whole report: blocks with an empty line between them.
+pub fn markdown(report: &Report) -> String {
+    let (a, b) = (escaped(&report.a), escaped(&report.b));
+    let mut blocks = vec![format!("### {b} against {a}: {}", report.headline())];
+    let several = report.cells.len() > 1;
+    for cell in &report.cells {
+        let line = escaped(&cell.conditions.line());
+        blocks.push(if several { format!("**{line}**") } else { line });
+        blocks.push(table(&a, &b, &cell.figures));
+    }
+    if !report.overall.is_empty() {
+        blocks.push(format!("**all {} loads, geometric mean**", report.cells.len()));
+        blocks.push(table(&a, &b, &report.overall));
+    }
+    if !report.warnings.is_empty() {
+        let warnings = report.warnings.iter().map(|warning| format!("> ⚠ {}", escaped(warning)));
+        blocks.push(warnings.collect::<Vec<_>>().join("\n>\n"));
+    }
+    let place = words::place(report).map(|place| format!(". {}", escaped(&place))).unwrap_or_default();
+    blocks.push(format!("<sub>{}{place}</sub>", words::method(report)));
+    blocks.join("\n\n") + "\n"
+}
+
+fn table(a: &str, b: &str, figures: &[Compared]) -> String {
+    let head = [
+        format!("| | {a} | {b} | {b} ÷ {a} | 95 % | verdict |"),
+        "| --- | ---: | ---: | ---: | --- | --- |".to_owned(),
+    ];
+    let row = |compared: &Compared| {
+        let verdict = words::verdict(compared);
+        let verdict = if compared.is_gated { format!("**{verdict}**") } else { verdict };
+        format!(
+            "| {} | {} | {} | {} | {} | {verdict} |",
+            compared.figure.label(),
+            words::value(compared, compared.a),
+            words::value(compared, compared.b),
+            ratio_figure(compared.ratio),
+            compared.ends().unwrap_or_else(|| "–".to_owned()),
+        )
+    };
+    head.into_iter().chain(figures.iter().map(row)).collect::<Vec<_>>().join("\n")
+}
+
+/// What would end a cell, or begin something else than text.
+fn escaped(text: &str) -> String {
+    let mut escaped = String::with_capacity(text.len());
+    for c in text.chars() {
+        if matches!(c, '|' | '*' | '_' | '`' | '<' | '>' | '[' | ']' | '\\') {
+            escaped.push('\\');
+        }
+        escaped.push(if c == '\n' { ' ' } else { c });
+    }
+    escaped
+}
+
+#[cfg(test)]
+mod tests {
+    use super::escaped;
+
+    #[test]
+    fn text_stays_text() {
+        assert_eq!(escaped("a|b_c\n<d>"), "a\\|b\\_c \\<d\\>");
+    }
+}

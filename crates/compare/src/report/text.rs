@@ -1,0 +1,55 @@
+//! For a terminal.
+
+use thalweg_lab::figures::ratio_figure;
+use thalweg_lab::report::{aligned, wrapped};
+
+use super::model::{Compared, Report};
+use super::words;
+
+/// A table for each load, and what a reader must know.
+pub fn text(report: &Report) -> String {
+    let Report { a, b, .. } = report;
+    let mut blocks = vec![format!("{b} against {a}: {}\n{}\n", report.headline(), words::method(report))];
+    for cell in &report.cells {
+        blocks.push(format!("{}\n{}", cell.conditions.line(), table(report, &cell.figures)));
+    }
+    if !report.overall.is_empty() {
+        let count = report.cells.len();
+        blocks.push(format!("all {count} loads, geometric mean\n{}", table(report, &report.overall)));
+    }
+    let place = words::place(report).into_iter();
+    let warnings = report.warnings.iter().map(|warning| format!("! {warning}"));
+    blocks.push(place.chain(warnings).map(|sentence| wrapped(&sentence)).collect());
+    blocks.retain(|block| !block.is_empty());
+    blocks.join("\n")
+}
+
+fn table(Report { a, b, .. }: &Report, figures: &[Compared]) -> String {
+    let head = ["", a, b, &format!("{b} ÷ {a}"), "95 %", "verdict"].map(ToString::to_string);
+    let row = |compared: &Compared| {
+        [
+            compared.figure.label().to_owned(),
+            words::value(compared, compared.a),
+            words::value(compared, compared.b),
+            ratio_figure(compared.ratio),
+            compared.ends().unwrap_or_else(|| "–".to_owned()),
+            words::verdict(compared),
+        ]
+    };
+    let rows: Vec<[String; 6]> = std::iter::once(head).chain(figures.iter().map(row)).collect();
+    // What is set flush right is the figures; words are flush left.
+    let (names, verdicts) = (flush_left(&rows, 0), flush_left(&rows, 5));
+    let cells = rows.iter().zip(names).zip(verdicts).map(|((row, name), verdict)| {
+        let mut cells = vec![name];
+        cells.extend(row[1..5].iter().cloned());
+        cells.push(verdict);
+        cells
+    });
+    let table = aligned(&cells.collect::<Vec<_>>());
+    table.lines().flat_map(|line| [line.trim_end(), "\n"]).collect()
+}
+
+fn flush_left(rows: &[[String; 6]], column: usize) -> Vec<String> {
+    let width = rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0);
+    rows.iter().map(|row| format!("{:<width$}", row[column])).collect()
+}

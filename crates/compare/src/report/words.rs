@@ -1,0 +1,49 @@
+//! Sentences that several forms of a report have.
+
+use thalweg_lab::figures::percent;
+use thalweg_lab::wording::counted;
+
+use super::model::{Compared, Report};
+use crate::figure::Figure;
+
+/// How it was measured.
+pub(super) fn method(report: &Report) -> String {
+    let (a, b) = report
+        .cells
+        .iter()
+        .flat_map(|cell| &cell.figures)
+        .find(|compared| compared.figure == Figure::Rate)
+        .map_or((0, 0), |compared| compared.rounds);
+    let rounds = if report.is_paired {
+        format!("{} in turns, each a pair", counted(a as u64, "round"))
+    } else if a == b {
+        format!("{a} values of each, measured apart")
+    } else {
+        format!("{a} and {b} values, measured apart")
+    };
+    format!("{rounds}; margin {}", percent(report.margin))
+}
+
+/// Where it was measured, and with what; nothing where nobody knows.
+pub(super) fn place(report: &Report) -> Option<String> {
+    let machine = report.machine.as_ref().map(|machine| {
+        let processors = counted(machine.cores as u64, "processor");
+        format!("{}, {processors}, {}", machine.cpu, machine.kernel)
+    });
+    let versions = report.versions.as_ref().map(|it| format!("thalweg {} ({})", it.thalweg, it.build));
+    let parts: Vec<String> = [machine, versions].into_iter().flatten().collect();
+    (!parts.is_empty()).then(|| parts.join("; "))
+}
+
+/// The verdict, and whether it counts.
+pub(super) fn verdict(compared: &Compared) -> String {
+    match (compared.fails(), compared.is_gated) {
+        (true, _) => format!("{}, beyond the margin", compared.verdict),
+        _ => compared.verdict.to_string(),
+    }
+}
+
+/// The value of a side, or a dash.
+pub(super) fn value(compared: &Compared, value: Option<f64>) -> String {
+    value.map_or_else(|| "–".to_owned(), |value| compared.figure.shown(value))
+}

@@ -1,0 +1,122 @@
+//! What was measured of one side.
+
+use thalweg_lab::study::{Machine, Versions};
+
+use crate::cell::Cell;
+use crate::comparison::{Comparison, Which};
+use crate::read::{Input, Part, ReadError};
+
+/// What was measured of A, or of B.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Side {
+    /// What it is called in reports.
+    pub name: String,
+    /// Loads, each under other conditions.
+    pub cells: Vec<Cell>,
+    /// Where they were measured; more than one where machines differ.
+    pub machines: Vec<Machine>,
+    /// Something of it does not say where it was measured.
+    pub has_unknown_machine: bool,
+    /// With what, where that is known.
+    pub versions: Option<Versions>,
+    /// What a reader must know.
+    pub notes: Vec<String>,
+}
+
+/// What makes no side.
+#[derive(Debug, thiserror::Error)]
+pub enum SideError {
+    /// A file cannot be read.
+    #[error(transparent)]
+    Read(#[from] ReadError),
+    /// Both sides are in one file.
+    #[error("{0} has both sides already: name it alone")]
+    Both(String),
+    /// There is nothing in it.
+    #[error("{0} has nothing that was measured")]
+    Empty(String),
+    /// A study has no such pair of client and server.
+    #[error("the study has no `{wanted}`: it has {known}")]
+    NoStack {
+        /// What was asked for.
+        wanted: String,
+        /// What there is.
+        known: String,
+    },
+}
+
+impl Side {
+    /// Inputs with their names, which become rounds of the same side where their conditions are the same.
+    ///
+    /// # Errors
+    ///
+    /// For a comparison, which is two sides, and for inputs with nothing in them.
+    pub fn of(name: &str, inputs: Vec<(String, Input)>) -> Result<Self, SideError> {
+        let mut side = Self::new(name);
+        for (source, input) in inputs {
+            let part = input.part().ok_or_else(|| SideError::Both(source.clone()))?;
+            if part.cells.is_empty() {
+                return Err(SideError::Empty(source));
+            }
+            side.add(part);
+        }
+        Ok(side)
+    }
+
+    /// Both sides of a comparison.
+    pub fn both(comparison: &Comparison) -> [Self; 2] {
+        [(Which::A, &comparison.a), (Which::B, &comparison.b)].map(|(which, measured)| {
+            let mut side = Self::new(&measured.name);
+            side.add(Part::of_comparison(comparison, which));
+            side
+        })
+    }
+
+    /// A stack's windows of a study, as one side of two whose rounds are pairs.
+    ///
+    /// # Errors
+    ///
+    /// For a stack, or `CLIENT → SERVER`, that the study does not have.
+    pub fn of_study(results: &thalweg_lab::load::LabResults, stack: &str) -> Result<Self, SideError> {
+        let mut side = Self::new(stack);
+        let part = Part::of_study(results, Some(stack));
+        if part.cells.is_empty() {
+            let mut known: Vec<String> = results.cells().into_iter().filter_map(|cell| cell.pair).collect();
+            known.sort_unstable();
+            known.dedup();
+            return Err(SideError::NoStack { wanted: stack.to_owned(), known: known.join(", ") });
+        }
+        side.add(part);
+        Ok(side)
+    }
+
+    fn new(name: &str) -> Self {
+        Self {
+            name: name.to_owned(),
+            cells: Vec::new(),
+            machines: Vec::new(),
+            has_unknown_machine: false,
+            versions: None,
+            notes: Vec::new(),
+        }
+    }
+
+    fn add(&mut self, part: Part) {
+        for cell in part.cells {
+            match self.cells.iter_mut().find(|known| known.conditions == cell.conditions) {
+                Some(known) => known.add(cell),
+                None => self.cells.push(cell),
+            }
+        }
+        match part.machine {
+            None => self.has_unknown_machine = true,
+            Some(machine) => {
+                if !self.machines.iter().any(|known| known.differences(&machine).is_empty()) {
+                    self.machines.push(machine);
+                }
+            }
+        }
+        self.versions = part.versions.or(self.versions.take());
+        self.notes.extend(part.notes);
+    }
+}

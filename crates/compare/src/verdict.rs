@@ -1,0 +1,79 @@
+//! What a ratio amounts to.
+
+use std::fmt;
+
+use serde::Serialize;
+use thalweg_lab::statistics::Interval;
+
+use crate::figure::Figure;
+
+/// What the ratio of a figure, B ÷ A, amounts to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Verdict {
+    /// B is better: the interval does not hold 1, and reaches beyond the margin.
+    Better,
+    /// B is worse, alike.
+    Worse,
+    /// The whole interval lies within the margin: whatever the difference is, it is no larger.
+    Same,
+    /// The interval holds 1 and reaches beyond the margin, or there is none.
+    CannotTell,
+}
+
+impl Verdict {
+    /// `margin`: 0.05 takes what lies between 1 ÷ 1.05 and 1.05 for the same.
+    pub fn of(figure: Figure, interval: Option<Interval>, margin: f64) -> Self {
+        match interval {
+            None => Self::CannotTell,
+            Some(interval) if interval.is_within(1.0 + margin) => Self::Same,
+            Some(interval) if interval.contains(1.0) => Self::CannotTell,
+            Some(interval) if (interval.low > 1.0) == figure.is_good() => Self::Better,
+            Some(_) => Self::Worse,
+        }
+    }
+
+    /// Whether B is worse by more than the margin, wherever in the interval the truth lies.
+    pub fn is_beyond(figure: Figure, interval: Option<Interval>, margin: f64) -> bool {
+        interval.is_some_and(|interval| {
+            if figure.is_good() { interval.high < 1.0 / (1.0 + margin) } else { interval.low > 1.0 + margin }
+        })
+    }
+}
+
+impl fmt::Display for Verdict {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Self::Better => "better",
+            Self::Worse => "worse",
+            Self::Same => "the same within the margin",
+            Self::CannotTell => "can't tell",
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_verdict_is_where_the_interval_lies() {
+        let check = |figure: Figure, (low, high): (f64, f64), expected: Verdict, beyond: bool| {
+            let interval = Some(Interval { low, high });
+            let found = (Verdict::of(figure, interval, 0.05), Verdict::is_beyond(figure, interval, 0.05));
+            assert_eq!(found, (expected, beyond), "{figure}: {low} to {high}");
+        };
+        check(Figure::Rate, (1.10, 1.20), Verdict::Better, false);
+        check(Figure::Rate, (0.80, 0.90), Verdict::Worse, true);
+        check(Figure::Rate, (0.80, 0.97), Verdict::Worse, false);
+        check(Figure::P99, (1.10, 1.20), Verdict::Worse, true);
+        check(Figure::P99, (1.01, 1.20), Verdict::Worse, false);
+        check(Figure::P99, (0.80, 0.90), Verdict::Better, false);
+        check(Figure::P99, (0.96, 1.04), Verdict::Same, false);
+        // Not 1, and no larger than the margin.
+        check(Figure::P99, (1.01, 1.04), Verdict::Same, false);
+        check(Figure::P99, (0.90, 1.10), Verdict::CannotTell, false);
+        assert_eq!(Verdict::of(Figure::Rate, None, 0.05), Verdict::CannotTell);
+        assert!(!Verdict::is_beyond(Figure::Rate, None, 0.05));
+    }
+}

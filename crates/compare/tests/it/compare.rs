@@ -1,0 +1,200 @@
+//! What is compared, what it comes to, and what is refused.
+
+use thalweg_compare::{Figure, Options, Report, Side, Together, Verdict, compare};
+use thalweg_load::LoadRun;
+
+use crate::support::{comparison, figure, options, rates, run, run_of_intervals, side};
+
+const STEADY: [f64; 5] = [1000.0, 1010.0, 990.0, 1005.0, 995.0];
+
+fn apart(a: &Side, b: &Side) -> Report {
+    compare(a, b, Together::Apart, &options()).unwrap()
+}
+
+#[test]
+fn runs_of_the_same_load_are_rounds() {
+    let faster = STEADY.map(|rate| rate * 2.0);
+    let report = apart(&rates("old", &STEADY), &rates("new", &faster));
+    assert_eq!(report.cells.len(), 1);
+    let rate = figure(&report, "rate");
+    assert!((rate.ratio - 2.0).abs() < 1e-9 && rate.rounds == (5, 5), "{rate:?}");
+    assert_eq!((rate.verdict, rate.is_gated, rate.fails()), (Verdict::Better, true, false));
+    let p99 = figure(&report, "p99");
+    assert!((p99.ratio - 0.5).abs() < 1e-3, "{p99:?}");
+    assert_eq!((p99.verdict, p99.is_gated), (Verdict::Better, false));
+    assert!(report.failures.is_empty() && report.headline() == "better");
+    assert!(report.warnings[0].contains("were not measured in turns"), "{:?}", report.warnings);
+    // The other way round B is worse, which is a failure.
+    let report = apart(&rates("old", &faster), &rates("new", &STEADY));
+    assert_eq!(figure(&report, "rate").verdict, Verdict::Worse);
+    assert!(report.failures[0].starts_with("rate is 0.50 × ("), "{:?}", report.failures);
+}
+
+#[test]
+fn equal_sides_are_the_same_and_noisy_ones_cannot_be_told() {
+    let report = apart(&rates("old", &STEADY), &rates("new", &STEADY));
+    assert_eq!(figure(&report, "rate").verdict, Verdict::Same);
+    assert_eq!(report.headline(), "the same within the margin");
+    let noisy = [700.0, 1300.0, 1000.0];
+    let report = apart(&rates("old", &STEADY), &rates("new", &noisy));
+    assert_eq!(figure(&report, "rate").verdict, Verdict::CannotTell);
+    assert!(report.failures.is_empty());
+}
+
+#[test]
+fn a_single_run_of_each_is_told_by_its_intervals_with_a_warning() {
+    let (a, b) = (run_of_intervals(&STEADY), run_of_intervals(&STEADY.map(|rate| rate * 0.8)));
+    let report = apart(&side("old", vec![a]), &side("new", vec![b]));
+    let rate = figure(&report, "rate");
+    assert_eq!((rate.rounds, rate.verdict, rate.fails()), ((5, 5), Verdict::Worse, true));
+    assert!(report.warnings.iter().any(|it| it.contains("are not independent")), "{:?}", report.warnings);
+    // Processor time is the run's alone: a ratio without an interval.
+    let cpu = figure(&report, "client-cpu");
+    assert!(cpu.interval.is_none() && cpu.verdict == Verdict::CannotTell, "{cpu:?}");
+}
+
+#[test]
+fn the_rest_of_a_run_is_no_interval() {
+    let mut rest = run_of_intervals(&STEADY);
+    rest.duration_ns = 4_100_000_000;
+    let report = apart(&side("old", vec![rest]), &side("new", vec![run_of_intervals(&STEADY)]));
+    assert_eq!(figure(&report, "rate").rounds, (4, 5));
+}
+
+#[test]
+fn a_run_without_intervals_says_nothing_of_how_sure_it_is() {
+    let report = apart(&rates("old", &[1000.0]), &rates("new", &[100.0]));
+    let rate = figure(&report, "rate");
+    assert!(rate.interval.is_none() && report.failures.is_empty(), "{rate:?}");
+    assert!(report.warnings.iter().any(|it| it.contains("fewer than 3 rounds")), "{:?}", report.warnings);
+}
+
+#[test]
+fn what_drifts_is_no_difference_where_rounds_are_pairs() {
+    // From round to round both lose a third; of each pair B has 2 % less.
+    let rounds: Vec<(f64, f64)> =
+        (0..6).map(|round| 10_000.0 * 0.67_f64.powi(round)).map(|rate| (rate, rate * 0.98)).collect();
+    let measured = comparison(&rounds);
+    let [a, b] = Side::both(&measured);
+    let paired = compare(&a, &b, Together::Pairs, &options()).unwrap();
+    let rate = figure(&paired, "rate");
+    assert!((rate.ratio - 0.98).abs() < 1e-9 && rate.verdict == Verdict::Same, "{rate:?}");
+    assert_eq!(figure(&paired, "server-cpu").verdict, Verdict::Worse);
+    assert!(paired.warnings.is_empty(), "{:?}", paired.warnings);
+    let apart = compare(&a, &b, Together::Apart, &options()).unwrap();
+    assert_eq!(figure(&apart, "rate").verdict, Verdict::CannotTell);
+}
+
+#[test]
+fn a_round_without_one_of_its_windows_is_no_pair() {
+    let mut measured = comparison(&[(1000.0, 1000.0); 5]);
+    measured.windows.pop();
+    let [a, b] = Side::both(&measured);
+    let report = compare(&a, &b, Together::Pairs, &options()).unwrap();
+    assert_eq!(figure(&report, "rate").rounds, (4, 4));
+}
+
+#[test]
+fn other_machines_and_other_loads_are_refused_and_forced_with_a_warning() {
+    let check = |change: fn(&mut LoadRun), expected: &str| {
+        let mut other = run(1000.0);
+        change(&mut other);
+        let (a, b) = (rates("old", &[1000.0]), side("new", vec![other]));
+        let error = compare(&a, &b, Together::Apart, &options()).unwrap_err().to_string();
+        assert!(error.contains(expected) && error.contains("--force"), "{error}");
+        let forced = compare(&a, &b, Together::Apart, &Options { force: true, ..options() }).unwrap();
+        assert!(forced.warnings[0].contains(expected), "{:?}", forced.warnings);
+    };
+    check(
+        |run| run.machine.as_mut().unwrap().cpu = "Abacus 10".to_owned(),
+        "they differ in the machine's processor: Abacus 9, and Abacus 10",
+    );
+    check(|run| run.machine.as_mut().unwrap().cores = 2, "the machine's processors: 4, and 2");
+    check(|run| run.machine.as_mut().unwrap().kernel = "Linux 7".to_owned(), "the machine's kernel");
+    check(|run| run.method = "shop.Orders/List".to_owned(), "method: shop.Orders/Get, and shop.Orders/List");
+    check(|run| run.in_flight = 1, "in flight: 64, and 1");
+    check(|run| run.connections = 2, "connections: 1, and 2");
+    check(
+        |run| (run.loop_kind, run.schedule) = ("open".to_owned(), Some("1000".to_owned())),
+        "loop: closed, and open",
+    );
+}
+
+#[test]
+fn a_machine_that_nobody_names_and_requests_of_another_length_are_warned_of() {
+    let mut other = run(1000.0);
+    other.machine = None;
+    other.bytes_sent *= 2;
+    let report = apart(&rates("old", &[1000.0]), &side("new", vec![other]));
+    let has = |text: &str| report.warnings.iter().any(|warning| warning.contains(text));
+    assert!(has("new does not say on which machine") && has("requests of old have 20 bytes"), "{report:?}");
+}
+
+#[test]
+fn of_several_loads_each_is_compared_and_their_mean() {
+    let both = |factors: [f64; 2]| {
+        let runs = STEADY.iter().flat_map(|rate| {
+            let get = run(rate * factors[0]);
+            let mut list = run(rate * factors[1]);
+            list.method = "shop.Orders/List".to_owned();
+            [get, list]
+        });
+        runs.collect::<Vec<_>>()
+    };
+    let mut of_a = both([1.0, 1.0]);
+    let mut alone = run(1000.0);
+    alone.method = "shop.Orders/Drop".to_owned();
+    of_a.push(alone);
+    let report = apart(&side("old", of_a), &side("new", both([2.0, 0.5])));
+    assert_eq!(report.cells.len(), 2);
+    let overall = report.overall.iter().find(|compared| compared.figure == Figure::Rate).unwrap();
+    assert!((overall.ratio - 1.0).abs() < 1e-9 && overall.verdict == Verdict::Same, "{overall:?}");
+    // That the mean is the same does not save the one that is slower.
+    assert_eq!(report.failures.len(), 1);
+    assert!(report.failures[0].contains("of shop.Orders/List"), "{:?}", report.failures);
+    let alone = "1 load of old have none like them in new, such as shop.Orders/Drop";
+    assert!(report.warnings.iter().any(|warning| warning.contains(alone)), "{:?}", report.warnings);
+}
+
+#[test]
+fn figures_to_fail_on_are_chosen() {
+    let slower = STEADY.map(|rate| rate / 2.0);
+    let check = |fail_on: Option<Vec<Figure>>, is_open: bool, expected: &[&str]| {
+        let runs = |name: &str, rates: &[f64]| {
+            let open = |rate: &f64| {
+                let mut run = run(*rate);
+                run.schedule = is_open.then(|| "1000".to_owned());
+                run
+            };
+            side(name, rates.iter().map(open).collect())
+        };
+        let options = Options { fail_on, ..options() };
+        let report =
+            compare(&runs("old", &STEADY), &runs("new", &slower), Together::Apart, &options).unwrap();
+        let failed: Vec<&str> =
+            report.failures.iter().map(|failure| failure.split(" is ").next().unwrap()).collect();
+        assert_eq!(failed, expected);
+    };
+    check(None, false, &["rate"]);
+    check(None, true, &["p99"]);
+    check(Some(vec![Figure::P50, Figure::P99]), false, &["p50", "p99"]);
+    check(Some(Vec::new()), false, &[]);
+}
+
+#[test]
+fn more_failed_calls_are_worse_whatever_the_figures_say() {
+    let failing = |failed: u64| {
+        let mut run = run(1000.0);
+        run.failed = failed;
+        run
+    };
+    let check = |of_a: u64, of_b: u64, expected: bool| {
+        let report = apart(&side("old", vec![failing(of_a)]), &side("new", vec![failing(of_b)]));
+        assert_eq!(!report.failures.is_empty(), expected, "{:?}", report.failures);
+        assert!(report.warnings.iter().any(|it| it.contains("calls failed")), "{:?}", report.warnings);
+    };
+    check(0, 500, true);
+    check(500, 500, false);
+    check(500, 0, false);
+    check(0, 10, false);
+}

@@ -1,0 +1,59 @@
+//! How a report is written down.
+
+use serde_json::Value;
+use thalweg_compare::{Comparison, Report, Side, Together, compare, json, markdown, page, text};
+
+use crate::support::{comparison, options};
+
+fn report() -> Report {
+    let rounds = [(1000.0, 800.0), (1010.0, 800.0), (990.0, 800.0), (1000.0, 810.0), (1000.0, 790.0)];
+    let mut measured = comparison(&rounds);
+    "debug".clone_into(&mut measured.versions.build);
+    let [a, b] = Side::both(&measured);
+    compare(&a, &b, Together::Pairs, &options()).unwrap()
+}
+
+#[test]
+fn markdown_is_a_table_to_paste() {
+    assert_eq!(markdown(&report()), include_str!("golden/report.md"));
+}
+
+#[test]
+fn text_is_a_table_in_columns() {
+    assert_eq!(text(&report()), include_str!("golden/report.txt"));
+}
+
+#[test]
+fn json_has_what_programs_ask_for() {
+    let document: Value = serde_json::from_str(&json(&[report()])).unwrap();
+    assert_eq!(document["schema"], "thalweg.comparison-report/1");
+    let report = &document["comparisons"][0];
+    assert_eq!((&report["a"], &report["verdict"]), (&"main".into(), &"worse".into()));
+    assert_eq!((&report["paired"], &report["margin"]), (&true.into(), &0.05.into()));
+    let rate = &report["cells"][0]["figures"][0];
+    assert_eq!((&rate["figure"], &rate["verdict"]), (&"rate".into(), &"worse".into()));
+    assert_eq!((&rate["gated"], &rate["fails"]), (&true.into(), &true.into()));
+    let (low, ratio, high) = (&rate["low"], &rate["ratio"], &rate["high"]);
+    assert!(low.as_f64() < ratio.as_f64() && ratio.as_f64() < high.as_f64(), "{rate}");
+    assert_eq!(report["cells"][0]["conditions"]["in flight"], "64");
+    assert!(report["failures"][0].as_str().unwrap().starts_with("rate is 0.80 ×"), "{report}");
+}
+
+#[test]
+fn the_page_is_one_file_and_what_is_text_stays_text() {
+    let mut report = report();
+    report.b = "<script>alert(1)</script>".to_owned();
+    let page = page(&[report], "2026-11-26T00:00:00Z");
+    assert!(page.starts_with("<!DOCTYPE html>") && page.contains("Comparison · 2026-11-26"));
+    assert!(!page.contains("<script>alert"), "markup came from a name");
+    // Bars and verdicts are there, and nothing is loaded from elsewhere.
+    assert!(page.contains("class=\"words worse\"") && page.matches("class=\"point\"").count() == 7);
+    assert!(!page.contains("src=\"http") && !page.contains("@import"));
+}
+
+#[test]
+fn a_comparison_is_read_as_it_was_written() {
+    let measured = comparison(&[(1000.0, 900.0), (1000.0, 910.0)]);
+    let written = serde_json::to_string(&measured).unwrap();
+    assert_eq!(serde_json::from_str::<Comparison>(&written).unwrap(), measured);
+}
