@@ -7,6 +7,7 @@ mod beside;
 mod cores;
 mod drop_in;
 mod flight;
+mod generators;
 mod idle;
 mod instructions;
 mod memory;
@@ -49,6 +50,7 @@ const BENCHES: &[Bench] = &[
     Bench { name: "tls", run: tls::run, peers: tls::PEERS },
     Bench { name: "drop-in", run: drop_in::run, peers: drop_in::PEERS },
     Bench { name: "flight", run: flight::run, peers: &[] },
+    Bench { name: "generators", run: generators::run, peers: &["thalweg"] },
     Bench { name: "polling", run: polling::run, peers: &["thalweg", "tonic", "grpc-cpp"] },
 ];
 

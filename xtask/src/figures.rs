@@ -27,6 +27,7 @@ const PAGES: &[&str] = &[
     "docs/lab-statistics.md",
     "docs/codec-study.md",
     "docs/json-study.md",
+    "docs/load.md",
     "docs/security.md",
     "docs/tls.md",
     "docs/tonic.md",
@@ -86,6 +87,8 @@ const FIGURES: &[Figure] = &[
     Figure { name: "beside", from: &["beside"], render: render::beside },
     Figure { name: "same", from: &["same"], render: render::same },
     Figure { name: "slowed", from: &["slowed"], render: render::slowed },
+    Figure { name: "generators", from: &["generators"], render: render::generators },
+    Figure { name: "generators-stopped", from: &["generators"], render: render::generators_stopped },
     Figure { name: "attacks", from: &["attacks"], render: render::attacks },
     Figure { name: "codec", from: &["codec"], render: render::codec },
     Figure { name: "codec-findings", from: &["codec"], render: render::codec_findings },
@@ -301,6 +304,16 @@ mod tests {
                 json!([table(&heads, &rows)])
             }
             "flight" => json!([table(&["batches, MiB/s", "tonic"], &[row("do_get 65536x8", &["900"])])]),
+            "generators" => {
+                let heads = ["", "calls/s"];
+                let mut rounds = table(&heads, &[row("1", &["9"])]);
+                rounds["of_rounds"] = true.into();
+                json!([
+                    table(&heads, &[row("ghz", &["6,000"])]),
+                    table(&heads, &[row("ghz", &["1"])]),
+                    rounds
+                ])
+            }
             "same" | "slowed" => json!([table(&["run", "cells"], &[row("1", &["44"])])]),
             _ => json!([]),
         }

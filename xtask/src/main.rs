@@ -40,6 +40,7 @@ Commands:
                           Build the other stacks that we measure against, and try each
   bench instructions|allocations|memory|polling|alignment|idle|beside|flight [--peers NAME,...]
                           What a call costs, ours beside theirs
+  bench generators        What a call costs `thalweg load`, ghz and h2load, and whether they keep a rate
   attacks [--peers NAME,...] [--classes NAME,...]
                           What hostile clients of many kinds do to a server, ours beside theirs
   bench same|slowed       What the lab says of our stack against itself

@@ -42,6 +42,12 @@ pub(crate) const EXAMPLE_DETAILS: GoTool = GoTool {
     name: "example-error-details",
     package: "google.golang.org/grpc/examples/features/error_details/server",
 };
+/// grpc-go's hello world, without reflection.
+pub(crate) const EXAMPLE_GREETER: GoTool =
+    GoTool { name: "example-greeter", package: "google.golang.org/grpc/examples/helloworld/greeter_server" };
+/// grpc-go's example of health.
+pub(crate) const EXAMPLE_HEALTH: GoTool =
+    GoTool { name: "example-health", package: "google.golang.org/grpc/examples/features/health/server" };
 /// grpc-go's route guide.
 pub(crate) const EXAMPLE_ROUTES: GoTool =
     GoTool { name: "example-route-guide", package: "google.golang.org/grpc/examples/route_guide/server" };
@@ -114,6 +120,24 @@ pub(crate) fn connect_conformance(log: &Log) -> Result<ConnectConformance, Failu
     let sources =
         told["Dir"].as_str().ok_or_else(|| Failure::missing("`go mod download` has not said where it is"))?;
     Ok(ConnectConformance { runner, protos: PathBuf::from(sources).join("proto") })
+}
+
+pub(crate) const GHZ_VERSION: &str = "v0.121.0";
+
+/// ghz. It is built by its own go.mod, and not with the others: it needs an older gRPC than they have.
+pub(crate) fn ghz(log: &Log) -> Result<PathBuf, Failure> {
+    if !is_installed("go") {
+        return Err(Failure::missing("ghz is built with Go, and there is no `go` on the PATH"));
+    }
+    let folder = workspace::tools().join(format!("ghz-{GHZ_VERSION}"));
+    let program = folder.join("ghz");
+    if !program.is_file() {
+        let install =
+            Job::new("go").arg("install").arg(format!("github.com/bojand/ghz/cmd/ghz@{GHZ_VERSION}"));
+        let installed = install.env("GOBIN", &folder).builds().minutes(15).run(log);
+        installed.map_err(|failure| Failure::missing(format!("ghz {GHZ_VERSION}: {failure}")))?;
+    }
+    Ok(program)
 }
 
 /// cargo-deny, 0.20.2. A debug build takes a third less time to build and no more to run.

@@ -4,6 +4,7 @@ mod arguments;
 mod catalogue;
 mod connecting;
 mod describe;
+mod environment;
 mod exchange;
 mod list;
 mod printer;
@@ -21,6 +22,7 @@ pub(crate) use arguments::CallArgs;
 use wanted::Wanted;
 
 pub(crate) fn run(args: &CallArgs) -> Result<ExitCode, Failure> {
+    let args = &environment::expanded(args)?;
     let (target, wanted) = wanted::parse(&args.words)?;
     let files = args.files.read()?;
     if target.is_none() && files.is_none() {
@@ -35,11 +37,18 @@ pub(crate) fn run(args: &CallArgs) -> Result<ExitCode, Failure> {
             match wanted {
                 Wanted::List { service } => {
                     let mut catalogue = catalogue::of(files, connecting, args).await?;
-                    list::run(&mut catalogue, service.as_deref()).await
+                    if args.files.are_kept() && service.is_none() {
+                        catalogue::fetch_all(&mut catalogue).await?;
+                    }
+                    let listed = list::run(&mut catalogue, service.as_deref()).await?;
+                    args.files.write(&catalogue)?;
+                    Ok(listed)
                 }
                 Wanted::Describe { symbol } => {
                     let mut catalogue = catalogue::of(files, connecting, args).await?;
-                    describe::run(&mut catalogue, symbol.as_deref(), args.template).await
+                    let described = describe::run(&mut catalogue, symbol.as_deref(), args.template).await?;
+                    args.files.write(&catalogue)?;
+                    Ok(described)
                 }
                 Wanted::Method(method) => match connecting {
                     Some(connecting) => exchange::run(files, connecting, &method, args).await,

@@ -9,7 +9,7 @@ use crate::failure::Failure;
 use crate::schema::note_protoc;
 
 /// Files with descriptors.
-#[derive(Debug, Args)]
+#[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Descriptors, in place of the server's reflection")]
 pub(crate) struct DescriptorFiles {
     /// A .proto file that declares the service; imports are looked for in --import-path, beside it, and here. May be
@@ -45,6 +45,11 @@ impl DescriptorFiles {
             return Ok(Some(Catalogue::Files { schema, set }));
         }
         Ok(None)
+    }
+
+    /// Whether what is used is to be written.
+    pub(crate) fn are_kept(&self) -> bool {
+        self.protoset_out.is_some()
     }
 
     /// Writes what was used, if it is to be.

@@ -7,12 +7,22 @@ pub(crate) struct Table {
     title: String,
     heads: Vec<String>,
     rows: Vec<Vec<String>>,
+    is_of_rounds: bool,
 }
 
 impl Table {
     pub(crate) fn new(title: impl Into<String>, heads: &[&str], rows: Vec<Vec<String>>) -> Self {
         let heads = heads.iter().map(|head| (*head).to_owned()).collect();
-        Self { title: title.into(), heads, rows }
+        Self { title: title.into(), heads, rows, is_of_rounds: false }
+    }
+
+    /// What every round found, for the results file: documents have what comes of it.
+    pub(crate) fn of_rounds(title: impl Into<String>, heads: &[&str], rows: Vec<Vec<String>>) -> Self {
+        Self { is_of_rounds: true, ..Self::new(title, heads, rows) }
+    }
+
+    pub(crate) fn is_of_rounds(&self) -> bool {
+        self.is_of_rounds
     }
 
     pub(crate) fn print(&self) {
@@ -22,7 +32,11 @@ impl Table {
     }
 
     pub(crate) fn json(&self) -> Value {
-        json!({"title": self.title, "heads": self.heads, "rows": self.rows})
+        let mut table = json!({"title": self.title, "heads": self.heads, "rows": self.rows});
+        if self.is_of_rounds {
+            table["of_rounds"] = true.into();
+        }
+        table
     }
 }
 

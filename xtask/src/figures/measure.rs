@@ -35,6 +35,7 @@ enum How {
 
 const STACK: &[&str] = &["crates/http2", "crates/engine", "crates/thalweg"];
 const DROP_IN: &[&str] = &["crates/http2", "crates/engine", "crates/tonic"];
+const GENERATOR: &[&str] = &["crates/http2", "crates/engine", "crates/thalweg", "crates/load", "crates/cli"];
 const LAB: &[&str] = &["crates/lab"];
 const ENGINE: &[&str] = &["crates/protobuf"];
 const CODECS: &[&str] = &["crates/codec", "crates/messages", "crates/protobuf"];
@@ -100,6 +101,11 @@ pub(super) const MEASUREMENTS: &[Measurement] = &[
     },
     bench("beside", "thalweg"),
     Measurement { name: "flight", how: How::Bench { name: "flight", peers: "" }, subject: DROP_IN },
+    Measurement {
+        name: "generators",
+        how: How::Bench { name: "generators", peers: "thalweg" },
+        subject: GENERATOR,
+    },
     Measurement { name: "same", how: How::Bench { name: "same", peers: "thalweg" }, subject: LAB },
     Measurement { name: "slowed", how: How::Bench { name: "slowed", peers: "thalweg" }, subject: LAB },
     bench("attacks", "thalweg,tonic,grpc-go,grpc-cpp"),

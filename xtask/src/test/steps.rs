@@ -171,9 +171,9 @@ pub(super) const STEPS: &[Step] = &[
     Step {
         name: "call",
         proves: "`thalweg call` lists, describes and calls, with all four types of call, and `thalweg load` drives, \
-                 what others serve: \
-                 grpc-go's examples with reflection and without, over TLS too, details of statuses, and gRPC C++ \
-                 with the older reflection",
+                 what others serve: grpc-go's examples with reflection and without, over TLS too; services in the \
+                 shape of tonic's examples on tonic, with its health, reflection and error details, over TLS and with \
+                 certificates of clients too; and gRPC C++ with the older reflection",
         needs: "Go, g++, protoc",
         sequence: Suites,
         after: &["release"],

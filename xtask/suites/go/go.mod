@@ -43,7 +43,9 @@ tool (
 	github.com/summerwind/h2spec/cmd/h2spec
 	github.com/summerwind/h2spec/cmd/h2specd
 	google.golang.org/grpc/examples/features/error_details/server
+	google.golang.org/grpc/examples/features/health/server
 	google.golang.org/grpc/examples/features/reflection/server
+	google.golang.org/grpc/examples/helloworld/greeter_server
 	google.golang.org/grpc/examples/route_guide/server
 	google.golang.org/grpc/interop/client
 	google.golang.org/grpc/interop/server

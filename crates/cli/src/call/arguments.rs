@@ -27,7 +27,7 @@ arguments that make no call, 130 when interrupted.";
 /// Call any method of a server with JSON, or say what the server has
 ///
 /// Descriptors come from the server's reflection, unless --proto or --protoset gives them.
-#[derive(Debug, Args)]
+#[derive(Clone, Debug, Args)]
 #[expect(clippy::struct_excessive_bools, reason = "flags of the command line")]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct CallArgs {
@@ -49,6 +49,10 @@ pub(crate) struct CallArgs {
     #[arg(long, value_name = "NAME: VALUE", value_parser = metadata::parse)]
     pub(super) reflect_metadata: Vec<Entry>,
 
+    /// Put the environment's variables where metadata has ${NAME}: tokens need not stand on a command line
+    #[arg(long, visible_alias = "expand-headers")]
+    pub(super) expand_metadata: bool,
+
     #[command(flatten)]
     pub(super) files: DescriptorFiles,
 
@@ -59,6 +63,11 @@ pub(crate) struct CallArgs {
     /// How long connecting, and each answer of reflection, may take
     #[arg(long, value_name = "DURATION", default_value = "10s", value_parser = humantime::parse_duration)]
     pub(super) connect_timeout: Duration,
+
+    /// Ask the server whether it is still there when nothing has come for so long, at least 10s; it is not if nothing
+    /// comes for as long again, at most 20s [default: never]
+    #[arg(long, value_name = "DURATION", value_parser = humantime::parse_duration)]
+    pub(super) keepalive_time: Option<Duration>,
 
     /// The :authority of calls, in place of the target's
     #[arg(long, value_name = "NAME")]
@@ -105,6 +114,10 @@ pub(crate) struct CallArgs {
     #[arg(long)]
     pub(super) pretty: bool,
 
+    /// Print a status other than OK on stderr as the JSON of a google.rpc.Status
+    #[arg(long)]
+    pub(super) format_error: bool,
+
     /// Say on stderr what is called, the metadata of both ways, and how long each phase took
     #[arg(short = 'v', long)]
     pub(super) verbose: bool,
@@ -114,7 +127,7 @@ pub(crate) struct CallArgs {
     pub(super) save: Option<PathBuf>,
 
     /// With describe of a message: print a request with all its fields
-    #[arg(long)]
+    #[arg(long, visible_alias = "msg-template")]
     pub(super) template: bool,
 
     #[command(flatten)]

@@ -30,3 +30,13 @@ pub(super) fn of_server(channel: &Channel, args: &CallArgs) -> Catalogue {
         args.connect_timeout,
     )))
 }
+
+/// Has the catalogue know all services, and what they need.
+pub(super) async fn fetch_all(catalogue: &mut Catalogue) -> Result<(), Failure> {
+    for name in catalogue.services().await.map_err(Failure::failed)? {
+        if catalogue.schema_of(&name).await.map_err(Failure::failed)?.is_none() {
+            eprintln!("note: the server has no descriptors of {name}");
+        }
+    }
+    Ok(())
+}

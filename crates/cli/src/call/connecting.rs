@@ -1,12 +1,17 @@
 //! The channel of a call.
 
+use std::time::Duration;
+
 use thalweg::channel::{ChannelBuilder, ConnectError, Lanes};
-use thalweg::{Channel, Code};
+use thalweg::{Channel, Code, Keepalive};
 
 use super::arguments::CallArgs;
 use super::status;
 use super::timeline::Timeline;
 use crate::failure::Failure;
+
+/// The library's own.
+const KEEPALIVE_TIMEOUT_MAX: Duration = Duration::from_secs(20);
 
 /// A channel that is not connected yet.
 pub(super) struct Connecting {
@@ -28,6 +33,9 @@ impl Connecting {
         }
         if let Some(user_agent) = &args.user_agent {
             builder = builder.user_agent(user_agent);
+        }
+        if let Some(time) = args.keepalive_time {
+            builder = builder.keepalive(Keepalive::every(time).timeout(time.min(KEEPALIVE_TIMEOUT_MAX)));
         }
         if let Some(tls) = args.tls.config() {
             builder = builder.tls(tls);

@@ -101,6 +101,10 @@ pub(super) async fn run(
     args.files.write(&catalogue)?;
     match outcome.status.code() {
         Code::Ok => Ok(ExitCode::SUCCESS),
+        code if args.format_error => {
+            eprintln!("{}", status::json(&outcome.status, &mut catalogue).await);
+            Ok(ExitCode::from(status::exit_code(code)))
+        }
         code => Err(Failure {
             message: status::described(&outcome.status, &mut catalogue).await,
             code: status::exit_code(code),

@@ -4,6 +4,8 @@ use std::fs;
 use std::io::{BufRead, BufReader, Write};
 use std::process::Stdio;
 
+use nix::sys::signal::Signal;
+
 use crate::support::{Running, outcome, thalweg};
 
 const UNARY: &str = "grpc.testing.TestService/UnaryCall";
@@ -164,6 +166,72 @@ fn files_stand_in_for_reflection() {
     let (code, _, stderr) = call_at(&addresses[0], &[UNARY, "--proto", "/nonexistent.proto"]);
     assert_eq!(code, Some(1));
     assert!(stderr.contains("cannot read /nonexistent.proto"), "{stderr}");
+}
+
+#[test]
+fn what_a_server_has_is_kept_as_a_descriptor_set() {
+    let folder = tempfile::tempdir().unwrap();
+    let set = folder.path().join("set").display().to_string();
+    let (_server, addresses) = Running::serve(&["127.0.0.1:0"]);
+    let listed_from_the_file = |arguments: &[&str]| {
+        let (code, _, stderr) = call_at(&addresses[0], &[arguments, &["--protoset-out", &set]].concat());
+        assert_eq!(code, Some(0), "{stderr}");
+        // The lab's own messages have none.
+        assert_eq!(
+            stderr.contains("note: the server has no descriptors of thalweg.lab.v1.Echo\n"),
+            arguments == ["list"]
+        );
+        outcome(thalweg(&["call", "list", "--protoset", &set]).output().unwrap()).1
+    };
+    let all = listed_from_the_file(&["list"]);
+    let services =
+        ["grpc.health.v1.Health", "grpc.reflection.v1.ServerReflection", "grpc.testing.TestService"];
+    assert!(services.iter().all(|name| all.lines().any(|line| line == *name)), "{all}");
+    assert_eq!(listed_from_the_file(&["describe", "grpc.health.v1.Health"]), "grpc.health.v1.Health\n");
+}
+
+#[test]
+fn metadata_has_the_environments_variables() {
+    let (_server, addresses) = Running::serve(&["127.0.0.1:0"]);
+    let call = |variable: Option<&str>, flags: &[&str]| {
+        let words =
+            ["call", &addresses[0], UNARY, "-v", "-m", "x-grpc-test-echo-initial: a ${THALWEG_TOKEN}"];
+        let mut command = thalweg(&[&words, flags].concat());
+        command.env_remove("THALWEG_TOKEN");
+        command.envs(variable.map(|value| ("THALWEG_TOKEN", value)));
+        outcome(command.output().unwrap())
+    };
+    let (code, _, stderr) = call(Some("b c"), &["--expand-metadata"]);
+    assert_eq!(code, Some(0), "{stderr}");
+    assert!(stderr.contains("< x-grpc-test-echo-initial: a b c\n"), "{stderr}");
+    let (_, _, stderr) = call(Some("b c"), &[]);
+    assert!(stderr.contains("< x-grpc-test-echo-initial: a ${THALWEG_TOKEN}\n"), "{stderr}");
+    let (code, _, stderr) = call(None, &["--expand-headers"]);
+    assert_eq!(code, Some(2), "{stderr}");
+    assert!(stderr.contains("${THALWEG_TOKEN}: environment variable not found"), "{stderr}");
+}
+
+#[test]
+fn a_status_is_json_where_that_is_asked_for() {
+    let request = r#"{"response_status": {"code": 3, "message": "no \"x\""}}"#;
+    let (code, stdout, stderr) = call(&[UNARY, "--format-error", "-d", request]);
+    assert_eq!((code, stdout.as_str()), (Some(67), ""));
+    assert_eq!(stderr, "{\"code\":3,\"message\":\"no \\\"x\\\"\"}\n");
+}
+
+#[test]
+fn a_server_that_is_silent_is_found_by_keepalive() {
+    let (server, addresses) = Running::serve(&["127.0.0.1:0"]);
+    let words = ["call", &addresses[0], "grpc.health.v1.Health/Watch", "--keepalive-time", "10s"];
+    let mut client = thalweg(&words).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut line = String::new();
+    BufReader::new(client.stdout.take().unwrap()).read_line(&mut line).unwrap();
+    assert_eq!(line, "{\"status\":\"SERVING\"}\n");
+    server.signal(Signal::SIGSTOP);
+    let ended = outcome(client.wait_with_output().unwrap());
+    server.signal(Signal::SIGCONT);
+    assert_eq!(ended.0, Some(78), "{}", ended.2);
+    assert!(ended.2.contains("keepalive"), "{}", ended.2);
 }
 
 #[test]

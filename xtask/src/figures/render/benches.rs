@@ -53,10 +53,20 @@ impl<'a> Tables<'a> {
             .map_err(|_| Failure::failed(format!("{}.json: `{cell}` is no number", self.name)))
     }
 
-    /// All tables as they are.
+    /// All tables as they are, but for what each round found.
     fn as_they_are(&self, results: &Results) -> String {
+        let all: Vec<usize> = (0..self.tables.len()).collect();
+        self.those(&all, results)
+    }
+
+    /// Some tables as they are.
+    fn those(&self, indices: &[usize], results: &Results) -> String {
         let mut parts = vec![results.caption(&[self.name])];
-        for (index, table) in self.tables.iter().enumerate() {
+        for &index in indices {
+            let Some(table) = self.tables.get(index) else { continue };
+            if table["of_rounds"] == true {
+                continue;
+            }
             let rows: Vec<Vec<String>> =
                 self.rows(index).iter().map(|row| row.iter().map(|cell| shown(cell)).collect()).collect();
             parts.push(table["title"].as_str().unwrap_or_default().to_owned());
@@ -101,6 +111,16 @@ pub(in crate::figures) fn tls(results: &Results) -> Result<String, Failure> {
 
 pub(in crate::figures) fn drop_in(results: &Results) -> Result<String, Failure> {
     Ok(Tables::of(results, "drop-in")?.as_they_are(results))
+}
+
+/// What calls cost the generators, and whether they keep a rate.
+pub(in crate::figures) fn generators(results: &Results) -> Result<String, Failure> {
+    Ok(Tables::of(results, "generators")?.those(&[0, 2], results))
+}
+
+/// What the generators say of a server that stands still.
+pub(in crate::figures) fn generators_stopped(results: &Results) -> Result<String, Failure> {
+    Ok(Tables::of(results, "generators")?.those(&[1], results))
 }
 
 pub(in crate::figures) fn flight(results: &Results) -> Result<String, Failure> {

@@ -1,0 +1,60 @@
+//! Variables of the environment in metadata.
+
+use std::env::VarError;
+
+use super::arguments::CallArgs;
+use crate::failure::Failure;
+use crate::metadata::Entry;
+
+/// The arguments with `${NAME}` in values of metadata filled, where that is asked for.
+pub(super) fn expanded(args: &CallArgs) -> Result<CallArgs, Failure> {
+    let mut args = args.clone();
+    if args.expand_metadata {
+        for entry in args.metadata.iter_mut().chain(&mut args.reflect_metadata) {
+            if let Entry::Text(name, value) = entry {
+                let text = value.to_str().map_err(Failure::bad_arguments)?;
+                let filled = filled(text, |variable| std::env::var(variable));
+                let filled = filled.map_err(|why| Failure::bad_arguments(format!("{name}: {why}")))?;
+                *value = filled.parse().map_err(|_| {
+                    Failure::bad_arguments(format!("{name}: what the environment has is no visible ASCII"))
+                })?;
+            }
+        }
+    }
+    Ok(args)
+}
+
+fn filled(text: &str, variable: impl Fn(&str) -> Result<String, VarError>) -> Result<String, String> {
+    let mut filled = String::new();
+    let mut rest = text;
+    while let Some((before, after)) = rest.split_once("${") {
+        let Some((name, behind)) = after.split_once('}') else { break };
+        filled.push_str(before);
+        filled.push_str(&variable(name).map_err(|why| format!("${{{name}}}: {why}"))?);
+        rest = behind;
+    }
+    Ok(filled + rest)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::env::VarError;
+
+    use super::filled;
+
+    #[test]
+    fn names_in_braces_are_filled() {
+        let variable = |name: &str| match name {
+            "A" => Ok("one${B}".to_owned()),
+            "B" => Ok("two".to_owned()),
+            _ => Err(VarError::NotPresent),
+        };
+        let check = |text: &str, expected: Result<&str, &str>| {
+            assert_eq!(filled(text, variable), expected.map(str::to_owned).map_err(str::to_owned), "{text}");
+        };
+        // What a variable has is not filled again.
+        check("Bearer ${A}, ${B}.", Ok("Bearer one${B}, two."));
+        check("$A ${A", Ok("$A ${A"));
+        check("${C}", Err("${C}: environment variable not found"));
+    }
+}

@@ -1,0 +1,136 @@
+//! What a generator says at its end.
+
+use serde_json::Value;
+
+/// Of calls, and of times in nanoseconds. h2load tells no percentiles.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Report {
+    /// Calls that ended.
+    pub(super) calls: u64,
+    /// Calls that did not end well.
+    pub(super) failed: u64,
+    pub(super) per_s: f64,
+    pub(super) mean_ns: f64,
+    pub(super) p50_ns: Option<f64>,
+    pub(super) p90_ns: Option<f64>,
+    pub(super) p99_ns: Option<f64>,
+}
+
+impl Report {
+    /// The schema `thalweg.load-run/1`.
+    pub(super) fn of_thalweg(text: &str) -> Option<Self> {
+        let value: Value = serde_json::from_str(text).ok()?;
+        let latency = &value["latency"];
+        let (ok, failed) = (value["ok"].as_u64()?, value["failed"].as_u64()?);
+        Some(Self {
+            calls: ok + failed,
+            failed,
+            per_s: value["rate_per_s"].as_f64()?,
+            mean_ns: latency["mean"].as_f64()?,
+            p50_ns: latency["p50"].as_f64(),
+            p90_ns: latency["p90"].as_f64(),
+            p99_ns: latency["p99"].as_f64(),
+        })
+    }
+
+    /// ghz's summary.
+    pub(super) fn of_ghz(text: &str) -> Option<Self> {
+        let of = |name: &str| text.lines().find_map(|line| line.trim().strip_prefix(name)).map(str::trim);
+        let percentile = |name: &str| of(name).and_then(time);
+        let calls = of("Count:")?.parse().ok()?;
+        let ok: u64 = of("[OK]")?.split_whitespace().next()?.parse().ok()?;
+        Some(Self {
+            calls,
+            failed: calls.saturating_sub(ok),
+            per_s: of("Requests/sec:")?.parse().ok()?,
+            mean_ns: time(of("Average:")?)?,
+            p50_ns: percentile("50 % in"),
+            p90_ns: percentile("90 % in"),
+            p99_ns: percentile("99 % in"),
+        })
+    }
+
+    /// What h2load prints: of statuses it knows those of HTTP alone.
+    pub(super) fn of_h2load(text: &str) -> Option<Self> {
+        let of = |name: &str| text.lines().find_map(|line| line.strip_prefix(name)).map(str::trim);
+        let rate = of("finished in")?.split_whitespace().nth(1)?.parse().ok()?;
+        let counts = of("requests:")?;
+        let count = |name: &str| -> Option<u64> {
+            counts.split(", ").find_map(|part| part.strip_suffix(name))?.trim().parse().ok()
+        };
+        // min, max, mean, sd
+        let mean = time(of("time for request:")?.split_whitespace().nth(2)?)?;
+        let calls = count(" done")?;
+        let failed = calls.saturating_sub(count(" succeeded")?);
+        Some(Self { calls, failed, per_s: rate, mean_ns: mean, p50_ns: None, p90_ns: None, p99_ns: None })
+    }
+}
+
+/// `5.01 ms`, `367us`: in nanoseconds.
+fn time(text: &str) -> Option<f64> {
+    let text = text.trim();
+    let unit = text.find(|it: char| !it.is_ascii_digit() && it != '.')?;
+    let factor = match text[unit..].trim() {
+        "ns" => 1.0,
+        "us" | "µs" => 1e3,
+        "ms" => 1e6,
+        "s" => 1e9,
+        _ => return None,
+    };
+    Some(text[..unit].parse::<f64>().ok()? * factor)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Report;
+
+    #[test]
+    fn ghz_prints_a_summary() {
+        let text = "\nSummary:\n  Count:\t3000\n  Total:\t850.05 ms\n  Slowest:\t46.87 ms\n  Average:\t16.5 ms\n  \
+                    Requests/sec:\t3529.20\n\nLatency distribution:\n  10 % in 901.00 us \n  50 % in 15.07 ms \n  \
+                    90 % in 27.27 ms \n  99 % in 1.5 s \n\nStatus code distribution:\n  [OK]   2998 responses   \n  \
+                    [Unavailable]   2 responses\n";
+        let expected = Report {
+            calls: 3000,
+            failed: 2,
+            per_s: 3529.2,
+            mean_ns: 16.5e6,
+            p50_ns: Some(15.07e6),
+            p90_ns: Some(27.27e6),
+            p99_ns: Some(1.5e9),
+        };
+        assert_eq!(Report::of_ghz(text), Some(expected));
+    }
+
+    #[test]
+    fn h2load_prints_no_percentiles() {
+        let text = "finished in 2.00s, 996.00 req/s, 35.07KB/s\nrequests: 1992 total, 2002 started, 1992 done, 1991 \
+                    succeeded, 1 failed, 0 errored, 0 timeout\ntime for request:      152us     11.15ms      1.67ms\n";
+        let expected = Report {
+            calls: 1992,
+            failed: 1,
+            per_s: 996.0,
+            mean_ns: 1.67e6,
+            p50_ns: None,
+            p90_ns: None,
+            p99_ns: None,
+        };
+        assert_eq!(Report::of_h2load(text), Some(expected));
+    }
+
+    #[test]
+    fn ours_is_json() {
+        let text = r#"{"ok": 9, "failed": 1, "rate_per_s": 4.5,
+                       "latency": {"mean": 2.5, "p50": 2, "p90": 3, "p99": 4}}"#;
+        let expected = Report {
+            calls: 10,
+            failed: 1,
+            per_s: 4.5,
+            mean_ns: 2.5,
+            p50_ns: Some(2.0),
+            p90_ns: Some(3.0),
+            p99_ns: Some(4.0),
+        };
+        assert_eq!(Report::of_thalweg(text), Some(expected));
+    }
+}

@@ -1,0 +1,106 @@
+//! The servers, and how each is started.
+
+use std::path::PathBuf;
+
+use crate::job::{Failure, Job, Log};
+use crate::server::{Server, free_port};
+use crate::{tools, workspace};
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    /// grpc-go's `features/reflection`.
+    Reflection,
+    /// grpc-go's `features/error_details`, which answers a name once.
+    ErrorDetails,
+    /// grpc-go's `helloworld`, which has no reflection.
+    Greeter,
+    /// grpc-go's `features/health`, whose health changes every 200 ms.
+    Health,
+    /// grpc-go's `route_guide`.
+    RouteGuide,
+    /// The same over TLS.
+    RouteGuideTls,
+    /// `xtask/suites/tonic`.
+    Tonic,
+    /// The same over TLS.
+    TonicTls,
+    /// The same, of clients with certificates.
+    TonicMutualTls,
+    /// `xtask/suites/cpp`.
+    Cpp,
+}
+
+pub(super) const KINDS: [Kind; 10] = [
+    Kind::Reflection,
+    Kind::ErrorDetails,
+    Kind::Greeter,
+    Kind::Health,
+    Kind::RouteGuide,
+    Kind::RouteGuideTls,
+    Kind::Tonic,
+    Kind::TonicTls,
+    Kind::TonicMutualTls,
+    Kind::Cpp,
+];
+
+/// All servers, each on a port of its own.
+pub(super) struct Servers {
+    /// The folder of grpc-go's examples.
+    pub(super) examples: PathBuf,
+    running: Vec<(Kind, u16, Server)>,
+}
+
+impl Servers {
+    pub(super) fn start(log: &Log) -> Result<Self, Failure> {
+        let examples = tools::grpc_go_examples(log)?;
+        let tonic = Job::new(tonic_examples(log)?);
+        let certificates = examples.join("data/x509");
+        let mut running = Vec::new();
+        for kind in KINDS {
+            let port = free_port()?;
+            let go = |tool: &tools::GoTool, words: &str| {
+                Ok::<_, Failure>(Job::new(tool.get(log)?).words(&format!("{words} -port {port}")))
+            };
+            let tonic = |words: &str| tonic.clone().words(&format!("{port} {words}"));
+            let job = match kind {
+                Kind::Reflection => go(&tools::EXAMPLE_REFLECTION, "")?,
+                Kind::ErrorDetails => go(&tools::EXAMPLE_DETAILS, "")?,
+                Kind::Greeter => go(&tools::EXAMPLE_GREETER, "")?,
+                Kind::Health => go(&tools::EXAMPLE_HEALTH, "-sleep 200ms")?,
+                Kind::RouteGuide => go(&tools::EXAMPLE_ROUTES, "")?,
+                Kind::RouteGuideTls => go(&tools::EXAMPLE_ROUTES, "-tls")?,
+                Kind::Tonic => tonic(""),
+                Kind::TonicTls => tonic("tls").arg(&certificates),
+                Kind::TonicMutualTls => tonic("mtls").arg(&certificates),
+                Kind::Cpp => Job::new(greeter(log)?).arg(port.to_string()),
+            };
+            running.push((kind, port, Server::start(&job, port, log)?));
+        }
+        Ok(Self { examples, running })
+    }
+
+    /// `localhost:50051`.
+    pub(super) fn target(&self, kind: Kind) -> String {
+        let port = self.running.iter().find(|(of, ..)| *of == kind).map_or(0, |(_, port, _)| *port);
+        format!("localhost:{port}")
+    }
+}
+
+/// tonic with services in the shape of its examples, which are no crate.
+fn tonic_examples(log: &Log) -> Result<PathBuf, Failure> {
+    let target = workspace::tools().join("tonic-examples");
+    let build = Job::cargo("build --locked --quiet --target-dir").arg(&target);
+    build.directory(workspace::suites().join("tonic")).builds().minutes(15).run(log)?;
+    Ok(target.join("debug/tonic-examples"))
+}
+
+/// gRPC C++ with reflection.
+fn greeter(log: &Log) -> Result<PathBuf, Failure> {
+    const PACKAGES: &str =
+        "g++ make pkg-config libgrpc++-dev libprotobuf-dev protobuf-compiler protobuf-compiler-grpc";
+    tools::debian(PACKAGES, &["g++", "make", "pkg-config", "protoc", "grpc_cpp_plugin"], log)?;
+    let folder = workspace::tools().join("greeter");
+    let make = Job::new("make").arg("--directory").arg(workspace::suites().join("cpp"));
+    make.arg(format!("BUILD={}", folder.display())).builds().minutes(5).run(log)?;
+    Ok(folder.join("greeter"))
+}
