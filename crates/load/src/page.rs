@@ -29,6 +29,7 @@ const SCRIPT: &str = include_str!("../assets/load.js");
 
 /// Notes beyond this many are folded away.
 const NOTES_OPEN: usize = 4;
+const UNFINISHED: &str = "The run has not ended: this is what there was so far.";
 /// A run whose JSON is longer is offered as a table alone: a page of a run of hours stays one that can be mailed.
 const JSON_BYTES_MAX: usize = 1_000_000;
 
@@ -94,13 +95,13 @@ fn warning(run: &LoadRun) -> Markup {
 }
 
 fn notes(run: &LoadRun) -> Markup {
-    let others: Vec<&str> =
-        run.notes.iter().filter(|note| !note.invalidates).map(|note| note.text.as_str()).collect();
+    let others = run.notes.iter().filter(|note| !note.invalidates).map(|note| note.text.as_str());
+    let all: Vec<&str> = run.so_far.then_some(UNFINISHED).into_iter().chain(others).collect();
     html! {
-        @if !others.is_empty() {
+        @if !all.is_empty() {
             section.doubts.notes {
                 h2 { "Notes" }
-                (folded(&others, NOTES_OPEN, |text| html! { (bound(text)) }))
+                (folded(&all, NOTES_OPEN, |text| html! { (bound(text)) }))
             }
         }
     }

@@ -44,6 +44,7 @@ pub(super) fn lede(run: &LoadRun) -> Markup {
             @if index > 0 { ", " }
             code { (target) }
         }
+        @if let Some(share) = run.share { ", part " (share) " of a load," }
         @if let Some(schedule) = &run.schedule {
             " by the schedule " code { (schedule) }
             @if let Some(spacing) = &run.spacing { ", " (spacing) " spacing" }

@@ -33,6 +33,7 @@ fn driven(run: &LoadRun) -> Vec<(&'static str, String)> {
     let schedule =
         [("Schedule", &run.schedule), ("Spacing", &run.spacing), ("Workers at work", &run.workers)];
     facts.extend(schedule.into_iter().filter_map(|(name, text)| Some((name, text.clone()?))));
+    facts.extend(run.share.map(|share| ("Part", share.to_string())));
     let in_flight =
         if run.is_open() { format!("{} at the most", run.in_flight) } else { run.in_flight.to_string() };
     facts.extend([

@@ -124,6 +124,15 @@ fn a_scenario_has_its_steps() {
 }
 
 #[test]
+fn a_part_of_a_load_that_goes_on_says_both() {
+    let part = LoadRun { so_far: true, share: Some("1/4".parse().unwrap()), ..open() };
+    let (part, whole) = (page(&part), page(&open()));
+    for words in ["part 1/4 of a load", "The run has not ended"] {
+        assert!(part.contains(words) && !whole.contains(words), "only the page of a part says: {words}");
+    }
+}
+
+#[test]
 fn a_search_has_its_tries() {
     let dom = shown("search", 390, &searched());
     check_says(

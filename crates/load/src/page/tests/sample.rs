@@ -26,6 +26,7 @@ fn interval(second: u64, scheduled: f64, ok: u64, ns: u64) -> Interval {
         failed: 0,
         late: 0,
         in_flight: 3,
+        connections: 2,
         latency_ns: latency.latency(),
         histogram: (ok > 0).then(|| latency.encoded()),
         bytes_sent: 10 * ok,
@@ -38,12 +39,14 @@ pub(super) fn open() -> LoadRun {
     let ok = 1000 * SECONDS;
     LoadRun {
         schema: SCHEMA.to_owned(),
+        so_far: false,
         targets: vec!["a:1".to_owned(), "b:1".to_owned()],
         method: "shop.Orders/Get".to_owned(),
         kind: "unary".to_owned(),
         loop_kind: "open".to_owned(),
         schedule: Some("1000".to_owned()),
         spacing: Some("constant".to_owned()),
+        share: None,
         in_flight: 64,
         workers: None,
         connections: 2,
