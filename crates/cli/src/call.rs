@@ -2,6 +2,7 @@
 
 mod arguments;
 mod catalogue;
+mod complete;
 mod connecting;
 mod describe;
 mod environment;
@@ -10,7 +11,6 @@ mod list;
 mod printer;
 mod requests;
 mod saved;
-mod status;
 mod timeline;
 mod wanted;
 
@@ -19,6 +19,7 @@ use std::process::ExitCode;
 use crate::failure::{Failure, INTERRUPTED};
 use crate::{runtime, signals};
 pub(crate) use arguments::CallArgs;
+pub(crate) use complete::complete;
 use wanted::Wanted;
 
 pub(crate) fn run(args: &CallArgs) -> Result<ExitCode, Failure> {

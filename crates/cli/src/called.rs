@@ -1,10 +1,11 @@
 //! A method that is named on the command line, by its descriptor.
 
 use thalweg_dynamic::{Catalogue, MethodName, near};
-use thalweg_protobuf::Schema;
 use thalweg_protobuf::json::{self, ParseOptions};
+use thalweg_protobuf::{Schema, text_format};
 
 use crate::failure::Failure;
+use crate::message_format::MessageFormat;
 
 /// What is known of a method.
 #[derive(Clone, Debug)]
@@ -18,13 +19,23 @@ pub(crate) struct Called {
 }
 
 impl Called {
-    /// The bytes of a request that is written in JSON. What proto2 requires and is not there is the server's to refuse.
-    pub(crate) fn encoded(&self, json: &[u8], ignore_unknown: bool) -> Result<Vec<u8>, String> {
+    /// The bytes of a request that is written so. What proto2 requires and is not there is the server's to refuse.
+    pub(crate) fn encoded(
+        &self,
+        format: MessageFormat,
+        written: &[u8],
+        ignore_unknown: bool,
+    ) -> Result<Vec<u8>, String> {
         let message =
             self.schema.message(&self.request_type).ok_or("the schema does not have the request's type")?;
         let options = ParseOptions { ignore_unknown, allow_partial: true, ..ParseOptions::default() };
-        let mut wire = Vec::with_capacity(json.len());
-        json::parse(message, json, &options, &mut wire).map_err(|error| error.to_string())?;
+        let mut wire = Vec::with_capacity(written.len());
+        match format {
+            MessageFormat::Json => json::parse(message, written, &options, &mut wire),
+            MessageFormat::Text => text_format::parse(message, written, &options, &mut wire),
+            MessageFormat::Binary => return Ok(written.to_vec()),
+        }
+        .map_err(|error| error.to_string())?;
         Ok(wire)
     }
 }

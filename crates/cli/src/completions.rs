@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 use std::process::ExitCode;
 
-use clap::{Args, Command};
+use clap::{Arg, Args, Command, ValueHint};
 use clap_complete::{Shell, generate};
 
 use crate::failure::Failure;
@@ -13,6 +13,11 @@ Install it once, and begin a new shell:
   bash:  thalweg completions bash > ~/.local/share/bash-completion/completions/thalweg
   zsh:   thalweg completions zsh > ~/.zfunc/_thalweg
          (with `fpath+=~/.zfunc` before `compinit` in ~/.zshrc)";
+
+/// Marks arguments that are names of services and methods: nothing else of the command has this hint.
+const NAMES_HINT: ValueHint = ValueHint::EmailAddress;
+/// What zsh's script has of it.
+const NAMES_HINT_IN_ZSH: &str = "_email_addresses";
 
 /// Print a script that completes commands, options and their values in a shell
 #[derive(Debug, Args)]
@@ -28,9 +33,29 @@ pub(crate) fn run(args: &CompletionsArgs, command: &Command) -> Result<ExitCode,
     let mut script = Vec::new();
     let mut visible = visible(command);
     generate(args.shell, &mut visible, command.get_name(), &mut script);
-    let written = io::stdout().write_all(&script);
+    let script = with_names(args.shell, &String::from_utf8_lossy(&script));
+    let written = io::stdout().write_all(script.as_bytes());
     written.map_err(|error| Failure::failed(format!("the script cannot be written: {error}")))?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// The script with what completes the names of services and methods, which only the command itself can know: it asks
+/// `thalweg complete`.
+fn with_names(shell: Shell, script: &str) -> String {
+    match shell {
+        Shell::Bash => format!("{script}{}", include_str!("completions/names.bash")),
+        Shell::Fish => format!("{script}{}", include_str!("completions/names.fish")),
+        Shell::Zsh => {
+            let names = include_str!("completions/names.zsh");
+            let begin = "\n_thalweg() {\n";
+            // Before the words are cut down to those of a subcommand.
+            let kept = format!("{begin}    local -a thalweg_line=(\"${{(@)words[1,CURRENT]}}\")\n");
+            script
+                .replacen(begin, &format!("\n{names}{}", &kept[1..]), 1)
+                .replace(NAMES_HINT_IN_ZSH, "_thalweg_names")
+        }
+        _ => script.to_owned(),
+    }
 }
 
 /// The command without its hidden options, which scripts would propose.
@@ -42,7 +67,11 @@ fn visible(command: &Command) -> Command {
     if let Some(version) = command.get_version() {
         shown = shown.version(&*version.to_owned().leak());
     }
-    let arguments = command.get_arguments().filter(|argument| !argument.is_hide_set()).cloned();
+    let mark = |argument: &Arg| match (command.get_name(), argument.get_id().as_str()) {
+        ("call", "words") | ("load", "call") => argument.clone().value_hint(NAMES_HINT),
+        _ => argument.clone(),
+    };
+    let arguments = command.get_arguments().filter(|argument| !argument.is_hide_set()).map(mark);
     let subcommands = command.get_subcommands().filter(|command| !command.is_hide_set()).map(visible);
     shown.args(arguments).subcommands(subcommands)
 }

@@ -1,40 +1,48 @@
 //! `thalweg inspect`.
 
+mod capture;
 mod compressed;
 mod input;
 mod inspection;
 mod json;
 mod paint;
 mod saved;
+mod shown;
 mod sizes;
 mod tree;
 
 use std::fs;
-use std::io::{self, IsTerminal, Write};
+use std::io::{self, IsTerminal, Read, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::{Args, ValueEnum};
-use thalweg_protobuf::MessageType;
 use thalweg_protobuf::dissect::framing::{Detection, Framing, detect, split};
 use thalweg_protobuf::dissect::{Limits, Message, Span, dissect, text};
+use thalweg_protobuf::{MessageType, Schema};
 
 use crate::exchange::Exchange;
 use crate::failure::Failure;
 use crate::schema::SchemaArgs;
+use capture::Selection;
 use compressed::Opened;
-use input::Input;
+use input::{Input, Source};
 use inspection::Inspection;
 use paint::{ColorChoice, Paint};
+use shown::{Part, show, written as ended};
 
 const EXAMPLES: &str = "\
 Examples:
   thalweg inspect message.bin --proto shop.proto --type shop.Order
   thalweg inspect exchange.json                    # what `thalweg call --save` wrote
+  tcpdump -i lo -U -w - port 50051 | thalweg inspect -          # the calls that go by, a line each
+  thalweg inspect traffic.pcapng --call Place -v --proto shop.proto
   thalweg inspect --hex '0a 05 68 65 6c 6c 6f'
   thalweg inspect message.bin -O text | thalweg inspect --assemble -o same.bin";
 
 /// Take Protobuf bytes apart: where each tag, length and value lies, what it may mean, and what all of it costs
+///
+/// Of a packet capture (pcap, pcapng) list the calls of gRPC, or take those apart.
 ///
 /// Malformed or truncated input: what was understood until then, where it stops and why; exit code 1.
 #[derive(Debug, Args)]
@@ -60,6 +68,7 @@ pub(crate) struct InspectArgs {
         long,
         conflicts_with_all = [
             "hex", "base64", "proto", "descriptor_set", "message", "framing", "format", "full", "color", "width",
+            "call", "verbose",
         ]
     )]
     assemble: bool,
@@ -67,6 +76,15 @@ pub(crate) struct InspectArgs {
     /// Write to this file, not to stdout
     #[arg(short = 'o', long, value_name = "FILE")]
     output: Option<PathBuf>,
+
+    /// Of a capture: only these calls, by their numbers (7, 3-9) or a part of a method's name. May be given more than
+    /// once
+    #[arg(long, value_name = "WHICH")]
+    call: Vec<Selection>,
+
+    /// Of a capture: all that is known of each call, not a line [default: for calls by --call NUMBER]
+    #[arg(short = 'v', long)]
+    verbose: bool,
 
     /// Show long values and long lists to their ends
     #[arg(long)]
@@ -117,29 +135,74 @@ pub(crate) fn run(args: &InspectArgs) -> Result<ExitCode, Failure> {
     }
     // What is wrong with flags and schemas is said before stdin is waited for.
     let schema = args.schema.load()?;
-    let message_type = schema.as_ref().map(|schema| args.schema.message(schema)).transpose()?;
-    let input = args.input.read()?;
+    let named = args.schema.named_message().and(schema.as_ref());
+    named.map(|schema| args.schema.message(schema)).transpose()?;
+    let source = args.input.open()?;
     let mut output = output(args)?;
-    let problem = match Exchange::read(&input.bytes) {
-        Some(exchange) => {
-            let exchange = exchange.map_err(|why| Failure::failed(format!("{}: {why}", input.name)))?;
-            saved::inspect(
-                &exchange,
-                &input.name,
-                &mut output,
-                args.format == Format::Json,
-                |part, output| {
-                    take_apart(args, part.input, Some(part.message_type), Some(Framing::Grpc), output)
-                },
-            )?
-        }
-        None => take_apart(args, &input, message_type, args.framing.map(Framing::from), &mut output)?,
+    let problem = match source {
+        Source::Bytes(input) => of_bytes(args, schema.as_ref(), &input, &mut output)?,
+        Source::Capture { name, reader } => of_capture(args, schema.as_ref(), &name, reader, &mut output)?,
     };
     ended(output.flush())?;
     match problem {
         None => Ok(ExitCode::SUCCESS),
         Some(problem) => Err(Failure::failed(problem)),
     }
+}
+
+/// One message or several, or an exchange; gives what is wrong with it.
+fn of_bytes(
+    args: &InspectArgs,
+    schema: Option<&Schema>,
+    input: &Input,
+    output: &mut dyn Write,
+) -> Result<Option<String>, Failure> {
+    if args.verbose || !args.call.is_empty() {
+        return Err(Failure::bad_arguments(format!(
+            "-v and --call are for captures, and {} is none: neither pcap nor pcapng",
+            input.name
+        )));
+    }
+    let message_type = schema.map(|schema| args.schema.message(schema)).transpose()?;
+    let Some(exchange) = Exchange::read(&input.bytes) else {
+        return take_apart(args, input, message_type, args.framing.map(Framing::from), output);
+    };
+    let failed = |why: String| Failure::failed(format!("{}: {why}", input.name));
+    let exchange = exchange.map_err(failed)?;
+    let schema = saved::schema(&exchange).map_err(failed)?;
+    let shown = saved::shown(&exchange, &input.name, &schema).map_err(failed)?;
+    show(shown, output, args.format == Format::Json, |part, output| take_part_apart(args, part, output))
+}
+
+/// The calls of a capture; gives what is wrong with it.
+fn of_capture(
+    args: &InspectArgs,
+    schema: Option<&Schema>,
+    name: &str,
+    reader: impl Read + Send,
+    output: &mut dyn Write,
+) -> Result<Option<String>, Failure> {
+    if args.schema.named_message().is_some() || args.framing.is_some() {
+        return Err(Failure::bad_arguments(format!(
+            "{name} is a capture, whose messages have the types of their methods: leave --type and --framing away"
+        )));
+    }
+    let is_numbered = args.call.iter().any(|which| matches!(which, Selection::Numbers(_)));
+    let options = capture::Options {
+        schema,
+        selections: &args.call,
+        has_details: args.verbose || is_numbered,
+        is_json: args.format == Format::Json,
+    };
+    capture::inspect(name, reader, &options, output, &mut |part, output| take_part_apart(args, part, output))
+}
+
+fn take_part_apart(
+    args: &InspectArgs,
+    part: &Part<'_>,
+    output: &mut dyn Write,
+) -> Result<Option<String>, Failure> {
+    take_apart(args, &part.input, part.message_type, Some(Framing::Grpc), output)
 }
 
 /// Writes what an input has, and gives what is wrong with it.
@@ -211,14 +274,6 @@ fn output(args: &InspectArgs) -> Result<Box<dyn Write>, Failure> {
         }
         None => Box::new(io::BufWriter::new(io::stdout().lock())),
     })
-}
-
-fn ended(written: io::Result<()>) -> Result<(), Failure> {
-    match written {
-        // Whoever read has seen enough (`thalweg inspect … | head`).
-        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
-        written => written.map_err(|error| Failure::failed(format!("cannot write the result: {error}"))),
-    }
 }
 
 /// The framing that fits, and makes of all messages what the schema says, if that can be.

@@ -3,6 +3,7 @@
 mod any;
 mod arguments;
 mod checks;
+mod complete;
 mod connecting;
 mod data;
 mod defaults;
@@ -47,6 +48,7 @@ use crate::runtime::{self, RuntimeArgs};
 use crate::tls::ClientTlsArgs;
 use crate::{signals, target, text};
 use arguments::AnyArgs;
+use connecting::Connecting;
 use defaults::{DURATION_DEFAULT, IN_FLIGHT_DEFAULT, WARM_UP_DEFAULT};
 use output::Output;
 
@@ -281,6 +283,28 @@ impl EchoArgs {
 }
 
 impl LoadArgs {
+    /// The names that begin with `typed`, where `here` is what is called.
+    pub(crate) async fn complete(&self, here: &str, typed: &str) -> Option<Vec<String>> {
+        let What::Method(name) = &self.call else { return None };
+        if name.to_string() != here {
+            return None;
+        }
+        let tls = self.tls.config();
+        let set_up = |channel: ChannelBuilder| match &tls {
+            Some(tls) => channel.tls(tls.clone()),
+            None => channel,
+        };
+        let connecting = Connecting {
+            targets: std::slice::from_ref(&self.target),
+            connections: 1,
+            is_adaptive: false,
+            timeout: self.timeout,
+            authority: self.any.authority.as_deref(),
+            set_up: &set_up,
+        };
+        complete::methods(&self.any, &connecting, typed).await
+    }
+
     /// Any method, by its descriptor, or a scenario.
     fn run_any(&self, method: Option<&MethodName>) -> Result<ExitCode, Failure> {
         let foreign = [

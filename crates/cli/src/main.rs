@@ -7,6 +7,7 @@ mod call;
 mod called;
 mod certs;
 mod compare;
+mod complete;
 mod completions;
 mod compression;
 mod descriptor_files;
@@ -19,9 +20,12 @@ mod lab;
 mod link;
 mod load;
 mod merge;
+mod message_format;
 mod metadata;
+mod names;
 mod output;
 mod own;
+mod records;
 mod request;
 mod results;
 mod run_text;
@@ -31,6 +35,7 @@ mod serve;
 mod settings;
 mod share;
 mod signals;
+mod status;
 mod target;
 mod text;
 mod tls;
@@ -62,6 +67,8 @@ enum Command {
     Certs(certs::CertsArgs),
     Settings(settings::SettingsArgs),
     Completions(completions::CompletionsArgs),
+    #[command(hide = true)]
+    Complete(complete::CompleteArgs),
 }
 
 fn main() -> ExitCode {
@@ -78,9 +85,19 @@ fn main() -> ExitCode {
         Command::Certs(args) => certs::run(&args),
         Command::Settings(args) => settings::run(&args),
         Command::Completions(args) => completions::run(&args, &Cli::command()),
+        Command::Complete(args) => complete::run(&args, &candidates),
     };
     outcome.unwrap_or_else(|Failure { message, code }| {
         eprintln!("error: {message}");
         ExitCode::from(code)
     })
+}
+
+/// What may come next in place of `here`, one of the words, of which `typed` is there already.
+async fn candidates(words: &[String], here: &str, typed: &str) -> Option<Vec<String>> {
+    match Cli::try_parse_from(words).ok()?.command {
+        Command::Call(args) => call::complete(&args, here, typed).await,
+        Command::Load(args) => args.complete(here, typed).await,
+        _ => None,
+    }
 }

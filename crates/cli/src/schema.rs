@@ -50,6 +50,11 @@ impl SchemaArgs {
         }
     }
 
+    /// The message that was named, if one was.
+    pub(crate) fn named_message(&self) -> Option<&str> {
+        self.message.as_deref()
+    }
+
     /// The message that is meant.
     pub(crate) fn message<'s>(&self, schema: &'s Schema) -> Result<MessageType<'s>, Failure> {
         match &self.message {

@@ -5,9 +5,9 @@
 use std::error::Error;
 use std::io::{self, Read, Write};
 
-use thalweg_protobuf::json::{self, ParseOptions};
+use thalweg_protobuf::json::{self, ParseOptions, PrintOptions};
 use thalweg_protobuf::wire::{self, Reader, Tag, WireError, WireType};
-use thalweg_protobuf::{Decoder, MessageType, Schema};
+use thalweg_protobuf::{Decoder, Message, MessageType, Schema, text_format};
 
 fn main() -> Result<(), Box<dyn Error>> {
     let file = std::env::args().nth(1).ok_or("the only argument is a file with a descriptor set")?;
@@ -33,12 +33,14 @@ struct Request<'a> {
     output_format: u64,
     message_type: &'a str,
     category: u64,
+    prints_unknown_fields: bool,
 }
 
 enum Payload<'a> {
     Protobuf(&'a [u8]),
     Json(&'a [u8]),
-    /// JSPB or text.
+    Text(&'a [u8]),
+    /// JSPB.
     Other,
 }
 
@@ -46,6 +48,7 @@ enum Payload<'a> {
 const PROTOBUF: u64 = 1;
 const JSON: u64 = 2;
 const JSON_IGNORE_UNKNOWN: u64 = 3;
+const TEXT: u64 = 4;
 
 /// `conformance.ConformanceResponse`
 enum Response {
@@ -53,6 +56,7 @@ enum Response {
     SerializeError(String),
     Protobuf(Vec<u8>),
     Json(String),
+    Text(String),
     Skipped(String),
 }
 
@@ -70,7 +74,9 @@ impl<'a> Request<'a> {
                     request.message_type = std::str::from_utf8(reader.len_prefixed()?).unwrap_or("");
                 }
                 (5, WireType::Varint) => request.category = reader.varint()?,
-                (7 | 8, WireType::Len) => {
+                (8, WireType::Len) => request.payload = Some(Payload::Text(reader.len_prefixed()?)),
+                (9, WireType::Varint) => request.prints_unknown_fields = reader.varint()? != 0,
+                (7, WireType::Len) => {
                     reader.len_prefixed()?;
                     request.payload = Some(Payload::Other);
                 }
@@ -96,7 +102,10 @@ impl<'a> Request<'a> {
                     .map(|()| wire)
                     .map_err(|error| error.to_string())
             }
-            _ => return Response::Skipped("only Protobuf and JSON are read".to_owned()),
+            Some(Payload::Text(text)) => {
+                text_format::to_wire(message_type, text).map_err(|error| error.to_string())
+            }
+            _ => return Response::Skipped("only Protobuf, JSON and text are read".to_owned()),
         };
         let wire = match wire {
             Ok(wire) => wire,
@@ -105,7 +114,8 @@ impl<'a> Request<'a> {
         match self.output_format {
             PROTOBUF => Response::Protobuf(wire),
             JSON => self.to_json(message_type, &wire),
-            _ => Response::Skipped("only Protobuf and JSON are written".to_owned()),
+            TEXT => self.to_text(message_type, &wire),
+            _ => Response::Skipped("only Protobuf, JSON and text are written".to_owned()),
         }
     }
 
@@ -117,6 +127,22 @@ impl<'a> Request<'a> {
         };
         match json::from_wire(message_type, wire) {
             Ok(json) => Response::Json(json),
+            Err(error) => Response::SerializeError(error.to_string()),
+        }
+    }
+
+    fn to_text(&self, message_type: MessageType<'_>, wire: &[u8]) -> Response {
+        let mut message = match Message::decode(message_type, wire.to_vec()) {
+            Ok(message) => message,
+            Err(error) => return Response::ParseError(error.to_string()),
+        };
+        if !self.prints_unknown_fields {
+            message.as_mut().clear_unknown_fields();
+        }
+        let options = PrintOptions { pretty: true, ..PrintOptions::default() };
+        let mut text = String::new();
+        match text_format::print(message_type, &message.as_ref().encode_to_vec(), &options, &mut text) {
+            Ok(_) => Response::Text(text),
             Err(error) => Response::SerializeError(error.to_string()),
         }
     }
@@ -137,6 +163,7 @@ impl Response {
             Response::Json(text) => (4, text.as_bytes()),
             Response::Skipped(text) => (5, text.as_bytes()),
             Response::SerializeError(text) => (6, text.as_bytes()),
+            Response::Text(text) => (8, text.as_bytes()),
         };
         let mut bytes = Vec::new();
         wire::put_tag(&mut bytes, Tag::new(number, WireType::Len));

@@ -42,6 +42,8 @@
 //! without a message in between: `json.rs`, then `transcode/print.rs`, which goes by the same `Entry`s, then
 //! `json/sink.rs`; the other way round `json/source.rs`, then `transcode/build.rs`.
 //!
+//! **[Text](text_format)** is printed from a [`Message`] and parsed to records, for people.
+//!
 //! **[`dissect`]** takes bytes apart, malformed ones too, for a person to look at.
 //!
 //! How fast that is beside prost, buffa and prost-reflect is in `docs/PERFORMANCE.md`; the example `speed` of
@@ -63,6 +65,7 @@ mod schema;
 #[cfg(feature = "sources")]
 pub mod sources;
 mod text;
+pub mod text_format;
 mod transcode;
 pub mod wire;
 

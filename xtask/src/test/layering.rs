@@ -27,6 +27,7 @@ const LAYERS: &[Layer] = &[
     Layer {
         name: "thalweg-cli",
         normal: &[
+            "thalweg-capture",
             "thalweg-compare",
             "thalweg-dynamic",
             "thalweg-lab",
@@ -61,6 +62,8 @@ const LAYERS: &[Layer] = &[
     Layer { name: "thalweg-compare", normal: &["thalweg-lab", "thalweg-load"], beside: &[] },
     // The lab's figures, on services of anybody.
     Layer { name: "thalweg-load", normal: &["thalweg", "thalweg-lab"], beside: &[] },
+    // Calls in a packet capture: both sides of a connection, and no call of its own.
+    Layer { name: "thalweg-capture", normal: &["thalweg-http2"], beside: &[] },
     // Services that are known at run time only.
     Layer {
         name: "thalweg-dynamic",

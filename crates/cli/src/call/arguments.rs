@@ -3,11 +3,12 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use clap::{Args, ValueEnum};
+use clap::Args;
 use thalweg_lab::size::ByteSize;
 
 use crate::compression::Compression;
 use crate::descriptor_files::DescriptorFiles;
+use crate::message_format::MessageFormat;
 use crate::metadata::{self, Entry};
 use crate::tls::ClientTlsArgs;
 
@@ -36,9 +37,9 @@ pub(crate) struct CallArgs {
     #[arg(value_name = "TARGET list|describe|METHOD", required = true, num_args = 1..=3)]
     pub(super) words: Vec<String>,
 
-    /// The request: JSON, @FILE, or @- for stdin. Methods that take a stream take as many messages as there are, one
+    /// The request: JSON (or what --input says), @FILE, or @- for stdin. Methods that take a stream take as many messages as there are, one
     /// behind the other [default: one empty message; of a stream none]
-    #[arg(short = 'd', long, value_name = "JSON")]
+    #[arg(short = 'd', long, value_name = "TEXT")]
     pub(super) data: Option<String>,
 
     /// Metadata of the call, `name: value`; of names that end in -bin the value is Base64. May be given more than once
@@ -85,14 +86,14 @@ pub(crate) struct CallArgs {
     #[arg(long, visible_alias = "max-msg-sz", value_name = "SIZE", default_value = "64MiB")]
     pub(super) max_message_size: ByteSize,
 
-    /// What requests are written in: json; or binary, the bytes of one message, or of a stream each with its length
-    /// before it as a varint
-    #[arg(short = 'I', long = "input", value_enum, value_name = "FORMAT", default_value_t = Format::Json)]
-    pub(super) input: Format,
+    /// What requests are written in: json; text, Protobuf's text format, with the byte 0x1E between two messages of a
+    /// stream; or binary, the bytes of one message, or of a stream each with its length before it as a varint
+    #[arg(short = 'I', long = "input", value_enum, value_name = "FORMAT", default_value_t = MessageFormat::Json)]
+    pub(super) input: MessageFormat,
 
     /// What responses are printed as: as --input has it
-    #[arg(short = 'O', long = "format", value_enum, value_name = "FORMAT", default_value_t = Format::Json)]
-    pub(super) output: Format,
+    #[arg(short = 'O', long = "format", value_enum, value_name = "FORMAT", default_value_t = MessageFormat::Json)]
+    pub(super) output: MessageFormat,
 
     /// Print fields that are not set, too
     #[arg(long)]
@@ -132,12 +133,4 @@ pub(crate) struct CallArgs {
 
     #[command(flatten)]
     pub(super) tls: ClientTlsArgs,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(super) enum Format {
-    /// ProtoJSON
-    Json,
-    /// As on the wire
-    Binary,
 }

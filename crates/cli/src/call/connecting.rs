@@ -6,9 +6,9 @@ use thalweg::channel::{ChannelBuilder, ConnectError, Lanes};
 use thalweg::{Channel, Code, Keepalive};
 
 use super::arguments::CallArgs;
-use super::status;
 use super::timeline::Timeline;
 use crate::failure::Failure;
+use crate::status;
 
 /// The library's own.
 const KEEPALIVE_TIMEOUT_MAX: Duration = Duration::from_secs(20);

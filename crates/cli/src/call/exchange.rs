@@ -10,16 +10,17 @@ use thalweg_dynamic::{Catalogue, MethodName};
 use thalweg_lab::record::code_name;
 
 use super::arguments::CallArgs;
+use super::catalogue;
 use super::connecting::Connecting;
 use super::printer::Printer;
 use super::requests::{Fault, RequestSource};
 use super::saved::{self, Sent};
 use super::timeline::Timeline;
-use super::{catalogue, status};
 use crate::called::{self, Called};
 use crate::exchange::{Exchange, SCHEMA, SavedStatus};
 use crate::failure::Failure;
 use crate::metadata;
+use crate::status;
 
 /// How a call went.
 struct Outcome {

@@ -3,11 +3,13 @@
 use std::io::{self, Write};
 
 use thalweg_dynamic::Catalogue;
-use thalweg_protobuf::Schema;
 use thalweg_protobuf::json::{self, PrintError, PrintOptions};
+use thalweg_protobuf::{Schema, text_format};
 
-use super::arguments::{CallArgs, Format};
+use super::arguments::CallArgs;
 use crate::failure::Failure;
+use crate::message_format::MessageFormat;
+use crate::records::SEPARATOR;
 
 /// More types than these are not looked for to print one message.
 const FETCHES_MAX: usize = 32;
@@ -18,9 +20,11 @@ pub(super) struct Printer {
     /// Its full name.
     message: String,
     options: PrintOptions,
-    format: Format,
+    format: MessageFormat,
     /// Each with its length before it, if they are binary.
     is_delimited: bool,
+    /// Whether a message has been printed.
+    is_behind_another: bool,
 }
 
 impl Printer {
@@ -33,18 +37,32 @@ impl Printer {
             ..PrintOptions::default()
         };
         let message = message.to_owned();
-        Self { schema, message, options, format: args.output, is_delimited: is_stream }
+        Self {
+            schema,
+            message,
+            options,
+            format: args.output,
+            is_delimited: is_stream,
+            is_behind_another: false,
+        }
     }
 
     /// Prints a message, and has it be seen at once. Types of what is in its `Any`s come from the catalogue.
     pub(super) async fn print(&mut self, wire: &[u8], catalogue: &mut Catalogue) -> Result<(), Failure> {
+        let is_behind_another = std::mem::replace(&mut self.is_behind_another, true);
         let text = match self.format {
-            Format::Binary if self.is_delimited => [&varint(wire.len())[..], wire].concat(),
-            Format::Binary => wire.to_vec(),
-            Format::Json => {
+            MessageFormat::Binary if self.is_delimited => [&varint(wire.len())[..], wire].concat(),
+            MessageFormat::Binary => wire.to_vec(),
+            MessageFormat::Json => {
                 let mut text = self.json(wire, catalogue).await?;
                 text.push(b'\n');
                 text
+            }
+            MessageFormat::Text => {
+                let text = self.text(wire, catalogue).await?;
+                let separator = if is_behind_another { &[SEPARATOR][..] } else { &[] };
+                let line_end = if self.options.pretty { "" } else { "\n" };
+                [separator, text.as_bytes(), line_end.as_bytes()].concat()
             }
         };
         write(&text)
@@ -72,6 +90,31 @@ impl Printer {
                 Err(error) => {
                     return Err(Failure::failed(format!("what came is no {}: {error}", self.message)));
                 }
+            }
+        }
+        Err(Failure::failed(format!("a {} came with more than {FETCHES_MAX} unknown types", self.message)))
+    }
+
+    /// What is in an `Any` of a type that nobody declares stays bytes.
+    async fn text(&mut self, wire: &[u8], catalogue: &mut Catalogue) -> Result<String, Failure> {
+        for _ in 0..FETCHES_MAX {
+            let Some(message_type) = self.schema.message(&self.message) else { break };
+            let mut text = String::new();
+            let unknown_types = text_format::print(message_type, wire, &self.options, &mut text)
+                .map_err(|error| Failure::failed(format!("what came is no {}: {error}", self.message)))?;
+            let mut found = None;
+            for type_url in unknown_types {
+                let name = type_url.rsplit('/').next().unwrap_or_default();
+                let schema = catalogue.schema_of(name).await.ok().flatten();
+                // One that has lost what is printed would lead nowhere.
+                let has = |schema: &Schema| {
+                    schema.message(name).is_some() && schema.message(&self.message).is_some()
+                };
+                found = found.or(schema.filter(has));
+            }
+            match found {
+                Some(schema) => self.schema = schema,
+                None => return Ok(text),
             }
         }
         Err(Failure::failed(format!("a {} came with more than {FETCHES_MAX} unknown types", self.message)))

@@ -10,12 +10,12 @@ use thalweg::bytes::Bytes;
 use thalweg::{Raw, Stream};
 use tokio::sync::{mpsc, oneshot};
 
-use super::arguments::{CallArgs, Format};
+use super::arguments::CallArgs;
 use super::saved::Sent;
 use super::timeline::Timeline;
 use crate::called::Called;
-use crate::documents::Documents;
 use crate::failure::Failure;
+use crate::message_format::{MessageFormat, Texts};
 
 /// Messages that are read ahead of what flow control lets go.
 const AHEAD: usize = 16;
@@ -25,7 +25,7 @@ const CHUNK: usize = 64 * 1024;
 /// How requests are written, and where.
 pub(super) struct RequestSource {
     called: Called,
-    format: Format,
+    format: MessageFormat,
     ignores_unknown: bool,
     data: Data,
 }
@@ -98,20 +98,24 @@ impl RequestSource {
             Data::File(file) => Box::new(file),
             Data::Stdin => Box::new(io::stdin().lock()),
         };
-        match self.format {
-            Format::Json => self.read_json(&mut *input, send),
-            Format::Binary => self.read_binary(&mut *input, send),
+        match Texts::of(self.format) {
+            Some(texts) => self.read_texts(texts, &mut *input, send),
+            None => self.read_binary(&mut *input, send),
         }
     }
 
-    fn read_json(&self, input: &mut dyn Read, send: &mut dyn FnMut(Vec<u8>) -> bool) -> Result<(), Failure> {
-        let mut documents = Documents::default();
+    fn read_texts(
+        &self,
+        mut texts: Texts,
+        input: &mut dyn Read,
+        send: &mut dyn FnMut(Vec<u8>) -> bool,
+    ) -> Result<(), Failure> {
         let mut count = 0;
         // The one request of a method that takes no stream, held back until it is known to be the only one.
         let mut only = None;
-        let mut each = |document: Vec<u8>| {
+        let mut each = |text: Vec<u8>| {
             count += 1;
-            let wire = self.called.encoded(&document, self.ignores_unknown).map_err(|why| {
+            let wire = self.called.encoded(self.format, &text, self.ignores_unknown).map_err(|why| {
                 let which = if count > 1 { format!("request {count}") } else { "the request".to_owned() };
                 Failure::bad_arguments(format!("{which} is no {}: {why}", self.called.request_type))
             })?;
@@ -129,18 +133,18 @@ impl RequestSource {
         loop {
             match input.read(&mut chunk) {
                 Ok(0) => break,
-                Ok(read) => documents.push(&chunk[..read]),
+                Ok(read) => texts.push(&chunk[..read]),
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) => return Err(unreadable(&error)),
             }
-            while let Some(document) = documents.next() {
-                if !each(document)? {
+            while let Some(text) = texts.next() {
+                if !each(text)? {
                     return Ok(());
                 }
             }
         }
-        if let Some(document) = documents.rest() {
-            each(document)?;
+        if let Some(text) = texts.rest() {
+            each(text)?;
         }
         if !self.called.is_client_streaming {
             send(only.unwrap_or_default());

@@ -1,14 +1,18 @@
 //! Where bytes come from: a file, stdin, or the command line in hex or Base64.
 
-use std::fs;
+use std::fs::{self, File};
 use std::io::{self, IsTerminal, Read};
 
 use base64::Engine;
 use base64::alphabet::{STANDARD, URL_SAFE};
 use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
 use clap::Args;
+use thalweg_capture::is_capture;
 
 use crate::failure::Failure;
+
+/// As many bytes tell a capture.
+const MAGIC_LEN: u64 = 4;
 
 #[derive(Debug, Args)]
 #[group(multiple = false)]
@@ -26,6 +30,16 @@ pub(super) struct InputArgs {
     base64: Option<String>,
 }
 
+/// What an input turns out to be.
+pub(super) enum Source {
+    Bytes(Input),
+    /// A packet capture, which is read as it comes.
+    Capture {
+        name: String,
+        reader: Box<dyn Read + Send>,
+    },
+}
+
 /// Bytes, and what to call them.
 #[derive(Debug)]
 pub(super) struct Input {
@@ -38,11 +52,29 @@ impl InputArgs {
     /// `--hex ''`.
     pub(super) fn read(&self) -> Result<Input, Failure> {
         let input = self.read_any()?;
-        if input.bytes.is_empty() && self.hex.is_none() && self.base64.is_none() {
-            let why = "there are no bytes to take apart; an empty message is --hex ''";
-            return Err(Failure::failed(format!("{}: {why}", input.name)));
+        if self.hex.is_some() || self.base64.is_some() { Ok(input) } else { input.not_empty() }
+    }
+
+    /// A capture, known by its first bytes; or the bytes, as [`read`](Self::read) has them.
+    pub(super) fn open(&self) -> Result<Source, Failure> {
+        let (name, mut reader): (&str, Box<dyn Read + Send>) = match self.file.as_deref() {
+            _ if self.hex.is_some() || self.base64.is_some() => return self.read().map(Source::Bytes),
+            None if io::stdin().is_terminal() => return self.read().map(Source::Bytes),
+            None | Some("-") => ("stdin", Box::new(io::stdin())),
+            Some(path) => match File::open(path) {
+                Ok(file) => (path, Box::new(file)),
+                Err(error) => return Err(Failure::failed(format!("cannot read {path}: {error}"))),
+            },
+        };
+        let failed = |error: io::Error| Failure::failed(format!("cannot read {name}: {error}"));
+        let mut bytes = Vec::new();
+        reader.by_ref().take(MAGIC_LEN).read_to_end(&mut bytes).map_err(failed)?;
+        if is_capture(&bytes) {
+            let reader = Box::new(io::Cursor::new(bytes).chain(reader));
+            return Ok(Source::Capture { name: name.to_owned(), reader });
         }
-        Ok(input)
+        reader.read_to_end(&mut bytes).map_err(failed)?;
+        Input { name: name.to_owned(), bytes }.not_empty().map(Source::Bytes)
     }
 
     /// The bytes, or none.
@@ -77,6 +109,14 @@ impl InputArgs {
 }
 
 impl Input {
+    fn not_empty(self) -> Result<Self, Failure> {
+        if self.bytes.is_empty() {
+            let why = "there are no bytes to take apart; an empty message is --hex ''";
+            return Err(Failure::failed(format!("{}: {why}", self.name)));
+        }
+        Ok(self)
+    }
+
     /// What bytes that are no message may be instead.
     pub(super) fn hint(&self) -> &'static str {
         let is_hex = |byte: &u8| byte.is_ascii_hexdigit() || byte.is_ascii_whitespace();

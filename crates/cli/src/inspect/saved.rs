@@ -1,85 +1,46 @@
 //! An exchange that `thalweg call --save` has written.
 
 use std::fmt::Write as _;
-use std::io::{self, Write};
 
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
 use serde_json::json;
 use thalweg_lab::figures::time;
-use thalweg_protobuf::{MessageType, Schema};
+use thalweg_protobuf::Schema;
 
-use super::input::Input;
+use super::shown::{Part, Shown};
 use crate::exchange::{Exchange, SavedMessage};
-use crate::failure::Failure;
 
-/// The messages of one direction, each with gRPC's prefix before it.
-pub(super) struct Part<'a> {
-    pub(super) input: &'a Input,
-    pub(super) message_type: MessageType<'a>,
+/// The descriptors of the exchange.
+pub(super) fn schema(exchange: &Exchange) -> Result<Schema, String> {
+    let set = BASE64_STANDARD.decode(&exchange.descriptor_set);
+    let set = set.map_err(|error| format!("its descriptors are no Base64: {error}"))?;
+    Schema::from_descriptor_set(&set).map_err(|error| error.to_string())
 }
 
-/// Writes the exchange, its messages by `take_apart`, which gives what is wrong with them.
-pub(super) fn inspect(
-    exchange: &Exchange,
-    name: &str,
-    output: &mut dyn Write,
-    is_json: bool,
-    mut take_apart: impl FnMut(&Part<'_>, &mut dyn Write) -> Result<Option<String>, Failure>,
-) -> Result<Option<String>, Failure> {
-    let failed = |why: String| Failure::failed(format!("{name}: {why}"));
-    let written = |written: io::Result<()>| {
-        written.map_err(|error| Failure::failed(format!("cannot write the result: {error}")))
-    };
-    let set = BASE64_STANDARD.decode(&exchange.descriptor_set);
-    let set = set.map_err(|error| failed(format!("its descriptors are no Base64: {error}")))?;
-    let schema = Schema::from_descriptor_set(&set).map_err(|error| failed(error.to_string()))?;
-    if !is_json {
-        written(output.write_all(heading(exchange).as_bytes()))?;
-    }
-    let mut problem = None;
+/// What is shown of the exchange.
+pub(super) fn shown<'s>(exchange: &Exchange, name: &str, schema: &'s Schema) -> Result<Shown<'s>, String> {
     let mut parts = Vec::new();
     for (way, messages, type_name) in [
         ("requests", &exchange.requests, &exchange.request_type),
         ("responses", &exchange.responses, &exchange.response_type),
     ] {
-        let message_type = schema
-            .message(type_name)
-            .ok_or_else(|| failed(format!("its descriptors do not have {type_name}")))?;
-        let input = Input { name: format!("{name}, {way}"), bytes: framed(messages).map_err(failed)? };
-        if input.bytes.is_empty() {
-            continue;
-        }
-        let part = Part { input: &input, message_type };
-        let mut text = Vec::new();
-        problem = problem.or(take_apart(&part, &mut text)?);
-        if is_json {
-            let document: serde_json::Value = serde_json::from_slice(&text).unwrap_or_default();
-            parts.push((way, document));
-        } else {
-            written(output.write_all(&text).and_then(|()| output.write_all(b"\n")))?;
-        }
+        let message_type =
+            schema.message(type_name).ok_or_else(|| format!("its descriptors do not have {type_name}"))?;
+        parts.push(Part::new(way, name, framed(messages)?, Some(message_type)));
     }
-    if is_json {
-        let mut document = json!({
-            "schema": "thalweg.inspect-exchange/1",
-            "method": exchange.method,
-            "target": exchange.target,
-            "started": exchange.started,
-            "request_metadata": exchange.request_metadata,
-            "response_metadata": exchange.response_metadata,
-            "trailers": exchange.trailers,
-            "status": exchange.status,
-            "phases": exchange.phases,
-        });
-        for (way, part) in parts {
-            document[way] = part;
-        }
-        written(writeln!(output, "{document:#}"))?;
-    } else {
-        written(output.write_all(ending(exchange).as_bytes()))?;
-    }
-    Ok(problem)
+    let document = json!({
+        "schema": "thalweg.inspect-exchange/1",
+        "method": exchange.method,
+        "target": exchange.target,
+        "started": exchange.started,
+        "request_metadata": exchange.request_metadata,
+        "response_metadata": exchange.response_metadata,
+        "trailers": exchange.trailers,
+        "status": exchange.status,
+        "phases": exchange.phases,
+    });
+    Ok(Shown { heading: heading(exchange), parts, ending: ending(exchange), document })
 }
 
 fn heading(exchange: &Exchange) -> String {

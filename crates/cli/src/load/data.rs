@@ -6,11 +6,11 @@ use std::io::{self, Read};
 use clap::ValueEnum;
 use thalweg_load::{Order, Requests};
 
-use super::made::{JsonTemplates, PLACE};
+use super::made::{PLACE, TextTemplates};
 use super::rows;
 use crate::called::Called;
-use crate::documents::Documents;
 use crate::failure::Failure;
+use crate::message_format::{MessageFormat, Texts};
 
 /// What requests are written in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -19,6 +19,8 @@ pub(crate) enum Input {
     Json,
     /// Rows with the names of fields in the first: one request each. A file whose name ends in .csv is read so by itself
     Csv,
+    /// Protobuf's text format, with the byte 0x1E between two messages
+    Text,
     /// As on the wire
     Binary,
 }
@@ -50,17 +52,19 @@ impl Data<'_> {
         };
         let data = read(text)?;
         let named = if is_csv(text) { Input::Csv } else { Input::Json };
-        let texts = match self.input.unwrap_or(named) {
-            Input::Binary => return Ok(Requests::new(vec![data.into()], self.order, per_stream)),
-            Input::Csv => rows::documents(&data, called)?,
-            Input::Json => documents(&data),
+        let input = self.input.unwrap_or(named);
+        let format = if input == Input::Text { MessageFormat::Text } else { MessageFormat::Json };
+        let texts = match (input, Texts::of(format)) {
+            (Input::Csv, _) => rows::documents(&data, called)?,
+            (Input::Json | Input::Text, Some(texts)) => all(texts, &data),
+            _ => return Ok(Requests::new(vec![data.into()], self.order, per_stream)),
         };
         let is_made = |text: &Vec<u8>| String::from_utf8_lossy(text).contains(PLACE);
         if self.has_templates && texts.iter().any(is_made) {
-            let make = JsonTemplates::read(called, &texts, self.order, self.variables)?;
+            let make = TextTemplates::read(called, format, &texts, self.order, self.variables)?;
             return Ok(Requests::made(make, self.seed, per_stream.unwrap_or(texts.len() as u64)));
         }
-        let messages = encoded(&texts, called)?;
+        let messages = encoded(format, &texts, called)?;
         Ok(Requests::new(messages.into_iter().map(Into::into).collect(), self.order, per_stream))
     }
 }
@@ -79,17 +83,16 @@ fn read(data: &str) -> Result<Vec<u8>, Failure> {
     fs::read(path).map_err(|error| Failure::failed(format!("cannot read {path}: {error}")))
 }
 
-fn documents(data: &[u8]) -> Vec<Vec<u8>> {
-    let mut documents = Documents::default();
-    documents.push(data);
-    let mut texts: Vec<Vec<u8>> = std::iter::from_fn(|| documents.next()).collect();
-    texts.extend(documents.rest());
-    texts
+fn all(mut texts: Texts, data: &[u8]) -> Vec<Vec<u8>> {
+    texts.push(data);
+    let mut all: Vec<Vec<u8>> = std::iter::from_fn(|| texts.next()).collect();
+    all.extend(texts.rest());
+    all
 }
 
-fn encoded(texts: &[Vec<u8>], called: &Called) -> Result<Vec<Vec<u8>>, Failure> {
+fn encoded(format: MessageFormat, texts: &[Vec<u8>], called: &Called) -> Result<Vec<Vec<u8>>, Failure> {
     let wire = |(number, text): (usize, &Vec<u8>)| {
-        called.encoded(text, false).map_err(|why| {
+        called.encoded(format, text, false).map_err(|why| {
             Failure::bad_arguments(format!("request {number} is no {}: {why}", called.request_type))
         })
     };

@@ -8,24 +8,27 @@ use thalweg_load::{CallMetadata, Make, Moment, Order, Template};
 
 use crate::called::Called;
 use crate::failure::Failure;
+use crate::message_format::MessageFormat;
 use crate::metadata::{self, Entry};
 
 /// What a place of a template begins with.
 pub(super) const PLACE: &str = "{{";
 
-/// JSON with places that are filled for each message.
+/// Texts with places that are filled for each message.
 #[derive(Debug)]
-pub(super) struct JsonTemplates {
+pub(super) struct TextTemplates {
     called: Called,
+    format: MessageFormat,
     templates: Vec<Template>,
     order: Order,
 }
 
-impl JsonTemplates {
+impl TextTemplates {
     /// Tries each of them once, so that what is wrong is said before anything is called.
     /// What has values of earlier steps can only be tried when these are there.
     pub(super) fn read(
         called: &Called,
+        format: MessageFormat,
         texts: &[Vec<u8>],
         order: Order,
         variables: &[String],
@@ -36,9 +39,9 @@ impl JsonTemplates {
                 .map_err(|error| Failure::bad_arguments(format!("request {number}: {error}")))
         };
         let templates = (1..).zip(texts).map(template).collect::<Result<Vec<_>, Failure>>()?;
-        let made = Self { called: called.clone(), templates, order };
+        let made = Self { called: called.clone(), format, templates, order };
         for (number, template) in (1..).zip(&made.templates).filter(|(_, it)| !it.has_variables()) {
-            let tried = called.encoded(template.fill(&Moment::default()).as_bytes(), false);
+            let tried = called.encoded(format, template.fill(&Moment::default()).as_bytes(), false);
             tried.map_err(|why| {
                 Failure::bad_arguments(format!("request {number} is no {}: {why}", called.request_type))
             })?;
@@ -47,11 +50,11 @@ impl JsonTemplates {
     }
 }
 
-impl Make for JsonTemplates {
+impl Make for TextTemplates {
     fn make(&self, moment: &Moment<'_>) -> Result<Bytes, String> {
         let place = moment.request.wrapping_add(moment.message);
         let template = &self.templates[self.order.choose(place, self.templates.len())];
-        Ok(self.called.encoded(template.fill(moment).as_bytes(), false)?.into())
+        Ok(self.called.encoded(self.format, template.fill(moment).as_bytes(), false)?.into())
     }
 }
 

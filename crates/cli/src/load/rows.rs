@@ -112,6 +112,7 @@ mod tests {
     use thalweg_protobuf::{Schema, sources};
 
     use super::*;
+    use crate::message_format::MessageFormat;
 
     fn called() -> Called {
         let source = "syntax = 'proto3'; message Order { int64 order_id = 1; string note = 2; bool paid = 3; \
@@ -147,7 +148,7 @@ mod tests {
             ]
         );
         for text in texts {
-            called().encoded(text.as_bytes(), false).unwrap();
+            called().encoded(MessageFormat::Json, text.as_bytes(), false).unwrap();
         }
     }
 

@@ -66,6 +66,44 @@ fn requests_come_from_files_and_from_stdin() {
 }
 
 #[test]
+fn text_format_goes_both_ways() {
+    let (_server, addresses) = Running::serve(&["127.0.0.1:0"]);
+    let check = |arguments: &[&str], expected: &str| {
+        let (code, stdout, stderr) =
+            call_at(&addresses[0], &[&["-I", "text", "-O", "text"], arguments].concat());
+        assert_eq!((code, stderr.as_str()), (Some(0), ""), "{arguments:?}");
+        assert_eq!(stdout, expected, "{arguments:?}");
+    };
+    check(&[UNARY, "-d", "response_size: 2 # bytes"], "payload {\n  body: \"\\000\\000\"\n}\n");
+    check(&[UNARY, "--compact", "-d", "response_size: 1"], "payload { body: \"\\000\" }\n");
+    check(&[UNARY], "");
+    check(&["grpc.health.v1.Health/Check"], "status: SERVING\n");
+    // Messages of a stream have ASCII's record separator between them.
+    let sizes =
+        "response_parameters { size: 1 }\u{1e}response_parameters: [{ size: 2 }, { size: 3 }]\n\u{1e}\n";
+    check(
+        &[FULL_DUPLEX, "-d", sizes],
+        "payload { body: \"\\000\" }\n\u{1e}payload { body: \"\\000\\000\" }\n\u{1e}payload { body: \"\\000\\000\\000\" }\n",
+    );
+    check(
+        &[FULL_DUPLEX, "--pretty", "-d", "\u{1e}response_parameters { size: 1 }"],
+        "payload {\n  body: \"\\000\"\n}\n",
+    );
+    let wrong = |text: &str| {
+        let (code, _, stderr) = call_at(&addresses[0], &[UNARY, "-I", "text", "-d", text]);
+        assert_eq!(code, Some(2), "{stderr}");
+        stderr
+    };
+    let stderr = wrong("response_size: 1 response_size: 2");
+    assert!(stderr.contains("line 1, column 18: response_size: the field is there twice"), "{stderr}");
+    let stderr = wrong("response_size: 1\u{1e}response_size: 2");
+    assert!(stderr.contains("the method takes one request"), "{stderr}");
+    let flags = [UNARY, "-I", "text", "--allow-unknown-fields", "-d", "nothing { a: 1 }"];
+    let (code, stdout, stderr) = call_at(&addresses[0], &flags);
+    assert_eq!((code, stdout.as_str()), (Some(0), "{}\n"), "{stderr}");
+}
+
+#[test]
 fn a_dialogue_goes_by_lines_as_they_come() {
     let (_server, addresses) = Running::serve(&["127.0.0.1:0"]);
     let mut client =

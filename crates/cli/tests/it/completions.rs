@@ -2,7 +2,7 @@
 
 use std::process::Command;
 
-use crate::support::{outcome, thalweg};
+use crate::support::{Running, outcome, thalweg};
 
 const SHELLS: [&str; 5] = ["bash", "zsh", "fish", "elvish", "powershell"];
 
@@ -58,6 +58,69 @@ fn bash_reads_its_script_and_proposes() {
     assert_eq!(proposed(&["thalweg", "load", "--warm"]), ["--warmup"]);
     assert_eq!(proposed(&["thalweg", "load", "--rp"]), ["--rps"]);
     assert_eq!(proposed(&["thalweg", "lab", "chan"]), ["channels"]);
+}
+
+/// What bash proposes at the end of the line, which it divides into words itself, by the function that it calls.
+fn proposed_with_names(words: &[&str]) -> Vec<String> {
+    let ask = "eval \"$0\"; program=$1; shift; COMP_WORDS=(\"$program\" \"$@\"); COMP_CWORD=$#; \
+               completer=$(complete -p thalweg); completer=${completer##*-F }; \
+               \"${completer%% *}\" \"$program\" \"${COMP_WORDS[COMP_CWORD]}\" \"${COMP_WORDS[COMP_CWORD - 1]}\"; \
+               printf '%s\\n' \"${COMPREPLY[@]}\"";
+    let mut bash = Command::new("bash");
+    bash.args(["--norc", "-c", ask, &script("bash"), env!("CARGO_BIN_EXE_thalweg")]).args(words);
+    let (code, stdout, stderr) = outcome(bash.output().unwrap());
+    assert_eq!((code, stderr.as_str()), (Some(0), ""), "{words:?}");
+    stdout.lines().map(str::to_owned).collect()
+}
+
+#[test]
+fn services_and_methods_of_the_server_are_proposed() {
+    let (_server, addresses) = Running::serve(&["127.0.0.1:0"]);
+    let port = addresses[0].rsplit_once(':').unwrap().1;
+    let at = |words: &[&str]| proposed_with_names(&[&["call", "127.0.0.1", ":", port], words].concat());
+    let all = at(&[""]);
+    assert_eq!(all[..3], ["list", "describe", "grpc.health.v1.Health/Check"]);
+    assert!(all.contains(&"grpc.testing.TestService/UnaryCall".to_owned()), "{all:?}");
+    let streaming =
+        ["grpc.testing.TestService/StreamingInputCall", "grpc.testing.TestService/StreamingOutputCall"];
+    assert_eq!(at(&["grpc.testing.TestService/St"]), streaming);
+    assert_eq!(at(&["-m", "'a: b'", "grpc.testing.TestService/St"]), streaming);
+    assert_eq!(at(&["de"]), ["describe"]);
+    assert_eq!(at(&["list", "grpc.testing.T"]), ["grpc.testing.TestService"]);
+    assert_eq!(at(&["describe", "grpc.testing.E"]), ["grpc.testing.EchoStatus", "grpc.testing.Empty"]);
+    let load = |words: &[&str]| proposed_with_names(&[&["load", "127.0.0.1", ":", port], words].concat());
+    assert_eq!(load(&["--call", "grpc.testing.TestService/St"]), streaming);
+    assert_eq!(load(&["--call", "=", "grpc.testing.TestService/St"]), streaming);
+    // All else is as clap has it.
+    assert_eq!(load(&["--warm"]), ["--warmup"]);
+    assert_eq!(at(&["-O", "t"]), ["text"]);
+    assert_eq!(proposed_with_names(&["lo"]), ["load"]);
+}
+
+#[test]
+fn names_come_from_files_too_and_failures_say_nothing() {
+    let protos = concat!(env!("CARGO_MANIFEST_DIR"), "/../lab/proto");
+    let proto = format!("{protos}/grpc/testing/test.proto");
+    let from_files = ["call", "--proto", &proto, "-i", protos, "list", "grpc.testing.T"];
+    assert_eq!(proposed_with_names(&from_files), ["grpc.testing.TestService"]);
+    // There is no server: what is wanted of it can be said all the same.
+    assert_eq!(proposed_with_names(&["call", "127.0.0.1", ":", "1", ""]), ["list", "describe"]);
+    let answer =
+        thalweg(&["complete", "--shell", "fish", "--", "thalweg", "load", "127.0.0.1:1", "--call=a"]);
+    let (code, stdout, stderr) = outcome({ answer }.output().unwrap());
+    assert_eq!((code, stdout.as_str(), stderr.as_str()), (Some(0), "", ""));
+    let (_server, addresses) = Running::serve(&["127.0.0.1:0"]);
+    let words = ["complete", "--shell", "fish", "--", "thalweg", "load", &addresses[0], "--call=grpc.health"];
+    let (_, stdout, _) = outcome(thalweg(&words).output().unwrap());
+    assert!(stdout.starts_with("--call=grpc.health.v1.Health/Check\n"), "{stdout}");
+}
+
+#[test]
+fn scripts_of_other_shells_ask_for_names() {
+    let zsh = script("zsh");
+    assert!(zsh.contains(":_thalweg_names' \\\n") && !zsh.contains("_email_addresses"), "{zsh}");
+    assert!(zsh.contains("_thalweg() {\n    local -a thalweg_line="), "{zsh}");
+    assert!(script("fish").contains("-l call -r -f -a \"(__fish_thalweg_names)\""));
 }
 
 #[test]

@@ -38,6 +38,22 @@ fn a_closed_loop_makes_as_many_calls_as_asked_for() {
 }
 
 #[test]
+fn requests_in_text_format_are_sent_in_turn() {
+    let (_server, addresses) = Running::serve(&["127.0.0.1:0"]);
+    let texts = "response_size: 10\u{1e}response_size: 20 # {{.RequestNumber}}";
+    for templates in [&[][..], &["--no-templates"]] {
+        let flags = ["--call", UNARY, "-I", "text", "-d", texts, "-n", "100"];
+        let run = json(&addresses[0], &[&flags, templates].concat());
+        assert_eq!(run["ok"], 100, "{run}");
+        // Answers of 14 and of 24 bytes.
+        assert_eq!(run["bytes_received"], 50 * 14 + 50 * 24, "{run}");
+    }
+    let (code, _, stderr) = load(&addresses[0], &["--call", UNARY, "-I", "text", "-d", "size: 1"]);
+    assert_eq!(code, Some(2), "{stderr}");
+    assert!(stderr.contains("request 1 is no grpc.testing.SimpleRequest: line 1, column 1"), "{stderr}");
+}
+
+#[test]
 fn all_four_types_of_call_are_driven() {
     let (_server, addresses) = Running::serve(&["127.0.0.1:0"]);
     let streaming = r#"{"response_parameters": [{"size": 1}, {"size": 2}]}"#;

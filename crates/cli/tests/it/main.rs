@@ -9,6 +9,7 @@ mod disturbed;
 mod errors;
 mod export;
 mod inspect;
+mod inspect_capture;
 mod link;
 mod live;
 mod load_any;

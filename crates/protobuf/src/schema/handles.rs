@@ -188,6 +188,11 @@ impl<'s> MessageType<'s> {
         self.get().extension_ranges.iter().any(|range| (range.start..range.end).contains(&number))
     }
 
+    /// Whether no field may have this name: mostly, one had it once.
+    pub fn is_reserved_name(self, name: &str) -> bool {
+        self.get().reserved_names.iter().any(|reserved| **reserved == *name)
+    }
+
     /// A `google.protobuf.MessageOptions`, encoded, with the custom ones.
     pub fn options(self) -> &'s [u8] {
         &self.get().options

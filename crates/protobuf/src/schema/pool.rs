@@ -42,6 +42,7 @@ pub(crate) struct MessageData {
     pub(crate) map_entry: bool,
     pub(crate) message_set: bool,
     pub(crate) extension_ranges: Vec<ExtensionRange>,
+    pub(crate) reserved_names: Vec<Box<str>>,
     pub(crate) options: Box<[u8]>,
     /// As they are declared.
     pub(crate) fields: Range<u32>,

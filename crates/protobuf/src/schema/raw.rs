@@ -36,6 +36,7 @@ pub(super) struct Message<'a> {
     pub(super) extensions: Vec<Field<'a>>,
     pub(super) oneofs: Vec<Oneof<'a>>,
     pub(super) options: Vec<u8>,
+    pub(super) reserved_names: Vec<&'a str>,
 }
 
 #[derive(Debug, Default)]
@@ -214,6 +215,7 @@ impl<'a> Message<'a> {
                 6 => message.extensions.push(Field::read(value.message()?)?),
                 7 => message.options.extend_from_slice(value.bytes()?),
                 8 => message.oneofs.push(Oneof::read(value.message()?)?),
+                10 => message.reserved_names.push(value.text()?),
                 _ => {}
             }
             Ok(())

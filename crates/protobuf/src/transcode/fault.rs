@@ -2,7 +2,7 @@
 
 use std::fmt::{self, Write as _};
 
-/// Why a JSON text is no message of the type, where in the text, and in which field.
+/// Why a text is no message of the type, where in the text, and in which field.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ParseError {
     /// Byte offset in the text, from 0.

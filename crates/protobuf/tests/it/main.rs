@@ -7,3 +7,4 @@ mod json_rows;
 mod json_texts;
 mod messages;
 mod schema;
+mod text_format;

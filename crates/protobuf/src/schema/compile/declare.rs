@@ -75,6 +75,7 @@ impl<'a> Compiler<'a> {
             map_entry: flag(7)?,
             message_set: flag(1)?,
             extension_ranges: ranges,
+            reserved_names: message.reserved_names.iter().map(|&name| name.into()).collect(),
             options: message.options.as_slice().into(),
             fields: 0..0,
             extensions: Vec::new(),

@@ -14,7 +14,7 @@ use thalweg_protobuf::json::{self, PrintOptions};
 const EXIT_CODE_BASE: u8 = 64;
 
 /// The exit code of a command whose call ended so.
-pub(super) fn exit_code(code: Code) -> u8 {
+pub(crate) fn exit_code(code: Code) -> u8 {
     match code {
         Code::Ok => 0,
         code => EXIT_CODE_BASE + code as u8,
@@ -22,7 +22,7 @@ pub(super) fn exit_code(code: Code) -> u8 {
 }
 
 /// A line for the status, and one for each of its details, as JSON.
-pub(super) async fn described(status: &Status, catalogue: &mut Catalogue) -> String {
+pub(crate) async fn described(status: &Status, catalogue: &mut Catalogue) -> String {
     let code = status.code();
     let mut text = format!("{} ({})", code_name(code as i32), code as i32);
     if !status.message().is_empty() {

@@ -1,0 +1,141 @@
+//! The connections of a capture.
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use crate::call::{Call, End};
+use crate::exchange::Shared;
+use crate::limits::Limits;
+use crate::protocol::{Begin, Ends, Protocol};
+use crate::reassembly::Reassembly;
+use crate::segment::Segment;
+use crate::summary::Summary;
+
+/// The connections that have not ended, by their addresses, the lesser one first.
+#[derive(Debug)]
+pub(crate) struct Connections {
+    limits: Limits,
+    budget: usize,
+    open: BTreeMap<[SocketAddr; 2], Connection>,
+}
+
+#[derive(Debug)]
+struct Connection {
+    ends: Ends,
+    ways: [Reassembly; 2],
+    protocol: Protocol,
+    has_bytes: bool,
+    /// RST, or FIN of both sides: what follows are stragglers.
+    has_ended: bool,
+    last_at: Duration,
+}
+
+impl Connections {
+    pub(crate) fn new(limits: Limits) -> Self {
+        Self { limits, budget: limits.kept_bytes_max, open: BTreeMap::new() }
+    }
+
+    /// Takes a segment, and gives calls that have ended.
+    pub(crate) fn take(&mut self, segment: &Segment<'_>, summary: &mut Summary, calls: &mut Vec<Call>) {
+        let (from, key) = if segment.from <= segment.to {
+            (0, [segment.from, segment.to])
+        } else {
+            (1, [segment.to, segment.from])
+        };
+        let opens = segment.is_syn && segment.acknowledged.is_none();
+        let Self { limits, budget, open } = self;
+        let mut shared = Shared { limits, budget, summary, calls };
+        // The addresses are used again.
+        if opens
+            && open.get(&key).is_some_and(|connection| connection.has_ended)
+            && let Some(mut before) = open.remove(&key)
+        {
+            before.end(End::Disconnected, &mut shared);
+        }
+        if !open.contains_key(&key) {
+            // The last words of a connection that is not known are none.
+            if segment.is_reset || (segment.bytes.is_empty() && segment.cut == 0 && !segment.is_syn) {
+                return;
+            }
+            if open.len() >= limits.connections_max {
+                give_up_half(open, &mut shared);
+            }
+            shared.summary.connections += 1;
+        }
+        let connection = open.entry(key).or_insert_with(|| Connection::new(key));
+        connection.take(from, segment, &mut shared);
+    }
+
+    /// The capture has ended.
+    pub(crate) fn end(&mut self, summary: &mut Summary, calls: &mut Vec<Call>) {
+        let Self { limits, budget, open } = self;
+        let mut shared = Shared { limits, budget, summary, calls };
+        for (_, mut connection) in std::mem::take(open) {
+            let end = if connection.has_ended { End::Disconnected } else { End::Unknown };
+            connection.end(end, &mut shared);
+        }
+    }
+}
+
+/// Gives up those that were silent for longest.
+fn give_up_half(open: &mut BTreeMap<[SocketAddr; 2], Connection>, shared: &mut Shared<'_>) {
+    let mut by_age: Vec<(bool, Duration, [SocketAddr; 2])> =
+        open.iter().map(|(key, connection)| (!connection.has_ended, connection.last_at, *key)).collect();
+    by_age.sort_unstable();
+    let count = by_age.len().div_ceil(2);
+    for (is_open, _, key) in by_age.into_iter().take(count) {
+        if let Some(mut connection) = open.remove(&key) {
+            shared.summary.given_up += u64::from(is_open);
+            connection.end(if is_open { End::Unknown } else { End::Disconnected }, shared);
+        }
+    }
+}
+
+impl Connection {
+    fn new(addresses: [SocketAddr; 2]) -> Self {
+        Self {
+            ends: Ends { addresses, client: None, has_begin: false },
+            ways: <[Reassembly; 2]>::default(),
+            protocol: Protocol::Unknown(Begin::default()),
+            has_bytes: false,
+            has_ended: false,
+            last_at: Duration::ZERO,
+        }
+    }
+
+    fn take(&mut self, from: usize, segment: &Segment<'_>, shared: &mut Shared<'_>) {
+        let Self { ends, ways, protocol, .. } = self;
+        self.last_at = self.last_at.max(segment.at);
+        if segment.is_syn && !self.has_bytes {
+            ends.client = Some(if segment.acknowledged.is_none() { from } else { 1 - from });
+            ends.has_begin = true;
+        }
+        self.has_bytes |= !segment.bytes.is_empty() || segment.cut > 0;
+        let waiting_max = shared.limits.waiting_bytes_max;
+        ways[from].take(segment, waiting_max, &mut |piece| protocol.take(ends, from, piece, shared));
+        if let Some(number) = segment.acknowledged {
+            let to = 1 - from;
+            ways[to].acknowledge(number, &mut |piece| protocol.take(ends, to, piece, shared));
+        }
+        if segment.is_reset || ways.iter().all(Reassembly::has_ended) {
+            self.has_ended = true;
+            self.give_rest(shared);
+            if let Protocol::Http2(exchange) = &mut self.protocol {
+                exchange.end(End::Disconnected, shared);
+            }
+        }
+    }
+
+    fn give_rest(&mut self, shared: &mut Shared<'_>) {
+        let Self { ends, ways, protocol, .. } = self;
+        for (from, way) in ways.iter_mut().enumerate() {
+            way.end(&mut |piece| protocol.take(ends, from, piece, shared));
+        }
+    }
+
+    fn end(&mut self, end: End, shared: &mut Shared<'_>) {
+        self.give_rest(shared);
+        self.protocol.end(end, &self.ends, shared);
+    }
+}

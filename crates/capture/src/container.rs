@@ -1,0 +1,202 @@
+//! From a file to its packets.
+
+use std::io::{self, Read};
+use std::time::Duration;
+
+use pcap_parser::{Block, Linktype, PcapBlockOwned, PcapError, create_reader};
+use thiserror::Error;
+
+/// What is read at once at first, and at most for a block: a packet of 256 KiB, the most that tcpdump takes, and room.
+const BUFFER_LEN: usize = 128 << 10;
+const BUFFER_LEN_MAX: usize = 16 << 20;
+/// The head of a pcap file.
+const PCAP_HEAD_LEN: u32 = 24;
+/// Up to here pcapng says how long its first block is, and in which order bytes stand.
+const NG_MAGIC_END: u64 = 12;
+/// A longer one, which may have any comments, is not taken.
+const NG_HEAD_LEN_MAX: u32 = 64 << 10;
+/// More interfaces than these a section does not have.
+const INTERFACES_MAX: usize = 4096;
+
+/// Why an input could not be read at all.
+#[derive(Debug, Error)]
+pub enum CaptureError {
+    /// It is neither pcap nor pcapng.
+    #[error("it is no capture: neither pcap nor pcapng")]
+    Format,
+    /// The system said so.
+    #[error("{0}")]
+    Io(#[from] io::Error),
+}
+
+/// Whether an input that begins so is a capture; four bytes are enough.
+pub fn is_capture(begin: &[u8]) -> bool {
+    let Some(magic) = begin.first_chunk::<4>() else { return false };
+    let pcap = |magic: u32| matches!(magic, 0xa1b2_c3d4 | 0xa1b2_3c4d | 0xa1b2_cd34);
+    *magic == [0x0a, 0x0d, 0x0d, 0x0a] || pcap(u32::from_le_bytes(*magic)) || pcap(u32::from_be_bytes(*magic))
+}
+
+/// A packet as the capture has it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Packet<'a> {
+    /// Since 1970.
+    pub(crate) at: Duration,
+    pub(crate) link: Linktype,
+    pub(crate) bytes: &'a [u8],
+    /// Bytes at its end that were not captured.
+    pub(crate) cut: usize,
+}
+
+/// An interface of pcapng, or that of pcap.
+#[derive(Clone, Copy, Debug)]
+struct Interface {
+    link: Linktype,
+    /// Ticks in a second.
+    resolution: u64,
+    offset_s: i64,
+    snap_len: u32,
+}
+
+impl Interface {
+    fn time(&self, ticks: u64) -> Duration {
+        let resolution = self.resolution.max(1);
+        let ns = u128::from(ticks % resolution) * 1_000_000_000 / u128::from(resolution);
+        let seconds = (ticks / resolution).saturating_add_signed(self.offset_s);
+        Duration::new(seconds, ns as u32)
+    }
+}
+
+/// Gives each packet until there are no more, or `each` gives false. Why it could not go on, if it could not.
+pub(crate) fn packets(
+    input: impl Read + Send,
+    mut each: impl FnMut(Packet<'_>) -> bool,
+) -> Result<Option<String>, CaptureError> {
+    let mut source = Remembering { input, error: None };
+    // The parser wants to have it at once, and a pipe may give it in pieces.
+    let head = file_head(&mut &mut source)?;
+    let created = create_reader(BUFFER_LEN, io::Cursor::new(head).chain(&mut source));
+    let mut reader = created.map_err(|_| CaptureError::Format)?;
+    let mut buffer_len = BUFFER_LEN;
+    let mut interfaces: Vec<Interface> = Vec::new();
+    let cut_off = || Some("it ends in the middle of a packet".to_owned());
+    let problem = loop {
+        let is_too_small = match reader.next() {
+            Ok((len, block)) => {
+                let goes_on = packet(&block, &mut interfaces).is_none_or(&mut each);
+                reader.consume(len);
+                if !goes_on {
+                    break None;
+                }
+                continue;
+            }
+            Err(PcapError::Eof) => break None,
+            Err(PcapError::UnexpectedEof) => break cut_off(),
+            Err(PcapError::BufferTooSmall) => Some(true),
+            Err(PcapError::Incomplete(_)) => Some(false),
+            Err(_) => None,
+        };
+        match is_too_small {
+            None => break Some(format!("it is broken at offset {}", reader.consumed())),
+            Some(_) if reader.reader_exhausted() => break cut_off(),
+            Some(true) if buffer_len >= BUFFER_LEN_MAX => {
+                break Some(format!("it has a block of more than {} MiB", BUFFER_LEN_MAX >> 20));
+            }
+            Some(true) => {
+                buffer_len *= 2;
+                reader.grow(buffer_len);
+            }
+            Some(false) => {}
+        }
+        // The source says why.
+        if reader.refill().is_err() {
+            break None;
+        }
+    };
+    drop(reader);
+    match source.error {
+        Some(error) => Err(error.into()),
+        None => Ok(problem),
+    }
+}
+
+/// What a file begins with: pcap's head, or pcapng's first block.
+fn file_head(input: &mut impl Read) -> io::Result<Vec<u8>> {
+    let mut head = Vec::new();
+    input.take(NG_MAGIC_END).read_to_end(&mut head)?;
+    let len = match head[..] {
+        [0x0a, 0x0d, 0x0d, 0x0a, l0, l1, l2, l3, 0x1a, ..] => u32::from_be_bytes([l0, l1, l2, l3]),
+        [0x0a, 0x0d, 0x0d, 0x0a, l0, l1, l2, l3, ..] => u32::from_le_bytes([l0, l1, l2, l3]),
+        _ => PCAP_HEAD_LEN,
+    };
+    let rest = u64::from(len.min(NG_HEAD_LEN_MAX)).saturating_sub(head.len() as u64);
+    input.take(rest).read_to_end(&mut head)?;
+    Ok(head)
+}
+
+/// The packet in a block, if it has one; interfaces are noted.
+fn packet<'a>(block: &'a PcapBlockOwned<'a>, interfaces: &mut Vec<Interface>) -> Option<Packet<'a>> {
+    match block {
+        PcapBlockOwned::LegacyHeader(header) => {
+            let resolution = if header.is_nanosecond_precision() { 1_000_000_000 } else { 1_000_000 };
+            interfaces.push(Interface { link: header.network, resolution, offset_s: 0, snap_len: 0 });
+            None
+        }
+        PcapBlockOwned::Legacy(packet) => {
+            let interface = interfaces.first()?;
+            let ticks = u64::from(packet.ts_sec) * interface.resolution + u64::from(packet.ts_usec);
+            let cut = (packet.origlen as usize).saturating_sub(packet.data.len());
+            Some(Packet { at: interface.time(ticks), link: interface.link, bytes: packet.data, cut })
+        }
+        PcapBlockOwned::NG(Block::SectionHeader(_)) => {
+            interfaces.clear();
+            None
+        }
+        PcapBlockOwned::NG(Block::InterfaceDescription(described)) => {
+            if interfaces.len() < INTERFACES_MAX {
+                interfaces.push(Interface {
+                    link: described.linktype,
+                    resolution: described.ts_resolution().unwrap_or(1_000_000),
+                    offset_s: described.ts_offset(),
+                    snap_len: described.snaplen,
+                });
+            }
+            None
+        }
+        PcapBlockOwned::NG(Block::EnhancedPacket(packet)) => {
+            let interface = interfaces.get(packet.if_id as usize)?;
+            // It is padded to four bytes.
+            let bytes = packet.data.get(..packet.caplen as usize)?;
+            let ticks = u64::from(packet.ts_high) << 32 | u64::from(packet.ts_low);
+            let cut = (packet.origlen as usize).saturating_sub(bytes.len());
+            Some(Packet { at: interface.time(ticks), link: interface.link, bytes, cut })
+        }
+        PcapBlockOwned::NG(Block::SimplePacket(packet)) => {
+            let interface = interfaces.first()?;
+            let snap_len = if interface.snap_len == 0 { u32::MAX } else { interface.snap_len };
+            let len = packet.origlen.min(snap_len) as usize;
+            let bytes = &packet.data[..len.min(packet.data.len())];
+            let cut = (packet.origlen as usize).saturating_sub(bytes.len());
+            // It has no time.
+            Some(Packet { at: Duration::ZERO, link: interface.link, bytes, cut })
+        }
+        PcapBlockOwned::NG(_) => None,
+    }
+}
+
+/// A reader whose error can be asked for: the parser only says that there was one.
+struct Remembering<R> {
+    input: R,
+    error: Option<io::Error>,
+}
+
+impl<R: Read> Read for &mut Remembering<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        self.input.read(buffer).map_err(|error| {
+            let kind = error.kind();
+            if kind != io::ErrorKind::Interrupted {
+                self.error = Some(error);
+            }
+            kind.into()
+        })
+    }
+}

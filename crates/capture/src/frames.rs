@@ -1,0 +1,158 @@
+//! The frames of one direction of HTTP/2, as its bytes come. DATA goes through; other frames are held until they are
+//! whole.
+
+use thalweg_http2::frame::{Flags, FrameHead, HEAD_LEN, Kind};
+
+/// What comes next.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Part<'a> {
+    /// A part of a DATA frame's bytes, without padding. The last one ends the frame, and may be empty.
+    Data { stream: u32, bytes: &'a [u8], ends_stream: bool },
+    /// Another frame.
+    Frame(FrameHead, &'a [u8]),
+}
+
+/// Cuts bytes into frames.
+#[derive(Debug, Default)]
+pub(crate) struct Frames {
+    state: State,
+    held: Vec<u8>,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+enum State {
+    #[default]
+    Head,
+    Payload(FrameHead),
+    /// A frame was given, and its payload is still held.
+    Given,
+    /// DATA whose first byte is the length of its padding.
+    Padded(FrameHead),
+    /// So many bytes of DATA are left, and of padding behind them.
+    Data(FrameHead, usize, usize),
+    /// So many bytes of it are left.
+    Padding(usize),
+}
+
+impl Frames {
+    /// The next part that `input` completes; none if it takes more. Why it cannot go on, if it cannot.
+    pub(crate) fn next<'a, 'i: 'a>(
+        &'a mut self,
+        input: &mut &'i [u8],
+        len_max: usize,
+    ) -> Result<Option<Part<'a>>, &'static str> {
+        loop {
+            match self.state {
+                State::Head => {
+                    if !self.fill(input, HEAD_LEN) {
+                        return Ok(None);
+                    }
+                    let head = self.held.first_chunk::<HEAD_LEN>().map(FrameHead::parse);
+                    self.held.clear();
+                    let Some(head) = head else { return Ok(None) };
+                    let len = head.len as usize;
+                    self.state = match head.kind {
+                        Kind::Data if head.flags.contains(Flags::PADDED) => State::Padded(head),
+                        Kind::Data => State::Data(head, len, 0),
+                        _ if len > len_max => return Err("a frame is too long to be one"),
+                        _ => State::Payload(head),
+                    };
+                }
+                State::Payload(head) => {
+                    if !self.fill(input, head.len as usize) {
+                        return Ok(None);
+                    }
+                    self.state = State::Given;
+                    return Ok(Some(Part::Frame(head, &self.held)));
+                }
+                State::Given => {
+                    self.held.clear();
+                    self.state = State::Head;
+                }
+                State::Padded(head) => {
+                    let Some((&padding, rest)) = input.split_first() else { return Ok(None) };
+                    *input = rest;
+                    let len = (head.len as usize).checked_sub(1 + usize::from(padding));
+                    let Some(len) = len else { return Err("a frame's padding is longer than the frame") };
+                    self.state = State::Data(head, len, usize::from(padding));
+                }
+                State::Data(head, left, padding) => {
+                    if left > 0 && input.is_empty() {
+                        return Ok(None);
+                    }
+                    let (bytes, rest) = input.split_at(left.min(input.len()));
+                    *input = rest;
+                    let left = left - bytes.len();
+                    self.state = match left {
+                        0 => State::Padding(padding),
+                        _ => State::Data(head, left, padding),
+                    };
+                    let ends_stream = left == 0 && head.flags.contains(Flags::END_STREAM);
+                    return Ok(Some(Part::Data { stream: head.stream.get(), bytes, ends_stream }));
+                }
+                State::Padding(left) => {
+                    let gone = left.min(input.len());
+                    *input = &input[gone..];
+                    self.state = if gone == left { State::Head } else { State::Padding(left - gone) };
+                    if gone < left {
+                        return Ok(None);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Holds `len` bytes if it can.
+    fn fill(&mut self, input: &mut &[u8], len: usize) -> bool {
+        let wanted = len.saturating_sub(self.held.len()).min(input.len());
+        let (bytes, rest) = input.split_at(wanted);
+        self.held.extend_from_slice(bytes);
+        *input = rest;
+        self.held.len() >= len
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use thalweg_http2::StreamId;
+    use thalweg_http2::frame::emit;
+
+    #[test]
+    fn frames_are_cut_wherever_the_pieces_end() {
+        let stream = StreamId::new(5);
+        let mut wire = Vec::new();
+        emit(Kind::Headers, Flags::END_HEADERS, stream, b"block", &mut wire);
+        emit(Kind::Data, Flags::PADDED, stream, b"\x02abcPP", &mut wire);
+        emit(Kind::Data, Flags::NONE, stream, b"", &mut wire);
+        emit(Kind::Data, Flags::END_STREAM.with(Flags::PADDED), stream, b"\x01P", &mut wire);
+        emit(Kind::Ping, Flags::ACK, StreamId::CONNECTION, &[7; 8], &mut wire);
+        for piece in 1..=wire.len() {
+            let mut frames = Frames::default();
+            let (mut data, mut ends, mut others) = (Vec::new(), 0, Vec::new());
+            for mut input in wire.chunks(piece) {
+                while let Some(part) = frames.next(&mut input, 100).unwrap() {
+                    match part {
+                        Part::Data { stream: 5, bytes, ends_stream } => {
+                            data.extend_from_slice(bytes);
+                            ends += u32::from(ends_stream);
+                        }
+                        Part::Frame(head, payload) => others.push((head.kind, payload.to_vec())),
+                        Part::Data { .. } => panic!("another stream"),
+                    }
+                }
+            }
+            assert_eq!((data.as_slice(), ends), (&b"abc"[..], 1), "in pieces of {piece}");
+            assert_eq!(others, [(Kind::Headers, b"block".to_vec()), (Kind::Ping, vec![7; 8])]);
+        }
+    }
+
+    #[test]
+    fn what_cannot_be_a_frame_is_refused() {
+        let next = |wire: &[u8]| Frames::default().next(&mut { wire }, 100).map(drop);
+        assert!(next(b"GET / HTTP/1.1\r\n").is_err());
+        let mut wire = Vec::new();
+        emit(Kind::Data, Flags::PADDED, StreamId::new(1), b"\x05abc", &mut wire);
+        assert!(next(&wire).is_err());
+    }
+}

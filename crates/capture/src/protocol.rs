@@ -1,0 +1,136 @@
+//! What a connection speaks, seen from its first bytes.
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use thalweg_http2::frame::PREFACE;
+
+use crate::call::{End, Peer};
+use crate::exchange::{Exchange, Shared};
+use crate::reassembly::Piece;
+
+/// Bytes of each side that are held until it is known what they are: a server may speak first.
+const HELD_MAX: usize = 16 << 10;
+
+/// A connection's protocol.
+#[derive(Debug)]
+pub(crate) enum Protocol {
+    /// Not known yet.
+    Unknown(Begin),
+    Http2(Box<Exchange>),
+    Tls,
+    /// Something else, such as HTTP/1.1.
+    Other,
+    /// It began before the capture.
+    BegunBefore,
+}
+
+/// What came before it was known, of both sides.
+#[derive(Debug, Default)]
+pub(crate) struct Begin {
+    pieces: Vec<(usize, Duration, Vec<u8>)>,
+    len: usize,
+    /// As much of each side as tells what it is.
+    first: [Vec<u8>; 2],
+}
+
+/// A connection's ends, of which one may be known to be the client.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Ends {
+    pub(crate) addresses: [SocketAddr; 2],
+    /// Its index.
+    pub(crate) client: Option<usize>,
+    /// Its first packets are in the capture.
+    pub(crate) has_begin: bool,
+}
+
+impl Protocol {
+    /// Takes what `from`, the index of an end, has sent.
+    pub(crate) fn take(&mut self, ends: &mut Ends, from: usize, piece: Piece<'_>, shared: &mut Shared<'_>) {
+        if let Piece::Gap(len) = piece {
+            shared.summary.gaps += 1;
+            shared.summary.gap_bytes += len;
+        }
+        match (&mut *self, piece) {
+            (Self::Http2(exchange), Piece::Bytes(at, bytes)) => {
+                exchange.take(ends.peer(from), at, bytes, shared);
+            }
+            (Self::Http2(exchange), Piece::Gap(len)) => exchange.gap(ends.peer(from), len),
+            // The first bytes are not there: what follows could be anything.
+            (Self::Unknown(_), Piece::Gap(_)) => *self = Self::BegunBefore,
+            (Self::Unknown(begin), Piece::Bytes(at, bytes)) => {
+                begin.pieces.push((from, at, bytes.to_vec()));
+                begin.len += bytes.len();
+                let first = &mut begin.first[from];
+                first.extend(bytes.iter().take(PREFACE.len() - first.len()));
+                let Some(decided) = begin.decided(ends) else { return };
+                let Self::Unknown(begin) = std::mem::replace(self, decided) else { return };
+                if let Self::Http2(exchange) = self {
+                    exchange_begun(exchange, begin, *ends, shared);
+                }
+            }
+            (Self::Tls | Self::Other | Self::BegunBefore, _) => {}
+        }
+    }
+
+    /// The connection has ended, or the capture; counts what it was.
+    pub(crate) fn end(&mut self, end: End, ends: &Ends, shared: &mut Shared<'_>) {
+        if let Self::Http2(exchange) = self {
+            exchange.end(end, shared);
+        }
+        let summary = &mut *shared.summary;
+        let count = match self {
+            Self::Http2(_) => &mut summary.http2,
+            Self::Tls => &mut summary.tls,
+            Self::Other => &mut summary.other,
+            Self::Unknown(begin) if begin.len == 0 => &mut summary.silent,
+            Self::Unknown(_) if ends.has_begin => &mut summary.other,
+            Self::BegunBefore | Self::Unknown(_) => &mut summary.begun_before,
+        };
+        *count += 1;
+    }
+}
+
+impl Ends {
+    fn peer(&self, index: usize) -> Peer {
+        if self.client == Some(index) { Peer::Client } else { Peer::Server }
+    }
+}
+
+impl Begin {
+    /// What it is, as soon as that can be said.
+    fn decided(&self, ends: &mut Ends) -> Option<Protocol> {
+        for (index, first) in self.first.iter().enumerate() {
+            let may_be_client = ends.client.is_none_or(|client| client == index);
+            if may_be_client && first.starts_with(PREFACE) {
+                ends.client = Some(index);
+                let [client, server] = [ends.addresses[index], ends.addresses[1 - index]];
+                return Some(Protocol::Http2(Box::new(Exchange::new(client, server))));
+            }
+        }
+        // Records of TLS: of a handshake, or of data if the connection is older.
+        if self.first.iter().any(|first| matches!(first[..], [0x14..=0x17, 3, 0..=4, ..])) {
+            return Some(Protocol::Tls);
+        }
+        let may_come = |index: usize| {
+            ends.client.is_none_or(|client| client == index) && PREFACE.starts_with(&self.first[index])
+        };
+        let may_be_tls = self.first.iter().any(|first| matches!(first[..], [0x14..=0x17] | [0x14..=0x17, 3]));
+        let is_too_much = self.len > HELD_MAX;
+        if (may_come(0) || may_come(1) || may_be_tls) && !is_too_much {
+            return None;
+        }
+        Some(if ends.has_begin { Protocol::Other } else { Protocol::BegunBefore })
+    }
+}
+
+/// Gives the exchange what came before it was known to be one.
+fn exchange_begun(exchange: &mut Exchange, begin: Begin, ends: Ends, shared: &mut Shared<'_>) {
+    let mut preface = PREFACE.len();
+    for (from, at, bytes) in begin.pieces {
+        let peer = ends.peer(from);
+        let skipped = if peer == Peer::Client { preface.min(bytes.len()) } else { 0 };
+        preface -= skipped;
+        exchange.take(peer, at, &bytes[skipped..], shared);
+    }
+}

@@ -1,0 +1,135 @@
+//! What is seen of calls.
+
+use thalweg_capture::{End, Limits, Peer};
+use thalweg_http2::frame::{Flags, Kind};
+
+use crate::support::{
+    BEGAN_US, CLIENT, Link, SERVER, Speaker, THREE, Tcp, at, described, pcap, pcapng, read_all, read_within,
+    talk, three_calls,
+};
+
+#[test]
+fn calls_are_there_with_messages_status_and_times() {
+    let (calls, summary) = read_all(&three_calls().pcap());
+    assert_eq!(described(&calls), THREE);
+    assert_eq!((summary.calls, summary.http2, summary.connections, summary.packets), (3, 1, 1, 8));
+    assert_eq!((summary.gaps, &summary.problem), (0, &None));
+    let get = calls.iter().find(|call| call.stream == 1).unwrap();
+    assert_eq!(
+        (get.client.to_string(), get.server.to_string()),
+        ("10.0.0.1:40000".into(), "10.0.0.2:50051".into())
+    );
+    assert_eq!(get.request.field(":authority"), Some(&b"a.example"[..]));
+    // The packets are 1 ms apart: two of the handshake, a request, and an answer.
+    assert_eq!((get.began_at(), get.ended_at), (at(BEGAN_US + 3000), at(BEGAN_US + 4000)));
+    let watch = calls.iter().find(|call| call.stream == 3).unwrap();
+    assert_eq!(watch.response.first_message_at, Some(at(BEGAN_US + 4000)));
+    assert_eq!(
+        (watch.response.last_message_at, watch.ended_at),
+        (Some(at(BEGAN_US + 6000)), at(BEGAN_US + 6000))
+    );
+    assert!(calls.iter().all(|call| call.notes.is_empty()));
+}
+
+#[test]
+fn every_link_type_version_and_format_is_read() {
+    for link in [Link::Null, Link::Ethernet, Link::Raw, Link::Cooked, Link::CookedV2] {
+        for [client, server] in [["10.0.0.1:40000", "10.0.0.2:50051"], ["[2001:db8::2]:40000", "[::1]:50051"]]
+        {
+            let mut tcp = Tcp { link, ..Tcp::between(client, server) };
+            talk(&mut tcp);
+            for file in [pcap(link, &tcp.packets), pcapng(link, &tcp.packets)] {
+                let (calls, summary) = read_all(&file);
+                assert_eq!(described(&calls), THREE, "{link:?} {client}: {summary:?}");
+                assert_eq!(calls[0].began_at(), at(BEGAN_US + 3000), "{link:?}");
+                assert_eq!(calls[0].client.to_string(), client);
+            }
+        }
+    }
+    let mut tcp = three_calls();
+    tcp.packets.truncate(2);
+    let mut file = tcp.pcap();
+    file[20] = 105;
+    let (_, summary) = read_all(&file);
+    assert_eq!((summary.unknown_links, summary.unknown_link), (2, Some(105)));
+}
+
+#[test]
+fn calls_end_in_many_ways() {
+    let mut tcp = Tcp::new();
+    let (mut client, mut server) = (Speaker::client(), Speaker::server());
+    for stream in [1, 3, 5, 7] {
+        client.request(stream, "/a.B/C").message(stream, b"x", false);
+    }
+    tcp.open().send(CLIENT, &client.take());
+    server.frame(Kind::RstStream, Flags::NONE, 3, &[0, 0, 0, 7]);
+    server.response(5).frame(Kind::Data, Flags::END_STREAM, 5, &[0, 0, 0, 0, 9, b'a', b'b']);
+    server.frame(Kind::GoAway, Flags::NONE, 0, b"\0\0\0\x07\0\0\0\x0btoo much");
+    tcp.send(SERVER, &server.take());
+    client.frame(Kind::RstStream, Flags::NONE, 1, &[0, 0, 0, 8]);
+    tcp.send(CLIENT, &client.take());
+    let (calls, _) = read_all(&tcp.pcap());
+    let ends: Vec<(u32, End)> = calls.iter().map(|call| (call.stream, call.end)).collect();
+    let expected = [
+        (3, End::Reset(Peer::Server, 7)),
+        (5, End::Trailers),
+        (1, End::Reset(Peer::Client, 8)),
+        (7, End::Unknown),
+    ];
+    assert_eq!(ends, expected);
+    assert_eq!((calls[1].status(), calls[1].response.cut_off), (None, 2));
+    let early = "the response ended before the request did, as far as the capture has it";
+    assert_eq!(calls[1].notes, [early, "the last message of the response does not end"]);
+    tcp.close();
+    let (calls, _) = read_all(&tcp.pcap());
+    assert_eq!(calls[3].end, End::Disconnected);
+    assert_eq!(calls[3].notes, ["the server said GOAWAY EnhanceYourCalm too much: streams up to 7"]);
+}
+
+#[test]
+fn heads_come_in_all_forms_that_http2_has() {
+    let mut tcp = Tcp::new();
+    let (mut client, mut server) = (Speaker::client(), Speaker::server());
+    let block = client.block(&[(":path", "/a.B/C"), ("content-type", "application/grpc+proto")]);
+    let (first, rest) = block.split_at(3);
+    let padded = [&[2, 0, 0, 0, 0, 16], first, &[0, 0]].concat();
+    let flags = Flags::PADDED.with(Flags::PRIORITY);
+    client.frame(Kind::Headers, flags, 1, &padded);
+    client.frame(Kind::Continuation, Flags::END_HEADERS, 1, rest);
+    client.frame(Kind::Unknown(77), Flags::NONE, 1, b"anything");
+    client.headers(3, &[(":path", "/"), ("content-type", "text/html")], true);
+    client.headers(5, &[(":path", "/a.B/D"), ("content-type", "application/grpc-web")], true);
+    tcp.open().send(CLIENT, &client.take());
+    server.headers(1, &[(":status", "103")], false);
+    let promised = server.block(&[("pushed", "entry")]);
+    server.frame(Kind::PushPromise, Flags::END_HEADERS, 1, &[&[0, 0, 0, 2], &promised[..]].concat());
+    server.response(1).headers(1, &[("pushed", "entry"), ("grpc-status", "0")], true);
+    tcp.send(SERVER, &server.take());
+    let (calls, summary) = read_all(&tcp.pcap());
+    assert_eq!(described(&calls), ["1 a.B/C > < Some(0) Trailers "]);
+    assert_eq!(calls[0].trailers.as_ref().unwrap()[0], ("pushed".to_owned(), b"entry".to_vec()));
+    assert_eq!(summary.other_requests, 2);
+}
+
+#[test]
+fn what_is_kept_is_bounded_and_the_rest_counted() {
+    let mut tcp = Tcp::new();
+    let mut client = Speaker::client();
+    for stream in [1, 3, 5] {
+        client.request(stream, "/a.B/C").message(stream, b"12345", false).message(stream, b"123", false);
+    }
+    tcp.open().send(CLIENT, &client.take()).close();
+    let limits = Limits { messages_max: 1, ..Limits::default() };
+    let (calls, _) = read_within(&tcp.pcap(), &limits);
+    let request = &calls[0].request;
+    assert_eq!((request.messages.len(), request.message_count, request.message_bytes), (1, 2, 8));
+
+    let limits = Limits { kept_bytes_max: 9, ..Limits::default() };
+    let (calls, _) = read_within(&tcp.pcap(), &limits);
+    let kept: usize = calls.iter().flat_map(|call| &call.request.messages).map(|m| m.bytes.len()).sum();
+    assert_eq!((kept, calls[2].request.message_count), (8, 2));
+
+    let limits = Limits { calls_max: 2, ..Limits::default() };
+    let (calls, summary) = read_within(&tcp.pcap(), &limits);
+    assert_eq!((calls.len(), summary.calls_beyond), (2, 1));
+}

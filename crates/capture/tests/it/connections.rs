@@ -1,0 +1,137 @@
+//! Connections that are not there whole, are something else, or are too many.
+
+use thalweg_capture::{CaptureError, End, Limits, is_capture, read};
+
+use crate::support::{
+    CLIENT, Link, SERVER, Speaker, THREE, Tcp, described, pcap, read_all, read_within, talk, three_calls,
+};
+
+#[test]
+fn what_is_lost_of_a_direction_is_said_and_the_other_goes_on() {
+    let tcp = three_calls();
+    let without = |index: usize| {
+        let mut packets = tcp.packets.clone();
+        packets.remove(index);
+        read_all(&pcap(Link::Ethernet, &packets))
+    };
+    // The second packet of the client's: the third call's head, and a message of the second one.
+    let (calls, summary) = without(4);
+    assert_eq!((summary.gaps, summary.http2), (1, 1));
+    assert_eq!(
+        described(&calls),
+        [
+            THREE[0],
+            "3 shop.Orders/Watch >abc <first,second Some(0) Trailers ",
+            "5  > < Some(5) Trailers no such 50% é"
+        ]
+    );
+    let notes = |index: usize| -> Vec<&str> { calls[index].notes.iter().map(String::as_str).collect() };
+    assert_eq!(notes(0), [""; 0]);
+    assert_eq!(notes(1), ["the response ended before the request did, as far as the capture has it"]);
+    assert_eq!(notes(2), ["the request's head is not in the capture"]);
+    // The first answers: what the second packet of the server's says cannot be known.
+    let (calls, summary) = without(3);
+    assert_eq!(summary.gap_bytes > 0, summary.gaps == 1);
+    assert_eq!(described(&calls)[0], r"1 shop.Orders/Get >\x08\x01 < None Disconnected ");
+    assert_eq!(calls.len(), 3);
+    assert!(calls.iter().all(|call| call.notes[0].starts_with("what the server sent")));
+}
+
+#[test]
+fn packets_that_were_cut_off_leave_a_gap() {
+    let mut tcp = three_calls();
+    let file = {
+        let last = tcp.packets.len() - 3;
+        let len = tcp.packets[last].1.len();
+        tcp.packets[last].1.truncate(len - 4);
+        let mut file = tcp.pcap();
+        // Its original length, behind its length.
+        let before: usize = 24 + tcp.packets[..last].iter().map(|(_, bytes)| 16 + bytes.len()).sum::<usize>();
+        file[before + 12..before + 16].copy_from_slice(&(len as u32).to_le_bytes());
+        file
+    };
+    let (calls, summary) = read_all(&file);
+    assert_eq!((summary.gaps, summary.gap_bytes), (1, 4));
+    assert_eq!(calls.len(), 3);
+    assert_eq!(calls.last().unwrap().end, End::Disconnected);
+}
+
+#[test]
+fn a_connection_that_began_before_the_capture_is_not_guessed_at() {
+    let tcp = three_calls();
+    let (calls, summary) = read_all(&pcap(Link::Ethernet, &tcp.packets[3..]));
+    assert_eq!((calls.len(), summary.begun_before, summary.http2), (0, 1, 0));
+    // Without its handshake alone it is whole.
+    let (calls, summary) = read_all(&pcap(Link::Ethernet, &tcp.packets[2..]));
+    assert_eq!((described(&calls), summary.http2), (THREE.map(str::to_owned).to_vec(), 1));
+}
+
+#[test]
+fn other_protocols_are_counted() {
+    let check = |from: usize, bytes: &[u8], expected: [u64; 4]| {
+        let mut tcp = Tcp::new();
+        tcp.open().send(from, bytes).close();
+        let (calls, summary) = read_all(&tcp.pcap());
+        assert!(calls.is_empty());
+        assert_eq!([summary.tls, summary.other, summary.http2, summary.silent], expected, "{bytes:?}");
+    };
+    check(CLIENT, &[0x16, 3, 1, 2, 0, 1], [1, 0, 0, 0]);
+    check(CLIENT, b"GET / HTTP/1.1\r\n\r\n", [0, 1, 0, 0]);
+    check(SERVER, b"SSH-2.0-OpenSSH", [0, 1, 0, 0]);
+    check(CLIENT, b"PRI * HT", [0, 1, 0, 0]);
+    check(CLIENT, b"", [0, 0, 0, 1]);
+}
+
+#[test]
+fn a_server_may_speak_first_and_addresses_are_used_again() {
+    let mut tcp = Tcp::new();
+    let (mut client, mut server) = (Speaker::client(), Speaker::server());
+    tcp.open().send(SERVER, &server.take());
+    client.request(1, "/a.B/C");
+    for byte in client.take() {
+        tcp.send(CLIENT, &[byte]);
+    }
+    server.response(1).status(1, "0");
+    tcp.send(SERVER, &server.take()).close();
+    tcp.sequences = [99, 4_000_000_000];
+    talk(&mut tcp);
+    let (calls, summary) = read_all(&tcp.pcap());
+    assert_eq!(described(&calls)[..2], ["1 a.B/C > < Some(0) Trailers ", THREE[0]]);
+    assert_eq!((calls.len(), summary.http2), (4, 2));
+}
+
+#[test]
+fn of_too_many_connections_the_most_silent_are_given_up() {
+    let mut packets = Vec::new();
+    for port in 1000..1020 {
+        let mut tcp = Tcp::between(&format!("10.0.0.1:{port}"), "10.0.0.2:50051");
+        let mut client = Speaker::client();
+        client.request(1, "/a.B/C");
+        tcp.open().send(CLIENT, &client.take());
+        packets.extend(tcp.packets);
+    }
+    let limits = Limits { connections_max: 8, ..Limits::default() };
+    let (calls, summary) = read_within(&pcap(Link::Ethernet, &packets), &limits);
+    assert_eq!((calls.len(), summary.connections, summary.http2), (20, 20, 20));
+    assert_eq!(summary.given_up, 12);
+}
+
+#[test]
+fn files_that_are_none_or_end_early_are_told_apart() {
+    let file = three_calls().pcap();
+    assert!(is_capture(&file) && !is_capture(b"\x08\x01\x10\x02") && !is_capture(b"\xd4"));
+    let read_bytes = |bytes: &[u8]| read(bytes, &Limits::default(), |_| true);
+    assert!(matches!(read_bytes(b"neither of both, but long enough"), Err(CaptureError::Format)));
+    assert!(matches!(read_bytes(b""), Err(CaptureError::Format)));
+    let (calls, summary) = read_all(&file[..file.len() - 100]);
+    assert_eq!(summary.problem.as_deref(), Some("it ends in the middle of a packet"));
+    assert_eq!(calls.len(), 3);
+    // One who has seen enough.
+    let mut seen = 0;
+    read(&file[..], &Limits::default(), |_| {
+        seen += 1;
+        false
+    })
+    .unwrap();
+    assert_eq!(seen, 1);
+}

@@ -1,0 +1,6 @@
+//! Captures, made packet by packet: one binary for all modules.
+
+mod calls;
+mod connections;
+mod random;
+mod support;

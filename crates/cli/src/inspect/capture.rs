@@ -1,0 +1,195 @@
+//! The calls of a packet capture: a line for each, or all that is known of it.
+
+mod details;
+mod line;
+mod selection;
+
+use std::io::{Read, Write};
+
+use serde_json::json;
+use thalweg_capture::{Call, CaptureError, Limits, Summary};
+use thalweg_lab::wording::counted;
+use thalweg_protobuf::Schema;
+
+use super::shown::{Part, show, written};
+use crate::failure::Failure;
+pub(super) use selection::Selection;
+
+/// Writes what messages are, and gives what is wrong with them.
+type TakeApart<'a> = dyn FnMut(&Part<'_>, &mut dyn Write) -> Result<Option<String>, Failure> + 'a;
+
+/// How a capture is shown.
+pub(super) struct Options<'a> {
+    pub(super) schema: Option<&'a Schema>,
+    /// Calls that are shown; all if none are named.
+    pub(super) selections: &'a [Selection],
+    /// All that is known of each, not a line.
+    pub(super) has_details: bool,
+    pub(super) is_json: bool,
+}
+
+/// Writes calls as they end, and what else is to be said of the capture; gives what is wrong with it.
+pub(super) fn inspect(
+    name: &str,
+    input: impl Read + Send,
+    options: &Options<'_>,
+    output: &mut dyn Write,
+    take_apart: &mut TakeApart<'_>,
+) -> Result<Option<String>, Failure> {
+    let empty = Schema::from_descriptor_set(&[]).map_err(Failure::failed)?;
+    let schema = options.schema.unwrap_or(&empty);
+    let mut number = 0;
+    let mut shown_count = 0_u64;
+    let mut outcome = Ok(None);
+    let read = thalweg_capture::read(input, &Limits::default(), |call| {
+        number += 1;
+        if !selection::has(options.selections, number, &call) {
+            return true;
+        }
+        shown_count += 1;
+        let is_first = shown_count == 1;
+        let shown = one(number, &call, is_first, schema, options, output, take_apart);
+        let failed = shown.is_err();
+        if let (Ok(known), Ok(found)) = (&mut outcome, &shown) {
+            *known = known.take().or(found.clone());
+        } else if failed {
+            outcome = shown;
+        }
+        // Whoever looks at a capture that goes on wants to see what is there.
+        let flushed = output.flush();
+        !failed && flushed.is_ok()
+    });
+    let summary = read.map_err(|error| match error {
+        CaptureError::Io(error) => Failure::failed(format!("cannot read {name}: {error}")),
+        CaptureError::Format => Failure::failed(format!("{name}: {error}")),
+    })?;
+    let problem = outcome?;
+    let ending = if options.is_json {
+        format!("{:#}\n", document(name, &summary, shown_count))
+    } else {
+        text(&summary, shown_count)
+    };
+    written(output.write_all(ending.as_bytes()))?;
+    Ok(summary.problem.map(|problem| format!("{name}: {problem}")).or(problem))
+}
+
+fn one(
+    number: u64,
+    call: &Call,
+    is_first: bool,
+    schema: &Schema,
+    options: &Options<'_>,
+    output: &mut dyn Write,
+    take_apart: &mut TakeApart<'_>,
+) -> Result<Option<String>, Failure> {
+    if !options.is_json && !options.has_details {
+        let heading = if is_first { line::heading() } else { String::new() };
+        written(write!(output, "{heading}{}", line::line(number, call)))?;
+        return Ok(None);
+    }
+    let shown = details::shown(number, call, schema)?;
+    if !options.is_json && !is_first {
+        written(writeln!(output))?;
+    }
+    show(shown, output, options.is_json, take_apart)
+}
+
+/// What else the capture has, and what it lacks.
+fn text(summary: &Summary, shown_count: u64) -> String {
+    let Summary { calls, http2, packets, .. } = *summary;
+    let connections = counted(http2, "connection");
+    let mut text = match (shown_count, calls) {
+        (_, 0) => format!("no calls of gRPC on {connections} of HTTP/2, {}\n", counted(packets, "packet")),
+        (shown, all) => {
+            let of = if shown < all { format!("{shown} of ") } else { String::new() };
+            let (calls, packets) = (counted(all, "call"), counted(packets, "packet"));
+            format!("\n{of}{calls} on {connections} of HTTP/2, {packets}\n")
+        }
+    };
+    for note in notes(summary) {
+        text.push_str("note: ");
+        text.push_str(&note);
+        text.push('\n');
+    }
+    text
+}
+
+/// A sentence for each thing that was not shown.
+fn notes(summary: &Summary) -> Vec<String> {
+    let are = |count: u64| if count == 1 { "is" } else { "are" };
+    let connections = |count| counted(count, "connection");
+    let unknown_link = summary.unknown_link.unwrap_or_default();
+    [
+        (summary.tls, format!("{} of TLS, which is not opened", connections(summary.tls))),
+        (
+            summary.begun_before,
+            format!(
+                "{} began before the capture, and cannot be followed: HPACK's tables are not known",
+                connections(summary.begun_before)
+            ),
+        ),
+        (summary.other, format!("{} of other protocols", connections(summary.other))),
+        (
+            summary.other_requests,
+            format!(
+                "{} over HTTP/2 {} not gRPC's",
+                counted(summary.other_requests, "request"),
+                are(summary.other_requests)
+            ),
+        ),
+        (
+            summary.gaps,
+            format!(
+                "{} of connections {} not in the capture, in {}",
+                counted(summary.gap_bytes, "byte"),
+                are(summary.gap_bytes),
+                counted(summary.gaps, "place")
+            ),
+        ),
+        (
+            summary.fragments,
+            format!("{} of IP packets, which are not put together", counted(summary.fragments, "fragment")),
+        ),
+        (
+            summary.unknown_links,
+            format!(
+                "{} of the link type {unknown_link}, which is not known",
+                counted(summary.unknown_links, "packet")
+            ),
+        ),
+        (
+            summary.given_up,
+            format!("{} given up: there were too many at once", connections(summary.given_up)),
+        ),
+        (
+            summary.calls_beyond,
+            format!("{} not followed: there were too many at once", counted(summary.calls_beyond, "call")),
+        ),
+    ]
+    .into_iter()
+    .filter_map(|(count, note)| (count > 0).then_some(note))
+    .collect()
+}
+
+fn document(name: &str, summary: &Summary, shown_count: u64) -> serde_json::Value {
+    json!({
+        "schema": "thalweg.inspect-capture/1",
+        "input": name,
+        "packets": summary.packets,
+        "calls": summary.calls,
+        "shown": shown_count,
+        "connections": {
+            "all": summary.connections,
+            "http2": summary.http2,
+            "tls": summary.tls,
+            "begun_before": summary.begun_before,
+            "other": summary.other,
+            "silent": summary.silent,
+            "given_up": summary.given_up,
+        },
+        "gaps": summary.gaps,
+        "gap_bytes": summary.gap_bytes,
+        "notes": notes(summary),
+        "problem": summary.problem,
+    })
+}

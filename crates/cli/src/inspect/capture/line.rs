@@ -1,0 +1,80 @@
+//! A call in a line, with a column for each thing that one looks for in a list.
+
+use std::fmt::Write;
+use std::time::Duration;
+
+use thalweg_capture::{Call, End, Peer, Side};
+use thalweg_lab::figures::time;
+use thalweg_lab::record::code_name;
+use thalweg_lab::size::ByteSize;
+
+/// What stands above the columns.
+pub(super) fn heading() -> String {
+    format!(
+        "{:>5}  {:<15}  {:>8}  {:<19}  {:<14}  {:<14}  method, client > server\n",
+        "call", "began (UTC)", "took", "status", "requests", "responses"
+    )
+}
+
+/// The call's line, and one for each note.
+pub(super) fn line(number: u64, call: &Call) -> String {
+    let method = call.method().unwrap_or_else(|| "(the head is not in the capture)".to_owned());
+    let took = call.ended_at.saturating_sub(call.began_at());
+    let mut text = format!(
+        "{number:>5}  {}  {:>8}  {:<19}  {:<14}  {:<14}  {method}, {} > {}\n",
+        time_of_day(call.began_at()),
+        time(took.as_nanos() as f64),
+        ended(call),
+        messages(&call.request),
+        messages(&call.response),
+        call.client,
+        call.server,
+    );
+    for note in &call.notes {
+        // Writing to a String does not fail.
+        let _ = writeln!(text, "       {note}");
+    }
+    text
+}
+
+/// The status, or what took its place.
+pub(super) fn ended(call: &Call) -> String {
+    match (call.status(), call.end) {
+        (Some(code), _) => code_name(code).to_owned(),
+        (None, End::Reset(peer, code)) => {
+            let who = if peer == Peer::Client { "client" } else { "server" };
+            format!("{} by {who}", error_name(code))
+        }
+        (None, End::Trailers) => "no status".to_owned(),
+        (None, End::Disconnected) => "disconnected".to_owned(),
+        (None, End::Unknown) => "not ended".to_owned(),
+    }
+}
+
+/// How many messages, and how large: `2, 4.10 KB`.
+fn messages(side: &Side) -> String {
+    format!("{}, {}", side.message_count, ByteSize(side.message_bytes))
+}
+
+/// Of HTTP/2's errors (RFC 9113 §7), those that a stream is reset with.
+fn error_name(code: u32) -> String {
+    let name = match code {
+        0 => "NO_ERROR",
+        1 => "PROTOCOL_ERROR",
+        2 => "INTERNAL_ERROR",
+        3 => "FLOW_CONTROL_ERROR",
+        5 => "STREAM_CLOSED",
+        7 => "REFUSED_STREAM",
+        8 => "CANCEL",
+        11 => "ENHANCE_YOUR_CALM",
+        _ => return format!("error {code}"),
+    };
+    name.to_owned()
+}
+
+/// `13:04:05.000123`, of a time since 1970.
+fn time_of_day(at: Duration) -> String {
+    let seconds = at.as_secs() % 86_400;
+    let (hours, minutes) = (seconds / 3600, seconds / 60 % 60);
+    format!("{hours:02}:{minutes:02}:{:02}.{:06}", seconds % 60, at.subsec_micros())
+}

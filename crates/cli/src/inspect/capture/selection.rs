@@ -1,0 +1,56 @@
+//! Which calls of a capture are shown.
+
+use std::ops::RangeInclusive;
+
+use thalweg_capture::Call;
+
+/// What `--call` names.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(in crate::inspect) enum Selection {
+    /// As the list numbers them.
+    Numbers(RangeInclusive<u64>),
+    /// A part of the method's name.
+    Method(String),
+}
+
+impl std::str::FromStr for Selection {
+    type Err = String;
+
+    /// `7`, `3-9`, or a part of a method's name.
+    fn from_str(text: &str) -> Result<Self, String> {
+        if !text.starts_with(|c: char| c.is_ascii_digit()) {
+            return match text {
+                "" => Err("say a call's number, several (3-9), or a part of a method's name".to_owned()),
+                _ => Ok(Self::Method(text.trim_start_matches('/').to_owned())),
+            };
+        }
+        let (first, last) = text.split_once('-').unwrap_or((text, text));
+        let number = |text: &str| {
+            text.parse::<u64>().map_err(|_| format!("`{text}` is no number of a call: write 7 or 3-9"))
+        };
+        Ok(Self::Numbers(number(first)?..=number(last)?))
+    }
+}
+
+/// Whether the call is among them; if none are named it is.
+pub(super) fn has(selections: &[Selection], number: u64, call: &Call) -> bool {
+    let is_it = |selection: &Selection| match selection {
+        Selection::Numbers(numbers) => numbers.contains(&number),
+        Selection::Method(part) => call.method().is_some_and(|method| method.contains(part)),
+    };
+    selections.is_empty() || selections.iter().any(is_it)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn calls_are_named_by_numbers_and_methods() {
+        assert_eq!("7".parse(), Ok(Selection::Numbers(7..=7)));
+        assert_eq!("3-9".parse(), Ok(Selection::Numbers(3..=9)));
+        assert_eq!("/a.B/C".parse(), Ok(Selection::Method("a.B/C".to_owned())));
+        assert!("3-x".parse::<Selection>().is_err());
+        assert!("".parse::<Selection>().is_err());
+    }
+}

@@ -1,0 +1,68 @@
+//! Where messages in text format end, as their bytes come.
+
+/// Stands between two messages, as grpcurl has it: ASCII's record separator.
+pub(crate) const SEPARATOR: u8 = 0x1e;
+
+/// Splits bytes at record separators. Text format by itself has no end: what follows would be more fields of the same
+/// message.
+#[derive(Debug, Default)]
+pub(crate) struct Records {
+    pending: Vec<u8>,
+    /// So many bytes of those have no separator in them.
+    seen: usize,
+}
+
+impl Records {
+    /// Takes bytes that have come.
+    pub(crate) fn push(&mut self, bytes: &[u8]) {
+        self.pending.extend_from_slice(bytes);
+    }
+
+    /// The next message that a separator ends; one without fields may be empty.
+    pub(crate) fn next(&mut self) -> Option<Vec<u8>> {
+        let Some(at) = self.pending[self.seen..].iter().position(|byte| *byte == SEPARATOR) else {
+            self.seen = self.pending.len();
+            return None;
+        };
+        let behind = self.pending.split_off(self.seen + at + 1);
+        let mut record = std::mem::replace(&mut self.pending, behind);
+        record.pop();
+        self.seen = 0;
+        Some(record)
+    }
+
+    /// What is left when nothing more comes, if it is more than white space.
+    pub(crate) fn rest(&mut self) -> Option<Vec<u8>> {
+        let rest = std::mem::take(self).pending;
+        (!rest.iter().all(u8::is_ascii_whitespace)).then_some(rest)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn separators_end_messages() {
+        let check = |text: &str, expected: &[&str]| {
+            for piece in 1..=text.len().max(1) {
+                let mut records = Records::default();
+                let mut found = Vec::new();
+                for bytes in text.as_bytes().chunks(piece) {
+                    records.push(bytes);
+                    found.extend(std::iter::from_fn(|| records.next()));
+                }
+                found.extend(records.rest());
+                let found: Vec<String> =
+                    found.into_iter().map(|record| String::from_utf8(record).unwrap()).collect();
+                assert_eq!(found, expected, "{text:?} in pieces of {piece}");
+            }
+        };
+        check("", &[]);
+        check(" \n", &[]);
+        check("a: 1\nb: 2\n", &["a: 1\nb: 2\n"]);
+        check("a: 1\x1ea: 2", &["a: 1", "a: 2"]);
+        check("a: 1\n\x1e\n", &["a: 1\n"]);
+        check("\x1e\x1ea: 1", &["", "", "a: 1"]);
+    }
+}

@@ -1,0 +1,256 @@
+//! `thalweg inspect` of packet captures: one of grpcurl's, and those of connections that are recorded here.
+
+use std::fs;
+use std::io::{Read, Write};
+use std::net::{Shutdown, TcpListener, TcpStream};
+use std::process::Stdio;
+use std::sync::{Arc, Mutex};
+use std::thread;
+
+use etherparse::PacketBuilder;
+use serde_json::Value;
+
+use crate::support::{Running, outcome, thalweg};
+
+const GRPCURL: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/grpcurl.pcap");
+const PROTOS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../lab/proto");
+
+fn inspect(arguments: &[&str]) -> (Option<i32>, String, String) {
+    outcome(thalweg(&[&["inspect"], arguments].concat()).output().unwrap())
+}
+
+/// With the schema of the services that were called.
+fn inspect_known(arguments: &[&str]) -> String {
+    let proto = format!("{PROTOS}/grpc/testing/test.proto");
+    let schema = ["--proto", &proto, "--import-path", PROTOS];
+    let (code, stdout, stderr) = inspect(&[arguments, &schema].concat());
+    assert_eq!((code, stderr.as_str()), (Some(0), ""), "{stdout}");
+    stdout
+}
+
+#[track_caller]
+fn assert_has(text: &str, parts: &[&str]) {
+    for part in parts {
+        assert!(text.contains(part), "{part:?} is not in\n{text}");
+    }
+}
+
+#[test]
+fn calls_of_grpcurl_are_listed() {
+    let (code, listed, stderr) = inspect(&[GRPCURL]);
+    assert_eq!((code, stderr.as_str()), (Some(0), ""));
+    let lines: Vec<&str> = listed.lines().collect();
+    assert!(lines[0].starts_with(" call  began (UTC)          took  status"), "{listed}");
+    let parts = [
+        "    1  03:04:47.298735    696 µs  OK  ",
+        "  1, 2 B  ",
+        "  1, 7 B  ",
+        "grpc.testing.TestService/UnaryCall, 127.0.0.1:47476 > 127.0.0.1:13020",
+    ];
+    assert_has(lines[1], &parts);
+    assert_has(lines[2], &["  FAILED_PRECONDITION  ", "  0, 0 B  "]);
+    assert_has(lines[3], &["  OK  ", "  2, 8 B  ", "  2, 11 B  ", "/FullDuplexCall, "]);
+    assert_eq!(lines[4..], ["", "3 calls on 3 connections of HTTP/2, 54 packets"]);
+    let (_, some, _) = inspect(&[GRPCURL, "--call", "Duplex"]);
+    assert_has(&some, &["    3  ", "1 of 3 calls on 3 connections"]);
+    assert!(!some.contains("UnaryCall"), "{some}");
+}
+
+#[test]
+fn a_capture_comes_through_a_pipe() {
+    let mut child = thalweg(&["inspect", "-"]).stdin(Stdio::piped()).spawn().unwrap();
+    let mut stdin = child.stdin.take().unwrap();
+    let bytes = fs::read(GRPCURL).unwrap();
+    thread::spawn(move || {
+        // In pieces that end anywhere.
+        for piece in bytes.chunks(7) {
+            stdin.write_all(piece).unwrap();
+        }
+    });
+    let (code, stdout, stderr) = outcome(child.wait_with_output().unwrap());
+    assert_eq!((code, stderr.as_str()), (Some(0), ""));
+    assert_eq!(stdout, inspect(&[GRPCURL]).1);
+}
+
+#[test]
+fn a_call_is_taken_apart_by_its_methods_types() {
+    let text = inspect_known(&[GRPCURL, "--call", "1-2"]);
+    assert_has(
+        &text,
+        &[
+            "call 1: grpc.testing.TestService/UnaryCall at 127.0.0.1:13020, from 127.0.0.1:47476, stream 1, 2026-",
+            "> trace-id: 7\n",
+            "> content-type: application/grpc\n",
+            "< content-type: application/grpc\n",
+            "call 1, requests: 7 bytes, read as messages framed as gRPC does",
+            "each message is a grpc.testing.SimpleRequest\n",
+            "int32 response_size = 2",
+            "each message is a grpc.testing.SimpleResponse\n",
+            "\nOK (0)\n* ",
+            "\ncall 2: grpc.testing.TestService/UnaryCall",
+            "< trailer grpc-message: not yet\n",
+            "\nFAILED_PRECONDITION (9): not yet\n",
+            "2 of 3 calls",
+        ],
+    );
+    // Without a schema by the wire alone.
+    let (_, text, _) = inspect(&[GRPCURL, "--call", "Unary", "-v"]);
+    assert_has(&text, &["field 2  tag 16 = (2 << 3) | 0, VARINT", "2 of 3 calls"]);
+}
+
+#[test]
+fn programs_get_a_document_for_each_call_and_one_for_the_capture() {
+    let text = inspect_known(&[GRPCURL, "-O", "json"]);
+    let documents: Vec<Value> =
+        serde_json::Deserializer::from_str(&text).into_iter().collect::<Result<_, _>>().unwrap();
+    let [unary, failed, duplex, capture] = &documents[..] else { panic!("{text}") };
+    assert_eq!((&unary["schema"], &unary["call"]), (&"thalweg.inspect-call/1".into(), &1.into()));
+    assert_eq!(unary["requests"]["messages"][0]["fields"][0]["value"], 3);
+    assert_eq!((&unary["status"]["name"], &unary["ended"]), (&"OK".into(), &"OK".into()));
+    assert_eq!((&failed["status"]["code"], &failed["status"]["message"]), (&9.into(), &"not yet".into()));
+    assert!(failed["responses"].is_null());
+    assert_eq!((&duplex["sent"]["messages"], &duplex["received"]["bytes"]), (&2.into(), &11.into()));
+    assert_eq!(duplex["responses"]["messages"].as_array().unwrap().len(), 2);
+    assert_eq!((&capture["schema"], &capture["calls"]), (&"thalweg.inspect-capture/1".into(), &3.into()));
+    assert_eq!((&capture["connections"]["http2"], &capture["gaps"]), (&3.into(), &0.into()));
+}
+
+#[test]
+fn what_is_missing_and_what_is_wrong_is_said() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("cut.pcap");
+    let file = file.to_str().unwrap();
+    let bytes = fs::read(GRPCURL).unwrap();
+    fs::write(file, &bytes[..bytes.len() - 10]).unwrap();
+    let (code, stdout, stderr) = inspect(&[file]);
+    assert_eq!(code, Some(1));
+    assert_has(&stdout, &["3 calls on 3 connections"]);
+    assert_eq!(stderr, format!("error: {file}: it ends in the middle of a packet\n"));
+
+    let check = |arguments: &[&str], expected: &str| {
+        let (code, _, stderr) = inspect(arguments);
+        assert_eq!(code, Some(2), "{arguments:?}: {stderr}");
+        assert_has(&stderr, &[expected]);
+    };
+    check(&["--hex", "08 01", "-v"], "--hex is none: neither pcap nor pcapng");
+    check(&["--hex", "08 01", "--call", "1"], "-v and --call are for captures");
+    check(
+        &[GRPCURL, "--framing", "grpc"],
+        "have the types of their methods: leave --type and --framing away",
+    );
+    check(&[GRPCURL, "--call", "1-x"], "`x` is no number of a call");
+}
+
+/// What went both ways over a connection, in order: whether the client sent it, and the bytes.
+type Recorded = Arc<Mutex<Vec<(bool, Vec<u8>)>>>;
+
+/// Forwards one connection to `server` and keeps what goes by. The address that it listens at.
+fn record(server: String) -> (String, Recorded) {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap().to_string();
+    let recorded = Recorded::default();
+    let kept = recorded.clone();
+    thread::spawn(move || {
+        let client = listener.accept().unwrap().0;
+        let server = TcpStream::connect(server).unwrap();
+        for (is_client, mut from, mut to) in
+            [(true, client.try_clone().unwrap(), server.try_clone().unwrap()), (false, server, client)]
+        {
+            let kept = kept.clone();
+            thread::spawn(move || {
+                let mut bytes = [0; 4096];
+                // A connection that is reset ends, too.
+                while let Ok(len @ 1..) = from.read(&mut bytes) {
+                    kept.lock().unwrap().push((is_client, bytes[..len].to_vec()));
+                    if to.write_all(&bytes[..len]).is_err() {
+                        break;
+                    }
+                }
+                let _ = to.shutdown(Shutdown::Write);
+            });
+        }
+    });
+    (address, recorded)
+}
+
+/// A capture of raw IP that has the connection without its handshake, in segments of up to 100 bytes; `lost` of the
+/// server's is not there.
+fn capture(recorded: &Recorded, lost: Option<usize>) -> Vec<u8> {
+    let mut file = Vec::new();
+    for word in [0xa1b2_c3d4_u32, 0x0004_0002, 0, 0, 262_144, 101] {
+        file.extend(word.to_le_bytes());
+    }
+    let mut sequences = [1_u32, 1];
+    let mut of_server = 0;
+    let pieces = recorded.lock().unwrap().clone();
+    let segments =
+        pieces.iter().flat_map(|(is_client, bytes)| bytes.chunks(100).map(|part| (*is_client, part)));
+    for (at, (is_client, bytes)) in (1_u32..).zip(segments) {
+        let (source, destination) =
+            if is_client { ([10, 0, 0, 1], [10, 0, 0, 2]) } else { ([10, 0, 0, 2], [10, 0, 0, 1]) };
+        let (from, to) = if is_client { (40_000, 50_051) } else { (50_051, 40_000) };
+        let [client, server] = sequences;
+        let (sequence, acknowledged) = if is_client { (client, server) } else { (server, client) };
+        sequences[usize::from(!is_client)] += bytes.len() as u32;
+        of_server += usize::from(!is_client);
+        if !is_client && lost == Some(of_server) {
+            continue;
+        }
+        let packet =
+            PacketBuilder::ipv4(source, destination, 64).tcp(from, to, sequence, 1000).ack(acknowledged);
+        let mut built = Vec::new();
+        packet.write(&mut built, bytes).unwrap();
+        let len = built.len() as u32;
+        for word in [1_700_000_000, at, len, len] {
+            file.extend(word.to_le_bytes());
+        }
+        file.extend(built);
+    }
+    file
+}
+
+#[test]
+fn a_recorded_connection_has_the_calls_that_were_made() {
+    let (_server, addresses) = Running::serve(&["127.0.0.1:0"]);
+    let (address, recorded) = record(addresses[0].clone());
+    let method = "grpc.testing.TestService/FullDuplexCall";
+    let requests = r#"{"response_parameters": [{"size": 3000}]} {"response_parameters": [{"size": 1}]}"#;
+    let words = ["call", &address, method, "-d", requests, "--compress", "gzip", "--compact"];
+    let (code, stdout, stderr) = outcome(thalweg(&words).output().unwrap());
+    assert_eq!(code, Some(0), "{stdout}{stderr}");
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("recorded.pcap");
+    fs::write(&file, capture(&recorded, None)).unwrap();
+    let file = file.to_str().unwrap();
+    let text = inspect_known(&[file, "-v", "--call", method]);
+    assert_has(
+        &text,
+        &[
+            "> grpc-encoding: gzip\n",
+            "flags 1: compressed",
+            "gzip: ",
+            "each message is a grpc.testing.StreamingOutputCallRequest\n",
+            "message 2 of 2\n",
+            "each message is a grpc.testing.StreamingOutputCallResponse\n",
+            "\nOK (0)\n",
+        ],
+    );
+    assert!(!text.contains("note: "), "{text}");
+    let listed = inspect_known(&[file]);
+    assert_has(
+        &listed,
+        &["grpc.reflection.v1.ServerReflection/ServerReflectionInfo, ", "2 calls on 1 connection of"],
+    );
+
+    // Without a segment of the large answer: what is behind it is not made up.
+    fs::write(file, capture(&recorded, Some(20))).unwrap();
+    let listed = inspect_known(&[file]);
+    assert_has(
+        &listed,
+        &["note: 100 bytes of connections are not in the capture, in 1 place\n", "2 calls on 1 connection"],
+    );
+    assert_has(
+        &listed,
+        &["what the server sent cannot be followed from there on: 100 bytes are not in the capture"],
+    );
+}
