@@ -160,14 +160,12 @@ async fn stream(call: &Call, channel: &Channel, turn: &mut Turn) -> Went {
         Ok(())
     };
     let ended = match plan.lasts.filter(|_| call.kind == CallKind::ServerStream) {
-        Some(lasts) => match tokio::time::timeout_at((began + lasts).into(), received).await {
-            Ok(ended) => ended,
+        Some(lasts) => {
+            let ended = tokio::time::timeout_at((began + lasts).into(), received).await;
             // It was to last so long: dropped, it is cancelled.
-            Err(_) => {
-                is_cut = true;
-                Ok(())
-            }
-        },
+            is_cut |= ended.is_err();
+            ended.unwrap_or(Ok(()))
+        }
         None => received.await,
     };
     let is_answered = went.received == 1 || is_cut || call.kind != CallKind::ClientStream;

@@ -85,9 +85,9 @@ impl Codes {
 
     /// Those by what they are called in results.
     pub(crate) fn errors(&self) -> BTreeMap<String, u64> {
-        let name = |place: usize| if place == CHECK { CHECK_NAME } else { code_name(place as i32) };
-        let failed = self.0.iter().enumerate().skip(1).filter(|(_, count)| **count > 0);
-        failed.map(|(place, count)| (name(place).to_owned(), *count)).collect()
+        let names = (0..).map(|code| if code == CHECK as i32 { CHECK_NAME } else { code_name(code) });
+        let failed = names.zip(&self.0).skip(1).filter(|(_, count)| **count > 0);
+        failed.map(|(name, count)| (name.to_owned(), *count)).collect()
     }
 }
 
