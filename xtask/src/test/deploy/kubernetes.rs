@@ -165,7 +165,8 @@ impl Built {
             .map(|(name, value)| (name.to_owned(), value)),
         );
         let (load, merge) = (self.of("Job", "thalweg-load")?, self.of("Job", "thalweg-merge")?);
-        let container = |job: &Value, kind: &str| job["spec"]["template"]["spec"][kind][0].clone();
+        let containers = |job: &Value, kind: &str| list(&job["spec"]["template"]["spec"][kind]).to_vec();
+        let container = |job: &Value, kind: &str| containers(job, kind).first().cloned().unwrap_or_default();
         let parts = load["spec"]["completions"].as_u64().unwrap_or_default();
         let pod = |job: &Value, container: &Value, index: Option<u64>| {
             let mut settings = settings.clone();
@@ -186,9 +187,15 @@ impl Built {
             let running: Vec<_> = jobs.iter().map(|words| scope.spawn(move || run(words))).collect();
             running.into_iter().try_for_each(|one| one.join().expect("it does not panic"))
         })?;
+        // Those behind the first run one after the other.
+        for later in containers(merge, "initContainers").iter().skip(1) {
+            Job::new(thalweg).all(&pod(merge, later, None)?).run(log)?;
+        }
         let shown = Job::new(thalweg).all(&pod(merge, &container(merge, "containers"), None)?).text(log)?;
         server.stop()?;
-        let merged = fs::read_to_string(folder.join("results").join(start_at).join("merged.json"))?;
+        let results = folder.join("results").join(start_at);
+        let page = fs::read_to_string(results.join("merged.html"))?;
+        let merged = fs::read_to_string(results.join("merged.json"))?;
         let merged: Value =
             serde_json::from_str(&merged).map_err(|error| Failure::failed(error.to_string()))?;
         // A call may find no processor before the end.
@@ -198,7 +205,8 @@ impl Built {
             && merged["schedule"] == deployed.rate
             && !merged["notes"].to_string().contains("missing")
             && merged["connections_established"] == 2 * parts;
-        if is_whole && shown.contains("grpc.testing.TestService/UnaryCall") {
+        let method = "grpc.testing.TestService/UnaryCall";
+        if is_whole && shown.contains(method) && page.contains(method) {
             return Ok(parts);
         }
         Err(Failure::failed(format!("{calls} of {} calls: {}", deployed.calls, merged["notes"])))
