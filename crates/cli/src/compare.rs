@@ -14,7 +14,7 @@ use thalweg_compare::{Figure, Options, Report, json, markdown, page, text};
 
 use crate::failure::Failure;
 use crate::output::OutputFile;
-use crate::share;
+use crate::percent;
 use files::FileArgs;
 use running::RunningArgs;
 
@@ -36,7 +36,7 @@ pub(crate) struct CompareArgs {
     files: FileArgs,
 
     /// What lies within it is the same; exit code 3: worse by more than that
-    #[arg(long, value_name = "SHARE", default_value = "5%", value_parser = share::parse)]
+    #[arg(long, value_name = "SHARE", default_value = "5%", value_parser = percent::parse)]
     margin: f64,
 
     /// By which figures B fails: rate, mean, p50, p90, p99, client-cpu, server-cpu, with commas; or none [default:

@@ -94,7 +94,7 @@ pub(super) struct RunningArgs {
 }
 
 /// Flags of `load` that are said here in another way, and how.
-const OWN_FLAGS: [(&str, &str); 12] = [
+const OWN_FLAGS: [(&str, &str); 13] = [
     ("-z", "--window says how long a window measures"),
     ("--duration", "--window says how long a window measures"),
     ("-n", "a window ends by its time: --window"),
@@ -105,6 +105,7 @@ const OWN_FLAGS: [(&str, &str); 12] = [
     ("-o", "--save keeps what windows found"),
     ("--output", "--save keeps what windows found"),
     ("--expect", "--fail-on and --margin say what is expected"),
+    ("--start-at", "windows begin one after the other"),
     ("--find-max", "--rps says at which rate both are driven"),
     ("--baseline", "A is the baseline"),
 ];

@@ -12,7 +12,7 @@ use super::start_at;
 use crate::compression::Compression;
 use crate::descriptor_files::DescriptorFiles;
 use crate::metadata::{self, Entry};
-use crate::{share, target};
+use crate::{percent, target};
 
 /// What is said of a load on any method.
 #[derive(Debug, Args)]
@@ -130,11 +130,11 @@ pub(crate) struct AnyArgs {
     pub(super) baseline: Option<PathBuf>,
 
     /// By how much mean, p50, p99, the share of failed calls and, of a closed loop, the rate may be worse
-    #[arg(long, value_name = "SHARE", default_value = "10%", value_parser = share::parse, requires = "baseline")]
+    #[arg(long, value_name = "SHARE", default_value = "10%", value_parser = percent::parse, requires = "baseline")]
     pub(super) max_regression: f64,
 
     /// If a larger share of the calls fails the exit code is 1
-    #[arg(long, value_name = "SHARE", default_value = "1%", value_parser = share::parse)]
+    #[arg(long, value_name = "SHARE", default_value = "1%", value_parser = percent::parse)]
     pub(super) max_errors: f64,
 
     #[command(flatten)]

@@ -256,7 +256,10 @@ struct Checks {
 
 impl fmt::Debug for Checks {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Checks").field("conditions", &self.conditions).field("kept", &self.kept).finish_non_exhaustive()
+        f.debug_struct("Checks")
+            .field("conditions", &self.conditions)
+            .field("kept", &self.kept)
+            .finish_non_exhaustive()
     }
 }
 

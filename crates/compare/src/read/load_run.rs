@@ -14,11 +14,13 @@ impl Part {
     /// A run is one round; its intervals are its parts.
     pub(crate) fn of_run(run: &LoadRun) -> Self {
         let cell = cell_of_run(run, 0, None);
+        let invalid = run.notes.iter().filter(|note| note.invalidates).map(|note| note.text.clone());
+        let part = run.so_far.then(|| "this is a part of a run that had not ended".to_owned());
         Self {
             cells: vec![cell],
             machine: run.machine.clone(),
             versions: None,
-            notes: run.notes.iter().filter(|note| note.invalidates).map(|note| note.text.clone()).collect(),
+            notes: part.into_iter().chain(invalid).collect(),
         }
     }
 }
@@ -49,6 +51,7 @@ fn conditions(run: &LoadRun) -> Conditions {
         ("in flight", run.in_flight.to_string()),
         ("connections", run.connections.to_string()),
     ];
+    conditions.extend(run.share.map(|share| ("share", share.to_string())));
     conditions.extend(run.workers.clone().map(|workers| ("workers", workers)));
     conditions.extend(run.schedule.clone().map(|schedule| ("schedule", schedule)));
     conditions.extend(run.spacing.clone().map(|spacing| ("arrivals", spacing)));
