@@ -4,8 +4,7 @@
 use std::fs;
 use std::time::{Duration, Instant};
 
-use nix::sys::signal::{Signal, kill};
-use nix::unistd::Pid;
+use nix::sys::signal::Signal;
 use serde_json::Value;
 
 use crate::support::{Running, outcome, thalweg};
@@ -155,7 +154,7 @@ fn a_run_that_is_killed_leaves_what_there_was() {
     while !is_written() && began.elapsed() < Duration::from_secs(30) {
         std::thread::sleep(Duration::from_millis(50));
     }
-    kill(Pid::from_raw(client.id() as i32), Signal::SIGKILL).unwrap();
+    client.kill().unwrap();
     client.wait().unwrap();
     let run: Value = serde_json::from_str(&fs::read_to_string(&path).unwrap()).unwrap();
     assert!(run["ok"].as_u64().unwrap() >= 600, "{}", run["ok"]);
