@@ -67,11 +67,20 @@ class Part:
         return time.time()
 
     def run(self, arguments):
+        try:
+            return self.outcome([self.program, "load", *arguments, "--format", "json"])
+        finally:
+            shutil.rmtree(self.folder, ignore_errors=True)
+
+    def outcome(self, words):
         output = os.path.join(self.folder, "result.json")
-        words = [self.program, "load", *arguments, "--format", "json", "--output", output]
         try:
             self.child = subprocess.Popen(
-                words, stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, preexec_fn=before_start
+                [*words, "--output", output],
+                stdin=subprocess.DEVNULL,
+                stderr=subprocess.PIPE,
+                text=True,
+                preexec_fn=before_start,
             )
         except OSError as error:
             return Outcome(1, f"cannot start {self.program}: {error.strerror}", None)
@@ -82,7 +91,6 @@ class Part:
         if os.path.exists(output):
             with open(output, encoding="utf-8") as file:
                 result = file.read()
-        shutil.rmtree(self.folder, ignore_errors=True)
         return Outcome(self.child.returncode, stderr[-STDERR_CHARS:].strip(), result)
 
     def stop(self):
