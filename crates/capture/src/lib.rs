@@ -2,8 +2,8 @@
 //! capture, loopback and raw IP.
 //!
 //! [`read`] takes packets as they come and gives each [`Call`] when it has ended. What the capture does not have is
-//! said, and not guessed: a connection that began before it cannot be followed, as HPACK's tables are not known, nor can
-//! a direction of which bytes are missing. TLS is counted, and not opened.
+//! said, and not guessed: a connection that began before it cannot be followed, as HPACK's tables are not known, nor
+//! can a direction of which bytes are missing. TLS is counted, and not opened.
 //!
 //! A packet goes this way: `container` takes it out of the file, `segment` finds the TCP segment in it, `connections`
 //! whose it is, `reassembly` puts the direction's bytes in order, `protocol` sees what is spoken, `frames` and

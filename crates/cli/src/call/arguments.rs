@@ -37,8 +37,8 @@ pub(crate) struct CallArgs {
     #[arg(value_name = "TARGET list|describe|METHOD", required = true, num_args = 1..=3)]
     pub(super) words: Vec<String>,
 
-    /// The request: JSON (or what --input says), @FILE, or @- for stdin. Methods that take a stream take as many messages as there are, one
-    /// behind the other [default: one empty message; of a stream none]
+    /// The request: JSON (or what --input says), @FILE, or @- for stdin. Methods that take a stream take as
+    /// many messages as there are, one behind the other [default: one empty message; of a stream none]
     #[arg(short = 'd', long, value_name = "TEXT")]
     pub(super) data: Option<String>,
 

@@ -25,13 +25,15 @@ pub(crate) struct AnyArgs {
     pub(super) scenario: Option<PathBuf>,
 
     /// The request: JSON (or what --input says), @FILE, or @- for stdin; several messages are sent in turn. A method
-    /// that takes a stream is sent all of them in each call. {{.RequestNumber}}, {{.WorkerID}}, {{.UUID}}, {{.Timestamp}}, {{randomInt 1 9}},
-    /// {{randomString 8}} and their like are filled for each [default: one empty message]
+    /// that takes a stream is sent all of them in each call. {{.RequestNumber}}, {{.WorkerID}}, {{.UUID}},
+    /// {{.Timestamp}}, {{randomInt 1 9}}, {{randomString 8}} and their like are filled for each [default: one empty
+    /// message]
     #[arg(short = 'd', long, value_name = "TEXT")]
     pub(super) data: Option<String>,
 
     /// What requests are written in: json; csv, rows with the names of fields in the first; text, Protobuf's text
-    /// format, with the byte 0x1E between two messages; or binary, the bytes of one message [default: json; of a file whose name ends in .csv csv]
+    /// format, with the byte 0x1E between two messages; or binary, the bytes of one message [default: json;
+    /// of a file whose name ends in .csv csv]
     #[arg(short = 'I', long, value_enum, value_name = "FORMAT")]
     pub(super) input: Option<Input>,
 

@@ -17,7 +17,8 @@ use crate::message_format::{MessageFormat, Texts};
 pub(crate) enum Input {
     /// ProtoJSON, one document behind the other
     Json,
-    /// Rows with the names of fields in the first: one request each. A file whose name ends in .csv is read so by itself
+    /// Rows with the names of fields in the first: one request each. A file whose name ends in .csv is read so by
+    /// itself
     Csv,
     /// Protobuf's text format, with the byte 0x1E between two messages
     Text,

@@ -83,7 +83,8 @@ fn text_format_goes_both_ways() {
         "response_parameters { size: 1 }\u{1e}response_parameters: [{ size: 2 }, { size: 3 }]\n\u{1e}\n";
     check(
         &[FULL_DUPLEX, "-d", sizes],
-        "payload { body: \"\\000\" }\n\u{1e}payload { body: \"\\000\\000\" }\n\u{1e}payload { body: \"\\000\\000\\000\" }\n",
+        "payload { body: \"\\000\" }\n\u{1e}payload { body: \"\\000\\000\" }\n\u{1e}\
+         payload { body: \"\\000\\000\\000\" }\n",
     );
     check(
         &[FULL_DUPLEX, "--pretty", "-d", "\u{1e}response_parameters { size: 1 }"],

@@ -97,7 +97,9 @@ price: 1000.0
     let mut line = String::new();
     let unknown_types = text_format::print(order, &wire, &PrintOptions::default(), &mut line).unwrap();
     assert!(unknown_types.is_empty());
-    assert!(line.ends_with("Address { city: \"Bergen\" } by: \"bike\" token: \"\\000\\377\\303\\251\" price: 1000.0 [shop.gift] { of { id: 1 } }"), "{line}");
+    let end = "Address { city: \"Bergen\" } by: \"bike\" token: \"\\000\\377\\303\\251\" price: 1000.0 \
+               [shop.gift] { of { id: 1 } }";
+    assert!(line.ends_with(end), "{line}");
     assert!(!line.contains('\n'), "{line}");
     assert_eq!(text_format::to_wire(order, line.as_bytes()).unwrap(), wire);
 }
