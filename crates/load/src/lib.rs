@@ -1,10 +1,10 @@
 //! Load on any method of any service.
 //!
-//! A [`Scenario`] says what is called: one method, or a mix of flows of several steps. A [`Plan`] says how often and for
-//! how long. [`drive`](drive()) does it, in a **closed loop**, where each of so many workers begins a call when its last
-//! has ended, or in an **open loop**, where a [`Schedule`] says when each start is to be, whatever the server does. In an
-//! open loop a call's latency counts from that moment on, and not from when the client got round to it: a server that
-//! stands still for two seconds is seen by all calls that were to begin meanwhile.
+//! A [`Scenario`] says what is called: one method, or a mix of flows of several steps. A [`Plan`] says how often and
+//! for how long. [`drive`](drive()) does it, in a **closed loop**, where each of so many workers begins a call when its
+//! last has ended, or in an **open loop**, where a [`Schedule`] says when each start is to be, whatever the server
+//! does. In an open loop a call's latency counts from that moment on, and not from when the client got round to it: a
+//! server that stands still for two seconds is seen by all calls that were to begin meanwhile.
 //!
 //! What comes of it is a [`LoadRun`]: distributions as histograms, an [`Interval`] for each second, statuses. A
 //! [`Gate`] judges it. [`Running`] gives the same of a run that has not ended, and an [`Observer`] is told of it.
@@ -12,8 +12,8 @@
 //! Where one machine is not enough, each of several makes a [`Share`] of a load, and [`LoadRun::merged`] joins what
 //! came of it.
 //!
-//! The way of a call: `arrivals` says when it is to begin, `pacer` lets a worker have it then, `worker` goes through the
-//! steps of its flow, `perform` makes the call of each, and `tally` counts it.
+//! The way of a call: `arrivals` says when it is to begin, `pacer` lets a worker have it then, `worker` goes through
+//! the steps of its flow, `perform` makes the call of each, and `tally` counts it.
 
 mod agreed;
 mod arrivals;

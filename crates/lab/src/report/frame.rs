@@ -1,5 +1,5 @@
-//! The frame of a page: its head, the bar with its links, the footer, the style and the scripts. A page is one file that
-//! loads nothing.
+//! The frame of a page: its head, the bar with its links, the footer, the style and the scripts. A page is one file
+//! that loads nothing.
 
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 
