@@ -259,8 +259,7 @@ pub(super) const STEPS: &[Step] = &[
     Step {
         name: "conformance",
         proves: "our Protobuf engine passes the official conformance suite 36.2, required and recommended \
-                 cases: binary \
-                 and JSON, proto2, proto3, edition 2023. Nothing is expected to fail",
+                 cases: binary, JSON and text, proto2, proto3, edition 2023. Nothing is expected to fail",
         needs: "Python, a C compiler where glibc is older than 2.38",
         sequence: Suites,
         after: &["tests"],
