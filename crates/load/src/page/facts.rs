@@ -3,6 +3,7 @@
 use maud::{Markup, html};
 use thalweg_lab::figures::{bound, time};
 use thalweg_lab::record::CpuTime;
+use thalweg_lab::wording::counted;
 
 use crate::run::LoadRun;
 
@@ -55,6 +56,11 @@ fn cost(run: &LoadRun) -> Vec<(&'static str, String)> {
     ];
     if let Some(per_call) = &run.client_cpu_per_call {
         facts.push(("Client CPU a call", cpu(per_call)));
+    }
+    if let Some(machine) = &run.machine {
+        let processors = counted(machine.cores as u64, "processor");
+        facts.push(("Client’s machine", format!("{}, {processors}, {}", machine.cpu, machine.kernel)));
+        facts.push(("Load before", format!("{:.2}", machine.load_average)));
     }
     if run.is_open() {
         facts.push(("Watched the clock", time(run.spun_ns as f64)));

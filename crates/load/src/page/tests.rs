@@ -86,6 +86,7 @@ fn check_open(name: &str, width: u32) {
             "Latency counts from when a call was scheduled",
             "from the scheduled start to the actual one",
             "never began",
+            "Slow 1, 2 processors",
         ],
     );
     assert!(

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use thalweg_lab::record::{CpuTime, Distribution};
+use thalweg_lab::study::Machine;
 
 use crate::run::{Interval, Judged, LoadRun, RunNote, SCHEMA, Search, StepRun, Timing, Try};
 
@@ -80,6 +81,7 @@ pub(super) fn open() -> LoadRun {
         intervals: (0..SECONDS).map(|second| interval(second, 1000.0, 950 + 10 * second, 400_000)).collect(),
         spun_ns: SECOND,
         client_cpu: CpuTime { user_ns: 2e9, system_ns: 1e9 },
+        machine: Some(Machine { cpu: "Slow 1".to_owned(), cores: 2, ..Machine::this() }),
         client_cpu_per_call: Some(CpuTime { user_ns: 2e5, system_ns: 1e5 }),
         gates: Vec::new(),
         search: None,
@@ -174,6 +176,7 @@ pub(super) fn hostile() -> LoadRun {
     (run.method, run.kind) = (script(), script());
     (run.schedule, run.spacing, run.workers) = (Some(script()), Some(script()), Some(script()));
     (run.started, run.ended) = (script(), script());
+    run.machine = Some(Machine { cpu: script(), kernel: script(), ..Machine::this() });
     run.errors = BTreeMap::from([(script(), 500)]);
     run.gates.iter_mut().for_each(|gate| (gate.gate, gate.figure) = (script(), script()));
     run.notes.iter_mut().for_each(|note| note.text = script());
