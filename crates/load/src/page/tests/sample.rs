@@ -40,7 +40,6 @@ pub(super) fn open() -> LoadRun {
     let ok = 1000 * SECONDS;
     LoadRun {
         schema: SCHEMA.to_owned(),
-        machine: None,
         so_far: false,
         targets: vec!["a:1".to_owned(), "b:1".to_owned()],
         method: "shop.Orders/Get".to_owned(),
