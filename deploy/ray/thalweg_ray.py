@@ -21,6 +21,7 @@ import subprocess
 import sys
 import tempfile
 import time
+import zlib
 
 import ray
 from ray.util.placement_group import placement_group
@@ -56,7 +57,7 @@ class Part:
         if shipped is not None:
             self.program = os.path.join(self.folder, "thalweg")
             with open(self.program, "wb") as file:
-                file.write(shipped)
+                file.write(zlib.decompress(shipped))
             os.chmod(self.program, 0o700)
 
     def place(self):
@@ -247,7 +248,8 @@ def main():
     shipped = None
     if options.ship:
         with open(program, "rb") as file:
-            shipped = ray.put(file.read())
+            # To a third: it goes over the network, and takes room in the object store.
+            shipped = ray.put(zlib.compress(file.read(), level=1))
     parts, places = place(options, shipped)
     for number, where in enumerate(places):
         say(f"part {number} of {options.parts} on {where}")
