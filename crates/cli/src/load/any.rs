@@ -3,7 +3,7 @@
 use std::fs;
 use std::process::ExitCode;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use thalweg::channel::ChannelBuilder;
 use thalweg_dynamic::{Catalogue, MethodName};
@@ -147,7 +147,7 @@ pub(super) fn run(
             find_max(&plan, &scenario, ceiling, told, &mut watching).await
         } else {
             let driven = drive(&plan, &scenario, told, &mut watching);
-            announced(driven, plan.warm_up, common.announce).await
+            announced(driven, &plan, common.announce).await
         };
         watching.end();
         let mut run = driven.map_err(Failure::bad_arguments)?;
@@ -168,12 +168,14 @@ pub(super) fn run(
 }
 
 /// Says when the warm-up of what is driven is over, and when all has ended.
-async fn announced<T>(driven: impl Future<Output = T>, warm_up: Duration, announce: &dyn Fn(Moment)) -> T {
+async fn announced<T>(driven: impl Future<Output = T>, plan: &Plan, announce: &dyn Fn(Moment)) -> T {
+    let agreed = plan.start_at.map(|at| at.duration_since(SystemTime::now()).unwrap_or_default());
+    let warm = agreed.unwrap_or(plan.warm_up);
     let mut driven = std::pin::pin!(driven);
     let ended = tokio::select! {
         biased;
         ended = &mut driven => ended,
-        () = tokio::time::sleep(warm_up) => {
+        () = tokio::time::sleep(warm) => {
             announce(Moment::Measuring);
             driven.await
         }
