@@ -8,6 +8,7 @@ mod connections;
 mod disturbed;
 mod errors;
 mod export;
+mod flags;
 mod inspect;
 mod inspect_capture;
 mod link;
