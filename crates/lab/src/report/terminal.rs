@@ -30,7 +30,7 @@ pub fn aligned(rows: &[Vec<String>]) -> String {
     rows.iter().map(line_of).collect()
 }
 
-/// Lines of at most [`WIDTH`] characters, the second and later ones set in.
+/// Lines of at most `WIDTH` characters, the second and later ones set in.
 pub fn wrapped(text: &str) -> String {
     let mut lines = String::new();
     let mut length = 0;

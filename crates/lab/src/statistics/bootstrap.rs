@@ -31,7 +31,7 @@ const Z: f64 = 1.959_964;
 pub struct Ratio {
     /// The geometric mean of the pairs' ratios.
     pub ratio: f64,
-    /// Where the ratio lies with a confidence of [`CONFIDENCE`]; `None` with fewer than [`PAIRS_MIN`] pairs.
+    /// Where the ratio lies with a confidence of `CONFIDENCE`; `None` with fewer than `PAIRS_MIN` pairs.
     pub interval: Option<Interval>,
     /// From how many pairs.
     pub pairs: usize,
