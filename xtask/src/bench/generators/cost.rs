@@ -7,8 +7,12 @@ use crate::job::{Failure, Log};
 const ROUNDS: usize = 6;
 const IN_FLIGHT: u32 = 64;
 /// So many calls each, that starting and ending are a small part.
-const COMPARED: [(Generator, u64); 3] =
-    [(Generator::Thalweg, 1_000_000), (Generator::H2load, 800_000), (Generator::Ghz, 30_000)];
+const COMPARED: [(Generator, u64); 4] = [
+    (Generator::Thalweg, 1_000_000),
+    (Generator::H2load, 800_000),
+    (Generator::Ghz, 60_000),
+    (Generator::GhzWithTemplates, 30_000),
+];
 
 pub(super) fn run(generators: &Generators, log: &Log) -> Result<Vec<Table>, Failure> {
     let mut rounds: Vec<Vec<Run>> = Vec::new();
@@ -39,7 +43,8 @@ pub(super) fn run(generators: &Generators, log: &Log) -> Result<Vec<Table>, Fail
         "Empty unary calls, {IN_FLIGHT} in flight on one connection over TCP loopback, by the server's reflection; \
          `thalweg serve` on core 1, the generator on core 0; {}; median of {ROUNDS} rounds, there and back, and range. \
          Processor time is that of the generator's whole process, its start included; times of calls are what it \
-         prints, and h2load prints no percentiles:",
+         prints, and h2load prints no percentiles. ghz has `--disable-template-functions --disable-template-data`, but \
+         in the last row:",
         generators.versions
     );
     let heads = [
@@ -55,7 +60,7 @@ pub(super) fn run(generators: &Generators, log: &Log) -> Result<Vec<Table>, Fail
     let rows = (0..COMPARED.len()).map(|index| row(index, &rounds)).collect();
     let of_rounds = Table::of_rounds(
         "Each round of these: calls a second, microseconds of a call in user space and in the kernel:",
-        &["round", "`thalweg load`", "h2load", "ghz"],
+        &["round", "`thalweg load`", "h2load", "ghz", "ghz with templates"],
         rounds.iter().enumerate().map(|(number, round)| of_round(number + 1, round)).collect(),
     );
     Ok(vec![Table::new(title, &heads, rows), of_rounds])

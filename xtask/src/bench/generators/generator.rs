@@ -12,7 +12,10 @@ use crate::{tools, workspace};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Generator {
     Thalweg,
+    /// Told that requests are no templates, as ours finds out by itself.
     Ghz,
+    /// As it is: it fills its templates for each call, with places or without.
+    GhzWithTemplates,
     H2load,
 }
 
@@ -21,6 +24,7 @@ impl Generator {
         match self {
             Self::Thalweg => "`thalweg load`",
             Self::Ghz => "ghz",
+            Self::GhzWithTemplates => "ghz, not told that requests are no templates",
             Self::H2load => "h2load",
         }
     }
@@ -68,8 +72,15 @@ impl Generators {
             Generator::Thalweg => Job::new(&self.thalweg).words(&format!(
                 "load {address} --call {METHOD} -d {{}} --connections 1 --warmup 0s -O json"
             )),
-            Generator::Ghz => Job::new(&self.ghz)
-                .words(&format!("--insecure --call {METHOD} -d {{}} --connections 1 {address}")),
+            Generator::Ghz | Generator::GhzWithTemplates => {
+                let job =
+                    Job::new(&self.ghz).words(&format!("--insecure --call {METHOD} -d {{}} --connections 1"));
+                let job = match generator {
+                    Generator::Ghz => job.words("--disable-template-functions --disable-template-data"),
+                    _ => job,
+                };
+                job.arg(&address)
+            }
             Generator::H2load => Job::new("h2load")
                 .words("-t 1 -c 1 -H content-type:application/grpc -H te:trailers -d")
                 .arg(&self.body)
@@ -85,7 +96,7 @@ impl Generators {
         let after = processor_time()?;
         let report = match generator {
             Generator::Thalweg => Report::of_thalweg(&text),
-            Generator::Ghz => Report::of_ghz(&text),
+            Generator::Ghz | Generator::GhzWithTemplates => Report::of_ghz(&text),
             Generator::H2load => Report::of_h2load(&text),
         };
         let report = report.ok_or_else(|| Failure::failed(format!("`{job}` left a figure out")))?;
