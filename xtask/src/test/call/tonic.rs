@@ -50,6 +50,17 @@ pub(super) const CASES: &[Case] = &[
     },
     Case {
         server: Kind::Tonic,
+        words: &[HELLO, "--format-error"],
+        exit_code: 64 + 3,
+        says: &[concat!(
+            r#"{"code":3,"message":"request contains invalid arguments","details":["#,
+            r#"{"@type":"type.googleapis.com/google.rpc.BadRequest","#,
+            r#""fieldViolations":[{"field":"name","description":"name cannot be empty"}]},"#
+        )],
+        ..PLAIN
+    },
+    Case {
+        server: Kind::Tonic,
         words: &[
             "routeguide.RouteGuide/GetFeature",
             "-d",
