@@ -6,7 +6,7 @@ use std::time::Instant;
 use thalweg::{Channel, Code, Raw, Request, Status};
 
 use crate::call::{Call, CallKind, CallMetadata};
-use crate::stream_requests::{SharedSent, StreamRequests, Times};
+use crate::stream_requests::{SendTimes, SharedSent, StreamRequests};
 use crate::template::Moment;
 use crate::variables::Variables;
 
@@ -129,7 +129,7 @@ async fn stream(call: &Call, channel: &Channel, turn: &mut Turn) -> Went {
         is_paired,
         began,
         lasts: plan.lasts.filter(|_| call.kind != CallKind::ServerStream),
-        times: plan.message_rate.clone().map(Times::new),
+        times: plan.message_rate.clone().map(SendTimes::new),
     };
     let mut request = Request::new(source);
     if let Err(failure) = put_metadata(call, &mut request, turn) {

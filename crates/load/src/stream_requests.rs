@@ -42,11 +42,11 @@ pub(crate) struct StreamRequests<I> {
     pub(crate) began: Instant,
     /// They end then.
     pub(crate) lasts: Option<Duration>,
-    pub(crate) times: Option<Times>,
+    pub(crate) times: Option<SendTimes>,
 }
 
 /// When messages are sent.
-pub(crate) struct Times {
+pub(crate) struct SendTimes {
     schedule: Schedule,
     next: u64,
     sleep: Pin<Box<Sleep>>,
@@ -55,7 +55,7 @@ pub(crate) struct Times {
     woke_ns: u64,
 }
 
-impl Times {
+impl SendTimes {
     pub(crate) fn new(schedule: Schedule) -> Self {
         Self {
             schedule,

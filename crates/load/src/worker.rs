@@ -81,7 +81,8 @@ pub(crate) async fn work(shared: Arc<Shared>, worker: usize) {
     match &shared.due {
         Some(due) => {
             while let Some((number, intended_ns)) = due.next().await {
-                let counted = if intended_ns >= shared.from_ns { Counted::All } else { Counted::Nothing };
+                let counted =
+                    if intended_ns >= shared.from_ns { CountedCalls::All } else { CountedCalls::Nothing };
                 let turn = Turn { worker, number, variables: variables.clone() };
                 shared.begun.fetch_add(1, Relaxed);
                 flow(&shared, turn, intended_ns, shared.now_ns(), counted).await;
@@ -107,9 +108,9 @@ async fn repeat(shared: &Shared, worker: usize, variables: &Arc<Variables>) {
         // By time what ends within it counts, whenever it began: what is under way at the end was under way at the
         // beginning, too.
         let counted = match (shared.left.is_some(), counts) {
-            (false, _) => Counted::WithinTime,
-            (true, true) => Counted::All,
-            (true, false) => Counted::Nothing,
+            (false, _) => CountedCalls::WithinTime,
+            (true, true) => CountedCalls::All,
+            (true, false) => CountedCalls::Nothing,
         };
         let own = shared.begun.fetch_add(1, Relaxed);
         let number = shared.share.map_or(own, |share| share.number(own));
@@ -125,7 +126,7 @@ async fn repeat(shared: &Shared, worker: usize, variables: &Arc<Variables>) {
 
 /// Which calls of a flow are counted.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Counted {
+enum CountedCalls {
     All,
     WithinTime,
     Nothing,
@@ -138,14 +139,20 @@ struct Ended {
 }
 
 /// The steps of one flow, until one has not gone well.
-async fn flow(shared: &Shared, mut turn: Turn, intended_ns: u64, began_ns: u64, counted: Counted) -> Ended {
+async fn flow(
+    shared: &Shared,
+    mut turn: Turn,
+    intended_ns: u64,
+    began_ns: u64,
+    counted: CountedCalls,
+) -> Ended {
     let scenario = &shared.scenario;
     let (first, flow) = scenario.flow_of(turn.number);
     let (mut intended, mut began) = (intended_ns, began_ns);
     let is_counted = |ended_ns: u64| match counted {
-        Counted::All => true,
-        Counted::Nothing => false,
-        Counted::WithinTime => (shared.from_ns..shared.until_ns).contains(&ended_ns),
+        CountedCalls::All => true,
+        CountedCalls::Nothing => false,
+        CountedCalls::WithinTime => (shared.from_ns..shared.until_ns).contains(&ended_ns),
     };
     for (place, step) in flow.steps.iter().enumerate() {
         let went = call(shared, step, &mut turn).await;
