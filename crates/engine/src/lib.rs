@@ -45,6 +45,7 @@ mod measure;
 mod method;
 mod net;
 mod options;
+mod per_thread;
 mod random;
 pub mod raw;
 mod registry;

@@ -10,27 +10,19 @@ use crate::grpc::compression::EncodingSet;
 use crate::grpc::content_type;
 use crate::grpc::metadata::{self, MetadataTooLarge};
 use crate::method::Method;
+use crate::per_thread::PerThread;
 
 /// The fixed part of the request heads of a channel, one for each method that was called.
-///
-/// A direct-mapped cache: methods made at run time have ever new numbers, and must not fill the memory.
+#[derive(Default)]
 pub(crate) struct RequestHeads {
-    entries: RwLock<Vec<Option<CachedHead>>>,
+    heads: Heads<CachedHead>,
 }
 
+#[derive(Clone)]
 struct CachedHead {
     method: u32,
     accepts: EncodingSet,
     fields: Arc<FixedFields>,
-}
-
-/// Methods whose heads are kept; two that meet in one entry only build theirs again.
-const HEADS_MAX: usize = 256;
-
-impl Default for RequestHeads {
-    fn default() -> Self {
-        Self { entries: RwLock::new(Vec::new()) }
-    }
 }
 
 impl RequestHeads {
@@ -40,23 +32,85 @@ impl RequestHeads {
         accepts: EncodingSet,
         build: impl FnOnce() -> thalweg_http2::FieldList,
     ) -> Arc<FixedFields> {
-        let id = method.id();
-        let index = id as usize % HEADS_MAX;
-        let entries = self.entries.read().unwrap_or_else(PoisonError::into_inner);
-        if let Some(Some(cached)) = entries.get(index)
-            && cached.method == id
-            && cached.accepts == accepts
-        {
-            return Arc::clone(&cached.fields);
+        let method = method.id();
+        let is_it = |head: &CachedHead| head.method == method && head.accepts == accepts;
+        let build = || CachedHead { method, accepts, fields: FixedFields::new(build()) };
+        self.heads.get(method as usize, is_it, build).fields
+    }
+}
+
+/// What heads have in common that are kept: two direct-mapped caches, that of the channel and, of those in use, a copy
+/// for each thread, since calls count references to theirs.
+///
+/// Methods made at run time have ever new numbers, and must not fill the memory.
+struct Heads<T> {
+    channels: RwLock<Vec<Option<T>>>,
+    threads: PerThread<RwLock<Vec<Option<T>>>>,
+}
+
+/// Heads that a channel keeps; two that meet in one entry only build theirs again.
+const HEADS_MAX: usize = 256;
+/// Heads that it keeps for each thread.
+const HEADS_OF_THREAD_MAX: usize = 32;
+
+/// References to it can be counted at two places.
+trait Copied: Clone {
+    fn copied(&self) -> Self;
+}
+
+impl<T> Default for Heads<T> {
+    fn default() -> Self {
+        Self { channels: RwLock::default(), threads: PerThread::default() }
+    }
+}
+
+impl<T: Copied> Heads<T> {
+    #[inline]
+    fn get(&self, place: usize, is_it: impl Fn(&T) -> bool, build: impl FnOnce() -> T) -> T {
+        let own = self.threads.own();
+        if let Some(known) = find(own, place % HEADS_OF_THREAD_MAX, &is_it) {
+            return known;
         }
-        drop(entries);
-        let fields = FixedFields::new(build());
-        let mut entries = self.entries.write().unwrap_or_else(PoisonError::into_inner);
-        if entries.len() <= index {
-            entries.resize_with(index + 1, || None);
-        }
-        entries[index] = Some(CachedHead { method: id, accepts, fields: Arc::clone(&fields) });
-        fields
+        let known = find(&self.channels, place % HEADS_MAX, is_it).unwrap_or_else(|| {
+            let built = build();
+            keep(&self.channels, place % HEADS_MAX, built.clone());
+            built
+        });
+        let copy = known.copied();
+        keep(own, place % HEADS_OF_THREAD_MAX, copy.clone());
+        copy
+    }
+}
+
+#[inline]
+fn find<T: Clone>(heads: &RwLock<Vec<Option<T>>>, index: usize, is_it: impl FnOnce(&T) -> bool) -> Option<T> {
+    let heads = heads.read().unwrap_or_else(PoisonError::into_inner);
+    heads.get(index)?.as_ref().filter(|head| is_it(head)).cloned()
+}
+
+#[cold]
+fn keep<T>(heads: &RwLock<Vec<Option<T>>>, index: usize, head: T) {
+    let mut heads = heads.write().unwrap_or_else(PoisonError::into_inner);
+    if heads.len() <= index {
+        heads.resize_with(index + 1, || None);
+    }
+    heads[index] = Some(head);
+}
+
+impl Copied for CachedHead {
+    fn copied(&self) -> Self {
+        Self { fields: self.fields.copied(), ..*self }
+    }
+}
+
+impl Copied for Arc<RequestHeadAsItIs> {
+    fn copied(&self) -> Self {
+        Arc::new(RequestHeadAsItIs {
+            verb: self.verb.clone(),
+            kind: self.kind,
+            method: self.method.clone(),
+            fields: self.fields.copied(),
+        })
     }
 }
 
@@ -145,7 +199,7 @@ impl RequestHeadAsItIs {
 /// As [`RequestHeads`], of requests that are sent as they are.
 #[derive(Default)]
 pub(crate) struct RequestHeadsAsTheyAre {
-    entries: RwLock<Vec<Option<Arc<RequestHeadAsItIs>>>>,
+    heads: Heads<Arc<RequestHeadAsItIs>>,
 }
 
 /// Paths of an application are its own choice: two that meet cost time, and nothing else.
@@ -156,7 +210,7 @@ fn place_of(path: &str, kind: Kind) -> usize {
     // FNV's prime: what is multiplied spreads upwards, so the place is taken from there.
     let hash =
         words.fold(rest, |hash, word| (hash ^ word).wrapping_mul(0x0000_0100_0000_01b3).rotate_left(29));
-    (hash.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32) as usize % HEADS_MAX
+    (hash.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32) as usize
 }
 
 impl RequestHeadsAsTheyAre {
@@ -168,23 +222,11 @@ impl RequestHeadsAsTheyAre {
         origin: Origin<'_>,
     ) -> Arc<RequestHeadAsItIs> {
         let kind = Kind::of(headers);
-        let index = place_of(path, kind);
-        let entries = self.entries.read().unwrap_or_else(PoisonError::into_inner);
-        if let Some(Some(known)) = entries.get(index)
-            && known.kind == kind
-            && known.method.path() == path
-            && known.verb == *verb
-        {
-            return Arc::clone(known);
-        }
-        drop(entries);
-        let head = Arc::new(RequestHeadAsItIs::new(verb, kind, path, origin));
-        let mut entries = self.entries.write().unwrap_or_else(PoisonError::into_inner);
-        if entries.len() <= index {
-            entries.resize_with(index + 1, || None);
-        }
-        entries[index] = Some(Arc::clone(&head));
-        head
+        let is_it = |head: &Arc<RequestHeadAsItIs>| {
+            head.kind == kind && head.method.path() == path && head.verb == *verb
+        };
+        let build = || Arc::new(RequestHeadAsItIs::new(verb, kind, path, origin));
+        self.heads.get(place_of(path, kind), is_it, build)
     }
 }
 
@@ -201,6 +243,7 @@ mod tests {
         grpc.insert(TE, "trailers".parse().unwrap());
         grpc.insert(CONTENT_TYPE, content_type::GRPC.parse().unwrap());
         let path = "/shop.Shop/Buy";
+        let place_of = |path: &str, kind| place_of(path, kind) % HEADS_MAX;
         let place = place_of(path, Kind::Grpc);
         let other = (0..).map(|index| format!("/shop.Shop/Buy{index}"));
         let other = other.into_iter().find(|other| place_of(other, Kind::Grpc) == place).unwrap();
@@ -218,8 +261,9 @@ mod tests {
 
     #[test]
     fn paths_are_spread() {
-        let mut places: Vec<usize> =
-            (0..HEADS_MAX).map(|index| place_of(&format!("/shop.Shop/Buy{index}"), Kind::Grpc)).collect();
+        let mut places: Vec<usize> = (0..HEADS_MAX)
+            .map(|index| place_of(&format!("/shop.Shop/Buy{index}"), Kind::Grpc) % HEADS_MAX)
+            .collect();
         places.sort_unstable();
         places.dedup();
         // Chance would fill 162 of the 256.

@@ -24,6 +24,7 @@ pub mod process;
 pub mod record;
 pub mod report;
 pub mod services;
+pub mod shards;
 pub mod size;
 mod socket;
 pub mod stack;

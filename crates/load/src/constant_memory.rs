@@ -30,7 +30,7 @@ fn record() {
     let mut random = crate::arrivals::Random(1);
     for interval in 0..INTERVALS {
         {
-            let mut shard = shards.of(0);
+            let mut shard = shards.own();
             for call in 0..CALLS {
                 let intended_ns = (interval * CALLS + call) * 1000;
                 let began_ns = intended_ns + random.next() % 5_000;

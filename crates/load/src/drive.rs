@@ -16,7 +16,7 @@ use crate::running::{End, Running};
 use crate::scenario::{Flow, Scenario};
 use crate::starts::starts;
 use crate::tally::Shards;
-use crate::worker::{Shared, work};
+use crate::worker::{Apart, Shared, work};
 
 /// Starts that were due within the time have so long to be taken.
 const LAST_STROKE: Duration = Duration::from_millis(50);
@@ -77,8 +77,8 @@ pub async fn drive(
         },
         share: plan.share,
         stopped: AtomicBool::new(false),
-        begun: AtomicU64::new(0),
-        under_way: AtomicU64::new(0),
+        begun: Apart::default(),
+        under_way: Apart::default(),
         shards: Shards::new(threads, scenario.steps().count()),
     });
     if interrupted_at.is_some() {
@@ -136,7 +136,7 @@ async fn paced(shared: Arc<Shared>, plan: Plan) {
     // Who comes when the warm-up is under way takes part in what is left of it.
     let missed_ns = plan.start_at.map_or(0, |_| shared.now_ns()).min(shared.from_ns);
     let starts = starts(&plan).skip_while(move |&(_, at_ns)| at_ns < missed_ns);
-    let work = || 2 * shared.begun.load(Relaxed) - shared.under_way.load(Relaxed);
+    let work = || 2 * shared.begun.0.load(Relaxed) - shared.under_way.0.load(Relaxed);
     // Without the kernel's timers there is no open loop; whoever waits sees that nothing was begun.
     let _ = pacer::pace(due, starts, shared.base, shared.until_ns, work).await;
     if shared.until_ns == u64::MAX {

@@ -75,7 +75,7 @@ impl Running {
 
     /// Calls under way now.
     pub fn in_flight(&self) -> u64 {
-        self.state.shared.under_way.load(Relaxed)
+        self.state.shared.under_way.0.load(Relaxed)
     }
 
     /// Connections that take calls now.

@@ -1,7 +1,7 @@
 //! What workers count, in constant memory.
 
 use std::collections::BTreeMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::MutexGuard;
 
 use thalweg_lab::record::{Distribution, code_name};
 
@@ -112,7 +112,7 @@ pub(crate) struct Recent {
 
 /// Where workers count: one for each thread, so that threads do not wait for each other.
 #[derive(Debug)]
-pub(crate) struct Shards(Vec<Mutex<Shard>>);
+pub(crate) struct Shards(thalweg_lab::shards::Shards<Shard>);
 
 #[derive(Debug)]
 pub(crate) struct Shard {
@@ -198,25 +198,22 @@ impl Shards {
     pub(crate) fn new(threads: usize, steps: usize) -> Self {
         let step = || StepTally { latency: Distribution::new(), codes: Codes::default() };
         let steps = if steps > 1 { steps } else { 0 };
-        let shard = || {
-            Mutex::new(Shard {
-                tally: Tally::new(),
-                recent: Recent::new(),
-                steps: (0..steps).map(|_| step()).collect(),
-                flows: Distribution::new(),
-            })
+        let shard = || Shard {
+            tally: Tally::new(),
+            recent: Recent::new(),
+            steps: (0..steps).map(|_| step()).collect(),
+            flows: Distribution::new(),
         };
-        Self((0..threads.max(1)).map(|_| shard()).collect())
+        Self(thalweg_lab::shards::Shards::new(threads, shard))
     }
 
-    pub(crate) fn of(&self, worker: usize) -> MutexGuard<'_, Shard> {
-        self.0[worker % self.0.len()].lock().unwrap_or_else(PoisonError::into_inner)
+    pub(crate) fn own(&self) -> MutexGuard<'_, Shard> {
+        self.0.own()
     }
 
     pub(crate) fn merged(&self) -> Counted {
         let mut all: Option<Counted> = None;
-        for index in 0..self.0.len() {
-            let shard = self.of(index);
+        for shard in self.0.all() {
             let Some(all) = &mut all else {
                 let Shard { tally, steps, flows, .. } = &*shard;
                 all = Some(Counted { tally: tally.clone(), steps: steps.clone(), flows: flows.clone() });
@@ -235,8 +232,8 @@ impl Shards {
     /// What was counted since this was asked for the last time.
     pub(crate) fn take_recent(&self) -> Recent {
         let mut all = Recent::new();
-        for index in 0..self.0.len() {
-            self.of(index).recent.take_into(&mut all);
+        for mut shard in self.0.all() {
+            shard.recent.take_into(&mut all);
         }
         all
     }

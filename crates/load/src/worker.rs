@@ -35,10 +35,15 @@ pub(crate) struct Shared {
     /// Which part of a load this is.
     pub(crate) share: Option<Share>,
     pub(crate) stopped: AtomicBool,
-    pub(crate) begun: AtomicU64,
-    pub(crate) under_way: AtomicU64,
+    pub(crate) begun: Apart<AtomicU64>,
+    pub(crate) under_way: Apart<AtomicU64>,
     pub(crate) shards: Shards,
 }
+
+/// What all threads change with each call: apart from what they only read.
+#[derive(Debug, Default)]
+#[repr(align(128))]
+pub(crate) struct Apart<T>(pub(crate) T);
 
 impl Shared {
     pub(crate) fn now_ns(&self) -> u64 {
@@ -84,7 +89,7 @@ pub(crate) async fn work(shared: Arc<Shared>, worker: usize) {
                 let counted =
                     if intended_ns >= shared.from_ns { CountedCalls::All } else { CountedCalls::Nothing };
                 let turn = Turn { worker, number, variables: variables.clone() };
-                shared.begun.fetch_add(1, Relaxed);
+                shared.begun.0.fetch_add(1, Relaxed);
                 flow(&shared, turn, intended_ns, shared.now_ns(), counted).await;
             }
         }
@@ -112,7 +117,7 @@ async fn repeat(shared: &Shared, worker: usize, variables: &Arc<Variables>) {
             (true, true) => CountedCalls::All,
             (true, false) => CountedCalls::Nothing,
         };
-        let own = shared.begun.fetch_add(1, Relaxed);
+        let own = shared.begun.0.fetch_add(1, Relaxed);
         let number = shared.share.map_or(own, |share| share.number(own));
         let turn = Turn { worker, number, variables: variables.clone() };
         let ended = flow(shared, turn, began_ns, began_ns, counted).await;
@@ -159,12 +164,12 @@ async fn flow(
         let ended_ns = shared.now_ns();
         if is_counted(ended_ns) {
             let times = Times { intended_ns: intended, began_ns: began, ended_ns };
-            shared.shards.of(turn.worker).count(first + place, times, &went);
+            shared.shards.own().count(first + place, times, &went);
         }
         if went.failure.is_some() || place + 1 == flow.steps.len() {
             let well = went.failure.is_none();
             if well && flow.steps.len() > 1 && is_counted(ended_ns) {
-                shared.shards.of(turn.worker).count_flow(ended_ns.saturating_sub(intended_ns));
+                shared.shards.own().count_flow(ended_ns.saturating_sub(intended_ns));
             }
             // In an open loop the next start does not wait for this one's end.
             if let Some(think) = step.think.filter(|_| shared.due.is_none()) {
@@ -187,8 +192,8 @@ async fn flow(
 }
 
 async fn call(shared: &Shared, step: &Step, turn: &mut Turn) -> Went {
-    shared.under_way.fetch_add(1, Relaxed);
-    let _ends = Ends(&shared.under_way);
+    shared.under_way.0.fetch_add(1, Relaxed);
+    let _ends = Ends(&shared.under_way.0);
     let channels = &shared.scenario.channels;
     perform(&step.call, &channels[turn.worker % channels.len()], turn).await
 }

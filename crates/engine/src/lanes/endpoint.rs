@@ -12,6 +12,7 @@ use crate::connection::{Connection, End, Endpoint, SlotKey, State, WakesOn};
 use crate::grpc::code;
 use crate::grpc::compression::EncodingSet;
 use crate::grpc::response::{self, ResponseHead};
+use crate::per_thread::thread_number;
 use crate::raw::Trailers;
 use crate::status::{Code, Status};
 
@@ -27,6 +28,8 @@ pub(crate) struct ClientEndpoint {
     upkeep: Arc<Upkeep>,
     /// The server takes no more calls, as it said with this, and the owner is to know it.
     going_away: Option<GoingAway>,
+    /// The number of the thread on which answers came last.
+    thread: u32,
 }
 
 /// What a server's GOAWAY said.
@@ -38,7 +41,17 @@ struct GoingAway {
 impl ClientEndpoint {
     pub(crate) fn new(accepts: EncodingSet, owner: Weak<dyn ConnectionOwner>, upkeep: Arc<Upkeep>) -> Self {
         let (last_head, last_head_as_it_is, last_plain_trailers) = (None, None, None);
-        Self { accepts, last_head, last_plain_trailers, last_head_as_it_is, owner, upkeep, going_away: None }
+        let (going_away, thread) = (None, 0);
+        Self {
+            accepts,
+            last_head,
+            last_plain_trailers,
+            last_head_as_it_is,
+            owner,
+            upkeep,
+            going_away,
+            thread,
+        }
     }
 
     fn parse_head(&mut self, state: &State) -> Result<Arc<ResponseHead>, Status> {
@@ -226,6 +239,13 @@ impl Endpoint for ClientEndpoint {
     }
 
     fn run_ready(&mut self, connection: &Arc<Connection>, _: &[u8], _: bool, _: Instant) {
+        let thread = thread_number();
+        if thread != self.thread {
+            self.thread = thread;
+            if let Some(owner) = self.owner.upgrade() {
+                owner.answers_came_on(thread);
+            }
+        }
         let Some(GoingAway { code, permits_fewer_pings }) = self.going_away.take() else { return };
         if permits_fewer_pings {
             self.upkeep.ping_less();

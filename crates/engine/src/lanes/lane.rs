@@ -45,6 +45,8 @@ pub(crate) struct Lane {
     changed: Notify,
     /// [`UNKNOWN`], or in thousandths.
     busy_permille: AtomicU32,
+    /// The number of the thread on which answers came last; 0 before the first.
+    answers_on: AtomicU32,
     carried: Mutex<Carried>,
     outage: Mutex<Outage>,
 }
@@ -106,6 +108,7 @@ impl Lane {
             state: RwLock::new(State::Idle),
             changed: Notify::new(),
             busy_permille: AtomicU32::new(UNKNOWN),
+            answers_on: AtomicU32::new(0),
             carried: Mutex::default(),
             outage: Mutex::default(),
         }
@@ -246,6 +249,12 @@ impl Lane {
         (busy != UNKNOWN).then_some(busy)
     }
 
+    /// The number of the thread on which its answers came last.
+    #[inline]
+    pub(super) fn answers_on(&self) -> u32 {
+        self.answers_on.load(Ordering::Relaxed)
+    }
+
     pub(super) fn set_busy(&self, share: Option<f64>) {
         let permille = share.map_or(UNKNOWN, |share| (share * 1000.0).clamp(0.0, 1000.0) as u32);
         self.busy_permille.store(permille, Ordering::Relaxed);
@@ -379,6 +388,10 @@ impl Drop for Attempt {
 impl ConnectionOwner for Lane {
     fn lost(&self, connection: &Arc<Connection>) {
         self.give_up(connection);
+    }
+
+    fn answers_came_on(&self, thread: u32) {
+        self.answers_on.store(thread, Ordering::Relaxed);
     }
 
     fn opened(&self, connection: &Arc<Connection>) {

@@ -14,6 +14,9 @@ pub(crate) trait ConnectionOwner: Send + Sync {
     /// The connection has been made.
     fn opened(&self, connection: &Arc<Connection>);
 
+    /// Answers have come on the thread of this number, which were handled on another one before.
+    fn answers_came_on(&self, thread: u32);
+
     /// The connection is over.
     fn over(&self, connection: &Arc<Connection>);
 }

@@ -15,6 +15,7 @@ use super::policy::Trial;
 use super::ticker::{Closing, Tended, Ticker};
 use crate::connection::{Connection, StreamWaitQueue};
 use crate::executor::current_cpu;
+use crate::per_thread::{PerThread, thread_number};
 use crate::registry::{self, Registry};
 use crate::snapshot::{ChannelSnapshot, SocketSnapshot};
 use crate::status::Status;
@@ -23,10 +24,8 @@ use crate::status::Status;
 pub(crate) struct LaneSet {
     /// The channel's number in the process.
     id: u64,
-    /// The lanes that calls take.
-    ready: RwLock<Ready>,
-    /// Where among those that are ready the last call's is.
-    last: AtomicU32,
+    /// The lanes that calls take, as each thread sees them.
+    ready: PerThread<Seen>,
     /// Some lane has become ready.
     became_ready: Notify,
     connector: Arc<Connector>,
@@ -35,8 +34,18 @@ pub(crate) struct LaneSet {
     weak: Weak<Self>,
 }
 
-/// The lanes that take calls.
+/// What a thread's calls look at.
 #[derive(Default)]
+struct Seen {
+    ready: RwLock<Ready>,
+    /// Where among the lanes that of the last call is.
+    last: AtomicU32,
+    /// Where among them the last one was that this thread's were compared with.
+    compared: AtomicU32,
+}
+
+/// The lanes that take calls.
+#[derive(Clone, Default)]
 struct Ready {
     lanes: Vec<ReadyLane>,
     /// They run on threads that are pinned to processors.
@@ -45,6 +54,7 @@ struct Ready {
     is_repair_due: bool,
 }
 
+#[derive(Clone)]
 struct ReadyLane {
     lane: Arc<Lane>,
     connection: Arc<Connection>,
@@ -82,8 +92,7 @@ impl LaneSet {
                 |id| Arc::new(Lane::new(id, "initial".to_owned(), weak.clone() as _, Arc::clone(&connector)));
             Self {
                 id: registry::next_id(),
-                ready: RwLock::default(),
-                last: AtomicU32::new(0),
+                ready: PerThread::default(),
                 became_ready: Notify::new(),
                 all: Mutex::new(All {
                     next_id: ids.end,
@@ -123,53 +132,34 @@ impl LaneSet {
     /// The connection for the next call; `None` while there is none at all.
     #[inline]
     pub(crate) fn pick(&self, affinity: Option<u64>) -> Option<Arc<Connection>> {
-        let ready = self.ready();
+        let seen = self.ready.own();
+        let ready = seen.ready();
         // Most channels have one lane.
         if let [only] = ready.lanes.as_slice()
             && !ready.is_repair_due
         {
             return Some(Arc::clone(&only.connection));
         }
-        self.pick_of(ready, affinity)
+        self.pick_of(seen, ready, affinity)
     }
 
     fn pick_of<'a>(
         &'a self,
+        seen: &'a Seen,
         mut ready: RwLockReadGuard<'a, Ready>,
         affinity: Option<u64>,
     ) -> Option<Arc<Connection>> {
         if ready.is_repair_due {
             drop(ready);
             self.repair();
-            ready = self.ready();
+            ready = seen.ready();
         }
         let lanes = ready.lanes.as_slice();
         let chosen = match affinity {
             Some(key) => lanes.iter().max_by_key(|ready| affinity_of(key, ready.lane.id))?,
-            None => self.least_loaded(lanes, ready.are_pinned)?,
+            None => seen.least_loaded(lanes, ready.are_pinned)?,
         };
         Some(Arc::clone(&chosen.connection))
-    }
-
-    /// The lane that has the least to do, that of the last call if it is one of them; or one on the caller's processor.
-    ///
-    /// So the next calls go, together, over those lanes whose answers have just come. One that has its share gets none:
-    /// its next write would have a part of its calls, and so all its batches from then on.
-    fn least_loaded<'a>(&self, lanes: &'a [ReadyLane], are_pinned: bool) -> Option<&'a ReadyLane> {
-        if lanes.len() < 2 {
-            return lanes.first();
-        }
-        let last = self.last.load(Ordering::Relaxed) as usize % lanes.len();
-        let chosen = least(last, lanes.len(), |index| lanes[index].load());
-        if chosen != last {
-            self.last.store(chosen as u32, Ordering::Relaxed);
-        }
-        let least = &lanes[chosen];
-        if are_pinned && let Some(cpu) = current_cpu() {
-            let cpus_and_loads = lanes.iter().map(|ready| (ready.lane.cpu(), ready.load()));
-            return Some(on_processor(cpu, least.load(), cpus_and_loads).map_or(least, |own| &lanes[own]));
-        }
-        Some(least)
     }
 
     /// Waits for a connection, making one if need be.
@@ -284,13 +274,51 @@ impl LaneSet {
         self.all().lanes[0].runtime()
     }
 
+    fn ready(&self) -> RwLockReadGuard<'_, Ready> {
+        self.ready.own().ready()
+    }
+
+    fn all(&self) -> MutexGuard<'_, All> {
+        self.all.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Seen {
     #[inline]
     fn ready(&self) -> RwLockReadGuard<'_, Ready> {
         self.ready.read().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn all(&self) -> MutexGuard<'_, All> {
-        self.all.lock().unwrap_or_else(PoisonError::into_inner)
+    /// The lane that has the least to do, that of the last call if it is one of them; or one on the caller's processor;
+    /// or one whose answers have come on the caller's thread, where others have theirs on others.
+    ///
+    /// So the next calls go, together, over those lanes whose answers have just come. One that has its share gets none:
+    /// its next write would have a part of its calls, and so all its batches from then on.
+    fn least_loaded<'a>(&self, lanes: &'a [ReadyLane], are_pinned: bool) -> Option<&'a ReadyLane> {
+        if lanes.len() < 2 {
+            return lanes.first();
+        }
+        let last = self.last.load(Ordering::Relaxed) as usize % lanes.len();
+        let load = |index: usize| lanes[index].load();
+        if are_pinned && let Some(cpu) = current_cpu() {
+            let least = least(last, lanes.len(), load);
+            self.last.store(least as u32, Ordering::Relaxed);
+            let cpus_and_loads = lanes.iter().map(|ready| (ready.lane.cpu(), ready.load()));
+            return lanes.get(on_processor(cpu, load(least), cpus_and_loads).unwrap_or(least));
+        }
+        let thread = thread_number();
+        let is_own = |index: usize| lanes[index].lane.answers_on() == thread;
+        let compared = &self.compared;
+        let next = || {
+            let next = (compared.load(Ordering::Relaxed) as usize + 1) % lanes.len();
+            compared.store(next as u32, Ordering::Relaxed);
+            next
+        };
+        let chosen = on_thread(last, lanes.len(), load, is_own, next);
+        if chosen != last {
+            self.last.store(chosen as u32, Ordering::Relaxed);
+        }
+        lanes.get(chosen)
     }
 }
 
@@ -363,16 +391,23 @@ impl Tended for LaneSet {
 impl LaneOwner for LaneSet {
     fn refresh(&self) {
         let all = self.all();
-        let mut ready = self.ready.write().unwrap_or_else(PoisonError::into_inner);
         let connected = |lane: &Arc<Lane>| {
             let connection = lane.ready()?;
             Some(ReadyLane { lane: Arc::clone(lane), connection })
         };
-        let former = std::mem::replace(&mut ready.lanes, all.lanes.iter().filter_map(connected).collect());
-        // Without any, a call that finds none has the first one connect.
-        ready.are_pinned = ready.lanes.iter().any(|ready| ready.lane.cpu().is_some());
-        ready.is_repair_due = !ready.lanes.is_empty() && all.lanes.iter().any(|lane| lane.is_due());
-        let is_empty = ready.lanes.is_empty();
+        let lanes: Vec<_> = all.lanes.iter().filter_map(connected).collect();
+        let is_empty = lanes.is_empty();
+        let ready = Ready {
+            are_pinned: lanes.iter().any(|ready| ready.lane.cpu().is_some()),
+            // Without any, a call that finds none has the first one connect.
+            is_repair_due: !is_empty && all.lanes.iter().any(|lane| lane.is_due()),
+            lanes,
+        };
+        let replace = |seen: &Seen| {
+            let mut of_thread = seen.ready.write().unwrap_or_else(PoisonError::into_inner);
+            std::mem::replace(&mut *of_thread, ready.clone())
+        };
+        let former: Vec<Ready> = self.ready.all().map(replace).collect();
         drop((ready, all));
         // What was the last to hold a connection's lane drops it without a lock.
         drop(former);
@@ -435,6 +470,58 @@ fn least(last: usize, count: usize, load: impl Fn(usize) -> u64) -> usize {
     }
     least.0
 }
+
+/// The lane with the least to do among those whose answers have come on the caller's thread: what a call of it touches is
+/// in that processor's cache. Another one if that has less than half as much to do, or nothing at all.
+///
+/// To see how much that is, is to take it out of other processors' caches: while the thread's own lane has some calls,
+/// its load is compared with that of one other in turn.
+fn on_thread(
+    last: usize,
+    count: usize,
+    load: impl Fn(usize) -> u64,
+    is_own: impl Fn(usize) -> bool,
+    next: impl FnOnce() -> usize,
+) -> usize {
+    let mut all_own = true;
+    let mut own: Option<(usize, u64)> = None;
+    let mut index = last;
+    for _ in 0..count.min(COMPARED_MAX) {
+        if is_own(index) {
+            let load = load(index);
+            if own.is_none_or(|(_, least)| load < least) {
+                own = Some((index, load));
+            }
+        } else {
+            all_own = false;
+        }
+        index = if index + 1 < count { index + 1 } else { 0 };
+    }
+    match own {
+        Some((own, _)) if all_own => own,
+        Some((own, own_load)) if own_load >= COMPARED_WITH_ALL_MAX => {
+            let other = next();
+            if own_load <= OWN_LOAD_MAX * load(other) { own } else { least(other, count, load) }
+        }
+        own => {
+            let least = least(last, count, &load);
+            let least_load = load(least);
+            match own {
+                Some((own, own_load))
+                    if least_load >= LOAD_OF_ONE && own_load <= OWN_LOAD_MAX * least_load =>
+                {
+                    own
+                }
+                _ => least,
+            }
+        }
+    }
+}
+
+/// The least load of a lane with a call.
+const LOAD_OF_ONE: u64 = 2 * 1000;
+/// A thread that has four calls on its own lane has others to think of than the longest.
+const COMPARED_WITH_ALL_MAX: u64 = 5 * 1000;
 
 /// The lane on the caller's own processor, unless it has much more to do than the one that has `load`: to wake a thread
 /// of the same processor takes none out of its sleep. Of each lane there are its processor and its load.
@@ -519,6 +606,30 @@ mod tests {
         check(1, 5, &[(Some(0), 5), (Some(1), 11)], None);
         check(0, 5, &[(Some(0), 9), (Some(1), 5), (Some(0), 8)], Some(2));
         check(2, 5, &[(Some(0), 5), (None, 0)], None);
+    }
+
+    #[test]
+    fn a_call_follows_the_answers_of_its_thread_unless_another_lane_has_much_less_to_do() {
+        // How many calls each lane has, and those of the thread.
+        let check = |calls: &[u64], own: &[usize], next: usize, expected: usize| {
+            let load = |lane: usize| (calls[lane] + 1) * 1000;
+            let chosen = on_thread(0, calls.len(), load, |lane| own.contains(&lane), || next);
+            assert_eq!(chosen, expected, "{calls:?}, {own:?}, {next}");
+        };
+        check(&[8, 8, 8, 8], &[2], 3, 2);
+        check(&[8, 7, 8, 6], &[0, 2], 3, 0);
+        check(&[8, 7, 6, 6], &[0, 2], 3, 2);
+        check(&[4, 3, 2, 1], &[0, 1, 2, 3], 0, 3);
+        check(&[4, 3, 2, 1], &[], 0, 3);
+        // One has less than half as much to do: seen if it is looked at, and then the least is.
+        check(&[9, 3, 8, 2], &[0], 1, 3);
+        check(&[9, 3, 8, 2], &[0], 2, 0);
+        // With few calls all are looked at: none has a second call while a lane has none.
+        check(&[1, 1, 1, 0], &[0], 1, 3);
+        check(&[1, 1, 1, 1], &[2], 1, 2);
+        check(&[3, 3, 3, 1], &[2], 1, 2);
+        check(&[3, 3, 4, 1], &[2], 1, 2);
+        check(&[3, 3, 4, 1], &[2], 3, 3);
     }
 
     #[test]

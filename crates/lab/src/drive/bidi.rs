@@ -65,7 +65,7 @@ pub(super) async fn bidi_stream(call: &Call, worker: &Worker) -> Result<(), Stat
         // The run was over before the first message: nothing was asked of the server.
         return Ok(());
     }
-    worker.run.shard(worker.index).recorder.call();
+    worker.run.shard().recorder.call();
     Ok(())
 }
 
@@ -94,7 +94,7 @@ impl Timed {
         if let (Some(sent_ns), 1..) = (self.sent_ns, self.count) {
             let (latency_ns, ended_ns) = (self.received_ns.saturating_sub(sent_ns), worker.run.now_ns());
             if worker.run.holds(ended_ns) {
-                worker.run.shard(worker.index).record(latency_ns, self.count, ended_ns);
+                worker.run.shard().record(latency_ns, self.count, ended_ns);
             }
         }
     }

@@ -44,7 +44,6 @@ pub(super) struct RawMethod {
 /// One worker's place: what it has in common with the run and with whoever watches over it.
 #[derive(Clone, Debug)]
 pub(super) struct Worker {
-    pub(super) index: usize,
     pub(super) run: Arc<Run>,
     pub(super) progress: Arc<Progress>,
 }

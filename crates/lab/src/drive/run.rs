@@ -1,12 +1,13 @@
 //! What the workers of one run share: its clock, when it is over, and where they record.
 
+use std::sync::MutexGuard;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use thalweg::{Code, Status};
 
 use crate::record::{CallType, LoadSettings, Recorder, code_name};
+use crate::shards::Shards;
 
 /// One run: warm-up from `base`, measured from `from_ns` on.
 ///
@@ -25,8 +26,7 @@ pub(super) struct Run {
     budget: Option<AtomicU64>,
     /// What began is counted whenever it ends, and the window lasts until then.
     waits_for_all: bool,
-    /// One for each thread of the runtime, so that threads do not wait for each other.
-    shards: Vec<Mutex<Shard>>,
+    shards: Shards<Shard>,
 }
 
 /// What was recorded by the workers of one thread.
@@ -55,12 +55,10 @@ impl Run {
     pub(super) fn begin(settings: &LoadSettings, threads: usize) -> Self {
         let base = Instant::now();
         let from = base + Duration::from_nanos(settings.warmup_ns);
-        let shard = || {
-            Mutex::new(Shard {
-                recorder: Recorder::starting_at(from),
-                last_ns: settings.warmup_ns,
-                first_failure: None,
-            })
+        let shard = || Shard {
+            recorder: Recorder::starting_at(from),
+            last_ns: settings.warmup_ns,
+            first_failure: None,
         };
         let until_ns = settings.duration_ns.map_or(u64::MAX, |duration| settings.warmup_ns + duration);
         Self {
@@ -69,7 +67,7 @@ impl Run {
             until_ns: AtomicU64::new(until_ns),
             budget: settings.total.map(AtomicU64::new),
             waits_for_all: settings.total.is_some() || settings.call == CallType::ClientStream,
-            shards: (0..threads.max(1)).map(|_| shard()).collect(),
+            shards: Shards::new(threads, shard),
         }
     }
 
@@ -151,19 +149,18 @@ impl Run {
         self.waits_for_all
     }
 
-    /// Where worker number `worker` records.
+    /// Where the workers of this thread record.
     #[inline]
-    pub(super) fn shard(&self, worker: usize) -> MutexGuard<'_, Shard> {
-        // A worker that panicked leaves its counts as they are.
-        self.shards[worker % self.shards.len()].lock().unwrap_or_else(PoisonError::into_inner)
+    pub(super) fn shard(&self) -> MutexGuard<'_, Shard> {
+        self.shards.own()
     }
 
     /// Counts a failed call, unless it falls into the warm-up.
-    pub(super) fn fail(&self, worker: usize, status: &Status) {
+    pub(super) fn fail(&self, status: &Status) {
         if !self.is_measuring() {
             return;
         }
-        let mut shard = self.shard(worker);
+        let mut shard = self.shard();
         // What is OK and still a failure brought something else than was asked for.
         let code = if status.code() == Code::Ok { Code::DataLoss } else { status.code() };
         shard.recorder.error(code as i32);
@@ -179,8 +176,7 @@ impl Run {
             last_ns: self.from_ns,
             first_failure: None,
         };
-        for worker in 0..self.shards.len() {
-            let shard = self.shard(worker);
+        for shard in self.shards.all() {
             all.recorder.merge(&shard.recorder);
             all.last_ns = all.last_ns.max(shard.last_ns);
             all.first_failure = all.first_failure.or_else(|| shard.first_failure.clone());

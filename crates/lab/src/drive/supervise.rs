@@ -170,7 +170,7 @@ impl Crew {
 
     fn start(&mut self, index: usize) {
         let progress = Arc::new(Progress::default());
-        let worker = Worker { index, run: self.run.clone(), progress: progress.clone() };
+        let worker = Worker { run: self.run.clone(), progress: progress.clone() };
         let task = self.tasks.spawn(self.call.of_worker(index).repeat(worker));
         self.watched.insert(task.id(), Watched { index, progress, task });
     }
@@ -206,10 +206,7 @@ impl Crew {
                 watched.progress.rests();
                 watched.task.abort();
                 let waited = Duration::from_nanos(self.patience_ns);
-                self.run.fail(
-                    watched.index,
-                    &Status::deadline_exceeded(format!("nothing came within {waited:?}")),
-                );
+                self.run.fail(&Status::deadline_exceeded(format!("nothing came within {waited:?}")));
             }
         }
     }

@@ -35,7 +35,7 @@ impl Call {
             };
             worker.progress.rests();
             if let Err(status) = ended {
-                worker.run.fail(worker.index, &status);
+                worker.run.fail(&status);
                 tokio::time::sleep(PAUSE_AFTER_ERROR).await;
             }
         }
@@ -63,7 +63,7 @@ impl Call {
             let stages = self.once_otherwise().await?;
             let ended_ns = worker.run.now_ns();
             if start != Start::WarmUp && worker.run.holds(ended_ns) {
-                let mut shard = worker.run.shard(worker.index);
+                let mut shard = worker.run.shard();
                 shard.record(ended_ns - started_ns, 1, ended_ns);
                 if let Some(stages) = &stages {
                     shard.recorder.divided(stages);
@@ -91,7 +91,7 @@ impl Call {
             }
             let ended_ns = worker.run.now_ns();
             if counted && worker.run.holds(ended_ns) {
-                let mut shard = worker.run.shard(worker.index);
+                let mut shard = worker.run.shard();
                 shard.record(ended_ns - started_ns, 1, ended_ns);
                 shard.recorder.call();
             }
@@ -121,7 +121,7 @@ impl Call {
         if !sent.is_begun {
             return Ok(());
         }
-        let mut shard = worker.run.shard(worker.index);
+        let mut shard = worker.run.shard();
         if sent.recorder.operations() > 0 {
             shard.recorder.merge(&sent.recorder);
             shard.last_ns = shard.last_ns.max(ended_ns);
@@ -144,7 +144,7 @@ impl Call {
         loop {
             let (count, counted) = match start {
                 Start::Over => {
-                    run.shard(worker.index).recorder.call();
+                    run.shard().recorder.call();
                     return Ok(());
                 }
                 Start::WarmUp => (stride, false),
@@ -163,7 +163,7 @@ impl Call {
             };
             let now_ns = run.now_ns();
             if counted && received > 0 && run.holds(now_ns) {
-                let mut shard = run.shard(worker.index);
+                let mut shard = run.shard();
                 shard.recorder.record_pace(now_ns - started_ns, received);
                 shard.last_ns = shard.last_ns.max(now_ns);
             }
@@ -290,7 +290,7 @@ mod tests {
                 cpus: None,
             };
             let run = Arc::new(Run::begin(&settings, 1));
-            let worker = Worker { index: 0, run: run.clone(), progress: Arc::default() };
+            let worker = Worker { run: run.clone(), progress: Arc::default() };
             let (channel, client) = (channel.clone(), client(&channel));
             let others = Arc::new([]);
             let call = Call {
