@@ -73,6 +73,7 @@ const FIGURES: &[Figure] = &[
         render: render::in_flight,
     },
     Figure { name: "lanes", from: &["lanes"], render: render::lanes },
+    Figure { name: "many-processors", from: &["many-processors"], render: render::many_processors },
     Figure { name: "connections", from: &["connections"], render: render::connections },
     Figure { name: "polling", from: &["polling"], render: render::polling },
     Figure { name: "costs", from: &[], render: render::costs },
@@ -97,13 +98,19 @@ const FIGURES: &[Figure] = &[
     Figure { name: "protobuf", from: &["protobuf"], render: render::protobuf },
 ];
 
-/// `cargo xtask figures [--check | --list | --measure [NAME]...]`.
+/// `cargo xtask figures [--check | --list | --measure [NAME]... | --take NAME RESULTS.json]`.
 pub(crate) fn run(mut arguments: Arguments) -> Result<ExitCode, Ended> {
     let (checks, lists) = (arguments.flag("--check"), arguments.flag("--list"));
-    let measures = arguments.flag("--measure");
+    let (measures, takes) = (arguments.flag("--measure"), arguments.flag("--take"));
     let names = arguments.rest();
     if measures {
         measure::run(&names)?;
+    } else if takes {
+        let [name, study] = names.as_slice() else {
+            let misuse = "--take takes a measurement's name and the `results.json` of a study".to_owned();
+            return Err(crate::arguments::Misuse(misuse).into());
+        };
+        measure::take(name, study.as_ref())?;
     } else if let Some(name) = names.first() {
         let misuse = format!("`{name}` is not understood here; `--measure {name}` measures it");
         return Err(crate::arguments::Misuse(misuse).into());

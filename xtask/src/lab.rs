@@ -35,7 +35,13 @@ pub(crate) fn condensed(words: &str, directory: &Path, log: &Log) -> Result<Valu
     if !matches!(status.code(), Some(DONE | SOME_FAILED)) {
         return Err(Failure::failed(format!("`{job}` failed: {status}")));
     }
+    condensed_from(&directory.join("results.json"), log)
+}
+
+/// What documents quote of a study that has been made.
+pub(crate) fn condensed_from(results: &Path, log: &Log) -> Result<Value, Failure> {
     let condense = Job::new(rust::lab_example("condense", log)?);
-    let text = condense.arg(directory.join("results.json")).text(log)?;
-    serde_json::from_str(&text).map_err(|why| Failure::failed(format!("`lab {words}` gave no JSON: {why}")))
+    let text = condense.arg(results).text(log)?;
+    serde_json::from_str(&text)
+        .map_err(|why| Failure::failed(format!("nothing is quoted of {}: {why}", results.display())))
 }

@@ -197,8 +197,8 @@ impl FixedFields {
         Arc::new(Self { id: NEXT_ID.fetch_add(1, Ordering::Relaxed), fields })
     }
 
-    /// The same list at another place, known as the same to encoders: threads that count references to one each need not
-    /// share the count.
+    /// The same list at another place, known as the same to encoders: threads that count references to one each need
+    /// not share the count.
     pub fn copied(&self) -> Arc<Self> {
         Arc::new(Self { id: self.id, fields: self.fields.clone() })
     }

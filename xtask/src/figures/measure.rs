@@ -1,5 +1,8 @@
 //! What measures: each measurement is some commands and leaves one results file.
 
+use std::fs;
+use std::path::Path;
+
 use serde_json::{Value, json};
 
 use super::results;
@@ -14,6 +17,8 @@ pub(super) struct Measurement {
     how: How,
     /// The folders of the code that it is about.
     pub(super) subject: &'static [&'static str],
+    /// How many it takes at least.
+    processors: usize,
 }
 
 enum How {
@@ -45,11 +50,11 @@ const SPEED: &str = "cargo run --release -p thalweg-codec --example speed -- --r
 const ALL: &str = "thalweg,tonic,grpc-cpp";
 
 const fn bench(name: &'static str, peers: &'static str) -> Measurement {
-    Measurement { name, how: How::Bench { name, peers }, subject: STACK }
+    Measurement { name, how: How::Bench { name, peers }, subject: STACK, processors: 1 }
 }
 
 const fn sizes(name: &'static str, arguments: &'static str) -> Measurement {
-    Measurement { name, how: How::Sizes(arguments), subject: STACK }
+    Measurement { name, how: How::Sizes(arguments), subject: STACK, processors: 1 }
 }
 
 /// All of them, in the order in which they are measured.
@@ -87,6 +92,16 @@ pub(super) const MEASUREMENTS: &[Measurement] = &[
         name: "lanes",
         how: How::Channels("--quick --rounds 6 --strategies adaptive,1,2,3"),
         subject: STACK,
+        processors: 1,
+    },
+    Measurement {
+        name: "many-processors",
+        how: How::Channels(
+            "--against tonic,grpc-cpp,grpc-go --calls unary -c 16,64,256,1024 --rounds 5 --round-trips 0s \
+             --strategies adaptive,1,4,8 --connections 8 --client-cpus 0-7 --server-cpus 8-15 --budget 290s",
+        ),
+        subject: STACK,
+        processors: 16,
     },
     bench("polling", ALL),
     bench("instructions", "thalweg,thalweg-tonic,tonic,grpc-cpp"),
@@ -98,23 +113,46 @@ pub(super) const MEASUREMENTS: &[Measurement] = &[
         name: "drop-in",
         how: How::Bench { name: "drop-in", peers: "tonic,thalweg-tonic,thalweg" },
         subject: DROP_IN,
+        processors: 1,
     },
     bench("beside", "thalweg"),
-    Measurement { name: "flight", how: How::Bench { name: "flight", peers: "" }, subject: DROP_IN },
+    Measurement {
+        name: "flight",
+        how: How::Bench { name: "flight", peers: "" },
+        subject: DROP_IN,
+        processors: 1,
+    },
     Measurement {
         name: "generators",
         how: How::Bench { name: "generators", peers: "thalweg" },
         subject: GENERATOR,
+        processors: 1,
     },
-    Measurement { name: "same", how: How::Bench { name: "same", peers: "thalweg" }, subject: LAB },
-    Measurement { name: "slowed", how: How::Bench { name: "slowed", peers: "thalweg" }, subject: LAB },
+    Measurement {
+        name: "same",
+        how: How::Bench { name: "same", peers: "thalweg" },
+        subject: LAB,
+        processors: 1,
+    },
+    Measurement {
+        name: "slowed",
+        how: How::Bench { name: "slowed", peers: "thalweg" },
+        subject: LAB,
+        processors: 1,
+    },
     bench("attacks", "thalweg,tonic,grpc-go,grpc-cpp"),
     Measurement {
         name: "connections",
         how: How::Connections("--quick --against tonic,grpc-cpp,grpc-go"),
         subject: STACK,
+        processors: 1,
     },
-    Measurement { name: "codec", how: How::Codec("--quick --against jvm --budget 150s"), subject: CODECS },
+    Measurement {
+        name: "codec",
+        how: How::Codec("--quick --against jvm --budget 150s"),
+        subject: CODECS,
+        processors: 1,
+    },
     Measurement {
         name: "codec-ten-million",
         how: How::Codec(
@@ -122,6 +160,7 @@ pub(super) const MEASUREMENTS: &[Measurement] = &[
              --codecs prost,buffa,serde_json,sonic-rs,rmp-serde",
         ),
         subject: CODECS,
+        processors: 1,
     },
     Measurement {
         name: "json",
@@ -130,8 +169,9 @@ pub(super) const MEASUREMENTS: &[Measurement] = &[
              lognet --budget 12m",
         ),
         subject: WEB,
+        processors: 1,
     },
-    Measurement { name: "protobuf", how: How::Speed, subject: ENGINE },
+    Measurement { name: "protobuf", how: How::Speed, subject: ENGINE, processors: 1 },
 ];
 
 impl Measurement {
@@ -169,22 +209,58 @@ impl Measurement {
     }
 }
 
-/// Measures these, or all, and writes their results files.
-pub(super) fn run(names: &[String]) -> Result<(), Failure> {
-    let known = |name: &String| MEASUREMENTS.iter().any(|measurement| measurement.name == name);
-    if let Some(unknown) = names.iter().find(|name| !known(name)) {
+fn found(name: &str) -> Result<&'static Measurement, Failure> {
+    MEASUREMENTS.iter().find(|measurement| measurement.name == name).ok_or_else(|| {
         let all: Vec<&str> = MEASUREMENTS.iter().map(|measurement| measurement.name).collect();
-        return Err(Failure::failed(format!("nothing measures `{unknown}`; there are {}", all.join(", "))));
-    }
-    let log = Log::create("figures")?;
-    let changed = Job::new("git").words("status --porcelain -- crates peers Cargo.lock").text(&log)?;
+        Failure::failed(format!("nothing measures `{name}`; there are {}", all.join(", ")))
+    })
+}
+
+fn check_committed(log: &Log) -> Result<(), Failure> {
+    let changed = Job::new("git").words("status --porcelain -- crates peers Cargo.lock").text(log)?;
     if !changed.trim().is_empty() {
         return Err(Failure::failed(
             "figures name the commit that they are of: commit what is changed first",
         ));
     }
+    Ok(())
+}
+
+/// Takes over what a study of this checkout's commit has found on another machine: its `results.json`.
+pub(super) fn take(name: &str, study: &Path) -> Result<(), Failure> {
+    let measurement = found(name)?;
+    let log = Log::create("figures")?;
+    check_committed(&log)?;
+    let figures = lab::condensed_from(study, &log)?;
+    let text = fs::read_to_string(study)?;
+    let made: Value = serde_json::from_str(&text)
+        .map_err(|why| Failure::failed(format!("{} is not JSON: {why}", study.display())))?;
+    let command = measurement.command();
+    let missing = command.split(' ').skip_while(|word| *word != "lab").find(|word| {
+        let arguments = made["settings"]["arguments"].as_array();
+        !arguments.is_some_and(|arguments| arguments.iter().any(|argument| argument == word))
+    });
+    if let Some(missing) = missing {
+        let message = format!("{} was not made by `{command}`: it had no `{missing}`", study.display());
+        return Err(Failure::failed(message));
+    }
+    let path = results::write_of(name, &[command], &figures, &results::Origin::of_study(&made)?, &log)?;
+    println!("\nwritten to {}", path.display());
+    Ok(())
+}
+
+/// Measures these, or all but those for other machines, and writes their results files.
+pub(super) fn run(names: &[String]) -> Result<(), Failure> {
+    for name in names {
+        found(name)?;
+    }
+    let log = Log::create("figures")?;
+    check_committed(&log)?;
+    let processors = std::thread::available_parallelism()?.get();
     for measurement in MEASUREMENTS {
-        if names.is_empty() || names.iter().any(|name| name == measurement.name) {
+        if names.is_empty() && measurement.processors > processors {
+            println!("\n{}: left out, it takes {} processors", measurement.name, measurement.processors);
+        } else if names.is_empty() || names.iter().any(|name| name == measurement.name) {
             println!("\n{}: {}\n", measurement.name, measurement.command());
             let figures = measurement.measure(&log)?;
             let path = results::write(measurement.name, &[measurement.command()], &figures, &log)?;

@@ -109,13 +109,56 @@ impl Results {
     }
 }
 
+/// Where and when something was measured.
+pub(super) struct Origin {
+    machine: String,
+    date: String,
+}
+
+impl Origin {
+    fn here_and_now(log: &Log) -> Result<Self, Failure> {
+        let date = Job::new("date").words("-u +%F").text(log)?.trim().to_owned();
+        Ok(Self { machine: machine()?, date })
+    }
+
+    /// As a study's `results.json` says.
+    pub(super) fn of_study(study: &Value) -> Result<Self, Failure> {
+        let of = |part: &Value| part.as_str().map(str::to_owned);
+        let read = || {
+            let machine = &study["machine"];
+            let kernel = of(&machine["kernel"])?;
+            let release: Vec<&str> = kernel.split(['.', '-']).take(2).collect();
+            let machine = format!(
+                "{}, {} processors, {}, {}",
+                of(&machine["cpu"])?,
+                machine["cores"].as_u64()?,
+                release.join("."),
+                of(&machine["tcp_congestion"])?
+            );
+            Some(Self { machine, date: of(&study["started"])?.get(..10)?.to_owned() })
+        };
+        read().ok_or_else(|| Failure::failed("the study does not say where and when it was made"))
+    }
+}
+
 /// Writes a results file of what was measured just now.
 pub(super) fn write(name: &str, commands: &[String], figures: &Value, log: &Log) -> Result<PathBuf, Failure> {
+    write_of(name, commands, figures, &Origin::here_and_now(log)?, log)
+}
+
+/// Writes a results file.
+pub(super) fn write_of(
+    name: &str,
+    commands: &[String],
+    figures: &Value,
+    origin: &Origin,
+    log: &Log,
+) -> Result<PathBuf, Failure> {
     let value = json!({
         "schema": SCHEMA,
         "commands": commands,
-        "machine": machine()?,
-        "date": Job::new("date").words("-u +%F").text(log)?.trim(),
+        "machine": origin.machine,
+        "date": origin.date,
         "commit": Job::new("git").words("rev-parse --short=10 HEAD").text(log)?.trim(),
         "figures": figures,
     });

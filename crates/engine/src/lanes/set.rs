@@ -471,8 +471,8 @@ fn least(last: usize, count: usize, load: impl Fn(usize) -> u64) -> usize {
     least.0
 }
 
-/// The lane with the least to do among those whose answers have come on the caller's thread: what a call of it touches is
-/// in that processor's cache. Another one if that has less than half as much to do, or nothing at all.
+/// The lane with the least to do among those whose answers have come on the caller's thread: what a call of it touches
+/// is in that processor's cache. Another one if that has less than half as much to do, or nothing at all.
 ///
 /// To see how much that is, is to take it out of other processors' caches: while the thread's own lane has some calls,
 /// its load is compared with that of one other in turn.

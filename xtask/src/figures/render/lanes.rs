@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-use super::comparison::Ratio;
+use super::comparison::{Ratio, versions};
 use super::table::markdown;
 use crate::figures::numbers;
 use crate::figures::results::Results;
@@ -60,6 +60,60 @@ pub(in crate::figures) fn lanes(results: &Results) -> Result<String, Failure> {
     Ok(format!("{}\n\n{}", results.caption(&["lanes"]), markdown(&heads, &rows)))
 }
 
+/// Clients with eight threads: each stack's ways to come by connections, by calls in flight.
+pub(in crate::figures) fn many_processors(results: &Results) -> Result<String, Failure> {
+    const NAME: &str = "many-processors";
+    let figures = results.figures(NAME)?;
+    let versions = versions(results, NAME)?;
+    let points = figures["points"].as_array().cloned().unwrap_or_default();
+    let mut loads: Vec<u64> = points.iter().filter_map(|point| point["in_flight"].as_u64()).collect();
+    loads.sort_unstable();
+    loads.dedup();
+    let mut ways: Vec<(&str, &str)> = Vec::new();
+    for point in &points {
+        let way =
+            (point["client"].as_str().unwrap_or_default(), point["strategy"].as_str().unwrap_or_default());
+        if !ways.contains(&way) {
+            ways.push(way);
+        }
+    }
+    let rate = |(client, strategy): (&str, &str), in_flight: u64| {
+        let is_it = |point: &&Value| {
+            point["client"] == client && point["strategy"] == strategy && point["in_flight"] == in_flight
+        };
+        points.iter().find(is_it)?["rate_per_s"].as_f64()
+    };
+    let cell = |way, in_flight| {
+        let Some(rate_per_s) = rate(way, in_flight) else { return "–".to_owned() };
+        let text = numbers::rate(rate_per_s).replace("/s", "");
+        match (way.0, rate(("thalweg", "adaptive"), in_flight)) {
+            ("thalweg", _) | (_, None) => text,
+            (_, Some(ours)) => format!("{text} ({})", numbers::ratio(ours / rate_per_s)),
+        }
+    };
+    let mut rows = Vec::new();
+    for way in ways {
+        let (client, strategy) = way;
+        let (stack, variant) = client.split_once(':').unwrap_or((client, ""));
+        let version = versions.iter().find(|(name, _)| *name == stack).map(|(_, version)| version.as_str());
+        let connections = match (variant, strategy) {
+            ("", "adaptive") => "as many as help".to_owned(),
+            ("", "1") => "one".to_owned(),
+            ("", number) => number.to_owned(),
+            ("shared", number) => format!("{number} channels of equal arguments, which share one"),
+            ("own", number) => format!("{number}, of channels with pools of their own"),
+            (variant, number) => format!("{number}, `{variant}`"),
+        };
+        let mut row = vec![version.unwrap_or("Thalweg").to_owned(), connections];
+        row.extend(loads.iter().map(|in_flight| cell(way, *in_flight)));
+        rows.push(row);
+    }
+    let loads: Vec<String> = loads.iter().map(|in_flight| format!("{in_flight} in flight")).collect();
+    let heads: Vec<&str> =
+        ["client", "connections"].into_iter().chain(loads.iter().map(String::as_str)).collect();
+    Ok(format!("{}\n\n{}", results.caption(&[NAME]), markdown(&heads, &rows)))
+}
+
 /// What the adaptive channel reaches of the best fixed number, from windows of the same round:
 /// `= 0.99 (0.95–1.03) of 1`.
 fn adaptive(figures: &Value, (work, round_trip_ns, in_flight): (&str, u64, u64)) -> Option<String> {
@@ -74,7 +128,7 @@ fn adaptive(figures: &Value, (work, round_trip_ns, in_flight): (&str, u64, u64))
 mod tests {
     use serde_json::{Value, json};
 
-    use super::lanes;
+    use super::{lanes, many_processors};
     use crate::figures::results::Results;
 
     #[test]
@@ -96,5 +150,26 @@ mod tests {
             json!({"work": "unary", "round_trip_ns": 0, "in_flight": 4, "adaptive_over_best": compared});
         check(&json!([load]), "? 0.90 (0.80–1.01) of 1");
         check(&Value::Null, "0.90");
+    }
+
+    #[test]
+    fn others_rates_say_how_often_they_fit_into_the_adaptive_channels() {
+        let point = |client: &str, strategy: &str, in_flight: u64, rate_per_s: f64| json!({"client": client, "strategy": strategy, "in_flight": in_flight, "rate_per_s": rate_per_s});
+        let points = [
+            point("thalweg", "adaptive", 64, 2e6),
+            point("thalweg", "1", 64, 5e5),
+            point("grpc-cpp:own", "8", 64, 1e5),
+            point("grpc-cpp:own", "8", 256, 1e5),
+        ];
+        let stacks = json!([{"stack": "grpc-cpp", "version": "gRPC C++ 1.51.1"}]);
+        let file = json!({"figures": {"stacks": stacks, "points": points}});
+        let table = many_processors(&Results::of([("many-processors", file)])).unwrap();
+        let rows: Vec<&str> = table.lines().skip_while(|line| !line.starts_with("| Thalweg")).collect();
+        let expected = [
+            "| Thalweg | as many as help | 2.00 M | – |",
+            "| Thalweg | one | 500 k | – |",
+            "| gRPC C++ 1.51.1 | 8, of channels with pools of their own | 100 k (20) | 100 k |",
+        ];
+        assert_eq!(rows, expected);
     }
 }
