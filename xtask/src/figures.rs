@@ -74,6 +74,11 @@ const FIGURES: &[Figure] = &[
     },
     Figure { name: "lanes", from: &["lanes"], render: render::lanes },
     Figure { name: "many-processors", from: &["many-processors"], render: render::many_processors },
+    Figure {
+        name: "many-processors-in-words",
+        from: &["many-processors"],
+        render: render::many_processors_in_words,
+    },
     Figure { name: "connections", from: &["connections"], render: render::connections },
     Figure { name: "polling", from: &["polling"], render: render::polling },
     Figure { name: "costs", from: &[], render: render::costs },

@@ -22,4 +22,4 @@ pub(super) use ends::{ends, speed};
 pub(super) use engine::protobuf;
 pub(super) use goals::goals;
 pub(super) use json::json;
-pub(super) use lanes::{lanes, many_processors};
+pub(super) use lanes::{lanes, many_processors, many_processors_in_words};
