@@ -2,7 +2,6 @@
 
 mod gather;
 
-use std::fs;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
@@ -12,6 +11,7 @@ use thalweg_load::LoadRun;
 
 use crate::failure::Failure;
 use crate::format::RunFormat;
+use crate::output::OutputFile;
 use gather::{Awaited, gather};
 
 const EXAMPLES: &str = "\
@@ -47,24 +47,24 @@ pub(crate) struct MergeArgs {
 }
 
 pub(crate) fn run(args: &MergeArgs) -> Result<ExitCode, Failure> {
+    let output = OutputFile::open(args.output.as_deref())?;
+    let merged = merged(args).inspect_err(|_| output.abandon())?;
+    output.write(&args.format.rendered(&merged))?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn merged(args: &MergeArgs) -> Result<LoadRun, Failure> {
     let awaited = args.wait_for.map(|count| Awaited { count: count as usize, patience: args.timeout });
-    // A result that is there from an earlier time is no part of what it is made of.
+    // What the result is written to is no part of what it is made of.
     let (files, runs): (Vec<PathBuf>, Vec<LoadRun>) =
         gather(&args.files, args.output.as_deref(), awaited)?.into_iter().unzip();
     if runs.is_empty() {
         let names: Vec<String> = args.files.iter().map(|path| path.display().to_string()).collect();
         return Err(Failure::failed(format!("there is no result in {}", names.join(", "))));
     }
-    let merged = LoadRun::merged(&runs).map_err(|error| {
+    LoadRun::merged(&runs).map_err(|error| {
         let names: Vec<String> =
             (1..).zip(&files).map(|(number, file)| format!("run {number} is {}", file.display())).collect();
         Failure::failed(format!("{error} ({})", names.join(", ")))
-    })?;
-    let text = args.format.rendered(&merged);
-    match &args.output {
-        Some(path) => fs::write(path, text)
-            .map_err(|error| Failure::failed(format!("cannot write {}: {error}", path.display())))?,
-        None => print!("{text}"),
-    }
-    Ok(ExitCode::SUCCESS)
+    })
 }
