@@ -90,6 +90,16 @@ impl Conditions {
             .collect()
     }
 
+    /// Those that all have, and of each what it has besides.
+    pub(crate) fn divided(all: &[&Self]) -> (Self, Vec<Self>) {
+        let is_common = |pair: &&(String, String)| all.iter().all(|one| one.0.contains(pair));
+        let common: Vec<_> =
+            all.first().map(|one| one.0.iter().filter(is_common).cloned().collect()).unwrap_or_default();
+        let own = |one: &&Self| Self(one.0.iter().filter(|pair| !common.contains(pair)).cloned().collect());
+        let own = all.iter().map(own).collect();
+        (Self(common), own)
+    }
+
     fn get(&self, name: &str) -> Option<&str> {
         self.iter().find(|(known, _)| *known == name).map(|(_, value)| value)
     }
@@ -125,6 +135,17 @@ mod tests {
         );
         assert_eq!(one.differences(&one), []);
         assert_eq!(one.line(), "a.B/C, 64 in flight");
+    }
+
+    #[test]
+    fn what_all_have_is_told_apart() {
+        let load =
+            |method: &str| Conditions::new([("method", method.to_owned()), ("in flight", "8".to_owned())]);
+        let (one, other) = (load("a.B/C"), load("a.B/D"));
+        let (common, own) = Conditions::divided(&[&one, &other]);
+        assert_eq!(common.line(), "8 in flight");
+        assert_eq!(own.iter().map(Conditions::line).collect::<Vec<_>>(), ["a.B/C", "a.B/D"]);
+        assert_eq!(Conditions::divided(&[]), (Conditions::default(), Vec::new()));
     }
 
     #[test]

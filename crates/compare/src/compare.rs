@@ -109,6 +109,7 @@ pub fn compare(a: &Side, b: &Side, together: Together, options: &Options) -> Res
     Ok(Report {
         a: a.name.clone(),
         b: b.name.clone(),
+        origins: [a.origin.clone(), b.origin.clone()],
         margin: options.margin,
         is_paired: together == Together::Pairs,
         failures: verdicts(a, b, &cells, &overall),

@@ -3,8 +3,11 @@
 use thalweg_lab::study::{Machine, Versions};
 
 use crate::cell::Cell;
-use crate::comparison::{Comparison, Which};
+use crate::comparison::{Comparison, MeasuredSide, Which};
 use crate::read::{Input, Part, ReadError};
+
+/// Of a commit's hash so many are shown.
+const COMMIT_DIGITS: usize = 12;
 
 /// What was measured of A, or of B.
 #[derive(Clone, Debug, PartialEq)]
@@ -21,6 +24,8 @@ pub struct Side {
     pub versions: Option<Versions>,
     /// What a reader must know.
     pub notes: Vec<String>,
+    /// Which files, or which server.
+    pub origin: String,
 }
 
 /// What makes no side.
@@ -52,7 +57,7 @@ impl Side {
     ///
     /// For a comparison, which is two sides, and for inputs with nothing in them.
     pub fn of(name: &str, inputs: Vec<(String, Input)>) -> Result<Self, SideError> {
-        let mut side = Self::new(name);
+        let mut side = Self::new(name, of_files(&inputs));
         for (source, input) in inputs {
             let part = input.part().ok_or_else(|| SideError::Both(source.clone()))?;
             if part.cells.is_empty() {
@@ -66,7 +71,7 @@ impl Side {
     /// Both sides of a comparison.
     pub fn both(comparison: &Comparison) -> [Self; 2] {
         [(Which::A, &comparison.a), (Which::B, &comparison.b)].map(|(which, measured)| {
-            let mut side = Self::new(&measured.name);
+            let mut side = Self::new(&measured.name, of_server(measured));
             side.add(Part::of_comparison(comparison, which));
             side
         })
@@ -78,7 +83,7 @@ impl Side {
     ///
     /// For a stack, or `CLIENT → SERVER`, that the study does not have.
     pub fn of_study(results: &thalweg_lab::load::LabResults, stack: &str) -> Result<Self, SideError> {
-        let mut side = Self::new(stack);
+        let mut side = Self::new(stack, format!("the windows of {stack} in a study"));
         let part = Part::of_study(results, Some(stack));
         if part.cells.is_empty() {
             let mut known: Vec<String> = results.cells().into_iter().filter_map(|cell| cell.pair).collect();
@@ -90,7 +95,7 @@ impl Side {
         Ok(side)
     }
 
-    fn new(name: &str) -> Self {
+    fn new(name: &str, origin: String) -> Self {
         Self {
             name: name.to_owned(),
             cells: Vec::new(),
@@ -98,6 +103,7 @@ impl Side {
             has_unknown_machine: false,
             versions: None,
             notes: Vec::new(),
+            origin,
         }
     }
 
@@ -119,4 +125,21 @@ impl Side {
         self.versions = part.versions.or(self.versions.take());
         self.notes.extend(part.notes);
     }
+}
+
+fn of_files(inputs: &[(String, Input)]) -> String {
+    match inputs {
+        [] => String::new(),
+        [(one, _)] => one.clone(),
+        [(first, _), .., (last, _)] => format!("{} files, {first} to {last}", inputs.len()),
+    }
+}
+
+fn of_server(measured: &MeasuredSide) -> String {
+    let revision = measured.revision.as_ref().map(|revision| {
+        let build = revision.build.as_ref().map(|build| format!(", built by {build}")).unwrap_or_default();
+        let commit: String = revision.commit.chars().take(COMMIT_DIGITS).collect();
+        format!("; revision {}, commit {commit}{build}", revision.name)
+    });
+    format!("{} at {}{}", measured.command, measured.target, revision.unwrap_or_default())
 }

@@ -44,7 +44,7 @@ pub(super) fn lints(log: &Log) -> Result<String, Failure> {
 
 /// All tests. The summary lines of cargo's own runner are passed on as they are.
 pub(super) fn tests(log: &Log) -> Result<String, Failure> {
-    // The lab's tests open its report in the browser that this names, and those of loads the page of a run.
+    // Tests open pages in the browser that this names: of the lab, of runs, of comparisons.
     let browser = tools::browser(log)?;
     tests_built().run(log)?;
     let job = Job::cargo("test --workspace --no-fail-fast --features").arg(FEATURES);

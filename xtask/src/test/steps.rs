@@ -81,8 +81,9 @@ pub(super) const STEPS: &[Step] = &[
     Step {
         name: "tests",
         proves: "unit tests, simulations over seeds, fuzzing, doc tests, with the library's optional features; the \
-                 lab's tests draw its report in a browser, those of `crates/load` the page of a run, and those of \
-                 `crates/web` call all four types of methods from the page of the services",
+                 lab's tests draw its report in a browser, those of `crates/load` the page of a run, those of \
+                 `crates/compare` that of a comparison, and those of `crates/web` call all four types of methods from \
+                 the page of the services",
         needs: "Chromium",
         sequence: Builds,
         after: &[],

@@ -15,6 +15,8 @@ pub struct Report {
     pub a: String,
     /// The other one's.
     pub b: String,
+    /// Which files, or which servers, A and B are.
+    pub origins: [String; 2],
     /// What lies within it is the same.
     pub margin: f64,
     /// Rounds were measured in turns.

@@ -17,9 +17,9 @@ pub(super) fn method(report: &Report) -> String {
     let rounds = if report.is_paired {
         format!("{} in turns, each a pair", counted(a as u64, "round"))
     } else if a == b {
-        format!("{a} values of each, measured apart")
+        format!("{} of each, measured apart", counted(a as u64, "value"))
     } else {
-        format!("{a} and {b} values, measured apart")
+        format!("{a} and {}, measured apart", counted(b as u64, "value"))
     };
     format!("{rounds}; margin {}", percent(report.margin))
 }

@@ -47,7 +47,7 @@ fn the_page_is_one_file_and_what_is_text_stays_text() {
     assert!(page.starts_with("<!DOCTYPE html>") && page.contains("Comparison · 2026-11-26"));
     assert!(!page.contains("<script>alert"), "markup came from a name");
     // Bars and verdicts are there, and nothing is loaded from elsewhere.
-    assert!(page.contains("class=\"words worse\"") && page.matches("class=\"point\"").count() == 7);
+    assert!(page.contains("<tr class=\"worse fails\">") && page.matches("class=\"point\"").count() == 7);
     assert!(!page.contains("src=\"http") && !page.contains("@import"));
 }
 

@@ -2,5 +2,6 @@
 
 mod compare;
 mod formats;
+mod page;
 mod study;
 mod support;

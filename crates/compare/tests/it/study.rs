@@ -8,7 +8,7 @@ use thalweg_compare::{Figure, Input, Side, Together, Verdict, compare, read};
 
 use crate::support::options;
 
-fn sample() -> Input {
+pub(crate) fn sample() -> Input {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../lab/src/tests/sample/results.json");
     read(&path).unwrap()
 }
@@ -34,7 +34,7 @@ fn stacks_of_one_study_are_sides() {
 }
 
 /// The sample three times over, and beside each window one of tonic's at half the rate.
-fn of_two_stacks() -> Input {
+pub(crate) fn of_two_stacks() -> Input {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../lab/src/tests/sample/results.json");
     let mut study: Value = serde_json::from_str(&fs::read_to_string(path).unwrap()).unwrap();
     let windows = study["points"].as_array().unwrap().clone();

@@ -1,0 +1,95 @@
+//! The loads of one comparison: all of them in a table, and the figures of each.
+
+use maud::{Markup, html};
+
+use super::table::{Row, class, of_figures, of_loads};
+use crate::cell::Conditions;
+use crate::report::model::{CellReport, Compared, Report};
+use crate::report::words;
+
+/// With more loads than this those that do not fail are folded away.
+const LOADS_OPEN: usize = 3;
+
+/// A load with its name and the place that links lead to.
+struct Load<'a> {
+    name: String,
+    anchor: String,
+    cell: &'a CellReport,
+}
+
+pub(super) fn section(number: usize, report: &Report) -> Markup {
+    let (common, loads) = loads(number, report);
+    html! {
+        section id={ "comparison-" (number) } {
+            h2 { (report.b) " against " (report.a) }
+            @if !report.overall.is_empty() {
+                h3 { "All " (report.cells.len()) " loads, geometric mean" }
+                (of_figures(report, &report.overall))
+            }
+            @if loads.len() > 1 {
+                h3 { "Load by load" }
+                @if !common.is_empty() { p.about { "All of them: " (common) "." } }
+                (of_loads(report, &overview(&loads)))
+                h3 { "All figures of each load" }
+            }
+            @for load in &loads { (figures(report, load, loads.len() > LOADS_OPEN)) }
+        }
+    }
+}
+
+/// What all loads have in common, which the names of several leave out.
+fn loads(number: usize, report: &Report) -> (String, Vec<Load<'_>>) {
+    let all: Vec<&Conditions> = report.cells.iter().map(|cell| &cell.conditions).collect();
+    let (common, own) = Conditions::divided(&all);
+    let names: Vec<String> = match all.as_slice() {
+        [one] => vec![one.line()],
+        _ => own.iter().map(Conditions::line).collect(),
+    };
+    let load = |(place, (cell, name))| Load { name, anchor: format!("load-{number}-{place}"), cell };
+    (common.line(), report.cells.iter().zip(names).enumerate().map(load).collect())
+}
+
+/// What is judged of each load.
+fn overview<'a>(loads: &[Load<'a>]) -> Vec<Row<'a>> {
+    let mut rows = Vec::new();
+    for Load { name, anchor, cell } in loads {
+        for compared in shown(cell) {
+            let head = html! {
+                a href={ "#" (anchor) } { (name) }
+                small { (compared.figure.label()) }
+            };
+            rows.push((head, compared));
+        }
+    }
+    rows
+}
+
+/// What is judged, or else the first figure.
+fn shown(cell: &CellReport) -> Vec<&Compared> {
+    let judged: Vec<&Compared> = cell.figures.iter().filter(|compared| compared.is_gated).collect();
+    if judged.is_empty() { cell.figures.iter().take(1).collect() } else { judged }
+}
+
+fn figures(report: &Report, Load { name, anchor, cell }: &Load<'_>, is_folded: bool) -> Markup {
+    let fails = cell.figures.iter().any(Compared::fails);
+    html! {
+        @if is_folded {
+            details id=(anchor) open[fails] {
+                summary { (name) (verdicts(cell)) }
+                (of_figures(report, &cell.figures))
+            }
+        } @else {
+            h3 id=(anchor) { (name) }
+            (of_figures(report, &cell.figures))
+        }
+    }
+}
+
+/// What is judged, in a word or two.
+fn verdicts(cell: &CellReport) -> Markup {
+    html! {
+        @for compared in cell.figures.iter().filter(|compared| compared.is_gated) {
+            span.(class(compared)) { " " span.is { (compared.figure.label()) " " (words::verdict(compared)) } }
+        }
+    }
+}

@@ -1,0 +1,100 @@
+//! A table of ratios. Where there is little room each row becomes a small card.
+
+use maud::{Markup, html};
+use thalweg_lab::figures::ratio_figure;
+use thalweg_lab::report::scrolled;
+
+use super::bar::{bar, scale};
+use crate::report::model::{Compared, Report};
+use crate::report::words;
+use crate::verdict::Verdict;
+
+/// Names of the sides that make a longer head than this are said elsewhere.
+const RATIO_CHARS_MAX: usize = 28;
+
+/// A row: what stands at its head, and what is compared.
+pub(super) type Row<'a> = (Markup, &'a Compared);
+
+/// Figures of one load, or of all of them.
+pub(super) fn of_figures(report: &Report, figures: &[Compared]) -> Markup {
+    let rows: Vec<Row<'_>> = figures.iter().map(|compared| (name(compared), compared)).collect();
+    table(report, "figures", "figure", &rows)
+}
+
+/// What is judged of each of several loads.
+pub(super) fn of_loads(report: &Report, rows: &[Row<'_>]) -> Markup {
+    table(report, "loads", "load", rows)
+}
+
+/// Without values of the sides where none of the rows has them.
+fn table(report: &Report, class_of_all: &str, head: &str, rows: &[Row<'_>]) -> Markup {
+    let has_values = rows.iter().any(|(_, compared)| compared.a.is_some());
+    let ratio = ratio_name(report);
+    scrolled(&html! {
+        table.compared.(class_of_all) {
+            thead {
+                tr {
+                    th scope="col" { (head) }
+                    @if has_values {
+                        th scope="col" { (report.a) }
+                        th scope="col" { (report.b) }
+                    }
+                    th scope="col" { (ratio) small { "and 95 %" } }
+                    th.words scope="col" { (scale()) }
+                    th.words scope="col" { "verdict" }
+                }
+            }
+            tbody {
+                @for (head, compared) in rows {
+                    tr.(class(compared)) {
+                        th scope="row" { (head) }
+                        @if has_values {
+                            (value(&report.a, compared, compared.a))
+                            (value(&report.b, compared, compared.b))
+                        }
+                        td.sure data-of=(ratio) {
+                            span { (ratio_figure(compared.ratio)) }
+                            small { (compared.ends().unwrap_or_else(|| "no interval".to_owned())) }
+                        }
+                        td.words.picture { (bar(compared, report.margin)) }
+                        td.words.verdict { span.is { (words::verdict(compared)) } }
+                    }
+                }
+            }
+        }
+    })
+}
+
+fn ratio_name(report: &Report) -> String {
+    let name = format!("{} ÷ {}", report.b, report.a);
+    if name.chars().count() > RATIO_CHARS_MAX { "ratio".to_owned() } else { name }
+}
+
+/// Of a figure: which, and which way is the good one.
+fn name(compared: &Compared) -> Markup {
+    let good = if compared.figure.is_good() { "more is better" } else { "less is better" };
+    html! {
+        (compared.figure.label())
+        small { (good) @if compared.is_gated { ", " b { "judged" } } }
+    }
+}
+
+/// How it went, as a class.
+pub(super) fn class(compared: &Compared) -> &'static str {
+    match (compared.fails(), compared.verdict) {
+        (true, _) => "worse fails",
+        (false, Verdict::Better) => "better",
+        (false, Verdict::Worse) => "worse",
+        (false, Verdict::Same) => "same",
+        (false, Verdict::CannotTell) => "cannot-tell",
+    }
+}
+
+fn value(side: &str, compared: &Compared, value: Option<f64>) -> Markup {
+    html! { td data-of=(side) { (bound_value(compared, value)) } }
+}
+
+/// A value in one piece.
+pub(super) fn bound_value(compared: &Compared, value: Option<f64>) -> String {
+    words::value(compared, value).replace(' ', "\u{202f}")
+}
