@@ -46,6 +46,8 @@ pub(super) fn lints(log: &Log) -> Result<String, Failure> {
 pub(super) fn tests(log: &Log) -> Result<String, Failure> {
     // Tests open pages in the browser that this names: of the lab, of runs, of comparisons.
     let browser = tools::browser(log)?;
+    // Those of the command complete words in these shells.
+    tools::debian("fish zsh", &["fish", "zsh"], log)?;
     tests_built().run(log)?;
     let job = Job::cargo("test --workspace --no-fail-fast --features").arg(FEATURES);
     // Two days are more than all that `--long` asks for.

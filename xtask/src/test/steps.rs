@@ -83,8 +83,8 @@ pub(super) const STEPS: &[Step] = &[
         proves: "unit tests, simulations over seeds, fuzzing, doc tests, with the library's optional features; the \
                  lab's tests draw its report in a browser, those of `crates/load` the page of a run, those of \
                  `crates/compare` that of a comparison, and those of `crates/web` call all four types of methods from \
-                 the page of the services",
-        needs: "Chromium",
+                 the page of the services; those of the command complete words in bash, fish and zsh",
+        needs: "Chromium, fish, zsh",
         sequence: Builds,
         after: &[],
         run: rust::tests,

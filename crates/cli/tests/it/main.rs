@@ -20,6 +20,7 @@ mod many_connections;
 mod otlp;
 mod serve_and_load;
 mod shares;
+mod shells;
 mod support;
 mod terminal;
 mod tls;

@@ -27,14 +27,22 @@ pub(crate) struct Terminal {
 impl Terminal {
     /// Starts the command with these arguments. Its stdout goes to a file, or to the terminal, too.
     pub(crate) fn start(rows: u16, columns: u16, arguments: &[&str], stdout: Option<File>) -> Self {
+        let command = Command::new(env!("CARGO_BIN_EXE_thalweg")).args(arguments);
+        Self::of(
+            rows,
+            columns,
+            match stdout {
+                Some(file) => command.stdout(file),
+                None => command,
+            },
+        )
+    }
+
+    /// The same with any program.
+    pub(crate) fn of(rows: u16, columns: u16, command: Command) -> Self {
         let (pty, pts) = open().unwrap();
         pty.resize(Size::new(rows, columns)).unwrap();
-        let command = Command::new(env!("CARGO_BIN_EXE_thalweg")).args(arguments);
         let command = command.env("TERM", "xterm-256color").env_remove("CI").env_remove("NO_COLOR");
-        let command = match stdout {
-            Some(file) => command.stdout(file),
-            None => command,
-        };
         let process = command.spawn(pts).unwrap();
         let parser = Arc::new(Mutex::new(Parser::new(rows, columns, 0)));
         let pty = Arc::new(pty);
