@@ -14,6 +14,7 @@ mod grpcio;
 mod h2spec;
 mod interop;
 mod layering;
+mod metrics;
 mod modules;
 mod negative;
 mod openapi;

@@ -83,6 +83,12 @@ pub(crate) fn manifests(log: &Log) -> Result<PathBuf, Failure> {
     GoTool { name: "manifests", package: "." }.built_in("kubernetes", log)
 }
 
+/// An OpenTelemetry Collector, 0.165.0, and the reader of metrics of Prometheus 3.13.5, in one program. It has a module
+/// of its own: the collector pins what it is made of.
+pub(crate) fn metrics(log: &Log) -> Result<PathBuf, Failure> {
+    GoTool { name: "metrics", package: "." }.built_in("metrics", log)
+}
+
 /// The folder of grpc-go's examples: their .proto files and certificates.
 pub(crate) fn grpc_go_examples(log: &Log) -> Result<PathBuf, Failure> {
     let list = Job::new("go").words("list -m -f {{.Dir}} google.golang.org/grpc/examples");

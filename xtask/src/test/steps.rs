@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use super::{
     call, conformance, connect, costs, dependencies, deploy, examples, grpcio, h2spec, interop, layering,
-    negative, openapi, peers, programs, rebuild, report, rust, services, surface, tls, web,
+    metrics, negative, openapi, peers, programs, rebuild, report, rust, services, surface, tls, web,
 };
 use crate::job::{Failure, Log};
 
@@ -189,6 +189,16 @@ pub(super) const STEPS: &[Step] = &[
         sequence: Suites,
         after: &["release"],
         run: deploy::check,
+    },
+    Step {
+        name: "metrics",
+        proves: "what `thalweg load` tells while it runs is what its result says: to an OpenTelemetry Collector by \
+                 `--otlp`, with names, kinds, units and attributes; and to Prometheus, whose own parsers read \
+                 `--prometheus` in both formats, and in which the linter of `promtool check metrics` finds nothing",
+        needs: "Go",
+        sequence: Suites,
+        after: &["release"],
+        run: metrics::check,
     },
     Step {
         name: "tls",
