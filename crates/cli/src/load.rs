@@ -42,6 +42,7 @@ use thalweg_load::Stop;
 
 use crate::failure::{Failure, INTERRUPTED};
 use crate::format::{Format, RunFormat, json};
+use crate::keepalive::keepalive;
 use crate::own::echoed;
 use crate::request::{self, RequestBytes};
 use crate::runtime::{self, RuntimeArgs};
@@ -91,7 +92,8 @@ pub(crate) struct LoadArgs {
 
     /// Drive by the leanest client there is, one thread over epoll that sends prepared bytes: grpc, unary calls; echo,
     /// the messages of `thalweg serve --bare-echo`
-    #[arg(long, value_name = "WIRE", conflicts_with_all = ["lanes", "echo", "total", "threads", "cacert"])]
+    #[arg(long, value_name = "WIRE", conflicts_with_all = ["lanes", "echo", "total", "threads", "cacert",
+          "keepalive_time"])]
     bare: Option<BareWire>,
 
     /// With --bare: so many connections have calls, and the others are idle [default: all]
@@ -137,6 +139,15 @@ pub(crate) struct LoadArgs {
     /// Give up a call, or a stream whose next message takes longer
     #[arg(long, value_name = "DURATION", default_value = "10s", value_parser = humantime::parse_duration)]
     timeout: Duration,
+
+    /// How long connecting, and each answer of reflection, may take [default: as --timeout]
+    #[arg(long, value_name = "DURATION", value_parser = humantime::parse_duration)]
+    connect_timeout: Option<Duration>,
+
+    /// Ask the server whether it is still there when nothing has come for so long, at least 10s; it is not if nothing
+    /// comes for as long again, at most 20s [default: never]
+    #[arg(long, visible_alias = "keepalive", value_name = "DURATION", value_parser = humantime::parse_duration)]
+    keepalive_time: Option<Duration>,
 
     /// Print the lines `measuring` and `measured` on stdout when measuring begins and ends, before the result
     #[arg(long, conflicts_with = "find_max")]
@@ -194,7 +205,7 @@ pub(crate) fn run(args: &LoadArgs) -> Result<ExitCode, Failure> {
     let output = Output::open(args.output.as_deref(), args.format)?;
     // With fewer there are fewer connections, which is said where they are opened.
     let _ = descriptors::raise();
-    let patience = Patience { connect: args.timeout, call: args.timeout, ..Patience::default() };
+    let patience = Patience { connect: args.connect_timeout(), call: args.timeout, ..Patience::default() };
     let interrupted = Cell::new(false);
     if settings.bare.is_some() {
         let result = args.bare_run(&settings, patience).inspect_err(|_| output.abandon())?;
@@ -208,11 +219,7 @@ pub(crate) fn run(args: &LoadArgs) -> Result<ExitCode, Failure> {
             interrupted.set(true);
         };
         let announce = |moment: Moment| args.announce(moment);
-        let tls = args.tls.config();
-        let set_up = |channel: ChannelBuilder| match &tls {
-            Some(tls) => channel.tls(tls.clone()),
-            None => channel,
-        };
+        let set_up = args.set_up();
         drive(&settings, own.as_ref(), set_up, patience, interrupt, announce).await.map_err(failure)
     });
     let result = driven.inspect_err(|_| output.abandon())?;
@@ -289,16 +296,12 @@ impl LoadArgs {
         if name.to_string() != here {
             return None;
         }
-        let tls = self.tls.config();
-        let set_up = |channel: ChannelBuilder| match &tls {
-            Some(tls) => channel.tls(tls.clone()),
-            None => channel,
-        };
+        let set_up = self.set_up();
         let connecting = Connecting {
             targets: std::slice::from_ref(&self.target),
             connections: 1,
             is_adaptive: false,
-            timeout: self.timeout,
+            timeout: self.connect_timeout(),
             authority: self.any.authority.as_deref(),
             set_up: &set_up,
         };
@@ -319,9 +322,12 @@ impl LoadArgs {
                 "{flag} is for loads on grpc.testing.BenchmarkService by themselves, without a method or a scenario"
             )));
         }
-        for (flag, duration) in
-            [("-z", self.duration), ("--warmup", self.warmup), ("--timeout", Some(self.timeout))]
-        {
+        for (flag, duration) in [
+            ("-z", self.duration),
+            ("--warmup", self.warmup),
+            ("--timeout", Some(self.timeout)),
+            ("--connect-timeout", self.connect_timeout),
+        ] {
             nanoseconds(flag, duration.unwrap_or_default())?;
         }
         let stop = match (self.duration, self.total) {
@@ -329,16 +335,10 @@ impl LoadArgs {
             (duration, None) => duration.map(Stop::After),
         };
         let output = Output::open(self.output.as_deref(), self.format)?;
-        let tls = self.tls.config();
-        let set_up = |channel: ChannelBuilder| {
-            let channel = match self.runtime.busy_poll {
-                Some(duration) => channel.busy_poll(duration),
-                None => channel,
-            };
-            match &tls {
-                Some(tls) => channel.tls(tls.clone()),
-                None => channel,
-            }
+        let set_up = self.set_up();
+        let set_up = |channel: ChannelBuilder| match self.runtime.busy_poll {
+            Some(duration) => set_up(channel).busy_poll(duration),
+            None => set_up(channel),
         };
         let common = any::Common {
             target: &self.target,
@@ -348,6 +348,7 @@ impl LoadArgs {
             stop,
             warm_up: self.warmup,
             timeout: self.timeout,
+            connect_timeout: self.connect_timeout(),
             threads: self.runtime.threads(|_| 1)?,
             set_up: &set_up,
             announce: &|moment| self.announce(moment),
@@ -368,6 +369,25 @@ impl LoadArgs {
             )));
         }
         Ok(call)
+    }
+
+    fn connect_timeout(&self) -> Duration {
+        self.connect_timeout.unwrap_or(self.timeout)
+    }
+
+    /// What all connections have.
+    fn set_up(&self) -> impl Fn(ChannelBuilder) -> ChannelBuilder {
+        let (tls, keepalive_time) = (self.tls.config(), self.keepalive_time);
+        move |channel| {
+            let channel = match keepalive_time {
+                Some(time) => channel.keepalive(keepalive(time)),
+                None => channel,
+            };
+            match &tls {
+                Some(tls) => channel.tls(tls.clone()),
+                None => channel,
+            }
+        }
     }
 
     fn announce(&self, moment: Moment) {

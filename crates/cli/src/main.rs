@@ -16,6 +16,7 @@ mod exchange;
 mod failure;
 mod format;
 mod inspect;
+mod keepalive;
 mod lab;
 mod link;
 mod load;

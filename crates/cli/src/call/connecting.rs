@@ -1,17 +1,13 @@
 //! The channel of a call.
 
-use std::time::Duration;
-
 use thalweg::channel::{ChannelBuilder, ConnectError, Lanes};
-use thalweg::{Channel, Code, Keepalive};
+use thalweg::{Channel, Code};
 
 use super::arguments::CallArgs;
 use super::timeline::Timeline;
 use crate::failure::Failure;
+use crate::keepalive::keepalive;
 use crate::status;
-
-/// The library's own.
-const KEEPALIVE_TIMEOUT_MAX: Duration = Duration::from_secs(20);
 
 /// A channel that is not connected yet.
 pub(super) struct Connecting {
@@ -35,7 +31,7 @@ impl Connecting {
             builder = builder.user_agent(user_agent);
         }
         if let Some(time) = args.keepalive_time {
-            builder = builder.keepalive(Keepalive::every(time).timeout(time.min(KEEPALIVE_TIMEOUT_MAX)));
+            builder = builder.keepalive(keepalive(time));
         }
         if let Some(tls) = args.tls.config() {
             builder = builder.tls(tls);

@@ -41,7 +41,9 @@ pub(super) struct Common<'a> {
     pub(super) is_adaptive: bool,
     pub(super) stop: Option<Stop>,
     pub(super) warm_up: Option<Duration>,
+    /// Of a call.
     pub(super) timeout: Duration,
+    pub(super) connect_timeout: Duration,
     pub(super) threads: usize,
     pub(super) set_up: &'a dyn Fn(ChannelBuilder) -> ChannelBuilder,
     /// Told when measuring begins and has ended.
@@ -199,12 +201,12 @@ async fn prepare(
         targets: &targets,
         connections: common.connections,
         is_adaptive: common.is_adaptive,
-        timeout: common.timeout,
+        timeout: common.connect_timeout,
         authority: args.authority.as_deref(),
         set_up: common.set_up,
     };
     let flows = {
-        let mut catalogue = connecting.catalogue(files, &args.metadata).await?;
+        let mut catalogue = connecting.catalogue(files, args.metadata_of_reflection()).await?;
         let flows = scenario(asked, args.seed, &mut catalogue).await?;
         args.files.write(&catalogue)?;
         flows

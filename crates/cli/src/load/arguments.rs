@@ -71,6 +71,10 @@ pub(crate) struct AnyArgs {
     #[arg(short = 'm', short_alias = 'H', long, value_name = "NAME: VALUE", value_parser = metadata::parse)]
     pub(super) metadata: Vec<Entry>,
 
+    /// Metadata of the calls of reflection, in place of --metadata's
+    #[arg(long, value_name = "NAME: VALUE", value_parser = metadata::parse)]
+    pub(super) reflect_metadata: Vec<Entry>,
+
     /// The :authority of calls, in place of the target's
     #[arg(long, value_name = "NAME")]
     pub(super) authority: Option<String>,
@@ -189,6 +193,11 @@ impl AnyArgs {
         self.rps.is_some()
     }
 
+    /// What calls of reflection have with them.
+    pub(super) fn metadata_of_reflection(&self) -> &[Entry] {
+        if self.reflect_metadata.is_empty() { &self.metadata } else { &self.reflect_metadata }
+    }
+
     /// A flag that says something only of a load on any method.
     pub(crate) fn foreign(&self) -> Option<&'static str> {
         let flags = [
@@ -203,6 +212,7 @@ impl AnyArgs {
             (self.workers.is_some(), "--workers"),
             (self.find_max.is_some(), "--find-max"),
             (!self.metadata.is_empty(), "--metadata"),
+            (!self.reflect_metadata.is_empty(), "--reflect-metadata"),
             (self.authority.is_some(), "--authority"),
             (self.compress.is_some(), "--compress"),
             (!self.also.is_empty(), "--also"),

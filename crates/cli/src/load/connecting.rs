@@ -18,6 +18,7 @@ pub(super) struct Connecting<'a> {
     pub(super) connections: u32,
     /// As many as a channel finds useful, in place of that number.
     pub(super) is_adaptive: bool,
+    /// Of connecting, and of each answer of reflection.
     pub(super) timeout: Duration,
     pub(super) authority: Option<&'a str>,
     pub(super) set_up: &'a dyn Fn(ChannelBuilder) -> ChannelBuilder,
