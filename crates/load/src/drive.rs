@@ -145,10 +145,12 @@ async fn paced(shared: Arc<Shared>, plan: Plan) {
         }
     } else {
         // What is due with the last stroke is begun all the same.
-        let closing = shared.base + Duration::from_nanos(shared.until_ns) + LAST_STROKE;
-        while !due.is_empty() && Instant::now() < closing {
+        let until = shared.base + Duration::from_nanos(shared.until_ns);
+        while !due.is_empty() && Instant::now() < until + LAST_STROKE {
             tokio::time::sleep(Duration::from_millis(1)).await;
         }
+        // The time behind the last start is a part of the run: without it the rate would be another.
+        tokio::time::sleep_until(until.into()).await;
     }
     due.close();
 }
