@@ -5,7 +5,7 @@ use std::fmt::Write;
 use thalweg_lab::figures::{grouped, percent, throughput, time};
 use thalweg_lab::record::Distribution;
 use thalweg_lab::wording::counted;
-use thalweg_load::{LoadRun, StepRun, Timing};
+use thalweg_load::{LoadRun, StepRun, Timing, scheduled};
 
 use crate::bars::bars;
 
@@ -22,7 +22,7 @@ pub(crate) fn text(run: &LoadRun) -> String {
         run.method,
         match &run.schedule {
             Some(schedule) => {
-                format!("{part}{schedule} calls/s, at most {} in flight", run.in_flight)
+                format!("{part}{}, at most {} in flight", scheduled(schedule), run.in_flight)
             }
             None => match &run.workers {
                 Some(workers) => format!("{part}{workers} in flight, closed loop"),

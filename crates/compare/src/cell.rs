@@ -1,5 +1,7 @@
 //! A load under some conditions, measured in rounds.
 
+use thalweg_load::scheduled;
+
 use crate::figure::Figure;
 
 /// What was measured once, or in one of several rounds.
@@ -113,7 +115,7 @@ impl Conditions {
             "in flight" => format!("{value} in flight"),
             "connections" if value == "1" => "1 connection".to_owned(),
             "connections" => format!("{value} connections"),
-            "schedule" => format!("{value} calls/s"),
+            "schedule" => scheduled(value),
             _ => format!("{name} {value}"),
         };
         self.iter().map(part).collect::<Vec<_>>().join(", ")

@@ -59,7 +59,7 @@ pub use requests::{Make, Order, Requests};
 pub use run::{Interval, Judged, LoadRun, RunNote, SCHEMA, Search, StepRun, Timing, Try};
 pub use running::Running;
 pub use scenario::{Flow, Scenario, Step, Think};
-pub use schedule::{Schedule, ScheduleError};
+pub use schedule::{Schedule, ScheduleError, scheduled};
 pub use search::{Ceiling, find_max};
 pub use share::{Share, ShareError};
 pub use template::{Moment, Template, TemplateError};

@@ -8,12 +8,15 @@ use std::time::Duration;
 const RATE_MAX: f64 = 1e9;
 /// The longest time that is taken: a year.
 const SECONDS_MAX: f64 = 366.0 * 24.0 * 3600.0;
+/// What is wrong with a piece that would last for ever.
+const NO_TIME: &str = "it needs a time, as /30s, since another piece follows";
 
 /// How many calls are to begin each second, over time.
 ///
 /// Written as pieces, with commas or line ends between: `1000`, for ever; `500/30s`, for so long; `100..5000/60s`,
-/// from one to the other in so long; `100..500+100/10s`, in steps of so many, each for so long. Behind the last piece
-/// its last rate goes on.
+/// from one to the other in so long; `100..500+100/10s`, in steps of so many, each for so long; `50@10s`, so many at
+/// once, and again each time so long has passed, and `50@10s/60s` for so long. Behind the last piece its last rate, or
+/// its bursts, go on.
 ///
 /// ```
 /// use thalweg_load::Schedule;
@@ -30,23 +33,50 @@ pub struct Schedule {
     pieces: Vec<Piece>,
 }
 
-/// The rate goes from one to the other along a line.
+/// The rate goes from one to the other along a line; or there are bursts of that rate on average.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Piece {
     from: f64,
     to: f64,
     /// Infinite for the last one.
     seconds: f64,
+    burst: Option<Burst>,
+}
+
+/// So many calls at once, the first ones when the piece begins.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Burst {
+    calls: f64,
+    every_s: f64,
+}
+
+impl Burst {
+    /// A time is not past a burst, and a call not before it, by what is lost in a division.
+    const ROUNDING: f64 = 1e-9;
+
+    fn begun_after(self, seconds: f64) -> f64 {
+        self.calls * (seconds / self.every_s - Self::ROUNDING).ceil().max(0.0)
+    }
+
+    fn start_of(self, calls: f64) -> f64 {
+        self.every_s * (calls / self.calls + Self::ROUNDING).floor()
+    }
 }
 
 /// What was written is no schedule.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "`{piece}` is no rate: {why} (1000, 500/30s, 100..5000/60s or 100..500+100/10s, with commas between several)"
+    "`{piece}` is no rate: {why} (1000, 500/30s, 100..5000/60s, 100..500+100/10s or 50@10s, with commas between \
+     several)"
 )]
 pub struct ScheduleError {
     piece: String,
     why: String,
+}
+
+/// A schedule as it was written, with what its numbers are of: `1000 calls/s`, and bursts as they are.
+pub fn scheduled(written: &str) -> String {
+    if written.contains('@') { format!("schedule {written}") } else { format!("{written} calls/s") }
 }
 
 impl Schedule {
@@ -69,8 +99,9 @@ impl Schedule {
         let (mut left, mut before) = (calls, 0.0);
         for piece in &self.pieces {
             let whole = piece.begun_after(piece.seconds);
-            // In a piece without calls none begins.
-            if whole > 0.0 && left <= whole {
+            // In a piece without calls none begins. Behind the last burst of a piece there is none at its end.
+            let is_within = if piece.burst.is_some() { left < whole } else { left <= whole };
+            if whole > 0.0 && is_within {
                 return piece.start_of(left).map(|seconds| before + seconds);
             }
             left -= whole;
@@ -79,7 +110,7 @@ impl Schedule {
         None
     }
 
-    /// The rate at this time, calls a second.
+    /// The rate at this time, calls a second; of bursts on average.
     pub fn rate_at(&self, seconds: f64) -> f64 {
         let mut left = seconds;
         for piece in &self.pieces {
@@ -93,13 +124,15 @@ impl Schedule {
 
     /// A rate for ever.
     pub(crate) fn constant(rate: f64) -> Self {
-        Self {
-            text: format!("{rate:.1}"),
-            pieces: vec![Piece { from: rate, to: rate, seconds: f64::INFINITY }],
-        }
+        Self { text: format!("{rate:.1}"), pieces: vec![Piece::flat(rate, f64::INFINITY)] }
     }
 
-    /// The highest rate of all.
+    /// Whether calls begin many at once.
+    pub fn has_bursts(&self) -> bool {
+        self.pieces.iter().any(|piece| piece.burst.is_some())
+    }
+
+    /// The highest rate of all, of bursts on average.
     pub fn most(&self) -> f64 {
         self.pieces.iter().fold(0.0, |most, piece| most.max(piece.from).max(piece.to))
     }
@@ -109,7 +142,7 @@ impl Schedule {
         let first = self.rate_at(0.0);
         let mut later = self.clone();
         if !warm_up.is_zero() {
-            later.pieces.insert(0, Piece { from: first, to: first, seconds: warm_up.as_secs_f64() });
+            later.pieces.insert(0, Piece::flat(first, warm_up.as_secs_f64()));
         }
         later
     }
@@ -122,7 +155,14 @@ impl Schedule {
 }
 
 impl Piece {
+    fn flat(rate: f64, seconds: f64) -> Self {
+        Self { from: rate, to: rate, seconds, burst: None }
+    }
+
     fn begun_after(self, seconds: f64) -> f64 {
+        if let Some(burst) = self.burst {
+            return burst.begun_after(seconds);
+        }
         if self.seconds.is_infinite() {
             return if self.from > 0.0 { self.from * seconds } else { 0.0 };
         }
@@ -131,6 +171,9 @@ impl Piece {
 
     /// Solved for the time; in the form that does not lose digits where the rate hardly changes.
     fn start_of(self, calls: f64) -> Option<f64> {
+        if let Some(burst) = self.burst {
+            return Some(burst.start_of(calls));
+        }
         let growth = if self.seconds.is_infinite() { 0.0 } else { (self.to - self.from) / self.seconds };
         let root = (self.from * self.from + 2.0 * growth * calls).max(0.0).sqrt();
         if calls <= 0.0 {
@@ -158,8 +201,11 @@ impl FromStr for Schedule {
             return Err(ScheduleError { piece: text.to_owned(), why: "there is none".to_owned() });
         };
         if last.seconds.is_finite() {
-            let rate = last.to;
-            pieces.push(Piece { from: rate, to: rate, seconds: f64::INFINITY });
+            let goes_on = match last.burst {
+                Some(_) => Piece { seconds: f64::INFINITY, ..*last },
+                None => Piece::flat(last.to, f64::INFINITY),
+            };
+            pieces.push(goes_on);
         }
         if pieces.iter().all(|piece| piece.from <= 0.0 && piece.to <= 0.0) {
             return Err(ScheduleError { piece: text.to_owned(), why: "no call would ever begin".to_owned() });
@@ -173,6 +219,9 @@ fn parsed(word: &str, is_last: bool) -> Result<Vec<Piece>, String> {
         Some((rates, time)) => (rates, Some(seconds(time.trim())?)),
         None => (word, None),
     };
+    if let Some((calls, every)) = rates.split_once('@') {
+        return Ok(vec![bursts(calls, every, time, is_last)?]);
+    }
     let (from, to, step) = match rates.split_once("..") {
         None => {
             let rate = rate(rates)?;
@@ -188,11 +237,11 @@ fn parsed(word: &str, is_last: bool) -> Result<Vec<Piece>, String> {
             return Err("it needs a time, as /60s".to_owned());
         }
         if !is_last {
-            return Err("it needs a time, as /30s, since another piece follows".to_owned());
+            return Err(NO_TIME.to_owned());
         }
-        return Ok(vec![Piece { from, to, seconds: f64::INFINITY }]);
+        return Ok(vec![Piece::flat(from, f64::INFINITY)]);
     };
-    let Some(step) = step else { return Ok(vec![Piece { from, to, seconds }]) };
+    let Some(step) = step else { return Ok(vec![Piece { from, to, seconds, burst: None }]) };
     if step <= 0.0 {
         return Err("a step is more than 0".to_owned());
     }
@@ -201,11 +250,21 @@ fn parsed(word: &str, is_last: bool) -> Result<Vec<Piece>, String> {
         return Err("these are more than 100,000 steps".to_owned());
     }
     let step = if to < from { -step } else { step };
-    let flat = |index: u32| {
-        let rate = from + step * f64::from(index);
-        Piece { from: rate, to: rate, seconds }
-    };
+    let flat = |index: u32| Piece::flat(from + step * f64::from(index), seconds);
     Ok((0..=steps as u32).map(flat).collect())
+}
+
+/// `50@10s`, perhaps for a time.
+fn bursts(calls: &str, every: &str, time: Option<f64>, is_last: bool) -> Result<Piece, String> {
+    let (calls, every_s) = (rate(calls)?, seconds(every.trim())?);
+    if calls < 1.0 || calls.fract() != 0.0 {
+        return Err("a burst is a whole number of calls".to_owned());
+    }
+    if time.is_none() && !is_last {
+        return Err(NO_TIME.to_owned());
+    }
+    let burst = Some(Burst { calls, every_s });
+    Ok(Piece { seconds: time.unwrap_or(f64::INFINITY), burst, ..Piece::flat(calls / every_s, 0.0) })
 }
 
 /// `1000`, `2.5`, `10k`, `1M`, each perhaps with `/s` gone before.
@@ -279,6 +338,31 @@ mod tests {
     }
 
     #[test]
+    fn bursts_come_at_once_and_again() {
+        let check = |text: &str, starts: &[f64]| {
+            let schedule = schedule(text);
+            let found: Vec<f64> = (0..starts.len()).filter_map(|n| schedule.start_of(n as f64)).collect();
+            assert_eq!(found, starts, "{text}");
+            // Those that have begun by a time are those that lie before it; of a rate only where it has a whole number.
+            for seconds in [0.0, 1.0, 2.0, 3.0] {
+                let before = starts.iter().filter(|start| **start < seconds).count() as f64;
+                assert!((schedule.begun_after(seconds) - before).abs() < 1e-9, "{text}: {seconds} s");
+            }
+        };
+        check("2@1s", &[0.0, 0.0, 1.0, 1.0, 2.0, 2.0, 3.0, 3.0, 4.0]);
+        check("2@2s/3s,1", &[0.0, 0.0, 2.0, 2.0, 3.0, 4.0]);
+        check("1@1s/2s,0/1s,3@5s", &[0.0, 1.0, 3.0, 3.0, 3.0, 8.0]);
+        check("1/2s,2@1s", &[0.0, 1.0, 2.0, 2.0, 3.0, 3.0, 4.0]);
+        // They go on as they were.
+        check("2@2s/2s", &[0.0, 0.0, 2.0, 2.0, 4.0, 4.0]);
+        let tenth = schedule("3@100ms");
+        assert!((0..100).all(|n| (tenth.begun_after(f64::from(n) * 0.1) - 3.0 * f64::from(n)).abs() < 1e-9));
+        assert!((tenth.rate_at(7.0) - 30.0).abs() < 1e-9 && tenth.has_bursts());
+        assert_eq!(tenth.after(Duration::from_secs(1)).start_of(30.0), Some(1.0));
+        assert_eq!(["5", "3@100ms"].map(scheduled), ["5 calls/s", "schedule 3@100ms"]);
+    }
+
+    #[test]
     fn what_is_no_schedule_is_said() {
         let check = |text: &str, expected: &str| {
             let error = text.parse::<Schedule>().unwrap_err().to_string();
@@ -294,5 +378,9 @@ mod tests {
         check("nan", "between 0 and");
         check("0", "no call would ever begin");
         check("1..9+0/1s", "a step is more than 0");
+        check("5@", "no time");
+        check("0@1s", "a whole number of calls");
+        check("2.5@1s", "a whole number of calls");
+        check("5@1s,10", "since another piece follows");
     }
 }

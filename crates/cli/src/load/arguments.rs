@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::time::{Duration, SystemTime};
 
 use clap::Args;
-use thalweg_load::{Gate, Order, Schedule, Share, Spacing};
+use thalweg_load::{Gate, Order, Schedule, ScheduleError, Share, Spacing};
 
 use super::checks::Condition;
 use super::data::Input;
@@ -88,12 +88,13 @@ pub(crate) struct AnyArgs {
     pub(super) also: Vec<String>,
 
     /// Begin calls at this rate, whatever the server does: 1000, 100..5000/60s (a ramp), 100..500+100/10s (steps),
-    /// several with commas between, or @FILE with one a line [default: each call when one has ended]
+    /// 50@10s (bursts: 50 at once, every 10 s), several with commas between, or @FILE with one a line [default: each
+    /// call when one has ended]
     #[arg(long, visible_alias = "rate", alias = "qps", value_name = "RATE")]
     pub(super) rps: Option<String>,
 
     /// How many of the -c calls in flight there are over time, without --rps: 1..100/60s and the like
-    #[arg(long, value_name = "NUMBER", conflicts_with = "rps")]
+    #[arg(long, value_name = "NUMBER", conflicts_with = "rps", value_parser = parse_workers)]
     pub(super) workers: Option<Schedule>,
 
     /// Find the highest rate that keeps to conditions, such as 'p99<10ms,errors<0.1%': rates are tried for -z each
@@ -178,6 +179,12 @@ pub(crate) struct Gates(pub(super) Vec<Gate>);
 
 fn parse_gates(text: &str) -> Result<Gates, String> {
     Gate::parse_all(text).map(Gates).map_err(|error| error.to_string())
+}
+
+/// A number over time, written as a rate.
+fn parse_workers(text: &str) -> Result<Schedule, String> {
+    let workers: Schedule = text.parse().map_err(|error: ScheduleError| error.to_string())?;
+    if workers.has_bursts() { Err("workers do not come in bursts".to_owned()) } else { Ok(workers) }
 }
 
 /// Not so short that nothing else would be done.

@@ -91,6 +91,35 @@ fn streams_end_by_time_or_by_responses_and_count_as_ok() {
 }
 
 #[test]
+fn bursts_are_begun_at_once_and_again() {
+    let (_server, addresses) = Running::serve(&["127.0.0.1:0"]);
+    let words = ["--call", UNARY, "--rps", "30@500ms", "-z", "1500ms", "--interval", "250ms"];
+    let run = json(&addresses[0], &words);
+    assert_eq!(
+        (&run["ok"], &run["schedule"], &run["loop"]),
+        (&90.into(), &"30@500ms".into(), &"open".into())
+    );
+    assert_eq!((&run["duration_ns"], &run["scheduled_per_s"]), (&1_500_000_000.into(), &60.0.into()));
+    let intervals = run["intervals"].as_array().unwrap();
+    let scheduled: Vec<f64> =
+        intervals.iter().map(|interval| interval["scheduled"].as_f64().unwrap()).collect();
+    let bursts: Vec<u64> =
+        scheduled.iter().map(|calls| calls.round() as u64).filter(|calls| *calls > 0).collect();
+    assert_eq!(bursts, [30, 30, 30], "{scheduled:?}");
+    let (code, stdout, stderr) = load(&addresses[0], &["--call", UNARY, "--rps", "5@1s", "-n", "5"]);
+    assert_eq!(code, Some(0), "{stderr}");
+    assert!(stdout.contains(", schedule 5@1s, at most"), "{stdout}");
+    // Of the messages of a stream, too: 3 at 0, 200 and 400 ms.
+    let answer = r#"{"response_parameters": [{"size": 1}]}"#;
+    let words = ["--call", DUPLEX, "-d", answer, "--message-rate", "3@200ms", "--stream-for", "500ms"];
+    let run = json(&addresses[0], &[&words[..], &["-n", "1", "-c", "1"]].concat());
+    assert_eq!(run["messages_sent"], 9, "{run}");
+    let (code, _, stderr) = load(&addresses[0], &["--call", UNARY, "--workers", "3@1s"]);
+    assert_eq!(code, Some(2));
+    assert!(stderr.contains("workers do not come in bursts"), "{stderr}");
+}
+
+#[test]
 fn workers_come_and_go() {
     let (_server, addresses) = Running::serve(&["127.0.0.1:0"]);
     let slow = r#"{"response_parameters": [{"size": 1, "interval_us": 100000}]}"#;

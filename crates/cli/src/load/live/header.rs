@@ -9,7 +9,7 @@ use ratatui::text::{Line, Span};
 use ratatui::widgets::{LineGauge, Paragraph};
 use thalweg_lab::figures::{grouped, span, time};
 use thalweg_lab::wording::counted;
-use thalweg_load::Stop;
+use thalweg_load::{Stop, scheduled};
 
 use super::view::{Now, View};
 
@@ -36,7 +36,8 @@ fn driven(now: &Now) -> String {
     let run = &now.so_far;
     let begun = match (&run.schedule, &run.workers) {
         (Some(schedule), _) => {
-            format!("open loop, {schedule} calls/s, {} of at most {} in flight", now.in_flight, run.in_flight)
+            let schedule = scheduled(schedule);
+            format!("open loop, {schedule}, {} of at most {} in flight", now.in_flight, run.in_flight)
         }
         (None, Some(workers)) => format!("closed loop, {workers} workers, {} in flight", now.in_flight),
         (None, None) => format!("closed loop, {} of {} in flight", now.in_flight, run.in_flight),
