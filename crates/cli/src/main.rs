@@ -10,6 +10,7 @@ mod compare;
 mod complete;
 mod completions;
 mod compression;
+mod delimited;
 mod descriptor_files;
 mod documents;
 mod exchange;

@@ -14,6 +14,7 @@ use super::arguments::CallArgs;
 use super::saved::Sent;
 use super::timeline::Timeline;
 use crate::called::Called;
+use crate::delimited;
 use crate::failure::Failure;
 use crate::message_format::{MessageFormat, Texts};
 
@@ -165,30 +166,14 @@ impl RequestSource {
             return Ok(());
         }
         for number in 1_u64.. {
-            let cut = || Failure::bad_arguments(format!("request {number} is cut off"));
-            let mut length = 0_u64;
-            for shift in (0..).step_by(7) {
-                let mut byte = [0];
-                match input.read(&mut byte) {
-                    Ok(0) if shift == 0 => return Ok(()),
-                    Ok(0) => return Err(cut()),
-                    Ok(_) if shift > 28 => {
-                        return Err(Failure::bad_arguments(format!(
-                            "request {number} has no length before it"
-                        )));
-                    }
-                    Ok(_) => length |= u64::from(byte[0] & 0x7f) << shift,
-                    Err(error) => return Err(unreadable(&error)),
+            let wire = match delimited::next(input) {
+                Ok(Some(wire)) => wire,
+                Ok(None) => break,
+                Err(delimited::Fault::Wrong(what)) => {
+                    return Err(Failure::bad_arguments(format!("request {number} {what}")));
                 }
-                if byte[0] < 0x80 {
-                    break;
-                }
-            }
-            let mut wire = Vec::new();
-            Read::take(&mut *input, length).read_to_end(&mut wire).map_err(|error| unreadable(&error))?;
-            if wire.len() as u64 != length {
-                return Err(cut());
-            }
+                Err(delimited::Fault::Unreadable(error)) => return Err(unreadable(&error)),
+            };
             if !send(wire) {
                 return Ok(());
             }

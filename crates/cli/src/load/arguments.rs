@@ -26,14 +26,15 @@ pub(crate) struct AnyArgs {
 
     /// The request: JSON (or what --input says), @FILE, or @- for stdin; several messages are sent in turn. A method
     /// that takes a stream is sent all of them in each call. {{.RequestNumber}}, {{.WorkerID}}, {{.UUID}},
-    /// {{.Timestamp}}, {{randomInt 1 9}}, {{randomString 8}} and their like are filled for each [default: one empty
-    /// message]
+    /// {{.Timestamp}}, {{randomInt 1 9}}, {{randomString 8}} and their like are filled for each. May be given more than
+    /// once, for messages of several files [default: one empty message]
     #[arg(short = 'd', long, value_name = "TEXT")]
-    pub(super) data: Option<String>,
+    pub(super) data: Vec<String>,
 
     /// What requests are written in: json; csv, rows with the names of fields in the first; text, Protobuf's text
-    /// format, with the byte 0x1E between two messages; or binary, the bytes of one message [default: json;
-    /// of a file whose name ends in .csv csv]
+    /// format, with the byte 0x1E between two messages; binary, the bytes of one message, or of a stream as delimited;
+    /// or delimited, each message with its length before it as a varint [default: json; of a file whose name ends in
+    /// .csv csv]
     #[arg(short = 'I', long, value_enum, value_name = "FORMAT")]
     pub(super) input: Option<Input>,
 
@@ -208,7 +209,7 @@ impl AnyArgs {
     /// A flag that says something only of a load on any method.
     pub(crate) fn foreign(&self) -> Option<&'static str> {
         let flags = [
-            (self.data.is_some(), "--data"),
+            (!self.data.is_empty(), "--data"),
             (self.input.is_some(), "--input"),
             (self.order != Order::InTurn, "--order"),
             (self.messages.is_some(), "--messages"),

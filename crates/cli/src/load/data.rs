@@ -9,6 +9,7 @@ use thalweg_load::{Order, Requests};
 use super::made::{PLACE, TextTemplates};
 use super::rows;
 use crate::called::Called;
+use crate::delimited::{self, Fault};
 use crate::failure::Failure;
 use crate::message_format::{MessageFormat, Texts};
 
@@ -22,14 +23,16 @@ pub(crate) enum Input {
     Csv,
     /// Protobuf's text format, with the byte 0x1E between two messages
     Text,
-    /// As on the wire
+    /// As on the wire: one message, and of a method that sends a stream as delimited
     Binary,
+    /// As on the wire, each with its length before it as a varint
+    Delimited,
 }
 
 /// What is sent, and how.
 pub(super) struct Data<'a> {
-    /// A text, `@FILE`, or `@-` for stdin; none: one empty message.
-    pub(super) text: Option<&'a str>,
+    /// Texts, `@FILE`, or `@-` for stdin, one behind the other; none: one empty message.
+    pub(super) texts: &'a [String],
     /// None: as the file's name says.
     pub(super) input: Option<Input>,
     pub(super) order: Order,
@@ -48,30 +51,71 @@ impl Data<'_> {
     pub(super) fn requests(&self, called: &Called) -> Result<Requests, Failure> {
         let endless = self.is_endless.then_some(u64::MAX);
         let per_stream = self.messages.or(endless);
-        let Some(text) = self.text else {
+        if self.texts.is_empty() {
             return Ok(Requests::new(Vec::new(), self.order, per_stream.or(Some(1))));
+        }
+        let ready = |wires: Vec<Vec<u8>>| {
+            Requests::new(wires.into_iter().map(Into::into).collect(), self.order, per_stream)
         };
-        let data = read(text)?;
-        let named = if is_csv(text) { Input::Csv } else { Input::Json };
-        let input = self.input.unwrap_or(named);
-        let format = if input == Input::Text { MessageFormat::Text } else { MessageFormat::Json };
-        let texts = match (input, Texts::of(format)) {
-            (Input::Csv, _) => rows::documents(&data, called)?,
-            (Input::Json | Input::Text, Some(texts)) => all(texts, &data),
-            _ => return Ok(Requests::new(vec![data.into()], self.order, per_stream)),
-        };
+        if matches!(self.input, Some(Input::Binary | Input::Delimited)) {
+            let is_whole = self.input == Some(Input::Binary) && !called.is_client_streaming;
+            let wires = |text: &str, data: &[u8]| {
+                if is_whole { Ok(vec![data.to_vec()]) } else { apart(text, data) }
+            };
+            return Ok(ready(self.each(wires)?));
+        }
+        let is_text = self.input == Some(Input::Text);
+        let format = if is_text { MessageFormat::Text } else { MessageFormat::Json };
+        let texts = self.each(|text, data| match Texts::of(format) {
+            Some(texts) if !self.is_csv(text) => Ok(all(texts, data)),
+            _ => rows::documents(data, called),
+        })?;
         let is_made = |text: &Vec<u8>| String::from_utf8_lossy(text).contains(PLACE);
         if self.has_templates && texts.iter().any(is_made) {
             let make = TextTemplates::read(called, format, &texts, self.order, self.variables)?;
             return Ok(Requests::made(make, self.seed, per_stream.unwrap_or(texts.len() as u64)));
         }
-        let messages = encoded(format, &texts, called)?;
-        Ok(Requests::new(messages.into_iter().map(Into::into).collect(), self.order, per_stream))
+        Ok(ready(encoded(format, &texts, called)?))
+    }
+
+    /// What `make` makes of each text, or of the file that it names.
+    fn each(
+        &self,
+        make: impl Fn(&str, &[u8]) -> Result<Vec<Vec<u8>>, Failure>,
+    ) -> Result<Vec<Vec<u8>>, Failure> {
+        let mut all = Vec::new();
+        for text in self.texts {
+            all.extend(make(text, &read(text)?)?);
+        }
+        Ok(all)
+    }
+
+    fn is_csv(&self, text: &str) -> bool {
+        let is_named = text.starts_with('@') && text.to_ascii_lowercase().ends_with(".csv");
+        self.input.map_or(is_named, |input| input == Input::Csv)
     }
 }
 
-fn is_csv(text: &str) -> bool {
-    text.starts_with('@') && text.to_ascii_lowercase().ends_with(".csv")
+/// Messages with their lengths before them.
+fn apart(text: &str, mut data: &[u8]) -> Result<Vec<Vec<u8>>, Failure> {
+    let name = text.strip_prefix('@').unwrap_or("the data");
+    let mut wires = Vec::new();
+    loop {
+        match delimited::next(&mut data) {
+            Ok(Some(wire)) => wires.push(wire),
+            Ok(None) if wires.is_empty() => {
+                return Err(Failure::bad_arguments(format!("{name}: there is no message in it")));
+            }
+            Ok(None) => return Ok(wires),
+            Err(Fault::Wrong(what)) => {
+                return Err(Failure::bad_arguments(format!(
+                    "{name}: message {} {what}: each has its length before it, as a varint",
+                    wires.len() + 1
+                )));
+            }
+            Err(Fault::Unreadable(error)) => return Err(Failure::failed(format!("{name}: {error}"))),
+        }
+    }
 }
 
 fn read(data: &str) -> Result<Vec<u8>, Failure> {

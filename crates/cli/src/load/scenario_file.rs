@@ -131,7 +131,7 @@ impl StepOfFile {
         Ok(AskedStep {
             name: self.name.unwrap_or_else(|| self.call.clone()),
             method: self.call.parse().map_err(|error: MethodNameError| error.to_string())?,
-            data: self.data.map(|data| beside(file, data)),
+            data: self.data.map(|data| beside(file, data)).into_iter().collect(),
             input: None,
             order: self.order.as_deref().map(str::parse).transpose()?.unwrap_or_default(),
             has_templates: defaults.has_templates,

@@ -27,7 +27,7 @@ pub(super) struct AskedFlow {
 pub(super) struct AskedStep {
     pub(super) name: String,
     pub(super) method: MethodName,
-    pub(super) data: Option<String>,
+    pub(super) data: Vec<String>,
     pub(super) input: Option<Input>,
     pub(super) order: Order,
     pub(super) has_templates: bool,
@@ -55,7 +55,7 @@ impl AskedStep {
         let kind = CallKind::of(called.is_client_streaming, called.is_server_streaming);
         self.stream.check(kind, &self.method)?;
         let data = Data {
-            text: self.data.as_deref(),
+            texts: &self.data,
             input: self.input,
             order: self.order,
             messages: self.stream.messages,

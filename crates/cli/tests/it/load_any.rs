@@ -54,6 +54,53 @@ fn requests_in_text_format_are_sent_in_turn() {
 }
 
 #[test]
+fn several_binary_messages_are_sent() {
+    let (_server, addresses) = Running::serve(&["127.0.0.1:0"]);
+    let folder = tempfile::tempdir().unwrap();
+    let file = |name: &str, bytes: &[u8]| {
+        let path = folder.path().join(name);
+        std::fs::write(&path, bytes).unwrap();
+        format!("@{}", path.display())
+    };
+    // Requests for answers with payloads of 10 and of 20 bytes, which have 14 and 24.
+    let (one, other) = (file("one", b"\x10\x0a"), file("other", b"\x10\x14"));
+    let both = file("both", b"\x02\x10\x0a\x02\x10\x14");
+    let unary = ["--call", UNARY, "-n", "10", "-c", "1"];
+    let check = |words: &[&str], sent: u64, received: u64| {
+        let run = json(&addresses[0], words);
+        assert_eq!(
+            (&run["bytes_sent"], &run["bytes_received"]),
+            (&sent.into(), &received.into()),
+            "{words:?}"
+        );
+    };
+    check(&[&unary[..], &["-I", "binary", "-d", &one]].concat(), 20, 10 * 14);
+    check(&[&unary[..], &["-I", "binary", "-d", &one, "-d", &other]].concat(), 20, 5 * 14 + 5 * 24);
+    check(&[&unary[..], &["-I", "delimited", "-d", &both]].concat(), 20, 5 * 14 + 5 * 24);
+    check(
+        &[&unary[..], &["-d", r#"{"response_size": 10}"#, "-d", r#"{"response_size": 20}"#]].concat(),
+        20,
+        190,
+    );
+    // A stream has all of them in each call, as `thalweg call` has it. A payload of 3 bytes is 5 of a request.
+    let stream = ["--call", "grpc.testing.TestService/StreamingInputCall", "-n", "4", "-c", "1"];
+    let payloads = file("payloads", b"\x07\x0a\x05\x12\x03abc\x07\x0a\x05\x12\x03abc");
+    for input in ["binary", "delimited"] {
+        let run = json(&addresses[0], &[&stream[..], &["-I", input, "-d", &payloads]].concat());
+        assert_eq!((&run["messages_sent"], &run["bytes_sent"]), (&8.into(), &56.into()), "{run}");
+    }
+    let check = |bytes: &[u8], expected: &str| {
+        let data = file("wrong", bytes);
+        let (code, _, stderr) =
+            load(&addresses[0], &[&unary[..], &["-I", "delimited", "-d", &data]].concat());
+        assert_eq!(code, Some(2), "{stderr}");
+        assert!(stderr.contains(expected), "{stderr}");
+    };
+    check(b"\x02\x10\x0a\x02\x10", "wrong: message 2 is cut off: each has its length before it, as a varint");
+    check(b"", "wrong: there is no message in it");
+}
+
+#[test]
 fn all_four_types_of_call_are_driven() {
     let (_server, addresses) = Running::serve(&["127.0.0.1:0"]);
     let streaming = r#"{"response_parameters": [{"size": 1}, {"size": 2}]}"#;

@@ -1,0 +1,56 @@
+//! Messages one behind the other, each with its length before it as a varint.
+
+use std::io::{self, Read};
+
+/// Why there is no message.
+#[derive(Debug)]
+pub(crate) enum Fault {
+    /// It is none: what is wrong with it.
+    Wrong(&'static str),
+    Unreadable(io::Error),
+}
+
+const CUT_OFF: Fault = Fault::Wrong("is cut off");
+
+/// The next message; none at the end.
+pub(crate) fn next(input: &mut dyn Read) -> Result<Option<Vec<u8>>, Fault> {
+    let mut length = 0_u64;
+    for shift in (0..).step_by(7) {
+        let mut byte = [0];
+        match input.read(&mut byte) {
+            Ok(0) if shift == 0 => return Ok(None),
+            Ok(0) => return Err(CUT_OFF),
+            Ok(_) if shift > 28 => return Err(Fault::Wrong("has no length before it")),
+            Ok(_) => length |= u64::from(byte[0] & 0x7f) << shift,
+            Err(error) => return Err(Fault::Unreadable(error)),
+        }
+        if byte[0] < 0x80 {
+            break;
+        }
+    }
+    let mut wire = Vec::new();
+    input.take(length).read_to_end(&mut wire).map_err(Fault::Unreadable)?;
+    if wire.len() as u64 == length { Ok(Some(wire)) } else { Err(CUT_OFF) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn messages_are_taken_apart() {
+        let all = |mut bytes: &[u8]| {
+            let next = || match next(&mut bytes) {
+                Ok(next) => next.map(Ok),
+                Err(Fault::Wrong(what)) => Some(Err(what)),
+                Err(Fault::Unreadable(error)) => panic!("{error}"),
+            };
+            std::iter::from_fn(next).collect::<Result<Vec<Vec<u8>>, _>>()
+        };
+        assert_eq!(all(b""), Ok(Vec::new()));
+        assert_eq!(all(b"\x02ab\x00\x81\x00c"), Ok(vec![b"ab".to_vec(), Vec::new(), b"c".to_vec()]));
+        assert_eq!(all(b"\x03ab"), Err("is cut off"));
+        assert_eq!(all(b"\x80"), Err("is cut off"));
+        assert_eq!(all(b"\x80\x80\x80\x80\x80\x00"), Err("has no length before it"));
+    }
+}
