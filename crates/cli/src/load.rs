@@ -132,6 +132,10 @@ pub(crate) struct LoadArgs {
     #[arg(short = 'n', long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     total: Option<u64>,
 
+    /// With -n: stop after this long, even if fewer calls have begun
+    #[arg(short = 'x', long, value_name = "DURATION", requires = "total", value_parser = humantime::parse_duration)]
+    max_duration: Option<Duration>,
+
     /// Warm up for this long before measuring [default: 1s; with -n: 0s]
     #[arg(long, value_name = "DURATION", value_parser = humantime::parse_duration)]
     warmup: Option<Duration>,
@@ -324,6 +328,7 @@ impl LoadArgs {
         }
         for (flag, duration) in [
             ("-z", self.duration),
+            ("--max-duration", self.max_duration),
             ("--warmup", self.warmup),
             ("--timeout", Some(self.timeout)),
             ("--connect-timeout", self.connect_timeout),
@@ -346,6 +351,7 @@ impl LoadArgs {
             connections: self.connections,
             is_adaptive: self.lanes == LaneRule::Adaptive,
             stop,
+            max_duration: self.max_duration,
             warm_up: self.warmup,
             timeout: self.timeout,
             connect_timeout: self.connect_timeout(),
@@ -361,7 +367,9 @@ impl LoadArgs {
         let What::Benchmark(call) = self.call else {
             return Err(Failure::bad_arguments("--call names a method, and no type of call"));
         };
-        let foreign = self.any.has_schedule().then_some("--rps").or_else(|| self.any.foreign());
+        let foreign = [(self.any.has_schedule(), "--rps"), (self.max_duration.is_some(), "--max-duration")];
+        let foreign = foreign.into_iter().find(|(is_there, _)| *is_there).map(|(_, flag)| flag);
+        let foreign = foreign.or_else(|| self.any.foreign());
         if let Some(flag) = foreign {
             return Err(Failure::bad_arguments(format!(
                 "{flag} takes a method: --call package.Service/Method, such as \

@@ -5,12 +5,12 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant, SystemTime};
 
 use tokio::task::JoinSet;
-use tokio::time::MissedTickBehavior;
+use tokio::time::{MissedTickBehavior, sleep, sleep_until};
 
 use crate::agreed;
 use crate::observer::Observer;
 use crate::pacer::{self, Due};
-use crate::plan::{Pace, Plan, PlanError, Stop};
+use crate::plan::{Pace, Plan, PlanError, Stop, UnderWay};
 use crate::run::LoadRun;
 use crate::running::{End, Running};
 use crate::scenario::{Flow, Scenario};
@@ -54,16 +54,16 @@ pub async fn drive(
             () = &mut interrupt => interrupted_at = Some(Instant::now()),
         }
     }
-    let from_ns = plan.warm_up.as_nanos() as u64;
-    let until_ns = match plan.stop {
-        Stop::After(duration) => from_ns.saturating_add(duration.as_nanos() as u64),
-        Stop::Calls(_) => u64::MAX,
-    };
+    let (from_ns, until_ns) = (plan.warm_up.as_nanos() as u64, plan.until_ns());
+    let is_cut = plan.under_way.is_cut() && until_ns < u64::MAX;
+    let cut_at = is_cut.then(|| base + Duration::from_nanos(until_ns));
     let shared = Arc::new(Shared {
         scenario: scenario.clone(),
         base,
         from_ns,
         until_ns,
+        counted_until_ns: plan.counted_until_ns(),
+        cut_at: cut_at.filter(|_| plan.under_way == UnderWay::Close),
         due: matches!(plan.pace, Pace::Open { .. }).then(Due::new),
         workers: match &plan.pace {
             Pace::Closed { workers } => workers.clone(),
@@ -77,6 +77,7 @@ pub async fn drive(
         },
         share: plan.share,
         stopped: AtomicBool::new(false),
+        left_starts: AtomicBool::new(false),
         begun: Apart::default(),
         under_way: Apart::default(),
         shards: Shards::new(threads, scenario.steps().count()),
@@ -91,8 +92,18 @@ pub async fn drive(
         workers.spawn(work(shared.clone(), worker));
     }
     let pacing = tokio::spawn(paced(shared.clone(), plan.clone()));
+    // Those that count as failed end by themselves; who thinks is not waited for.
+    let patience = if plan.under_way == UnderWay::Close { LAST_STROKE } else { Duration::ZERO };
+    let cut = async {
+        match cut_at {
+            Some(at) => sleep_until((at + patience).into()).await,
+            None => std::future::pending().await,
+        }
+    };
+    let mut cut = std::pin::pin!(cut);
+    let mut is_cut = false;
 
-    let mut warm_up = std::pin::pin!(tokio::time::sleep_until((base + plan.warm_up).into()));
+    let mut warm_up = std::pin::pin!(sleep_until((base + plan.warm_up).into()));
     let mut warm = false;
     let first = base + plan.warm_up + plan.interval;
     let mut ticks = tokio::time::interval_at(first.into(), plan.interval);
@@ -118,7 +129,12 @@ pub async fn drive(
                 interrupted_at = Some(Instant::now());
                 shared.stop();
             }
-            () = tokio::time::sleep(INTERRUPTED_PATIENCE), if interrupted_at.is_some() => {
+            () = &mut cut, if !is_cut => {
+                is_cut = true;
+                shared.stop();
+                workers.abort_all();
+            }
+            () = sleep(INTERRUPTED_PATIENCE), if interrupted_at.is_some() => {
                 if interrupted_at.is_some_and(|at| at.elapsed() >= INTERRUPTED_PATIENCE) {
                     workers.abort_all();
                 }
@@ -127,7 +143,12 @@ pub async fn drive(
     }
     pacing.abort();
     observer.interval(&running.end_interval(), &running);
-    Ok(running.result(if interrupted_at.is_some() { End::Interrupted } else { End::AsPlanned }))
+    let is_by_number = matches!(plan.stop, Stop::Calls(_));
+    Ok(running.result(match interrupted_at {
+        Some(_) => End::Interrupted,
+        None if is_by_number && (is_cut || shared.has_left_starts()) => End::TimeUp,
+        None => End::AsPlanned,
+    }))
 }
 
 /// Makes starts due, and ends the run of an open loop when there are no more.
@@ -136,21 +157,29 @@ async fn paced(shared: Arc<Shared>, plan: Plan) {
     // Who comes when the warm-up is under way takes part in what is left of it.
     let missed_ns = plan.start_at.map_or(0, |_| shared.now_ns()).min(shared.from_ns);
     let starts = starts(&plan).skip_while(move |&(_, at_ns)| at_ns < missed_ns);
+    let starts = starts.inspect(|&(_, at_ns)| {
+        if at_ns >= shared.until_ns {
+            shared.left_starts.store(true, Relaxed);
+        }
+    });
     let work = || 2 * shared.begun.0.load(Relaxed) - shared.under_way.0.load(Relaxed);
     // Without the kernel's timers there is no open loop; whoever waits sees that nothing was begun.
     let _ = pacer::pace(due, starts, shared.base, shared.until_ns, work).await;
     if shared.until_ns == u64::MAX {
         while !due.is_empty() {
-            tokio::time::sleep(Duration::from_millis(1)).await;
+            sleep(Duration::from_millis(1)).await;
         }
     } else {
         // What is due with the last stroke is begun all the same.
         let until = shared.base + Duration::from_nanos(shared.until_ns);
-        while !due.is_empty() && Instant::now() < until + LAST_STROKE {
-            tokio::time::sleep(Duration::from_millis(1)).await;
+        let closing = if plan.under_way.is_cut() { until } else { until + LAST_STROKE };
+        while !due.is_empty() && Instant::now() < closing {
+            sleep(Duration::from_millis(1)).await;
         }
         // The time behind the last start is a part of the run: without it the rate would be another.
-        tokio::time::sleep_until(until.into()).await;
+        if matches!(plan.stop, Stop::After(_)) || shared.left_starts.load(Relaxed) {
+            sleep_until(until.into()).await;
+        }
     }
     due.close();
 }

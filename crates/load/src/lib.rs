@@ -54,7 +54,7 @@ pub use merge::MergeError;
 pub use observer::Observer;
 pub use page::page;
 pub use parts::PartsError;
-pub use plan::{Pace, Plan, PlanError, Stop};
+pub use plan::{Pace, Plan, PlanError, Stop, UnderWay};
 pub use requests::{Make, Order, Requests};
 pub use run::{Interval, Judged, LoadRun, RunNote, SCHEMA, Search, StepRun, Timing, Try};
 pub use running::Running;

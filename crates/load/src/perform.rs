@@ -18,6 +18,8 @@ pub(crate) struct Turn {
     pub(crate) number: u64,
     /// What steps before have kept.
     pub(crate) variables: Arc<Variables>,
+    /// What is under way then is cancelled, and has failed.
+    pub(crate) cut_at: Option<Instant>,
 }
 
 /// How a call went, but for how long it took.
@@ -53,6 +55,19 @@ pub(crate) async fn perform(call: &Call, channel: &Channel, turn: &mut Turn) -> 
     match call.kind {
         CallKind::Unary => unary(call, channel, turn).await,
         _ => stream(call, channel, turn).await,
+    }
+}
+
+/// The same, unless it is under way when the time is up: then it is cancelled.
+async fn in_time<T>(
+    cut_at: Option<Instant>,
+    call: impl Future<Output = Result<T, Status>>,
+) -> Result<T, Status> {
+    match cut_at {
+        None => call.await,
+        Some(at) => tokio::time::timeout_at(at.into(), call)
+            .await
+            .unwrap_or_else(|_| Err(Status::cancelled("it was under way when the time was up"))),
     }
 }
 
@@ -103,7 +118,8 @@ async fn unary(call: &Call, channel: &Channel, turn: &mut Turn) -> Went {
     if let Err(failure) = put_metadata(call, &mut request, turn) {
         return Went { failure: Some(failure), ..went };
     }
-    match channel.unary::<Raw, Raw>(&call.method, request, &call.options).await {
+    let response = channel.unary::<Raw, Raw>(&call.method, request, &call.options);
+    match in_time(turn.cut_at, response).await {
         Ok(response) => {
             let Raw(wire) = response.get_ref();
             (went.received, went.bytes_received) = (1, wire.len() as u64);
@@ -138,7 +154,7 @@ async fn stream(call: &Call, channel: &Channel, turn: &mut Turn) -> Went {
     let mut went = Went::default();
     let mut check = Ok(());
     let mut is_cut = false;
-    let received = async {
+    let received = in_time(turn.cut_at, async {
         let response = channel.bidi_streaming::<_, Raw>(&call.method, request, &call.options).await?;
         let mut responses = response.into_inner();
         while let Some(Raw(wire)) = responses.message().await? {
@@ -158,7 +174,7 @@ async fn stream(call: &Call, channel: &Channel, turn: &mut Turn) -> Went {
             }
         }
         Ok(())
-    };
+    });
     let ended = match plan.lasts.filter(|_| call.kind == CallKind::ServerStream) {
         Some(lasts) => {
             let ended = tokio::time::timeout_at((began + lasts).into(), received).await;

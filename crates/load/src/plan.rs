@@ -34,6 +34,28 @@ pub enum Stop {
     Calls(u64),
 }
 
+/// What becomes of calls that are under way when the time is up.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum UnderWay {
+    /// They are waited for. A closed loop by time does not count them, since as many were under way when measuring
+    /// began; all others do.
+    #[default]
+    ByLoop,
+    /// They are waited for and counted; in a closed loop the measured time lasts until the last of them has ended.
+    Wait,
+    /// They are cancelled, and count as failed (CANCELLED).
+    Close,
+    /// They are cancelled, and not counted.
+    Ignore,
+}
+
+impl UnderWay {
+    /// Whether calls are cancelled.
+    pub(crate) fn is_cut(self) -> bool {
+        matches!(self, Self::Close | Self::Ignore)
+    }
+}
+
 /// What a run is to do.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Plan {
@@ -43,6 +65,10 @@ pub struct Plan {
     pub in_flight: u32,
     /// What ends it.
     pub stop: Stop,
+    /// With [`Stop::Calls`]: it ends after this time even if fewer calls have begun.
+    pub max_duration: Option<Duration>,
+    /// What becomes of calls under way when a time ends it.
+    pub under_way: UnderWay,
     /// Driven first, and not counted.
     pub warm_up: Duration,
     /// Intervals of this length are told apart; doubled when there are too many.
@@ -108,11 +134,40 @@ impl Plan {
         }
     }
 
+    /// When no call begins any more, ns since the warm-up began; `u64::MAX` where no time ends it.
+    pub(crate) fn until_ns(&self) -> u64 {
+        let time = match self.stop {
+            Stop::After(duration) => Some(duration),
+            Stop::Calls(_) => self.max_duration,
+        };
+        time.map_or(u64::MAX, |time| (self.warm_up.as_nanos() as u64).saturating_add(time.as_nanos() as u64))
+    }
+
+    /// Until when calls count in a closed loop, ns since the warm-up began.
+    ///
+    /// By time what ends within it counts, whenever it began: what is under way at the end was under way at the
+    /// beginning, too. By number all that has begun counts.
+    pub(crate) fn counted_until_ns(&self) -> u64 {
+        match (self.under_way, self.stop) {
+            (UnderWay::ByLoop, Stop::After(_)) | (UnderWay::Ignore, _) => self.until_ns(),
+            (UnderWay::ByLoop, Stop::Calls(_)) | (UnderWay::Wait | UnderWay::Close, _) => u64::MAX,
+        }
+    }
+
+    /// Where the measured time ends at the latest.
+    pub(crate) fn measured_until_ns(&self) -> u64 {
+        match self.pace {
+            Pace::Closed { .. } if self.under_way != UnderWay::Close => self.counted_until_ns(),
+            _ => self.until_ns(),
+        }
+    }
+
     pub(crate) fn check(&self) -> Result<(), PlanError> {
         if self.in_flight == 0 {
             return Err(PlanError::NothingInFlight);
         }
-        if matches!(self.stop, Stop::After(Duration::ZERO) | Stop::Calls(0)) {
+        let is_no_time = matches!(self.stop, Stop::After(Duration::ZERO) | Stop::Calls(0));
+        if is_no_time || self.max_duration == Some(Duration::ZERO) {
             return Err(PlanError::NoTime);
         }
         if self.interval < Duration::from_millis(10) {

@@ -52,8 +52,11 @@ pub struct LoadRun {
     pub ended: String,
     /// What was measured.
     pub duration_ns: u64,
-    /// How long calls took that were under way at the end.
+    /// How long calls took beyond that which were under way at the end.
     pub drain_ns: u64,
+    /// A longest time ended it before as many calls had begun as were to.
+    #[serde(default)]
+    pub stopped_early: bool,
     /// Calls that ended with OK, each second of the measured time.
     pub rate_per_s: f64,
     /// Calls that the schedule had, each second.

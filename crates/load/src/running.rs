@@ -51,6 +51,8 @@ struct Measured {
 pub(crate) enum End {
     NotYet,
     AsPlanned,
+    /// By its longest time, before as many calls had begun as were to.
+    TimeUp,
     Interrupted,
 }
 
@@ -137,10 +139,8 @@ impl Running {
             (measured.started, measured.cpu, measured.looked)
         };
         let now_ns = shared.now_ns().max(shared.from_ns);
-        let measured_ns = match plan.stop {
-            Stop::After(_) => now_ns.min(shared.until_ns) - shared.from_ns,
-            Stop::Calls(_) => now_ns - shared.from_ns,
-        };
+        let measured_until_ns = now_ns.min(plan.measured_until_ns());
+        let measured_ns = measured_until_ns - shared.from_ns;
         let cpu = CpuTime::of_this_process().unwrap_or_default() - cpu_before;
         let spun = shared.due.as_ref().map_or(Duration::ZERO, Due::spun);
         let looked = thalweg::looked_in_vain().saturating_sub(looked_before);
@@ -186,7 +186,8 @@ impl Running {
             started: humantime::format_rfc3339_millis(started).to_string(),
             ended: humantime::format_rfc3339_millis(started + Duration::from_nanos(measured_ns)).to_string(),
             duration_ns: measured_ns,
-            drain_ns: now_ns.saturating_sub(shared.until_ns),
+            drain_ns: now_ns - measured_until_ns,
+            stopped_early: end == End::TimeUp,
             rate_per_s: per_second(ok as f64),
             scheduled_per_s: schedule.map(|_| per_second(plan.scheduled_between(0, measured_ns))),
             ok,
@@ -283,8 +284,18 @@ fn notes(plan: &Plan, counted: &Counted, dropped: u64, busy_share: f64, end: End
     }
     match end {
         End::NotYet => note("the run has not ended: this is what there was so far".to_owned(), false),
+        End::TimeUp => note(time_up(plan), false),
         End::Interrupted => note("the run was interrupted before its end".to_owned(), false),
         End::AsPlanned => {}
     }
     notes
+}
+
+fn time_up(plan: &Plan) -> String {
+    let longest = humantime::format_duration(plan.max_duration.unwrap_or_default());
+    let starts = match plan.stop {
+        Stop::Calls(calls) => plan.share.map_or(calls, |share| share.of_calls(calls)).to_string(),
+        Stop::After(_) => "those".to_owned(),
+    };
+    format!("the longest time that it was given, {longest}, was up before all {starts} starts were done")
 }

@@ -35,6 +35,7 @@ mod tests {
 
     use super::*;
     use crate::arrivals::Spacing;
+    use crate::plan::UnderWay;
     use crate::share::Share;
 
     fn plan(schedule: &str, spacing: Spacing, stop: Stop, share: Option<Share>) -> Plan {
@@ -42,6 +43,8 @@ mod tests {
             pace: Pace::Open { schedule: schedule.parse().unwrap(), spacing, seed: 7 },
             in_flight: 1,
             stop,
+            max_duration: None,
+            under_way: UnderWay::ByLoop,
             warm_up: Duration::from_millis(300),
             interval: Duration::from_secs(1),
             share,

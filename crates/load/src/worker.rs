@@ -24,8 +24,12 @@ pub(crate) struct Shared {
     pub(crate) base: Instant,
     /// Calls that were to begin earlier are not counted; ns since `base`, as all times here.
     pub(crate) from_ns: u64,
-    /// No call begins any more; and in a closed loop none that ends later is counted.
+    /// No call begins any more.
     pub(crate) until_ns: u64,
+    /// In a closed loop no call is counted that ends later.
+    pub(crate) counted_until_ns: u64,
+    /// When calls under way end as cancelled, if they do.
+    pub(crate) cut_at: Option<Instant>,
     /// Starts, in an open loop.
     pub(crate) due: Option<Due>,
     /// How many workers of a closed loop have calls, over the measured time; all where there is none.
@@ -35,6 +39,8 @@ pub(crate) struct Shared {
     /// Which part of a load this is.
     pub(crate) share: Option<Share>,
     pub(crate) stopped: AtomicBool,
+    /// A schedule had starts that the time left no room for.
+    pub(crate) left_starts: AtomicBool,
     pub(crate) begun: Apart<AtomicU64>,
     pub(crate) under_way: Apart<AtomicU64>,
     pub(crate) shards: Shards,
@@ -56,6 +62,12 @@ impl Shared {
         if let Some(due) = &self.due {
             due.close();
         }
+    }
+
+    /// Whether there are starts to come, of a closed loop that a number of them ends or of a schedule.
+    pub(crate) fn has_left_starts(&self) -> bool {
+        let is_left = self.left.as_ref().is_some_and(|left| left.load(Relaxed) > 0);
+        is_left || self.left_starts.load(Relaxed)
     }
 
     fn is_over(&self, now_ns: u64) -> bool {
@@ -88,7 +100,7 @@ pub(crate) async fn work(shared: Arc<Shared>, worker: usize) {
             while let Some((number, intended_ns)) = due.next().await {
                 let counted =
                     if intended_ns >= shared.from_ns { CountedCalls::All } else { CountedCalls::Nothing };
-                let turn = Turn { worker, number, variables: variables.clone() };
+                let turn = Turn { worker, number, variables: variables.clone(), cut_at: shared.cut_at };
                 shared.begun.0.fetch_add(1, Relaxed);
                 flow(&shared, turn, intended_ns, shared.now_ns(), counted).await;
             }
@@ -110,16 +122,12 @@ async fn repeat(shared: &Shared, worker: usize, variables: &Arc<Variables>) {
         if !shared.takes_one(counts) {
             break;
         }
-        // By time what ends within it counts, whenever it began: what is under way at the end was under way at the
-        // beginning, too.
-        let counted = match (shared.left.is_some(), counts) {
-            (false, _) => CountedCalls::WithinTime,
-            (true, true) => CountedCalls::All,
-            (true, false) => CountedCalls::Nothing,
-        };
+        // Where a number ends the loop those of the warm-up are none of it.
+        let is_none = shared.left.is_some() && !counts;
+        let counted = if is_none { CountedCalls::Nothing } else { CountedCalls::WithinTime };
         let own = shared.begun.0.fetch_add(1, Relaxed);
         let number = shared.share.map_or(own, |share| share.number(own));
-        let turn = Turn { worker, number, variables: variables.clone() };
+        let turn = Turn { worker, number, variables: variables.clone(), cut_at: shared.cut_at };
         let ended = flow(shared, turn, began_ns, began_ns, counted).await;
         began_ns = ended.at_ns;
         if !ended.well {
@@ -157,7 +165,7 @@ async fn flow(
     let is_counted = |ended_ns: u64| match counted {
         CountedCalls::All => true,
         CountedCalls::Nothing => false,
-        CountedCalls::WithinTime => (shared.from_ns..shared.until_ns).contains(&ended_ns),
+        CountedCalls::WithinTime => (shared.from_ns..shared.counted_until_ns).contains(&ended_ns),
     };
     for (place, step) in flow.steps.iter().enumerate() {
         let went = call(shared, step, &mut turn).await;

@@ -10,10 +10,10 @@ use thalweg_dynamic::{Catalogue, MethodName};
 use thalweg_lab::drive::Moment;
 use thalweg_lab::study::Machine;
 use thalweg_lab::{Established, descriptors};
-use thalweg_load::{Ceiling, Gate, LoadRun, Pace, Plan, Scenario, Schedule, Stop, drive, find_max};
+use thalweg_load::{Ceiling, Gate, LoadRun, Pace, Plan, Scenario, Schedule, Stop, UnderWay, drive, find_max};
 use tokio::sync::Notify;
 
-use super::arguments::{AnyArgs, Gates};
+use super::arguments::{AnyArgs, DurationStop, Gates};
 use super::connecting::Connecting;
 use super::defaults::{
     DURATION_DEFAULT, IN_FLIGHT_DEFAULT, IN_FLIGHT_MAX_DEFAULT, SEARCH_RATE_DEFAULT, SEARCH_WINDOW_DEFAULT,
@@ -40,6 +40,8 @@ pub(super) struct Common<'a> {
     pub(super) connections: u32,
     pub(super) is_adaptive: bool,
     pub(super) stop: Option<Stop>,
+    /// Of a run that a number of calls ends.
+    pub(super) max_duration: Option<Duration>,
     pub(super) warm_up: Option<Duration>,
     /// Of a call.
     pub(super) timeout: Duration,
@@ -91,10 +93,27 @@ impl AnyArgs {
             pace,
             in_flight,
             stop,
+            max_duration: common.max_duration,
+            under_way: self.under_way(stop, common.max_duration)?,
             warm_up: common.warm_up.unwrap_or(warm_up_default),
             interval: self.interval,
             share: self.share,
             start_at: self.start_at,
+        })
+    }
+
+    /// What becomes of calls under way when the time is up.
+    fn under_way(&self, stop: Stop, max_duration: Option<Duration>) -> Result<UnderWay, Failure> {
+        if self.duration_stop.is_some() && matches!(stop, Stop::Calls(_)) && max_duration.is_none() {
+            return Err(Failure::bad_arguments(
+                "--duration-stop is for a run that a time ends: -z, or with -n -x",
+            ));
+        }
+        Ok(match self.duration_stop {
+            None => UnderWay::ByLoop,
+            Some(DurationStop::Close) => UnderWay::Close,
+            Some(DurationStop::Wait) => UnderWay::Wait,
+            Some(DurationStop::Ignore) => UnderWay::Ignore,
         })
     }
 

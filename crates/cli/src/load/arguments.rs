@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::time::{Duration, SystemTime};
 
-use clap::Args;
+use clap::{Args, ValueEnum};
 use thalweg_load::{Gate, Order, Schedule, ScheduleError, Share, Spacing};
 
 use super::checks::Condition;
@@ -103,6 +103,11 @@ pub(crate) struct AnyArgs {
     #[arg(long, value_name = "CONDITIONS", value_parser = parse_gates, conflicts_with_all = ["workers", "total"])]
     pub(super) find_max: Option<Gates>,
 
+    /// What becomes of calls that are under way when the time of -z or -x is up [default: they are waited for, and
+    /// count with --rps or -n]
+    #[arg(long, value_enum, value_name = "WHAT")]
+    pub(super) duration_stop: Option<DurationStop>,
+
     /// How long an interval of the result is
     #[arg(long, value_name = "DURATION", default_value = "1s", value_parser = humantime::parse_duration)]
     pub(super) interval: Duration,
@@ -174,6 +179,17 @@ pub(crate) struct ExportArgs {
     pub(super) otlp_header: Vec<Entry>,
 }
 
+/// What becomes of calls that are under way when the time is up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum DurationStop {
+    /// They are cancelled, and count as failed
+    Close,
+    /// They are waited for, and count
+    Wait,
+    /// They are cancelled, and not counted
+    Ignore,
+}
+
 /// What one `--expect` has.
 #[derive(Clone, Debug)]
 pub(crate) struct Gates(pub(super) Vec<Gate>);
@@ -219,6 +235,7 @@ impl AnyArgs {
             (!self.check.is_empty(), "--check"),
             (self.workers.is_some(), "--workers"),
             (self.find_max.is_some(), "--find-max"),
+            (self.duration_stop.is_some(), "--duration-stop"),
             (!self.metadata.is_empty(), "--metadata"),
             (!self.reflect_metadata.is_empty(), "--reflect-metadata"),
             (self.authority.is_some(), "--authority"),

@@ -15,6 +15,7 @@ mod link;
 mod live;
 mod load_any;
 mod load_connecting;
+mod load_ends;
 mod load_over_time;
 mod load_scenario;
 mod many_connections;

@@ -92,6 +92,10 @@ impl Far {
                 left: format!("{} left", span(left)),
             };
         };
+        let longest = now.max_duration;
+        let of_time = longest.map_or(0.0, |all| share(measured.as_secs_f64(), all.as_secs_f64()));
+        let left_of_time = longest.map(|all| all.saturating_sub(measured).as_secs_f64());
+        let longest = longest.map_or(String::new(), |all| format!(" of at most {}", span(all)));
         match now.stop {
             Stop::After(all) => Self {
                 is_warm_up: false,
@@ -100,27 +104,32 @@ impl Far {
                 left: format!("{} left", span(all.saturating_sub(measured))),
             },
             // Of a scenario flows are counted, which have several calls.
-            Stop::Calls(starts) if !now.so_far.steps.is_empty() => {
-                Self { is_warm_up: false, done: span(measured), share: 0.0, left: counted(starts, "flow") }
-            }
+            Stop::Calls(starts) if !now.so_far.steps.is_empty() => Self {
+                is_warm_up: false,
+                done: format!("{}{longest}", span(measured)),
+                share: of_time,
+                left: counted(starts, "flow"),
+            },
             Stop::Calls(all) => {
                 let calls = now.so_far.calls();
                 let rate = calls as f64 / (now.so_far.duration_ns as f64 / 1e9).max(1e-3);
                 let left_s = (all.saturating_sub(calls) as f64 / rate.max(1e-3)).min(1e9);
+                let left_s = left_of_time.map_or(left_s, |of_time| left_s.min(of_time));
                 let left = if calls == 0 {
                     String::new()
                 } else {
                     format!("about {} left", span(Duration::from_secs_f64(left_s)))
                 };
+                // Whichever is over first ends it.
                 Self {
                     is_warm_up: false,
                     done: format!(
-                        "{}, {} of {} calls",
+                        "{}{longest}, {} of {} calls",
                         span(measured),
                         grouped(calls as f64),
                         grouped(all as f64)
                     ),
-                    share: share(calls as f64, all as f64),
+                    share: share(calls as f64, all as f64).max(of_time),
                     left,
                 }
             }

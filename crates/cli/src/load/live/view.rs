@@ -39,6 +39,7 @@ pub(super) struct Now {
     pub(super) in_flight: u64,
     pub(super) connections: u32,
     pub(super) stop: Stop,
+    pub(super) max_duration: Option<Duration>,
     pub(super) warm_up: Duration,
     pub(super) interval: Duration,
     /// Since its warm-up began.
@@ -109,6 +110,7 @@ impl View {
             in_flight: running.in_flight(),
             connections: running.connections(),
             stop: plan.stop,
+            max_duration: plan.max_duration,
             warm_up: plan.warm_up,
             interval: plan.interval,
             elapsed: began.elapsed(),

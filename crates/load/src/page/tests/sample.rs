@@ -57,6 +57,7 @@ pub(super) fn open() -> LoadRun {
         ended: "2026-11-26T10:00:10.000Z".to_owned(),
         duration_ns: SECONDS * SECOND,
         drain_ns: 3_000_000,
+        stopped_early: false,
         rate_per_s: 1000.0,
         scheduled_per_s: Some(1000.0),
         ok,

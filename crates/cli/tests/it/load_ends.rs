@@ -1,0 +1,109 @@
+//! What ends a run of `thalweg load`, and what becomes of calls under way then.
+
+use serde_json::Value;
+
+use crate::support::{Running, outcome, thalweg};
+
+const SECOND: u64 = 1_000_000_000;
+const UNARY: &str = "grpc.testing.TestService/UnaryCall";
+/// A call of this method with these requests takes 400 ms.
+const SLOW: &str = "grpc.testing.TestService/StreamingOutputCall";
+const SLOW_DATA: &str = r#"{"response_parameters": [{"size": 1, "interval_us": 400000}]}"#;
+
+fn load(address: &str, words: &[&str]) -> (Option<i32>, String, String) {
+    outcome(thalweg(&[&["load", address], words].concat()).output().unwrap())
+}
+
+fn json(address: &str, words: &[&str]) -> Value {
+    let (code, stdout, stderr) = load(address, &[words, &["-O", "json"]].concat());
+    assert_eq!(code, Some(0), "{stderr}");
+    serde_json::from_str(&stdout).unwrap()
+}
+
+fn has_note(run: &Value, words: &str) -> bool {
+    run["notes"].as_array().unwrap().iter().any(|note| note["text"].as_str().unwrap().contains(words))
+}
+
+#[test]
+fn a_longest_time_ends_a_run_by_number() {
+    let (_server, addresses) = Running::serve(&["127.0.0.1:0"]);
+    let closed = ["--call", SLOW, "-d", SLOW_DATA, "-c", "2"];
+    let open = ["--call", UNARY, "--rps", "20"];
+    let check = |words: &[&str], calls: u64| {
+        let run = json(&addresses[0], &[words, &["-n", "1000", "-x", "1s"]].concat());
+        assert_eq!((&run["ok"], &run["stopped_early"]), (&calls.into(), &true.into()), "{run}");
+        assert!(has_note(&run, "1s, was up before all 1000 starts were done"), "{}", run["notes"]);
+        assert!(run["duration_ns"].as_u64().unwrap() >= 1_000_000_000, "{}", run["duration_ns"]);
+    };
+    // Each of the two begins at 0, 400 and 800 ms, or a little later, and all that has begun is waited for.
+    check(&closed, 6);
+    check(&open, 20);
+    for words in [&closed[..], &open] {
+        let run = json(&addresses[0], &[words, &["-n", "3", "--max-duration", "1h"]].concat());
+        assert_eq!((&run["ok"], &run["stopped_early"]), (&3.into(), &false.into()), "{run}");
+        assert!(!has_note(&run, "was up"), "{}", run["notes"]);
+    }
+    let check = |words: &[&str], expected: &str| {
+        let (code, _, stderr) = load(&addresses[0], words);
+        assert_eq!(code, Some(2), "{stderr}");
+        assert!(stderr.contains(expected), "{stderr}");
+    };
+    check(&["--call", UNARY, "-x", "1s"], "--total <N>");
+    check(&["--call", UNARY, "-n", "1", "-x", "soon"], "invalid value 'soon'");
+    check(&["--call", UNARY, "-n", "1", "-x", "0s"], "a run that lasts no time measures nothing");
+    check(&["-n", "1", "-x", "1s"], "--max-duration takes a method");
+}
+
+/// A closed loop of calls of 400 ms, which a time of 1 s meets in the middle.
+#[test]
+fn calls_under_way_are_closed_waited_for_or_ignored() {
+    let (_server, addresses) = Running::serve(&["127.0.0.1:0"]);
+    let closed =
+        ["--call", SLOW, "-d", SLOW_DATA, "-c", "2", "--warmup", "0s", "-z", "1s", "--max-errors", "1"];
+    let run = |more: &[&str]| json(&addresses[0], &[&closed[..], more].concat());
+    let counts = |run: &Value| (run["ok"].as_u64().unwrap(), run["failed"].as_u64().unwrap());
+    let duration = |run: &Value| run["duration_ns"].as_u64().unwrap();
+
+    let by_loop = run(&[]);
+    assert_eq!((counts(&by_loop), duration(&by_loop)), ((4, 0), SECOND));
+    assert!(by_loop["drain_ns"].as_u64().unwrap() >= 100_000_000, "{}", by_loop["drain_ns"]);
+
+    let wait = run(&["--duration-stop", "wait"]);
+    assert_eq!((counts(&wait), &wait["drain_ns"]), ((6, 0), &0.into()));
+    assert!(duration(&wait) >= 1_200_000_000, "{}", wait["duration_ns"]);
+
+    let close = run(&["--duration-stop", "close"]);
+    assert_eq!((counts(&close), duration(&close)), ((4, 2), SECOND));
+    assert_eq!(close["errors"]["CANCELLED"], 2);
+    assert!(has_note(&close, "it was under way when the time was up"), "{}", close["notes"]);
+    let longest = close["failed_latency"]["max"].as_u64().unwrap();
+    assert!(longest < 390_000_000, "they were not waited for: {longest} ns");
+
+    let ignore = run(&["--duration-stop", "ignore"]);
+    assert_eq!((counts(&ignore), duration(&ignore)), ((4, 0), SECOND));
+    assert!(ignore["drain_ns"].as_u64().unwrap() < 190_000_000, "{}", ignore["drain_ns"]);
+}
+
+#[test]
+fn an_open_loop_closes_and_ignores_too() {
+    let (_server, addresses) = Running::serve(&["127.0.0.1:0"]);
+    // At 0, 250, 500 and 750 ms: the last two are under way at 1 s.
+    let open = ["--call", SLOW, "-d", SLOW_DATA, "--rps", "4", "-z", "1s", "--max-errors", "1"];
+    let counts = |stop: &[&str]| {
+        let run = json(&addresses[0], &[&open[..], stop].concat());
+        assert_eq!(run["duration_ns"], 1_000_000_000, "{run}");
+        (run["ok"].as_u64().unwrap(), run["failed"].as_u64().unwrap())
+    };
+    assert_eq!(counts(&[]), (4, 0));
+    assert_eq!(counts(&["--duration-stop", "wait"]), (4, 0));
+    assert_eq!(counts(&["--duration-stop", "close"]), (3, 1));
+    assert_eq!(counts(&["--duration-stop", "ignore"]), (3, 0));
+    let check = |words: &[&str], expected: &str| {
+        let (code, _, stderr) = load(&addresses[0], words);
+        assert_eq!(code, Some(2), "{stderr}");
+        assert!(stderr.contains(expected), "{stderr}");
+    };
+    check(&["--call", UNARY, "--duration-stop", "kill"], "close, wait, ignore");
+    check(&["--call", UNARY, "-n", "1", "--duration-stop", "close"], "for a run that a time ends");
+    check(&["--duration-stop", "close"], "--duration-stop takes a method");
+}
