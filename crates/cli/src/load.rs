@@ -8,6 +8,7 @@ mod connecting;
 mod data;
 mod defaults;
 mod export;
+mod label;
 mod live;
 mod made;
 mod notices;

@@ -17,8 +17,9 @@ const BAR_LENGTH: f64 = 40.0;
 /// Short, aligned, one figure a line.
 pub(crate) fn text(run: &LoadRun) -> String {
     let part = run.share.map_or(String::new(), |share| format!("part {share} of "));
+    let name = run.name.as_ref().map_or(String::new(), |name| format!("{name}: "));
     let mut text = format!(
-        "{}, {}, {} on {}\n\n",
+        "{name}{}, {}, {} on {}\n\n",
         run.method,
         match &run.schedule {
             Some(schedule) => {
@@ -36,6 +37,10 @@ pub(crate) fn text(run: &LoadRun) -> String {
         // Writing to a String does not fail.
         let _ = writeln!(text, "{name:<14}{value}");
     };
+    if !run.tags.is_empty() {
+        let tags: Vec<String> = run.tags.iter().map(|(key, value)| format!("{key}={value}")).collect();
+        row("tags", tags.join(", "));
+    }
     let warm_up = if run.warmup_ns == 0 { "no".to_owned() } else { time(run.warmup_ns as f64) };
     row("measured", format!("{} after {warm_up} warm-up", time(run.duration_ns as f64)));
     let scheduled =

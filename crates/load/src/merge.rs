@@ -6,6 +6,7 @@ use std::time::{Duration, SystemTime};
 use thalweg_lab::record::{CpuTime, Distribution};
 use thalweg_lab::study::Machine;
 
+use crate::label::Label;
 use crate::parts::{self, PartsError};
 use crate::run::{Interval, LoadRun, RunNote, SCHEMA, StepRun, Timing};
 
@@ -109,9 +110,12 @@ impl LoadRun {
         targets.dedup();
         let mut schedules: Vec<String> = runs.iter().filter_map(|run| run.schedule.clone()).collect();
         schedules.dedup();
+        let label = Label::common(runs.iter().map(|run| (&run.name, &run.tags)));
         Ok(Self {
             schema: SCHEMA.to_owned(),
             so_far: runs.iter().any(|run| run.so_far),
+            name: label.name,
+            tags: label.tags,
             targets,
             method: first.method.clone(),
             kind: first.kind.clone(),
@@ -279,6 +283,11 @@ mod tests {
         LoadRun {
             schema: SCHEMA.to_owned(),
             so_far: false,
+            name: Some("nightly".to_owned()),
+            tags: BTreeMap::from([
+                ("build".to_owned(), "7".to_owned()),
+                ("part".to_owned(), started_s.to_string()),
+            ]),
             targets: vec!["a:1".to_owned()],
             method: "a.B/C".to_owned(),
             kind: "unary".to_owned(),
@@ -375,6 +384,16 @@ mod tests {
         check(|run| run.machine.as_mut().unwrap().load_average += 1.0, true);
         check(|run| run.machine.as_mut().unwrap().cpu += " II", false);
         check(|run| run.machine = None, false);
+    }
+
+    #[test]
+    fn what_all_are_called_stays() {
+        let merged = LoadRun::merged(&[run(10, 0..10, 0), run(11, 0..10, 0)]).unwrap();
+        assert_eq!(merged.name.as_deref(), Some("nightly"));
+        assert_eq!(merged.tags, BTreeMap::from([("build".to_owned(), "7".to_owned())]));
+        let other = LoadRun { name: None, tags: BTreeMap::new(), ..run(10, 0..10, 0) };
+        let merged = LoadRun::merged(&[run(10, 0..10, 0), other]).unwrap();
+        assert_eq!((merged.name, merged.tags), (None, BTreeMap::new()));
     }
 
     #[test]

@@ -54,7 +54,7 @@ pub fn page(run: &LoadRun) -> String {
     let style = [plots::STYLE, STYLE].concat();
     Frame {
         part: "load",
-        title: &run.method,
+        title: run.name.as_ref().unwrap_or(&run.method),
         style: &style,
         links: &links,
         content: html! {

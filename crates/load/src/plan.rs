@@ -3,6 +3,7 @@
 use std::time::{Duration, SystemTime};
 
 use crate::arrivals::Spacing;
+use crate::label::Label;
 use crate::schedule::Schedule;
 use crate::share::Share;
 
@@ -78,6 +79,8 @@ pub struct Plan {
     pub share: Option<Share>,
     /// When measuring begins, agreed with other parts; `None`: when the warm-up has ended.
     pub start_at: Option<SystemTime>,
+    /// What the result calls it.
+    pub label: Label,
 }
 
 /// A plan that makes no run.

@@ -19,6 +19,12 @@ pub struct LoadRun {
     /// The run has not ended: this is what there was so far.
     #[serde(default)]
     pub so_far: bool,
+    /// What its user calls it.
+    #[serde(default)]
+    pub name: Option<String>,
+    /// What its user says of it.
+    #[serde(default)]
+    pub tags: BTreeMap<String, String>,
     /// Whom it called.
     pub targets: Vec<String>,
     /// `package.Service/Method`, or the name of a scenario.

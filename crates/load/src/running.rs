@@ -171,6 +171,8 @@ impl Running {
         LoadRun {
             schema: SCHEMA.to_owned(),
             so_far: end == End::NotYet,
+            name: plan.label.name.clone(),
+            tags: plan.label.tags.clone(),
             targets: scenario.targets.clone(),
             method: scenario.name.clone(),
             kind: kind.to_owned(),

@@ -35,6 +35,7 @@ mod tests {
 
     use super::*;
     use crate::arrivals::Spacing;
+    use crate::label::Label;
     use crate::plan::UnderWay;
     use crate::share::Share;
 
@@ -49,6 +50,7 @@ mod tests {
             interval: Duration::from_secs(1),
             share,
             start_at: None,
+            label: Label::default(),
         }
     }
 

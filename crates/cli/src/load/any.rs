@@ -10,7 +10,9 @@ use thalweg_dynamic::{Catalogue, MethodName};
 use thalweg_lab::drive::Moment;
 use thalweg_lab::study::Machine;
 use thalweg_lab::{Established, descriptors};
-use thalweg_load::{Ceiling, Gate, LoadRun, Pace, Plan, Scenario, Schedule, Stop, UnderWay, drive, find_max};
+use thalweg_load::{
+    Ceiling, Gate, Label, LoadRun, Pace, Plan, Scenario, Schedule, Stop, UnderWay, drive, find_max,
+};
 use tokio::sync::Notify;
 
 use super::arguments::{AnyArgs, DurationStop, Gates};
@@ -20,6 +22,7 @@ use super::defaults::{
     WARM_UP_DEFAULT,
 };
 use super::export::Export;
+use super::label::Tags;
 use super::live::Live;
 use super::notices::Notices;
 use super::output::Output;
@@ -99,6 +102,7 @@ impl AnyArgs {
             interval: self.interval,
             share: self.share,
             start_at: self.start_at,
+            label: self.label()?,
         })
     }
 
@@ -115,6 +119,16 @@ impl AnyArgs {
             Some(DurationStop::Wait) => UnderWay::Wait,
             Some(DurationStop::Ignore) => UnderWay::Ignore,
         })
+    }
+
+    fn label(&self) -> Result<Label, Failure> {
+        let mut tags = Tags::new();
+        for (key, value) in self.tags.iter().flatten() {
+            if tags.insert(key.clone(), value.clone()).is_some_and(|other| other != *value) {
+                return Err(Failure::bad_arguments(format!("--tags: `{key}` is there twice")));
+            }
+        }
+        Ok(Label { name: self.name.clone(), tags })
     }
 
     /// The highest rate that is to be found.

@@ -8,6 +8,7 @@ use thalweg_load::{Gate, Order, Schedule, ScheduleError, Share, Spacing};
 
 use super::checks::Condition;
 use super::data::Input;
+use super::label::{self, Tags};
 use super::start_at;
 use crate::compression::Compression;
 use crate::descriptor_files::DescriptorFiles;
@@ -107,6 +108,14 @@ pub(crate) struct AnyArgs {
     /// count with --rps or -n]
     #[arg(long, value_enum, value_name = "WHAT")]
     pub(super) duration_stop: Option<DurationStop>,
+
+    /// What the result calls the run
+    #[arg(long, value_name = "NAME", value_parser = label::parse_name)]
+    pub(super) name: Option<String>,
+
+    /// What the result says of the run besides, such as build=7 or '{"build": "7"}'. May be given more than once
+    #[arg(long, value_name = "KEY=VALUE|JSON", value_parser = label::parse_tags)]
+    pub(super) tags: Vec<Tags>,
 
     /// How long an interval of the result is
     #[arg(long, value_name = "DURATION", default_value = "1s", value_parser = humantime::parse_duration)]
@@ -236,6 +245,8 @@ impl AnyArgs {
             (self.workers.is_some(), "--workers"),
             (self.find_max.is_some(), "--find-max"),
             (self.duration_stop.is_some(), "--duration-stop"),
+            (self.name.is_some(), "--name"),
+            (!self.tags.is_empty(), "--tags"),
             (!self.metadata.is_empty(), "--metadata"),
             (!self.reflect_metadata.is_empty(), "--reflect-metadata"),
             (self.authority.is_some(), "--authority"),

@@ -1,4 +1,6 @@
-//! What ends a run of `thalweg load`, and what becomes of calls under way then.
+//! What ends a run of `thalweg load`, what becomes of calls under way then, and what the result calls it.
+
+use std::fs;
 
 use serde_json::Value;
 
@@ -106,4 +108,49 @@ fn an_open_loop_closes_and_ignores_too() {
     check(&["--call", UNARY, "--duration-stop", "kill"], "close, wait, ignore");
     check(&["--call", UNARY, "-n", "1", "--duration-stop", "close"], "for a run that a time ends");
     check(&["--duration-stop", "close"], "--duration-stop takes a method");
+}
+
+#[test]
+fn a_run_has_a_name_and_tags() {
+    let (_server, addresses) = Running::serve(&["127.0.0.1:0"]);
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name).display().to_string();
+    let files = ["a.json", "b.json"].map(path);
+    let base =
+        ["--call", UNARY, "-n", "5", "-c", "1", "--name", "nightly <1>", "--tags", r#"{"build": "7"}"#];
+    for (file, part) in files.iter().zip(["part=0", "part=1"]) {
+        let (code, _, stderr) =
+            load(&addresses[0], &[&base[..], &["--tags", part, "-O", "json", "-o", file]].concat());
+        assert_eq!(code, Some(0), "{stderr}");
+        let run: Value = serde_json::from_str(&fs::read_to_string(file).unwrap()).unwrap();
+        assert_eq!(run["name"], "nightly <1>");
+        assert_eq!(run["tags"], serde_json::json!({"build": "7", "part": &part[5..]}));
+    }
+    let merge = |format: &str| {
+        let (code, stdout, stderr) =
+            outcome(thalweg(&["merge", &files[0], &files[1], "-O", format]).output().unwrap());
+        assert_eq!(code, Some(0), "{stderr}");
+        stdout
+    };
+    let merged: Value = serde_json::from_str(&merge("json")).unwrap();
+    assert_eq!(
+        (&merged["name"], &merged["tags"]),
+        (&"nightly <1>".into(), &serde_json::json!({"build": "7"}))
+    );
+    let text = merge("text");
+    assert!(text.starts_with(&format!("nightly <1>: {UNARY}, ")), "{text}");
+    assert!(text.contains("\ntags          build=7\n"), "{text}");
+    let page = merge("html");
+    assert!(page.contains("<title>nightly &lt;1&gt;") && page.contains("build=7"), "{page}");
+    assert!(!merge("csv").contains("nightly"));
+    let check = |words: &[&str], expected: &str| {
+        let (code, _, stderr) = load(&addresses[0], words);
+        assert_eq!(code, Some(2), "{stderr}");
+        assert!(stderr.contains(expected), "{stderr}");
+    };
+    check(&["--call", UNARY, "--tags", "build"], "is no tag");
+    check(&["--call", UNARY, "--tags", r#"{"build": 7}"#], "tags are texts");
+    check(&["--call", UNARY, "--tags", "a=1", "--tags", "a=2"], "--tags: `a` is there twice");
+    check(&["--call", UNARY, "--name", ""], "a name is one line");
+    check(&["--name", "nightly"], "--name takes a method");
 }

@@ -37,6 +37,7 @@ pub(super) fn answer(run: &LoadRun) -> String {
 pub(super) fn lede(run: &LoadRun) -> Markup {
     let in_flight = counted(u64::from(run.in_flight), "call");
     html! {
+        @if let Some(name) = &run.name { strong { (name) } ": " }
         code { (run.method) }
         @if run.kind != "scenario" { " (" (run.kind) ")" } @else { ", a scenario," }
         " on "
@@ -54,6 +55,7 @@ pub(super) fn lede(run: &LoadRun) -> Markup {
             @if let Some(workers) = &run.workers { "; of them at work: " code { (workers) } }
         }
         " over " (counted(u64::from(run.connections), "connection")) "."
+        @for (key, value) in &run.tags { " " code { (key) "=" (value) } }
     }
 }
 

@@ -26,11 +26,14 @@ fn list(facts: &[(&str, String)]) -> Markup {
 
 fn driven(run: &LoadRun) -> Vec<(&'static str, String)> {
     let established = run.connections_established.map(|number| format!(", {number} established"));
-    let mut facts = vec![
+    let mut facts = Vec::from_iter(run.name.clone().map(|name| ("Name", name)));
+    let tags: Vec<String> = run.tags.iter().map(|(key, value)| format!("{key}={value}")).collect();
+    facts.extend((!tags.is_empty()).then(|| ("Tags", tags.join(", "))));
+    facts.extend([
         ("Method", format!("{} ({})", run.method, run.kind)),
         ("Targets", run.targets.join(", ")),
         ("Loop", run.loop_kind.clone()),
-    ];
+    ]);
     let schedule =
         [("Schedule", &run.schedule), ("Spacing", &run.spacing), ("Workers at work", &run.workers)];
     facts.extend(schedule.into_iter().filter_map(|(name, text)| Some((name, text.clone()?))));

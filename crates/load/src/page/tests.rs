@@ -134,6 +134,16 @@ fn a_part_of_a_load_that_goes_on_says_both() {
 }
 
 #[test]
+fn a_run_says_what_its_user_calls_it() {
+    let tags = [("build".to_owned(), "7".to_owned())].into();
+    let named = page(&LoadRun { name: Some("nightly".to_owned()), tags, ..open() });
+    check_says(
+        &named,
+        &["<title>nightly", "<strong>nightly</strong>", "<code>build=7</code>", "<dt>Tags</dt>"],
+    );
+}
+
+#[test]
 fn a_search_has_its_tries() {
     let dom = shown("search", 390, &searched());
     check_says(

@@ -23,8 +23,10 @@ pub(super) fn draw(view: &View, now: &Now, frame: &mut Frame<'_>, area: Rect) {
         (_, true) => " paused ",
         _ => "",
     };
+    let name = run.name.as_ref().map_or(String::new(), |name| format!("{name}: "));
     let method = Span::from(run.method.clone()).bold();
-    let line = Line::from(vec![" ".into(), method, format!(" on {}", run.targets.join(", ")).into()]);
+    let line =
+        Line::from(vec![" ".into(), name.into(), method, format!(" on {}", run.targets.join(", ")).into()]);
     frame.render_widget(Paragraph::new(line), what);
     let line = Line::from(vec![Span::from(state).yellow().bold(), format!(" {}", driven(now)).into()]);
     frame.render_widget(Paragraph::new(line), how);

@@ -41,6 +41,8 @@ pub(super) fn open() -> LoadRun {
     LoadRun {
         schema: SCHEMA.to_owned(),
         so_far: false,
+        name: None,
+        tags: BTreeMap::new(),
         targets: vec!["a:1".to_owned(), "b:1".to_owned()],
         method: "shop.Orders/Get".to_owned(),
         kind: "unary".to_owned(),
@@ -174,6 +176,7 @@ pub(super) fn hostile() -> LoadRun {
     let mut run = stalled();
     run.targets = vec![script()];
     (run.method, run.kind) = (script(), script());
+    (run.name, run.tags) = (Some(script()), BTreeMap::from([(script(), script())]));
     (run.schedule, run.spacing, run.workers) = (Some(script()), Some(script()), Some(script()));
     (run.started, run.ended) = (script(), script());
     run.machine = Some(Machine { cpu: script(), kernel: script(), ..Machine::this() });

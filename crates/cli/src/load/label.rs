@@ -1,0 +1,60 @@
+//! What a run is called, as it stands on the command line.
+
+use std::collections::BTreeMap;
+
+/// What one `--tags` has.
+pub(crate) type Tags = BTreeMap<String, String>;
+
+/// One line of text.
+pub(super) fn parse_name(text: &str) -> Result<String, String> {
+    match line(text) {
+        Some("") | None => Err("a name is one line, and not empty".to_owned()),
+        Some(name) => Ok(name.to_owned()),
+    }
+}
+
+/// `KEY=VALUE`, or an object of texts in JSON.
+pub(super) fn parse_tags(text: &str) -> Result<Tags, String> {
+    if text.trim_start().starts_with('{') {
+        let tags: Tags = serde_json::from_str(text)
+            .map_err(|error| format!("tags are texts, as in {{\"build\": \"7\"}}: {error}"))?;
+        return tags.iter().map(|(key, value)| tag(key, value)).collect();
+    }
+    let (key, value) = text
+        .split_once('=')
+        .ok_or_else(|| format!("`{text}` is no tag: build=7, or {{\"build\": \"7\"}}"))?;
+    Ok(Tags::from([tag(key, value)?]))
+}
+
+fn tag(key: &str, value: &str) -> Result<(String, String), String> {
+    match (line(key), line(value)) {
+        (Some(key), Some(value)) if !key.is_empty() => Ok((key.to_owned(), value.to_owned())),
+        _ => Err(format!("{key:?}={value:?} is no tag: both are one line, and the key is not empty")),
+    }
+}
+
+fn line(text: &str) -> Option<&str> {
+    (!text.contains(char::is_control)).then(|| text.trim())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tags_are_read_in_both_forms() {
+        let both = Tags::from([("build".to_owned(), "7".to_owned()), ("of".to_owned(), "a=b".to_owned())]);
+        assert_eq!(parse_tags(r#"{"build": "7", "of": "a=b"}"#), Ok(both));
+        assert_eq!(parse_tags("of = a=b"), Ok(Tags::from([("of".to_owned(), "a=b".to_owned())])));
+        assert_eq!(parse_tags("empty="), Ok(Tags::from([("empty".to_owned(), String::new())])));
+        for (text, expected) in [
+            ("build", "is no tag"),
+            ("=7", "the key is not empty"),
+            ("a=b\nc", "both are one line"),
+            (r#"{"build": 7}"#, "tags are texts"),
+            (r#"{"build": "7""#, "tags are texts"),
+        ] {
+            assert!(parse_tags(text).unwrap_err().contains(expected), "{text}");
+        }
+    }
+}
