@@ -35,14 +35,27 @@ struct Apart<T>(T);
 
 const PLACES_MAX: usize = 64;
 
+/// Those of the machine, where the system tells: this thread may be kept on one of them, and others not.
+fn processors() -> usize {
+    #[cfg(target_os = "linux")]
+    {
+        use nix::unistd::{SysconfVar, sysconf};
+
+        let online = sysconf(SysconfVar::_NPROCESSORS_ONLN).ok().flatten();
+        if let Some(online) =
+            online.and_then(|online| usize::try_from(online).ok()).filter(|&online| online > 0)
+        {
+            return online;
+        }
+    }
+    std::thread::available_parallelism().map_or(1, usize::from)
+}
+
 impl<T> PerThread<T> {
     pub(crate) fn new(make: impl Fn() -> T) -> Self {
         // To ask is to read files.
         static PLACES: OnceLock<usize> = OnceLock::new();
-        let places = *PLACES.get_or_init(|| {
-            let processors = std::thread::available_parallelism().map_or(1, usize::from);
-            processors.next_power_of_two().min(PLACES_MAX)
-        });
+        let places = *PLACES.get_or_init(|| processors().next_power_of_two().min(PLACES_MAX));
         Self { places: (0..places).map(|_| Apart(make())).collect() }
     }
 

@@ -1,6 +1,6 @@
 //! Request heads that were encoded once, for each method of a channel.
 
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use http::HeaderMap;
 use http::header::{CONTENT_TYPE, TE, USER_AGENT};
@@ -39,8 +39,8 @@ impl RequestHeads {
     }
 }
 
-/// What heads have in common that are kept: two direct-mapped caches, that of the channel and, of those in use, a copy
-/// for each thread, since calls count references to theirs.
+/// What heads have in common that are kept: a cache of the channel's and, of those in use, a copy for each thread, since
+/// calls count references to theirs.
 ///
 /// Methods made at run time have ever new numbers, and must not fill the memory.
 struct Heads<T> {
@@ -50,8 +50,8 @@ struct Heads<T> {
 
 /// Heads that a channel keeps; two that meet in one entry only build theirs again.
 const HEADS_MAX: usize = 256;
-/// Heads that it keeps for each thread.
-const HEADS_OF_THREAD_MAX: usize = 32;
+/// Heads that it keeps for each thread. Each has two places there, so that two that meet and are used in turn both stay.
+const HEADS_OF_THREAD_MAX: usize = 64;
 
 /// References to it can be counted at two places.
 trait Copied: Clone {
@@ -67,34 +67,62 @@ impl<T> Default for Heads<T> {
 impl<T: Copied> Heads<T> {
     #[inline]
     fn get(&self, place: usize, is_it: impl Fn(&T) -> bool, build: impl FnOnce() -> T) -> T {
-        let own = self.threads.own();
-        if let Some(known) = find(own, place % HEADS_OF_THREAD_MAX, &is_it) {
-            return known;
+        {
+            let own = read(self.threads.own());
+            let index = place % HEADS_OF_THREAD_MAX;
+            if let Some(known) = at(&own, index, &is_it).or_else(|| at(&own, index ^ 1, &is_it)) {
+                return known.clone();
+            }
         }
-        let known = find(&self.channels, place % HEADS_MAX, is_it).unwrap_or_else(|| {
-            let built = build();
-            keep(&self.channels, place % HEADS_MAX, built.clone());
-            built
-        });
-        let copy = known.copied();
-        keep(own, place % HEADS_OF_THREAD_MAX, copy.clone());
+        self.copy_for_thread(place, is_it, build)
+    }
+
+    #[cold]
+    fn copy_for_thread(&self, place: usize, is_it: impl Fn(&T) -> bool, build: impl FnOnce() -> T) -> T {
+        let copy = self.of_channel(place % HEADS_MAX, is_it, build).copied();
+        let index = place % HEADS_OF_THREAD_MAX;
+        let mut own = write(self.threads.own());
+        if let Some(former) = put(&mut own, index, copy.clone()) {
+            put(&mut own, index ^ 1, former);
+        }
         copy
+    }
+
+    fn of_channel(&self, index: usize, is_it: impl Fn(&T) -> bool, build: impl FnOnce() -> T) -> T {
+        if let Some(known) = at(&read(&self.channels), index, &is_it) {
+            return known.clone();
+        }
+        let built = build();
+        let mut heads = write(&self.channels);
+        // Of those who build it at the same time all have the first one's: connections know it as one.
+        if let Some(known) = at(&heads, index, &is_it) {
+            return known.clone();
+        }
+        put(&mut heads, index, built.clone());
+        built
     }
 }
 
 #[inline]
-fn find<T: Clone>(heads: &RwLock<Vec<Option<T>>>, index: usize, is_it: impl FnOnce(&T) -> bool) -> Option<T> {
-    let heads = heads.read().unwrap_or_else(PoisonError::into_inner);
-    heads.get(index)?.as_ref().filter(|head| is_it(head)).cloned()
+fn read<T>(heads: &RwLock<Vec<Option<T>>>) -> RwLockReadGuard<'_, Vec<Option<T>>> {
+    heads.read().unwrap_or_else(PoisonError::into_inner)
 }
 
-#[cold]
-fn keep<T>(heads: &RwLock<Vec<Option<T>>>, index: usize, head: T) {
-    let mut heads = heads.write().unwrap_or_else(PoisonError::into_inner);
+fn write<T>(heads: &RwLock<Vec<Option<T>>>) -> RwLockWriteGuard<'_, Vec<Option<T>>> {
+    heads.write().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[inline]
+fn at<T>(heads: &[Option<T>], index: usize, is_it: impl FnOnce(&T) -> bool) -> Option<&T> {
+    heads.get(index)?.as_ref().filter(|head| is_it(head))
+}
+
+/// Gives what was there before.
+fn put<T>(heads: &mut Vec<Option<T>>, index: usize, head: T) -> Option<T> {
     if heads.len() <= index {
         heads.resize_with(index + 1, || None);
     }
-    heads[index] = Some(head);
+    heads[index].replace(head)
 }
 
 impl Copied for CachedHead {
@@ -257,6 +285,42 @@ mod tests {
             assert!(Arc::ptr_eq(&head, &heads.get(&verb, path, &grpc, origin)));
         }
         assert!(!heads.get(&Verb::POST, path, &HeaderMap::new(), origin).is_grpc());
+    }
+
+    /// Threads that use a method for the first time, all at once, and another one whose head meets that one's.
+    #[test]
+    fn threads_have_copies_of_one_head_and_keep_two_that_meet() {
+        let heads = Heads::default();
+        let barrier = std::sync::Barrier::new(4);
+        let get = |method: usize, builder: &str| {
+            let build = || {
+                let mut fields = FieldList::new();
+                fields.push(b"built-by", builder.as_bytes(), Indexing::Literal);
+                let (method, accepts) = (method as u32, EncodingSet::ALL);
+                CachedHead { method, accepts, fields: FixedFields::new(fields) }
+            };
+            heads.get(method, |head| head.method as usize == method, build).fields
+        };
+        let (one, other) = (7, 7 + HEADS_OF_THREAD_MAX);
+        let thread = |builder: &'static str| {
+            let (get, barrier) = (&get, &barrier);
+            move || {
+                barrier.wait();
+                let (first, second) = (get(one, builder), get(other, builder));
+                assert!(
+                    Arc::ptr_eq(&first, &get(one, builder)) && Arc::ptr_eq(&second, &get(other, builder))
+                );
+                first
+            }
+        };
+        let firsts = std::thread::scope(|scope| {
+            ["a", "b", "c", "d"]
+                .map(|builder| scope.spawn(thread(builder)))
+                .map(|thread| thread.join().unwrap())
+        });
+        for head in &firsts[1..] {
+            assert!(head.fields() == firsts[0].fields(), "built by one of them");
+        }
     }
 
     #[test]

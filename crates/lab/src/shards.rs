@@ -7,12 +7,12 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// One `T` for each thread of a runtime.
 #[derive(Debug)]
-pub struct Shards<T>(Vec<Apart<T>>);
+pub struct Shards<T>(Vec<Apart<Mutex<T>>>);
 
 /// On lines of the cache of its own; processors fetch them by twos.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 #[repr(align(128))]
-struct Apart<T>(Mutex<T>);
+pub struct Apart<T>(pub T);
 
 impl<T> Shards<T> {
     /// For so many threads. Where more of them record some share a place.

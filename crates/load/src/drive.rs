@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant, SystemTime};
 
+use thalweg_lab::shards::Apart;
 use tokio::task::JoinSet;
 use tokio::time::{MissedTickBehavior, sleep, sleep_until};
 
@@ -16,7 +17,7 @@ use crate::running::{End, Running};
 use crate::scenario::{Flow, Scenario};
 use crate::starts::starts;
 use crate::tally::Shards;
-use crate::worker::{Apart, Shared, work};
+use crate::worker::{Shared, work};
 
 /// Starts that were due within the time have so long to be taken.
 const LAST_STROKE: Duration = Duration::from_millis(50);
@@ -46,6 +47,7 @@ pub async fn drive(
     let threads = tokio::runtime::Handle::current().metrics().num_workers();
     let mut interrupt = std::pin::pin!(interrupt);
     let mut interrupted_at: Option<Instant> = None;
+    let mut is_given_up = false;
     let mut base = Instant::now();
     if let Some(start_at) = plan.start_at {
         agreed::check(start_at, SystemTime::now())?;
@@ -64,7 +66,7 @@ pub async fn drive(
         until_ns,
         counted_until_ns: plan.counted_until_ns(),
         cut_at: cut_at.filter(|_| plan.under_way == UnderWay::Close),
-        due: matches!(plan.pace, Pace::Open { .. }).then(Due::new),
+        due: matches!(plan.pace, Pace::Open { .. }).then(|| Due::new(from_ns)),
         workers: match &plan.pace {
             Pace::Closed { workers } => workers.clone(),
             Pace::Open { .. } => None,
@@ -134,10 +136,11 @@ pub async fn drive(
                 shared.stop();
                 workers.abort_all();
             }
-            () = sleep(INTERRUPTED_PATIENCE), if interrupted_at.is_some() => {
-                if interrupted_at.is_some_and(|at| at.elapsed() >= INTERRUPTED_PATIENCE) {
-                    workers.abort_all();
-                }
+            () = sleep_until((interrupted_at.unwrap_or(base) + INTERRUPTED_PATIENCE).into()),
+                if interrupted_at.is_some() && !is_given_up =>
+            {
+                is_given_up = true;
+                workers.abort_all();
             }
         }
     }
@@ -162,12 +165,18 @@ async fn paced(shared: Arc<Shared>, plan: Plan) {
             shared.left_starts.store(true, Relaxed);
         }
     });
-    let work = || 2 * shared.begun.0.load(Relaxed) - shared.under_way.0.load(Relaxed);
+    // The two are read one after the other: more may be under way than had begun.
+    let work = || (2 * shared.begun.0.load(Relaxed)).wrapping_sub(shared.under_way.0.load(Relaxed));
     // Without the kernel's timers there is no open loop; whoever waits sees that nothing was begun.
     let _ = pacer::pace(due, starts, shared.base, shared.until_ns, work).await;
     if shared.until_ns == u64::MAX {
         while !due.is_empty() {
             sleep(Duration::from_millis(1)).await;
+        }
+        // The last start is followed by as much time as the others.
+        let until_ns = plan.measured_until_ns();
+        if until_ns < u64::MAX {
+            sleep_until((shared.base + Duration::from_nanos(until_ns)).into()).await;
         }
     } else {
         // What is due with the last stroke is begun all the same.
@@ -175,6 +184,9 @@ async fn paced(shared: Arc<Shared>, plan: Plan) {
         let closing = if plan.under_way.is_cut() { until } else { until + LAST_STROKE };
         while !due.is_empty() && Instant::now() < closing {
             sleep(Duration::from_millis(1)).await;
+        }
+        if matches!(plan.stop, Stop::Calls(_)) && !due.is_empty() {
+            shared.left_starts.store(true, Relaxed);
         }
         // The time behind the last start is a part of the run: without it the rate would be another.
         if matches!(plan.stop, Stop::After(_)) || shared.left_starts.load(Relaxed) {

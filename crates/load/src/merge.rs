@@ -50,6 +50,11 @@ pub enum MergeError {
 }
 
 impl LoadRun {
+    /// How many calls its schedule had.
+    fn scheduled(&self) -> Option<f64> {
+        Some(self.scheduled_per_s? * self.duration_ns as f64 / 1e9)
+    }
+
     /// These runs as one: counts are added, and so are the histograms, so that percentiles are those of all calls,
     /// as if one client had made them. It lasts from the first start to the last end, by the machines' clocks.
     /// Parts of a load ([`Share`](crate::Share)) are the whole one; if one is missing, a note says which.
@@ -134,7 +139,7 @@ impl LoadRun {
             drain_ns: runs.iter().map(|run| run.drain_ns).max().unwrap_or(0),
             stopped_early: runs.iter().any(|run| run.stopped_early),
             rate_per_s: if seconds > 0.0 { ok as f64 / seconds } else { 0.0 },
-            scheduled_per_s: runs.iter().map(|run| run.scheduled_per_s).sum(),
+            scheduled_per_s: runs.iter().map(|run| Some(run.scheduled()? / seconds.max(1e-9))).sum(),
             ok,
             failed: sum(|run| run.failed),
             errors,

@@ -23,6 +23,8 @@ pub(crate) struct Due {
     /// As many permits as there are starts in `waiting`.
     permits: Semaphore,
     waiting: Mutex<Waiting>,
+    /// Starts that were to be earlier are not counted, ns of the run's clock.
+    from_ns: u64,
     /// How long the clock was looked at.
     spun_ns: AtomicU64,
 }
@@ -35,8 +37,8 @@ struct Waiting {
 }
 
 impl Due {
-    pub(crate) fn new() -> Self {
-        Self { permits: Semaphore::new(0), waiting: Mutex::default(), spun_ns: AtomicU64::new(0) }
+    pub(crate) fn new(from_ns: u64) -> Self {
+        Self { permits: Semaphore::new(0), waiting: Mutex::default(), from_ns, spun_ns: AtomicU64::new(0) }
     }
 
     /// The next start, once it is due: its number and its time. `None` when there are no more.
@@ -54,7 +56,8 @@ impl Due {
     pub(crate) fn close(&self) {
         self.permits.close();
         let mut waiting = self.lock();
-        waiting.dropped += waiting.starts.len() as u64;
+        let counted = waiting.starts.iter().filter(|(_, at_ns)| *at_ns >= self.from_ns).count();
+        waiting.dropped += counted as u64;
         waiting.starts.clear();
     }
 
@@ -76,7 +79,7 @@ impl Due {
                 waiting.starts.push_back(start);
                 taken += 1;
             } else {
-                waiting.dropped += 1;
+                waiting.dropped += u64::from(start.1 >= self.from_ns);
             }
         }
         drop(waiting);
@@ -203,7 +206,7 @@ mod tests {
 
     #[tokio::test]
     async fn starts_are_due_at_their_times_and_in_their_order() {
-        let due = Due::new();
+        let due = Due::new(0);
         let arrivals = Arrivals::new("1000".parse().unwrap(), Spacing::Constant, 0);
         let base = Instant::now();
         pace(&due, (0..).zip(arrivals), base, 50_000_000, || 0).await.unwrap();
@@ -218,10 +221,18 @@ mod tests {
 
     #[tokio::test]
     async fn a_start_that_nobody_takes_waits_and_then_is_dropped() {
-        let due = Due::new();
+        let due = Due::new(0);
         due.push(&vec![(0, 0); WAITING_MAX + 3]);
         assert_eq!(due.dropped(), 3);
         due.close();
         assert_eq!(due.dropped(), WAITING_MAX as u64 + 3);
+    }
+
+    #[test]
+    fn what_is_dropped_of_the_warm_up_is_not_counted() {
+        let due = Due::new(20);
+        due.push(&[(0, 0), (1, 10), (2, 20), (3, 30)]);
+        due.close();
+        assert_eq!(due.dropped(), 2);
     }
 }

@@ -130,8 +130,12 @@ impl Plan {
         match &self.pace {
             Pace::Closed { .. } => 0.0,
             Pace::Open { schedule, .. } => {
-                let all =
-                    schedule.begun_after(until_ns as f64 / 1e9) - schedule.begun_after(from_ns as f64 / 1e9);
+                let most = match self.stop {
+                    Stop::Calls(calls) => calls as f64,
+                    Stop::After(_) => f64::INFINITY,
+                };
+                let begun = |ns: u64| schedule.begun_after(ns as f64 / 1e9).min(most);
+                let all = begun(until_ns) - begun(from_ns);
                 all / self.share.map_or(1.0, |share| f64::from(share.of()))
             }
         }
@@ -139,9 +143,13 @@ impl Plan {
 
     /// When no call begins any more, ns since the warm-up began; `u64::MAX` where no time ends it.
     pub(crate) fn until_ns(&self) -> u64 {
-        let time = match self.stop {
-            Stop::After(duration) => Some(duration),
-            Stop::Calls(_) => self.max_duration,
+        let time = match (self.stop, &self.pace) {
+            (Stop::After(duration), _) => Some(duration),
+            // Behind their schedule there are no workers.
+            (Stop::Calls(_), Pace::Closed { workers: Some(workers) }) => {
+                [self.max_duration, workers.length()].into_iter().flatten().min()
+            }
+            (Stop::Calls(_), _) => self.max_duration,
         };
         time.map_or(u64::MAX, |time| (self.warm_up.as_nanos() as u64).saturating_add(time.as_nanos() as u64))
     }
@@ -159,8 +167,15 @@ impl Plan {
 
     /// Where the measured time ends at the latest.
     pub(crate) fn measured_until_ns(&self) -> u64 {
-        match self.pace {
-            Pace::Closed { .. } if self.under_way != UnderWay::Close => self.counted_until_ns(),
+        match (&self.pace, self.stop) {
+            (Pace::Closed { .. }, _) if self.under_way != UnderWay::Close => self.counted_until_ns(),
+            (Pace::Open { schedule, .. }, Stop::Calls(calls)) => {
+                // When one more would begin; of bursts, when they are over.
+                let end = schedule.start_of(calls as f64).map(Duration::from_secs_f64);
+                let end = end.or_else(|| schedule.length());
+                let end_ns = end.map_or(u64::MAX, |end| (self.warm_up + end).as_nanos() as u64);
+                end_ns.min(self.until_ns())
+            }
             _ => self.until_ns(),
         }
     }

@@ -15,7 +15,7 @@ use crate::worker::Shared;
 
 /// A client that used more of its processors than this was the limit of what it measured.
 const BUSY_SHARE_MAX: f64 = 0.95;
-/// Calls that began late by more than this share say that the client did not keep to its schedule.
+/// Calls that began late by more than this share say that the schedule was not kept.
 const LATE_SHARE_MAX: f64 = 0.01;
 
 /// A run that goes on. Copies are of the same run.
@@ -34,6 +34,13 @@ struct State {
     measured: Mutex<Measured>,
 }
 
+impl State {
+    /// How long the clock was looked at for the next start, since the run began.
+    fn spun(&self) -> Duration {
+        self.shared.due.as_ref().map_or(Duration::ZERO, Due::spun)
+    }
+}
+
 /// What is known beside what workers count.
 #[derive(Debug)]
 struct Measured {
@@ -41,6 +48,7 @@ struct Measured {
     started: SystemTime,
     cpu: CpuTime,
     looked: Duration,
+    spun: Duration,
     intervals: Intervals,
     /// When the last interval ended, ns of the run's clock.
     since_ns: u64,
@@ -62,6 +70,7 @@ impl Running {
             started: SystemTime::now(),
             cpu: CpuTime::of_this_process().unwrap_or_default(),
             looked: thalweg::looked_in_vain(),
+            spun: Duration::ZERO,
             intervals: Intervals::new(plan.interval),
             since_ns: shared.from_ns,
         };
@@ -96,6 +105,7 @@ impl Running {
         measured.started = self.state.plan.start_at.unwrap_or_else(SystemTime::now);
         measured.cpu = CpuTime::of_this_process().unwrap_or_default();
         measured.looked = thalweg::looked_in_vain();
+        measured.spun = self.state.spun();
     }
 
     /// Ends an interval, and gives it.
@@ -134,21 +144,23 @@ impl Running {
         let State { plan, shared, threads, .. } = &*self.state;
         let counted = shared.shards.merged();
         // Held for no longer than this: an interval that ends waits for it.
-        let (started, cpu_before, looked_before) = {
+        let (started, cpu_before, looked_before, spun_before) = {
             let measured = self.measured();
-            (measured.started, measured.cpu, measured.looked)
+            (measured.started, measured.cpu, measured.looked, measured.spun)
         };
         let now_ns = shared.now_ns().max(shared.from_ns);
         let measured_until_ns = now_ns.min(plan.measured_until_ns());
         let measured_ns = measured_until_ns - shared.from_ns;
         let cpu = CpuTime::of_this_process().unwrap_or_default() - cpu_before;
-        let spun = shared.due.as_ref().map_or(Duration::ZERO, Due::spun);
+        let spun = self.state.spun().saturating_sub(spun_before);
         let looked = thalweg::looked_in_vain().saturating_sub(looked_before);
         let of_calls = without(cpu, spun);
         let busy_ns = of_calls.user_ns + of_calls.system_ns - looked.as_nanos() as f64;
         // Of no time nothing is said.
+        let processors =
+            std::thread::available_parallelism().map_or(*threads, |count| count.get().min(*threads));
         let busy_share =
-            if measured_ns == 0 { 0.0 } else { busy_ns / (measured_ns as f64 * *threads as f64) };
+            if measured_ns == 0 { 0.0 } else { busy_ns / (measured_ns as f64 * processors as f64) };
         let (ok, failed) = (counted.tally.codes().ok(), counted.tally.codes().failed());
         let dropped = shared.due.as_ref().map_or(0, Due::dropped);
         let notes = notes(plan, &counted, dropped, busy_share, end);
@@ -278,7 +290,7 @@ fn notes(plan: &Plan, counted: &Counted, dropped: u64, busy_share: f64, end: End
         note(
             format!(
                 "{} of {calls} calls began more than 1 ms late, and {dropped} never: with {} in flight at the most the \
-                 server did not keep up with the schedule (latency has the waiting in it)",
+                 schedule was not kept, by the server or the client (latency has the waiting in it)",
                 tally.late, plan.in_flight
             ),
             false,
@@ -294,10 +306,15 @@ fn notes(plan: &Plan, counted: &Counted, dropped: u64, busy_share: f64, end: End
 }
 
 fn time_up(plan: &Plan) -> String {
-    let longest = humantime::format_duration(plan.max_duration.unwrap_or_default());
     let starts = match plan.stop {
         Stop::Calls(calls) => plan.share.map_or(calls, |share| share.of_calls(calls)).to_string(),
         Stop::After(_) => "those".to_owned(),
     };
-    format!("the longest time that it was given, {longest}, was up before all {starts} starts were done")
+    let over = match plan.max_duration {
+        Some(longest) => {
+            format!("the longest time that it was given, {}, was up", humantime::format_duration(longest))
+        }
+        None => "the schedule of workers was over".to_owned(),
+    };
+    format!("{over} before all {starts} starts were done")
 }

@@ -147,6 +147,12 @@ impl Schedule {
         later
     }
 
+    /// How long it lasts; `None`: for ever.
+    pub(crate) fn length(&self) -> Option<Duration> {
+        let seconds: f64 = self.pieces.iter().map(|piece| piece.seconds).sum();
+        Duration::try_from_secs_f64(seconds).ok()
+    }
+
     /// How long the pieces last, but for the last rate that goes on; zero for a rate alone.
     pub fn written_length(&self) -> Duration {
         let finite = self.pieces.iter().map(|piece| piece.seconds).filter(|seconds| seconds.is_finite());

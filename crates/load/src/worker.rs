@@ -4,6 +4,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
+use thalweg_lab::shards::Apart;
+
 use crate::pacer::Due;
 use crate::perform::{Turn, Went, perform};
 use crate::scenario::{Scenario, Step};
@@ -41,15 +43,11 @@ pub(crate) struct Shared {
     pub(crate) stopped: AtomicBool,
     /// A schedule had starts that the time left no room for.
     pub(crate) left_starts: AtomicBool,
+    /// These two all threads change with each call, and the rest they only read.
     pub(crate) begun: Apart<AtomicU64>,
     pub(crate) under_way: Apart<AtomicU64>,
     pub(crate) shards: Shards,
 }
-
-/// What all threads change with each call: apart from what they only read.
-#[derive(Debug, Default)]
-#[repr(align(128))]
-pub(crate) struct Apart<T>(pub(crate) T);
 
 impl Shared {
     pub(crate) fn now_ns(&self) -> u64 {
@@ -70,8 +68,23 @@ impl Shared {
         is_left || self.left_starts.load(Relaxed)
     }
 
+    /// No call begins any more.
     fn is_over(&self, now_ns: u64) -> bool {
-        self.stopped.load(Relaxed) || now_ns >= self.until_ns
+        let is_done = || self.left.as_ref().is_some_and(|left| left.load(Relaxed) == 0);
+        self.stopped.load(Relaxed) || now_ns >= self.until_ns || is_done()
+    }
+
+    /// Thinks for so long. In a closed loop nobody thinks of what is not called any more; in an open one flows that have
+    /// begun go on to their end.
+    async fn think(&self, time: Duration) {
+        if self.due.is_some() {
+            return tokio::time::sleep(time).await;
+        }
+        let now_ns = self.now_ns();
+        if !self.is_over(now_ns) {
+            let left = Duration::from_nanos(self.until_ns.saturating_sub(now_ns));
+            tokio::time::sleep(time.min(left)).await;
+        }
     }
 
     /// Whether another one may begin, where a number ends a closed loop. Those of the warm-up are not counted.
@@ -181,17 +194,18 @@ async fn flow(
             }
             // In an open loop the next start does not wait for this one's end.
             if let Some(think) = step.think.filter(|_| shared.due.is_none()) {
-                tokio::time::sleep(scenario.think(think, turn.number, place)).await;
+                shared.think(scenario.think(think, turn.number, place)).await;
                 return Ended { at_ns: shared.now_ns(), well };
             }
             return Ended { at_ns: ended_ns, well };
         }
         intended = ended_ns;
         if let Some(think) = step.think {
-            tokio::time::sleep(scenario.think(think, turn.number, place)).await;
+            shared.think(scenario.think(think, turn.number, place)).await;
             intended = shared.now_ns();
         }
-        if shared.stopped.load(Relaxed) {
+        let is_over = shared.due.is_none() && intended >= shared.until_ns;
+        if is_over || shared.stopped.load(Relaxed) {
             return Ended { at_ns: intended, well: true };
         }
         began = intended;

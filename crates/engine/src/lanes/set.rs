@@ -506,14 +506,9 @@ fn on_thread(
         own => {
             let least = least(last, count, &load);
             let least_load = load(least);
-            match own {
-                Some((own, own_load))
-                    if least_load >= LOAD_OF_ONE && own_load <= OWN_LOAD_MAX * least_load =>
-                {
-                    own
-                }
-                _ => least,
-            }
+            // None has a second call while a lane has none.
+            let max = if least_load >= LOAD_OF_ONE { OWN_LOAD_MAX * least_load } else { least_load };
+            own.filter(|(_, own_load)| *own_load <= max).map_or(least, |(own, _)| own)
         }
     }
 }
@@ -624,6 +619,7 @@ mod tests {
         // One has less than half as much to do: seen if it is looked at, and then the least is.
         check(&[9, 3, 8, 2], &[0], 1, 3);
         check(&[9, 3, 8, 2], &[0], 2, 0);
+        check(&[0, 0], &[1], 0, 1);
         // With few calls all are looked at: none has a second call while a lane has none.
         check(&[1, 1, 1, 0], &[0], 1, 3);
         check(&[1, 1, 1, 1], &[2], 1, 2);
