@@ -145,9 +145,9 @@ impl Plan {
     pub(crate) fn until_ns(&self) -> u64 {
         let time = match (self.stop, &self.pace) {
             (Stop::After(duration), _) => Some(duration),
-            // Behind their schedule there are no workers.
+            // There may be none behind a schedule that goes down; their number is rounded.
             (Stop::Calls(_), Pace::Closed { workers: Some(workers) }) => {
-                [self.max_duration, workers.length()].into_iter().flatten().min()
+                [self.max_duration, workers.over_after(0.5)].into_iter().flatten().min()
             }
             (Stop::Calls(_), _) => self.max_duration,
         };
@@ -172,7 +172,7 @@ impl Plan {
             (Pace::Open { schedule, .. }, Stop::Calls(calls)) => {
                 // When one more would begin; of bursts, when they are over.
                 let end = schedule.start_of(calls as f64).map(Duration::from_secs_f64);
-                let end = end.or_else(|| schedule.length());
+                let end = end.or_else(|| schedule.over_after(0.0));
                 let end_ns = end.map_or(u64::MAX, |end| (self.warm_up + end).as_nanos() as u64);
                 end_ns.min(self.until_ns())
             }

@@ -147,10 +147,10 @@ impl Schedule {
         later
     }
 
-    /// How long it lasts; `None`: for ever.
-    pub(crate) fn length(&self) -> Option<Duration> {
-        let seconds: f64 = self.pieces.iter().map(|piece| piece.seconds).sum();
-        Duration::try_from_secs_f64(seconds).ok()
+    /// When it is over: the rate that goes on is none, or less than `least`. `None`: never.
+    pub(crate) fn over_after(&self, least: f64) -> Option<Duration> {
+        let goes_on = self.pieces.last()?;
+        (goes_on.from <= 0.0 || goes_on.from < least).then(|| self.written_length())
     }
 
     /// How long the pieces last, but for the last rate that goes on; zero for a rate alone.

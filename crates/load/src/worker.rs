@@ -77,14 +77,11 @@ impl Shared {
     /// Thinks for so long. In a closed loop nobody thinks of what is not called any more; in an open one flows that have
     /// begun go on to their end.
     async fn think(&self, time: Duration) {
-        if self.due.is_some() {
-            return tokio::time::sleep(time).await;
-        }
-        let now_ns = self.now_ns();
-        if !self.is_over(now_ns) {
-            let left = Duration::from_nanos(self.until_ns.saturating_sub(now_ns));
-            tokio::time::sleep(time.min(left)).await;
-        }
+        let left = match &self.due {
+            Some(_) => Duration::MAX,
+            None => Duration::from_nanos(self.until_ns.saturating_sub(self.now_ns())),
+        };
+        tokio::time::sleep(time.min(left)).await;
     }
 
     /// Whether another one may begin, where a number ends a closed loop. Those of the warm-up are not counted.
@@ -193,7 +190,7 @@ async fn flow(
                 shared.shards.own().count_flow(ended_ns.saturating_sub(intended_ns));
             }
             // In an open loop the next start does not wait for this one's end.
-            if let Some(think) = step.think.filter(|_| shared.due.is_none()) {
+            if let Some(think) = step.think.filter(|_| shared.due.is_none() && !shared.is_over(ended_ns)) {
                 shared.think(scenario.think(think, turn.number, place)).await;
                 return Ended { at_ns: shared.now_ns(), well };
             }

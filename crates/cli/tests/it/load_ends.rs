@@ -1,7 +1,9 @@
 //! What ends a run of `thalweg load`, what becomes of calls under way then, and what the result calls it.
 
 use std::fs;
+use std::time::{Duration, Instant};
 
+use nix::sys::signal::Signal;
 use serde_json::Value;
 
 use crate::support::{Running, outcome, thalweg};
@@ -153,4 +155,64 @@ fn a_run_has_a_name_and_tags() {
     check(&["--call", UNARY, "--tags", "a=1", "--tags", "a=2"], "--tags: `a` is there twice");
     check(&["--call", UNARY, "--name", ""], "a name is one line");
     check(&["--name", "nightly"], "--name takes a method");
+}
+
+#[test]
+fn workers_by_a_schedule_end_with_their_number_or_their_schedule() {
+    let (_server, addresses) = Running::serve(&["127.0.0.1:0"]);
+    // One of the two never has a turn.
+    let run = json(&addresses[0], &["--call", UNARY, "--workers", "1", "-c", "2", "-n", "5"]);
+    assert_eq!((&run["ok"], &run["stopped_early"]), (&5.into(), &false.into()), "{run}");
+    assert!(run["duration_ns"].as_u64().unwrap() < 5 * SECOND, "{}", run["duration_ns"]);
+
+    let slow = ["--call", SLOW, "-d", SLOW_DATA, "--workers", "2..0/1s", "-c", "2", "-n", "1000"];
+    let run = json(&addresses[0], &slow);
+    assert_eq!(run["stopped_early"], true);
+    let words = "the schedule of workers was over before all 1000 starts were done";
+    assert!(has_note(&run, words), "{}", run["notes"]);
+}
+
+/// The last of 20 calls at 100 a second begins after 190 ms and takes 400 ms.
+#[test]
+fn a_schedule_by_number_is_measured_until_the_last_start() {
+    let (_server, addresses) = Running::serve(&["127.0.0.1:0"]);
+    let run = json(&addresses[0], &["--call", SLOW, "-d", SLOW_DATA, "--rps", "100", "-n", "20"]);
+    assert_eq!((&run["ok"], &run["dropped"]), (&20.into(), &0.into()), "{run}");
+    assert_eq!((&run["duration_ns"], &run["rate_per_s"]), (&(SECOND / 5).into(), &100.0.into()), "{run}");
+    assert_eq!(run["scheduled_per_s"], 100.0, "{run}");
+    assert!(run["drain_ns"].as_u64().unwrap() >= SECOND / 3, "{}", run["drain_ns"]);
+}
+
+#[test]
+fn nobody_thinks_of_what_is_not_called_any_more() {
+    let (_server, addresses) = Running::serve(&["127.0.0.1:0"]);
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("scenario.toml");
+    let step = format!("[[flow]]\n[[flow.step]]\ncall = \"{UNARY}\"\nthink = \"1h\"\n");
+    fs::write(&file, step).unwrap();
+    let file = file.display().to_string();
+    for end in [&["-z", "300ms"][..], &["-n", "2"], &["-z", "300ms", "--duration-stop", "wait"]] {
+        let run = json(&addresses[0], &[&["--scenario", &file, "-c", "2", "--warmup", "0s"], end].concat());
+        assert_eq!(run["ok"], 2, "{end:?}: {run}");
+    }
+}
+
+/// An interval that ends again and again does not put off the end of an interrupted run.
+#[test]
+fn calls_under_way_have_a_second_after_an_interrupt() {
+    let (_server, addresses) = Running::serve(&["127.0.0.1:0"]);
+    let data = r#"{"response_parameters": [{"size": 1, "interval_us": 60000000}]}"#;
+    let words =
+        ["--call", SLOW, "-d", data, "--timeout", "2m", "--interval", "100ms", "-z", "1h", "-O", "json"];
+    let load = Running::start(&[&["load", &addresses[0]], &words[..]].concat());
+    // It waits for answers, and works for nothing.
+    std::thread::sleep(Duration::from_secs(1));
+    load.signal(Signal::SIGINT);
+    let interrupted = Instant::now();
+    let (code, stdout, stderr) = load.end();
+    assert_eq!(code, Some(130), "{stderr}");
+    let waited = interrupted.elapsed();
+    assert!(waited < Duration::from_secs(20), "{waited:?}: as long as the calls take");
+    let run: Value = serde_json::from_str(&stdout).unwrap();
+    assert!(has_note(&run, "interrupted"), "{}", run["notes"]);
 }
