@@ -83,7 +83,8 @@ pub(crate) struct LoadArgs {
     #[arg(long, value_name = "SIZE", default_value = "0")]
     size: ByteSize,
 
-    /// Calls in flight over all connections [default: 64; streams: one for each connection]
+    /// Calls in flight over all connections, of an open loop at the most [default: 64, or 1000 with --rps; streams of
+    /// BenchmarkService: one for each connection]
     #[arg(short = 'c', long = "in-flight", value_name = "N")]
     in_flight: Option<u32>,
 
@@ -137,11 +138,11 @@ pub(crate) struct LoadArgs {
     #[arg(short = 'x', long, value_name = "DURATION", requires = "total", value_parser = humantime::parse_duration)]
     max_duration: Option<Duration>,
 
-    /// Warm up for this long before measuring [default: 1s; with -n: 0s]
+    /// Warm up for this long before measuring [default: 1s; with -n, --rps and --find-max: 0s]
     #[arg(long, value_name = "DURATION", value_parser = humantime::parse_duration)]
     warmup: Option<Duration>,
 
-    /// Give up a call, or a stream whose next message takes longer
+    /// Give up a call, a stream of messages as a whole; of BenchmarkService's, one whose next message takes longer
     #[arg(long, value_name = "DURATION", default_value = "10s", value_parser = humantime::parse_duration)]
     timeout: Duration,
 
