@@ -201,11 +201,12 @@ def collect(parts, places, runs):
         try:
             ended, _ = ray.wait(list(waiting), timeout=1)
             for run in ended:
-                number = waiting.pop(run)
                 try:
-                    outcomes[number] = Outcome(*ray.get(run))
+                    outcomes[waiting[run]] = Outcome(*ray.get(run))
                 except ray.exceptions.RayError as error:
-                    outcomes[number] = Outcome(1, f"it was lost: {error}", None)
+                    outcomes[waiting[run]] = Outcome(1, f"it was lost: {error}", None)
+                # Not before: a Ctrl-C may come at any place, and what is not had yet is still waited for.
+                del waiting[run]
         except KeyboardInterrupt:
             say("interrupted: the parts are stopped")
             for part in parts:

@@ -15,6 +15,7 @@ import sys
 import tempfile
 import time
 import zlib
+from unittest import mock
 
 # Both nodes are this machine: with this they speak to each other over the loopback interface alone, which Ray does of
 # itself on other systems than Linux.
@@ -159,6 +160,21 @@ def interrupted(address):
     check("what there is is the result", read("interrupted.json")["ok"] > 50, read("interrupted.json")["ok"])
 
 
+def interrupted_while_results_are_fetched():
+    sys.path.insert(0, os.path.dirname(DRIVER))
+    sys.dont_write_bytecode = True
+    import thalweg_ray
+
+    came = (0, "", "{}")
+    with mock.patch.multiple(
+        thalweg_ray.ray,
+        wait=lambda runs, timeout: (runs, []),
+        get=mock.Mock(side_effect=[KeyboardInterrupt, came, came]),
+    ):
+        outcomes = thalweg_ray.collect([mock.Mock(), mock.Mock()], ["here", "there"], ["one", "other"])
+    check("no result is lost when an interrupt comes as it is fetched", outcomes == [came, came], outcomes)
+
+
 def lost(cluster, node):
     options = ["--parts", "2", "--strict", "--thalweg", thalweg, "--output", path("lost.json")]
     words = command(cluster.address, options, ["--rps", "100", "-z", "4s"])
@@ -192,6 +208,7 @@ def main():
         shipped_and_not_kept(cluster.address)
         failures(cluster.address)
         interrupted(cluster.address)
+        interrupted_while_results_are_fetched()
         lost(cluster, other)
     finally:
         cluster.shutdown()
