@@ -106,6 +106,8 @@ pub fn compare(a: &Side, b: &Side, together: Together, options: &Options) -> Res
         estimates.push(of_cell);
     }
     let overall = if cells.len() > 1 { means(&cells, &estimates, options) } else { Vec::new() };
+    let (missing, not_measured) = missing(&cells, options);
+    warnings.extend(missing);
     Ok(Report {
         a: a.name.clone(),
         b: b.name.clone(),
@@ -113,6 +115,7 @@ pub fn compare(a: &Side, b: &Side, together: Together, options: &Options) -> Res
         margin: options.margin,
         is_paired: together == Together::Pairs,
         failures: verdicts(a, b, &cells, &overall),
+        not_measured,
         cells,
         overall,
         warnings,
@@ -259,6 +262,35 @@ impl Options {
             None => figure == if is_open { Figure::P99 } else { Figure::Rate },
         }
     }
+}
+
+/// What is to be said of figures that are judged and that loads do not have; and those that were chosen and that no load
+/// has: that B is no worse by them cannot be said.
+fn missing(cells: &[CellReport], options: &Options) -> (Vec<String>, Vec<Figure>) {
+    let (mut warnings, mut of_all) = (Vec::new(), Vec::new());
+    for figure in Figure::ALL {
+        let is_judged = |cell: &&CellReport| options.gates(figure, cell.is_open);
+        let judged: Vec<&CellReport> = cells.iter().filter(is_judged).collect();
+        let has = |cell: &CellReport| cell.figures.iter().any(|compared| compared.figure == figure);
+        let without: Vec<&CellReport> = judged.iter().copied().filter(|cell| !has(cell)).collect();
+        if without.is_empty() {
+            continue;
+        }
+        let is_of_none = without.len() == judged.len();
+        let label = figure.label();
+        if is_of_none && options.fail_on.is_some() {
+            of_all.push(figure);
+        }
+        if is_of_none {
+            warnings.push(format!("{label} is not known of both: B is not judged by it"));
+        } else {
+            let of = |cell: &&CellReport| {
+                format!("{label} of {} is not known of both: B is not judged by it", cell.conditions.line())
+            };
+            warnings.extend(without.iter().map(of));
+        }
+    }
+    (warnings, of_all)
 }
 
 fn judged(figure: Figure, ratio: f64, interval: Option<Interval>, is_gated: bool, margin: f64) -> Compared {

@@ -97,6 +97,8 @@ fn results_in_files_are_compared_and_other_machines_are_refused() {
     };
     check(&|_| (), &[], 0, "b against a: can't tell");
     let other_machine = |run: &mut Value| run["machine"]["cpu"] = "Abacus".into();
+    // Nobody knows the processor time of a server in these files: that is no pass.
+    check(&|_| (), &["--fail-on", "server-cpu"], 2, "b cannot be judged by server-cpu");
     check(&other_machine, &[], 2, "they differ in the machine's processor");
     check(
         &other_machine,

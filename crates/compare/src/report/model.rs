@@ -27,6 +27,8 @@ pub struct Report {
     pub overall: Vec<Compared>,
     /// By what B fails: nothing, and it does not.
     pub failures: Vec<String>,
+    /// Figures that were chosen to judge B by, and that no load has of both sides.
+    pub not_measured: Vec<Figure>,
     /// What a reader must know.
     pub warnings: Vec<String>,
     /// Where it was measured, where that is known.
@@ -96,6 +98,10 @@ impl Report {
     pub fn headline(&self) -> String {
         if !self.failures.is_empty() {
             return "worse".to_owned();
+        }
+        if !self.not_measured.is_empty() {
+            let names: Vec<&str> = self.not_measured.iter().map(|figure| figure.label()).collect();
+            return format!("not judged by {}", names.join(" and "));
         }
         let gated = || {
             let all = self.cells.iter().flat_map(|cell| &cell.figures).chain(&self.overall);

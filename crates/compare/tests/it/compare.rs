@@ -182,6 +182,33 @@ fn figures_to_fail_on_are_chosen() {
 }
 
 #[test]
+fn a_chosen_figure_that_was_not_measured_is_no_pass() {
+    let check = |fail_on: Option<Vec<Figure>>, of_b: &[&str], expected: &[Figure], headline: &str| {
+        let runs = |name: &str, without: &[&str]| {
+            let runs = ["shop.Orders/Get", "shop.Orders/List"].into_iter().flat_map(|method| {
+                STEADY.map(|rate| {
+                    let mut run = run(rate);
+                    method.clone_into(&mut run.method);
+                    run.latency = run.latency.filter(|_| !without.contains(&method));
+                    run
+                })
+            });
+            side(name, runs.collect())
+        };
+        let options = Options { fail_on, ..options() };
+        let report = compare(&runs("old", &[]), &runs("new", of_b), Together::Apart, &options).unwrap();
+        assert_eq!((report.not_measured.as_slice(), report.headline().as_str()), (expected, headline));
+        let of = |warning: &&String| warning.starts_with("p99") && warning.contains("is not known of both");
+        assert_eq!(report.warnings.iter().filter(of).count(), usize::from(!of_b.is_empty()));
+    };
+    let (same, list) = ("the same within the margin", "shop.Orders/List");
+    check(Some(vec![Figure::P99]), &[], &[], same);
+    check(Some(vec![Figure::Rate, Figure::P99]), &[list], &[], same);
+    let both = ["shop.Orders/Get", list];
+    check(Some(vec![Figure::Rate, Figure::P99]), &both, &[Figure::P99], "not judged by p99");
+}
+
+#[test]
 fn more_failed_calls_are_worse_whatever_the_figures_say() {
     let failing = |failed: u64| {
         let mut run = run(1000.0);
