@@ -7,7 +7,7 @@ pub struct Limits {
     pub connections_max: usize,
     /// Calls that are open at once on a connection; others are not followed.
     pub calls_max: usize,
-    /// Bytes of one direction that wait for what comes before them.
+    /// Bytes of one direction that wait for what comes before them; a segment counts for 64 besides.
     pub waiting_bytes_max: usize,
     /// Bytes of a header block, or of another frame than DATA.
     pub frame_len_max: usize,

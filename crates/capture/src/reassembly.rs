@@ -7,6 +7,8 @@ use crate::segment::Segment;
 
 /// So many packets are waited for what was acknowledged and is not there: packets may be captured out of order.
 const PATIENCE: u32 = 64;
+/// What a segment that waits costs besides its bytes: of one that was cut off there may be none.
+const SEGMENT_COST: usize = 64;
 
 /// What comes next of a direction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,7 +25,8 @@ pub(crate) struct Reassembly {
     next: Option<(u32, u64)>,
     /// By their offsets: what came before what stands before it. A missing part has no bytes and a length.
     waiting: BTreeMap<u64, Waiting>,
-    waiting_bytes: usize,
+    /// What they cost.
+    waiting_cost: usize,
     /// How far the other side says that it has everything.
     acknowledged: u64,
     /// Packets since that was more than we have.
@@ -40,8 +43,14 @@ struct Waiting {
     cut: usize,
 }
 
+impl Waiting {
+    fn cost(&self) -> usize {
+        SEGMENT_COST + self.bytes.len()
+    }
+}
+
 impl Reassembly {
-    /// Takes a segment of this direction; `waiting_max` bounds the bytes that are held.
+    /// Takes a segment of this direction; `waiting_max` bounds the bytes that are held, with [`SEGMENT_COST`].
     pub(crate) fn take(
         &mut self,
         segment: &Segment<'_>,
@@ -74,18 +83,14 @@ impl Reassembly {
             return;
         }
         let waits = Waiting { at: segment.at, bytes: bytes.to_vec(), cut: segment.cut };
-        self.waiting_bytes += bytes.len();
         // Of two that begin alike the longer one.
-        match self.waiting.get_mut(&start) {
-            Some(known) if known.bytes.len() >= bytes.len() => self.waiting_bytes -= bytes.len(),
-            Some(known) => {
-                self.waiting_bytes -= known.bytes.len();
-                *known = waits;
-            }
-            None => drop(self.waiting.insert(start, waits)),
+        if self.waiting.get(&start).is_none_or(|known| known.bytes.len() < bytes.len()) {
+            self.waiting_cost += waits.cost();
+            let replaced = self.waiting.insert(start, waits);
+            self.waiting_cost -= replaced.map_or(0, |known| known.cost());
         }
         self.give_ready(each);
-        while self.waiting_bytes > waiting_max {
+        while self.waiting_cost > waiting_max {
             self.skip(u64::MAX, each);
         }
     }
@@ -142,8 +147,9 @@ impl Reassembly {
             && let Some(first) = self.waiting.first_entry()
             && *first.key() <= position
         {
-            let (start, Waiting { at, bytes, cut }) = first.remove_entry();
-            self.waiting_bytes -= bytes.len();
+            let (start, waits) = first.remove_entry();
+            self.waiting_cost -= waits.cost();
+            let Waiting { at, bytes, cut } = waits;
             let known = usize::try_from(position - start).unwrap_or(usize::MAX);
             let cut = if known > bytes.len() { cut.saturating_sub(known - bytes.len()) } else { cut };
             self.give(at, bytes.get(known..).unwrap_or_default(), cut, each);
@@ -193,6 +199,9 @@ mod tests {
         }
     }
 
+    /// So much may wait here.
+    const WAITING_MAX: usize = 3 * SEGMENT_COST + 16;
+
     /// The bytes that come of these segments behind a SYN with the number 0xfffffffd; gaps are `<N>`.
     fn put_together(segments: &[Segment<'_>]) -> String {
         let mut out = String::new();
@@ -202,9 +211,9 @@ mod tests {
             Piece::Gap(len) => drop(write!(out, "<{len}>")),
         };
         let mut reassembly = Reassembly::default();
-        reassembly.take(&Segment { is_syn: true, ..segment(0xffff_fffd, "") }, 16, &mut each);
+        reassembly.take(&Segment { is_syn: true, ..segment(0xffff_fffd, "") }, WAITING_MAX, &mut each);
         for segment in segments {
-            reassembly.take(segment, 16, &mut each);
+            reassembly.take(segment, WAITING_MAX, &mut each);
         }
         reassembly.end(&mut each);
         out
@@ -237,6 +246,23 @@ mod tests {
         assert_eq!(put_together(&[at(5, "f"), cut]), "ab<3>f");
         // What was cut off comes again, whole: it is too late for it.
         assert_eq!(put_together(&[cut, at(0, "abcde"), at(5, "f")]), "ab<3>f");
+    }
+
+    #[test]
+    fn segments_without_captured_bytes_wait_within_the_bound() {
+        let mut reassembly = Reassembly::default();
+        let mut given = 0;
+        let mut each = |piece: Piece<'_>| given += u64::from(matches!(piece, Piece::Gap(_)));
+        reassembly.take(&segment(0, "a"), WAITING_MAX, &mut each);
+        for number in 0..1000 {
+            let cut_off = Segment { cut: 10, ..segment(100 + number * 20, "") };
+            reassembly.take(&cut_off, WAITING_MAX, &mut each);
+            assert!(reassembly.waiting.len() <= WAITING_MAX / SEGMENT_COST);
+        }
+        reassembly.end(&mut each);
+        // Each, and what is missing before it.
+        assert_eq!(given, 2000);
+        assert_eq!(reassembly.waiting_cost, 0);
     }
 
     #[test]
