@@ -46,12 +46,15 @@ impl Connections {
         let opens = segment.is_syn && segment.acknowledged.is_none();
         let Self { limits, budget, open } = self;
         let mut shared = Shared { limits, budget, summary, calls };
-        // The addresses are used again.
+        // The addresses are used again, also where the end of the connection that had them is not in the capture.
         if opens
-            && open.get(&key).is_some_and(|connection| connection.has_ended)
+            && open
+                .get(&key)
+                .is_some_and(|known| known.has_ended || known.ways[from].begins_otherwise(segment))
             && let Some(mut before) = open.remove(&key)
         {
-            before.end(End::Disconnected, &mut shared);
+            let end = if before.has_ended { End::Disconnected } else { End::Unknown };
+            before.end(end, &mut shared);
         }
         if !open.contains_key(&key) {
             // The last words of a connection that is not known are none.

@@ -119,6 +119,12 @@ impl Reassembly {
         self.skip(self.fin.unwrap_or(self.acknowledged), each);
     }
 
+    /// Whether a SYN is another connection's: one that is sent again has the number that this one began with.
+    pub(crate) fn begins_otherwise(&self, syn: &Segment<'_>) -> bool {
+        let first = self.next.map(|(next, position)| next.wrapping_sub(position as u32));
+        first.is_some_and(|first| first != syn.sequence.wrapping_add(1))
+    }
+
     /// Whether it ended, and all of it was given, or was had by the other side and is not in the capture.
     pub(crate) fn has_ended(&self) -> bool {
         let has_come = |fin| self.next.is_some_and(|(_, position)| position >= fin);

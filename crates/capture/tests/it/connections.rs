@@ -101,6 +101,34 @@ fn a_server_may_speak_first_and_addresses_are_used_again() {
 }
 
 #[test]
+fn addresses_are_used_again_without_an_end_in_the_capture() {
+    let mut tcp = Tcp::new();
+    let (mut client, mut server) = (Speaker::client(), Speaker::server());
+    client.request(1, "/a.B/C");
+    tcp.open().send(CLIENT, &client.take());
+    server.response(1);
+    tcp.send(SERVER, &server.take());
+    tcp.sequences = [99, 4_000_000_000];
+    talk(&mut tcp);
+    let (calls, summary) = read_all(&tcp.pcap());
+    let described = described(&calls);
+    assert_eq!(described[..2], ["1 a.B/C > < None Unknown ", THREE[0]]);
+    assert_eq!((calls.len(), summary.http2, summary.connections, summary.gaps), (4, 2, 2, 0));
+}
+
+#[test]
+fn a_syn_that_is_sent_again_is_of_the_same_connection() {
+    let mut tcp = three_calls();
+    // Right behind the first one, and once more when much has been said.
+    let syn = tcp.packets[0].1.clone();
+    for place in [1, 5] {
+        tcp.packets.insert(place, (tcp.packets[place].0, syn.clone()));
+    }
+    let (calls, summary) = read_all(&tcp.pcap());
+    assert_eq!((described(&calls), summary.connections), (THREE.map(str::to_owned).to_vec(), 1));
+}
+
+#[test]
 fn of_too_many_connections_the_most_silent_are_given_up() {
     let mut packets = Vec::new();
     for port in 1000..1020 {
