@@ -34,6 +34,8 @@ pub struct Cell {
     pub ok: u64,
     /// Calls that did not.
     pub failed: u64,
+    /// Calls that a schedule had and that never began.
+    pub dropped: u64,
 }
 
 /// What was asked for, by name. Loads with the same conditions are one cell.
@@ -54,20 +56,27 @@ impl Figures {
 }
 
 impl Cell {
-    /// The share of calls that failed; 0 where there are none.
+    /// The share of calls that failed, or never began; 0 where there are none.
     pub fn failed_share(&self) -> f64 {
-        let calls = self.ok + self.failed;
-        if calls == 0 { 0.0 } else { self.failed as f64 / calls as f64 }
+        let not_ok = self.failed + self.dropped;
+        let calls = self.ok + not_ok;
+        if calls == 0 { 0.0 } else { not_ok as f64 / calls as f64 }
     }
 
     /// Adds further rounds of the same load; each run's rounds count on from those that are there.
-    pub(crate) fn add(&mut self, other: Self) {
+    pub(crate) fn add(&mut self, mut other: Self) {
         let next = self.rounds.iter().map(|round| round.number + 1).max().unwrap_or(0);
-        let later = |round: Round| Round { number: next + round.number, ..round };
-        self.rounds.extend(other.rounds.into_iter().map(later));
+        other.rounds.iter_mut().for_each(|round| round.number += next);
+        self.join(other);
+    }
+
+    /// Adds further rounds of the same load, which keep their numbers.
+    pub(crate) fn join(&mut self, other: Self) {
+        self.rounds.extend(other.rounds);
         self.intervals.extend(other.intervals);
         self.ok += other.ok;
         self.failed += other.failed;
+        self.dropped += other.dropped;
     }
 }
 

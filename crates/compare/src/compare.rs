@@ -251,6 +251,7 @@ fn compared(a: &Cell, b: &Cell, basis: Basis, options: &Options) -> (CellReport,
         is_open: a.is_open,
         figures,
         failed_shares: (a.failed_share(), b.failed_share()),
+        dropped: (a.dropped, b.dropped),
     };
     (cell, estimates)
 }
@@ -367,16 +368,20 @@ fn means(cells: &[CellReport], estimates: &[Vec<(Figure, Estimate)>], options: &
     Figure::ALL.into_iter().filter_map(of).collect()
 }
 
-/// Says so where calls failed.
+/// Says so where calls failed, or never began.
 fn failures(a: &Side, b: &Side, cell: &CellReport) -> Option<String> {
     let (of_a, of_b) = cell.failed_shares;
+    let (dropped_a, dropped_b) = cell.dropped;
+    let dropped = (dropped_a + dropped_b > 0)
+        .then(|| format!("; of these never began: {dropped_a} of {}, {dropped_b} of {}", a.name, b.name));
     (of_a + of_b > 0.0).then(|| {
         format!(
-            "calls failed: {} of {}, {} of {}; figures are of those that did not",
+            "calls failed: {} of {}, {} of {}{}; figures are of those that did not",
             percent(of_a),
             a.name,
             percent(of_b),
-            b.name
+            b.name,
+            dropped.unwrap_or_default()
         )
     })
 }
@@ -400,9 +405,10 @@ fn verdicts(a: &Side, b: &Side, cells: &[CellReport], overall: &[Compared]) -> V
         let (of_a, of_b) = cell.failed_shares;
         if of_b > of_a + FAILED_SHARE_MORE_MAX {
             failures.push(format!(
-                "{} of the calls to {} failed, and {} of those to {}",
+                "{} of the calls to {} failed{}, and {} of those to {}",
                 percent(of_b),
                 b.name,
+                if cell.dropped.1 > 0 { " or never began" } else { "" },
                 percent(of_a),
                 a.name
             ));

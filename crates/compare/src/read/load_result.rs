@@ -40,6 +40,7 @@ pub(super) fn cell_of_benchmark(result: &LoadResult, number: u32, server_cpu_ns:
         request_bytes: None,
         ok: result.messages,
         failed: result.error_count(),
+        dropped: 0,
     }
 }
 

@@ -40,6 +40,7 @@ pub(super) fn cell_of_run(run: &LoadRun, number: u32, server_cpu_ns: Option<f64>
         request_bytes: (run.messages_sent > 0).then(|| run.bytes_sent as f64 / run.messages_sent as f64),
         ok: run.ok,
         failed: run.failed,
+        dropped: run.dropped,
     }
 }
 

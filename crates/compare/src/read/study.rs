@@ -28,6 +28,7 @@ impl Part {
                 request_bytes: None,
                 ok: 0,
                 failed: 0,
+                dropped: 0,
             }
         });
         let cells = cells.filter(|cell| !cell.rounds.is_empty()).collect();

@@ -15,11 +15,7 @@ impl Part {
             let cell = cell(window);
             notes.extend(invalidating(&window.run));
             match &mut all {
-                Some(all) => {
-                    all.rounds.extend(cell.rounds);
-                    all.ok += cell.ok;
-                    all.failed += cell.failed;
-                }
+                Some(all) => all.join(cell),
                 None => all = Some(cell),
             }
         }

@@ -46,8 +46,10 @@ pub struct CellReport {
     pub is_open: bool,
     /// Those that both sides have.
     pub figures: Vec<Compared>,
-    /// The share of calls that failed, of A and of B.
+    /// The share of calls that failed or never began, of A and of B.
     pub failed_shares: (f64, f64),
+    /// Calls that a schedule had and that never began, of A and of B.
+    pub dropped: (u64, u64),
 }
 
 /// A figure of both sides.

@@ -1,6 +1,6 @@
 //! What is compared, what it comes to, and what is refused.
 
-use thalweg_compare::{Figure, Options, Report, Side, Together, Verdict, compare};
+use thalweg_compare::{Figure, Options, Report, Side, Together, Verdict, Which, WindowRun, compare};
 use thalweg_load::LoadRun;
 
 use crate::support::{comparison, figure, options, rates, run, run_of_intervals, side};
@@ -224,4 +224,34 @@ fn more_failed_calls_are_worse_whatever_the_figures_say() {
     check(500, 500, false);
     check(500, 0, false);
     check(0, 10, false);
+}
+
+#[test]
+fn calls_that_never_began_are_failed_ones() {
+    let open = |dropped: u64| {
+        let mut run = run(1000.0);
+        (run.loop_kind, run.schedule) = ("open".to_owned(), Some("1000".to_owned()));
+        run.dropped = dropped;
+        run
+    };
+    // Of 5000 calls that ended, and those that never began.
+    let report = apart(&side("old", vec![open(0)]), &side("new", vec![open(500), open(500)]));
+    assert_eq!(report.failures, ["9.1 % of the calls to new failed or never began, and 0 % of those to old"]);
+    let warned = "of these never began: 0 of old, 1000 of new";
+    assert!(report.warnings.iter().any(|it| it.contains(warned)), "{:?}", report.warnings);
+    let report = apart(&side("old", vec![open(500)]), &side("new", vec![open(500)]));
+    assert_eq!(report.failures, [""; 0]);
+}
+
+#[test]
+fn what_never_began_in_any_window_counts() {
+    let mut measured = comparison(&[(1000.0, 1000.0); 4]);
+    for window in measured.windows.iter_mut().filter(|window| window.side == Which::B) {
+        let WindowRun::Method(run) = &mut window.run else { panic!("it is of a method") };
+        run.dropped = 1000;
+    }
+    let [a, b] = Side::both(&measured);
+    let report = compare(&a, &b, Together::Pairs, &options()).unwrap();
+    assert_eq!(report.cells[0].dropped, (0, 4000));
+    assert!(report.failures[0].contains("never began"), "{:?}", report.failures);
 }
