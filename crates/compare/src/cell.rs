@@ -4,6 +4,9 @@ use thalweg_load::scheduled;
 
 use crate::figure::Figure;
 
+/// Requests whose mean lengths differ by more than this share are others.
+const REQUEST_SHARE_MAX: f64 = 0.01;
+
 /// What was measured once, or in one of several rounds.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Figures([Option<f64>; Figure::ALL.len()]);
@@ -61,6 +64,12 @@ impl Cell {
         let not_ok = self.failed + self.dropped;
         let calls = self.ok + not_ok;
         if calls == 0 { 0.0 } else { not_ok as f64 / calls as f64 }
+    }
+
+    /// What two loads' requests have on average, in bytes, where they are not the same.
+    pub(crate) fn other_requests(&self, other: &Self) -> Option<(f64, f64)> {
+        let (one, other) = (self.request_bytes?, other.request_bytes?);
+        ((one - other).abs() > one.max(other) * REQUEST_SHARE_MAX).then_some((one, other))
     }
 
     /// Adds further rounds of the same load; each run's rounds count on from those that are there.

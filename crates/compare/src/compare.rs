@@ -14,8 +14,6 @@ use crate::verdict::Verdict;
 
 /// Of B so much larger a share of the calls may fail, in points of a hundred, as chance has it.
 const FAILED_SHARE_MORE_MAX: f64 = 0.01;
-/// Requests whose mean lengths differ by more than this share are others.
-const REQUEST_SHARE_MAX: f64 = 0.01;
 
 /// How two sides are compared.
 #[derive(Clone, Debug, PartialEq)]
@@ -192,13 +190,11 @@ fn debug_builds(a: &Side, b: &Side) -> Option<String> {
 
 /// Says so where requests are not the same.
 fn requests(a: &Side, b: &Side, cell_a: &Cell, cell_b: &Cell) -> Option<String> {
-    let (of_a, of_b) = (cell_a.request_bytes?, cell_b.request_bytes?);
-    ((of_a - of_b).abs() > of_a.max(of_b) * REQUEST_SHARE_MAX).then(|| {
-        format!(
-            "requests of {} have {of_a:.0} bytes on average, and those of {} {of_b:.0}: they are not the same",
-            a.name, b.name
-        )
-    })
+    let (of_a, of_b) = cell_a.other_requests(cell_b)?;
+    Some(format!(
+        "requests of {} have {of_a:.0} bytes on average, and those of {} {of_b:.0}: they are not the same",
+        a.name, b.name
+    ))
 }
 
 /// What is to be said of sides that were measured apart.

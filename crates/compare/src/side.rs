@@ -110,7 +110,15 @@ impl Side {
     fn add(&mut self, part: Part) {
         for cell in part.cells {
             match self.cells.iter_mut().find(|known| known.conditions == cell.conditions) {
-                Some(known) => known.add(cell),
+                Some(known) => {
+                    if let Some((first, other)) = known.other_requests(&cell) {
+                        self.notes.push(format!(
+                            "requests of one run have {first:.0} bytes on average, and those of another {other:.0}: \
+                             they are not the same, and are rounds of one load all the same"
+                        ));
+                    }
+                    known.add(cell);
+                }
                 None => self.cells.push(cell),
             }
         }

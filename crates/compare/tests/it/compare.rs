@@ -131,6 +131,25 @@ fn a_machine_that_nobody_names_and_requests_of_another_length_are_warned_of() {
 }
 
 #[test]
+fn requests_of_another_length_within_a_side_are_warned_of() {
+    let runs = |bytes: [u64; 3]| {
+        let of = |bytes_sent| LoadRun { bytes_sent, ..run(1000.0) };
+        bytes.map(of).to_vec()
+    };
+    let check = |of_b: [u64; 3], expected: &[&str]| {
+        let report = apart(&side("old", runs([20_000; 3])), &side("new", runs(of_b)));
+        let warnings: Vec<&str> =
+            report.warnings.iter().map(String::as_str).filter(|it| it.contains("requests")).collect();
+        assert_eq!(warnings, expected);
+    };
+    check([20_000, 20_010, 20_000], &[]);
+    let warned = "new: requests of one run have 20 bytes on average, and those of another 40: they are not the same, \
+                  and are rounds of one load all the same";
+    check([20_000, 20_000, 40_000], &[warned]);
+    check([20_000, 40_000, 41_000], &[&format!("{warned} (and 1 more like it)")]);
+}
+
+#[test]
 fn of_several_loads_each_is_compared_and_their_mean() {
     let both = |factors: [f64; 2]| {
         let runs = STEADY.iter().flat_map(|rate| {
