@@ -372,7 +372,8 @@ fn failures(a: &Side, b: &Side, cell: &CellReport) -> Option<String> {
         .then(|| format!("; of these never began: {dropped_a} of {}, {dropped_b} of {}", a.name, b.name));
     (of_a + of_b > 0.0).then(|| {
         format!(
-            "calls failed: {} of {}, {} of {}{}; figures are of those that did not",
+            "calls failed: {} of {}, {} of {}{}; rates and latencies are of those that did not, \
+             processor time is shared by all that ended",
             percent(of_a),
             a.name,
             percent(of_b),

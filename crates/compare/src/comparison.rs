@@ -107,11 +107,11 @@ pub enum WindowRun {
 }
 
 impl WindowRun {
-    /// Calls, or messages of streams, that ended well.
-    pub fn ok(&self) -> u64 {
+    /// Calls, or messages of streams, that ended well, and calls that did not.
+    pub(crate) fn ended(&self) -> u64 {
         match self {
-            Self::Method(run) => run.ok,
-            Self::Benchmark(result) => result.messages,
+            Self::Method(run) => run.calls(),
+            Self::Benchmark(result) => result.messages + result.error_count(),
         }
     }
 

@@ -3,7 +3,7 @@
 use thalweg_lab::record::{Handing, LaneRule, LoadResult, LoadSettings};
 use thalweg_lab::size::ByteSize;
 
-use super::load_run::timed;
+use super::load_run::{of_all_that_ended, timed};
 use super::part::Part;
 use crate::cell::{Cell, Conditions, Round};
 use crate::figure::Figure;
@@ -27,7 +27,8 @@ impl Part {
 
 /// The run as one round of this number.
 pub(super) fn cell_of_benchmark(result: &LoadResult, number: u32, server_cpu_ns: Option<f64>) -> Cell {
-    let client_cpu = result.client_cpu_per_call.map(|cpu| cpu.user_ns + cpu.system_ns);
+    let client_cpu =
+        result.client_cpu_per_call.map(|cpu| of_all_that_ended(cpu, result.messages, result.error_count()));
     let figures = timed(result.latency_ns)
         .with(Figure::Rate, Some(result.rate_per_s))
         .with(Figure::ClientCpu, client_cpu)

@@ -1,6 +1,6 @@
 //! `thalweg.load-run/1`: a load on any method.
 
-use thalweg_lab::record::Latency;
+use thalweg_lab::record::{CpuTime, Latency};
 use thalweg_load::{Interval, LoadRun};
 
 use super::part::Part;
@@ -27,7 +27,7 @@ impl Part {
 
 /// The run as one round of this number.
 pub(super) fn cell_of_run(run: &LoadRun, number: u32, server_cpu_ns: Option<f64>) -> Cell {
-    let client_cpu = run.client_cpu_per_call.map(|cpu| cpu.user_ns + cpu.system_ns);
+    let client_cpu = run.client_cpu_per_call.map(|cpu| of_all_that_ended(cpu, run.ok, run.failed));
     let figures = timed(run.latency.as_ref().map(|timing| timing.ns))
         .with(Figure::Rate, Some(run.rate_per_s))
         .with(Figure::ClientCpu, client_cpu)
@@ -57,6 +57,11 @@ fn conditions(run: &LoadRun) -> Conditions {
     conditions.extend(run.schedule.clone().map(|schedule| ("schedule", schedule)));
     conditions.extend(run.spacing.clone().map(|spacing| ("arrivals", spacing)));
     Conditions::new(conditions)
+}
+
+/// What a call that ended with OK is said to have cost, shared by those that failed: they cost something, too.
+pub(super) fn of_all_that_ended(per_ok: CpuTime, ok: u64, failed: u64) -> f64 {
+    (per_ok.user_ns + per_ok.system_ns) * ok as f64 / (ok + failed).max(1) as f64
 }
 
 /// Latencies as figures.

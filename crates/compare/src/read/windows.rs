@@ -29,8 +29,8 @@ impl Part {
 }
 
 fn cell(window: &WindowResult) -> Cell {
-    let ok = window.run.ok();
-    let server_cpu_ns = window.server_cpu_ns.filter(|_| ok > 0).map(|used| used as f64 / ok as f64);
+    let ended = window.run.ended();
+    let server_cpu_ns = window.server_cpu_ns.filter(|_| ended > 0).map(|used| used as f64 / ended as f64);
     match &window.run {
         WindowRun::Method(run) => cell_of_run(run, window.round, server_cpu_ns),
         WindowRun::Benchmark(result) => cell_of_benchmark(result, window.round, server_cpu_ns),

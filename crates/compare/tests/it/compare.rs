@@ -246,6 +246,24 @@ fn more_failed_calls_are_worse_whatever_the_figures_say() {
 }
 
 #[test]
+fn processor_time_is_of_all_calls_that_ended() {
+    let mut measured = comparison(&[(1000.0, 1000.0); 4]);
+    // Of B every second call fails: it is called as often, and takes as much time in all.
+    for window in measured.windows.iter_mut().filter(|window| window.side == Which::B) {
+        let WindowRun::Method(run) = &mut window.run else { panic!("it is of a method") };
+        (run.ok, run.failed) = (run.ok / 2, run.ok / 2);
+        run.client_cpu_per_call = run.client_cpu_per_call.map(|cpu| cpu / 0.5);
+    }
+    let [a, b] = Side::both(&measured);
+    let report = compare(&a, &b, Together::Pairs, &options()).unwrap();
+    // The servers' are 10 µs a call of A and 20 µs of B.
+    assert!((figure(&report, "server-cpu").ratio - 2.0).abs() < 1e-9, "{report:?}");
+    assert!((figure(&report, "client-cpu").ratio - 1.0).abs() < 1e-9, "{report:?}");
+    let warned = "processor time is shared by all that ended";
+    assert!(report.warnings.iter().any(|it| it.contains(warned)), "{:?}", report.warnings);
+}
+
+#[test]
 fn calls_that_never_began_are_failed_ones() {
     let open = |dropped: u64| {
         let mut run = run(1000.0);
