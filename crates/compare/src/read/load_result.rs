@@ -3,6 +3,7 @@
 use thalweg_lab::record::{Handing, LaneRule, LoadResult, LoadSettings};
 use thalweg_lab::size::ByteSize;
 
+use super::invalid;
 use super::load_run::{of_all_that_ended, timed};
 use super::part::Part;
 use crate::cell::{Cell, Conditions, Round};
@@ -15,12 +16,7 @@ impl Part {
             cells: vec![cell_of_benchmark(result, 0, None)],
             machine: None,
             versions: None,
-            notes: result
-                .notes
-                .iter()
-                .filter(|note| note.invalidates)
-                .map(|note| note.text.clone())
-                .collect(),
+            notes: invalid::of_benchmark(result),
         }
     }
 }

@@ -3,6 +3,7 @@
 use thalweg_lab::record::{CpuTime, Latency};
 use thalweg_load::{Interval, LoadRun};
 
+use super::invalid;
 use super::part::Part;
 use crate::cell::{Cell, Conditions, Figures, Round};
 use crate::figure::Figure;
@@ -14,14 +15,7 @@ impl Part {
     /// A run is one round; its intervals are its parts.
     pub(crate) fn of_run(run: &LoadRun) -> Self {
         let cell = cell_of_run(run, 0, None);
-        let invalid = run.notes.iter().filter(|note| note.invalidates).map(|note| note.text.clone());
-        let part = run.so_far.then(|| "this is a part of a run that had not ended".to_owned());
-        Self {
-            cells: vec![cell],
-            machine: run.machine.clone(),
-            versions: None,
-            notes: part.into_iter().chain(invalid).collect(),
-        }
+        Self { cells: vec![cell], machine: run.machine.clone(), versions: None, notes: invalid::of_run(run) }
     }
 }
 

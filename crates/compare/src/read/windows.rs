@@ -1,5 +1,6 @@
 //! `thalweg.comparison/1`: the windows of one side.
 
+use super::invalid;
 use super::load_result::cell_of_benchmark;
 use super::load_run::cell_of_run;
 use super::part::Part;
@@ -13,7 +14,7 @@ impl Part {
         let mut notes = Vec::new();
         for window in comparison.windows.iter().filter(|window| window.side == which) {
             let cell = cell(window);
-            notes.extend(invalidating(&window.run));
+            notes.extend(invalid::of_window(&window.run));
             match &mut all {
                 Some(all) => all.join(cell),
                 None => all = Some(cell),
@@ -34,16 +35,5 @@ fn cell(window: &WindowResult) -> Cell {
     match &window.run {
         WindowRun::Method(run) => cell_of_run(run, window.round, server_cpu_ns),
         WindowRun::Benchmark(result) => cell_of_benchmark(result, window.round, server_cpu_ns),
-    }
-}
-
-fn invalidating(run: &WindowRun) -> Vec<String> {
-    match run {
-        WindowRun::Method(run) => {
-            run.notes.iter().filter(|note| note.invalidates).map(|note| note.text.clone()).collect()
-        }
-        WindowRun::Benchmark(result) => {
-            result.notes.iter().filter(|note| note.invalidates).map(|note| note.text.clone()).collect()
-        }
     }
 }

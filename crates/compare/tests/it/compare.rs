@@ -150,6 +150,16 @@ fn requests_of_another_length_within_a_side_are_warned_of() {
 }
 
 #[test]
+fn a_window_that_had_not_ended_is_warned_of() {
+    let mut measured = comparison(&[(1000.0, 1000.0); 4]);
+    let WindowRun::Method(run) = &mut measured.windows[0].run else { panic!("it is of a method") };
+    run.so_far = true;
+    let [a, b] = Side::both(&measured);
+    let report = compare(&a, &b, Together::Pairs, &options()).unwrap();
+    assert_eq!(report.warnings, ["main: this is a part of a run that had not ended"]);
+}
+
+#[test]
 fn of_several_loads_each_is_compared_and_their_mean() {
     let both = |factors: [f64; 2]| {
         let runs = STEADY.iter().flat_map(|rate| {

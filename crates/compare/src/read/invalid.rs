@@ -1,0 +1,26 @@
+//! Why figures of a run say nothing of its server.
+
+use thalweg_lab::record::LoadResult;
+use thalweg_load::LoadRun;
+
+use crate::comparison::WindowRun;
+
+/// What invalidates a run of any method.
+pub(super) fn of_run(run: &LoadRun) -> Vec<String> {
+    let part = run.so_far.then(|| "this is a part of a run that had not ended".to_owned());
+    let notes = run.notes.iter().filter(|note| note.invalidates).map(|note| note.text.clone());
+    part.into_iter().chain(notes).collect()
+}
+
+/// What invalidates a run of BenchmarkService.
+pub(super) fn of_benchmark(result: &LoadResult) -> Vec<String> {
+    result.notes.iter().filter(|note| note.invalidates).map(|note| note.text.clone()).collect()
+}
+
+/// What invalidates a window.
+pub(super) fn of_window(run: &WindowRun) -> Vec<String> {
+    match run {
+        WindowRun::Method(run) => of_run(run),
+        WindowRun::Benchmark(result) => of_benchmark(result),
+    }
+}
