@@ -97,7 +97,7 @@ pub fn compare(a: &Side, b: &Side, together: Together, options: &Options) -> Res
     let mut estimates: Vec<Vec<(Figure, Estimate)>> = Vec::new();
     for ((cell_a, cell_b), basis) in pairs.iter().zip(bases) {
         let (cell, of_cell) = compared(cell_a, cell_b, basis, options);
-        if let Some(warning) = failures(a, b, &cell) {
+        if let Some(warning) = failed_calls(a, b, &cell) {
             warnings.push(warning);
         }
         cells.push(cell);
@@ -112,7 +112,7 @@ pub fn compare(a: &Side, b: &Side, together: Together, options: &Options) -> Res
         origins: [a.origin.clone(), b.origin.clone()],
         margin: options.margin,
         is_paired: together == Together::Pairs,
-        failures: verdicts(a, b, &cells, &overall),
+        failures: failures(a, b, &cells, &overall),
         not_measured,
         cells,
         overall,
@@ -365,7 +365,7 @@ fn means(cells: &[CellReport], estimates: &[Vec<(Figure, Estimate)>], options: &
 }
 
 /// Says so where calls failed, or never began.
-fn failures(a: &Side, b: &Side, cell: &CellReport) -> Option<String> {
+fn failed_calls(a: &Side, b: &Side, cell: &CellReport) -> Option<String> {
     let (of_a, of_b) = cell.failed_shares;
     let (dropped_a, dropped_b) = cell.dropped;
     let dropped = (dropped_a + dropped_b > 0)
@@ -384,7 +384,7 @@ fn failures(a: &Side, b: &Side, cell: &CellReport) -> Option<String> {
 }
 
 /// By what B fails.
-fn verdicts(a: &Side, b: &Side, cells: &[CellReport], overall: &[Compared]) -> Vec<String> {
+fn failures(a: &Side, b: &Side, cells: &[CellReport], overall: &[Compared]) -> Vec<String> {
     let mut failures = Vec::new();
     let mut add = |compared: &Compared, of: &str| {
         if compared.is_gated && compared.is_beyond {

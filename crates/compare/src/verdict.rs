@@ -26,7 +26,7 @@ impl Verdict {
     pub fn of(figure: Figure, interval: Option<Interval>, margin: f64) -> Self {
         match interval {
             None => Self::CannotTell,
-            Some(interval) if interval.is_within(1.0 + margin) => Self::Same,
+            Some(interval) if interval.is_within_factor(1.0 + margin) => Self::Same,
             Some(interval) if interval.contains(1.0) => Self::CannotTell,
             Some(interval) if (interval.low > 1.0) == figure.is_good() => Self::Better,
             Some(_) => Self::Worse,

@@ -64,7 +64,7 @@ impl Compared {
                 match (differs, (ratio > 1.0) == (better == Better::More)) {
                     (true, true) => Verdict::Faster,
                     (true, false) => Verdict::Slower,
-                    (false, _) if interval.is_within(MARGIN) => Verdict::NoDifference,
+                    (false, _) if interval.is_within_factor(MARGIN) => Verdict::NoDifference,
                     (false, _) => Verdict::CannotTell,
                 }
             }

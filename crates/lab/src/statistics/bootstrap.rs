@@ -78,9 +78,9 @@ impl Interval {
         (self.low..=self.high).contains(&value)
     }
 
-    /// All of it lies between 1 ÷ `margin` and `margin`.
-    pub fn is_within(self, margin: f64) -> bool {
-        self.low >= 1.0 / margin && self.high <= margin
+    /// All of it lies between 1 ÷ `factor` and `factor`.
+    pub fn is_within_factor(self, factor: f64) -> bool {
+        self.low >= 1.0 / factor && self.high <= factor
     }
 }
 
