@@ -94,17 +94,20 @@ pub(super) struct RunningArgs {
 }
 
 /// Flags of `load` that are said here in another way, and how.
-const OWN_FLAGS: [(&str, &str); 13] = [
+const OWN_FLAGS: [(&str, &str); 16] = [
     ("-z", "--window says how long a window measures"),
     ("--duration", "--window says how long a window measures"),
     ("-n", "a window ends by its time: --window"),
     ("--total", "a window ends by its time: --window"),
+    ("-x", "a window ends by its time: --window"),
+    ("--max-duration", "a window ends by its time: --window"),
     ("--warmup", "say it before the --"),
     ("-O", "windows are read as JSON"),
     ("--format", "windows are read as JSON"),
     ("-o", "--save keeps what windows found"),
     ("--output", "--save keeps what windows found"),
     ("--expect", "--fail-on and --margin say what is expected"),
+    ("--also", "each side is one server, which --target, --a-target and --b-target name"),
     ("--start-at", "windows begin one after the other"),
     ("--find-max", "--rps says at which rate both are driven"),
     ("--baseline", "A is the baseline"),

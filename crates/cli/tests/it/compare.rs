@@ -167,6 +167,13 @@ fn what_makes_no_comparison_is_explained() {
         2,
         "--expect is not for behind the --",
     );
+    for (flag, expected) in [
+        ("--also=127.0.0.1:1", "--also is not for behind the --: each side is one server"),
+        ("-x5s", "-x is not for behind the --: a window ends by its time"),
+        ("--max-duration", "--max-duration is not for behind the --: a window ends by its time"),
+    ] {
+        check(&["--a", "s {port}", "--b", "s {port}", "--", flag, "5s"], 2, expected);
+    }
     check(&["--margin", "5"], 2, "`5` is no share");
     check(&["--fail-on", "speed"], 2, "there is no figure `speed`");
     // A server that ends, one that never listens, and a load that is none.
