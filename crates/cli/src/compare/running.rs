@@ -60,21 +60,21 @@ pub(super) struct RunningArgs {
     #[arg(long, value_name = "TARGET")]
     b_target: Option<String>,
 
-    /// Windows of each
-    #[arg(long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..))]
-    rounds: u32,
+    /// Windows of each [default: 10]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    rounds: Option<u32>,
 
-    /// How long a window measures
-    #[arg(long, value_name = "DURATION", default_value = "2s", value_parser = humantime::parse_duration)]
-    window: Duration,
+    /// How long a window measures [default: 2s]
+    #[arg(long, value_name = "DURATION", value_parser = humantime::parse_duration)]
+    window: Option<Duration>,
 
-    /// Driven first in each window, and not counted
-    #[arg(long, value_name = "DURATION", default_value = "500ms", value_parser = humantime::parse_duration)]
-    warmup: Duration,
+    /// Driven first in each window, and not counted [default: 500ms]
+    #[arg(long, value_name = "DURATION", value_parser = humantime::parse_duration)]
+    warmup: Option<Duration>,
 
-    /// How long a server may take until it listens
-    #[arg(long, value_name = "DURATION", default_value = "30s", value_parser = humantime::parse_duration)]
-    start_timeout: Duration,
+    /// How long a server may take until it listens [default: 30s]
+    #[arg(long, value_name = "DURATION", value_parser = humantime::parse_duration)]
+    start_timeout: Option<Duration>,
 
     /// Keep servers on these processors, such as 1 or 4-7
     #[arg(long, value_name = "LIST")]
@@ -92,6 +92,11 @@ pub(super) struct RunningArgs {
     #[arg(last = true, value_name = "LOAD-FLAGS")]
     load: Vec<String>,
 }
+
+const ROUNDS_DEFAULT: u32 = 10;
+const WINDOW_DEFAULT: Duration = Duration::from_secs(2);
+const WARM_UP_DEFAULT: Duration = Duration::from_millis(500);
+const START_TIMEOUT_DEFAULT: Duration = Duration::from_secs(30);
 
 /// Flags of `load` that are said here in another way, and how.
 const OWN_FLAGS: [(&str, &str); 16] = [
@@ -125,12 +130,20 @@ impl RunningArgs {
             (self.target.is_some(), "--target"),
             (self.a_target.is_some(), "--a-target"),
             (self.b_target.is_some(), "--b-target"),
+            (self.rounds.is_some(), "--rounds"),
+            (self.window.is_some(), "--window"),
+            (self.warmup.is_some(), "--warmup"),
+            (self.start_timeout.is_some(), "--start-timeout"),
             (self.cpus_server.is_some(), "--cpus-server"),
             (self.cpus_client.is_some(), "--cpus-client"),
             (self.save.is_some(), "--save"),
             (!self.load.is_empty(), "--"),
         ];
         flags.into_iter().find(|(is_there, _)| *is_there).map(|(_, flag)| flag)
+    }
+
+    fn rounds(&self) -> u32 {
+        self.rounds.unwrap_or(ROUNDS_DEFAULT)
     }
 
     fn check(&self) -> Result<(), Failure> {
@@ -145,7 +158,7 @@ impl RunningArgs {
                 return Err(Failure::bad_arguments(format!("{flag} is not for behind the --: {instead}")));
             }
         }
-        if self.window.is_zero() {
+        if self.window.is_some_and(|window| window.is_zero()) {
             return Err(Failure::bad_arguments("--window is no time"));
         }
         Ok(())
@@ -241,7 +254,7 @@ fn measured(args: &RunningArgs, names: &[String], interrupt: &Interrupt) -> Resu
         }
     };
     let plan = plan(args, wanted)?;
-    let mut progress = Progress::new(args.rounds);
+    let mut progress = Progress::new(args.rounds());
     measure(&plan, interrupt, |event| progress.tell(&event)).map_err(failure)
 }
 
@@ -272,10 +285,10 @@ fn plan(args: &RunningArgs, wanted: [Wanted<'_>; 2]) -> Result<Plan, Failure> {
         program: env::current_exe()
             .map_err(|error| Failure::failed(format!("cannot find this program: {error}")))?,
         load: args.load.clone(),
-        rounds: args.rounds,
-        window: args.window,
-        warm_up: args.warmup,
-        start_within: args.start_timeout,
+        rounds: args.rounds(),
+        window: args.window.unwrap_or(WINDOW_DEFAULT),
+        warm_up: args.warmup.unwrap_or(WARM_UP_DEFAULT),
+        start_within: args.start_timeout.unwrap_or(START_TIMEOUT_DEFAULT),
         server_cpus: args.cpus_server.clone(),
         client_cpus: args.cpus_client.clone(),
     })

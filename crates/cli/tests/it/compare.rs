@@ -154,6 +154,12 @@ fn what_makes_no_comparison_is_explained() {
     check(&[&nothing, &nothing], 1, "nothing.json: is no result of a load: it has no `schema`");
     check(&["/no/such.json", &nothing], 1, "/no/such.json: cannot be read");
     check(&[&nothing, "--", "--call", "a.B/C"], 2, "-- is for servers that are measured now");
+    for (flag, value) in
+        [("--rounds", "3"), ("--window", "1s"), ("--warmup", "0s"), ("--start-timeout", "1s")]
+    {
+        let expected = format!("{flag} is for servers that are measured now");
+        check(&[&nothing, &nothing, flag, value], 2, &expected);
+    }
     check(&["--a", "serve {port}"], 2, "--b");
     check(&["--a", "serve", "--b", "serve"], 2, "nothing says where `serve` listens");
     check(&["--a", "s", "--b", "s", "--target", "127.0.0.1:1"], 2, "cannot both listen at 127.0.0.1:1");
