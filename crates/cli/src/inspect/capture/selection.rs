@@ -28,7 +28,11 @@ impl std::str::FromStr for Selection {
         let number = |text: &str| {
             text.parse::<u64>().map_err(|_| format!("`{text}` is no number of a call: write 7 or 3-9"))
         };
-        Ok(Self::Numbers(number(first)?..=number(last)?))
+        let (first, last) = (number(first)?, number(last)?);
+        if first > last {
+            return Err(format!("`{text}` ends before it begins: write {last}-{first}"));
+        }
+        Ok(Self::Numbers(first..=last))
     }
 }
 
@@ -50,7 +54,9 @@ mod tests {
         assert_eq!("7".parse(), Ok(Selection::Numbers(7..=7)));
         assert_eq!("3-9".parse(), Ok(Selection::Numbers(3..=9)));
         assert_eq!("/a.B/C".parse(), Ok(Selection::Method("a.B/C".to_owned())));
+        assert_eq!("9-9".parse(), Ok(Selection::Numbers(9..=9)));
         assert!("3-x".parse::<Selection>().is_err());
+        assert!("9-3".parse::<Selection>().unwrap_err().contains("write 3-9"));
         assert!("".parse::<Selection>().is_err());
     }
 }
