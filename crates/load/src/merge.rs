@@ -36,6 +36,17 @@ pub enum MergeError {
         /// This one's.
         other: String,
     },
+    /// One that is joined already, beside others that may be in it.
+    #[error(
+        "run {number} is joined of {of} already, and others here are not: those that are in it would count twice. Name \
+         the files that are to be joined"
+    )]
+    Joined {
+        /// Which one, from 1.
+        number: usize,
+        /// Of how many runs it is joined.
+        of: u64,
+    },
     /// Parts that are not those of one load.
     #[error(transparent)]
     Parts(#[from] PartsError),
@@ -62,7 +73,8 @@ impl LoadRun {
     ///
     /// # Errors
     ///
-    /// For runs of different methods or loops, for parts of different loads, and for results that are damaged.
+    /// For runs of different methods or loops, for parts of different loads, for joined runs beside others, and for
+    /// results that are damaged.
     pub fn merged(runs: &[Self]) -> Result<Self, MergeError> {
         let first = runs.first().ok_or(MergeError::Nothing)?;
         for (number, run) in (1..).zip(runs) {
@@ -79,6 +91,12 @@ impl LoadRun {
                     return Err(MergeError::Different { number, what, one, other });
                 }
             }
+        }
+        let joined = (1..).zip(runs).find_map(|(number, run)| Some((number, run.merged_of?)));
+        if let Some((number, of)) = joined
+            && runs.iter().any(|run| run.merged_of.is_none())
+        {
+            return Err(MergeError::Joined { number, of });
         }
         let mut of_parts = parts::check(runs)?;
         let mut began = Vec::new();
@@ -128,6 +146,7 @@ impl LoadRun {
             schedule: (!schedules.is_empty()).then(|| schedules.join(" and ")),
             spacing: first.spacing.clone(),
             share: None,
+            merged_of: Some(runs.iter().map(|run| run.merged_of.unwrap_or(1)).sum()),
             in_flight: runs.iter().map(|run| run.in_flight).sum(),
             workers: first.workers.clone(),
             connections: runs.iter().map(|run| run.connections).sum(),
@@ -300,6 +319,7 @@ mod tests {
             schedule: Some("10".to_owned()),
             spacing: Some("constant".to_owned()),
             share: None,
+            merged_of: None,
             in_flight: 4,
             workers: None,
             connections: 1,
@@ -365,6 +385,22 @@ mod tests {
         let all = Distribution::decoded(&of_whole_histogram, &of_whole_ns).unwrap();
         assert_eq!(merged.intervals[1].histogram, Some(all.encoded_coarsely()));
         assert_eq!(merged.notes[1].text, "run 2: slow");
+    }
+
+    #[test]
+    fn a_joined_run_is_not_joined_with_what_may_be_in_it() {
+        let parts = [run(10, 0..10, 0), run(10, 0..10, 0)];
+        let joined = LoadRun::merged(&parts).unwrap();
+        let [one, other] = parts;
+        let error = LoadRun::merged(&[one, other, joined.clone()]).unwrap_err();
+        assert_eq!(error, MergeError::Joined { number: 3, of: 2 });
+        // Alone it stays what it is, and those of several groups are joined like runs.
+        let check = |runs: &[LoadRun], expected: (u64, u64)| {
+            let again = LoadRun::merged(runs).unwrap();
+            assert_eq!((again.ok, again.merged_of), (expected.0, Some(expected.1)));
+        };
+        check(std::slice::from_ref(&joined), (20, 2));
+        check(&[joined.clone(), joined], (40, 4));
     }
 
     #[test]

@@ -41,6 +41,9 @@ pub struct LoadRun {
     /// Which part of a load it is, where several machines made it; the schedule is the whole one.
     #[serde(default)]
     pub share: Option<Share>,
+    /// Of how many runs it is joined; none: it is one run itself.
+    #[serde(default)]
+    pub merged_of: Option<u64>,
     /// Calls in flight, of an open loop at the most.
     pub in_flight: u32,
     /// How many workers of a closed loop had calls, over time, as it was written; none: all of them, all the time.

@@ -227,6 +227,7 @@ impl Running {
             client_cpu: cpu,
             client_cpu_per_call: (ok > 0).then(|| of_calls / ok as f64),
             machine: None,
+            merged_of: None,
             gates: Vec::new(),
             search: None,
             notes,

@@ -169,8 +169,15 @@ fn what_is_not_there_in_time_is_said() {
         let merged = results.path("merged.json");
         let (code, _, stderr) = merge(&[folder, "-O", "json", "-o", text(&merged), "--wait-for", "2"]);
         assert_eq!(code, Some(0), "{stderr}");
-        assert_eq!(read(&merged)["ok"], 5);
+        assert_eq!((&read(&merged)["ok"], &read(&merged)["merged_of"]), (&5.into(), &2.into()));
     }
+    // Nor is it counted again where the result goes elsewhere.
+    let (code, _, stderr) = merge(&[folder]);
+    assert!(code == Some(1) && stderr.contains("is joined of 2 already"), "{stderr}");
+    assert!(stderr.contains("merged.json"), "{stderr}");
+    let (code, stdout, _) = merge(&[text(&results.path("merged.json")), "-O", "json"]);
+    assert!(code == Some(0) && stdout.contains("\"merged_of\": 2"), "{stdout}");
+    fs::remove_file(results.path("merged.json")).unwrap();
     let nowhere = results.path("nowhere");
     let (code, _, stderr) = merge(&[text(&nowhere), "--wait-for", "2", "--timeout", "100ms"]);
     assert!(code == Some(1) && stderr.contains("there are 0 of 2 results: none"), "{stderr}");

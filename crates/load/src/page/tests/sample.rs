@@ -50,6 +50,7 @@ pub(super) fn open() -> LoadRun {
         schedule: Some("1000".to_owned()),
         spacing: Some("constant".to_owned()),
         share: None,
+        merged_of: None,
         in_flight: 64,
         workers: None,
         connections: 2,
