@@ -39,6 +39,7 @@ use thalweg_lab::record::{
     BareRun, BareWire, CallType, Handing, LaneRule, LoadResult, LoadSettings, UnknownCallType,
 };
 use thalweg_lab::size::ByteSize;
+use thalweg_lab::target;
 use thalweg_load::Stop;
 
 use crate::failure::{Failure, INTERRUPTED};
@@ -48,7 +49,7 @@ use crate::own::echoed;
 use crate::request::{self, RequestBytes};
 use crate::runtime::{self, RuntimeArgs};
 use crate::tls::ClientTlsArgs;
-use crate::{signals, target, text};
+use crate::{signals, text};
 use arguments::AnyArgs;
 use connecting::Connecting;
 use defaults::{DURATION_DEFAULT, IN_FLIGHT_DEFAULT, WARM_UP_DEFAULT};

@@ -38,7 +38,6 @@ mod serve;
 mod settings;
 mod signals;
 mod status;
-mod target;
 mod text;
 mod tls;
 

@@ -31,6 +31,7 @@ pub mod stack;
 pub mod statistics;
 mod studies;
 pub mod study;
+pub mod target;
 #[cfg(test)]
 mod tests;
 mod usage;

@@ -1,10 +1,11 @@
 //! What may come next on the command line of `thalweg call`.
 
+use thalweg_lab::target;
+
 use super::arguments::CallArgs;
 use super::catalogue;
 use super::connecting::Connecting;
 use crate::names::{self, Place};
-use crate::target;
 
 /// What takes the place of `here`, one of the arguments, and begins with `typed`.
 pub(crate) async fn complete(args: &CallArgs, here: &str, typed: &str) -> Option<Vec<String>> {

@@ -1,9 +1,9 @@
 //! What the words of the command ask for.
 
 use thalweg_dynamic::MethodName;
+use thalweg_lab::target;
 
 use crate::failure::Failure;
-use crate::target;
 
 /// What is wanted of a server, or of files.
 #[derive(Debug, PartialEq, Eq)]

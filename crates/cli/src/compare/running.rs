@@ -14,6 +14,7 @@ use thalweg_compare::{
 use thalweg_lab::cpus::CpuList;
 use thalweg_lab::figures::grouped;
 use thalweg_lab::interrupt::Interrupt;
+use thalweg_lab::target;
 
 use super::verdict::verdict;
 use crate::failure::{Failure, INTERRUPTED};
@@ -49,15 +50,15 @@ pub(super) struct RunningArgs {
 
     /// Where a server listens, as `thalweg load` takes it; {port} in it is the port of its command [default:
     /// 127.0.0.1:{port}]
-    #[arg(long, value_name = "TARGET")]
+    #[arg(long, value_name = "TARGET", value_parser = target::parse)]
     target: Option<String>,
 
     /// Where A listens
-    #[arg(long, value_name = "TARGET")]
+    #[arg(long, value_name = "TARGET", value_parser = target::parse)]
     a_target: Option<String>,
 
     /// Where B listens
-    #[arg(long, value_name = "TARGET")]
+    #[arg(long, value_name = "TARGET", value_parser = target::parse)]
     b_target: Option<String>,
 
     /// Windows of each [default: 10]

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::time::{Duration, SystemTime};
 
 use clap::{Args, ValueEnum};
+use thalweg_lab::target;
 use thalweg_load::{Gate, Order, Schedule, ScheduleError, Share, Spacing};
 
 use super::checks::Condition;
@@ -13,7 +14,7 @@ use super::start_at;
 use crate::compression::Compression;
 use crate::descriptor_files::DescriptorFiles;
 use crate::metadata::{self, Entry};
-use crate::{percent, target};
+use crate::percent;
 
 /// What is said of a load on any method.
 #[derive(Debug, Args)]

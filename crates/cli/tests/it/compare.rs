@@ -162,6 +162,12 @@ fn what_makes_no_comparison_is_explained() {
     }
     check(&["--a", "serve {port}"], 2, "--b");
     check(&["--a", "serve", "--b", "serve"], 2, "nothing says where `serve` listens");
+    for flag in ["--target", "--a-target", "--b-target"] {
+        check(&["--a", "s", "--b", "s", flag, "localhost"], 2, "`localhost` has no port");
+    }
+    // What `load` would refuse is not waited for.
+    let malformed = ["--a", "s", "--b", "s", "--a-target", "ipv4:hello", "--b-target", "127.0.0.1:1"];
+    check(&malformed, 1, "`hello` is no address");
     check(&["--a", "s", "--b", "s", "--target", "127.0.0.1:1"], 2, "cannot both listen at 127.0.0.1:1");
     check(
         &["--a", "s {port}", "--b", "s {port}", "--", "-z", "1s"],

@@ -19,19 +19,20 @@ pub(super) struct Server {
 impl Server {
     /// Starts it, and waits until it takes connections.
     pub(super) fn start(side: &SidePlan, plan: &Plan, interrupt: &Interrupt) -> Result<Self, MeasureError> {
-        if side.target.accepts() {
-            return Err(MeasureError::Taken { name: side.name.clone(), target: side.target.to_string() });
-        }
         let failed = |why: String| MeasureError::Start {
             name: side.name.clone(),
             command: side.command.clone(),
             target: side.target.to_string(),
             why,
         };
+        let accepts = || side.target.accepts().map_err(|error| failed(error.to_string()));
+        if accepts()? {
+            return Err(MeasureError::Taken { name: side.name.clone(), target: side.target.to_string() });
+        }
         let process = shell(&side.command, side.directory.as_deref(), plan.server_cpus.as_ref());
         let mut server = Self { process: process.map_err(failed)? };
         let deadline = Instant::now() + plan.start_within;
-        while !side.target.accepts() {
+        while !accepts()? {
             if interrupt.is_asked() {
                 return Err(MeasureError::Interrupted);
             }

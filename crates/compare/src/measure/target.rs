@@ -2,10 +2,12 @@
 
 use std::fmt;
 use std::io;
-use std::net::{TcpListener, TcpStream, ToSocketAddrs};
+use std::net::{TcpListener, TcpStream};
 use std::os::linux::net::SocketAddrExt;
 use std::os::unix::net::{SocketAddr, UnixStream};
 use std::time::Duration;
+
+use thalweg_lab::target;
 
 /// In a command or a target, a port that is free.
 const PORT: &str = "{port}";
@@ -13,11 +15,8 @@ const PORT: &str = "{port}";
 const TARGET_DEFAULT: &str = "127.0.0.1:{port}";
 /// How long connecting may take before it is tried again.
 const CONNECT_PATIENCE: Duration = Duration::from_secs(1);
-/// What may stand before a host and its port.
-const HOST_PREFIXES: [&str; 8] =
-    ["dns:///", "dns:", "http://", "https://", "grpc://", "grpcs://", "ipv4:", "ipv6:"];
 
-/// A target as `thalweg load` takes it.
+/// A target as [`target::parse`] gives it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Target(String);
 
@@ -72,20 +71,23 @@ impl Target {
         Ok((Self(target.replace(PORT, &port)), command.replace(PORT, &port)))
     }
 
-    /// Whether something takes connections there now.
-    pub(super) fn accepts(&self) -> bool {
+    /// Whether something takes connections there now; an error for what is no target, where nothing ever will.
+    pub(super) fn accepts(&self) -> io::Result<bool> {
         if let Some(path) = self.0.strip_prefix("unix:") {
             let path = path.strip_prefix("//").unwrap_or(path);
-            return UnixStream::connect(path).is_ok();
+            return Ok(UnixStream::connect(path).is_ok());
         }
         if let Some(name) = self.0.strip_prefix("unix-abstract:") {
             let address = SocketAddr::from_abstract_name(name);
-            return address.and_then(|address| UnixStream::connect_addr(&address)).is_ok();
+            return Ok(address.and_then(|address| UnixStream::connect_addr(&address)).is_ok());
         }
-        let prefix = HOST_PREFIXES.into_iter().find(|prefix| self.0.starts_with(prefix)).unwrap_or_default();
-        let host = self.0[prefix.len()..].trim_end_matches('/');
-        let addresses = host.to_socket_addrs().into_iter().flatten();
-        addresses.into_iter().any(|address| TcpStream::connect_timeout(&address, CONNECT_PATIENCE).is_ok())
+        let takes = |address| TcpStream::connect_timeout(address, CONNECT_PATIENCE).is_ok();
+        match target::addresses(&self.0) {
+            Ok(addresses) => Ok(addresses.iter().any(takes)),
+            Err(error) if error.kind() == io::ErrorKind::InvalidInput => Err(error),
+            // The name may come to have an address.
+            Err(_) => Ok(false),
+        }
     }
 
     /// Its text.
@@ -125,16 +127,18 @@ mod tests {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let port = listener.local_addr().unwrap().port();
         for target in ["127.0.0.1:", "dns:///127.0.0.1:", "http://127.0.0.1:", "ipv4:127.0.0.1:"] {
-            assert!(Target(format!("{target}{port}")).accepts(), "{target}");
+            assert!(Target(format!("{target}{port}")).accepts().unwrap(), "{target}");
         }
-        assert!(Target(format!("https://localhost:{port}/")).accepts());
+        assert!(Target(format!("https://localhost:{port}/")).accepts().unwrap());
+        assert!(Target(format!("ipv4:127.0.0.2:1,127.0.0.1:{port}")).accepts().unwrap());
         drop(listener);
-        assert!(!Target(format!("127.0.0.1:{port}")).accepts());
+        assert!(Target("ipv4:hello".to_owned()).accepts().is_err());
+        assert!(!Target(format!("127.0.0.1:{port}")).accepts().unwrap());
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("socket");
-        assert!(!Target(format!("unix:{}", path.display())).accepts());
+        assert!(!Target(format!("unix:{}", path.display())).accepts().unwrap());
         let _listener = UnixListener::bind(&path).unwrap();
-        assert!(Target(format!("unix:{}", path.display())).accepts());
-        assert!(Target(format!("unix://{}", path.display())).accepts());
+        assert!(Target(format!("unix:{}", path.display())).accepts().unwrap());
+        assert!(Target(format!("unix://{}", path.display())).accepts().unwrap());
     }
 }

@@ -1,0 +1,122 @@
+//! The target of a server as people write it on a command line.
+
+use std::io;
+use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
+
+/// The prefixes behind which a host and a port stand.
+const HOST_PREFIXES: [&str; 6] = ["dns:///", "dns:", "http://", "https://", "grpc://", "grpcs://"];
+
+/// The port of a target that names none, as the library has it.
+const PORT_DEFAULT: u16 = 443;
+
+/// A target that the library understands: `grpc://` goes, `grpcs://` becomes `https://`, and a slash behind a URL goes.
+/// A name without a port would mean port 443: that is said where `https://` is.
+///
+/// # Errors
+///
+/// For a name without a port.
+pub fn parse(text: &str) -> Result<String, String> {
+    let (prefix, host) = divided(text);
+    let host = if prefix.ends_with("://") { host.strip_suffix('/').unwrap_or(host) } else { host };
+    let is_secure = matches!(prefix, "https://" | "grpcs://");
+    let is_host = !is_secure && (!prefix.is_empty() || !(host.contains(':') || host.contains('/')));
+    if is_host && !has_port(host) {
+        return Err(format!("`{text}` has no port: write {prefix}{host}:50051, with the server's"));
+    }
+    Ok(match prefix {
+        "grpc://" => host.to_owned(),
+        _ if is_secure => format!("https://{host}"),
+        _ => format!("{prefix}{host}"),
+    })
+}
+
+/// The addresses of what [`parse`] gave, where it is no UNIX domain socket's.
+///
+/// # Errors
+///
+/// Of the kind [`InvalidInput`](io::ErrorKind::InvalidInput) for what is no target; others where a name has no address.
+pub fn addresses(target: &str) -> io::Result<Vec<SocketAddr>> {
+    let listed = target.strip_prefix("ipv4:").or_else(|| target.strip_prefix("ipv6:"));
+    if let Some(list) = listed {
+        let address = |text: &str| {
+            let alone =
+                || text.trim_matches(['[', ']']).parse().map(|ip: IpAddr| SocketAddr::new(ip, PORT_DEFAULT));
+            let malformed =
+                |_| io::Error::new(io::ErrorKind::InvalidInput, format!("`{text}` is no address"));
+            text.parse().or_else(|_| alone()).map_err(malformed)
+        };
+        return list.split(',').map(address).collect();
+    }
+    let (_, host) = divided(target);
+    let host = host.trim_end_matches('/');
+    if has_port(host) {
+        host.to_socket_addrs().map(Iterator::collect)
+    } else {
+        (host.trim_matches(['[', ']']), PORT_DEFAULT).to_socket_addrs().map(Iterator::collect)
+    }
+}
+
+/// The prefix, and what stands behind it.
+fn divided(text: &str) -> (&'static str, &str) {
+    let prefix = HOST_PREFIXES.into_iter().find(|prefix| text.starts_with(prefix)).unwrap_or_default();
+    (prefix, &text[prefix.len()..])
+}
+
+/// `host:1`, `[::1]:1`; of an IPv6 address without brackets the library says what is wrong.
+fn has_port(host: &str) -> bool {
+    match host.rsplit_once(']') {
+        Some((_, rest)) => rest.starts_with(':'),
+        None => host.contains(':'),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(text: &str, expected: &str) {
+        assert_eq!(parse(text).as_deref(), Ok(expected));
+    }
+
+    #[test]
+    fn urls_and_targets_are_understood() {
+        check("localhost:1", "localhost:1");
+        check("grpc://localhost:1/", "localhost:1");
+        check("http://localhost:1/", "http://localhost:1");
+        check("https://localhost/", "https://localhost");
+        check("grpcs://localhost:1/", "https://localhost:1");
+        check("dns:///localhost:1", "dns:///localhost:1");
+        check("[::1]:1", "[::1]:1");
+        for other in ["unix:/a/b", "unix-abstract:a", "ipv4:1.2.3.4", "::1:80", "unix:///a"] {
+            check(other, other);
+        }
+    }
+
+    #[test]
+    fn addresses_are_those_of_every_kind_of_target() {
+        let check = |target: &str, expected: &[&str]| {
+            let found = addresses(target).unwrap();
+            assert_eq!(found.iter().map(ToString::to_string).collect::<Vec<_>>(), expected, "{target}");
+        };
+        for target in ["127.0.0.1:1", "dns:///127.0.0.1:1", "dns:127.0.0.1:1", "http://127.0.0.1:1/"] {
+            check(target, &["127.0.0.1:1"]);
+        }
+        check("https://127.0.0.1", &["127.0.0.1:443"]);
+        check("https://[::1]", &["[::1]:443"]);
+        check("[::1]:1", &["[::1]:1"]);
+        check("ipv4:1.2.3.4:5,1.2.3.5", &["1.2.3.4:5", "1.2.3.5:443"]);
+        check("ipv6:[::1]:5", &["[::1]:5"]);
+        for malformed in ["ipv4:hello", "localhost:port"] {
+            let error = addresses(malformed).unwrap_err();
+            assert_eq!(error.kind(), io::ErrorKind::InvalidInput, "{malformed}: {error}");
+        }
+    }
+
+    #[test]
+    fn a_port_must_be_said() {
+        for text in ["localhost", "grpc://localhost", "dns:///a.example", "http://a/", "dns:[::1]"] {
+            assert!(parse(text).unwrap_err().contains("has no port"), "{text}");
+        }
+    }
+}
