@@ -230,8 +230,7 @@ mod tests {
     fn points(measurement: &str) -> Vec<Value> {
         if measurement == "many-processors" {
             let ways = [("thalweg", "adaptive"), ("tonic", "1"), ("tonic", "8")];
-            let point = |(client, strategy)| json!({"client": client, "strategy": strategy, "in_flight": 256, "rate_per_s": 1e6});
-            return ways.map(point).to_vec();
+            return ways.map(|(client, strategy)| rate_of(client, strategy)).to_vec();
         }
         let point = |connections: u32| {
             json!({"server": "thalweg", "connections": connections, "active": connections, "in_flight": 1,
@@ -239,6 +238,10 @@ mod tests {
         };
         let all: &[u32] = if measurement == "connections" { &[100, 1000, 10_000] } else { &[] };
         all.iter().map(|connections| point(*connections)).collect()
+    }
+
+    fn rate_of(client: &str, strategy: &str) -> Value {
+        json!({"client": client, "strategy": strategy, "in_flight": 256, "rate_per_s": 1e6})
     }
 
     fn arrivals(measurement: &str) -> Value {

@@ -261,8 +261,8 @@ impl Options {
     }
 }
 
-/// What is to be said of figures that are judged and that loads do not have; and those that were chosen and that no load
-/// has: that B is no worse by them cannot be said.
+/// What is to be said of figures that are judged and that loads do not have; and those that were chosen and that no
+/// load has: that B is no worse by them cannot be said.
 fn missing(cells: &[CellReport], options: &Options) -> (Vec<String>, Vec<Figure>) {
     let (mut warnings, mut of_all) = (Vec::new(), Vec::new());
     for figure in Figure::ALL {

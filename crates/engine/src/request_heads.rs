@@ -39,8 +39,8 @@ impl RequestHeads {
     }
 }
 
-/// What heads have in common that are kept: a cache of the channel's and, of those in use, a copy for each thread, since
-/// calls count references to theirs.
+/// What heads have in common that are kept: a cache of the channel's and, of those in use, a copy for each thread,
+/// since calls count references to theirs.
 ///
 /// Methods made at run time have ever new numbers, and must not fill the memory.
 struct Heads<T> {
@@ -50,7 +50,7 @@ struct Heads<T> {
 
 /// Heads that a channel keeps; two that meet in one entry only build theirs again.
 const HEADS_MAX: usize = 256;
-/// Heads that it keeps for each thread. Each has two places there, so that two that meet and are used in turn both stay.
+/// Heads that it keeps for each thread. Each has two places there: two that meet and are used in turn both stay.
 const HEADS_OF_THREAD_MAX: usize = 64;
 
 /// References to it can be counted at two places.

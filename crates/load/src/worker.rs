@@ -74,8 +74,8 @@ impl Shared {
         self.stopped.load(Relaxed) || now_ns >= self.until_ns || is_done()
     }
 
-    /// Thinks for so long. In a closed loop nobody thinks of what is not called any more; in an open one flows that have
-    /// begun go on to their end.
+    /// Thinks for so long. In a closed loop nobody thinks of what is not called any more; in an open one flows that
+    /// have begun go on to their end.
     async fn think(&self, time: Duration) {
         let left = match &self.due {
             Some(_) => Duration::MAX,
