@@ -57,8 +57,8 @@ pub async fn drive(
         }
     }
     let (from_ns, until_ns) = (plan.warm_up.as_nanos() as u64, plan.until_ns());
-    let is_cut = plan.under_way.is_cut() && until_ns < u64::MAX;
-    let cut_at = is_cut.then(|| base + Duration::from_nanos(until_ns));
+    let may_cut = plan.under_way.is_cut() && until_ns < u64::MAX;
+    let cut_at = may_cut.then(|| base + Duration::from_nanos(until_ns));
     let shared = Arc::new(Shared {
         scenario: scenario.clone(),
         base,

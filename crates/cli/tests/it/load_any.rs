@@ -5,26 +5,17 @@ use std::time::Duration;
 use nix::sys::signal::Signal;
 use serde_json::Value;
 
-use crate::support::{Running, outcome, thalweg};
+use crate::support::{Running, load, load_json, outcome, thalweg};
 
 const UNARY: &str = "grpc.testing.TestService/UnaryCall";
-
-fn load(address: &str, arguments: &[&str]) -> (Option<i32>, String, String) {
-    let words = [&["load", address], arguments].concat();
-    outcome(thalweg(&words).output().unwrap())
-}
-
-fn json(address: &str, arguments: &[&str]) -> Value {
-    let (code, stdout, stderr) = load(address, &[arguments, &["-O", "json"]].concat());
-    assert_eq!(code, Some(0), "{stderr}");
-    serde_json::from_str(&stdout).unwrap()
-}
 
 #[test]
 fn a_closed_loop_makes_as_many_calls_as_asked_for() {
     let (_server, addresses) = Running::serve(&["127.0.0.1:0"]);
-    let run =
-        json(&addresses[0], &["--call", UNARY, "-d", r#"{"response_size": 10}"#, "-n", "500", "-c", "4"]);
+    let run = load_json(
+        &addresses[0],
+        &["--call", UNARY, "-d", r#"{"response_size": 10}"#, "-n", "500", "-c", "4"],
+    );
     assert_eq!(run["schema"], "thalweg.load-run/1");
     assert_eq!(
         (&run["loop"], &run["kind"], &run["method"]),
@@ -43,7 +34,7 @@ fn requests_in_text_format_are_sent_in_turn() {
     let texts = "response_size: 10\u{1e}response_size: 20 # {{.RequestNumber}}";
     for templates in [&[][..], &["--no-templates"]] {
         let flags = ["--call", UNARY, "-I", "text", "-d", texts, "-n", "100"];
-        let run = json(&addresses[0], &[&flags, templates].concat());
+        let run = load_json(&addresses[0], &[&flags, templates].concat());
         assert_eq!(run["ok"], 100, "{run}");
         // Answers of 14 and of 24 bytes.
         assert_eq!(run["bytes_received"], 50 * 14 + 50 * 24, "{run}");
@@ -67,7 +58,7 @@ fn several_binary_messages_are_sent() {
     let both = file("both", b"\x02\x10\x0a\x02\x10\x14");
     let unary = ["--call", UNARY, "-n", "10", "-c", "1"];
     let check = |words: &[&str], sent: u64, received: u64| {
-        let run = json(&addresses[0], words);
+        let run = load_json(&addresses[0], words);
         assert_eq!(
             (&run["bytes_sent"], &run["bytes_received"]),
             (&sent.into(), &received.into()),
@@ -86,7 +77,7 @@ fn several_binary_messages_are_sent() {
     let stream = ["--call", "grpc.testing.TestService/StreamingInputCall", "-n", "4", "-c", "1"];
     let payloads = file("payloads", b"\x07\x0a\x05\x12\x03abc\x07\x0a\x05\x12\x03abc");
     for input in ["binary", "delimited"] {
-        let run = json(&addresses[0], &[&stream[..], &["-I", input, "-d", &payloads]].concat());
+        let run = load_json(&addresses[0], &[&stream[..], &["-I", input, "-d", &payloads]].concat());
         assert_eq!((&run["messages_sent"], &run["bytes_sent"]), (&8.into(), &56.into()), "{run}");
     }
     let check = |bytes: &[u8], expected: &str| {
@@ -108,7 +99,7 @@ fn all_four_types_of_call_are_driven() {
         let method = format!("grpc.testing.TestService/{method}");
         let of_stream: &[&str] = if messages.is_empty() { &[] } else { &["--messages", messages] };
         let words = [&["--call", &method, "-d", data, "-n", "10", "-c", "2"], of_stream].concat();
-        let run = json(&addresses[0], &words);
+        let run = load_json(&addresses[0], &words);
         assert_eq!(
             (&run["kind"], &run["ok"], &run["failed"]),
             (&kind.into(), &10.into(), &0.into()),
@@ -127,7 +118,7 @@ fn all_four_types_of_call_are_driven() {
 #[test]
 fn a_schedule_has_all_its_calls_and_those_of_a_ramp_are_its_area() {
     let (_server, addresses) = Running::serve(&["127.0.0.1:0"]);
-    let run = json(&addresses[0], &["--call", UNARY, "--rps", "100..500/2s", "-z", "3s"]);
+    let run = load_json(&addresses[0], &["--call", UNARY, "--rps", "100..500/2s", "-z", "3s"]);
     // 300 a second on average for two seconds, and then 500.
     assert_eq!(
         (&run["ok"], &run["dropped"], &run["loop"]),
@@ -139,7 +130,7 @@ fn a_schedule_has_all_its_calls_and_those_of_a_ramp_are_its_area() {
     assert!((scheduled - 1100.0).abs() < 1e-6, "{scheduled}");
     assert_eq!(intervals.iter().map(|interval| interval["ok"].as_u64().unwrap()).sum::<u64>(), 1100);
     assert_eq!(run["wait"]["count"], 1100);
-    let poisson = json(
+    let poisson = load_json(
         &addresses[0],
         &["--call", UNARY, "--rps", "500", "--arrivals", "poisson", "--seed", "7", "-z", "1s"],
     );
@@ -259,7 +250,7 @@ fn requests_and_metadata_are_made_for_each_call() {
     // Answers of 0, 1, 2 and 3 bytes: each has two tags and two lengths around them, but for the first.
     let data = r#"{"response_size": {{.RequestNumber}}}"#;
     let metadata = "x-grpc-test-echo-initial: {{.UUID}}";
-    let run = json(&addresses[0], &["--call", UNARY, "-n", "4", "-c", "1", "-d", data, "-m", metadata]);
+    let run = load_json(&addresses[0], &["--call", UNARY, "-n", "4", "-c", "1", "-d", data, "-m", metadata]);
     assert_eq!((&run["ok"], &run["bytes_received"]), (&4.into(), &18.into()), "{run}");
     let check = |data: &str, expected: &str| {
         let (code, _, stderr) = load(&addresses[0], &["--call", UNARY, "-n", "1", "-d", data]);

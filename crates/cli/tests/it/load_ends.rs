@@ -6,23 +6,13 @@ use std::time::{Duration, Instant};
 use nix::sys::signal::Signal;
 use serde_json::Value;
 
-use crate::support::{Running, outcome, thalweg};
+use crate::support::{Running, load, load_json, outcome, thalweg};
 
 const SECOND: u64 = 1_000_000_000;
 const UNARY: &str = "grpc.testing.TestService/UnaryCall";
 /// A call of this method with these requests takes 400 ms.
 const SLOW: &str = "grpc.testing.TestService/StreamingOutputCall";
 const SLOW_DATA: &str = r#"{"response_parameters": [{"size": 1, "interval_us": 400000}]}"#;
-
-fn load(address: &str, words: &[&str]) -> (Option<i32>, String, String) {
-    outcome(thalweg(&[&["load", address], words].concat()).output().unwrap())
-}
-
-fn json(address: &str, words: &[&str]) -> Value {
-    let (code, stdout, stderr) = load(address, &[words, &["-O", "json"]].concat());
-    assert_eq!(code, Some(0), "{stderr}");
-    serde_json::from_str(&stdout).unwrap()
-}
 
 fn has_note(run: &Value, words: &str) -> bool {
     run["notes"].as_array().unwrap().iter().any(|note| note["text"].as_str().unwrap().contains(words))
@@ -34,7 +24,7 @@ fn a_longest_time_ends_a_run_by_number() {
     let closed = ["--call", SLOW, "-d", SLOW_DATA, "-c", "2"];
     let open = ["--call", UNARY, "--rps", "20"];
     let check = |words: &[&str], calls: u64| {
-        let run = json(&addresses[0], &[words, &["-n", "1000", "-x", "1s"]].concat());
+        let run = load_json(&addresses[0], &[words, &["-n", "1000", "-x", "1s"]].concat());
         assert_eq!((&run["ok"], &run["stopped_early"]), (&calls.into(), &true.into()), "{run}");
         assert!(has_note(&run, "1s, was up before all 1000 starts were done"), "{}", run["notes"]);
         assert!(run["duration_ns"].as_u64().unwrap() >= 1_000_000_000, "{}", run["duration_ns"]);
@@ -43,7 +33,7 @@ fn a_longest_time_ends_a_run_by_number() {
     check(&closed, 6);
     check(&open, 20);
     for words in [&closed[..], &open] {
-        let run = json(&addresses[0], &[words, &["-n", "3", "--max-duration", "1h"]].concat());
+        let run = load_json(&addresses[0], &[words, &["-n", "3", "--max-duration", "1h"]].concat());
         assert_eq!((&run["ok"], &run["stopped_early"]), (&3.into(), &false.into()), "{run}");
         assert!(!has_note(&run, "was up"), "{}", run["notes"]);
     }
@@ -64,7 +54,7 @@ fn calls_under_way_are_closed_waited_for_or_ignored() {
     let (_server, addresses) = Running::serve(&["127.0.0.1:0"]);
     let closed =
         ["--call", SLOW, "-d", SLOW_DATA, "-c", "2", "--warmup", "0s", "-z", "1s", "--max-errors", "1"];
-    let run = |more: &[&str]| json(&addresses[0], &[&closed[..], more].concat());
+    let run = |more: &[&str]| load_json(&addresses[0], &[&closed[..], more].concat());
     let counts = |run: &Value| (run["ok"].as_u64().unwrap(), run["failed"].as_u64().unwrap());
     let duration = |run: &Value| run["duration_ns"].as_u64().unwrap();
 
@@ -94,7 +84,7 @@ fn an_open_loop_closes_and_ignores_too() {
     // At 0, 250, 500 and 750 ms: the last two are under way at 1 s.
     let open = ["--call", SLOW, "-d", SLOW_DATA, "--rps", "4", "-z", "1s", "--max-errors", "1"];
     let counts = |stop: &[&str]| {
-        let run = json(&addresses[0], &[&open[..], stop].concat());
+        let run = load_json(&addresses[0], &[&open[..], stop].concat());
         assert_eq!(run["duration_ns"], 1_000_000_000, "{run}");
         (run["ok"].as_u64().unwrap(), run["failed"].as_u64().unwrap())
     };
@@ -161,12 +151,12 @@ fn a_run_has_a_name_and_tags() {
 fn workers_by_a_schedule_end_with_their_number_or_their_schedule() {
     let (_server, addresses) = Running::serve(&["127.0.0.1:0"]);
     // One of the two never has a turn.
-    let run = json(&addresses[0], &["--call", UNARY, "--workers", "1", "-c", "2", "-n", "5"]);
+    let run = load_json(&addresses[0], &["--call", UNARY, "--workers", "1", "-c", "2", "-n", "5"]);
     assert_eq!((&run["ok"], &run["stopped_early"]), (&5.into(), &false.into()), "{run}");
     assert!(run["duration_ns"].as_u64().unwrap() < 5 * SECOND, "{}", run["duration_ns"]);
 
     let slow = ["--call", SLOW, "-d", SLOW_DATA, "--workers", "2..0/1s", "-c", "2", "-n", "1000"];
-    let run = json(&addresses[0], &slow);
+    let run = load_json(&addresses[0], &slow);
     assert_eq!(run["stopped_early"], true);
     let words = "the schedule of workers was over before all 1000 starts were done";
     assert!(has_note(&run, words), "{}", run["notes"]);
@@ -176,7 +166,7 @@ fn workers_by_a_schedule_end_with_their_number_or_their_schedule() {
 #[test]
 fn a_schedule_by_number_is_measured_until_the_last_start() {
     let (_server, addresses) = Running::serve(&["127.0.0.1:0"]);
-    let run = json(&addresses[0], &["--call", SLOW, "-d", SLOW_DATA, "--rps", "100", "-n", "20"]);
+    let run = load_json(&addresses[0], &["--call", SLOW, "-d", SLOW_DATA, "--rps", "100", "-n", "20"]);
     assert_eq!((&run["ok"], &run["dropped"]), (&20.into(), &0.into()), "{run}");
     assert_eq!((&run["duration_ns"], &run["rate_per_s"]), (&(SECOND / 5).into(), &100.0.into()), "{run}");
     assert_eq!(run["scheduled_per_s"], 100.0, "{run}");
@@ -192,7 +182,8 @@ fn nobody_thinks_of_what_is_not_called_any_more() {
     fs::write(&file, step).unwrap();
     let file = file.display().to_string();
     for end in [&["-z", "300ms"][..], &["-n", "2"], &["-z", "300ms", "--duration-stop", "wait"]] {
-        let run = json(&addresses[0], &[&["--scenario", &file, "-c", "2", "--warmup", "0s"], end].concat());
+        let run =
+            load_json(&addresses[0], &[&["--scenario", &file, "-c", "2", "--warmup", "0s"], end].concat());
         assert_eq!(run["ok"], 2, "{end:?}: {run}");
     }
 }

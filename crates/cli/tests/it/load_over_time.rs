@@ -7,20 +7,10 @@ use std::time::{Duration, Instant};
 use nix::sys::signal::Signal;
 use serde_json::Value;
 
-use crate::support::{Running, outcome, thalweg};
+use crate::support::{Running, load, load_json, outcome, thalweg};
 
 const UNARY: &str = "grpc.testing.TestService/UnaryCall";
 const DUPLEX: &str = "grpc.testing.TestService/FullDuplexCall";
-
-fn load(address: &str, words: &[&str]) -> (Option<i32>, String, String) {
-    outcome(thalweg(&[&["load", address], words].concat()).output().unwrap())
-}
-
-fn json(address: &str, words: &[&str]) -> Value {
-    let (code, stdout, stderr) = load(address, &[words, &["-O", "json"]].concat());
-    assert_eq!(code, Some(0), "{stderr}");
-    serde_json::from_str(&stdout).unwrap()
-}
 
 #[test]
 fn messages_of_a_stream_go_by_their_rate() {
@@ -29,7 +19,7 @@ fn messages_of_a_stream_go_by_their_rate() {
     // 10 in the first half second and 100 in the next: 55, the first at once.
     let words =
         ["--call", DUPLEX, "-d", answer, "--message-rate", "20/500ms,100", "--stream-for", "1s", "-n", "2"];
-    let run = json(&addresses[0], &[&words[..], &["-c", "2"]].concat());
+    let run = load_json(&addresses[0], &[&words[..], &["-c", "2"]].concat());
     let sent = run["messages_sent"].as_u64().unwrap();
     assert_eq!((sent, &run["messages_received"]), (2 * 60, &run["messages_sent"]), "{run}");
     assert_eq!(run["reply"]["count"], run["messages_sent"]);
@@ -80,9 +70,9 @@ fn a_stalled_stream_is_seen_by_all_messages_that_were_to_be_sent() {
 fn streams_end_by_time_or_by_responses_and_count_as_ok() {
     let (_server, addresses) = Running::serve(&["127.0.0.1:0"]);
     let endless = ["--call", "grpc.testing.BenchmarkService/StreamingFromServer", "-n", "4", "-c", "2"];
-    let run = json(&addresses[0], &[&endless[..], &["--responses", "7"]].concat());
+    let run = load_json(&addresses[0], &[&endless[..], &["--responses", "7"]].concat());
     assert_eq!((&run["ok"], &run["messages_received"]), (&4.into(), &28.into()), "{run}");
-    let run = json(&addresses[0], &[&endless[..], &["--stream-for", "200ms"]].concat());
+    let run = load_json(&addresses[0], &[&endless[..], &["--stream-for", "200ms"]].concat());
     assert_eq!(run["ok"], 4, "{run}");
     assert!(run["latency"]["min"].as_u64().unwrap() >= 200_000_000);
     let (code, _, stderr) = load(&addresses[0], &["--call", UNARY, "--stream-for", "1s"]);
@@ -94,7 +84,7 @@ fn streams_end_by_time_or_by_responses_and_count_as_ok() {
 fn bursts_are_begun_at_once_and_again() {
     let (_server, addresses) = Running::serve(&["127.0.0.1:0"]);
     let words = ["--call", UNARY, "--rps", "30@500ms", "-z", "1500ms", "--interval", "250ms"];
-    let run = json(&addresses[0], &words);
+    let run = load_json(&addresses[0], &words);
     assert_eq!(
         (&run["ok"], &run["schedule"], &run["loop"]),
         (&90.into(), &"30@500ms".into(), &"open".into())
@@ -112,7 +102,7 @@ fn bursts_are_begun_at_once_and_again() {
     // Of the messages of a stream, too: 3 at 0, 200 and 400 ms.
     let answer = r#"{"response_parameters": [{"size": 1}]}"#;
     let words = ["--call", DUPLEX, "-d", answer, "--message-rate", "3@200ms", "--stream-for", "500ms"];
-    let run = json(&addresses[0], &[&words[..], &["-n", "1", "-c", "1"]].concat());
+    let run = load_json(&addresses[0], &[&words[..], &["-n", "1", "-c", "1"]].concat());
     assert_eq!(run["messages_sent"], 9, "{run}");
     let (code, _, stderr) = load(&addresses[0], &["--call", UNARY, "--workers", "3@1s"]);
     assert_eq!(code, Some(2));
@@ -135,7 +125,7 @@ fn workers_come_and_go() {
         "--warmup",
         "0s",
     ];
-    let run = json(&addresses[0], &words);
+    let run = load_json(&addresses[0], &words);
     assert_eq!((&run["workers"], &run["in_flight"]), (&"1/1s,8".into(), &8.into()));
     let intervals = run["intervals"].as_array().unwrap();
     let of = |index: usize| intervals[index]["ok"].as_u64().unwrap();

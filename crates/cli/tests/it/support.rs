@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
+use serde_json::Value;
 
 /// The command with these arguments.
 pub(crate) fn thalweg(args: &[&str]) -> Command {
@@ -43,6 +44,18 @@ fn build_codecs() -> PathBuf {
     let status = cargo.arg("--target-dir").arg(built.parent().unwrap()).status().unwrap();
     assert!(status.success(), "the codecs could not be built: {status}");
     built.join("thalweg-codec")
+}
+
+/// `thalweg load ADDRESS WORDS…`.
+pub(crate) fn load(address: &str, words: &[&str]) -> (Option<i32>, String, String) {
+    outcome(thalweg(&[&["load", address], words].concat()).output().unwrap())
+}
+
+/// The result of such a load that ends well.
+pub(crate) fn load_json(address: &str, words: &[&str]) -> Value {
+    let (code, stdout, stderr) = load(address, &[words, &["-O", "json"]].concat());
+    assert_eq!(code, Some(0), "{stderr}");
+    serde_json::from_str(&stdout).unwrap()
 }
 
 /// What came of the command: its exit code, stdout and stderr.
