@@ -1,7 +1,8 @@
 #include <algorithm>
 #include <vector>
 
-#include "stride.h"
+#include "common/stride.h"
+#include "common/window.h"
 #include "worker.h"
 #include "write_batch.h"
 
@@ -10,17 +11,6 @@ namespace {
 using grpc::testing::BenchmarkService;
 using grpc::testing::SimpleRequest;
 using grpc::testing::SimpleResponse;
-
-// What may await its reply: so many bytes of payload, and so many messages. A stream of the largest is pipelined, too.
-constexpr uint64_t kOutstandingBytes = 1 << 20;
-constexpr uint64_t kOutstandingMessagesMin = 2;
-constexpr uint64_t kOutstandingMessagesMax = 4096;
-
-uint64_t Window(const LoadOptions& options) {
-  if (options.call == CallType::kPingPong) return 1;
-  const uint64_t fitting = kOutstandingBytes / static_cast<uint64_t>(std::max(options.size, 1));
-  return std::clamp(fitting, kOutstandingMessagesMin, kOutstandingMessagesMax);
-}
 
 // One stream both ways at a time, pipelined: messages go out ahead of the replies, as far as the window allows. They are
 // timed from their hand-over to the reply with the same ordinal.

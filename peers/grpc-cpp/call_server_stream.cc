@@ -1,4 +1,4 @@
-#include "stride.h"
+#include "common/stride.h"
 #include "worker.h"
 
 namespace {

@@ -4,8 +4,8 @@
 
 #include <stdexcept>
 
+#include "common/recorder.h"
 #include "messages.h"
-#include "recorder.h"
 #include "settings.h"
 
 namespace {
@@ -38,12 +38,13 @@ std::shared_ptr<grpc::ChannelCredentials> Credentials(const LoadOptions& options
 }  // namespace
 
 Stubs Connect(const LoadOptions& options) {
+  const auto variant = static_cast<ClientVariant>(options.variant);
   grpc::ChannelArguments arguments;
   ApplySettings(arguments);
   if (options.authority) arguments.SetSslTargetNameOverride("localhost");
-  if (options.variant == ClientVariant::kOwn) arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
+  if (variant == ClientVariant::kOwn) arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
   const std::shared_ptr<grpc::ChannelCredentials> credentials = Credentials(options);
-  const uint32_t count = options.variant == ClientVariant::kOne ? 1 : options.connections;
+  const uint32_t count = variant == ClientVariant::kOne ? 1 : options.connections;
   std::vector<std::shared_ptr<grpc::Channel>> channels;
   for (uint32_t i = 0; i < count; ++i) {
     channels.push_back(grpc::CreateCustomChannel(options.target, credentials, arguments));

@@ -1,11 +1,9 @@
 #include "drive.h"
 
-#include <sys/resource.h>
-
 #include <algorithm>
-#include <cstdio>
 #include <thread>
 
+#include "common/measuring.h"
 #include "worker.h"
 
 namespace {
@@ -13,15 +11,6 @@ namespace {
 // How often workers are looked at.
 constexpr uint64_t kLookEveryNsMin = 1'000'000;
 constexpr uint64_t kLookEveryNsMax = 250'000'000;
-
-CpuTime CpuOfThisProcess() {
-  rusage usage{};
-  getrusage(RUSAGE_SELF, &usage);
-  const auto ns = [](const timeval& time) {
-    return static_cast<double>(time.tv_sec) * 1e9 + static_cast<double>(time.tv_usec) * 1e3;
-  };
-  return {ns(usage.ru_utime), ns(usage.ru_stime)};
-}
 
 // All streams of responses ask for the payload, those of requests bring it, the others do both.
 grpc::testing::SimpleRequest RequestOf(const LoadOptions& options) {
@@ -43,45 +32,6 @@ std::unique_ptr<Worker> MakeWorker(Bench& bench, grpc::testing::BenchmarkService
   }
   return nullptr;
 }
-
-// The measured time: whoever wants to look at the process is told of its two ends.
-class Measuring {
- public:
-  explicit Measuring(const LoadOptions& options) : announces_(options.announce) {}
-
-  void Begin() {
-    begun_ = true;
-    Announce("measuring");
-    before_ = CpuOfThisProcess();
-  }
-
-  // Does nothing the second time.
-  void End() {
-    if (has_ended_) return;
-    if (!begun_) Begin();
-    const CpuTime after = CpuOfThisProcess();
-    cpu_ = {after.user_ns - before_.user_ns, after.system_ns - before_.system_ns};
-    has_ended_ = true;
-    Announce("measured");
-  }
-
-  bool begun() const { return begun_; }
-  // Processor time from its beginning to its end.
-  CpuTime cpu() const { return cpu_; }
-
- private:
-  void Announce(const char* line) const {
-    if (!announces_) return;
-    std::puts(line);
-    std::fflush(stdout);
-  }
-
-  const bool announces_;
-  bool begun_ = false;
-  bool has_ended_ = false;
-  CpuTime before_{};
-  CpuTime cpu_{};
-};
 
 // The workers of a thread, and whoever watches over them.
 class Crew {
@@ -200,12 +150,5 @@ LoadResult DriveOnce(const LoadOptions& options, const Stubs& stubs) {
 }  // namespace
 
 LoadResult Drive(const LoadOptions& options, const Stubs& stubs) {
-  if (!options.EndsWithAnswers() || options.warmup_ns == 0) return DriveOnce(options, stubs);
-  LoadOptions measured = options;
-  measured.warmup_ns = 0;
-  LoadOptions warm_up = measured;
-  warm_up.duration_ns = options.warmup_ns;
-  warm_up.announce = false;
-  DriveOnce(warm_up, stubs);
-  return DriveOnce(measured, stubs);
+  return WithWarmUp(options, [&](const LoadOptions& part) { return DriveOnce(part, stubs); });
 }

@@ -2,10 +2,8 @@
 
 #include <grpcpp/support/status.h>
 
+#include "common/load_options.h"
 #include "grpc/testing/messages.pb.h"
-
-// Payloads of both directions are bounded by this.
-inline constexpr int kPayloadBytesMax = 64 << 20;
 
 // A request of `size` bytes that wants `response_size` bytes back. No payload for 0, so that an empty message is empty.
 inline grpc::testing::SimpleRequest MakeRequest(int size, int response_size) {

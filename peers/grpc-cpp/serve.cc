@@ -9,7 +9,7 @@
 #include <cstdio>
 
 #include "last_log.h"
-#include "misuse.h"
+#include "common/misuse.h"
 #include "service.h"
 #include "settings.h"
 

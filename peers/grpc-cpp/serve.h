@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-#include "flags.h"
+#include "common/flags.h"
 
 // The default first: the faster server of the two. Thousand operations a second of `callback` and `cq`, and how many
 // times as many that is; server and client on a processor each, this peer's client, medians of four windows of 0.7 s in

@@ -13,10 +13,10 @@
 
 #include <google/protobuf/stubs/common.h>
 
-#include <cstdio>
 #include <iterator>
 #include <string>
 
+#include "common/program.h"
 #include "load.h"
 #include "serve.h"
 #include "write_batch.h"
@@ -101,10 +101,6 @@ const std::vector<Untold>& Defaults() {
   return lines;
 }
 
-void PrintLine(const char* side, const std::string& name, const std::string& value, const std::string& why) {
-  std::printf("%s\t%s\t%s\t%s\n", side, name.c_str(), value.c_str(), why.c_str());
-}
-
 }  // namespace
 
 void ApplySettings(grpc::ServerBuilder& builder) {
@@ -122,7 +118,7 @@ void ApplySettings(grpc::ChannelArguments& arguments) {
 void PrintSettings() {
   for (const Told& told : kTold) {
     const char* side = !told.client ? "server" : !told.server ? "client" : "both";
-    PrintLine(side, std::string(told.name) + " (" + told.argument + ")", told.shown, told.why);
+    PrintSetting(side, std::string(told.name) + " (" + told.argument + ")", told.shown, told.why);
   }
-  for (const Untold& line : Defaults()) PrintLine(line.side, line.name, line.value, line.why);
+  for (const Untold& line : Defaults()) PrintSetting(line.side, line.name, line.value, line.why);
 }

@@ -6,10 +6,10 @@
 #include <memory>
 #include <optional>
 
+#include "common/run.h"
 #include "continuation.h"
 #include "grpc/testing/benchmark_service.grpc.pb.h"
 #include "messages.h"
-#include "run.h"
 
 // What the workers of a thread share. It takes from the queue and drives all of them; by default a run has one thread:
 // the completion queue costs less than the callback interface here. On one processor, 64 empty unary calls in flight

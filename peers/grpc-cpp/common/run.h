@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <string>
 
-#include "load.h"
+#include "load_options.h"
 #include "recorder.h"
 
 // What becomes of an operation that is about to begin.

@@ -5,7 +5,7 @@
 #include <optional>
 #include <string>
 
-#include "load.h"
+#include "load_options.h"
 #include "recorder.h"
 
 struct CpuTime {
