@@ -96,12 +96,10 @@ impl PeersDirectory {
         let [server_variants, client_variants] =
             ["server", "client"].map(|side| variants_of(side, &variants));
         let json = variants_of("json", &variants).unwrap_or_default();
-        match (server_variants, client_variants) {
-            (Some(server_variants), Some(client_variants)) => {
-                Ok(Program { path, version, server_variants, client_variants, json, settings })
-            }
-            _ => Err(unlike_contract(&path, "variants")),
-        }
+        let client_variants = client_variants.ok_or_else(|| unlike_contract(&path, "variants"))?;
+        let serves = server_variants.is_some();
+        let server_variants = server_variants.unwrap_or_default();
+        Ok(Program { path, version, serves, server_variants, client_variants, json, settings })
     }
 
     /// The peer's executable, or why there is none.

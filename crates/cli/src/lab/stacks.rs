@@ -1,6 +1,6 @@
 //! Which stacks `thalweg lab` measures, and where they come from.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use clap::Args;
@@ -50,8 +50,14 @@ pub(super) struct Stacks {
     compares: bool,
     /// The bare socket takes part.
     with_socket: bool,
+    /// Names of those that have no server: their clients meet the others'.
+    serverless: Vec<String>,
     left_out: Vec<LeftOut<Stack>>,
 }
+
+/// Why a stack is left out of all pairs, or as a server of some.
+const NO_SERVER: &str =
+    "it has no server; its client meets another stack's with --server STACK, --matrix or --ends";
 
 impl AgainstArgs {
     /// Others were named.
@@ -76,7 +82,7 @@ impl AgainstArgs {
         };
         let with_socket = self.against.iter().any(|stack| stack.name() == SOCKET);
         let compares = self.compares();
-        Stacks { named: stacks, pairing, compares, with_socket, left_out: Vec::new() }
+        Stacks { named: stacks, pairing, compares, with_socket, serverless: Vec::new(), left_out: Vec::new() }
     }
 
     fn directory(&self) -> Option<PeersDirectory> {
@@ -102,7 +108,20 @@ impl Stacks {
 
     /// Who meets whom.
     pub(super) fn pairs(&self) -> Vec<Pair> {
-        self.pairing.pairs(&self.named)
+        let mut pairs = self.pairing.pairs(&self.named);
+        pairs.retain(|pair| !self.is_serverless(&pair.server));
+        pairs
+    }
+
+    fn is_serverless(&self, stack: &Stack) -> bool {
+        self.serverless.iter().any(|name| name == stack.name())
+    }
+
+    /// Those that were to serve and cannot.
+    fn missing_servers(&self) -> Vec<Stack> {
+        let servers = self.pairing.pairs(&self.named).into_iter().map(|pair| pair.server);
+        let missing: BTreeSet<Stack> = servers.filter(|server| self.is_serverless(server)).collect();
+        missing.into_iter().collect()
     }
 
     /// Every stack that takes part.
@@ -144,8 +163,22 @@ impl Stacks {
                 }
             }
         }
+        self.serverless =
+            programs.iter().filter(|(_, program)| !program.serves).map(|(name, _)| name.clone()).collect();
+        self.leave_out_servers();
         self.check_variants(&programs)?;
         Ok(programs)
+    }
+
+    /// A stack without a server that meets nobody else's is left out as a whole.
+    fn leave_out_servers(&mut self) {
+        for missing in self.missing_servers() {
+            if self.pairs().iter().any(|pair| pair.client == missing) {
+                eprintln!("{missing} is left out as a server: {NO_SERVER}");
+            } else {
+                self.leave_out(NO_SERVER, |stack| *stack == missing);
+            }
+        }
     }
 
     fn check_variants(&self, programs: &BTreeMap<String, Program>) -> Result<(), Failure> {
@@ -209,7 +242,10 @@ impl Stacks {
             let program = programs.get(stack.name())?;
             Some(StackInfo { stack, version: program.version.clone(), settings: program.settings.clone() })
         };
-        (self.everybody().into_iter().filter_map(info).collect(), self.left_out)
+        let servers = self.missing_servers().into_iter();
+        let servers = servers.map(|what| LeftOut { what, reason: NO_SERVER.to_owned() });
+        let left_out = self.left_out.iter().cloned().chain(servers).collect();
+        (self.everybody().into_iter().filter_map(info).collect(), left_out)
     }
 }
 
@@ -237,4 +273,53 @@ pub(super) fn build_missing(peers: &PeersDirectory, names: &[String]) -> Result<
     command.status().map(|_| ()).map_err(|error| {
         Failure::failed(format!("cannot start {}: {error}", Path::new(command.get_program()).display()))
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The pairs of ours, gRPC C++ and Qt, which has no server, and whether the results say so.
+    fn check(pairing: Pairing, expected: &[&str], is_told: bool) {
+        let named = ["thalweg", "grpc-cpp", "qt"].map(|name| name.parse().unwrap()).to_vec();
+        let serverless = vec!["qt".to_owned()];
+        let mut stacks =
+            Stacks { named, pairing, compares: true, with_socket: false, serverless, left_out: Vec::new() };
+        stacks.leave_out_servers();
+        let pairs: Vec<String> = stacks.pairs().iter().map(Pair::to_string).collect();
+        assert_eq!(pairs, expected);
+        let told = stacks.told(&BTreeMap::new()).1;
+        let told: Vec<_> = told.into_iter().map(|it| (it.what.to_string(), it.reason)).collect();
+        assert_eq!(told, if is_told { vec![("qt".to_owned(), NO_SERVER.to_owned())] } else { vec![] });
+    }
+
+    #[test]
+    fn a_client_without_a_server_meets_the_servers_of_others() {
+        let cpp: Stack = "grpc-cpp".parse().unwrap();
+        check(Pairing::Own, &["thalweg", "grpc-cpp"], true);
+        check(Pairing::Server(cpp), &["thalweg → grpc-cpp", "grpc-cpp", "qt → grpc-cpp"], false);
+        check(Pairing::Client("qt".parse().unwrap()), &["qt → thalweg", "qt → grpc-cpp"], true);
+        check(
+            Pairing::Ends,
+            &["thalweg", "grpc-cpp", "thalweg → grpc-cpp", "grpc-cpp → thalweg", "qt → thalweg"],
+            true,
+        );
+        let ours = ["thalweg", "thalweg → grpc-cpp", "grpc-cpp → thalweg", "grpc-cpp"];
+        check(Pairing::Matrix, &[&ours[..], &["qt → thalweg", "qt → grpc-cpp"]].concat(), true);
+    }
+
+    #[test]
+    fn a_partner_without_a_server_is_none() {
+        let mut stacks = Stacks {
+            named: vec![Stack::ours()],
+            pairing: Pairing::Server("qt".parse().unwrap()),
+            compares: true,
+            with_socket: false,
+            serverless: vec!["qt".to_owned()],
+            left_out: Vec::new(),
+        };
+        stacks.leave_out_servers();
+        assert!(stacks.pairs().is_empty());
+        assert!(stacks.check_rest().is_err());
+    }
 }

@@ -12,6 +12,8 @@ pub struct Program {
     pub(crate) path: PathBuf,
     /// What it calls itself: `gRPC C++ 1.51.1`.
     pub version: String,
+    /// It has a server; a client it has in any case.
+    pub serves: bool,
     /// Kinds of server it has, the default first. Empty where there is no choice.
     pub(crate) server_variants: Vec<String>,
     /// Kinds of client it has, the default first.
@@ -42,6 +44,7 @@ impl Program {
         Self {
             path,
             version: format!("{OURS} {}", env!("CARGO_PKG_VERSION")),
+            serves: true,
             server_variants: variants.clone(),
             client_variants: variants,
             json: ["http1", "h2", "connect", "grpc-web"].map(str::to_owned).to_vec(),

@@ -26,7 +26,7 @@ shift
 echo "$command $*" >> "$here/commands"
 case $command in
 version) echo 'fake 1.2.3' ;;
-variants) echo 'server plain fancy'; echo 'client plain odd' ;;
+variants) test -e "$here/drives" || echo 'server plain fancy'; echo 'client plain odd' ;;
 settings) printf 'both\tTCP_NODELAY\ton\t\nserver\tthreads\t2\tone for each processor\n' ;;
 serve)
     test -e "$here/refuses" && { echo 'no, thank you' >&2; exit 1; }
@@ -118,6 +118,15 @@ fn failure(found: Result<Measured, ExecuteError>) -> String {
         Err(ExecuteError::Window(reason)) => reason,
         other => panic!("the window alone was to fail: {other:?}"),
     }
+}
+
+#[test]
+fn a_peer_without_a_server_says_nothing_of_one() {
+    let fake = Fake::new();
+    assert!(fake.program().serves);
+    let program = fake.told_to("drives").program();
+    assert!(!program.serves && program.server_variants.is_empty());
+    assert_eq!(program.client_variants, ["plain", "odd"]);
 }
 
 #[test]
