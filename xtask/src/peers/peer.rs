@@ -1,7 +1,7 @@
 //! What a peer is.
 
 /// One stack.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Peer {
     pub(crate) name: &'static str,
     pub(super) about: &'static str,
@@ -14,6 +14,8 @@ pub(crate) struct Peer {
 pub(super) enum Contract {
     /// A gRPC stack: `serve` and `load`.
     Calls,
+    /// A gRPC stack without a server: `load` alone. It is tried at this peer's.
+    Drives { server: &'static Peer },
     /// JSON beside gRPC: `serve` alone.
     Json,
     /// Codecs, ours and others': `bench` or `convert`.
@@ -21,7 +23,7 @@ pub(super) enum Contract {
 }
 
 /// What builds a stack.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Recipe {
     /// The command `thalweg`, which is no peer and stays where cargo puts it.
     Workspace,
@@ -35,6 +37,9 @@ pub(super) enum Recipe {
     GeneratedGo,
     /// A Makefile that leaves `$(BUILD)/peer`. Debian's `packages` are installed unless each of `programs` is there.
     Make { packages: &'static str, programs: &'static [&'static str] },
+    /// A CMakeLists.txt that leaves `peer` in its build folder, and a script `peer.sh` that starts it from there. It is
+    /// built in a Debian 13 with these packages, as this machine's Debian has none like them.
+    Debian13 { packages: &'static str },
     /// A `pom.xml` that leaves a jar of the peer's name and `lib/` in `out`, and a script `peer.sh` that starts them.
     Maven,
 }

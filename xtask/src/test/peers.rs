@@ -6,7 +6,7 @@ use std::path::Path;
 use serde_json::Value;
 
 use crate::job::{Failure, Job, Log};
-use crate::peers::{converters, json_servers, measure, stacks, try_out_json};
+use crate::peers::{clients, converters, json_servers, measure, stacks, try_out_json};
 use crate::server::{Server, free_port};
 use crate::test::{extent, rust};
 use crate::workspace;
@@ -21,24 +21,38 @@ pub(super) fn check(log: &Log) -> Result<String, Failure> {
     for peer in stacks() {
         let built = peer.build(log)?;
         let program = built.program;
-        let variants = variants(&Job::new(&program).words("variants").text(log)?)?;
+        let told = Job::new(&program).words("variants").text(log)?;
         let mut runs = 0;
-        for variant in &variants.server {
-            runs += server(&program, variant, &thalweg, log)?;
+        for variant in variants(&told, "server")? {
+            runs += server(&program, &variant, &thalweg, log)?;
         }
-        for variant in &variants.client {
-            runs += client(&program, variant, &thalweg, log)?;
+        for variant in variants(&told, "client")? {
+            runs += client(&program, &variant, &thalweg, log)?;
         }
         settings(&Job::new(&program).words("settings").text(log)?)?;
         unknown_words_are_refused(&program, log)?;
         accounts.push(format!("{} ({runs} runs)", built.version));
     }
+    for peer in clients() {
+        let built = peer.build(log)?;
+        let program = built.program;
+        let told = Job::new(&program).words("variants").text(log)?;
+        let mut runs = 0;
+        for variant in variants(&told, "client")? {
+            runs += client(&program, &variant, &thalweg, log)?;
+        }
+        settings(&Job::new(&program).words("settings").text(log)?)?;
+        for words in ["serve --listen 127.0.0.1:0", "load 127.0.0.1:1 --call no-such-call"] {
+            unknown_word_is_refused(&program, words, log)?;
+        }
+        accounts.push(format!("{} ({runs} runs)", built.version));
+    }
     for peer in json_servers() {
         let built = peer.build(log)?;
-        let variants = variants(&Job::new(&built.program).words("variants").text(log)?)?;
+        let told = Job::new(&built.program).words("variants").text(log)?;
         let mut answers = 0;
-        for variant in &variants.server {
-            answers += try_out_json(&built, variant, log)?;
+        for variant in variants(&told, "server")? {
+            answers += try_out_json(&built, &variant, log)?;
         }
         settings(&Job::new(&built.program).words("settings").text(log)?)?;
         for words in ["serve --no-such-flag", "serve --listen 127.0.0.1:0", "load 127.0.0.1:1"] {
@@ -54,21 +68,12 @@ pub(super) fn check(log: &Log) -> Result<String, Failure> {
     Ok(accounts.join(", "))
 }
 
-/// What a peer offers of each side, as the flag that asks for it. One without a choice offers the empty flag.
-struct Variants {
-    server: Vec<String>,
-    client: Vec<String>,
-}
-
-fn variants(text: &str) -> Result<Variants, Failure> {
-    let of = |side: &str| -> Result<Vec<String>, Failure> {
-        let line = text.lines().find_map(|line| line.strip_prefix(side));
-        let line =
-            line.ok_or_else(|| Failure::failed(format!("`peer variants` says nothing of the {side}")))?;
-        let flags: Vec<_> = line.split_whitespace().map(|name| format!("--variant {name}")).collect();
-        Ok(if flags.is_empty() { vec![String::new()] } else { flags })
-    };
-    Ok(Variants { server: of("server")?, client: of("client")? })
+/// What a peer offers of this side, as the flag that asks for it. One without a choice offers the empty flag.
+fn variants(text: &str, side: &str) -> Result<Vec<String>, Failure> {
+    let line = text.lines().find_map(|line| line.strip_prefix(side));
+    let line = line.ok_or_else(|| Failure::failed(format!("`peer variants` says nothing of the {side}")))?;
+    let flags: Vec<_> = line.split_whitespace().map(|name| format!("--variant {name}")).collect();
+    Ok(if flags.is_empty() { vec![String::new()] } else { flags })
 }
 
 /// What a stack is told: lines of SIDE, NAME, VALUE and WHY, of which the last may be empty.
@@ -219,10 +224,10 @@ mod tests {
 
     #[test]
     fn each_variant_is_a_flag() {
-        let found = variants("server callback cq\nclient\n").unwrap();
-        assert_eq!(found.server, ["--variant callback", "--variant cq"]);
-        assert_eq!(found.client, [""]);
-        assert!(variants("server\n").is_err());
+        let told = "server callback cq\nclient\n";
+        assert_eq!(variants(told, "server").unwrap(), ["--variant callback", "--variant cq"]);
+        assert_eq!(variants(told, "client").unwrap(), [""]);
+        assert!(variants("client\n", "server").is_err());
     }
 
     #[test]

@@ -1,0 +1,138 @@
+#include <QtGrpc/QGrpcBidiStream>
+
+#include <algorithm>
+#include <vector>
+
+#include "common/stride.h"
+#include "common/window.h"
+#include "messages.h"
+#include "worker.h"
+
+namespace {
+
+using grpc::testing::BenchmarkService::Client;
+
+// One stream both ways at a time, pipelined: messages go out ahead of the replies, as far as the window allows. They
+// are timed from their hand-over to the reply with the same ordinal.
+class BidiStreamWorker final : public Worker {
+ public:
+  using Worker::Worker;
+
+ private:
+  void Begin() override {
+    stream_ = nullptr;
+    sent_ = received_ = left_ = 0;
+    is_full_ = is_complete_ = has_ended_ = false;
+    timed_ = {};
+    Write();
+  }
+
+  // Fills the window.
+  void Write() {
+    while (!is_complete_ && !has_ended_) {
+      is_full_ = sent_ - received_ >= window_;
+      if (is_full_) return;
+      if (left_ == 0 && !NextStride()) return Complete();
+      --left_;
+      ++sent_;
+      WriteOne();
+    }
+  }
+
+  // The first message begins the stream.
+  void WriteOne() {
+    if (stream_ != nullptr) return stream_->writeMessage(bench_.request);
+    stream_ = client_.StreamingCall(bench_.request).release();
+    Follow(stream_);
+    connect(stream_, &QGrpcBidiStream::messageReceived, this, [this] { Received(); });
+  }
+
+  // There is no more to send; of a stream without a message, because the run was over first, nothing is there.
+  void Complete() {
+    if (stream_ == nullptr) return Gone();
+    stream_->writesDone();
+  }
+
+  void Received() {
+    if (has_ended_) return;
+    if (const std::string wrong = WrongReply(call(), size()); !wrong.empty()) {
+      has_ended_ = true;
+      RecordStride(run().NowNs());
+      Cancel();
+      return FailAsWrong(wrong);
+    }
+    if (received_ % stride_ == 0) {
+      const uint64_t now_ns = run().NowNs();
+      RecordStride(now_ns);
+      timed_ = {Stamp(received_), now_ns, 0};
+      WaitsSince(now_ns);
+    }
+    ++timed_.count;
+    ++received_;
+    // Writing goes on at every quarter of the window: often enough to keep the stream full, seldom enough that
+    // messages still go out together.
+    if (received_ % quarter_ == 0 && is_full_) Write();
+  }
+
+  // Begins a stride. False when the run is over.
+  bool NextStride() {
+    const uint64_t now_ns = run().NowNs();
+    const Start start = run().Begin(now_ns, stride_);
+    left_ = start.count;
+    is_complete_ = left_ == 0;
+    if (!is_complete_) Stamp(sent_) = start.counts ? std::max<uint64_t>(now_ns, 1) : 0;
+    return !is_complete_;
+  }
+
+  // All messages of a stride count with the latency of its first, and end with its last.
+  void RecordStride(uint64_t now_ns) {
+    if (timed_.sent_ns > 0 && timed_.count > 0 && run().IsMeasured(now_ns)) {
+      run().Record(timed_.received_ns - timed_.sent_ns, timed_.count, now_ns);
+    }
+    timed_ = {};
+  }
+
+  uint64_t& Stamp(uint64_t ordinal) { return stamps_ns_[ordinal / stride_ % stamps_ns_.size()]; }
+
+  void Finished(const QGrpcStatus& status) override {
+    has_ended_ = true;
+    RecordStride(run().NowNs());
+    if (!status.isOk()) return Fail(status);
+    if (!is_complete_ || received_ != sent_) return FailAsEndedEarly();
+    run().recorder.Call();
+    Repeat();
+  }
+
+  // A stride whose first reply has come: when its message was handed over (0: in the warm-up of a run by number), when
+  // the reply came, and the replies so far.
+  struct Timed {
+    uint64_t sent_ns = 0;
+    uint64_t received_ns = 0;
+    uint64_t count = 0;
+  };
+
+  // Each round trip of a ping-pong is timed.
+  const uint64_t stride_ = bench_.options.call == CallType::kPingPong ? 1 : Stride(size());
+  const uint64_t window_ = Window(bench_.options);
+  const uint64_t quarter_ = std::max<uint64_t>(window_ / 4, 1);
+  // When the first message of each stride under way was handed over: those that fill the window, the one begun and the
+  // one half answered.
+  std::vector<uint64_t> stamps_ns_ = std::vector<uint64_t>(window_ / stride_ + 2);
+  QGrpcBidiStream* stream_ = nullptr;
+  Timed timed_;
+  uint64_t sent_ = 0;
+  uint64_t received_ = 0;
+  // Of the stride that is being sent.
+  uint64_t left_ = 0;
+  bool is_full_ = false;
+  // There is no more to send.
+  bool is_complete_ = false;
+  // There is no more to receive.
+  bool has_ended_ = false;
+};
+
+}  // namespace
+
+std::unique_ptr<Worker> MakeBidiStreamWorker(Bench& bench, Client& client) {
+  return std::make_unique<BidiStreamWorker>(bench, client);
+}

@@ -1,0 +1,116 @@
+#include <QtGrpc/QGrpcClientStream>
+
+#include <algorithm>
+
+#include "common/stride.h"
+#include "limits.h"
+#include "messages.h"
+#include "worker.h"
+
+namespace {
+
+using grpc::testing::BenchmarkService::Client;
+
+// One stream of requests at a time. Its messages count once the server has acknowledged all of them by answering; if it
+// does not, that is an error, however late it shows.
+class ClientStreamWorker final : public Worker {
+ public:
+  using Worker::Worker;
+
+ private:
+  void Begin() override {
+    stream_ = nullptr;
+    sent_.Clear();
+    handed_over_ = 0;
+    is_complete_ = false;
+    const uint64_t now_ns = run().NowNs();
+    // The time until the answer of the stream before is a part of the first pace.
+    if (!continues_) started_ns_ = now_ns;
+    continues_ = false;
+    if (!NextStride(now_ns)) return Gone();
+    HandOver();
+  }
+
+  // Qt takes all that it is given, and keeps what cannot be sent yet: it has no word for having sent something. So the
+  // event loop comes to its turn often enough for sending, and a stream has a bounded size.
+  void HandOver() {
+    // It may have been given up, too.
+    if (stream_ != nullptr && stream_->isFinished()) return;
+    for (uint64_t i = 0; i < turn_ && !is_complete_; ++i) {
+      if (left_ == 0) {
+        const uint64_t now_ns = run().NowNs();
+        EndStride(now_ns);
+        if (handed_over_ >= stream_messages_ || !NextStride(now_ns)) return Complete();
+      }
+      --left_;
+      ++handed_over_;
+      Write();
+    }
+    const auto next = [this, stream = stream_] {
+      if (stream == stream_) HandOver();
+    };
+    QMetaObject::invokeMethod(this, next, Qt::QueuedConnection);
+  }
+
+  // The first message begins the stream.
+  void Write() {
+    if (stream_ != nullptr) return stream_->writeMessage(bench_.request);
+    stream_ = client_.StreamingFromClient(bench_.request).release();
+    Follow(stream_);
+  }
+
+  void Complete() {
+    is_complete_ = true;
+    stream_->writesDone();
+  }
+
+  void EndStride(uint64_t now_ns) {
+    if (run().Counts(start_, now_ns)) sent_.RecordPace(now_ns - started_ns_, start_.count, now_ns - run().from_ns());
+    started_ns_ = now_ns;
+    WaitsSince(now_ns);
+  }
+
+  // False when the run is over.
+  bool NextStride(uint64_t now_ns) {
+    start_ = run().Begin(now_ns, stride_);
+    left_ = start_.count;
+    return left_ > 0;
+  }
+
+  void Finished(const QGrpcStatus& status) override {
+    const bool was_complete = is_complete_;
+    is_complete_ = true;
+    if (!status.isOk()) return Fail(status);
+    if (const std::string wrong = WrongReply(call(), 0); !wrong.empty()) return FailAsWrong(wrong);
+    if (!was_complete) return FailAsEndedEarly();
+    if (sent_.operations() > 0) {
+      run().recorder.Add(sent_);
+      run().Ended(run().NowNs());
+    }
+    run().recorder.Call();
+    continues_ = true;
+    Repeat();
+  }
+
+  const uint64_t stride_ = Stride(size());
+  const uint64_t turn_ = MessagesOf(kTurnBytes, kTurnMessages, size());
+  const uint64_t stream_messages_ = MessagesOf(kStreamBytes, kStreamMessages, size());
+  QGrpcClientStream* stream_ = nullptr;
+  Recorder sent_;
+  // The stride under way: when it began, and how many of its messages are still to come.
+  Start start_{};
+  uint64_t started_ns_ = 0;
+  uint64_t left_ = 0;
+  // Messages of this stream.
+  uint64_t handed_over_ = 0;
+  // There is no more to come.
+  bool is_complete_ = false;
+  // The stream before has ended well.
+  bool continues_ = false;
+};
+
+}  // namespace
+
+std::unique_ptr<Worker> MakeClientStreamWorker(Bench& bench, Client& client) {
+  return std::make_unique<ClientStreamWorker>(bench, client);
+}

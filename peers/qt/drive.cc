@@ -1,0 +1,89 @@
+#include "drive.h"
+
+#include <QtCore/QEventLoop>
+#include <QtCore/QTimer>
+
+#include <algorithm>
+
+#include "common/measuring.h"
+#include "messages.h"
+#include "worker.h"
+
+namespace {
+
+// How often workers are looked at.
+constexpr uint64_t kLookEveryNsMin = 1'000'000;
+constexpr uint64_t kLookEveryNsMax = 250'000'000;
+
+// All streams of responses ask for the payload, those of requests bring it, the others do both.
+grpc::testing::SimpleRequest RequestOf(const LoadOptions& options) {
+  return MakeRequest(options.call == CallType::kServerStream ? 0 : options.size,
+                     options.call == CallType::kClientStream ? 0 : options.size);
+}
+
+std::unique_ptr<Worker> MakeWorker(Bench& bench, grpc::testing::BenchmarkService::Client& client) {
+  switch (bench.options.call) {
+    case CallType::kUnary:
+      return MakeUnaryWorker(bench, client);
+    case CallType::kClientStream:
+      return MakeClientStreamWorker(bench, client);
+    case CallType::kServerStream:
+      return MakeServerStreamWorker(bench, client);
+    case CallType::kBidiStream:
+    case CallType::kPingPong:
+      return MakeBidiStreamWorker(bench, client);
+  }
+  return nullptr;
+}
+
+// Has `then` called `at_ns` into the run.
+template <class Then>
+void At(const Run& run, uint64_t at_ns, QObject* context, Then then) {
+  const uint64_t now_ns = run.NowNs();
+  const std::chrono::nanoseconds left(at_ns > now_ns ? at_ns - now_ns : 0);
+  QTimer::singleShot(left, Qt::PreciseTimer, context, then);
+}
+
+LoadResult DriveOnce(const LoadOptions& options, const Clients& clients) {
+  Measuring measuring(options);
+  const std::chrono::nanoseconds began = std::chrono::system_clock::now().time_since_epoch();
+  Bench bench{options, Run(options, RunClock::now()), RequestOf(options)};
+  const Run& run = bench.run;
+  std::vector<std::unique_ptr<Worker>> workers;
+  for (size_t i = 0; i < options.in_flight; ++i) workers.push_back(MakeWorker(bench, *clients[i % clients.size()]));
+
+  const auto begin_measuring = [&] {
+    if (!measuring.begun()) measuring.Begin();
+  };
+  QObject timers;
+  if (options.warmup_ns == 0) {
+    begin_measuring();
+  } else {
+    At(run, options.warmup_ns, &timers, begin_measuring);
+  }
+  if (run.EndsByClock()) At(run, options.warmup_ns + *options.duration_ns, &timers, [&] { measuring.End(); });
+  QTimer look;
+  QObject::connect(&look, &QTimer::timeout, &timers, [&] {
+    const uint64_t now_ns = run.NowNs();
+    for (const auto& worker : workers) worker->CancelIfStuck(now_ns);
+  });
+  const std::chrono::nanoseconds look_every(std::clamp(options.timeout_ns / 4, kLookEveryNsMin, kLookEveryNsMax));
+  look.start(std::chrono::ceil<std::chrono::milliseconds>(look_every));
+
+  bench.active = workers.size();
+  for (const auto& worker : workers) worker->BeginUnlessOver();
+  while (bench.active > 0) bench.loop.exec();
+  // With -n and of client streams the measured time ends with the last answer; else its timer may be still to come.
+  measuring.End();
+
+  LoadResult result{{}, began + std::chrono::nanoseconds(options.warmup_ns), run.DurationNs(), run.DrainNs(),
+                    measuring.cpu(), run.first_failure(), std::nullopt};
+  result.recorder.Add(run.recorder);
+  return result;
+}
+
+}  // namespace
+
+LoadResult Drive(const LoadOptions& options, const Clients& clients) {
+  return WithWarmUp(options, [&](const LoadOptions& part) { return DriveOnce(part, clients); });
+}

@@ -1,0 +1,36 @@
+// A peer of the laboratory: a load generator on Qt GRPC, as peers/README.md says. Qt GRPC has no server.
+
+#include <QtGrpc/qtgrpcversion.h>
+
+#include <cstdio>
+#include <string>
+
+#include "common/misuse.h"
+#include "common/program.h"
+#include "load.h"
+#include "settings.h"
+
+namespace {
+
+int Run(const std::string& command, Flags flags) {
+  if (command == "load") return RunLoad(ParseQtLoad(std::move(flags)));
+  if (command == "serve") throw Misuse("`serve` is not understood: Qt GRPC has no server");
+  const bool takes_none = command == "version" || command == "variants" || command == "settings";
+  if (const auto word = flags.Next(); word && takes_none) {
+    throw Misuse("`" + *word + "` is not understood: " + command + " takes no flags");
+  }
+  if (command == "version") {
+    std::printf("Qt GRPC %s\n", QTGRPC_VERSION_STR);
+  } else if (command == "variants") {
+    PrintVariants("client", {});
+  } else if (command == "settings") {
+    PrintSettings();
+  } else {
+    throw Misuse("`" + command + "` is not understood: the commands are version, variants, settings and load");
+  }
+  return 0;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) { RunProgram(argc, argv, "version, variants, settings or load", Run); }

@@ -1,0 +1,53 @@
+#include "worker.h"
+
+#include <chrono>
+
+namespace {
+
+// How long a worker rests after a failed call: a server that refuses everything is not hammered.
+constexpr std::chrono::milliseconds kPauseAfterError(10);
+
+}  // namespace
+
+void Worker::BeginUnlessOver() {
+  if (run().IsOver()) return Gone();
+  WaitsSince(run().NowNs());
+  Begin();
+}
+
+void Worker::Follow(QGrpcOperation* call) {
+  call_.reset(call);
+  connect(call, &QGrpcOperation::finished, this, [this](const QGrpcStatus& status) { Finished(status); });
+}
+
+void Worker::Repeat() {
+  run().CallEnded(run().NowNs());
+  BeginUnlessOver();
+}
+
+void Worker::Gone() {
+  waits_since_ns_ = 0;
+  if (--bench_.active == 0) bench_.loop.quit();
+}
+
+void Worker::Cancel() {
+  call_->disconnect(this);
+  call_->cancel();
+}
+
+void Worker::CancelIfStuck(uint64_t now_ns) {
+  if (waits_since_ns_ == 0 || now_ns <= waits_since_ns_ + bench_.options.timeout_ns) return;
+  waits_since_ns_ = 0;
+  Cancel();
+  run().CallEnded(run().NowNs());
+  run().Fail(static_cast<int>(QtGrpc::StatusCode::DeadlineExceeded),
+             "nothing came within " + std::to_string(bench_.options.timeout_ns / 1'000'000) + " ms", true);
+  rest_.start(kPauseAfterError);
+}
+
+void Worker::Fail(int code, const std::string& message) {
+  waits_since_ns_ = 0;
+  run().CallEnded(run().NowNs());
+  run().Fail(code, message, false);
+  rest_.start(kPauseAfterError);
+}

@@ -1,0 +1,119 @@
+//! A Debian 13 beside this machine's own: a folder with all that debootstrap and apt-get put there. Programs are built
+//! in it, and run outside.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use crate::job::{Failure, Job, Log};
+use crate::{tools, workspace};
+
+const SUITE: &str = "trixie";
+/// The folder of a build, beside the Debian.
+const BUILD: &str = "build";
+/// What is found first in the other Debian, whatever this one's PATH says.
+const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
+
+/// Everything below is mounted for this process and its children alone (`unshare --mount`): the kernel takes it away
+/// when the last of them ends, however it ends.
+const UNSHARED: &str = "--mount --propagation private";
+
+/// The Debian, which has what was asked for.
+pub(super) struct Debian13 {
+    root: PathBuf,
+}
+
+impl Debian13 {
+    /// The one in `folder`, with these packages. It is made if it is not there, or was made for others.
+    pub(super) fn get(folder: &Path, packages: &str, log: &Log) -> Result<Self, Failure> {
+        let it = Self { root: folder.join("root") };
+        // Written last: what lies there without it is half of a Debian.
+        let complete = folder.join("root.txt");
+        if fs::read_to_string(&complete).is_ok_and(|present| present == packages) {
+            return Ok(it);
+        }
+        let missing = |failure: Failure| Failure::missing(format!("a Debian 13 with {packages}: {failure}"));
+        if !tools::is_root() {
+            return Err(missing(Failure::failed(
+                "only root can make it here, by debootstrap and chroot; run this as root once",
+            )));
+        }
+        tools::debian("debootstrap", &["debootstrap"], log)?;
+        it.make(folder, log).map_err(missing)?;
+        it.install(packages, log).map_err(missing)?;
+        fs::write(complete, packages)?;
+        Ok(it)
+    }
+
+    fn make(&self, folder: &Path, log: &Log) -> Result<(), Failure> {
+        // What was built in another one knows its files.
+        let remove = Job::new("rm").words("--recursive --force --one-file-system").arg(&self.root);
+        remove.arg(folder.join(BUILD)).run(log)?;
+        // The mirror is no word: a reason why not, which has the words, is published with results.
+        let bootstrap = format!("exec debootstrap --variant=minbase {SUITE} \"$0\" \"$MIRROR\"");
+        let bootstrap = Job::new("unshare").words(UNSHARED).words("sh -c").arg(bootstrap).arg(&self.root);
+        bootstrap.env("MIRROR", mirror(log)?).builds().minutes(15).run(log)
+    }
+
+    fn install(&self, packages: &str, log: &Log) -> Result<(), Failure> {
+        let apt = |words: &str| {
+            let apt = Job::new("chroot").arg(&self.root).arg("apt-get").words(words);
+            apt.env("PATH", PATH).env("DEBIAN_FRONTEND", "noninteractive").builds().minutes(20)
+        };
+        apt("update -qq").run(log)?;
+        apt("install --yes -qq --no-install-recommends").words(packages).run(log)?;
+        apt("clean").run(log)
+    }
+
+    /// Builds what CMake finds in `source`, a folder of `peers/`, in the folder `build` of `folder`.
+    pub(super) fn cmake(&self, source: &Path, folder: &Path, log: &Log) -> Result<(), Failure> {
+        /// Its words: the root, the workspace, the folder for the build, and the sources as they are seen from inside.
+        const SCRIPT: &str = r#"set -e
+            mkdir -p "$1/workspace" "$1/build" "$3"
+            mount --bind "$2" "$1/workspace"
+            mount --bind "$3" "$1/build"
+            exec chroot "$1" sh -c '
+                test -f /build/build.ninja || cmake -G Ninja -S "$0" -B /build
+                exec cmake --build /build
+            ' "$4""#;
+        if !tools::is_root() {
+            return Err(Failure::missing("only root can build in another Debian (chroot): run this as root"));
+        }
+        let inside = source.strip_prefix(workspace::root()).expect("peers are in the workspace");
+        let build = Job::new("unshare").words(UNSHARED).words("sh -c").arg(SCRIPT).arg("build");
+        let build = build.arg(&self.root).arg(workspace::root()).arg(folder.join(BUILD));
+        let build = build.arg(Path::new("/workspace").join(inside));
+        build.env("PATH", PATH).builds().minutes(15).run(log)
+    }
+}
+
+/// Where this machine's apt gets its Debian from: the other one is there, too.
+fn mirror(log: &Log) -> Result<String, Failure> {
+    let targets = Job::new("apt-get").words("indextargets --format").arg("$(LABEL) $(REPO_URI)");
+    of_debian(&targets.quiet_text(log)?).ok_or_else(|| {
+        Failure::failed("`apt-get indextargets` names no mirror of Debian: run `apt-get update`")
+    })
+}
+
+/// The first address of lines with a label and an address; Debian's security updates are elsewhere and have a label of
+/// their own.
+fn of_debian(lines: &str) -> Option<String> {
+    lines.lines().find_map(|line| line.strip_prefix("Debian ")).map(|address| address.trim().to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::of_debian;
+
+    fn check(lines: &str, expected: Option<&str>) {
+        assert_eq!(of_debian(lines).as_deref(), expected, "{lines}");
+    }
+
+    #[test]
+    fn the_mirror_is_that_of_debian_itself() {
+        let others = "Other http://n.test/\nDebian-Security http://d.test/security/\n http://u.test/\n";
+        let debian = "Debian http://d.test/debian/\nDebian http://e.test/debian/\n";
+        check("", None);
+        check(others, None);
+        check(&[others, debian].concat(), Some("http://d.test/debian/"));
+    }
+}
