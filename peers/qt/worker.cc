@@ -32,7 +32,9 @@ void Worker::Gone() {
 
 void Worker::Cancel() {
   call_->disconnect(this);
-  call_->cancel();
+  // Not at once: Qt may be in the midst of handing on what it has read of the call, and would go on with a call that
+  // is gone.
+  QMetaObject::invokeMethod(call_.get(), &QGrpcOperation::cancel, Qt::QueuedConnection);
 }
 
 void Worker::CancelIfStuck(uint64_t now_ns) {
