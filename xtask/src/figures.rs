@@ -28,6 +28,7 @@ const PAGES: &[&str] = &[
     "docs/codec-study.md",
     "docs/json-study.md",
     "docs/load.md",
+    "docs/published.md",
     "docs/security.md",
     "docs/tls.md",
     "docs/tonic.md",
@@ -101,6 +102,7 @@ const FIGURES: &[Figure] = &[
     Figure { name: "codec-ten-million", from: &["codec-ten-million"], render: render::codec_ten_million },
     Figure { name: "json", from: &["json"], render: render::json },
     Figure { name: "protobuf", from: &["protobuf"], render: render::protobuf },
+    Figure { name: "published", from: &["published"], render: render::published },
 ];
 
 /// `cargo xtask figures [--check | --list | --measure [NAME]... | --take NAME RESULTS.json]`.
@@ -214,7 +216,10 @@ mod tests {
                 "figures": {"cells": cells(), "tables": tables(measurement.name), "noise": [],
                             "points": points(measurement.name), "arrivals": arrivals(measurement.name),
                             "lines": lines(), "codecs": [{"name": "prost"}], "data": [{"name": "person-sparse"}],
-                            "findings": [{"topic": "Bytes", "text": "Few."}],
+                            "findings": [{"topic": "Bytes", "text": "Few."}], "answer": "Of 1 claim: 1 confirmed.",
+                            "publications": [{"title": "Qt", "source": "a blog", "claims": [{
+                                "claim": "It is so.", "published": "7", "verdict": "confirmed", "ours": "8",
+                                "cause": "It is."}]}],
                             "stacks": [{"stack": "tonic", "version": "tonic 0.14.9"}]},
             });
             (measurement.name, file)

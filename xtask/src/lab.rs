@@ -26,7 +26,7 @@ pub(crate) fn program(log: &Log) -> Result<&'static Path, Failure> {
 /// Runs a study, whose report goes to `directory`; what documents quote of it. Windows may fail, which the results say
 /// themselves.
 pub(crate) fn condensed(words: &str, directory: &Path, log: &Log) -> Result<Value, Failure> {
-    let job = Job::new(program(log)?).words(&format!("lab {words} --out")).arg(directory).minutes(60);
+    let job = Job::new(program(log)?).words(&format!("lab {words} --out")).arg(directory).minutes(120);
     // What an earlier study left is no result of this one.
     if directory.exists() {
         fs::remove_dir_all(directory)?;

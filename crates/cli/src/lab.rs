@@ -7,6 +7,7 @@ mod common;
 mod connections;
 mod json;
 mod progress;
+mod published;
 mod sizes;
 mod stacks;
 
@@ -19,6 +20,7 @@ use channels::ChannelsArgs;
 use codec::CodecArgs;
 use connections::ConnectionsArgs;
 use json::JsonArgs;
+use published::PublishedArgs;
 use sizes::SizesArgs;
 
 const EXAMPLES: &str = "\
@@ -29,7 +31,8 @@ Examples:
   thalweg lab connections --quick                                 1 to 10,000 connections, beside a bare echo
   thalweg lab json --against axum,spring --quick                  gRPC against a JSON API
   thalweg lab json --quick --proto shop.proto --type shop.Order --data orders.jsonl
-  thalweg lab codec --proto shop.proto --type shop.Order --data orders.jsonl";
+  thalweg lab codec --proto shop.proto --type shop.Order --data orders.jsonl
+  thalweg lab published --quick                                   what others published, claim by claim";
 
 /// Measure calls on servers that this command starts, and write a report: over message sizes, unless another study is
 /// named
@@ -50,6 +53,7 @@ enum StudyArgs {
     Connections(Box<ConnectionsArgs>),
     Codec(Box<CodecArgs>),
     Json(Box<JsonArgs>),
+    Published(Box<PublishedArgs>),
 }
 
 pub(crate) fn run(args: LabArgs) -> Result<ExitCode, Failure> {
@@ -60,5 +64,6 @@ pub(crate) fn run(args: LabArgs) -> Result<ExitCode, Failure> {
         Some(StudyArgs::Connections(connections)) => calls::run(&*connections),
         Some(StudyArgs::Codec(args)) => codec::run(&args),
         Some(StudyArgs::Json(args)) => json::run(&args),
+        Some(StudyArgs::Published(args)) => published::run(&args),
     }
 }

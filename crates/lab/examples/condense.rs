@@ -1,5 +1,5 @@
-//! Condenses a comparison of stacks, or a study of channels or codecs, to what documents quote of it: `cargo xtask
-//! figures --measure` keeps that under `docs/results`.
+//! Condenses a comparison of stacks, a study of channels or codecs, or published measurements that were tried again, to
+//! what documents quote of it: `cargo xtask figures --measure` keeps that under `docs/results`.
 //!
 //! ```text
 //! cargo run -p thalweg-lab --example condense -- study/results.json
@@ -8,12 +8,17 @@
 use std::process::ExitCode;
 
 use thalweg_lab::AnyResults;
+use thalweg_lab::published::PublishedResults;
 
 fn main() -> ExitCode {
     let Some(path) = std::env::args().nth(1) else {
         eprintln!("name the results.json of a comparison, or of a study of channels or codecs");
         return ExitCode::from(2);
     };
+    if let Ok(results) = PublishedResults::read(path.as_ref()) {
+        print!("{}", results.condensed());
+        return ExitCode::SUCCESS;
+    }
     match AnyResults::read(path.as_ref()) {
         Ok(results) => {
             let Some(condensed) = results.condensed() else {

@@ -3,6 +3,8 @@
 //! `plan -> drive -> record -> analyse -> report`, with plain values between them. A study is data; what drives it
 //! never prints; what reports it never measures.
 //!
+//! [`published`] tries again what others measured, by those studies.
+//!
 //! [`study`] is the engine: it conducts any plan of windows, saves what is found, and has it analysed once. The
 //! studies ([`sizes`], [`channels`], [`connections`], [`codec`], [`json`]) stand on it, each in a folder of its own
 //! with its plan, its analysis, its findings and its sections of the page. What studies of calls share (points,
@@ -21,6 +23,7 @@ mod kernel;
 pub mod load;
 pub mod peers;
 pub mod process;
+pub mod published;
 pub mod record;
 pub mod report;
 pub mod services;

@@ -13,6 +13,6 @@ mod study;
 use std::path::PathBuf;
 
 /// A path for what a test writes, which nothing is at yet.
-fn scratch(name: &str) -> PathBuf {
+pub(crate) fn scratch(name: &str) -> PathBuf {
     std::env::temp_dir().join(format!("thalweg-lab-{name}-{}", std::process::id()))
 }

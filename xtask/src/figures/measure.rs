@@ -34,6 +34,8 @@ enum How {
     Codec(&'static str),
     /// `thalweg lab json …`, condensed by the lab.
     Json(&'static str),
+    /// `thalweg lab published …`, condensed by the lab.
+    Published(&'static str),
     /// The example `speed` of the Protobuf engine.
     Speed,
 }
@@ -171,6 +173,7 @@ pub(super) const MEASUREMENTS: &[Measurement] = &[
         subject: WEB,
         processors: 1,
     },
+    Measurement { name: "published", how: How::Published(""), subject: STACK, processors: 1 },
     Measurement { name: "protobuf", how: How::Speed, subject: ENGINE, processors: 1 },
 ];
 
@@ -185,6 +188,7 @@ impl Measurement {
             How::Connections(arguments) => format!("cargo run --release -- lab connections {arguments}"),
             How::Codec(arguments) => format!("cargo run --release -- lab codec {arguments}"),
             How::Json(arguments) => format!("cargo run --release -- lab json {arguments}"),
+            How::Published(arguments) => format!("cargo run --release -- lab published{arguments}"),
             How::Speed => SPEED.to_owned(),
         }
     }
@@ -200,6 +204,7 @@ impl Measurement {
             How::Connections(arguments) => self.study(&format!("connections {arguments}"), log),
             How::Codec(arguments) => self.study(&format!("codec {arguments}"), log),
             How::Json(arguments) => self.study(&format!("json {arguments}"), log),
+            How::Published(arguments) => self.study(&format!("published{arguments}"), log),
             How::Speed => speed(log),
         }
     }

@@ -9,6 +9,7 @@ mod engine;
 mod goals;
 mod json;
 mod lanes;
+mod published;
 mod table;
 
 pub(super) use benches::{
@@ -23,3 +24,4 @@ pub(super) use engine::protobuf;
 pub(super) use goals::goals;
 pub(super) use json::json;
 pub(super) use lanes::{lanes, many_processors, many_processors_in_words};
+pub(super) use published::published;

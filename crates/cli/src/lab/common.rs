@@ -77,7 +77,7 @@ pub(super) fn default_directory() -> PathBuf {
 }
 
 /// Writes the report, prints its tables and findings, and says where it is.
-fn show(directory: &ResultsDirectory, report: &dyn Report) -> Result<ExitCode, Failure> {
+pub(super) fn show(directory: &ResultsDirectory, report: &dyn Report) -> Result<ExitCode, Failure> {
     let page = report::write(directory, report).map_err(Failure::failed)?;
     let text = format!("{}\nReport: {}\n", report::terminal(report), page.display());
     match io::stdout().write_all(text.as_bytes()) {

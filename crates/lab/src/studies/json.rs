@@ -28,14 +28,15 @@ use crate::report::Report;
 use crate::study::Study;
 
 pub(crate) use analysis::JsonAnalysis;
+pub(crate) use case::Case;
+pub(crate) use cells::{Cell, Cells};
 pub use execute::JsonExecutor;
 pub use plan::{Budget, JsonOptions, PUBLISHED, plan};
+pub(crate) use question::Field as QuestionField;
 pub(crate) use results::JSON_SCHEMA;
 pub use results::{JsonResults, OwnInfo, Settings, Setup};
 pub use way::{Way, our_ways, ways_of};
-#[cfg(test)]
-pub(crate) use window::Purpose;
-pub(crate) use window::{Found, Window};
+pub(crate) use window::{Found, Purpose, Window, WindowResult};
 
 /// The study.
 #[derive(Clone, Copy, Debug)]

@@ -6,6 +6,7 @@ pub(crate) mod codec;
 pub(crate) mod comparison;
 pub(crate) mod connections;
 pub(crate) mod json;
+pub(crate) mod published;
 
 use crate::load::LabResults;
 

@@ -2,6 +2,7 @@
 
 mod data;
 mod numbers;
+mod settable;
 mod table;
 mod wire;
 
@@ -47,6 +48,10 @@ pub(super) fn page(study: &ChannelsAnalysis<'_>) -> String {
         doubts: doubts.iter().map(ToString::to_string).collect(),
         sections: html! {
             (sections(channels, verdicts, &lanes))
+            section #settable {
+                h2 { "Several connections, by stack" }
+                (settable::list(results))
+            }
             section #stacks {
                 h2 { "How each stack was set up" }
                 (stacks::list(&results.stacks, &results.left_out))

@@ -5,7 +5,7 @@ use std::process::{Command, Stdio};
 
 use serde::Deserialize;
 
-use super::tables::{CodecInfo, PeerLine, PeerResult};
+use super::tables::{CodecInfo, PeerLine, PeerLoop, PeerResult};
 use crate::peers::{CONVERTERS, PeersDirectory};
 
 /// The schema of what a peer prints.
@@ -19,6 +19,8 @@ struct Printed {
     method: String,
     codecs: Vec<CodecInfo>,
     lines: Vec<PeerLine>,
+    #[serde(default)]
+    loops: Vec<PeerLoop>,
 }
 
 /// Lets the peer convert the messages in `folder`, as [`PEER_SCHEMA`] says; `quick`: for as short as makes sense.
@@ -52,8 +54,8 @@ fn read(name: &str, text: &[u8]) -> Result<PeerResult, String> {
     if printed.schema != PEER_SCHEMA {
         return Err(format!("{}, not {PEER_SCHEMA}", printed.schema));
     }
-    let Printed { version, method, codecs, lines, .. } = printed;
-    Ok(PeerResult { name: name.to_owned(), version, method, codecs, lines })
+    let Printed { version, method, codecs, lines, loops, .. } = printed;
+    Ok(PeerResult { name: name.to_owned(), version, method, codecs, lines, loops })
 }
 
 #[cfg(test)]
@@ -66,12 +68,15 @@ mod tests {
         let text = r#"{"schema": "thalweg.codec-peer/1", "version": "JVM 17", "method": "by JMH",
             "codecs": [{"name": "jackson", "version": "2", "format": "json", "dynamic": false, "about": "records"}],
             "lines": [{"data": "order", "codec": "jackson", "operation": "round_trip",
-                       "ns_per_conversion": [900.5, 880.0], "bytes": 380}]}"#;
+                       "ns_per_conversion": [900.5, 880.0], "bytes": 380}],
+            "loops": [{"data": "order", "codec": "jackson", "operation": "round_trip", "round": 0,
+                       "conversions": 10, "elapsed_ns": 90000}]}"#;
         let peer = read("jvm-codec", text.as_bytes()).unwrap();
         assert_eq!(
             (peer.codecs[0].format, peer.lines[0].line.operation),
             (Format::Json, Operation::RoundTrip)
         );
+        assert_eq!((peer.loops[0].conversions, peer.loops[0].elapsed_ns), (10, 90_000));
         assert_eq!(read("x", b"{}").unwrap_err().split(':').next(), Some("no thalweg.codec-peer/1"));
         let other = text.replace("codec-peer/1", "codec-peer/2");
         assert_eq!(

@@ -144,6 +144,23 @@ pub struct PeerResult {
     pub(crate) codecs: Vec<CodecInfo>,
     /// Its figures.
     pub(crate) lines: Vec<PeerLine>,
+    /// The same in plain loops, as they are often published.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) loops: Vec<PeerLoop>,
+}
+
+/// One loop of a peer: it came after a few conversions and shorter loops, in a process of the codec's own.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct PeerLoop {
+    /// Which.
+    #[serde(flatten)]
+    pub(crate) line: Line,
+    /// Which process, from 0.
+    pub(crate) round: u32,
+    /// How many conversions.
+    pub(crate) conversions: u64,
+    /// How long all of them took.
+    pub(crate) elapsed_ns: u64,
 }
 
 /// A line of a peer.

@@ -19,6 +19,11 @@ pub struct JsonAnalysis<'r> {
 }
 
 impl<'r> JsonAnalysis<'r> {
+    /// All questions that have an answer, in the order of the page.
+    pub(crate) fn questions(&self) -> &[Question] {
+        &self.questions
+    }
+
     pub(super) fn of(results: &'r JsonResults) -> Self {
         let cells = Cells::of(results);
         Self {

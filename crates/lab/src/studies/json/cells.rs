@@ -100,6 +100,29 @@ pub(crate) struct Cold {
     pub(crate) calls: u64,
     /// Those after it.
     pub(crate) next: Latency,
+    /// Of those that the server showed.
+    stages: Vec<Stage>,
+}
+
+/// The stages of what is published as the time of a request: until the handler has it.
+const REQUEST: [&str; 3] = ["client-encode", "request", "decode"];
+/// Of what is published as the time of a response: from the handler on.
+const RESPONSE: [&str; 3] = ["encode", "response", "client-decode"];
+
+impl Cold {
+    /// What is published as the time of a request. Mean, ns.
+    pub(crate) fn request(&self) -> f64 {
+        sum(&self.stages, REQUEST)
+    }
+
+    /// What is published as the time of a response. Mean, ns.
+    pub(crate) fn response(&self) -> f64 {
+        sum(&self.stages, RESPONSE)
+    }
+}
+
+fn sum(stages: &[Stage], names: [&str; 3]) -> f64 {
+    stages.iter().filter(|stage| names.contains(&stage.name.as_str())).map(|stage| stage.mean).sum()
 }
 
 impl Cells {
@@ -167,12 +190,12 @@ impl Cell {
 impl Latencies {
     /// What is published as the time of a request: until the handler has it. Mean, ns.
     pub(crate) fn request(&self) -> f64 {
-        self.sum(&["client-encode", "request", "decode"])
+        sum(&self.stages, REQUEST)
     }
 
     /// What is published as the time of a response: from the handler on. Mean, ns.
     pub(crate) fn response(&self) -> f64 {
-        self.sum(&["encode", "response", "client-decode"])
+        sum(&self.stages, RESPONSE)
     }
 
     /// The longest calls of all windows.
@@ -186,11 +209,6 @@ impl Latencies {
     /// The median of each window, ns, and its round.
     fn medians(&self) -> Vec<(u32, f64)> {
         self.windows.iter().map(|window| (window.round, window.p50 as f64)).collect()
-    }
-
-    fn sum(&self, names: &[&str]) -> f64 {
-        let of_names = self.stages.iter().filter(|stage| names.contains(&stage.name.as_str()));
-        of_names.map(|stage| stage.mean).sum()
     }
 }
 
@@ -278,5 +296,6 @@ fn cpu(good: &[(&WindowResult, &LoadResult)]) -> Option<(f64, f64)> {
 }
 
 fn cold(load: &LoadResult) -> Option<Cold> {
-    Some(Cold { first_ns: load.first_call_ns?, calls: load.messages, next: load.latency_ns? })
+    let stages = stages(&std::iter::once(load));
+    Some(Cold { first_ns: load.first_call_ns?, calls: load.messages, next: load.latency_ns?, stages })
 }

@@ -124,6 +124,7 @@ fn peer() -> PeerResult {
         method: "Timed by JMH.".to_owned(),
         codecs: vec![info("protobuf-java", Format::Protobuf, false), info("jackson", Format::Json, false)],
         lines: [of("protobuf-java", 400.0), of("jackson", 1200.0)].concat(),
+        loops: Vec::new(),
     }
 }
 

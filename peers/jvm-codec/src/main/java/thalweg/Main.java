@@ -32,6 +32,8 @@ public final class Main {
     } else if (words.size() >= 3 && words.get(0).equals("convert") && words.get(1).equals("--messages")
         && (words.size() == 3 || words.subList(3, words.size()).equals(List.of("--quick")))) {
       convert(Path.of(words.get(2)), words.size() > 3);
+    } else if (words.size() == 4 && words.get(0).equals("loop")) {
+      Loops.run(Path.of(words.get(1)), words.get(2), words.get(3));
     } else {
       System.err.println("not understood: " + String.join(" ", words) + "; try version, or convert --messages DIR [--quick]");
       System.exit(2);
@@ -85,6 +87,7 @@ public final class Main {
     codec(codecs.addObject(), Codec.JACKSON, jacksonVersion(), "json", "plain classes, with Blackbird");
     ArrayNode lines = printed.putArray("lines");
     for (RunResult result : results) line(lines.addObject(), folder, result);
+    Loops.all(folder, quick, printed);
     out.println(mapper.writeValueAsString(printed));
   }
 

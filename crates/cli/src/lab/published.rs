@@ -1,0 +1,139 @@
+//! `thalweg lab published`.
+
+use std::num::NonZeroUsize;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use clap::Args;
+use thalweg_lab::cpus::CpuList;
+use thalweg_lab::interrupt::Interrupt;
+use thalweg_lab::published::{Evidence, Extent, Publication, PublishedResults, Settings, judge, make, runs};
+use thalweg_lab::study::ResultsDirectory;
+
+use super::common::{default_directory, show};
+use crate::failure::Failure;
+
+/// Measurements of gRPC that others published, tried again claim by claim: an hour and a quarter, or 15 minutes with --quick
+#[derive(Debug, Args)]
+pub(super) struct PublishedArgs {
+    /// Which of them: qt, json, codec, channels [default: all four]
+    #[arg(value_name = "NAME", conflicts_with = "from")]
+    names: Vec<Publication>,
+
+    /// Fewer sizes and fewer rounds
+    #[arg(long)]
+    quick: bool,
+
+    /// Directory for the page, and for each study's results in a folder of its own [default: lab-DATE-TIME]
+    #[arg(long, value_name = "DIR")]
+    out: Option<PathBuf>,
+
+    /// Keep all runs on so many processors, a half for clients and a half for servers [default: all there are]
+    #[arg(long, value_name = "N")]
+    cores: Option<NonZeroUsize>,
+
+    /// Where the peers are, each as NAME/peer [default: target/peers, built if missing]
+    #[arg(long, value_name = "DIR")]
+    peers: Option<PathBuf>,
+
+    /// Measure nothing: judge again what lies in this folder, which an earlier one left
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["quick", "cores", "peers", "out"])]
+    from: Option<PathBuf>,
+}
+
+pub(super) fn run(args: &PublishedArgs) -> Result<ExitCode, Failure> {
+    if let Some(folder) = &args.from {
+        let results = PublishedResults::read(&folder.join("results.json")).map_err(Failure::failed)?;
+        let directory = ResultsDirectory::create(folder).map_err(Failure::failed)?;
+        return finish(results, &directory);
+    }
+    let publications = args.publications();
+    let program = std::env::current_exe().map_err(|error| {
+        Failure::failed(format!("cannot find this program to start it once more: {error}"))
+    })?;
+    args.keep_on_cores()?;
+    let directory = args.out.clone().unwrap_or_else(default_directory);
+    let directory = ResultsDirectory::create(directory).map_err(Failure::failed)?;
+    let interrupt = Interrupt::on_signals_with_others_to_end()
+        .map_err(|error| Failure::failed(format!("cannot listen for signals: {error}")))?;
+    let mut results = PublishedResults::begun(Settings {
+        arguments: std::env::args().skip(1).collect(),
+        publications: publications.clone(),
+        quick: args.quick,
+        cores: args.cores.map(NonZeroUsize::get),
+    });
+    measure(args, &program, &publications, &mut results, &directory, &interrupt)?;
+    let failed: Vec<String> =
+        results.runs.iter().filter(|run| run.failed.is_some()).map(|run| run.name.clone()).collect();
+    let code = finish(results, &directory)?;
+    match (interrupt.is_asked(), failed.as_slice()) {
+        (true, _) => Err(Failure::interrupted("interrupted: the page has what was measured until then")),
+        (false, []) => Ok(code),
+        (false, failed) => Err(Failure::failed(format!(
+            "some runs did not come to their end ({}): see what stands above",
+            failed.join(", ")
+        ))),
+    }
+}
+
+impl PublishedArgs {
+    /// Those that were named, each once, in the order of the page.
+    fn publications(&self) -> Vec<Publication> {
+        let is_named = |it: &Publication| self.names.is_empty() || self.names.contains(it);
+        Publication::ALL.into_iter().filter(is_named).collect()
+    }
+
+    fn extent(&self) -> Extent {
+        if self.quick { Extent::Quick } else { Extent::Whole }
+    }
+
+    /// Keeps this process, and with it all that it starts, on so many processors.
+    fn keep_on_cores(&self) -> Result<(), Failure> {
+        let Some(cores) = self.cores.map(NonZeroUsize::get) else { return Ok(()) };
+        let seen = |error| Failure::failed(format!("cannot see the processors: {error}"));
+        let available = CpuList::available().map_err(seen)?;
+        let first = available.first(cores).ok_or_else(|| {
+            let there_are = available.as_slice().len();
+            Failure::bad_arguments(format!("--cores {cores}: this program may run on {there_are} processors"))
+        })?;
+        first.pin_this_thread().map_err(|error| Failure::failed(format!("cannot keep to {first}: {error}")))
+    }
+}
+
+/// Makes all runs, one after the other. What they found is kept as they end.
+fn measure(
+    args: &PublishedArgs,
+    program: &Path,
+    publications: &[Publication],
+    results: &mut PublishedResults,
+    directory: &ResultsDirectory,
+    interrupt: &Interrupt,
+) -> Result<(), Failure> {
+    let all: Vec<_> = publications
+        .iter()
+        .flat_map(|&publication| {
+            runs(publication, args.extent()).into_iter().map(move |run| (publication, run))
+        })
+        .collect();
+    let total = all.len();
+    for (index, (publication, mut run)) in all.into_iter().enumerate() {
+        if interrupt.is_asked() {
+            break;
+        }
+        if let Some(peers) = &args.peers {
+            run.arguments.extend(["--peers".to_owned(), peers.display().to_string()]);
+        }
+        eprintln!("run {} of {total}, {}: {}", index + 1, run.name, run.about);
+        results.ran(make(program, publication, run, directory.path(), interrupt));
+        results.save(directory).map_err(Failure::failed)?;
+    }
+    Ok(())
+}
+
+/// Judges what lies in the folder, and writes the page.
+fn finish(mut results: PublishedResults, directory: &ResultsDirectory) -> Result<ExitCode, Failure> {
+    let evidence = Evidence::read(directory.path(), &results.runs);
+    results.answer(judge(&results.settings.publications, &evidence));
+    results.save(directory).map_err(Failure::failed)?;
+    show(directory, &results.report())
+}

@@ -1,0 +1,84 @@
+//! What the studies left, read back.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use super::calls::Calls;
+use super::jvm_log::JvmLog;
+use super::results::RunResult;
+use crate::AnyResults;
+use crate::codec::CodecResults;
+use crate::json::JsonResults;
+use crate::study::directory::RESULTS_FILE;
+
+/// The results of each run by its name, or why there are none.
+#[derive(Debug, Default)]
+pub struct Evidence {
+    results: BTreeMap<String, Result<AnyResults, String>>,
+    logs: BTreeMap<String, JvmLog>,
+}
+
+impl Evidence {
+    /// Reads what the runs left in their folders of this folder.
+    pub fn read(folder: &Path, runs: &[RunResult]) -> Self {
+        let mut evidence = Self::default();
+        for run in runs {
+            let own = folder.join(&run.name);
+            let read = AnyResults::read(&own.join(RESULTS_FILE));
+            // A run that was cut short has said something all the same.
+            let results = read.map_err(|error| match &run.failed {
+                Some(reason) => format!("the run `{}` failed: {reason}", run.name),
+                None => error.to_string(),
+            });
+            evidence.results.insert(run.name.clone(), results);
+            evidence.logs.insert(run.name.clone(), JvmLog::read(&own));
+        }
+        evidence
+    }
+
+    /// One more.
+    #[cfg(test)]
+    pub(crate) fn with(mut self, run: &str, results: AnyResults) -> Self {
+        self.results.insert(run.to_owned(), Ok(results));
+        self
+    }
+
+    /// What virtual machines logged.
+    #[cfg(test)]
+    pub(crate) fn with_jvm_log(mut self, run: &str, text: &str) -> Self {
+        self.logs.insert(run.to_owned(), JvmLog::of(text));
+        self
+    }
+
+    /// Of a study of calls.
+    pub(crate) fn calls(&self, run: &str) -> Result<Calls<'_>, String> {
+        match self.run(run)? {
+            AnyResults::Calls(results) => Ok(Calls::of(results)),
+            _ => Err(format!("the run `{run}` is no study of calls")),
+        }
+    }
+
+    pub(crate) fn json(&self, run: &str) -> Result<&JsonResults, String> {
+        match self.run(run)? {
+            AnyResults::Json(results) => Ok(results),
+            _ => Err(format!("the run `{run}` is no study of gRPC against a JSON API")),
+        }
+    }
+
+    pub(crate) fn codec(&self, run: &str) -> Result<&CodecResults, String> {
+        match self.run(run)? {
+            AnyResults::Codec(results) => Ok(results),
+            _ => Err(format!("the run `{run}` is no study of codecs")),
+        }
+    }
+
+    /// What virtual machines did meanwhile.
+    pub(crate) fn jvm_log(&self, run: &str) -> Option<&JvmLog> {
+        self.logs.get(run).filter(|log| !log.is_empty())
+    }
+
+    fn run(&self, run: &str) -> Result<&AnyResults, String> {
+        let results = self.results.get(run).ok_or_else(|| format!("the run `{run}` was not made"))?;
+        results.as_ref().map_err(Clone::clone)
+    }
+}

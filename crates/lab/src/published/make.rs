@@ -1,0 +1,123 @@
+//! Making the runs: each is this command once more.
+
+use std::fs::{self, File};
+use std::io;
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+
+use super::jvm_log::java_options;
+use super::original::Run;
+use super::publication::Publication;
+use super::results::RunResult;
+use crate::interrupt::Interrupt;
+
+/// What a run prints lies in this file of its folder.
+const PRINTED: &str = "report.txt";
+/// How often it is looked at.
+const LOOK_EVERY: Duration = Duration::from_millis(50);
+
+/// Makes a run of `program`, which is this command, into its folder in `directory`. What it says while it works goes
+/// to this process's stderr. Somebody who asks to stop stops it: what it found until then is kept.
+pub fn make(
+    program: &Path,
+    publication: Publication,
+    run: Run,
+    directory: &Path,
+    interrupt: &Interrupt,
+) -> RunResult {
+    let began = Instant::now();
+    let failed = begin(program, &run, &directory.join(run.name)).and_then(|child| wait(child, interrupt));
+    let failed = match failed {
+        Ok(status) if status.success() => None,
+        Ok(status) => Some(format!("`thalweg {}` ended with {status}", run.arguments.join(" "))),
+        Err(error) => Some(format!("`{}` cannot be run: {error}", program.display())),
+    };
+    RunResult {
+        name: run.name.to_owned(),
+        publication,
+        about: run.about.to_owned(),
+        arguments: run.arguments,
+        took_ns: u64::try_from(began.elapsed().as_nanos()).unwrap_or(u64::MAX),
+        failed,
+    }
+}
+
+fn begin(program: &Path, run: &Run, folder: &Path) -> io::Result<Child> {
+    // What an earlier one left is not this one's.
+    match fs::remove_dir_all(folder) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+        _ => fs::create_dir_all(folder)?,
+    }
+    let mut command = Command::new(program);
+    command.args(&run.arguments).arg("--out").arg(folder);
+    if run.keeps_jvm_logs {
+        command.env("JAVA_TOOL_OPTIONS", java_options(&fs::canonicalize(folder)?));
+    }
+    // In a group of its own it is asked to stop once, by this process, whoever asks this one.
+    command.process_group(0).stdin(Stdio::null()).stdout(File::create(folder.join(PRINTED))?).spawn()
+}
+
+fn wait(mut child: Child, interrupt: &Interrupt) -> io::Result<ExitStatus> {
+    let mut is_told = false;
+    loop {
+        if let Some(status) = child.try_wait()? {
+            return Ok(status);
+        }
+        if interrupt.is_asked() && !is_told {
+            is_told = true;
+            let pid = i32::try_from(child.id()).map_err(io::Error::other)?;
+            kill(Pid::from_raw(pid), Signal::SIGTERM)?;
+        }
+        thread::sleep(LOOK_EVERY);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tests::scratch;
+
+    /// A shell in the place of this command.
+    fn run(script: &str, interrupt: &Interrupt) -> (RunResult, std::path::PathBuf) {
+        let directory = scratch(&format!("published-make-{}", script.len()));
+        let run = Run {
+            name: "run",
+            about: "a test",
+            arguments: vec!["-c".to_owned(), script.to_owned()],
+            keeps_jvm_logs: true,
+        };
+        let result = make(Path::new("/bin/sh"), Publication::Qt, run, &directory, interrupt);
+        (result, directory)
+    }
+
+    #[test]
+    fn what_it_prints_is_kept() {
+        let (result, directory) = run("echo $JAVA_TOOL_OPTIONS $0 $1", &Interrupt::default());
+        assert_eq!(result.failed, None);
+        let printed = fs::read_to_string(directory.join("run").join(PRINTED)).unwrap();
+        assert!(printed.contains("-Xlog:gc") && printed.contains("--out /"), "{printed}");
+        fs::remove_dir_all(directory).unwrap();
+    }
+
+    #[test]
+    fn how_it_ends_is_told() {
+        let (result, directory) = run("exit 3", &Interrupt::default());
+        assert!(result.failed.is_some_and(|reason| reason.contains("exit status: 3")));
+        fs::remove_dir_all(directory).unwrap();
+    }
+
+    #[test]
+    fn who_asks_to_stop_stops_it() {
+        let interrupt = Interrupt::default();
+        interrupt.ask();
+        let (result, directory) = run("trap 'exit 130' TERM; while :; do sleep 0.05; done", &interrupt);
+        assert!(result.failed.is_some(), "{result:?}");
+        fs::remove_dir_all(directory).unwrap();
+    }
+}

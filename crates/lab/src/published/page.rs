@@ -1,0 +1,268 @@
+//! The page of published measurements that were tried again: claim by claim, then what its figures say besides.
+
+use std::time::Duration;
+
+use maud::{Markup, html};
+
+use super::claim::{Judged, Verdict};
+use super::grid::{Field, Table};
+use super::original::{Flaw, Original};
+use super::originals::original;
+use super::publication::Publication;
+use super::results::{Answered, PublishedResults, RunResult};
+use super::situations::SITUATIONS;
+use super::terminal::summary;
+use crate::figures::{bound, span};
+use crate::findings::Doubt;
+use crate::report::page::Page;
+use crate::report::parts::{card, eyebrow, field, scrolled, sorting_head, took};
+use crate::wording::counted;
+
+const STYLE: &str = include_str!("../../assets/published.css");
+
+pub(super) fn page(results: &PublishedResults, doubts: &[Doubt]) -> String {
+    let mut links: Vec<(&str, &str)> = results
+        .answered
+        .iter()
+        .map(|answered| (answered.publication.name(), short(answered.publication)))
+        .collect();
+    links.push(("situations", "What to do"));
+    let answer = (results.claims().next().is_some()).then(|| summary(results));
+    Page {
+        title: "Published measurements",
+        style: STYLE,
+        links: &links,
+        eyebrow: eyebrow("Published measurements, tried again", &results.started, &results.ended),
+        answer,
+        lede: lede(results),
+        cards: html! { @for answered in &results.answered { (of_publication(answered)) } },
+        doubts: doubts.iter().map(ToString::to_string).collect(),
+        sections: html! {
+            @for answered in &results.answered { (section(answered, &results.runs)) }
+            (situations(results))
+        },
+        method: method(results),
+        facts: facts(results),
+        version: &results.versions.thalweg,
+        notice: "",
+        data: html! { "{}" },
+        library: None,
+        scripts: &[],
+    }
+    .html()
+}
+
+/// Its name in the bar.
+fn short(publication: Publication) -> &'static str {
+    match publication {
+        Publication::Qt => "Qt GRPC",
+        Publication::Json => "JSON API",
+        Publication::Codec => "Protobuf, JSON",
+        Publication::Channels => "Channels",
+    }
+}
+
+fn lede(results: &PublishedResults) -> String {
+    let machine = &results.machine;
+    let quick = if results.settings.quick { " A quick look: fewer sizes, fewer rounds." } else { "" };
+    format!(
+        "Measurements of gRPC that others published, made again on {} with {}, {}: what was claimed, what is measured \
+         here, and why.{quick}",
+        machine.cpu,
+        counted(machine.cores as u64, "core"),
+        machine.kernel
+    )
+}
+
+fn of_publication(answered: &Answered) -> Markup {
+    let held =
+        answered.claims.iter().filter(|it| matches!(it.verdict, Verdict::Confirmed | Verdict::InDirection));
+    let counts = Verdict::ALL.into_iter().filter_map(|verdict| {
+        let count = answered.claims.iter().filter(|claim| claim.verdict == verdict).count();
+        (count > 0).then(|| format!("{count} {verdict}"))
+    });
+    let detail = counts.collect::<Vec<_>>().join(", ");
+    card(short(answered.publication), &format!("{} of {}", held.count(), answered.claims.len()), &detail)
+}
+
+fn section(answered: &Answered, runs: &[RunResult]) -> Markup {
+    let Original { title, source, method, flaws, .. } = original(answered.publication);
+    let runs: Vec<&RunResult> = runs.iter().filter(|run| run.publication == answered.publication).collect();
+    html! {
+        section id=(answered.publication.name()) {
+            h2 { (title) }
+            p.source { "Published: " (source) "." }
+            ul.published { @for sentence in *method { li { (bound(sentence)) } } }
+            div.claims { @for claim in &answered.claims { (judged(claim)) } }
+            (studies(&runs))
+            @for one in &answered.tables { (table(one)) }
+            (gone_wrong(flaws))
+        }
+    }
+}
+
+/// A claim as a card: what was said, what came of it, the figures and why.
+fn judged(claim: &Judged) -> Markup {
+    let class = match claim.verdict {
+        Verdict::Confirmed => "confirmed",
+        Verdict::InDirection => "direction",
+        Verdict::NotConfirmed => "refuted",
+        Verdict::CannotBeTried => "untried",
+    };
+    html! {
+        article.claim.(class) id={ "claim-" (claim.id) } {
+            p.verdict { (claim.verdict.title()) }
+            h3 { (bound(&claim.claim)) }
+            @if claim.verdict == Verdict::CannotBeTried {
+                dl { dt { "Published" } dd { (bound(&claim.published)) } dt { "Why not" } dd { (prose(&claim.cause)) } }
+            } @else {
+                dl {
+                    dt { "Published" } dd { (bound(&claim.published)) }
+                    dt { "Here" } dd { (bound(&claim.ours)) }
+                    dt { "Why" } dd { (prose(&claim.cause)) }
+                }
+                details {
+                    summary { (counted(claim.figures.len() as u64, "figure")) }
+                    table { tbody {
+                        @for figure in &claim.figures {
+                            tr { th scope="row" { (figure.name) } td { (bound(&figure.text)) } }
+                        }
+                    } }
+                }
+            }
+        }
+    }
+}
+
+/// The studies that it was judged by, each with its own page.
+fn studies(runs: &[&RunResult]) -> Markup {
+    html! {
+        @if !runs.is_empty() {
+            h3 { "Measured by" }
+            ul.runs {
+                @for run in runs {
+                    li {
+                        a href={ (run.name) "/report.html" } { (run.about) }
+                        ", in " (span(Duration::from_nanos(run.took_ns)))
+                        @if let Some(reason) = &run.failed { ", not to its end: " (reason) }
+                        code { "thalweg " (run.arguments.join(" ")) }
+                    }
+                }
+            }
+        }
+    }
+}
+
+fn table(table: &Table) -> Markup {
+    // A column without a figure is one of words.
+    let has_figure = |column: usize| table.rows.iter().any(|row| row[column].value.is_some());
+    let words: Vec<bool> = (0..table.heads.len()).map(|column| !has_figure(column)).collect();
+    let cell = |field: &Field, is_words: bool| {
+        html! {
+            @if is_words { td.words { (field.text) } }
+            @else { (self::field(field.value, |_| field.text.clone())) }
+        }
+    };
+    html! {
+        h3 { (table.title) }
+        p.about { (bound(&table.about)) }
+        (scrolled(&html! {
+            table {
+                thead { tr {
+                    @for (head, is_words) in table.heads.iter().zip(&words) {
+                        (sorting_head(head, is_words.then_some("words")))
+                    }
+                } }
+                tbody {
+                    @for row in &table.rows {
+                        tr { @for (field, is_words) in row.iter().zip(&words) { (cell(field, *is_words)) } }
+                    }
+                }
+            }
+        }))
+    }
+}
+
+fn gone_wrong(flaws: &[Flaw]) -> Markup {
+    html! {
+        h3 { "What the original does not show, and what is done here" }
+        dl.flaws {
+            @for Flaw { what, instead } in flaws { dt { (what) } dd { (prose(instead)) } }
+        }
+    }
+}
+
+/// A sentence in which what stands between backquotes is code.
+fn prose(text: &str) -> Markup {
+    html! {
+        @for (index, part) in text.split('`').enumerate() {
+            @if index % 2 == 1 { code { (part) } } @else { (bound(part)) }
+        }
+    }
+}
+
+/// What to do, by situation: those whose claim was tried.
+fn situations(results: &PublishedResults) -> Markup {
+    let shown = |publication: Publication, id: &str| {
+        let answered = results.answered.iter().find(|it| it.publication == publication)?;
+        answered.claims.iter().find(|claim| claim.id == id && claim.verdict != Verdict::CannotBeTried)
+    };
+    html! {
+        section #situations {
+            h2 { "What to do" }
+            (scrolled(&html! {
+                table.situations {
+                    thead { tr { th { "Where you stand" } th { "What to do" } th { "Measured here" } } }
+                    tbody {
+                        @for it in SITUATIONS {
+                            @if results.settings.publications.contains(&it.publication) {
+                                tr {
+                                    td.words { (bound(it.situation)) }
+                                    td.words { (prose(it.advice)) }
+                                    td.words {
+                                        @match shown(it.publication, it.claim) {
+                                            Some(claim) => { a href={ "#claim-" (claim.id) } { (bound(&claim.ours)) } }
+                                            None => { "not here" }
+                                        }
+                                    }
+                                }
+                            }
+                        }
+                    }
+                }
+            }))
+        }
+    }
+}
+
+fn method(results: &PublishedResults) -> Vec<String> {
+    let mut method = vec![
+        "Each claim is judged by a rule that was written before it was measured: whether \
+         the effect is there, and whether it is as large as was published, within a factor of 1.5, as machines differ."
+            .to_owned(),
+        "The studies are those of this laboratory with the systems and the sizes of the original; each has a page of \
+         its own with its windows, intervals and noise floor, and a command that repeats it."
+            .to_owned(),
+        "Sources are named as they were published; their figures are quoted, and nothing of them was measured again by \
+         their authors."
+            .to_owned(),
+    ];
+    if let Some(cores) = results.settings.cores {
+        method.push(format!("All runs were kept on {}.", counted(cores as u64, "processor")));
+    }
+    method
+}
+
+fn facts(results: &PublishedResults) -> Vec<(&'static str, String)> {
+    let (machine, settings, versions) = (&results.machine, &results.settings, &results.versions);
+    vec![
+        ("Command", format!("thalweg {}", settings.arguments.join(" "))),
+        ("Started", results.started.clone()),
+        ("Took", took(&results.started, &results.ended).map(span).unwrap_or_default()),
+        ("Processor", machine.cpu.clone()),
+        ("Kernel", machine.kernel.clone()),
+        ("Congestion control", machine.tcp_congestion.clone()),
+        ("thalweg", format!("{} ({} build)", versions.thalweg, versions.build)),
+        ("Schema", results.schema.clone()),
+    ]
+}

@@ -1,0 +1,128 @@
+//! What is said of published measurements, of figures that are made up.
+
+use std::collections::BTreeSet;
+
+use super::claim::Verdict;
+use super::original::Extent;
+use super::originals::{original, runs};
+use super::publication::Publication;
+use super::results::{PublishedResults, RunResult, Settings};
+use super::situations::SITUATIONS;
+use super::{Evidence, judge};
+use crate::AnyResults;
+use crate::report::Report;
+use crate::tests::sample::published;
+
+fn results() -> PublishedResults {
+    let mut results = PublishedResults::begun(Settings {
+        publications: Publication::ALL.to_vec(),
+        quick: true,
+        ..Settings::default()
+    });
+    results.answer(judge(&Publication::ALL, &published::evidence()));
+    results
+}
+
+#[test]
+fn each_claim_has_a_verdict_and_each_verdict_a_figure() {
+    let results = results();
+    assert_eq!(results.answered.len(), Publication::ALL.len());
+    for answered in &results.answered {
+        assert_eq!(answered.claims.len(), original(answered.publication).claims.len());
+        for claim in &answered.claims {
+            assert_ne!(claim.verdict, Verdict::CannotBeTried, "{}: {}", claim.id, claim.cause);
+            assert!(!claim.figures.is_empty(), "{} has no figure", claim.id);
+            assert!(claim.figures.iter().all(|figure| figure.value.is_finite()), "{claim:?}");
+            assert!(claim.ours.len() > 3 && claim.cause.len() > 10, "{claim:?}");
+        }
+        assert!(!answered.tables.is_empty(), "{}", answered.publication);
+    }
+}
+
+#[test]
+fn a_claim_that_cannot_be_tried_says_why() {
+    let answered = judge(&Publication::ALL, &Evidence::default());
+    for claim in answered.iter().flat_map(|answered| &answered.claims) {
+        assert_eq!(claim.verdict, Verdict::CannotBeTried);
+        assert!(claim.cause.contains("was not made") && claim.figures.is_empty(), "{claim:?}");
+    }
+}
+
+#[test]
+fn claims_and_runs_have_names_of_their_own() {
+    let claims: Vec<&str> =
+        Publication::ALL.iter().flat_map(|&it| original(it).claims).map(|claim| claim.id).collect();
+    assert_eq!(claims.iter().collect::<BTreeSet<_>>().len(), claims.len(), "{claims:?}");
+    for extent in [Extent::Quick, Extent::Whole] {
+        let runs: Vec<&str> =
+            Publication::ALL.iter().flat_map(|&it| runs(it, extent)).map(|run| run.name).collect();
+        assert_eq!(runs.iter().collect::<BTreeSet<_>>().len(), runs.len(), "{runs:?}");
+    }
+    for it in SITUATIONS {
+        let known = original(it.publication).claims.iter().any(|claim| claim.id == it.claim);
+        assert!(known, "the advice “{}” rests on no claim", it.situation);
+    }
+}
+
+#[test]
+fn the_page_has_every_claim_and_every_study() {
+    let mut results = results();
+    results.ran(RunResult {
+        name: "qt-at-cpp".to_owned(),
+        publication: Publication::Qt,
+        about: "both clients".to_owned(),
+        arguments: vec!["lab".to_owned(), "sizes".to_owned()],
+        took_ns: 1_000_000_000,
+        failed: Some("it <failed>".to_owned()),
+    });
+    let report = results.report();
+    let (page, text, csv) = (report.page(), report.text(), report.csv());
+    for claim in results.claims() {
+        assert!(page.contains(&format!("id=\"claim-{}\"", claim.id)), "{}", claim.id);
+        assert!(csv.contains(&claim.id), "{}", claim.id);
+    }
+    assert!(page.contains("href=\"qt-at-cpp/report.html\"") && page.contains("it &lt;failed&gt;"));
+    assert_eq!(csv.lines().count(), results.claims().count() + 1);
+    for publication in Publication::ALL {
+        assert!(text.contains(original(publication).title), "{text}");
+    }
+    assert!(text.contains("! The run `qt-at-cpp` did not come to its end"), "{text}");
+}
+
+#[test]
+fn what_is_saved_is_read_again() {
+    let results = results();
+    let text = serde_json::to_string(&results).unwrap();
+    let read: PublishedResults = serde_json::from_str(&text).unwrap();
+    // Figures may differ in their last digit.
+    let told = |results: &PublishedResults| -> Vec<_> {
+        results.claims().map(|claim| (claim.id.clone(), claim.verdict, claim.ours.clone())).collect()
+    };
+    assert_eq!((told(&read), &read.settings), (told(&results), &results.settings));
+}
+
+/// What was published of the channel of gRPC C++ is what the made-up channels have.
+#[test]
+fn made_up_figures_as_published_confirm_them() {
+    let results = results();
+    let verdict = |id: &str| results.claims().find(|claim| claim.id == id).map(|claim| claim.verdict);
+    for id in ["several", "shared", "far", "bytes", "factor"] {
+        assert_eq!(verdict(id), Some(Verdict::Confirmed), "{id}");
+    }
+}
+
+/// A stack that was left out is the reason.
+#[test]
+fn a_peer_that_is_not_there_is_named() {
+    let mut calls = crate::tests::sample::channels::quick();
+    calls.points.retain(|point| point.pair.as_ref().is_none_or(|pair| pair.client.name() != "grpc-cpp"));
+    calls.left_out = vec![crate::study::LeftOut {
+        what: "grpc-cpp".parse().unwrap(),
+        reason: "there is no compiler".to_owned(),
+    }];
+    let evidence = Evidence::default().with("channels", AnyResults::Calls(Box::new(calls)));
+    let answered = judge(&[Publication::Channels], &evidence);
+    let several = answered[0].claims.iter().find(|claim| claim.id == "several").unwrap();
+    assert_eq!(several.verdict, Verdict::CannotBeTried);
+    assert!(several.cause.contains("there is no compiler"), "{}", several.cause);
+}

@@ -1,0 +1,54 @@
+//! What a user of each stack sets to have several connections to one server.
+
+use maud::{Markup, html};
+
+use crate::load::{LabResults, StackInfo};
+use crate::stack::OURS;
+
+/// How it is done with a stack.
+struct Settable {
+    name: &'static str,
+    about: &'static str,
+    code: &'static str,
+}
+
+const SETTABLE: &[Settable] = &[
+    Settable {
+        name: OURS,
+        about: "Nothing: a channel finds its number by itself. A number, or bounds, are set where they are known.",
+        code: "let channel = Channel::builder(\"http://server:50051\").lanes(8).connect_lazy()?;",
+    },
+    Settable {
+        name: "tonic",
+        about: "A channel is one connection. A balanced channel takes several in turn, each with a key of its own.",
+        code: "let (channel, change) = Channel::balance_channel::<usize>(8);\n\
+               for key in 0..8 { change.send(Change::Insert(key, endpoint.clone())).await?; }",
+    },
+    Settable {
+        name: "grpc-cpp",
+        about: "Channels of equal arguments share a connection. Either the pool is each channel’s own, or an argument \
+                differs; the program takes the channels in turn.",
+        code: "grpc::ChannelArguments arguments;\n\
+               arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);  // or: SetInt(\"channel.number\", n)\n\
+               auto channel = grpc::CreateCustomChannel(target, credentials, arguments);",
+    },
+    Settable {
+        name: "grpc-go",
+        about: "Each client has connections of its own: several clients, which the program takes in turn.",
+        code: "connections[n], err = grpc.NewClient(target, options...)",
+    },
+];
+
+/// Of the stacks that took part.
+pub(super) fn list(results: &LabResults) -> Markup {
+    let took_part =
+        |it: &&Settable| results.stacks.iter().any(|info: &StackInfo| info.stack.name() == it.name);
+    html! {
+        dl.settable {
+            @for Settable { name, about, code } in SETTABLE.iter().filter(took_part) {
+                dt { (name) }
+                dd { p { (about) } pre { code { (code) } } }
+            }
+        }
+    }
+}
