@@ -23,16 +23,20 @@ pub enum Order {
     },
 }
 
-/// Makes each message when it is sent.
+/// Several messages, each made when it is sent.
 pub trait Make: Send + Sync + fmt::Debug {
-    /// A message, encoded; or why there is none.
-    fn make(&self, moment: &Moment<'_>) -> Result<Bytes, String>;
+    /// How many there are.
+    fn count(&self) -> usize;
+
+    /// The message of this index, encoded; or why there is none.
+    fn make(&self, index: usize, moment: &Moment<'_>) -> Result<Bytes, String>;
 }
 
 /// What calls send.
 #[derive(Clone, Debug)]
 pub struct Requests {
     source: Source,
+    order: Order,
     /// Messages of a call that sends a stream.
     per_stream: u64,
 }
@@ -40,7 +44,7 @@ pub struct Requests {
 #[derive(Clone, Debug)]
 enum Source {
     /// These, encoded.
-    Ready { messages: Vec<Bytes>, order: Order },
+    Ready(Vec<Bytes>),
     /// Each made when it is sent.
     Made { make: Arc<dyn Make>, seed: u64 },
 }
@@ -50,12 +54,13 @@ impl Requests {
     pub fn new(messages: Vec<Bytes>, order: Order, per_stream: Option<u64>) -> Self {
         let per_stream = per_stream.unwrap_or(messages.len() as u64);
         let messages = if messages.is_empty() { vec![Bytes::new()] } else { messages };
-        Self { source: Source::Ready { messages, order }, per_stream }
+        Self { source: Source::Ready(messages), order, per_stream }
     }
 
-    /// Messages that `make` makes, of which a stream has `per_stream`.
-    pub fn made(make: Arc<dyn Make>, seed: u64, per_stream: u64) -> Self {
-        Self { source: Source::Made { make, seed }, per_stream }
+    /// Messages that `make` makes, of which a stream has `per_stream`; random parts of them are drawn from `seed`.
+    pub fn made(make: Arc<dyn Make>, seed: u64, order: Order, per_stream: Option<u64>) -> Self {
+        let per_stream = per_stream.unwrap_or(make.count() as u64);
+        Self { source: Source::Made { make, seed }, order, per_stream }
     }
 
     /// Messages that a stream has.
@@ -76,7 +81,9 @@ impl Requests {
         message: u64,
         variables: &Variables,
     ) -> Result<Bytes, String> {
-        let place = request.wrapping_mul(self.per_stream).wrapping_add(message);
+        // Of streams that only a time ends each begins one message behind the one before it.
+        let messages = if self.per_stream == u64::MAX { 1 } else { self.per_stream };
+        let place = request.wrapping_mul(messages).wrapping_add(message);
         self.at(place, request, worker, message, variables)
     }
 
@@ -89,9 +96,10 @@ impl Requests {
         variables: &Variables,
     ) -> Result<Bytes, String> {
         match &self.source {
-            Source::Ready { messages, order } => Ok(messages[order.choose(place, messages.len())].clone()),
+            Source::Ready(messages) => Ok(messages[self.order.choose(place, messages.len())].clone()),
             Source::Made { make, seed } => {
-                make.make(&Moment { request, worker, message, seed: *seed, variables: Some(variables) })
+                let moment = Moment { request, worker, message, seed: *seed, variables: Some(variables) };
+                make.make(self.order.choose(place, make.count()), &moment)
             }
         }
     }
@@ -99,7 +107,7 @@ impl Requests {
 
 impl Order {
     /// Which of `count` is at this place. The same place has the same one, whichever worker asks.
-    pub fn choose(self, place: u64, count: usize) -> usize {
+    fn choose(self, place: u64, count: usize) -> usize {
         let index = match self {
             _ if count <= 1 => 0,
             Self::InTurn => place % count as u64,
@@ -149,6 +157,47 @@ mod tests {
             Requests::new(Vec::new(), Order::InTurn, None).of_call(5, 0, &Variables::new()).unwrap(),
             ""
         );
+    }
+
+    /// Makes what it is given.
+    #[derive(Debug)]
+    struct Same(Vec<Bytes>);
+
+    impl Make for Same {
+        fn count(&self) -> usize {
+            self.0.len()
+        }
+
+        fn make(&self, index: usize, _: &Moment<'_>) -> Result<Bytes, String> {
+            Ok(self.0[index].clone())
+        }
+    }
+
+    #[test]
+    fn messages_that_are_made_come_as_those_that_are_ready() {
+        let messages = ["a", "b", "c"].map(Bytes::from).to_vec();
+        for order in [Order::InTurn, Order::Random { seed: 3 }] {
+            for per_stream in [None, Some(1), Some(2), Some(7), Some(u64::MAX)] {
+                let ready = Requests::new(messages.clone(), order, per_stream);
+                let made = Requests::made(Arc::new(Same(messages.clone())), 9, order, per_stream);
+                let sent = |requests: &Requests| -> Vec<Bytes> {
+                    let places = (0..8).flat_map(|call| (0..8).map(move |message| (call, message)));
+                    places
+                        .map(|(call, message)| requests.of_stream(call, 0, message, &Variables::new()).unwrap())
+                        .collect()
+                };
+                assert_eq!(sent(&ready), sent(&made), "{order:?}, {per_stream:?}");
+                assert_eq!(ready.per_stream(), made.per_stream());
+            }
+        }
+    }
+
+    #[test]
+    fn a_stream_that_a_time_ends_has_all_messages_in_turn() {
+        let all = requests(Order::InTurn, Some(u64::MAX));
+        let stream: Vec<Bytes> =
+            (0..4).map(|message| all.of_stream(1, 0, message, &Variables::new()).unwrap()).collect();
+        assert_eq!(stream, ["b", "c", "a", "b"]);
     }
 
     #[test]

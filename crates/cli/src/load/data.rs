@@ -50,7 +50,8 @@ impl Data<'_> {
     /// The requests of this method.
     pub(super) fn requests(&self, called: &Called) -> Result<Requests, Failure> {
         let endless = self.is_endless.then_some(u64::MAX);
-        let per_stream = self.messages.or(endless);
+        // Whoever sends one message has the next one in the next call.
+        let per_stream = if called.is_client_streaming { self.messages.or(endless) } else { Some(1) };
         if self.texts.is_empty() {
             return Ok(Requests::new(Vec::new(), self.order, per_stream.or(Some(1))));
         }
@@ -72,8 +73,8 @@ impl Data<'_> {
         })?;
         let is_made = |text: &Vec<u8>| String::from_utf8_lossy(text).contains(PLACE);
         if self.has_templates && texts.iter().any(is_made) {
-            let make = TextTemplates::read(called, format, &texts, self.order, self.variables)?;
-            return Ok(Requests::made(make, self.seed, per_stream.unwrap_or(texts.len() as u64)));
+            let make = TextTemplates::read(called, format, &texts, self.variables)?;
+            return Ok(Requests::made(make, self.seed, self.order, per_stream));
         }
         Ok(ready(encoded(format, &texts, called)?))
     }

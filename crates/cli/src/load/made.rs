@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use thalweg::bytes::Bytes;
 use thalweg::metadata::MetadataMap;
-use thalweg_load::{CallMetadata, Make, Moment, Order, Template};
+use thalweg_load::{CallMetadata, Make, Moment, Template};
 
 use crate::called::Called;
 use crate::failure::Failure;
@@ -20,7 +20,6 @@ pub(super) struct TextTemplates {
     called: Called,
     format: MessageFormat,
     templates: Vec<Template>,
-    order: Order,
 }
 
 impl TextTemplates {
@@ -30,7 +29,6 @@ impl TextTemplates {
         called: &Called,
         format: MessageFormat,
         texts: &[Vec<u8>],
-        order: Order,
         variables: &[String],
     ) -> Result<Arc<dyn Make>, Failure> {
         let template = |(number, text): (usize, &Vec<u8>)| {
@@ -39,7 +37,7 @@ impl TextTemplates {
                 .map_err(|error| Failure::bad_arguments(format!("request {number}: {error}")))
         };
         let templates = (1..).zip(texts).map(template).collect::<Result<Vec<_>, Failure>>()?;
-        let made = Self { called: called.clone(), format, templates, order };
+        let made = Self { called: called.clone(), format, templates };
         for (number, template) in (1..).zip(&made.templates).filter(|(_, it)| !it.has_variables()) {
             let tried = called.encoded(format, template.fill(&Moment::default()).as_bytes(), false);
             tried.map_err(|why| {
@@ -51,10 +49,13 @@ impl TextTemplates {
 }
 
 impl Make for TextTemplates {
-    fn make(&self, moment: &Moment<'_>) -> Result<Bytes, String> {
-        let place = moment.request.wrapping_add(moment.message);
-        let template = &self.templates[self.order.choose(place, self.templates.len())];
-        Ok(self.called.encoded(self.format, template.fill(moment).as_bytes(), false)?.into())
+    fn count(&self) -> usize {
+        self.templates.len()
+    }
+
+    fn make(&self, index: usize, moment: &Moment<'_>) -> Result<Bytes, String> {
+        let text = self.templates[index].fill(moment);
+        Ok(self.called.encoded(self.format, text.as_bytes(), false)?.into())
     }
 }
 

@@ -92,6 +92,29 @@ fn several_binary_messages_are_sent() {
 }
 
 #[test]
+fn messages_that_are_made_come_in_the_order_of_constant_ones() {
+    let (_server, addresses) = Running::serve(&["127.0.0.1:0"]);
+    // Payloads of one, two and three bytes, which are 5, 6 and 7 of a request.
+    let data = |kind: &str| {
+        let request = |body: &str| format!(r#"{{"payload": {{"type": {kind}, "body": "{body}"}}}}"#);
+        ["YQ==", "YWE=", "YWFh"].map(request).concat()
+    };
+    let (constant, made) = (data("0"), data("{{randomInt 0 0}}"));
+    for data in [&constant, &made] {
+        // Two calls with two messages each: the first and the second, the third and the first.
+        let stream = ["--call", "grpc.testing.TestService/StreamingInputCall", "--messages", "2"];
+        let run = load_json(&addresses[0], &[&stream[..], &["-d", data, "-n", "2", "-c", "1"]].concat());
+        assert_eq!(run["bytes_sent"], 5 + 6 + 7 + 5, "{data}");
+        // A call that sends one message takes the next one, also where answers are a stream.
+        for method in ["UnaryCall", "StreamingOutputCall"] {
+            let method = format!("grpc.testing.TestService/{method}");
+            let run = load_json(&addresses[0], &["--call", &method, "-d", data, "-n", "4", "-c", "1"]);
+            assert_eq!(run["bytes_sent"], 5 + 6 + 7 + 5, "{method}: {data}");
+        }
+    }
+}
+
+#[test]
 fn all_four_types_of_call_are_driven() {
     let (_server, addresses) = Running::serve(&["127.0.0.1:0"]);
     let streaming = r#"{"response_parameters": [{"size": 1}, {"size": 2}]}"#;
