@@ -15,7 +15,7 @@ use crate::plan::{Pace, Plan, PlanError, Stop, UnderWay};
 use crate::run::LoadRun;
 use crate::running::{End, Running};
 use crate::scenario::{Flow, Scenario};
-use crate::starts::starts;
+use crate::starts::{starts, too_few};
 use crate::tally::Shards;
 use crate::worker::{Shared, work};
 
@@ -150,7 +150,7 @@ pub async fn drive(
     Ok(running.result(match interrupted_at {
         Some(_) => End::Interrupted,
         None if is_by_number && (is_cut || shared.has_left_starts()) => End::TimeUp,
-        None => End::AsPlanned,
+        None => too_few(plan).map_or(End::AsPlanned, End::ScheduleOver),
     }))
 }
 

@@ -125,6 +125,14 @@ fn seconds(duration: Duration) -> String {
 }
 
 impl Plan {
+    /// What ends this part of it: of calls its own number.
+    pub fn own_stop(&self) -> Stop {
+        match (self.stop, self.share) {
+            (Stop::Calls(calls), Some(share)) => Stop::Calls(share.of_calls(calls)),
+            (stop, _) => stop,
+        }
+    }
+
     /// Starts that the schedule has between these times, ns since measuring began; none in a closed loop.
     pub(crate) fn scheduled_between(&self, from_ns: u64, until_ns: u64) -> f64 {
         match &self.pace {

@@ -61,6 +61,8 @@ pub(crate) enum End {
     AsPlanned,
     /// By its longest time, before as many calls had begun as were to.
     TimeUp,
+    /// The schedule of an open loop had so many starts, fewer than were to be.
+    ScheduleOver(u64),
     Interrupted,
 }
 
@@ -201,7 +203,7 @@ impl Running {
             ended: humantime::format_rfc3339_millis(started + Duration::from_nanos(measured_ns)).to_string(),
             duration_ns: measured_ns,
             drain_ns: now_ns - measured_until_ns,
-            stopped_early: end == End::TimeUp,
+            stopped_early: matches!(end, End::TimeUp | End::ScheduleOver(_)),
             rate_per_s: per_second(ok as f64),
             scheduled_per_s: schedule.map(|_| per_second(plan.scheduled_between(0, measured_ns))),
             ok,
@@ -300,6 +302,10 @@ fn notes(plan: &Plan, counted: &Counted, dropped: u64, busy_share: f64, end: End
     match end {
         End::NotYet => note("the run has not ended: this is what there was so far".to_owned(), false),
         End::TimeUp => note(time_up(plan), false),
+        End::ScheduleOver(there) => {
+            let starts = starts(plan);
+            note(format!("the schedule was over after {there} starts, before all {starts} were done"), false);
+        }
         End::Interrupted => note("the run was interrupted before its end".to_owned(), false),
         End::AsPlanned => {}
     }
@@ -307,15 +313,23 @@ fn notes(plan: &Plan, counted: &Counted, dropped: u64, busy_share: f64, end: End
 }
 
 fn time_up(plan: &Plan) -> String {
-    let starts = match plan.stop {
-        Stop::Calls(calls) => plan.share.map_or(calls, |share| share.of_calls(calls)).to_string(),
-        Stop::After(_) => "those".to_owned(),
+    let workers = match &plan.pace {
+        Pace::Closed { workers: Some(workers) } => workers.over_after(0.5),
+        _ => None,
     };
     let over = match plan.max_duration {
-        Some(longest) => {
+        Some(longest) if workers.is_none_or(|over| longest < over) => {
             format!("the longest time that it was given, {}, was up", humantime::format_duration(longest))
         }
-        None => "the schedule of workers was over".to_owned(),
+        _ => "the schedule of workers was over".to_owned(),
     };
-    format!("{over} before all {starts} starts were done")
+    format!("{over} before all {} starts were done", starts(plan))
+}
+
+/// How many there were to be.
+fn starts(plan: &Plan) -> String {
+    match plan.own_stop() {
+        Stop::Calls(calls) => calls.to_string(),
+        Stop::After(_) => "those".to_owned(),
+    }
 }

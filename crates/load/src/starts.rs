@@ -29,6 +29,17 @@ pub(crate) fn starts(plan: &Plan) -> impl Iterator<Item = (u64, u64)> + Send + u
     (0..).zip(whole).filter(move |(number, _)| share.is_none_or(|share| share.has(*number)))
 }
 
+/// How many starts there are behind the warm-up, where the schedule of an open loop is over before as many as are to
+/// be.
+pub(crate) fn too_few(plan: &Plan) -> Option<u64> {
+    let (Pace::Open { schedule, .. }, Stop::Calls(calls)) = (&plan.pace, plan.own_stop()) else { return None };
+    // One that goes on has enough.
+    schedule.over_after(0.0)?;
+    let from_ns = plan.warm_up.as_nanos() as u64;
+    let there = starts(plan).filter(|(_, start)| *start >= from_ns).count() as u64;
+    (there < calls).then_some(there)
+}
+
 #[cfg(test)]
 mod tests {
     use std::time::Duration;
@@ -87,6 +98,22 @@ mod tests {
                 check("1000", spacing, Stop::Calls(501), of);
             }
         }
+    }
+
+    #[test]
+    fn a_schedule_that_ends_has_too_few_starts() {
+        let check = |schedule: &str, calls: u64, share: Option<Share>, expected: Option<u64>| {
+            let plan = plan(schedule, Spacing::Constant, Stop::Calls(calls), share);
+            assert_eq!(too_few(&plan), expected, "{schedule}, {calls} calls");
+        };
+        check("100..0/2s", 1000, None, Some(101));
+        check("100..0/2s", 101, None, None);
+        check("5@1s/3s,0", 16, None, Some(15));
+        check("100..10/2s", 1000, None, None);
+        // The warm-up has 30 before them: of 131 starts the second of four parts has every fourth.
+        check("100..0/2s", 1000, Some(Share::new(1, 4).unwrap()), Some(25));
+        let plan = plan("100..0/2s", Spacing::Poisson, Stop::After(Duration::from_secs(9)), None);
+        assert_eq!(too_few(&plan), None, "it ends by time");
     }
 
     #[test]

@@ -207,3 +207,25 @@ fn calls_under_way_have_a_second_after_an_interrupt() {
     let run: Value = serde_json::from_str(&stdout).unwrap();
     assert!(has_note(&run, "interrupted"), "{}", run["notes"]);
 }
+
+/// A ramp from 50 to none in a second has 25 calls, and the one at its end.
+#[test]
+fn a_schedule_that_is_over_before_all_calls_have_begun_is_said() {
+    let (_server, addresses) = Running::serve(&["127.0.0.1:0"]);
+    let words = ["--call", UNARY, "--rps", "50..0/1s", "-n", "1000"];
+    let note = "the schedule was over after 26 starts, before all 1000 were done";
+    for more in [&[][..], &["-x", "1h"]] {
+        let run = load_json(&addresses[0], &[&words[..], more].concat());
+        assert_eq!((&run["ok"], &run["stopped_early"]), (&26.into(), &true.into()), "{run}");
+        assert!(has_note(&run, note), "{}", run["notes"]);
+    }
+    for format in ["text", "html"] {
+        let (code, stdout, stderr) = load(&addresses[0], &[&words[..], &["-O", format]].concat());
+        assert_eq!(code, Some(0), "{stderr}");
+        assert!(stdout.contains(note), "{stdout}");
+    }
+    let enough = load_json(&addresses[0], &["--call", UNARY, "--rps", "50..0/1s", "-n", "26"]);
+    assert_eq!((&enough["ok"], &enough["stopped_early"]), (&26.into(), &false.into()), "{enough}");
+    let part = load_json(&addresses[0], &[&words[..], &["--share", "1/2"]].concat());
+    assert!(has_note(&part, "the schedule was over after 13 starts, before all 500 were done"), "{part}");
+}
