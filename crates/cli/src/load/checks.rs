@@ -1,5 +1,6 @@
 //! What answers have to be: `status == NOT_FOUND`, `items.length > 0`, `user.name == "Ada"`.
 
+use std::cmp::Ordering;
 use std::fmt;
 use std::str::FromStr;
 use std::sync::Arc;
@@ -190,14 +191,19 @@ impl Comparison {
                 _ => false,
             };
         }
-        // 64-bit numbers are texts in ProtoJSON.
-        let order = match (number(found), number(value)) {
-            (Some(found), Some(value)) => found.partial_cmp(&value),
-            _ => match (found, value) {
-                (Value::String(found), Value::String(value)) => Some(found.cmp(value)),
-                _ if self == Self::Equal => return found == value,
-                _ if self == Self::Unequal => return found != value,
-                _ => None,
+        let is_same = matches!(self, Self::Equal | Self::Unequal);
+        let order = match (found, value) {
+            // 007 is not 7.
+            (Value::String(found), Value::String(value)) if is_same => Some(found.cmp(value)),
+            // 64-bit numbers are texts in ProtoJSON.
+            _ => match (Number::of(found), Number::of(value)) {
+                (Some(found), Some(value)) => found.compared_with(value),
+                _ => match (found, value) {
+                    (Value::String(found), Value::String(value)) => Some(found.cmp(value)),
+                    _ if self == Self::Equal => return found == value,
+                    _ if self == Self::Unequal => return found != value,
+                    _ => None,
+                },
             },
         };
         order.is_some_and(|order| match self {
@@ -212,12 +218,38 @@ impl Comparison {
     }
 }
 
-fn number(value: &Value) -> Option<f64> {
-    match value {
-        Value::Number(number) => number.as_f64(),
-        Value::String(text) => text.parse().ok(),
-        _ => None,
+/// A number of an answer or of a condition. Whole ones are what they are: an f64 has 53 bits of them.
+#[derive(Clone, Copy)]
+enum Number {
+    Whole(i128),
+    Real(f64),
+}
+
+impl Number {
+    fn of(value: &Value) -> Option<Self> {
+        match value {
+            Value::Number(number) => number.as_i128().map(Self::Whole).or_else(|| number.as_f64().map(Self::Real)),
+            Value::String(text) => {
+                text.parse().map(Self::Whole).or_else(|_| text.parse().map(Self::Real)).ok()
+            }
+            _ => None,
+        }
     }
+
+    /// None for what is no number.
+    fn compared_with(self, other: Self) -> Option<Ordering> {
+        match (self, other) {
+            (Self::Whole(one), Self::Whole(other)) => Some(one.cmp(&other)),
+            (Self::Real(one), Self::Real(other)) => one.partial_cmp(&other),
+            (Self::Whole(whole), Self::Real(real)) => whole_to_real(whole, real),
+            (Self::Real(real), Self::Whole(whole)) => whole_to_real(whole, real).map(Ordering::reverse),
+        }
+    }
+}
+
+/// Rounding keeps the order; of those that are the same by it, the real one is whole, too.
+fn whole_to_real(whole: i128, real: f64) -> Option<Ordering> {
+    Some((whole as f64).partial_cmp(&real)?.then_with(|| whole.cmp(&(real as i128))))
 }
 
 /// What a step has to bring, and what it keeps for those behind it.
@@ -346,6 +378,43 @@ mod tests {
             "tags contains cold",
             "price contains 2",
         ] {
+            assert!(!holds(condition, answer), "{condition}");
+        }
+    }
+
+    #[test]
+    fn whole_numbers_are_compared_to_the_last_digit() {
+        let answer = r#"{"id": "9007199254740993", "number": 9007199254740993, "most": "18446744073709551615",
+                         "least": "-9223372036854775808", "real": 9007199254740992.0, "half": 0.5,
+                         "ids": ["9007199254740993"], "nan": "NaN", "far": "Infinity", "code": "007"}"#;
+        for condition in [
+            "id == 9007199254740993",
+            "id != 9007199254740992",
+            "id > 9007199254740992",
+            "id == \"9007199254740993\"",
+            "number == 9007199254740993",
+            "number != 9007199254740992",
+            "number > 9007199254740992.0",
+            "most == 18446744073709551615",
+            "most > 18446744073709551614",
+            "least == -9223372036854775808",
+            "least < -9223372036854775807",
+            "real == 9007199254740992",
+            "real < 9007199254740993",
+            "half < 1",
+            "half > 0",
+            "ids contains 9007199254740993",
+            "nan == NaN",
+            "far > 9007199254740993",
+            "code == 007",
+            "code != \"7\"",
+            "code < 8",
+        ] {
+            assert!(holds(condition, answer), "{condition}");
+        }
+        for condition in
+            ["id == 9007199254740992", "number <= 9007199254740992", "ids contains 9007199254740992", "nan < 1"]
+        {
             assert!(!holds(condition, answer), "{condition}");
         }
     }
