@@ -32,7 +32,7 @@ use thalweg::channel::ChannelBuilder;
 use thalweg_dynamic::{MethodName, MethodNameError};
 use thalweg_lab::bare;
 use thalweg_lab::descriptors;
-use thalweg_lab::drive::{DriveError, Moment, Patience, drive};
+use thalweg_lab::drive::{DriveError, Announcement, Patience, drive};
 use thalweg_lab::echo::{EchoWork, Looks, OwnEcho, Protocol, Shape};
 use thalweg_lab::interrupt::Interrupt;
 use thalweg_lab::record::{
@@ -225,7 +225,7 @@ pub(crate) fn run(args: &LoadArgs) -> Result<ExitCode, Failure> {
             interrupt.await;
             interrupted.set(true);
         };
-        let announce = |moment: Moment| args.announce(moment);
+        let announce = |it: Announcement| args.announce(it);
         let set_up = args.set_up();
         drive(&settings, own.as_ref(), set_up, patience, interrupt, announce).await.map_err(failure)
     });
@@ -235,7 +235,7 @@ pub(crate) fn run(args: &LoadArgs) -> Result<ExitCode, Failure> {
 }
 
 /// The moment's line, flushed: whoever waits for it looks at both processes now.
-fn say(moment: Moment) {
+fn say(moment: Announcement) {
     let mut stdout = io::stdout().lock();
     // Who does not read any more does not wait either; that the result cannot be written is said later.
     let _ = writeln!(stdout, "{}", moment.name()).and_then(|()| stdout.flush());
@@ -401,7 +401,7 @@ impl LoadArgs {
         }
     }
 
-    fn announce(&self, moment: Moment) {
+    fn announce(&self, moment: Announcement) {
         if self.announce {
             say(moment);
         }

@@ -28,7 +28,7 @@ use crate::services::proto::SimpleResponse;
 use call::{Call, RawMethod, client};
 
 pub(crate) use bidi::{BIDI_OUTSTANDING_BYTES, BIDI_OUTSTANDING_MESSAGES_MAX};
-pub use patience::{Moment, Patience};
+pub use patience::{Announcement, Patience};
 
 /// How long a server is looked for whose calls have failed.
 const GONE_PATIENCE: Duration = Duration::from_secs(2);
@@ -90,7 +90,7 @@ pub enum DriveError {
 ///
 /// It runs on the caller's tokio runtime; `settings.cpus` is for the record, pinning is the caller's. One call is made
 /// before the warm-up, so that a server that is not there or not this service is an error and not a run of failures.
-/// `set_up` adds to the channel what the settings do not say, such as TLS. `announce` is told both [`Moment`]s when
+/// `set_up` adds to the channel what the settings do not say, such as TLS. `announce` is told both [`Announcement`]s when
 /// they come, on the thread that drives: it must not take long.
 ///
 /// # Errors
@@ -102,7 +102,7 @@ pub async fn drive(
     set_up: impl Fn(ChannelBuilder) -> ChannelBuilder,
     patience: Patience,
     interrupt: impl Future<Output = ()>,
-    announce: impl FnMut(Moment),
+    announce: impl FnMut(Announcement),
 ) -> Result<LoadResult, DriveError> {
     let size = checked(settings, own)?;
     let mut interrupt = std::pin::pin!(interrupt);

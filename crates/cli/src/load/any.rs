@@ -7,7 +7,7 @@ use std::time::{Duration, SystemTime};
 
 use thalweg::channel::ChannelBuilder;
 use thalweg_dynamic::{Catalogue, MethodName};
-use thalweg_lab::drive::Moment;
+use thalweg_lab::drive::Announcement;
 use thalweg_lab::study::Machine;
 use thalweg_lab::{Established, descriptors};
 use thalweg_load::{
@@ -52,7 +52,7 @@ pub(super) struct Common<'a> {
     pub(super) threads: usize,
     pub(super) set_up: &'a dyn Fn(ChannelBuilder) -> ChannelBuilder,
     /// Told when measuring begins and has ended.
-    pub(super) announce: &'a dyn Fn(Moment),
+    pub(super) announce: &'a dyn Fn(Announcement),
 }
 
 impl AnyArgs {
@@ -203,7 +203,7 @@ pub(super) fn run(
 }
 
 /// Says when the warm-up of what is driven is over, and when all has ended.
-async fn announced<T>(driven: impl Future<Output = T>, plan: &Plan, announce: &dyn Fn(Moment)) -> T {
+async fn announced<T>(driven: impl Future<Output = T>, plan: &Plan, announce: &dyn Fn(Announcement)) -> T {
     let agreed = plan.start_at.map(|at| at.duration_since(SystemTime::now()).unwrap_or_default());
     let warm = agreed.unwrap_or(plan.warm_up);
     let mut driven = std::pin::pin!(driven);
@@ -211,11 +211,11 @@ async fn announced<T>(driven: impl Future<Output = T>, plan: &Plan, announce: &d
         biased;
         ended = &mut driven => ended,
         () = tokio::time::sleep(warm) => {
-            announce(Moment::Measuring);
+            announce(Announcement::Measuring);
             driven.await
         }
     };
-    announce(Moment::Measured);
+    announce(Announcement::Measured);
     ended
 }
 

@@ -7,7 +7,7 @@ use clap::{Args, ValueEnum};
 use thalweg_lab::target;
 use thalweg_load::{Gate, Order, Schedule, ScheduleError, Share, Spacing};
 
-use super::checks::Condition;
+use super::checks::AskedCheck;
 use super::data::Input;
 use super::label::{self, Tags};
 use super::start_at;
@@ -68,7 +68,7 @@ pub(crate) struct AnyArgs {
     /// What an answer has to be, such as 'status == NOT_FOUND', 'items.length > 0', 'user.name == "Ada"'; a call whose
     /// answer is something else has failed (CHECK). May be given more than once
     #[arg(long, value_name = "CONDITION")]
-    pub(super) check: Vec<Condition>,
+    pub(super) check: Vec<AskedCheck>,
 
     /// Metadata of each call, `name: value`; of names that end in -bin the value is Base64. May be given more than once
     #[arg(short = 'm', short_alias = 'H', long, value_name = "NAME: VALUE", value_parser = metadata::parse)]

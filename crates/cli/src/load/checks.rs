@@ -15,7 +15,7 @@ use crate::called::Called;
 
 /// One condition, on the status or on a field of the answer.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Condition {
+pub(crate) struct AskedCheck {
     text: String,
     on: On,
 }
@@ -125,7 +125,7 @@ fn length(value: &Value) -> Option<Value> {
     }
 }
 
-impl FromStr for Condition {
+impl FromStr for AskedCheck {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
@@ -254,7 +254,7 @@ fn whole_to_real(whole: i128, real: f64) -> Option<Ordering> {
 
 /// What a step has to bring, and what it keeps for those behind it.
 pub(super) fn expected(
-    conditions: &[Condition],
+    conditions: &[AskedCheck],
     kept: Vec<(String, FieldPath)>,
     called: &Called,
 ) -> Result<Expected, String> {
@@ -340,7 +340,7 @@ mod tests {
     use super::*;
 
     fn holds(condition: &str, answer: &str) -> bool {
-        let condition: Condition = condition.parse().unwrap_or_else(|error| panic!("{error}"));
+        let condition: AskedCheck = condition.parse().unwrap_or_else(|error| panic!("{error}"));
         let On::Field { path, relation } = condition.on else { panic!("no field") };
         relation.holds(path.find(&serde_json::from_str(answer).unwrap()).as_ref())
     }
@@ -422,7 +422,7 @@ mod tests {
     #[test]
     fn statuses_go_by_name_and_number() {
         for text in ["status == NOT_FOUND", "status==5", "status == \"NOT_FOUND\""] {
-            assert_eq!(text.parse::<Condition>().unwrap().on, On::Status(Code::NotFound));
+            assert_eq!(text.parse::<AskedCheck>().unwrap().on, On::Status(Code::NotFound));
         }
     }
 
@@ -436,7 +436,7 @@ mod tests {
             ("a[x] == 1", "is no place in an answer"),
             ("a ==", "compares with nothing"),
         ] {
-            let error = text.parse::<Condition>().unwrap_err();
+            let error = text.parse::<AskedCheck>().unwrap_err();
             assert!(error.contains(expected), "{error}");
         }
     }

@@ -6,7 +6,7 @@ use thalweg::{CallOptions, Method};
 use thalweg_dynamic::MethodName;
 use thalweg_load::{Call, CallKind, Order, Schedule, Step, StreamPlan, Think};
 
-use super::checks::{Condition, FieldPath, expected};
+use super::checks::{AskedCheck, FieldPath, expected};
 use super::data::{Data, Input};
 use super::made::call_metadata;
 use crate::called::Called;
@@ -35,7 +35,7 @@ pub(super) struct AskedStep {
     pub(super) timeout: Duration,
     pub(super) compress: Option<Compression>,
     pub(super) stream: AskedStream,
-    pub(super) checks: Vec<Condition>,
+    pub(super) checks: Vec<AskedCheck>,
     pub(super) keep: Vec<(String, FieldPath)>,
     pub(super) think: Option<Think>,
 }

@@ -4,7 +4,7 @@ use std::process::Command;
 use std::sync::mpsc::RecvTimeoutError;
 use std::time::{Duration, Instant};
 
-use thalweg_lab::drive::Moment;
+use thalweg_lab::drive::Announcement;
 use thalweg_lab::interrupt::Interrupt;
 use thalweg_lab::process::Process;
 use thalweg_lab::processor_time;
@@ -39,8 +39,8 @@ impl Client<'_> {
         let server_used = || processor_time(self.server).ok();
         loop {
             match lines.recv_timeout(LOOK_EVERY) {
-                Ok(line) if line == Moment::Measuring.name() => begin = server_used(),
-                Ok(line) if line == Moment::Measured.name() => {
+                Ok(line) if line == Announcement::Measuring.name() => begin = server_used(),
+                Ok(line) if line == Announcement::Measured.name() => {
                     let now = server_used();
                     used = begin.zip(now).map(|(begin, now)| now.saturating_sub(begin).as_nanos() as u64);
                 }

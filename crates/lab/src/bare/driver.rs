@@ -15,7 +15,7 @@ use super::connection::{Buffers, Connection, Ended, Stage};
 use super::grpc::{Grpc, Prepared};
 use super::messages::Messages;
 use super::wire::Wire;
-use crate::drive::{DriveError, Moment, Patience, prepared_call};
+use crate::drive::{DriveError, Announcement, Patience, prepared_call};
 use crate::interrupt::Interrupt;
 use crate::record::{
     self, BareRun, BareWire, CallType, Connections, CpuTime, Fairness, LoadResult, LoadSettings, Note,
@@ -35,7 +35,7 @@ pub fn drive(
     settings: &LoadSettings,
     patience: Patience,
     interrupt: &Interrupt,
-    announce: impl FnMut(Moment),
+    announce: impl FnMut(Announcement),
 ) -> Result<LoadResult, DriveError> {
     let run = settings.bare.ok_or(DriveError::Settings("the bare client is told what it speaks"))?;
     if run.active == 0 || run.active > settings.connections || run.active > settings.in_flight {
@@ -120,15 +120,15 @@ impl<'s, W: Wire, F: Fn() -> W> Driver<'s, W, F> {
     fn run(
         mut self,
         interrupt: &Interrupt,
-        mut announce: impl FnMut(Moment),
+        mut announce: impl FnMut(Announcement),
     ) -> Result<LoadResult, DriveError> {
         self.open(1, interrupt)?;
         thread::sleep(REST);
-        announce(Moment::First);
+        announce(Announcement::First);
         thread::sleep(REST);
         self.open(self.settings.connections as usize, interrupt)?;
         thread::sleep(REST);
-        announce(Moment::Connected);
+        announce(Announcement::Connected);
         thread::sleep(REST);
 
         let from_ns = self.now_ns() + self.settings.warmup_ns;
@@ -138,10 +138,10 @@ impl<'s, W: Wire, F: Fn() -> W> Driver<'s, W, F> {
         self.begin_calls();
         self.turn_until(from_ns, interrupt)?;
         let (started, cpu_before) = (SystemTime::now(), cpu());
-        announce(Moment::Measuring);
+        announce(Announcement::Measuring);
         self.turn_until(until_ns, interrupt)?;
         let client_cpu = cpu() - cpu_before;
-        announce(Moment::Measured);
+        announce(Announcement::Measured);
         let drained = self.drain(until_ns)?;
         Ok(self.finish(started, client_cpu, drained))
     }

@@ -26,7 +26,7 @@ impl Default for Patience {
 
 /// What whoever watches a run from outside waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Moment {
+pub enum Announcement {
     /// Of a client that opens many connections: the first has made a call, and is idle. What a server holds now is not
     /// the connections'.
     First,
@@ -38,7 +38,7 @@ pub enum Moment {
     Measured,
 }
 
-impl Moment {
+impl Announcement {
     /// The line that says so on a driver's stdout.
     pub fn name(self) -> &'static str {
         match self {

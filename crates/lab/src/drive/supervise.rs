@@ -9,7 +9,7 @@ use tokio::task::{AbortHandle, Id, JoinSet};
 use tokio::time::{Instant, MissedTickBehavior};
 
 use super::call::{Call, Progress, Worker};
-use super::patience::{Moment, Patience};
+use super::patience::{Announcement, Patience};
 use super::run::Run;
 use crate::record::{self, Connections, CpuTime, LaneRule, LanesAt, LoadResult, LoadSettings, Note};
 
@@ -30,7 +30,7 @@ pub(super) async fn supervise(
     call: Call,
     patience: Patience,
     interrupt: impl Future<Output = ()>,
-    mut announce: impl FnMut(Moment),
+    mut announce: impl FnMut(Announcement),
 ) -> Option<Supervised> {
     let threads = tokio::runtime::Handle::current().metrics().num_workers();
     let started = SystemTime::now() + Duration::from_nanos(settings.warmup_ns);
@@ -58,11 +58,11 @@ pub(super) async fn supervise(
             () = &mut warm_up, if !warm => {
                 warm = true;
                 before = Spent::now();
-                announce(Moment::Measuring);
+                announce(Announcement::Measuring);
             }
             () = &mut window, if warm && after.is_none() && !run.waits_for_all() => {
                 after = Some(Spent::now());
-                announce(Moment::Measured);
+                announce(Announcement::Measured);
             }
             _ = look.tick() => crew.send_away_the_stuck(),
             _ = count_lanes.tick(), if is_adaptive => lanes.count(&run),
@@ -83,10 +83,10 @@ pub(super) async fn supervise(
     let drain = run.until().filter(|_| settings.total.is_none()).map(|until| until.elapsed());
     if !warm {
         // A run that ended before the timer had its turn; whoever waits for the line gets it.
-        announce(Moment::Measuring);
+        announce(Announcement::Measuring);
     }
     let after = after.unwrap_or_else(|| {
-        announce(Moment::Measured);
+        announce(Announcement::Measured);
         Spent::now()
     });
     let mut result = finish(&run, settings, started, after.cpu - before.cpu);

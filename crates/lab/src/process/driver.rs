@@ -13,7 +13,7 @@ use serde::Deserialize;
 use super::child::Process;
 use super::hop::Hop;
 use crate::cpus::CpuList;
-use crate::drive::Moment;
+use crate::drive::Announcement;
 use crate::echo::{EchoWork, Looks, Shape};
 use crate::interrupt::Interrupt;
 use crate::kernel::connections_at;
@@ -293,13 +293,13 @@ fn watch(
     let connected = || server.and_then(|server| connections_at(server, listens_at).ok());
     for line in BufReader::new(stdout).lines() {
         let line = line?;
-        if line == Moment::First.name() {
+        if line == Announcement::First.name() {
             memory = held().map(|first| ServerMemory { first, ..ServerMemory::default() });
-        } else if line == Moment::Connected.name() {
+        } else if line == Announcement::Connected.name() {
             if let Some((memory, held)) = memory.as_mut().zip(held()) {
                 memory.connected = held;
             }
-        } else if line == Moment::Measuring.name() {
+        } else if line == Announcement::Measuring.name() {
             if let Some((memory, held)) = memory.as_mut().zip(held()) {
                 memory.measuring = held;
             }
@@ -310,7 +310,7 @@ fn watch(
             if counts {
                 seen.connections = connected();
             }
-        } else if line == Moment::Measured.name() {
+        } else if line == Announcement::Measured.name() {
             let end = sides.and_then(|sides| sides.sample().ok());
             seen.wire = hop.map(Hop::seen);
             let usage = begin.as_ref().zip(end).map(|(begin, end)| end.since(begin));
