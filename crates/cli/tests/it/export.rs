@@ -3,11 +3,13 @@
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
 use thalweg::{ListenAddress, Request, Response, Server, Status};
+use tokio::runtime::{Builder, Runtime};
 
 use crate::otlp::opentelemetry::proto::collector::metrics::v1::metrics_service_server::{
     MetricsService, MetricsServiceServer,
@@ -144,7 +146,12 @@ fn what_prometheus_is_told_is_the_result() {
 
 /// Keeps what it is sent, with the value of `x-key`.
 #[derive(Clone, Default)]
-struct Collector(Arc<Mutex<Vec<(String, ExportMetricsServiceRequest)>>>);
+struct Collector {
+    kept: Arc<Mutex<Vec<(String, ExportMetricsServiceRequest)>>>,
+    /// What is sent first is kept so much later, whether or not somebody still waits for it.
+    first_takes: Duration,
+    has_first: Arc<AtomicBool>,
+}
 
 impl MetricsService for Collector {
     async fn export(
@@ -152,8 +159,28 @@ impl MetricsService for Collector {
         request: Request<ExportMetricsServiceRequest>,
     ) -> Result<Response<ExportMetricsServiceResponse>, Status> {
         let key = request.metadata().get("x-key").map(|key| key.to_str().unwrap().to_owned());
-        self.0.lock().unwrap().push((key.unwrap_or_default(), request.into_inner()));
+        let is_first = !self.has_first.swap(true, Ordering::Relaxed);
+        let (kept, takes) = (self.kept.clone(), if is_first { self.first_takes } else { Duration::ZERO });
+        let keep = async move {
+            tokio::time::sleep(takes).await;
+            kept.lock().unwrap().push((key.unwrap_or_default(), request.into_inner()));
+        };
+        tokio::spawn(keep).await.unwrap();
         Ok(Response::new(ExportMetricsServiceResponse::default()))
+    }
+}
+
+impl Collector {
+    /// Until the runtime is dropped; at this URL.
+    fn serve(&self) -> (Runtime, String) {
+        let runtime = Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
+        let server = runtime.block_on(async {
+            let server = Server::builder().add_service(MetricsServiceServer::new(self.clone()));
+            server.bind(&["127.0.0.1:0".parse::<ListenAddress>().unwrap()]).await.unwrap()
+        });
+        let target = format!("http://{}", server.local_addresses()[0]);
+        runtime.spawn(server.serve());
+        (runtime, target)
     }
 }
 
@@ -202,21 +229,15 @@ fn values(request: &ExportMetricsServiceRequest) -> BTreeMap<String, f64> {
 #[test]
 fn what_a_collector_was_told_last_is_the_result() {
     let (_server, addresses) = Running::serve(&["127.0.0.1:0"]);
-    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
     let collector = Collector::default();
-    let server = runtime.block_on(async {
-        let server = Server::builder().add_service(MetricsServiceServer::new(collector.clone()));
-        server.bind(&["127.0.0.1:0".parse::<ListenAddress>().unwrap()]).await.unwrap()
-    });
-    let target = format!("http://{}", server.local_addresses()[0]);
-    runtime.spawn(server.serve());
+    let (_runtime, target) = collector.serve();
     let words = ["load", &addresses[0], "--call", UNARY, "--rps", "200", "-z", "2s", "-O", "json"];
     let push = ["--otlp", &target, "--otlp-interval", "300ms", "--otlp-header", "x-key: secret"];
     let (code, stdout, stderr) = outcome(thalweg(&[&words[..], &push].concat()).output().unwrap());
     assert_eq!((code, stderr.as_str()), (Some(0), ""));
     let run: Value = serde_json::from_str(&stdout).unwrap();
     assert_eq!(run["connections_established"], 1);
-    let pushed = collector.0.lock().unwrap();
+    let pushed = collector.kept.lock().unwrap();
     assert!(pushed.len() >= 3, "{}", pushed.len());
     assert!(pushed.iter().all(|(key, _)| key == "secret"));
     let values: Vec<_> = pushed.iter().map(|(_, request)| values(request)).collect();
@@ -238,6 +259,37 @@ fn what_a_collector_was_told_last_is_the_result() {
     let (_, request) = pushed.last().unwrap();
     let resource = request.resource_metrics[0].resource.as_ref().unwrap();
     assert!(attributes(&resource.attributes).starts_with("service.name=thalweg-load "));
+}
+
+/// The run ends while the first push is under way.
+#[test]
+fn the_last_push_is_the_last_that_a_slow_collector_keeps() {
+    let (_server, addresses) = Running::serve(&["127.0.0.1:0"]);
+    let collector = Collector { first_takes: Duration::from_millis(1200), ..Collector::default() };
+    let (_runtime, target) = collector.serve();
+    let words = ["load", &addresses[0], "--call", UNARY, "--rps", "100", "-z", "1s", "-O", "json"];
+    let push = ["--otlp", &target, "--otlp-interval", "400ms"];
+    let (code, stdout, stderr) = outcome(thalweg(&[&words[..], &push].concat()).output().unwrap());
+    assert_eq!((code, stderr.as_str()), (Some(0), ""));
+    let run: Value = serde_json::from_str(&stdout).unwrap();
+    let kept = collector.kept.lock().unwrap();
+    assert!(kept.len() >= 2, "{}", kept.len());
+    let calls = format!("thalweg.load.calls grpc.method={UNARY} grpc.status=OK");
+    assert_eq!(values(&kept.last().unwrap().1).get(&calls).copied(), run["ok"].as_f64());
+}
+
+/// Its first push is never answered.
+#[test]
+fn a_collector_that_does_not_answer_gets_the_last_push_all_the_same() {
+    let (_server, addresses) = Running::serve(&["127.0.0.1:0"]);
+    let collector = Collector { first_takes: Duration::from_secs(3600), ..Collector::default() };
+    let (_runtime, target) = collector.serve();
+    let words = ["load", &addresses[0], "--call", UNARY, "--rps", "100", "-z", "1s"];
+    let push = ["--otlp", &target, "--otlp-interval", "400ms"];
+    let (code, _, stderr) = outcome(thalweg(&[&words[..], &push].concat()).output().unwrap());
+    assert_eq!(code, Some(0), "{stderr}");
+    assert!(stderr.contains("(DeadlineExceeded: no answer came)"), "{stderr}");
+    assert_eq!(collector.kept.lock().unwrap().len(), 1);
 }
 
 #[test]

@@ -1,5 +1,6 @@
 //! Metrics pushed to a collector by OTLP over gRPC, with the library's own client.
 
+use std::pin::pin;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use thalweg::metadata::MetadataMap;
@@ -23,7 +24,7 @@ use crate::load::notices::Notices;
 const SERVICE: &str = "thalweg-load";
 /// A collector answers within this time.
 const PUSH_TIMEOUT: Duration = Duration::from_secs(5);
-/// When a run has ended a collector is waited for so long.
+/// When a run has ended a collector is waited for so long, for the push that is under way and for the last one.
 const LAST_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Pushes what there is, again and again.
@@ -49,16 +50,19 @@ impl Push {
                 _ = ticks.tick() => {}
                 _ = &mut ends => break,
             }
-            tokio::select! {
-                pushed = self.push(&client) => self.told(pushed, &mut has_failed),
-                // The last one has all that this one had.
-                _ = &mut ends => break,
+            let mut push = pin!(self.push(&client));
+            let (pushed, has_ended) = tokio::select! {
+                pushed = &mut push => (pushed, false),
+                // A collector may write what is given up after what comes later: the last push would not be the last.
+                _ = &mut ends => (soon(push).await, true),
+            };
+            self.told(pushed, &mut has_failed);
+            if has_ended {
+                break;
             }
         }
         self.channel.reset_connect_backoff();
-        let last = tokio::time::timeout(LAST_TIMEOUT, self.push(&client)).await;
-        let last = last.unwrap_or_else(|_| Err(Status::deadline_exceeded("no answer came")));
-        self.told(last, &mut has_failed);
+        self.told(soon(self.push(&client)).await, &mut has_failed);
     }
 
     async fn push(&self, client: &MetricsServiceClient<Channel>) -> Result<(), Status> {
@@ -85,6 +89,12 @@ impl Push {
             ));
         }
     }
+}
+
+/// Of a run that has ended.
+async fn soon(push: impl Future<Output = Result<(), Status>>) -> Result<(), Status> {
+    let pushed = tokio::time::timeout(LAST_TIMEOUT, push).await;
+    pushed.unwrap_or_else(|_| Err(Status::deadline_exceeded("no answer came")))
 }
 
 fn export(snapshot: &Snapshot) -> ExportMetricsServiceRequest {
