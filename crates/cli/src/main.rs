@@ -98,7 +98,7 @@ fn main() -> ExitCode {
 async fn candidates(words: &[String], here: &str, typed: &str) -> Option<Vec<String>> {
     match Cli::try_parse_from(words).ok()?.command {
         Command::Call(args) => call::complete(&args, here, typed).await,
-        Command::Load(args) => args.complete(here, typed).await,
+        Command::Load(args) => load::complete(&args, here, typed).await,
         _ => None,
     }
 }

@@ -183,7 +183,9 @@ mod tests {
                 let sent = |requests: &Requests| -> Vec<Bytes> {
                     let places = (0..8).flat_map(|call| (0..8).map(move |message| (call, message)));
                     places
-                        .map(|(call, message)| requests.of_stream(call, 0, message, &Variables::new()).unwrap())
+                        .map(|(call, message)| {
+                            requests.of_stream(call, 0, message, &Variables::new()).unwrap()
+                        })
                         .collect()
                 };
                 assert_eq!(sent(&ready), sent(&made), "{order:?}, {per_stream:?}");

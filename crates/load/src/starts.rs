@@ -32,7 +32,9 @@ pub(crate) fn starts(plan: &Plan) -> impl Iterator<Item = (u64, u64)> + Send + u
 /// How many starts there are behind the warm-up, where the schedule of an open loop is over before as many as are to
 /// be.
 pub(crate) fn too_few(plan: &Plan) -> Option<u64> {
-    let (Pace::Open { schedule, .. }, Stop::Calls(calls)) = (&plan.pace, plan.own_stop()) else { return None };
+    let (Pace::Open { schedule, .. }, Stop::Calls(calls)) = (&plan.pace, plan.own_stop()) else {
+        return None;
+    };
     // One that goes on has enough.
     schedule.over_after(0.0)?;
     let from_ns = plan.warm_up.as_nanos() as u64;

@@ -222,44 +222,8 @@ fn parse_interval(text: &str) -> Result<Duration, String> {
 }
 
 impl AnyArgs {
-    /// Whether a schedule is asked for.
-    pub(crate) fn has_schedule(&self) -> bool {
-        self.rps.is_some()
-    }
-
     /// What calls of reflection have with them.
     pub(super) fn metadata_of_reflection(&self) -> &[Entry] {
         if self.reflect_metadata.is_empty() { &self.metadata } else { &self.reflect_metadata }
-    }
-
-    /// A flag that says something only of a load on any method.
-    pub(crate) fn foreign(&self) -> Option<&'static str> {
-        let flags = [
-            (!self.data.is_empty(), "--data"),
-            (self.input.is_some(), "--input"),
-            (self.order != Order::InTurn, "--order"),
-            (self.messages.is_some(), "--messages"),
-            (self.message_rate.is_some(), "--message-rate"),
-            (self.stream_for.is_some(), "--stream-for"),
-            (self.responses.is_some(), "--responses"),
-            (!self.check.is_empty(), "--check"),
-            (self.workers.is_some(), "--workers"),
-            (self.find_max.is_some(), "--find-max"),
-            (self.duration_stop.is_some(), "--duration-stop"),
-            (self.name.is_some(), "--name"),
-            (!self.tags.is_empty(), "--tags"),
-            (!self.metadata.is_empty(), "--metadata"),
-            (!self.reflect_metadata.is_empty(), "--reflect-metadata"),
-            (self.authority.is_some(), "--authority"),
-            (self.compress.is_some(), "--compress"),
-            (!self.also.is_empty(), "--also"),
-            (self.share.is_some(), "--share"),
-            (self.start_at.is_some(), "--start-at"),
-            (!self.expect.is_empty(), "--expect"),
-            (self.baseline.is_some(), "--baseline"),
-            (self.export.prometheus.is_some(), "--prometheus"),
-            (self.export.otlp.is_some(), "--otlp"),
-        ];
-        flags.into_iter().find(|(is_there, _)| *is_there).map(|(_, flag)| flag)
     }
 }

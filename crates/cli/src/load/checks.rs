@@ -228,7 +228,9 @@ enum Number {
 impl Number {
     fn of(value: &Value) -> Option<Self> {
         match value {
-            Value::Number(number) => number.as_i128().map(Self::Whole).or_else(|| number.as_f64().map(Self::Real)),
+            Value::Number(number) => {
+                number.as_i128().map(Self::Whole).or_else(|| number.as_f64().map(Self::Real))
+            }
             Value::String(text) => {
                 text.parse().map(Self::Whole).or_else(|_| text.parse().map(Self::Real)).ok()
             }
@@ -412,9 +414,12 @@ mod tests {
         ] {
             assert!(holds(condition, answer), "{condition}");
         }
-        for condition in
-            ["id == 9007199254740992", "number <= 9007199254740992", "ids contains 9007199254740992", "nan < 1"]
-        {
+        for condition in [
+            "id == 9007199254740992",
+            "number <= 9007199254740992",
+            "ids contains 9007199254740992",
+            "nan < 1",
+        ] {
             assert!(!holds(condition, answer), "{condition}");
         }
     }

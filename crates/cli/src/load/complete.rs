@@ -1,12 +1,21 @@
 //! What may come next on the command line of `thalweg load`.
 
-use super::arguments::AnyArgs;
+use super::arguments::LoadArgs;
 use super::connecting::Connecting;
 use crate::names::{self, Place};
 
 /// The methods that begin with `typed`, by the files or by the server.
-pub(super) async fn methods(args: &AnyArgs, connecting: &Connecting<'_>, typed: &str) -> Option<Vec<String>> {
-    let files = args.files.read().ok()?;
-    let mut catalogue = connecting.catalogue(files, args.metadata_of_reflection()).await.ok()?;
+pub(super) async fn methods(args: &LoadArgs, typed: &str) -> Option<Vec<String>> {
+    let set_up = args.set_up();
+    let connecting = Connecting {
+        targets: std::slice::from_ref(&args.target),
+        connections: 1,
+        is_adaptive: false,
+        timeout: args.connect_timeout(),
+        authority: args.any.authority.as_deref(),
+        set_up: &set_up,
+    };
+    let files = args.any.files.read().ok()?;
+    let mut catalogue = connecting.catalogue(files, args.any.metadata_of_reflection()).await.ok()?;
     Some(names::beginning(&mut catalogue, Place::Method, typed).await)
 }

@@ -15,15 +15,14 @@ use std::thread::{self, JoinHandle};
 
 use thalweg::Channel;
 use thalweg::metadata::MetadataMap;
-use thalweg_load::{Interval, Running};
 use tokio::runtime::Runtime;
 use tokio::sync::oneshot;
 
 use self::otlp::Push;
 use self::snapshot::Latest;
-use super::arguments::ExportArgs;
+use super::any_arguments::ExportArgs;
 use super::notices::Notices;
-use super::watching::Watcher;
+use super::watching::{Told, Watcher};
 use crate::failure::Failure;
 use crate::{metadata, runtime};
 
@@ -56,11 +55,11 @@ impl Export {
 }
 
 impl Watcher for Export {
-    fn begins(&mut self, running: &Running) {
-        self.latest.set(running);
+    fn told(&mut self, told: &Told) {
+        if let Told::Begins(running) = told {
+            self.latest.set(running);
+        }
     }
-
-    fn interval(&mut self, _: &Interval, _: &Running) {}
 
     fn end(&mut self) {
         // Both fail where the thread has panicked, which has been said.

@@ -21,12 +21,12 @@ use crossterm::event::{self, Event, KeyCode, KeyEvent, KeyEventKind, KeyModifier
 use nix::unistd::{getpgrp, tcgetpgrp};
 use ratatui::Terminal;
 use ratatui::backend::CrosstermBackend;
-use thalweg_load::{Interval, Running};
+use thalweg_load::Plan;
 use tokio::sync::Notify;
 
 use self::view::View;
 use super::notices::Notices;
-use super::watching::Watcher;
+use super::watching::{Told, Watcher};
 use crate::alternate_screen::{self, AlternateScreen};
 use crate::failure::INTERRUPTED;
 
@@ -42,11 +42,6 @@ pub(super) struct Live {
     told: Option<Sender<Told>>,
     thread: Option<JoinHandle<()>>,
     notices: Notices,
-}
-
-enum Told {
-    Begins(Running),
-    Interval(Interval, Running),
 }
 
 impl Live {
@@ -65,31 +60,24 @@ impl Live {
     }
 
     /// Takes the screen. `quit` is told when the user has seen enough.
-    pub(super) fn begin(quit: &Arc<Notify>, notices: &Notices) -> io::Result<Box<dyn Watcher>> {
+    pub(super) fn begin(plan: &Plan, quit: &Arc<Notify>, notices: &Notices) -> io::Result<Box<dyn Watcher>> {
         let screen = BufWriter::with_capacity(SCREEN_BYTES, AlternateScreen::take()?);
         let terminal = Terminal::new(CrosstermBackend::new(screen))?;
         let (told, tells) = channel();
-        let shown = Shown { terminal, view: View::new(), quit: quit.clone(), notices: notices.clone() };
+        let viewer =
+            Viewer { terminal, view: View::new(plan.start_at), quit: quit.clone(), notices: notices.clone() };
         // An error, of a terminal that has gone: nobody sees it any more, and the run goes on.
-        let thread = thread::spawn(move || drop(shown.until_the_end(&tells)));
+        let thread = thread::spawn(move || drop(viewer.until_the_end(&tells)));
         Ok(Box::new(Self { told: Some(told), thread: Some(thread), notices: notices.clone() }))
-    }
-
-    fn tell(&self, told: Told) {
-        // A view that is gone misses nothing.
-        if let Some(sender) = &self.told {
-            let _ = sender.send(told);
-        }
     }
 }
 
 impl Watcher for Live {
-    fn begins(&mut self, running: &Running) {
-        self.tell(Told::Begins(running.clone()));
-    }
-
-    fn interval(&mut self, interval: &Interval, running: &Running) {
-        self.tell(Told::Interval(interval.clone(), running.clone()));
+    fn told(&mut self, told: &Told) {
+        // A view that is gone misses nothing.
+        if let Some(sender) = &self.told {
+            let _ = sender.send(told.clone());
+        }
     }
 
     fn end(&mut self) {
@@ -101,15 +89,15 @@ impl Watcher for Live {
     }
 }
 
-/// What is on the screen.
-struct Shown {
+/// Draws, and listens for keys.
+struct Viewer {
     terminal: Terminal<CrosstermBackend<BufWriter<AlternateScreen>>>,
     view: View,
     quit: Arc<Notify>,
     notices: Notices,
 }
 
-impl Shown {
+impl Viewer {
     fn until_the_end(mut self, tells: &Receiver<Told>) -> io::Result<()> {
         let mut next = Instant::now();
         loop {

@@ -3,9 +3,9 @@
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use thalweg_load::{Interval, LoadRun, Running};
+use thalweg_load::LoadRun;
 
-use super::watching::Watcher;
+use super::watching::{Told, Watcher};
 use crate::failure::Failure;
 use crate::format::RunFormat;
 use crate::output::{OutputFile, replace};
@@ -53,9 +53,8 @@ struct Checkpoints {
 }
 
 impl Watcher for Checkpoints {
-    fn begins(&mut self, _: &Running) {}
-
-    fn interval(&mut self, _: &Interval, running: &Running) {
+    fn told(&mut self, told: &Told) {
+        let Told::Interval(_, running) = told else { return };
         let began = Instant::now();
         if began < self.next {
             return;

@@ -1,20 +1,13 @@
 //! Lines on stderr while a run goes on, for whoever sits before it.
 
 use std::io::{self, IsTerminal, Write};
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
 use thalweg_lab::figures::time;
-use thalweg_load::{Interval, Pace, Plan, Running};
+use thalweg_load::{Pace, Plan};
 
-use super::watching::Watcher;
-
-/// Tells who sits before it that the run begins later.
-pub(super) fn wait(plan: &Plan) {
-    let ahead = plan.start_at.and_then(|at| at.duration_since(SystemTime::now()).ok());
-    if let Some(ahead) = ahead.filter(|_| io::stderr().is_terminal()) {
-        let _ = writeln!(io::stderr(), "measuring begins in {:.1} s", ahead.as_secs_f64());
-    }
-}
+use super::start_at::waits;
+use super::watching::{Told, Watcher};
 
 /// A line for each interval.
 pub(super) struct Progress {
@@ -22,17 +15,22 @@ pub(super) struct Progress {
 }
 
 impl Progress {
-    /// Where stderr is a terminal.
+    /// Where stderr is a terminal. What is waited for is said at once.
     pub(super) fn on_terminal(plan: &Plan) -> Option<Box<dyn Watcher>> {
-        let is_open = matches!(plan.pace, Pace::Open { .. });
-        io::stderr().is_terminal().then(|| Box::new(Self { is_open }) as Box<dyn Watcher>)
+        if !io::stderr().is_terminal() {
+            return None;
+        }
+        if let Some(text) = plan.start_at.and_then(waits) {
+            // Who does not read stderr any more does not miss it.
+            let _ = writeln!(io::stderr(), "{text}");
+        }
+        Some(Box::new(Self { is_open: matches!(plan.pace, Pace::Open { .. }) }))
     }
 }
 
 impl Watcher for Progress {
-    fn begins(&mut self, _: &Running) {}
-
-    fn interval(&mut self, interval: &Interval, _: &Running) {
+    fn told(&mut self, told: &Told) {
+        let Told::Interval(interval, _) = told else { return };
         let at = Duration::from_nanos(interval.at_ns).as_secs();
         let scheduled = if self.is_open { format!(" of {:.0}", interval.scheduled) } else { String::new() };
         let latency = interval.latency_ns.map_or(String::new(), |latency| {

@@ -5,7 +5,7 @@ use std::time::Duration;
 use thalweg_dynamic::{Catalogue, MethodName};
 use thalweg_load::Flow;
 
-use super::arguments::AnyArgs;
+use super::any_arguments::AnyArgs;
 use super::scenario_file::{self, Defaults};
 use super::steps::{AskedFlow, AskedStep, AskedStream};
 use crate::called;

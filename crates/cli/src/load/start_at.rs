@@ -2,6 +2,14 @@
 
 use std::time::{Duration, SystemTime};
 
+use thalweg_lab::figures::span;
+
+/// `measuring begins at 2026-11-26T09:30:00Z, in 12 s`; none for a time that has come.
+pub(super) fn waits(start_at: SystemTime) -> Option<String> {
+    let ahead = start_at.duration_since(SystemTime::now()).ok()?;
+    Some(format!("measuring begins at {}, in {}", humantime::format_rfc3339(start_at), span(ahead)))
+}
+
 /// As RFC 3339 has it, or seconds since 1970.
 pub(super) fn parse(text: &str) -> Result<SystemTime, String> {
     let since_1970 = text.parse::<f64>().ok().and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());

@@ -5,13 +5,18 @@ use std::thread::JoinHandle;
 
 use thalweg_load::{Interval, Observer, Running};
 
+/// How a run goes.
+#[derive(Clone)]
+pub(super) enum Told {
+    /// It begins, with its warm-up; where the highest rate is looked for, one run begins after the other.
+    Begins(Running),
+    /// An interval has ended.
+    Interval(Interval, Running),
+}
+
 /// Is told how a run goes.
 pub(super) trait Watcher: Send {
-    /// A run begins, with its warm-up; where the highest rate is looked for, one after the other.
-    fn begins(&mut self, running: &Running);
-
-    /// An interval has ended.
-    fn interval(&mut self, interval: &Interval, running: &Running);
+    fn told(&mut self, told: &Told);
 
     /// The run is over, or has failed.
     fn end(&mut self) {}
@@ -23,11 +28,6 @@ pub(super) struct Watching {
     thread: Option<JoinHandle<()>>,
 }
 
-enum Told {
-    Begins(Running),
-    Interval(Interval, Running),
-}
-
 impl Watching {
     pub(super) fn begin(mut watchers: Vec<Box<dyn Watcher>>) -> Self {
         let (told, tells) = channel();
@@ -35,10 +35,7 @@ impl Watching {
             std::thread::spawn(move || {
                 while let Ok(told) = tells.recv() {
                     for watcher in &mut watchers {
-                        match &told {
-                            Told::Begins(running) => watcher.begins(running),
-                            Told::Interval(interval, running) => watcher.interval(interval, running),
-                        }
+                        watcher.told(&told);
                     }
                 }
                 for watcher in &mut watchers {

@@ -49,6 +49,38 @@ fn a_socket_that_another_server_listens_on_is_taken() {
     check(&["serve", "--listen", &address], FAILED, &[&address, "in use"]);
 }
 
+/// Also those that say what holds anyway.
+#[test]
+fn flags_that_have_nothing_to_do_are_refused() {
+    let nobody = "127.0.0.1:1";
+    for words in [
+        &["--interval", "1s"][..],
+        &["--arrivals", "constant"],
+        &["--seed", "0"],
+        &["--max-errors", "1%"],
+        &["--no-templates"],
+        &["--proto", "shop.proto"],
+        &["--protoset-out", "shop.bin"],
+        &["--prometheus", "127.0.0.1:0"],
+    ] {
+        let said = format!("{} takes a method: --call package.Service/Method", words[0]);
+        check(&[&["load", nobody], words].concat(), BAD_ARGUMENTS, &[&said]);
+    }
+    let method = ["load", nobody, "--call", "shop.Orders/Get"];
+    for (words, flag) in [
+        (["--size", "0"], "--size"),
+        (["--variant", "in-place"], "--variant"),
+        (["--echo", "person"], "--echo"),
+        (["--lanes", "per-call"], "--lanes per-call"),
+    ] {
+        let said = format!("{flag} is for loads on grpc.testing.BenchmarkService by themselves");
+        check(&[&method[..], &words].concat(), BAD_ARGUMENTS, &[&said]);
+    }
+    let arrivals = ["--arrivals", "poisson"];
+    let said = "--arrivals says how the starts of --rps or --find-max lie about their rate";
+    check(&[&method[..], &arrivals].concat(), BAD_ARGUMENTS, &[said]);
+}
+
 #[test]
 fn flags_that_make_no_run() {
     let nobody = "127.0.0.1:1";
@@ -73,7 +105,11 @@ fn flags_that_make_no_run() {
     check(&["load", nobody, "-n", "0"], BAD_ARGUMENTS, &["--total"]);
     check(&["load", nobody, "--size", "5X"], BAD_ARGUMENTS, &["`5X`", "64KiB"]);
     check(&["load", nobody, "--size", "1GiB"], BAD_ARGUMENTS, &["64 MiB"]);
-    check(&["load", nobody, "--call", "smoke"], BAD_ARGUMENTS, &["`smoke`", "bidi-stream"]);
+    check(
+        &["load", nobody, "--call", "smoke"],
+        BAD_ARGUMENTS,
+        &["`smoke`", "bidi-stream", "package.Service/Method"],
+    );
     check(&["load", nobody, "-c", "0"], BAD_ARGUMENTS, &["at least one"]);
     check(&["load", nobody, "-c", "1", "--connections", "2"], BAD_ARGUMENTS, &["more connections"]);
     check(&["load", nobody, "--cpus", "0-x"], BAD_ARGUMENTS, &["`0-x`"]);

@@ -1,6 +1,7 @@
 //! The view of a load, in a terminal.
 
 use std::fs::{self, File};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use nix::sys::signal::Signal;
 
@@ -88,7 +89,7 @@ fn a_second_q_and_a_second_signal_end_the_process_at_once() {
     by_keys.press("q");
     by_signals.signal(Signal::SIGTERM);
     // The process takes signals of one kind that come together as one.
-    std::thread::sleep(std::time::Duration::from_millis(200));
+    std::thread::sleep(Duration::from_millis(200));
     by_signals.signal(Signal::SIGINT);
     for terminal in [&mut by_keys, &mut by_signals] {
         assert_eq!(terminal.end(), Some(130));
@@ -121,7 +122,7 @@ fn the_view_is_as_large_as_the_terminal() {
     terminal.wait_for("p go on");
     let screen = terminal.screen();
     assert!(screen.contains(" paused "), "{screen}");
-    std::thread::sleep(std::time::Duration::from_millis(1500));
+    std::thread::sleep(Duration::from_millis(1500));
     assert_eq!(terminal.screen(), screen);
     terminal.press("p");
     terminal.wait("a later screen", |later| !later.contains(" paused ") && later != screen);
@@ -159,6 +160,35 @@ fn a_search_shows_what_it_has_tried_and_a_scenario_its_steps() {
     terminal.wait("steps", |screen| screen.contains(" both, one ") && screen.contains(" both, other "));
     terminal.press("q");
     assert_eq!(terminal.end(), Some(130), "{}", terminal.screen());
+}
+
+#[test]
+fn a_part_of_a_load_is_shown_with_its_own_number() {
+    let (_server, addresses) = Running::serve(&["127.0.0.1:0"]);
+    let mut terminal = start(&addresses[0], 24, 100, &["--rps", "50", "-n", "400", "--share", "1/4"]);
+    terminal.wait_for(" of 100 calls");
+    let screen = terminal.screen();
+    assert!(screen.contains("open loop, part 1/4 of 50 calls/s"), "{screen}");
+    terminal.press("q");
+    assert_eq!(terminal.end(), Some(130), "{}", terminal.screen());
+}
+
+#[test]
+fn a_run_that_waits_for_its_time_says_until_when() {
+    let (_server, addresses) = Running::serve(&["127.0.0.1:0"]);
+    let at = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs() + 3600;
+    let written = humantime::format_rfc3339(UNIX_EPOCH + Duration::from_secs(at));
+    let says = format!("measuring begins at {written}, in ");
+    for more in [&[][..], &["--no-tui"]] {
+        let at = at.to_string();
+        let words = [&["--start-at", &at, "-z", "1s"], more].concat();
+        let mut terminal = start(&addresses[0], 24, 100, &words);
+        terminal.wait_for(&says);
+        assert_eq!(terminal.is_alternate(), more.is_empty());
+        // The way in which both are ended.
+        terminal.press("\u{3}");
+        assert_eq!(terminal.end(), Some(130), "{}", terminal.screen());
+    }
 }
 
 #[test]

@@ -35,7 +35,7 @@ const PERCENTILES: [(&str, Color, Percentile); 4] = [
 
 /// Calls a second, and of an open loop what was to begin.
 pub(super) fn rate(view: &View, now: &Now, frame: &mut Frame<'_>, area: Rect) {
-    let time = Shown::of(view, area);
+    let time = Recent::of(view, area);
     let scheduled = time.points(|past| Some(past.scheduled));
     let actual = time.points(|past| Some(past.rate));
     let is_open = now.so_far.scheduled_per_s.is_some();
@@ -61,20 +61,20 @@ pub(super) fn rate(view: &View, now: &Now, frame: &mut Frame<'_>, area: Rect) {
 
 /// Percentiles, by their logarithm.
 pub(super) fn latency(view: &View, now: &Now, frame: &mut Frame<'_>, area: Rect) {
-    let shown = Shown::of(view, area);
-    let latencies = || shown.past().filter_map(|(_, past)| past.latency);
+    let recent = Recent::of(view, area);
+    let latencies = || recent.past().filter_map(|(_, past)| past.latency);
     let low = latencies().map(|latency| latency.p50).min().unwrap_or(100_000).max(1);
     let high = latencies().map(|latency| latency.max).max().unwrap_or(1_000_000).max(2);
     let Decades { bottom, top, step } = Decades::of(low, high, area.height.saturating_sub(ROWS_BESIDE));
     let labels = (bottom..=top).step_by(step).map(|decade| time(10_f64.powi(decade)));
     let points = PERCENTILES.map(|(_, _, percentile)| {
-        shown.points(|past| past.latency.map(|latency| (percentile(&latency).max(1) as f64).log10()))
+        recent.points(|past| past.latency.map(|latency| (percentile(&latency).max(1) as f64).log10()))
     });
     let mut title = vec![Span::from(" latency ")];
     title.extend(PERCENTILES.map(|(name, color, _)| Span::from(format!("{name} ")).fg(color)));
     let sets = PERCENTILES.iter().zip(&points).map(|((_, color, _), points)| line(points, *color)).collect();
     let axis = Axis::default().bounds([f64::from(bottom), f64::from(top)]).labels(labels.collect::<Vec<_>>());
-    draw(frame, area, Line::from(title), sets, shown.axis(now), axis);
+    draw(frame, area, Line::from(title), sets, recent.axis(now), axis);
 }
 
 /// A logarithmic axis: whole decades, every `step`th of them with a label.
@@ -118,12 +118,12 @@ fn line(points: &[(f64, f64)], color: Color) -> Dataset<'_> {
 }
 
 /// The intervals that a chart has room for.
-struct Shown<'v> {
+struct Recent<'v> {
     view: &'v View,
     most: usize,
 }
 
-impl<'v> Shown<'v> {
+impl<'v> Recent<'v> {
     fn of(view: &'v View, area: Rect) -> Self {
         let dots = area.width.saturating_sub(COLUMNS_BESIDE) * DOTS;
         Self { view, most: usize::from(dots).max(1) }

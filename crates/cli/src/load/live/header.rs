@@ -36,13 +36,19 @@ pub(super) fn draw(view: &View, now: &Now, frame: &mut Frame<'_>, area: Rect) {
 /// `open loop, 1000 calls/s, 12 of at most 1000 in flight, 3 connections`
 fn driven(now: &Now) -> String {
     let run = &now.so_far;
+    // Of a closed loop a part has workers of its own, of an open one it begins some of the calls.
+    let [part, part_of] =
+        [", ", " of "].map(|behind| run.share.map_or(String::new(), |share| format!("part {share}{behind}")));
     let begun = match (&run.schedule, &run.workers) {
         (Some(schedule), _) => {
             let schedule = scheduled(schedule);
-            format!("open loop, {schedule}, {} of at most {} in flight", now.in_flight, run.in_flight)
+            format!(
+                "open loop, {part_of}{schedule}, {} of at most {} in flight",
+                now.in_flight, run.in_flight
+            )
         }
-        (None, Some(workers)) => format!("closed loop, {workers} workers, {} in flight", now.in_flight),
-        (None, None) => format!("closed loop, {} of {} in flight", now.in_flight, run.in_flight),
+        (None, Some(workers)) => format!("closed loop, {part}{workers} workers, {} in flight", now.in_flight),
+        (None, None) => format!("closed loop, {part}{} of {} in flight", now.in_flight, run.in_flight),
     };
     let dropped = if run.dropped > 0 {
         format!(", {} never began", grouped(run.dropped as f64))

@@ -8,6 +8,7 @@ use ratatui::widgets::Paragraph;
 
 use super::view::{Now, View};
 use super::{below, charts, figures, header};
+use crate::load::start_at::waits;
 
 /// Below these there is room for one line.
 const COLUMNS_MIN: u16 = 40;
@@ -20,7 +21,12 @@ const CHART_ROWS_MIN: u16 = 6;
 pub(super) fn draw(view: &View, frame: &mut Frame<'_>) {
     let area = frame.area();
     let Some(now) = &view.run else {
-        frame.render_widget(Paragraph::new("connecting …"), area);
+        let waits = view.start_at.and_then(waits).unwrap_or_else(|| "the run begins …".to_owned());
+        let state = if view.is_ending { "ending …" } else { &waits };
+        let [line, _, keys] =
+            Layout::vertical([Constraint::Length(1), Constraint::Fill(1), Constraint::Length(1)]).areas(area);
+        frame.render_widget(Paragraph::new(format!(" {state}")), line);
+        draw_keys(view, frame, keys);
         return;
     };
     if area.width < COLUMNS_MIN || area.height < ROWS_MIN {

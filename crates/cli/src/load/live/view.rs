@@ -1,6 +1,6 @@
 //! What the screen shows.
 
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 use thalweg_load::{Interval, LoadRun, Running, Stop};
 
@@ -17,6 +17,8 @@ const LOOK_EVERY: Duration = Duration::from_millis(500);
 pub(super) struct View {
     /// The run as it was looked at last.
     pub(super) run: Option<Now>,
+    /// The run begins to be measured then, agreed with others.
+    pub(super) start_at: Option<SystemTime>,
     /// The run, and since when it goes on.
     running: Option<(Running, Instant)>,
     /// The whole run's figures are older than the last interval.
@@ -38,6 +40,7 @@ pub(super) struct Now {
     pub(super) so_far: LoadRun,
     pub(super) in_flight: u64,
     pub(super) connections: u32,
+    /// Of a part of a load its own.
     pub(super) stop: Stop,
     pub(super) max_duration: Option<Duration>,
     pub(super) warm_up: Duration,
@@ -47,9 +50,10 @@ pub(super) struct Now {
 }
 
 impl View {
-    pub(super) fn new() -> Self {
+    pub(super) fn new(start_at: Option<SystemTime>) -> Self {
         Self {
             run: None,
+            start_at,
             running: None,
             is_behind: false,
             looked: None,
@@ -109,7 +113,7 @@ impl View {
             so_far,
             in_flight: running.in_flight(),
             connections: running.connections(),
-            stop: plan.stop,
+            stop: plan.own_stop(),
             max_duration: plan.max_duration,
             warm_up: plan.warm_up,
             interval: plan.interval,

@@ -1,0 +1,206 @@
+//! The command line of `thalweg load`.
+
+use std::io::{self, Write};
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::{ArgGroup, Args};
+use thalweg::channel::ChannelBuilder;
+use thalweg_dynamic::{MethodName, MethodNameError};
+use thalweg_lab::drive::Announcement;
+use thalweg_lab::record::{BareWire, CallType, Handing, LaneRule, UnknownCallType};
+use thalweg_lab::size::ByteSize;
+use thalweg_lab::target;
+
+use super::any_arguments::AnyArgs;
+use super::echo_arguments::EchoArgs;
+use super::given::Given;
+use crate::failure::Failure;
+use crate::format::RunFormat;
+use crate::keepalive::keepalive;
+use crate::request::{self, RequestBytes};
+use crate::runtime::RuntimeArgs;
+use crate::tls::ClientTlsArgs;
+
+const EXAMPLES: &str = "\
+Examples:
+  thalweg load 127.0.0.1:50051                                    empty calls, 64 in flight, for 10 s
+  thalweg load 127.0.0.1:50051 -c 256 --connections 4 -z 30s      more of them, over four connections
+  thalweg load unix:/run/server.sock --call bidi-stream --size 1KiB
+  thalweg load localhost:50051 --cacert certs/ca.pem
+  thalweg load 127.0.0.1:50051 --call shop.Orders/Get -d '{\"id\": 1}' --rps 100..5000/60s -z 2m
+  thalweg load 127.0.0.1:50051 --call shop.Orders/Get --rps 2000 --expect 'p99<5ms,errors<0.1%'
+  thalweg load 127.0.0.1:50051 --call shop.Orders/Get --rps 100k --share 0/4 --start-at 2026-11-26T09:30:00Z
+  thalweg load 127.0.0.1:8080 --echo strings:5000x20 --protocol json-h2 --times -c 1
+  thalweg load 127.0.0.1:50051 -n 100000 -O json -o result.json";
+
+/// Measure any method of a server, by a closed loop of calls or at a given rate
+#[derive(Debug, Args)]
+#[command(group = ArgGroup::new("end").args(["duration", "total"]), after_help = EXAMPLES)]
+pub(crate) struct LoadArgs {
+    // Before the others, which take what is theirs.
+    #[command(flatten)]
+    pub(super) given: Given,
+
+    /// The server's target: HOST:PORT, dns:///HOST:PORT, grpc://HOST:PORT, unix:PATH, unix-abstract:NAME …
+    #[arg(value_parser = target::parse)]
+    pub(super) target: String,
+
+    /// What is called: package.Service/Method of any service; or a type of grpc.testing.BenchmarkService's calls:
+    /// unary, client-stream, server-stream, bidi-stream, or ping-pong, a bidi stream with one message under way
+    #[arg(long, value_name = "METHOD|TYPE", default_value = "unary", value_parser = parse_called)]
+    pub(super) call: What,
+
+    /// Bytes of payload in a message, such as 0, 64KiB or 1.5MB
+    #[arg(long, value_name = "SIZE", default_value = "0")]
+    pub(super) size: ByteSize,
+
+    /// Calls in flight over all connections, of an open loop at the most [default: 64, or 1000 with --rps; streams of
+    /// BenchmarkService: one for each connection]
+    #[arg(short = 'c', long = "in-flight", value_name = "N")]
+    pub(super) in_flight: Option<u32>,
+
+    /// Connections
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
+    pub(super) connections: u32,
+
+    /// Drive by the leanest client there is, one thread over epoll that sends prepared bytes: grpc, unary calls; echo,
+    /// the messages of `thalweg serve --bare-echo`
+    #[arg(long, value_name = "WIRE", conflicts_with_all = ["lanes", "echo", "total", "threads", "cacert",
+          "keepalive_time"])]
+    pub(super) bare: Option<BareWire>,
+
+    /// With --bare: so many connections have calls, and the others are idle [default: all]
+    #[arg(long, value_name = "N", requires = "bare")]
+    pub(super) active: Option<u32>,
+
+    /// How a channel chooses its connections: fixed, as many as --connections; adaptive, as many as the channel finds
+    /// useful; per-call, a new channel for each
+    #[arg(long, value_name = "RULE", default_value = "fixed")]
+    pub(super) lanes: LaneRule,
+
+    /// How messages of streams are handed over: in-place, read to one place and sent from another; or owned, each made
+    /// anew
+    #[arg(long, value_name = "NAME", default_value = "in-place")]
+    pub(super) variant: Handing,
+
+    #[command(flatten)]
+    pub(super) any: AnyArgs,
+
+    /// For the lab: this unary method by its path alone, with a request in hex
+    #[arg(long, value_name = "SERVICE/METHOD", hide = true, conflicts_with = "echo")]
+    pub(super) method: Option<String>,
+
+    /// The request message of that method: its bytes in hex, or @FILE
+    #[arg(long, value_name = "HEX", requires = "method", hide = true, value_parser = request::parse)]
+    pub(super) hex: Option<RequestBytes>,
+
+    #[command(flatten)]
+    pub(super) echo: EchoArgs,
+
+    /// Measure for this long [default: 10s]
+    #[arg(short = 'z', long, value_name = "DURATION", value_parser = humantime::parse_duration)]
+    pub(super) duration: Option<Duration>,
+
+    /// Measure this many calls, or messages of streams
+    #[arg(short = 'n', long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    pub(super) total: Option<u64>,
+
+    /// With -n: stop after this long, even if fewer calls have begun
+    #[arg(short = 'x', long, value_name = "DURATION", requires = "total", value_parser = humantime::parse_duration)]
+    pub(super) max_duration: Option<Duration>,
+
+    /// Warm up for this long before measuring [default: 1s; with -n, --rps and --find-max: 0s]
+    #[arg(long, value_name = "DURATION", value_parser = humantime::parse_duration)]
+    pub(super) warmup: Option<Duration>,
+
+    /// Give up a call, a stream of messages as a whole; of BenchmarkService's, one whose next message takes longer
+    #[arg(long, value_name = "DURATION", default_value = "10s", value_parser = humantime::parse_duration)]
+    pub(super) timeout: Duration,
+
+    /// How long connecting, and each answer of reflection, may take [default: as --timeout]
+    #[arg(long, value_name = "DURATION", value_parser = humantime::parse_duration)]
+    pub(super) connect_timeout: Option<Duration>,
+
+    /// Ask the server whether it is still there when nothing has come for so long, at least 10s; it is not if nothing
+    /// comes for as long again, at most 20s [default: never]
+    #[arg(long, visible_alias = "keepalive", value_name = "DURATION", value_parser = humantime::parse_duration)]
+    pub(super) keepalive_time: Option<Duration>,
+
+    /// Print the lines `measuring` and `measured` on stdout when measuring begins and ends, before the result
+    #[arg(long, conflicts_with = "find_max")]
+    pub(super) announce: bool,
+
+    /// Format of the result; JSON has the schema thalweg.load/3, of a method or a scenario thalweg.load-run/1
+    #[arg(short = 'O', long, value_enum, default_value_t = RunFormat::Text)]
+    pub(super) format: RunFormat,
+
+    /// Write the result to this file, not to stdout
+    #[arg(short = 'o', long, value_name = "FILE")]
+    pub(super) output: Option<PathBuf>,
+
+    #[command(flatten)]
+    pub(super) runtime: RuntimeArgs,
+
+    #[command(flatten)]
+    pub(super) tls: ClientTlsArgs,
+}
+
+/// What `--call` names.
+#[derive(Clone, Debug)]
+pub(crate) enum What {
+    /// A type of BenchmarkService's calls.
+    Benchmark(CallType),
+    /// Any method.
+    Method(MethodName),
+}
+
+fn parse_called(text: &str) -> Result<What, String> {
+    if text.contains(['/', '.']) {
+        return text.parse().map(What::Method).map_err(|error: MethodNameError| error.to_string());
+    }
+    text.parse().map(What::Benchmark).map_err(|error: UnknownCallType| {
+        format!("{error}; a method is written with its service: package.Service/Method")
+    })
+}
+
+impl LoadArgs {
+    pub(super) fn connect_timeout(&self) -> Duration {
+        self.connect_timeout.unwrap_or(self.timeout)
+    }
+
+    /// What all connections have.
+    pub(super) fn set_up(&self) -> impl Fn(ChannelBuilder) -> ChannelBuilder {
+        let (tls, keepalive_time) = (self.tls.config(), self.keepalive_time);
+        move |channel| {
+            let channel = match keepalive_time {
+                Some(time) => channel.keepalive(keepalive(time)),
+                None => channel,
+            };
+            match &tls {
+                Some(tls) => channel.tls(tls.clone()),
+                None => channel,
+            }
+        }
+    }
+
+    /// Prints the announcement's line, if it is asked for.
+    pub(super) fn announce(&self, announcement: Announcement) {
+        if !self.announce {
+            return;
+        }
+        // Flushed: whoever waits for it looks at both processes now.
+        let mut stdout = io::stdout().lock();
+        // Who does not read any more does not wait either; that the result cannot be written is said later.
+        let _ = writeln!(stdout, "{}", announcement.name()).and_then(|()| stdout.flush());
+    }
+}
+
+/// A year at the most, so that times can be added without a second thought.
+pub(super) fn nanoseconds(flag: &str, duration: Duration) -> Result<u64, Failure> {
+    const YEAR: Duration = Duration::from_secs(366 * 24 * 3600);
+    if duration > YEAR {
+        return Err(Failure::bad_arguments(format!("{flag} is longer than a year")));
+    }
+    Ok(duration.as_nanos() as u64)
+}

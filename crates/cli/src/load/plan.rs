@@ -1,0 +1,136 @@
+//! What a run is to do, as the command line says it.
+
+use std::fs;
+use std::time::Duration;
+
+use thalweg_load::{Ceiling, Label, Pace, Plan, Schedule, Spacing, Stop, UnderWay};
+
+use super::any_arguments::{DurationStop, Gates};
+use super::arguments::{LoadArgs, nanoseconds};
+use super::defaults::{
+    DURATION_DEFAULT, IN_FLIGHT_DEFAULT, IN_FLIGHT_MAX_DEFAULT, SEARCH_RATE_DEFAULT, SEARCH_WINDOW_DEFAULT,
+    WARM_UP_DEFAULT,
+};
+use super::label::Tags;
+use crate::failure::Failure;
+
+impl LoadArgs {
+    /// What the run is to do.
+    pub(super) fn plan(&self) -> Result<Plan, Failure> {
+        self.check_times()?;
+        let pace = self.pace()?;
+        let is_open = matches!(pace, Pace::Open { .. }) || self.any.find_max.is_some();
+        let in_flight_default = match &self.any.workers {
+            _ if is_open => IN_FLIGHT_MAX_DEFAULT,
+            Some(workers) => workers.most().ceil() as u32,
+            None => IN_FLIGHT_DEFAULT,
+        };
+        let in_flight = self.in_flight.unwrap_or(in_flight_default.max(self.connections));
+        if self.connections > in_flight {
+            return Err(Failure::bad_arguments(
+                "more connections than calls in flight: some would stay idle",
+            ));
+        }
+        if let Some(workers) =
+            self.any.workers.as_ref().filter(|workers| workers.most() > f64::from(in_flight))
+        {
+            return Err(Failure::bad_arguments(format!(
+                "--workers {workers} has more calls in flight than -c {in_flight}"
+            )));
+        }
+        let window = if self.any.find_max.is_some() { SEARCH_WINDOW_DEFAULT } else { DURATION_DEFAULT };
+        let stop = self.stop(window);
+        // A schedule begins as it was written.
+        let is_warm = !is_open && matches!(stop, Stop::After(_));
+        let warm_up_default = if is_warm { WARM_UP_DEFAULT } else { Duration::ZERO };
+        Ok(Plan {
+            pace,
+            in_flight,
+            stop,
+            max_duration: self.max_duration,
+            under_way: self.under_way(stop)?,
+            warm_up: self.warmup.unwrap_or(warm_up_default),
+            interval: self.any.interval,
+            share: self.any.share,
+            start_at: self.any.start_at,
+            label: self.label()?,
+        })
+    }
+
+    /// The highest rate that is to be found.
+    pub(super) fn ceiling(&self, plan: &Plan) -> Option<Ceiling> {
+        let Gates(conditions) = self.any.find_max.as_ref()?;
+        let first = match &plan.pace {
+            Pace::Open { schedule, .. } => schedule.rate_at(0.0),
+            Pace::Closed { .. } => SEARCH_RATE_DEFAULT,
+        };
+        Some(Ceiling {
+            conditions: conditions.clone(),
+            first,
+            spacing: self.any.arrivals,
+            seed: self.any.seed,
+        })
+    }
+
+    fn pace(&self) -> Result<Pace, Failure> {
+        let Some(text) = &self.any.rps else {
+            if self.any.arrivals != Spacing::Constant && self.any.find_max.is_none() {
+                let why = "--arrivals says how the starts of --rps or --find-max lie about their rate";
+                return Err(Failure::bad_arguments(why));
+            }
+            return Ok(Pace::Closed { workers: self.any.workers.clone() });
+        };
+        let text = match text.strip_prefix('@') {
+            Some(path) => fs::read_to_string(path)
+                .map_err(|error| Failure::failed(format!("cannot read {path}: {error}")))?,
+            None => text.clone(),
+        };
+        let schedule: Schedule =
+            text.parse().map_err(|error| Failure::bad_arguments(format!("--rps: {error}")))?;
+        Ok(Pace::Open { schedule, spacing: self.any.arrivals, seed: self.any.seed })
+    }
+
+    /// What ends it: a number, a time, or where neither is said `window`.
+    fn stop(&self, window: Duration) -> Stop {
+        match self.total {
+            Some(total) => Stop::Calls(total),
+            None => Stop::After(self.duration.unwrap_or(window)),
+        }
+    }
+
+    fn check_times(&self) -> Result<(), Failure> {
+        let times = [
+            ("-z", self.duration),
+            ("--max-duration", self.max_duration),
+            ("--warmup", self.warmup),
+            ("--timeout", Some(self.timeout)),
+            ("--connect-timeout", self.connect_timeout),
+        ];
+        times.into_iter().try_for_each(|(flag, time)| nanoseconds(flag, time.unwrap_or_default()).map(drop))
+    }
+
+    /// What becomes of calls under way when the time is up.
+    fn under_way(&self, stop: Stop) -> Result<UnderWay, Failure> {
+        if self.any.duration_stop.is_some() && matches!(stop, Stop::Calls(_)) && self.max_duration.is_none() {
+            return Err(Failure::bad_arguments(
+                "--duration-stop is for a run that a time ends: -z, or with -n -x",
+            ));
+        }
+        Ok(match self.any.duration_stop {
+            None => UnderWay::ByLoop,
+            Some(DurationStop::Close) => UnderWay::Close,
+            Some(DurationStop::Wait) => UnderWay::Wait,
+            Some(DurationStop::Ignore) => UnderWay::Ignore,
+        })
+    }
+
+    fn label(&self) -> Result<Label, Failure> {
+        let mut tags = Tags::new();
+        for (key, value) in self.any.tags.iter().flatten() {
+            if tags.insert(key.clone(), value.clone()).is_some_and(|other| other != *value) {
+                return Err(Failure::bad_arguments(format!("--tags: `{key}` is there twice")));
+            }
+        }
+        Ok(Label { name: self.any.name.clone(), tags })
+    }
+}

@@ -1,0 +1,126 @@
+//! Which flags are for loads on any method, and which for those on BenchmarkService: the others have nothing to do there,
+//! and are refused.
+
+use clap::{Arg, Args, Command};
+use thalweg_lab::record::LaneRule;
+
+use super::any_arguments::AnyArgs;
+use super::arguments::LoadArgs;
+use super::echo_arguments::EchoArgs;
+use super::given::Given;
+use crate::failure::Failure;
+
+/// Beside those of [`AnyArgs`].
+const OF_ANY: [&str; 1] = ["max_duration"];
+/// Of [`AnyArgs`], but true of all loads: there is no view of those on BenchmarkService.
+const OF_ALL: [&str; 1] = ["no_tui"];
+/// Beside those of [`EchoArgs`].
+const OF_BENCHMARK: [&str; 6] = ["size", "bare", "active", "variant", "method", "hex"];
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Side {
+    All,
+    Any,
+    Benchmark,
+}
+
+impl Side {
+    fn of(arg: &Arg) -> Self {
+        let id = arg.get_id();
+        let is_in = |command: &Command| command.get_arguments().any(|other| other.get_id() == id);
+        let is_any = is_in(&AnyArgs::augment_args(Command::default()));
+        let is_echo = is_in(&EchoArgs::augment_args(Command::default()));
+        let id = id.as_str();
+        if OF_ANY.contains(&id) || is_any && !OF_ALL.contains(&id) {
+            Self::Any
+        } else if OF_BENCHMARK.contains(&id) || is_echo {
+            Self::Benchmark
+        } else {
+            Self::All
+        }
+    }
+}
+
+/// Flags that a load on BenchmarkService has no use for.
+pub(super) fn check_benchmark(given: &Given) -> Result<(), Failure> {
+    match first(given, Side::Any) {
+        None => Ok(()),
+        Some(flag) => Err(Failure::bad_arguments(format!(
+            "{flag} takes a method: --call package.Service/Method, such as grpc.testing.BenchmarkService/UnaryCall"
+        ))),
+    }
+}
+
+/// Flags that a load on a method, or by a scenario, has no use for.
+pub(super) fn check_any(given: &Given, lanes: LaneRule) -> Result<(), Failure> {
+    let lanes = (lanes == LaneRule::PerCall).then(|| "--lanes per-call".to_owned());
+    match first(given, Side::Benchmark).or(lanes) {
+        None => Ok(()),
+        Some(flag) => Err(Failure::bad_arguments(format!(
+            "{flag} is for loads on grpc.testing.BenchmarkService by themselves, without a method or a scenario"
+        ))),
+    }
+}
+
+/// The first flag of this side that was said.
+fn first(given: &Given, side: Side) -> Option<String> {
+    let command = LoadArgs::augment_args(Command::default());
+    let mut flags = command.get_arguments().filter(|arg| given.has(arg.get_id()));
+    flags.find(|arg| Side::of(arg) == side).and_then(Arg::get_long).map(|name| format!("--{name}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A new flag of all loads has to be named here; one that is for a method only belongs into [`AnyArgs`].
+    const ALL: [&str; 24] = [
+        "target",
+        "call",
+        "in_flight",
+        "connections",
+        "lanes",
+        "no_tui",
+        "duration",
+        "total",
+        "warmup",
+        "timeout",
+        "connect_timeout",
+        "keepalive_time",
+        "announce",
+        "format",
+        "output",
+        "cpus",
+        "threads",
+        "busy_poll",
+        "tls",
+        "cacert",
+        "cert",
+        "key",
+        "insecure",
+        "servername",
+    ];
+
+    #[test]
+    fn each_flag_has_a_side_and_is_refused_on_the_other_one() {
+        let command = LoadArgs::augment_args(Command::default());
+        for arg in command.get_arguments() {
+            let given = Given::from(arg.get_id());
+            let refused = |checked: Result<(), Failure>| {
+                checked.is_err_and(|failure| {
+                    let name = arg.get_long().unwrap_or_default();
+                    failure.message.starts_with(&format!("--{name} "))
+                })
+            };
+            let refused = (refused(check_benchmark(&given)), refused(check_any(&given, LaneRule::Fixed)));
+            let id = arg.get_id().as_str();
+            let expected = match Side::of(arg) {
+                Side::All => (false, false),
+                Side::Any => (true, false),
+                Side::Benchmark => (false, true),
+            };
+            assert_eq!(refused, expected, "{id}");
+            assert_eq!(ALL.contains(&id), expected == (false, false), "{id}");
+        }
+    }
+}

@@ -1,0 +1,43 @@
+//! Whether a run was what was expected of it.
+
+use std::process::ExitCode;
+
+use thalweg_load::LoadRun;
+
+use crate::failure::{Failure, INTERRUPTED};
+
+/// A condition was not kept.
+const BREACHED: u8 = 3;
+
+/// The exit code, or what made the run a failure.
+pub(super) fn verdict(run: &LoadRun, max_errors: f64, was_interrupted: bool) -> Result<ExitCode, Failure> {
+    if was_interrupted {
+        return Ok(ExitCode::from(INTERRUPTED));
+    }
+    let breached: Vec<String> = run
+        .gates
+        .iter()
+        .filter(|gate| !gate.is_kept)
+        .map(|gate| format!("{} is {}", gate.gate, gate.figure))
+        .collect();
+    if !breached.is_empty() {
+        return Err(Failure { message: format!("not kept: {}", breached.join(", ")), code: BREACHED });
+    }
+    if let Some(search) = run.search.as_ref().filter(|search| search.found_per_s.is_none()) {
+        let conditions = search.conditions.join(", ");
+        let message = format!("no rate was found that keeps to {conditions}");
+        return Err(Failure { message, code: BREACHED });
+    }
+    if run.calls() == 0 {
+        return Err(Failure::failed("no call ended within the measured time: let -z be longer"));
+    }
+    if run.failed_share() > max_errors {
+        let note = run.notes.first().map(|note| note.text.as_str()).unwrap_or_default();
+        return Err(Failure::failed(format!(
+            "{} of {} calls failed, more than --max-errors has: {note}",
+            run.failed,
+            run.calls()
+        )));
+    }
+    Ok(ExitCode::SUCCESS)
+}
