@@ -105,6 +105,10 @@ pub(crate) struct AnyArgs {
     #[arg(long, value_name = "CONDITIONS", value_parser = parse_gates, conflicts_with_all = ["workers", "total"])]
     pub(super) find_max: Option<Gates>,
 
+    /// With -n: stop after this long, even if fewer calls have begun
+    #[arg(short = 'x', long, value_name = "DURATION", requires = "total", value_parser = humantime::parse_duration)]
+    pub(super) max_duration: Option<Duration>,
+
     /// What becomes of calls that are under way when the time of -z or -x is up [default: they are waited for, and
     /// count with --rps or -n]
     #[arg(long, value_enum, value_name = "WHAT")]

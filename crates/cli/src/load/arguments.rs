@@ -8,17 +8,15 @@ use clap::{ArgGroup, Args};
 use thalweg::channel::ChannelBuilder;
 use thalweg_dynamic::{MethodName, MethodNameError};
 use thalweg_lab::drive::Announcement;
-use thalweg_lab::record::{BareWire, CallType, Handing, LaneRule, UnknownCallType};
-use thalweg_lab::size::ByteSize;
+use thalweg_lab::record::{CallType, LaneRule, UnknownCallType};
 use thalweg_lab::target;
 
 use super::any_arguments::AnyArgs;
-use super::echo_arguments::EchoArgs;
+use super::benchmark_arguments::BenchmarkArgs;
 use super::given::Given;
 use crate::failure::Failure;
 use crate::format::RunFormat;
 use crate::keepalive::keepalive;
-use crate::request::{self, RequestBytes};
 use crate::runtime::RuntimeArgs;
 use crate::tls::ClientTlsArgs;
 
@@ -51,10 +49,6 @@ pub(crate) struct LoadArgs {
     #[arg(long, value_name = "METHOD|TYPE", default_value = "unary", value_parser = parse_called)]
     pub(super) call: What,
 
-    /// Bytes of payload in a message, such as 0, 64KiB or 1.5MB
-    #[arg(long, value_name = "SIZE", default_value = "0")]
-    pub(super) size: ByteSize,
-
     /// Calls in flight over all connections, of an open loop at the most [default: 64, or 1000 with --rps; streams of
     /// BenchmarkService: one for each connection]
     #[arg(short = 'c', long = "in-flight", value_name = "N")]
@@ -64,39 +58,10 @@ pub(crate) struct LoadArgs {
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
     pub(super) connections: u32,
 
-    /// Drive by the leanest client there is, one thread over epoll that sends prepared bytes: grpc, unary calls; echo,
-    /// the messages of `thalweg serve --bare-echo`
-    #[arg(long, value_name = "WIRE", conflicts_with_all = ["lanes", "echo", "total", "threads", "cacert",
-          "keepalive_time"])]
-    pub(super) bare: Option<BareWire>,
-
-    /// With --bare: so many connections have calls, and the others are idle [default: all]
-    #[arg(long, value_name = "N", requires = "bare")]
-    pub(super) active: Option<u32>,
-
     /// How a channel chooses its connections: fixed, as many as --connections; adaptive, as many as the channel finds
     /// useful; per-call, a new channel for each
     #[arg(long, value_name = "RULE", default_value = "fixed")]
     pub(super) lanes: LaneRule,
-
-    /// How messages of streams are handed over: in-place, read to one place and sent from another; or owned, each made
-    /// anew
-    #[arg(long, value_name = "NAME", default_value = "in-place")]
-    pub(super) variant: Handing,
-
-    #[command(flatten)]
-    pub(super) any: AnyArgs,
-
-    /// For the lab: this unary method by its path alone, with a request in hex
-    #[arg(long, value_name = "SERVICE/METHOD", hide = true, conflicts_with = "echo")]
-    pub(super) method: Option<String>,
-
-    /// The request message of that method: its bytes in hex, or @FILE
-    #[arg(long, value_name = "HEX", requires = "method", hide = true, value_parser = request::parse)]
-    pub(super) hex: Option<RequestBytes>,
-
-    #[command(flatten)]
-    pub(super) echo: EchoArgs,
 
     /// Measure for this long [default: 10s]
     #[arg(short = 'z', long, value_name = "DURATION", value_parser = humantime::parse_duration)]
@@ -105,10 +70,6 @@ pub(crate) struct LoadArgs {
     /// Measure this many calls, or messages of streams
     #[arg(short = 'n', long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub(super) total: Option<u64>,
-
-    /// With -n: stop after this long, even if fewer calls have begun
-    #[arg(short = 'x', long, value_name = "DURATION", requires = "total", value_parser = humantime::parse_duration)]
-    pub(super) max_duration: Option<Duration>,
 
     /// Warm up for this long before measuring [default: 1s; with -n, --rps and --find-max: 0s]
     #[arg(long, value_name = "DURATION", value_parser = humantime::parse_duration)]
@@ -144,6 +105,13 @@ pub(crate) struct LoadArgs {
 
     #[command(flatten)]
     pub(super) tls: ClientTlsArgs,
+
+    // What has a heading of its own stands behind what has none.
+    #[command(flatten)]
+    pub(super) any: AnyArgs,
+
+    #[command(flatten)]
+    pub(super) benchmark: BenchmarkArgs,
 }
 
 /// What `--call` names.

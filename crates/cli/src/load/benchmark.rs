@@ -41,7 +41,7 @@ pub(super) fn run(args: &LoadArgs, call: CallType) -> Result<ExitCode, Failure> 
 
 /// What came of it, and whether it was interrupted.
 fn driven(args: &LoadArgs, settings: &LoadSettings) -> Result<(LoadResult, bool), Failure> {
-    let own = args.echo.own()?;
+    let own = args.benchmark.echo.own()?;
     // With fewer there are fewer connections, which is said where they are opened.
     let _ = descriptors::raise();
     let patience = Patience { connect: args.connect_timeout(), call: args.timeout, ..Patience::default() };
@@ -76,22 +76,29 @@ fn settings(args: &LoadArgs, call: CallType) -> Result<LoadSettings, Failure> {
         _ => args.connections,
     });
     // HTTP/1.1 has a call at a time on each connection.
-    let echo = args.echo.work();
+    let echo = args.benchmark.echo.work();
     let is_http1 = echo.is_some_and(|work| work.protocol.is_http1());
     Ok(LoadSettings {
         target: args.target.clone(),
         call,
-        size_bytes: args.size.0,
+        size_bytes: args.benchmark.size.0,
         in_flight,
         connections: if is_http1 { in_flight } else { args.connections },
         lanes: args.lanes,
         echo,
-        method: args.method.as_deref().map(|method| request::call(method, args.hex.as_ref())),
-        handing: args.variant,
+        method: args
+            .benchmark
+            .method
+            .as_deref()
+            .map(|method| request::call(method, args.benchmark.hex.as_ref())),
+        handing: args.benchmark.variant,
         warmup_ns: nanoseconds("--warmup", warmup)?,
         duration_ns: duration.map(|duration| nanoseconds("-z", duration)).transpose()?,
         total: args.total,
-        bare: args.bare.map(|wire| BareRun { wire, active: args.active.unwrap_or(args.connections) }),
+        bare: args
+            .benchmark
+            .bare
+            .map(|wire| BareRun { wire, active: args.benchmark.active.unwrap_or(args.connections) }),
         busy_poll_ns: args.runtime.busy_poll.map(|it| nanoseconds("--busy-poll", it)).transpose()?,
         cpus: args.runtime.cpus.clone(),
     })

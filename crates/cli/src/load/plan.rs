@@ -47,7 +47,7 @@ impl LoadArgs {
             pace,
             in_flight,
             stop,
-            max_duration: self.max_duration,
+            max_duration: self.any.max_duration,
             under_way: self.under_way(stop)?,
             warm_up: self.warmup.unwrap_or(warm_up_default),
             interval: self.any.interval,
@@ -101,7 +101,7 @@ impl LoadArgs {
     fn check_times(&self) -> Result<(), Failure> {
         let times = [
             ("-z", self.duration),
-            ("--max-duration", self.max_duration),
+            ("--max-duration", self.any.max_duration),
             ("--warmup", self.warmup),
             ("--timeout", Some(self.timeout)),
             ("--connect-timeout", self.connect_timeout),
@@ -111,7 +111,10 @@ impl LoadArgs {
 
     /// What becomes of calls under way when the time is up.
     fn under_way(&self, stop: Stop) -> Result<UnderWay, Failure> {
-        if self.any.duration_stop.is_some() && matches!(stop, Stop::Calls(_)) && self.max_duration.is_none() {
+        if self.any.duration_stop.is_some()
+            && matches!(stop, Stop::Calls(_))
+            && self.any.max_duration.is_none()
+        {
             return Err(Failure::bad_arguments(
                 "--duration-stop is for a run that a time ends: -z, or with -n -x",
             ));

@@ -6,16 +6,12 @@ use thalweg_lab::record::LaneRule;
 
 use super::any_arguments::AnyArgs;
 use super::arguments::LoadArgs;
-use super::echo_arguments::EchoArgs;
+use super::benchmark_arguments::BenchmarkArgs;
 use super::given::Given;
 use crate::failure::Failure;
 
-/// Beside those of [`AnyArgs`].
-const OF_ANY: [&str; 1] = ["max_duration"];
 /// Of [`AnyArgs`], but true of all loads: there is no view of those on BenchmarkService.
 const OF_ALL: [&str; 1] = ["no_tui"];
-/// Beside those of [`EchoArgs`].
-const OF_BENCHMARK: [&str; 6] = ["size", "bare", "active", "variant", "method", "hex"];
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Side {
@@ -28,12 +24,11 @@ impl Side {
     fn of(arg: &Arg) -> Self {
         let id = arg.get_id();
         let is_in = |command: &Command| command.get_arguments().any(|other| other.get_id() == id);
-        let is_any = is_in(&AnyArgs::augment_args(Command::default()));
-        let is_echo = is_in(&EchoArgs::augment_args(Command::default()));
-        let id = id.as_str();
-        if OF_ANY.contains(&id) || is_any && !OF_ALL.contains(&id) {
+        if OF_ALL.contains(&id.as_str()) {
+            Self::All
+        } else if is_in(&AnyArgs::augment_args(Command::default())) {
             Self::Any
-        } else if OF_BENCHMARK.contains(&id) || is_echo {
+        } else if is_in(&BenchmarkArgs::augment_args(Command::default())) {
             Self::Benchmark
         } else {
             Self::All
@@ -73,7 +68,9 @@ fn first(given: &Given, side: Side) -> Option<String> {
 mod tests {
     use super::*;
 
-    /// A new flag of all loads has to be named here; one that is for a method only belongs into [`AnyArgs`].
+    const BENCHMARK: &str = "grpc.testing.BenchmarkService, without a method";
+    /// A new flag of all loads has to be named here; others belong into
+    /// [`AnyArgs`] or [`BenchmarkArgs`].
     const ALL: [&str; 24] = [
         "target",
         "call",
@@ -121,6 +118,13 @@ mod tests {
             };
             assert_eq!(refused, expected, "{id}");
             assert_eq!(ALL.contains(&id), expected == (false, false), "{id}");
+            let heading = arg.get_help_heading().unwrap_or_default();
+            let is_there = match Side::of(arg) {
+                Side::All => heading.is_empty() || heading == "TLS" || OF_ALL.contains(&id),
+                Side::Any => !heading.is_empty() && heading != BENCHMARK,
+                Side::Benchmark => heading == BENCHMARK,
+            };
+            assert!(is_there, "{id} stands below {heading:?}");
         }
     }
 }
