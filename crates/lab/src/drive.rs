@@ -90,8 +90,8 @@ pub enum DriveError {
 ///
 /// It runs on the caller's tokio runtime; `settings.cpus` is for the record, pinning is the caller's. One call is made
 /// before the warm-up, so that a server that is not there or not this service is an error and not a run of failures.
-/// `set_up` adds to the channel what the settings do not say, such as TLS. `announce` is told both [`Announcement`]s when
-/// they come, on the thread that drives: it must not take long.
+/// `set_up` adds to the channel what the settings do not say, such as TLS. `announce` is told both [`Announcement`]s
+/// when they come, on the thread that drives: it must not take long.
 ///
 /// # Errors
 ///

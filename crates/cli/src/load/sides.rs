@@ -1,5 +1,5 @@
-//! Which flags are for loads on any method, and which for those on BenchmarkService: the others have nothing to do there,
-//! and are refused.
+//! Which flags are for loads on any method, and which for those on BenchmarkService: the others have nothing to do
+//! there, and are refused.
 
 use clap::{Arg, Args, Command};
 use thalweg_lab::record::LaneRule;

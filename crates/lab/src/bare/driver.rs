@@ -15,7 +15,7 @@ use super::connection::{Buffers, Connection, Ended, Stage};
 use super::grpc::{Grpc, Prepared};
 use super::messages::Messages;
 use super::wire::Wire;
-use crate::drive::{DriveError, Announcement, Patience, prepared_call};
+use crate::drive::{Announcement, DriveError, Patience, prepared_call};
 use crate::interrupt::Interrupt;
 use crate::record::{
     self, BareRun, BareWire, CallType, Connections, CpuTime, Fairness, LoadResult, LoadSettings, Note,

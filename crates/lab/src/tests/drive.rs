@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 
-use crate::drive::{DriveError, Announcement, Patience, drive};
+use crate::drive::{Announcement, DriveError, Patience, drive};
 use crate::record::{CallType, Handing, LaneRule, LoadResult, LoadSettings, MethodCall};
 use crate::services::BenchmarkWorker;
 use crate::services::proto::benchmark_service_server::{BenchmarkService, BenchmarkServiceServer};
@@ -159,7 +159,8 @@ async fn driven_as<S: BenchmarkService>(
         |moment| moments.push(moment),
     )
     .await;
-    let announced: &[Announcement] = if result.is_ok() { &[Announcement::Measuring, Announcement::Measured] } else { &[] };
+    let announced: &[Announcement] =
+        if result.is_ok() { &[Announcement::Measuring, Announcement::Measured] } else { &[] };
     assert_eq!(moments, announced, "both are announced, once, in this order");
     serving.abort();
     result
