@@ -13,7 +13,7 @@ use thalweg_lab::study::ResultsDirectory;
 use super::common::{default_directory, show};
 use crate::failure::Failure;
 
-/// Measurements of gRPC that others published, tried again claim by claim: an hour and a quarter, or 15 minutes with --quick
+/// Measurements of gRPC that others published, tried again claim by claim: an hour and a half, or 15 minutes with --quick
 #[derive(Debug, Args)]
 pub(super) struct PublishedArgs {
     /// Which of them: qt, json, codec, channels [default: all four]
@@ -136,4 +136,25 @@ fn finish(mut results: PublishedResults, directory: &ResultsDirectory) -> Result
     results.answer(judge(&results.settings.publications, &evidence));
     results.save(directory).map_err(Failure::failed)?;
     show(directory, &results.report())
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+    use crate::Cli;
+
+    #[test]
+    fn each_run_is_a_command_that_is_understood() {
+        for publication in Publication::ALL {
+            for run in [Extent::Quick, Extent::Whole].into_iter().flat_map(|extent| runs(publication, extent))
+            {
+                let more = ["--out", "x", "--peers", "y"].map(str::to_owned);
+                let words = ["thalweg".to_owned()].into_iter().chain(run.arguments).chain(more);
+                let understood = Cli::try_parse_from(words);
+                assert!(understood.is_ok(), "{}: {}", run.name, understood.err().unwrap());
+            }
+        }
+    }
 }

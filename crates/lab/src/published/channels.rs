@@ -6,7 +6,7 @@ use super::evidence::Evidence;
 use super::grid::{Field, Table};
 use super::original::{Extent, Flaw, Original, Run};
 use crate::cpus::CpuList;
-use crate::figures::{count, percent, time, times};
+use crate::figures::{count, percent, ratio_text, time, times};
 use crate::load::{Strategy, Transport};
 use crate::record::CallType;
 
@@ -46,8 +46,8 @@ fn runs(extent: Extent) -> Vec<Run> {
         .unwrap_or_default();
     let (words, unpinned) = match extent {
         Extent::Quick => (
-            "--quick -c 1,64 --round-trips 0s,5ms --strategies adaptive,1,4 --budget 160s",
-            "--quick -c 64 --round-trips 0s --strategies adaptive,1 --budget 45s",
+            "--quick -c 1,64 --round-trips 0s,5ms --strategies adaptive,1,4 --budget 150s",
+            "--quick -c 64 --round-trips 0s --strategies adaptive,1 --budget 65s",
         ),
         Extent::Whole => (
             "-c 1,16,64,256 --round-trips 0s,50us,5ms --strategies adaptive,1,4 --budget 16min",
@@ -161,6 +161,8 @@ struct Gain {
     several: Cell,
     /// How many times the calls.
     gain: f64,
+    /// It counts, and its interval does not hold 1.
+    is_shown: bool,
     /// With its interval, as it is read.
     said: String,
 }
@@ -177,9 +179,13 @@ fn gain(calls: &Calls<'_>, stack: &str, in_flight: u32, round_trip_ns: u64) -> R
     let several = measured.max_by(|a, b| a.rate_per_s.total_cmp(&b.rate_per_s));
     let several = several.ok_or_else(|| format!("{stack} with several connections was not measured"))?;
     let ratio = several.rate_over(&one);
-    let gain = ratio.map_or(several.rate_per_s / one.rate_per_s, |ratio| ratio.ratio);
-    let said = ratio.map_or_else(|| times(gain), crate::figures::ratio_text);
-    Ok(Gain { one, several, gain, said })
+    let ratio = ratio
+        .ok_or_else(|| format!("{stack} has no round in which one connection and several were measured"))?;
+    let interval = ratio
+        .interval
+        .ok_or_else(|| format!("{stack} has too few good windows to tell a gain from chance"))?;
+    let is_shown = ratio.ratio >= GAIN && interval.low > 1.0;
+    Ok(Gain { one, several, gain: ratio.ratio, is_shown, said: ratio_text(ratio) })
 }
 
 /// Channels whose arguments are equal.
@@ -244,7 +250,7 @@ fn several(evidence: &Evidence) -> Result<Judgement, String> {
     }
     let cause =
         format!("Others with {in_flight} calls in flight: {}. {}", others.join(", "), processors(&calls));
-    let verdict = Verdict::of(cpp.gain >= GAIN, is_near(cpp.gain, FACTOR));
+    let verdict = Verdict::of(cpp.is_shown, is_near(cpp.gain, FACTOR));
     Ok(Judgement { verdict, ours: format!("grpc-cpp {}", cpp.said), cause, figures })
 }
 
@@ -325,7 +331,7 @@ fn early(evidence: &Evidence) -> Result<Judgement, String> {
         let cpp = gain(&calls, CPP, in_flight, 0)?;
         figures.push(Figure::ratio(format!("grpc-cpp, several ÷ one, {in_flight} in flight"), cpp.gain));
         most = most.max(cpp.gain);
-        if cpp.gain >= GAIN && first.is_none() {
+        if cpp.is_shown && first.is_none() {
             first = Some(in_flight);
         }
     }
@@ -358,7 +364,7 @@ fn far(evidence: &Evidence) -> Result<Judgement, String> {
         count(f64::from(in_flight) / (FAR_NS as f64 / 1e9))
     );
     let said = format!("{} over 5 ms, {} without", far.said, near.said);
-    let verdict = Verdict::of(far.gain < GAIN || far.gain < near.gain, far.gain < GAIN);
+    let verdict = Verdict::of(!far.is_shown || far.gain < near.gain, !far.is_shown);
     Ok(Judgement { verdict, ours: said, cause, figures })
 }
 

@@ -41,7 +41,7 @@ fn runs(extent: Extent) -> Vec<Run> {
              --no-instructions --budget 20s"
         }
         Extent::Whole => {
-            "lab codec --against jvm --messages person-sparse,order,samples --no-calls --no-instructions --budget 6min"
+            "lab codec --against jvm --messages person-sparse,samples --no-calls --no-instructions --budget 4min"
         }
     };
     vec![Run::new(

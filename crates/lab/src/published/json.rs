@@ -34,8 +34,8 @@ const DIFFERS: f64 = 1.1;
 
 fn runs(extent: Extent) -> Vec<Run> {
     let words = match extent {
-        Extent::Quick => "lab json --quick --against spring,lognet --budget 200s",
-        Extent::Whole => "lab json --against spring,lognet,grpc-gateway --budget 22min",
+        Extent::Quick => "lab json --quick --against spring,lognet --messages strings:1x20 --budget 220s",
+        Extent::Whole => "lab json --against spring,lognet --messages person --budget 27min",
     };
     let about = "Spring Boot with LogNet’s starter and with Spring gRPC, and our server: first calls as published, and warm";
     vec![Run { keeps_jvm_logs: true, ..Run::new(RUN, about, words) }]
