@@ -120,9 +120,10 @@ impl<'r> Calls<'r> {
         sizes
     }
 
-    /// Calls in flight that were measured, ascending.
+    /// Unary calls in flight that were measured, ascending.
     pub(crate) fn in_flight(&self) -> Vec<u32> {
-        let mut numbers: Vec<u32> = self.cells.iter().map(|cell| cell.point.in_flight).collect();
+        let unary = self.cells.iter().filter(|cell| cell.point.work == Work::Call(CallType::Unary));
+        let mut numbers: Vec<u32> = unary.map(|cell| cell.point.in_flight).collect();
         numbers.sort_unstable();
         numbers.dedup();
         numbers

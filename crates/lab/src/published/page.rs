@@ -15,10 +15,11 @@ use super::terminal::summary;
 use crate::figures::{bound, span};
 use crate::findings::Doubt;
 use crate::report::page::Page;
-use crate::report::parts::{card, eyebrow, field, scrolled, sorting_head, took};
+use crate::report::parts::{card, eyebrow, field, script_json, scrolled, sorting_head, took};
 use crate::wording::counted;
 
 const STYLE: &str = include_str!("../../assets/published.css");
+const SCRIPT: &str = include_str!("../../assets/published.js");
 
 pub(super) fn page(results: &PublishedResults, doubts: &[Doubt]) -> String {
     let mut links: Vec<(&str, &str)> = results
@@ -45,9 +46,9 @@ pub(super) fn page(results: &PublishedResults, doubts: &[Doubt]) -> String {
         facts: facts(results),
         version: &results.versions.thalweg,
         notice: "",
-        data: html! { "{}" },
+        data: script_json(&()),
         library: None,
-        scripts: &[],
+        scripts: &[SCRIPT],
     }
     .html()
 }

@@ -6,22 +6,12 @@ use super::claim::Verdict;
 use super::original::Extent;
 use super::originals::{original, runs};
 use super::publication::Publication;
-use super::results::{PublishedResults, RunResult, Settings};
+use super::results::{PublishedResults, RunResult};
 use super::situations::SITUATIONS;
 use super::{Evidence, judge};
 use crate::AnyResults;
 use crate::report::Report;
-use crate::tests::sample::published;
-
-fn results() -> PublishedResults {
-    let mut results = PublishedResults::begun(Settings {
-        publications: Publication::ALL.to_vec(),
-        quick: true,
-        ..Settings::default()
-    });
-    results.answer(judge(&Publication::ALL, &published::evidence()));
-    results
-}
+use crate::tests::sample::published::results;
 
 #[test]
 fn each_claim_has_a_verdict_and_each_verdict_a_figure() {

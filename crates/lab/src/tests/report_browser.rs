@@ -1,11 +1,12 @@
 //! The page as a browser shows it: its plots draw, at the widths of a desk and of a hand, and it loads nothing.
 
 use super::browser::{PROBE, attribute, shown_page};
-use super::sample::{self, alone, channels, codec, comparison, connections, json};
+use super::sample::{self, alone, channels, codec, comparison, connections, json, published};
 use crate::AnyResults;
 use crate::load::LabResults;
 use crate::load::results::Outcome;
 use crate::record::Note;
+use crate::report::Report;
 
 /// Each with the lines that it shows: five lines of calls, and two of the four of the bare socket. Of these, client
 /// stream, server stream and the socket one way have a pace in place of a latency.
@@ -216,6 +217,47 @@ fn a_json_study_draws_on_a_wide_page() {
 #[test]
 fn a_json_study_draws_on_a_narrow_page() {
     check_json("json-narrow", 390);
+}
+
+#[test]
+fn published_measurements_draw_on_a_wide_page() {
+    check_published("published-wide", 1280);
+}
+
+#[test]
+fn published_measurements_draw_on_a_narrow_page() {
+    check_published("published-narrow", 390);
+}
+
+/// Opens the figures of the first claim, sorts the first table, and looks at where links to claims lead.
+const CLAIMS: &str = "<script>addEventListener('load', () => setTimeout(() => {
+    const root = document.documentElement;
+    const claims = [...document.querySelectorAll('.claim')];
+    root.dataset.claims = claims.length;
+    claims[0].querySelector('summary').click();
+    const links = [...document.querySelectorAll('#situations a')];
+    root.dataset.links = links.length;
+    root.dataset.astray = links.filter((link) => !document.getElementById(link.hash.slice(1))).length;
+    document.querySelector('#qt .scroll th:last-child button').click();
+    setTimeout(() => {
+        root.dataset.figures = claims[0].querySelectorAll('details[open] td').length;
+        root.dataset.sorted = document.querySelectorAll('th[aria-sort]').length;
+    }, 20);
+}, 30))</script>";
+
+fn check_published(name: &str, width: u32) {
+    let results = published::results();
+    let dom = shown_page(name, width, &(results.report().page() + CLAIMS + PROBE));
+    let of_page = |name| attribute(&dom, "<html", name).unwrap_or_else(|| panic!("the page has no {name}"));
+    assert_eq!(of_page("data-width"), width.to_string());
+    assert_eq!(of_page("data-sticks-out"), "0", "something is wider than {width} px");
+    assert_eq!(of_page("data-loaded"), "0", "the page loaded something");
+    assert_eq!(of_page("data-claims"), results.claims().count().to_string());
+    assert_eq!(of_page("data-astray"), "0", "an advice leads nowhere");
+    for (name, least) in [("data-links", 10), ("data-figures", 2), ("data-sorted", 1)] {
+        let found: usize = of_page(name).parse().unwrap();
+        assert!(found >= least, "{name} is {found}");
+    }
 }
 
 fn check_json(name: &str, width: u32) {

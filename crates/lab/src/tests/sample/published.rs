@@ -7,12 +7,23 @@ use crate::codec::tables::{DataInfo, PeerLine, PeerLoop};
 use crate::json::JsonResults;
 use crate::load::results::{Outcome, SystemCallsResult};
 use crate::load::{LabResults, SystemCalls, SystemCallsOutcome, Transport, Work};
-use crate::published::Evidence;
+use crate::published::{Evidence, Publication, PublishedResults, Settings, judge};
 use crate::record::CallType;
 use crate::size::ByteSize;
 use crate::stack::Pair;
 
 use super::{channels, codec, comparison, json};
+
+/// All publications, and what their runs say.
+pub(crate) fn results() -> PublishedResults {
+    let mut results = PublishedResults::begun(Settings {
+        publications: Publication::ALL.to_vec(),
+        quick: true,
+        ..Settings::default()
+    });
+    results.answer(judge(&Publication::ALL, &evidence()));
+    results
+}
 
 /// All runs of all publications.
 pub(crate) fn evidence() -> Evidence {

@@ -52,3 +52,16 @@ pub(super) fn list(results: &LabResults) -> Markup {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn each_stack_that_took_part_says_how() {
+        let shown = super::list(&crate::tests::sample::channels::quick()).into_string();
+        assert!(
+            shown.contains("GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL") && shown.contains(".lanes(8)"),
+            "{shown}"
+        );
+        assert!(!shown.contains("grpc.NewClient"), "{shown}");
+    }
+}
