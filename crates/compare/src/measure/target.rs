@@ -131,9 +131,9 @@ mod tests {
         }
         assert!(Target(format!("https://localhost:{port}/")).accepts().unwrap());
         assert!(Target(format!("ipv4:127.0.0.2:1,127.0.0.1:{port}")).accepts().unwrap());
-        drop(listener);
         assert!(Target("ipv4:hello".to_owned()).accepts().is_err());
-        assert!(!Target(format!("127.0.0.1:{port}")).accepts().unwrap());
+        // Nobody listens there; a port that was just given back may be another process's by now.
+        assert!(!Target("127.0.0.1:1".to_owned()).accepts().unwrap());
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("socket");
         assert!(!Target(format!("unix:{}", path.display())).accepts().unwrap());
