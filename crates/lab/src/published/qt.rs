@@ -196,9 +196,14 @@ fn small(evidence: &Evidence) -> Result<Judgement, String> {
     let ratio = qt.rate_over(&cpp).map_or(qt.rate_per_s / cpp.rate_per_s, |ratio| ratio.ratio);
     let is_fast = is_near(qt.rate_per_s, PUBLISHED) || qt.rate_per_s > PUBLISHED;
     let is_faster = ratio > 1.0;
+    let [of_qt, of_cpp, of_ours] = [&qt, &cpp, &ours].map(|cell| cell.processor_ns.0);
     let cause = format!(
-        "Qt takes messages into its memory without a system call for each and sends them together. Our client, at the \
-         same server, moves {}: it packs messages, too.",
+        "Of processor time a message takes Qt’s client {}, gRPC C++’s {}, and ours, which packs messages, {} at the \
+         same server ({}). What was published may be how fast Qt takes messages into its memory; counted here is what \
+         the server has answered for.",
+        time(of_qt),
+        time(of_cpp),
+        time(of_ours),
         rate(&ours)
     );
     let figures = vec![
@@ -245,10 +250,16 @@ fn large(evidence: &Evidence) -> Result<Judgement, String> {
     } else {
         Verdict::NotConfirmed
     };
-    let ahead = format!("{small_ahead} of {small} cells");
+    let cost = |client| {
+        let cell = calls.at(At::stream(client, CPP, CallType::ClientStream, 64 * KIB)).ok()?;
+        Some(time(cell.processor_ns.0))
+    };
+    let costs = cost(QT).zip(cost(CPP)).map(|(qt, cpp)| {
+        format!(" A message of 64 KiB of a client stream takes Qt’s client {qt} of processor time, gRPC C++’s {cpp}.")
+    });
     let cause = format!(
-        "Qt Network’s connection hands a message on in parts of the size of a frame and copies it several times on \
-         its way. Below 32 KiB Qt is ahead in {ahead}."
+        "Bytes cost Qt more than messages do.{} Below 32 KiB Qt is ahead in {small_ahead} of {small} cells.",
+        costs.unwrap_or_default()
     );
     let said = format!("behind in {behind} of {all} cells from 32 KiB on, {} in the middle", times(median));
     Ok(Judgement { verdict, ours: said, cause, figures })
