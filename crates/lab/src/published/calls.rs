@@ -1,6 +1,6 @@
 //! Figures of a study of calls, cell by cell.
 
-use crate::load::gathered::{Windows, gathered};
+use crate::load::gathered::{Windows, exclusion, gathered};
 use crate::load::paired::{self, Window};
 use crate::load::results::{SystemCallsOutcome, WireOutcome};
 use crate::load::{LabResults, Strategy, SystemCalls, Transport, Wire, Work};
@@ -81,9 +81,10 @@ impl<'r> Calls<'r> {
         let windows = self.cells.iter().find(|cell| is_at(cell, at));
         let windows =
             windows.ok_or_else(|| format!("not measured: {}", self.why(at).unwrap_or_else(name)))?;
-        let merged = windows.merged().ok_or_else(|| {
-            let reason = windows.failures().next().unwrap_or("no window could be used");
-            format!("{}: {reason}", name())
+        // Figures of disturbed windows alone would judge the disturbance.
+        let merged = windows.merged().filter(|_| windows.good().next().is_some()).ok_or_else(|| {
+            let reason = windows.all.iter().find_map(|window| exclusion(window));
+            format!("{}: no window could be used: {}", name(), reason.unwrap_or_default())
         })?;
         let used = windows.used();
         let seen = used.iter().filter_map(|(_, load)| load.connections.established).max();

@@ -124,6 +124,10 @@ fn of_original(results: &JsonResults) -> Result<(&'static str, Both), String> {
     }
 }
 
+/// Why there is no figure of a way that was measured.
+const UNUSABLE: &str =
+    "none of its windows could be used: they failed, or other programs ran; the study’s page has why";
+
 /// A part of the first calls and of warm ones, ns.
 struct Part {
     cold: f64,
@@ -131,7 +135,7 @@ struct Part {
 }
 
 fn part(cell: &Cell, of: fn(&Cell) -> Option<(f64, f64)>) -> Result<Part, String> {
-    let (cold, warm) = of(cell).ok_or_else(|| format!("{}: its stages were not measured", cell.way))?;
+    let (cold, warm) = of(cell).ok_or_else(|| format!("{}: {UNUSABLE}", cell.way))?;
     Ok(Part { cold, warm })
 }
 
@@ -197,7 +201,7 @@ fn few(evidence: &Evidence) -> Result<Judgement, String> {
         Some((cell.cold.as_ref()?.next.mean, cell.latency.as_ref()?.all.mean, cell.cold.as_ref()?.calls))
     };
     let ((grpc_cold, grpc_warm, calls), (json_cold, json_warm, _)) =
-        means(&grpc).zip(means(&json)).ok_or("the first calls were not measured")?;
+        means(&grpc).zip(means(&json)).ok_or(UNUSABLE)?;
     let (cold, warm) = (json_cold / grpc_cold, json_warm / grpc_warm);
     let is_same = (cold / warm).ln().abs() <= SAME.ln();
     let verdict = Verdict::of((cold > 1.0) == (warm > 1.0), is_same);
