@@ -14,6 +14,7 @@ mod evidence;
 mod grid;
 mod json;
 mod judge;
+mod judgement;
 mod jvm_log;
 mod make;
 mod original;

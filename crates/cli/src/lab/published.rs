@@ -13,7 +13,7 @@ use thalweg_lab::study::ResultsDirectory;
 use super::common::{default_directory, show};
 use crate::failure::Failure;
 
-/// Measurements of gRPC that others published, tried again claim by claim: an hour and a half, or 15 minutes with --quick
+/// Measurements of gRPC that others published, tried again claim by claim: 90 minutes, or 15 with --quick
 #[derive(Debug, Args)]
 pub(super) struct PublishedArgs {
     /// Which of them: qt, json, codec, channels [default: all four]

@@ -1,9 +1,10 @@
 //! One channel is a bottleneck.
 
 use super::calls::{At, Calls, Cell};
-use super::claim::{Claim, Figure, Judgement, Verdict, is_near};
+use super::claim::Claim;
 use super::evidence::Evidence;
 use super::grid::{Field, Table};
+use super::judgement::{Figure, Judgement, Verdict, is_near};
 use super::original::{Extent, Flaw, Original, Run};
 use crate::cpus::CpuList;
 use crate::figures::{count, percent, ratio_text, time, times};
@@ -14,9 +15,10 @@ pub(super) const ORIGINAL: Original = Original {
     title: "One channel is a bottleneck",
     source: "“The Surprising gRPC Client Bottleneck in Low-Latency Networks”, Evgeniy Ivanov (YDB), July 2025",
     method: &[
-        "A closed loop of unary calls by gRPC C++: workers that each wait for their answer, on one channel, on a channel \
-         each with equal and with different arguments, and with GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL.",
-        "Two machines with many processors and a network of tens of µs between them, then 5 ms added; both ends pinned.",
+        "A closed loop of unary calls by gRPC C++: workers that each wait for their answer, on one channel, on a \
+         channel each with equal and with different arguments, and with GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL.",
+        "Two machines with many processors and a network of tens of µs between them, then 5 ms added; both ends \
+         pinned.",
     ],
     claims: CLAIMS,
     flaws: FLAWS,
@@ -95,7 +97,8 @@ const CLAIMS: &[Claim] = &[
     },
     Claim {
         id: "early",
-        text: "It happens below 100 calls in flight, so a rule that adds connections at the limit of streams comes too late.",
+        text: "It happens below 100 calls in flight, so a rule that adds connections at the limit of streams comes \
+               too late.",
         published: "below 100",
         judge: early,
     },
@@ -160,7 +163,7 @@ struct Gain {
     one: Cell,
     several: Cell,
     /// How many times the calls.
-    gain: f64,
+    ratio: f64,
     /// It counts, and its interval does not hold 1.
     is_shown: bool,
     /// With its interval, as it is read.
@@ -185,7 +188,7 @@ fn gain(calls: &Calls<'_>, stack: &str, in_flight: u32, round_trip_ns: u64) -> R
         .interval
         .ok_or_else(|| format!("{stack} has too few good windows to tell a gain from chance"))?;
     let is_shown = ratio.ratio >= GAIN && interval.low > 1.0;
-    Ok(Gain { one, several, gain: ratio.ratio, is_shown, said: ratio_text(ratio) })
+    Ok(Gain { one, several, ratio: ratio.ratio, is_shown, said: ratio_text(ratio) })
 }
 
 /// Channels whose arguments are equal.
@@ -243,14 +246,14 @@ fn several(evidence: &Evidence) -> Result<Judgement, String> {
         let Ok(gain) = gain(&calls, stack, in_flight, 0) else { continue };
         figures.push(Figure::rate(format!("{stack}, one connection"), gain.one.rate_per_s));
         figures.push(Figure::rate(format!("{stack}, the best with several"), gain.several.rate_per_s));
-        figures.push(Figure::ratio(format!("{stack}, several ÷ one"), gain.gain));
+        figures.push(Figure::ratio(format!("{stack}, several ÷ one"), gain.ratio));
         if stack != CPP {
             others.push(format!("{stack} {}", gain.said));
         }
     }
     let cause =
         format!("Others with {in_flight} calls in flight: {}. {}", others.join(", "), processors(&calls));
-    let verdict = Verdict::of(cpp.is_shown, is_near(cpp.gain, FACTOR));
+    let verdict = Verdict::of(cpp.is_shown, is_near(cpp.ratio, FACTOR));
     Ok(Judgement { verdict, ours: format!("grpc-cpp {}", cpp.said), cause, figures })
 }
 
@@ -308,8 +311,8 @@ fn silence(evidence: &Evidence) -> Result<Judgement, String> {
     }
     let is_as_long = is_near(cpp.all.p50_ns as f64, SILENCE_NS) || is_near(cpp.all.p90_ns as f64, SILENCE_NS);
     let cause = format!(
-        "Watched by a hop between both ends with {in_flight} calls in flight on one connection. While a batch is worked \
-         on at one end, the other has nothing to send. {}",
+        "Watched by a hop between both ends with {in_flight} calls in flight on one connection. While a batch is \
+         worked on at one end, the other has nothing to send. {}",
         others.join("; ")
     );
     let said = format!(
@@ -329,8 +332,8 @@ fn early(evidence: &Evidence) -> Result<Judgement, String> {
     let mut most: f64 = 0.0;
     for in_flight in below {
         let cpp = gain(&calls, CPP, in_flight, 0)?;
-        figures.push(Figure::ratio(format!("grpc-cpp, several ÷ one, {in_flight} in flight"), cpp.gain));
-        most = most.max(cpp.gain);
+        figures.push(Figure::ratio(format!("grpc-cpp, several ÷ one, {in_flight} in flight"), cpp.ratio));
+        most = most.max(cpp.ratio);
         if cpp.is_shown && first.is_none() {
             first = Some(in_flight);
         }
@@ -354,17 +357,17 @@ fn far(evidence: &Evidence) -> Result<Judgement, String> {
     let in_flight = busy(&calls)?;
     let (near, far) = (gain(&calls, CPP, in_flight, 0)?, gain(&calls, CPP, in_flight, FAR_NS)?);
     let figures = vec![
-        Figure::ratio("grpc-cpp, several ÷ one, no delay", near.gain),
-        Figure::ratio("grpc-cpp, several ÷ one, 5 ms", far.gain),
+        Figure::ratio("grpc-cpp, several ÷ one, no delay", near.ratio),
+        Figure::ratio("grpc-cpp, several ÷ one, 5 ms", far.ratio),
         Figure::rate("grpc-cpp, one connection, 5 ms", far.one.rate_per_s),
     ];
     let cause = format!(
-        "With {in_flight} calls in flight over 5 ms a connection carries {} calls a second at most, far from what it can \
-         do: calls wait for the network.",
+        "With {in_flight} calls in flight over 5 ms a connection carries {} calls a second at most, far from what it \
+         can do: calls wait for the network.",
         count(f64::from(in_flight) / (FAR_NS as f64 / 1e9))
     );
     let said = format!("{} over 5 ms, {} without", far.said, near.said);
-    let verdict = Verdict::of(!far.is_shown || far.gain < near.gain, !far.is_shown);
+    let verdict = Verdict::of(!far.is_shown || far.ratio < near.ratio, !far.is_shown);
     Ok(Judgement { verdict, ours: said, cause, figures })
 }
 
@@ -390,9 +393,9 @@ fn pinning(evidence: &Evidence) -> Result<Judgement, String> {
     let ratio = cpp.ok_or("gRPC C++ was not measured both ways")?;
     let differs = ratio.ln().abs() > DIFFERS.ln();
     let cause = format!(
-        "Pinned ÷ on all processors, one connection with {in_flight} calls in flight, each in a study of its own. Where \
-         both ends may run anywhere, the kernel moves their threads between processors, and a client of many threads \
-         takes the server’s."
+        "Pinned ÷ on all processors, one connection with {in_flight} calls in flight, each in a study of its own. \
+         Where both ends may run anywhere, the kernel moves their threads between processors, and a client of many \
+         threads takes the server’s."
     );
     Ok(Judgement { verdict: Verdict::of(differs, ratio > 1.0), ours: said.join(", "), cause, figures })
 }

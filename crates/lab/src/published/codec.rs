@@ -2,9 +2,10 @@
 
 use thalweg_protobuf::dissect::{Limits, Span, dissect};
 
-use super::claim::{Claim, Figure, Judgement, Verdict, is_near};
+use super::claim::Claim;
 use super::evidence::Evidence;
 use super::grid::{Field, Table};
+use super::judgement::{Figure, Judgement, Verdict, is_near};
 use super::original::{Extent, Flaw, Original, Run};
 use crate::codec::CodecResults;
 use crate::codec::line::Operation;
@@ -177,11 +178,12 @@ fn loops(results: &CodecResults) -> Table {
     );
     let first = looped(results, PROTOBUF, 10).zip(looped(results, PROTOBUF, MOST));
     if let Some((few, most)) = first {
-        table.about += &format!(
+        let compiled = format!(
             " Each of the first ten of protobuf-java takes {} as long as each of ten million: their code is not \
              compiled yet.",
             times(few / most)
         );
+        table.about.push_str(&compiled);
     }
     let mut counts: Vec<u64> =
         results.peers.iter().flat_map(|peer| &peer.loops).map(|it| it.conversions).collect();

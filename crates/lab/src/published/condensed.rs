@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use super::claim::Judged;
+use super::judgement::Judged;
 use super::originals::original;
 use super::results::{Answered, PublishedResults};
 use super::terminal::summary;
@@ -23,7 +23,8 @@ struct Publication<'r> {
 #[derive(Serialize)]
 struct Claim<'r> {
     id: &'r str,
-    claim: &'r str,
+    #[serde(rename = "claim")]
+    text: &'r str,
     published: &'r str,
     /// In words.
     verdict: &'static str,
@@ -50,5 +51,5 @@ fn publication(answered: &Answered) -> Publication<'_> {
 
 fn claim(judged: &Judged) -> Claim<'_> {
     let Judged { id, claim, published, verdict, ours, cause, figures: _ } = judged;
-    Claim { id, claim, published, verdict: verdict.title(), ours, cause }
+    Claim { id, text: claim, published, verdict: verdict.title(), ours, cause }
 }

@@ -2,9 +2,10 @@
 
 use std::time::Duration;
 
-use super::claim::{Claim, Figure, Judgement, Verdict, is_near};
+use super::claim::Claim;
 use super::evidence::Evidence;
 use super::grid::{Field, Table};
+use super::judgement::{Figure, Judgement, Verdict, is_near};
 use super::jvm_log::Meanwhile;
 use super::original::{Extent, Flaw, Original, Run};
 use crate::echo::Protocol;
@@ -37,7 +38,8 @@ fn runs(extent: Extent) -> Vec<Run> {
         Extent::Quick => "lab json --quick --against spring,lognet --messages strings:1x20 --budget 220s",
         Extent::Whole => "lab json --against spring,lognet --messages person --budget 27min",
     };
-    let about = "Spring Boot with LogNet’s starter and with Spring gRPC, and our server: first calls as published, and warm";
+    let about = "Spring Boot with LogNet’s starter and with Spring gRPC, and our server: first calls as published, \
+                 and warm";
     vec![Run { keeps_jvm_logs: true, ..Run::new(RUN, about, words) }]
 }
 
@@ -71,8 +73,8 @@ const CLAIMS: &[Claim] = &[
 const FLAWS: &[Flaw] = &[
     Flaw {
         what: "50 calls of a server that was just started",
-        instead: "The first calls run code that is interpreted and load classes. They are measured here too, of a server \
-                  started for them, and beside them calls of a server that is warm.",
+        instead: "The first calls run code that is interpreted and load classes. They are measured here too, of a \
+                  server started for them, and beside them calls of a server that is warm.",
     },
     Flaw {
         what: "The clocks of two processes",
@@ -81,8 +83,8 @@ const FLAWS: &[Flaw] = &[
     },
     Flaw {
         what: "Spikes left out",
-        instead: "No call is left out here. The slowest are listed with what the virtual machine did meanwhile: its log \
-                  of pauses and compilations is joined in time.",
+        instead: "No call is left out here. The slowest are listed with what the virtual machine did meanwhile: its \
+                  log of pauses and compilations is joined in time.",
     },
     Flaw {
         what: "Kotlin",
@@ -158,8 +160,8 @@ fn judged(
         Figure::ratio("JSON ÷ gRPC, warm", warm),
     ];
     let cause = format!(
-        "Warm it is {}: {} by gRPC and {} by JSON. The bytes of strings are copied either way, so the formats differ by \
-         quotes and commas here; what is left is HTTP/1.1 beside HTTP/2 and how far the compiler has come.",
+        "Warm it is {}: {} by gRPC and {} by JSON. The bytes of strings are copied either way, so the formats differ \
+         by quotes and commas here; what is left is HTTP/1.1 beside HTTP/2 and how far the compiler has come.",
         times(warm),
         time(grpc.warm),
         time(json.warm)

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use maud::{Markup, html};
 
-use super::claim::{Judged, Verdict};
 use super::grid::{Field, Table};
+use super::judgement::{Judged, Verdict};
 use super::original::{Flaw, Original};
 use super::originals::original;
 use super::publication::Publication;
@@ -218,7 +218,7 @@ fn situations(results: &PublishedResults) -> Markup {
                         @for it in SITUATIONS {
                             @if results.settings.publications.contains(&it.publication) {
                                 tr {
-                                    td.words { (bound(it.situation)) }
+                                    td.words { (bound(it.reader)) }
                                     td.words { (prose(it.advice)) }
                                     td.words {
                                         @match shown(it.publication, it.claim) {

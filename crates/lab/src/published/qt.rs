@@ -1,9 +1,10 @@
 //! Qt GRPC beside gRPC C++, over message sizes.
 
 use super::calls::{At, Calls, Cell};
-use super::claim::{Claim, Figure, Judgement, Verdict, is_near};
+use super::claim::Claim;
 use super::evidence::Evidence;
 use super::grid::{Field, Table};
+use super::judgement::{Figure, Judgement, Verdict, is_near};
 use super::original::{Extent, Flaw, Original, Run};
 use crate::figures::{count, percent, throughput, time, times};
 use crate::load::Transport;

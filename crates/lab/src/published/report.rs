@@ -1,6 +1,6 @@
 //! Published measurements that were tried again, for every exporter.
 
-use super::claim::Judged;
+use super::judgement::Judged;
 use super::publication::Publication;
 use super::results::PublishedResults;
 use super::{page, terminal};

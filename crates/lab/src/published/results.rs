@@ -5,8 +5,8 @@ use std::time::SystemTime;
 
 use serde::{Deserialize, Serialize};
 
-use super::claim::{Judged, Verdict};
 use super::grid::Table;
+use super::judgement::{Judged, Verdict};
 use super::publication::Publication;
 use crate::study::{Machine, NotWritable, ReadError, ResultsDirectory, ResultsText, Versions, timestamp};
 

@@ -5,7 +5,7 @@ use super::publication::Publication;
 /// An advice.
 pub(crate) struct Situation {
     /// Where a reader stands.
-    pub(crate) situation: &'static str,
+    pub(crate) reader: &'static str,
     /// What to do there.
     pub(crate) advice: &'static str,
     /// Whose claim shows it.
@@ -16,10 +16,10 @@ pub(crate) struct Situation {
 const fn of(
     publication: Publication,
     claim: &'static str,
-    situation: &'static str,
+    reader: &'static str,
     advice: &'static str,
 ) -> Situation {
-    Situation { situation, advice, publication, claim }
+    Situation { reader, advice, publication, claim }
 }
 
 /// In the order of the page.
@@ -73,7 +73,8 @@ pub(crate) const SITUATIONS: &[Situation] = &[
         Publication::Codec,
         "factor",
         "Protobuf or JSON, by the cost of converting",
-        "Measure your own messages (`thalweg lab codec --proto …`): small messages and numbers gain, long strings hardly.",
+        "Measure your own messages (`thalweg lab codec --proto …`): small messages and numbers gain, long strings \
+         hardly.",
     ),
     of(
         Publication::Codec,

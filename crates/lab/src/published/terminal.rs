@@ -1,6 +1,6 @@
 //! What a terminal shows of published measurements that were tried again.
 
-use super::claim::Verdict;
+use super::judgement::Verdict;
 use super::originals::original;
 use super::results::PublishedResults;
 use crate::report::wrapped;
@@ -9,7 +9,7 @@ use crate::wording::counted;
 pub(super) fn text(results: &PublishedResults) -> String {
     let mut text = String::new();
     for answered in &results.answered {
-        text += &format!("\n{}\n", original(answered.publication).title);
+        text.extend(["\n", original(answered.publication).title, "\n"]);
         for claim in &answered.claims {
             let found = match claim.verdict {
                 Verdict::CannotBeTried => claim.cause.clone(),

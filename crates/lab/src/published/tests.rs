@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::claim::Verdict;
+use super::judgement::Verdict;
 use super::original::Extent;
 use super::originals::{original, runs};
 use super::publication::Publication;
@@ -50,7 +50,7 @@ fn claims_and_runs_have_names_of_their_own() {
     }
     for it in SITUATIONS {
         let known = original(it.publication).claims.iter().any(|claim| claim.id == it.claim);
-        assert!(known, "the advice “{}” rests on no claim", it.situation);
+        assert!(known, "the advice “{}” rests on no claim", it.reader);
     }
 }
 
