@@ -58,8 +58,7 @@ impl Intervals {
         let interval = match self.pending.take() {
             None => single.clone(),
             Some(mut interval) => {
-                interval.add(&single);
-                (interval.in_flight, interval.connections) = (in_flight, connections);
+                interval.add_next(&single);
                 interval
             }
         };
@@ -91,8 +90,7 @@ impl Intervals {
         self.kept.reserve(INTERVALS_MAX);
         while let Some(mut interval) = all.next() {
             if let Some(other) = all.next() {
-                interval.add(&other);
-                (interval.in_flight, interval.connections) = (other.in_flight, other.connections);
+                interval.add_next(&other);
             }
             self.kept.push(interval);
         }
@@ -129,7 +127,7 @@ mod tests {
         assert_eq!((latency.min, latency.max), (1004, 1007));
         assert!((1004..=1007).contains(&latency.p50), "to two digits: {}", latency.p50);
         let mut joined = kept[0].clone();
-        kept[1..].iter().for_each(|interval| joined.add(interval));
+        kept[1..].iter().for_each(|interval| joined.add_next(interval));
         assert_eq!(joined.histogram, Some(all.encoded_coarsely()));
     }
 }

@@ -251,29 +251,64 @@ impl Interval {
         Distribution::decoded(self.histogram.as_deref()?, self.latency_ns.as_ref()?)
     }
 
-    /// Adds what another one has, of the same time or right behind it.
-    pub(crate) fn add(&mut self, other: &Self) {
-        self.scheduled += other.scheduled;
-        self.ok += other.ok;
-        self.failed += other.failed;
-        self.late += other.late;
-        self.bytes_sent += other.bytes_sent;
-        self.bytes_received += other.bytes_received;
-        let Some(theirs) = other.latency_ns else { return };
-        let Some(mine) = self.latency_ns else {
-            (self.latency_ns, self.histogram) = (Some(theirs), other.histogram.clone());
-            return;
-        };
-        let both = self.latencies().zip(other.latencies()).map(|(mut both, more)| {
-            both.merge(&more);
-            both
-        });
-        (self.latency_ns, self.histogram) = match both {
-            Some(both) => (both.latency(), Some(both.encoded_coarsely())),
-            // Written by a version that kept no histograms.
-            None => (Some(mine.worse(theirs)), None),
-        };
+    /// Adds what one has that is right behind it.
+    pub(crate) fn add_next(&mut self, next: &Self) {
+        self.add(next);
+        (self.in_flight, self.connections) = (next.in_flight, next.connections);
     }
+
+    /// Adds what one has that is of the same time, of another run.
+    pub(crate) fn add_beside(&mut self, other: &Self) {
+        self.add(other);
+        self.in_flight += other.in_flight;
+        self.connections += other.connections;
+    }
+
+    /// Adds what is counted. What there is at an interval's end is not.
+    fn add(&mut self, other: &Self) {
+        let Self {
+            at_ns: _,
+            scheduled,
+            ok,
+            failed,
+            late,
+            in_flight: _,
+            connections: _,
+            latency_ns,
+            histogram,
+            bytes_sent,
+            bytes_received,
+        } = other;
+        self.scheduled += scheduled;
+        self.ok += ok;
+        self.failed += failed;
+        self.late += late;
+        self.bytes_sent += bytes_sent;
+        self.bytes_received += bytes_received;
+        add_times((&mut self.latency_ns, &mut self.histogram), (latency_ns, histogram));
+    }
+}
+
+/// Adds times: what is exact of them, and their histogram.
+fn add_times(
+    (ns, histogram): (&mut Option<Latency>, &mut Option<String>),
+    (other_ns, other_histogram): (&Option<Latency>, &Option<String>),
+) {
+    let Some(theirs) = *other_ns else { return };
+    let Some(mine) = *ns else {
+        (*ns, *histogram) = (Some(theirs), other_histogram.clone());
+        return;
+    };
+    let decoded = |histogram: &Option<String>, ns| Distribution::decoded(histogram.as_deref()?, &ns);
+    let both = decoded(histogram, mine).zip(decoded(other_histogram, theirs)).map(|(mut both, more)| {
+        both.merge(&more);
+        both
+    });
+    (*ns, *histogram) = match both {
+        Some(both) => (both.latency(), Some(both.encoded_coarsely())),
+        // Written by a version that kept no histograms.
+        None => (Some(mine.worse(theirs)), None),
+    };
 }
 
 impl LoadRun {

@@ -1,0 +1,62 @@
+//! What is added of several runs: distributions and steps.
+
+use std::collections::BTreeMap;
+
+use thalweg_lab::record::Distribution;
+
+use super::error::MergeError;
+use crate::run::{LoadRun, StepRun, Timing};
+
+/// A distribution of all runs.
+pub(super) fn timing(
+    runs: &[LoadRun],
+    of: fn(&LoadRun) -> Option<&Timing>,
+    what: &'static str,
+) -> Result<Option<Timing>, MergeError> {
+    joined(runs.iter().map(of), what)
+}
+
+/// Steps of the same flow and name as one.
+pub(super) fn steps(runs: &[LoadRun]) -> Result<Vec<StepRun>, MergeError> {
+    let mut all: Vec<StepRun> = Vec::new();
+    for one in runs.iter().flat_map(|run| &run.steps) {
+        let StepRun { flow, step, method: _, kind: _, ok, failed, errors, latency: _ } = one;
+        let is_same = |other: &StepRun| other.flow == *flow && other.step == *step;
+        if let Some(known) = all.iter_mut().find(|known| is_same(known)) {
+            known.ok += ok;
+            known.failed += failed;
+            add_errors(&mut known.errors, errors);
+            continue;
+        }
+        // That of all runs at once.
+        let of_runs = runs.iter().map(|run| run.steps.iter().find(|other| is_same(other)));
+        let latency = joined(of_runs.map(|same| same?.latency.as_ref()), "steps")?;
+        all.push(StepRun { latency, ..one.clone() });
+    }
+    Ok(all)
+}
+
+/// Adds errors by their status.
+pub(super) fn add_errors(all: &mut BTreeMap<String, u64>, more: &BTreeMap<String, u64>) {
+    for (code, count) in more {
+        *all.entry(code.clone()).or_insert(0) += count;
+    }
+}
+
+/// The same timing of each run, as one.
+fn joined<'t>(
+    timings: impl Iterator<Item = Option<&'t Timing>>,
+    what: &'static str,
+) -> Result<Option<Timing>, MergeError> {
+    let mut all: Option<Distribution> = None;
+    for (number, timing) in (1..).zip(timings) {
+        let Some(timing) = timing else { continue };
+        let decoded = Distribution::decoded(&timing.histogram, &timing.ns);
+        let decoded = decoded.ok_or(MergeError::Damaged { number, what })?;
+        match &mut all {
+            Some(all) => all.merge(&decoded),
+            None => all = Some(decoded),
+        }
+    }
+    Ok(all.as_ref().and_then(Timing::of))
+}

@@ -1,0 +1,54 @@
+//! Why runs are not one.
+
+use crate::parts::PartsError;
+use crate::run::SCHEMA;
+
+/// Why runs are not one.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum MergeError {
+    /// There is nothing to join.
+    #[error("there is no run to join")]
+    Nothing,
+    /// A file of another kind, or of another version.
+    #[error("run {number} is of the schema `{schema}`, and {SCHEMA} is joined")]
+    Schema {
+        /// Which one, from 1.
+        number: usize,
+        /// What it says.
+        schema: String,
+    },
+    /// Runs of different things.
+    #[error("run {number} has another {what} than the first: {one} and {other}")]
+    Different {
+        /// Which one, from 1.
+        number: usize,
+        /// Of what.
+        what: &'static str,
+        /// The first one's.
+        one: String,
+        /// This one's.
+        other: String,
+    },
+    /// One that is joined already, beside others that may be in it.
+    #[error(
+        "run {number} is joined of {of} already, and others here are not: those that are in it would count twice. Name \
+         the files that are to be joined"
+    )]
+    Joined {
+        /// Which one, from 1.
+        number: usize,
+        /// Of how many runs it is joined.
+        of: u64,
+    },
+    /// Parts that are not those of one load.
+    #[error(transparent)]
+    Parts(#[from] PartsError),
+    /// A histogram or a time that cannot be read.
+    #[error("run {number} is damaged: its {what} cannot be read")]
+    Damaged {
+        /// Which one, from 1.
+        number: usize,
+        /// Of what.
+        what: &'static str,
+    },
+}

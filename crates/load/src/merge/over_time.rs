@@ -1,0 +1,80 @@
+//! Several runs over time, as one.
+
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
+use std::time::Duration;
+
+use crate::run::{Interval, LoadRun, RunNote};
+
+/// A common length of all intervals is looked for up to so many of the longest ones.
+const LONGEST_MAX: u64 = 10;
+/// Intervals make a longer one if what is left over is no more than this share of it.
+const LEFT_OVER_MAX: f64 = 1e-3;
+
+/// The intervals of several runs.
+#[derive(Debug)]
+pub(super) struct OverTime {
+    pub(super) interval_ns: u64,
+    pub(super) intervals: Vec<Interval>,
+    /// That some intervals of a run do not lie wholly in those that they are a part of.
+    pub(super) note: Option<RunNote>,
+}
+
+/// Intervals of the same time of each run, one upon the other. Where the runs have intervals of different lengths those
+/// of each are joined first to the shortest length that is a multiple of all. Without one, the longest is taken, and an
+/// interval is a part of the one that its middle lies in.
+pub(super) fn over_time(runs: &[LoadRun]) -> OverTime {
+    let lengths: Vec<u64> = runs.iter().map(|run| run.interval_ns.max(1)).collect();
+    let longest = lengths.iter().copied().max().unwrap_or(1);
+    let common = common_length(&lengths, longest);
+    let interval_ns = common.unwrap_or(longest);
+    let mut by_place: BTreeMap<u64, Interval> = BTreeMap::new();
+    for (place, interval) in runs.iter().flat_map(|run| widened(run, interval_ns)) {
+        match by_place.entry(place) {
+            Entry::Occupied(mut all) => all.get_mut().add_beside(&interval),
+            Entry::Vacant(place) => _ = place.insert(interval),
+        }
+    }
+    let note = common.is_none().then(|| RunNote { text: apart(lengths), invalidates: false });
+    OverTime { interval_ns, intervals: by_place.into_values().collect(), note }
+}
+
+/// The shortest multiple of the longest one that is a multiple of each.
+fn common_length(lengths: &[u64], longest: u64) -> Option<u64> {
+    let is_multiple = |of: u64, long: u64| {
+        let count = (long as f64 / of as f64).round();
+        (long as f64 - count * of as f64).abs() <= LEFT_OVER_MAX * long as f64
+    };
+    let multiples = (1..=LONGEST_MAX).filter_map(|count| longest.checked_mul(count));
+    multiples.into_iter().find(|long| lengths.iter().all(|length| is_multiple(*length, *long)))
+}
+
+/// The intervals of a run as ones of this length, by their place. What there was at the end of one that is joined is
+/// what there was at the end of its last part.
+fn widened(run: &LoadRun, length_ns: u64) -> BTreeMap<u64, Interval> {
+    let mut by_place: BTreeMap<u64, Interval> = BTreeMap::new();
+    for interval in &run.intervals {
+        // Ticks come late: the middle lies in the same one all the same.
+        let place = interval.at_ns.saturating_add(run.interval_ns / 2) / length_ns;
+        match by_place.entry(place) {
+            Entry::Occupied(mut all) => all.get_mut().add_next(interval),
+            Entry::Vacant(vacant) => {
+                vacant.insert(Interval { at_ns: place * length_ns, ..interval.clone() });
+            }
+        }
+    }
+    by_place
+}
+
+fn apart(mut lengths: Vec<u64>) -> String {
+    lengths.sort_unstable();
+    lengths.dedup();
+    let named = |ns: &u64| humantime::format_duration(Duration::from_nanos(*ns)).to_string();
+    let named: Vec<String> = lengths.iter().map(named).collect();
+    format!(
+        "the runs have intervals of {}, of which no whole numbers last as long: each is counted in the one of {} that \
+         its middle lies in",
+        named.join(" and "),
+        named.last().map_or("", String::as_str)
+    )
+}

@@ -1,0 +1,290 @@
+use thalweg_lab::record::Distribution;
+
+use super::*;
+use crate::run::Interval;
+use crate::share::Share;
+
+/// A run whose calls took these times.
+fn run(started_s: u64, took_ns: impl Iterator<Item = u64>, failed: u64) -> LoadRun {
+    let mut latency = Distribution::new();
+    took_ns.for_each(|ns| latency.record(ns));
+    let started = SystemTime::UNIX_EPOCH + Duration::from_secs(started_s);
+    let interval = |at_ns| Interval {
+        at_ns,
+        scheduled: 10.0,
+        ok: latency.len() / 2,
+        failed,
+        late: 0,
+        in_flight: 1,
+        connections: 3,
+        latency_ns: latency.latency(),
+        histogram: Some(latency.encoded_coarsely()),
+        bytes_sent: 1,
+        bytes_received: 2,
+    };
+    LoadRun {
+        schema: SCHEMA.to_owned(),
+        so_far: false,
+        name: Some("nightly".to_owned()),
+        tags: BTreeMap::from([
+            ("build".to_owned(), "7".to_owned()),
+            ("part".to_owned(), started_s.to_string()),
+        ]),
+        targets: vec!["a:1".to_owned()],
+        method: "a.B/C".to_owned(),
+        kind: "unary".to_owned(),
+        loop_kind: "open".to_owned(),
+        schedule: Some("10".to_owned()),
+        spacing: Some("constant".to_owned()),
+        share: None,
+        merged_of: None,
+        in_flight: 4,
+        workers: None,
+        connections: 1,
+        connections_established: Some(1),
+        warmup_ns: 0,
+        started: humantime::format_rfc3339_millis(started).to_string(),
+        ended: String::new(),
+        duration_ns: 2_000_000_000,
+        drain_ns: 0,
+        stopped_early: false,
+        rate_per_s: latency.len() as f64 / 2.0,
+        scheduled_per_s: Some(10.0),
+        ok: latency.len(),
+        failed,
+        errors: BTreeMap::from([("NOT_FOUND".to_owned(), failed)]),
+        late: 1,
+        dropped: 2,
+        messages_sent: 3,
+        messages_received: 4,
+        bytes_sent: 5,
+        bytes_received: 6,
+        latency: Timing::of(&latency),
+        service: None,
+        wait: None,
+        failed_latency: None,
+        first_message: None,
+        reply: None,
+        flow: None,
+        steps: Vec::new(),
+        interval_ns: 1_000_000_000,
+        intervals: vec![interval(0), interval(1_000_050_000)],
+        spun_ns: 7,
+        client_cpu: CpuTime::default(),
+        client_cpu_per_call: None,
+        machine: Some(Machine::this()),
+        gates: Vec::new(),
+        search: None,
+        notes: vec![RunNote { text: "slow".to_owned(), invalidates: false }],
+    }
+}
+
+/// Every second call in one run and the others in another are those of one run.
+#[test]
+fn two_halves_are_the_whole() {
+    let took = |n: u64| 1_000 + n * n * 37 % 1_000_003;
+    let halves = [run(10, (0..5000).map(|n| took(2 * n)), 1), run(10, (0..5000).map(|n| took(2 * n + 1)), 2)];
+    let whole = run(10, (0..10_000).map(took), 3);
+    let merged = LoadRun::merged(&halves).unwrap();
+    let (of_merged, of_whole) = (merged.latency.as_ref().unwrap(), whole.latency.as_ref().unwrap());
+    assert_eq!((of_merged.count, &of_merged.histogram), (of_whole.count, &of_whole.histogram));
+    let (of_whole_histogram, of_whole_ns) = (of_whole.histogram.clone(), of_whole.ns);
+    let (mut one, other) = (of_merged.ns, of_whole.ns);
+    assert!((one.mean / other.mean - 1.0).abs() < 1e-9);
+    one.mean = other.mean;
+    assert_eq!(one, other);
+    assert_eq!((merged.ok, merged.failed, merged.errors["NOT_FOUND"]), (10_000, 3, 3));
+    assert!((merged.rate_per_s - 5000.0).abs() < 1e-9, "both ran at the same time");
+    assert_eq!((merged.in_flight, merged.connections_established, merged.dropped), (8, Some(2), 4));
+    assert_eq!(merged.intervals.len(), 2);
+    assert_eq!((merged.intervals[1].ok, merged.intervals[1].failed), (5000, 3));
+    assert_eq!(merged.intervals[1].connections, 6);
+    let all = Distribution::decoded(&of_whole_histogram, &of_whole_ns).unwrap();
+    assert_eq!(merged.intervals[1].histogram, Some(all.encoded_coarsely()));
+    assert_eq!(merged.notes[1].text, "run 2: slow");
+}
+
+#[test]
+fn a_joined_run_is_not_joined_with_what_may_be_in_it() {
+    let parts = [run(10, 0..10, 0), run(10, 0..10, 0)];
+    let joined = LoadRun::merged(&parts).unwrap();
+    let [one, other] = parts;
+    let error = LoadRun::merged(&[one, other, joined.clone()]).unwrap_err();
+    assert_eq!(error, MergeError::Joined { number: 3, of: 2 });
+    // Alone it stays what it is, and those of several groups are joined like runs.
+    let check = |runs: &[LoadRun], expected: (u64, u64)| {
+        let again = LoadRun::merged(runs).unwrap();
+        assert_eq!((again.ok, again.merged_of), (expected.0, Some(expected.1)));
+    };
+    check(std::slice::from_ref(&joined), (20, 2));
+    check(&[joined.clone(), joined], (40, 4));
+}
+
+#[test]
+fn percentiles_stay_without_their_histograms() {
+    let whole = run(10, 0..1000, 0);
+    let light = whole.clone().without_histograms();
+    let (of_light, of_whole) = (light.latency.as_ref().unwrap(), whole.latency.as_ref().unwrap());
+    assert_eq!((of_light.ns, of_light.histogram.as_str()), (of_whole.ns, ""));
+    assert!(light.intervals.iter().all(|interval| interval.histogram.is_none()));
+    assert_eq!(light.intervals[0].latency_ns, whole.intervals[0].latency_ns);
+}
+
+/// A run of 12 s with intervals of this length, of which each is as its number says.
+fn with_intervals(interval_ms: u64, in_flight: u64) -> LoadRun {
+    let whole = run(10, 0..10, 0);
+    let interval = |number: u64| Interval {
+        // Ticks come late.
+        at_ns: number * interval_ms * 1_000_000 + 30_000,
+        ok: interval_ms,
+        in_flight: in_flight + number,
+        connections: 1 + number as u32,
+        ..whole.intervals[0].clone()
+    };
+    let intervals = (0..12_000 / interval_ms).map(interval).collect();
+    LoadRun { interval_ns: interval_ms * 1_000_000, intervals, duration_ns: 12_000_000_000, ..whole }
+}
+
+/// What is in flight then is in flight in one of the runs: intervals of another length do not make it more.
+#[test]
+fn intervals_of_different_lengths_become_longer() {
+    let merged = LoadRun::merged(&[with_intervals(1000, 100), with_intervals(2000, 10)]).unwrap();
+    assert_eq!((merged.interval_ns, merged.intervals.len()), (2_000_000_000, 6));
+    for (number, interval) in (0..).zip(&merged.intervals) {
+        assert_eq!(interval.at_ns, number * 2_000_000_000);
+        assert_eq!(interval.ok, 1000 + 1000 + 2000);
+        assert_eq!(interval.in_flight, (100 + 2 * number + 1) + (10 + number));
+        assert_eq!(u64::from(interval.connections), (1 + 2 * number + 1) + (1 + number));
+        let all = interval.latencies().unwrap();
+        assert_eq!((all.len(), Some(all.len())), (30, interval.latencies().map(|it| it.len())));
+    }
+    assert_eq!(merged.notes.len(), 2, "one of each run: {:?}", merged.notes);
+}
+
+#[test]
+fn intervals_become_as_long_as_a_multiple_of_all() {
+    let check = |lengths_ms: &[u64], expected_ms: u64, is_common: bool| {
+        let runs: Vec<LoadRun> = lengths_ms.iter().map(|ms| with_intervals(*ms, 1)).collect();
+        let merged = LoadRun::merged(&runs).unwrap();
+        assert_eq!(merged.interval_ns, expected_ms * 1_000_000, "{lengths_ms:?}");
+        // Nothing is lost or there twice.
+        let ok: u64 = runs.iter().flat_map(|run| &run.intervals).map(|interval| interval.ok).sum();
+        assert_eq!(merged.intervals.iter().map(|interval| interval.ok).sum::<u64>(), ok, "{lengths_ms:?}");
+        let said = merged.notes.iter().filter(|note| note.text.contains("of which no whole numbers")).count();
+        assert_eq!(said == 0, is_common, "{:?}", merged.notes);
+        merged
+    };
+    check(&[1000, 1000, 500], 1000, true);
+    check(&[2000, 3000], 6000, true);
+    // Three of them are a second but for a thousandth.
+    check(&[1000, 333], 1000, true);
+    let merged = check(&[1000, 997], 1000, false);
+    assert_eq!(
+        merged.notes[0].text,
+        "the runs have intervals of 997ms and 1s, of which no whole numbers last as long: each is counted in the one \
+         of 1s that its middle lies in"
+    );
+    assert!(merged.intervals.iter().all(|interval| interval.ok <= 1000 + 2 * 997));
+}
+
+#[test]
+fn a_machine_stays_where_all_say_the_same() {
+    let check = |change: fn(&mut LoadRun), expected: bool| {
+        let mut other = run(10, 0..10, 0);
+        change(&mut other);
+        let merged = LoadRun::merged(&[run(10, 0..10, 0), other]).unwrap();
+        assert_eq!(merged.machine.is_some(), expected);
+    };
+    check(|_| (), true);
+    check(|run| run.machine.as_mut().unwrap().load_average += 1.0, true);
+    check(|run| run.machine.as_mut().unwrap().cpu += " II", false);
+    check(|run| run.machine = None, false);
+}
+
+#[test]
+fn what_all_are_called_stays() {
+    let merged = LoadRun::merged(&[run(10, 0..10, 0), run(11, 0..10, 0)]).unwrap();
+    assert_eq!(merged.name.as_deref(), Some("nightly"));
+    assert_eq!(merged.tags, BTreeMap::from([("build".to_owned(), "7".to_owned())]));
+    let other = LoadRun { name: None, tags: BTreeMap::new(), ..run(10, 0..10, 0) };
+    let merged = LoadRun::merged(&[run(10, 0..10, 0), other]).unwrap();
+    assert_eq!((merged.name, merged.tags), (None, BTreeMap::new()));
+}
+
+#[test]
+fn a_later_part_makes_the_run_longer() {
+    let merged = LoadRun::merged(&[run(10, 0..10, 0), run(11, 0..10, 0)]).unwrap();
+    assert_eq!(merged.duration_ns, 3_000_000_000);
+    assert_eq!(merged.started, "1970-01-01T00:00:10.000Z");
+}
+
+fn part(index: u32, of: u32) -> LoadRun {
+    LoadRun { share: Some(Share::new(index, of).unwrap()), notes: Vec::new(), ..run(10, 0..10, 0) }
+}
+
+#[test]
+fn parts_are_the_whole() {
+    let merged = LoadRun::merged(&[part(1, 2), part(0, 2)]).unwrap();
+    assert_eq!((merged.schedule.as_deref(), merged.share), (Some("10"), None));
+    assert_eq!((merged.ok, merged.scheduled_per_s, merged.notes), (20, Some(20.0), Vec::new()));
+}
+
+#[test]
+fn notes_say_whose_they_are() {
+    let said = |runs: &[LoadRun]| LoadRun::merged(runs).unwrap().notes.pop().unwrap().text;
+    let noted = |share| LoadRun { share: Some(share), ..run(10, 0..10, 0) };
+    assert_eq!(said(&[run(10, 0..10, 0)]), "slow");
+    assert_eq!(said(&[noted("0/2".parse().unwrap()), noted("1/2".parse().unwrap())]), "part 1/2: slow");
+}
+
+#[test]
+fn a_part_that_is_missing_or_late_is_said() {
+    let said = |runs: &[LoadRun]| LoadRun::merged(runs).unwrap().notes.remove(0).text;
+    assert_eq!(
+        said(&[part(1, 3), part(0, 3)]),
+        "part 2 of 3 is missing: counts and the rate are those of the other 2"
+    );
+    assert_eq!(
+        said(&[part(1, 20)]),
+        "parts 0, 2, 3, 4, 5, 6, 7, 8, 9, 10 and 9 more of 20 are missing: counts and the rate are those of the \
+         other 1"
+    );
+    let late = LoadRun { started: "1970-01-01T00:00:12.500Z".to_owned(), ..part(1, 2) };
+    assert!(said(&[part(0, 2), late]).contains("began 2.5 s apart"));
+}
+
+#[test]
+fn what_are_not_the_parts_of_one_load_is_refused() {
+    let check = |other: LoadRun, expected: &str| {
+        let error = LoadRun::merged(&[part(0, 3), other]).unwrap_err().to_string();
+        assert!(error.contains(expected), "{error}");
+    };
+    check(run(10, 0..10, 0), "run 1 is part 0/3 of a load, and run 2 is no part");
+    check(part(1, 4), "run 2 is part 1/4 of a load, and the first is part 0/3");
+    check(part(0, 3), "run 2 is part 0/3 of the load, and so is run 1");
+    let slower = LoadRun { schedule: Some("5".to_owned()), ..part(1, 3) };
+    check(slower, "run 2 is a part of another load than the first: 5, constant, and not 10, constant");
+}
+
+#[test]
+fn what_is_not_one_run_is_refused() {
+    let check = |change: fn(&mut LoadRun), expected: &str| {
+        let mut other = run(10, 0..10, 0);
+        change(&mut other);
+        let error = LoadRun::merged(&[run(10, 0..10, 0), other]).unwrap_err().to_string();
+        assert!(error.contains(expected), "{error}");
+    };
+    assert_eq!(LoadRun::merged(&[]), Err(MergeError::Nothing));
+    check(|run| run.schema = "thalweg.load/3".to_owned(), "run 2 is of the schema `thalweg.load/3`");
+    check(|run| run.method = "a.B/D".to_owned(), "another method than the first: a.B/C and a.B/D");
+    check(|run| run.loop_kind = "closed".to_owned(), "another loop");
+    check(|run| run.started = "yesterday".to_owned(), "its times cannot be read");
+    check(
+        |run| {
+            if let Some(latency) = &mut run.latency {
+                latency.histogram = "no base64".to_owned();
+            }
+        },
+        "its latency cannot be read",
+    );
+}
