@@ -34,6 +34,8 @@ struct Waiting {
     /// The number of each start, and when it was to be, ns of the run's clock.
     starts: VecDeque<(u64, u64)>,
     dropped: u64,
+    /// Nobody takes any more.
+    is_closed: bool,
 }
 
 impl Due {
@@ -56,6 +58,7 @@ impl Due {
     pub(crate) fn close(&self) {
         self.permits.close();
         let mut waiting = self.lock();
+        waiting.is_closed = true;
         let counted = waiting.starts.iter().filter(|(_, at_ns)| *at_ns >= self.from_ns).count();
         waiting.dropped += counted as u64;
         waiting.starts.clear();
@@ -71,11 +74,16 @@ impl Due {
         Duration::from_nanos(self.spun_ns.load(Relaxed))
     }
 
+    fn is_closed(&self) -> bool {
+        self.lock().is_closed
+    }
+
+    /// These are due. Those for which there is no room, and those that nobody takes any more, are dropped.
     fn push(&self, starts: &[(u64, u64)]) {
         let mut waiting = self.lock();
         let mut taken = 0;
         for &start in starts {
-            if waiting.starts.len() < WAITING_MAX {
+            if !waiting.is_closed && waiting.starts.len() < WAITING_MAX {
                 waiting.starts.push_back(start);
                 taken += 1;
             } else {
@@ -91,8 +99,8 @@ impl Due {
     }
 }
 
-/// Makes each start, which has a number, due at its time, until `until_ns` of the run's clock, whose zero is `base`, or
-/// until there are no more.
+/// Makes each start, which has a number, due at its time, until `until_ns` of the run's clock, whose zero is `base`,
+/// until there are no more, or until nobody takes any.
 ///
 /// The runtime's own timers tick once in a millisecond, which at 10,000 calls a second would be ten at once.
 /// `work` is another number whenever a call has begun or ended.
@@ -117,6 +125,9 @@ pub(crate) async fn pace(
     while let Some(&(_, next)) = starts.peek() {
         let now_ns = base.elapsed().as_nanos() as u64;
         if next > now_ns {
+            if due.is_closed() {
+                return Ok(());
+            }
             let left_ns = next - now_ns;
             if left_ns > SPIN_NS_MAX && next - last >= APART_NS_MIN {
                 timer.wait(left_ns - SPIN_NS_MAX).await?;
@@ -217,6 +228,23 @@ mod tests {
         due.close();
         assert_eq!(due.next().await, None);
         assert_eq!(due.dropped(), 10);
+    }
+
+    /// As after an interrupt: what was due is dropped, and what comes later is none of the run.
+    #[tokio::test]
+    async fn pacing_ends_when_nobody_takes_starts() {
+        let due = Due::new(0);
+        let arrivals = Arrivals::new("1000".parse().unwrap(), Spacing::Constant, 0);
+        let closing = async {
+            due.next().await;
+            due.close();
+            due.dropped()
+        };
+        let pacing = pace(&due, (0..).zip(arrivals), Instant::now(), u64::MAX, || 0);
+        let (paced, dropped) = tokio::join!(pacing, closing);
+        paced.unwrap();
+        assert!(due.is_empty());
+        assert!(due.dropped() >= dropped);
     }
 
     #[tokio::test]

@@ -1,6 +1,6 @@
 //! What a run is to do.
 
-use std::time::{Duration, SystemTime};
+use std::time::{Duration, Instant, SystemTime};
 
 use crate::arrivals::Spacing;
 use crate::label::Label;
@@ -52,7 +52,7 @@ pub enum UnderWay {
 
 impl UnderWay {
     /// Whether calls are cancelled.
-    pub(crate) fn is_cut(self) -> bool {
+    fn is_cut(self) -> bool {
         matches!(self, Self::Close | Self::Ignore)
     }
 }
@@ -160,6 +160,12 @@ impl Plan {
             (Stop::Calls(_), _) => self.max_duration,
         };
         time.map_or(u64::MAX, |time| (self.warm_up.as_nanos() as u64).saturating_add(time.as_nanos() as u64))
+    }
+
+    /// When calls under way are cancelled, of a run whose clock began at `base`.
+    pub(crate) fn cut_at(&self, base: Instant) -> Option<Instant> {
+        let until_ns = self.until_ns();
+        (self.under_way.is_cut() && until_ns < u64::MAX).then(|| base + Duration::from_nanos(until_ns))
     }
 
     /// Until when calls count in a closed loop, ns since the warm-up began.

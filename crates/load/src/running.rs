@@ -54,6 +54,20 @@ struct Measured {
     since_ns: u64,
 }
 
+/// Times that a run has taken, of the clock and of processors.
+struct Spent {
+    started: SystemTime,
+    measured_ns: u64,
+    /// Beyond that.
+    drain_ns: u64,
+    cpu: CpuTime,
+    /// Without what the clock was looked at for.
+    cpu_of_calls: CpuTime,
+    spun: Duration,
+    /// The share of the client's processors that were busy with calls.
+    busy_share: f64,
+}
+
 /// How far a run is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum End {
@@ -143,44 +157,19 @@ impl Running {
     }
 
     fn without_intervals(&self, end: End) -> LoadRun {
-        let State { plan, shared, threads, .. } = &*self.state;
+        let State { plan, shared, .. } = &*self.state;
         let counted = shared.shards.merged();
-        // Held for no longer than this: an interval that ends waits for it.
-        let (started, cpu_before, looked_before, spun_before) = {
-            let measured = self.measured();
-            (measured.started, measured.cpu, measured.looked, measured.spun)
-        };
-        let now_ns = shared.now_ns().max(shared.from_ns);
-        let measured_until_ns = now_ns.min(plan.measured_until_ns());
-        let measured_ns = measured_until_ns - shared.from_ns;
-        let cpu = CpuTime::of_this_process().unwrap_or_default() - cpu_before;
-        let spun = self.state.spun().saturating_sub(spun_before);
-        let looked = thalweg::looked_in_vain().saturating_sub(looked_before);
-        let of_calls = without(cpu, spun);
-        let busy_ns = of_calls.user_ns + of_calls.system_ns - looked.as_nanos() as f64;
-        // Of no time nothing is said.
-        let processors =
-            std::thread::available_parallelism().map_or(*threads, |count| count.get().min(*threads));
-        let busy_share =
-            if measured_ns == 0 { 0.0 } else { busy_ns / (measured_ns as f64 * processors as f64) };
+        let Spent { started, measured_ns, drain_ns, cpu, cpu_of_calls, spun, busy_share } = self.spent();
         let (ok, failed) = (counted.tally.codes().ok(), counted.tally.codes().failed());
         let dropped = shared.due.as_ref().map_or(0, Due::dropped);
         let notes = notes(plan, &counted, dropped, busy_share, end);
         let seconds = measured_ns as f64 / 1e9;
         let per_second = |count: f64| if seconds > 0.0 { count / seconds } else { 0.0 };
-        let (schedule, spacing) = match &plan.pace {
-            Pace::Closed { .. } => (None, None),
-            Pace::Open { schedule, spacing, .. } => (Some(schedule), Some(*spacing)),
-        };
-        let workers = match &plan.pace {
-            Pace::Closed { workers } => workers.as_ref(),
-            Pace::Open { .. } => None,
+        let (schedule, spacing, workers) = match &plan.pace {
+            Pace::Closed { workers } => (None, None, workers.as_ref()),
+            Pace::Open { schedule, spacing, .. } => (Some(schedule), Some(*spacing), None),
         };
         let scenario = &shared.scenario;
-        let kind = match scenario.steps().next() {
-            Some((_, step)) if scenario.is_one_call() => step.call.kind.name(),
-            _ => "scenario",
-        };
         let tally = counted.tally;
         LoadRun {
             schema: SCHEMA.to_owned(),
@@ -189,7 +178,7 @@ impl Running {
             tags: plan.label.tags.clone(),
             targets: scenario.targets.clone(),
             method: scenario.name.clone(),
-            kind: kind.to_owned(),
+            kind: scenario.kind().to_owned(),
             loop_kind: if schedule.is_some() { "open" } else { "closed" }.to_owned(),
             schedule: schedule.map(ToString::to_string),
             spacing: spacing.map(|spacing| spacing.name().to_owned()),
@@ -202,7 +191,7 @@ impl Running {
             started: humantime::format_rfc3339_millis(started).to_string(),
             ended: humantime::format_rfc3339_millis(started + Duration::from_nanos(measured_ns)).to_string(),
             duration_ns: measured_ns,
-            drain_ns: now_ns - measured_until_ns,
+            drain_ns,
             stopped_early: matches!(end, End::TimeUp | End::ScheduleOver(_)),
             rate_per_s: per_second(ok as f64),
             scheduled_per_s: schedule.map(|_| per_second(plan.scheduled_between(0, measured_ns))),
@@ -227,13 +216,38 @@ impl Running {
             intervals: Vec::new(),
             spun_ns: spun.as_nanos() as u64,
             client_cpu: cpu,
-            client_cpu_per_call: (ok > 0).then(|| of_calls / ok as f64),
+            client_cpu_per_call: (ok > 0).then(|| cpu_of_calls / ok as f64),
             machine: None,
             merged_of: None,
             gates: Vec::new(),
             search: None,
             notes,
         }
+    }
+
+    /// What the run has taken so far.
+    fn spent(&self) -> Spent {
+        let State { plan, shared, threads, .. } = &*self.state;
+        // Held for no longer than this: an interval that ends waits for it.
+        let (started, cpu_before, looked_before, spun_before) = {
+            let measured = self.measured();
+            (measured.started, measured.cpu, measured.looked, measured.spun)
+        };
+        let now_ns = shared.now_ns().max(shared.from_ns);
+        let measured_until_ns = now_ns.min(plan.measured_until_ns());
+        let measured_ns = measured_until_ns - shared.from_ns;
+        let cpu = CpuTime::of_this_process().unwrap_or_default() - cpu_before;
+        let spun = self.state.spun().saturating_sub(spun_before);
+        let looked = thalweg::looked_in_vain().saturating_sub(looked_before);
+        let cpu_of_calls = without(cpu, spun);
+        let busy_ns = cpu_of_calls.user_ns + cpu_of_calls.system_ns - looked.as_nanos() as f64;
+        let processors =
+            std::thread::available_parallelism().map_or(*threads, |count| count.get().min(*threads));
+        // Of no time nothing is said.
+        let busy_share =
+            if measured_ns == 0 { 0.0 } else { busy_ns / (measured_ns as f64 * processors as f64) };
+        let drain_ns = now_ns - measured_until_ns;
+        Spent { started, measured_ns, drain_ns, cpu, cpu_of_calls, spun, busy_share }
     }
 
     fn search(&self) -> Option<Search> {

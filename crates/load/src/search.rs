@@ -5,10 +5,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::arrivals::Spacing;
-use crate::drive::drive;
+use crate::drive::{DriveError, drive};
 use crate::gates::Gate;
 use crate::observer::Observer;
-use crate::plan::{Pace, Plan, PlanError, Stop};
+use crate::plan::{Pace, Plan, Stop};
 use crate::run::{Interval, LoadRun, Search, Try};
 use crate::running::Running;
 use crate::scenario::Scenario;
@@ -51,14 +51,14 @@ enum Shown {
 ///
 /// # Errors
 ///
-/// For a plan that makes no run.
+/// As [`drive`].
 pub async fn find_max(
     plan: &Plan,
     scenario: &Arc<Scenario>,
     ceiling: &Ceiling,
     interrupt: impl Future<Output = ()>,
     observer: &mut impl Observer,
-) -> Result<LoadRun, PlanError> {
+) -> Result<LoadRun, DriveError> {
     let interrupted = Cell::new(false);
     let mut interrupt = std::pin::pin!(async {
         interrupt.await;
@@ -158,7 +158,7 @@ impl Attempt<'_> {
         times: u32,
         interrupt: impl Future<Output = ()>,
         observer: &mut impl Observer,
-    ) -> Result<Shown, PlanError> {
+    ) -> Result<Shown, DriveError> {
         let Ceiling { conditions, spacing, seed, .. } = self.ceiling;
         let stop = match self.plan.stop {
             Stop::After(window) => Stop::After(window * times),

@@ -8,6 +8,7 @@ use thalweg_lab::shards::Apart;
 
 use crate::pacer::Due;
 use crate::perform::{Turn, Went, perform};
+use crate::plan::{Pace, Plan, Stop, UnderWay};
 use crate::scenario::{Scenario, Step};
 use crate::schedule::Schedule;
 use crate::share::Share;
@@ -50,6 +51,38 @@ pub(crate) struct Shared {
 }
 
 impl Shared {
+    /// Of a run whose clock begins at `base`, on so many threads.
+    pub(crate) fn new(plan: &Plan, scenario: &Arc<Scenario>, base: Instant, threads: usize) -> Self {
+        let (from_ns, until_ns) = (plan.warm_up.as_nanos() as u64, plan.until_ns());
+        let workers = match &plan.pace {
+            Pace::Closed { workers } => workers.clone(),
+            Pace::Open { .. } => None,
+        };
+        let left = match (&plan.pace, plan.stop) {
+            (Pace::Closed { .. }, Stop::Calls(calls)) => {
+                Some(AtomicU64::new(plan.share.map_or(calls, |share| share.of_calls(calls))))
+            }
+            _ => None,
+        };
+        Self {
+            scenario: scenario.clone(),
+            base,
+            from_ns,
+            until_ns,
+            counted_until_ns: plan.counted_until_ns(),
+            cut_at: plan.cut_at(base).filter(|_| plan.under_way == UnderWay::Close),
+            due: matches!(plan.pace, Pace::Open { .. }).then(|| Due::new(from_ns)),
+            workers,
+            left,
+            share: plan.share,
+            stopped: AtomicBool::new(false),
+            left_starts: AtomicBool::new(false),
+            begun: Apart::default(),
+            under_way: Apart::default(),
+            shards: Shards::new(threads, scenario.steps().count()),
+        }
+    }
+
     pub(crate) fn now_ns(&self) -> u64 {
         self.base.elapsed().as_nanos() as u64
     }

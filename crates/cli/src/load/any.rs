@@ -10,7 +10,7 @@ use thalweg_lab::drive::Announcement;
 use thalweg_lab::record::LaneRule;
 use thalweg_lab::study::Machine;
 use thalweg_lab::{Established, descriptors};
-use thalweg_load::{Gate, LoadRun, Plan, Scenario, drive, find_max};
+use thalweg_load::{DriveError, Gate, LoadRun, Plan, Scenario, drive, find_max};
 use tokio::sync::Notify;
 
 use super::any_arguments::Gates;
@@ -96,10 +96,18 @@ async fn driven(
         announced(drive(plan, &scenario, told, &mut watching), args, plan).await
     };
     watching.end();
-    let mut run = driven.map_err(Failure::bad_arguments)?;
+    let mut run = driven.map_err(failure)?;
     run.machine = Some(Machine::this());
     run.connections_established = Established::now().since(before);
     Ok((run, was_interrupted))
+}
+
+/// Why nothing came of a run.
+fn failure(error: DriveError) -> Failure {
+    match error {
+        DriveError::Plan(error) => Failure::bad_arguments(error),
+        DriveError::Timer(_) => Failure::failed(error),
+    }
 }
 
 /// Says when the warm-up of what is driven is over, and when all has ended.
