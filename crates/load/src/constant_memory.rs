@@ -1,18 +1,29 @@
-//! A test: a run of days has no more memory than one of an hour.
+//! Tests: a run of days has no more memory than one of an hour, nor has one stream that lasts for days.
 
+use std::pin::Pin;
 use std::process::Command;
-use std::time::Duration;
-use std::{env, fs};
+use std::sync::Arc;
+use std::task::{Context, Poll, Waker};
+use std::time::{Duration, Instant};
+use std::{env, fs, iter};
+
+use thalweg::Stream;
+use thalweg::bytes::Bytes;
 
 use crate::intervals::{AtEnd, Intervals};
-use crate::perform::Went;
+use crate::stream_messages::{Counting, Received, StreamMessages};
+use crate::stream_requests::StreamRequests;
 use crate::tally::{Shards, Times};
+use crate::traffic::Traffic;
+use crate::went::Went;
 
 const ALONE: &str = "THALWEG_TEST_ALONE";
 /// Intervals: beyond 3,600 two become one, and again.
 const INTERVALS: u64 = 9_000;
 /// Calls in an interval. Of each four times are recorded: latency, service, wait, and the interval's latency.
 const CALLS: u64 = 28_000;
+/// Messages of one stream: a time kept of each would take 160 MB.
+const MESSAGES: u64 = 20_000_000;
 
 /// The pages that this process has in memory, in KiB.
 fn resident_kib() -> u64 {
@@ -25,7 +36,8 @@ fn resident_kib() -> u64 {
 fn record() {
     let shards = Shards::new(1, 1);
     let mut intervals = Intervals::new(Duration::from_secs(1));
-    let went = Went { sent: 1, received: 1, ..Went::default() };
+    let traffic = Traffic { sent: 1, received: 1, ..Traffic::default() };
+    let went = Went { traffic, failure: None };
     let (mut recorded, mut at_first, mut most) = (0_u64, 0, 0);
     let mut random = crate::arrivals::Random(1);
     for interval in 0..INTERVALS {
@@ -55,16 +67,60 @@ fn record() {
     assert!(most < at_first + 2048, "{at_first} KiB after an hour, and {most} KiB later");
 }
 
-/// Alone in a process: other tests take memory, too.
+/// One bidi stream whose server answers every second message: a half of them have no response ever.
+fn stream() {
+    let shards = Arc::new(Shards::new(1, 1));
+    let counting = Arc::new(Counting { shards: shards.clone(), base: Instant::now() });
+    let stream = Arc::new(StreamMessages::new(&counting, &(0..u64::MAX), true));
+    let messages = iter::repeat_with(|| Ok(Bytes::from_static(b"message")));
+    let mut requests = StreamRequests { messages, stream: stream.clone(), lasts: None, times: None };
+    let mut received = Received::of(&stream);
+    let mut cx = Context::from_waker(Waker::noop());
+    let mut at_first = 0;
+    for message in 0..MESSAGES {
+        assert!(matches!(Pin::new(&mut requests).poll_next(&mut cx), Poll::Ready(Some(_))));
+        if message % 2 == 1 {
+            received.push(3);
+        }
+        if message == MESSAGES / 20 {
+            at_first = resident_kib();
+        }
+    }
+    let at_last = resident_kib();
+    drop(received);
+    let tally = shards.merged().tally;
+    let expected = Traffic {
+        sent: MESSAGES,
+        bytes_sent: 7 * MESSAGES,
+        received: MESSAGES / 2,
+        bytes_received: 3 * MESSAGES / 2,
+    };
+    assert_eq!(tally.traffic, expected);
+    assert_eq!(tally.first.len(), 1);
+    assert!((1..=MESSAGES / 2).contains(&tally.replies.len()), "{}", tally.replies.len());
+    println!("{at_first} KiB after a twentieth of the messages, {at_last} KiB after all");
+    assert!(at_last < at_first + 2048, "{at_first} KiB, and then {at_last} KiB");
+}
+
 #[test]
 fn a_thousand_million_recorded_times_take_no_more_memory() {
+    alone("a_thousand_million_recorded_times_take_no_more_memory", record);
+}
+
+#[test]
+fn the_messages_of_one_stream_take_no_more_memory() {
+    alone("the_messages_of_one_stream_take_no_more_memory", stream);
+}
+
+/// Does it alone in a process: other tests take memory, too.
+fn alone(test: &str, does: fn()) {
     if env::var_os(ALONE).is_some() {
-        return record();
+        return does();
     }
-    let name = concat!(module_path!(), "::a_thousand_million_recorded_times_take_no_more_memory");
-    let name = name.split_once("::").map_or(name, |(_, name)| name);
+    let (_, module) = module_path!().split_once("::").unwrap();
+    let name = format!("{module}::{test}");
     let output = Command::new(env::current_exe().unwrap())
-        .args(["--exact", name, "--nocapture"])
+        .args(["--exact", &name, "--nocapture"])
         .env(ALONE, "1")
         .output()
         .unwrap();

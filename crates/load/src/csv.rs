@@ -6,23 +6,27 @@ use crate::run::LoadRun;
 
 /// The columns, with units where a name has one: `s` seconds, `ns` nanoseconds.
 const COLUMNS: &str = "at_s,length_s,scheduled,ok,failed,late,in_flight,mean_ns,p50_ns,p90_ns,p99_ns,p99.9_ns,\
-                       max_ns,bytes_sent,bytes_received\n";
+                       max_ns,bytes_sent,bytes_received,messages_sent,messages_received,reply_mean_ns,reply_p50_ns,\
+                       reply_p90_ns,reply_p99_ns,reply_p99.9_ns,reply_max_ns\n";
 
-/// A row for each interval. Where no call ended with OK the latencies are empty; the last row is what came behind the
+/// A row for each interval. Where no call ended with OK the latencies are empty, and so are those of replies where none
+/// came to a request of a bidi stream; the last row is what came behind the
 /// last whole interval, and shorter.
 pub fn csv(run: &LoadRun) -> String {
     let mut text = COLUMNS.to_owned();
     let ends = run.intervals.iter().skip(1).map(|next| next.at_ns).chain([run.duration_ns]);
     for (interval, end_ns) in run.intervals.iter().zip(ends) {
-        let latency = interval.latency_ns.map_or_else(
-            || ",,,,,".to_owned(),
-            |ns| format!("{:.0},{},{},{},{},{}", ns.mean, ns.p50, ns.p90, ns.p99, ns.p99_9, ns.max),
-        );
+        let [latency, reply] = [interval.latency_ns, interval.reply_ns].map(|ns| {
+            ns.map_or_else(
+                || ",,,,,".to_owned(),
+                |ns| format!("{:.0},{},{},{},{},{}", ns.mean, ns.p50, ns.p90, ns.p99, ns.p99_9, ns.max),
+            )
+        });
         let length_ns = end_ns.saturating_sub(interval.at_ns);
         // Writing to a String does not fail.
         let _ = writeln!(
             text,
-            "{:.3},{:.3},{:.1},{},{},{},{},{latency},{},{}",
+            "{:.3},{:.3},{:.1},{},{},{},{},{latency},{},{},{},{},{reply}",
             interval.at_ns as f64 / 1e9,
             length_ns as f64 / 1e9,
             interval.scheduled,
@@ -31,7 +35,9 @@ pub fn csv(run: &LoadRun) -> String {
             interval.late,
             interval.in_flight,
             interval.bytes_sent,
-            interval.bytes_received
+            interval.bytes_received,
+            interval.messages_sent,
+            interval.messages_received
         );
     }
     text

@@ -210,6 +210,7 @@ mod tests {
     use std::process::Command;
 
     use nix::sys::resource::{Resource, getrlimit, setrlimit};
+    use thalweg::metadata::MetadataMap;
     use thalweg::{CallOptions, Channel, Method};
     use tokio::runtime::{Builder, Runtime};
 
@@ -249,7 +250,7 @@ mod tests {
         let call = Call {
             method: Method::new("/a.B/C"),
             kind: CallKind::Unary,
-            metadata: CallMetadata::Constant(Default::default()),
+            metadata: CallMetadata::Constant(MetadataMap::default()),
             options: CallOptions::default(),
             requests: Requests::new(Vec::new(), Order::InTurn, None),
             stream: StreamPlan::default(),

@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use thalweg_lab::record::Distribution;
+
 use crate::run::Interval;
 use crate::tally::Recent;
 
@@ -51,9 +53,13 @@ impl Intervals {
             in_flight,
             connections,
             latency_ns: recent.latency.latency(),
-            histogram: (!recent.latency.is_empty()).then(|| recent.latency.encoded_coarsely()),
-            bytes_sent: recent.bytes_sent,
-            bytes_received: recent.bytes_received,
+            histogram: coarse(&recent.latency),
+            messages_sent: recent.traffic.sent,
+            messages_received: recent.traffic.received,
+            bytes_sent: recent.traffic.bytes_sent,
+            bytes_received: recent.traffic.bytes_received,
+            reply_ns: recent.replies.latency(),
+            reply_histogram: coarse(&recent.replies),
         };
         let interval = match self.pending.take() {
             None => single.clone(),
@@ -98,11 +104,14 @@ impl Intervals {
     }
 }
 
+fn coarse(times: &Distribution) -> Option<String> {
+    (!times.is_empty()).then(|| times.encoded_coarsely())
+}
+
 #[cfg(test)]
 mod tests {
-    use thalweg_lab::record::Distribution;
-
     use super::*;
+    use crate::traffic::Traffic;
 
     #[test]
     fn a_long_run_has_no_more_intervals_and_loses_nothing() {
@@ -113,7 +122,8 @@ mod tests {
             let mut latency = Distribution::new();
             latency.record(1000 + number);
             all.record(1000 + number);
-            let recent = Recent { latency, ok: 1, failed: 1, late: 2, bytes_sent: 3, bytes_received: 4 };
+            let traffic = Traffic { sent: 1, received: 2, bytes_sent: 3, bytes_received: 4 };
+            let recent = Recent { replies: latency.clone(), latency, ok: 1, failed: 1, late: 2, traffic };
             let end = AtEnd { in_flight: number, connections: number as u32 + 1 };
             intervals.push(number * 1_000_000_000, &recent, 5.0, end);
         }
@@ -129,5 +139,8 @@ mod tests {
         let mut joined = kept[0].clone();
         kept[1..].iter().for_each(|interval| joined.add_next(interval));
         assert_eq!(joined.histogram, Some(all.encoded_coarsely()));
+        assert_eq!((joined.reply_ns, &joined.reply_histogram), (joined.latency_ns, &joined.histogram));
+        assert_eq!((joined.messages_sent, joined.messages_received), (count, 2 * count));
+        assert_eq!((joined.bytes_sent, joined.bytes_received), (3 * count, 4 * count));
     }
 }

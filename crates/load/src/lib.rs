@@ -41,10 +41,14 @@ mod schedule;
 mod search;
 mod share;
 mod starts;
+mod stream_messages;
 mod stream_requests;
 mod tally;
 mod template;
+mod traffic;
+mod unanswered;
 mod variables;
+mod went;
 mod worker;
 
 pub use arrivals::{Arrivals, Spacing};

@@ -175,7 +175,9 @@ fn scheduled(runs: &[LoadRun]) -> Option<f64> {
 
 fn errors(runs: &[LoadRun]) -> BTreeMap<String, u64> {
     let mut errors = BTreeMap::new();
-    runs.iter().for_each(|run| add_errors(&mut errors, &run.errors));
+    for run in runs {
+        add_errors(&mut errors, &run.errors);
+    }
     errors
 }
 

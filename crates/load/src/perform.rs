@@ -1,18 +1,24 @@
 //! Makes one call, of any of the four kinds, with bytes for messages.
 
+use std::future::poll_fn;
+use std::ops::Range;
 use std::sync::Arc;
 use std::time::Instant;
 
-use thalweg::{Channel, Code, Raw, Request, Status};
+use thalweg::bytes::Bytes;
+use thalweg::{Channel, Code, Raw, Request, Status, Streaming};
 
 use crate::call::{Call, CallKind, CallMetadata};
-use crate::stream_requests::{SendTimes, SharedSent, StreamRequests};
+use crate::stream_messages::{Counting, Received, StreamMessages};
+use crate::stream_requests::{SendTimes, StreamRequests};
 use crate::template::Moment;
+use crate::traffic::Traffic;
 use crate::variables::Variables;
+use crate::went::{Failure, Went};
 
 /// For whom a call is made.
 #[derive(Debug)]
-pub(crate) struct Turn {
+pub(crate) struct Turn<'w> {
     pub(crate) worker: usize,
     /// The start that it belongs to.
     pub(crate) number: u64,
@@ -20,29 +26,10 @@ pub(crate) struct Turn {
     pub(crate) variables: Arc<Variables>,
     /// What is under way then is cancelled, and has failed.
     pub(crate) cut_at: Option<Instant>,
-}
-
-/// How a call went, but for how long it took.
-#[derive(Debug, Default)]
-pub(crate) struct Went {
-    pub(crate) sent: u64,
-    pub(crate) bytes_sent: u64,
-    pub(crate) received: u64,
-    pub(crate) bytes_received: u64,
-    /// Until the first response of a stream was here.
-    pub(crate) first_ns: Option<u64>,
-    /// From each request of a bidi stream to the response of the same number.
-    pub(crate) replies_ns: Vec<u64>,
-    pub(crate) failure: Option<Failure>,
-}
-
-/// Why a call has not gone well.
-#[derive(Debug)]
-pub(crate) enum Failure {
-    /// It ended so.
-    Status(Status),
-    /// It brought something else than what was expected.
-    Check(String),
+    /// What ends then is counted, and what comes then of a stream; ns of the run's clock.
+    pub(crate) counted: Range<u64>,
+    /// Where messages of streams are counted.
+    pub(crate) counting: &'w Arc<Counting>,
 }
 
 /// A call that could not be begun.
@@ -51,7 +38,7 @@ fn not_made(why: &str) -> Failure {
 }
 
 /// Makes the call. What steps behind it need goes into the turn's variables.
-pub(crate) async fn perform(call: &Call, channel: &Channel, turn: &mut Turn) -> Went {
+pub(crate) async fn perform(call: &Call, channel: &Channel, turn: &mut Turn<'_>) -> Went {
     match call.kind {
         CallKind::Unary => unary(call, channel, turn).await,
         _ => stream(call, channel, turn).await,
@@ -72,7 +59,7 @@ async fn in_time<T>(
 }
 
 /// Metadata goes into the request of a call. Nothing is copied where there is none.
-fn put_metadata<T>(call: &Call, request: &mut Request<T>, turn: &Turn) -> Result<(), Failure> {
+fn put_metadata<T>(call: &Call, request: &mut Request<T>, turn: &Turn<'_>) -> Result<(), Failure> {
     match &call.metadata {
         CallMetadata::Constant(metadata) if metadata.is_empty() => {}
         CallMetadata::Constant(metadata) => *request.metadata_mut() = metadata.clone(),
@@ -100,20 +87,20 @@ fn judged(call: &Call, ended: Result<(), Status>) -> Result<(), Failure> {
     }
 }
 
-fn checked(call: &Call, response: &[u8], turn: &mut Turn) -> Result<(), Failure> {
+fn checked(call: &Call, response: &[u8], turn: &mut Turn<'_>) -> Result<(), Failure> {
     match &call.expects.responses {
         None => Ok(()),
         Some(check) => check.check(response, Arc::make_mut(&mut turn.variables)).map_err(Failure::Check),
     }
 }
 
-async fn unary(call: &Call, channel: &Channel, turn: &mut Turn) -> Went {
+async fn unary(call: &Call, channel: &Channel, turn: &mut Turn<'_>) -> Went {
     let mut went = Went::default();
     let message = match call.requests.of_call(turn.number, turn.worker as u64, &turn.variables) {
         Ok(message) => message,
         Err(why) => return Went { failure: Some(not_made(&why)), ..went },
     };
-    (went.sent, went.bytes_sent) = (1, message.len() as u64);
+    went.traffic = Traffic { sent: 1, bytes_sent: message.len() as u64, ..Traffic::default() };
     let mut request = Request::new(Raw(message));
     if let Err(failure) = put_metadata(call, &mut request, turn) {
         return Went { failure: Some(failure), ..went };
@@ -122,7 +109,7 @@ async fn unary(call: &Call, channel: &Channel, turn: &mut Turn) -> Went {
     match in_time(turn.cut_at, response).await {
         Ok(response) => {
             let Raw(wire) = response.get_ref();
-            (went.received, went.bytes_received) = (1, wire.len() as u64);
+            went.traffic += Traffic { received: 1, bytes_received: wire.len() as u64, ..Traffic::default() };
             went.failure = judged(call, Ok(())).and_then(|()| checked(call, wire, turn)).err();
         }
         Err(status) => went.failure = judged(call, Err(status)).err(),
@@ -131,44 +118,26 @@ async fn unary(call: &Call, channel: &Channel, turn: &mut Turn) -> Went {
 }
 
 /// On the wire all kinds are bidi streams.
-async fn stream(call: &Call, channel: &Channel, turn: &mut Turn) -> Went {
-    let began = Instant::now();
-    let count = if call.kind == CallKind::ServerStream { 1 } else { call.requests.per_stream() };
-    let is_paired = call.kind == CallKind::BidiStream;
+async fn stream(call: &Call, channel: &Channel, turn: &mut Turn<'_>) -> Went {
     let plan = &call.stream;
-    let sent = SharedSent::default();
-    let (requests, variables) = (call.requests.clone(), turn.variables.clone());
-    let (number, worker) = (turn.number, turn.worker as u64);
-    let source = StreamRequests {
-        messages: (0..count).map(move |message| requests.of_stream(number, worker, message, &variables)),
-        sent: sent.clone(),
-        is_paired,
-        began,
-        lasts: plan.lasts.filter(|_| call.kind != CallKind::ServerStream),
-        times: plan.message_rate.clone().map(SendTimes::new),
-    };
-    let mut request = Request::new(source);
+    let is_paired = call.kind == CallKind::BidiStream;
+    let messages = Arc::new(StreamMessages::new(turn.counting, &turn.counted, is_paired));
+    let mut request = Request::new(requests(call, turn, messages.clone()));
     if let Err(failure) = put_metadata(call, &mut request, turn) {
         return Went { failure: Some(failure), ..Went::default() };
     }
-    let mut went = Went::default();
+    let mut counted = Received::of(&messages);
     let mut check = Ok(());
     let mut is_cut = false;
     let received = in_time(turn.cut_at, async {
         let response = channel.bidi_streaming::<_, Raw>(&call.method, request, &call.options).await?;
         let mut responses = response.into_inner();
-        while let Some(Raw(wire)) = responses.message().await? {
-            let now_ns = began.elapsed().as_nanos() as u64;
-            went.received += 1;
-            went.bytes_received += wire.len() as u64;
-            went.first_ns.get_or_insert(now_ns);
-            if is_paired && let Some(at_ns) = sent.lock().unanswered.pop_front() {
-                went.replies_ns.push(now_ns.saturating_sub(at_ns));
-            }
+        let mut message = Raw::default();
+        while next(&mut responses, &mut message, &mut counted).await? {
             if check.is_ok() {
-                check = checked(call, &wire, turn);
+                check = checked(call, &message.0, turn);
             }
-            if plan.responses.is_some_and(|responses| went.received >= responses) {
+            if plan.responses.is_some_and(|responses| counted.total >= responses) {
                 is_cut = true;
                 return Ok(());
             }
@@ -177,23 +146,57 @@ async fn stream(call: &Call, channel: &Channel, turn: &mut Turn) -> Went {
     });
     let ended = match plan.lasts.filter(|_| call.kind == CallKind::ServerStream) {
         Some(lasts) => {
-            let ended = tokio::time::timeout_at((began + lasts).into(), received).await;
+            let ended = tokio::time::timeout_at((messages.began + lasts).into(), received).await;
             // It was to last so long: dropped, it is cancelled.
             is_cut |= ended.is_err();
             ended.unwrap_or(Ok(()))
         }
         None => received.await,
     };
-    let is_answered = went.received == 1 || is_cut || call.kind != CallKind::ClientStream;
+    let is_answered = counted.total == 1 || is_cut || call.kind != CallKind::ClientStream;
     let ended = match ended {
         Ok(()) if !is_answered => Err(Status::new(Code::Internal, "no response came, and no error")),
         ended => ended,
     };
-    went.failure = judged(call, ended).and(check).err();
-    let mut sent = sent.lock();
-    if let Some(why) = sent.fault.take() {
-        went.failure = Some(not_made(&why));
+    let failure = judged(call, ended).and(check).err();
+    let failure = messages.fault().map(not_made).or(failure);
+    Went { failure, ..Went::default() }
+}
+
+/// The requests of a stream.
+fn requests(
+    call: &Call,
+    turn: &Turn<'_>,
+    stream: Arc<StreamMessages>,
+) -> StreamRequests<impl Iterator<Item = Result<Bytes, String>> + Unpin + use<>> {
+    let receives_alone = call.kind == CallKind::ServerStream;
+    let count = if receives_alone { 1 } else { call.requests.per_stream() };
+    let (requests, variables) = (call.requests.clone(), turn.variables.clone());
+    let (number, worker) = (turn.number, turn.worker as u64);
+    StreamRequests {
+        messages: (0..count).map(move |message| requests.of_stream(number, worker, message, &variables)),
+        stream,
+        lasts: call.stream.lasts.filter(|_| !receives_alone),
+        times: call.stream.message_rate.clone().map(SendTimes::new),
     }
-    (went.sent, went.bytes_sent) = (sent.count, sent.bytes);
-    went
+}
+
+/// Reads the next response, and counts it; false when there is none. What has come is counted before one is waited for.
+async fn next(
+    responses: &mut Streaming<Raw>,
+    message: &mut Raw,
+    counted: &mut Received<'_>,
+) -> Result<bool, Status> {
+    let is_there = poll_fn(|cx| {
+        let polled = responses.poll_message_into(cx, message);
+        if polled.is_pending() {
+            counted.count();
+        }
+        polled
+    });
+    let is_there = is_there.await?;
+    if is_there {
+        counted.push(message.0.len() as u64);
+    }
+    Ok(is_there)
 }

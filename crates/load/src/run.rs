@@ -209,10 +209,22 @@ pub struct Interval {
     /// The same as a histogram, as in a [`Timing`], but to two digits.
     #[serde(default)]
     pub histogram: Option<String>,
+    /// Messages that were sent in it, also those of streams that have not ended.
+    #[serde(default)]
+    pub messages_sent: u64,
+    /// See `messages_sent`.
+    #[serde(default)]
+    pub messages_received: u64,
     /// Bytes of messages.
     pub bytes_sent: u64,
     /// See `bytes_sent`.
     pub bytes_received: u64,
+    /// Of bidi streams, from a request to the response of the same number, where that came in it, ns.
+    #[serde(default)]
+    pub reply_ns: Option<Latency>,
+    /// The same as a histogram, to two digits.
+    #[serde(default)]
+    pub reply_histogram: Option<String>,
 }
 
 /// What a condition says of a run.
@@ -276,16 +288,23 @@ impl Interval {
             connections: _,
             latency_ns,
             histogram,
+            messages_sent,
+            messages_received,
             bytes_sent,
             bytes_received,
+            reply_ns,
+            reply_histogram,
         } = other;
         self.scheduled += scheduled;
         self.ok += ok;
         self.failed += failed;
         self.late += late;
+        self.messages_sent += messages_sent;
+        self.messages_received += messages_received;
         self.bytes_sent += bytes_sent;
         self.bytes_received += bytes_received;
         add_times((&mut self.latency_ns, &mut self.histogram), (latency_ns, histogram));
+        add_times((&mut self.reply_ns, &mut self.reply_histogram), (reply_ns, reply_histogram));
     }
 }
 
@@ -337,7 +356,7 @@ impl LoadRun {
             timing.histogram.clear();
         }
         for interval in &mut self.intervals {
-            interval.histogram = None;
+            (interval.histogram, interval.reply_histogram) = (None, None);
         }
         self
     }

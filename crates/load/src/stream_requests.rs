@@ -1,8 +1,7 @@
 //! The requests of one stream, at their times.
 
-use std::collections::VecDeque;
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
@@ -11,35 +10,12 @@ use thalweg::{Raw, Stream};
 use tokio::time::Sleep;
 
 use crate::schedule::Schedule;
-
-/// What a stream has sent.
-#[derive(Debug, Default)]
-pub(crate) struct Sent {
-    pub(crate) count: u64,
-    pub(crate) bytes: u64,
-    /// When those were to be sent that have no response yet, ns since the stream began.
-    pub(crate) unanswered: VecDeque<u64>,
-    /// A message could not be made, and the stream ended before it.
-    pub(crate) fault: Option<String>,
-}
-
-/// The same, as both directions of a stream have it.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct SharedSent(Arc<Mutex<Sent>>);
-
-impl SharedSent {
-    pub(crate) fn lock(&self) -> MutexGuard<'_, Sent> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
+use crate::stream_messages::StreamMessages;
 
 /// The requests of one stream: as fast as the library takes them, or by a schedule.
 pub(crate) struct StreamRequests<I> {
     pub(crate) messages: I,
-    pub(crate) sent: SharedSent,
-    /// Each is answered by one response.
-    pub(crate) is_paired: bool,
-    pub(crate) began: Instant,
+    pub(crate) stream: Arc<StreamMessages>,
     /// They end then.
     pub(crate) lasts: Option<Duration>,
     pub(crate) times: Option<SendTimes>,
@@ -101,32 +77,29 @@ impl<I: Iterator<Item = Result<Bytes, String>> + Unpin> Stream for StreamRequest
 
     fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Raw>> {
         let this = &mut *self;
+        let stream = &this.stream;
         let due_ns = match &mut this.times {
-            Some(times) => match times.poll(this.began, this.lasts, cx) {
-                Poll::Ready(Some(due_ns)) => due_ns,
+            Some(times) => match times.poll(stream.began, this.lasts, cx) {
+                Poll::Ready(Some(due_ns)) => Some(due_ns),
                 Poll::Ready(None) => return Poll::Ready(None),
                 Poll::Pending => return Poll::Pending,
             },
-            None => this.began.elapsed().as_nanos() as u64,
+            None => None,
         };
-        if this.lasts.is_some_and(|lasts| this.began.elapsed() >= lasts) {
+        let now_ns = stream.now_ns();
+        if this.lasts.is_some_and(|lasts| u128::from(now_ns) >= lasts.as_nanos()) {
             return Poll::Ready(None);
         }
-        let Some(message) = this.messages.next() else { return Poll::Ready(None) };
-        let mut sent = this.sent.lock();
-        let message = match message {
-            Ok(message) => message,
-            Err(why) => {
-                sent.fault = Some(why);
-                return Poll::Ready(None);
+        match this.messages.next() {
+            None => Poll::Ready(None),
+            Some(Err(why)) => {
+                stream.fail(why);
+                Poll::Ready(None)
             }
-        };
-        sent.count += 1;
-        sent.bytes += message.len() as u64;
-        if this.is_paired {
-            sent.unanswered.push_back(due_ns);
+            Some(Ok(message)) => {
+                stream.send(message.len() as u64, due_ns.unwrap_or(now_ns), now_ns);
+                Poll::Ready(Some(Raw(message)))
+            }
         }
-        drop(sent);
-        Poll::Ready(Some(Raw(message)))
     }
 }

@@ -5,7 +5,8 @@ use std::sync::MutexGuard;
 
 use thalweg_lab::record::{Distribution, code_name};
 
-use crate::perform::{Failure, Went};
+use crate::traffic::{Batch, Replies, Traffic};
+use crate::went::{Failure, Went};
 
 /// gRPC's status codes, and behind them calls whose answer was not what was expected.
 const CODES: usize = 18;
@@ -41,10 +42,7 @@ pub(crate) struct Tally {
     pub(crate) replies: Distribution,
     codes: Codes,
     pub(crate) late: u64,
-    pub(crate) sent: u64,
-    pub(crate) received: u64,
-    pub(crate) bytes_sent: u64,
-    pub(crate) bytes_received: u64,
+    pub(crate) traffic: Traffic,
     /// What the first failure said, with its time.
     pub(crate) first_failure: Option<(u64, String)>,
 }
@@ -106,8 +104,9 @@ pub(crate) struct Recent {
     pub(crate) ok: u64,
     pub(crate) failed: u64,
     pub(crate) late: u64,
-    pub(crate) bytes_sent: u64,
-    pub(crate) bytes_received: u64,
+    pub(crate) traffic: Traffic,
+    /// From requests of bidi streams to their responses.
+    pub(crate) replies: Distribution,
 }
 
 /// Where workers count: one for each thread, so that threads do not wait for each other.
@@ -144,28 +143,24 @@ impl Tally {
             replies: Distribution::new(),
             codes: Codes::default(),
             late: 0,
-            sent: 0,
-            received: 0,
-            bytes_sent: 0,
-            bytes_received: 0,
+            traffic: Traffic::default(),
             first_failure: None,
         }
     }
 
     fn merge(&mut self, other: &Self) {
-        self.latency.merge(&other.latency);
-        self.service.merge(&other.service);
-        self.wait.merge(&other.wait);
-        self.failed.merge(&other.failed);
-        self.first.merge(&other.first);
-        self.replies.merge(&other.replies);
-        self.codes.merge(&other.codes);
-        self.late += other.late;
-        self.sent += other.sent;
-        self.received += other.received;
-        self.bytes_sent += other.bytes_sent;
-        self.bytes_received += other.bytes_received;
-        let theirs = other.first_failure.clone();
+        let Self { latency, service, wait, failed, first, replies, codes, late, traffic, first_failure } =
+            other;
+        self.latency.merge(latency);
+        self.service.merge(service);
+        self.wait.merge(wait);
+        self.failed.merge(failed);
+        self.first.merge(first);
+        self.replies.merge(replies);
+        self.codes.merge(codes);
+        self.late += late;
+        self.traffic += *traffic;
+        let theirs = first_failure.clone();
         self.first_failure = self.first_failure.take().into_iter().chain(theirs).min();
     }
 
@@ -177,19 +172,30 @@ impl Tally {
 
 impl Recent {
     fn new() -> Self {
-        Self { latency: Distribution::new(), ok: 0, failed: 0, late: 0, bytes_sent: 0, bytes_received: 0 }
+        Self {
+            latency: Distribution::new(),
+            ok: 0,
+            failed: 0,
+            late: 0,
+            traffic: Traffic::default(),
+            replies: Distribution::new(),
+        }
     }
 
     /// Gives what was counted, and begins anew.
     fn take_into(&mut self, all: &mut Self) {
-        all.latency.merge(&self.latency);
-        all.ok += self.ok;
-        all.failed += self.failed;
-        all.late += self.late;
-        all.bytes_sent += self.bytes_sent;
-        all.bytes_received += self.bytes_received;
-        self.latency.clear();
-        (self.ok, self.failed, self.late, self.bytes_sent, self.bytes_received) = (0, 0, 0, 0, 0);
+        let Self { latency, ok, failed, late, traffic, replies } = self;
+        all.ok += std::mem::take(ok);
+        all.failed += std::mem::take(failed);
+        all.late += std::mem::take(late);
+        all.traffic += std::mem::take(traffic);
+        for (mine, all) in [(latency, &mut all.latency), (replies, &mut all.replies)] {
+            // Most runs have no bidi stream.
+            if !mine.is_empty() {
+                all.merge(mine);
+                mine.clear();
+            }
+        }
     }
 }
 
@@ -269,18 +275,30 @@ impl Shard {
                 step.latency.record(latency_ns);
             }
         }
-        if let Some(first_ns) = went.first_ns {
-            tally.first.record(first_ns);
+        self.count_traffic(went.traffic);
+    }
+
+    /// A request of a stream is sent.
+    pub(crate) fn count_request(&mut self, bytes: u64) {
+        self.count_traffic(Traffic { sent: 1, bytes_sent: bytes, ..Traffic::default() });
+    }
+
+    /// Responses of a stream have come.
+    pub(crate) fn count_responses(&mut self, batch: &Batch) {
+        let Batch { count, bytes, first_ns, replies } = batch;
+        self.count_traffic(Traffic { received: *count, bytes_received: *bytes, ..Traffic::default() });
+        if let Some(first_ns) = first_ns {
+            self.tally.first.record(*first_ns);
         }
-        for &reply_ns in &went.replies_ns {
-            tally.replies.record(reply_ns);
+        for &Replies { took_ns, count } in replies {
+            self.tally.replies.record_many(took_ns, count);
+            self.recent.replies.record_many(took_ns, count);
         }
-        tally.sent += went.sent;
-        tally.received += went.received;
-        tally.bytes_sent += went.bytes_sent;
-        tally.bytes_received += went.bytes_received;
-        recent.bytes_sent += went.bytes_sent;
-        recent.bytes_received += went.bytes_received;
+    }
+
+    fn count_traffic(&mut self, traffic: Traffic) {
+        self.tally.traffic += traffic;
+        self.recent.traffic += traffic;
     }
 
     /// All steps of a flow have gone well.

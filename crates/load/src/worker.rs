@@ -1,5 +1,6 @@
 //! The workers: each has one call under way.
 
+use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant};
@@ -7,13 +8,15 @@ use std::time::{Duration, Instant};
 use thalweg_lab::shards::Apart;
 
 use crate::pacer::Due;
-use crate::perform::{Turn, Went, perform};
+use crate::perform::{Turn, perform};
 use crate::plan::{Pace, Plan, Stop, UnderWay};
 use crate::scenario::{Scenario, Step};
 use crate::schedule::Schedule;
 use crate::share::Share;
+use crate::stream_messages::Counting;
 use crate::tally::{Shards, Times};
 use crate::variables::Variables;
+use crate::went::Went;
 
 /// How long a worker of a closed loop rests after a failed call: a server that refuses everything is not hammered.
 const REST: Duration = Duration::from_millis(10);
@@ -47,7 +50,7 @@ pub(crate) struct Shared {
     /// These two all threads change with each call, and the rest they only read.
     pub(crate) begun: Apart<AtomicU64>,
     pub(crate) under_way: Apart<AtomicU64>,
-    pub(crate) shards: Shards,
+    pub(crate) shards: Arc<Shards>,
 }
 
 impl Shared {
@@ -79,7 +82,7 @@ impl Shared {
             left_starts: AtomicBool::new(false),
             begun: Apart::default(),
             under_way: Apart::default(),
-            shards: Shards::new(threads, scenario.steps().count()),
+            shards: Arc::new(Shards::new(threads, scenario.steps().count())),
         }
     }
 
@@ -138,22 +141,23 @@ impl Shared {
 pub(crate) async fn work(shared: Arc<Shared>, worker: usize) {
     // Nobody keeps anything in it where there is one call only.
     let variables = Arc::new(Variables::new());
+    let counting = &Arc::new(Counting { shards: shared.shards.clone(), base: shared.base });
     match &shared.due {
         Some(due) => {
             while let Some((number, intended_ns)) = due.next().await {
-                let counted =
-                    if intended_ns >= shared.from_ns { CountedCalls::All } else { CountedCalls::Nothing };
-                let turn = Turn { worker, number, variables: variables.clone(), cut_at: shared.cut_at };
+                let counted = if intended_ns >= shared.from_ns { ALWAYS } else { NEVER };
+                let (variables, cut_at) = (variables.clone(), shared.cut_at);
+                let turn = Turn { worker, number, variables, cut_at, counted, counting };
                 shared.begun.0.fetch_add(1, Relaxed);
-                flow(&shared, turn, intended_ns, shared.now_ns(), counted).await;
+                flow(&shared, turn, intended_ns, shared.now_ns()).await;
             }
         }
-        None => repeat(&shared, worker, &variables).await,
+        None => repeat(&shared, worker, &variables, counting).await,
     }
 }
 
 /// The end of a call is the start of the next: one reading of the clock for both.
-async fn repeat(shared: &Shared, worker: usize, variables: &Arc<Variables>) {
+async fn repeat(shared: &Shared, worker: usize, variables: &Arc<Variables>, counting: &Arc<Counting>) {
     let mut began_ns = shared.now_ns();
     while !shared.is_over(began_ns) {
         if !shared.is_wanted(worker, began_ns) {
@@ -167,11 +171,12 @@ async fn repeat(shared: &Shared, worker: usize, variables: &Arc<Variables>) {
         }
         // Where a number ends the loop those of the warm-up are none of it.
         let is_none = shared.left.is_some() && !counts;
-        let counted = if is_none { CountedCalls::Nothing } else { CountedCalls::WithinTime };
+        let counted = if is_none { NEVER } else { shared.from_ns..shared.counted_until_ns };
         let own = shared.begun.0.fetch_add(1, Relaxed);
         let number = shared.share.map_or(own, |share| share.number(own));
-        let turn = Turn { worker, number, variables: variables.clone(), cut_at: shared.cut_at };
-        let ended = flow(shared, turn, began_ns, began_ns, counted).await;
+        let (variables, cut_at) = (variables.clone(), shared.cut_at);
+        let turn = Turn { worker, number, variables, cut_at, counted, counting };
+        let ended = flow(shared, turn, began_ns, began_ns).await;
         began_ns = ended.at_ns;
         if !ended.well {
             tokio::time::sleep(REST).await;
@@ -180,13 +185,9 @@ async fn repeat(shared: &Shared, worker: usize, variables: &Arc<Variables>) {
     }
 }
 
-/// Which calls of a flow are counted.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum CountedCalls {
-    All,
-    WithinTime,
-    Nothing,
-}
+/// When what comes is counted, ns of the run's clock.
+const ALWAYS: Range<u64> = 0..u64::MAX;
+const NEVER: Range<u64> = 0..0;
 
 /// How a flow ended.
 struct Ended {
@@ -195,31 +196,20 @@ struct Ended {
 }
 
 /// The steps of one flow, until one has not gone well.
-async fn flow(
-    shared: &Shared,
-    mut turn: Turn,
-    intended_ns: u64,
-    began_ns: u64,
-    counted: CountedCalls,
-) -> Ended {
+async fn flow(shared: &Shared, mut turn: Turn<'_>, intended_ns: u64, began_ns: u64) -> Ended {
     let scenario = &shared.scenario;
     let (first, flow) = scenario.flow_of(turn.number);
     let (mut intended, mut began) = (intended_ns, began_ns);
-    let is_counted = |ended_ns: u64| match counted {
-        CountedCalls::All => true,
-        CountedCalls::Nothing => false,
-        CountedCalls::WithinTime => (shared.from_ns..shared.counted_until_ns).contains(&ended_ns),
-    };
     for (place, step) in flow.steps.iter().enumerate() {
         let went = call(shared, step, &mut turn).await;
         let ended_ns = shared.now_ns();
-        if is_counted(ended_ns) {
+        if turn.counted.contains(&ended_ns) {
             let times = Times { intended_ns: intended, began_ns: began, ended_ns };
             shared.shards.own().count(first + place, times, &went);
         }
         if went.failure.is_some() || place + 1 == flow.steps.len() {
             let well = went.failure.is_none();
-            if well && flow.steps.len() > 1 && is_counted(ended_ns) {
+            if well && flow.steps.len() > 1 && turn.counted.contains(&ended_ns) {
                 shared.shards.own().count_flow(ended_ns.saturating_sub(intended_ns));
             }
             // In an open loop the next start does not wait for this one's end.
@@ -243,7 +233,7 @@ async fn flow(
     Ended { at_ns: intended, well: true }
 }
 
-async fn call(shared: &Shared, step: &Step, turn: &mut Turn) -> Went {
+async fn call(shared: &Shared, step: &Step, turn: &mut Turn<'_>) -> Went {
     shared.under_way.0.fetch_add(1, Relaxed);
     let _ends = Ends(&shared.under_way.0);
     let channels = &shared.scenario.channels;

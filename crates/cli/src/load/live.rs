@@ -105,7 +105,7 @@ impl Viewer {
             loop {
                 match tells.try_recv() {
                     Ok(Told::Begins(running)) => self.view.begins(running),
-                    Ok(Told::Interval(interval, running)) => self.view.interval(interval, running),
+                    Ok(Told::Interval(interval, running)) => self.view.interval(*interval, running),
                     Err(TryRecvError::Empty) => break,
                     Err(TryRecvError::Disconnected) => return Ok(()),
                 }

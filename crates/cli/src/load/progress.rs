@@ -41,12 +41,19 @@ impl Watcher for Progress {
                 time(latency.max as f64)
             )
         });
+        let (sent, received) = (interval.messages_sent, interval.messages_received);
+        // Of a call that is no stream it is known.
+        let messages = if sent.max(received) > interval.ok + interval.failed {
+            format!("  {sent} messages sent, {received} received")
+        } else {
+            String::new()
+        };
         let failed =
             if interval.failed > 0 { format!("  {} failed", interval.failed) } else { String::new() };
         // Who does not read stderr any more does not miss it.
         let _ = writeln!(
             io::stderr(),
-            "{at:>5} s  {:>9} ok{scheduled}{latency}  {} in flight{failed}",
+            "{at:>5} s  {:>9} ok{scheduled}{latency}{messages}  {} in flight{failed}",
             interval.ok,
             interval.in_flight
         );

@@ -11,7 +11,7 @@ pub(super) enum Told {
     /// It begins, with its warm-up; where the highest rate is looked for, one run begins after the other.
     Begins(Running),
     /// An interval has ended.
-    Interval(Interval, Running),
+    Interval(Box<Interval>, Running),
 }
 
 /// Is told how a run goes.
@@ -66,7 +66,7 @@ impl Observer for Watching {
 
     fn interval(&mut self, interval: &Interval, running: &Running) {
         if self.thread.is_some() {
-            let _ = self.told.send(Told::Interval(interval.clone(), running.clone()));
+            let _ = self.told.send(Told::Interval(Box::new(interval.clone()), running.clone()));
         }
     }
 }

@@ -134,6 +134,30 @@ fn the_view_is_as_large_as_the_terminal() {
     check_given_back(&terminal);
 }
 
+/// Long before one has ended.
+#[test]
+fn streams_are_seen_while_they_last() {
+    let (_server, addresses) = Running::serve(&["127.0.0.1:0"]);
+    let data = r#"{"response_parameters": [{"size": 1}]}"#;
+    let words = ["load", &addresses[0], "--call", "grpc.testing.TestService/FullDuplexCall", "-d", data];
+    let rate = ["--message-rate", "100", "--stream-for", "10m", "-n", "1", "-c", "1"];
+    let mut terminal = Terminal::start(24, 80, &[&words[..], &rate].concat(), None);
+    terminal.wait("messages and replies", |screen| {
+        let has = |name: &str| {
+            let line = screen.lines().find(|line| line.starts_with(name));
+            line.is_some_and(|line| {
+                line.split_whitespace().any(|word| word.parse::<f64>().is_ok_and(|it| it > 0.0))
+            })
+        };
+        has(" sent ") && has(" received ") && has(" reply p99 ")
+    });
+    terminal.press("q");
+    assert_eq!(terminal.end(), Some(130));
+    check_given_back(&terminal);
+    let screen = terminal.screen();
+    assert!(screen.contains("messages"), "{screen}");
+}
+
 #[test]
 fn a_search_shows_what_it_has_tried_and_a_scenario_its_steps() {
     let (_server, addresses) = Running::serve(&["127.0.0.1:0"]);

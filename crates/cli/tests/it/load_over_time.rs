@@ -27,6 +27,31 @@ fn messages_of_a_stream_go_by_their_rate() {
     assert!((990_000_000..3_000_000_000).contains(&lasted), "{lasted} ns");
 }
 
+/// Streams that last longer than an interval are not told with their end alone.
+#[test]
+fn messages_of_a_stream_are_counted_when_they_come() {
+    let (_server, addresses) = Running::serve(&["127.0.0.1:0"]);
+    let answer = r#"{"response_parameters": [{"size": 1}]}"#;
+    let stream = ["--call", DUPLEX, "-d", answer, "--message-rate", "50", "--interval", "200ms", "-c", "2"];
+    let check = |words: &[&str]| {
+        let run = load_json(&addresses[0], &[&stream[..], words].concat());
+        let intervals = run["intervals"].as_array().unwrap();
+        let all = |name: &str| intervals.iter().map(|it| it[name].as_u64().unwrap()).collect::<Vec<_>>();
+        for name in ["messages_sent", "messages_received", "bytes_sent", "bytes_received"] {
+            assert_eq!(Some(all(name).iter().sum::<u64>()), run[name].as_u64(), "{name}");
+            assert!(all(name).iter().filter(|count| **count > 0).count() >= 3, "{name}: {:?}", all(name));
+        }
+        assert!(intervals.iter().filter(|it| !it["reply_ns"].is_null()).count() >= 3, "{intervals:?}");
+        run
+    };
+    let run = check(&["--stream-for", "2s", "-n", "2"]);
+    assert_eq!((&run["ok"], &run["messages_sent"]), (&2.into(), &200.into()), "{run}");
+    assert_eq!((&run["messages_received"], &run["reply"]["count"]), (&200.into(), &200.into()), "{run}");
+    // Of streams that are under way when the time is up what has come by then.
+    let run = check(&["--stream-for", "700ms", "-z", "2s", "--warmup", "300ms"]);
+    assert!((1..=220).contains(&run["messages_sent"].as_u64().unwrap()), "{run}");
+}
+
 /// What is to be sent while the server stands still counts from when it was to be sent.
 #[test]
 fn a_stalled_stream_is_seen_by_all_messages_that_were_to_be_sent() {

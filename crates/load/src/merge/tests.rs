@@ -19,8 +19,12 @@ fn run(started_s: u64, took_ns: impl Iterator<Item = u64>, failed: u64) -> LoadR
         connections: 3,
         latency_ns: latency.latency(),
         histogram: Some(latency.encoded_coarsely()),
+        messages_sent: 3,
+        messages_received: 4,
         bytes_sent: 1,
         bytes_received: 2,
+        reply_ns: None,
+        reply_histogram: None,
     };
     LoadRun {
         schema: SCHEMA.to_owned(),

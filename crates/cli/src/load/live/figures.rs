@@ -7,14 +7,27 @@ use ratatui::text::{Line, Span};
 use ratatui::widgets::Paragraph;
 use thalweg_lab::figures::{grouped, percent, time};
 use thalweg_lab::record::{Distribution, Latency};
+use thalweg_load::LoadRun;
 
 use super::view::{Now, View};
 use crate::bars::bars;
 
-pub(super) const ROWS: u16 = 9;
+const ROWS: u16 = 9;
+/// Of streams: messages each way, and how long replies take.
+const ROWS_OF_STREAMS: u16 = 3;
 pub(super) const COLUMNS: u16 = 40;
 /// Columns of a histogram that are no bar.
 const COLUMNS_BESIDE: u16 = 20;
+
+/// How many rows the table has.
+pub(super) fn rows(run: &LoadRun) -> u16 {
+    if has_streams(run) { ROWS + ROWS_OF_STREAMS } else { ROWS }
+}
+
+/// Whether messages say something that calls do not.
+fn has_streams(run: &LoadRun) -> bool {
+    run.messages_sent.max(run.messages_received) > run.calls()
+}
 
 /// The last interval beside the whole run.
 pub(super) fn table(view: &View, now: &Now, frame: &mut Frame<'_>, area: Rect) {
@@ -45,6 +58,14 @@ pub(super) fn table(view: &View, now: &Now, frame: &mut Frame<'_>, area: Rect) {
     row("p99", times(|latency| latency.p99), Some(Color::LightRed));
     row("p99.9", times(|latency| latency.p99_9), None);
     row("max", times(|latency| latency.max), Some(Color::Magenta));
+    if has_streams(run) {
+        row("sent", counts(last.map(|last| last.messages_sent), run.messages_sent), None);
+        row("received", counts(last.map(|last| last.messages_received), run.messages_received), None);
+        if let Some(reply) = &run.reply {
+            let text = |latency: &Latency| time(latency.p99 as f64);
+            row("reply p99", (last.and_then(|last| last.reply_ns).as_ref().map(text), text(&reply.ns)), None);
+        }
+    }
     frame.render_widget(Paragraph::new(rows), area);
 }
 

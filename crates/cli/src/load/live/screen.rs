@@ -37,7 +37,7 @@ pub(super) fn draw(view: &View, frame: &mut Frame<'_>) {
         return;
     }
     let lines = below::lines(view, now);
-    let rows = Rows::of(area.height, lines.len() as u16);
+    let rows = Rows::of(area.height, figures::rows(&now.so_far), lines.len() as u16);
     let parts = Layout::vertical([
         Constraint::Length(header::ROWS),
         Constraint::Length(rows.charts),
@@ -64,9 +64,9 @@ struct Rows {
 
 impl Rows {
     /// Figures first, then what went wrong and the steps, as far as there is room for charts beside them.
-    fn of(height: u16, lines: u16) -> Self {
+    fn of(height: u16, figures: u16, lines: u16) -> Self {
         let left = height - header::ROWS - 1;
-        let figures = left.min(figures::ROWS);
+        let figures = left.min(figures);
         let left = left - figures;
         let charts_min = if left >= CHART_ROWS_MIN { CHART_ROWS_MIN } else { 0 };
         // Figures do without a chart sooner than without the lines that say what went wrong.
@@ -121,7 +121,7 @@ mod tests {
             (24, 9, Rows { charts: 6, figures: 9, below: 5 }),
             (50, 9, Rows { charts: 28, figures: 9, below: 9 }),
         ] {
-            assert_eq!(Rows::of(height, lines), expected, "{height} rows, {lines} lines");
+            assert_eq!(Rows::of(height, 9, lines), expected, "{height} rows, {lines} lines");
         }
     }
 }

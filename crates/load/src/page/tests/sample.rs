@@ -30,8 +30,12 @@ fn interval(second: u64, scheduled: f64, ok: u64, ns: u64) -> Interval {
         connections: 2,
         latency_ns: latency.latency(),
         histogram: (ok > 0).then(|| latency.encoded()),
+        messages_sent: ok,
+        messages_received: ok,
         bytes_sent: 10 * ok,
         bytes_received: 20 * ok,
+        reply_ns: None,
+        reply_histogram: None,
     }
 }
 

@@ -1,0 +1,22 @@
+//! What came of a call.
+
+use thalweg::Status;
+
+use crate::traffic::Traffic;
+
+/// How a call went, but for how long it took.
+#[derive(Debug, Default)]
+pub(crate) struct Went {
+    /// What is to be counted with the call. Messages of a stream are counted when they come.
+    pub(crate) traffic: Traffic,
+    pub(crate) failure: Option<Failure>,
+}
+
+/// Why a call has not gone well.
+#[derive(Debug)]
+pub(crate) enum Failure {
+    /// It ended so.
+    Status(Status),
+    /// It brought something else than what was expected.
+    Check(String),
+}
