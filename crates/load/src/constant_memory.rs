@@ -64,7 +64,8 @@ fn record() {
     assert!(recorded > 1_000_000_000, "{recorded}");
     assert_eq!(shards.merged().tally.codes().ok(), INTERVALS * CALLS);
     println!("{at_first} KiB after an hour, at the most {most} KiB later");
-    assert!(most < at_first + 2048, "{at_first} KiB after an hour, and {most} KiB later");
+    // Joined histograms have more to say: 1.9 MiB of them. Were all intervals kept, it would be 6.2 MiB.
+    assert!(most < at_first + 3072, "{at_first} KiB after an hour, and {most} KiB later");
 }
 
 /// One bidi stream whose server answers every second message: a half of them have no response ever.

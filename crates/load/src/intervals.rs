@@ -92,14 +92,14 @@ impl Intervals {
 
     /// Two become one, where they are: both are not kept at once.
     fn halve(&mut self) {
-        let mut all = std::mem::take(&mut self.kept).into_iter();
-        self.kept.reserve(INTERVALS_MAX);
-        while let Some(mut interval) = all.next() {
-            if let Some(other) = all.next() {
-                interval.add_next(&other);
+        let mut is_second = false;
+        self.kept.dedup_by(|interval, before| {
+            is_second = !is_second;
+            if is_second {
+                before.add_next(interval);
             }
-            self.kept.push(interval);
-        }
+            is_second
+        });
         self.width *= 2;
     }
 }
