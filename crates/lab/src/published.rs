@@ -1,7 +1,7 @@
 //! Measurements of gRPC that others published, tried again: by the studies of this laboratory with each one's systems,
 //! sizes and counts, and judged claim by claim.
 //!
-//! An [`Original`] says what was published, which [`Run`]s try it again, and how each [`Claim`] is judged by what they
+//! An `Original` says what was published, which [`Run`]s try it again, and how each `Claim` is judged by what they
 //! found. A run is a study of its own, whose command anybody can repeat; what it leaves is read back as [`Evidence`].
 //! What came of all claims is [`PublishedResults`], and a page.
 
