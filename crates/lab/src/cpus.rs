@@ -63,6 +63,11 @@ impl CpuList {
         (!rest.is_empty()).then_some(Self(rest))
     }
 
+    /// There is one that both have.
+    pub(crate) fn shares_with(&self, others: &Self) -> bool {
+        self.0.iter().any(|cpu| others.0.contains(cpu))
+    }
+
     /// The first so many of them; `None` where there are fewer, or none is asked for.
     pub fn first(&self, count: usize) -> Option<Self> {
         self.0.get(..count).filter(|first| !first.is_empty()).map(|first| Self(first.to_vec()))

@@ -38,8 +38,10 @@ pub(crate) struct Sample {
     taken: Instant,
     client: ProcessSample,
     server: ProcessSample,
-    /// What the processors of each side have done; `None` where both sides share them.
+    /// What the processors of each side have done; `None` where no side is kept on any.
     processors: Option<[Processors; 2]>,
+    /// There are some that both sides have.
+    is_shared: bool,
 }
 
 /// What some processors have done since the machine began, whoever ran there.
@@ -89,7 +91,9 @@ impl Sides {
             }
             _ => None,
         };
-        Ok(Sample { taken, client, server, processors })
+        let cpus = self.client.cpus.as_ref().zip(self.server.cpus.as_ref());
+        let is_shared = cpus.is_some_and(|(clients, servers)| clients.shares_with(servers));
+        Ok(Sample { taken, client, server, processors, is_shared })
     }
 }
 
@@ -103,10 +107,13 @@ impl Sample {
             server_memory: None,
         };
         if let (Some(now), Some(before)) = (self.processors, earlier.processors) {
+            // Where both sides are kept on the same processors, the other side is no program that disturbs.
+            let both_ns = usage.client.cpu_ns() + usage.server.cpu_ns();
             let sides = [&mut usage.client, &mut usage.server];
             for ((side, now), before) in sides.into_iter().zip(now).zip(before) {
                 let busy_ns = nanoseconds(now.busy.saturating_sub(before.busy));
-                side.others_ns = busy_ns.saturating_sub(side.cpu_ns());
+                let own_ns = if self.is_shared { both_ns } else { side.cpu_ns() };
+                side.others_ns = busy_ns.saturating_sub(own_ns);
                 side.stolen_ns = nanoseconds(now.stolen.saturating_sub(before.stolen));
             }
         }

@@ -172,16 +172,16 @@ impl<'r> Calls<'r> {
         }
     }
 
-    /// What was seen on the wire between this client and its server, with the most calls in flight.
-    pub(crate) fn wire(&self, client: &str, strategy: Strategy) -> Option<(u32, &'r Wire)> {
+    /// What was seen on the wire between this client and its server, with so many calls in flight.
+    pub(crate) fn wire(&self, client: &str, strategy: Strategy, in_flight: u32) -> Option<&'r Wire> {
         let of = |it: &&crate::load::results::WireResult| {
             it.pair.client.to_string() == client
                 && it.strategy == Some(strategy)
+                && it.point.in_flight == in_flight
                 && it.point.work == Work::Call(CallType::Unary)
         };
-        let watched = self.results.wire.iter().filter(of).max_by_key(|it| it.point.in_flight)?;
-        match &watched.outcome {
-            WireOutcome::Watched(wire) => Some((watched.point.in_flight, wire)),
+        match &self.results.wire.iter().find(of)?.outcome {
+            WireOutcome::Watched(wire) => Some(wire),
             WireOutcome::Failed(_) => None,
         }
     }

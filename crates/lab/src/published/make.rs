@@ -36,7 +36,7 @@ pub fn make(
     let failed = match failed {
         Ok(status) if status.success() => None,
         Ok(status) => Some(format!("`thalweg {}` ended with {status}", run.arguments.join(" "))),
-        Err(error) => Some(format!("`{}` cannot be run: {error}", program.display())),
+        Err(error) => Some(format!("it cannot be made: {error}")),
     };
     RunResult {
         name: run.name.to_owned(),
@@ -49,10 +49,15 @@ pub fn make(
 }
 
 fn begin(program: &Path, run: &Run, folder: &Path) -> io::Result<Child> {
-    // What an earlier one left is not this one's.
-    match fs::remove_dir_all(folder) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
-        _ => fs::create_dir_all(folder)?,
+    // What an earlier run left is not this one's; a folder of this name that no run made is somebody's.
+    if folder.join(PRINTED).is_file() {
+        fs::remove_dir_all(folder)?;
+    }
+    fs::create_dir_all(folder)?;
+    if fs::read_dir(folder)?.next().is_some() {
+        let why =
+            format!("{} is there, and no run made it: name another folder with --out", folder.display());
+        return Err(io::Error::other(why));
     }
     let mut command = Command::new(program);
     command.args(&run.arguments).arg("--out").arg(folder);
@@ -102,6 +107,29 @@ mod tests {
         assert_eq!(result.failed, None);
         let printed = fs::read_to_string(directory.join("run").join(PRINTED)).unwrap();
         assert!(printed.contains("-Xlog:gc") && printed.contains("--out /"), "{printed}");
+        fs::remove_dir_all(directory).unwrap();
+    }
+
+    #[test]
+    fn what_an_earlier_run_left_is_taken_away_and_nothing_else() {
+        let directory = scratch("published-make-again");
+        let folder = directory.join("run");
+        let run = || Run {
+            name: "run",
+            about: "a test",
+            arguments: vec!["-c".to_owned(), "true".to_owned()],
+            keeps_jvm_logs: false,
+        };
+        let make =
+            || make(Path::new("/bin/sh"), Publication::Qt, run(), &directory, &Interrupt::default()).failed;
+        assert_eq!(make(), None);
+        fs::write(folder.join("left"), "").unwrap();
+        assert_eq!(make(), None);
+        assert!(!folder.join("left").exists());
+        fs::remove_file(folder.join(PRINTED)).unwrap();
+        fs::write(folder.join("thesis"), "").unwrap();
+        assert!(make().is_some_and(|reason| reason.contains("no run made it")));
+        assert!(folder.join("thesis").exists());
         fs::remove_dir_all(directory).unwrap();
     }
 

@@ -10,7 +10,7 @@ use super::original::{Flaw, Original};
 use super::originals::original;
 use super::publication::Publication;
 use super::results::{Answered, PublishedResults, RunResult};
-use super::situations::SITUATIONS;
+use super::situations::{SITUATIONS, Situation};
 use super::terminal::summary;
 use crate::figures::{bound, span};
 use crate::findings::Doubt;
@@ -208,6 +208,11 @@ fn situations(results: &PublishedResults) -> Markup {
         let answered = results.answered.iter().find(|it| it.publication == publication)?;
         answered.claims.iter().find(|claim| claim.id == id && claim.verdict != Verdict::CannotBeTried)
     };
+    // Advice that rests on a claim which did not hold here is none.
+    let is_refuted = |it: &Situation| {
+        it.rests
+            && shown(it.publication, it.claim).is_some_and(|claim| claim.verdict == Verdict::NotConfirmed)
+    };
     html! {
         section #situations {
             h2 { "What to do" }
@@ -216,7 +221,7 @@ fn situations(results: &PublishedResults) -> Markup {
                     thead { tr { th { "Where you stand" } th { "What to do" } th { "Measured here" } } }
                     tbody {
                         @for it in SITUATIONS {
-                            @if results.settings.publications.contains(&it.publication) {
+                            @if results.settings.publications.contains(&it.publication) && !is_refuted(it) {
                                 tr {
                                     td.words { (bound(it.reader)) }
                                     td.words { (prose(it.advice)) }
@@ -244,8 +249,7 @@ fn method(results: &PublishedResults) -> Vec<String> {
         "The studies are those of this laboratory with the systems and the sizes of the original; each has a page of \
          its own with its windows, intervals and noise floor, and a command that repeats it."
             .to_owned(),
-        "Sources are named as they were published; their figures are quoted, and nothing of them was measured again by \
-         their authors."
+        "The published figures are quoted; nothing of them was measured again by their authors."
             .to_owned(),
     ];
     if let Some(cores) = results.settings.cores {

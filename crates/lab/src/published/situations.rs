@@ -11,6 +11,8 @@ pub(crate) struct Situation {
     /// Whose claim shows it.
     pub(crate) publication: Publication,
     pub(crate) claim: &'static str,
+    /// It is good advice only where the claim holds.
+    pub(crate) rests: bool,
 }
 
 const fn of(
@@ -19,7 +21,17 @@ const fn of(
     reader: &'static str,
     advice: &'static str,
 ) -> Situation {
-    Situation { reader, advice, publication, claim }
+    Situation { reader, advice, publication, claim, rests: true }
+}
+
+/// Good advice whatever came of the claim, whose figures say why.
+const fn always(
+    publication: Publication,
+    claim: &'static str,
+    reader: &'static str,
+    advice: &'static str,
+) -> Situation {
+    Situation { rests: false, ..of(publication, claim, reader, advice) }
 }
 
 /// In the order of the page.
@@ -82,13 +94,13 @@ pub(crate) const SITUATIONS: &[Situation] = &[
         "Protobuf or JSON, by bytes",
         "Leave out nulls first; compression takes most of what is left of the gap in large messages.",
     ),
-    of(
+    always(
         Publication::Json,
         "few",
         "A comparison of a few calls on the JVM",
         "Warm each server up the way it is measured, for seconds, and tell first calls apart.",
     ),
-    of(
+    always(
         Publication::Json,
         "spikes",
         "Spikes on the JVM",
