@@ -76,6 +76,12 @@ impl Iterator for Arrivals {
 pub(crate) struct Random(pub(crate) u64);
 
 impl Random {
+    /// From several numbers. What neighbours of them draw has nothing in common: a seed is where SplitMix64 begins in
+    /// one and the same sequence, and a call that began a step behind another would draw the same a step later.
+    pub(crate) fn of(numbers: [u64; 3]) -> Self {
+        Self(numbers.into_iter().fold(0, |state, number| Self(state ^ number).next()))
+    }
+
     pub(crate) fn next(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut mixed = self.0;

@@ -34,7 +34,10 @@ enum Part {
     TimestampUnix,
     TimestampUnixMilli,
     TimestampUnixNano,
+    /// The call's.
     Uuid,
+    /// Of this place alone.
+    NewUuid,
     RandomInt {
         min: i64,
         max: i64,
@@ -120,7 +123,8 @@ impl Part {
             [".TimestampUnix"] => Self::TimestampUnix,
             [".TimestampUnixMilli"] => Self::TimestampUnixMilli,
             [".TimestampUnixNano"] => Self::TimestampUnixNano,
-            [".UUID" | "newUUID"] => Self::Uuid,
+            [".UUID"] => Self::Uuid,
+            ["newUUID"] => Self::NewUuid,
             ["randomInt", min, max] => {
                 let (min, max) = (number(min)?, number(max)?);
                 if min > max {
@@ -158,7 +162,8 @@ impl Template {
     /// The text for one call. A variable that no step has kept is empty.
     pub fn fill(&self, moment: &Moment<'_>) -> String {
         let Moment { request, worker, message, seed, variables } = *moment;
-        let mut random = Random(seed ^ request.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ message.rotate_left(32));
+        let mut random = Random::of([seed, request, message]);
+        let of_call = [random.next(), random.next()];
         // One reading of the clock for a text.
         let now = SystemTime::now();
         let since = now.duration_since(UNIX_EPOCH).unwrap_or_default();
@@ -178,7 +183,8 @@ impl Template {
                     let value = variables.and_then(|variables| variables.get(name));
                     text.write_str(value.map_or("", String::as_str))
                 }
-                Part::Uuid => uuid(&mut random, &mut text),
+                Part::Uuid => uuid(of_call, &mut text),
+                Part::NewUuid => uuid([random.next(), random.next()], &mut text),
                 Part::RandomInt { min, max } => {
                     let span = max.abs_diff(*min).saturating_add(1);
                     let drawn = random.next() % span.max(1);
@@ -196,8 +202,7 @@ impl Template {
 }
 
 /// Version 4, RFC 9562.
-fn uuid(random: &mut Random, text: &mut String) -> std::fmt::Result {
-    let (high, low) = (random.next(), random.next());
+fn uuid([high, low]: [u64; 2], text: &mut String) -> std::fmt::Result {
     let high = high & !0xf000 | 0x4000;
     let low = low & !(3 << 62) | 1 << 63;
     write!(
@@ -227,8 +232,8 @@ mod tests {
         let uuid = filled("{{.UUID}}", 7);
         assert_eq!((uuid.len(), uuid.as_bytes()[14]), (36, b'4'), "{uuid}");
         assert!(matches!(uuid.as_bytes()[19], b'8' | b'9' | b'a' | b'b'), "{uuid}");
-        assert_eq!(uuid, filled("{{newUUID}}", 7), "the same call has the same");
-        assert_ne!(uuid, filled("{{newUUID}}", 8));
+        assert_eq!(uuid, filled("{{.UUID}}", 7), "the same call has the same");
+        assert_ne!(uuid, filled("{{.UUID}}", 8));
         assert_eq!(filled("{{randomString 12}}", 7).len(), 12);
         let numbers: Vec<i64> =
             (0..200).map(|request| filled("{{randomInt -2 2}}", request).parse().unwrap()).collect();
@@ -239,6 +244,29 @@ mod tests {
         assert!("text".parse::<Template>().unwrap().is_constant());
         assert!(!"{{.UUID}}".parse::<Template>().unwrap().is_constant());
         filled("{{randomInt -9223372036854775808 9223372036854775807}}", 1).parse::<i64>().unwrap();
+    }
+
+    #[test]
+    fn a_call_has_one_uuid_and_a_new_one_wherever_it_is_asked_for() {
+        let text = filled("{{.UUID}} {{newUUID}} {{randomInt 0 9}} {{.UUID}} {{newUUID}}", 7);
+        let [uuid, new, _, again, newer] = text.split(' ').collect::<Vec<_>>()[..] else { panic!("{text}") };
+        assert_eq!(uuid, again);
+        assert_ne!(uuid, new);
+        assert_ne!(new, newer);
+    }
+
+    /// The second half of one was the first half of the next.
+    #[test]
+    fn calls_one_after_the_other_draw_nothing_of_each_other() {
+        let of_call = |request| {
+            [filled("{{.UUID}}", request), filled("{{newUUID}}", request)].concat().replace('-', "")
+        };
+        let words = |text: &str| (0..=text.len() - 10).map(|at| text[at..at + 10].to_owned()).collect();
+        let calls: Vec<std::collections::BTreeSet<String>> =
+            (0..20).map(|request| words(&of_call(request))).collect();
+        for (one, other) in calls.iter().zip(&calls[1..]) {
+            assert_eq!(one.intersection(other).next(), None);
+        }
     }
 
     #[test]

@@ -76,7 +76,7 @@ pub(super) async fn scenario(
     for flow in &asked.flows {
         let mut steps = Vec::new();
         let mut variables: Vec<String> = Vec::new();
-        for step in &flow.steps {
+        for (place, step) in (0..).zip(&flow.steps) {
             let named = |failure: Failure| {
                 if asked.is_one_call {
                     return failure;
@@ -84,10 +84,15 @@ pub(super) async fn scenario(
                 Failure { message: format!("{}, {}: {}", flow.name, step.name, failure.message), ..failure }
             };
             let called = called::look_up(catalogue, &step.method).await.map_err(named)?;
-            steps.push(step.step(&called, seed, &variables).map_err(named)?);
+            steps.push(step.step(&called, of_step(seed, place), &variables).map_err(named)?);
             variables.extend(step.keep.iter().map(|(name, _)| name.clone()));
         }
         flows.push(Flow { name: flow.name.clone(), weight: flow.weight, steps });
     }
     Ok(flows)
+}
+
+/// From which a step of a flow draws. Each is a call of its own, with values of its own.
+fn of_step(seed: u64, place: u64) -> u64 {
+    seed.wrapping_add(place.wrapping_mul(0x9e37_79b9_7f4a_7c15))
 }

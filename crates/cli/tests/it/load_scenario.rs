@@ -99,6 +99,26 @@ fn an_answer_that_is_something_else_has_failed_and_ends_its_flow() {
     assert!(note.contains("CHECK: name == Ada: name is \"Bob\""), "{note}");
 }
 
+/// What the last step sent is told, since its check fails. The same seed draws the same again.
+#[test]
+fn each_step_draws_values_of_its_own() {
+    let (_server, addresses) = Running::serve(&["127.0.0.1:0"]);
+    let call = "[[flow.step]]\ncall = 'thalweg.lab.v1.Echo/EchoPerson'\n";
+    let sent = |before: &str, template: &str| {
+        let step = format!("{call}data = '{{\"name\": \"{template}\"}}'\ncheck = ['name == nobody']\n");
+        let toml = ["[[flow]]\n", before, &step].concat();
+        let (_, stdout, stderr) = scenario(&addresses[0], &toml, &["-n", "1", "-c", "1", "-O", "json"]);
+        let run: Value = serde_json::from_str(&stdout).unwrap_or_else(|_| panic!("{stderr}"));
+        let note = run["notes"][0]["text"].as_str().unwrap();
+        note.split_once("name is ").unwrap_or_else(|| panic!("{note}")).1.to_owned()
+    };
+    let before = [call, "name = 'before'\n"].concat();
+    for template in ["{{.UUID}}", "{{newUUID}}", "{{randomString 20}}", "{{randomInt 0 9999999999}}"] {
+        assert_eq!(sent("", template), sent("", template), "{template}");
+        assert_ne!(sent("", template), sent(&before, template), "{template}");
+    }
+}
+
 #[test]
 fn checks_are_for_one_method_too() {
     let (_server, addresses) = Running::serve(&["127.0.0.1:0"]);
