@@ -261,7 +261,7 @@ mod tests {
             name: "a.B/C".to_owned(),
             targets: Vec::new(),
             connections: 1,
-            channels: vec![Channel::builder("http://127.0.0.1:1").connect_lazy().unwrap()],
+            channels: vec![vec![Channel::builder("http://127.0.0.1:1").connect_lazy().unwrap()]],
             flows: vec![Flow { name: "C".to_owned(), weight: 1, steps: vec![step] }],
             seed: 0,
         })

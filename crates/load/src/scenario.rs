@@ -19,8 +19,8 @@ pub struct Scenario {
     pub targets: Vec<String>,
     /// Connections that are asked for, of all targets.
     pub connections: u32,
-    /// Workers take turns at these.
-    pub channels: Vec<Channel>,
+    /// Of each target: starts take turns at the targets, and workers at the channels of one.
+    pub channels: Vec<Vec<Channel>>,
     /// One of them is chosen for each start.
     pub flows: Vec<Flow>,
     /// From which flows and times to think are drawn.
@@ -66,7 +66,7 @@ impl Scenario {
 
     /// Connections that take calls now.
     pub(crate) fn ready_connections(&self) -> u32 {
-        let lanes = self.channels.iter().flat_map(Channel::lanes);
+        let lanes = self.channels.iter().flatten().flat_map(Channel::lanes);
         lanes.filter(|lane| lane.state == READY).count() as u32
     }
 
@@ -97,6 +97,13 @@ impl Scenario {
         unreachable!("one is drawn below the sum of all weights, and a scenario has flows")
     }
 
+    /// Where the calls of a flow go. `start` counts those of this part of the load alone: the numbers of a part leave
+    /// out those of the others.
+    pub(crate) fn channel(&self, start: u64, worker: usize) -> &Channel {
+        let of_target = &self.channels[turn(start, self.channels.len())];
+        &of_target[worker % of_target.len()]
+    }
+
     /// How long is thought behind the step at this place of the flow of this start.
     pub(crate) fn think(&self, think: Think, number: u64, place: usize) -> Duration {
         let span = think.most.saturating_sub(think.least);
@@ -109,5 +116,38 @@ impl Scenario {
                 ^ number.wrapping_mul(0x9e37_79b9_7f4a_7c15)
                 ^ place.wrapping_mul(0xd1b5_4a32_d192_ed03),
         )
+    }
+}
+
+/// Which of so many has this turn. Of as many turns each has one; but with which of them they begin is drawn each time,
+/// so that what goes in turn beside it, such as requests, meets all of them.
+fn turn(number: u64, of: usize) -> usize {
+    if of <= 1 {
+        return 0;
+    }
+    let of = of as u64;
+    ((number % of + Random(number / of).next() % of) % of) as usize
+}
+
+#[cfg(test)]
+mod tests {
+    use super::turn;
+
+    #[test]
+    fn each_has_its_share_of_the_turns_and_meets_all_that_goes_in_turn_beside_it() {
+        for of in 1..6 {
+            for block in 0..1000 {
+                let mut seen: Vec<usize> =
+                    (0..of as u64).map(|place| turn(block * of as u64 + place, of)).collect();
+                seen.sort_unstable();
+                assert_eq!(seen, (0..of).collect::<Vec<_>>(), "block {block} of {of}");
+            }
+            for requests in 1..9 {
+                let mut met = vec![vec![0; of]; requests];
+                (0..10_000).for_each(|number| met[number % requests][turn(number as u64, of)] += 1);
+                let least = met.iter().flatten().min().copied().unwrap_or(0);
+                assert!(least * 2 > 10_000 / (of * requests), "{of} beside {requests}: {met:?}");
+            }
+        }
     }
 }

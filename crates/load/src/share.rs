@@ -77,6 +77,11 @@ impl Share {
         n.wrapping_mul(u64::from(self.of)).wrapping_add(u64::from(self.index))
     }
 
+    /// Which of its own calls has this number in the whole load.
+    pub(crate) fn own(self, number: u64) -> u64 {
+        number / u64::from(self.of)
+    }
+
     /// How many of so many calls it makes.
     pub fn of_calls(self, calls: u64) -> u64 {
         let (index, of) = (u64::from(self.index), u64::from(self.of));
@@ -128,6 +133,8 @@ mod tests {
                 );
                 let mut numbers: Vec<u64> =
                     parts.iter().flat_map(|part| (0..part.of_calls(calls)).map(|n| part.number(n))).collect();
+                let is_own = |part: &Share| (0..part.of_calls(calls)).all(|n| part.own(part.number(n)) == n);
+                assert!(parts.iter().all(is_own));
                 numbers.sort_unstable();
                 assert_eq!(numbers, (0..calls).collect::<Vec<u64>>());
             }

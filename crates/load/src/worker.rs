@@ -236,8 +236,8 @@ async fn flow(shared: &Shared, mut turn: Turn<'_>, intended_ns: u64, began_ns: u
 async fn call(shared: &Shared, step: &Step, turn: &mut Turn<'_>) -> Went {
     shared.under_way.0.fetch_add(1, Relaxed);
     let _ends = Ends(&shared.under_way.0);
-    let channels = &shared.scenario.channels;
-    perform(&step.call, &channels[turn.worker % channels.len()], turn).await
+    let start = shared.share.map_or(turn.number, |share| share.own(turn.number));
+    perform(&step.call, shared.scenario.channel(start, turn.worker), turn).await
 }
 
 /// Counts a call as ended, however it ends.

@@ -48,14 +48,16 @@ impl Connecting<'_> {
         Ok(Catalogue::Server(Box::new(Reflection::new(channel, metadata::map(entries), self.timeout))))
     }
 
-    /// The channels of calls.
-    pub(super) async fn channels(&self) -> Result<Vec<Channel>, Failure> {
+    /// The channels of calls, of each target.
+    pub(super) async fn channels(&self) -> Result<Vec<Vec<Channel>>, Failure> {
         let mut channels = Vec::new();
         for target in self.targets {
+            let mut of_target = Vec::new();
             for lanes in shares(self.connections) {
                 let lanes = if self.is_adaptive { Lanes::adaptive() } else { Lanes::fixed(lanes as usize) };
-                channels.push(connect(self.builder(target).lanes(lanes)).await?);
+                of_target.push(connect(self.builder(target).lanes(lanes)).await?);
             }
+            channels.push(of_target);
         }
         Ok(channels)
     }

@@ -184,6 +184,29 @@ fn the_highest_rate_that_keeps_to_a_condition_is_found() {
     assert!(stdout.contains("highest rate  none"), "{stdout}");
 }
 
+/// The second server takes a tenth of a second for each call.
+#[test]
+fn servers_have_their_shares_of_the_calls_with_any_number_in_flight() {
+    let (_quick, quick) = Running::serve(&["127.0.0.1:0"]);
+    let (_slow, slow) = Running::serve_with(&["127.0.0.1:0"], &["--work", "100ms", "--threads", "1"]);
+    let call = ["--call", "grpc.testing.BenchmarkService/UnaryCall", "--also"];
+    let check = |first: &str, other: &str, words: &[&str], calls: u64| {
+        let run = load_json(first, &[&call[..], &[other], words].concat());
+        assert_eq!(run["ok"], calls, "{words:?}");
+        let latency = &run["latency"];
+        let mean = latency["mean"].as_f64().unwrap();
+        assert!(mean >= 50e6, "{words:?}: half of the calls are the slow server's: {latency}");
+        assert!(latency["min"].as_u64().unwrap() < 100_000_000, "{words:?}: and not all: {latency}");
+    };
+    for (first, other) in [(&quick[0], &slow[0]), (&slow[0], &quick[0])] {
+        check(first, other, &["-n", "8", "-c", "1"], 8);
+        check(first, other, &["-n", "8", "-c", "3"], 8);
+        check(first, other, &["-n", "8", "-c", "1", "--rps", "5"], 8);
+        // All that this part has are starts of even numbers.
+        check(first, other, &["-n", "16", "-c", "1", "--share", "0/2"], 8);
+    }
+}
+
 #[test]
 fn a_run_that_is_killed_leaves_what_there_was() {
     let (_server, addresses) = Running::serve(&["127.0.0.1:0"]);
