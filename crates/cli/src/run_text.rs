@@ -23,7 +23,7 @@ pub(crate) fn text(run: &LoadRun) -> String {
         run.method,
         match &run.schedule {
             Some(schedule) => {
-                format!("{part}{}, at most {} in flight", scheduled(schedule), run.in_flight)
+                format!("{part}{}, at most {} in flight", scheduled(schedule, run.unit()), run.in_flight)
             }
             None => match &run.workers {
                 Some(workers) => format!("{part}{workers} in flight, closed loop"),
@@ -45,7 +45,12 @@ pub(crate) fn text(run: &LoadRun) -> String {
     row("measured", format!("{} after {warm_up} warm-up", time(run.duration_ns as f64)));
     let scheduled =
         run.scheduled_per_s.map_or(String::new(), |rate| format!(" of {} scheduled", grouped(rate)));
-    row("rate", format!("{} calls/s{scheduled}", grouped(run.rate_per_s)));
+    if run.flows.is_some() {
+        row("rate", format!("{} calls/s", grouped(run.rate_per_s)));
+        row("flows", format!("{} flows/s{scheduled}", grouped(run.starts_per_s())));
+    } else {
+        row("rate", format!("{} calls/s{scheduled}", grouped(run.rate_per_s)));
+    }
     let seconds = run.duration_ns as f64 / 1e9;
     for (name, messages, bytes) in
         [("sent", run.messages_sent, run.bytes_sent), ("received", run.messages_received, run.bytes_received)]
@@ -68,7 +73,8 @@ pub(crate) fn text(run: &LoadRun) -> String {
         }
     }
     if run.late + run.dropped > 0 {
-        row("late", format!("{} began more than 1 ms late, {} never", run.late, run.dropped));
+        let unit = run.flows.map_or("", |_| " flows");
+        row("late", format!("{}{unit} began more than 1 ms late, {} never", run.late, run.dropped));
     }
     match run.failed {
         0 => row("errors", "none".to_owned()),
@@ -87,7 +93,8 @@ pub(crate) fn text(run: &LoadRun) -> String {
         row(if gate.is_kept { "kept" } else { "NOT KEPT" }, format!("{}: {}", gate.gate, gate.figure));
     }
     if let Some(search) = &run.search {
-        let found = search.found_per_s.map_or("none".to_owned(), |rate| format!("{} calls/s", grouped(rate)));
+        let found = |rate| format!("{} {}s/s", grouped(rate), run.unit());
+        let found = search.found_per_s.map_or("none".to_owned(), found);
         let conditions = search.conditions.join(", ");
         row(
             "highest rate",

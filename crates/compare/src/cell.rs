@@ -33,11 +33,11 @@ pub struct Cell {
     pub intervals: Vec<Figures>,
     /// Bytes of a request on average, where that is known: not one of the conditions, as templates make them differ.
     pub request_bytes: Option<f64>,
-    /// Calls that ended with OK; 0 where nobody counted.
+    /// Calls that ended with OK, of a scenario flows; 0 where nobody counted.
     pub ok: u64,
-    /// Calls that did not.
+    /// Those that did not.
     pub failed: u64,
-    /// Calls that a schedule had and that never began.
+    /// Those that a schedule had and that never began.
     pub dropped: u64,
 }
 
@@ -59,7 +59,7 @@ impl Figures {
 }
 
 impl Cell {
-    /// The share of calls that failed, or never began; 0 where there are none.
+    /// The share of calls that failed, or never began, of a scenario of flows; 0 where there are none.
     pub fn failed_share(&self) -> f64 {
         let not_ok = self.failed + self.dropped;
         let calls = self.ok + not_ok;
@@ -124,6 +124,11 @@ impl Conditions {
         self.iter().find(|(known, _)| *known == name).map(|(_, value)| value)
     }
 
+    /// What a schedule counts, and a share of failed ones is of.
+    pub(crate) fn unit(&self) -> &'static str {
+        if self.get("type") == Some("scenario") { "flow" } else { "call" }
+    }
+
     /// In a line: values that speak for themselves alone, and others with their names.
     pub fn line(&self) -> String {
         let part = |(name, value): (&str, &str)| match name {
@@ -133,7 +138,7 @@ impl Conditions {
             "in flight" => format!("{value} in flight"),
             "connections" if value == "1" => "1 connection".to_owned(),
             "connections" => format!("{value} connections"),
-            "schedule" => scheduled(value),
+            "schedule" => scheduled(value, self.unit()),
             _ => format!("{name} {value}"),
         };
         self.iter().map(part).collect::<Vec<_>>().join(", ")

@@ -372,8 +372,9 @@ fn failed_calls(a: &Side, b: &Side, cell: &CellReport) -> Option<String> {
         .then(|| format!("; of these never began: {dropped_a} of {}, {dropped_b} of {}", a.name, b.name));
     (of_a + of_b > 0.0).then(|| {
         format!(
-            "calls failed: {} of {}, {} of {}{}; rates and latencies are of those that did not, \
+            "{}s failed: {} of {}, {} of {}{}; rates and latencies are of those that did not, \
              processor time is shared by all that ended",
+            cell.conditions.unit(),
             percent(of_a),
             a.name,
             percent(of_b),
@@ -402,8 +403,9 @@ fn failures(a: &Side, b: &Side, cells: &[CellReport], overall: &[Compared]) -> V
         let (of_a, of_b) = cell.failed_shares;
         if of_b > of_a + FAILED_SHARE_MORE_MAX {
             failures.push(format!(
-                "{} of the calls to {} failed{}, and {} of those to {}",
+                "{} of the {}s to {} failed{}, and {} of those to {}",
                 percent(of_b),
+                cell.conditions.unit(),
                 b.name,
                 if cell.dropped.1 > 0 { " or never began" } else { "" },
                 percent(of_a),

@@ -13,7 +13,7 @@ use thalweg::bytes::Bytes;
 use crate::intervals::{AtEnd, Intervals};
 use crate::stream_messages::{Counting, Received, StreamMessages};
 use crate::stream_requests::StreamRequests;
-use crate::tally::{Shards, Times};
+use crate::tally::{Shards, StepOfFlow, Times};
 use crate::traffic::Traffic;
 use crate::went::Went;
 
@@ -35,9 +35,10 @@ fn resident_kib() -> u64 {
 /// More than 10⁹ recorded times, over three orders of magnitude.
 fn record() {
     let shards = Shards::new(1, 1);
-    let mut intervals = Intervals::new(Duration::from_secs(1));
+    let mut intervals = Intervals::new(Duration::from_secs(1), false);
     let traffic = Traffic { sent: 1, received: 1, ..Traffic::default() };
     let went = Went { traffic, failure: None };
+    let step = StepOfFlow { index: 0, is_first: true, is_last: true };
     let (mut recorded, mut at_first, mut most) = (0_u64, 0, 0);
     let mut random = crate::arrivals::Random(1);
     for interval in 0..INTERVALS {
@@ -48,7 +49,7 @@ fn record() {
                 let began_ns = intended_ns + random.next() % 5_000;
                 let took_ns = 1 << (10 + random.next() % 10);
                 let times = Times { intended_ns, began_ns, ended_ns: began_ns + took_ns + call % 1000 };
-                shard.count(0, times, &went);
+                shard.count(step, times, &went);
                 recorded += 4;
             }
         }

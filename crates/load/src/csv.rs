@@ -2,18 +2,24 @@
 
 use std::fmt::Write;
 
-use crate::run::LoadRun;
+use crate::run::{Flows, LoadRun};
 
 /// The columns, with units where a name has one: `s` seconds, `ns` nanoseconds.
 const COLUMNS: &str = "at_s,length_s,scheduled,ok,failed,late,in_flight,mean_ns,p50_ns,p90_ns,p99_ns,p99.9_ns,\
                        max_ns,bytes_sent,bytes_received,messages_sent,messages_received,reply_mean_ns,reply_p50_ns,\
-                       reply_p90_ns,reply_p99_ns,reply_p99.9_ns,reply_max_ns\n";
+                       reply_p90_ns,reply_p99_ns,reply_p99.9_ns,reply_max_ns";
+/// Of a scenario, whose schedule counts these.
+const OF_FLOWS: &str = ",flows_begun,flows_ok,flows_failed";
 
 /// A row for each interval. Where no call ended with OK the latencies are empty, and so are those of replies where none
 /// came to a request of a bidi stream; the last row is what came behind the
 /// last whole interval, and shorter.
 pub fn csv(run: &LoadRun) -> String {
     let mut text = COLUMNS.to_owned();
+    if run.flows.is_some() {
+        text.push_str(OF_FLOWS);
+    }
+    text.push('\n');
     let ends = run.intervals.iter().skip(1).map(|next| next.at_ns).chain([run.duration_ns]);
     for (interval, end_ns) in run.intervals.iter().zip(ends) {
         let [latency, reply] = [interval.latency_ns, interval.reply_ns].map(|ns| {
@@ -24,7 +30,7 @@ pub fn csv(run: &LoadRun) -> String {
         });
         let length_ns = end_ns.saturating_sub(interval.at_ns);
         // Writing to a String does not fail.
-        let _ = writeln!(
+        let _ = write!(
             text,
             "{:.3},{:.3},{:.1},{},{},{},{},{latency},{},{},{},{},{reply}",
             interval.at_ns as f64 / 1e9,
@@ -39,6 +45,11 @@ pub fn csv(run: &LoadRun) -> String {
             interval.messages_sent,
             interval.messages_received
         );
+        if run.flows.is_some() {
+            let Flows { begun, ok, failed } = interval.starts();
+            let _ = write!(text, ",{begun},{ok},{failed}");
+        }
+        text.push('\n');
     }
     text
 }

@@ -24,6 +24,8 @@ pub(crate) struct AtEnd {
 pub(crate) struct Intervals {
     kept: Vec<Interval>,
     length: Duration,
+    /// Flows are told apart from calls.
+    has_flows: bool,
     /// How many of the run's own intervals make one of those that are kept.
     width: usize,
     /// What has come since the last one that is complete.
@@ -32,8 +34,8 @@ pub(crate) struct Intervals {
 }
 
 impl Intervals {
-    pub(crate) fn new(length: Duration) -> Self {
-        Self { kept: Vec::new(), length, width: 1, pending: None, pending_parts: 0 }
+    pub(crate) fn new(length: Duration, has_flows: bool) -> Self {
+        Self { kept: Vec::new(), length, has_flows, width: 1, pending: None, pending_parts: 0 }
     }
 
     /// How long one of those that are kept is.
@@ -44,11 +46,13 @@ impl Intervals {
     /// An interval of the run has ended.
     pub(crate) fn push(&mut self, at_ns: u64, recent: &Recent, scheduled: f64, end: AtEnd) -> Interval {
         let AtEnd { in_flight, connections } = end;
+        let flows = self.has_flows.then_some(recent.flows);
         let single = Interval {
             at_ns,
             scheduled,
             ok: recent.ok,
             failed: recent.failed,
+            flows,
             late: recent.late,
             in_flight,
             connections,
@@ -111,11 +115,12 @@ fn coarse(times: &Distribution) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::run::Flows;
     use crate::traffic::Traffic;
 
     #[test]
     fn a_long_run_has_no_more_intervals_and_loses_nothing() {
-        let mut intervals = Intervals::new(Duration::from_secs(1));
+        let mut intervals = Intervals::new(Duration::from_secs(1), true);
         let count = 3 * INTERVALS_MAX as u64 + 1;
         let mut all = Distribution::new();
         for number in 0..count {
@@ -123,7 +128,9 @@ mod tests {
             latency.record(1000 + number);
             all.record(1000 + number);
             let traffic = Traffic { sent: 1, received: 2, bytes_sent: 3, bytes_received: 4 };
-            let recent = Recent { replies: latency.clone(), latency, ok: 1, failed: 1, late: 2, traffic };
+            let flows = Flows { begun: 3, ok: 1, failed: 2 };
+            let recent =
+                Recent { replies: latency.clone(), latency, ok: 1, failed: 1, flows, late: 2, traffic };
             let end = AtEnd { in_flight: number, connections: number as u32 + 1 };
             intervals.push(number * 1_000_000_000, &recent, 5.0, end);
         }
@@ -133,6 +140,7 @@ mod tests {
         assert_eq!(kept.iter().map(|interval| interval.ok).sum::<u64>(), count);
         assert_eq!(kept[1].at_ns, 4_000_000_000);
         assert_eq!((kept[1].ok, kept[1].late, kept[1].in_flight, kept[1].connections), (4, 8, 7, 8));
+        assert_eq!(kept[1].flows, Some(Flows { begun: 12, ok: 4, failed: 8 }));
         let latency = kept[1].latency_ns.unwrap();
         assert_eq!((latency.min, latency.max), (1004, 1007));
         assert!((1004..=1007).contains(&latency.p50), "to two digits: {}", latency.p50);

@@ -63,7 +63,7 @@ pub use page::page;
 pub use parts::PartsError;
 pub use plan::{Pace, Plan, PlanError, Stop, UnderWay};
 pub use requests::{Make, Order, Requests};
-pub use run::{Interval, Judged, LoadRun, RunNote, SCHEMA, Search, StepRun, Timing, Try};
+pub use run::{Flows, Interval, Judged, LoadRun, RunNote, SCHEMA, Search, StepRun, Timing, Try};
 pub use running::Running;
 pub use scenario::{Flow, Scenario, Step, Think};
 pub use schedule::{Schedule, ScheduleError, scheduled};

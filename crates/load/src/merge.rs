@@ -17,7 +17,7 @@ pub use self::error::MergeError;
 use self::over_time::{OverTime, over_time};
 use crate::label::Label;
 use crate::parts;
-use crate::run::{LoadRun, RunNote, SCHEMA, Timing};
+use crate::run::{Flows, LoadRun, RunNote, SCHEMA, Timing};
 
 impl LoadRun {
     /// These runs as one: counts are added, and so are the histograms, so that percentiles are those of all calls,
@@ -74,6 +74,7 @@ impl LoadRun {
             ok,
             failed: sum(|run| run.failed),
             errors: errors(runs),
+            flows: runs[1..].iter().map(|run| run.flows).fold(first.flows, Flows::sum),
             late: sum(|run| run.late),
             dropped: sum(|run| run.dropped),
             messages_sent: sum(|run| run.messages_sent),

@@ -1,6 +1,7 @@
 //! What came of a run.
 
 use std::collections::BTreeMap;
+use std::ops::AddAssign;
 
 use serde::{Deserialize, Serialize};
 use thalweg_lab::record::{CpuTime, Distribution, Latency};
@@ -68,7 +69,7 @@ pub struct LoadRun {
     pub stopped_early: bool,
     /// Calls that ended with OK, each second of the measured time.
     pub rate_per_s: f64,
-    /// Calls that the schedule had, each second.
+    /// Calls that the schedule had, each second; of a scenario flows.
     pub scheduled_per_s: Option<f64>,
     /// Calls that ended with OK.
     pub ok: u64,
@@ -76,9 +77,12 @@ pub struct LoadRun {
     pub failed: u64,
     /// Those by their status; `CHECK`: the answer was not what was expected.
     pub errors: BTreeMap<String, u64>,
-    /// Calls that began more than a millisecond behind their time.
+    /// Of a scenario its flows, which the schedule has; `null` of one method, where each call is one.
+    #[serde(default)]
+    pub flows: Option<Flows>,
+    /// Calls that began more than a millisecond behind their time; of a scenario flows.
     pub late: u64,
-    /// Calls that were to begin and never did.
+    /// Calls that were to begin and never did; of a scenario flows.
     pub dropped: u64,
     /// Messages and their bytes.
     pub messages_sent: u64,
@@ -92,7 +96,7 @@ pub struct LoadRun {
     pub latency: Option<Timing>,
     /// From the actual start, of the same.
     pub service: Option<Timing>,
-    /// From the intended start to the actual one, of all calls.
+    /// From the intended start to the actual one, of all calls; of a scenario of the first call of each flow.
     pub wait: Option<Timing>,
     /// From the intended start to the end, of calls that failed.
     pub failed_latency: Option<Timing>,
@@ -150,12 +154,41 @@ pub struct StepRun {
     pub latency: Option<Timing>,
 }
 
+/// How many flows of a scenario there were.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Flows {
+    /// Whose first call has ended.
+    pub begun: u64,
+    /// Whose last call has gone well.
+    pub ok: u64,
+    /// That a call has ended that has not.
+    pub failed: u64,
+}
+
+impl Flows {
+    /// None where one has none: it was written by a version that did not count them.
+    pub(crate) fn sum(one: Option<Self>, other: Option<Self>) -> Option<Self> {
+        let (mut all, other) = (one?, other?);
+        all += other;
+        Some(all)
+    }
+}
+
+impl AddAssign for Flows {
+    fn add_assign(&mut self, other: Self) {
+        self.begun += other.begun;
+        self.ok += other.ok;
+        self.failed += other.failed;
+    }
+}
+
 /// How the highest rate was looked for that keeps to conditions.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Search {
     /// The conditions.
     pub conditions: Vec<String>,
-    /// The highest rate that keeps to them, calls a second; none: not even the lowest that was tried.
+    /// The highest rate that keeps to them, calls a second, of a scenario flows; none: not even the lowest that was
+    /// tried.
     pub found_per_s: Option<f64>,
     /// The rates that were tried, one after the other.
     pub tries: Vec<Try>,
@@ -164,9 +197,9 @@ pub struct Search {
 /// A rate that was tried.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Try {
-    /// Calls a second that were to begin.
+    /// Calls a second that were to begin; of a scenario flows.
     pub rate_per_s: f64,
-    /// Calls a second that ended with OK.
+    /// Calls a second that ended with OK; of a scenario flows that have gone well.
     pub reached_per_s: f64,
     /// Whether all conditions were kept.
     pub is_kept: bool,
@@ -191,12 +224,15 @@ pub struct Timing {
 pub struct Interval {
     /// When it began, counted from where measuring did.
     pub at_ns: u64,
-    /// Calls that the schedule had in it; 0 for a closed loop.
+    /// Calls that the schedule had in it, of a scenario flows; 0 for a closed loop.
     pub scheduled: f64,
     /// Calls that ended with OK in it.
     pub ok: u64,
     /// Calls that did not.
     pub failed: u64,
+    /// As of a run.
+    #[serde(default)]
+    pub flows: Option<Flows>,
     /// Of those that ended in it, how many had begun more than a millisecond behind their time.
     pub late: u64,
     /// Calls under way at its end.
@@ -263,6 +299,12 @@ impl Interval {
         Distribution::decoded(self.histogram.as_deref()?, self.latency_ns.as_ref()?)
     }
 
+    /// As the run's schedule counts: calls, or of a scenario flows.
+    pub fn starts(&self) -> Flows {
+        let (ok, failed) = (self.ok, self.failed);
+        self.flows.unwrap_or(Flows { begun: ok + failed, ok, failed })
+    }
+
     /// Adds what one has that is right behind it.
     pub(crate) fn add_next(&mut self, next: &Self) {
         self.add(next);
@@ -283,6 +325,7 @@ impl Interval {
             scheduled,
             ok,
             failed,
+            flows,
             late,
             in_flight: _,
             connections: _,
@@ -298,6 +341,7 @@ impl Interval {
         self.scheduled += scheduled;
         self.ok += ok;
         self.failed += failed;
+        self.flows = Flows::sum(self.flows, *flows);
         self.late += late;
         self.messages_sent += messages_sent;
         self.messages_received += messages_received;
@@ -331,6 +375,25 @@ fn add_times(
 }
 
 impl LoadRun {
+    /// What the schedule counts: `call`; of a scenario `flow`.
+    pub fn unit(&self) -> &'static str {
+        if self.flows.is_some() { "flow" } else { "call" }
+    }
+
+    /// As its schedule counts: calls, or of a scenario flows.
+    pub fn starts(&self) -> Flows {
+        self.flows.unwrap_or(Flows { begun: self.calls(), ok: self.ok, failed: self.failed })
+    }
+
+    /// Those that have gone well, each second of the measured time.
+    pub fn starts_per_s(&self) -> f64 {
+        match self.flows {
+            Some(flows) if self.duration_ns > 0 => flows.ok as f64 / (self.duration_ns as f64 / 1e9),
+            Some(_) => 0.0,
+            None => self.rate_per_s,
+        }
+    }
+
     /// Calls that ended.
     pub fn calls(&self) -> u64 {
         self.ok + self.failed

@@ -15,7 +15,7 @@ use crate::worker::Shared;
 
 /// A client that used more of its processors than this was the limit of what it measured.
 const BUSY_SHARE_MAX: f64 = 0.95;
-/// Calls that began late by more than this share say that the schedule was not kept.
+/// Starts that began late by more than this share say that the schedule was not kept.
 const LATE_SHARE_MAX: f64 = 0.01;
 
 /// A run that goes on. Copies are of the same run.
@@ -87,7 +87,7 @@ impl Running {
             cpu: CpuTime::of_this_process().unwrap_or_default(),
             looked: thalweg::looked_in_vain(),
             spun: Duration::ZERO,
-            intervals: Intervals::new(plan.interval),
+            intervals: Intervals::new(plan.interval, !shared.scenario.is_one_call()),
             since_ns: shared.from_ns,
         };
         let measured = Mutex::new(measured);
@@ -162,7 +162,9 @@ impl Running {
         let Spent { started, measured_ns, drain_ns, cpu, cpu_of_calls, spun, busy_share } = self.spent();
         let (ok, failed) = (counted.tally.codes().ok(), counted.tally.codes().failed());
         let dropped = shared.due.as_ref().map_or(0, Due::dropped);
-        let notes = notes(plan, &counted, dropped, busy_share, end);
+        let (is_one_call, flows) = (shared.scenario.is_one_call(), counted.tally.flows);
+        let unit = if is_one_call { "call" } else { "flow" };
+        let notes = notes(plan, &counted, unit, dropped, busy_share, end);
         let seconds = measured_ns as f64 / 1e9;
         let per_second = |count: f64| if seconds > 0.0 { count / seconds } else { 0.0 };
         let (schedule, spacing, workers) = match &plan.pace {
@@ -210,10 +212,11 @@ impl Running {
             failed_latency: Timing::of(&tally.failed),
             first_message: Timing::of(&tally.first),
             reply: Timing::of(&tally.replies),
-            flow: Timing::of(&counted.flows),
+            flow: Timing::of(&counted.flow_times),
             steps: self.steps(&counted.steps),
             interval_ns: plan.interval.as_nanos() as u64,
             intervals: Vec::new(),
+            flows: (!is_one_call).then_some(flows),
             spun_ns: spun.as_nanos() as u64,
             client_cpu: cpu,
             client_cpu_per_call: (ok > 0).then(|| cpu_of_calls / ok as f64),
@@ -282,7 +285,14 @@ fn without(cpu: CpuTime, spun: Duration) -> CpuTime {
 }
 
 /// What a reader must know.
-fn notes(plan: &Plan, counted: &Counted, dropped: u64, busy_share: f64, end: End) -> Vec<RunNote> {
+fn notes(
+    plan: &Plan,
+    counted: &Counted,
+    unit: &str,
+    dropped: u64,
+    busy_share: f64,
+    end: End,
+) -> Vec<RunNote> {
     let mut notes = Vec::new();
     let mut note = |text: String, invalidates: bool| notes.push(RunNote { text, invalidates });
     let Counted { tally, .. } = counted;
@@ -302,12 +312,13 @@ fn notes(plan: &Plan, counted: &Counted, dropped: u64, busy_share: f64, end: End
             true,
         );
     }
-    let late_share = tally.late as f64 / calls.max(1) as f64;
+    let begun = tally.flows.begun;
+    let late_share = tally.late as f64 / begun.max(1) as f64;
     if dropped > 0 || late_share > LATE_SHARE_MAX {
         note(
             format!(
-                "{} of {calls} calls began more than 1 ms late, and {dropped} never: with {} in flight at the most the \
-                 schedule was not kept, by the server or the client (latency has the waiting in it)",
+                "{} of {begun} {unit}s began more than 1 ms late, and {dropped} never: with {} in flight at the most \
+                 the schedule was not kept, by the server or the client (latency has the waiting in it)",
                 tally.late, plan.in_flight
             ),
             false,

@@ -70,10 +70,15 @@ impl Scenario {
         lanes.filter(|lane| lane.state == READY).count() as u32
     }
 
+    /// Whether there is one call, and nothing else.
+    pub(crate) fn is_one_call(&self) -> bool {
+        matches!(&self.flows[..], [flow] if flow.steps.len() == 1)
+    }
+
     /// The kind of its one call, or that it has several.
     pub(crate) fn kind(&self) -> &'static str {
-        match &self.flows[..] {
-            [Flow { steps, .. }] if steps.len() == 1 => steps[0].call.kind.name(),
+        match self.steps().next() {
+            Some((_, step)) if self.is_one_call() => step.call.kind.name(),
             _ => "scenario",
         }
     }

@@ -74,9 +74,10 @@ pub struct ScheduleError {
     why: String,
 }
 
-/// A schedule as it was written, with what its numbers are of: `1000 calls/s`, and bursts as they are.
-pub fn scheduled(written: &str) -> String {
-    if written.contains('@') { format!("schedule {written}") } else { format!("{written} calls/s") }
+/// A schedule as it was written, with what its numbers are of: `1000 calls/s` or `flows/s`, and bursts as they are.
+/// `unit` is what it counts, as [`LoadRun::unit`](crate::LoadRun::unit) says.
+pub fn scheduled(written: &str, unit: &str) -> String {
+    if written.contains('@') { format!("schedule {written}") } else { format!("{written} {unit}s/s") }
 }
 
 impl Schedule {
@@ -365,7 +366,8 @@ mod tests {
         assert!((0..100).all(|n| (tenth.begun_after(f64::from(n) * 0.1) - 3.0 * f64::from(n)).abs() < 1e-9));
         assert!((tenth.rate_at(7.0) - 30.0).abs() < 1e-9 && tenth.has_bursts());
         assert_eq!(tenth.after(Duration::from_secs(1)).start_of(30.0), Some(1.0));
-        assert_eq!(["5", "3@100ms"].map(scheduled), ["5 calls/s", "schedule 3@100ms"]);
+        assert_eq!(scheduled("5", "call"), "5 calls/s");
+        assert_eq!(scheduled("3@100ms", "flow"), "schedule 3@100ms");
     }
 
     #[test]

@@ -5,6 +5,7 @@ use std::sync::MutexGuard;
 
 use thalweg_lab::record::{Distribution, code_name};
 
+use crate::run::Flows;
 use crate::traffic::{Batch, Replies, Traffic};
 use crate::went::{Failure, Went};
 
@@ -25,6 +26,16 @@ pub(crate) struct Times {
     pub(crate) ended_ns: u64,
 }
 
+/// Which call of its flow one is.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct StepOfFlow {
+    /// Its place among the steps of all flows.
+    pub(crate) index: usize,
+    /// The schedule says when it begins.
+    pub(crate) is_first: bool,
+    pub(crate) is_last: bool,
+}
+
 /// All that was counted of the calls of a run, or of a part of them.
 #[derive(Clone, Debug)]
 pub(crate) struct Tally {
@@ -32,7 +43,7 @@ pub(crate) struct Tally {
     pub(crate) latency: Distribution,
     /// From the actual start.
     pub(crate) service: Distribution,
-    /// From the intended start to the actual one, of all calls.
+    /// From the intended start of flows to the actual one.
     pub(crate) wait: Distribution,
     /// From the intended start to the end, of calls that failed.
     pub(crate) failed: Distribution,
@@ -41,6 +52,8 @@ pub(crate) struct Tally {
     /// From a request of a bidi stream to its response.
     pub(crate) replies: Distribution,
     codes: Codes,
+    pub(crate) flows: Flows,
+    /// Flows that began late.
     pub(crate) late: u64,
     pub(crate) traffic: Traffic,
     /// What the first failure said, with its time.
@@ -103,6 +116,8 @@ pub(crate) struct Recent {
     pub(crate) latency: Distribution,
     pub(crate) ok: u64,
     pub(crate) failed: u64,
+    pub(crate) flows: Flows,
+    /// Flows that began late.
     pub(crate) late: u64,
     pub(crate) traffic: Traffic,
     /// From requests of bidi streams to their responses.
@@ -119,7 +134,7 @@ pub(crate) struct Shard {
     recent: Recent,
     /// None where there is one step: it has what all calls have.
     steps: Vec<StepTally>,
-    flows: Distribution,
+    flow_times: Distribution,
 }
 
 /// All that was counted of a run.
@@ -129,7 +144,7 @@ pub(crate) struct Counted {
     /// Of each step; none where there is one.
     pub(crate) steps: Vec<StepTally>,
     /// How long flows of several steps took that have gone well.
-    pub(crate) flows: Distribution,
+    pub(crate) flow_times: Distribution,
 }
 
 impl Tally {
@@ -142,6 +157,7 @@ impl Tally {
             first: Distribution::new(),
             replies: Distribution::new(),
             codes: Codes::default(),
+            flows: Flows::default(),
             late: 0,
             traffic: Traffic::default(),
             first_failure: None,
@@ -149,8 +165,19 @@ impl Tally {
     }
 
     fn merge(&mut self, other: &Self) {
-        let Self { latency, service, wait, failed, first, replies, codes, late, traffic, first_failure } =
-            other;
+        let Self {
+            latency,
+            service,
+            wait,
+            failed,
+            first,
+            replies,
+            codes,
+            flows,
+            late,
+            traffic,
+            first_failure,
+        } = other;
         self.latency.merge(latency);
         self.service.merge(service);
         self.wait.merge(wait);
@@ -158,6 +185,7 @@ impl Tally {
         self.first.merge(first);
         self.replies.merge(replies);
         self.codes.merge(codes);
+        self.flows += *flows;
         self.late += late;
         self.traffic += *traffic;
         let theirs = first_failure.clone();
@@ -176,6 +204,7 @@ impl Recent {
             latency: Distribution::new(),
             ok: 0,
             failed: 0,
+            flows: Flows::default(),
             late: 0,
             traffic: Traffic::default(),
             replies: Distribution::new(),
@@ -184,9 +213,10 @@ impl Recent {
 
     /// Gives what was counted, and begins anew.
     fn take_into(&mut self, all: &mut Self) {
-        let Self { latency, ok, failed, late, traffic, replies } = self;
+        let Self { latency, ok, failed, flows, late, traffic, replies } = self;
         all.ok += std::mem::take(ok);
         all.failed += std::mem::take(failed);
+        all.flows += std::mem::take(flows);
         all.late += std::mem::take(late);
         all.traffic += std::mem::take(traffic);
         for (mine, all) in [(latency, &mut all.latency), (replies, &mut all.replies)] {
@@ -208,7 +238,7 @@ impl Shards {
             tally: Tally::new(),
             recent: Recent::new(),
             steps: (0..steps).map(|_| step()).collect(),
-            flows: Distribution::new(),
+            flow_times: Distribution::new(),
         };
         Self(thalweg_lab::shards::Shards::new(threads, shard))
     }
@@ -221,12 +251,13 @@ impl Shards {
         let mut all: Option<Counted> = None;
         for shard in self.0.all() {
             let Some(all) = &mut all else {
-                let Shard { tally, steps, flows, .. } = &*shard;
-                all = Some(Counted { tally: tally.clone(), steps: steps.clone(), flows: flows.clone() });
+                let Shard { tally, steps, flow_times, .. } = &*shard;
+                let (tally, steps) = (tally.clone(), steps.clone());
+                all = Some(Counted { tally, steps, flow_times: flow_times.clone() });
                 continue;
             };
             all.tally.merge(&shard.tally);
-            all.flows.merge(&shard.flows);
+            all.flow_times.merge(&shard.flow_times);
             for (mine, theirs) in all.steps.iter_mut().zip(&shard.steps) {
                 mine.latency.merge(&theirs.latency);
                 mine.codes.merge(&theirs.codes);
@@ -247,15 +278,26 @@ impl Shards {
 
 impl Shard {
     /// A call has ended.
-    pub(crate) fn count(&mut self, step: usize, times: Times, went: &Went) {
+    pub(crate) fn count(&mut self, step: StepOfFlow, times: Times, went: &Went) {
         let Self { tally, recent, steps, .. } = self;
         let Times { intended_ns, began_ns, ended_ns } = times;
         let latency_ns = ended_ns.saturating_sub(intended_ns);
-        let wait_ns = began_ns.saturating_sub(intended_ns);
-        let is_late = wait_ns > LATE_NS;
-        tally.wait.record(wait_ns);
-        tally.late += u64::from(is_late);
-        recent.late += u64::from(is_late);
+        let mut flows = Flows::default();
+        if step.is_first {
+            let wait_ns = began_ns.saturating_sub(intended_ns);
+            let is_late = wait_ns > LATE_NS;
+            flows.begun = 1;
+            tally.wait.record(wait_ns);
+            tally.late += u64::from(is_late);
+            recent.late += u64::from(is_late);
+        }
+        match went.failure {
+            Some(_) => flows.failed = 1,
+            None if step.is_last => flows.ok = 1,
+            None => {}
+        }
+        tally.flows += flows;
+        recent.flows += flows;
         tally.codes.count(went);
         if let Some(failure) = &went.failure {
             tally.failed.record(latency_ns);
@@ -269,7 +311,7 @@ impl Shard {
             recent.latency.record(latency_ns);
             recent.ok += 1;
         }
-        if let Some(step) = steps.get_mut(step) {
+        if let Some(step) = steps.get_mut(step.index) {
             step.codes.count(went);
             if went.failure.is_none() {
                 step.latency.record(latency_ns);
@@ -303,7 +345,7 @@ impl Shard {
 
     /// All steps of a flow have gone well.
     pub(crate) fn count_flow(&mut self, took_ns: u64) {
-        self.flows.record(took_ns);
+        self.flow_times.record(took_ns);
     }
 }
 

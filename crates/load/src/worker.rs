@@ -14,7 +14,7 @@ use crate::scenario::{Scenario, Step};
 use crate::schedule::Schedule;
 use crate::share::Share;
 use crate::stream_messages::Counting;
-use crate::tally::{Shards, Times};
+use crate::tally::{Shards, StepOfFlow, Times};
 use crate::variables::Variables;
 use crate::went::Went;
 
@@ -205,7 +205,12 @@ async fn flow(shared: &Shared, mut turn: Turn<'_>, intended_ns: u64, began_ns: u
         let ended_ns = shared.now_ns();
         if turn.counted.contains(&ended_ns) {
             let times = Times { intended_ns: intended, began_ns: began, ended_ns };
-            shared.shards.own().count(first + place, times, &went);
+            let step = StepOfFlow {
+                index: first + place,
+                is_first: place == 0,
+                is_last: place + 1 == flow.steps.len(),
+            };
+            shared.shards.own().count(step, times, &went);
         }
         if went.failure.is_some() || place + 1 == flow.steps.len() {
             let well = went.failure.is_none();

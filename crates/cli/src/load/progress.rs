@@ -32,7 +32,11 @@ impl Watcher for Progress {
     fn told(&mut self, told: &Told) {
         let Told::Interval(interval, _) = told else { return };
         let at = Duration::from_nanos(interval.at_ns).as_secs();
-        let scheduled = if self.is_open { format!(" of {:.0}", interval.scheduled) } else { String::new() };
+        let scheduled = match interval.flows {
+            _ if !self.is_open => String::new(),
+            Some(flows) => format!(", {} of {:.0} flows", flows.ok, interval.scheduled),
+            None => format!(" of {:.0}", interval.scheduled),
+        };
         let latency = interval.latency_ns.map_or(String::new(), |latency| {
             format!(
                 "  p50 {:>8}  p99 {:>8}  max {:>8}",

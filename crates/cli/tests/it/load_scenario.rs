@@ -99,6 +99,66 @@ fn an_answer_that_is_something_else_has_failed_and_ends_its_flow() {
     assert!(note.contains("CHECK: name == Ada: name is \"Bob\""), "{note}");
 }
 
+/// Flows of three calls, of which those of the second flow fail at their second.
+const THREE: &str = r#"
+    [[flow]]
+    [[flow.step]]
+    call = "thalweg.lab.v1.Echo/EchoPerson"
+    name = "one"
+    [[flow.step]]
+    call = "thalweg.lab.v1.Echo/EchoPerson"
+    name = "two"
+    data = '{"age": {{.RequestNumber}}}'
+    check = ["age < 40"]
+    [[flow.step]]
+    call = "thalweg.lab.v1.Echo/EchoPerson"
+    name = "three"
+"#;
+
+/// Ten starts of fifty have failed in the second of three steps.
+#[test]
+fn what_a_schedule_counts_is_compared_with_flows_and_not_with_their_calls() {
+    let (_server, addresses) = Running::serve(&["127.0.0.1:0"]);
+    let words = ["-n", "50", "--rps", "200", "--max-errors", "1", "--interval", "100ms"];
+    let (code, stdout, stderr) = scenario(&addresses[0], THREE, &[&words[..], &["-O", "json"]].concat());
+    assert_eq!(code, Some(0), "{stderr}");
+    let run: Value = serde_json::from_str(&stdout).unwrap();
+    assert_eq!(run["flows"], serde_json::json!({"begun": 50, "ok": 40, "failed": 10}));
+    assert_eq!((&run["ok"], &run["failed"]), (&(50 + 40 + 40).into(), &10.into()));
+    assert_eq!(run["wait"]["count"], 50, "only the first call of a flow has a time to begin at");
+    assert_eq!(run["latency"]["count"], 130);
+    let intervals = run["intervals"].as_array().unwrap();
+    let flows = |name: &str| intervals.iter().map(|part| part["flows"][name].as_u64().unwrap()).sum::<u64>();
+    assert_eq!((flows("begun"), flows("ok"), flows("failed")), (50, 40, 10));
+    let (_, text, _) = scenario(&addresses[0], THREE, &words);
+    let row =
+        |name: &str| text.lines().find(|line| line.starts_with(name)).unwrap_or_else(|| panic!("{text}"));
+    assert!(row("flows").contains(" flows/s of 200 scheduled"), "{text}");
+    assert!(!row("rate").contains("scheduled"), "{text}");
+    let (_, table, _) = scenario(&addresses[0], THREE, &[&words[..], &["-O", "csv"]].concat());
+    let rows: Vec<Vec<&str>> = table.lines().map(|line| line.split(',').collect()).collect();
+    assert!(rows[0].ends_with(&["flows_begun", "flows_ok", "flows_failed"]), "{table}");
+    assert!(rows.iter().all(|row| row.len() == rows[0].len()), "{table}");
+    let (_, page, _) = scenario(&addresses[0], THREE, &[&words[..], &["-O", "html"]].concat());
+    assert!(page.contains(" flows a second of 200"), "what is scheduled are flows");
+}
+
+/// Late are all but the first of fifty starts at once; of the calls these are a third.
+#[test]
+fn late_starts_are_a_share_of_flows() {
+    let (_server, addresses) = Running::serve(&["127.0.0.1:0"]);
+    let flow = THREE.replace("age < 40", "age exists");
+    let slow = flow.replace("name = \"one\"", "name = \"one\"\nthink = \"5ms\"");
+    let words = ["--rps", "50@10s", "-n", "50", "-c", "1", "-O", "json"];
+    let (code, stdout, stderr) = scenario(&addresses[0], &slow, &words);
+    assert_eq!(code, Some(0), "{stderr}");
+    let run: Value = serde_json::from_str(&stdout).unwrap();
+    let late = run["late"].as_u64().unwrap();
+    assert!(late >= 49, "{late}");
+    let note = run["notes"].to_string();
+    assert!(note.contains(&format!("{late} of 50 flows began more than 1 ms late, and 0 never")), "{note}");
+}
+
 /// What the last step sent is told, since its check fails. The same seed draws the same again.
 #[test]
 fn each_step_draws_values_of_its_own() {

@@ -26,14 +26,16 @@ pub(super) fn cell_of_run(run: &LoadRun, number: u32, server_cpu_ns: Option<f64>
         .with(Figure::Rate, Some(run.rate_per_s))
         .with(Figure::ClientCpu, client_cpu)
         .with(Figure::ServerCpu, server_cpu_ns);
+    // What never began is of these, too.
+    let starts = run.starts();
     Cell {
         conditions: conditions(run),
         is_open: run.schedule.is_some(),
         rounds: vec![Round { number, figures }],
         intervals: intervals(run),
         request_bytes: (run.messages_sent > 0).then(|| run.bytes_sent as f64 / run.messages_sent as f64),
-        ok: run.ok,
-        failed: run.failed,
+        ok: starts.ok,
+        failed: starts.failed,
         dropped: run.dropped,
     }
 }

@@ -1,7 +1,7 @@
 //! What is compared, what it comes to, and what is refused.
 
 use thalweg_compare::{Figure, Options, Report, Side, Together, Verdict, Which, WindowRun, compare};
-use thalweg_load::LoadRun;
+use thalweg_load::{Flows, LoadRun};
 
 use crate::support::{comparison, figure, options, rates, run, run_of_intervals, side};
 
@@ -288,6 +288,21 @@ fn calls_that_never_began_are_failed_ones() {
     assert!(report.warnings.iter().any(|it| it.contains(warned)), "{:?}", report.warnings);
     let report = apart(&side("old", vec![open(500)]), &side("new", vec![open(500)]));
     assert_eq!(report.failures, [""; 0]);
+}
+
+/// Of a scenario a schedule has flows, here of five calls.
+#[test]
+fn flows_that_never_began_are_failed_flows() {
+    let open = |dropped: u64| {
+        let mut run = run(1000.0);
+        (run.loop_kind, run.schedule) = ("open".to_owned(), Some("200".to_owned()));
+        run.kind = "scenario".to_owned();
+        run.flows = Some(Flows { begun: 1000, ok: 1000, failed: 0 });
+        run.dropped = dropped;
+        run
+    };
+    let report = apart(&side("old", vec![open(0)]), &side("new", vec![open(100)]));
+    assert_eq!(report.failures, ["9.1 % of the flows to new failed or never began, and 0 % of those to old"]);
 }
 
 #[test]

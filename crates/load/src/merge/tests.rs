@@ -14,6 +14,7 @@ fn run(started_s: u64, took_ns: impl Iterator<Item = u64>, failed: u64) -> LoadR
         scheduled: 10.0,
         ok: latency.len() / 2,
         failed,
+        flows: None,
         late: 0,
         in_flight: 1,
         connections: 3,
@@ -57,6 +58,7 @@ fn run(started_s: u64, took_ns: impl Iterator<Item = u64>, failed: u64) -> LoadR
         ok: latency.len(),
         failed,
         errors: BTreeMap::from([("NOT_FOUND".to_owned(), failed)]),
+        flows: None,
         late: 1,
         dropped: 2,
         messages_sent: 3,
@@ -220,6 +222,17 @@ fn a_later_part_makes_the_run_longer() {
     let merged = LoadRun::merged(&[run(10, 0..10, 0), run(11, 0..10, 0)]).unwrap();
     assert_eq!(merged.duration_ns, 3_000_000_000);
     assert_eq!(merged.started, "1970-01-01T00:00:10.000Z");
+}
+
+#[test]
+fn flows_are_added_where_all_runs_have_counted_them() {
+    let of = |flows| LoadRun { flows, ..run(10, 0..10, 0) };
+    let merged = |runs: &[LoadRun]| LoadRun::merged(runs).unwrap().flows;
+    let (one, other) = (Flows { begun: 9, ok: 5, failed: 3 }, Flows { begun: 2, ok: 1, failed: 1 });
+    let both = Flows { begun: 11, ok: 6, failed: 4 };
+    assert_eq!(merged(&[of(Some(one)), of(Some(other))]), Some(both));
+    assert_eq!(merged(&[of(Some(one)), of(None)]), None);
+    assert_eq!(merged(&[of(None)]), None);
 }
 
 fn part(index: u32, of: u32) -> LoadRun {

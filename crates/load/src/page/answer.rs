@@ -21,7 +21,8 @@ pub(super) fn answer(run: &LoadRun) -> String {
     };
     let rate = match run.scheduled_per_s {
         Some(scheduled) => {
-            format!("{} calls a second of {} scheduled", whole(run.rate_per_s), whole(scheduled))
+            let (rate, unit) = (whole(run.starts_per_s()), run.unit());
+            format!("{rate} {unit}s a second of {} scheduled", whole(scheduled))
         }
         None => format!("{} calls a second with {} in flight", whole(run.rate_per_s), run.in_flight),
     };
@@ -30,7 +31,8 @@ pub(super) fn answer(run: &LoadRun) -> String {
         0 => String::new(),
         _ => format!("; {} failed", percent(run.failed_share())),
     };
-    format!("{rate}; half took no longer than {half}, 99 % no longer than {most}{failed}")
+    let took = if run.flows.is_some() { "half of the calls took" } else { "half took" };
+    format!("{rate}; {took} no longer than {half}, 99 % no longer than {most}{failed}")
 }
 
 /// What was called, of whom, and how.
@@ -63,7 +65,8 @@ pub(super) fn cards(run: &LoadRun) -> Markup {
     let seconds = time(run.duration_ns as f64);
     let rate = match run.scheduled_per_s {
         Some(scheduled) if scheduled > 0.0 => {
-            format!("{} of {} scheduled", percent(run.rate_per_s / scheduled), whole(scheduled))
+            let unit = run.flows.map_or("", |_| " flows");
+            format!("{} of {}{unit} scheduled", percent(run.starts_per_s() / scheduled), whole(scheduled))
         }
         _ => format!("{} calls in {seconds}", whole(run.ok as f64)),
     };

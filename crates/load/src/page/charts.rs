@@ -17,7 +17,7 @@ pub(super) fn over_time(run: &LoadRun, drawn: &Drawn) -> Option<Markup> {
         figure data-chart="rate" {
             figcaption {
                 h3 { "Rate" }
-                p { "calls a second: " (what) }
+                p { (if run.is_open() { run.unit() } else { "call" }) "s a second: " (what) }
             }
             (plot("rate", "", "Calls a second over time. The intervals can be saved below as CSV."))
             h4 { "In flight" small { " at the end of each interval" } }

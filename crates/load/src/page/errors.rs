@@ -13,7 +13,7 @@ pub(super) fn section(run: &LoadRun) -> Option<Markup> {
     }
     let mut errors: Vec<(&String, u64)> = run.errors.iter().map(|(code, count)| (code, *count)).collect();
     errors.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
-    let (calls, begun) = (run.calls() as f64, (run.calls() + run.dropped) as f64);
+    let (calls, scheduled) = (run.calls() as f64, (run.starts().begun + run.dropped) as f64);
     Some(html! {
         @if !errors.is_empty() {
             (scrolled(&html! {
@@ -34,8 +34,8 @@ pub(super) fn section(run: &LoadRun) -> Option<Markup> {
         }
         @if run.late + run.dropped > 0 {
             p.hint {
-                (whole(run.late as f64)) " calls began more than 1\u{a0}ms behind their time, and "
-                (whole(run.dropped as f64)) " never began (" (percent(run.dropped as f64 / begun.max(1.0)))
+                (whole(run.late as f64)) " " (run.unit()) "s began more than 1\u{a0}ms behind their time, and "
+                (whole(run.dropped as f64)) " never began (" (percent(run.dropped as f64 / scheduled.max(1.0)))
                 " of those that were to begin)."
             }
         }

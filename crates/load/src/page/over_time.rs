@@ -6,11 +6,14 @@ use thalweg_lab::record::Latency;
 
 use crate::run::{Interval, LoadRun};
 
+/// What an interval has of something.
+type Figure = fn(&Interval) -> f64;
+
 #[derive(Debug, Serialize)]
 pub(super) struct OverTime {
     /// Where intervals begin, s, and where the last one ends.
     pub(super) edges: Vec<f64>,
-    /// Calls a second that were to begin; none for a closed loop.
+    /// Calls a second that were to begin, of a scenario flows, as all figures beside it; none for a closed loop.
     scheduled: Option<Vec<Option<f64>>>,
     /// Calls a second that ended with OK; none in an interval that is too short for a rate.
     ok: Vec<Option<f64>>,
@@ -40,7 +43,7 @@ pub(super) fn over_time(run: &LoadRun) -> Option<OverTime> {
     };
     let (begun_in_ns, ended_in_ns) = (lengths_ns(end_ns), lengths_ns(end_ns + drain_ns));
     let shortest_ns = if intervals.len() == 1 { 1 } else { run.interval_ns / 2 };
-    let rates = |of: fn(&Interval) -> f64, lengths_ns: &[u64]| {
+    let rates = |of: Figure, lengths_ns: &[u64]| {
         let rate = |(interval, ns): (&Interval, &u64)| {
             (*ns >= shortest_ns.max(1)).then(|| short(of(interval) * 1e9 / *ns as f64))
         };
@@ -48,6 +51,12 @@ pub(super) fn over_time(run: &LoadRun) -> Option<OverTime> {
     };
     let latencies = |of: fn(&Latency) -> u64| {
         intervals.iter().map(|interval| Some(of(interval.latency_ns.as_ref()?))).collect::<Vec<_>>()
+    };
+    // Beside a schedule stands what it counts.
+    let (ok, failed): (Figure, Figure) = if run.is_open() {
+        (|interval| interval.starts().ok as f64, |interval| interval.starts().failed as f64)
+    } else {
+        (|interval| interval.ok as f64, |interval| interval.failed as f64)
     };
     Some(OverTime {
         edges: begins_ns
@@ -57,8 +66,8 @@ pub(super) fn over_time(run: &LoadRun) -> Option<OverTime> {
             .map(|ns| short(ns as f64 / 1e9))
             .collect(),
         scheduled: run.is_open().then(|| rates(|interval| interval.scheduled, &begun_in_ns)),
-        ok: rates(|interval| interval.ok as f64, &ended_in_ns),
-        failed: rates(|interval| interval.failed as f64, &ended_in_ns),
+        ok: rates(ok, &ended_in_ns),
+        failed: rates(failed, &ended_in_ns),
         late: rates(|interval| interval.late as f64, &ended_in_ns),
         in_flight: intervals.iter().map(|interval| interval.in_flight).collect(),
         p50: latencies(|ns| ns.p50),

@@ -10,17 +10,18 @@ use crate::run::{LoadRun, Search, Try};
 
 pub(super) fn section(run: &LoadRun) -> Option<Markup> {
     let search = run.search.as_ref()?;
+    let unit = run.unit();
     Some(html! {
-        p.about { (answer(search)) }
-        (scrolled(&table(search)))
+        p.about { (answer(search, unit)) }
+        (scrolled(&table(search, unit)))
     })
 }
 
-fn answer(Search { conditions, found_per_s, tries }: &Search) -> Markup {
+fn answer(Search { conditions, found_per_s, tries }: &Search, unit: &str) -> Markup {
     html! {
         @match found_per_s {
             Some(found) => {
-                "The highest rate that keeps to " (all(conditions)) " is " b { (whole(*found)) "\u{a0}calls/s" }
+                "The highest rate that keeps to " (all(conditions)) " is " b { (whole(*found)) "\u{a0}" (unit) "s/s" }
             }
             None => { "No rate that was tried keeps to " (all(conditions)) }
         }
@@ -37,7 +38,7 @@ fn all(conditions: &[String]) -> Markup {
     }
 }
 
-fn table(search: &Search) -> Markup {
+fn table(search: &Search, unit: &str) -> Markup {
     let highest = search.tries.iter().map(|tried| tried.rate_per_s).fold(1.0, f64::max);
     html! {
         table.tries {
@@ -45,7 +46,7 @@ fn table(search: &Search) -> Markup {
             thead {
                 tr {
                     th scope="col" { "Try" }
-                    th scope="col" { "Calls/s" }
+                    th scope="col" { (if unit == "flow" { "Flows/s" } else { "Calls/s" }) }
                     th.words scope="col" { span.unseen { "As a bar" } }
                     th scope="col" { "Reached" }
                     th scope="col" { "Kept" }

@@ -9,10 +9,15 @@ use crate::run::{LoadRun, Timing};
 
 pub(super) fn section(run: &LoadRun) -> Option<Markup> {
     let start = if run.is_open() { "from the scheduled start" } else { "from the start" };
+    let wait = if run.flows.is_some() {
+        "of flows, from the scheduled start to the actual one"
+    } else {
+        "from the scheduled start to the actual one"
+    };
     let rows = [
         ("latency", start, &run.latency),
         ("service", "from the actual start", &run.service),
-        ("wait", "from the scheduled start to the actual one", &run.wait),
+        ("wait", wait, &run.wait),
         ("first message", "from the start of a stream to its first response", &run.first_message),
         ("reply", "from a request of a stream to its response", &run.reply),
         ("flow", "of several steps, with the times to think", &run.flow),

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use thalweg_lab::record::Distribution;
-use thalweg_load::{LoadRun, StepRun, Timing};
+use thalweg_load::{Flows, LoadRun, StepRun, Timing};
 
 use super::snapshot::Snapshot;
 
@@ -88,12 +88,12 @@ pub(super) fn families(snapshot: &Snapshot) -> Vec<Family> {
         histograms("thalweg.load.latency", "From the intended start of calls to their end", latencies(run)),
         counts(
             "thalweg.load.late",
-            "Calls that began more than a millisecond behind their time",
+            "Calls that began more than a millisecond behind their time; of a scenario flows",
             vec![(Vec::new(), run.late)],
         ),
         counts(
             "thalweg.load.dropped",
-            "Calls that were to begin and never did",
+            "Calls that were to begin and never did; of a scenario flows",
             vec![(Vec::new(), run.dropped)],
         ),
         now("thalweg.load.in_flight", "{call}", "Calls under way", *in_flight),
@@ -128,9 +128,19 @@ pub(super) fn families(snapshot: &Snapshot) -> Vec<Family> {
     if scheduled.is_some() {
         families.push(counts(
             "thalweg.load.scheduled",
-            "Calls that were to begin",
+            "Calls that were to begin; of a scenario flows",
             scheduled.into_iter().collect(),
         ));
+    }
+    if let Some(Flows { ok, failed, .. }) = run.flows {
+        let of = |outcome: &str| vec![("thalweg.load.outcome", outcome.to_owned())];
+        let ended = points(&target, vec![(of("ok"), ok), (of("failed"), failed)]);
+        families.push(Family {
+            name: "thalweg.load.flows",
+            unit: "{flow}",
+            about: "Flows that have ended",
+            points: Points::Counts(ended),
+        });
     }
     // Where all calls are of one method, it is known from when they really began, too.
     if run.steps.is_empty() {

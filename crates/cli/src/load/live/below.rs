@@ -35,15 +35,17 @@ pub(super) fn lines(view: &View, now: &Now) -> Vec<Line<'static>> {
 /// The last one first.
 fn tries(search: &Search, run: &LoadRun, lines: &mut Vec<Line<'static>>) {
     let trying = run.schedule.as_deref().unwrap_or_default();
-    let found = search.found_per_s.map_or("none yet".to_owned(), |rate| format!("{} calls/s", grouped(rate)));
+    let unit = run.unit();
+    let found = |rate| format!("{} {unit}s/s", grouped(rate));
+    let found = search.found_per_s.map_or("none yet".to_owned(), found);
     let conditions = search.conditions.join(", ");
     lines.push(
-        Line::from(format!(" the highest rate with {conditions}: {found}; now {trying} calls/s")).bold(),
+        Line::from(format!(" the highest rate with {conditions}: {found}; now {trying} {unit}s/s")).bold(),
     );
     for tried in search.tries.iter().rev() {
         let rate = grouped(tried.rate_per_s);
         let (is_kept, color) = if tried.is_kept { ("kept", Color::Green) } else { ("too high", Color::Red) };
-        let line = format!(" {rate:>9} calls/s  {is_kept:<9} {}", tried.figures.join(", "));
+        let line = format!(" {rate:>9} {unit}s/s  {is_kept:<9} {}", tried.figures.join(", "));
         lines.push(Line::from(line).fg(color));
     }
 }

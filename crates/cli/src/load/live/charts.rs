@@ -33,16 +33,17 @@ const PERCENTILES: [(&str, Color, Percentile); 4] = [
     ("max", Color::Magenta, |latency| latency.max),
 ];
 
-/// Calls a second, and of an open loop what was to begin.
+/// Calls a second; of an open loop what the schedule counts, and what was to begin.
 pub(super) fn rate(view: &View, now: &Now, frame: &mut Frame<'_>, area: Rect) {
     let time = Recent::of(view, area);
     let scheduled = time.points(|past| Some(past.scheduled));
-    let actual = time.points(|past| Some(past.rate));
     let is_open = now.so_far.scheduled_per_s.is_some();
+    let actual = time.points(|past| Some(if is_open { past.starts } else { past.rate }));
     let most = scheduled.iter().chain(&actual).map(|(_, rate)| *rate).fold(1.0, f64::max);
     let top = round_up(most);
     let mut sets = Vec::new();
-    let mut title = vec![Span::from(" calls/s ")];
+    let unit = if is_open { now.so_far.unit() } else { "call" };
+    let mut title = vec![Span::from(format!(" {unit}s/s "))];
     if is_open {
         title.push(Span::from("scheduled ").fg(Color::DarkGray));
         sets.push(line(&scheduled, Color::DarkGray));

@@ -41,7 +41,7 @@ fn driven(now: &Now) -> String {
         [", ", " of "].map(|behind| run.share.map_or(String::new(), |share| format!("part {share}{behind}")));
     let begun = match (&run.schedule, &run.workers) {
         (Some(schedule), _) => {
-            let schedule = scheduled(schedule);
+            let schedule = scheduled(schedule, run.unit());
             format!(
                 "open loop, {part_of}{schedule}, {} of at most {} in flight",
                 now.in_flight, run.in_flight

@@ -18,7 +18,9 @@ pub(super) struct History(VecDeque<Past>);
 pub(super) struct Past {
     /// Calls a second that ended with OK.
     pub(super) rate: f64,
-    /// Calls a second that were to begin.
+    /// The same, of a scenario flows, as its schedule counts.
+    pub(super) starts: f64,
+    /// Those that were to begin.
     pub(super) scheduled: f64,
     pub(super) latency: Option<Latency>,
 }
@@ -33,6 +35,7 @@ impl History {
         }
         self.0.push_back(Past {
             rate: rate(interval.ok as f64),
+            starts: rate(interval.starts().ok as f64),
             scheduled: rate(interval.scheduled),
             latency: interval.latency_ns,
         });
