@@ -64,6 +64,11 @@ impl Due {
         waiting.starts.clear();
     }
 
+    /// Starts that are due and that nobody has taken yet.
+    pub(crate) fn waiting(&self) -> u64 {
+        self.lock().starts.len() as u64
+    }
+
     /// Starts that were due and never taken.
     pub(crate) fn dropped(&self) -> u64 {
         self.lock().dropped

@@ -18,6 +18,9 @@ const BUSY_SHARE_MAX: f64 = 0.95;
 /// Starts that began late by more than this share say that the schedule was not kept.
 const LATE_SHARE_MAX: f64 = 0.01;
 
+/// So long before its end it is seen what is under way then: at the end itself calls may be cancelled.
+const BEFORE_END_NS: u64 = 5_000_000;
+
 /// A run that goes on. Copies are of the same run.
 #[derive(Clone, Debug)]
 pub struct Running {
@@ -110,6 +113,19 @@ impl Running {
         self.state.shared.scenario.ready_connections()
     }
 
+    /// How many starts wait, and calls are under way, at half the measured time and right before its end.
+    pub(crate) async fn backlogs(self) -> [u64; 2] {
+        let State { plan, shared, .. } = &*self.state;
+        let end_ns = plan.measured_until_ns();
+        let half_ns = shared.from_ns.midpoint(end_ns);
+        let mut backlogs = [0; 2];
+        for (backlog, at_ns) in backlogs.iter_mut().zip([half_ns, end_ns.saturating_sub(BEFORE_END_NS)]) {
+            tokio::time::sleep_until((shared.base + Duration::from_nanos(at_ns)).into()).await;
+            *backlog = self.in_flight() + shared.due.as_ref().map_or(0, Due::waiting);
+        }
+        backlogs
+    }
+
     /// How the calls are begun, and what ends them.
     pub fn plan(&self) -> &Plan {
         &self.state.plan
@@ -200,6 +216,7 @@ impl Running {
             ok,
             failed,
             errors: tally.codes().errors(),
+            flows: (!is_one_call).then_some(flows),
             late: tally.late,
             dropped,
             messages_sent: tally.traffic.sent,
@@ -216,7 +233,6 @@ impl Running {
             steps: self.steps(&counted.steps),
             interval_ns: plan.interval.as_nanos() as u64,
             intervals: Vec::new(),
-            flows: (!is_one_call).then_some(flows),
             spun_ns: spun.as_nanos() as u64,
             client_cpu: cpu,
             client_cpu_per_call: (ok > 0).then(|| cpu_of_calls / ok as f64),

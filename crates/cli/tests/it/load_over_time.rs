@@ -184,6 +184,33 @@ fn the_highest_rate_that_keeps_to_a_condition_is_found() {
     assert!(stdout.contains("highest rate  none"), "{stdout}");
 }
 
+/// Its calls all end in the end, at ten times the rate, too: within the time that each of them has.
+#[test]
+fn a_rate_at_which_a_queue_grows_is_not_reached() {
+    let (_server, addresses) = Running::serve_with(&["127.0.0.1:0"], &["--work", "20ms", "--threads", "1"]);
+    let call = ["--call", "grpc.testing.BenchmarkService/UnaryCall", "-z", "1s", "--rps", "40", "-O", "json"];
+    let (_, stdout, stderr) = load(&addresses[0], &[&call[..], &["--find-max", "errors<=0"]].concat());
+    let run: Value = serde_json::from_str(&stdout).unwrap_or_else(|_| panic!("{stderr}"));
+    let found = run["search"]["found_per_s"].as_f64().unwrap_or_default();
+    assert!(found < 160.0, "{found}: {}", run["search"]);
+    let tries = run["search"]["tries"].to_string();
+    assert!(tries.contains("calls waited or were under way at half the time"), "{tries}");
+}
+
+#[test]
+fn a_rate_that_was_interrupted_is_none_that_was_tried() {
+    let (_server, addresses) = Running::serve(&["127.0.0.1:0"]);
+    let words = ["--call", UNARY, "--rps", "2000", "-z", "1h", "--find-max", "p99<1h", "-O", "json"];
+    let search = Running::start(&[&["load", &addresses[0]], &words[..]].concat());
+    search.until_at_work();
+    search.signal(Signal::SIGINT);
+    let (code, stdout, stderr) = search.end();
+    assert_eq!(code, Some(130), "{stderr}");
+    let run: Value = serde_json::from_str(&stdout).unwrap();
+    assert_eq!(run["search"]["tries"], serde_json::json!([]));
+    assert_eq!(run["search"]["found_per_s"], Value::Null);
+}
+
 /// The second server takes a tenth of a second for each call.
 #[test]
 fn servers_have_their_shares_of_the_calls_with_any_number_in_flight() {

@@ -159,6 +159,20 @@ fn late_starts_are_a_share_of_flows() {
     assert!(note.contains(&format!("{late} of 50 flows began more than 1 ms late, and 0 never")), "{note}");
 }
 
+/// A server that does 50 calls in a second at the most does 16 flows of three calls.
+#[test]
+fn the_highest_rate_of_a_scenario_is_one_of_flows() {
+    let (_server, addresses) = Running::serve_with(&["127.0.0.1:0"], &["--work", "20ms", "--threads", "1"]);
+    let step =
+        |name| format!("[[flow.step]]\ncall = 'grpc.testing.BenchmarkService/UnaryCall'\nname = '{name}'\n");
+    let toml = ["[[flow]]\n".to_owned(), step(1), step(2), step(3)].concat();
+    let words = ["--find-max", "errors<=0", "--rps", "20", "-z", "1s", "-c", "4"];
+    let (_, stdout, stderr) = scenario(&addresses[0], &toml, &[&words[..], &["-O", "json"]].concat());
+    let run: Value = serde_json::from_str(&stdout).unwrap_or_else(|_| panic!("{stderr}"));
+    let found = run["search"]["found_per_s"].as_f64().unwrap_or_default();
+    assert!(found < 30.0, "{found}: {}", run["search"]);
+}
+
 /// What the last step sent is told, since its check fails. The same seed draws the same again.
 #[test]
 fn each_step_draws_values_of_its_own() {
