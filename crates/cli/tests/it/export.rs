@@ -66,7 +66,7 @@ fn what_prometheus_is_told_is_the_result() {
         "-z",
         "4s",
     ];
-    let words = [&words[..], &["--max-errors", "50%", "--prometheus", "127.0.0.1:0", "-O", "json"]].concat();
+    let words = [&words[..], &["--max-errors", "60%", "--prometheus", "127.0.0.1:0", "-O", "json"]].concat();
     let mut client = thalweg(&words).spawn().unwrap();
     let mut stderr = BufReader::new(client.stderr.take().unwrap());
     let mut line = String::new();
