@@ -85,8 +85,8 @@ const FLAWS: &[Flaw] = &[
     },
     Flaw {
         what: "Spikes left out",
-        instead: "No call of a window is left out here. The slowest are listed with what the virtual machine did meanwhile: its \
-                  log of pauses and compilations is joined in time.",
+        instead: "No call of a window is left out here. The slowest are listed with what the virtual machine did \
+                  meanwhile: its log of pauses and compilations is joined in time.",
     },
     Flaw {
         what: "Kotlin",
