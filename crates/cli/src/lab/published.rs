@@ -63,17 +63,11 @@ pub(super) fn run(args: &PublishedArgs) -> Result<ExitCode, Failure> {
         cores: args.cores.map(NonZeroUsize::get),
     });
     measure(args, &program, &publications, &mut results, &directory, &interrupt)?;
-    let failed: Vec<String> =
-        results.runs.iter().filter(|run| run.failed.is_some()).map(|run| run.name.clone()).collect();
-    let code = finish(results, &directory)?;
-    match (interrupt.is_asked(), failed.as_slice()) {
-        (true, _) => Err(Failure::interrupted("interrupted: the page has what was measured until then")),
-        (false, []) => Ok(code),
-        (false, failed) => Err(Failure::failed(format!(
-            "some runs did not come to their end ({}): see what stands above",
-            failed.join(", ")
-        ))),
+    let finished = finish(results, &directory);
+    if interrupt.is_asked() {
+        return Err(Failure::interrupted("interrupted: the page has what was measured until then"));
     }
+    finished
 }
 
 impl PublishedArgs {
@@ -130,12 +124,21 @@ fn measure(
     Ok(())
 }
 
-/// Judges what lies in the folder, and writes the page.
+/// Judges what lies in the folder, and writes the page. Runs that failed make the command fail.
 fn finish(mut results: PublishedResults, directory: &ResultsDirectory) -> Result<ExitCode, Failure> {
     let evidence = Evidence::read(directory.path(), &results.runs);
     results.answer(judge(&results.settings.publications, &evidence));
     results.save(directory).map_err(Failure::failed)?;
-    show(directory, &results.report())
+    let code = show(directory, &results.report())?;
+    let failed = results.runs.iter().filter(|run| run.failed.is_some());
+    let failed: Vec<&str> = failed.map(|run| run.name.as_str()).collect();
+    match failed.as_slice() {
+        [] => Ok(code),
+        failed => Err(Failure::failed(format!(
+            "some runs failed, or windows of them ({}): see what stands above",
+            failed.join(", ")
+        ))),
+    }
 }
 
 #[cfg(test)]

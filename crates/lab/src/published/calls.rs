@@ -33,6 +33,8 @@ pub(crate) struct At<'a> {
 pub(crate) struct Cell {
     pub(crate) at: String,
     pub(crate) rate_per_s: f64,
+    /// How many operations its figures are of.
+    pub(crate) operations: u64,
     /// None of streams one way.
     pub(crate) latency: Option<Latency>,
     /// The most that the kernel saw.
@@ -90,13 +92,18 @@ impl<'r> Calls<'r> {
         let seen = used.iter().filter_map(|(_, load)| load.connections.established).max();
         let all: Vec<Window> = windows.all.iter().map(|window| Window::of(window)).collect();
         let mean = |side: fn(&paired::Measured) -> f64| {
-            let measured: Vec<f64> =
-                all.iter().filter_map(|window| window.outcome.as_ref().ok()).map(side).collect();
+            let measured: Vec<f64> = all
+                .iter()
+                .filter_map(|window| window.outcome.as_ref().ok())
+                .map(side)
+                .filter(|ns| *ns > 0.0)
+                .collect();
             measured.iter().sum::<f64>() / measured.len().max(1) as f64
         };
         Ok(Cell {
             at: name(),
             rate_per_s: merged.rate_per_s,
+            operations: merged.messages,
             latency: merged.latency_ns,
             connections: seen,
             processor_ns: (mean(|it| it.client_ns), mean(|it| it.server_ns)),

@@ -162,13 +162,15 @@ fn judged(
         Figure::ratio("JSON ÷ gRPC, warm", warm),
     ];
     let cause = format!(
-        "Warm it is {}: {} by gRPC and {} by JSON. The bytes of strings are copied either way, so the formats differ \
-         by quotes and commas here; what is left is HTTP/1.1 beside HTTP/2 and how far the compiler has come.",
+        "Of calls 2 to 51 of a server that was just started: one start, so that the factor has no interval. Warm it is \
+         {}: {} by gRPC and {} by JSON.",
         times(warm),
         time(grpc.warm),
         time(json.warm)
     );
-    let said = format!("{stack}: {} against {} ({})", time(grpc.cold), time(json.cold), times(cold));
+    let stands_in = if stack == LOGNET { "" } else { ", in the place of LogNet’s starter" };
+    let said =
+        format!("{stack}{stands_in}: {} against {} ({})", time(grpc.cold), time(json.cold), times(cold));
     Ok(Judgement {
         verdict: Verdict::of(cold > DIFFERS, is_near(cold, published)),
         ours: said,

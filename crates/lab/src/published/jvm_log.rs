@@ -8,9 +8,13 @@ use std::time::{Duration, SystemTime};
 const PREFIX: &str = "jvm-";
 
 /// What a virtual machine is told, so that it logs to files in `folder`. Its own name stands in the place of `%p`.
-pub(super) fn java_options(folder: &Path) -> String {
+/// `None` where the options cannot say that name: they end at a space, and what is logged where ends at a colon.
+pub(super) fn java_options(folder: &Path) -> Option<String> {
     let file = folder.join(format!("{PREFIX}%p.log"));
-    format!("-Xlog:gc,safepoint,jit+compilation=debug:file={}:utctime,tags:filecount=0", file.display())
+    let folder = folder.to_str()?;
+    let is_plain = !folder.contains(|c: char| c.is_whitespace() || [':', '%', '"', '\''].contains(&c));
+    let options = "gc,safepoint,jit+compilation=debug";
+    is_plain.then(|| format!("-Xlog:{options}:file={}:utctime,tags:filecount=0", file.display()))
 }
 
 /// All that was logged, in the order of time.
@@ -132,7 +136,9 @@ mod tests {
 
     #[test]
     fn the_options_name_a_file_for_each_machine() {
-        let options = java_options(Path::new("/tmp/run"));
+        let options = java_options(Path::new("/tmp/run")).unwrap();
         assert!(options.contains("file=/tmp/run/jvm-%p.log"), "{options}");
+        assert_eq!(java_options(Path::new("/tmp/a run")), None);
+        assert_eq!(java_options(Path::new("/tmp/a:run")), None);
     }
 }

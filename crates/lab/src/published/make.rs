@@ -1,5 +1,6 @@
 //! Making the runs: each is this command once more.
 
+use std::env;
 use std::fs::{self, File};
 use std::io;
 use std::os::unix::process::CommandExt;
@@ -8,7 +9,7 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use nix::sys::signal::{Signal, kill};
+use nix::sys::signal::{Signal, killpg};
 use nix::unistd::Pid;
 
 use super::jvm_log::java_options;
@@ -19,6 +20,8 @@ use crate::interrupt::Interrupt;
 
 /// What a run prints lies in this file of its folder.
 const PRINTED: &str = "report.txt";
+/// How long it may take to end when it is asked to: it writes its report.
+const PATIENCE: Duration = Duration::from_secs(60);
 /// How often it is looked at.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 
@@ -62,22 +65,31 @@ fn begin(program: &Path, run: &Run, folder: &Path) -> io::Result<Child> {
     let mut command = Command::new(program);
     command.args(&run.arguments).arg("--out").arg(folder);
     if run.keeps_jvm_logs {
-        command.env("JAVA_TOOL_OPTIONS", java_options(&fs::canonicalize(folder)?));
+        // A log that cannot be named is not kept, and the claims that want it say so.
+        let ours = java_options(&fs::canonicalize(folder)?);
+        let theirs = env::var("JAVA_TOOL_OPTIONS").ok();
+        let options: Vec<String> = theirs.into_iter().chain(ours).collect();
+        command.env("JAVA_TOOL_OPTIONS", options.join(" "));
     }
     // In a group of its own it is asked to stop once, by this process, whoever asks this one.
     command.process_group(0).stdin(Stdio::null()).stdout(File::create(folder.join(PRINTED))?).spawn()
 }
 
 fn wait(mut child: Child, interrupt: &Interrupt) -> io::Result<ExitStatus> {
-    let mut is_told = false;
+    let group = Pid::from_raw(i32::try_from(child.id()).map_err(io::Error::other)?);
+    let mut told: Option<Instant> = None;
     loop {
         if let Some(status) = child.try_wait()? {
             return Ok(status);
         }
-        if interrupt.is_asked() && !is_told {
-            is_told = true;
-            let pid = i32::try_from(child.id()).map_err(io::Error::other)?;
-            kill(Pid::from_raw(pid), Signal::SIGTERM)?;
+        match told {
+            // What it starts besides servers, such as a build of peers, is in its group.
+            None if interrupt.is_asked() => {
+                told = Some(Instant::now());
+                killpg(group, Signal::SIGTERM)?;
+            }
+            Some(at) if at.elapsed() > PATIENCE => killpg(group, Signal::SIGKILL)?,
+            _ => {}
         }
         thread::sleep(LOOK_EVERY);
     }

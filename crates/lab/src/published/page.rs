@@ -145,7 +145,7 @@ fn studies(runs: &[&RunResult]) -> Markup {
                     li {
                         a href={ (run.name) "/report.html" } { (run.about) }
                         ", in " (span(Duration::from_nanos(run.took_ns)))
-                        @if let Some(reason) = &run.failed { ", not to its end: " (reason) }
+                        @if let Some(reason) = &run.failed { ", not as it should: " (reason) }
                         code { "thalweg " (run.arguments.join(" ")) }
                     }
                 }

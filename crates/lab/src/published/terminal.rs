@@ -19,11 +19,6 @@ pub(super) fn text(results: &PublishedResults) -> String {
                 &wrapped(&format!("- {} {}: {found}.", claim.claim, claim.verdict.title().to_uppercase()));
         }
     }
-    for run in &results.runs {
-        if let Some(reason) = &run.failed {
-            text += &wrapped(&format!("! The run `{}` did not come to its end: {reason}.", run.name));
-        }
-    }
     text + "\n" + &wrapped(&summary(results))
 }
 

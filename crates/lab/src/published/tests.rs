@@ -76,7 +76,8 @@ fn the_page_has_every_claim_and_every_study() {
     for publication in Publication::ALL {
         assert!(text.contains(original(publication).title), "{text}");
     }
-    assert!(text.contains("! The run `qt-at-cpp` did not come to its end"), "{text}");
+    let doubts: Vec<String> = report.doubts().iter().map(ToString::to_string).collect();
+    assert!(doubts.iter().any(|doubt| doubt.contains("qt-at-cpp")), "{doubts:?}");
 }
 
 #[test]

@@ -20,7 +20,7 @@ const SETTABLE: &[Settable] = &[
     },
     Settable {
         name: "tonic",
-        about: "A channel is one connection. A balanced channel takes several in turn, each with a key of its own.",
+        about: "A channel is one connection. A balanced channel has several, each with a key of its own.",
         code: "let (channel, change) = Channel::balance_channel::<usize>(8);\n\
                for key in 0..8 { change.send(Change::Insert(key, endpoint.clone())).await?; }",
     },
