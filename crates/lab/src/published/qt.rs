@@ -380,8 +380,8 @@ fn split(evidence: &Evidence) -> Result<Judgement, String> {
     // Told from streams one way that were measured one after the other, it is never more than a direction.
     let verdict = Verdict::of(with > without, false);
     let cause = format!(
-        "A gain at {with} of {} sizes, by a model: of streams one way, measured by themselves, a client that divides its \
-         time between both moves so many messages each way. On processors of their own they move more.",
+        "A gain at {with} of {} sizes, by a model: of streams one way, measured by themselves, a client that divides \
+         its time between both moves so many messages each way. On processors of their own they move more.",
         with + without
     );
     Ok(Judgement { verdict, ours: said.join("; "), cause, figures })
