@@ -222,9 +222,9 @@ pub(super) const STEPS: &[Step] = &[
     Step {
         name: "peers",
         proves: "tonic, gRPC C++ and grpc-go keep the contract of `peers/README.md`: each one's server with our load \
-                 generator and the reverse, all call types and variants; axum, grpc-gateway, connect-go and Spring \
-                 answer curl in JSON over both versions of HTTP, and in gRPC",
-        needs: "Go, g++, protoc, a JDK, Maven and curl",
+                 generator and the reverse, all call types and variants; Qt GRPC's client calls our server; axum, \
+                 grpc-gateway, connect-go and Spring answer curl in JSON over both versions of HTTP, and in gRPC",
+        needs: "Go, g++, protoc, a JDK, Maven and curl; for Qt root, debootstrap and 1 GB, else it is left out",
         sequence: Suites,
         after: &["release"],
         run: peers::check,
