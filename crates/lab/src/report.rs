@@ -2,6 +2,7 @@
 
 pub mod charts;
 pub mod frame;
+pub(crate) mod grid;
 pub(crate) mod multiples;
 pub(crate) mod page;
 pub mod parts;

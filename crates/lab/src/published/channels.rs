@@ -3,13 +3,14 @@
 use super::calls::{At, Calls, Cell};
 use super::claim::Claim;
 use super::evidence::Evidence;
-use super::grid::{Field, Table};
+use super::grid::Table;
 use super::judgement::{Figure, Judgement, Verdict, is_near};
 use super::original::{Extent, Flaw, Original, Run};
 use crate::cpus::CpuList;
 use crate::figures::{count, percent, ratio_text, time, times};
 use crate::load::{Idle, Strategy, Transport};
 use crate::record::CallType;
+use crate::report::grid::Field;
 
 pub(super) const ORIGINAL: Original = Original {
     title: "One channel is a bottleneck",

@@ -4,12 +4,13 @@ use thalweg_protobuf::dissect::{Limits, Span, dissect};
 
 use super::claim::Claim;
 use super::evidence::Evidence;
-use super::grid::{Field, Table};
+use super::grid::Table;
 use super::judgement::{Figure, Judgement, Verdict, is_near};
 use super::original::{Extent, Flaw, Original, Run};
 use crate::codec::CodecResults;
 use crate::codec::line::Operation;
 use crate::figures::{grouped, time, times};
+use crate::report::grid::Field;
 use crate::statistics::median;
 
 pub(super) const ORIGINAL: Original = Original {

@@ -4,13 +4,14 @@ use std::time::Duration;
 
 use super::claim::Claim;
 use super::evidence::Evidence;
-use super::grid::{Field, Table};
+use super::grid::Table;
 use super::judgement::{Figure, Judgement, Verdict, is_near};
 use super::jvm_log::Meanwhile;
 use super::original::{Extent, Flaw, Original, Run};
 use crate::echo::Protocol;
 use crate::figures::{grouped, time, times};
 use crate::json::{Case, Cell, Cells, Json, JsonResults, Purpose, Way, WindowResult};
+use crate::report::grid::Field;
 use crate::study::Study;
 
 pub(super) const ORIGINAL: Original = Original {
@@ -108,11 +109,11 @@ struct Both {
 
 fn both(results: &JsonResults, stack: &str) -> Result<Both, String> {
     let cells = Cells::of(results);
-    let case = Case::plain(results.published());
+    let case = Case::plain(results.settings.published);
     let at = |protocol| -> Result<Cell, String> {
         let way = way(stack, protocol)?;
         cells.at(&way, case).cloned().ok_or_else(|| {
-            let left_out = results.left_out().iter().find(|it| it.what.name() == stack);
+            let left_out = results.left_out.iter().find(|it| it.what.name() == stack);
             left_out
                 .map_or_else(|| format!("{way} was not measured"), |it| format!("{}: {}", it.what, it.reason))
         })
@@ -254,11 +255,11 @@ fn slow(evidence: &Evidence) -> Result<Vec<Slow>, String> {
     let log = evidence.jvm_log(RUN);
     let is_of = |it: &&WindowResult| {
         [LOGNET, SPRING].contains(&it.window.way.stack.name())
-            && it.window.case == Case::plain(results.published())
+            && it.window.case == Case::plain(results.settings.published)
             && matches!(it.window.purpose, Purpose::Latency | Purpose::Cold)
     };
     let mut all = Vec::new();
-    for result in results.windows().iter().filter(is_of) {
+    for result in results.windows.iter().filter(is_of) {
         let Some(load) = result.good() else { continue };
         let began = humantime::parse_rfc3339(&load.started).ok();
         all.extend(load.spikes.iter().take(OF_WINDOW).map(|spike| {
@@ -340,7 +341,7 @@ fn as_published(results: &JsonResults) -> Table {
         ],
     );
     let cells = Cells::of(results);
-    for cell in cells.of_case(Case::plain(results.published())) {
+    for cell in cells.of_case(Case::plain(results.settings.published)) {
         let (Some(cold), Some(warm)) = (&cell.cold, &cell.latency) else { continue };
         let mut row = vec![Field::words(cell.way.stack.to_string()), Field::words(cell.way.protocol.title())];
         let times_ns = [
@@ -399,9 +400,7 @@ fn open_questions(results: &JsonResults) -> Vec<Table> {
         let question = analysis.questions().iter().find(|question| question.id == id)?;
         let mut table = Table::new(title, &question.sentences.join(" "), &[]);
         table.heads.clone_from(&question.table.heads);
-        let field =
-            |field: &crate::json::QuestionField| Field { text: field.text.clone(), value: field.value };
-        table.rows = question.table.rows.iter().map(|row| row.iter().map(field).collect()).collect();
+        table.rows.clone_from(&question.table.rows);
         Some(table)
     };
     named.into_iter().filter_map(table).collect()

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use maud::{Markup, html};
 
-use super::grid::{Field, Table};
+use super::grid::Table;
 use super::judgement::{Judged, Verdict};
 use super::original::{Flaw, Original};
 use super::originals::original;
@@ -14,8 +14,9 @@ use super::situations::{SITUATIONS, Situation};
 use super::terminal::summary;
 use crate::figures::{bound, span};
 use crate::findings::Doubt;
+use crate::report::grid::grid;
 use crate::report::page::Page;
-use crate::report::parts::{card, eyebrow, field, script_json, scrolled, sorting_head, took};
+use crate::report::parts::{card, eyebrow, script_json, scrolled, took};
 use crate::wording::counted;
 
 const STYLE: &str = include_str!("../../assets/published.css");
@@ -155,32 +156,10 @@ fn studies(runs: &[&RunResult]) -> Markup {
 }
 
 fn table(table: &Table) -> Markup {
-    // A column without a figure is one of words.
-    let has_figure = |column: usize| table.rows.iter().any(|row| row[column].value.is_some());
-    let words: Vec<bool> = (0..table.heads.len()).map(|column| !has_figure(column)).collect();
-    let cell = |field: &Field, is_words: bool| {
-        html! {
-            @if is_words { td.words { (field.text) } }
-            @else { (self::field(field.value, |_| field.text.clone())) }
-        }
-    };
     html! {
         h3 { (table.title) }
         p.about { (bound(&table.about)) }
-        (scrolled(&html! {
-            table {
-                thead { tr {
-                    @for (head, is_words) in table.heads.iter().zip(&words) {
-                        (sorting_head(head, is_words.then_some("words")))
-                    }
-                } }
-                tbody {
-                    @for row in &table.rows {
-                        tr { @for (field, is_words) in row.iter().zip(&words) { (cell(field, *is_words)) } }
-                    }
-                }
-            }
-        }))
+        (scrolled(&grid(&table.heads, &table.rows)))
     }
 }
 

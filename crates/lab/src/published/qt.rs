@@ -3,12 +3,13 @@
 use super::calls::{At, Calls, Cell};
 use super::claim::Claim;
 use super::evidence::Evidence;
-use super::grid::{Field, Table};
+use super::grid::Table;
 use super::judgement::{Figure, Judgement, Verdict, is_near};
 use super::original::{Extent, Flaw, Original, Run};
 use crate::figures::{count, percent, throughput, time, times};
 use crate::load::Transport;
 use crate::record::CallType;
+use crate::report::grid::Field;
 use crate::size::ByteSize;
 use crate::statistics::Ratio;
 

@@ -32,7 +32,6 @@ pub(crate) use case::Case;
 pub(crate) use cells::{Cell, Cells};
 pub use execute::JsonExecutor;
 pub use plan::{Budget, JsonOptions, PUBLISHED, plan};
-pub(crate) use question::Field as QuestionField;
 pub(crate) use results::JSON_SCHEMA;
 pub use results::{JsonResults, OwnInfo, Settings, Setup};
 pub use way::{Way, our_ways, ways_of};

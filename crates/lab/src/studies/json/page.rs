@@ -9,15 +9,16 @@ use maud::{Markup, html};
 use super::analysis::JsonAnalysis;
 use super::case::{Case, title};
 use super::cells::Cells;
-use super::question::{Field, Grid, LEGEND, Question};
+use super::question::{LEGEND, Question};
 use super::results::JsonResults;
 use super::way::Way;
 use crate::echo::{Protocol, Shape};
 use crate::figures::{bound, ratio_figure, span, time};
 use crate::load::stacks;
 use crate::load::verdict::Verdict;
+use crate::report::grid::grid;
 use crate::report::page::{PLOT, Page};
-use crate::report::parts::{card, eyebrow, field, script_json, scrolled, sorting_head, took};
+use crate::report::parts::{card, eyebrow, script_json, scrolled, took};
 use crate::size::ByteSize;
 use crate::wording::counted;
 use plots::Plots;
@@ -75,35 +76,7 @@ fn question(question: &Question, plots: &Plots) -> Markup {
             @for sentence in &question.sentences { p.said { (bound(sentence)) } }
             (plots.at(question.id))
             @if question.table.has_doubt() { p.about { (LEGEND) } }
-            (scrolled(&grid(&question.table)))
-        }
-    }
-}
-
-fn grid(grid: &Grid) -> Markup {
-    let cell = |field: &Field, is_words: bool| {
-        html! {
-            @if is_words { td.words { (field.text) } }
-            @else { (self::field(field.value, |_| field.text.clone())) }
-        }
-    };
-    // A column without a figure is one of words.
-    let has_figure = |column: usize| grid.rows.iter().any(|row| row[column].value.is_some());
-    let words: Vec<bool> = (0..grid.heads.len()).map(|column| !has_figure(column)).collect();
-    html! {
-        table {
-            thead {
-                tr {
-                    @for (head, is_words) in grid.heads.iter().zip(&words) {
-                        (sorting_head(head, is_words.then_some("words")))
-                    }
-                }
-            }
-            tbody {
-                @for row in &grid.rows {
-                    tr { @for (field, is_words) in row.iter().zip(&words) { (cell(field, *is_words)) } }
-                }
-            }
+            (scrolled(&grid(&question.table.heads, &question.table.rows)))
         }
     }
 }

@@ -2,10 +2,8 @@
 
 use crate::figures::ratio_text;
 use crate::load::verdict::Compared;
+use crate::report::grid::{Field, NONE};
 use crate::statistics::Ratio;
-
-/// In the place of a figure that there is not.
-const NONE: &str = "–";
 
 /// Before a ratio that shows no difference.
 const DOUBT: &str = "? ";
@@ -30,13 +28,6 @@ pub(crate) struct Grid {
     pub(crate) rows: Vec<Vec<Field>>,
 }
 
-/// A field of a table: what is shown, and what it sorts by.
-#[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Field {
-    pub(crate) text: String,
-    pub(crate) value: Option<f64>,
-}
-
 impl Grid {
     /// A ratio in it shows no difference.
     pub(crate) fn has_doubt(&self) -> bool {
@@ -49,11 +40,6 @@ impl Grid {
 }
 
 impl Field {
-    /// Words, which sort as they are written.
-    pub(crate) fn words(text: impl Into<String>) -> Self {
-        Self { text: text.into(), value: None }
-    }
-
     /// A ratio with its interval, which sorts by the ratio.
     pub(crate) fn ratio(ratio: Option<Ratio>) -> Self {
         Self {
@@ -67,10 +53,5 @@ impl Field {
         let field = Self::ratio(compared.ratio);
         let is_doubted = compared.ratio.is_some() && !compared.differs();
         if is_doubted { Self { text: format!("{DOUBT}{}", field.text), ..field } } else { field }
-    }
-
-    /// A figure, or a dash where there is none.
-    pub(crate) fn figure(value: Option<f64>, show: impl FnOnce(f64) -> String) -> Self {
-        Self { text: value.map_or_else(|| NONE.to_owned(), show), value }
     }
 }

@@ -87,21 +87,6 @@ pub struct Setup {
 }
 
 impl JsonResults {
-    /// The message that the study is first about.
-    pub(crate) fn published(&self) -> Shape {
-        self.settings.published
-    }
-
-    /// What was asked for and could not be had.
-    pub(crate) fn left_out(&self) -> &[LeftOut<Stack>] {
-        &self.left_out
-    }
-
-    /// In the order of measuring.
-    pub(crate) fn windows(&self) -> &[WindowResult] {
-        &self.windows
-    }
-
     /// Of a study that begins now: without a figure yet.
     pub fn begun(setup: Setup, planned: usize) -> Self {
         let now = timestamp(SystemTime::now());

@@ -2,6 +2,7 @@
 
 use super::analysis::JsonAnalysis;
 use super::question::{LEGEND, Question};
+use crate::report::grid::Field;
 use crate::report::terminal::{aligned, wrapped};
 
 /// Tables beyond so many columns are left to the page.
@@ -16,7 +17,7 @@ fn question(question: &Question) -> String {
     let sentences: String = question.sentences.iter().map(|sentence| wrapped(sentence)).collect();
     let columns = question.table.heads.len().min(COLUMNS_MAX);
     let mut rows = vec![question.table.heads[..columns].to_vec()];
-    let texts = |row: &Vec<super::question::Field>| {
+    let texts = |row: &Vec<Field>| {
         row[..columns].iter().map(|field| field.text.replace('\u{a0}', " ")).collect::<Vec<_>>()
     };
     rows.extend(question.table.rows.iter().map(texts));

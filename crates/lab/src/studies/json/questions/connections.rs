@@ -2,11 +2,12 @@
 
 use super::super::case::{Case, title};
 use super::super::cells::Cells;
-use super::super::question::{Field, Grid, Question};
+use super::super::question::{Grid, Question};
 use super::super::results::JsonResults;
 use super::super::way::Way;
 use crate::echo::Protocol;
 use crate::figures::{count, time};
+use crate::report::grid::Field;
 
 pub(super) fn connections(results: &JsonResults, cells: &Cells) -> Question {
     let mut table = Grid::new(&[

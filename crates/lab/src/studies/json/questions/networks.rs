@@ -2,12 +2,13 @@
 
 use super::super::case::Case;
 use super::super::cells::{Cell, Cells};
-use super::super::question::{Field, Grid, Question};
+use super::super::question::{Grid, Question};
 use super::super::results::JsonResults;
 use super::super::way::Way;
 use crate::echo::Protocol;
 use crate::figures::time;
 use crate::load::verdict::Compared;
+use crate::report::grid::Field;
 use crate::wording::enumerated;
 
 pub(super) fn networks(results: &JsonResults, cells: &Cells) -> Question {

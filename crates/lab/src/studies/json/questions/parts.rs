@@ -2,11 +2,12 @@
 
 use super::super::case::{Case, title};
 use super::super::cells::{Cell, Cells};
-use super::super::question::{Field, Grid, Question};
+use super::super::question::{Grid, Question};
 use super::super::results::JsonResults;
 use super::super::way::Way;
 use crate::echo::{Protocol, Shape};
 use crate::figures::{percent, time};
+use crate::report::grid::Field;
 use crate::size::ByteSize;
 use crate::wording::enumerated;
 

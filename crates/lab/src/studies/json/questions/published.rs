@@ -3,11 +3,12 @@
 use super::super::case::{Case, title};
 use super::super::cells::{Cell, Cells, Cold, SPIKE_FACTOR};
 use super::super::plan::PUBLISHED;
-use super::super::question::{Field, Grid, Question};
+use super::super::question::{Grid, Question};
 use super::super::results::JsonResults;
 use super::super::way::Way;
 use crate::echo::Protocol;
 use crate::figures::{grouped, time, times};
+use crate::report::grid::Field;
 
 pub(super) fn published(results: &JsonResults, cells: &Cells) -> Question {
     let case = Case::plain(results.settings.published);

@@ -2,12 +2,13 @@
 
 use super::super::case::{Case, title};
 use super::super::cells::Cells;
-use super::super::question::{Field, Grid, Question};
+use super::super::question::{Grid, Question};
 use super::super::results::JsonResults;
 use super::super::way::Way;
 use crate::echo::{Protocol, Shape};
 use crate::figures::{count, time};
 use crate::load::verdict::Verdict;
+use crate::report::grid::Field;
 use crate::statistics::Ratio;
 use crate::wording::enumerated;
 
