@@ -12,23 +12,39 @@ use tokio::runtime::{Builder, Runtime};
 
 /// Calls until the connection counts as the only one of its thread.
 const CALLS_BEFORE: usize = 100;
-/// Calls of the batch; many more than one slice has.
+/// Calls of the batch; many more than one chunk has.
 const BATCH: usize = 60;
+/// A server that found no time to sleep before the batch came takes it in as one: then there is another.
+const BATCHES_MAX: usize = 100;
 
-/// Echoes; the last call of the batch keeps the thread until the caller of another has its answer.
+/// Echoes; the last call of a batch keeps the thread until the caller of another has its answer.
 struct LastWaits {
     begun: AtomicUsize,
-    answered: Mutex<Receiver<()>>,
+    /// The number of the batch that a call answered is of, from one.
+    answered: Mutex<Receiver<usize>>,
+    waited_in_vain: Arc<AtomicUsize>,
 }
 
 impl LastWaits {
-    fn echo(&self, request: Request<Raw>) -> Result<Response<Raw>, Status> {
+    fn echo(&self, request: Request<Raw>) -> Response<Raw> {
         let number = self.begun.fetch_add(1, Ordering::SeqCst) + 1;
-        if number == CALLS_BEFORE + BATCH {
-            let answered = self.answered.lock().expect("no panic").recv_timeout(Duration::from_secs(60));
-            answered.map_err(|_| Status::internal("no call of the batch was answered yet"))?;
+        if number > CALLS_BEFORE && (number - CALLS_BEFORE).is_multiple_of(BATCH) {
+            self.wait((number - CALLS_BEFORE) / BATCH);
         }
-        Ok(Response::new(request.into_inner()))
+        Response::new(request.into_inner())
+    }
+
+    fn wait(&self, batch: usize) {
+        let answered = self.answered.lock().expect("no panic");
+        loop {
+            match answered.recv_timeout(Duration::from_secs(1)) {
+                // Of a batch before, which was answered at once.
+                Ok(other) if other < batch => {}
+                Ok(_) => return,
+                Err(_) => break,
+            }
+        }
+        self.waited_in_vain.fetch_add(1, Ordering::SeqCst);
     }
 }
 
@@ -36,7 +52,7 @@ impl Service for LastWaits {
     const NAME: &'static str = "test.Echo";
 
     fn register(self, methods: &mut Methods<'_>) {
-        let call = |service: Arc<Self>, request| async move { service.echo(request) };
+        let call = |service: Arc<Self>, request| async move { Ok(service.echo(request)) };
         methods.unary("Echo", &Arc::new(self), &ServiceOptions::default(), call);
     }
 }
@@ -59,12 +75,12 @@ fn serve(service: LastWaits) -> String {
     bound.recv().expect("a server")
 }
 
-async fn call(channel: Channel, answered: Option<Sender<()>>) {
+async fn call(channel: Channel, answered: Option<(Sender<usize>, usize)>) {
     let reply: Result<Response<Raw>, Status> =
         channel.unary(&ECHO, Request::new(raw("x")), &CallOptions::default()).await;
-    if let Some(answered) = answered {
+    if let Some((answered, batch)) = answered {
         // Nobody waits for more than one.
-        let _ = answered.send(());
+        let _ = answered.send(batch);
     }
     assert_eq!(reply.expect("an answer").into_inner(), raw("x"));
 }
@@ -72,17 +88,30 @@ async fn call(channel: Channel, answered: Option<Sender<()>>) {
 #[test]
 fn the_first_of_a_batch_is_answered_while_the_last_is_at_work() {
     let (answer, answered) = mpsc::channel();
-    let target = serve(LastWaits { begun: AtomicUsize::new(0), answered: Mutex::new(answered) });
+    let waited_in_vain = Arc::new(AtomicUsize::new(0));
+    let target = serve(LastWaits {
+        begun: AtomicUsize::new(0),
+        answered: Mutex::new(answered),
+        waited_in_vain: waited_in_vain.clone(),
+    });
     runtime().block_on(async {
         let channel = Channel::builder(target).connect().await.expect("a server");
         for _ in 0..CALLS_BEFORE {
             call(channel.clone(), None).await;
         }
-        // All of them are encoded before the connection's task has its turn, so they leave in one write.
-        let calls: Vec<_> =
-            (0..BATCH).map(|_| tokio::spawn(call(channel.clone(), Some(answer.clone())))).collect();
-        for call in calls {
-            call.await.expect("an answer");
+        for batch in 1..=BATCHES_MAX {
+            // The server sleeps by then, unless the machine is busy.
+            tokio::time::sleep(Duration::from_millis(50)).await;
+            // All of them are encoded before the connection's task has its turn, so they leave in one write.
+            let one = || tokio::spawn(call(channel.clone(), Some((answer.clone(), batch))));
+            let calls: Vec<_> = (0..BATCH).map(|_| one()).collect();
+            for call in calls {
+                call.await.expect("an answer");
+            }
+            if waited_in_vain.load(Ordering::SeqCst) < batch {
+                return;
+            }
         }
+        panic!("no call of {BATCHES_MAX} batches was answered before the last of its batch was done");
     });
 }
