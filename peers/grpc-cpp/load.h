@@ -6,8 +6,8 @@
 #include "common/load_options.h"
 
 // The default first.
-inline const std::vector<std::string_view> kClientVariants = {"own", "shared", "one"};
-enum class ClientVariant { kOwn, kShared, kOne };
+inline const std::vector<std::string_view> kClientVariants = {"own", "distinct", "shared", "one"};
+enum class ClientVariant { kOwn, kDistinct, kShared, kOne };
 
 inline const LoadFlags kLoadFlags = {kClientVariants, true, true};
 

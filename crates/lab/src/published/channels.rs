@@ -274,21 +274,31 @@ fn shared(evidence: &Evidence) -> Result<Judgement, String> {
             of.next().ok_or_else(|| format!("gRPC C++ with {suffix} was not measured"))?;
         cell(&calls, client, in_flight, 0, *strategy)
     };
-    let (equal, own) = (way(SHARED)?, way(":own")?);
-    let (Some(seen), Some(apart)) = (equal.connections, own.connections) else {
+    let (equal, distinct, own) = (way(SHARED)?, way(":distinct")?, way(":own")?);
+    let (Some(seen), Some(different), Some(apart)) =
+        (equal.connections, distinct.connections, own.connections)
+    else {
         return Err("the kernel did not say how many connections there were".to_owned());
     };
     let figures = vec![
         Figure::number("connections of channels with equal arguments", f64::from(seen)),
+        Figure::number("connections of channels with different arguments", f64::from(different)),
         Figure::number("connections of channels with a pool of their own", f64::from(apart)),
         Figure::rate("grpc-cpp, equal arguments", equal.rate_per_s),
+        Figure::rate("grpc-cpp, different arguments", distinct.rate_per_s),
         Figure::rate("grpc-cpp, a pool of their own", own.rate_per_s),
     ];
     let cause = "Subchannels live in a pool of the process, found by address and arguments; \
                  GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL gives a channel a pool of its own. Counted in the kernel."
         .to_owned();
-    let said = format!("{seen} of equal arguments, {apart} with pools of their own");
-    Ok(Judgement { verdict: Verdict::of(seen == 1 && apart > 1, true), ours: said, cause, figures })
+    let said =
+        format!("{seen} of equal arguments, {different} of different ones, {apart} with pools of their own");
+    Ok(Judgement {
+        verdict: Verdict::of(seen == 1 && different > 1 && apart > 1, true),
+        ours: said,
+        cause,
+        figures,
+    })
 }
 
 fn silence(evidence: &Evidence) -> Result<Judgement, String> {

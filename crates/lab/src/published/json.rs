@@ -1,16 +1,16 @@
 //! gRPC against a JSON API on the JVM.
 
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use super::claim::Claim;
 use super::evidence::Evidence;
 use super::grid::Table;
 use super::judgement::{Figure, Judgement, Verdict, is_near};
-use super::jvm_log::Meanwhile;
+use super::jvm_log::{JvmLog, Meanwhile};
 use super::original::{Extent, Flaw, Original, Run};
 use crate::echo::Protocol;
-use crate::figures::{grouped, time, times};
-use crate::json::{Case, Cell, Cells, Json, JsonResults, Purpose, Way, WindowResult};
+use crate::figures::{grouped, percent, ratio_text, time, times};
+use crate::json::{Case, Cell, Cells, Cold, Json, JsonResults, Latencies, Purpose, Start, Way, WindowResult};
 use crate::report::grid::Field;
 use crate::study::Study;
 
@@ -133,69 +133,66 @@ fn of_original(results: &JsonResults) -> Result<(&'static str, Both), String> {
 const UNUSABLE: &str =
     "none of its windows could be used: they failed, or other programs ran; the study’s page has why";
 
-/// A part of the first calls and of warm ones, ns.
+/// A part of a call: what a way's first calls have of it, one start of them, and warm ones. ns.
 struct Part {
-    cold: f64,
-    warm: f64,
+    cold: fn(&Cold) -> f64,
+    start: fn(&Start) -> f64,
+    warm: fn(&Latencies) -> f64,
 }
 
-fn part(cell: &Cell, of: fn(&Cell) -> Option<(f64, f64)>) -> Result<Part, String> {
-    let (cold, warm) = of(cell).ok_or_else(|| format!("{}: {UNUSABLE}", cell.way))?;
-    Ok(Part { cold, warm })
-}
-
-fn judged(
-    evidence: &Evidence,
-    published: f64,
-    of: fn(&Cell) -> Option<(f64, f64)>,
-    what: &str,
-) -> Result<Judgement, String> {
+fn judged(evidence: &Evidence, published: f64, part: &Part, what: &str) -> Result<Judgement, String> {
     let results = evidence.json(RUN)?;
-    let (stack, Both { grpc, json }) = of_original(results)?;
-    let (grpc, json) = (part(&grpc, of)?, part(&json, of)?);
-    let (cold, warm) = (json.cold / grpc.cold, json.warm / grpc.warm);
+    let (stack, both) = of_original(results)?;
+    let (grpc, json) = (measured(&both.grpc)?, measured(&both.json)?);
+    let first = json.0.ratio(grpc.0, part.start).ok_or(UNUSABLE)?;
+    let (grpc_cold, json_cold) = ((part.cold)(grpc.0), (part.cold)(json.0));
+    let (grpc_warm, json_warm) = ((part.warm)(grpc.1), (part.warm)(json.1));
+    let warm = json_warm / grpc_warm;
     let figures = vec![
-        Figure::time(format!("{stack}, gRPC, {what} of the first calls"), grpc.cold),
-        Figure::time(format!("{stack}, JSON, {what} of the first calls"), json.cold),
-        Figure::time(format!("{stack}, gRPC, {what}, warm"), grpc.warm),
-        Figure::time(format!("{stack}, JSON, {what}, warm"), json.warm),
-        Figure::ratio("JSON ÷ gRPC, first calls", cold),
+        Figure::time(format!("{stack}, gRPC, {what} of the first calls"), grpc_cold),
+        Figure::time(format!("{stack}, JSON, {what} of the first calls"), json_cold),
+        Figure::time(format!("{stack}, gRPC, {what}, warm"), grpc_warm),
+        Figure::time(format!("{stack}, JSON, {what}, warm"), json_warm),
+        Figure::ratio("JSON ÷ gRPC, first calls", first.ratio),
         Figure::ratio("JSON ÷ gRPC, warm", warm),
+        Figure::number("starts of each server", first.pairs as f64),
     ];
+    let starts = match first.pairs {
+        1 => "one start of each server, so that the factor has no interval".to_owned(),
+        pairs => format!("{pairs} starts of each server"),
+    };
     let cause = format!(
-        "Of calls 2 to 51 of a server that was just started: one start, so that the factor has no interval. Warm it is \
-         {}: {} by gRPC and {} by JSON.",
+        "Of calls 2 to 51 of a server that was just started: {starts}. Warm it is {}: {} by gRPC and {} by JSON.",
         times(warm),
-        time(grpc.warm),
-        time(json.warm)
+        time(grpc_warm),
+        time(json_warm)
     );
     let stands_in = if stack == LOGNET { "" } else { ", in the place of LogNet’s starter" };
-    let said =
-        format!("{stack}{stands_in}: {} against {} ({})", time(grpc.cold), time(json.cold), times(cold));
-    Ok(Judgement {
-        verdict: Verdict::of(cold > DIFFERS, is_near(cold, published)),
-        ours: said,
-        cause,
-        figures,
-    })
+    let said = format!(
+        "{stack}{stands_in}: {} against {} ({})",
+        time(grpc_cold),
+        time(json_cold),
+        ratio_text(first)
+    );
+    let is_sure = first.interval.is_none_or(|interval| interval.low > 1.0);
+    let verdict = Verdict::of(first.ratio > DIFFERS && is_sure, is_near(first.ratio, published));
+    Ok(Judgement { verdict, ours: said, cause, figures })
+}
+
+/// The first calls of a way, and warm ones.
+fn measured(cell: &Cell) -> Result<(&Cold, &Latencies), String> {
+    let both = cell.cold.as_ref().zip(cell.latency.as_ref());
+    both.ok_or_else(|| format!("{}: {UNUSABLE}", cell.way))
 }
 
 fn request(evidence: &Evidence) -> Result<Judgement, String> {
-    judged(
-        evidence,
-        7.16 / 2.92,
-        |cell| Some((cell.cold.as_ref()?.request(), cell.latency.as_ref()?.request())),
-        "request",
-    )
+    let part = Part { cold: Cold::request, start: |start| start.request, warm: Latencies::request };
+    judged(evidence, 7.16 / 2.92, &part, "request")
 }
 
 fn response(evidence: &Evidence) -> Result<Judgement, String> {
-    judged(
-        evidence,
-        12.78 / 3.6,
-        |cell| Some((cell.cold.as_ref()?.response(), cell.latency.as_ref()?.response())),
-        "response",
-    )
+    let part = Part { cold: Cold::response, start: |start| start.response, warm: Latencies::response };
+    judged(evidence, 12.78 / 3.6, &part, "response")
 }
 
 /// Whether the first calls say what later ones do.
@@ -203,13 +200,12 @@ fn few(evidence: &Evidence) -> Result<Judgement, String> {
     /// They say the same.
     const SAME: f64 = 1.25;
     let results = evidence.json(RUN)?;
-    let (stack, Both { grpc, json }) = of_original(results)?;
-    let means = |cell: &Cell| {
-        Some((cell.cold.as_ref()?.next.mean, cell.latency.as_ref()?.all.mean, cell.cold.as_ref()?.calls))
-    };
-    let ((grpc_cold, grpc_warm, calls), (json_cold, json_warm, _)) =
-        means(&grpc).zip(means(&json)).ok_or(UNUSABLE)?;
-    let (cold, warm) = (json_cold / grpc_cold, json_warm / grpc_warm);
+    let (stack, both) = of_original(results)?;
+    let (grpc, json) = (measured(&both.grpc)?, measured(&both.json)?);
+    let first = json.0.ratio(grpc.0, |start| start.all).ok_or(UNUSABLE)?;
+    let (grpc_cold, json_cold) = (grpc.0.next.mean, json.0.next.mean);
+    let (grpc_warm, json_warm) = (grpc.1.all.mean, json.1.all.mean);
+    let (cold, warm, calls) = (first.ratio, json_warm / grpc_warm, grpc.0.calls);
     let is_same = (cold / warm).ln().abs() <= SAME.ln();
     let verdict = Verdict::of((cold > 1.0) == (warm > 1.0), is_same);
     let figures = vec![
@@ -224,7 +220,7 @@ fn few(evidence: &Evidence) -> Result<Judgement, String> {
         times(grpc_cold / grpc_warm),
         times(json_cold / json_warm)
     );
-    let said = format!("{stack}: {} of the first {calls}, {} warm", times(cold), times(warm));
+    let said = format!("{stack}: {} of the first {calls}, {} warm", ratio_text(first), times(warm));
     Ok(Judgement { verdict, ours: said, cause, figures })
 }
 
@@ -236,14 +232,30 @@ struct Slow {
     /// Since its window began.
     at_ns: u64,
     meanwhile: Option<Meanwhile>,
+    /// In what part of spans as long, all over its window, it was at work too.
+    by_chance: Option<f64>,
 }
 
 impl Slow {
-    /// A tenth of it at least was a pause, or methods were compiled.
     fn is_explained(&self) -> bool {
-        self.meanwhile
-            .is_some_and(|it| it.compiled > 0 || it.paused.as_nanos() * 10 >= u128::from(self.took_ns))
+        self.meanwhile.is_some_and(|it| is_at_work(&it, Duration::from_nanos(self.took_ns)))
     }
+}
+
+/// A tenth of the span at least was a pause, or methods were compiled.
+fn is_at_work(meanwhile: &Meanwhile, span: Duration) -> bool {
+    meanwhile.compiled > 0 || meanwhile.paused * 10 >= span
+}
+
+/// In what part of spans as long as this, all over the window, the virtual machine was at work.
+fn by_chance(log: &JvmLog, began: SystemTime, window: Duration, span: Duration) -> f64 {
+    const SPANS: u32 = 200;
+    let step = window.saturating_sub(span) / SPANS;
+    let at_work = (0..SPANS)
+        .map(|number| began + step * number)
+        .filter(|&from| is_at_work(&log.within(from, from + span), span))
+        .count();
+    at_work as f64 / f64::from(SPANS)
 }
 
 /// The slowest calls of servers on the JVM, first ones and warm ones, the slowest first.
@@ -264,13 +276,18 @@ fn slow(evidence: &Evidence) -> Result<Vec<Slow>, String> {
         let began = humantime::parse_rfc3339(&load.started).ok();
         all.extend(load.spikes.iter().take(OF_WINDOW).map(|spike| {
             let ended = began.map(|began| began + Duration::from_nanos(spike.at_ns));
-            let span = ended.map(|ended| (ended - Duration::from_nanos(spike.took_ns), ended));
+            let took = Duration::from_nanos(spike.took_ns);
+            let span = ended.map(|ended| (ended - took, ended));
+            let by_chance = |(log, began): (&JvmLog, SystemTime)| {
+                by_chance(log, began, Duration::from_nanos(load.duration_ns), took)
+            };
             Slow {
                 way: result.window.way.to_string(),
                 is_first: result.window.purpose == Purpose::Cold,
                 took_ns: spike.took_ns,
                 at_ns: spike.at_ns,
                 meanwhile: log.zip(span).map(|(log, (from, to))| log.within(from, to)),
+                by_chance: log.zip(began).map(by_chance),
             }
         }));
     }
@@ -280,6 +297,8 @@ fn slow(evidence: &Evidence) -> Result<Vec<Slow>, String> {
 }
 
 fn spikes(evidence: &Evidence) -> Result<Judgement, String> {
+    /// More often than chance has it.
+    const MORE_OFTEN: f64 = 2.0;
     let results = evidence.json(RUN)?;
     let slow = slow(evidence)?;
     if slow.iter().all(|slow| slow.meanwhile.is_none()) {
@@ -291,12 +310,14 @@ fn spikes(evidence: &Evidence) -> Result<Judgement, String> {
     let (stack, both) = of_original(results)?;
     let first = both.json.cold.as_ref().map_or(0, |cold| cold.first_ns);
     let of_all = slow.len();
+    let by_chance: f64 = slow.iter().filter_map(|slow| slow.by_chance).sum();
     let figures = vec![
         Figure::time("the slowest call", longest as f64),
         Figure::time("the slowest warm call", warm as f64),
         Figure::time(format!("{stack}, JSON, the very first call"), first as f64),
         Figure::number("slow calls with the JVM at work meanwhile", explained as f64),
         Figure::number("slow calls that were looked at", of_all as f64),
+        Figure::new("of as many spans as long, by chance", by_chance, "", format!("{by_chance:.1}")),
     ];
     let beside = |is_so: fn(&Meanwhile) -> bool| {
         slow.iter().filter(|slow| slow.meanwhile.as_ref().is_some_and(is_so)).count()
@@ -304,7 +325,13 @@ fn spikes(evidence: &Evidence) -> Result<Judgement, String> {
     let (paused, compiled) = (beside(|it| it.pauses > 0), beside(|it| it.compiled > 0));
     let cause = format!(
         "Of the {of_all} slowest calls the virtual machine paused during {paused} and compiled methods during \
-         {compiled}, by its own log. Left out they are no part of an average; users of the service meet them."
+         {compiled}, by its own log; of as many spans as long, all over the same windows, it was at work in \
+         {by_chance:.1}. {} Left out they are no part of an average; users of the service meet them.",
+        if explained as f64 >= MORE_OFTEN * by_chance {
+            "That is why they are slow."
+        } else {
+            "It is at work so often that this alone does not say why they are slow."
+        }
     );
     let verdict = Verdict::of(longest >= SPIKE_NS / 3, longest * 3 >= SPIKE_NS * 2);
     let said = format!(
@@ -362,8 +389,9 @@ fn as_published(results: &JsonResults) -> Table {
 fn slow_calls(evidence: &Evidence) -> Table {
     let mut table = Table::new(
         "The slowest calls, and the virtual machine",
-        "What the JVM’s own log says of the time in which a call was under way, to a millisecond.",
-        &["Server", "Call", "Took", "Into its window", "Pauses", "Methods compiled"],
+        "What the JVM’s own log says of the time in which a call was under way, to a millisecond; and in what part \
+         of spans as long, all over the same window, it was at work.",
+        &["Server", "Call", "Took", "Into its window", "Pauses", "Methods compiled", "By chance"],
     );
     for slow in slow(evidence).unwrap_or_default() {
         let (pauses, compiled) = match slow.meanwhile {
@@ -382,6 +410,7 @@ fn slow_calls(evidence: &Evidence) -> Table {
             Field::figure(Some(slow.at_ns as f64), time),
             pauses,
             compiled,
+            Field::figure(slow.by_chance, percent),
         ]);
     }
     table

@@ -33,10 +33,18 @@ struct Pause {
     took: Duration,
 }
 
+impl Pause {
+    /// How much of it lies in there.
+    fn within(&self, from: SystemTime, to: SystemTime) -> Duration {
+        let began = (self.ended - self.took).max(from);
+        self.ended.min(to).duration_since(began).unwrap_or_default()
+    }
+}
+
 /// What happened within a span of time.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct Meanwhile {
-    /// Pauses that lay in it, in part at least, added up.
+    /// How much of it the program stood still.
     pub(crate) paused: Duration,
     pub(crate) pauses: usize,
     /// Methods whose compiled code was installed.
@@ -97,7 +105,7 @@ impl JvmLog {
         let is_within = |pause: &&Pause| pause.ended >= from && pause.ended - pause.took <= to;
         let pauses: Vec<&Pause> = self.pauses.iter().filter(is_within).collect();
         Meanwhile {
-            paused: pauses.iter().map(|pause| pause.took).sum(),
+            paused: pauses.iter().map(|pause| pause.within(from, to)).sum(),
             pauses: pauses.len(),
             compiled: self.compiled.iter().filter(|&&at| at >= from && at <= to).count(),
         }
@@ -129,7 +137,8 @@ mod tests {
         };
         check(0, 8, 0, 0, 0);
         check(5, 20, 0, 0, 1);
-        check(40, 45, 13, 1, 0);
+        // What of it lies in there, and a millisecond at either end.
+        check(40, 45, 7, 1, 0);
         check(0, 60, 13, 1, 1);
         check(52, 60, 0, 0, 0);
     }

@@ -29,7 +29,7 @@ use crate::study::Study;
 
 pub(crate) use analysis::JsonAnalysis;
 pub(crate) use case::Case;
-pub(crate) use cells::{Cell, Cells};
+pub(crate) use cells::{Cell, Cells, Cold, Latencies, Start};
 pub use execute::JsonExecutor;
 pub use plan::{Budget, JsonOptions, PUBLISHED, plan};
 pub(crate) use results::JSON_SCHEMA;

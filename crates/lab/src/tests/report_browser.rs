@@ -294,8 +294,8 @@ fn check_channels(name: &str, width: u32) {
     assert_eq!(of_page("data-sticks-out"), "0", "something is wider than {width} px");
     assert_eq!(of_page("data-loaded"), "0", "the page loaded something");
     assert_eq!(attribute(&dom, "<html", "data-hostile"), None);
-    // Rates and latencies of eight ways over two delays.
-    assert_eq!(of_page("data-lines"), (2 * 8 * 2).to_string());
+    // Rates and latencies of nine ways over two delays.
+    assert_eq!(of_page("data-lines"), (2 * 9 * 2).to_string());
     for words in [
         "loads, several connections gain at",
         "Best: 6 connections with 16, 64 and 256 in flight.",

@@ -137,6 +137,7 @@ pub(in crate::figures) fn many_processors(results: &Results) -> Result<String, F
             ("", "1") => "one".to_owned(),
             ("", number) => number.to_owned(),
             ("shared", number) => format!("{number} channels of equal arguments, which share one"),
+            ("distinct", number) => format!("{number}, of channels of different arguments"),
             ("own", number) => format!("{number}, of channels with pools of their own"),
             (variant, number) => format!("{number}, `{variant}`"),
         };

@@ -16,8 +16,8 @@ pub struct Contender {
 /// kinds of client that the stack offers, the default first.
 ///
 /// Of a peer these are one connection, and several by each kind of client: gRPC C++ has channels of equal arguments,
-/// which share a connection, and those with a subchannel pool of their own. A variant that the pair names is the only
-/// one.
+/// which share a connection, those of different arguments, and those with a subchannel pool of their own. A variant
+/// that the pair names is the only one.
 pub fn contenders(pair: &Pair, client_variants: &[String], connections: u32) -> Vec<Contender> {
     let with = |pair: &Pair, strategy| Contender { pair: pair.clone(), strategy };
     let several = Strategy::Fixed(connections);
@@ -59,10 +59,18 @@ mod tests {
         let ours = ["thalweg adaptive", "thalweg 1", "thalweg 4", "thalweg per-worker", "thalweg per-call"];
         check("thalweg", &[], &ours);
         check("tonic", &[], &["tonic 1", "tonic 4"]);
-        let cpp = ["own", "shared", "one"];
-        check("grpc-cpp", &cpp, &["grpc-cpp 1", "grpc-cpp:own 4", "grpc-cpp:shared 4"]);
+        let cpp = ["own", "distinct", "shared", "one"];
+        check(
+            "grpc-cpp",
+            &cpp,
+            &["grpc-cpp 1", "grpc-cpp:own 4", "grpc-cpp:distinct 4", "grpc-cpp:shared 4"],
+        );
         check("grpc-cpp:shared", &cpp, &["grpc-cpp:shared 1", "grpc-cpp:shared 4"]);
         // A kind of server.
-        check("grpc-cpp:cq", &cpp, &["grpc-cpp:cq 1", "grpc-cpp:own 4", "grpc-cpp:shared 4"]);
+        check(
+            "grpc-cpp:cq",
+            &cpp,
+            &["grpc-cpp:cq 1", "grpc-cpp:own 4", "grpc-cpp:distinct 4", "grpc-cpp:shared 4"],
+        );
     }
 }

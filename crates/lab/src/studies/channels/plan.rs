@@ -287,7 +287,7 @@ mod tests {
 
     /// Ours, and peers with as many ways as tonic, gRPC C++ and grpc-go have.
     fn everybody() -> Vec<Contender> {
-        let cpp = ["own", "shared", "one"].map(str::to_owned);
+        let cpp = ["own", "distinct", "shared", "one"].map(str::to_owned);
         let all: [(&str, &[String]); 4] =
             [("thalweg", &[]), ("tonic", &[]), ("grpc-cpp", &cpp), ("grpc-go", &[])];
         let of =

@@ -9,7 +9,7 @@ use super::window::{Purpose, WindowResult};
 use crate::figures::ratio_figure;
 use crate::load::verdict::{Better, Compared};
 use crate::record::{Latency, LoadResult, Spike, longer_than, merged};
-use crate::statistics::geometric_mean;
+use crate::statistics::{Ratio, geometric_mean};
 
 /// A call that took more than so many times the median is a spike.
 pub(crate) const SPIKE_FACTOR: u64 = 10;
@@ -92,16 +92,29 @@ pub(crate) struct Rates {
     pub(crate) cpu_ns: Option<(f64, f64)>,
 }
 
-/// The first calls that a server ever saw.
+/// The first calls that a server ever saw, of all its starts.
 #[derive(Clone, Debug)]
 pub(crate) struct Cold {
-    /// The very first, with its connecting, ns.
+    /// The very first, with its connecting, ns: the median of the starts.
     pub(crate) first_ns: u64,
+    /// How many are behind it after each start.
     pub(crate) calls: u64,
     /// Those after it.
     pub(crate) next: Latency,
     /// Of those that the server showed.
     stages: Vec<Stage>,
+    pub(crate) starts: Vec<Start>,
+}
+
+/// The calls after the first of one start of a server. Means, ns.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Start {
+    pub(crate) round: u32,
+    pub(crate) all: f64,
+    /// What is published as the time of a request.
+    pub(crate) request: f64,
+    /// What is published as the time of a response.
+    pub(crate) response: f64,
 }
 
 /// The stages of what is published as the time of a request: until the handler has it.
@@ -118,6 +131,16 @@ impl Cold {
     /// What is published as the time of a response. Mean, ns.
     pub(crate) fn response(&self) -> f64 {
         sum(&self.stages, RESPONSE)
+    }
+}
+
+impl Cold {
+    /// How many times another way's figure this one's is, start by start.
+    pub(crate) fn ratio(&self, other: &Self, of: fn(&Start) -> f64) -> Option<Ratio> {
+        let of_starts = |cold: &Self| -> Vec<(u32, f64)> {
+            cold.starts.iter().map(|start| (start.round, of(start))).collect()
+        };
+        ratio(&of_starts(self), &of_starts(other))
     }
 }
 
@@ -228,7 +251,7 @@ fn cell(results: &JsonResults, way: &Way, case: Case) -> Cell {
         case,
         latency: latencies(&of(Purpose::Latency)),
         rate: rates(&of(Purpose::Rate)),
-        cold: of(Purpose::Cold).first().and_then(|window| cold(window.good()?)),
+        cold: cold(&of(Purpose::Cold)),
     }
 }
 
@@ -295,7 +318,23 @@ fn cpu(good: &[(&WindowResult, &LoadResult)]) -> Option<(f64, f64)> {
     (calls > 0).then(|| (client as f64 / calls as f64, server as f64 / calls as f64))
 }
 
-fn cold(load: &LoadResult) -> Option<Cold> {
-    let stages = stages(&std::iter::once(load));
-    Some(Cold { first_ns: load.first_call_ns?, calls: load.messages, next: load.latency_ns?, stages })
+fn cold(windows: &[&WindowResult]) -> Option<Cold> {
+    let good: Vec<(u32, &LoadResult)> =
+        windows.iter().filter_map(|window| Some((window.window.round, window.good()?))).collect();
+    let loads = || good.iter().map(|(_, load)| *load);
+    let next = merged(loads().filter_map(|load| Some((load.histogram.as_str(), load.latency_ns?))))?;
+    let mut firsts: Vec<u64> = loads().filter_map(|load| load.first_call_ns).collect();
+    firsts.sort_unstable();
+    let start = |(round, load): &(u32, &LoadResult)| {
+        let stages = stages(&std::iter::once(*load));
+        let (request, response) = (sum(&stages, REQUEST), sum(&stages, RESPONSE));
+        Some(Start { round: *round, all: load.latency_ns?.mean, request, response })
+    };
+    Some(Cold {
+        first_ns: *firsts.get(firsts.len() / 2)?,
+        calls: loads().map(|load| load.messages).max()?,
+        next,
+        stages: stages(&loads()),
+        starts: good.iter().filter_map(start).collect(),
+    })
 }

@@ -74,8 +74,8 @@ fn cell(cells: &Cells, cell: &Cell) -> Value {
             "views_over_it": views.map(|views| compared(cells.rate_ratio(views, cell))),
         })),
         "cold": cell.cold.as_ref().map(|cold| json!({
-            "first_ns": cold.first_ns, "calls": cold.calls, "mean_ns": short(cold.next.mean),
-            "max_ns": cold.next.max,
+            "starts": cold.starts.len(), "first_ns": cold.first_ns, "calls": cold.calls,
+            "mean_ns": short(cold.next.mean), "max_ns": cold.next.max,
         })),
     })
 }

@@ -50,6 +50,8 @@ pub struct JsonOptions {
     /// One call at a time, each way makes at least so many of the published message, in all rounds together. `None`:
     /// as many as the time allows.
     pub calls: Option<u64>,
+    /// How often a server is started for its first calls.
+    pub cold_starts: u32,
     /// Networks between both ends: what they add to a round trip, and what they let through, bit/s.
     pub networks: Vec<(Duration, Option<u64>)>,
     /// What is asked of all stacks over networks, and with a connection for each call.
@@ -113,6 +115,7 @@ impl JsonOptions {
             shapes,
             rounds: 6,
             calls: Some(30_000),
+            cold_starts: 5,
             networks: networks(&[200, 1000, 5000]),
             apart: vec![Protocol::Grpc, Protocol::JsonHttp1, Protocol::JsonH2],
             warm_up: Duration::from_secs(10),
@@ -128,6 +131,7 @@ impl JsonOptions {
             rated: vec![PUBLISHED, Shape::Person],
             rounds: 3,
             calls: None,
+            cold_starts: 1,
             warm_up: Duration::from_secs(5),
             apart: vec![Protocol::Grpc, Protocol::JsonHttp1],
             budget: Budget::Usual { time: Duration::from_secs(270), window: Duration::from_millis(200) },
@@ -194,9 +198,10 @@ fn window(way: &Way, case: Case, purpose: Purpose) -> Window {
 /// Everybody's first calls of the published message, each by a server that was started for them.
 fn cold(options: &JsonOptions) -> Vec<Draft> {
     let case = Case::plain(options.published);
-    let windows = ways_at(options, options.published)
-        .map(|way| Window { length: Length::Calls(COLD_CALLS), ..window(way, case, Purpose::Cold) });
-    windows.map(|window| Draft { window, stretches: false }).collect()
+    let windows: Vec<Window> = ways_at(options, options.published)
+        .map(|way| Window { length: Length::Calls(COLD_CALLS), ..window(way, case, Purpose::Cold) })
+        .collect();
+    in_rounds(&windows, options.cold_starts, false)
 }
 
 /// What is compiled while it runs is driven as it is measured: as many calls in flight, and one at a time.

@@ -65,7 +65,7 @@ pub(crate) fn quick() -> LabResults {
 }
 
 fn everybody() -> Vec<Contender> {
-    let variants = ["own", "shared", "one"].map(str::to_owned);
+    let variants = ["own", "distinct", "shared", "one"].map(str::to_owned);
     let mut all = contenders(&Pair::ours(), &[], 6);
     all.extend(contenders(&Pair::own("grpc-cpp".parse().expect("it is a name")), &variants, 6));
     all

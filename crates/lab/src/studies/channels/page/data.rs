@@ -147,6 +147,7 @@ fn stroke(strategy: Strategy, variant: Option<&str>) -> (&'static str, f64) {
         (Strategy::Adaptive, _) => ("", 3.2),
         (Strategy::Fixed(1), _) => ("", 1.6),
         (Strategy::Fixed(_), Some("shared")) | (Strategy::PerWorker, _) => ("2 3", 2.0),
+        (Strategy::Fixed(_), Some("distinct")) => ("5 2", 1.6),
         (Strategy::Fixed(_), _) => ("8 4", 2.0),
         (Strategy::PerCall, _) => ("10 3 2 3", 1.6),
     }
