@@ -100,10 +100,18 @@ impl PublishedResults {
         directory.save(self)
     }
 
-    /// A run came to its end, or did not.
+    /// A run came to its end, or did not: in the place of one of its name that did not.
     pub fn ran(&mut self, run: RunResult) {
         self.ended = timestamp(SystemTime::now());
-        self.runs.push(run);
+        match self.runs.iter_mut().find(|made| made.name == run.name) {
+            Some(made) => *made = run,
+            None => self.runs.push(run),
+        }
+    }
+
+    /// A run of this name came to its end.
+    pub fn is_made(&self, name: &str) -> bool {
+        self.runs.iter().any(|run| run.name == name && run.failed.is_none())
     }
 
     /// What all runs say.

@@ -81,6 +81,25 @@ fn the_page_has_every_claim_and_every_study() {
 }
 
 #[test]
+fn a_run_that_failed_is_replaced_by_one_that_did_not() {
+    let mut results = results();
+    let run = |failed: Option<&str>| RunResult {
+        name: "qt-at-cpp".to_owned(),
+        publication: Publication::Qt,
+        about: "both clients".to_owned(),
+        arguments: Vec::new(),
+        took_ns: 1,
+        failed: failed.map(str::to_owned),
+    };
+    let before = results.runs.len();
+    results.ran(run(Some("it was interrupted")));
+    assert!(!results.is_made("qt-at-cpp"));
+    results.ran(run(None));
+    assert!(results.is_made("qt-at-cpp"));
+    assert_eq!(results.runs.len(), before + 1);
+}
+
+#[test]
 fn what_is_saved_is_read_again() {
     let results = results();
     let text = serde_json::to_string(&results).unwrap();
