@@ -40,7 +40,7 @@ pub(super) struct PublishedArgs {
     #[arg(long, value_name = "DIR", conflicts_with_all = ["quick", "cores", "peers", "out"])]
     from: Option<PathBuf>,
 
-    /// Make what is missing in this folder, which an earlier one left: runs that failed, or were not made
+    /// Make what is missing in this folder, which an earlier one left: runs that failed, or whose folder is gone
     #[arg(long, value_name = "DIR", conflicts_with_all = ["names", "quick", "cores", "out", "from"])]
     resume: Option<PathBuf>,
 }
@@ -127,7 +127,7 @@ fn measure(
         if interrupt.is_asked() {
             break;
         }
-        if results.is_made(run.name) {
+        if results.is_made(run.name, directory.path()) {
             continue;
         }
         if let Some(peers) = peers {
