@@ -1,5 +1,6 @@
 //! gRPC against a JSON API on the JVM.
 
+use std::fmt;
 use std::time::{Duration, SystemTime};
 
 use super::claim::Claim;
@@ -258,11 +259,11 @@ fn by_chance(log: &JvmLog, began: SystemTime, window: Duration, span: Duration) 
     at_work as f64 / f64::from(SPANS)
 }
 
-/// The slowest calls of servers on the JVM, first ones and warm ones, the slowest first.
+/// The slowest calls of servers on the JVM, as many first ones as warm ones, the slowest first.
 fn slow(evidence: &Evidence) -> Result<Vec<Slow>, String> {
     /// So many of each window are listed.
     const OF_WINDOW: usize = 3;
-    const MOST: usize = 16;
+    const OF_KIND: usize = 8;
     let results = evidence.json(RUN)?;
     let log = evidence.jvm_log(RUN);
     let is_of = |it: &&WindowResult| {
@@ -292,8 +293,45 @@ fn slow(evidence: &Evidence) -> Result<Vec<Slow>, String> {
         }));
     }
     all.sort_by_key(|slow| std::cmp::Reverse(slow.took_ns));
-    all.truncate(MOST);
+    let (mut first, mut warm) = (0, 0);
+    all.retain(|slow| {
+        let seen = if slow.is_first { &mut first } else { &mut warm };
+        *seen += 1;
+        *seen <= OF_KIND
+    });
     if all.is_empty() { Err("no call of a server on the JVM was measured".to_owned()) } else { Ok(all) }
+}
+
+/// How often the virtual machine was at work while slow calls of a kind were under way.
+struct AtWork {
+    kind: &'static str,
+    calls: usize,
+    at_work: usize,
+    /// Of as many spans as long, all over the same windows.
+    by_chance: f64,
+}
+
+impl AtWork {
+    fn of(slow: &[Slow], is_first: bool) -> Self {
+        let of_kind = || slow.iter().filter(|slow| slow.is_first == is_first);
+        Self {
+            kind: if is_first { "first" } else { "warm" },
+            calls: of_kind().count(),
+            at_work: of_kind().filter(|slow| slow.is_explained()).count(),
+            by_chance: of_kind().filter_map(|slow| slow.by_chance).sum(),
+        }
+    }
+}
+
+impl fmt::Display for AtWork {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { kind, calls, at_work, by_chance } = self;
+        write!(
+            f,
+            "{at_work} of the {calls} slowest {kind} calls, where {by_chance:.1} of as many spans as long, all over the \
+             same windows, would meet it by chance"
+        )
+    }
 }
 
 fn spikes(evidence: &Evidence) -> Result<Judgement, String> {
@@ -304,40 +342,43 @@ fn spikes(evidence: &Evidence) -> Result<Judgement, String> {
     if slow.iter().all(|slow| slow.meanwhile.is_none()) {
         return Err("the virtual machines left no log beside the results of this run".to_owned());
     }
-    let explained = slow.iter().filter(|slow| slow.is_explained()).count();
     let longest = slow.first().map_or(0, |slow| slow.took_ns);
-    let warm = slow.iter().find(|slow| !slow.is_first).map_or(0, |slow| slow.took_ns);
+    let warm_longest = slow.iter().find(|slow| !slow.is_first).map_or(0, |slow| slow.took_ns);
     let (stack, both) = of_original(results)?;
-    let first = both.json.cold.as_ref().map_or(0, |cold| cold.first_ns);
-    let of_all = slow.len();
-    let by_chance: f64 = slow.iter().filter_map(|slow| slow.by_chance).sum();
+    let very_first = both.json.cold.as_ref().map_or(0, |cold| cold.first_ns);
+    let (first, warm) = (AtWork::of(&slow, true), AtWork::of(&slow, false));
+    let by_chance = |name: &str, calls: f64| Figure::new(name, calls, "", format!("{calls:.1}"));
+    let paused = slow.iter().filter(|slow| slow.meanwhile.is_some_and(|it| it.pauses > 0)).count();
     let figures = vec![
         Figure::time("the slowest call", longest as f64),
-        Figure::time("the slowest warm call", warm as f64),
-        Figure::time(format!("{stack}, JSON, the very first call"), first as f64),
-        Figure::number("slow calls with the JVM at work meanwhile", explained as f64),
-        Figure::number("slow calls that were looked at", of_all as f64),
-        Figure::new("of as many spans as long, by chance", by_chance, "", format!("{by_chance:.1}")),
+        Figure::time("the slowest warm call", warm_longest as f64),
+        Figure::time(format!("{stack}, JSON, the very first call"), very_first as f64),
+        Figure::number("slow first calls", first.calls as f64),
+        Figure::number("slow first calls with the JVM at work", first.at_work as f64),
+        by_chance("slow first calls with the JVM at work, by chance", first.by_chance),
+        Figure::number("slow warm calls", warm.calls as f64),
+        Figure::number("slow warm calls with the JVM at work", warm.at_work as f64),
+        by_chance("slow warm calls with the JVM at work, by chance", warm.by_chance),
     ];
-    let beside = |is_so: fn(&Meanwhile) -> bool| {
-        slow.iter().filter(|slow| slow.meanwhile.as_ref().is_some_and(is_so)).count()
+    let why = if warm.at_work as f64 >= MORE_OFTEN * warm.by_chance && warm.at_work * 2 >= warm.calls {
+        "That is why warm calls are slow at times."
+    } else {
+        "That alone does not say why a warm call is slow at times: it shares its processor with what else runs."
     };
-    let (paused, compiled) = (beside(|it| it.pauses > 0), beside(|it| it.compiled > 0));
     let cause = format!(
-        "Of the {of_all} slowest calls the virtual machine paused during {paused} and compiled methods during \
-         {compiled}, by its own log; of as many spans as long, all over the same windows, it was at work in \
-         {by_chance:.1}. {} Left out they are no part of an average; users of the service meet them.",
-        if explained as f64 >= MORE_OFTEN * by_chance {
-            "That is why they are slow."
-        } else {
-            "It is at work so often that this alone does not say why they are slow."
-        }
+        "By its own log the virtual machine compiled methods or paused during {first}, and during {warm}. A server \
+         that was just started compiles all the while. {why} {paused} of these calls met a pause. Left out they are no \
+         part of an average; users of the service meet them."
     );
     let verdict = Verdict::of(longest >= SPIKE_NS / 3, longest * 3 >= SPIKE_NS * 2);
     let said = format!(
-        "the slowest {}, warm {}; {explained} of {of_all} with the JVM at work",
+        "the slowest {} of first calls and {} of warm ones; the JVM at work during {} of {} and {} of {}",
         time(longest as f64),
-        time(warm as f64)
+        time(warm_longest as f64),
+        first.at_work,
+        first.calls,
+        warm.at_work,
+        warm.calls
     );
     Ok(Judgement { verdict, ours: said, cause, figures })
 }
