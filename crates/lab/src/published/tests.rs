@@ -63,6 +63,7 @@ fn the_page_has_every_claim_and_every_study() {
         about: "both clients".to_owned(),
         arguments: vec!["lab".to_owned(), "sizes".to_owned()],
         took_ns: 1_000_000_000,
+        has_page: true,
         failed: Some("it <failed>".to_owned()),
     });
     let report = results.report();
