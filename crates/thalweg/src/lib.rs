@@ -127,10 +127,16 @@ pub use thalweg_engine::settle_alone;
 pub use thalweg_engine::{
     COMPRESSION_THRESHOLD, CallOptions, Chain, ConnectionInfo, Encoding, EncodingSet, ExecutorError,
     InvalidAddress, InvalidPath, Keepalive, KeepalivePolicy, ListenAddress, MAX_DECODING_MESSAGE_SIZE,
-    Method, ServerAddress, ServiceOptions, http2, inventory, looked_in_vain,
+    Method, ServerAddress, ServiceOptions, inventory, looked_in_vain,
 };
 #[cfg(feature = "web")]
 pub use web_channel::Protocol;
+
+/// How connections keep to HTTP/2 (RFC 9113): for [`ChannelBuilder::http2`](channel::ChannelBuilder::http2) and
+/// [`ServerBuilder::http2`](server::ServerBuilder::http2).
+pub mod http2 {
+    pub use thalweg_engine::http2::{Config, Limits, PingPolicy};
+}
 
 /// Includes the code that `thalweg-build` made of a `.proto` package, as tonic's macro of the same name does.
 ///
