@@ -47,8 +47,10 @@ Stubs Connect(const LoadOptions& options) {
   const uint32_t count = variant == ClientVariant::kOne ? 1 : options.connections;
   std::vector<std::shared_ptr<grpc::Channel>> channels;
   for (uint32_t i = 0; i < count; ++i) {
-    if (variant == ClientVariant::kDistinct) arguments.SetInt("peer.channel_number", static_cast<int>(i));
-    channels.push_back(grpc::CreateCustomChannel(options.target, credentials, arguments));
+    // Of two values of one argument the first counts.
+    grpc::ChannelArguments own = arguments;
+    if (variant == ClientVariant::kDistinct) own.SetInt("peer.channel_number", static_cast<int>(i));
+    channels.push_back(grpc::CreateCustomChannel(options.target, credentials, own));
     // Begins to connect.
     channels.back()->GetState(true);
   }

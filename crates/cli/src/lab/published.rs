@@ -13,7 +13,7 @@ use thalweg_lab::study::ResultsDirectory;
 use super::common::{default_directory, show};
 use crate::failure::Failure;
 
-/// Measurements of gRPC that others published, tried again claim by claim: 90 minutes, or 15 with --quick
+/// Measurements of gRPC that others published, tried again claim by claim: 80 minutes, or 15 with --quick
 #[derive(Debug, Args)]
 pub(super) struct PublishedArgs {
     /// Which of them: qt, json, codec, channels [default: all four]
@@ -39,30 +39,28 @@ pub(super) struct PublishedArgs {
     /// Measure nothing: judge again what lies in this folder, which an earlier one left
     #[arg(long, value_name = "DIR", conflicts_with_all = ["quick", "cores", "peers", "out"])]
     from: Option<PathBuf>,
+
+    /// Make what is missing in this folder, which an earlier one left: runs that failed, or whose folder is gone
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["names", "quick", "cores", "out", "from"])]
+    resume: Option<PathBuf>,
 }
 
 pub(super) fn run(args: &PublishedArgs) -> Result<ExitCode, Failure> {
     if let Some(folder) = &args.from {
-        let results = PublishedResults::read(&folder.join("results.json")).map_err(Failure::failed)?;
-        let directory = ResultsDirectory::create(folder).map_err(Failure::failed)?;
+        let (results, directory) = left(folder)?;
         return finish(results, &directory);
     }
-    let publications = args.publications();
     let program = std::env::current_exe().map_err(|error| {
         Failure::failed(format!("cannot find this program to start it once more: {error}"))
     })?;
-    args.keep_on_cores()?;
-    let directory = args.out.clone().unwrap_or_else(default_directory);
-    let directory = ResultsDirectory::create(directory).map_err(Failure::failed)?;
+    let (mut results, directory) = match &args.resume {
+        Some(folder) => left(folder)?,
+        None => args.begun()?,
+    };
+    keep_on_cores(results.settings.cores)?;
     let interrupt = Interrupt::on_signals_with_others_to_end()
         .map_err(|error| Failure::failed(format!("cannot listen for signals: {error}")))?;
-    let mut results = PublishedResults::begun(Settings {
-        arguments: std::env::args().skip(1).collect(),
-        publications: publications.clone(),
-        quick: args.quick,
-        cores: args.cores.map(NonZeroUsize::get),
-    });
-    measure(args, &program, &publications, &mut results, &directory, &interrupt)?;
+    measure(args.peers.as_deref(), &program, &mut results, &directory, &interrupt)?;
     let finished = finish(results, &directory);
     if interrupt.is_asked() {
         return Err(Failure::interrupted("interrupted: the page has what was measured until then"));
@@ -77,44 +75,62 @@ impl PublishedArgs {
         Publication::ALL.into_iter().filter(is_named).collect()
     }
 
-    fn extent(&self) -> Extent {
-        if self.quick { Extent::Quick } else { Extent::Whole }
-    }
-
-    /// Keeps this process, and with it all that it starts, on so many processors.
-    fn keep_on_cores(&self) -> Result<(), Failure> {
-        let Some(cores) = self.cores.map(NonZeroUsize::get) else { return Ok(()) };
-        let seen = |error| Failure::failed(format!("cannot see the processors: {error}"));
-        let available = CpuList::available().map_err(seen)?;
-        let first = available.first(cores).ok_or_else(|| {
-            let there_are = available.as_slice().len();
-            Failure::bad_arguments(format!("--cores {cores}: this program may run on {there_are} processors"))
-        })?;
-        first.pin_this_thread().map_err(|error| Failure::failed(format!("cannot keep to {first}: {error}")))
+    /// Nothing is measured yet.
+    fn begun(&self) -> Result<(PublishedResults, ResultsDirectory), Failure> {
+        let cores = self.cores.map(NonZeroUsize::get);
+        // Before there is a folder that nothing will be put into.
+        keep_on_cores(cores)?;
+        let directory = self.out.clone().unwrap_or_else(default_directory);
+        let directory = ResultsDirectory::create(directory).map_err(Failure::failed)?;
+        let results = PublishedResults::begun(Settings {
+            arguments: std::env::args().skip(1).collect(),
+            publications: self.publications(),
+            quick: self.quick,
+            cores,
+        });
+        Ok((results, directory))
     }
 }
 
-/// Makes all runs, one after the other. What they found is kept as they end.
+/// What an earlier one left in this folder.
+fn left(folder: &Path) -> Result<(PublishedResults, ResultsDirectory), Failure> {
+    let results = PublishedResults::read(&folder.join("results.json")).map_err(Failure::failed)?;
+    Ok((results, ResultsDirectory::create(folder).map_err(Failure::failed)?))
+}
+
+/// Keeps this process, and with it all that it starts, on so many processors.
+fn keep_on_cores(cores: Option<usize>) -> Result<(), Failure> {
+    let Some(cores) = cores else { return Ok(()) };
+    let seen = |error| Failure::failed(format!("cannot see the processors: {error}"));
+    let available = CpuList::available().map_err(seen)?;
+    let first = available.first(cores).ok_or_else(|| {
+        let there_are = available.as_slice().len();
+        Failure::bad_arguments(format!("--cores {cores}: this program may run on {there_are} processors"))
+    })?;
+    first.pin_this_thread().map_err(|error| Failure::failed(format!("cannot keep to {first}: {error}")))
+}
+
+/// Makes all runs that are not made yet, one after the other. What they found is kept as they end.
 fn measure(
-    args: &PublishedArgs,
+    peers: Option<&Path>,
     program: &Path,
-    publications: &[Publication],
     results: &mut PublishedResults,
     directory: &ResultsDirectory,
     interrupt: &Interrupt,
 ) -> Result<(), Failure> {
-    let all: Vec<_> = publications
-        .iter()
-        .flat_map(|&publication| {
-            runs(publication, args.extent()).into_iter().map(move |run| (publication, run))
-        })
-        .collect();
+    let extent = if results.settings.quick { Extent::Quick } else { Extent::Whole };
+    let of =
+        |&publication: &Publication| runs(publication, extent).into_iter().map(move |run| (publication, run));
+    let all: Vec<_> = results.settings.publications.iter().flat_map(of).collect();
     let total = all.len();
     for (index, (publication, mut run)) in all.into_iter().enumerate() {
         if interrupt.is_asked() {
             break;
         }
-        if let Some(peers) = &args.peers {
+        if results.is_made(run.name, directory.path()) {
+            continue;
+        }
+        if let Some(peers) = peers {
             run.arguments.extend(["--peers".to_owned(), peers.display().to_string()]);
         }
         eprintln!("run {} of {total}, {}: {}", index + 1, run.name, run.about);

@@ -95,6 +95,7 @@ fn flags_that_make_no_run() {
     check(&["lab", "published", "qtt"], BAD_ARGUMENTS, &["`qtt`", "qt, json, codec and channels"]);
     check(&["lab", "published", "--cores", "4096"], BAD_ARGUMENTS, &["--cores 4096", "may run on"]);
     check(&["lab", "published", "--from", "/nonexistent"], FAILED, &["/nonexistent/results.json"]);
+    check(&["lab", "published", "--resume", "/nonexistent"], FAILED, &["/nonexistent/results.json"]);
     check(&["lab", "published", "--from", "x", "--quick"], BAD_ARGUMENTS, &["--from", "--quick"]);
     check(&["lab", "json", "--message", "own"], BAD_ARGUMENTS, &["--proto, --type and --data"]);
     check(&["lab", "json", "--proto", "shop.proto"], BAD_ARGUMENTS, &["--type", "--data"]);

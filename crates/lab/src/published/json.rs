@@ -39,7 +39,7 @@ const DIFFERS: f64 = 1.1;
 fn runs(extent: Extent) -> Vec<Run> {
     let words = match extent {
         Extent::Quick => "lab json --quick --against spring,lognet --messages strings:1x20 --budget 220s",
-        Extent::Whole => "lab json --against spring,lognet --messages person --budget 27min",
+        Extent::Whole => "lab json --against spring,lognet --messages person --budget 30min",
     };
     let about = "Spring Boot with LogNet’s starter and with Spring gRPC, and our server: first calls as published, \
                  and warm";

@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::grid::Table;
 use super::judgement::{Judged, Verdict};
 use super::publication::Publication;
+use crate::study::directory::RESULTS_FILE;
 use crate::study::{Machine, NotWritable, ReadError, ResultsDirectory, ResultsText, Versions, timestamp};
 
 /// The schema's name and version: a field that changes its meaning raises the number.
@@ -107,10 +108,19 @@ impl PublishedResults {
         directory.save(self)
     }
 
-    /// A run came to its end, or did not.
+    /// A run came to its end, or did not: in the place of one of its name that did not.
     pub fn ran(&mut self, run: RunResult) {
         self.ended = timestamp(SystemTime::now());
-        self.runs.push(run);
+        match self.runs.iter_mut().find(|made| made.name == run.name) {
+            Some(made) => *made = run,
+            None => self.runs.push(run),
+        }
+    }
+
+    /// A run of this name came to its end, and what it found lies in its folder of this one.
+    pub fn is_made(&self, name: &str, folder: &Path) -> bool {
+        let ended = self.runs.iter().any(|run| run.name == name && run.failed.is_none());
+        ended && folder.join(name).join(RESULTS_FILE).is_file()
     }
 
     /// What all runs say.

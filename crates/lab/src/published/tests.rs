@@ -12,6 +12,7 @@ use super::{Evidence, judge};
 use crate::AnyResults;
 use crate::report::Report;
 use crate::tests::sample::published::results;
+use crate::tests::scratch;
 
 #[test]
 fn each_claim_has_a_verdict_and_each_verdict_a_figure() {
@@ -79,6 +80,31 @@ fn the_page_has_every_claim_and_every_study() {
     }
     let doubts: Vec<String> = report.doubts().iter().map(ToString::to_string).collect();
     assert!(doubts.iter().any(|doubt| doubt.contains("qt-at-cpp")), "{doubts:?}");
+}
+
+#[test]
+fn a_run_that_failed_is_replaced_by_one_that_did_not() {
+    let mut results = results();
+    let run = |failed: Option<&str>| RunResult {
+        name: "qt-at-cpp".to_owned(),
+        publication: Publication::Qt,
+        about: "both clients".to_owned(),
+        arguments: Vec::new(),
+        took_ns: 1,
+        failed: failed.map(str::to_owned),
+    };
+    let folder = scratch("published-again");
+    std::fs::create_dir_all(folder.join("qt-at-cpp")).unwrap();
+    std::fs::write(folder.join("qt-at-cpp/results.json"), "{}").unwrap();
+    let before = results.runs.len();
+    results.ran(run(Some("it was interrupted")));
+    assert!(!results.is_made("qt-at-cpp", &folder));
+    results.ran(run(None));
+    assert!(results.is_made("qt-at-cpp", &folder));
+    assert_eq!(results.runs.len(), before + 1);
+    // Who takes away what it found wants it to be made again.
+    std::fs::remove_dir_all(&folder).unwrap();
+    assert!(!results.is_made("qt-at-cpp", &folder));
 }
 
 #[test]
