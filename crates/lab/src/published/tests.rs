@@ -91,6 +91,7 @@ fn a_run_that_failed_is_replaced_by_one_that_did_not() {
         about: "both clients".to_owned(),
         arguments: Vec::new(),
         took_ns: 1,
+        has_page: true,
         failed: failed.map(str::to_owned),
     };
     let folder = scratch("published-again");
