@@ -75,7 +75,7 @@ fn listings(log: &Log) -> Result<Vec<Listing>, Failure> {
     let lister = workspace::suites().join("api");
     let build = Job::cargo("build --locked --quiet").directory(&lister).env("CARGO_TARGET_DIR", &target);
     build.builds().minutes(10).run(log)?;
-    let list = |library: &&'static str| {
+    let list = |library: &&'static str| -> Result<Listing, Failure> {
         let package = metadata.packages.iter().find(|package| package.name == *library);
         let package = package.ok_or_else(|| Failure::failed(format!("there is no package {library}")))?;
         let features: Vec<&str> =

@@ -11,6 +11,7 @@ mod build;
 mod licences;
 mod parts;
 mod sbom;
+mod target;
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -21,10 +22,8 @@ use crate::ended::Ended;
 use crate::job::{Failure, Job, Log};
 use crate::{tools, workspace};
 use parts::Parts;
-
-pub(crate) const TARGET: &str = "x86_64-unknown-linux-gnu";
-/// The oldest C library that the command runs with: of 2012, as that of Rust's own library.
-pub(crate) const GLIBC: &str = "2.17";
+pub(crate) use target::GLIBC;
+use target::TARGET;
 
 /// What was made.
 pub(crate) struct Dist {

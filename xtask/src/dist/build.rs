@@ -3,7 +3,7 @@
 use std::env;
 use std::path::PathBuf;
 
-use super::{GLIBC, TARGET};
+use super::target::{GLIBC, TARGET};
 use crate::job::{Failure, Job, Log};
 use crate::{tools, workspace};
 

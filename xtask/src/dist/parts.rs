@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
-use super::TARGET;
+use super::target::TARGET;
 use crate::job::{Failure, Job, Log};
 use crate::workspace;
 
