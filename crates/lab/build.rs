@@ -5,8 +5,8 @@ use std::{env, fs};
 
 use thalweg_build::{Builder, Error, configure};
 
-/// Where the messages of the codec study lie.
-const MESSAGES: &str = "../messages/proto";
+/// Where the messages of the codec study lie: a link to those of `crates/messages`, which a package has as a file.
+const MESSAGES: &str = "messages";
 /// Fields of 64 bits, which are strings in JSON.
 const WIDE: &[&str] = &[
     "SeveralData.an_int64",

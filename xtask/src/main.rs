@@ -3,10 +3,13 @@
 //! It runs on Linux with std alone and finds every program that it needs by name: what the outside suites need is
 //! installed at pinned versions under `target/tools` by [`tools`].
 
+mod api;
 mod arguments;
 mod bench;
 mod certificates;
 mod costs;
+mod debian13;
+mod dist;
 #[cfg(test)]
 mod documents;
 mod elf;
@@ -47,6 +50,9 @@ Commands:
   costs [--record]        Count the instructions and allocations of the main calls; write them to xtask/costs.json,
                           with which the test step `costs` compares
   tonic-surface           Whether crates/tonic has all that is public in the tonic of Cargo.lock
+  api                     Write the lists of what is public in the libraries, with which the test step `api` compares
+  dist                    Build what people get who have no sources, in target/dist: a tarball of the command with its
+                          manual, completions and licences, a Debian package, a bill of materials, their sums
   figures [--check | --list | --measure [NAME]...]
                           Write the documents' tables of figures anew from docs/results; compare only; list the
                           measurements; measure all, or those named, and then write
@@ -62,6 +68,8 @@ fn main() -> ExitCode {
         Some("spin") => bench::spin::run(arguments),
         Some("attacks") => bench::attacks(arguments),
         Some("costs") => costs::run(arguments),
+        Some("api") => api::run(arguments),
+        Some("dist") => dist::run(arguments),
         Some("tonic-surface") => test::surface::run(arguments),
         Some("figures") => figures::run(arguments),
         Some("help" | "--help" | "-h") => {

@@ -23,6 +23,12 @@ pub(crate) struct Package {
     pub(crate) version: String,
     pub(crate) manifest_path: PathBuf,
     pub(crate) rust_version: Option<String>,
+    /// It is for the registry.
+    pub(crate) is_published: bool,
+    /// It has a library, and not a program alone.
+    pub(crate) is_library: bool,
+    /// What can be switched on.
+    pub(crate) features: Vec<String>,
     /// What its manifest asks for, by kind, whether or not a feature turns it on.
     pub(crate) dependencies: Vec<(Kind, String)>,
 }
@@ -78,6 +84,10 @@ fn package(value: &Value) -> Package {
         version: text(&value["version"]),
         manifest_path: text(&value["manifest_path"]).into(),
         rust_version: value["rust_version"].as_str().map(str::to_owned),
+        // Nothing, or a list of registries.
+        is_published: value["publish"].as_array().is_none_or(|registries| !registries.is_empty()),
+        is_library: array(&value["targets"]).any(|target| array(&target["kind"]).any(|kind| kind == "lib")),
+        features: value["features"].as_object().into_iter().flat_map(|all| all.keys().cloned()).collect(),
         dependencies: array(&value["dependencies"]).map(dependency).collect(),
     }
 }

@@ -2,7 +2,6 @@
 
 mod build;
 mod built;
-mod debian13;
 mod json;
 mod peer;
 

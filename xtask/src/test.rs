@@ -1,5 +1,6 @@
 //! `cargo xtask test`: every check that a change must pass, in two sequences beside each other.
 
+mod book;
 mod call;
 mod circles;
 mod conformance;
@@ -8,6 +9,7 @@ mod costs;
 mod deny;
 mod dependencies;
 mod deploy;
+mod dist;
 mod examples;
 mod extent;
 mod grpcio;
@@ -17,8 +19,10 @@ mod layering;
 mod metrics;
 mod modules;
 mod negative;
+mod oldest;
 mod openapi;
 mod outcome;
+mod packages;
 mod peers;
 mod programs;
 mod rebuild;
@@ -31,6 +35,7 @@ pub(crate) mod surface;
 mod tls;
 mod tokens;
 mod web;
+mod workflows;
 
 use std::fs;
 use std::process::ExitCode;

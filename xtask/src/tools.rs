@@ -25,6 +25,10 @@ pub(crate) const H2SPECD: GoTool =
 pub(crate) const GRPCURL: GoTool =
     GoTool { name: "grpcurl", package: "github.com/fullstorydev/grpcurl/cmd/grpcurl" };
 
+/// actionlint 1.7.12.
+pub(crate) const ACTIONLINT: GoTool =
+    GoTool { name: "actionlint", package: "github.com/rhysd/actionlint/cmd/actionlint" };
+
 /// grpc-go's interop client, 1.85.0.
 pub(crate) const INTEROP_CLIENT: GoTool =
     GoTool { name: "interop-client", package: "google.golang.org/grpc/interop/client" };
@@ -146,15 +150,36 @@ pub(crate) fn ghz(log: &Log) -> Result<PathBuf, Failure> {
     Ok(program)
 }
 
-/// cargo-deny, 0.20.2. A debug build takes a third less time to build and no more to run.
+/// cargo-deny, 0.20.2.
 pub(crate) fn cargo_deny(log: &Log) -> Result<PathBuf, Failure> {
-    let root = workspace::tools().join("cargo-deny-0.20.2");
-    let program = root.join("bin/cargo-deny");
+    cargo_tool("cargo-deny", "0.20.2", "", log)
+}
+
+/// cargo-deb, 3.8.0.
+pub(crate) fn cargo_deb(log: &Log) -> Result<PathBuf, Failure> {
+    cargo_tool("cargo-deb", "3.8.0", "", log)
+}
+
+/// mdBook, 0.5.4, without what serves and watches.
+pub(crate) fn mdbook(log: &Log) -> Result<PathBuf, Failure> {
+    cargo_tool("mdbook", "0.5.4", "--no-default-features --features search", log)
+}
+
+/// The folder with `cargo-zigbuild` and the Python that has Zig, as `xtask/suites/dist/requirements.txt` pins them.
+pub(crate) fn zigbuild(log: &Log) -> Result<PathBuf, Failure> {
+    let python = environment("zigbuild", &workspace::suites().join("dist/requirements.txt"), log)?;
+    Ok(python.parent().map(Path::to_owned).unwrap_or_default())
+}
+
+/// A program that cargo installs, in a debug build: that takes a third less time to build and no more to run.
+fn cargo_tool(name: &str, version: &str, features: &str, log: &Log) -> Result<PathBuf, Failure> {
+    let root = workspace::tools().join(format!("{name}-{version}"));
+    let program = root.join("bin").join(name);
     if !program.is_file() {
-        let install =
-            Job::cargo("install cargo-deny --version =0.20.2 --locked --debug --quiet --root").arg(&root);
+        let install = Job::cargo("install").arg(name).arg(format!("--version={version}"));
+        let install = install.words("--locked --debug --quiet").words(features).arg("--root").arg(&root);
         let install = install.arg("--target-dir").arg(root.join("build")).builds().minutes(20);
-        install.run(log).map_err(|failure| Failure::missing(format!("cargo-deny 0.20.2: {failure}")))?;
+        install.run(log).map_err(|failure| Failure::missing(format!("{name} {version}: {failure}")))?;
         // Several hundred MB that nobody needs any more.
         fs::remove_dir_all(root.join("build"))?;
     }

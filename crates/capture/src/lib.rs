@@ -5,6 +5,20 @@
 //! said, and not guessed: a connection that began before it cannot be followed, as HPACK's tables are not known, nor
 //! can a direction of which bytes are missing. TLS is counted, and not opened.
 //!
+//! ```no_run
+//! use std::fs::File;
+//! use thalweg_capture::{Limits, read};
+//!
+//! let summary = read(File::open("calls.pcapng")?, &Limits::default(), |call| {
+//!     let method = call.method().unwrap_or_default();
+//!     println!("{method}: status {:?}, {} messages back", call.status(), call.response.message_count);
+//!     // There may be more.
+//!     true
+//! })?;
+//! println!("{} calls on {} connections of HTTP/2", summary.calls, summary.http2);
+//! # Ok::<(), thalweg_capture::CaptureError>(())
+//! ```
+//!
 //! A packet goes this way: `container` takes it out of the file, `segment` finds the TCP segment in it, `connections`
 //! whose it is, `reassembly` puts the direction's bytes in order, `protocol` sees what is spoken, `frames` and
 //! `exchange` follow HTTP/2, and `messages` cuts its DATA into gRPC's messages.

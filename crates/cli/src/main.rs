@@ -21,6 +21,7 @@ mod keepalive;
 mod lab;
 mod link;
 mod load;
+mod man;
 mod merge;
 mod message_format;
 mod metadata;
@@ -68,6 +69,7 @@ enum Command {
     Certs(certs::CertsArgs),
     Settings(settings::SettingsArgs),
     Completions(completions::CompletionsArgs),
+    Man(man::ManArgs),
     #[command(hide = true)]
     Complete(complete::CompleteArgs),
 }
@@ -86,6 +88,7 @@ fn main() -> ExitCode {
         Command::Certs(args) => certs::run(&args),
         Command::Settings(args) => settings::run(&args),
         Command::Completions(args) => completions::run(&args, &Cli::command()),
+        Command::Man(args) => man::run(&args, Cli::command()),
         Command::Complete(args) => complete::run(&args, &candidates),
     };
     outcome.unwrap_or_else(|Failure { message, code }| {

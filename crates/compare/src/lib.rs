@@ -12,6 +12,25 @@
 //!                        ├▶ Side, Side ──compare──▶ Report ──▶ text, Markdown, a page, JSON
 //! measure ──▶ Comparison ┘
 //! ```
+//!
+//! Two results that `thalweg load -O json` has written:
+//!
+//! ```no_run
+//! use std::error::Error;
+//! use std::path::Path;
+//! use thalweg_compare::{Options, Side, Together, compare, read, text};
+//!
+//! fn side(name: &str, file: &str) -> Result<Side, Box<dyn Error>> {
+//!     Ok(Side::of(name, vec![(file.to_owned(), read(Path::new(file))?)])?)
+//! }
+//!
+//! let (before, after) = (side("before", "before.json")?, side("after", "after.json")?);
+//! // What lies within 5 % is the same.
+//! let options = Options { margin: 0.05, fail_on: None, force: false };
+//! let report = compare(&before, &after, Together::Apart, &options)?;
+//! print!("{}", text(&report));
+//! # Ok::<(), Box<dyn Error>>(())
+//! ```
 
 mod cell;
 mod compare;

@@ -3,6 +3,26 @@
 //! Descriptors come from `.proto` files and descriptor sets ([`files`]), or from the server itself, by gRPC's
 //! reflection ([`Reflection`]). Either way a [`Catalogue`] answers which services there are, and gives a
 //! [`Schema`](thalweg_protobuf::Schema) that has what is asked for. [`MethodName`] is a method as people write it.
+//!
+//! ```
+//! use thalweg_dynamic::{Catalogue, MethodName};
+//! use thalweg_protobuf::{Schema, sources};
+//!
+//! # #[tokio::main]
+//! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let text = "syntax = 'proto3'; package shop; message Order {} service Orders { rpc Get(Order) returns (Order); }";
+//! let set = sources::compile(&["shop.proto"], move |name| (name == "shop.proto").then(|| text.to_owned()))?;
+//! let schema = Schema::from_descriptor_set(&set)?;
+//! let mut catalogue = Catalogue::Files { schema, set };
+//! assert_eq!(catalogue.services().await?, ["shop.Orders"]);
+//!
+//! let name: MethodName = "shop.Orders/Get".parse()?;
+//! let schema = catalogue.schema_of(name.service()).await?.ok_or("no such service")?;
+//! let service = schema.service(name.service()).ok_or("no such service")?;
+//! let method = service.method(name.method()).ok_or("no such method")?;
+//! assert_eq!(method.input().full_name(), "shop.Order");
+//! # Ok(()) }
+//! ```
 
 mod catalogue;
 pub mod files;

@@ -5,6 +5,36 @@
 //! sent writes itself ([`Encode`]), and what was received are bytes ([`Payload`]), lent from the read buffer or
 //! gathered.
 //!
+//! A unary call, of a message that is encoded already:
+//!
+//! ```no_run
+//! use http::HeaderMap;
+//! use thalweg_engine::{CallOptions, Channel, ChannelConfig, Encode, Method};
+//!
+//! struct Encoded(&'static [u8]);
+//!
+//! impl Encode for Encoded {
+//!     fn encoded_len(&self) -> usize {
+//!         self.0.len()
+//!     }
+//!
+//!     fn encode(&self, out: &mut Vec<u8>) {
+//!         out.extend_from_slice(self.0);
+//!     }
+//! }
+//!
+//! static SAY_HELLO: Method = Method::new("/helloworld.Greeter/SayHello");
+//!
+//! # async fn example() -> Result<(), Box<dyn std::error::Error>> {
+//! let channel = Channel::new("localhost:50051", ChannelConfig::default())?;
+//! let (metadata, name, options) = (HeaderMap::new(), Encoded(b"\x0a\x03Ada"), CallOptions::default());
+//! let mut reply = channel.unary(&SAY_HELLO, &metadata, &name, &options).await?;
+//! let len = reply.message().open()?.as_bytes().len();
+//! let metadata = reply.finish();
+//! println!("{len} bytes, with {metadata:?}");
+//! # Ok(()) }
+//! ```
+//!
 //! # The way of a unary request, at the server
 //!
 //! 1. `connection/driver/read.rs`: a read, to the thread's buffer, and the protocol's events.

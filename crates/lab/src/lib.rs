@@ -10,6 +10,19 @@
 //! with its plan, its analysis, its findings and its sections of the page. What studies of calls share (points,
 //! windows, their results, doubts) is [`load`]; who measures these windows is [`process`]. [`report`] writes any
 //! analysis as a page, a table and text.
+//!
+//! What all of them stand on: two things are measured in turns, and their ratio is taken pair by pair.
+//!
+//! ```
+//! use thalweg_lab::statistics::Ratio;
+//!
+//! // Calls a second of two stacks, in windows that stood next to each other.
+//! let pairs = [(1020.0, 498.0), (990.0, 505.0), (1008.0, 500.0), (1001.0, 497.0)];
+//! let ratio = Ratio::of_pairs(pairs).ok_or("no pair")?;
+//! let interval = ratio.interval.ok_or("too few pairs")?;
+//! assert!(interval.contains(2.0) && interval.low > 1.9);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 
 pub mod bare;
 pub mod cpus;

@@ -12,6 +12,18 @@
 //! Where one machine is not enough, each of several makes a [`Share`] of a load, and [`LoadRun::merged`] joins what
 //! came of it.
 //!
+//! ```
+//! use thalweg_load::{Arrivals, Gate, Spacing};
+//!
+//! // 1000 starts a second: ns since the run began.
+//! let starts: Vec<u64> = Arrivals::new("1000".parse()?, Spacing::Constant, 0).take(3).collect();
+//! assert_eq!(starts, [0, 1_000_000, 2_000_000]);
+//!
+//! let gates = Gate::parse_all("p99<5ms, errors<0.1%")?;
+//! assert_eq!(gates.len(), 2);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
 //! The way of a call: `arrivals` says when it is to begin, `pacer` lets a worker have it then, `worker` goes through
 //! the steps of its flow, `perform` makes the call of each, and `tally` counts it.
 

@@ -3,6 +3,15 @@
 //!
 //! `thalweg lab codec` converts them, `thalweg lab json` echoes them: the same messages, so that figures of the one can
 //! be laid beside those of the other.
+//!
+//! ```
+//! use thalweg_messages::{Kind, SEED, generate};
+//!
+//! let orders = generate::orders(SEED);
+//! // The same seed makes the same messages, on every machine.
+//! assert_eq!(orders, generate::orders(SEED));
+//! assert_eq!("order".parse(), Ok(Kind::Order));
+//! ```
 
 pub mod generate;
 mod kind;

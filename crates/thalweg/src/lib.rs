@@ -17,9 +17,44 @@
 //! let reply = greeter.say_hello(HelloRequest { name: "Ada".into() }).await?;
 //! ```
 //!
-//! `Request`, `Response`, `Status`, `Code` and `metadata` are tonic's own types. What can be called without stubs
-//! stands at
-//! [`Channel`] and [`server::Methods`].
+//! `Request`, `Response`, `Status`, `Code` and `metadata` are tonic's own types.
+//!
+//! It goes without stubs, too: [`server::Methods`] takes functions, and a [`Channel`] calls any [`Method`].
+//!
+//! ```
+//! use std::sync::Arc;
+//!
+//! use thalweg::server::{Methods, Service};
+//! use thalweg::{CallOptions, Channel, Method, Raw, Request, Response, Server, ServiceOptions, Status};
+//!
+//! struct Echo;
+//!
+//! impl Service for Echo {
+//!     const NAME: &'static str = "demo.Echo";
+//!
+//!     fn register(self, methods: &mut Methods<'_>) {
+//!         methods.unary("Say", &Arc::new(self), &ServiceOptions::default(), say);
+//!     }
+//! }
+//!
+//! /// Messages are bytes here; `prost::Message`s do as well.
+//! async fn say(_: Arc<Echo>, request: Request<Raw>) -> Result<Response<Raw>, Status> {
+//!     Ok(Response::new(request.into_inner()))
+//! }
+//!
+//! static SAY: Method = Method::new("/demo.Echo/Say");
+//!
+//! # #[tokio::main]
+//! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let server = Server::builder().add_service(Echo).bind(&["127.0.0.1:0".parse()?]).await?;
+//! let channel = Channel::builder(server.local_addresses()[0].to_string()).connect_lazy()?;
+//! tokio::spawn(server.serve());
+//!
+//! let request = Request::new(Raw("hello".into()));
+//! let response: Response<Raw> = channel.unary(&SAY, request, &CallOptions::default()).await?;
+//! assert_eq!(response.into_inner(), Raw("hello".into()));
+//! # Ok(()) }
+//! ```
 
 #[cfg(feature = "buffa")]
 mod buffa_message;
@@ -92,10 +127,16 @@ pub use thalweg_engine::settle_alone;
 pub use thalweg_engine::{
     COMPRESSION_THRESHOLD, CallOptions, Chain, ConnectionInfo, Encoding, EncodingSet, ExecutorError,
     InvalidAddress, InvalidPath, Keepalive, KeepalivePolicy, ListenAddress, MAX_DECODING_MESSAGE_SIZE,
-    Method, ServerAddress, ServiceOptions, http2, inventory, looked_in_vain,
+    Method, ServerAddress, ServiceOptions, inventory, looked_in_vain,
 };
 #[cfg(feature = "web")]
 pub use web_channel::Protocol;
+
+/// How connections keep to HTTP/2 (RFC 9113): for [`ChannelBuilder::http2`](channel::ChannelBuilder::http2) and
+/// [`ServerBuilder::http2`](server::ServerBuilder::http2).
+pub mod http2 {
+    pub use thalweg_engine::http2::{Config, Limits, PingPolicy};
+}
 
 /// Includes the code that `thalweg-build` made of a `.proto` package, as tonic's macro of the same name does.
 ///

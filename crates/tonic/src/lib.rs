@@ -10,6 +10,17 @@
 //! What `tonic-build` and `tonic-prost-build` generate names `tonic::…`, which is then this crate. Features have
 //! tonic's names.
 //!
+//! ```no_run
+//! // With the manifest above, `tonic::transport`.
+//! use thalweg_tonic::transport::{Channel, Endpoint};
+//!
+//! # async fn example() -> Result<(), thalweg_tonic::transport::Error> {
+//! let channel: Channel = Endpoint::from_static("http://[::1]:50051").connect().await?;
+//! // `GreeterClient::new(channel)`, as it was.
+//! # drop(channel);
+//! # Ok(()) }
+//! ```
+//!
 //! # What is tonic's, and what is Thalweg's
 //!
 //! | module or item | whose |

@@ -7,9 +7,9 @@ use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 
 use super::built::{BuiltPeer, measure};
-use super::debian13::Debian13;
 use super::json;
 use super::peer::{Contract, Peer, Recipe};
+use crate::debian13::Debian13;
 use crate::job::{Failure, Job, Log, is_installed};
 use crate::server::{Server, free_port};
 use crate::test::rust;

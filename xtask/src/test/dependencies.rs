@@ -1,7 +1,7 @@
 //! What we build on: that it compiles with our `rust-version`, and that `deny.toml` accepts its licences, its sources,
 //! its advisories, and whatever is there twice.
 
-use super::{deny, extent};
+use super::{deny, extent, oldest};
 use crate::job::{Failure, Job, Log, find};
 use crate::metadata::{Metadata, Package};
 use crate::tools;
@@ -10,6 +10,9 @@ pub(super) fn check(log: &Log) -> Result<String, Failure> {
     let metadata = Metadata::load(log)?;
     let minor = msrv(&metadata, log)?;
     deny::check(log)?;
+    if extent::is_long() {
+        oldest::check(&metadata, log)?;
+    }
     // It takes minutes to build, so it is built for the whole form alone.
     let deny = if extent::is_long() { Some(tools::cargo_deny(log)?) } else { find("cargo-deny") };
     let advisories = match deny {

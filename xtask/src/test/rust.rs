@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use super::extent;
 use crate::job::{Failure, Job, Log, TIMED_OUT, is_installed};
+use crate::metadata::Metadata;
 use crate::{tools, workspace};
 
 /// What can be switched on and off, and is held to the same as the rest.
@@ -33,13 +34,27 @@ pub(super) fn lints(log: &Log) -> Result<String, Failure> {
     if !extent::is_long() {
         return Ok("no warnings, with the features and without".to_owned());
     }
-    for feature in FEATURES.split(',') {
-        let (package, feature) = feature.split_once('/').unwrap_or((feature, ""));
+    let count = each_feature(log)?;
+    Ok(format!("no warnings, with the features, without, and with each of {count} alone"))
+}
+
+/// Each feature of each package for the registry: alone, and all of a package together. How many there are.
+fn each_feature(log: &Log) -> Result<usize, Failure> {
+    let lint = |package: &str, features: &str| {
         let job = Job::cargo("clippy --lib --no-deps --no-default-features --package").arg(package);
-        let job = job.arg("--features").arg(feature).words("-- -D warnings");
-        job.builds().minutes(30).run(log)?;
+        let job = job.arg("--features").arg(features).words("-- -D warnings");
+        job.builds().minutes(30).run(log)
+    };
+    let metadata = Metadata::load(log)?;
+    let mut count = 0;
+    for package in metadata.member_packages().filter(|package| package.is_published && package.is_library) {
+        for feature in &package.features {
+            lint(&package.name, feature)?;
+        }
+        lint(&package.name, &package.features.join(","))?;
+        count += package.features.len();
     }
-    Ok("no warnings, with the features, without, and with each alone".to_owned())
+    Ok(count)
 }
 
 /// All tests. The summary lines of cargo's own runner are passed on as they are.

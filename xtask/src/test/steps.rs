@@ -3,8 +3,8 @@
 use std::fmt::Write;
 
 use super::{
-    call, conformance, connect, costs, dependencies, deploy, examples, grpcio, h2spec, interop, layering,
-    metrics, negative, openapi, peers, programs, rebuild, report, rust, services, surface, tls, web,
+    book, call, conformance, connect, costs, dependencies, deploy, dist, examples, grpcio, h2spec, interop, layering,
+    metrics, negative, openapi, packages, peers, programs, rebuild, report, rust, services, surface, tls, web, workflows,
 };
 use crate::job::{Failure, Log};
 
@@ -106,6 +106,35 @@ pub(super) const STEPS: &[Step] = &[
         run: costs::check,
     },
     Step {
+        name: "api",
+        proves: "what is public in the libraries for users is what `api` lists, an item a line: a change of what is \
+                 promised stands in a diff",
+        needs: "the Rust whose rustdoc wrote the lists: its JSON is another with each release",
+        sequence: Builds,
+        after: &[],
+        run: crate::api::check,
+    },
+    Step {
+        name: "packages",
+        proves: "each package for the registry is built from what it holds alone, and outside the workspace, on these \
+                 packages, hello world, the same in tonic's words and the bookstore",
+        needs: "protoc",
+        sequence: Builds,
+        after: &[],
+        run: packages::check,
+    },
+    Step {
+        name: "dist",
+        proves: "`cargo xtask dist` makes what it says: a command of at most 15 MB that asks for no C library later \
+                 than 2.17, pages of the manual that mandoc reads, the licences of all parts, a bill of materials that \
+                 CycloneDX's own library takes, a Debian package; and `deploy/Dockerfile`, done step by step, makes an \
+                 image in which a study runs, and which says how to get what needs sources",
+        needs: "Python, Debian's mandoc and binutils; for the image root, debootstrap and 1 GB, else it is left out",
+        sequence: Builds,
+        after: &[],
+        run: dist::check,
+    },
+    Step {
         name: "report",
         proves: "the main job runs, its results have their schema, its page is self-contained, draws its charts and \
                  fits a desktop and a phone, light and dark",
@@ -119,11 +148,27 @@ pub(super) const STEPS: &[Step] = &[
         proves: "all that we build on compiles with our `rust-version`, and `deny.toml` accepts its licences \
                  and sources \
                  and finds nothing twice; advisories are checked with `--long` or where cargo-deny is installed, if \
-                 their database can be fetched",
+                 their database can be fetched; with `--long` the oldest versions that our manifests allow are built",
         needs: "",
         sequence: Suites,
         after: &[],
         run: dependencies::check,
+    },
+    Step {
+        name: "book",
+        proves: "mdBook makes a book of the guides, and each link in it leads to a page and a place that are there",
+        needs: "",
+        sequence: Suites,
+        after: &[],
+        run: book::check,
+    },
+    Step {
+        name: "workflows",
+        proves: "actionlint finds nothing in the workflows of the forge",
+        needs: "Go",
+        sequence: Suites,
+        after: &[],
+        run: workflows::check,
     },
     Step {
         name: "h2spec",

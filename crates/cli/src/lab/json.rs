@@ -22,7 +22,7 @@ use thalweg_lab::study::{LeftOut, ResultsDirectory};
 use super::common::{
     default_directory, finish, halves, listen_for_signals, rounds, show_earlier, this_program,
 };
-use super::stacks::build_missing;
+use super::stacks::{NO_PEERS, build_missing};
 use crate::failure::Failure;
 use crate::own::{OwnArgs, echoed};
 
@@ -170,7 +170,7 @@ impl JsonArgs {
         for stack in &self.against {
             let program = match &directory {
                 Some(directory) => directory.program(stack.name()),
-                None => Err("there is no folder of peers here: name it with --peers".to_owned()),
+                None => Err(format!("there is {NO_PEERS}")),
             };
             match program {
                 Ok(program) => {

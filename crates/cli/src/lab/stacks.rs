@@ -55,6 +55,11 @@ pub(super) struct Stacks {
     left_out: Vec<LeftOut<Stack>>,
 }
 
+/// How to come by peers where there are no sources.
+pub(super) const NO_PEERS: &str = "no folder of peers here: other stacks are programs of their own, which \
+     `cargo xtask peers` leaves in target/peers of Thalweg's sources; run this command there, or name that folder with \
+     --peers";
+
 /// Why a stack is left out of all pairs, or as a server of some.
 const NO_SERVER: &str =
     "it has no server; its client meets another stack's with --server STACK, --matrix or --ends";
@@ -255,7 +260,7 @@ fn check_names(names: &[String], peers: Option<&PeersDirectory>) -> Result<(), F
     let all: Vec<&str> = [OURS, SOCKET].into_iter().chain(known.iter().map(String::as_str)).collect();
     let advice = match peers {
         Some(peers) => format!("in {}", peers.path().display()),
-        None => "and no folder of peers, name it with --peers".to_owned(),
+        None => format!("and there is {NO_PEERS}"),
     };
     Err(Failure::bad_arguments(format!(
         "there is no stack `{unknown}`: there are {} {advice}",

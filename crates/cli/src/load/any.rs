@@ -52,15 +52,14 @@ fn written(
     let threads = args.runtime.threads(|_| 1)?;
     let (mut run, was_interrupted) =
         runtime::runtime(threads)?.block_on(driven(args, plan, &asked, files, output))?;
-    let against = match &baseline {
-        Some(baseline) => {
-            Gate::against(baseline, &run, any.max_regression).map_err(Failure::bad_arguments)?
-        }
-        None => Vec::new(),
-    };
-    let gates = any.expect.iter().flat_map(|Gates(gates)| gates).chain(&against);
+    let against = baseline.as_ref().map(|baseline| Gate::against(baseline, &run, any.max_regression));
+    let against = against.unwrap_or_else(|| Ok(Vec::new()));
+    let expected = any.expect.iter().flat_map(|Gates(gates)| gates);
+    let gates = expected.chain(against.as_deref().unwrap_or_default());
     run.gates = gates.map(|gate| gate.judge(&run)).collect();
+    // Whatever it is compared with, it was made.
     output.write_run(&run)?;
+    against.map_err(Failure::bad_arguments)?;
     Ok((run, was_interrupted))
 }
 

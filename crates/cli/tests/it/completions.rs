@@ -36,6 +36,7 @@ fn every_shell_has_a_script_with_all_commands_and_no_hidden_option() {
             "link",
             "inspect",
             "completions",
+            "man",
             "sizes",
             "channels",
             "connections",

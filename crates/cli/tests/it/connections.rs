@@ -5,9 +5,9 @@ use std::net::TcpStream;
 use std::time::Duration;
 
 use crate::support::Running;
-use thalweg::http2::frame::{self, Flags, FrameHead, GoAway, HEAD_LEN, Kind, PREFACE, Setting};
-use thalweg::http2::hpack::Encoder;
-use thalweg::http2::{Block, ErrorCode, FieldList, Indexing, StreamId};
+use thalweg_http2::frame::{self, Flags, FrameHead, GoAway, HEAD_LEN, Kind, PREFACE, Setting};
+use thalweg_http2::hpack::Encoder;
+use thalweg_http2::{Block, ErrorCode, FieldList, Indexing, StreamId};
 
 /// Far longer than anything takes that these tests wait for.
 const PATIENCE: Duration = Duration::from_secs(60);

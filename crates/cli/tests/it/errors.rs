@@ -88,6 +88,8 @@ fn flags_that_make_no_run() {
     check(&["frobnicate"], BAD_ARGUMENTS, &["frobnicate"]);
     check(&["completions"], BAD_ARGUMENTS, &["<SHELL>"]);
     check(&["completions", "tcsh"], BAD_ARGUMENTS, &["'tcsh'", "bash, elvish, fish, powershell, zsh"]);
+    check(&["man"], BAD_ARGUMENTS, &["<DIRECTORY>"]);
+    check(&["man", "/proc/thalweg"], FAILED, &["/proc/thalweg", "cannot be written"]);
     check(&["load"], BAD_ARGUMENTS, &["<TARGET>"]);
     check(&["load", nobody, "--echo", "people"], BAD_ARGUMENTS, &["'people'", "person, own", "log-record"]);
     check(&["lab", "published", "qtt"], BAD_ARGUMENTS, &["`qtt`", "qt, json, codec and channels"]);

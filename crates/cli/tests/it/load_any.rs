@@ -314,8 +314,11 @@ fn a_run_that_is_worse_than_its_baseline_is_exit_code_3() {
     let (code, stdout, stderr) = load(&addresses[0], &[&base[..], &["--baseline", &path]].concat());
     assert_eq!(code, Some(3), "{stdout}");
     assert!(stderr.contains("p99<=") && stderr.contains("rate>="), "{stderr}");
-    let other = ["--call", "grpc.testing.TestService/EmptyCall", "-n", "1", "--baseline", &path];
-    let (code, _, stderr) = load(&addresses[0], &other);
+    let other = ["--call", "grpc.testing.TestService/EmptyCall", "-n", "1", "-O", "json", "--baseline", &path];
+    let (code, stdout, stderr) = load(&addresses[0], &other);
     assert_eq!(code, Some(2));
     assert!(stderr.contains("the baseline has another method"), "{stderr}");
+    // The run itself was made, and is told.
+    let told: Value = serde_json::from_str(&stdout).unwrap();
+    assert_eq!(told["statuses"]["OK"], 1, "{told}");
 }

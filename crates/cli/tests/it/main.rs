@@ -18,6 +18,7 @@ mod load_connecting;
 mod load_ends;
 mod load_over_time;
 mod load_scenario;
+mod man;
 mod many_connections;
 mod otlp;
 mod serve_and_load;

@@ -6,7 +6,7 @@ use std::sync::LazyLock;
 use clap::ValueEnum;
 use flate2::Compression;
 use flate2::write::GzEncoder;
-use thalweg::http2::frame::{Flags, Kind, PREFACE, Setting};
+use thalweg_engine::http2::frame::{Flags, Kind, PREFACE, Setting};
 use thalweg::tls::rustls::{ContentType, SupportedProtocolVersion};
 
 use super::frames::Frames;

@@ -1,8 +1,8 @@
 //! Frames in the making.
 
-use thalweg::http2::frame::{self, Flags, Kind, Setting};
-use thalweg::http2::hpack::Encoder;
-use thalweg::http2::{Block, ErrorCode, FieldList, Indexing, StreamId};
+use thalweg_engine::http2::frame::{self, Flags, Kind, Setting};
+use thalweg_engine::http2::hpack::Encoder;
+use thalweg_engine::http2::{Block, ErrorCode, FieldList, Indexing, StreamId};
 
 /// Frames that are to be sent.
 pub(crate) struct Frames {

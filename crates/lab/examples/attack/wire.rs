@@ -7,8 +7,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
 
-use thalweg::http2::ErrorCode;
-use thalweg::http2::frame::{Flags, FrameHead, GoAway, HEAD_LEN, Kind, PREFACE, Setting};
+use thalweg_engine::http2::ErrorCode;
+use thalweg_engine::http2::frame::{Flags, FrameHead, GoAway, HEAD_LEN, Kind, PREFACE, Setting};
 
 use super::frames::Frames;
 use super::outcome::{End, Seen};

@@ -17,6 +17,7 @@ use super::original::Run;
 use super::publication::Publication;
 use super::results::RunResult;
 use crate::interrupt::Interrupt;
+use crate::report::REPORT_FILE;
 
 /// What a run prints lies in this file of its folder.
 const PRINTED: &str = "report.txt";
@@ -35,7 +36,8 @@ pub fn make(
     interrupt: &Interrupt,
 ) -> RunResult {
     let began = Instant::now();
-    let failed = begin(program, &run, &directory.join(run.name)).and_then(|child| wait(child, interrupt));
+    let folder = directory.join(run.name);
+    let failed = begin(program, &run, &folder).and_then(|child| wait(child, interrupt));
     let failed = match failed {
         Ok(status) if status.success() => None,
         Ok(status) => Some(format!("`thalweg {}` ended with {status}", run.arguments.join(" "))),
@@ -47,6 +49,7 @@ pub fn make(
         about: run.about.to_owned(),
         arguments: run.arguments,
         took_ns: u64::try_from(began.elapsed().as_nanos()).unwrap_or(u64::MAX),
+        has_page: folder.join(REPORT_FILE).is_file(),
         failed,
     }
 }

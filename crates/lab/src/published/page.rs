@@ -144,7 +144,11 @@ fn studies(runs: &[&RunResult]) -> Markup {
             ul.runs {
                 @for run in runs {
                     li {
-                        a href={ (run.name) "/report.html" } { (run.about) }
+                        @if run.has_page {
+                            a href={ (run.name) "/report.html" } { (run.about) }
+                        } @else {
+                            (run.about)
+                        }
                         ", in " (span(Duration::from_nanos(run.took_ns)))
                         @if let Some(reason) = &run.failed { ", not as it should: " (reason) }
                         code { "thalweg " (run.arguments.join(" ")) }
@@ -232,7 +236,9 @@ fn method(results: &PublishedResults) -> Vec<String> {
             .to_owned(),
     ];
     if let Some(cores) = results.settings.cores {
-        method.push(format!("All runs were kept on {}.", counted(cores as u64, "processor")));
+        let kept = counted(cores as u64, "processor");
+        let shared = if cores == 1 { ": client and server share it, and nothing is pinned" } else { "" };
+        method.push(format!("All runs were kept on {kept}{shared}."));
     }
     method
 }

@@ -62,9 +62,16 @@ pub struct RunResult {
     pub arguments: Vec<String>,
     /// How long it took.
     pub took_ns: u64,
+    /// It left a page: one that failed early did not.
+    #[serde(default = "yes")]
+    pub has_page: bool,
     /// Why it did not come to its end, if it did not.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failed: Option<String>,
+}
+
+fn yes() -> bool {
+    true
 }
 
 /// What came of a publication.

@@ -64,6 +64,7 @@ fn the_page_has_every_claim_and_every_study() {
         about: "both clients".to_owned(),
         arguments: vec!["lab".to_owned(), "sizes".to_owned()],
         took_ns: 1_000_000_000,
+        has_page: true,
         failed: Some("it <failed>".to_owned()),
     });
     let report = results.report();
@@ -90,6 +91,7 @@ fn a_run_that_failed_is_replaced_by_one_that_did_not() {
         about: "both clients".to_owned(),
         arguments: Vec::new(),
         took_ns: 1,
+        has_page: true,
         failed: failed.map(str::to_owned),
     };
     let folder = scratch("published-again");

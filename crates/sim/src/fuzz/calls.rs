@@ -5,9 +5,9 @@ use std::task::Poll;
 use std::time::Duration;
 
 use bytes::Bytes;
-use thalweg::http2::frame::{self, Flags, FrameHead, HEAD_LEN, Kind, PREFACE};
-use thalweg::http2::hpack::Encoder;
-use thalweg::http2::{Block, FieldList, Indexing, StreamId};
+use thalweg_http2::frame::{self, Flags, FrameHead, HEAD_LEN, Kind, PREFACE};
+use thalweg_http2::hpack::Encoder;
+use thalweg_http2::{Block, FieldList, Indexing, StreamId};
 use thalweg::server::{Methods, Service};
 use thalweg::{
     CallOptions, Channel, Encoding, Method, Raw, Request, Response, Server, ServiceOptions, Status, Streaming,
@@ -142,7 +142,7 @@ async fn say(io: DuplexStream, mut input: &[u8], mut random: Random) -> Vec<u8> 
 /// What a server has said, which must be frames, and no status of a panic.
 fn answers(mut said: &[u8]) -> Features {
     let mut features = Features::new();
-    let mut decoder = thalweg::http2::hpack::Decoder::new(thalweg::http2::hpack::DEFAULT_TABLE_SIZE);
+    let mut decoder = thalweg_http2::hpack::Decoder::new(thalweg_http2::hpack::DEFAULT_TABLE_SIZE);
     let mut fields = FieldList::new();
     while let Some((head, behind)) = said.split_first_chunk::<HEAD_LEN>() {
         let head = FrameHead::parse(head);

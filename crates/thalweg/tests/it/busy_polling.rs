@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use crate::support::peer::{Peer, REQUEST, envelope};
 use crate::support::{COUNT, Echo, REPEAT, chat, echo, items, raw, soon};
-use thalweg::http2::frame::{Flags, Kind, PREFACE, Setting};
+use thalweg_http2::frame::{Flags, Kind, PREFACE, Setting};
 use thalweg::{CallOptions, Channel, ListenAddress, Request, Server};
 use tokio::io::{AsyncRead, AsyncWrite, DuplexStream, ReadBuf};
 use tokio::runtime::Builder;

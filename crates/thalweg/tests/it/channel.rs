@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use crate::support::peer::{self, HEAD, OK, Peer, channel_to_test, connected};
 use crate::support::{COUNT, ECHO, Echo, connect, echo, items, poll_once, raw, soon, spawn_echo, until};
-use thalweg::http2::ErrorCode;
-use thalweg::http2::frame::{Kind, Setting};
+use thalweg_http2::ErrorCode;
+use thalweg_http2::frame::{Kind, Setting};
 use thalweg::{CallOptions, Channel, Code, Raw, Request, Response, Status};
 use tokio::io::{AsyncReadExt, AsyncWriteExt, duplex};
 

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use thalweg::http2::frame::Kind;
+use thalweg_http2::frame::Kind;
 use thalweg::server::{Methods, ServerBuilder, Service};
 use thalweg::{
     CallOptions, Caller, Channel, Code, Encoding, EncodingSet, Raw, Request, Response, Server,

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::support::peer::{Frame, OK, Peer, client_of, connected};
 use crate::support::{Echo, connect, raw, serve, soon};
-use thalweg::http2::frame::Kind;
+use thalweg_http2::frame::Kind;
 use thalweg::interceptor::{Call, Next};
 use thalweg::server::{Methods, Service};
 use thalweg::{

@@ -9,8 +9,8 @@ use crate::support::peer::{HEAD, OK, Peer, connected};
 use crate::support::{
     COUNT, ECHO, Echo, REPEAT, Receiver, chat, connect, echo, items, raw, soon, spawn_echo, start, until,
 };
-use thalweg::http2::ErrorCode;
-use thalweg::http2::frame::{Flags, Kind};
+use thalweg_http2::ErrorCode;
+use thalweg_http2::frame::{Flags, Kind};
 use thalweg::server::ServerBuilder;
 use thalweg::tls::testing::server_stream;
 use thalweg::tls::{ClientTlsConfig, Identity};

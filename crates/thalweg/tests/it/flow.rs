@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::{Context, Poll};
 
 use crate::support::{CHAT, COUNT, Echo, REPEAT, chat, connect, echo, items, raw, serve, soon, until};
-use thalweg::http2::Config;
+use thalweg_http2::Config;
 use thalweg::server::{Methods, Service};
 use thalweg::{
     CallOptions, Channel, Raw, Request, Response, Server, ServiceOptions, Status, Stream, Streaming,

@@ -10,8 +10,8 @@ use crate::support::servers::{Port, Running};
 use crate::support::spans::Spans;
 use crate::support::{CHAT, COUNT, ECHO, Echo, Items, REPEAT, items, raw, soon, start, until};
 use thalweg::channel::Lanes;
-use thalweg::http2::ErrorCode;
-use thalweg::http2::frame::Kind;
+use thalweg_http2::ErrorCode;
+use thalweg_http2::frame::Kind;
 use thalweg::{CallOptions, Channel, Code, Encoding, Method, Raw, Request, Response, Server, Status, Traces};
 
 const CALL_DURATION: &str = "grpc.client.call.duration";

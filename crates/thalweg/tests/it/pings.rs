@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use crate::support::peer::{PIPE, Peer, REQUEST};
 use crate::support::{Echo, soon, spawn_echo};
-use thalweg::http2::ErrorCode;
-use thalweg::http2::frame::{Flags, Kind};
+use thalweg_http2::ErrorCode;
+use thalweg_http2::frame::{Flags, Kind};
 use thalweg::server::ServerBuilder;
 use thalweg::{Channel, Code, Keepalive, KeepalivePolicy, Server};
 use tokio::io::duplex;

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use crate::support::peer::{Peer, REQUEST, client_of};
 use crate::support::{ECHO, Echo, Receiver, chat, connect, echo, items, raw, serve, soon};
-use thalweg::http2::frame::Kind;
+use thalweg_http2::frame::Kind;
 use thalweg::server::{Methods, Service};
 use thalweg::{
     CallOptions, Code, DecodeError, ListenAddress, Message, Raw, Request, Response, ServiceOptions, Status,

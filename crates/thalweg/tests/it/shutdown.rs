@@ -9,9 +9,9 @@ use std::time::Duration;
 
 use crate::support::peer::{REQUEST, envelope};
 use crate::support::{Echo, REPEAT, Receiver, chat, connect, echo, raw, soon, spawn_echo, until};
-use thalweg::http2::frame::{self, Flags, FrameHead, HEAD_LEN, Kind, PREFACE};
-use thalweg::http2::hpack::Encoder;
-use thalweg::http2::{Block, FieldList, Indexing, StreamId};
+use thalweg_http2::frame::{self, Flags, FrameHead, HEAD_LEN, Kind, PREFACE};
+use thalweg_http2::hpack::Encoder;
+use thalweg_http2::{Block, FieldList, Indexing, StreamId};
 use thalweg::server::{Methods, ServeError, ServerHandle, Service};
 use thalweg::{CallOptions, Code, Raw, Request, Response, Server, ServiceOptions, Status, Stream, Streaming};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};

@@ -10,7 +10,7 @@ use opentelemetry::trace::{FutureExt, TraceContextExt, Tracer, TracerProvider};
 use opentelemetry::{Context, KeyValue};
 use opentelemetry_sdk::propagation::{BaggagePropagator, TraceContextPropagator};
 use opentelemetry_sdk::trace::Sampler;
-use thalweg::http2::frame::Kind;
+use thalweg_http2::frame::Kind;
 use thalweg::interceptor::{Call, Next};
 use thalweg::server::{Methods, Service};
 use thalweg::{

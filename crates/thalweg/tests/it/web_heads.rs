@@ -6,7 +6,7 @@ use std::task::{Context, Poll};
 
 use http::{Request, Response};
 use thalweg::Server;
-use thalweg::http2::frame::Kind;
+use thalweg_http2::frame::Kind;
 use thalweg::web::Web;
 use thalweg::web::body::Body;
 use tokio::io::duplex;

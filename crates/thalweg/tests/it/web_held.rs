@@ -6,8 +6,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use http::Version;
-use thalweg::http2::ErrorCode;
-use thalweg::http2::frame::Kind;
+use thalweg_http2::ErrorCode;
+use thalweg_http2::frame::Kind;
 use thalweg::server::{Methods, Service};
 use thalweg::web::Web;
 use thalweg::{Encoding, Raw, Request, Response, Server, ServiceOptions, Status};

@@ -8,7 +8,7 @@ use std::task::{Context, Poll};
 use http::{Request, Response};
 use thalweg::Server;
 use thalweg::channel::ConnectError;
-use thalweg::http2::frame::{FrameHead, Kind};
+use thalweg_http2::frame::{FrameHead, Kind};
 use thalweg::tls::rustls::crypto::aws_lc_rs;
 use thalweg::tls::rustls::{ClientConfig, RootCertStore};
 use thalweg::web::Web;

@@ -18,13 +18,13 @@ const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
 const UNSHARED: &str = "--mount --propagation private";
 
 /// The Debian, which has what was asked for.
-pub(super) struct Debian13 {
+pub(crate) struct Debian13 {
     root: PathBuf,
 }
 
 impl Debian13 {
     /// The one in `folder`, with these packages. It is made if it is not there, or was made for others.
-    pub(super) fn get(folder: &Path, packages: &str, log: &Log) -> Result<Self, Failure> {
+    pub(crate) fn get(folder: &Path, packages: &str, log: &Log) -> Result<Self, Failure> {
         let it = Self { root: folder.join("root") };
         // Written last: what lies there without it is half of a Debian.
         let complete = folder.join("root.txt");
@@ -42,6 +42,11 @@ impl Debian13 {
         it.install(packages, log).map_err(missing)?;
         fs::write(complete, packages)?;
         Ok(it)
+    }
+
+    /// Its folder.
+    pub(crate) fn root(&self) -> &Path {
+        &self.root
     }
 
     fn make(&self, folder: &Path, log: &Log) -> Result<(), Failure> {
@@ -65,7 +70,7 @@ impl Debian13 {
     }
 
     /// Builds what CMake finds in `source`, a folder of `peers/`, in the folder `build` of `folder`.
-    pub(super) fn cmake(&self, source: &Path, folder: &Path, log: &Log) -> Result<(), Failure> {
+    pub(crate) fn cmake(&self, source: &Path, folder: &Path, log: &Log) -> Result<(), Failure> {
         /// Its words: the root, the workspace, the folder for the build, and the sources as they are seen from inside.
         const SCRIPT: &str = r#"set -e
             mkdir -p "$1/workspace" "$1/build" "$3"

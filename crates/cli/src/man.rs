@@ -1,0 +1,33 @@
+//! `thalweg man`: the pages of the manual.
+
+use std::fs;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::{Args, Command, ValueHint};
+
+use crate::failure::Failure;
+
+const READ: &str = "\
+Read them where they lie, or put them where `man` looks:
+  man ./man/thalweg-load.1
+  thalweg man ~/.local/share/man/man1";
+
+/// Write the pages of the manual: one for the command, and one for each of its commands
+#[derive(Debug, Args)]
+#[command(after_help = READ)]
+pub(crate) struct ManArgs {
+    /// The folder for them, which is made if it is not there
+    #[arg(value_hint = ValueHint::DirPath)]
+    directory: PathBuf,
+}
+
+/// Writes the pages of `command`, the one that users call.
+pub(crate) fn run(args: &ManArgs, command: Command) -> Result<ExitCode, Failure> {
+    let written = fs::create_dir_all(&args.directory)
+        .and_then(|()| clap_mangen::generate_to(command.disable_help_subcommand(true), &args.directory));
+    written.map_err(|error| {
+        Failure::failed(format!("{}: the pages cannot be written: {error}", args.directory.display()))
+    })?;
+    Ok(ExitCode::SUCCESS)
+}

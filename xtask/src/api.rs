@@ -1,0 +1,104 @@
+//! `cargo xtask api`: what is public in the libraries for users, an item a line, in `api`. A test compares, so that
+//! a change of what is promised stands in the diff that is reviewed.
+
+use std::fs;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use crate::arguments::Arguments;
+use crate::ended::Ended;
+use crate::job::{Failure, Job, Log};
+use crate::metadata::Metadata;
+use crate::workspace;
+
+/// Those whose versions are a promise; see `docs/upgrading.md`.
+const LIBRARIES: &[&str] = &[
+    "thalweg",
+    "thalweg-build",
+    "thalweg-link",
+    "thalweg-protobuf",
+    "thalweg-services",
+    "thalweg-tonic",
+    "thalweg-web",
+];
+
+pub(crate) fn run(arguments: Arguments) -> Result<ExitCode, Ended> {
+    arguments.finish()?;
+    let log = Log::create("api")?;
+    for Listing { library, text } in listings(&log)? {
+        let path = recorded(library);
+        fs::create_dir_all(path.parent().unwrap_or(workspace::root()))?;
+        fs::write(&path, &text)?;
+        println!("{:>5} items  {}", text.lines().count(), path.display());
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Whether the lists are what is there.
+pub(crate) fn check(log: &Log) -> Result<String, Failure> {
+    let mut changed = Vec::new();
+    let mut items = 0;
+    for Listing { library, text } in listings(log)? {
+        items += text.lines().count();
+        if fs::read_to_string(recorded(library)).unwrap_or_default() != text {
+            let found = workspace::output().join(format!("api-{library}.txt"));
+            fs::write(&found, text)?;
+            // It ends with 1 where it finds what it looks for.
+            Job::new("diff").words("--unified=0 --new-file").arg(recorded(library)).arg(found).status(log)?;
+            changed.push(library);
+        }
+    }
+    if changed.is_empty() {
+        return Ok(format!("{items} public items of {} libraries, as in api", LIBRARIES.len()));
+    }
+    Err(Failure::failed(format!(
+        "other public items than api has, in {}: the lines are in {}. Where they are meant, `cargo xtask api` writes \
+         them anew",
+        changed.join(", "),
+        log.path().display()
+    )))
+}
+
+struct Listing {
+    library: &'static str,
+    text: String,
+}
+
+fn recorded(library: &str) -> PathBuf {
+    workspace::root().join("api").join(format!("{library}.txt"))
+}
+
+fn listings(log: &Log) -> Result<Vec<Listing>, Failure> {
+    let metadata = Metadata::load(log)?;
+    // rustdoc's JSON is for nightly alone, unless this says otherwise; what is built so is kept apart.
+    let target = workspace::target().join("api");
+    let lister = workspace::suites().join("api");
+    let build = Job::cargo("build --locked --quiet").directory(&lister).env("CARGO_TARGET_DIR", &target);
+    build.builds().minutes(10).run(log)?;
+    let list = |library: &&'static str| -> Result<Listing, Failure> {
+        let package = metadata.packages.iter().find(|package| package.name == *library);
+        let package = package.ok_or_else(|| Failure::failed(format!("there is no package {library}")))?;
+        let features: Vec<&str> =
+            package.features.iter().map(String::as_str).filter(|name| is_for_users(name)).collect();
+        let document = Job::cargo("rustdoc --lib --quiet --package").arg(library);
+        let document = document.arg("--features").arg(features.join(","));
+        let document = document.words("-- -Z unstable-options --output-format json --cap-lints allow");
+        let document = document.env("RUSTC_BOOTSTRAP", "1").env("CARGO_TARGET_DIR", &target);
+        document.builds().minutes(20).run(log)?;
+        let json = target.join("doc").join(format!("{}.json", library.replace('-', "_")));
+        let text = Job::new(target.join("debug/api-listing")).arg(json).quiet_text(log).map_err(|failure| {
+            Failure::missing(format!(
+                "a list of what is public in {library}: {failure}. rustdoc's JSON changes with Rust, and the program \
+                 that reads it knows one form of it: see {}",
+                log.path().display()
+            ))
+        })?;
+        Ok(Listing { library, text })
+    };
+    LIBRARIES.iter().map(list).collect()
+}
+
+/// Not what tests need, nor what only other features name.
+fn is_for_users(feature: &str) -> bool {
+    feature != "testing" && !feature.starts_with('_')
+}

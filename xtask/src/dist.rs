@@ -1,0 +1,132 @@
+//! `cargo xtask dist`: what people get who have no sources. All of it goes to `target/dist`:
+//!
+//! | file | what it is |
+//! | --- | --- |
+//! | `thalweg-VERSION-TARGET.tar.gz` | the command, its manual, its completions and all licences |
+//! | `thalweg_VERSION-1_ARCH.deb` | the same for Debian and its kin |
+//! | `thalweg-VERSION.cdx.json` | what the command is made of, in CycloneDX |
+//! | `SHA256SUMS` | a sum for each of them |
+
+mod build;
+mod licences;
+mod parts;
+mod sbom;
+mod target;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use crate::arguments::Arguments;
+use crate::ended::Ended;
+use crate::job::{Failure, Job, Log};
+use crate::{tools, workspace};
+use parts::Parts;
+pub(crate) use target::GLIBC;
+use target::TARGET;
+
+/// What was made.
+pub(crate) struct Dist {
+    /// Where it lies.
+    pub(crate) folder: PathBuf,
+    pub(crate) tarball: PathBuf,
+    /// The folder in the tarball.
+    pub(crate) name: String,
+    pub(crate) package: PathBuf,
+    pub(crate) sbom: PathBuf,
+    pub(crate) parts: usize,
+}
+
+pub(crate) fn run(arguments: Arguments) -> Result<ExitCode, Ended> {
+    arguments.finish()?;
+    let dist = make(&Log::create("dist")?)?;
+    for path in dist.files() {
+        println!("{:>9.1} MB  {}", fs::metadata(&path)?.len() as f64 / 1e6, path.display());
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+pub(crate) fn make(log: &Log) -> Result<Dist, Failure> {
+    let parts = Parts::of("thalweg-cli", log)?;
+    let version = &parts.root().version;
+    let folder = workspace::target().join("dist");
+    if folder.exists() {
+        fs::remove_dir_all(&folder)?;
+    }
+    fs::create_dir_all(&folder)?;
+    let name = format!("thalweg-{version}-{TARGET}");
+    let sbom = folder.join(format!("thalweg-{version}.cdx.json"));
+    fs::write(&sbom, sbom::document(&parts))?;
+    let program = build::command(log)?;
+    // Where `package.metadata.deb` of the command's manifest looks for it.
+    let staged = folder.join("staged");
+    stage(&staged, &program, &parts, log)?;
+    let tarball = folder.join(format!("{name}.tar.gz"));
+    pack(&staged, &name, &tarball, log)?;
+    let package = debian_package(&folder, log)?;
+    fs::remove_dir_all(&staged)?;
+    let dist = Dist { folder, tarball, name, package, sbom, parts: parts.others().count() };
+    dist.sum_up(log)?;
+    Ok(dist)
+}
+
+/// Puts what belongs to the command into `folder`.
+fn stage(folder: &Path, program: &Path, parts: &Parts, log: &Log) -> Result<(), Failure> {
+    let completions = folder.join("completions");
+    fs::create_dir_all(&completions)?;
+    fs::copy(program, folder.join("thalweg"))?;
+    for file in ["README.md", "CHANGELOG.md", "LICENSE-APACHE", "LICENSE-MIT"] {
+        fs::copy(workspace::root().join(file), folder.join(file))?;
+    }
+    fs::write(folder.join("THIRD-PARTY-LICENSES.txt"), licences::text(parts)?)?;
+    Job::new(program).words("man").arg(folder.join("man")).run(log)?;
+    for (shell, file) in [("bash", "thalweg.bash"), ("zsh", "_thalweg"), ("fish", "thalweg.fish")] {
+        Job::new(program).words("completions").arg(shell).run_into(&completions.join(file), log)?;
+    }
+    Ok(())
+}
+
+/// The same files make the same tarball, to the byte: their times are that of the last commit.
+fn pack(staged: &Path, name: &str, tarball: &Path, log: &Log) -> Result<(), Failure> {
+    let time = Job::new("git").words("log -1 --format=%ct").text(log).unwrap_or_else(|_| "0".to_owned());
+    let plain = tarball.with_extension("");
+    Job::new("tar")
+        .words("--create --sort=name --owner=0 --group=0 --numeric-owner --mode=u=rwX,go=rX --directory")
+        .arg(staged)
+        .arg(format!("--mtime=@{}", time.trim()))
+        .arg(format!("--transform=s,^[.],{name},"))
+        .arg("--file")
+        .arg(&plain)
+        .arg(".")
+        .run(log)?;
+    Job::new("gzip").words("--no-name --best --force").arg(&plain).run(log)
+}
+
+fn debian_package(folder: &Path, log: &Log) -> Result<PathBuf, Failure> {
+    let path = tools::cargo_deb(log)?;
+    let made = Job::new(path)
+        .words("deb --no-build --no-strip --package thalweg-cli --profile dist --target")
+        .arg(TARGET)
+        .arg("--output")
+        .arg(folder)
+        .minutes(5);
+    made.run(log)?;
+    let is_package = |path: &PathBuf| path.extension().is_some_and(|extension| extension == "deb");
+    let mut files = fs::read_dir(folder)?.filter_map(|entry| Some(entry.ok()?.path()));
+    files.find(is_package).ok_or_else(|| Failure::failed(format!("`{made}` has made no package")))
+}
+
+impl Dist {
+    const SUMS: &'static str = "SHA256SUMS";
+
+    pub(crate) fn files(&self) -> [PathBuf; 4] {
+        [self.tarball.clone(), self.package.clone(), self.sbom.clone(), self.folder.join(Self::SUMS)]
+    }
+
+    fn sum_up(&self, log: &Log) -> Result<(), Failure> {
+        let names = [&self.tarball, &self.package, &self.sbom].map(|path| path.file_name().unwrap_or_default());
+        let sum = Job::new("sha256sum").directory(&self.folder);
+        let sum = names.into_iter().fold(sum, Job::arg);
+        sum.run_into(&self.folder.join(Self::SUMS), log)
+    }
+}

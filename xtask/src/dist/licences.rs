@@ -1,0 +1,115 @@
+//! The licences of all that a program is made of, as they ask to be given along.
+
+use std::collections::BTreeMap;
+use std::fmt::Write;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use super::parts::{Part, Parts};
+use crate::job::Failure;
+
+/// How the names of files begin that have a licence or a notice.
+const BEGINNINGS: [&str; 6] = ["licen", "copying", "copyright", "notice", "unlicense", "authors"];
+/// Longer than any licence: such a file is something else.
+const LEN_MAX: u64 = 200_000;
+
+/// Each text once, behind the packages that have it.
+pub(super) fn text(parts: &Parts) -> Result<String, Failure> {
+    let mut packages_of: BTreeMap<String, Vec<&Part>> = BTreeMap::new();
+    let mut without = Vec::new();
+    for part in parts.others() {
+        let texts = texts(&part.folder)?;
+        if texts.is_empty() {
+            without.push(part);
+        }
+        for text in texts {
+            packages_of.entry(text).or_default().push(part);
+        }
+    }
+    let root = parts.root();
+    let count = parts.others().count();
+    let mut all = format!(
+        "Thalweg {} is under {}; see LICENSE-MIT and LICENSE-APACHE. It is built with {count} packages of others, whose \
+         licences follow. Each text stands once, below the packages that carry it.\n",
+        root.version, root.licence
+    );
+    let mut groups: Vec<(String, Vec<&Part>)> = packages_of.into_iter().collect();
+    groups.sort_by_key(|(_, packages)| packages[0].name.clone());
+    for (text, packages) in groups {
+        all.push_str(&rule());
+        for part in packages {
+            let _ = writeln!(all, "{} {} ({})", part.name, part.version, part.licence);
+        }
+        let _ = writeln!(all, "\n{}", text.trim_end());
+    }
+    if !without.is_empty() {
+        all.push_str(&rule());
+        all.push_str("These carry no text of their own; what their manifests say:\n\n");
+        for part in without {
+            let authors = if part.authors.is_empty() { String::new() } else { format!(", by {}", part.authors.join(", ")) };
+            let _ = writeln!(all, "{} {}: {}{authors}, {}", part.name, part.version, part.licence, part.repository);
+        }
+    }
+    Ok(all)
+}
+
+fn rule() -> String {
+    format!("\n{}\n", "-".repeat(80))
+}
+
+/// The licences and notices that lie in the folder of a package, in the order of their names; of what it bundles, too.
+fn texts(folder: &Path) -> Result<Vec<String>, Failure> {
+    let mut texts = Vec::new();
+    for path in files(folder)? {
+        // Some are in Latin-1.
+        let text = String::from_utf8_lossy(&fs::read(&path)?).replace("\r\n", "\n");
+        if !texts.contains(&text) && !text.trim().is_empty() {
+            texts.push(text);
+        }
+    }
+    Ok(texts)
+}
+
+fn files(folder: &Path) -> Result<Vec<PathBuf>, Failure> {
+    /// What is bundled lies one or two folders down.
+    const DEPTH: usize = 3;
+    let mut found = Vec::new();
+    let mut waiting = vec![(folder.to_owned(), 0)];
+    while let Some((folder, depth)) = waiting.pop() {
+        for entry in fs::read_dir(folder)? {
+            let path = entry?.path();
+            let name = path.file_name().unwrap_or_default().to_string_lossy().to_lowercase();
+            if path.is_dir() {
+                if depth < DEPTH {
+                    waiting.push((path, depth + 1));
+                }
+            } else if is_licence(&name) && fs::metadata(&path)?.len() <= LEN_MAX {
+                found.push(path);
+            }
+        }
+    }
+    found.sort();
+    Ok(found)
+}
+
+/// By a name in small letters; sources are none, whatever they are called.
+fn is_licence(name: &str) -> bool {
+    let is_text = !name.contains('.') || [".md", ".txt", ".mit", ".apache"].iter().any(|end| name.ends_with(end));
+    let is_variant = name.contains("-mit") || name.contains("-apache") || name.contains("apache-2.0");
+    BEGINNINGS.iter().any(|beginning| name.starts_with(beginning)) && (is_text || is_variant)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::is_licence;
+
+    #[test]
+    fn names_of_licences_are_known() {
+        for name in ["license", "license-mit", "licence.md", "copying", "license.apache-2.0", "notice.txt"] {
+            assert!(is_licence(name), "{name}");
+        }
+        for name in ["license.rs", "readme.md", "licensing.c", "cargo.toml"] {
+            assert!(!is_licence(name), "{name}");
+        }
+    }
+}

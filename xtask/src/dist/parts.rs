@@ -1,0 +1,177 @@
+//! What a program is made of: the packages that are compiled into it.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use serde_json::Value;
+
+use super::target::TARGET;
+use crate::job::{Failure, Job, Log};
+use crate::workspace;
+
+/// A package and all that it is built with on [`TARGET`], without what only builds it.
+pub(super) struct Parts {
+    /// The package itself is the first.
+    all: Vec<Part>,
+}
+
+/// One package.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(super) struct Part {
+    pub(super) name: String,
+    pub(super) version: String,
+    /// An SPDX expression.
+    pub(super) licence: String,
+    pub(super) description: String,
+    pub(super) authors: Vec<String>,
+    pub(super) repository: String,
+    /// Where its sources lie.
+    pub(super) folder: PathBuf,
+    /// SHA-256 of the package as the registry has it; none of our own.
+    pub(super) checksum: Option<String>,
+    /// Names and versions of the parts that it uses itself.
+    pub(super) uses: Vec<(String, String)>,
+}
+
+impl Parts {
+    pub(super) fn of(package: &str, log: &Log) -> Result<Self, Failure> {
+        let tree = Job::cargo("tree --locked --edges normal,no-proc-macro --prefix none --format")
+            .arg("{p}")
+            .words("--target")
+            .arg(TARGET)
+            .arg("--package")
+            .arg(package)
+            .quiet_text(log)?;
+        let metadata = Job::cargo("metadata --locked --format-version 1 --filter-platform").arg(TARGET);
+        let text = metadata.minutes(5).quiet_text(log)?;
+        let metadata: Value = serde_json::from_str(&text)
+            .map_err(|error| Failure::failed(format!("the output of `{metadata}` is not JSON: {error}")))?;
+        let lock = fs::read_to_string(workspace::root().join("Cargo.lock"))?;
+        Ok(Self { all: parts(&in_tree(&tree), &metadata, &checksums(&lock)) })
+    }
+
+    /// The program's own package.
+    pub(super) fn root(&self) -> &Part {
+        &self.all[0]
+    }
+
+    /// All packages, the program's own first.
+    pub(super) fn all(&self) -> impl Iterator<Item = &Part> {
+        self.all.iter()
+    }
+
+    /// What others made.
+    pub(super) fn others(&self) -> impl Iterator<Item = &Part> {
+        self.all.iter().filter(|part| part.checksum.is_some())
+    }
+}
+
+/// Names and versions, each once, in the order of the tree: a line is `name v1.2.3`, and words about it.
+fn in_tree(tree: &str) -> Vec<(String, String)> {
+    let mut seen = BTreeSet::new();
+    let line = |line: &str| {
+        let mut words = line.split(' ');
+        Some((words.next()?.to_owned(), words.next()?.strip_prefix('v')?.to_owned()))
+    };
+    tree.lines().filter_map(line).filter(|package| seen.insert(package.clone())).collect()
+}
+
+/// Of the packages in a `Cargo.lock` that have one.
+fn checksums(lock: &str) -> BTreeMap<(String, String), String> {
+    let value = |block: &str, key: &str| {
+        let line = block.lines().find_map(|line| line.strip_prefix(key)?.strip_prefix(" = \""));
+        line.and_then(|line| line.strip_suffix('"')).map(str::to_owned)
+    };
+    let package = |block: &str| {
+        Some(((value(block, "name")?, value(block, "version")?), value(block, "checksum")?))
+    };
+    lock.split("[[package]]").filter_map(package).collect()
+}
+
+fn parts(
+    names: &[(String, String)],
+    metadata: &Value,
+    checksums: &BTreeMap<(String, String), String>,
+) -> Vec<Part> {
+    let list = |value: &Value| value.as_array().cloned().unwrap_or_default();
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    let packages = list(&metadata["packages"]);
+    let of_id: BTreeMap<String, (String, String)> = packages
+        .iter()
+        .map(|package| (text(&package["id"]), (text(&package["name"]), text(&package["version"]))))
+        .collect();
+    let mut uses: BTreeMap<(String, String), Vec<(String, String)>> = BTreeMap::new();
+    for node in list(&metadata["resolve"]["nodes"]) {
+        let normal = |used: &Value| list(&used["dep_kinds"]).iter().any(|kind| kind["kind"].is_null());
+        let used = list(&node["deps"]);
+        let used = used.iter().filter(|used| normal(used)).filter_map(|used| of_id.get(&text(&used["pkg"])));
+        // What another feature would bring is not in the tree.
+        let used = used.filter(|used| names.contains(used)).cloned().collect();
+        if let Some(name) = of_id.get(&text(&node["id"])) {
+            uses.insert(name.clone(), used);
+        }
+    }
+    let part = |(name, version): &(String, String)| {
+        let package = packages
+            .iter()
+            .find(|package| package["name"] == name.as_str() && package["version"] == version.as_str())?;
+        let key = (name.clone(), version.clone());
+        Some(Part {
+            name: name.clone(),
+            version: version.clone(),
+            // As it was once written.
+            licence: text(&package["license"]).replace('/', " OR "),
+            description: text(&package["description"]),
+            authors: list(&package["authors"]).iter().map(text).collect(),
+            repository: text(&package["repository"]),
+            folder: Path::new(&text(&package["manifest_path"])).parent().map(Path::to_owned)?,
+            checksum: checksums.get(&key).cloned(),
+            uses: uses.get(&key).cloned().unwrap_or_default(),
+        })
+    };
+    names.iter().filter_map(part).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn named(name: &str, version: &str) -> (String, String) {
+        (name.to_owned(), version.to_owned())
+    }
+
+    #[test]
+    fn each_package_of_the_tree_is_there_once() {
+        let tree = "cli v0.1.0 (/w/cli)\na v1.0.0\nb v2.0.0 (*)\n\na v1.0.0\na v0.9.0\n";
+        let expected = [named("cli", "0.1.0"), named("a", "1.0.0"), named("b", "2.0.0"), named("a", "0.9.0")];
+        assert_eq!(in_tree(tree), expected);
+    }
+
+    #[test]
+    fn a_part_has_what_its_manifest_and_the_lock_say() {
+        let metadata = json!({
+            "packages": [
+                {"id": "1", "name": "cli", "version": "0.1.0", "license": "MIT", "manifest_path": "/w/cli/Cargo.toml"},
+                {"id": "2", "name": "a", "version": "1.0.0", "license": "MIT/Apache-2.0", "authors": ["A"],
+                 "repository": "r", "description": "d", "manifest_path": "/r/a/Cargo.toml"},
+            ],
+            "resolve": {"nodes": [
+                {"id": "1", "deps": [
+                    {"pkg": "2", "dep_kinds": [{"kind": null}]},
+                    {"pkg": "3", "dep_kinds": [{"kind": "dev"}]},
+                ]},
+            ]},
+        });
+        let lock = "version = 4\n\n[[package]]\nname = \"a\"\nversion = \"1.0.0\"\nchecksum = \"ff\"\n\n\
+                    [[package]]\nname = \"cli\"\nversion = \"0.1.0\"\n";
+        let names = [named("cli", "0.1.0"), named("a", "1.0.0")];
+        let all = parts(&names, &metadata, &checksums(lock));
+        assert_eq!(all[0].uses, [named("a", "1.0.0")]);
+        assert_eq!(all[0].checksum, None);
+        assert_eq!((all[1].licence.as_str(), all[1].checksum.as_deref()), ("MIT OR Apache-2.0", Some("ff")));
+        assert_eq!(all[1].folder, Path::new("/r/a"));
+    }
+}

@@ -1,0 +1,56 @@
+//! A bill of materials in CycloneDX 1.6, as JSON (ECMA-424).
+
+use serde_json::{Value, json};
+
+use super::parts::{Part, Parts};
+
+/// Nothing in it tells when it was made: the same packages make the same document.
+pub(super) fn document(parts: &Parts) -> String {
+    let root = parts.root();
+    let mut program = component(root);
+    program["type"] = json!("application");
+    let document = json!({
+        "$schema": "http://cyclonedx.org/schema/bom-1.6.schema.json",
+        "bomFormat": "CycloneDX",
+        "specVersion": "1.6",
+        "version": 1,
+        "metadata": {"component": program},
+        "components": parts.all().skip(1).map(component).collect::<Vec<_>>(),
+        "dependencies": parts.all().map(uses).collect::<Vec<_>>(),
+    });
+    format!("{document:#}\n")
+}
+
+fn component(part: &Part) -> Value {
+    let url = purl(&part.name, &part.version);
+    let mut component = json!({
+        "type": "library",
+        "bom-ref": url,
+        "name": part.name,
+        "version": part.version,
+        "licenses": [{"expression": part.licence}],
+        "purl": url,
+    });
+    if !part.description.is_empty() {
+        component["description"] = json!(part.description.split_whitespace().collect::<Vec<_>>().join(" "));
+    }
+    if let Some(checksum) = &part.checksum {
+        component["hashes"] = json!([{"alg": "SHA-256", "content": checksum}]);
+    }
+    if part.repository.starts_with("https://") {
+        component["externalReferences"] = json!([{"type": "vcs", "url": part.repository}]);
+    }
+    component
+}
+
+fn uses(part: &Part) -> Value {
+    let mut used: Vec<String> = part.uses.iter().map(|(name, version)| purl(name, version)).collect();
+    used.sort();
+    used.dedup();
+    json!({"ref": purl(&part.name, &part.version), "dependsOn": used})
+}
+
+/// A package of Cargo's, as purl-spec names it.
+fn purl(name: &str, version: &str) -> String {
+    format!("pkg:cargo/{name}@{}", version.replace('+', "%2B"))
+}

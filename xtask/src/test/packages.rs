@@ -1,0 +1,196 @@
+//! The packages as Cargo's registry would have them: each is built from what it holds alone, and so are programs
+//! outside the workspace that stand on them.
+
+use std::collections::BTreeSet;
+use std::fmt::Write;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use crate::job::{Failure, Job, Log};
+use crate::metadata::Metadata;
+use crate::{tools, workspace};
+
+/// Programs in `xtask/suites/packages`, and what each prints.
+const PROGRAMS: &[(&str, &str)] = &[("hello", "Hello packages!\n"), ("hello-tonic", "Hello tonic!\n")];
+/// An example that is built and not run: its own README is, by another step.
+const EXAMPLE: &str = "bookstore";
+
+pub(super) fn check(log: &Log) -> Result<String, Failure> {
+    tools::protoc(log)?;
+    let published = published(log)?;
+    let target = workspace::target().join("packages");
+    let sources = package(&published, &target, log)?;
+    let outside = target.join("outside");
+    lay_out(&outside, &sources, &published)?;
+    let cargo = |words: &str| {
+        Job::cargo(words).directory(&outside).env("CARGO_TARGET_DIR", target.join("built")).builds().minutes(20)
+    };
+    cargo("build --workspace --all-targets --quiet").run(log)?;
+    only_packages(&cargo("metadata --format-version 1").quiet_text(log)?, &sources)?;
+    for (name, expected) in PROGRAMS {
+        let said = Job::new(target.join("built/debug").join(name)).text(log)?;
+        if said != *expected {
+            return Err(Failure::failed(format!("{name} printed {said:?} and not {expected:?}")));
+        }
+    }
+    Ok(format!(
+        "{} packages stand by themselves; on them are built hello world, the same in tonic's words, and the {EXAMPLE}",
+        published.len()
+    ))
+}
+
+/// Names and versions of what is for the registry.
+fn published(log: &Log) -> Result<Vec<(String, String)>, Failure> {
+    let metadata = Metadata::load(log)?;
+    let members = metadata.member_packages().filter(|package| package.is_published);
+    let mut all: Vec<_> = members.map(|package| (package.name.clone(), package.version.clone())).collect();
+    all.sort();
+    Ok(all)
+}
+
+/// Packages all, builds each from its package, and unpacks them. Gives the folder with one folder each.
+fn package(published: &[(String, String)], target: &Path, log: &Log) -> Result<PathBuf, Failure> {
+    // What lies there from another time is in the way of nobody but the reader of a failure.
+    let sources = target.join("sources");
+    for folder in [&sources, &target.join("package")] {
+        if folder.exists() {
+            fs::remove_dir_all(folder)?;
+        }
+    }
+    fs::create_dir_all(&sources)?;
+    let package = Job::cargo("package --locked --allow-dirty --quiet");
+    let package = published.iter().fold(package, |package, (name, _)| package.arg("--package").arg(name));
+    package.env("CARGO_TARGET_DIR", target).builds().minutes(40).run(log)?;
+    for (name, version) in published {
+        let file = target.join("package").join(format!("{name}-{version}.crate"));
+        Job::new("tar").words("--extract --gzip --file").arg(file).arg("--directory").arg(&sources).run(log)?;
+        complete(&sources.join(format!("{name}-{version}")))?;
+    }
+    Ok(sources)
+}
+
+/// A package has what a reader of it looks for.
+fn complete(folder: &Path) -> Result<(), Failure> {
+    for file in ["Cargo.toml", "README.md", "LICENSE-APACHE", "LICENSE-MIT", "src"] {
+        if !folder.join(file).exists() {
+            return Err(Failure::failed(format!("the package has no {file}: {}", folder.display())));
+        }
+    }
+    Ok(())
+}
+
+/// A workspace of its own with programs, whose packages come from `sources` wherever they name ours.
+fn lay_out(outside: &Path, sources: &Path, published: &[(String, String)]) -> Result<(), Failure> {
+    if outside.exists() {
+        fs::remove_dir_all(outside)?;
+    }
+    fs::create_dir_all(outside)?;
+    let names: Vec<&str> = PROGRAMS.iter().map(|(name, _)| *name).chain([EXAMPLE]).collect();
+    for name in &names {
+        let from = if *name == EXAMPLE { "examples" } else { "xtask/suites/packages" };
+        copy(&workspace::root().join(from).join(name), &outside.join(name))?;
+    }
+    let root = fs::read_to_string(workspace::root().join("Cargo.toml"))?;
+    fs::write(outside.join("Cargo.toml"), manifest(&root, &names, sources, published)?)?;
+    // The versions of others are those that everything else is tested with.
+    fs::copy(workspace::root().join("Cargo.lock"), outside.join("Cargo.lock"))?;
+    Ok(())
+}
+
+/// The workspace's manifest, without its packages and their paths.
+fn manifest(
+    root: &str,
+    members: &[&str],
+    sources: &Path,
+    published: &[(String, String)],
+) -> Result<String, Failure> {
+    let dependencies = root
+        .split_once("[workspace.package]")
+        .and_then(|(_, rest)| rest.split_once("\n[profile"))
+        .map(|(kept, _)| kept)
+        .ok_or_else(|| Failure::failed("Cargo.toml has no `[workspace.package]` before its profiles"))?;
+    let mut text = format!("[workspace]\nresolver = \"3\"\nmembers = {members:?}\n\n[workspace.package]");
+    for line in dependencies.lines() {
+        let _ = writeln!(text, "{}", without_path(line));
+    }
+    text.push_str("\n[patch.crates-io]\n");
+    for (name, version) in published {
+        let _ = writeln!(text, "{name} = {{ path = {:?} }}", sources.join(format!("{name}-{version}")));
+    }
+    Ok(text)
+}
+
+/// `x = { path = "crates/x", version = "1" }` without its path.
+fn without_path(line: &str) -> String {
+    let Some((before, rest)) = line.split_once("path = \"crates/") else { return line.to_owned() };
+    let after = rest.split_once("\", ").map_or("", |(_, after)| after);
+    format!("{before}{after}")
+}
+
+/// Whatever is named as ours came from a package.
+fn only_packages(metadata: &str, sources: &Path) -> Result<(), Failure> {
+    let value: serde_json::Value =
+        serde_json::from_str(metadata).map_err(|error| Failure::failed(format!("no JSON: {error}")))?;
+    let mut found = BTreeSet::new();
+    for package in value["packages"].as_array().into_iter().flatten() {
+        let (name, manifest) = (package["name"].as_str(), package["manifest_path"].as_str());
+        let (Some(name), Some(manifest)) = (name, manifest) else { continue };
+        if name.starts_with("thalweg") && !name.ends_with(EXAMPLE) {
+            if !Path::new(manifest).starts_with(sources) {
+                return Err(Failure::failed(format!("{name} came from {manifest} and not from its package")));
+            }
+            found.insert(name.to_owned());
+        }
+    }
+    if found.contains("thalweg") && found.contains("thalweg-tonic") {
+        Ok(())
+    } else {
+        Err(Failure::failed(format!("the programs are not built on our packages, but on {found:?}")))
+    }
+}
+
+fn copy(from: &Path, to: &Path) -> Result<(), Failure> {
+    fs::create_dir_all(to)?;
+    for entry in fs::read_dir(from)? {
+        let path = entry?.path();
+        let copy = to.join(path.file_name().unwrap_or_default());
+        if path.is_dir() {
+            self::copy(&path, &copy)?;
+        } else {
+            fs::copy(&path, &copy)?;
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_manifest_names_packages_and_no_paths() {
+        let root = "[workspace]\nmembers = [\"crates/*\"]\n\n[workspace.package]\nversion = \"0.1.0\"\n\n\
+                    [workspace.dependencies]\nthalweg = { path = \"crates/thalweg\", version = \"0.1.0\" }\n\
+                    bytes = \"1.12\"\n\n[profile.release]\nlto = true\n";
+        let published = [("thalweg".to_owned(), "0.1.0".to_owned())];
+        let text = manifest(root, &["hello"], Path::new("/s"), &published).unwrap();
+        assert!(text.contains("members = [\"hello\"]") && text.contains("bytes = \"1.12\""), "{text}");
+        assert!(text.contains("\nthalweg = { version = \"0.1.0\" }\n"), "{text}");
+        assert!(text.ends_with("[patch.crates-io]\nthalweg = { path = \"/s/thalweg-0.1.0\" }\n"), "{text}");
+        assert!(!text.contains("profile") && !text.contains("crates/"), "{text}");
+    }
+
+    #[test]
+    fn what_is_ours_and_came_from_elsewhere_is_found() {
+        let package = |name: &str, folder: &str| {
+            serde_json::json!({"name": name, "manifest_path": format!("{folder}/{name}/Cargo.toml")})
+        };
+        let check = |packages: &[serde_json::Value]| {
+            only_packages(&serde_json::json!({"packages": packages}).to_string(), Path::new("/s")).is_ok()
+        };
+        let both = [package("thalweg", "/s"), package("thalweg-tonic", "/s"), package("bytes", "/r")];
+        assert!(check(&both));
+        assert!(!check(&both[..1]));
+        assert!(!check(&[&both[..], &[package("thalweg-web", "/w")]].concat()));
+    }
+}
