@@ -24,14 +24,18 @@ const LIBRARIES: &[&str] = &[
 
 pub(crate) fn run(arguments: Arguments) -> Result<ExitCode, Ended> {
     arguments.finish()?;
-    let log = Log::create("api")?;
-    for Listing { library, text } in listings(&log)? {
+    record(&Log::create("api")?)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn record(log: &Log) -> Result<(), Failure> {
+    for Listing { library, text } in listings(log)? {
         let path = recorded(library);
         fs::create_dir_all(path.parent().unwrap_or(workspace::root()))?;
         fs::write(&path, &text)?;
         println!("{:>5} items  {}", text.lines().count(), path.display());
     }
-    Ok(ExitCode::SUCCESS)
+    Ok(())
 }
 
 /// Whether the lists are what is there.

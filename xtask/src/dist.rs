@@ -41,7 +41,8 @@ pub(crate) fn run(arguments: Arguments) -> Result<ExitCode, Ended> {
     arguments.finish()?;
     let dist = make(&Log::create("dist")?)?;
     for path in dist.files() {
-        println!("{:>9.1} MB  {}", fs::metadata(&path)?.len() as f64 / 1e6, path.display());
+        let len = fs::metadata(&path).map_or(0, |data| data.len());
+        println!("{:>9.3} MB  {}", len as f64 / 1e6, path.display());
     }
     Ok(ExitCode::SUCCESS)
 }

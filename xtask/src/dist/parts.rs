@@ -43,8 +43,8 @@ impl Parts {
             .arg("--package")
             .arg(package)
             .quiet_text(log)?;
-        let metadata = Job::cargo("metadata --locked --format-version 1 --filter-platform").arg(TARGET);
-        let text = metadata.minutes(5).quiet_text(log)?;
+        let metadata = Job::cargo("metadata --locked --format-version 1 --filter-platform").arg(TARGET).minutes(5);
+        let text = metadata.quiet_text(log)?;
         let metadata: Value = serde_json::from_str(&text)
             .map_err(|error| Failure::failed(format!("the output of `{metadata}` is not JSON: {error}")))?;
         let lock = fs::read_to_string(workspace::root().join("Cargo.lock"))?;
