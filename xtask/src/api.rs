@@ -11,10 +11,12 @@ use crate::job::{Failure, Job, Log};
 use crate::metadata::Metadata;
 use crate::workspace;
 
-/// Those whose versions are a promise; see `docs/upgrading.md`.
+/// Those whose versions are a promise; see `docs/upgrading.md`. Of `thalweg-engine` that is what `thalweg` shows under
+/// its own name.
 const LIBRARIES: &[&str] = &[
     "thalweg",
     "thalweg-build",
+    "thalweg-engine",
     "thalweg-link",
     "thalweg-protobuf",
     "thalweg-services",

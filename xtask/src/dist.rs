@@ -125,7 +125,8 @@ impl Dist {
     }
 
     fn sum_up(&self, log: &Log) -> Result<(), Failure> {
-        let names = [&self.tarball, &self.package, &self.sbom].map(|path| path.file_name().unwrap_or_default());
+        let names =
+            [&self.tarball, &self.package, &self.sbom].map(|path| path.file_name().unwrap_or_default());
         let sum = Job::new("sha256sum").directory(&self.folder);
         let sum = names.into_iter().fold(sum, Job::arg);
         sum.run_into(&self.folder.join(Self::SUMS), log)

@@ -29,8 +29,8 @@ pub(super) fn text(parts: &Parts) -> Result<String, Failure> {
     let root = parts.root();
     let count = parts.others().count();
     let mut all = format!(
-        "Thalweg {} is under {}; see LICENSE-MIT and LICENSE-APACHE. It is built with {count} packages of others, whose \
-         licences follow. Each text stands once, below the packages that carry it.\n",
+        "Thalweg {} is under {}; see LICENSE-MIT and LICENSE-APACHE. It is built with {count} packages of others, \
+         whose licences follow. Each text stands once, below the packages that carry it.\n",
         root.version, root.licence
     );
     let mut groups: Vec<(String, Vec<&Part>)> = packages_of.into_iter().collect();
@@ -46,8 +46,16 @@ pub(super) fn text(parts: &Parts) -> Result<String, Failure> {
         all.push_str(&rule());
         all.push_str("These carry no text of their own; what their manifests say:\n\n");
         for part in without {
-            let authors = if part.authors.is_empty() { String::new() } else { format!(", by {}", part.authors.join(", ")) };
-            let _ = writeln!(all, "{} {}: {}{authors}, {}", part.name, part.version, part.licence, part.repository);
+            let authors = if part.authors.is_empty() {
+                String::new()
+            } else {
+                format!(", by {}", part.authors.join(", "))
+            };
+            let _ = writeln!(
+                all,
+                "{} {}: {}{authors}, {}",
+                part.name, part.version, part.licence, part.repository
+            );
         }
     }
     Ok(all)
@@ -94,7 +102,8 @@ fn files(folder: &Path) -> Result<Vec<PathBuf>, Failure> {
 
 /// By a name in small letters; sources are none, whatever they are called.
 fn is_licence(name: &str) -> bool {
-    let is_text = !name.contains('.') || [".md", ".txt", ".mit", ".apache"].iter().any(|end| name.ends_with(end));
+    let is_text =
+        !name.contains('.') || [".md", ".txt", ".mit", ".apache"].iter().any(|end| name.ends_with(end));
     let is_variant = name.contains("-mit") || name.contains("-apache") || name.contains("apache-2.0");
     BEGINNINGS.iter().any(|beginning| name.starts_with(beginning)) && (is_text || is_variant)
 }

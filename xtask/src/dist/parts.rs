@@ -43,7 +43,8 @@ impl Parts {
             .arg("--package")
             .arg(package)
             .quiet_text(log)?;
-        let metadata = Job::cargo("metadata --locked --format-version 1 --filter-platform").arg(TARGET).minutes(5);
+        let metadata =
+            Job::cargo("metadata --locked --format-version 1 --filter-platform").arg(TARGET).minutes(5);
         let text = metadata.quiet_text(log)?;
         let metadata: Value = serde_json::from_str(&text)
             .map_err(|error| Failure::failed(format!("the output of `{metadata}` is not JSON: {error}")))?;
@@ -83,9 +84,8 @@ fn checksums(lock: &str) -> BTreeMap<(String, String), String> {
         let line = block.lines().find_map(|line| line.strip_prefix(key)?.strip_prefix(" = \""));
         line.and_then(|line| line.strip_suffix('"')).map(str::to_owned)
     };
-    let package = |block: &str| {
-        Some(((value(block, "name")?, value(block, "version")?), value(block, "checksum")?))
-    };
+    let package =
+        |block: &str| Some(((value(block, "name")?, value(block, "version")?), value(block, "checksum")?));
     lock.split("[[package]]").filter_map(package).collect()
 }
 

@@ -56,7 +56,8 @@ fn build(log: &Log) -> Result<PathBuf, Failure> {
         }
     }
     fs::copy(workspace::root().join("book.toml"), folder.join("book.toml"))?;
-    let output = Job::new(mdbook).arg("build").arg(&folder).arg("--dest-dir").arg(folder.join("pages")).output(log)?;
+    let output =
+        Job::new(mdbook).arg("build").arg(&folder).arg("--dest-dir").arg(folder.join("pages")).output(log)?;
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
     if !output.status.success() || said.contains("WARN") || said.contains("ERROR") {
         return Err(Failure::failed(format!("mdBook is not content: {}", said.trim())));
@@ -125,7 +126,10 @@ fn attribute<'t>(tag: &'t str, name: &str) -> Option<&'t str> {
 
 /// It leads to no other place.
 fn is_within(link: &str) -> bool {
-    !link.is_empty() && !["http:", "https:", "mailto:", "data:", "javascript:"].iter().any(|scheme| link.starts_with(scheme))
+    !link.is_empty()
+        && !["http:", "https:", "mailto:", "data:", "javascript:"]
+            .iter()
+            .any(|scheme| link.starts_with(scheme))
 }
 
 /// Why a link of a page leads nowhere, if it does not.
@@ -190,7 +194,11 @@ mod tests {
         let check = |text: &str, depth, expected: &str| {
             assert_eq!(with_links_out(text, depth, "https://r.test/t"), expected);
         };
-        check("[a](lab.md) [b](../README.md#c)", 0, "[a](lab.md) [b](https://r.test/t/blob/main/README.md#c)");
+        check(
+            "[a](lab.md) [b](../README.md#c)",
+            0,
+            "[a](lab.md) [b](https://r.test/t/blob/main/README.md#c)",
+        );
         check("[a](../lab.md)", 1, "[a](../lab.md)");
         check("[a](../../README.md), [b](x)", 1, "[a](https://r.test/t/blob/main/README.md), [b](x)");
     }

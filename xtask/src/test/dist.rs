@@ -47,7 +47,9 @@ fn unpack(dist: &Dist, log: &Log) -> Result<PathBuf, Failure> {
 fn small(program: &Path) -> Result<u64, Failure> {
     let len = fs::metadata(program)?.len();
     if len > LEN_MAX {
-        return Err(Failure::failed(format!("the command has {len} bytes, and at most {LEN_MAX} are promised")));
+        return Err(Failure::failed(format!(
+            "the command has {len} bytes, and at most {LEN_MAX} are promised"
+        )));
     }
     Ok(len)
 }
@@ -58,7 +60,10 @@ fn old_library(program: &Path, log: &Log) -> Result<String, Failure> {
     let told = Job::new("readelf").words("--version-info --wide").arg(program).quiet_text(log)?;
     let newest = newest_glibc(&told).ok_or_else(|| Failure::failed("the command asks for no C library"))?;
     if newest > version(GLIBC) {
-        return Err(Failure::failed(format!("the command asks for glibc {}.{}, later than {GLIBC}", newest.0, newest.1)));
+        return Err(Failure::failed(format!(
+            "the command asks for glibc {}.{}, later than {GLIBC}",
+            newest.0, newest.1
+        )));
     }
     Ok(format!("{}.{}", newest.0, newest.1))
 }
@@ -94,7 +99,9 @@ fn complete(folder: &Path, parts: usize) -> Result<(), Failure> {
     let licences = fs::read_to_string(folder.join("THIRD-PARTY-LICENSES.txt"))?;
     for name in ["aws-lc-sys", "tokio", "prost"] {
         if !licences.contains(&format!("\n{name} ")) {
-            return Err(Failure::failed(format!("there is no licence of {name} among those of {parts} packages")));
+            return Err(Failure::failed(format!(
+                "there is no licence of {name} among those of {parts} packages"
+            )));
         }
     }
     Ok(())
@@ -121,7 +128,11 @@ fn package(package: &Path, program: &Path, log: &Log) -> Result<(), Failure> {
     if fs::read(folder.join("usr/bin/thalweg"))? != fs::read(program)? {
         return Err(Failure::failed("the Debian package has another command than the tarball"));
     }
-    for file in ["usr/share/man/man1/thalweg.1.gz", "usr/share/bash-completion/completions/thalweg", "usr/share/doc/thalweg/copyright"] {
+    for file in [
+        "usr/share/man/man1/thalweg.1.gz",
+        "usr/share/bash-completion/completions/thalweg",
+        "usr/share/doc/thalweg/copyright",
+    ] {
         if !folder.join(file).is_file() {
             return Err(Failure::failed(format!("the Debian package has no {file}")));
         }

@@ -23,7 +23,11 @@ pub(super) fn check(log: &Log) -> Result<String, Failure> {
     let outside = target.join("outside");
     lay_out(&outside, &sources, &published)?;
     let cargo = |words: &str| {
-        Job::cargo(words).directory(&outside).env("CARGO_TARGET_DIR", target.join("built")).builds().minutes(20)
+        Job::cargo(words)
+            .directory(&outside)
+            .env("CARGO_TARGET_DIR", target.join("built"))
+            .builds()
+            .minutes(20)
     };
     cargo("build --workspace --all-targets --quiet").run(log)?;
     only_packages(&cargo("metadata --format-version 1").quiet_text(log)?, &sources)?;
@@ -63,7 +67,12 @@ fn package(published: &[(String, String)], target: &Path, log: &Log) -> Result<P
     package.env("CARGO_TARGET_DIR", target).builds().minutes(40).run(log)?;
     for (name, version) in published {
         let file = target.join("package").join(format!("{name}-{version}.crate"));
-        Job::new("tar").words("--extract --gzip --file").arg(file).arg("--directory").arg(&sources).run(log)?;
+        Job::new("tar")
+            .words("--extract --gzip --file")
+            .arg(file)
+            .arg("--directory")
+            .arg(&sources)
+            .run(log)?;
         complete(&sources.join(format!("{name}-{version}")))?;
     }
     Ok(sources)
@@ -183,7 +192,8 @@ mod tests {
     #[test]
     fn what_is_ours_and_came_from_elsewhere_is_found() {
         let package = |name: &str, folder: &str| {
-            serde_json::json!({"name": name, "manifest_path": format!("{folder}/{name}/Cargo.toml")})
+            let manifest = format!("{folder}/{name}/Cargo.toml");
+            serde_json::json!({"name": name, "manifest_path": manifest})
         };
         let check = |packages: &[serde_json::Value]| {
             only_packages(&serde_json::json!({"packages": packages}).to_string(), Path::new("/s")).is_ok()

@@ -3,8 +3,9 @@
 use std::fmt::Write;
 
 use super::{
-    book, call, conformance, connect, costs, dependencies, deploy, dist, examples, grpcio, h2spec, interop, layering,
-    metrics, negative, openapi, packages, peers, programs, rebuild, report, rust, services, surface, tls, web, workflows,
+    book, call, conformance, connect, costs, dependencies, deploy, dist, examples, grpcio, h2spec, interop,
+    layering, metrics, negative, openapi, packages, peers, programs, rebuild, report, rust, services,
+    surface, tls, web, workflows,
 };
 use crate::job::{Failure, Log};
 

@@ -314,7 +314,8 @@ fn a_run_that_is_worse_than_its_baseline_is_exit_code_3() {
     let (code, stdout, stderr) = load(&addresses[0], &[&base[..], &["--baseline", &path]].concat());
     assert_eq!(code, Some(3), "{stdout}");
     assert!(stderr.contains("p99<=") && stderr.contains("rate>="), "{stderr}");
-    let other = ["--call", "grpc.testing.TestService/EmptyCall", "-n", "1", "-O", "json", "--baseline", &path];
+    let other =
+        ["--call", "grpc.testing.TestService/EmptyCall", "-n", "1", "-O", "json", "--baseline", &path];
     let (code, stdout, stderr) = load(&addresses[0], &other);
     assert_eq!(code, Some(2));
     assert!(stderr.contains("the baseline has another method"), "{stderr}");

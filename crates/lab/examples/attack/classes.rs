@@ -6,8 +6,8 @@ use std::sync::LazyLock;
 use clap::ValueEnum;
 use flate2::Compression;
 use flate2::write::GzEncoder;
-use thalweg_engine::http2::frame::{Flags, Kind, PREFACE, Setting};
 use thalweg::tls::rustls::{ContentType, SupportedProtocolVersion};
+use thalweg_engine::http2::frame::{Flags, Kind, PREFACE, Setting};
 
 use super::frames::Frames;
 use super::tls::{Records, TLS12, TLS13, TlsWork};

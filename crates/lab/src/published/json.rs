@@ -328,8 +328,8 @@ impl fmt::Display for AtWork {
         let Self { kind, calls, at_work, by_chance } = self;
         write!(
             f,
-            "{at_work} of the {calls} slowest {kind} calls, where {by_chance:.1} of as many spans as long, all over the \
-             same windows, would meet it by chance"
+            "{at_work} of the {calls} slowest {kind} calls, where {by_chance:.1} of as many spans as long, all over \
+             the same windows, would meet it by chance"
         )
     }
 }

@@ -5,13 +5,13 @@ use std::task::Poll;
 use std::time::Duration;
 
 use bytes::Bytes;
-use thalweg_http2::frame::{self, Flags, FrameHead, HEAD_LEN, Kind, PREFACE};
-use thalweg_http2::hpack::Encoder;
-use thalweg_http2::{Block, FieldList, Indexing, StreamId};
 use thalweg::server::{Methods, Service};
 use thalweg::{
     CallOptions, Channel, Encoding, Method, Raw, Request, Response, Server, ServiceOptions, Status, Streaming,
 };
+use thalweg_http2::frame::{self, Flags, FrameHead, HEAD_LEN, Kind, PREFACE};
+use thalweg_http2::hpack::Encoder;
+use thalweg_http2::{Block, FieldList, Indexing, StreamId};
 use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream, duplex};
 use tokio::runtime::{Builder, Runtime};
 

@@ -9,8 +9,8 @@ use std::time::Duration;
 
 use crate::support::peer::{Peer, REQUEST, envelope};
 use crate::support::{COUNT, Echo, REPEAT, chat, echo, items, raw, soon};
-use thalweg_http2::frame::{Flags, Kind, PREFACE, Setting};
 use thalweg::{CallOptions, Channel, ListenAddress, Request, Server};
+use thalweg_engine::http2::frame::{Flags, Kind, PREFACE, Setting};
 use tokio::io::{AsyncRead, AsyncWrite, DuplexStream, ReadBuf};
 use tokio::runtime::Builder;
 use tokio::task::yield_now;

@@ -8,10 +8,10 @@ use std::time::Duration;
 
 use crate::support::peer::{HEAD, REQUEST, client_of, connected};
 use crate::support::{CHAT, COUNT, Echo, REPEAT, Receiver, chat, connect, echo, raw, serve, soon, until};
-use thalweg_http2::ErrorCode;
-use thalweg_http2::frame::Kind;
 use thalweg::server::{Methods, Service};
 use thalweg::{CallOptions, Code, Raw, Request, Response, ServiceOptions, Status, Stream, Streaming};
+use thalweg_engine::http2::ErrorCode;
+use thalweg_engine::http2::frame::Kind;
 use tokio::sync::mpsc;
 
 /// Counts its drop.
@@ -219,7 +219,7 @@ async fn a_reset_ends_the_call_wherever_it_stands() {
     for round in 1..=100 {
         let reset = async |peer: &mut crate::support::peer::Peer, stream: u32, at_once: bool| {
             if !at_once {
-                peer.frame(Kind::Ping, thalweg_http2::frame::Flags::NONE, 0, &[0; 8]).send().await;
+                peer.frame(Kind::Ping, thalweg_engine::http2::frame::Flags::NONE, 0, &[0; 8]).send().await;
                 soon(peer.next_of(Kind::Ping)).await;
             }
             peer.reset(stream, ErrorCode::Cancel).send().await;

@@ -7,9 +7,9 @@ use std::time::Duration;
 
 use crate::support::peer::{self, HEAD, OK, Peer, channel_to_test, connected};
 use crate::support::{COUNT, ECHO, Echo, connect, echo, items, poll_once, raw, soon, spawn_echo, until};
-use thalweg_http2::ErrorCode;
-use thalweg_http2::frame::{Kind, Setting};
 use thalweg::{CallOptions, Channel, Code, Raw, Request, Response, Status};
+use thalweg_engine::http2::ErrorCode;
+use thalweg_engine::http2::frame::{Kind, Setting};
 use tokio::io::{AsyncReadExt, AsyncWriteExt, duplex};
 
 const ONE_STREAM: &[Setting] = &[Setting::MaxConcurrentStreams(1)];

@@ -4,12 +4,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use thalweg_http2::frame::Kind;
 use thalweg::server::{Methods, ServerBuilder, Service};
 use thalweg::{
     CallOptions, Caller, Channel, Code, Encoding, EncodingSet, Raw, Request, Response, Server,
     ServiceOptions, Status, Streaming, Uncompressed,
 };
+use thalweg_engine::http2::frame::Kind;
 use tokio::io::duplex;
 
 use crate::support::peer::{Frame, HEAD, OK, Peer, REQUEST, channel_to_test, compressed_envelope, connected};

@@ -9,9 +9,9 @@ use std::time::Duration;
 use crate::support::peer::{Peer, REQUEST};
 use crate::support::{Echo, connect, echo, raw, soon, spawn_echo, start};
 use thalweg::Server;
-use thalweg_http2::frame::{Flags, Kind, PREFACE};
-use thalweg_http2::{Config, ErrorCode};
 use thalweg::server::ServerBuilder;
+use thalweg_engine::http2::frame::{Flags, Kind, PREFACE};
+use thalweg_engine::http2::{Config, ErrorCode};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, ReadBuf, duplex};
 use tokio::net::{TcpSocket, TcpStream};
 

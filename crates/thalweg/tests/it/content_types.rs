@@ -4,13 +4,13 @@ use std::sync::Arc;
 
 use crate::support::peer::{Frame, OK, Peer, client_of, connected};
 use crate::support::{Echo, connect, raw, serve, soon};
-use thalweg_http2::frame::Kind;
 use thalweg::interceptor::{Call, Next};
 use thalweg::server::{Methods, Service};
 use thalweg::{
     CallOptions, Caller, Channel, DecodeError, Message, Method, Raw, Request, Response, ServiceOptions,
     Status, Streaming,
 };
+use thalweg_engine::http2::frame::Kind;
 
 /// Text that says what it is.
 #[derive(Debug, PartialEq)]

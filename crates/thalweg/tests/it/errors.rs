@@ -9,12 +9,12 @@ use crate::support::peer::{HEAD, OK, Peer, connected};
 use crate::support::{
     COUNT, ECHO, Echo, REPEAT, Receiver, chat, connect, echo, items, raw, soon, spawn_echo, start, until,
 };
-use thalweg_http2::ErrorCode;
-use thalweg_http2::frame::{Flags, Kind};
 use thalweg::server::ServerBuilder;
 use thalweg::tls::testing::server_stream;
 use thalweg::tls::{ClientTlsConfig, Identity};
 use thalweg::{CallOptions, Channel, Code, Raw, Request, Response, Server, Status, Streaming};
+use thalweg_engine::http2::ErrorCode;
+use thalweg_engine::http2::frame::{Flags, Kind};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
 use tokio::task::JoinHandle;

@@ -6,11 +6,11 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::{Context, Poll};
 
 use crate::support::{CHAT, COUNT, Echo, REPEAT, chat, connect, echo, items, raw, serve, soon, until};
-use thalweg_http2::Config;
 use thalweg::server::{Methods, Service};
 use thalweg::{
     CallOptions, Channel, Raw, Request, Response, Server, ServiceOptions, Status, Stream, Streaming,
 };
+use thalweg_engine::http2::Config;
 use tokio::sync::Semaphore;
 
 const SIZE: usize = 10_000;

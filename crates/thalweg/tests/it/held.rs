@@ -7,10 +7,10 @@ use std::time::Duration;
 use crate::support::peer::{Frame, Peer, REQUEST, compressed_envelope, envelope};
 use crate::support::{ECHO, Echo, Items, connect, items, raw, soon, start};
 use bytes::Bytes;
-use thalweg_http2::ErrorCode;
-use thalweg_http2::frame::{Flags, Kind, Setting};
 use thalweg::server::{Methods, ServerBuilder, Service};
 use thalweg::{CallOptions, Code, Raw, Request, Response, Server, ServiceOptions, Status};
+use thalweg_engine::http2::ErrorCode;
+use thalweg_engine::http2::frame::{Flags, Kind, Setting};
 use tokio::io::{AsyncWriteExt, duplex};
 use tokio::time::Instant;
 

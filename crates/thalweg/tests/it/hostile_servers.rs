@@ -1,8 +1,8 @@
 //! Servers that mean harm: what they may send until the connection ends or the call, and what the caller is told.
 
-use thalweg_http2::ErrorCode;
-use thalweg_http2::frame::{Flags, Kind, Setting};
 use thalweg::{Code, Raw, Status};
+use thalweg_engine::http2::ErrorCode;
+use thalweg_engine::http2::frame::{Flags, Kind, Setting};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::task::JoinHandle;
 

@@ -10,9 +10,9 @@ use crate::support::servers::{Port, Running};
 use crate::support::spans::Spans;
 use crate::support::{CHAT, COUNT, ECHO, Echo, Items, REPEAT, items, raw, soon, start, until};
 use thalweg::channel::Lanes;
-use thalweg_http2::ErrorCode;
-use thalweg_http2::frame::Kind;
 use thalweg::{CallOptions, Channel, Code, Encoding, Method, Raw, Request, Response, Server, Status, Traces};
+use thalweg_engine::http2::ErrorCode;
+use thalweg_engine::http2::frame::Kind;
 
 const CALL_DURATION: &str = "grpc.client.call.duration";
 const STARTED: &str = "grpc.client.attempt.started";

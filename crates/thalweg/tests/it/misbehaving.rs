@@ -4,9 +4,9 @@ use std::time::Duration;
 
 use crate::support::peer::{self, HEAD, Peer, REQUEST, client_of, connected};
 use crate::support::{CHAT, ECHO, Echo, chat, echo, items, raw, soon, spawn_echo};
-use thalweg_http2::ErrorCode;
-use thalweg_http2::frame::{Flags, Kind, Setting};
 use thalweg::{CallOptions, Code, Raw, Request};
+use thalweg_engine::http2::ErrorCode;
+use thalweg_engine::http2::frame::{Flags, Kind, Setting};
 use tokio::io::{AsyncReadExt, AsyncWriteExt, duplex};
 
 /// Floods the server with what `round` adds, as long as it takes it, and reads only afterwards. All that was kept for
@@ -41,7 +41,7 @@ async fn clients_that_do_not_read() {
         assert_eq!(last, Some(Kind::GoAway), "{what}");
         assert_eq!(frames.last().expect("a frame").code(), ErrorCode::EnhanceYourCalm, "{what}");
         // Twice the output's target, an answer for each stream, and the replies: of the fields' text, some 100 bytes.
-        let bound = 2 * thalweg_http2::Config::default().output_target + (1 << 19);
+        let bound = 2 * thalweg_engine::http2::Config::default().output_target + (1 << 19);
         assert!(size(&frames) < bound, "{what}: {}", size(&frames));
     };
     check("refused calls that stay open", &|client, stream| {

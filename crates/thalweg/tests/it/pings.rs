@@ -6,10 +6,10 @@ use std::time::Duration;
 
 use crate::support::peer::{PIPE, Peer, REQUEST};
 use crate::support::{Echo, soon, spawn_echo};
-use thalweg_http2::ErrorCode;
-use thalweg_http2::frame::{Flags, Kind};
 use thalweg::server::ServerBuilder;
 use thalweg::{Channel, Code, Keepalive, KeepalivePolicy, Server};
+use thalweg_engine::http2::ErrorCode;
+use thalweg_engine::http2::frame::{Flags, Kind};
 use tokio::io::duplex;
 use tokio::time::{sleep, timeout};
 

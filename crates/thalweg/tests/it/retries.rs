@@ -2,9 +2,9 @@
 
 use crate::support::peer::{HEAD, OK, Peer, connected, envelope};
 use crate::support::{Receiver, chat, items, raw, soon};
-use thalweg_http2::ErrorCode;
-use thalweg_http2::frame::Kind;
 use thalweg::{CallOptions, Channel, Code, Raw, Request, Response, Status, Streaming};
+use thalweg_engine::http2::ErrorCode;
+use thalweg_engine::http2::frame::Kind;
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 
@@ -146,8 +146,8 @@ async fn what_is_not_tried_again() {
 async fn next_request_with_window(peer: &mut Peer) -> (u32, Vec<u8>) {
     let head = soon(peer.next_of(Kind::Headers)).await;
     for stream in [0, head.stream] {
-        let stream = thalweg_http2::StreamId::new(stream);
-        thalweg_http2::frame::window_update(stream, 1 << 20, &mut peer.out);
+        let stream = thalweg_engine::http2::StreamId::new(stream);
+        thalweg_engine::http2::frame::window_update(stream, 1 << 20, &mut peer.out);
     }
     peer.send().await;
     let mut bytes = Vec::new();

@@ -7,12 +7,12 @@ use std::time::Duration;
 
 use crate::support::peer::{Peer, REQUEST, client_of};
 use crate::support::{ECHO, Echo, Receiver, chat, connect, echo, items, raw, serve, soon};
-use thalweg_http2::frame::Kind;
 use thalweg::server::{Methods, Service};
 use thalweg::{
     CallOptions, Code, DecodeError, ListenAddress, Message, Raw, Request, Response, ServiceOptions, Status,
     Streaming,
 };
+use thalweg_engine::http2::frame::Kind;
 
 #[tokio::test]
 async fn requests_that_are_not_grpc() {

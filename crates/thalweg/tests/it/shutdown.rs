@@ -9,11 +9,11 @@ use std::time::Duration;
 
 use crate::support::peer::{REQUEST, envelope};
 use crate::support::{Echo, REPEAT, Receiver, chat, connect, echo, raw, soon, spawn_echo, until};
-use thalweg_http2::frame::{self, Flags, FrameHead, HEAD_LEN, Kind, PREFACE};
-use thalweg_http2::hpack::Encoder;
-use thalweg_http2::{Block, FieldList, Indexing, StreamId};
 use thalweg::server::{Methods, ServeError, ServerHandle, Service};
 use thalweg::{CallOptions, Code, Raw, Request, Response, Server, ServiceOptions, Status, Stream, Streaming};
+use thalweg_engine::http2::frame::{self, Flags, FrameHead, HEAD_LEN, Kind, PREFACE};
+use thalweg_engine::http2::hpack::Encoder;
+use thalweg_engine::http2::{Block, FieldList, Indexing, StreamId};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::UnixStream;
 use tokio::sync::oneshot;

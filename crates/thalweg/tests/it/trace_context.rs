@@ -10,12 +10,12 @@ use opentelemetry::trace::{FutureExt, TraceContextExt, Tracer, TracerProvider};
 use opentelemetry::{Context, KeyValue};
 use opentelemetry_sdk::propagation::{BaggagePropagator, TraceContextPropagator};
 use opentelemetry_sdk::trace::Sampler;
-use thalweg_http2::frame::Kind;
 use thalweg::interceptor::{Call, Next};
 use thalweg::server::{Methods, Service};
 use thalweg::{
     CallOptions, Channel, Code, Method, Raw, Request, Response, Server, ServiceOptions, Status, Traces,
 };
+use thalweg_engine::http2::frame::Kind;
 
 use crate::support::peer::{OK, Peer, channel_to_test};
 use crate::support::spans::{Spans, Traced, check, read_all, traceparent};

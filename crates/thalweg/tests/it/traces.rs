@@ -8,10 +8,10 @@ use std::time::Duration;
 use opentelemetry::trace::TraceContextExt;
 use opentelemetry::{Context, KeyValue};
 use opentelemetry_sdk::trace::SpanData;
-use thalweg_http2::ErrorCode;
-use thalweg_http2::frame::Kind;
 use thalweg::interceptor::{Call, Next};
 use thalweg::{CallOptions, Channel, Code, Encoding, Method, Raw, Request, Server};
+use thalweg_engine::http2::ErrorCode;
+use thalweg_engine::http2::frame::Kind;
 use tokio::io::duplex;
 
 use crate::support::peer::{HEAD, OK, PIPE, Peer, REQUEST, channel_to_test, connected_by};

@@ -4,10 +4,10 @@ use std::time::Duration;
 
 use crate::support::peer::{HEAD, OK, Peer, REQUEST, channel_to_test, connected_by};
 use crate::support::{Echo, connect, echo, raw, soon, spawn_echo, start, until};
-use thalweg_http2::ErrorCode;
-use thalweg_http2::frame::{Flags, Kind};
 use thalweg::server::ServerBuilder;
 use thalweg::{Channel, Code, Keepalive, Server};
+use thalweg_engine::http2::ErrorCode;
+use thalweg_engine::http2::frame::{Flags, Kind};
 use thalweg_link::{Cut, Link, LinkOptions};
 use tokio::io::duplex;
 use tokio::time::{Instant, timeout};

@@ -6,9 +6,9 @@ use std::task::{Context, Poll};
 
 use http::{Request, Response};
 use thalweg::Server;
-use thalweg_http2::frame::Kind;
 use thalweg::web::Web;
 use thalweg::web::body::Body;
+use thalweg_engine::http2::frame::Kind;
 use tokio::io::duplex;
 
 use crate::support::peer::{PIPE, Peer};

@@ -6,11 +6,11 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use http::Version;
-use thalweg_http2::ErrorCode;
-use thalweg_http2::frame::Kind;
 use thalweg::server::{Methods, Service};
 use thalweg::web::Web;
 use thalweg::{Encoding, Raw, Request, Response, Server, ServiceOptions, Status};
+use thalweg_engine::http2::ErrorCode;
+use thalweg_engine::http2::frame::Kind;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, duplex};
 use tokio::time::timeout;
 

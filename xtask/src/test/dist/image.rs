@@ -18,7 +18,9 @@ const STUDY: &str = "lab --quick --calls unary --sizes 0,1KiB --budget 15s";
 
 pub(super) fn check(dist: &Dist, log: &Log) -> Result<String, Failure> {
     if !tools::is_root() {
-        return Err(Failure::missing("only root can change the root of a program (chroot): run this as root"));
+        return Err(Failure::missing(
+            "only root can change the root of a program (chroot): run this as root",
+        ));
     }
     let text = fs::read_to_string(workspace::root().join("deploy/Dockerfile"))?;
     let steps = read(&text)?;
@@ -94,8 +96,12 @@ struct Image {
 
 impl Builder {
     fn build(&self, steps: &[Step], log: &Log) -> Result<Image, Failure> {
-        let mut image =
-            Image { root: PathBuf::new(), user: String::new(), directory: "/".to_owned(), entry: String::new() };
+        let mut image = Image {
+            root: PathBuf::new(),
+            user: String::new(),
+            directory: "/".to_owned(),
+            entry: String::new(),
+        };
         for (number, step) in steps.iter().enumerate() {
             match step {
                 Step::From(from, name) => {
@@ -103,7 +109,11 @@ impl Builder {
                 }
                 Step::Run(script) => {
                     let run = Job::new("chroot").arg(&image.root).words("sh -c").arg(script);
-                    run.env("DEBIAN_FRONTEND", "noninteractive").env("PATH", PATH).builds().minutes(10).run(log)?;
+                    run.env("DEBIAN_FRONTEND", "noninteractive")
+                        .env("PATH", PATH)
+                        .builds()
+                        .minutes(10)
+                        .run(log)?;
                 }
                 Step::Add(pattern, to) => {
                     let to = image.root.join(to.trim_start_matches('/'));
@@ -174,7 +184,9 @@ impl Image {
             let refused = self.run(words).output(log)?;
             let said = String::from_utf8_lossy(&refused.stderr).into_owned();
             if refused.status.success() || !said.contains("cargo xtask peers") || !said.contains("--peers") {
-                return Err(Failure::failed(format!("`{words}` without sources does not say how to get them: {said}")));
+                return Err(Failure::failed(format!(
+                    "`{words}` without sources does not say how to get them: {said}"
+                )));
             }
         }
         Ok(())

@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use thalweg_http2::frame::{self, Flags, FrameHead, GoAway, HEAD_LEN, Kind, PREFACE, Setting};
-use thalweg_http2::hpack::{DEFAULT_TABLE_SIZE, Decoder, Encoder};
-use thalweg_http2::{Block, ErrorCode, FieldList, Indexing, StreamId};
 use thalweg::{Channel, Encoding, KeepalivePolicy, channel::ChannelBuilder};
+use thalweg_engine::http2::frame::{self, Flags, FrameHead, GoAway, HEAD_LEN, Kind, PREFACE, Setting};
+use thalweg_engine::http2::hpack::{DEFAULT_TABLE_SIZE, Decoder, Encoder};
+use thalweg_engine::http2::{Block, ErrorCode, FieldList, Indexing, StreamId};
 use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream, duplex};
 use tokio::sync::mpsc;
 
