@@ -124,7 +124,8 @@ fn manifest(
     }
     text.push_str("\n[patch.crates-io]\n");
     for (name, version) in published {
-        let _ = writeln!(text, "{name} = {{ path = {:?} }}", sources.join(format!("{name}-{version}")));
+        let source = sources.join(format!("{name}-{version}"));
+        let _ = writeln!(text, "{name} = {{ path = \"{}\" }}", source.display());
     }
     Ok(text)
 }

@@ -303,7 +303,7 @@ fn slow(evidence: &Evidence) -> Result<Vec<Slow>, String> {
 }
 
 /// How often the virtual machine was at work while slow calls of a kind were under way.
-struct AtWork {
+struct Busy {
     kind: &'static str,
     calls: usize,
     at_work: usize,
@@ -311,7 +311,7 @@ struct AtWork {
     by_chance: f64,
 }
 
-impl AtWork {
+impl Busy {
     fn of(slow: &[Slow], is_first: bool) -> Self {
         let of_kind = || slow.iter().filter(|slow| slow.is_first == is_first);
         Self {
@@ -323,7 +323,7 @@ impl AtWork {
     }
 }
 
-impl fmt::Display for AtWork {
+impl fmt::Display for Busy {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { kind, calls, at_work, by_chance } = self;
         write!(
@@ -346,7 +346,7 @@ fn spikes(evidence: &Evidence) -> Result<Judgement, String> {
     let warm_longest = slow.iter().find(|slow| !slow.is_first).map_or(0, |slow| slow.took_ns);
     let (stack, both) = of_original(results)?;
     let very_first = both.json.cold.as_ref().map_or(0, |cold| cold.first_ns);
-    let (first, warm) = (AtWork::of(&slow, true), AtWork::of(&slow, false));
+    let (first, warm) = (Busy::of(&slow, true), Busy::of(&slow, false));
     let by_chance = |name: &str, calls: f64| Figure::new(name, calls, "", format!("{calls:.1}"));
     let paused = slow.iter().filter(|slow| slow.meanwhile.is_some_and(|it| it.pauses > 0)).count();
     let figures = vec![
