@@ -25,6 +25,11 @@ use parts::Parts;
 pub(crate) use target::GLIBC;
 use target::TARGET;
 
+/// The name of the file with the licences of others.
+pub(crate) const LICENCES: &str = "THIRD-PARTY-LICENSES.txt";
+/// The name of the bill of materials where it lies by itself.
+pub(crate) const SBOM: &str = "thalweg.cdx.json";
+
 /// What was made.
 pub(crate) struct Dist {
     /// Where it lies.
@@ -45,6 +50,16 @@ pub(crate) fn run(arguments: Arguments) -> Result<ExitCode, Ended> {
         println!("{:>9.3} MB  {}", len as f64 / 1e6, path.display());
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// The bill of materials and the licences alone, in `folder`: they take no build. How many packages of others there
+/// are.
+pub(crate) fn papers(folder: &Path, log: &Log) -> Result<usize, Failure> {
+    let parts = Parts::of("thalweg-cli", log)?;
+    fs::create_dir_all(folder)?;
+    fs::write(folder.join(SBOM), sbom::document(&parts))?;
+    fs::write(folder.join(LICENCES), licences::text(&parts)?)?;
+    Ok(parts.others().count())
 }
 
 pub(crate) fn make(log: &Log) -> Result<Dist, Failure> {
@@ -79,7 +94,7 @@ fn stage(folder: &Path, program: &Path, parts: &Parts, log: &Log) -> Result<(), 
     for file in ["README.md", "CHANGELOG.md", "LICENSE-APACHE", "LICENSE-MIT"] {
         fs::copy(workspace::root().join(file), folder.join(file))?;
     }
-    fs::write(folder.join("THIRD-PARTY-LICENSES.txt"), licences::text(parts)?)?;
+    fs::write(folder.join(LICENCES), licences::text(parts)?)?;
     Job::new(program).words("man").arg(folder.join("man")).run(log)?;
     for (shell, file) in [("bash", "thalweg.bash"), ("zsh", "_thalweg"), ("fish", "thalweg.fish")] {
         Job::new(program).words("completions").arg(shell).run_into(&completions.join(file), log)?;

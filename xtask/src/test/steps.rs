@@ -126,12 +126,14 @@ pub(super) const STEPS: &[Step] = &[
     },
     Step {
         name: "dist",
-        proves: "`cargo xtask dist` makes what it says: a command of at most 15 MB that asks for no C library later \
-                 than 2.17, pages of the manual that mandoc reads, the licences of all parts, a bill of materials that \
-                 CycloneDX's own library takes, a Debian package; and `deploy/Dockerfile`, done step by step, makes an \
-                 image in which a study runs, and which says how to get what needs sources",
-        needs: "Python, Debian's mandoc and binutils; for the image root, debootstrap and 1 GB, else it is left out",
-        sequence: Builds,
+        proves: "the command's bill of materials is one that CycloneDX's own library takes, and each part has its \
+                 licence; with `--long` `cargo xtask dist` makes what it says: a small command that asks for no C \
+                 library later than 2.17, pages of the manual that mandoc reads, a Debian package; and \
+                 `deploy/Dockerfile`, done step by step, makes an image in which a study runs, and which says how to \
+                 get what needs sources",
+        needs: "Python; with `--long` Debian's mandoc and binutils, and for the image root, debootstrap and 1 GB, else \
+                it is left out",
+        sequence: Suites,
         after: &[],
         run: dist::check,
     },
