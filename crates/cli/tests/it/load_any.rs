@@ -321,5 +321,5 @@ fn a_run_that_is_worse_than_its_baseline_is_exit_code_3() {
     assert!(stderr.contains("the baseline has another method"), "{stderr}");
     // The run itself was made, and is told.
     let told: Value = serde_json::from_str(&stdout).unwrap();
-    assert_eq!(told["statuses"]["OK"], 1, "{told}");
+    assert_eq!(told["ok"], 1, "{told}");
 }
