@@ -11,7 +11,7 @@ const SUITE: &str = "trixie";
 /// The folder of a build, beside the Debian.
 const BUILD: &str = "build";
 /// What is found first in the other Debian, whatever this one's PATH says.
-const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
+pub(crate) const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
 /// Everything below is mounted for this process and its children alone (`unshare --mount`): the kernel takes it away
 /// when the last of them ends, however it ends.

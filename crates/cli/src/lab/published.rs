@@ -54,10 +54,13 @@ pub(super) fn run(args: &PublishedArgs) -> Result<ExitCode, Failure> {
         Failure::failed(format!("cannot find this program to start it once more: {error}"))
     })?;
     let (mut results, directory) = match &args.resume {
-        Some(folder) => left(folder)?,
+        Some(folder) => {
+            let left = left(folder)?;
+            keep_on_cores(left.0.settings.cores)?;
+            left
+        }
         None => args.begun()?,
     };
-    keep_on_cores(results.settings.cores)?;
     let interrupt = Interrupt::on_signals_with_others_to_end()
         .map_err(|error| Failure::failed(format!("cannot listen for signals: {error}")))?;
     measure(args.peers.as_deref(), &program, &mut results, &directory, &interrupt)?;

@@ -4,7 +4,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use crate::debian13::Debian13;
+use crate::debian13::{Debian13, PATH};
 use crate::dist::Dist;
 use crate::job::{Failure, Job, Log};
 use crate::{tools, workspace};
@@ -150,9 +150,6 @@ impl Builder {
         Ok(stage)
     }
 }
-
-/// What is found first in a stage, whatever this machine's PATH says.
-const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
 impl Image {
     /// The entry with these words, as its user, in its directory, with `/proc` and `/dev`, and nothing else of this
