@@ -20,7 +20,7 @@ use std::process::ExitCode;
 use crate::arguments::Arguments;
 use crate::ended::Ended;
 use crate::job::{Failure, Job, Log};
-use crate::{tools, workspace};
+use crate::{files, tools, workspace};
 use parts::Parts;
 pub(crate) use target::GLIBC;
 use target::TARGET;
@@ -127,9 +127,8 @@ fn debian_package(folder: &Path, log: &Log) -> Result<PathBuf, Failure> {
         .arg(folder)
         .minutes(5);
     made.run(log)?;
-    let is_package = |path: &PathBuf| path.extension().is_some_and(|extension| extension == "deb");
-    let mut files = fs::read_dir(folder)?.filter_map(|entry| Some(entry.ok()?.path()));
-    files.find(is_package).ok_or_else(|| Failure::failed(format!("`{made}` has made no package")))
+    let found = files::below(folder)?.into_iter().find(|path| files::has_extension(path, "deb"));
+    found.ok_or_else(|| Failure::failed(format!("`{made}` has made no package")))
 }
 
 impl Dist {

@@ -4,38 +4,22 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use crate::workspace;
+use crate::{files, workspace};
 
 /// Folders that hold no documents of ours.
 const PASSED_OVER: &[&str] = &["target", ".git", "node_modules"];
 
-fn files(folder: &Path, found: &mut Vec<PathBuf>) {
-    let Ok(entries) = fs::read_dir(folder) else { return };
-    for path in entries.flatten().map(|entry| entry.path()) {
-        let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        if !path.is_dir() {
-            found.push(path);
-        } else if !PASSED_OVER.contains(&name.as_str()) && !path.is_symlink() {
-            files(&path, found);
-        }
-    }
-}
-
 /// All files of the tree, from its root.
 fn tree() -> Vec<String> {
-    let mut found = Vec::new();
-    files(workspace::root(), &mut found);
-    let relative =
-        |path: &PathBuf| path.strip_prefix(workspace::root()).map(|path| path.display().to_string());
+    let root = workspace::root();
+    let enters = |folder: &Path| !PASSED_OVER.iter().any(|name| folder.ends_with(name));
+    let found = files::below_if(root, enters).expect("the tree can be read");
+    let relative = |path: &PathBuf| path.strip_prefix(root).map(|path| path.display().to_string());
     found.iter().filter_map(|path| relative(path).ok()).collect()
 }
 
-fn has_extension(path: &str, extension: &str) -> bool {
-    Path::new(path).extension().is_some_and(|it| it == extension)
-}
-
 fn documents() -> Vec<String> {
-    tree().into_iter().filter(|path| has_extension(path, "md")).collect()
+    tree().into_iter().filter(|path| files::has_extension(Path::new(path), "md")).collect()
 }
 
 fn read(path: &str) -> String {
@@ -112,7 +96,8 @@ fn links_lead_to_files_and_headings_that_are_there() {
 /// Of the text in backquotes, what names a source file.
 fn source_files(text: &str) -> Vec<&str> {
     let is_path = |word: &&str| {
-        has_extension(word, "rs") && word.chars().all(|it| it.is_ascii_alphanumeric() || "/._-".contains(it))
+        files::has_extension(Path::new(word), "rs")
+            && word.chars().all(|it| it.is_ascii_alphanumeric() || "/._-".contains(it))
     };
     text.lines().flat_map(|line| line.split('`').skip(1).step_by(2)).filter(is_path).collect()
 }

@@ -15,6 +15,7 @@ mod documents;
 mod elf;
 mod ended;
 mod figures;
+mod files;
 mod job;
 mod lab;
 mod metadata;

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use crate::job::{Failure, Job, Log, find, is_installed};
-use crate::workspace;
+use crate::{files, workspace};
 
 /// A program that is built from the Go module in `xtask/suites/go`, whose go.mod and go.sum pin everything.
 pub(crate) struct GoTool {
@@ -253,7 +253,7 @@ pub(crate) fn etcd(log: &Log) -> Result<PathBuf, Failure> {
     }
     for entry in fs::read_dir(&folder)? {
         let package = entry?.path();
-        if package.extension().is_some_and(|extension| extension == "deb") {
+        if files::has_extension(&package, "deb") {
             Job::new("dpkg").arg("--extract").arg(package).arg(&folder).run(log).map_err(missing)?;
         }
     }

@@ -6,6 +6,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use super::parts::{Part, Parts};
+use crate::files;
 use crate::job::Failure;
 
 /// How the names of files begin that have a licence or a notice.
@@ -81,22 +82,12 @@ fn texts(folder: &Path) -> Result<Vec<String>, Failure> {
 fn files(folder: &Path) -> Result<Vec<PathBuf>, Failure> {
     /// What is bundled lies one or two folders down.
     const DEPTH: usize = 3;
-    let mut found = Vec::new();
-    let mut waiting = vec![(folder.to_owned(), 0)];
-    while let Some((folder, depth)) = waiting.pop() {
-        for entry in fs::read_dir(folder)? {
-            let path = entry?.path();
-            let name = path.file_name().unwrap_or_default().to_string_lossy().to_lowercase();
-            if path.is_dir() {
-                if depth < DEPTH {
-                    waiting.push((path, depth + 1));
-                }
-            } else if is_licence(&name) && fs::metadata(&path)?.len() <= LEN_MAX {
-                found.push(path);
-            }
-        }
-    }
-    found.sort();
+    let depth = folder.components().count() + DEPTH;
+    let mut found = files::below_if(folder, |folder| folder.components().count() <= depth)?;
+    found.retain(|path| {
+        let name = path.file_name().unwrap_or_default().to_string_lossy().to_lowercase();
+        is_licence(&name) && fs::metadata(path).is_ok_and(|data| data.is_file() && data.len() <= LEN_MAX)
+    });
     Ok(found)
 }
 

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use serde_json::{Value, json};
 
 use crate::job::{Failure, Job, Log};
-use crate::workspace;
+use crate::{files, workspace};
 
 const SCHEMA: &str = "thalweg.figures/1";
 
@@ -34,7 +34,7 @@ impl Results {
         let mut files = BTreeMap::new();
         for entry in fs::read_dir(folder())? {
             let path = entry?.path();
-            if path.extension().is_none_or(|extension| extension != "json") {
+            if !files::has_extension(&path, "json") {
                 continue;
             }
             let text = fs::read_to_string(&path)?;

@@ -5,13 +5,13 @@ use std::fs;
 use std::path::{Component, Path, PathBuf};
 
 use crate::job::{Failure, Job, Log};
-use crate::{tools, workspace};
+use crate::{files, tools, workspace};
 
 pub(super) fn check(log: &Log) -> Result<String, Failure> {
     let pages = build(log)?;
     let mut found = BTreeMap::new();
-    for path in files(&pages)? {
-        if path.extension().is_some_and(|extension| extension == "html") {
+    for path in files::below(&pages)? {
+        if files::has_extension(&path, "html") {
             found.insert(path.clone(), Page::read(&fs::read_to_string(&path)?));
         }
     }
@@ -44,11 +44,11 @@ fn build(log: &Log) -> Result<PathBuf, Failure> {
         fs::remove_dir_all(&folder)?;
     }
     let docs = workspace::root().join("docs");
-    for path in files(&docs)? {
+    for path in files::below(&docs)? {
         let inside = path.strip_prefix(&docs).unwrap_or(&path);
         let copy = folder.join("docs").join(inside);
         fs::create_dir_all(copy.parent().unwrap_or(&folder))?;
-        if path.extension().is_some_and(|extension| extension == "md") {
+        if files::has_extension(&path, "md") {
             let depth = inside.components().count() - 1;
             fs::write(copy, with_links_out(&fs::read_to_string(&path)?, depth, &repository(log)?))?;
         } else {
@@ -165,24 +165,6 @@ fn plain(path: &Path) -> PathBuf {
         }
     }
     plain
-}
-
-/// All in the folder and the folders in it, in the order of their names.
-fn files(folder: &Path) -> Result<Vec<PathBuf>, Failure> {
-    let mut found = Vec::new();
-    let mut waiting = vec![folder.to_owned()];
-    while let Some(folder) = waiting.pop() {
-        for entry in fs::read_dir(&folder)? {
-            let path = entry?.path();
-            if path.is_dir() {
-                waiting.push(path);
-            } else {
-                found.push(path);
-            }
-        }
-    }
-    found.sort();
-    Ok(found)
 }
 
 #[cfg(test)]

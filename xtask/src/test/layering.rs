@@ -10,7 +10,7 @@ use super::circles::Crate;
 use super::modules::{self, Source};
 use crate::job::{Failure, Job, Log};
 use crate::metadata::{self, Metadata};
-use crate::workspace;
+use crate::{files, workspace};
 
 /// What one crate of the workspace may import of the others.
 struct Layer {
@@ -223,7 +223,7 @@ const ARROWS: &[Arrow] = &[
 
 pub(super) fn check(log: &Log) -> Result<String, Failure> {
     let metadata = Metadata::load(log)?;
-    let files = files()?;
+    let files = sources()?;
     let sources: Vec<(&Path, Source)> = files
         .iter()
         .filter(|(path, _)| path.starts_with("crates") && !is_test(path))
@@ -336,24 +336,18 @@ fn broken_arrows(path: &Path, source: &Source) -> Vec<String> {
 }
 
 /// All Rust files of ours and their texts, by their path from the root. What is under `golden` is generated.
-fn files() -> Result<Vec<(PathBuf, String)>, Failure> {
+fn sources() -> Result<Vec<(PathBuf, String)>, Failure> {
+    let root = workspace::root();
     let mut found = Vec::new();
-    let mut waiting: Vec<PathBuf> =
-        ["crates", "examples", "xtask"].iter().map(|folder| workspace::root().join(folder)).collect();
-    while let Some(folder) = waiting.pop() {
-        for entry in fs::read_dir(&folder)? {
-            let path = entry?.path();
-            if path.is_dir() {
-                if !path.ends_with("golden") && !path.ends_with("target") {
-                    waiting.push(path);
-                }
-            } else if path.extension().is_some_and(|extension| extension == "rs") {
+    for folder in ["crates", "examples", "xtask"] {
+        let enters = |folder: &Path| !folder.ends_with("golden") && !folder.ends_with("target");
+        for path in files::below_if(&root.join(folder), enters)? {
+            if files::has_extension(&path, "rs") {
                 let text = fs::read_to_string(&path)?;
-                found.push((path.strip_prefix(workspace::root()).unwrap_or(&path).to_owned(), text));
+                found.push((path.strip_prefix(root).unwrap_or(&path).to_owned(), text));
             }
         }
     }
-    found.sort();
     Ok(found)
 }
 

@@ -8,10 +8,12 @@ use std::path::{Path, PathBuf};
 
 use crate::job::{Failure, Job, Log};
 use crate::metadata::Metadata;
-use crate::{tools, workspace};
+use crate::{files, tools, workspace};
 
 /// Programs in `xtask/suites/packages`, and what each prints.
 const PROGRAMS: &[(&str, &str)] = &[("hello", "Hello packages!\n"), ("hello-tonic", "Hello tonic!\n")];
+/// What both are about: a file for their folder `proto`, from `xtask/suites`.
+const PROTO: &str = "tonic/proto/helloworld.proto";
 /// An example that is built and not run: its own README is, by another step.
 const EXAMPLE: &str = "bookstore";
 
@@ -99,6 +101,11 @@ fn lay_out(outside: &Path, sources: &Path, published: &[(String, String)]) -> Re
         let from = if *name == EXAMPLE { "examples" } else { "xtask/suites/packages" };
         copy(&workspace::root().join(from).join(name), &outside.join(name))?;
     }
+    for (name, _) in PROGRAMS {
+        let folder = outside.join(name).join("proto");
+        fs::create_dir_all(&folder)?;
+        fs::copy(workspace::suites().join(PROTO), folder.join("helloworld.proto"))?;
+    }
     let root = fs::read_to_string(workspace::root().join("Cargo.toml"))?;
     fs::write(outside.join("Cargo.toml"), manifest(&root, &names, sources, published)?)?;
     // The versions of others are those that everything else is tested with.
@@ -160,15 +167,10 @@ fn only_packages(metadata: &str, sources: &Path) -> Result<(), Failure> {
 }
 
 fn copy(from: &Path, to: &Path) -> Result<(), Failure> {
-    fs::create_dir_all(to)?;
-    for entry in fs::read_dir(from)? {
-        let path = entry?.path();
-        let copy = to.join(path.file_name().unwrap_or_default());
-        if path.is_dir() {
-            self::copy(&path, &copy)?;
-        } else {
-            fs::copy(&path, &copy)?;
-        }
+    for path in files::below(from)? {
+        let copy = to.join(path.strip_prefix(from).unwrap_or(&path));
+        fs::create_dir_all(copy.parent().unwrap_or(to))?;
+        fs::copy(&path, &copy)?;
     }
     Ok(())
 }

@@ -17,7 +17,7 @@ use crate::arguments::Arguments;
 use crate::ended::Ended;
 use crate::job::{Failure, Log};
 use crate::metadata::Metadata;
-use crate::workspace;
+use crate::{files, workspace};
 
 /// What `crates/tonic` leaves out, and why.
 const EXCEPTIONS: &[(&str, &str)] =
@@ -107,16 +107,9 @@ impl Surface {
     /// Of the crate whose manifest lies in `folder`.
     fn of_folder(folder: &Path) -> Result<Self, Failure> {
         let mut surface = Self::default();
-        let mut waiting: Vec<PathBuf> = vec![folder.join("src")];
-        while let Some(folder) = waiting.pop() {
-            for entry in fs::read_dir(&folder)? {
-                let path = entry?.path();
-                if path.is_dir() {
-                    waiting.push(path);
-                } else if path.extension().is_some_and(|extension| extension == "rs") {
-                    surface.add(&path, &fs::read_to_string(&path)?);
-                }
-            }
+        let sources = files::below(&folder.join("src"))?;
+        for path in sources.iter().filter(|path| files::has_extension(path, "rs")) {
+            surface.add(path, &fs::read_to_string(path)?);
         }
         surface.features = features(&fs::read_to_string(folder.join("Cargo.toml"))?);
         Ok(surface)

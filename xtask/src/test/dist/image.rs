@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use crate::debian13::{Debian13, PATH};
 use crate::dist::Dist;
 use crate::job::{Failure, Job, Log};
-use crate::{tools, workspace};
+use crate::{files, tools, workspace};
 
 /// The one image that others are made from.
 const BASE: &str = "debian:13-slim";
@@ -192,13 +192,8 @@ impl Image {
 
 /// Of all files in it, bytes.
 fn size(folder: &Path) -> Result<u64, Failure> {
-    let mut sum = 0;
-    for entry in fs::read_dir(folder)? {
-        let entry = entry?;
-        let data = entry.metadata()?;
-        sum += if data.is_dir() { size(&entry.path())? } else { data.len() };
-    }
-    Ok(sum)
+    let lens = files::below(folder)?.into_iter().map(|path| Ok(fs::symlink_metadata(path)?.len()));
+    lens.sum()
 }
 
 #[cfg(test)]
