@@ -4,7 +4,7 @@
 //! | --- | --- |
 //! | `thalweg-VERSION-TARGET.tar.gz` | the command, its manual, its completions and all licences |
 //! | `thalweg_VERSION-1_ARCH.deb` | the same for Debian and its kin |
-//! | `thalweg-VERSION.cdx.json` | what the command is made of, in CycloneDX |
+//! | `thalweg-VERSION-TARGET.cdx.json` | what the command is made of, in CycloneDX |
 //! | `SHA256SUMS` | a sum for each of them |
 
 mod build;
@@ -71,7 +71,7 @@ pub(crate) fn make(log: &Log) -> Result<Dist, Failure> {
     }
     fs::create_dir_all(&folder)?;
     let name = format!("thalweg-{version}-{TARGET}");
-    let sbom = folder.join(format!("thalweg-{version}.cdx.json"));
+    let sbom = folder.join(format!("{name}.cdx.json"));
     fs::write(&sbom, sbom::document(&parts))?;
     let program = build::command(log)?;
     // Where `package.metadata.deb` of the command's manifest looks for it.

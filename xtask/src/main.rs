@@ -8,7 +8,7 @@ mod arguments;
 mod bench;
 mod certificates;
 mod costs;
-mod debian13;
+mod debian;
 mod dist;
 #[cfg(test)]
 mod documents;

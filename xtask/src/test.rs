@@ -24,6 +24,7 @@ mod openapi;
 mod outcome;
 mod packages;
 mod peers;
+mod platforms;
 mod programs;
 mod rebuild;
 mod report;
@@ -59,7 +60,7 @@ pub(crate) fn run(mut arguments: Arguments) -> Result<ExitCode, Ended> {
     if let Some(name) = one {
         return run_alone(&name);
     }
-    let steps = selected(only.as_deref())?;
+    let steps = selected(only.as_deref(), is_long || list)?;
     if list {
         if as_markdown {
             print!("{}", steps::markdown());
@@ -97,9 +98,11 @@ fn run_alone(name: &str) -> Result<ExitCode, Ended> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// The steps named in `--only`, in our order, or all of them.
-fn selected(only: Option<&str>) -> Result<Vec<&'static Step>, Misuse> {
-    let Some(only) = only else { return Ok(STEPS.iter().collect()) };
+/// The steps named in `--only`, in our order, or all of them; those that have no bounded form only if `is_long`.
+fn selected(only: Option<&str>, is_long: bool) -> Result<Vec<&'static Step>, Misuse> {
+    let Some(only) = only else {
+        return Ok(STEPS.iter().filter(|step| is_long || !steps::ONLY_LONG.contains(&step.name)).collect());
+    };
     let names: Vec<&str> = only.split(',').map(str::trim).collect();
     if let Some(unknown) = names.iter().find(|name| STEPS.iter().all(|step| step.name != **name)) {
         let known: Vec<&str> = STEPS.iter().map(|step| step.name).collect();

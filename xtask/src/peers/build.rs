@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use super::built::{BuiltPeer, measure};
 use super::json;
 use super::peer::{Contract, Peer, Recipe};
-use crate::debian13::Debian13;
+use crate::debian::{Debian, TRIXIE};
 use crate::job::{Failure, Job, Log, is_installed};
 use crate::server::{Server, free_port};
 use crate::test::rust;
@@ -109,7 +109,7 @@ impl Recipe {
                 make(source, folder, log)
             }
             Self::Debian13 { packages } => {
-                Debian13::get(folder, packages, log)?.cmake(source, folder, log)?;
+                Debian::get(&TRIXIE, folder, packages, log)?.cmake(source, folder, log)?;
                 start_by_script(source, folder)
             }
             Self::Maven => {

@@ -4,8 +4,8 @@ use std::fmt::Write;
 
 use super::{
     book, call, conformance, connect, costs, dependencies, deploy, dist, examples, grpcio, h2spec, interop,
-    layering, metrics, negative, openapi, packages, peers, programs, rebuild, report, rust, services,
-    surface, tls, web, workflows,
+    layering, metrics, negative, openapi, packages, peers, platforms, programs, rebuild, report, rust,
+    services, surface, tls, web, workflows,
 };
 use crate::job::{Failure, Log};
 
@@ -32,6 +32,9 @@ pub(super) enum Sequence {
 }
 
 use Sequence::{Builds, Suites};
+
+/// Steps without a bounded form: they run with `--long`, and where `--only` names them.
+pub(super) const ONLY_LONG: &[&str] = &["platforms"];
 
 /// In the order of each sequence: what is quick and finds most comes first, then what others wait for.
 pub(super) const STEPS: &[Step] = &[
@@ -123,6 +126,16 @@ pub(super) const STEPS: &[Step] = &[
         sequence: Builds,
         after: &[],
         run: packages::check,
+    },
+    Step {
+        name: "platforms",
+        proves: "with `--long`: on 64-bit ARM the command is built, serves itself and calls itself, and the tests of \
+                 the protocol, the codec and the engine pass, on an emulated processor; the libraries are compiled for \
+                 musl, Android, macOS and FreeBSD",
+        needs: "root, for a Debian 14 of its own",
+        sequence: Builds,
+        after: &[],
+        run: platforms::check,
     },
     Step {
         name: "dist",

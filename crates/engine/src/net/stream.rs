@@ -255,9 +255,9 @@ fn receive(socket: &socket2::Socket, buf: &mut ReadBuf<'_>) -> io::Result<usize>
 }
 
 /// A peer that has gone is an error and no signal: SIGPIPE would end a host that has left it at its default.
-#[cfg(target_os = "linux")]
+#[cfg(any(target_os = "linux", target_os = "android", target_os = "freebsd"))]
 const NO_SIGNAL: i32 = nix::libc::MSG_NOSIGNAL;
-#[cfg(not(target_os = "linux"))]
+#[cfg(not(any(target_os = "linux", target_os = "android", target_os = "freebsd")))]
 const NO_SIGNAL: i32 = 0;
 
 fn send(socket: &socket2::Socket, slices: &[IoSlice<'_>]) -> io::Result<usize> {

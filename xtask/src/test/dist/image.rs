@@ -4,7 +4,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use crate::debian13::{Debian13, PATH};
+use crate::debian::{Debian, PATH, TRIXIE};
 use crate::dist::Dist;
 use crate::job::{Failure, Job, Log};
 use crate::{files, tools, workspace};
@@ -142,7 +142,7 @@ impl Builder {
         match image {
             "scratch" => {}
             BASE => {
-                let base = Debian13::get(&self.folder.join("base"), PACKAGES, log)?;
+                let base = Debian::get(&TRIXIE, &self.folder.join("base"), PACKAGES, log)?;
                 Job::new("cp").arg("--archive").arg(base.root().join(".")).arg(&stage).run(log)?;
             }
             other => return Err(Failure::failed(format!("this test has no image {other}"))),

@@ -1,5 +1,5 @@
-//! A Debian 13 beside this machine's own: a folder with all that debootstrap and apt-get put there. Programs are built
-//! in it, and run outside.
+//! Another Debian beside this machine's own: a folder with all that debootstrap and apt-get put there. Programs are
+//! built in it, and run outside.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -7,7 +7,20 @@ use std::path::{Path, PathBuf};
 use crate::job::{Failure, Job, Log};
 use crate::{tools, workspace};
 
-const SUITE: &str = "trixie";
+/// A release of Debian.
+pub(crate) struct Suite {
+    name: &'static str,
+    /// Of what besides this machine's there are packages.
+    architecture: Option<&'static str>,
+}
+
+/// Debian 13.
+pub(crate) const TRIXIE: Suite = Suite { name: "trixie", architecture: None };
+/// Debian 14, whose Rust is newer than the oldest that we promise, with the libraries of 64-bit ARM.
+pub(crate) const FORKY: Suite = Suite { name: "forky", architecture: Some("arm64") };
+
+/// How each release since 2005 is begun: a debootstrap knows no release by name that is younger than itself.
+const SCRIPT: &str = "/usr/share/debootstrap/scripts/sid";
 /// The folder of a build, beside the Debian.
 const BUILD: &str = "build";
 /// What is found first in the other Debian, whatever this one's PATH says.
@@ -15,30 +28,32 @@ pub(crate) const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin
 
 /// Everything below is mounted for this process and its children alone (`unshare --mount`): the kernel takes it away
 /// when the last of them ends, however it ends.
-const UNSHARED: &str = "--mount --propagation private";
+pub(crate) const UNSHARED: &str = "--mount --propagation private";
 
 /// The Debian, which has what was asked for.
-pub(crate) struct Debian13 {
+pub(crate) struct Debian {
     root: PathBuf,
 }
 
-impl Debian13 {
+impl Debian {
     /// The one in `folder`, with these packages. It is made if it is not there, or was made for others.
-    pub(crate) fn get(folder: &Path, packages: &str, log: &Log) -> Result<Self, Failure> {
+    pub(crate) fn get(suite: &Suite, folder: &Path, packages: &str, log: &Log) -> Result<Self, Failure> {
         let it = Self { root: folder.join("root") };
         // Written last: what lies there without it is half of a Debian.
         let complete = folder.join("root.txt");
         if fs::read_to_string(&complete).is_ok_and(|present| present == packages) {
             return Ok(it);
         }
-        let missing = |failure: Failure| Failure::missing(format!("a Debian 13 with {packages}: {failure}"));
+        let missing = |failure: Failure| {
+            Failure::missing(format!("Debian's {} with {packages}: {failure}", suite.name))
+        };
         if !tools::is_root() {
             return Err(missing(Failure::failed(
                 "only root can make it here, by debootstrap and chroot; run this as root once",
             )));
         }
         tools::debian("debootstrap", &["debootstrap"], log)?;
-        it.make(folder, log).map_err(missing)?;
+        it.make(suite, folder, log).map_err(missing)?;
         it.install(packages, log).map_err(missing)?;
         fs::write(complete, packages)?;
         Ok(it)
@@ -49,19 +64,28 @@ impl Debian13 {
         &self.root
     }
 
-    fn make(&self, folder: &Path, log: &Log) -> Result<(), Failure> {
+    fn make(&self, suite: &Suite, folder: &Path, log: &Log) -> Result<(), Failure> {
         // What was built in another one knows its files.
         let remove = Job::new("rm").words("--recursive --force --one-file-system").arg(&self.root);
         remove.arg(folder.join(BUILD)).run(log)?;
         // The mirror is no word: a reason why not, which has the words, is published with results.
-        let bootstrap = format!("exec debootstrap --variant=minbase {SUITE} \"$0\" \"$MIRROR\"");
+        let bootstrap =
+            format!("exec debootstrap --variant=minbase {} \"$0\" \"$MIRROR\" {SCRIPT}", suite.name);
         let bootstrap = Job::new("unshare").words(UNSHARED).words("sh -c").arg(bootstrap).arg(&self.root);
-        bootstrap.env("MIRROR", mirror(log)?).builds().minutes(15).run(log)
+        bootstrap.env("MIRROR", mirror(log)?).builds().minutes(15).run(log)?;
+        if let Some(architecture) = suite.architecture {
+            let dpkg = Job::new("chroot").arg(&self.root).words("dpkg --add-architecture").arg(architecture);
+            dpkg.env("PATH", PATH).run(log)?;
+        }
+        Ok(())
     }
 
     fn install(&self, packages: &str, log: &Log) -> Result<(), Failure> {
         let apt = |words: &str| {
-            let apt = Job::new("chroot").arg(&self.root).arg("apt-get").words(words);
+            // A mirror's lists of a release that is not out yet may be some weeks old; who signed them is checked.
+            let apt =
+                Job::new("chroot").arg(&self.root).words("apt-get --option Acquire::Check-Valid-Until=false");
+            let apt = apt.words(words);
             apt.env("PATH", PATH).env("DEBIAN_FRONTEND", "noninteractive").builds().minutes(20)
         };
         apt("update -qq").run(log)?;

@@ -1,0 +1,116 @@
+//! What is built for other platforms than this machine's, with the Rust of another Debian: that has the standard
+//! library for 64-bit ARM, and the sources from which cargo makes it for any target.
+
+use std::env;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use crate::debian::{Debian, FORKY, PATH, UNSHARED};
+use crate::files;
+use crate::job::{Failure, Job, Log};
+use crate::workspace;
+
+const PACKAGES: &str = "ca-certificates cargo rustc rust-src libstd-rust-dev:arm64 gcc-aarch64-linux-gnu \
+                        g++-aarch64-linux-gnu libc6-dev-arm64-cross qemu-user cmake";
+const ARM: &str = "aarch64-unknown-linux-gnu";
+/// How its programs run here.
+const EMULATED: &str = "qemu-aarch64 -L /usr/aarch64-linux-gnu";
+/// What goes by the processor: orders of bytes and of memory, and instructions.
+const TESTED: &str =
+    "--package thalweg-http2 --package thalweg-protobuf --package thalweg-engine --lib --tests";
+/// A model that knows of no processor and takes long; what goes by the clock of a fast one; what asks a Go.
+const LEFT_OUT: &str = "--skip lanes::policy::model --skip busy_poll --skip hpack_peer";
+/// The compiler goes as far as types: so nothing of theirs has to be here, no linker and no library of C.
+const CHECKED: &[&str] = &[
+    "x86_64-unknown-linux-musl",
+    "aarch64-unknown-linux-musl",
+    "aarch64-linux-android",
+    "x86_64-apple-darwin",
+    "aarch64-apple-darwin",
+    "x86_64-unknown-freebsd",
+];
+/// All but those that build something in C.
+const FEATURES: &str = "thalweg/brotli,thalweg/buffa,thalweg/opentelemetry,thalweg/tower,thalweg/web";
+
+pub(super) fn check(log: &Log) -> Result<String, Failure> {
+    let folder = workspace::target().join("platforms");
+    let there = There { debian: Debian::get(&FORKY, &folder, PACKAGES, log)?, target: folder.join("target") };
+    fs::create_dir_all(&there.target)?;
+    fetch(&there, &folder.join("library"), log)?;
+    there.cargo(&format!("build --package thalweg-cli --target {ARM}")).run(log)?;
+    there.calls(log)?;
+    there.cargo(&format!("test --no-fail-fast {TESTED} --target {ARM} -- {LEFT_OUT}")).run(log)?;
+    for target in CHECKED {
+        let check = "check -Zbuild-std=std,panic_unwind --package thalweg --package thalweg-tonic";
+        let check = there.cargo(&format!("{check} --features {FEATURES} --target {target}"));
+        // What cargo makes of the library's sources is not promised to stay as it is.
+        check.env("RUSTC_BOOTSTRAP", "1").run(log)?;
+    }
+    Ok(format!("{ARM} is built, tested and called; the libraries are compiled for {}", CHECKED.join(", ")))
+}
+
+/// Everything that is built there, put where cargo looks for it: inside there is no network to be had.
+fn fetch(there: &There, copy: &Path, log: &Log) -> Result<(), Failure> {
+    Job::cargo("fetch --locked").builds().minutes(10).run(log)?;
+    // Debian has what the library needs beside it, and a configuration that says so, which would be ours as well.
+    let library = there.debian.root().join("usr/lib/rustlib/src/rust/library");
+    for path in
+        files::below_if(&library, |folder| !folder.ends_with(".cargo") && !folder.ends_with("vendor"))?
+    {
+        let to = copy.join(path.strip_prefix(&library).unwrap_or(&path));
+        fs::create_dir_all(to.parent().unwrap_or(copy))?;
+        fs::copy(&path, &to)?;
+    }
+    let fetch = Job::cargo("fetch --locked").directory(copy).env("RUSTC_BOOTSTRAP", "1");
+    fetch.builds().minutes(10).run(log)
+}
+
+/// The other Debian, and where what is built in it lies.
+struct There {
+    debian: Debian,
+    target: PathBuf,
+}
+
+impl There {
+    /// A script in it, in the workspace, which nothing there writes to.
+    fn job(&self, script: &str) -> Job {
+        /// Its words: the root, the workspace, Cargo's own folder, the target directory, and the script.
+        const SCRIPT: &str = r#"set -e
+            mkdir -p "$1/workspace" "$1/cargo" "$1/target"
+            mount --bind "$2" "$1/workspace"
+            mount --options remount,bind,ro "$1/workspace"
+            mount --bind "$3" "$1/cargo"
+            mount --bind "$4" "$1/target"
+            mount -t proc proc "$1/proc"
+            mount --rbind /dev "$1/dev"
+            exec chroot "$1" sh -c "cd /workspace && $5""#;
+        let home = || env::var_os("HOME").map(|home| Path::new(&home).join(".cargo"));
+        let cargo = env::var_os("CARGO_HOME").map(PathBuf::from).or_else(home).unwrap_or_default();
+        let job = Job::new("unshare").words(UNSHARED).words("sh -c").arg(SCRIPT).arg("there");
+        let job = job.arg(self.debian.root()).arg(workspace::root()).arg(cargo).arg(&self.target).arg(script);
+        let job = job.env("PATH", PATH).env("HOME", "/root").env("CARGO_HOME", "/cargo");
+        job.env("CARGO_TARGET_DIR", "/target").env("CARGO_NET_OFFLINE", "true").env("CARGO_INCREMENTAL", "0")
+    }
+
+    fn cargo(&self, words: &str) -> Job {
+        let variable = |name: &str| format!("CARGO_TARGET_{}_{name}", ARM.to_uppercase().replace('-', "_"));
+        let (command, rest) = words.split_once(' ').unwrap_or((words, ""));
+        let job = self.job(&format!("exec cargo {command} --locked --quiet {rest}"));
+        let job = job.env(&variable("LINKER"), "aarch64-linux-gnu-gcc").env(&variable("RUNNER"), EMULATED);
+        job.builds().minutes(60)
+    }
+
+    /// The command there serves itself, and makes calls of all four types.
+    fn calls(&self, log: &Log) -> Result<(), Failure> {
+        let program = format!("{EMULATED} /target/{ARM}/debug/thalweg");
+        let mut script = format!(
+            "set -e; {program} serve --listen unix:/tmp/served & serves=$!; \
+             trap 'kill $serves' EXIT; \
+             until test -S /tmp/served; do sleep 0.1; done"
+        );
+        for call in ["unary", "client-stream", "server-stream", "bidi-stream"] {
+            script += &format!("; {program} load unix:/tmp/served --call {call} -n 200 --size 1KiB --no-tui");
+        }
+        self.job(&script).minutes(5).run(log)
+    }
+}
