@@ -72,7 +72,7 @@ async fn driven(
 ) -> Result<(LoadRun, bool), Failure> {
     let interrupt = signals::interrupt()?;
     let mut interrupt = std::pin::pin!(interrupt);
-    let is_live = !args.any.no_tui && Live::has_a_terminal();
+    let is_live = !args.any.no_tui && !args.any.quiet && Live::has_a_terminal();
     // Before anything is connected to: the connection of reflection is gone when they are counted.
     let before = Established::now();
     let scenario = tokio::select! {
@@ -181,7 +181,7 @@ fn watchers(
     }
     if !is_live {
         notices.release();
-        watchers.extend(Progress::on_terminal(plan));
+        watchers.extend(Progress::begin(&args.any, plan));
     }
     Ok(watchers)
 }
