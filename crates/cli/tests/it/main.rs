@@ -18,9 +18,12 @@ mod load_connecting;
 mod load_ends;
 mod load_over_time;
 mod load_scenario;
+mod load_schema;
+
 mod man;
 mod many_connections;
 mod otlp;
+
 mod serve_and_load;
 mod shares;
 mod shells;
