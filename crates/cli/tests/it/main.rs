@@ -19,11 +19,11 @@ mod load_ends;
 mod load_over_time;
 mod load_scenario;
 mod load_schema;
-
+mod load_wire;
 mod man;
 mod many_connections;
 mod otlp;
-
+mod recorded;
 mod serve_and_load;
 mod shares;
 mod shells;
