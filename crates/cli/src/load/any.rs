@@ -57,6 +57,8 @@ fn written(
     let expected = any.expect.iter().flat_map(|Gates(gates)| gates);
     let gates = expected.chain(against.as_deref().unwrap_or_default());
     run.gates = gates.map(|gate| gate.judge(&run)).collect();
+    let beside = baseline.as_ref().filter(|_| against.is_ok()).and_then(|baseline| run.beside(baseline));
+    run.notes.extend(beside);
     // Whatever it is compared with, it was made.
     output.write_run(&run)?;
     against.map_err(Failure::bad_arguments)?;

@@ -319,6 +319,43 @@ fn requests_and_metadata_are_made_for_each_call() {
     assert!(stderr.contains("the request could not be made"), "{stderr}");
 }
 
+/// It is judged all the same.
+#[test]
+fn a_baseline_of_other_conditions_is_said_to_be_one() {
+    let (_server, addresses) = Running::serve(&["127.0.0.1:0"]);
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("old.json").display().to_string();
+    let old = ["--call", UNARY, "--rps", "100", "-n", "20", "-c", "4"];
+    let (code, ..) = load(&addresses[0], &[&old[..], &["-O", "json", "-o", &path]].concat());
+    assert_eq!(code, Some(0));
+    let mut before: Value = serde_json::from_str(&std::fs::read_to_string(&path).unwrap()).unwrap();
+    // No run is worse.
+    for figure in ["mean", "p50", "p99"] {
+        before["latency"][figure] = 3_600_000_000_000_u64.into();
+    }
+    std::fs::write(&path, before.to_string()).unwrap();
+    let note = |words: &[&str]| -> Vec<String> {
+        let run = load_json(&addresses[0], &[words, &["--baseline", &path]].concat());
+        assert_eq!(run["gates"].as_array().unwrap().len(), 4, "{run}");
+        let notes =
+            run["notes"].as_array().unwrap().iter().map(|note| note["text"].as_str().unwrap().to_owned());
+        notes.filter(|note| note.contains("the baseline")).collect()
+    };
+    assert_eq!(note(&old), Vec::<String>::new());
+    let said = "the baseline was made under other conditions, which are in what differs: ";
+    let other = ["--call", UNARY, "--rps", "200", "-n", "20", "-c", "8", "--connections", "2"];
+    let differs = "the schedule was 100, and not 200; the number of calls in flight was 4, and not 8; \
+                   the number of connections was 1, and not 2";
+    assert_eq!(note(&other), [format!("{said}{differs}")]);
+    before["machine"]["cpu"] = "Abacus".into();
+    std::fs::write(&path, before.to_string()).unwrap();
+    let notes = note(&old);
+    assert!(
+        notes.len() == 1 && notes[0].contains("the machine's processor was Abacus, and not "),
+        "{notes:?}"
+    );
+}
+
 #[test]
 fn a_run_that_is_worse_than_its_baseline_is_exit_code_3() {
     let (_server, addresses) = Running::serve(&["127.0.0.1:0"]);
