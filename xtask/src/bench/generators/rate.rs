@@ -95,8 +95,8 @@ fn seconds(runs: &[Vec<Interval>]) -> Result<Table, Failure> {
         ]
     };
     let title = format!(
-        "The ramp by its seconds, as `thalweg load` tells them: calls that the schedule had in each and calls that began \
-         in it, median of {ROUNDS} runs; of a share the median, and the range:"
+        "The ramp by its seconds, as `thalweg load` tells them: calls that the schedule had in each and calls that \
+         began in it, median of {ROUNDS} runs; of a share the median, and the range:"
     );
     let heads = ["second", "scheduled", "began", "share"];
     Ok(Table::new(title, &heads, (0..SECONDS).map(row).collect()))

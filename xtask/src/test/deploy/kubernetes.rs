@@ -285,8 +285,8 @@ impl Built {
     }
 }
 
-/// What the page of a run does not say: of whom, by which schedule, how many calls, and the same p99 as its text. Spaces
-/// are none here: the page binds figures to their units by others.
+/// What the page of a run does not say: of whom, by which schedule, how many calls, and the same p99 as its text.
+/// Spaces are none here: the page binds figures to their units by others.
 fn missing(page: &str, text: &str, run: &Value) -> Option<String> {
     let compact = |text: &str| text.split_whitespace().collect::<String>();
     let page = compact(page);
@@ -328,8 +328,8 @@ mod tests {
 
     #[test]
     fn a_page_says_calls_schedule_and_p99() {
-        let page = "<code>grpc.testing.TestService/UnaryCall</code> by the schedule <code>1000</code>; 99\u{a0}% no longer \
-                    than 4.20\u{a0}ms; <p>0 of 1\u{202f}000 calls</p>";
+        let page = "<code>grpc.testing.TestService/UnaryCall</code> by the schedule <code>1000</code>; 99\u{a0}% no \
+                    longer than 4.20\u{a0}ms; <p>0 of 1\u{202f}000 calls</p>";
         let text = "latency       mean 1.00 ms, p50 1.00 ms, p90 2.00 ms, p99 4.20 ms, p99.9 9.00 ms";
         let run = |ok: u64, schedule: &str| json!({"ok": ok, "failed": 0, "schedule": schedule});
         assert_eq!(missing(page, text, &run(1000, "1000")), None);
