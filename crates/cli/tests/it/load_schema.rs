@@ -52,7 +52,9 @@ fn fields(value: &Value, path: &str, all: &mut BTreeSet<String>) {
         }
         Value::Array(array) => {
             all.insert(format!("{path}[]"));
-            array.iter().for_each(|value| fields(value, &format!("{path}[]"), all));
+            for value in array {
+                fields(value, &format!("{path}[]"), all);
+            }
         }
         _ => {}
     }
