@@ -69,7 +69,7 @@ class Part:
 
     def run(self, arguments):
         try:
-            return self.outcome([self.program, "load", *arguments, "--format", "json"])
+            return self.outcome([self.program, "load", *arguments, "--quiet", "--format", "json"])
         finally:
             shutil.rmtree(self.folder, ignore_errors=True)
 

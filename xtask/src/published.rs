@@ -17,17 +17,33 @@ pub(crate) fn folder() -> PathBuf {
 /// Copies what the registry has of the crates `names`, in the versions that the package in `suite` is built with, and
 /// changes their manifests. Gives names and versions.
 pub(crate) fn take(names: &[&str], suite: &Path, log: &Log) -> Result<Vec<String>, Failure> {
-    let job = Job::cargo("metadata --locked --format-version 1").directory(suite).builds().minutes(5);
-    let text = job.quiet_text(log).map_err(|failure| Failure::missing(failure.to_string()))?;
-    let metadata: Value = serde_json::from_str(&text)
-        .map_err(|error| Failure::failed(format!("the output of `{job}` is not JSON: {error}")))?;
+    let metadata = metadata(suite, log)?;
     names.iter().map(|name| take_source(name, &metadata, log)).collect()
 }
 
-fn take_source(name: &str, metadata: &Value, log: &Log) -> Result<String, Failure> {
+/// Where cargo has what the registry has of the crate `name`, in the version that the package in `suite` is built with.
+pub(crate) fn source(name: &str, suite: &Path, log: &Log) -> Result<PathBuf, Failure> {
+    let metadata = metadata(suite, log)?;
+    let manifest = Path::new(package(name, &metadata)?["manifest_path"].as_str().unwrap_or_default());
+    Ok(manifest.parent().unwrap_or(manifest).to_owned())
+}
+
+/// What cargo knows of the package in `suite`; it fetches what is missing.
+fn metadata(suite: &Path, log: &Log) -> Result<Value, Failure> {
+    let job = Job::cargo("metadata --locked --format-version 1").directory(suite).builds().minutes(5);
+    let text = job.quiet_text(log).map_err(|failure| Failure::missing(failure.to_string()))?;
+    serde_json::from_str(&text)
+        .map_err(|error| Failure::failed(format!("the output of `{job}` is not JSON: {error}")))
+}
+
+fn package<'m>(name: &str, metadata: &'m Value) -> Result<&'m Value, Failure> {
     let mut packages = metadata["packages"].as_array().into_iter().flatten();
     let package = packages.find(|package| package["name"] == name);
-    let package = package.ok_or_else(|| Failure::failed(format!("the suite does not use {name}")))?;
+    package.ok_or_else(|| Failure::failed(format!("the suite does not use {name}")))
+}
+
+fn take_source(name: &str, metadata: &Value, log: &Log) -> Result<String, Failure> {
+    let package = package(name, metadata)?;
     let published = Path::new(package["manifest_path"].as_str().unwrap_or_default());
     let version = package["version"].as_str().unwrap_or_default();
     let tonic = workspace::root().join("crates/tonic");

@@ -10,6 +10,7 @@ mod deny;
 mod dependencies;
 mod deploy;
 mod dist;
+mod etcd;
 mod examples;
 mod extent;
 mod grpcio;

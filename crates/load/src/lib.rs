@@ -29,6 +29,7 @@
 
 mod agreed;
 mod arrivals;
+mod baseline;
 mod call;
 #[cfg(test)]
 mod constant_memory;

@@ -77,6 +77,7 @@ impl LoadRun {
             flows: runs[1..].iter().map(|run| run.flows).fold(first.flows, Flows::sum),
             late: sum(|run| run.late),
             dropped: sum(|run| run.dropped),
+            held_back: runs.iter().map(|run| run.held_back).sum(),
             messages_sent: sum(|run| run.messages_sent),
             messages_received: sum(|run| run.messages_received),
             bytes_sent: sum(|run| run.bytes_sent),

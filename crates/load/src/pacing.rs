@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use tokio::time::{sleep, sleep_until};
 
-use crate::pacer::{Due, pace};
+use crate::pacer::{Due, RunClock, pace};
 use crate::plan::{Plan, Stop};
 use crate::starts::starts;
 use crate::worker::Shared;
@@ -22,6 +22,7 @@ pub(crate) const LAST_STROKE: Duration = Duration::from_millis(50);
 /// Where the kernel's timer fails: without it there is no open loop.
 pub(crate) async fn paced(shared: Arc<Shared>, plan: Plan) -> io::Result<()> {
     let Some(due) = &shared.due else { return Ok(()) };
+    let clock = RunClock::new(shared.base)?;
     // Who comes when the warm-up is under way takes part in what is left of it.
     let missed_ns = plan.start_at.map_or(0, |_| shared.now_ns()).min(shared.from_ns);
     let starts = starts(&plan).skip_while(move |&(_, at_ns)| at_ns < missed_ns);
@@ -32,7 +33,7 @@ pub(crate) async fn paced(shared: Arc<Shared>, plan: Plan) -> io::Result<()> {
     });
     // The two are read one after the other: more may be under way than had begun.
     let work = || (2 * shared.begun.0.load(Relaxed)).wrapping_sub(shared.under_way.0.load(Relaxed));
-    pace(due, starts, shared.base, shared.until_ns, work).await?;
+    pace(due, starts, &clock, shared.until_ns, work).await?;
     if shared.until_ns == u64::MAX {
         all_taken(due, None).await;
         // The last start is followed by as much time as the others.

@@ -84,6 +84,10 @@ pub struct LoadRun {
     pub late: u64,
     /// Calls that were to begin and never did; of a scenario flows.
     pub dropped: u64,
+    /// Calls that were to begin when `in_flight` of them were under way: they waited for one to end, or never began; of
+    /// a scenario flows. `null` of a closed loop, and of results that do not say so.
+    #[serde(default)]
+    pub held_back: Option<u64>,
     /// Messages and their bytes.
     pub messages_sent: u64,
     /// See `messages_sent`.
@@ -306,7 +310,7 @@ impl Interval {
     }
 
     /// Adds what one has that is right behind it.
-    pub(crate) fn add_next(&mut self, next: &Self) {
+    pub fn add_next(&mut self, next: &Self) {
         self.add(next);
         (self.in_flight, self.connections) = (next.in_flight, next.connections);
     }

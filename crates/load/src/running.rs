@@ -180,7 +180,9 @@ impl Running {
         let dropped = shared.due.as_ref().map_or(0, Due::dropped);
         let (is_one_call, flows) = (shared.scenario.is_one_call(), counted.tally.flows);
         let unit = if is_one_call { "call" } else { "flow" };
-        let notes = notes(plan, &counted, unit, dropped, busy_share, end);
+        let held_back = shared.due.as_ref().map(Due::held_back);
+        let missed = Missed { dropped, held_back: held_back.unwrap_or(0) };
+        let notes = notes(plan, &counted, unit, missed, busy_share, end);
         let seconds = measured_ns as f64 / 1e9;
         let per_second = |count: f64| if seconds > 0.0 { count / seconds } else { 0.0 };
         let (schedule, spacing, workers) = match &plan.pace {
@@ -219,6 +221,7 @@ impl Running {
             flows: (!is_one_call).then_some(flows),
             late: tally.late,
             dropped,
+            held_back,
             messages_sent: tally.traffic.sent,
             messages_received: tally.traffic.received,
             bytes_sent: tally.traffic.bytes_sent,
@@ -300,12 +303,19 @@ fn without(cpu: CpuTime, spun: Duration) -> CpuTime {
     if all_ns <= 0.0 { cpu } else { cpu / (all_ns / (all_ns - spun_ns).max(1.0)) }
 }
 
+/// Starts that did not find what they were to.
+#[derive(Clone, Copy)]
+struct Missed {
+    dropped: u64,
+    held_back: u64,
+}
+
 /// What a reader must know.
 fn notes(
     plan: &Plan,
     counted: &Counted,
     unit: &str,
-    dropped: u64,
+    Missed { dropped, held_back }: Missed,
     busy_share: f64,
     end: End,
 ) -> Vec<RunNote> {
@@ -333,9 +343,19 @@ fn notes(
     if dropped > 0 || late_share > LATE_SHARE_MAX {
         note(
             format!(
-                "{} of {begun} {unit}s began more than 1 ms late, and {dropped} never: with {} in flight at the most \
-                 the schedule was not kept, by the server or the client (latency has the waiting in it)",
-                tally.late, plan.in_flight
+                "{} of {begun} {unit}s began more than 1 ms late, and {dropped} never: the schedule was not kept, by \
+                 the server or the client (latency has the waiting in it)",
+                tally.late
+            ),
+            false,
+        );
+    }
+    if held_back > 0 {
+        note(
+            format!(
+                "{} found {} {unit}s in flight, the most there may be at once (-c), and waited for one to end",
+                thalweg_lab::wording::counted(held_back, "start"),
+                plan.in_flight
             ),
             false,
         );

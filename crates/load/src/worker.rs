@@ -74,7 +74,7 @@ impl Shared {
             until_ns,
             counted_until_ns: plan.counted_until_ns(),
             cut_at: plan.cut_at(base).filter(|_| plan.under_way == UnderWay::Close),
-            due: matches!(plan.pace, Pace::Open { .. }).then(|| Due::new(from_ns)),
+            due: matches!(plan.pace, Pace::Open { .. }).then(|| Due::new(from_ns, plan.in_flight)),
             workers,
             left,
             share: plan.share,
@@ -150,6 +150,7 @@ pub(crate) async fn work(shared: Arc<Shared>, worker: usize) {
                 let turn = Turn { worker, number, variables, cut_at, counted, counting };
                 shared.begun.0.fetch_add(1, Relaxed);
                 flow(&shared, turn, intended_ns, shared.now_ns()).await;
+                due.done();
             }
         }
         None => repeat(&shared, worker, &variables, counting).await,

@@ -1,7 +1,9 @@
 //! `thalweg call`, and `thalweg load` of any method, at servers of other people: grpc-go's examples, with reflection,
-//! without, and over TLS; services in the shape of tonic's examples on tonic; and gRPC C++ with its older reflection.
+//! without, and over TLS; services in the shape of tonic's examples on tonic; gRPC C++ with its older reflection; and
+//! etcd by its protos.
 
 mod case;
+mod etcd;
 mod grpc_cpp;
 mod grpc_go;
 mod load;
@@ -21,10 +23,11 @@ use servers::{KINDS, Servers};
 pub(super) fn check(log: &Log) -> Result<String, Failure> {
     let thalweg = rust::thalweg(log)?;
     let servers = Servers::start(log)?;
-    // A word `EXAMPLES/…` is a file of grpc-go's examples.
-    let word = |word: &str| match word.strip_prefix("EXAMPLES/") {
-        Some(path) => servers.examples.join(path).into_os_string(),
-        None => word.into(),
+    // A word `EXAMPLES/…` is a file of grpc-go's examples, and `ETCD/…` one of etcd's protos.
+    let word = |word: &str| match word.split_once('/') {
+        Some(("EXAMPLES", path)) => servers.examples.join(path).into_os_string(),
+        Some(("ETCD", path)) => servers.etcd.join(path).into_os_string(),
+        _ => word.into(),
     };
     let run = |command: &str, target: String, words: &[&str], stdin: &str| {
         let job = Job::new(&thalweg).arg(command).arg(target);
@@ -40,13 +43,13 @@ pub(super) fn check(log: &Log) -> Result<String, Failure> {
         failed += 1;
         log.line(format_args!("FAIL  {what} {}: {fault}", words.join(" ")))
     };
-    let loads: [&[Load]; 3] = [grpc_go::LOADS, tonic::LOADS, grpc_cpp::LOADS];
+    let loads: [&[Load]; 4] = [grpc_go::LOADS, tonic::LOADS, grpc_cpp::LOADS, etcd::LOADS];
     for load in loads.into_iter().flatten() {
         let words = [load.words, &["-O", "json"]].concat();
         let output = run("load", servers.target(load.server), &words, "")?;
         count("load", load.words, load.fault(&output))?;
     }
-    let cases: [&[Case]; 3] = [grpc_go::CASES, tonic::CASES, grpc_cpp::CASES];
+    let cases: [&[Case]; 4] = [grpc_go::CASES, tonic::CASES, grpc_cpp::CASES, etcd::CASES];
     for case in cases.into_iter().flatten() {
         let output = run("call", servers.target(case.server), case.words, case.stdin)?;
         count("call", case.words, case.fault(&output))?;

@@ -2,9 +2,9 @@
 //! manifests. Each is driven against a server that is not ours where there is one, and against stubs on tonic and on
 //! ours.
 
-use std::fs;
 use std::path::{Path, PathBuf};
 
+use super::etcd;
 use crate::job::{Failure, Job, Log};
 use crate::server::{Server, free_port};
 use crate::{published, tools, workspace};
@@ -21,13 +21,13 @@ const THEIRS: &str = "tonic";
 
 pub(super) fn check(log: &Log) -> Result<String, Failure> {
     tools::protoc(log)?;
-    let etcd = tools::etcd(log)?;
+    tools::etcd(log)?;
     let told = published::take(PROGRAMS, &suite(THEIRS), log)?;
     let ours = build(OURS, log)?;
     let theirs = build(THEIRS, log)?;
     let mut runs = 0;
     for client in [&ours, &theirs] {
-        with_etcd(&etcd, client, log)?;
+        with_etcd(client, log)?;
         runs += 1;
         for server in [&ours, &theirs] {
             runs += with_stubs(server, client, log)?;
@@ -50,21 +50,9 @@ fn build(stack: &str, log: &Log) -> Result<PathBuf, Failure> {
 }
 
 /// `program` with an etcd of its own, whose data are gone when it ends.
-fn with_etcd(etcd: &Path, program: &Path, log: &Log) -> Result<(), Failure> {
-    let data = workspace::output().join("etcd");
-    if data.exists() {
-        fs::remove_dir_all(&data)?;
-    }
+fn with_etcd(program: &Path, log: &Log) -> Result<(), Failure> {
     let port = free_port()?;
-    let url = format!("http://127.0.0.1:{port}");
-    let peers = format!("http://127.0.0.1:{}", free_port()?);
-    let serve = Job::new(etcd)
-        .arg("--data-dir")
-        .arg(&data)
-        .words(&format!("--listen-client-urls {url} --advertise-client-urls {url}"))
-        .words(&format!("--listen-peer-urls {peers} --initial-advertise-peer-urls {peers}"))
-        .words(&format!("--initial-cluster default={peers}"));
-    let server = Server::start(&serve, port, log)?;
+    let server = Server::start(&etcd::serve(port, "etcd", log)?, port, log)?;
     drive(program, "etcd", port, log)?;
     server.stop()?;
     Ok(())
@@ -88,6 +76,8 @@ fn drive(program: &Path, name: &str, port: u16, log: &Log) -> Result<(), Failure
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
 
     fn manifest(stack: &str) -> String {

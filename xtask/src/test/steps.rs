@@ -235,8 +235,8 @@ pub(super) const STEPS: &[Step] = &[
         proves: "`thalweg call` lists, describes and calls, with all four types of call, and `thalweg load` drives, \
                  what others serve: grpc-go's examples with reflection and without, over TLS too; services in the \
                  shape of tonic's examples on tonic, with its health, reflection and error details, over TLS and with \
-                 certificates of clients too; and gRPC C++ with the older reflection",
-        needs: "Go, g++, protoc",
+                 certificates of clients too; gRPC C++ with the older reflection; and an etcd by its protos",
+        needs: "Go, g++, protoc, Debian's etcd",
         sequence: Suites,
         after: &["release"],
         run: call::check,
@@ -245,7 +245,8 @@ pub(super) const STEPS: &[Step] = &[
         name: "deploy",
         proves: "an API server takes the manifests of `deploy/kubernetes`, by Kubernetes' own validation and the Pod \
                  security profile `restricted`, and their commands make a load and join it; the driver for Ray does on \
-                 a cluster of two nodes, with histograms that are the sum of those of the parts",
+                 a cluster of two nodes, with histograms that are the sum of those of the parts; the pages of the \
+                 joined runs have their calls, schedule and p99",
         needs: "Go, Python",
         sequence: Suites,
         after: &["release"],

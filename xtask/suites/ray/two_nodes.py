@@ -7,8 +7,10 @@ Prints a line that begins with `ok` for each case, and exits with 1 where one do
 
 import base64
 import collections
+import html
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -112,6 +114,31 @@ def shared_load(address):
     notes = [note["text"] for note in merged["notes"]]
     check("no part is missing or apart", not any("missing" in it or "apart" in it for it in notes), notes)
     check("the result is printed", "grpc.testing.TestService/UnaryCall" in done.stdout, done.stdout)
+    page_of_the_whole(merged)
+
+
+def page_of_the_whole(merged):
+    """The page of the joined run says what the run does."""
+    words = [thalweg, "merge", path("merged.json")]
+    subprocess.run([*words, "-O", "html", "-o", path("merged.html")], check=True, timeout=60)
+    text = subprocess.run(words, check=True, timeout=60, capture_output=True, text=True).stdout
+    p99 = re.search(r"^latency .* p99 ([^,]+),", text, re.MULTILINE)[1]
+    with open(path("merged.html"), encoding="utf-8") as file:
+        page = file.read()
+
+    def spaceless(it):
+        # The page binds figures to their units by spaces of other kinds.
+        return re.sub(r"\s", "", html.unescape(it))
+
+    for said in (
+        "0 of 1501 calls",
+        "by the schedule <code>500..1500/1s</code>, poisson spacing",
+        f"99 % no longer than {p99}",
+    ):
+        check(f"the page says: {said}", spaceless(said) in spaceless(page))
+    within = json.loads(re.search(r'<script type="application/json" id="json">(.*?)</script>', page, re.DOTALL)[1])
+    same = ("ok", "failed", "schedule", "merged_of", "latency")
+    check("the page has the run itself", all(within[it] == merged[it] for it in same), within)
 
 
 def shipped_and_not_kept(address):

@@ -57,6 +57,8 @@ fn written(
     let expected = any.expect.iter().flat_map(|Gates(gates)| gates);
     let gates = expected.chain(against.as_deref().unwrap_or_default());
     run.gates = gates.map(|gate| gate.judge(&run)).collect();
+    let beside = baseline.as_ref().filter(|_| against.is_ok()).and_then(|baseline| run.beside(baseline));
+    run.notes.extend(beside);
     // Whatever it is compared with, it was made.
     output.write_run(&run)?;
     against.map_err(Failure::bad_arguments)?;
@@ -72,7 +74,7 @@ async fn driven(
 ) -> Result<(LoadRun, bool), Failure> {
     let interrupt = signals::interrupt()?;
     let mut interrupt = std::pin::pin!(interrupt);
-    let is_live = !args.any.no_tui && Live::has_a_terminal();
+    let is_live = !args.any.no_tui && !args.any.quiet && Live::has_a_terminal();
     // Before anything is connected to: the connection of reflection is gone when they are counted.
     let before = Established::now();
     let scenario = tokio::select! {
@@ -181,7 +183,7 @@ fn watchers(
     }
     if !is_live {
         notices.release();
-        watchers.extend(Progress::on_terminal(plan));
+        watchers.extend(Progress::begin(&args.any, plan));
     }
     Ok(watchers)
 }

@@ -122,13 +122,17 @@ pub(crate) struct AnyArgs {
     #[arg(long, value_name = "KEY=VALUE|JSON", value_parser = label::parse_tags)]
     pub(super) tags: Vec<Tags>,
 
-    /// How long an interval of the result is
-    #[arg(long, value_name = "DURATION", default_value = "1s", value_parser = humantime::parse_duration)]
-    pub(super) interval: Duration,
+    /// How long an interval of the result is [default: 1s]
+    #[arg(long, value_name = "DURATION", value_parser = humantime::parse_duration)]
+    pub(super) interval: Option<Duration>,
 
     /// Lines on stderr in place of the view of the run
     #[arg(long)]
     pub(super) no_tui: bool,
+
+    /// Neither the view of the run nor lines on stderr while it goes on
+    #[arg(long, overrides_with = "quiet")]
+    pub(super) quiet: bool,
 
     /// How starts lie about the rate: constant or poisson
     #[arg(long, value_name = "SPACING", default_value = "constant")]

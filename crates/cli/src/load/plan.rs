@@ -8,8 +8,8 @@ use thalweg_load::{Ceiling, Label, Pace, Plan, Schedule, Spacing, Stop, UnderWay
 use super::any_arguments::{DurationStop, Gates};
 use super::arguments::{LoadArgs, nanoseconds};
 use super::defaults::{
-    DURATION_DEFAULT, IN_FLIGHT_DEFAULT, IN_FLIGHT_MAX_DEFAULT, SEARCH_RATE_DEFAULT, SEARCH_WINDOW_DEFAULT,
-    WARM_UP_DEFAULT,
+    DURATION_DEFAULT, IN_FLIGHT_DEFAULT, IN_FLIGHT_MAX_DEFAULT, INTERVAL_DEFAULT, SEARCH_RATE_DEFAULT,
+    SEARCH_WINDOW_DEFAULT, WARM_UP_DEFAULT,
 };
 use super::label::Tags;
 use crate::failure::Failure;
@@ -50,7 +50,7 @@ impl LoadArgs {
             max_duration: self.any.max_duration,
             under_way: self.under_way(stop)?,
             warm_up: self.warmup.unwrap_or(warm_up_default),
-            interval: self.any.interval,
+            interval: self.any.interval.unwrap_or(INTERVAL_DEFAULT),
             share: self.any.share,
             start_at: self.any.start_at,
             label: self.label()?,

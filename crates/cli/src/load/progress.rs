@@ -1,36 +1,70 @@
-//! Lines on stderr while a run goes on, for whoever sits before it.
+//! Lines on stderr while a run goes on, for whoever sits before it or reads them later.
 
 use std::io::{self, IsTerminal, Write};
 use std::time::Duration;
 
 use thalweg_lab::figures::time;
-use thalweg_load::{Pace, Plan};
+use thalweg_load::{Interval, Pace, Plan};
 
+use super::any_arguments::AnyArgs;
 use super::start_at::waits;
 use super::watching::{Told, Watcher};
 
-/// A line for each interval.
+/// A log has a line so often, where nobody said how long an interval is.
+const IN_A_LOG: Duration = Duration::from_secs(10);
+
+/// A line for each interval, or for several.
 pub(super) struct Progress {
     is_open: bool,
+    /// Intervals that have a line.
+    of_a_line: u64,
+    /// What there is of the next line, and of how many intervals.
+    pending: Option<Interval>,
+    pending_parts: u64,
 }
 
 impl Progress {
-    /// Where stderr is a terminal. What is waited for is said at once.
-    pub(super) fn on_terminal(plan: &Plan) -> Option<Box<dyn Watcher>> {
-        if !io::stderr().is_terminal() {
+    /// None for those who want nothing said. What is waited for is said at once.
+    pub(super) fn begin(any: &AnyArgs, plan: &Plan) -> Option<Box<dyn Watcher>> {
+        if any.quiet {
             return None;
         }
         if let Some(text) = plan.start_at.and_then(waits) {
             // Who does not read stderr any more does not miss it.
             let _ = writeln!(io::stderr(), "{text}");
         }
-        Some(Box::new(Self { is_open: matches!(plan.pace, Pace::Open { .. }) }))
+        let is_log = any.interval.is_none() && !io::stderr().is_terminal();
+        let of_a_line = if is_log { IN_A_LOG.div_duration_f64(plan.interval).ceil() as u64 } else { 1 };
+        let is_open = matches!(plan.pace, Pace::Open { .. });
+        Some(Box::new(Self { is_open, of_a_line, pending: None, pending_parts: 0 }))
+    }
+
+    /// What a line is to have, when it is complete.
+    fn gathered(&mut self, interval: &Interval) -> Option<Interval> {
+        match &mut self.pending {
+            Some(pending) => pending.add_next(interval),
+            None => self.pending = Some(interval.clone()),
+        }
+        self.pending_parts += 1;
+        if self.pending_parts < self.of_a_line {
+            return None;
+        }
+        self.pending_parts = 0;
+        self.pending.take()
     }
 }
 
 impl Watcher for Progress {
     fn told(&mut self, told: &Told) {
-        let Told::Interval(interval, _) = told else { return };
+        let interval = match told {
+            // One after the other, where the highest rate is looked for.
+            Told::Begins(_) => {
+                (self.pending, self.pending_parts) = (None, 0);
+                return;
+            }
+            Told::Interval(interval, _) => interval,
+        };
+        let Some(interval) = self.gathered(interval) else { return };
         let at = Duration::from_nanos(interval.at_ns).as_secs();
         let scheduled = match interval.flows {
             _ if !self.is_open => String::new(),
@@ -61,5 +95,28 @@ impl Watcher for Progress {
             interval.ok,
             interval.in_flight
         );
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_of_a_log_has_several_intervals() {
+        let interval = |at_s: u64| -> Interval {
+            serde_json::from_value(serde_json::json!({
+                "at_ns": at_s * 1_000_000_000, "scheduled": 10.0, "ok": 7, "failed": 2, "late": 0, "in_flight": at_s,
+                "latency_ns": null, "bytes_sent": 0, "bytes_received": 0
+            }))
+            .unwrap()
+        };
+        let mut progress = Progress { is_open: true, of_a_line: 3, pending: None, pending_parts: 0 };
+        let mut gathered = |at_s: u64| {
+            let line = progress.gathered(&interval(at_s));
+            line.map(|line| (line.at_ns / 1_000_000_000, line.ok, line.failed, line.in_flight))
+        };
+        assert_eq!([0, 1, 2].map(&mut gathered), [None, None, Some((0, 21, 6, 2))]);
+        assert_eq!([3, 4, 5].map(&mut gathered), [None, None, Some((3, 21, 6, 5))]);
     }
 }

@@ -11,7 +11,7 @@ use super::given::Given;
 use crate::failure::Failure;
 
 /// Of [`AnyArgs`], but true of all loads: there is no view of those on BenchmarkService.
-const OF_ALL: [&str; 1] = ["no_tui"];
+const OF_ALL: [&str; 2] = ["no_tui", "quiet"];
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Side {
@@ -71,13 +71,14 @@ mod tests {
     const BENCHMARK: &str = "grpc.testing.BenchmarkService, without a method";
     /// A new flag of all loads has to be named here; others belong into
     /// [`AnyArgs`] or [`BenchmarkArgs`].
-    const ALL: [&str; 24] = [
+    const ALL: [&str; 25] = [
         "target",
         "call",
         "in_flight",
         "connections",
         "lanes",
         "no_tui",
+        "quiet",
         "duration",
         "total",
         "warmup",

@@ -304,6 +304,23 @@ fn a_verbose_call_says_what_went_both_ways_and_when() {
 }
 
 #[test]
+fn the_time_that_a_name_takes_is_a_phase() {
+    let (_server, addresses) = Running::serve(&["127.0.0.1:0"]);
+    let verbose = |target: &str| {
+        let (code, _, stderr) = call_at(target, &[UNARY, "-v"]);
+        assert_eq!(code, Some(0), "{stderr}");
+        stderr
+    };
+    let by_name = verbose(&addresses[0].replace("127.0.0.1", "localhost"));
+    let phases: Vec<&str> =
+        by_name.lines().filter_map(|line| line.strip_prefix("* ")?.split(' ').next()).collect();
+    assert_eq!(phases[..3], ["resolve", "connect", "settings"], "{by_name}");
+    // An address has nothing to be looked up.
+    let by_address = verbose(&addresses[0]);
+    assert!(!by_address.contains("* resolve"), "{by_address}");
+}
+
+#[test]
 fn an_exchange_is_kept_and_taken_apart() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("exchange.json").display().to_string();

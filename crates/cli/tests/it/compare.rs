@@ -75,6 +75,43 @@ fn a_server_is_not_worse_than_itself() {
     assert!(stdout.contains("unary, 0 B, 1 in flight"), "{stdout}");
 }
 
+/// An open loop, over TLS and over UNIX sockets. What is judged is the median, which a busy machine leaves alone: the
+/// rate is the schedule's.
+#[test]
+fn servers_are_compared_at_a_rate_over_tls_and_unix_sockets() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name).display().to_string();
+    let certs = path("certs");
+    assert!(thalweg(&["certs", "--out", &certs]).status().unwrap().success());
+    let [chain, key, authority] =
+        ["server.pem", "server.key", "ca.pem"].map(|name| format!("{certs}/{name}"));
+    let at_socket =
+        |name: &str, flags: &str| format!("{PROGRAM} serve --listen unix:{} --threads 1 {flags}", path(name));
+    let with_tls = |flags: &str| serve(&format!("--cert {chain} --key {key} {flags}"));
+    let sockets = ["a.sock", "b.sock"].map(|name| format!("unix:{}", path(name)));
+    let rate = ["--", "--call", "grpc.testing.BenchmarkService/UnaryCall", "--rps", "100", "-c", "4"];
+    let check = |sides: &[&str], load: &[&str]| {
+        let arguments = [sides, &["-O", "json", "--fail-on", "p50"], &SHORT, &rate, load].concat();
+        let (code, stdout, stderr) = compare(&arguments);
+        assert_eq!(code, Some(3), "{stdout}{stderr}");
+        assert!(stderr.contains("B is worse than A: p50 is "), "{stderr}");
+        let report: Value = serde_json::from_str(&stdout).unwrap();
+        let cell = &report["comparisons"][0]["cells"][0];
+        assert_eq!(
+            (&cell["loop"], &cell["conditions"]["schedule"]),
+            (&"open".into(), &"100".into()),
+            "{cell}"
+        );
+        assert_eq!(figure(&report, "rate")["verdict"], "same", "{report}");
+        assert_eq!(figure(&report, "p50")["verdict"], "worse", "{report}");
+    };
+    let (a, b) = (at_socket("a.sock", ""), at_socket("b.sock", "--work 8ms"));
+    check(&["--a", &a, "--b", &b, "--a-target", &sockets[0], "--b-target", &sockets[1]], &[]);
+    let (a, b) = (with_tls(""), with_tls("--work 8ms"));
+    let target = ["--target", "https://localhost:{port}"];
+    check(&[&["--a", &a, "--b", &b][..], &target].concat(), &["--cacert", &authority]);
+}
+
 /// Two runs of one server; the second one's figures are then changed.
 #[test]
 fn results_in_files_are_compared_and_other_machines_are_refused() {

@@ -1,15 +1,14 @@
 //! `thalweg inspect` of packet captures: one of grpcurl's, and those of connections that are recorded here.
 
 use std::fs;
-use std::io::{Read, Write};
-use std::net::{Shutdown, TcpListener, TcpStream};
+use std::io::Write;
 use std::process::Stdio;
-use std::sync::{Arc, Mutex};
 use std::thread;
 
 use etherparse::PacketBuilder;
 use serde_json::Value;
 
+use crate::recorded::{Recorded, record};
 use crate::support::{Running, outcome, thalweg};
 
 const GRPCURL: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/grpcurl.pcap");
@@ -141,39 +140,7 @@ fn what_is_missing_and_what_is_wrong_is_said() {
     check(&[GRPCURL, "--call", "1-x"], "`x` is no number of a call");
 }
 
-/// What went both ways over a connection, in order: whether the client sent it, and the bytes.
-type Recorded = Arc<Mutex<Vec<(bool, Vec<u8>)>>>;
-
-/// Forwards one connection to `server` and keeps what goes by. The address that it listens at.
-fn record(server: String) -> (String, Recorded) {
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let address = listener.local_addr().unwrap().to_string();
-    let recorded = Recorded::default();
-    let kept = recorded.clone();
-    thread::spawn(move || {
-        let client = listener.accept().unwrap().0;
-        let server = TcpStream::connect(server).unwrap();
-        for (is_client, mut from, mut to) in
-            [(true, client.try_clone().unwrap(), server.try_clone().unwrap()), (false, server, client)]
-        {
-            let kept = kept.clone();
-            thread::spawn(move || {
-                let mut bytes = [0; 4096];
-                // A connection that is reset ends, too.
-                while let Ok(len @ 1..) = from.read(&mut bytes) {
-                    kept.lock().unwrap().push((is_client, bytes[..len].to_vec()));
-                    if to.write_all(&bytes[..len]).is_err() {
-                        break;
-                    }
-                }
-                let _ = to.shutdown(Shutdown::Write);
-            });
-        }
-    });
-    (address, recorded)
-}
-
-/// A capture of raw IP that has the connection without its handshake, in segments of up to 100 bytes; `lost` of the
+/// A capture of raw IP that has the one connection without its handshake, in segments of up to 100 bytes; `lost` of the
 /// server's is not there.
 fn capture(recorded: &Recorded, lost: Option<usize>) -> Vec<u8> {
     let mut file = Vec::new();
@@ -184,7 +151,7 @@ fn capture(recorded: &Recorded, lost: Option<usize>) -> Vec<u8> {
     let mut of_server = 0;
     let pieces = recorded.lock().unwrap().clone();
     let segments =
-        pieces.iter().flat_map(|(is_client, bytes)| bytes.chunks(100).map(|part| (*is_client, part)));
+        pieces.iter().flat_map(|piece| piece.bytes.chunks(100).map(|part| (piece.is_client, part)));
     for (at, (is_client, bytes)) in (1_u32..).zip(segments) {
         let (source, destination) =
             if is_client { ([10, 0, 0, 1], [10, 0, 0, 2]) } else { ([10, 0, 0, 2], [10, 0, 0, 1]) };

@@ -188,6 +188,35 @@ fn a_server_that_stands_still_is_seen_by_all_that_was_to_begin_meanwhile() {
         "{}",
         run["notes"]
     );
+    // And that as many were in flight as may be. Of the 2,000 that were due meanwhile 1,000 could begin.
+    assert!(run["held_back"].as_u64().unwrap() >= 900, "{}", run["held_back"]);
+    let bound = run["notes"].as_array().unwrap().iter().map(|note| note["text"].as_str().unwrap());
+    let bound: Vec<&str> = bound.filter(|text| text.contains("1000 calls in flight, the most")).collect();
+    assert_eq!(
+        bound,
+        [format!(
+            "{} starts found 1000 calls in flight, the most there may be at once (-c), and waited \
+                                for one to end",
+            run["held_back"]
+        )]
+    );
+}
+
+#[test]
+fn the_bound_of_calls_in_flight_is_said_where_it_was_reached_and_only_there() {
+    let (_server, addresses) = Running::serve(&["127.0.0.1:0"]);
+    let bounds = |run: &Value| {
+        let notes = run["notes"].as_array().unwrap().iter();
+        notes.filter(|note| note["text"].as_str().unwrap().contains("in flight")).count()
+    };
+    // A burst of ten, of which four may be in flight.
+    let words = ["--call", UNARY, "--rps", "10@500ms", "-n", "10"];
+    let run = load_json(&addresses[0], &[&words[..], &["-c", "4"]].concat());
+    assert_eq!((&run["ok"], &run["held_back"], bounds(&run)), (&10.into(), &6.into(), 1), "{run}");
+    let run = load_json(&addresses[0], &[&words[..], &["-c", "10"]].concat());
+    assert_eq!((&run["ok"], &run["held_back"], bounds(&run)), (&10.into(), &0.into(), 0), "{run}");
+    let run = load_json(&addresses[0], &["--call", UNARY, "-n", "10", "-c", "4"]);
+    assert_eq!((&run["held_back"], bounds(&run)), (&Value::Null, 0), "a closed loop has no starts: {run}");
 }
 
 #[test]
@@ -290,6 +319,43 @@ fn requests_and_metadata_are_made_for_each_call() {
     assert!(stderr.contains("the request could not be made"), "{stderr}");
 }
 
+/// It is judged all the same.
+#[test]
+fn a_baseline_of_other_conditions_is_said_to_be_one() {
+    let (_server, addresses) = Running::serve(&["127.0.0.1:0"]);
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("old.json").display().to_string();
+    let old = ["--call", UNARY, "--rps", "100", "-n", "20", "-c", "4"];
+    let (code, ..) = load(&addresses[0], &[&old[..], &["-O", "json", "-o", &path]].concat());
+    assert_eq!(code, Some(0));
+    let mut before: Value = serde_json::from_str(&std::fs::read_to_string(&path).unwrap()).unwrap();
+    // No run is worse.
+    for figure in ["mean", "p50", "p99"] {
+        before["latency"][figure] = 3_600_000_000_000_u64.into();
+    }
+    std::fs::write(&path, before.to_string()).unwrap();
+    let note = |words: &[&str]| -> Vec<String> {
+        let run = load_json(&addresses[0], &[words, &["--baseline", &path]].concat());
+        assert_eq!(run["gates"].as_array().unwrap().len(), 4, "{run}");
+        let notes =
+            run["notes"].as_array().unwrap().iter().map(|note| note["text"].as_str().unwrap().to_owned());
+        notes.filter(|note| note.contains("the baseline")).collect()
+    };
+    assert_eq!(note(&old), Vec::<String>::new());
+    let said = "the baseline was made under other conditions, which are in what differs: ";
+    let other = ["--call", UNARY, "--rps", "200", "-n", "20", "-c", "8", "--connections", "2"];
+    let differs = "the schedule was 100, and not 200; the number of calls in flight was 4, and not 8; \
+                   the number of connections was 1, and not 2";
+    assert_eq!(note(&other), [format!("{said}{differs}")]);
+    before["machine"]["cpu"] = "Abacus".into();
+    std::fs::write(&path, before.to_string()).unwrap();
+    let notes = note(&old);
+    assert!(
+        notes.len() == 1 && notes[0].contains("the machine's processor was Abacus, and not "),
+        "{notes:?}"
+    );
+}
+
 #[test]
 fn a_run_that_is_worse_than_its_baseline_is_exit_code_3() {
     let (_server, addresses) = Running::serve(&["127.0.0.1:0"]);
@@ -308,6 +374,22 @@ fn a_run_that_is_worse_than_its_baseline_is_exit_code_3() {
     let (code, stdout, stderr) = load(&addresses[0], &[&base[..], &["--baseline", &path]].concat());
     assert_eq!(code, Some(0), "{stdout}{stderr}");
     assert!(stdout.contains("kept          rate>="), "{stdout}");
+    // A run that is worse by so much more, and no more than that.
+    let failing = r#"{}{"response_status": {"code": 5}}"#;
+    let (failing, mut before) = (["-d", failing, "--max-errors", "1", "--baseline", &path], old.clone());
+    (before["ok"], before["failed"]) = (120.into(), 80.into());
+    std::fs::write(&path, before.to_string()).unwrap();
+    for (flags, expected) in [
+        (&[][..], Some(3)),
+        (&["--max-regression", "20%"], Some(3)),
+        (&["--max-regression", "25%"], Some(0)),
+        (&["--max-regression", "0.3"], Some(0)),
+    ] {
+        let (code, stdout, stderr) = load(&addresses[0], &[&base[..], &failing, flags].concat());
+        assert_eq!(code, expected, "half of the calls failed, and 40 % before, {flags:?}: {stdout}{stderr}");
+        let says = if code == Some(0) { "kept          errors<=" } else { "NOT KEPT      errors<=" };
+        assert!(stdout.contains(says), "{stdout}");
+    }
     // And one that took no time.
     (old["latency"]["p99"], old["rate_per_s"]) = (1.into(), 1e9.into());
     std::fs::write(&path, old.to_string()).unwrap();

@@ -263,6 +263,34 @@ fn a_run_that_is_killed_leaves_what_there_was() {
 }
 
 #[test]
+fn a_log_has_lines_of_progress_and_stdout_the_result_alone() {
+    let (_server, addresses) = Running::serve(&["127.0.0.1:0"]);
+    let words = ["--call", UNARY, "--rps", "100", "-z", "1s", "-O", "json"];
+    let run = |more: &[&str]| {
+        let (code, stdout, stderr) = load(&addresses[0], &[&words[..], more].concat());
+        assert_eq!(code, Some(0), "{stderr}");
+        let run: Value = serde_json::from_str(&stdout).unwrap();
+        assert_eq!(run["ok"], 100, "{run}");
+        stderr
+    };
+    for flags in [&["--interval", "200ms"][..], &["--interval", "200ms", "--no-tui"]] {
+        let lines = run(flags);
+        let ok = lines.lines().map(|line| {
+            assert!(
+                line.contains(" ok of ") && line.contains("  p99 ") && line.ends_with(" in flight"),
+                "{line}"
+            );
+            line.split_whitespace().nth(2).unwrap().parse::<u64>().unwrap()
+        });
+        assert_eq!(ok.sum::<u64>(), 100, "{lines}");
+        assert!(lines.lines().count() > 1, "{lines}");
+    }
+    assert_eq!(run(&["--interval", "200ms", "--quiet"]), "");
+    // One of ten seconds is not complete.
+    assert_eq!(run(&[]), "");
+}
+
+#[test]
 fn a_run_is_a_table_of_its_intervals() {
     let (_server, addresses) = Running::serve(&["127.0.0.1:0"]);
     let words = ["--call", UNARY, "--rps", "100", "-z", "1s", "--interval", "250ms", "-O", "csv"];

@@ -87,7 +87,16 @@ impl Client<'_> {
         let micros = |duration: &Duration| format!("{}us", duration.as_micros());
         let mut command = Command::new(program);
         command.args(["load", self.side.target.as_str()]).args(load);
-        command.args(["-z", &micros(window), "--warmup", &micros(warm_up), "-O", "json", "--announce"]);
+        command.args([
+            "-z",
+            &micros(window),
+            "--warmup",
+            &micros(warm_up),
+            "-O",
+            "json",
+            "--announce",
+            "--quiet",
+        ]);
         command
     }
 }

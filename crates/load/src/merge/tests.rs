@@ -61,6 +61,7 @@ fn run(started_s: u64, took_ns: impl Iterator<Item = u64>, failed: u64) -> LoadR
         flows: None,
         late: 1,
         dropped: 2,
+        held_back: Some(5),
         messages_sent: 3,
         messages_received: 4,
         bytes_sent: 5,
@@ -102,6 +103,7 @@ fn two_halves_are_the_whole() {
     assert_eq!((merged.ok, merged.failed, merged.errors["NOT_FOUND"]), (10_000, 3, 3));
     assert!((merged.rate_per_s - 5000.0).abs() < 1e-9, "both ran at the same time");
     assert_eq!((merged.in_flight, merged.connections_established, merged.dropped), (8, Some(2), 4));
+    assert_eq!(merged.held_back, Some(10));
     assert_eq!(merged.intervals.len(), 2);
     assert_eq!((merged.intervals[1].ok, merged.intervals[1].failed), (5000, 3));
     assert_eq!(merged.intervals[1].connections, 6);

@@ -136,6 +136,7 @@ mod tests {
                 p50_ns,
                 p90_ns: None,
                 p99_ns: Some(3e4),
+                intervals: Vec::new(),
             },
             user: Duration::from_millis(milliseconds),
             system: Duration::from_millis(1),

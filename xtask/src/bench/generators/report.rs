@@ -14,6 +14,17 @@ pub(super) struct Report {
     pub(super) p50_ns: Option<f64>,
     pub(super) p90_ns: Option<f64>,
     pub(super) p99_ns: Option<f64>,
+    /// The run over time, of those that tell it.
+    pub(super) intervals: Vec<Interval>,
+}
+
+/// A part of a run with a schedule.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Interval {
+    /// Calls that were to begin in it.
+    pub(super) scheduled: f64,
+    /// Calls that began in it.
+    pub(super) begun: u64,
 }
 
 impl Report {
@@ -30,6 +41,7 @@ impl Report {
             p50_ns: latency["p50"].as_f64(),
             p90_ns: latency["p90"].as_f64(),
             p99_ns: latency["p99"].as_f64(),
+            intervals: intervals(&value["intervals"])?,
         })
     }
 
@@ -47,6 +59,7 @@ impl Report {
             p50_ns: percentile("50 % in"),
             p90_ns: percentile("90 % in"),
             p99_ns: percentile("99 % in"),
+            intervals: Vec::new(),
         })
     }
 
@@ -62,8 +75,31 @@ impl Report {
         let mean = time(of("time for request:")?.split_whitespace().nth(2)?)?;
         let calls = count(" done")?;
         let failed = calls.saturating_sub(count(" succeeded")?);
-        Some(Self { calls, failed, per_s: rate, mean_ns: mean, p50_ns: None, p90_ns: None, p99_ns: None })
+        Some(Self {
+            calls,
+            failed,
+            per_s: rate,
+            mean_ns: mean,
+            p50_ns: None,
+            p90_ns: None,
+            p99_ns: None,
+            intervals: Vec::new(),
+        })
     }
+}
+
+/// Calls are told by when they ended: those that began in an interval are those that ended in it, and what was under
+/// way at its end, without what was so at its beginning.
+fn intervals(told: &Value) -> Option<Vec<Interval>> {
+    let mut under_way = 0;
+    let interval = |interval: &Value| {
+        let count = |name: &str| interval[name].as_u64();
+        let (ended, left) = (count("ok")? + count("failed")?, count("in_flight")?);
+        // A closed loop does not count those that its end has met.
+        let begun = (ended + left).saturating_sub(std::mem::replace(&mut under_way, left));
+        Some(Interval { scheduled: interval["scheduled"].as_f64()?, begun })
+    };
+    told.as_array()?.iter().map(interval).collect()
 }
 
 /// `5.01 ms`, `367us`: in nanoseconds.
@@ -82,7 +118,7 @@ fn time(text: &str) -> Option<f64> {
 
 #[cfg(test)]
 mod tests {
-    use super::Report;
+    use super::{Interval, Report};
 
     #[test]
     fn ghz_prints_a_summary() {
@@ -98,6 +134,7 @@ mod tests {
             p50_ns: Some(15.07e6),
             p90_ns: Some(27.27e6),
             p99_ns: Some(1.5e9),
+            intervals: Vec::new(),
         };
         assert_eq!(Report::of_ghz(text), Some(expected));
     }
@@ -114,6 +151,7 @@ mod tests {
             p50_ns: None,
             p90_ns: None,
             p99_ns: None,
+            intervals: Vec::new(),
         };
         assert_eq!(Report::of_h2load(text), Some(expected));
     }
@@ -121,7 +159,9 @@ mod tests {
     #[test]
     fn ours_is_json() {
         let text = r#"{"ok": 9, "failed": 1, "rate_per_s": 4.5,
-                       "latency": {"mean": 2.5, "p50": 2, "p90": 3, "p99": 4}}"#;
+                       "latency": {"mean": 2.5, "p50": 2, "p90": 3, "p99": 4},
+                       "intervals": [{"scheduled": 5.5, "ok": 3, "failed": 0, "in_flight": 2},
+                                     {"scheduled": 4.5, "ok": 6, "failed": 1, "in_flight": 0}]}"#;
         let expected = Report {
             calls: 10,
             failed: 1,
@@ -130,6 +170,7 @@ mod tests {
             p50_ns: Some(2.0),
             p90_ns: Some(3.0),
             p99_ns: Some(4.0),
+            intervals: vec![Interval { scheduled: 5.5, begun: 5 }, Interval { scheduled: 4.5, begun: 5 }],
         };
         assert_eq!(Report::of_thalweg(text), Some(expected));
     }

@@ -109,6 +109,7 @@ mod tests {
             p50_ns: Some(4e5),
             p90_ns: Some(1.09e7),
             p99_ns,
+            intervals: Vec::new(),
         };
         let reports = [report(5.05e8, Some(1.97e9)), report(1e6, Some(1.61e9)), report(9e8, Some(2e9))];
         assert_eq!(row("ours", &reports), ["ours", "505 ms", "0.40 ms", "10.9 ms", "1.97 s"]);

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use crate::job::{Failure, Job, Log};
 use crate::server::{Server, free_port};
+use crate::test::etcd;
 use crate::{tools, workspace};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,9 +29,11 @@ pub(super) enum Kind {
     TonicMutualTls,
     /// `xtask/suites/cpp`.
     Cpp,
+    /// An etcd, which has no reflection.
+    Etcd,
 }
 
-pub(super) const KINDS: [Kind; 10] = [
+pub(super) const KINDS: [Kind; 11] = [
     Kind::Reflection,
     Kind::ErrorDetails,
     Kind::Greeter,
@@ -41,12 +44,15 @@ pub(super) const KINDS: [Kind; 10] = [
     Kind::TonicTls,
     Kind::TonicMutualTls,
     Kind::Cpp,
+    Kind::Etcd,
 ];
 
 /// All servers, each on a port of its own.
 pub(super) struct Servers {
     /// The folder of grpc-go's examples.
     pub(super) examples: PathBuf,
+    /// The folder of etcd's protos.
+    pub(super) etcd: PathBuf,
     running: Vec<(Kind, u16, Server)>,
 }
 
@@ -73,10 +79,11 @@ impl Servers {
                 Kind::TonicTls => tonic("tls").arg(&certificates),
                 Kind::TonicMutualTls => tonic("mtls").arg(&certificates),
                 Kind::Cpp => Job::new(greeter(log)?).arg(port.to_string()),
+                Kind::Etcd => etcd::serve(port, "called-etcd", log)?,
             };
             running.push((kind, port, Server::start(&job, port, log)?));
         }
-        Ok(Self { examples, running })
+        Ok(Self { examples, etcd: etcd::protos(log)?, running })
     }
 
     /// `localhost:50051`.

@@ -205,8 +205,10 @@ impl Built {
             && merged["schedule"] == deployed.rate
             && !merged["notes"].to_string().contains("missing")
             && merged["connections_established"] == 2 * parts;
-        let method = "grpc.testing.TestService/UnaryCall";
-        if is_whole && shown.contains(method) && page.contains(method) {
+        if let Some(missing) = missing(&page, &shown, &merged) {
+            return Err(Failure::failed(format!("the page of the joined run does not say `{missing}`")));
+        }
+        if is_whole && shown.contains("grpc.testing.TestService/UnaryCall") {
             return Ok(parts);
         }
         Err(Failure::failed(format!("{calls} of {} calls: {}", deployed.calls, merged["notes"])))
@@ -283,6 +285,25 @@ impl Built {
     }
 }
 
+/// What the page of a run does not say: of whom, by which schedule, how many calls, and the same p99 as its text.
+/// Spaces are none here: the page binds figures to their units by others.
+fn missing(page: &str, text: &str, run: &Value) -> Option<String> {
+    let compact = |text: &str| text.split_whitespace().collect::<String>();
+    let page = compact(page);
+    let p99 =
+        text.lines().find(|line| line.starts_with("latency ")).and_then(|line| line.split("p99 ").nth(1));
+    let p99 = p99.and_then(|rest| rest.split(',').next()).unwrap_or("a latency in the text");
+    let calls = run["ok"].as_u64().unwrap_or(0) + run["failed"].as_u64().unwrap_or(0);
+    let schedule = run["schedule"].as_str().unwrap_or("a schedule");
+    let said = [
+        "<code>grpc.testing.TestService/UnaryCall</code>".to_owned(),
+        format!("by the schedule <code>{schedule}</code>"),
+        format!("{} of {calls} calls", run["failed"]),
+        format!("99 % no longer than {p99}"),
+    ];
+    said.into_iter().find(|said| !page.contains(&compact(said)))
+}
+
 /// With the variables that it names.
 fn expanded(text: &Value, environment: &BTreeMap<String, String>) -> Result<String, Failure> {
     let mut text = text.as_str().unwrap_or_default().to_owned();
@@ -297,4 +318,25 @@ fn expanded(text: &Value, environment: &BTreeMap<String, String>) -> Result<Stri
 
 fn list(value: &Value) -> &[Value] {
     value.as_array().map_or(&[], Vec::as_slice)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::missing;
+
+    #[test]
+    fn a_page_says_calls_schedule_and_p99() {
+        let page = "<code>grpc.testing.TestService/UnaryCall</code> by the schedule <code>1000</code>; 99\u{a0}% no \
+                    longer than 4.20\u{a0}ms; <p>0 of 1\u{202f}000 calls</p>";
+        let text = "latency       mean 1.00 ms, p50 1.00 ms, p90 2.00 ms, p99 4.20 ms, p99.9 9.00 ms";
+        let run = |ok: u64, schedule: &str| json!({"ok": ok, "failed": 0, "schedule": schedule});
+        assert_eq!(missing(page, text, &run(1000, "1000")), None);
+        assert_eq!(missing(page, text, &run(999, "1000")).as_deref(), Some("0 of 999 calls"));
+        let other = missing(page, text, &run(1000, "2000"));
+        assert_eq!(other.as_deref(), Some("by the schedule <code>2000</code>"));
+        let later = missing(page, &text.replace("4.20", "4.30"), &run(1000, "1000"));
+        assert_eq!(later.as_deref(), Some("99 % no longer than 4.30 ms"));
+    }
 }

@@ -6,7 +6,7 @@ use crate::test::rust;
 use crate::{tools, workspace};
 
 /// As many as `xtask/suites/ray/two_nodes.py` has.
-const CASES: usize = 21;
+const CASES: usize = 25;
 
 pub(super) fn check(log: &Log) -> Result<String, Failure> {
     let thalweg = rust::thalweg(log)?;

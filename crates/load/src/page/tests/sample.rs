@@ -74,6 +74,7 @@ pub(super) fn open() -> LoadRun {
         flows: None,
         late: 0,
         dropped: 0,
+        held_back: None,
         messages_sent: ok,
         messages_received: ok,
         bytes_sent: 10 * ok,

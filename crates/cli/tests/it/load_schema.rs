@@ -1,0 +1,126 @@
+//! The tables of `docs/load.md` that have the fields of `thalweg.load-run/1`, and the columns of its CSV.
+
+use std::collections::BTreeSet;
+use std::fs;
+
+use serde_json::Value;
+
+use crate::support::{Running, load, load_json, outcome, thalweg};
+
+const UNARY: &str = "grpc.testing.TestService/UnaryCall";
+const DUPLEX: &str = "grpc.testing.TestService/FullDuplexCall";
+
+/// Rows of the table below this heading: what stands between backticks in its first column and in its second.
+fn rows(heading: &str) -> Vec<[Vec<String>; 2]> {
+    let page = fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/load.md")).unwrap();
+    let (_, behind) = page.split_once(&format!("\n### {heading}\n")).unwrap();
+    let lines =
+        behind.lines().take_while(|line| !line.starts_with('#')).filter(|line| line.starts_with("| `"));
+    let quoted = |text: &str| text.split('`').skip(1).step_by(2).map(str::to_owned).collect();
+    lines
+        .map(|line| line.split_once(" | ").unwrap())
+        .map(|(left, right)| [quoted(left), quoted(right)])
+        .collect()
+}
+
+/// The fields that the table has. `.b` behind `a[].x` is `a[].b`; what a row says of a field that is an object is
+/// taken for its fields.
+fn documented() -> BTreeSet<String> {
+    let mut all = BTreeSet::new();
+    for [names, said] in rows("`thalweg.load-run/1`") {
+        let (parent, _) = names[0].rsplit_once('.').unwrap_or_default();
+        for name in &names {
+            let name = if name.starts_with('.') { format!("{parent}{name}") } else { name.clone() };
+            all.extend(said.iter().map(|field| format!("{name}.{field}")));
+            all.insert(name);
+        }
+    }
+    all
+}
+
+/// The fields that a result has, those of objects behind a dot. Keys of these two are none of the schema's.
+fn fields(value: &Value, path: &str, all: &mut BTreeSet<String>) {
+    match value {
+        Value::Object(object)
+            if path.is_empty() || !["tags", "errors"].iter().any(|name| path.ends_with(name)) =>
+        {
+            for (name, value) in object {
+                let path = if path.is_empty() { name.clone() } else { format!("{path}.{name}") };
+                fields(value, &path, all);
+                all.insert(path);
+            }
+        }
+        Value::Array(array) => {
+            all.insert(format!("{path}[]"));
+            for value in array {
+                fields(value, &format!("{path}[]"), all);
+            }
+        }
+        _ => {}
+    }
+}
+
+/// Results that have all fields there are.
+fn results(folder: &std::path::Path, address: &str) -> Vec<Value> {
+    let file = folder.join("scenario.toml");
+    let step = |name: &str| format!("[[flow.step]]\nname = \"{name}\"\ncall = \"{UNARY}\"\n");
+    fs::write(&file, format!("[[flow]]\nname = \"both\"\n{}{}", step("one"), step("other"))).unwrap();
+    let file = file.display().to_string();
+    let scenario = ["--scenario", &file, "--rps", "50", "-n", "20", "--share", "0/2", "--tags", "a=b"];
+    let scenario = [&scenario[..], &["--expect", "p99<1h"]].concat();
+    let duplex = r#"{"response_parameters": [{"size": 1}]}"#;
+    let duplex = ["--call", DUPLEX, "-d", duplex, "--messages", "3", "-n", "5", "-c", "1"];
+    let failed = r#"{"response_status": {"code": 5, "message": "not here"}}"#;
+    let failed = ["--call", UNARY, "-d", failed, "-n", "5", "--max-errors", "1"];
+    let found = ["--call", UNARY, "--find-max", "p99<1ns", "--rps", "1", "-z", "100ms"];
+    let (_, found, _) = load(address, &[&found[..], &["-O", "json"]].concat());
+    vec![
+        load_json(address, &scenario),
+        load_json(address, &duplex),
+        load_json(address, &failed),
+        serde_json::from_str(&found).unwrap(),
+    ]
+}
+
+#[test]
+fn the_page_has_all_fields_of_a_result_and_no_others() {
+    let (_server, addresses) = Running::serve(&["127.0.0.1:0"]);
+    let folder = tempfile::tempdir().unwrap();
+    let mut there = BTreeSet::new();
+    for result in results(folder.path(), &addresses[0]) {
+        fields(&result, "", &mut there);
+    }
+    let documented = documented();
+    let is_documented = |path: &str| {
+        // A list may stand for what is in it, and a distribution of a step or an interval is like that of a run.
+        let like = |from: &str, to: &str| documented.contains(&path.replacen(from, to, 1));
+        documented.contains(path)
+            || documented.contains(path.trim_end_matches("[]"))
+            || documented.contains(&format!("{path}[]"))
+            || like("steps[].latency", "latency")
+            || like("intervals[].latency_ns", "latency")
+            || like("intervals[].reply_ns", "latency")
+            || like("intervals[].flows", "flows")
+    };
+    let missing: Vec<&String> = there.iter().filter(|path| !is_documented(path)).collect();
+    assert!(missing.is_empty(), "docs/load.md does not have {missing:?}");
+    let names = rows("`thalweg.load-run/1`").into_iter().flat_map(|[names, _]| names);
+    let leaf = |name: &str| name.trim_end_matches("[]").rsplit('.').next().unwrap().to_owned();
+    let known: BTreeSet<String> = there.iter().map(|path| leaf(path)).collect();
+    let stale: Vec<String> = names.filter(|name| !known.contains(&leaf(name))).collect();
+    assert!(stale.is_empty(), "no result has {stale:?}, which docs/load.md has");
+}
+
+#[test]
+fn the_page_has_all_columns_of_the_table() {
+    let (_server, addresses) = Running::serve(&["127.0.0.1:0"]);
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("run.json");
+    let run = &results(folder.path(), &addresses[0])[0];
+    fs::write(&file, run.to_string()).unwrap();
+    let (code, table, stderr) =
+        outcome(thalweg(&["merge", file.to_str().unwrap(), "-O", "csv"]).output().unwrap());
+    assert_eq!(code, Some(0), "{stderr}");
+    let documented: Vec<String> = rows("As CSV").into_iter().flat_map(|[names, _]| names).collect();
+    assert_eq!(documented.join(","), table.lines().next().unwrap());
+}
