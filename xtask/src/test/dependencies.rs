@@ -10,9 +10,12 @@ pub(super) fn check(log: &Log) -> Result<String, Failure> {
     let metadata = Metadata::load(log)?;
     let minor = msrv(&metadata, log)?;
     deny::check(log)?;
-    if extent::is_long() {
+    let oldest = if extent::is_long() {
         oldest::check(&metadata, log)?;
-    }
+        "; the oldest that our manifests name are enough"
+    } else {
+        ""
+    };
     // It takes minutes to build, so it is built for the whole form alone.
     let deny = if extent::is_long() { Some(tools::cargo_deny(log)?) } else { find("cargo-deny") };
     let advisories = match deny {
@@ -22,7 +25,10 @@ pub(super) fn check(log: &Log) -> Result<String, Failure> {
             if advisories_are_checked(&deny, log)? { "" } else { "; advisories NOT checked: no network" }
         }
     };
-    Ok(format!("{} packages fit Rust 1.{minor} and deny.toml{advisories}", metadata.built_packages().count()))
+    Ok(format!(
+        "{} packages fit Rust 1.{minor} and deny.toml{oldest}{advisories}",
+        metadata.built_packages().count()
+    ))
 }
 
 /// The minor number of our `rust-version`, which none of the packages may exceed. Our own code is held to it by clippy.

@@ -103,14 +103,13 @@ impl There {
     /// The command there serves itself, and makes calls of all four types.
     fn calls(&self, log: &Log) -> Result<(), Failure> {
         let program = format!("{EMULATED} /target/{ARM}/debug/thalweg");
-        let mut script = format!(
-            "set -e; {program} serve --listen unix:/tmp/served & serves=$!; \
-             trap 'kill $serves' EXIT; \
-             until test -S /tmp/served; do sleep 0.1; done"
+        let script = format!(
+            "set -e; {program} serve --listen unix:/tmp/served & serves=$!; trap 'kill $serves' EXIT; \
+             until test -S /tmp/served; do sleep 0.1; done; \
+             for call in unary client-stream server-stream bidi-stream; do \
+                 {program} load unix:/tmp/served --call $call -n 200 --size 1KiB --quiet; \
+             done"
         );
-        for call in ["unary", "client-stream", "server-stream", "bidi-stream"] {
-            script += &format!("; {program} load unix:/tmp/served --call {call} -n 200 --size 1KiB --no-tui");
-        }
         self.job(&script).minutes(5).run(log)
     }
 }

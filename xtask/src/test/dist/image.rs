@@ -14,7 +14,7 @@ const BASE: &str = "debian:13-slim";
 /// What is in our base besides, so that its own `apt-get install` finds it there.
 const PACKAGES: &str = "ca-certificates";
 /// A study that takes seconds.
-const STUDY: &str = "lab --quick --calls unary --sizes 0,1KiB --budget 15s";
+const STUDY: &str = "lab --quick --calls unary --sizes 0,1KiB --transports tcp --budget 40s";
 
 pub(super) fn check(dist: &Dist, log: &Log) -> Result<String, Failure> {
     if !tools::is_root() {
