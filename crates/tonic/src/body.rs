@@ -31,6 +31,7 @@ enum Kind {
     /// A message whose prefix was given out, and what comes behind it.
     Begun(Bytes, RawBody),
     /// It is not to be had.
+    #[cfg_attr(not(feature = "server"), allow(dead_code, reason = "a server's answer alone"))]
     Failed(Box<Status>),
     Other(tonic::body::Body),
 }
@@ -73,6 +74,7 @@ impl Body {
     }
 
     /// What ends with an error before its first piece.
+    #[cfg_attr(not(feature = "server"), allow(dead_code, reason = "a server's answer alone"))]
     pub(crate) fn failed(status: Status) -> Self {
         Self(Kind::Failed(Box::new(status)))
     }

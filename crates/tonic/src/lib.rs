@@ -61,6 +61,7 @@ pub use tonic::async_trait;
 #[doc(hidden)]
 #[cfg(feature = "codegen")]
 pub use tonic::codegen;
+#[cfg(feature = "_transport")]
 pub(crate) type BoxError = Box<dyn std::error::Error + Send + Sync>;
 
 pub use tonic::{
