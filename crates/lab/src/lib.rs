@@ -24,23 +24,14 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
-pub mod bare;
-pub mod cpus;
 pub mod descriptors;
-pub mod drive;
-pub mod echo;
 pub mod figures;
 mod findings;
-pub mod interrupt;
-mod kernel;
 pub mod load;
 pub mod peers;
 pub mod process;
 pub mod published;
-pub mod record;
 pub mod report;
-pub mod services;
-pub mod shards;
 pub mod size;
 mod socket;
 pub mod stack;
@@ -53,6 +44,7 @@ mod tests;
 mod usage;
 pub mod wording;
 
-pub use kernel::Established;
 pub use studies::{AnyResults, channels, codec, connections, json, sizes};
+pub use thalweg_drive::kernel::Established;
+pub use thalweg_drive::{bare, cpus, drive, echo, interrupt, record, services, shards};
 pub use usage::processor_time;
