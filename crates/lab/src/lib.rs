@@ -11,6 +11,9 @@
 //! windows, their results, doubts) is [`load`]; who measures these windows is [`process`]. [`report`] writes any
 //! analysis as a page, a table and text.
 //!
+//! What those processes run, the calls and their record, is a crate of its own, `thalweg-drive`; its modules are here,
+//! too.
+//!
 //! What all of them stand on: two things are measured in turns, and their ratio is taken pair by pair.
 //!
 //! ```
