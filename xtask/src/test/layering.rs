@@ -21,9 +21,9 @@ struct Layer {
     beside: &'static [&'static str],
 }
 
-/// `cli -> compare -> load -> lab -> drive -> thalweg -> engine -> http2`; `tonic -> engine`;
-/// `thalweg -> web -> engine`, `web -> protobuf`; `build` and `link` depend on none of them; cli and lab use `link`, and
-/// so do the library's tests.
+/// `cli -> compare -> load -> lab -> drive -> thalweg -> engine -> http2`; `tonic -> engine`; `web -> protobuf`,
+/// `thalweg -> web -> engine`; `build` and `link` depend on none of them; cli and lab use `link`, and so do the
+/// library's tests.
 const LAYERS: &[Layer] = &[
     Layer {
         name: "thalweg-cli",
