@@ -40,7 +40,7 @@ pub(crate) fn condensed(words: &str, directory: &Path, log: &Log) -> Result<Valu
 
 /// What documents quote of a study that has been made.
 pub(crate) fn condensed_from(results: &Path, log: &Log) -> Result<Value, Failure> {
-    let condense = Job::new(rust::lab_example("condense", log)?);
+    let condense = Job::new(rust::release_example("thalweg-lab", "condense", log)?);
     let text = condense.arg(results).text(log)?;
     serde_json::from_str(&text)
         .map_err(|why| Failure::failed(format!("nothing is quoted of {}: {why}", results.display())))

@@ -11,6 +11,9 @@
 //! windows, their results, doubts) is [`load`]; who measures these windows is [`process`]. [`report`] writes any
 //! analysis as a page, a table and text.
 //!
+//! What those processes run, the calls and their record, is a crate of its own, `thalweg-drive`; its modules are here,
+//! too.
+//!
 //! What all of them stand on: two things are measured in turns, and their ratio is taken pair by pair.
 //!
 //! ```
@@ -24,23 +27,14 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
-pub mod bare;
-pub mod cpus;
 pub mod descriptors;
-pub mod drive;
-pub mod echo;
 pub mod figures;
 mod findings;
-pub mod interrupt;
-mod kernel;
 pub mod load;
 pub mod peers;
 pub mod process;
 pub mod published;
-pub mod record;
 pub mod report;
-pub mod services;
-pub mod shards;
 pub mod size;
 mod socket;
 pub mod stack;
@@ -53,6 +47,7 @@ mod tests;
 mod usage;
 pub mod wording;
 
-pub use kernel::Established;
 pub use studies::{AnyResults, channels, codec, connections, json, sizes};
+pub use thalweg_drive::kernel::Established;
+pub use thalweg_drive::{bare, cpus, drive, echo, interrupt, record, services, shards};
 pub use usage::processor_time;

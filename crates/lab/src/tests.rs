@@ -2,8 +2,6 @@
 
 mod browser;
 mod codec;
-mod drive;
-mod echo;
 mod json;
 mod report_browser;
 pub(crate) mod sample;

@@ -98,7 +98,10 @@ pub(super) fn run_classes(peers: &[BuiltPeer], classes: &[&str], log: &Log) -> R
     }
     let attacks: Vec<Attack> =
         all().filter(|(class, ..)| classes.is_empty() || classes.contains(class)).collect();
-    let field = Field { attacker: rust::lab_example("attack", log)?, certs: tls::certificates(log)? };
+    let field = Field {
+        attacker: rust::release_example("thalweg-drive", "attack", log)?,
+        certs: tls::certificates(log)?,
+    };
     peers.iter().map(|peer| field.table(peer, &attacks, log)).collect()
 }
 

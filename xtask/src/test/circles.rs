@@ -1,7 +1,8 @@
 //! No files of a crate import each other in a circle.
 //!
 //! An import is a name that one file defines and another one uses, whatever it is re-exported through. A `mod x;` is
-//! none, so a parent may use what its children define, as long as they use nothing that it defines.
+//! none, so a parent may use what its children define, as long as they use nothing that it defines. What is re-exported
+//! from another crate no file of this one defines.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -23,6 +24,8 @@ struct File {
     module: Vec<String>,
     tokens: Vec<Token>,
     uses: Vec<Use>,
+    /// Names that a `use` brings into a module from other crates.
+    foreign: BTreeSet<(Vec<String>, String)>,
     /// What it defines outside of functions and impls: the module and the name.
     defined: BTreeSet<(Vec<String>, String)>,
 }
@@ -77,6 +80,7 @@ impl Crate {
                 defined: definitions(&module, &tokens.kept),
                 tokens: tokens.kept,
                 uses: Vec::new(),
+                foreign: BTreeSet::new(),
                 path,
                 module,
             })
@@ -97,7 +101,7 @@ impl Crate {
             }
         }
         for file in &mut files {
-            file.uses = uses(file, &modules);
+            (file.uses, file.foreign) = uses(file, &modules);
         }
         Self { files, modules, macros }
     }
@@ -210,6 +214,9 @@ impl Crate {
                 return reexported(&[&glob.target[..], rest].concat());
             }
         }
+        if file.foreign.contains(&(module.to_vec(), name.clone())) {
+            return None;
+        }
         match self.macros.get(name) {
             Some(file) if module.is_empty() => Some(Found::Item(*file)),
             _ => Some(Found::Item(index)),
@@ -252,7 +259,8 @@ fn is_use(tokens: &[Token], position: usize) -> bool {
     tokens[position].text == "use" && tokens.get(position + 1).is_some_and(|next| next.text != "<")
 }
 
-fn uses(file: &File, modules: &BTreeMap<Vec<String>, usize>) -> Vec<Use> {
+/// What the file's `use` declarations bring from this crate, and names that they bring from others.
+fn uses(file: &File, modules: &BTreeMap<Vec<String>, usize>) -> (Vec<Use>, BTreeSet<(Vec<String>, String)>) {
     let mut leaves = Vec::new();
     for position in 0..file.tokens.len() {
         if is_use(&file.tokens, position) {
@@ -273,7 +281,17 @@ fn uses(file: &File, modules: &BTreeMap<Vec<String>, usize>) -> Vec<Use> {
         })?;
         Some(Use { module: here.clone(), name: name.clone(), target })
     };
-    leaves.iter().filter_map(direct).collect()
+    let mut own = Vec::new();
+    let mut foreign = BTreeSet::new();
+    for leaf in &leaves {
+        match direct(leaf) {
+            Some(r#use) => own.push(r#use),
+            None => {
+                foreign.insert((leaf.0.clone(), leaf.1.clone()));
+            }
+        }
+    }
+    (own, foreign)
 }
 
 /// Reads one tree of a `use` from `position` on; gives the position behind it.
@@ -402,6 +420,16 @@ mod tests {
                 ("a/c.rs", "fn h() {}"),
             ],
             &[],
+        );
+    }
+
+    #[test]
+    fn what_comes_from_another_crate_is_nobodys_here() {
+        let root = "mod a; pub use a::A; pub use other::{b, c::C};";
+        check(&[("lib.rs", root), ("a.rs", "use crate::{C, b::B}; struct A; fn f() { crate::b::g() }")], &[]);
+        check(
+            &[("lib.rs", root), ("a.rs", "use crate::b::B; use crate::D; struct A;")],
+            &[&["src/lib.rs -> src/a.rs: A", "src/a.rs -> src/lib.rs: D"]],
         );
     }
 

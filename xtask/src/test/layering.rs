@@ -21,8 +21,9 @@ struct Layer {
     beside: &'static [&'static str],
 }
 
-/// `cli -> compare -> load -> lab -> thalweg -> engine -> http2`; `tonic -> engine`; `thalweg -> web -> engine`,
-/// `web -> protobuf`; `build` and `link` depend on none of them; cli and lab use `link`, and so do the library's tests.
+/// `cli -> compare -> load -> lab -> drive -> thalweg -> engine -> http2`; `tonic -> engine`; `web -> protobuf`,
+/// `thalweg -> web -> engine`; `build` and `link` depend on none of them; cli and lab use `link`, and so do the
+/// library's tests.
 const LAYERS: &[Layer] = &[
     Layer {
         name: "thalweg-cli",
@@ -45,18 +46,18 @@ const LAYERS: &[Layer] = &[
     Layer { name: "thalweg-codec", normal: &["thalweg-messages", "thalweg-protobuf"], beside: &[] },
     // Messages. Those who read their own have schemas, too.
     Layer { name: "thalweg-messages", normal: &["thalweg-protobuf"], beside: &[] },
+    // Studies: it makes no call itself.
     Layer {
         name: "thalweg-lab",
+        normal: &["thalweg-drive", "thalweg-link", "thalweg-messages", "thalweg-protobuf"],
+        beside: &[],
+    },
+    // What measuring processes run: it knows no study.
+    Layer {
+        name: "thalweg-drive",
         // `thalweg-engine` for requests as they are: what is not gRPC.
-        normal: &[
-            "thalweg-link",
-            "thalweg-messages",
-            "thalweg",
-            "thalweg-engine",
-            "thalweg-http2",
-            "thalweg-protobuf",
-        ],
-        beside: &["thalweg-sim", "thalweg-build"],
+        normal: &["thalweg-messages", "thalweg", "thalweg-engine", "thalweg-protobuf"],
+        beside: &["thalweg-build"],
     },
     // Loads beside each other.
     Layer { name: "thalweg-compare", normal: &["thalweg-lab", "thalweg-load"], beside: &[] },

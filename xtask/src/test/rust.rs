@@ -162,9 +162,10 @@ pub(super) fn examples(names: &[&str], log: &Log) -> Result<PathBuf, Failure> {
     Ok(workspace::target().join("debug/examples"))
 }
 
-/// An example of the laboratory in release, for measuring.
-pub(crate) fn lab_example(name: &str, log: &Log) -> Result<PathBuf, Failure> {
-    Job::cargo("build --release --package thalweg-lab --example").arg(name).builds().minutes(30).run(log)?;
+/// An example of a package in release, for measuring.
+pub(crate) fn release_example(package: &str, name: &str, log: &Log) -> Result<PathBuf, Failure> {
+    let build = Job::cargo("build --release --package").arg(package).arg("--example").arg(name);
+    build.builds().minutes(30).run(log)?;
     Ok(workspace::target().join("release/examples").join(name))
 }
 

@@ -12,7 +12,7 @@ use crate::recorded::{Recorded, record};
 use crate::support::{Running, outcome, thalweg};
 
 const GRPCURL: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/grpcurl.pcap");
-const PROTOS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../lab/proto");
+const PROTOS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../drive/proto");
 
 fn inspect(arguments: &[&str]) -> (Option<i32>, String, String) {
     outcome(thalweg(&[&["inspect"], arguments].concat()).output().unwrap())

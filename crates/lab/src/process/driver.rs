@@ -9,6 +9,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use serde::Deserialize;
+use thalweg_drive::kernel::connections_at;
 
 use super::child::Process;
 use super::hop::Hop;
@@ -16,7 +17,6 @@ use crate::cpus::CpuList;
 use crate::drive::Announcement;
 use crate::echo::{EchoWork, Looks, Shape};
 use crate::interrupt::Interrupt;
-use crate::kernel::connections_at;
 use crate::load::Measured;
 use crate::load::{Point, ServerMemory, Usage, Wire};
 use crate::record::{BareWire, CallType, LOAD_SCHEMA, LaneRule, LoadResult, MethodCall, Note};

@@ -39,8 +39,7 @@ impl Interrupt {
     }
 
     /// Asks to stop, as a signal would.
-    #[cfg(test)]
-    pub(crate) fn ask(&self) {
+    pub fn ask(&self) {
         self.0.store(true, Ordering::Relaxed);
     }
 

@@ -19,5 +19,5 @@ pub(crate) use call::EchoCall;
 pub use own::{NoOwnEcho, OwnEcho};
 pub use protocol::{Protocol, UnknownProtocol};
 pub use shape::{NotAShape, Shape};
-pub(crate) use stages::{STAGES, Stages};
+pub use stages::{STAGES, Stages};
 pub use work::{EchoWork, Looks};

@@ -15,7 +15,6 @@ use thalweg_messages::own::descriptors;
 use thalweg_messages::{Kind, OwnMessages};
 use tokio::net::TcpListener;
 
-use super::scratch;
 use crate::drive::{DriveError, Patience, drive};
 use crate::echo::{EchoWork, Looks, NoOwnEcho, OwnEcho, Protocol, Shape};
 use crate::record::{CallType, Handing, LaneRule, LoadResult, LoadSettings};
@@ -200,7 +199,7 @@ async fn own_messages_are_driven_and_divided() {
     const TYPE: &str = "shop.Order";
     const ORDERS: &str = "{\"item\": \"boot\", \"count\": \"2\", \"labels\": {\"size\": \"43\", \"sale\": \"yes\"}}\n\
                           {\"item\": \"hat\", \"prices\": [9.5, \"NaN\"]}\n{}\n";
-    let folder = scratch("own");
+    let folder = std::env::temp_dir().join(format!("thalweg-drive-own-{}", std::process::id()));
     std::fs::create_dir_all(&folder).unwrap();
     let (proto, data) = (folder.join("shop.proto"), folder.join("orders.jsonl"));
     let source = "syntax = 'proto3'; package shop; message Order { string item = 1; int64 count = 2;

@@ -140,7 +140,7 @@ impl Default for Distribution {
 }
 
 /// Several distributions as one: their histograms in base64, and what is exact of each.
-pub(crate) fn merged<'d>(distributions: impl IntoIterator<Item = (&'d str, Latency)>) -> Option<Latency> {
+pub fn merged<'d>(distributions: impl IntoIterator<Item = (&'d str, Latency)>) -> Option<Latency> {
     let mut all = Distribution::new();
     for (histogram, latency) in distributions {
         all.merge(&Distribution::decoded(histogram, &latency)?);
@@ -149,7 +149,7 @@ pub(crate) fn merged<'d>(distributions: impl IntoIterator<Item = (&'d str, Laten
 }
 
 /// How many of the times of several histograms in base64 are longer than this, to their three digits.
-pub(crate) fn longer_than<'d>(ns: u64, histograms: impl IntoIterator<Item = &'d str>) -> Option<u64> {
+pub fn longer_than<'d>(ns: u64, histograms: impl IntoIterator<Item = &'d str>) -> Option<u64> {
     let mut count = 0;
     for histogram in histograms {
         let bytes = STANDARD.decode(histogram).ok()?;

@@ -15,15 +15,14 @@ use nix::sys::time::TimeValLike;
 
 use crate::echo::{STAGES, Stages};
 pub use bare_run::{BareRun, BareWire};
-pub use distribution::{Distribution, LATENCY_NS_MAX};
-pub(crate) use distribution::{longer_than, merged};
+pub use distribution::{Distribution, LATENCY_NS_MAX, longer_than, merged};
 pub use load_result::{
-    CallType, CpuTime, Handing, LaneRule, Latency, LoadResult, LoadSettings, MethodCall, UnknownCallType,
+    CallType, Connections, CpuTime, Fairness, Handing, LOAD_SCHEMA, LaneRule, LanesAt, Latency, LoadResult,
+    LoadSettings, MethodCall, Note, Pace, Spike, StageTimes, UnknownCallType,
 };
-pub(crate) use load_result::{Connections, Fairness, LOAD_SCHEMA, LanesAt, Note, Pace, Spike, StageTimes};
 
 /// How many of the largest latencies are kept with their time.
-pub(crate) const SPIKES_MAX: usize = 10;
+pub const SPIKES_MAX: usize = 10;
 
 /// Canonical names of gRPC's status codes, by number.
 const CODE_NAMES: [&str; 17] = [
@@ -56,7 +55,7 @@ pub fn code_name(code: i32) -> &'static str {
 
 /// Counts and times operations in constant memory. Its clock starts when it is made: make it when warm-up ends.
 #[derive(Clone, Debug)]
-pub(crate) struct Recorder {
+pub struct Recorder {
     started: Instant,
     latencies: Distribution,
     /// Of calls that were divided; empty where none was.
@@ -79,35 +78,35 @@ struct Paced {
 
 /// What [`Recorder::finish`] cannot know by itself.
 #[derive(Clone, Debug)]
-pub(crate) struct Run {
+pub struct Run {
     /// What the run was asked to do.
-    pub(crate) settings: LoadSettings,
+    pub settings: LoadSettings,
     /// When measuring began, by the wall clock.
-    pub(crate) started: SystemTime,
+    pub started: SystemTime,
     /// How long was measured, by the monotonic clock.
-    pub(crate) duration: Duration,
+    pub duration: Duration,
     /// See [`LoadResult::closed_loop`].
-    pub(crate) closed_loop: bool,
+    pub closed_loop: bool,
     /// Payload bytes sent in that time.
-    pub(crate) bytes_sent: u64,
+    pub bytes_sent: u64,
     /// Payload bytes received in that time.
-    pub(crate) bytes_received: u64,
+    pub bytes_received: u64,
     /// The client's processor time in that time: the difference of two [`CpuTime::of_this_process`].
-    pub(crate) client_cpu: CpuTime,
+    pub client_cpu: CpuTime,
     /// Connections to the target.
-    pub(crate) connections: Connections,
+    pub connections: Connections,
     /// What limits how far the figures can be trusted.
-    pub(crate) notes: Vec<Note>,
+    pub notes: Vec<Note>,
 }
 
 impl Recorder {
     /// A recorder whose measured time begins now.
-    pub(crate) fn new() -> Self {
+    pub fn new() -> Self {
         Self::starting_at(Instant::now())
     }
 
     /// A recorder whose measured time began at `started`: recorders of one run share it.
-    pub(crate) fn starting_at(started: Instant) -> Self {
+    pub fn starting_at(started: Instant) -> Self {
         Self {
             started,
             latencies: Distribution::new(),
@@ -121,7 +120,7 @@ impl Recorder {
 
     /// One operation succeeded: a unary call, or a round trip of a stream (see [`CallType`] for what its latency is).
     #[inline]
-    pub(crate) fn record(&mut self, latency_ns: u64) {
+    pub fn record(&mut self, latency_ns: u64) {
         self.record_many(latency_ns, 1);
     }
 
@@ -136,7 +135,7 @@ impl Recorder {
     }
 
     /// What the stages of a call took that was recorded.
-    pub(crate) fn divided(&mut self, stages: &Stages) {
+    pub fn divided(&mut self, stages: &Stages) {
         self.stages.resize(STAGES.len(), None);
         for (stage, took_ns) in self.stages.iter_mut().zip(stages) {
             if let Some(took_ns) = took_ns {
@@ -147,7 +146,7 @@ impl Recorder {
 
     /// `count` messages of a stream one way went by in `elapsed_ns`, from one reading of the clock to the next.
     #[inline]
-    pub(crate) fn record_pace(&mut self, elapsed_ns: u64, count: u64) {
+    pub fn record_pace(&mut self, elapsed_ns: u64, count: u64) {
         if count == 0 {
             return;
         }
@@ -169,7 +168,7 @@ impl Recorder {
 
     /// A call ended with OK.
     #[inline]
-    pub(crate) fn call(&mut self) {
+    pub fn call(&mut self) {
         self.calls += 1;
     }
 
@@ -181,7 +180,7 @@ impl Recorder {
     }
 
     /// Operations recorded so far.
-    pub(crate) fn operations(&self) -> u64 {
+    pub fn operations(&self) -> u64 {
         self.latencies.len() + self.paced.messages
     }
 
@@ -217,7 +216,7 @@ impl Recorder {
     }
 
     /// The result of the run.
-    pub(crate) fn finish(self, run: Run) -> LoadResult {
+    pub fn finish(self, run: Run) -> LoadResult {
         let messages = self.operations();
         let seconds = run.duration.as_secs_f64();
         LoadResult {
@@ -304,7 +303,7 @@ impl CpuTime {
     }
 
     /// What the calling thread has used since it began.
-    pub(crate) fn of_this_thread() -> std::io::Result<Self> {
+    pub fn of_this_thread() -> std::io::Result<Self> {
         Self::of(UsageWho::RUSAGE_THREAD)
     }
 

@@ -11,31 +11,31 @@ use crate::cpus::CpuList;
 use crate::echo::EchoWork;
 
 /// The schema's name and version: a field that changes its meaning raises the number.
-pub(crate) const LOAD_SCHEMA: &str = "thalweg.load/3";
+pub const LOAD_SCHEMA: &str = "thalweg.load/3";
 
 /// What one run of the driver found. Serialised, it is the schema `thalweg.load/3`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct LoadResult {
     /// [`LOAD_SCHEMA`].
-    pub(crate) schema: String,
+    pub schema: String,
     /// What the run was asked to do.
     pub settings: LoadSettings,
     /// When measuring began (warm-up over): RFC 3339, UTC, nanoseconds.
-    pub(crate) started: String,
+    pub started: String,
     /// When measuring ended: RFC 3339, UTC, nanoseconds.
-    pub(crate) ended: String,
+    pub ended: String,
     /// The measured time by the monotonic clock, warm-up excluded.
     pub duration_ns: u64,
     /// From the end of the measured time until the last call that was then under way had ended. What ended in it is
     /// not counted. 0 where a number ended the run, which counts all.
     pub drain_ns: u64,
     /// A call waited for the one before it: the load adapts to the server, and latency says nothing about waiting.
-    pub(crate) closed_loop: bool,
+    pub closed_loop: bool,
     /// What succeeded per second, in units of [`LoadSettings::call`]'s [operation](CallType::operation). The total
     /// over all connections.
     pub rate_per_s: f64,
     /// Calls that ended with status OK. A stream counts once, when it ends.
-    pub(crate) calls: u64,
+    pub calls: u64,
     /// Operations that succeeded: unary calls, or messages of a stream (bidi: messages that came back).
     pub messages: u64,
     /// Calls that ended otherwise, by the status code's canonical name (`UNAVAILABLE`).
@@ -51,9 +51,9 @@ pub struct LoadResult {
     pub pace_ns: Option<Pace>,
     /// The largest latencies, or gaps of streams one way, and when they fell, largest first. They are part of
     /// [`Self::latency_ns`] and [`Self::pace_ns`] too.
-    pub(crate) spikes: Vec<Spike>,
+    pub spikes: Vec<Spike>,
     /// The whole distribution, so that percentiles of several runs can be merged: HdrHistogram V2, base64, ns.
-    pub(crate) histogram: String,
+    pub histogram: String,
     /// What the first call took, with its connecting, before anything was measured: of a run that echoes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub first_call_ns: Option<u64>,
@@ -61,21 +61,21 @@ pub struct LoadResult {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub stages: Vec<StageTimes>,
     /// Processor time of the client process in the measured time.
-    pub(crate) client_cpu: CpuTime,
+    pub client_cpu: CpuTime,
     /// The client's processor time divided by [`Self::messages`]; `null` when nothing succeeded.
     pub client_cpu_per_call: Option<CpuTime>,
     /// How much of [`Self::client_cpu`] went into looking for answers that were not there yet, where else the client
     /// would have slept.
     #[serde(default, skip_serializing_if = "is_nothing")]
-    pub(crate) looked_in_vain_ns: u64,
+    pub looked_in_vain_ns: u64,
     /// Connections to the target.
     pub connections: Connections,
     /// How the calls were spread over the active connections: of the bare client alone.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) fairness: Option<Fairness>,
+    pub fairness: Option<Fairness>,
     /// How many lanes the client's channel had, each time that it was another number: of an adaptive channel alone.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub(crate) lanes: Vec<LanesAt>,
+    pub lanes: Vec<LanesAt>,
     /// What limits how far the figures can be trusted, one sentence each. Empty in a good run.
     pub notes: Vec<Note>,
 }
@@ -202,7 +202,7 @@ pub enum CallType {
 
 impl CallType {
     /// The four kinds of call that gRPC has, in the order of reports. A ping-pong is a bidi stream.
-    pub(crate) const ALL: [Self; 4] = [Self::Unary, Self::ClientStream, Self::ServerStream, Self::BidiStream];
+    pub const ALL: [Self; 4] = [Self::Unary, Self::ClientStream, Self::ServerStream, Self::BidiStream];
 
     /// The name in JSON and on the command line.
     pub fn name(self) -> &'static str {
@@ -225,7 +225,7 @@ impl CallType {
     }
 
     /// Payloads of `size_bytes` that one operation sends and receives.
-    pub(crate) fn payloads(self) -> (u64, u64) {
+    pub fn payloads(self) -> (u64, u64) {
         match self {
             Self::Unary | Self::BidiStream | Self::PingPong => (1, 1),
             Self::ClientStream => (1, 0),
@@ -303,11 +303,11 @@ impl FromStr for LaneRule {
 
 /// From one moment on a channel had so many lanes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct LanesAt {
+pub struct LanesAt {
     /// Counted from where measuring began; negative in the warm-up.
-    pub(crate) at_ns: i64,
+    pub at_ns: i64,
     /// Connected lanes.
-    pub(crate) lanes: u32,
+    pub lanes: u32,
 }
 
 /// A distribution of latencies, ns. Percentiles come from an HDR histogram of 3 significant digits; `min`, `mean` and
@@ -372,31 +372,31 @@ pub struct Pace {
 
 impl Pace {
     /// From one reading of the clock to the next, on average.
-    pub(crate) fn between_readings_ns(self) -> f64 {
+    pub fn between_readings_ns(self) -> f64 {
         self.mean * self.messages_per_reading as f64
     }
 }
 
 /// One of the largest latencies of a run, or of the largest gaps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Spike {
+pub struct Spike {
     /// How long it took.
-    pub(crate) took_ns: u64,
+    pub took_ns: u64,
     /// When it ended, counted from where measuring began.
-    pub(crate) at_ns: u64,
+    pub at_ns: u64,
 }
 
 /// How evenly the calls of a run were spread over connections that all had the same load.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-pub(crate) struct Fairness {
+pub struct Fairness {
     /// Active connections.
-    pub(crate) connections: u32,
+    pub connections: u32,
     /// Jain's index, (Σx)² ÷ (n · Σx²), of the calls of each: 1 where all have the same, 1 ÷ n where one has all.
-    pub(crate) jain: f64,
+    pub jain: f64,
     /// Calls of the connection that had fewest.
-    pub(crate) least: u64,
+    pub least: u64,
     /// Of the one that had most.
-    pub(crate) most: u64,
+    pub most: u64,
 }
 
 impl Fairness {

@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 /// A list of processors as Linux numbers them, written `0`, `0,2` or `0-3,8`. Never empty; sorted, without repeats.
 ///
 /// ```
-/// use thalweg_lab::cpus::CpuList;
+/// use thalweg_drive::cpus::CpuList;
 ///
 /// let list: CpuList = "0-2,8".parse().unwrap();
 /// assert_eq!(list.as_slice(), [0, 1, 2, 8]);
@@ -64,7 +64,7 @@ impl CpuList {
     }
 
     /// There is one that both have.
-    pub(crate) fn shares_with(&self, others: &Self) -> bool {
+    pub fn shares_with(&self, others: &Self) -> bool {
         self.0.iter().any(|cpu| others.0.contains(cpu))
     }
 
@@ -90,7 +90,7 @@ impl CpuList {
 
 /// Where processors lie.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Topology(BTreeMap<usize, Place>);
+pub struct Topology(BTreeMap<usize, Place>);
 
 /// A processor's socket, and its core: the lowest number of those that share it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -101,7 +101,7 @@ struct Place {
 
 impl Topology {
     /// This machine's, as `/sys` tells it. What it does not tell is a core of its own on socket 0.
-    pub(crate) fn this() -> Self {
+    pub fn this() -> Self {
         let cpus = CpuList::available().map(|list| list.0).unwrap_or_default();
         let told = |cpu: usize, name: &str| {
             fs::read_to_string(format!("/sys/devices/system/cpu/cpu{cpu}/topology/{name}")).ok()
@@ -122,7 +122,7 @@ impl Topology {
     }
 
     /// How many sockets and cores those processors have that this program may run on.
-    pub(crate) fn sockets_and_cores(&self) -> (usize, usize) {
+    pub fn sockets_and_cores(&self) -> (usize, usize) {
         let sockets: BTreeSet<usize> = self.0.values().map(|place| place.socket).collect();
         let cores: BTreeSet<(usize, usize)> = self.0.keys().map(|&cpu| self.place(cpu)).collect();
         (sockets.len(), cores.len())

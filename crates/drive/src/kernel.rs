@@ -25,7 +25,7 @@ impl Established {
 }
 
 /// How many connections the process `pid` has established at the place where it listens: `HOST:PORT` or `unix:PATH`.
-pub(crate) fn connections_at(pid: u32, address: &str) -> io::Result<u32> {
+pub fn connections_at(pid: u32, address: &str) -> io::Result<u32> {
     let own = sockets_of(pid)?;
     if let Some(path) = address.strip_prefix("unix:") {
         return count(pid, &own, |row| row.is_unix_at(path));
@@ -184,7 +184,7 @@ Num       RefCount Protocol Flags    Type St Inode Path
         let _servers = [(); 2].map(|()| listener.accept().unwrap());
         assert_eq!(connections_at(pid, &address.to_string()).unwrap(), 2);
 
-        let directory = std::env::temp_dir().join(format!("thalweg-lab-kernel-{pid}"));
+        let directory = std::env::temp_dir().join(format!("thalweg-drive-kernel-{pid}"));
         fs::create_dir(&directory).unwrap();
         let path = directory.join("socket");
         let listener = UnixListener::bind(&path).unwrap();

@@ -16,9 +16,9 @@ use crate::record::{CallType, Handing};
 use crate::services::proto::SimpleRequest;
 
 /// Payload bytes of a bidi stream that may await their replies.
-pub(crate) const BIDI_OUTSTANDING_BYTES: usize = 1 << 20;
+pub const BIDI_OUTSTANDING_BYTES: usize = 1 << 20;
 /// Messages of a bidi stream that may await their replies. 4096 empty ones are 20 KiB on the wire.
-pub(crate) const BIDI_OUTSTANDING_MESSAGES_MAX: usize = 4096;
+pub const BIDI_OUTSTANDING_MESSAGES_MAX: usize = 4096;
 /// A stream of the largest messages is pipelined too.
 const OUTSTANDING_MESSAGES_MIN: usize = 2;
 

@@ -69,7 +69,7 @@ impl Shape {
     }
 
     /// Calls in flight by which a server is busy: many of a small message, of a large one as few as do.
-    pub(crate) fn saturating(self) -> u32 {
+    pub fn saturating(self) -> u32 {
         match self {
             Self::Strings { count, letters } => match u64::from(count) * u64::from(letters) {
                 0..10_000 => 64,
@@ -83,7 +83,7 @@ impl Shape {
     }
 
     /// Peers serve it, too: it is in their contract. That has no persons without hobbies.
-    pub(crate) fn is_in_contract(self) -> bool {
+    pub fn is_in_contract(self) -> bool {
         matches!(self, Self::Strings { .. } | Self::Person | Self::Study(Kind::PersonFull))
     }
 }

@@ -3,12 +3,12 @@
 use super::moments::Moments;
 
 /// The stages' names, in their order.
-pub(crate) const STAGES: [&str; 7] =
+pub const STAGES: [&str; 7] =
     ["client-encode", "request", "decode", "handler", "encode", "response", "client-decode"];
 
 /// What each stage of a call took, in ns, in the order of [`STAGES`]; `None`: it is part of the one on the way, as the
 /// server's stack does not show where it begins or ends.
-pub(crate) type Stages = [Option<u64>; 7];
+pub type Stages = [Option<u64>; 7];
 
 /// Moments of a call at the client, in ns of CLOCK_MONOTONIC.
 #[derive(Clone, Copy, Debug)]

@@ -1,0 +1,4 @@
+//! Runs from end to end, against servers of this process.
+
+mod drive;
+mod echo;
