@@ -121,7 +121,7 @@ fn pack(staged: &Path, name: &str, tarball: &Path, log: &Log) -> Result<(), Fail
 fn debian_package(folder: &Path, log: &Log) -> Result<PathBuf, Failure> {
     let path = tools::cargo_deb(log)?;
     let made = Job::new(path)
-        .words("deb --no-build --no-strip --package thalweg-cli --profile dist --target")
+        .words("deb --no-build --no-strip --package thalweg-cli --profile small --target")
         .arg(TARGET)
         .arg("--output")
         .arg(folder)

@@ -8,7 +8,7 @@ use std::time::Duration;
 use clap::Args;
 use thalweg::server::{BoundServer, Server, ServerBuilder, Service};
 use thalweg::web::Web;
-use thalweg::{Encoding, Keepalive, KeepalivePolicy, ListenAddress};
+use thalweg::{Keepalive, KeepalivePolicy, ListenAddress};
 use thalweg_lab::bare::EchoServer as BareEchoServer;
 use thalweg_lab::descriptors;
 use thalweg_lab::interrupt::Interrupt;
@@ -17,9 +17,7 @@ use thalweg_lab::services::echo_proto::echo_server::EchoServer;
 use thalweg_lab::services::echo_proto::echo_shapes_server::EchoShapesServer;
 use thalweg_lab::services::proto::benchmark_service_server::BenchmarkServiceServer;
 use thalweg_lab::services::proto::test_service_server::TestServiceServer;
-use thalweg_lab::services::{
-    BenchmarkWorker, EchoOwnServer, EchoViewsServer, EchoWorker, InteropServer, OwnedBenchmarkWorker, proto,
-};
+use thalweg_lab::services::{BenchmarkWorker, EchoOwnServer, EchoWorker, InteropServer, Offered, proto};
 use thalweg_lab::size::ByteSize;
 use thalweg_messages::own::descriptors;
 use thalweg_services::health::HealthReporter;
@@ -230,7 +228,6 @@ impl ServeArgs {
 }
 
 async fn bind(args: &ServeArgs, addresses: &[ListenAddress], threads: usize) -> Result<BoundServer, Failure> {
-    let message_bytes_max = usize::try_from(args.max_message_size.0).unwrap_or(usize::MAX);
     let health = HealthReporter::new();
     health.set_serving::<BenchmarkServiceServer<BenchmarkWorker>>();
     health.set_serving::<TestServiceServer<InteropServer>>();
@@ -240,47 +237,30 @@ async fn bind(args: &ServeArgs, addresses: &[ListenAddress], threads: usize) -> 
         .descriptors(proto::DESCRIPTORS)
         .descriptors(<EchoServer<EchoWorker> as Service>::FILE_DESCRIPTOR_SET)
         .descriptors(<EchoShapesServer<EchoWorker> as Service>::FILE_DESCRIPTOR_SET);
-    let benchmark = BenchmarkWorker::working(args.work);
-    // Of a client that takes it so.
-    let echo = EchoServer::new(EchoWorker).send_compressed(Encoding::Gzip);
-    let shapes = EchoShapesServer::new(EchoWorker).send_compressed(Encoding::Gzip);
-    let server = Server::builder();
-    let server = match args.variant {
-        Handing::InPlace => {
-            let benchmark = BenchmarkServiceServer::new(benchmark);
-            server.add_service(benchmark.max_decoding_message_size(message_bytes_max))
-        }
-        Handing::Owned => {
-            let benchmark = BenchmarkServiceServer::new(OwnedBenchmarkWorker(benchmark));
-            server.add_service(benchmark.max_decoding_message_size(message_bytes_max))
-        }
+    // What is said of the services is on the pages, too.
+    let mut web = Web::new().descriptors(proto::DESCRIPTORS).openapi(true).docs(true);
+    let mut own = None;
+    if let Some((server, set)) = args.own()? {
+        own = Some(server);
+        web = web.descriptors(set.clone());
+        reflection = reflection.descriptors(set);
+    }
+    let offered = Offered {
+        handing: args.variant,
+        work: args.work,
+        views: args.views,
+        own,
+        message_bytes_max: usize::try_from(args.max_message_size.0).unwrap_or(usize::MAX),
     };
-    let mut server = server
-        .add_service(TestServiceServer::new(InteropServer).max_decoding_message_size(message_bytes_max))
-        .add_service(shapes.max_decoding_message_size(message_bytes_max))
-        .add_service(health.service())
-        .shutdown_grace(args.grace);
+    let server = offered.add_to(Server::builder());
+    let mut server = server.add_service(health.service()).shutdown_grace(args.grace);
     if let Some(duration) = args.runtime.busy_poll {
         server = server.busy_poll(duration);
     }
-    server = if args.views {
-        let echo = EchoViewsServer::default().send_compressed(Encoding::Gzip);
-        server.add_service(echo.max_decoding_message_size(message_bytes_max))
-    } else {
-        server.add_service(echo.max_decoding_message_size(message_bytes_max))
-    };
     if let Some(streams) = args.max_concurrent_streams {
         server = server.max_concurrent_streams(streams);
     }
     server = args.connections.apply(server);
-    // What is said of the services is on the pages, too.
-    let mut web = Web::new().descriptors(proto::DESCRIPTORS).openapi(true).docs(true);
-    if let Some((own, set)) = args.own()? {
-        let own = own.max_decoding_message_size(message_bytes_max).send_compressed(Encoding::Gzip);
-        server = server.add_service(own);
-        web = web.descriptors(set.clone());
-        reflection = reflection.descriptors(set);
-    }
     server = server.add_service(reflection.build().map_err(Failure::failed)?);
     if args.json.is_some() {
         server = server.web(web);

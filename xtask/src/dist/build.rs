@@ -12,11 +12,11 @@ use crate::{tools, workspace};
 pub(super) fn command(log: &Log) -> Result<PathBuf, Failure> {
     let programs = tools::zigbuild(log)?;
     let path = env::var("PATH").unwrap_or_default();
-    Job::cargo("zigbuild --locked --profile dist --package thalweg-cli --target")
+    Job::cargo("zigbuild --locked --profile small --package thalweg-cli --target")
         .arg(format!("{TARGET}.{GLIBC}"))
         .env("PATH", format!("{}:{path}", programs.display()))
         .builds()
         .minutes(45)
         .run(log)?;
-    Ok(workspace::target().join(TARGET).join("dist/thalweg"))
+    Ok(workspace::target().join(TARGET).join("small/thalweg"))
 }

@@ -195,7 +195,11 @@ impl BodyDecoder {
             _ if !self.has_begun || self.has_ended => true,
             Decoder::Identity(_) => true,
             Decoder::Gzip(decoder, _) => return decoder.try_finish().map_err(DecompressError::Corrupt),
-            _ => false,
+            Decoder::Deflate(..) => false,
+            #[cfg(feature = "zstd")]
+            Decoder::Zstd(_) => false,
+            #[cfg(feature = "brotli")]
+            Decoder::Brotli(..) => false,
         };
         if is_whole { Ok(()) } else { Err(DecompressError::Corrupt(io::ErrorKind::UnexpectedEof.into())) }
     }
