@@ -11,7 +11,7 @@ use crate::job::{Failure, Job, Log};
 use crate::{tools, workspace};
 
 /// The program has at most so many bytes.
-const LEN_MAX: u64 = 16_000_000;
+const LEN_MAX: u64 = 15_000_000;
 
 pub(super) fn check(log: &Log) -> Result<String, Failure> {
     if !extent::is_long() {
