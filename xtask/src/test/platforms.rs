@@ -18,8 +18,8 @@ const EMULATED: &str = "qemu-aarch64 -L /usr/aarch64-linux-gnu";
 /// What goes by the processor: orders of bytes and of memory, and instructions.
 const TESTED: &str =
     "--package thalweg-http2 --package thalweg-protobuf --package thalweg-engine --lib --tests";
-/// A model that knows of no processor and takes long; what goes by the times of a fast one; what asks the kernel for what
-/// the emulator does not know (`TCP_INFO`); what asks a Go.
+/// A model that knows of no processor and takes long; what goes by the times of a fast one; what asks the kernel for
+/// what the emulator does not know (`TCP_INFO`); what asks a Go.
 const LEFT_OUT: &str =
     "--skip lanes::policy::model --skip busy_poll --skip handler_cost --skip round_trip --skip hpack_peer";
 /// The compiler goes as far as types: so nothing of theirs has to be here, no linker and no library of C.

@@ -38,8 +38,9 @@ pub(super) fn lints(log: &Log) -> Result<String, Failure> {
     Ok(format!("no warnings, with the features, without, and with each of {count} alone"))
 }
 
-/// Each feature of each package for the registry: alone, and all of a package together. How many there are. Only rustc's
-/// lints count: what clippy thinks of a type or a match changes with what is left of it.
+/// Each feature of each package for the registry: alone, and all of a package together. How many there are.
+///
+/// Only rustc's lints count: what clippy thinks of a type or a match changes with what is left of it.
 fn each_feature(log: &Log) -> Result<usize, Failure> {
     let lint = |package: &str, features: &str| {
         let job = Job::cargo("clippy --lib --no-deps --no-default-features --package").arg(package);
