@@ -108,7 +108,7 @@ impl Distribution {
         let decoded: Histogram<u64> = Deserializer::new().deserialize(&mut bytes.as_slice()).ok()?;
         let mut all = Self::new();
         all.histogram.add(&decoded).ok()?;
-        let sum_ns = (exact.mean * decoded.len() as f64) as u128;
+        let sum_ns = (exact.mean * decoded.len() as f64).round() as u128;
         (all.min_ns, all.max_ns, all.sum_ns) = (exact.min, exact.max, sum_ns);
         Some(all)
     }
@@ -191,8 +191,16 @@ mod tests {
         let parts = [&one, &other].map(|part| (part.encoded(), part.latency().unwrap()));
         let merged = merged(parts.iter().map(|(histogram, latency)| (histogram.as_str(), *latency))).unwrap();
         let expected = both.latency().unwrap();
-        assert!((merged.mean - expected.mean).abs() < 1.0);
-        assert_eq!(Latency { mean: 0.0, ..merged }, Latency { mean: 0.0, ..expected });
+        assert_eq!(merged, expected);
+        // A mean is a quotient, and what it was of comes back to the last nanosecond.
+        for sum_ns in 1_000_000..1_001_000 {
+            let mut long = Distribution::new();
+            long.record_many(1, 1500);
+            long.record_many(sum_ns, 1);
+            let told = long.latency().unwrap();
+            let decoded = Distribution::decoded(&long.encoded(), &told).unwrap();
+            assert_eq!((decoded.sum_ns, decoded.latency()), (long.sum_ns, Some(told)));
+        }
         let longer = |ns| longer_than(ns, parts.iter().map(|part| part.0.as_str()));
         assert_eq!([0, 1, 900, 1000].map(longer), [1000, 999, 100, 0].map(Some));
         assert_eq!(longer_than(0, ["no base64"]), None);
