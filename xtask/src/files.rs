@@ -27,6 +27,21 @@ pub(crate) fn below_if(folder: &Path, enters: impl Fn(&Path) -> bool) -> io::Res
     Ok(found)
 }
 
+/// Copies what is [`below`] a folder to where another is, or will be.
+pub(crate) fn copy(from: &Path, to: &Path) -> io::Result<()> {
+    copy_if(from, to, |_| true)
+}
+
+/// Copies what is [`below_if`].
+pub(crate) fn copy_if(from: &Path, to: &Path, enters: impl Fn(&Path) -> bool) -> io::Result<()> {
+    for path in below_if(from, enters)? {
+        let copy = to.join(path.strip_prefix(from).unwrap_or(&path));
+        fs::create_dir_all(copy.parent().unwrap_or(to))?;
+        fs::copy(&path, &copy)?;
+    }
+    Ok(())
+}
+
 pub(crate) fn has_extension(path: &Path, extension: &str) -> bool {
     path.extension().is_some_and(|it| it == extension)
 }

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use super::extent;
 use crate::dist::{self, Dist, GLIBC, LICENCES, SBOM};
 use crate::job::{Failure, Job, Log};
-use crate::{tools, workspace};
+use crate::{files, tools, workspace};
 
 /// The program has at most so many bytes.
 const LEN_MAX: u64 = 15_000_000;
@@ -123,8 +123,8 @@ fn licences(folder: &Path, parts: usize) -> Result<(), Failure> {
 /// Each page of the manual is one as mandoc reads it.
 fn manual(folder: &Path, log: &Log) -> Result<(), Failure> {
     tools::debian("mandoc", &["mandoc"], log)?;
-    let pages = fs::read_dir(folder.join("man"))?.filter_map(|entry| Some(entry.ok()?.path()));
-    pages.fold(Job::new("mandoc").words("-T lint -W error"), Job::arg).run(log)
+    let pages = files::below(&folder.join("man"))?;
+    pages.iter().fold(Job::new("mandoc").words("-T lint -W error"), Job::arg).run(log)
 }
 
 /// The document is valid CycloneDX, and everything in it has its own licence and sum.

@@ -99,7 +99,7 @@ fn lay_out(outside: &Path, sources: &Path, published: &[(String, String)]) -> Re
     let names: Vec<&str> = PROGRAMS.iter().map(|(name, _)| *name).chain([EXAMPLE]).collect();
     for name in &names {
         let from = if *name == EXAMPLE { "examples" } else { "xtask/suites/packages" };
-        copy(&workspace::root().join(from).join(name), &outside.join(name))?;
+        files::copy(&workspace::root().join(from).join(name), &outside.join(name))?;
     }
     for (name, _) in PROGRAMS {
         let folder = outside.join(name).join("proto");
@@ -164,15 +164,6 @@ fn only_packages(metadata: &str, sources: &Path) -> Result<(), Failure> {
     } else {
         Err(Failure::failed(format!("the programs are not built on our packages, but on {found:?}")))
     }
-}
-
-fn copy(from: &Path, to: &Path) -> Result<(), Failure> {
-    for path in files::below(from)? {
-        let copy = to.join(path.strip_prefix(from).unwrap_or(&path));
-        fs::create_dir_all(copy.parent().unwrap_or(to))?;
-        fs::copy(&path, &copy)?;
-    }
-    Ok(())
 }
 
 #[cfg(test)]

@@ -56,13 +56,7 @@ fn fetch(there: &There, copy: &Path, log: &Log) -> Result<(), Failure> {
     Job::cargo("fetch --locked").builds().minutes(10).run(log)?;
     // Debian has what the library needs beside it, and a configuration that says so, which would be ours as well.
     let library = there.debian.root().join("usr/lib/rustlib/src/rust/library");
-    for path in
-        files::below_if(&library, |folder| !folder.ends_with(".cargo") && !folder.ends_with("vendor"))?
-    {
-        let to = copy.join(path.strip_prefix(&library).unwrap_or(&path));
-        fs::create_dir_all(to.parent().unwrap_or(copy))?;
-        fs::copy(&path, &to)?;
-    }
+    files::copy_if(&library, copy, |folder| !folder.ends_with(".cargo") && !folder.ends_with("vendor"))?;
     let fetch = Job::cargo("fetch --locked").directory(copy).env("RUSTC_BOOTSTRAP", "1");
     fetch.builds().minutes(10).run(log)
 }

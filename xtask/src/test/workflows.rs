@@ -1,17 +1,13 @@
 //! The workflows of the repository's forge, as actionlint reads them.
 
-use std::fs;
-
 use crate::job::{Failure, Job, Log};
-use crate::{tools, workspace};
+use crate::{files, tools, workspace};
 
 const FOLDER: &str = ".github/workflows";
 
 pub(super) fn check(log: &Log) -> Result<String, Failure> {
     let actionlint = tools::ACTIONLINT.get(log)?;
-    let mut files: Vec<_> =
-        fs::read_dir(workspace::root().join(FOLDER))?.filter_map(|entry| Some(entry.ok()?.path())).collect();
-    files.sort();
+    let files = files::below(&workspace::root().join(FOLDER))?;
     if files.is_empty() {
         return Err(Failure::failed(format!("there are no workflows in {FOLDER}")));
     }

@@ -12,7 +12,7 @@ use serde_json::Value;
 use crate::job::{Failure, Job, Log};
 use crate::server::{Server, free_port};
 use crate::test::rust;
-use crate::{tools, workspace};
+use crate::{files, tools, workspace};
 
 /// A kustomization, and a load that this machine makes in its place.
 struct Deployed {
@@ -115,11 +115,7 @@ impl Damage {
     fn is_found(&self, manifests: &Path, log: &Log) -> Result<(), Failure> {
         let folder = workspace::output().join("damaged");
         let _ = fs::remove_dir_all(&folder);
-        fs::create_dir_all(&folder)?;
-        for entry in fs::read_dir(manifests_folder().join("base"))? {
-            let entry = entry?;
-            fs::copy(entry.path(), folder.join(entry.file_name()))?;
-        }
+        files::copy(&manifests_folder().join("base"), &folder)?;
         let path = folder.join(self.file);
         let text = fs::read_to_string(&path)?;
         if !text.contains(self.from) {
