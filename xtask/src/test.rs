@@ -9,6 +9,7 @@ mod costs;
 mod deny;
 mod dependencies;
 mod deploy;
+mod disk;
 mod dist;
 mod etcd;
 mod examples;
@@ -77,6 +78,10 @@ pub(crate) fn run(mut arguments: Arguments) -> Result<ExitCode, Ended> {
     for (name, value) in &environment {
         println!("{name}={value}");
     }
+    let free = disk::free();
+    if let Some(free) = free {
+        println!("{} of disk are free", disk::gigabytes(free));
+    }
     let start = Instant::now();
     let told = |ended: &schedule::Ended| {
         print!("{}", ended.said);
@@ -86,6 +91,13 @@ pub(crate) fn run(mut arguments: Arguments) -> Result<ExitCode, Ended> {
         }
     };
     let ended = schedule::run(&steps, &environment, told)?;
+    if let Some((before, now)) = free.zip(disk::free()) {
+        println!(
+            "\nOf the disk {} more are in use, and {} are free",
+            disk::gigabytes(before.saturating_sub(now)),
+            disk::gigabytes(now)
+        );
+    }
     Ok(summarise(&ended, start.elapsed(), allow_missing))
 }
 

@@ -95,8 +95,16 @@ pub(crate) fn metrics(log: &Log) -> Result<PathBuf, Failure> {
 
 /// The folder of grpc-go's examples: their .proto files and certificates.
 pub(crate) fn grpc_go_examples(log: &Log) -> Result<PathBuf, Failure> {
-    let list = Job::new("go").words("list -m -f {{.Dir}} google.golang.org/grpc/examples");
-    let folder = list.directory(workspace::suites().join("go")).builds().minutes(5).text(log)?;
+    let go = |words: &str| {
+        let job = Job::new("go").words(words).arg("google.golang.org/grpc/examples");
+        job.directory(workspace::suites().join("go")).builds().minutes(5)
+    };
+    // A module that is not here yet has no folder, and `list` does not fetch it.
+    go("mod download").run(log)?;
+    let folder = go("list -m -f {{.Dir}}").text(log)?;
+    if folder.trim().is_empty() {
+        return Err(Failure::failed("go names no folder of google.golang.org/grpc/examples"));
+    }
     Ok(PathBuf::from(folder.trim()))
 }
 

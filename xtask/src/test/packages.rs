@@ -24,17 +24,11 @@ pub(super) fn check(log: &Log) -> Result<String, Failure> {
     let sources = package(&published, &target, log)?;
     let outside = target.join("outside");
     lay_out(&outside, &sources, &published)?;
-    let cargo = |words: &str| {
-        Job::cargo(words)
-            .directory(&outside)
-            .env("CARGO_TARGET_DIR", target.join("built"))
-            .builds()
-            .minutes(20)
-    };
+    let cargo = |words: &str| building(words, &target).directory(&outside).minutes(20);
     cargo("build --workspace --all-targets --quiet").run(log)?;
     only_packages(&cargo("metadata --format-version 1").quiet_text(log)?, &sources)?;
     for (name, expected) in PROGRAMS {
-        let said = Job::new(target.join("built/debug").join(name)).text(log)?;
+        let said = Job::new(target.join("debug").join(name)).text(log)?;
         if said != *expected {
             return Err(Failure::failed(format!("{name} printed {said:?} and not {expected:?}")));
         }
@@ -43,6 +37,12 @@ pub(super) fn check(log: &Log) -> Result<String, Failure> {
         "{} packages stand by themselves; on them are built hello world, the same in tonic's words, and the {EXAMPLE}",
         published.len()
     ))
+}
+
+/// A build of packages. They have Cargo's own profile, which is not the workspace's: nobody debugs them here, and what
+/// one would need for it has several gigabytes.
+fn building(words: &str, target: &Path) -> Job {
+    Job::cargo(words).env("CARGO_TARGET_DIR", target).env("CARGO_PROFILE_DEV_DEBUG", "false").builds()
 }
 
 /// Names and versions of what is for the registry.
@@ -64,9 +64,9 @@ fn package(published: &[(String, String)], target: &Path, log: &Log) -> Result<P
         }
     }
     fs::create_dir_all(&sources)?;
-    let package = Job::cargo("package --locked --allow-dirty --quiet");
+    let package = building("package --locked --allow-dirty --quiet", target);
     let package = published.iter().fold(package, |package, (name, _)| package.arg("--package").arg(name));
-    package.env("CARGO_TARGET_DIR", target).builds().minutes(40).run(log)?;
+    package.minutes(40).run(log)?;
     for (name, version) in published {
         let file = target.join("package").join(format!("{name}-{version}.crate"));
         Job::new("tar")

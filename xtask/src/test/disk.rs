@@ -1,0 +1,38 @@
+//! The disk below the target directory. A run that fills it fails in other words than that, and not where it was filled.
+
+use crate::job::Job;
+use crate::workspace;
+
+/// Free bytes, by what `df` says; none where it says nothing.
+pub(super) fn free() -> Option<u64> {
+    let mut df = Job::new("df").words("--block-size=1 --output=avail").arg(workspace::target()).unbounded();
+    let said = df.output().ok()?;
+    last_number(&String::from_utf8_lossy(&said.stdout))
+}
+
+fn last_number(table: &str) -> Option<u64> {
+    table.lines().last()?.trim().parse().ok()
+}
+
+/// `12.3 GB`.
+pub(super) fn gigabytes(bytes: u64) -> String {
+    format!("{:.1} GB", bytes as f64 / 1e9)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_table_of_df() {
+        assert_eq!(last_number("      Avail\n85322407936\n"), Some(85_322_407_936));
+        assert_eq!(last_number("df: /nowhere: No such file or directory"), None);
+        assert_eq!(last_number(""), None);
+    }
+
+    #[test]
+    fn the_disk_of_this_test() {
+        // Cargo made the target directory for this test.
+        assert!(free().is_some_and(|bytes| bytes > 0), "{:?}", free());
+    }
+}
