@@ -248,6 +248,12 @@ impl Job {
         self.command(&[])
     }
 
+    /// The program and its words, as a shell takes them.
+    pub(crate) fn shell(&self) -> String {
+        let quoted = |word: &OsString| format!("'{}'", word.to_string_lossy().replace('\'', r"'\''"));
+        self.words.iter().map(quoted).collect::<Vec<_>>().join(" ")
+    }
+
     fn bounded(&self) -> Result<Command, Failure> {
         // `timeout` gives the program a group of its own and ends all of the group: what a build starts ends with it.
         let seconds = self.limit.as_secs().to_string();
@@ -318,4 +324,17 @@ pub(crate) fn find(program: &str) -> Option<PathBuf> {
 
 pub(crate) fn is_installed(program: &str) -> bool {
     find(program).is_some()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Job;
+
+    #[test]
+    fn a_shell_takes_the_words_as_they_are() {
+        let words = ["a b", "it's", "$HOME", "{port}"];
+        let job = words.iter().fold(Job::new("printf").arg("%s|"), Job::arg);
+        let said = std::process::Command::new("sh").arg("-c").arg(job.shell()).output().expect("sh runs");
+        assert_eq!(String::from_utf8_lossy(&said.stdout), "a b|it's|$HOME|{port}|");
+    }
 }

@@ -1,8 +1,9 @@
-//! `thalweg call`, and `thalweg load` of any method, at servers of other people: grpc-go's examples, with reflection,
-//! without, and over TLS; services in the shape of tonic's examples on tonic; gRPC C++ with its older reflection; and
-//! etcd by its protos.
+//! `thalweg call`, `thalweg load` of any method, and `thalweg compare` of two, at servers of other people: grpc-go's
+//! examples, with reflection, without, and over TLS; services in the shape of tonic's examples on tonic; gRPC C++ with
+//! its older reflection; and etcd by its protos.
 
 mod case;
+mod compare;
 mod etcd;
 mod grpc_cpp;
 mod grpc_go;
@@ -53,6 +54,12 @@ pub(super) fn check(log: &Log) -> Result<String, Failure> {
     for case in cases.into_iter().flatten() {
         let output = run("call", servers.target(case.server), case.words, case.stdin)?;
         count("call", case.words, case.fault(&output))?;
+    }
+    for comparison in compare::COMPARISONS {
+        let words = comparison.words(log)?;
+        let job = words.iter().fold(Job::new(&thalweg).arg("compare"), |job, it| job.arg(word(it)));
+        let words: Vec<&str> = words.iter().map(String::as_str).collect();
+        count("compare", &words, comparison.fault(&job.output(log)?))?;
     }
     let account = format!("{} of {all} cases at {} servers of others", all - failed, KINDS.len());
     if failed == 0 { Ok(account) } else { Err(Failure::failed(account)) }

@@ -1,4 +1,5 @@
-//! The disk below the target directory. A run that fills it fails in other words than that, and not where it was filled.
+//! The disk below the target directory. A run that fills it fails in other words than that, and elsewhere than where it
+//! was filled.
 
 use crate::job::Job;
 use crate::workspace;

@@ -8,7 +8,7 @@ use crate::server::free_port;
 use crate::{published, tools, workspace};
 
 /// What serves at `port`, with empty data in a folder of this name.
-pub(super) fn serve(port: u16, name: &str, log: &Log) -> Result<Job, Failure> {
+pub(super) fn serve(port: &str, name: &str, log: &Log) -> Result<Job, Failure> {
     let data = workspace::output().join(name);
     if data.exists() {
         fs::remove_dir_all(&data)?;

@@ -52,7 +52,7 @@ fn build(stack: &str, log: &Log) -> Result<PathBuf, Failure> {
 /// `program` with an etcd of its own, whose data are gone when it ends.
 fn with_etcd(program: &Path, log: &Log) -> Result<(), Failure> {
     let port = free_port()?;
-    let server = Server::start(&etcd::serve(port, "etcd", log)?, port, log)?;
+    let server = Server::start(&etcd::serve(&port.to_string(), "etcd", log)?, port, log)?;
     drive(program, "etcd", port, log)?;
     server.stop()?;
     Ok(())

@@ -47,6 +47,30 @@ pub(super) const KINDS: [Kind; 11] = [
     Kind::Etcd,
 ];
 
+impl Kind {
+    /// What starts it on `port`.
+    pub(super) fn job(self, port: &str, log: &Log) -> Result<Job, Failure> {
+        let go = |tool: &tools::GoTool, words: &str| {
+            Ok(Job::new(tool.get(log)?).words(&format!("{words} -port {port}")))
+        };
+        let tonic = |words: &str| Ok::<_, Failure>(Job::new(tonic_examples(log)?).arg(port).words(words));
+        let certificates = || Ok::<_, Failure>(tools::grpc_go_examples(log)?.join("data/x509"));
+        match self {
+            Self::Reflection => go(&tools::EXAMPLE_REFLECTION, ""),
+            Self::ErrorDetails => go(&tools::EXAMPLE_DETAILS, ""),
+            Self::Greeter => go(&tools::EXAMPLE_GREETER, ""),
+            Self::Health => go(&tools::EXAMPLE_HEALTH, "-sleep 200ms"),
+            Self::RouteGuide => go(&tools::EXAMPLE_ROUTES, ""),
+            Self::RouteGuideTls => go(&tools::EXAMPLE_ROUTES, "-tls"),
+            Self::Tonic => tonic(""),
+            Self::TonicTls => Ok(tonic("tls")?.arg(certificates()?)),
+            Self::TonicMutualTls => Ok(tonic("mtls")?.arg(certificates()?)),
+            Self::Cpp => Ok(Job::new(greeter(log)?).arg(port)),
+            Self::Etcd => etcd::serve(port, "called-etcd", log),
+        }
+    }
+}
+
 /// All servers, each on a port of its own.
 pub(super) struct Servers {
     /// The folder of grpc-go's examples.
@@ -58,32 +82,12 @@ pub(super) struct Servers {
 
 impl Servers {
     pub(super) fn start(log: &Log) -> Result<Self, Failure> {
-        let examples = tools::grpc_go_examples(log)?;
-        let tonic = Job::new(tonic_examples(log)?);
-        let certificates = examples.join("data/x509");
         let mut running = Vec::new();
         for kind in KINDS {
             let port = free_port()?;
-            let go = |tool: &tools::GoTool, words: &str| {
-                Ok::<_, Failure>(Job::new(tool.get(log)?).words(&format!("{words} -port {port}")))
-            };
-            let tonic = |words: &str| tonic.clone().words(&format!("{port} {words}"));
-            let job = match kind {
-                Kind::Reflection => go(&tools::EXAMPLE_REFLECTION, "")?,
-                Kind::ErrorDetails => go(&tools::EXAMPLE_DETAILS, "")?,
-                Kind::Greeter => go(&tools::EXAMPLE_GREETER, "")?,
-                Kind::Health => go(&tools::EXAMPLE_HEALTH, "-sleep 200ms")?,
-                Kind::RouteGuide => go(&tools::EXAMPLE_ROUTES, "")?,
-                Kind::RouteGuideTls => go(&tools::EXAMPLE_ROUTES, "-tls")?,
-                Kind::Tonic => tonic(""),
-                Kind::TonicTls => tonic("tls").arg(&certificates),
-                Kind::TonicMutualTls => tonic("mtls").arg(&certificates),
-                Kind::Cpp => Job::new(greeter(log)?).arg(port.to_string()),
-                Kind::Etcd => etcd::serve(port, "called-etcd", log)?,
-            };
-            running.push((kind, port, Server::start(&job, port, log)?));
+            running.push((kind, port, Server::start(&kind.job(&port.to_string(), log)?, port, log)?));
         }
-        Ok(Self { examples, etcd: etcd::protos(log)?, running })
+        Ok(Self { examples: tools::grpc_go_examples(log)?, etcd: etcd::protos(log)?, running })
     }
 
     /// `localhost:50051`.
