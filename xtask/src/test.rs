@@ -90,7 +90,7 @@ pub(crate) fn run(mut arguments: Arguments) -> Result<ExitCode, Ended> {
             print_log(ended.step);
         }
     };
-    let ended = schedule::run(&steps, &environment, told)?;
+    let ended = schedule::run(&steps, &environment, told);
     if let Some((before, now)) = free.zip(disk::free()) {
         println!(
             "\nOf the disk {} more are in use, and {} are free",
