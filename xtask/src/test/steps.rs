@@ -233,9 +233,10 @@ pub(super) const STEPS: &[Step] = &[
     Step {
         name: "call",
         proves: "`thalweg call` lists, describes and calls, with all four types of call, `thalweg load` drives, and \
-                 `thalweg compare` measures in turns, what others serve: grpc-go's examples with reflection and without, over TLS too; services in the \
-                 shape of tonic's examples on tonic, with its health, reflection and error details, over TLS and with \
-                 certificates of clients too; gRPC C++ with the older reflection; and an etcd by its protos",
+                 `thalweg compare` measures in turns, what others serve: grpc-go's examples with reflection and \
+                 without, over TLS too; services in the shape of tonic's examples on tonic, with its health, \
+                 reflection and error details, over TLS and with certificates of clients too; gRPC C++ with the older \
+                 reflection; and an etcd by its protos",
         needs: "Go, g++, protoc, Debian's etcd",
         sequence: Suites,
         after: &["release"],
