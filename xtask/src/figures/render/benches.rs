@@ -115,7 +115,7 @@ pub(in crate::figures) fn drop_in(results: &Results) -> Result<String, Failure> 
 
 /// What calls cost the generators, and whether they keep a rate.
 pub(in crate::figures) fn generators(results: &Results) -> Result<String, Failure> {
-    Ok(Tables::of(results, "generators")?.those(&[0, 2], results))
+    Ok(Tables::of(results, "generators")?.those(&[0, 2, 3], results))
 }
 
 /// What the generators say of a server that stands still.
@@ -134,22 +134,27 @@ pub(in crate::figures) fn drop_in_in_words(results: &Results) -> Result<String, 
     let cell = |head| tables.cell(0, work, head);
     let (both, axum) = (cell("both ends")?, cell("behind axum")?);
     let (client, server) = (cell("the client alone")?, cell("the server alone")?);
-    let least = |column: usize| {
-        let rows = tables.rows(0);
-        let number = |row: &Vec<&str>| row.get(column)?.split(' ').next()?.parse::<f64>().ok();
-        let works = rows.iter().filter_map(|row| Some((number(row)?, (*row.first()?).to_owned())));
-        works.min_by(|one, other| one.0.total_cmp(&other.0))
+    let least = |heads: [&str; 2]| {
+        let cells = heads.into_iter().flat_map(|head| {
+            let column = tables.heads(0).iter().position(|one| *one == head);
+            tables.rows(0).into_iter().filter_map(move |row| {
+                let number = row.get(column?)?.split(' ').next()?.parse::<f64>().ok()?;
+                Some((number, (*row.first()?).to_owned()))
+            })
+        });
+        let least = cells.min_by(|one, other| one.0.total_cmp(&other.0));
+        least.ok_or_else(|| Failure::failed(format!("drop-in.json has no columns {}", heads.join(", "))))
     };
-    let both_ends = tables.heads(0).iter().position(|head| *head == "both ends");
-    let (least, where_least) =
-        both_ends.and_then(least).ok_or_else(|| Failure::failed("drop-in.json has no column `both ends`"))?;
+    let (of_both, where_both) = least(["both ends", "behind axum"])?;
+    let (of_one, where_one) = least(["the client alone", "the server alone"])?;
     let instructions = Tables::of(results, "instructions")?;
     let count = |stack, side| instructions.cell(0, stack, side);
     let (ours, theirs) = ("thalweg-tonic", "tonic");
     Ok(format!(
-        "Empty calls, 64 in flight on one connection, a core a side: {both} × tonic's rate, {axum} × behind a router \
+        "Empty calls, 64 in flight on one connection, a core a side, medians and ranges: {both} × tonic's rate, {axum} × behind a router \
          of axum's; with the client alone changed {client} ×, with the server alone {server} ×. The least of all \
-         cells is {least:.2} × ({where_least}). Instructions a call: {} at the server and {} at the client, not {} \
+         cells is {of_both:.2} × with both ends changed ({where_both}), and {of_one:.2} × with one ({where_one}). \
+         Instructions a call: {} at the server and {} at the client, not {} \
          and {}. [All cells](docs/tonic.md#speed).",
         count(ours, "server")?,
         count(ours, "client")?,
