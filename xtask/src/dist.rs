@@ -12,6 +12,7 @@ mod licences;
 mod parts;
 mod sbom;
 mod target;
+mod toolchain;
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -24,6 +25,7 @@ use crate::{files, tools, workspace};
 use parts::Parts;
 pub(crate) use target::GLIBC;
 use target::TARGET;
+pub(crate) use toolchain::NOTICES;
 
 /// The name of the file with the licences of others.
 pub(crate) const LICENCES: &str = "THIRD-PARTY-LICENSES.txt";
@@ -39,7 +41,8 @@ pub(crate) struct Dist {
     pub(crate) name: String,
     pub(crate) package: PathBuf,
     pub(crate) sbom: PathBuf,
-    pub(crate) parts: usize,
+    /// The names of the packages of others in it.
+    pub(crate) parts: Vec<String>,
 }
 
 pub(crate) fn run(arguments: Arguments) -> Result<ExitCode, Ended> {
@@ -52,14 +55,19 @@ pub(crate) fn run(arguments: Arguments) -> Result<ExitCode, Ended> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// The bill of materials and the licences alone, in `folder`: they take no build. How many packages of others there
-/// are.
-pub(crate) fn papers(folder: &Path, log: &Log) -> Result<usize, Failure> {
+/// The bill of materials and the licences of packages alone, in `folder`: they take no build. The names of those
+/// packages.
+pub(crate) fn papers(folder: &Path, log: &Log) -> Result<Vec<String>, Failure> {
     let parts = Parts::of("thalweg-cli", log)?;
     fs::create_dir_all(folder)?;
     fs::write(folder.join(SBOM), sbom::document(&parts))?;
     fs::write(folder.join(LICENCES), licences::text(&parts)?)?;
-    Ok(parts.others().count())
+    Ok(names(&parts))
+}
+
+/// Of the packages that others made.
+fn names(parts: &Parts) -> Vec<String> {
+    parts.others().map(|part| part.name.clone()).collect()
 }
 
 pub(crate) fn make(log: &Log) -> Result<Dist, Failure> {
@@ -81,7 +89,7 @@ pub(crate) fn make(log: &Log) -> Result<Dist, Failure> {
     pack(&staged, &name, &tarball, log)?;
     let package = debian_package(&folder, log)?;
     fs::remove_dir_all(&staged)?;
-    let dist = Dist { folder, tarball, name, package, sbom, parts: parts.others().count() };
+    let dist = Dist { folder, tarball, name, package, sbom, parts: names(&parts) };
     dist.sum_up(log)?;
     Ok(dist)
 }
@@ -91,10 +99,13 @@ fn stage(folder: &Path, program: &Path, parts: &Parts, log: &Log) -> Result<(), 
     let completions = folder.join("completions");
     fs::create_dir_all(&completions)?;
     fs::copy(program, folder.join("thalweg"))?;
-    for file in ["README.md", "CHANGELOG.md", "LICENSE-APACHE", "LICENSE-MIT"] {
+    for file in ["CHANGELOG.md", "LICENSE-APACHE", "LICENSE-MIT"] {
         fs::copy(workspace::root().join(file), folder.join(file))?;
     }
-    fs::write(folder.join(LICENCES), licences::text(parts)?)?;
+    // The command's own: the workspace's leads into folders that are not there.
+    fs::copy(workspace::root().join("crates/cli/README.md"), folder.join("README.md"))?;
+    fs::write(folder.join(LICENCES), licences::text(parts)? + &toolchain::licences(log)?)?;
+    fs::copy(toolchain::notices(log)?, folder.join(NOTICES))?;
     Job::new(program).words("man").arg(folder.join("man")).run(log)?;
     for (shell, file) in [("bash", "thalweg.bash"), ("zsh", "_thalweg"), ("fish", "thalweg.fish")] {
         Job::new(program).words("completions").arg(shell).run_into(&completions.join(file), log)?;

@@ -42,7 +42,7 @@ Commands:
                           with --long the whole of what is long by nature
   peers [--list] [NAME]...
                           Build the other stacks that we measure against, and try each
-  bench instructions|allocations|memory|polling|alignment|idle|beside|flight [--peers NAME,...]
+  bench instructions|allocations|memory|polling|alignment|idle|beside|tls|drop-in|flight [--peers NAME,...]
                           What a call costs, ours beside theirs
   bench generators        What a call costs `thalweg load`, ghz and h2load, and whether they keep a rate
   attacks [--peers NAME,...] [--classes NAME,...]

@@ -62,7 +62,8 @@ pub(super) fn text(parts: &Parts) -> Result<String, Failure> {
     Ok(all)
 }
 
-fn rule() -> String {
+/// What stands between two texts.
+pub(super) fn rule() -> String {
     format!("\n{}\n", "-".repeat(80))
 }
 

@@ -6,7 +6,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use super::extent;
-use crate::dist::{self, Dist, GLIBC, LICENCES, SBOM};
+use crate::dist::{self, Dist, GLIBC, LICENCES, NOTICES, SBOM};
 use crate::job::{Failure, Job, Log};
 use crate::{files, tools, workspace};
 
@@ -16,9 +16,10 @@ const LEN_MAX: u64 = 15_000_000;
 pub(super) fn check(log: &Log) -> Result<String, Failure> {
     if !extent::is_long() {
         let folder = workspace::output().join("dist-papers");
-        let count = dist::papers(&folder, log)?;
+        let parts = dist::papers(&folder, log)?;
         bill_of_materials(&folder.join(SBOM), log)?;
-        licences(&folder, count)?;
+        licences(&folder, &parts)?;
+        let count = parts.len();
         return Ok(format!("{count} packages with their licences; `--long` builds what is given away"));
     }
     let dist = dist::make(log)?;
@@ -26,20 +27,17 @@ pub(super) fn check(log: &Log) -> Result<String, Failure> {
     let folder = unpack(&dist, log)?;
     let program = folder.join("thalweg");
     let len = small(&program)?;
+    runs(&program, log)?;
     let library = old_library(&program, log)?;
-    complete(&folder, dist.parts)?;
+    complete(&folder, &dist.parts)?;
     manual(&folder, log)?;
     bill_of_materials(&dist.sbom, log)?;
     package(&dist.package, &program, log)?;
-    let image = match image::check(&dist, log) {
-        Ok(account) => account,
-        Err(Failure::Missing(why)) => format!("no image: {why}"),
-        Err(failure) => return Err(failure),
-    };
+    let image = image::check(&dist, log)?;
     Ok(format!(
         "{:.1} MB, needs glibc {library}; {} packages with their licences; {image}",
         len as f64 / 1e6,
-        dist.parts
+        dist.parts.len()
     ))
 }
 
@@ -88,12 +86,13 @@ fn version(text: &str) -> (u32, u32) {
 }
 
 /// The folder has what is for people, and a licence of each package.
-fn complete(folder: &Path, parts: usize) -> Result<(), Failure> {
+fn complete(folder: &Path, parts: &[String]) -> Result<(), Failure> {
     for file in [
         "README.md",
         "CHANGELOG.md",
         "LICENSE-APACHE",
         "LICENSE-MIT",
+        NOTICES,
         "completions/thalweg.bash",
         "completions/_thalweg",
         "completions/thalweg.fish",
@@ -107,17 +106,25 @@ fn complete(folder: &Path, parts: usize) -> Result<(), Failure> {
     licences(folder, parts)
 }
 
-/// There is one of each package.
-fn licences(folder: &Path, parts: usize) -> Result<(), Failure> {
+/// Each package is named in a line, with its text below or what it says of itself.
+fn licences(folder: &Path, parts: &[String]) -> Result<(), Failure> {
     let licences = fs::read_to_string(folder.join(LICENCES))?;
-    for name in ["aws-lc-sys", "tokio", "prost"] {
-        if !licences.contains(&format!("\n{name} ")) {
-            return Err(Failure::failed(format!(
-                "there is no licence of {name} among those of {parts} packages"
-            )));
-        }
+    let without: Vec<&str> =
+        parts.iter().map(String::as_str).filter(|name| !licences.contains(&format!("\n{name} "))).collect();
+    if parts.is_empty() || !without.is_empty() {
+        let (count, without) = (parts.len(), without.join(", "));
+        return Err(Failure::failed(format!("of {count} packages these have no licence: {without}")));
     }
     Ok(())
+}
+
+/// It runs, and is of this version.
+fn runs(program: &Path, log: &Log) -> Result<(), Failure> {
+    let said = Job::new(program).arg("--version").text(log)?;
+    if said.starts_with("thalweg ") {
+        return Ok(());
+    }
+    Err(Failure::failed(format!("{} calls itself {said:?}", program.display())))
 }
 
 /// Each page of the manual is one as mandoc reads it.

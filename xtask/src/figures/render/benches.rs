@@ -151,11 +151,11 @@ pub(in crate::figures) fn drop_in_in_words(results: &Results) -> Result<String, 
     let count = |stack, side| instructions.cell(0, stack, side);
     let (ours, theirs) = ("thalweg-tonic", "tonic");
     Ok(format!(
-        "Empty calls, 64 in flight on one connection, a core a side, medians and ranges: {both} × tonic's rate, {axum} × behind a router \
-         of axum's; with the client alone changed {client} ×, with the server alone {server} ×. The least of all \
-         cells is {of_both:.2} × with both ends changed ({where_both}), and {of_one:.2} × with one ({where_one}). \
-         Instructions a call: {} at the server and {} at the client, not {} \
-         and {}. [All cells](docs/tonic.md#speed).",
+        "Empty calls, 64 in flight on one connection, a core a side, medians and ranges: {both} × tonic's rate, {axum} \
+         × behind a router of axum's; with the client alone changed {client} ×, with the server alone {server} ×. The \
+         least of all cells is {of_both:.2} × with both ends changed ({where_both}), and {of_one:.2} × with one \
+         ({where_one}). Instructions a call: {} at the server and {} at the client, not {} and {}. [All \
+         cells](docs/tonic.md#speed).",
         count(ours, "server")?,
         count(ours, "client")?,
         count(theirs, "server")?,

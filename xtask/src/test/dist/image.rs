@@ -218,9 +218,28 @@ mod tests {
         }
     }
 
+    fn deploy(file: &str) -> String {
+        fs::read_to_string(workspace::root().join("deploy").join(file)).unwrap()
+    }
+
     #[test]
     fn the_file_itself_is_understood() {
-        let text = fs::read_to_string(workspace::root().join("deploy/Dockerfile")).unwrap();
-        assert!(read(&text).is_ok_and(|steps| steps.len() > 5));
+        assert!(read(&deploy("Dockerfile")).is_ok_and(|steps| steps.len() > 5));
+    }
+
+    /// They cannot ask the image, and Kubernetes wants a number.
+    #[test]
+    fn the_manifests_name_its_user_and_its_version() {
+        let steps = read(&deploy("Dockerfile")).unwrap();
+        let user = steps.iter().find_map(|step| if let Step::User(user) = step { Some(user) } else { None });
+        let (user, group) = user.and_then(|user| user.split_once(':')).unwrap();
+        for file in ["kubernetes/base/load.yaml", "kubernetes/base/merge.yaml"] {
+            let text = deploy(file);
+            assert!(text.contains(&format!("runAsUser: {user}\n")), "{file}");
+            assert!(text.contains(&format!("runAsGroup: {group}\n")), "{file}");
+        }
+        let version = env!("CARGO_PKG_VERSION");
+        assert!(deploy("kubernetes/base/kustomization.yaml").contains(&format!("newTag: {version}\n")));
+        assert!(deploy("Dockerfile").contains(&format!("--tag thalweg:{version} ")));
     }
 }

@@ -1,0 +1,62 @@
+//! What the compiler and the linker put into a program besides its packages, and the licences of that.
+
+use std::ffi::OsString;
+use std::fmt::Write;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use super::licences::rule;
+use crate::job::{Failure, Job, Log};
+use crate::tools;
+
+/// The notices of Rust's standard library, as the Rust project makes them, in a file of their own.
+pub(crate) const NOTICES: &str = "RUST-STANDARD-LIBRARY.html";
+
+/// What takes the place of `libgcc_s`.
+const UNWIND: &str = "LLVM's libunwind (Apache-2.0 WITH LLVM-exception)";
+
+/// What stands behind the licences of the packages.
+pub(super) fn licences(log: &Log) -> Result<String, Failure> {
+    let rust = Job::new(rustc()).arg("--version").quiet_text(log)?;
+    let zig = zig(log)?;
+    let mut all = format!(
+        "{}Rust's standard library, {}, MIT OR Apache-2.0: {NOTICES} has its notices, and those of what it is made \
+         of.\n",
+        rule(),
+        rust.trim()
+    );
+    let of_zig = [("Zig's compiler runtime (MIT)", "LICENSE"), (UNWIND, "lib/libunwind/LICENSE.TXT")];
+    for (name, file) in of_zig {
+        let _ = writeln!(all, "{}{name}\n\n{}", rule(), read(&zig.join(file))?.trim_end());
+    }
+    Ok(all)
+}
+
+/// Where the notices of Rust's standard library lie.
+pub(super) fn notices(log: &Log) -> Result<PathBuf, Failure> {
+    let sysroot = Job::new(rustc()).words("--print sysroot").quiet_text(log)?;
+    let path = Path::new(sysroot.trim()).join("share/doc/rust/COPYRIGHT-library.html");
+    if !path.is_file() {
+        return Err(Failure::missing(format!(
+            "{}: a Rust of rustup has it, from 1.84 on, and what is given away has to",
+            path.display()
+        )));
+    }
+    Ok(path)
+}
+
+/// The compiler of the cargo that runs this program.
+fn rustc() -> OsString {
+    std::env::var_os("RUSTC").unwrap_or_else(|| "rustc".into())
+}
+
+/// The folder of the Zig that links the program.
+fn zig(log: &Log) -> Result<PathBuf, Failure> {
+    let python = tools::zigbuild(log)?.join("python");
+    let script = "import os, ziglang; print(os.path.dirname(ziglang.__file__))";
+    Ok(PathBuf::from(Job::new(python).arg("-c").arg(script).text(log)?.trim()))
+}
+
+fn read(path: &Path) -> Result<String, Failure> {
+    fs::read_to_string(path).map_err(|error| Failure::failed(format!("{}: {error}", path.display())))
+}
