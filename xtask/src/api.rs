@@ -11,12 +11,13 @@ use crate::job::{Failure, Job, Log};
 use crate::metadata::Metadata;
 use crate::workspace;
 
-/// Those whose versions are a promise; see `docs/upgrading.md`. Of `thalweg-engine` that is what `thalweg` shows under
-/// its own name.
+/// Those whose versions are a promise; see `docs/upgrading.md`. Of `thalweg-engine` and `thalweg-http2` that is what
+/// `thalweg` shows under its own name.
 const LIBRARIES: &[&str] = &[
     "thalweg",
     "thalweg-build",
     "thalweg-engine",
+    "thalweg-http2",
     "thalweg-link",
     "thalweg-protobuf",
     "thalweg-services",

@@ -50,6 +50,11 @@
 //! # }
 //! ```
 
+#[cfg(not(target_os = "linux"))]
+compile_error!(
+    "thalweg-drive, and with it the command, wants Linux: epoll, /proc, and what the kernel tells of sockets"
+);
+
 pub mod bare;
 pub mod cpus;
 pub mod drive;

@@ -57,6 +57,9 @@
 //! 6. `connection/driver.rs`: a write; later a read, and the protocol's events.
 //! 7. `lanes/endpoint.rs`: head, message and trailers come to the call's slot, and its caller is woken.
 
+#[cfg(not(unix))]
+compile_error!("thalweg-engine wants a Unix: UNIX sockets and file descriptors are in its interface");
+
 mod buffers;
 mod byte_streams;
 mod call_context;

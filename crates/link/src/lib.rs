@@ -33,6 +33,9 @@
 
 #![forbid(unsafe_code)]
 
+#[cfg(not(target_os = "linux"))]
+compile_error!("thalweg-link wants Linux: epoll and timerfd");
+
 mod address;
 mod connection;
 mod control;

@@ -80,14 +80,41 @@ fn package(published: &[(String, String)], target: &Path, log: &Log) -> Result<P
     Ok(sources)
 }
 
-/// A package has what a reader of it looks for.
+/// A package has what a reader of it looks for, and what the registry and docs.rs show of it.
 fn complete(folder: &Path) -> Result<(), Failure> {
+    let incomplete =
+        |what: &str| Err(Failure::failed(format!("the package has no {what}: {}", folder.display())));
     for file in ["Cargo.toml", "README.md", "LICENSE-APACHE", "LICENSE-MIT", "src"] {
         if !folder.join(file).exists() {
-            return Err(Failure::failed(format!("the package has no {file}: {}", folder.display())));
+            return incomplete(file);
         }
     }
+    if let Some(missing) = missing_of_manifest(&fs::read_to_string(folder.join("Cargo.toml"))?) {
+        return incomplete(missing);
+    }
+    let library = folder.join("src/lib.rs");
+    if library.exists() && !fs::read_to_string(library)?.lines().any(|line| line.starts_with("//! ```")) {
+        return incomplete("example on its front page");
+    }
     Ok(())
+}
+
+/// The first of what a manifest ought to have, as cargo writes it into a package, that this one has not.
+fn missing_of_manifest(text: &str) -> Option<&'static str> {
+    const KEYS: &[&str] = &[
+        "categories",
+        "description",
+        "include",
+        "keywords",
+        "license",
+        "readme",
+        "repository",
+        "rust-version",
+    ];
+    let has = |key: &str| text.lines().any(|line| line.split(" = ").next() == Some(key));
+    let missing = KEYS.iter().find(|key| !has(key)).copied();
+    let needs_docs = text.contains("\n[features]\n") && !text.contains("\n[package.metadata.docs.rs]\n");
+    missing.or(needs_docs.then_some("[package.metadata.docs.rs] for its features"))
 }
 
 /// A workspace of its own with programs, whose packages come from `sources` wherever they name ours.
@@ -169,6 +196,18 @@ fn only_packages(metadata: &str, sources: &Path) -> Result<(), Failure> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_a_manifest_lacks_is_named() {
+        let keys = "categories description include keywords license readme repository rust-version";
+        let lines: Vec<String> = keys.split(' ').map(|key| format!("{key} = \"x\"")).collect();
+        let text = format!("[package]\n{}\n", lines.join("\n"));
+        assert_eq!(missing_of_manifest(&text), None);
+        assert_eq!(missing_of_manifest(&text.replace("readme", "readmes")), Some("readme"));
+        let with_features = format!("{text}\n[features]\na = []\n");
+        assert!(missing_of_manifest(&with_features).is_some_and(|what| what.contains("docs.rs")));
+        assert_eq!(missing_of_manifest(&format!("{with_features}\n[package.metadata.docs.rs]\n")), None);
+    }
 
     #[test]
     fn the_manifest_names_packages_and_no_paths() {

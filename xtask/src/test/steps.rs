@@ -120,8 +120,9 @@ pub(super) const STEPS: &[Step] = &[
     },
     Step {
         name: "packages",
-        proves: "each package for the registry is built from what it holds alone, and outside the workspace, on these \
-                 packages, hello world, the same in tonic's words and the bookstore",
+        proves: "each package for the registry has what is shown of it there, and is built from what it holds alone, \
+                 and so are, outside the workspace, on these packages, hello world, the same in tonic's words and the \
+                 bookstore",
         needs: "protoc",
         sequence: Builds,
         after: &[],
@@ -131,7 +132,7 @@ pub(super) const STEPS: &[Step] = &[
         name: "platforms",
         proves: "with `--long`: on 64-bit ARM the command is built, serves itself and calls itself, and the tests of \
                  the protocol, the codec and the engine pass, on an emulated processor; the libraries are compiled for \
-                 musl, Android, macOS and FreeBSD",
+                 musl, Android, macOS and FreeBSD, and those that need no Unix for Windows",
         needs: "root, for a Debian 14 of its own",
         sequence: Builds,
         after: &[],
@@ -161,9 +162,8 @@ pub(super) const STEPS: &[Step] = &[
     },
     Step {
         name: "dependencies",
-        proves: "all that we build on compiles with our `rust-version`, and `deny.toml` accepts its licences \
-                 and sources \
-                 and finds nothing twice; advisories are checked with `--long` or where cargo-deny is installed, if \
+        proves: "nothing that we build on asks for a newer Rust than our `rust-version`, and `deny.toml` accepts its \
+                 licences and sources and finds nothing twice; advisories are checked with `--long` or where cargo-deny is installed, if \
                  their database can be fetched; with `--long` the oldest versions that our manifests allow are built",
         needs: "",
         sequence: Suites,
