@@ -163,8 +163,9 @@ pub(super) const STEPS: &[Step] = &[
     Step {
         name: "dependencies",
         proves: "nothing that we build on asks for a newer Rust than our `rust-version`, and `deny.toml` accepts its \
-                 licences and sources and finds nothing twice; advisories are checked with `--long` or where cargo-deny is installed, if \
-                 their database can be fetched; with `--long` the oldest versions that our manifests allow are built",
+                 licences and sources and finds nothing twice; advisories are checked with `--long` or where \
+                 cargo-deny is installed, if their database can be fetched; with `--long` the oldest versions that \
+                 our manifests allow are built",
         needs: "",
         sequence: Suites,
         after: &[],
