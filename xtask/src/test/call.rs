@@ -59,7 +59,7 @@ pub(super) fn check(log: &Log) -> Result<String, Failure> {
         let words = comparison.words(log)?;
         let job = words.iter().fold(Job::new(&thalweg).arg("compare"), |job, it| job.arg(word(it)));
         let words: Vec<&str> = words.iter().map(String::as_str).collect();
-        count("compare", &words, comparison.fault(&job.output(log)?))?;
+        count("compare", &words, comparison.fault(&job.directory(workspace::suites()).output(log)?))?;
     }
     let account = format!("{} of {all} cases at {} servers of others", all - failed, KINDS.len());
     if failed == 0 { Ok(account) } else { Err(Failure::failed(account)) }
