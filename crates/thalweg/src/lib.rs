@@ -1,4 +1,4 @@
-//! A gRPC stack whose client is never the bottleneck.
+//! A gRPC stack whose aim is that the client is never the bottleneck.
 //!
 //! Stubs come from `.proto` files by `thalweg-build`, in `build.rs`. Then a server is
 //!
