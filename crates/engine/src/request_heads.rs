@@ -79,9 +79,13 @@ impl<T: Copied> Heads<T> {
 
     #[cold]
     fn copy_for_thread(&self, place: usize, is_it: impl Fn(&T) -> bool, build: impl FnOnce() -> T) -> T {
-        let copy = self.of_channel(place % HEADS_MAX, is_it, build).copied();
+        let copy = self.of_channel(place % HEADS_MAX, &is_it, build).copied();
         let index = place % HEADS_OF_THREAD_MAX;
         let mut own = write(self.threads.own());
+        // Where there are more threads than processors, another one that shares this place may have made it meanwhile.
+        if let Some(known) = at(&own, index, &is_it).or_else(|| at(&own, index ^ 1, &is_it)) {
+            return known.clone();
+        }
         if let Some(former) = put(&mut own, index, copy.clone()) {
             put(&mut own, index ^ 1, former);
         }
