@@ -137,6 +137,7 @@ impl Viewer {
             KeyCode::Char('q') | KeyCode::Esc => self.quit(),
             _ if is_interrupt => self.quit(),
             KeyCode::Char('h') => self.view.toggle_histogram(),
+            KeyCode::Char('v') => self.view.toggle_charts(),
             KeyCode::Char('p') => self.view.pause(),
             _ => return false,
         }

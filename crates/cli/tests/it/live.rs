@@ -51,6 +51,16 @@ fn the_view_has_all_of_a_run_and_its_result_is_behind_it() {
     assert!(rate(&screen).is_some_and(|rate| (50.0..400.0).contains(&rate)), "{screen}");
     terminal.press("h");
     terminal.wait_for("latency in the whole run");
+    // There is room for two of the four charts.
+    assert!(!screen.contains("failed/s"), "{screen}");
+    terminal.press("v");
+    terminal.wait("the other charts", |screen| {
+        screen.contains(" in flight connections ")
+            && screen.contains(" failed/s ")
+            && !screen.contains("calls/s scheduled")
+    });
+    terminal.press("v");
+    terminal.wait_for("calls/s scheduled");
     assert_eq!(terminal.end(), Some(0), "{}", terminal.screen());
     check_given_back(&terminal);
     let screen = terminal.screen();
@@ -116,6 +126,10 @@ fn the_view_is_as_large_as_the_terminal() {
     terminal.wait("wide charts", |screen| {
         screen.lines().any(|line| line.chars().count() == 120 && line.ends_with('┐'))
     });
+    // And there is room for all of them.
+    for title in [" calls/s ", " latency p50 ", " in flight connections ", " failed/s "] {
+        assert!(terminal.screen().contains(title), "{}", terminal.screen());
+    }
     terminal.resize(8, 60);
     terminal.wait("one line", |screen| screen.trim().lines().count() == 1 && screen.contains(" failed, "));
     terminal.resize(24, 50);

@@ -23,6 +23,9 @@ const DOTS: u16 = 2;
 /// A chart is never for less time.
 const POINTS_MIN: usize = 20;
 
+/// Places from the left, and values.
+type Points = Vec<(f64, f64)>;
+
 /// A percentile of an interval.
 type Percentile = fn(&Latency) -> u64;
 
@@ -39,25 +42,42 @@ pub(super) fn rate(view: &View, now: &Now, frame: &mut Frame<'_>, area: Rect) {
     let scheduled = time.points(|past| Some(past.scheduled));
     let is_open = now.so_far.scheduled_per_s.is_some();
     let actual = time.points(|past| Some(if is_open { past.starts } else { past.rate }));
-    let most = scheduled.iter().chain(&actual).map(|(_, rate)| *rate).fold(1.0, f64::max);
-    let top = round_up(most);
     let mut sets = Vec::new();
     let unit = if is_open { now.so_far.unit() } else { "call" };
     let mut title = vec![Span::from(format!(" {unit}s/s "))];
     if is_open {
         title.push(Span::from("scheduled ").fg(Color::DarkGray));
-        sets.push(line(&scheduled, Color::DarkGray));
+        sets.push((&scheduled, Color::DarkGray));
     }
-    sets.push(line(&actual, Color::Cyan));
+    sets.push((&actual, Color::Cyan));
+    from_zero(frame, area, Line::from(title), &sets, time.axis(now));
+}
+
+/// Calls under way, and connections that take calls.
+pub(super) fn in_flight(view: &View, now: &Now, frame: &mut Frame<'_>, area: Rect) {
+    let time = Recent::of(view, area);
+    let calls = time.points(|past| Some(past.in_flight as f64));
+    let connections = time.points(|past| Some(f64::from(past.connections)));
+    let title = vec![Span::from(" in flight ").fg(Color::Cyan), Span::from("connections ").fg(Color::Green)];
+    let sets = [(&calls, Color::Cyan), (&connections, Color::Green)];
+    from_zero(frame, area, Line::from(title), &sets, time.axis(now));
+}
+
+/// Calls a second that did not end with OK.
+pub(super) fn failures(view: &View, now: &Now, frame: &mut Frame<'_>, area: Rect) {
+    let time = Recent::of(view, area);
+    let failed = time.points(|past| Some(past.failed));
+    let title = Line::from(Span::from(" failed/s ").fg(Color::Red));
+    from_zero(frame, area, title, &[(&failed, Color::Red)], time.axis(now));
+}
+
+/// Counts, from nothing to right above the most.
+fn from_zero(frame: &mut Frame<'_>, area: Rect, title: Line<'_>, sets: &[(&Points, Color)], x: Axis<'_>) {
+    let all = sets.iter().flat_map(|(points, _)| points.iter());
+    let top = round_up(all.map(|(_, value)| *value).fold(1.0, f64::max));
     let labels = vec!["0".to_owned(), count(top / 2.0), count(top)];
-    draw(
-        frame,
-        area,
-        Line::from(title),
-        sets,
-        time.axis(now),
-        Axis::default().bounds([0.0, top]).labels(labels),
-    );
+    let sets = sets.iter().map(|(points, color)| line(points, *color)).collect();
+    draw(frame, area, title, sets, x, Axis::default().bounds([0.0, top]).labels(labels));
 }
 
 /// Percentiles, by their logarithm.
@@ -135,7 +155,7 @@ impl<'v> Recent<'v> {
         self.view.history.last(self.most).enumerate().map(|(place, past)| (place as f64, past))
     }
 
-    fn points(&self, of: impl Fn(&Past) -> Option<f64>) -> Vec<(f64, f64)> {
+    fn points(&self, of: impl Fn(&Past) -> Option<f64>) -> Points {
         self.past().filter_map(|(place, past)| Some((place, of(past)?))).collect()
     }
 

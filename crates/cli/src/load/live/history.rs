@@ -23,6 +23,11 @@ pub(super) struct Past {
     /// Those that were to begin.
     pub(super) scheduled: f64,
     pub(super) latency: Option<Latency>,
+    /// Calls a second that did not end with OK.
+    pub(super) failed: f64,
+    /// Calls under way at its end, and connections that took calls.
+    pub(super) in_flight: u64,
+    pub(super) connections: u32,
 }
 
 impl History {
@@ -38,6 +43,9 @@ impl History {
             starts: rate(interval.starts().ok as f64),
             scheduled: rate(interval.scheduled),
             latency: interval.latency_ns,
+            failed: rate(interval.failed as f64),
+            in_flight: interval.in_flight,
+            connections: interval.connections,
         });
     }
 

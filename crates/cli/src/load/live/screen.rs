@@ -81,12 +81,31 @@ fn draw_charts(view: &View, now: &Now, frame: &mut Frame<'_>, area: Rect) {
         return;
     }
     if area.width < COLUMNS_OF_TWO {
-        charts::latency(view, now, frame, area);
+        let chart = if view.is_other { charts::in_flight } else { charts::latency };
+        chart(view, now, frame, area);
         return;
     }
-    let [left, right] = Layout::horizontal([Constraint::Fill(1), Constraint::Fill(1)]).areas(area);
-    charts::rate(view, now, frame, left);
-    charts::latency(view, now, frame, right);
+    let has_all = area.height >= 2 * CHART_ROWS_MIN;
+    let rows = if has_all {
+        [Constraint::Fill(1), Constraint::Fill(1)]
+    } else {
+        [Constraint::Fill(1), Constraint::Length(0)]
+    };
+    let [upper, lower] = Layout::vertical(rows).areas(area);
+    if has_all || !view.is_other {
+        let [left, right] = halves(upper);
+        charts::rate(view, now, frame, left);
+        charts::latency(view, now, frame, right);
+    }
+    if has_all || view.is_other {
+        let [left, right] = halves(if has_all { lower } else { upper });
+        charts::in_flight(view, now, frame, left);
+        charts::failures(view, now, frame, right);
+    }
+}
+
+fn halves(area: Rect) -> [Rect; 2] {
+    Layout::horizontal([Constraint::Fill(1), Constraint::Fill(1)]).areas(area)
 }
 
 fn draw_figures(view: &View, now: &Now, frame: &mut Frame<'_>, area: Rect) {
@@ -104,8 +123,9 @@ fn draw_keys(view: &View, frame: &mut Frame<'_>, area: Rect) {
     let ending = if view.is_ending { "end at once" } else { "end" };
     let histogram = if view.is_whole { "last interval" } else { "whole run" };
     let pause = if view.is_paused { "go on" } else { "pause" };
-    let keys = Line::from(format!(" q {ending}   h histogram of the {histogram}   p {pause}"));
-    frame.render_widget(Paragraph::new(keys).style(Style::new().dim()), area);
+    let charts = if view.is_other { "rate, latency" } else { "in flight, failures" };
+    let keys = format!(" q {ending}   p {pause}   h histogram of the {histogram}   v {charts}");
+    frame.render_widget(Paragraph::new(Line::from(keys)).style(Style::new().dim()), area);
 }
 
 #[cfg(test)]

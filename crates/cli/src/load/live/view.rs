@@ -10,10 +10,7 @@ use super::history::History;
 const LOOK_EVERY: Duration = Duration::from_millis(500);
 
 /// What the screen shows.
-#[expect(
-    clippy::struct_excessive_bools,
-    reason = "three keys that each switch something, and what is behind"
-)]
+#[expect(clippy::struct_excessive_bools, reason = "four keys that each switch something, and what is behind")]
 pub(super) struct View {
     /// The run as it was looked at last.
     pub(super) run: Option<Now>,
@@ -28,6 +25,8 @@ pub(super) struct View {
     pub(super) history: History,
     /// The histogram is of the whole run.
     pub(super) is_whole: bool,
+    /// Where there is no room for all charts, those of calls in flight and of failures are there.
+    pub(super) is_other: bool,
     /// The screen stays as it is.
     pub(super) is_paused: bool,
     /// The user has asked for the end.
@@ -60,6 +59,7 @@ impl View {
             last: None,
             history: History::default(),
             is_whole: false,
+            is_other: false,
             is_paused: false,
             is_ending: false,
             notices: Vec::new(),
@@ -88,6 +88,10 @@ impl View {
 
     pub(super) fn toggle_histogram(&mut self) {
         self.is_whole = !self.is_whole;
+    }
+
+    pub(super) fn toggle_charts(&mut self) {
+        self.is_other = !self.is_other;
     }
 
     pub(super) fn pause(&mut self) {
