@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use thalweg::{CallOptions, Method};
 use thalweg_dynamic::MethodName;
-use thalweg_load::{Call, CallKind, Order, Schedule, Step, StreamPlan, Think};
+use thalweg_load::{Call, CallKind, Names, Order, Schedule, Step, StreamPlan, Think};
 
 use super::checks::{AskedCheck, FieldPath, expected};
 use super::data::{Data, Input};
@@ -54,6 +54,8 @@ impl AskedStep {
     pub(super) fn step(&self, called: &Called, seed: u64, variables: &[String]) -> Result<Step, Failure> {
         let kind = CallKind::of(called.is_client_streaming, called.is_server_streaming);
         self.stream.check(kind, &self.method)?;
+        let constants = called.constants();
+        let names = Names { variables, constants: &constants };
         let data = Data {
             texts: &self.data,
             input: self.input,
@@ -62,7 +64,7 @@ impl AskedStep {
             is_endless: self.stream.lasts.is_some(),
             has_templates: self.has_templates,
             seed,
-            variables,
+            names,
         };
         let mut options = CallOptions::default();
         // A stream may last as long as it was asked to.
@@ -72,7 +74,7 @@ impl AskedStep {
         let call = Call {
             method: Method::from_path(&called.path).map_err(Failure::bad_arguments)?,
             kind,
-            metadata: call_metadata(&self.metadata, seed, variables)?,
+            metadata: call_metadata(&self.metadata, seed, names)?,
             options,
             requests: data.requests(called)?,
             stream: StreamPlan {

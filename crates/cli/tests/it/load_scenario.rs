@@ -244,6 +244,24 @@ fn what_is_no_scenario_is_explained() {
 }
 
 #[test]
+fn requests_and_metadata_name_the_method() {
+    let (_server, addresses) = Running::serve(&["127.0.0.1:0"]);
+    let data = r#"{"name": "{{.FullyQualifiedName}} {{.MethodName}} {{ .ServiceName }} {{.InputName}} {{.OutputName}}
+                            {{.IsClientStreaming}} {{.IsServerStreaming}}"}"#;
+    let data = data.replace("\n                           ", "");
+    let check = "name == \"thalweg.lab.v1.Echo.EchoPerson EchoPerson Echo Person Person false false\"";
+    let base = [&addresses[0], "--call", PERSON, "-n", "10", "-c", "2", "-m", "x-of: {{.MethodName}}"];
+    let (code, _, stderr) = load(&[&base[..], &["-d", &data, "--check", check]].concat());
+    assert_eq!(code, Some(0), "{stderr}");
+    let (code, _, stderr) = load(&[&base[..], &["-d", r#"{"name": "{{.Method}}"}"#]].concat());
+    assert_eq!(code, Some(2));
+    assert!(
+        stderr.contains("`{{.Method}}` is not known") && stderr.contains(".FullyQualifiedName"),
+        "{stderr}"
+    );
+}
+
+#[test]
 fn rows_of_csv_are_requests() {
     let (_server, addresses) = Running::serve(&["127.0.0.1:0"]);
     let folder = tempfile::tempdir().unwrap();
