@@ -44,7 +44,7 @@ fn written(
     output: &Output<'_>,
 ) -> Result<(LoadRun, bool), Failure> {
     let any = &args.any;
-    let asked = AskedScenario::read(any, method, args.timeout)?;
+    let asked = AskedScenario::read(any, method, args.timeout.into())?;
     let files = any.files.read()?;
     let baseline = any.baseline.as_deref().map(read_result).transpose()?;
     // With fewer there are fewer connections, which the result says.

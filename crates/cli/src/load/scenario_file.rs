@@ -2,13 +2,13 @@
 
 use std::collections::BTreeMap;
 use std::path::Path;
-use std::time::Duration;
 
 use clap::ValueEnum;
 use serde::Deserialize;
 use thalweg_dynamic::MethodNameError;
 
 use super::data::Input;
+use super::deadline::Deadline;
 use super::steps::{AskedFlow, AskedStep, AskedStream, parse_think};
 use crate::compression::Compression;
 use crate::failure::Failure;
@@ -61,7 +61,7 @@ struct StepOfFile {
 
 /// What steps have that do not say otherwise.
 pub(super) struct Defaults<'a> {
-    pub(super) timeout: Duration,
+    pub(super) deadline: Deadline,
     pub(super) metadata: &'a [metadata::Entry],
     pub(super) compress: Option<Compression>,
     pub(super) has_templates: bool,
@@ -138,7 +138,10 @@ impl StepOfFile {
             order: self.order.as_deref().map(str::parse).transpose()?.unwrap_or_default(),
             has_templates: defaults.has_templates,
             metadata: entries,
-            timeout: time("timeout", self.timeout)?.unwrap_or(defaults.timeout),
+            deadline: match time("timeout", self.timeout)? {
+                None => defaults.deadline,
+                timeout => timeout.into(),
+            },
             compress: match self.compress {
                 Some(name) => Some(Compression::from_str(&name, true)?),
                 None => defaults.compress,

@@ -6,8 +6,10 @@ use thalweg::{CallOptions, Method};
 use thalweg_dynamic::MethodName;
 use thalweg_load::{Call, CallKind, Names, Order, Schedule, Step, StreamPlan, Think};
 
+use super::arguments::YEAR;
 use super::checks::{AskedCheck, FieldPath, expected};
 use super::data::{Data, Input};
+use super::deadline::Deadline;
 use super::made::call_metadata;
 use crate::called::Called;
 use crate::compression::Compression;
@@ -32,7 +34,7 @@ pub(super) struct AskedStep {
     pub(super) order: Order,
     pub(super) has_templates: bool,
     pub(super) metadata: Vec<Entry>,
-    pub(super) timeout: Duration,
+    pub(super) deadline: Deadline,
     pub(super) compress: Option<Compression>,
     pub(super) stream: AskedStream,
     pub(super) checks: Vec<AskedCheck>,
@@ -66,9 +68,9 @@ impl AskedStep {
             seed,
             names,
         };
+        let requests = data.requests(called)?;
         let mut options = CallOptions::default();
-        // A stream may last as long as it was asked to.
-        options.timeout = Some(self.timeout + self.stream.lasts.unwrap_or_default());
+        options.timeout = self.deadline.timeout(&self.stream, requests.per_stream());
         options.max_decoding_message_size = usize::MAX;
         options.send_compressed = self.compress.map(Into::into);
         let call = Call {
@@ -76,7 +78,7 @@ impl AskedStep {
             kind,
             metadata: call_metadata(&self.metadata, seed, names)?,
             options,
-            requests: data.requests(called)?,
+            requests,
             stream: StreamPlan {
                 message_rate: self.stream.message_rate.clone(),
                 lasts: self.stream.lasts,
@@ -89,6 +91,14 @@ impl AskedStep {
 }
 
 impl AskedStream {
+    /// How long sending so many messages takes by their rate.
+    pub(super) fn sending(&self, messages: u64) -> Duration {
+        let Some(rate) = &self.message_rate else { return Duration::ZERO };
+        // A schedule that never has as many is over with what is written of it.
+        let last = rate.start_of(messages.saturating_sub(1) as f64);
+        last.map_or(rate.written_length(), |last| Duration::from_secs_f64(last.min(YEAR.as_secs_f64())))
+    }
+
     fn check(&self, kind: CallKind, method: &MethodName) -> Result<(), Failure> {
         let sends = matches!(kind, CallKind::ClientStream | CallKind::BidiStream);
         let receives = matches!(kind, CallKind::ServerStream | CallKind::BidiStream);

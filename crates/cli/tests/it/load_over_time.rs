@@ -53,6 +53,25 @@ fn streams_begin_along_a_ramp() {
     assert_eq!((&run["dropped"], &run["stopped_early"]), (&0.into(), &true.into()), "{run}");
 }
 
+/// 11 messages at 10 a second take a second, and more than a deadline of half of one.
+#[test]
+fn a_deadline_is_kept_where_it_was_said_and_there_is_none_with_0() {
+    let (_server, addresses) = Running::serve(&["127.0.0.1:0"]);
+    let answer = r#"{"response_parameters": [{"size": 1}]}"#;
+    let words = ["--call", DUPLEX, "-d", answer, "--messages", "11", "--message-rate", "10", "-n", "1"];
+    let base = ["-c", "1", "--max-errors", "1"];
+    let run = |more: &[&str]| load_json(&addresses[0], &[&words[..], &base, more].concat());
+    assert_eq!(run(&["--timeout", "500ms"])["errors"]["DEADLINE_EXCEEDED"], 1);
+    // By --stream-for it is longer by that, which was so before.
+    assert_eq!(run(&["--timeout", "500ms", "--stream-for", "30s"])["ok"], 1);
+    for none in ["0", "0s"] {
+        assert_eq!(run(&["--timeout", none])["ok"], 1);
+    }
+    let (code, _, stderr) = load(&addresses[0], &["--timeout", "0", "-n", "1"]);
+    assert_eq!(code, Some(2), "{stderr}");
+    assert!(stderr.contains("--timeout 0 takes a method"), "{stderr}");
+}
+
 /// Streams that last longer than an interval are not told with their end alone.
 #[test]
 fn messages_of_a_stream_are_counted_when_they_come() {
