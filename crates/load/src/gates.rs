@@ -4,7 +4,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use thalweg_lab::figures::time;
-use thalweg_lab::record::Latency;
+use thalweg_lab::record::Distribution;
 
 use crate::run::{Judged, LoadRun, SCHEMA, Timing};
 
@@ -27,13 +27,13 @@ pub struct Gate {
 
 /// What was written is no condition.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("`{gate}` is no condition: {why} (p99<5ms, wait.p99<1ms, errors<0.1%, rate>10000, dropped<=0)")]
+#[error("`{gate}` is no condition: {why} (p95<5ms, wait.p99<1ms, errors<0.1%, rate>10000, dropped<=0)")]
 pub struct GateError {
     gate: String,
     why: String,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 enum Figure {
     Time(Part, Quantile),
     /// The share of calls that failed, 0..1.
@@ -53,17 +53,17 @@ enum Part {
     Reply,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 enum Quantile {
     Min,
     Mean,
-    P50,
-    P90,
-    P99,
-    P999,
-    P9999,
+    /// So many of a hundred are at most as long: between 0 and 100.
+    Percentile(f64),
     Max,
 }
+
+const P50: Quantile = Quantile::Percentile(50.0);
+const P99: Quantile = Quantile::Percentile(99.0);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Comparison {
@@ -101,26 +101,20 @@ impl Gate {
         }
         let (most, least) = (1.0 + margin, 1.0 - margin);
         let mut gates = Vec::new();
-        let mut gate =
-            |figure: Figure, comparison: Comparison, before: Option<f64>, factor: f64, name: &str| {
-                let Some(before) = before else { return };
-                let (bound, sign) =
-                    (before * factor, if comparison == Comparison::AtMost { "<=" } else { ">=" });
-                let (shown, was) = (figure.shown(bound), figure.shown(before));
-                gates.push(Self {
-                    text: format!("{name}{sign}{shown} (baseline {was})"),
-                    figure,
-                    comparison,
-                    bound,
-                });
-            };
-        for (quantile, name) in [(Quantile::Mean, "mean"), (Quantile::P50, "p50"), (Quantile::P99, "p99")] {
+        let mut gate = |figure: Figure, comparison: Comparison, bound: &dyn Fn(f64) -> f64, name: &str| {
+            let Some(before) = figure.of(baseline) else { return };
+            let (bound, sign) = (bound(before), if comparison == Comparison::AtMost { "<=" } else { ">=" });
+            let (shown, was) = (figure.shown(bound), figure.shown(before));
+            let text = format!("{name}{sign}{shown} (baseline {was})");
+            gates.push(Self { text, figure, comparison, bound });
+        };
+        for (quantile, name) in [(Quantile::Mean, "mean"), (P50, "p50"), (P99, "p99")] {
             let figure = Figure::Time(Part::Latency, quantile);
-            gate(figure, Comparison::AtMost, figure.of(baseline), most, name);
+            gate(figure, Comparison::AtMost, &|before| before * most, name);
         }
-        gate(Figure::Errors, Comparison::AtMost, Figure::Errors.of(baseline), most, "errors");
+        gate(Figure::Errors, Comparison::AtMost, &|before| before * most, "errors");
         if baseline.schedule.is_none() {
-            gate(Figure::Rate, Comparison::AtLeast, Figure::Rate.of(baseline), least, "rate");
+            gate(Figure::Rate, Comparison::AtLeast, &|before| before * least, "rate");
         }
         Ok(gates)
     }
@@ -150,7 +144,7 @@ impl Figure {
                     Part::First => run.first_message.as_ref(),
                     Part::Reply => run.reply.as_ref(),
                 };
-                timing.map(|timing| quantile.of(&timing.ns))
+                quantile.of(timing?)
             }
             // Nothing that ended is nothing that went well.
             Self::Errors => (run.calls() > 0).then(|| run.failed_share()),
@@ -176,27 +170,32 @@ impl Quantile {
         Some(match name {
             "min" => Self::Min,
             "mean" => Self::Mean,
-            "p50" | "median" => Self::P50,
-            "p90" => Self::P90,
-            "p99" => Self::P99,
-            "p99.9" => Self::P999,
-            "p99.99" => Self::P9999,
+            "median" => P50,
             "max" => Self::Max,
-            _ => return None,
+            _ => {
+                let percent = name.strip_prefix('p')?;
+                let is_plain = percent.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.');
+                let percent: f64 = percent.parse().ok().filter(|_| is_plain)?;
+                (percent > 0.0 && percent < 100.0).then_some(Self::Percentile(percent))?
+            }
         })
     }
 
-    fn of(self, ns: &Latency) -> f64 {
-        match self {
+    /// None where only the histogram says it, and there is none.
+    fn of(self, Timing { ns, histogram, .. }: &Timing) -> Option<f64> {
+        Some(match self {
             Self::Min => ns.min as f64,
             Self::Mean => ns.mean,
-            Self::P50 => ns.p50 as f64,
-            Self::P90 => ns.p90 as f64,
-            Self::P99 => ns.p99 as f64,
-            Self::P999 => ns.p99_9 as f64,
-            Self::P9999 => ns.p99_99 as f64,
+            Self::Percentile(percent) => {
+                let known =
+                    [(50.0, ns.p50), (90.0, ns.p90), (99.0, ns.p99), (99.9, ns.p99_9), (99.99, ns.p99_99)];
+                match known.iter().find(|(known, _)| (known - percent).abs() < 1e-9) {
+                    Some((_, ns)) => *ns as f64,
+                    None => Distribution::decoded(histogram, ns)?.value_at(percent / 100.0) as f64,
+                }
+            }
             Self::Max => ns.max as f64,
-        }
+        })
     }
 }
 
@@ -225,8 +224,8 @@ impl FromStr for Figure {
             "late" => Ok(Self::Late),
             "dropped" => Ok(Self::Dropped),
             _ => Err(format!(
-                "there is no figure `{name}`: min, mean, p50, p90, p99, p99.9, p99.99 and max of latency, service., \
-                 wait., first. and reply.; errors, rate, calls, late, dropped"
+                "there is no figure `{name}`: min, mean, max and percentiles such as p50, p95 and p99.9, between p0 and \
+                 p100, of latency, service., wait., first. and reply.; errors, rate, calls, late, dropped"
             )),
         }
     }
@@ -284,15 +283,25 @@ mod tests {
             assert_eq!((gate.figure, gate.comparison), (figure, comparison), "{text}");
             assert!((gate.bound - bound).abs() < 1e-9, "{text}");
         };
-        check("p99<5ms", Figure::Time(Part::Latency, Quantile::P99), Comparison::Less, 5e6);
-        check("p99.9 <= 1s", Figure::Time(Part::Latency, Quantile::P999), Comparison::AtMost, 1e9);
+        check("p99<5ms", Figure::Time(Part::Latency, P99), Comparison::Less, 5e6);
+        let percentile = |part, percent| Figure::Time(part, Quantile::Percentile(percent));
+        check("p95<10ms", percentile(Part::Latency, 95.0), Comparison::Less, 1e7);
+        check("service.p75<=1ms", percentile(Part::Service, 75.0), Comparison::AtMost, 1e6);
+        check("reply.median<1ms", percentile(Part::Reply, 50.0), Comparison::Less, 1e6);
+        check("p0.1<1ms", percentile(Part::Latency, 0.1), Comparison::Less, 1e6);
+        check("p99.9 <= 1s", percentile(Part::Latency, 99.9), Comparison::AtMost, 1e9);
         check("wait.max<100us", Figure::Time(Part::Wait, Quantile::Max), Comparison::Less, 1e5);
         check("errors<0.1%", Figure::Errors, Comparison::Less, 0.001);
         check("errors<=0", Figure::Errors, Comparison::AtMost, 0.0);
         check("rate>=10000", Figure::Rate, Comparison::AtLeast, 10_000.0);
         for (text, expected) in [
             ("p99", "neither < nor >"),
-            ("p98<5ms", "there is no figure `p98`"),
+            ("p100<5ms", "there is no figure `p100`"),
+            ("p0<5ms", "there is no figure `p0`"),
+            ("p<5ms", "there is no figure `p`"),
+            ("p9.9.9<5ms", "there is no figure `p9.9.9`"),
+            ("p1e1<5ms", "there is no figure `p1e1`"),
+            ("p-5<5ms", "there is no figure `p-5`"),
             ("p99<5", "is no time"),
             ("rate>fast", "is no number"),
             ("errors<-1", "is no number"),
@@ -300,5 +309,33 @@ mod tests {
             let error = text.parse::<Gate>().unwrap_err().to_string();
             assert!(error.contains(expected), "{error}");
         }
+    }
+
+    /// A run whose calls took 1, 2 … 1000 ms.
+    fn run() -> LoadRun {
+        let mut latencies = Distribution::new();
+        (1..=1000).for_each(|ms| latencies.record(ms * 1_000_000));
+        LoadRun { ok: 1000, latency: Timing::of(&latencies), ..LoadRun::of_tests() }
+    }
+
+    #[test]
+    fn any_percentile_is_judged_by_the_histogram() {
+        let check = |run: &LoadRun, gate: &str, is_kept: bool| {
+            let judged = gate.parse::<Gate>().unwrap().judge(run);
+            assert_eq!((judged.gate.as_str(), judged.is_kept), (gate, is_kept), "{}", judged.figure);
+        };
+        let mut run = run();
+        // To three digits.
+        check(&run, "p95<=951ms", true);
+        check(&run, "p95<949ms", false);
+        check(&run, "p75>749ms", true);
+        check(&run, "p75>751ms", false);
+        check(&run, "p99.95>998ms", true);
+        check(&run, "p0.1<3ms", true);
+        check(&run, "service.p95<1h", false);
+        // Of a result without histograms these alone are known.
+        run.latency.as_mut().unwrap().histogram.clear();
+        check(&run, "p99<992ms", true);
+        check(&run, "p95<1h", false);
     }
 }

@@ -152,7 +152,7 @@ pub(crate) struct AnyArgs {
     #[arg(long, value_name = "TIME", value_parser = start_at::parse, conflicts_with = "find_max")]
     pub(super) start_at: Option<SystemTime>,
 
-    /// Conditions, such as 'p99<5ms,errors<0.1%,rate>10000': if one is not kept the exit code is 3
+    /// Conditions, such as 'p99<5ms,p95<3ms,errors<0.1%,rate>10000': if one is not kept the exit code is 3
     #[arg(long, value_name = "CONDITIONS", value_parser = parse_gates)]
     pub(super) expect: Vec<Gates>,
 

@@ -257,7 +257,7 @@ fn what_makes_no_load_is_explained() {
     };
     check(&["--call", "grpc.testing.TestService/UnaryCal"], 2, "is it `UnaryCall`?");
     check(&["--call", UNARY, "--rps", "fast"], 2, "`fast` is no number");
-    check(&["--call", UNARY, "--expect", "p98<1s"], 2, "there is no figure `p98`");
+    check(&["--call", UNARY, "--expect", "p100<1s"], 2, "there is no figure `p100`");
     check(&["--call", UNARY, "-d", "{\"a\": 1}"], 2, "request 1 is no grpc.testing.SimpleRequest");
     check(&["--call", UNARY, "--size", "1KiB"], 2, "--size is for loads on grpc.testing.BenchmarkService");
     check(&["--call", UNARY, "-c", "1", "--connections", "2"], 2, "more connections than calls");
