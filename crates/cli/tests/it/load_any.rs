@@ -374,6 +374,11 @@ fn a_run_that_is_worse_than_its_baseline_is_exit_code_3() {
     let (code, stdout, stderr) = load(&addresses[0], &[&base[..], &["--baseline", &path]].concat());
     assert_eq!(code, Some(0), "{stdout}{stderr}");
     assert!(stdout.contains("kept          rate>="), "{stdout}");
+    // Of 200 calls one fails, and none before: less than a point of a hundred.
+    let one = ["-d", &["{}".repeat(199).as_str(), r#"{"response_status": {"code": 5}}"#].concat()];
+    let (code, stdout, stderr) = load(&addresses[0], &[&base[..], &one, &["--baseline", &path]].concat());
+    assert_eq!(code, Some(0), "{stdout}{stderr}");
+    assert!(stdout.contains("kept          errors<=1.0000 % (baseline 0.0000 %): 0.5000 %"), "{stdout}");
     // A run that is worse by so much more, and no more than that.
     let failing = r#"{}{"response_status": {"code": 5}}"#;
     let (failing, mut before) = (["-d", failing, "--max-errors", "1", "--baseline", &path], old.clone());
