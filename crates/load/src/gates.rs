@@ -6,7 +6,7 @@ use std::str::FromStr;
 use thalweg_lab::figures::time;
 use thalweg_lab::record::Distribution;
 
-use crate::run::{Judged, LoadRun, SCHEMA, Timing};
+use crate::run::{Judged, LoadRun, RunNote, SCHEMA, Timing};
 
 /// One condition, such as `p99<5ms`, `errors<0.1%` or `rate>10000`.
 ///
@@ -61,6 +61,10 @@ enum Quantile {
     Percentile(f64),
     Max,
 }
+
+/// What a reader must know of conditions on a run whose figures are not the server's.
+const NOT_VALID: &str = "the run is not valid: that its conditions are kept, or are not, may be by the client and not by \
+                         the server";
 
 const P50: Quantile = Quantile::Percentile(50.0);
 const P99: Quantile = Quantile::Percentile(99.0);
@@ -136,6 +140,16 @@ impl Gate {
         });
         let figure = figure.map_or_else(|| "none".to_owned(), |figure| self.figure.shown(figure));
         Judged { gate: self.text.clone(), figure, is_kept }
+    }
+}
+
+impl LoadRun {
+    /// Judges the run by these conditions. Of one that is not valid a note says so.
+    pub fn judge<'g>(&mut self, gates: impl Iterator<Item = &'g Gate>) {
+        self.gates = gates.map(|gate| gate.judge(self)).collect();
+        if !self.gates.is_empty() && !self.is_valid() {
+            self.notes.push(RunNote { text: NOT_VALID.to_owned(), invalidates: false });
+        }
     }
 }
 
@@ -343,6 +357,22 @@ mod tests {
         run.latency.as_mut().unwrap().histogram.clear();
         check(&run, "p99<992ms", true);
         check(&run, "p95<1h", false);
+    }
+
+    #[test]
+    fn conditions_on_a_run_that_is_not_valid_are_said_to_be() {
+        let gates = Gate::parse_all("p99<2s,calls>1").unwrap();
+        let check = |gates: &[Gate], invalidates: bool, expected: &[&str]| {
+            let notes = vec![RunNote { text: "busy".to_owned(), invalidates }];
+            let mut run = LoadRun { notes, ..run() };
+            run.judge(gates.iter());
+            let notes: Vec<&str> = run.notes.iter().map(|note| note.text.as_str()).collect();
+            assert_eq!((run.gates.len(), &notes[..]), (gates.len(), expected));
+            assert_eq!(run.is_valid(), !invalidates);
+        };
+        check(&gates, true, &["busy", NOT_VALID]);
+        check(&gates, false, &["busy"]);
+        check(&[], true, &["busy"]);
     }
 
     #[test]
