@@ -63,8 +63,8 @@ enum Quantile {
 }
 
 /// What a reader must know of conditions on a run whose figures are not the server's.
-const NOT_VALID: &str = "the run is not valid: that its conditions are kept, or are not, may be by the client and not by \
-                         the server";
+const NOT_VALID: &str = "the run is not valid: that its conditions are kept, or are not, may be by the client and not \
+                         by the server";
 
 const P50: Quantile = Quantile::Percentile(50.0);
 const P99: Quantile = Quantile::Percentile(99.0);
@@ -244,8 +244,8 @@ impl FromStr for Figure {
             "late" => Ok(Self::Late),
             "dropped" => Ok(Self::Dropped),
             _ => Err(format!(
-                "there is no figure `{name}`: min, mean, max and percentiles such as p50, p95 and p99.9, between p0 and \
-                 p100, of latency, service., wait., first. and reply.; errors, rate, calls, late, dropped"
+                "there is no figure `{name}`: min, mean, max and percentiles such as p50, p95 and p99.9, between p0 \
+                 and p100, of latency, service., wait., first. and reply.; errors, rate, calls, late, dropped"
             )),
         }
     }

@@ -160,8 +160,8 @@ pub(crate) struct AnyArgs {
     #[arg(long, value_name = "FILE")]
     pub(super) baseline: Option<PathBuf>,
 
-    /// By how much mean, p50, p99, the share of failed calls and, of a closed loop, the rate may be worse; of the share a
-    /// point of a hundred more is none
+    /// By how much mean, p50, p99, the share of failed calls and, of a closed loop, the rate may be worse; of the share
+    /// a point of a hundred more is none
     #[arg(long, value_name = "SHARE", default_value = "10%", value_parser = percent::parse, requires = "baseline")]
     pub(super) max_regression: f64,
 

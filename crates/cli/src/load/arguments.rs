@@ -76,8 +76,9 @@ pub(crate) struct LoadArgs {
     #[arg(long, value_name = "DURATION", value_parser = humantime::parse_duration)]
     pub(super) warmup: Option<Duration>,
 
-    /// Give up a call, a stream of messages as a whole; of BenchmarkService's, one whose next message takes longer. With
-    /// 0 no call of a method is given up [default: 10s, and as long as the messages of a stream take by --message-rate]
+    /// Give up a call, a stream of messages as a whole; of BenchmarkService's, one whose next message takes longer.
+    /// With 0 no call of a method is given up [default: 10s, and as long as the messages of a stream take by
+    /// --message-rate]
     #[arg(long, value_name = "DURATION", value_parser = humantime::parse_duration)]
     pub(super) timeout: Option<Duration>,
 

@@ -69,7 +69,8 @@ fn driven(args: &LoadArgs, settings: &LoadSettings) -> Result<(LoadResult, bool)
 fn settings(args: &LoadArgs, call: CallType) -> Result<LoadSettings, Failure> {
     if args.timeout == Some(Duration::ZERO) {
         return Err(Failure::bad_arguments(
-            "--timeout 0 takes a method: --call package.Service/Method, such as grpc.testing.BenchmarkService/UnaryCall",
+            "--timeout 0 takes a method: --call package.Service/Method, such as \
+             grpc.testing.BenchmarkService/UnaryCall",
         ));
     }
     let duration = match (args.duration, args.total) {

@@ -2,8 +2,10 @@
 
 use std::time::Duration;
 
+use thalweg_load::Schedule;
+
+use super::arguments::YEAR;
 use super::defaults::TIMEOUT_DEFAULT;
-use super::steps::AskedStream;
 
 /// The deadline of calls, as it was asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,16 +30,30 @@ impl From<Option<Duration>> for Deadline {
 }
 
 impl Deadline {
-    /// Of a call whose stream has so many messages. A stream may last as long as it was asked to; where nobody has said
-    /// a deadline, also as long as its messages take by their rate.
-    pub(super) fn timeout(self, stream: &AskedStream, messages: u64) -> Option<Duration> {
-        match (self, stream.lasts) {
+    /// Of a call whose stream was asked to last so long, or to send so many messages at a rate. It may last as long as
+    /// it was asked to; where nobody has said a deadline, also as long as its messages take.
+    pub(super) fn timeout(
+        self,
+        lasts: Option<Duration>,
+        messages: Option<(&Schedule, u64)>,
+    ) -> Option<Duration> {
+        match (self, lasts) {
             (Self::Never, _) => None,
             (Self::After(timeout), lasts) => Some(timeout + lasts.unwrap_or_default()),
             (Self::Default, Some(lasts)) => Some(TIMEOUT_DEFAULT + lasts),
-            (Self::Default, None) => Some(TIMEOUT_DEFAULT + stream.sending(messages)),
+            (Self::Default, None) => {
+                let sending = messages.map(|(rate, count)| sending(rate, count));
+                Some(TIMEOUT_DEFAULT + sending.unwrap_or_default())
+            }
         }
     }
+}
+
+/// How long sending so many messages takes.
+fn sending(rate: &Schedule, messages: u64) -> Duration {
+    // A schedule that never has as many is over with what is written of it.
+    let last = rate.start_of(messages.saturating_sub(1) as f64);
+    last.map_or(rate.written_length(), |last| Duration::from_secs_f64(last.min(YEAR.as_secs_f64())))
 }
 
 #[cfg(test)]
@@ -47,14 +63,11 @@ mod tests {
     #[test]
     fn a_stream_may_last_as_long_as_it_was_asked_to() {
         let check = |timeout: Option<u64>, rate: &str, lasts: Option<u64>, expected: Option<u64>| {
-            let stream = AskedStream {
-                message_rate: (!rate.is_empty()).then(|| rate.parse().unwrap()),
-                lasts: lasts.map(Duration::from_secs),
-                ..AskedStream::default()
-            };
-            let deadline = Deadline::from(timeout.map(Duration::from_secs));
-            let expected = expected.map(Duration::from_secs);
-            assert_eq!(deadline.timeout(&stream, 31), expected, "{timeout:?}, {rate}, {lasts:?}");
+            let schedule: Option<Schedule> = (!rate.is_empty()).then(|| rate.parse().unwrap());
+            let messages = schedule.as_ref().map(|rate| (rate, 31));
+            let [timeout, lasts, expected] = [timeout, lasts, expected].map(|it| it.map(Duration::from_secs));
+            let deadline = Deadline::from(timeout);
+            assert_eq!(deadline.timeout(lasts, messages), expected, "{timeout:?}, {rate}, {lasts:?}");
         };
         check(None, "", None, Some(10));
         // The last of 31 messages is sent after 30 s.

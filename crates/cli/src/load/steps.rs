@@ -6,7 +6,6 @@ use thalweg::{CallOptions, Method};
 use thalweg_dynamic::MethodName;
 use thalweg_load::{Call, CallKind, Names, Order, Schedule, Step, StreamPlan, Think};
 
-use super::arguments::YEAR;
 use super::checks::{AskedCheck, FieldPath, expected};
 use super::data::{Data, Input};
 use super::deadline::Deadline;
@@ -70,7 +69,8 @@ impl AskedStep {
         };
         let requests = data.requests(called)?;
         let mut options = CallOptions::default();
-        options.timeout = self.deadline.timeout(&self.stream, requests.per_stream());
+        let sending = self.stream.message_rate.as_ref().map(|rate| (rate, requests.per_stream()));
+        options.timeout = self.deadline.timeout(self.stream.lasts, sending);
         options.max_decoding_message_size = usize::MAX;
         options.send_compressed = self.compress.map(Into::into);
         let call = Call {
@@ -91,14 +91,6 @@ impl AskedStep {
 }
 
 impl AskedStream {
-    /// How long sending so many messages takes by their rate.
-    pub(super) fn sending(&self, messages: u64) -> Duration {
-        let Some(rate) = &self.message_rate else { return Duration::ZERO };
-        // A schedule that never has as many is over with what is written of it.
-        let last = rate.start_of(messages.saturating_sub(1) as f64);
-        last.map_or(rate.written_length(), |last| Duration::from_secs_f64(last.min(YEAR.as_secs_f64())))
-    }
-
     fn check(&self, kind: CallKind, method: &MethodName) -> Result<(), Failure> {
         let sends = matches!(kind, CallKind::ClientStream | CallKind::BidiStream);
         let receives = matches!(kind, CallKind::ServerStream | CallKind::BidiStream);
