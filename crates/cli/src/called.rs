@@ -19,6 +19,23 @@ pub(crate) struct Called {
 }
 
 impl Called {
+    /// What templates may name of it, by ghz's names.
+    pub(crate) fn constants(&self) -> Vec<(&'static str, String)> {
+        let last = |name: &str, separator| name.rsplit(separator).next().unwrap_or_default().to_owned();
+        // A path is `/package.Service/Method`.
+        let full_name = self.path.trim_start_matches('/').replace('/', ".");
+        let service = full_name.rsplit_once('.').map_or("", |(service, _)| service);
+        vec![
+            ("MethodName", last(&full_name, '.')),
+            ("ServiceName", last(service, '.')),
+            ("FullyQualifiedName", full_name.clone()),
+            ("InputName", last(&self.request_type, '.')),
+            ("OutputName", last(&self.response_type, '.')),
+            ("IsClientStreaming", self.is_client_streaming.to_string()),
+            ("IsServerStreaming", self.is_server_streaming.to_string()),
+        ]
+    }
+
     /// The bytes of a request that is written so. What proto2 requires and is not there is the server's to refuse.
     pub(crate) fn encoded(
         &self,

@@ -94,7 +94,8 @@ pub(crate) struct InspectArgs {
     #[arg(long, value_enum, value_name = "WHEN", default_value_t = ColorChoice::Auto)]
     color: ColorChoice,
 
-    /// How many columns the tree may take [default: the terminal's; elsewhere 100]
+    /// How many columns the tree may take [default: the terminal's; elsewhere those of the
+    /// environment's COLUMNS, or 100]
     #[arg(long, value_name = "COLUMNS", value_parser = clap::value_parser!(u16).range(40..))]
     width: Option<u16>,
 }

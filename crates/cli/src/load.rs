@@ -9,6 +9,7 @@ mod checks;
 mod complete;
 mod connecting;
 mod data;
+mod deadline;
 mod defaults;
 mod export;
 mod given;

@@ -15,11 +15,18 @@ pub(crate) struct SchemaArgs {
     proto: Option<PathBuf>,
 
     /// Where imports are looked for; may be given more than once
-    #[arg(short = 'I', long, value_name = "DIRECTORY", requires = "proto")]
+    #[arg(
+        short = 'I',
+        visible_short_alias = 'i',
+        long,
+        visible_alias = "import-paths",
+        value_name = "DIRECTORY",
+        requires = "proto"
+    )]
     import_path: Vec<PathBuf>,
 
     /// A descriptor set, as `protoc --include_imports -o FILE` writes it
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, visible_alias = "protoset", value_name = "FILE")]
     descriptor_set: Option<PathBuf>,
 
     /// The message: its full name, or as much of its end as is unique [default: the only one that there is]

@@ -4,9 +4,25 @@ use crate::run::{LoadRun, RunNote};
 use crate::share::Share;
 
 impl LoadRun {
-    /// What a reader must know who puts this run beside an earlier one: under which other conditions that was made.
+    /// What a reader must know who puts this run beside an earlier one: whether that is a whole one and valid, and
+    /// under which other conditions it was made.
     /// Of methods and loops nothing is said: a [`Gate`](crate::Gate) against another one there is none.
-    pub fn beside(&self, baseline: &Self) -> Option<RunNote> {
+    pub fn beside(&self, baseline: &Self) -> Vec<RunNote> {
+        let mut notes = Vec::new();
+        if baseline.so_far {
+            notes.push("the baseline's run had not ended: compared is what there was so far".to_owned());
+        }
+        let invalid = baseline.notes.iter().filter(|note| note.invalidates);
+        notes.extend(
+            invalid.map(|note| {
+                format!("the baseline is not valid, and says little of the server: {}", note.text)
+            }),
+        );
+        notes.extend(self.conditions_beside(baseline));
+        notes.into_iter().map(|text| RunNote { text, invalidates: false }).collect()
+    }
+
+    fn conditions_beside(&self, baseline: &Self) -> Option<String> {
         let mut others = self.other_conditions(baseline);
         match (&baseline.machine, &self.machine) {
             (Some(before), Some(now)) => others.extend(
@@ -18,14 +34,12 @@ impl LoadRun {
             (None, Some(_)) => others.push("it does not say on which machine".to_owned()),
             (_, None) => {}
         }
-        if others.is_empty() {
-            return None;
-        }
-        let text = format!(
-            "the baseline was made under other conditions, which are in what differs: {}",
-            others.join("; ")
-        );
-        Some(RunNote { text, invalidates: false })
+        (!others.is_empty()).then(|| {
+            format!(
+                "the baseline was made under other conditions, which are in what differs: {}",
+                others.join("; ")
+            )
+        })
     }
 
     fn other_conditions(&self, baseline: &Self) -> Vec<String> {
@@ -51,32 +65,32 @@ impl LoadRun {
 mod tests {
     use super::*;
 
-    fn run() -> LoadRun {
-        let cpu = serde_json::json!({"user_ns": 0.0, "system_ns": 0.0});
-        let machine =
-            serde_json::json!({"cpu": "Model 7", "cores": 2, "kernel": "Linux 7", "memory_bytes": 0});
-        let run = serde_json::json!({
-            "schema": "thalweg.load-run/1", "targets": ["a:1"], "method": "a.B/C", "kind": "unary", "loop": "open",
-            "schedule": "100", "spacing": "constant", "in_flight": 1000, "connections": 1,
-            "connections_established": 1, "warmup_ns": 0, "started": "", "ended": "", "duration_ns": 1, "drain_ns": 0,
-            "rate_per_s": 100.0, "scheduled_per_s": 100.0, "ok": 100, "failed": 0, "errors": {}, "late": 0,
-            "dropped": 0, "messages_sent": 0, "messages_received": 0, "bytes_sent": 0, "bytes_received": 0,
-            "latency": null, "service": null, "wait": null, "failed_latency": null, "first_message": null,
-            "reply": null, "interval_ns": 1, "intervals": [], "spun_ns": 0, "client_cpu": cpu,
-            "client_cpu_per_call": null, "machine": machine, "notes": [],
-        });
-        serde_json::from_value(run).unwrap_or_else(|error| panic!("{error}"))
+    fn notes(change: fn(&mut LoadRun)) -> Vec<String> {
+        let (mut baseline, now) = (LoadRun::of_tests(), LoadRun::of_tests());
+        change(&mut baseline);
+        let notes = now.beside(&baseline).into_iter();
+        notes.inspect(|note| assert!(!note.invalidates)).map(|note| note.text).collect()
+    }
+
+    #[test]
+    fn a_baseline_that_says_little_is_said() {
+        let so_far = "the baseline's run had not ended: compared is what there was so far";
+        assert_eq!(notes(|run| run.so_far = true), [so_far]);
+        let change = |run: &mut LoadRun| {
+            run.so_far = true;
+            let note = |text: &str, invalidates| RunNote { text: text.to_owned(), invalidates };
+            run.notes = vec![note("late", false), note("busy", true)];
+        };
+        let invalid = "the baseline is not valid, and says little of the server: busy";
+        assert_eq!(notes(change), [so_far, invalid]);
     }
 
     #[test]
     fn conditions_that_differ_are_named() {
         let check = |change: fn(&mut LoadRun), expected: &str| {
-            let (mut baseline, now) = (run(), run());
-            change(&mut baseline);
-            let note = now.beside(&baseline).map(|note| (note.text, note.invalidates));
             let said = "the baseline was made under other conditions, which are in what differs: ";
-            let expected = (!expected.is_empty()).then(|| (format!("{said}{expected}"), false));
-            assert_eq!(note, expected);
+            let expected = if expected.is_empty() { Vec::new() } else { vec![format!("{said}{expected}")] };
+            assert_eq!(notes(change), expected);
         };
         check(|_| (), "");
         check(|run| (run.ok, run.duration_ns) = (7, 8), "");

@@ -4,9 +4,9 @@ use std::fmt;
 use std::str::FromStr;
 
 use thalweg_lab::figures::time;
-use thalweg_lab::record::Latency;
+use thalweg_lab::record::Distribution;
 
-use crate::run::{Judged, LoadRun, SCHEMA, Timing};
+use crate::run::{Judged, LoadRun, RunNote, SCHEMA, Timing};
 
 /// One condition, such as `p99<5ms`, `errors<0.1%` or `rate>10000`.
 ///
@@ -27,13 +27,13 @@ pub struct Gate {
 
 /// What was written is no condition.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("`{gate}` is no condition: {why} (p99<5ms, wait.p99<1ms, errors<0.1%, rate>10000, dropped<=0)")]
+#[error("`{gate}` is no condition: {why} (p95<5ms, wait.p99<1ms, errors<0.1%, rate>10000, dropped<=0)")]
 pub struct GateError {
     gate: String,
     why: String,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 enum Figure {
     Time(Part, Quantile),
     /// The share of calls that failed, 0..1.
@@ -53,17 +53,25 @@ enum Part {
     Reply,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 enum Quantile {
     Min,
     Mean,
-    P50,
-    P90,
-    P99,
-    P999,
-    P9999,
+    /// So many of a hundred are at most as long: between 0 and 100.
+    Percentile(f64),
     Max,
 }
+
+/// What a reader must know of conditions on a run whose figures are not the server's.
+const NOT_VALID: &str = "the run is not valid: that its conditions are kept, or are not, may be by the client and not \
+                         by the server";
+
+const P50: Quantile = Quantile::Percentile(50.0);
+const P99: Quantile = Quantile::Percentile(99.0);
+
+/// Than in a baseline so much larger a share of the calls may fail, in points of a hundred, as chance has it: of a
+/// baseline where none failed a single one of a million would else be more. As large as `thalweg compare`'s.
+const ERRORS_MORE_MAX: f64 = 0.01;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Comparison {
@@ -84,7 +92,8 @@ impl Gate {
     }
 
     /// What a run must keep to so that it is no worse than an earlier one by more than `margin` (0.1: a tenth): mean,
-    /// p50 and p99 of the latency, the share of failed calls, and of a closed loop the rate, which a schedule gives.
+    /// p50 and p99 of the latency, the share of failed calls, and of a closed loop the rate, which a schedule gives. Of
+    /// the share a point of a hundred more is no worse, either.
     ///
     /// # Errors
     ///
@@ -101,26 +110,21 @@ impl Gate {
         }
         let (most, least) = (1.0 + margin, 1.0 - margin);
         let mut gates = Vec::new();
-        let mut gate =
-            |figure: Figure, comparison: Comparison, before: Option<f64>, factor: f64, name: &str| {
-                let Some(before) = before else { return };
-                let (bound, sign) =
-                    (before * factor, if comparison == Comparison::AtMost { "<=" } else { ">=" });
-                let (shown, was) = (figure.shown(bound), figure.shown(before));
-                gates.push(Self {
-                    text: format!("{name}{sign}{shown} (baseline {was})"),
-                    figure,
-                    comparison,
-                    bound,
-                });
-            };
-        for (quantile, name) in [(Quantile::Mean, "mean"), (Quantile::P50, "p50"), (Quantile::P99, "p99")] {
+        let mut gate = |figure: Figure, comparison: Comparison, bound: &dyn Fn(f64) -> f64, name: &str| {
+            let Some(before) = figure.of(baseline) else { return };
+            let (bound, sign) = (bound(before), if comparison == Comparison::AtMost { "<=" } else { ">=" });
+            let (shown, was) = (figure.shown(bound), figure.shown(before));
+            let text = format!("{name}{sign}{shown} (baseline {was})");
+            gates.push(Self { text, figure, comparison, bound });
+        };
+        for (quantile, name) in [(Quantile::Mean, "mean"), (P50, "p50"), (P99, "p99")] {
             let figure = Figure::Time(Part::Latency, quantile);
-            gate(figure, Comparison::AtMost, figure.of(baseline), most, name);
+            gate(figure, Comparison::AtMost, &|before| before * most, name);
         }
-        gate(Figure::Errors, Comparison::AtMost, Figure::Errors.of(baseline), most, "errors");
+        let errors = |before: f64| (before * most).max(before + ERRORS_MORE_MAX);
+        gate(Figure::Errors, Comparison::AtMost, &errors, "errors");
         if baseline.schedule.is_none() {
-            gate(Figure::Rate, Comparison::AtLeast, Figure::Rate.of(baseline), least, "rate");
+            gate(Figure::Rate, Comparison::AtLeast, &|before| before * least, "rate");
         }
         Ok(gates)
     }
@@ -139,6 +143,16 @@ impl Gate {
     }
 }
 
+impl LoadRun {
+    /// Judges the run by these conditions. Of one that is not valid a note says so.
+    pub fn judge<'g>(&mut self, gates: impl Iterator<Item = &'g Gate>) {
+        self.gates = gates.map(|gate| gate.judge(self)).collect();
+        if !self.gates.is_empty() && !self.is_valid() {
+            self.notes.push(RunNote { text: NOT_VALID.to_owned(), invalidates: false });
+        }
+    }
+}
+
 impl Figure {
     fn of(self, run: &LoadRun) -> Option<f64> {
         match self {
@@ -150,7 +164,7 @@ impl Figure {
                     Part::First => run.first_message.as_ref(),
                     Part::Reply => run.reply.as_ref(),
                 };
-                timing.map(|timing| quantile.of(&timing.ns))
+                quantile.of(timing?)
             }
             // Nothing that ended is nothing that went well.
             Self::Errors => (run.calls() > 0).then(|| run.failed_share()),
@@ -176,27 +190,32 @@ impl Quantile {
         Some(match name {
             "min" => Self::Min,
             "mean" => Self::Mean,
-            "p50" | "median" => Self::P50,
-            "p90" => Self::P90,
-            "p99" => Self::P99,
-            "p99.9" => Self::P999,
-            "p99.99" => Self::P9999,
+            "median" => P50,
             "max" => Self::Max,
-            _ => return None,
+            _ => {
+                let percent = name.strip_prefix('p')?;
+                let is_plain = percent.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.');
+                let percent: f64 = percent.parse().ok().filter(|_| is_plain)?;
+                (percent > 0.0 && percent < 100.0).then_some(Self::Percentile(percent))?
+            }
         })
     }
 
-    fn of(self, ns: &Latency) -> f64 {
-        match self {
+    /// None where only the histogram says it, and there is none.
+    fn of(self, Timing { ns, histogram, .. }: &Timing) -> Option<f64> {
+        Some(match self {
             Self::Min => ns.min as f64,
             Self::Mean => ns.mean,
-            Self::P50 => ns.p50 as f64,
-            Self::P90 => ns.p90 as f64,
-            Self::P99 => ns.p99 as f64,
-            Self::P999 => ns.p99_9 as f64,
-            Self::P9999 => ns.p99_99 as f64,
+            Self::Percentile(percent) => {
+                let known =
+                    [(50.0, ns.p50), (90.0, ns.p90), (99.0, ns.p99), (99.9, ns.p99_9), (99.99, ns.p99_99)];
+                match known.iter().find(|(known, _)| (known - percent).abs() < 1e-9) {
+                    Some((_, ns)) => *ns as f64,
+                    None => Distribution::decoded(histogram, ns)?.value_at(percent / 100.0) as f64,
+                }
+            }
             Self::Max => ns.max as f64,
-        }
+        })
     }
 }
 
@@ -225,8 +244,8 @@ impl FromStr for Figure {
             "late" => Ok(Self::Late),
             "dropped" => Ok(Self::Dropped),
             _ => Err(format!(
-                "there is no figure `{name}`: min, mean, p50, p90, p99, p99.9, p99.99 and max of latency, service., \
-                 wait., first. and reply.; errors, rate, calls, late, dropped"
+                "there is no figure `{name}`: min, mean, max and percentiles such as p50, p95 and p99.9, between p0 \
+                 and p100, of latency, service., wait., first. and reply.; errors, rate, calls, late, dropped"
             )),
         }
     }
@@ -284,15 +303,25 @@ mod tests {
             assert_eq!((gate.figure, gate.comparison), (figure, comparison), "{text}");
             assert!((gate.bound - bound).abs() < 1e-9, "{text}");
         };
-        check("p99<5ms", Figure::Time(Part::Latency, Quantile::P99), Comparison::Less, 5e6);
-        check("p99.9 <= 1s", Figure::Time(Part::Latency, Quantile::P999), Comparison::AtMost, 1e9);
+        check("p99<5ms", Figure::Time(Part::Latency, P99), Comparison::Less, 5e6);
+        let percentile = |part, percent| Figure::Time(part, Quantile::Percentile(percent));
+        check("p95<10ms", percentile(Part::Latency, 95.0), Comparison::Less, 1e7);
+        check("service.p75<=1ms", percentile(Part::Service, 75.0), Comparison::AtMost, 1e6);
+        check("reply.median<1ms", percentile(Part::Reply, 50.0), Comparison::Less, 1e6);
+        check("p0.1<1ms", percentile(Part::Latency, 0.1), Comparison::Less, 1e6);
+        check("p99.9 <= 1s", percentile(Part::Latency, 99.9), Comparison::AtMost, 1e9);
         check("wait.max<100us", Figure::Time(Part::Wait, Quantile::Max), Comparison::Less, 1e5);
         check("errors<0.1%", Figure::Errors, Comparison::Less, 0.001);
         check("errors<=0", Figure::Errors, Comparison::AtMost, 0.0);
         check("rate>=10000", Figure::Rate, Comparison::AtLeast, 10_000.0);
         for (text, expected) in [
             ("p99", "neither < nor >"),
-            ("p98<5ms", "there is no figure `p98`"),
+            ("p100<5ms", "there is no figure `p100`"),
+            ("p0<5ms", "there is no figure `p0`"),
+            ("p<5ms", "there is no figure `p`"),
+            ("p9.9.9<5ms", "there is no figure `p9.9.9`"),
+            ("p1e1<5ms", "there is no figure `p1e1`"),
+            ("p-5<5ms", "there is no figure `p-5`"),
             ("p99<5", "is no time"),
             ("rate>fast", "is no number"),
             ("errors<-1", "is no number"),
@@ -300,5 +329,65 @@ mod tests {
             let error = text.parse::<Gate>().unwrap_err().to_string();
             assert!(error.contains(expected), "{error}");
         }
+    }
+
+    /// A run whose calls took 1, 2 … 1000 ms.
+    fn run() -> LoadRun {
+        let mut latencies = Distribution::new();
+        (1..=1000).for_each(|ms| latencies.record(ms * 1_000_000));
+        LoadRun { ok: 1000, latency: Timing::of(&latencies), ..LoadRun::of_tests() }
+    }
+
+    #[test]
+    fn any_percentile_is_judged_by_the_histogram() {
+        let check = |run: &LoadRun, gate: &str, is_kept: bool| {
+            let judged = gate.parse::<Gate>().unwrap().judge(run);
+            assert_eq!((judged.gate.as_str(), judged.is_kept), (gate, is_kept), "{}", judged.figure);
+        };
+        let mut run = run();
+        // To three digits.
+        check(&run, "p95<=951ms", true);
+        check(&run, "p95<949ms", false);
+        check(&run, "p75>749ms", true);
+        check(&run, "p75>751ms", false);
+        check(&run, "p99.95>998ms", true);
+        check(&run, "p0.1<3ms", true);
+        check(&run, "service.p95<1h", false);
+        // Of a result without histograms these alone are known.
+        run.latency.as_mut().unwrap().histogram.clear();
+        check(&run, "p99<992ms", true);
+        check(&run, "p95<1h", false);
+    }
+
+    #[test]
+    fn conditions_on_a_run_that_is_not_valid_are_said_to_be() {
+        let gates = Gate::parse_all("p99<2s,calls>1").unwrap();
+        let check = |gates: &[Gate], invalidates: bool, expected: &[&str]| {
+            let notes = vec![RunNote { text: "busy".to_owned(), invalidates }];
+            let mut run = LoadRun { notes, ..run() };
+            run.judge(gates.iter());
+            let notes: Vec<&str> = run.notes.iter().map(|note| note.text.as_str()).collect();
+            assert_eq!((run.gates.len(), &notes[..]), (gates.len(), expected));
+            assert_eq!(run.is_valid(), !invalidates);
+        };
+        check(&gates, true, &["busy", NOT_VALID]);
+        check(&gates, false, &["busy"]);
+        check(&[], true, &["busy"]);
+    }
+
+    #[test]
+    fn a_single_failed_call_is_no_regression() {
+        let errors = |before: u64, margin: f64| {
+            let of = |failed| LoadRun { failed, ok: 1000 - failed, ..run() };
+            let gates = Gate::against(&of(before), &of(0), margin).unwrap();
+            let gate = gates.into_iter().find(|gate| gate.figure == Figure::Errors).unwrap();
+            let most = (0..=1000).filter(|failed| gate.judge(&of(*failed)).is_kept).max().unwrap();
+            (gate.text, most)
+        };
+        assert_eq!(errors(0, 0.1), ("errors<=1.0000 % (baseline 0.0000 %)".to_owned(), 10));
+        assert_eq!(errors(0, 0.0).1, 10);
+        assert_eq!(errors(50, 0.1).1, 60);
+        // A tenth more is more than a point of a hundred.
+        assert_eq!(errors(500, 0.1).1, 550);
     }
 }

@@ -82,5 +82,5 @@ pub use scenario::{Flow, Scenario, Step, Think};
 pub use schedule::{Schedule, ScheduleError, scheduled};
 pub use search::{Ceiling, find_max};
 pub use share::{Share, ShareError};
-pub use template::{Moment, Template, TemplateError};
+pub use template::{Moment, Names, Template, TemplateError};
 pub use variables::Variables;

@@ -433,3 +433,24 @@ impl LoadRun {
         !self.notes.iter().any(|note| note.invalidates)
     }
 }
+
+#[cfg(test)]
+impl LoadRun {
+    /// Nothing but a hundred calls of which nothing is known.
+    pub(crate) fn of_tests() -> Self {
+        let cpu = serde_json::json!({"user_ns": 0.0, "system_ns": 0.0});
+        let machine =
+            serde_json::json!({"cpu": "Model 7", "cores": 2, "kernel": "Linux 7", "memory_bytes": 0});
+        let run = serde_json::json!({
+            "schema": "thalweg.load-run/1", "targets": ["a:1"], "method": "a.B/C", "kind": "unary", "loop": "open",
+            "schedule": "100", "spacing": "constant", "in_flight": 1000, "connections": 1,
+            "connections_established": 1, "warmup_ns": 0, "started": "", "ended": "", "duration_ns": 1, "drain_ns": 0,
+            "rate_per_s": 100.0, "scheduled_per_s": 100.0, "ok": 100, "failed": 0, "errors": {}, "late": 0,
+            "dropped": 0, "messages_sent": 0, "messages_received": 0, "bytes_sent": 0, "bytes_received": 0,
+            "latency": null, "service": null, "wait": null, "failed_latency": null, "first_message": null,
+            "reply": null, "interval_ns": 1, "intervals": [], "spun_ns": 0, "client_cpu": cpu,
+            "client_cpu_per_call": null, "machine": machine, "notes": [],
+        });
+        serde_json::from_value(run).unwrap_or_else(|error| panic!("{error}"))
+    }
+}

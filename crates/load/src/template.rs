@@ -64,11 +64,21 @@ pub struct Moment<'a> {
     pub variables: Option<&'a Variables>,
 }
 
+/// What a template may name beside what each call has, each as `{{.NAME}}`.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Names<'a> {
+    /// What steps before may keep.
+    pub variables: &'a [String],
+    /// What is the same for all calls, and the names of it. A variable of such a name comes before it.
+    pub constants: &'a [(&'a str, String)],
+}
+
 /// A place that cannot be filled.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "`{{{{{place}}}}}` {why}; there are .RequestNumber, .WorkerID, .MessageNumber, .Timestamp, .TimestampUnix, \
-     .TimestampUnixMilli, .TimestampUnixNano, .UUID or newUUID, randomInt MIN MAX, randomString LENGTH"
+     .TimestampUnixMilli, .TimestampUnixNano, .UUID or newUUID, randomInt MIN MAX, randomString LENGTH; of the method \
+     .FullyQualifiedName, .MethodName, .ServiceName, .InputName, .OutputName, .IsClientStreaming, .IsServerStreaming"
 )]
 pub struct TemplateError {
     place: String,
@@ -79,17 +89,17 @@ impl std::str::FromStr for Template {
     type Err = TemplateError;
 
     fn from_str(text: &str) -> Result<Self, TemplateError> {
-        Self::parse(text, &[])
+        Self::parse(text, Names::default())
     }
 }
 
 impl Template {
-    /// A template that may have these variables, too: `{{.NAME}}`.
+    /// A template that may have these names, too. What is constant is a part of the text.
     ///
     /// # Errors
     ///
     /// For a place that cannot be filled.
-    pub fn parse(text: &str, variables: &[String]) -> Result<Self, TemplateError> {
+    pub fn parse(text: &str, names: Names<'_>) -> Result<Self, TemplateError> {
         let mut parts = Vec::new();
         let mut rest = text;
         while let Some((before, behind)) = rest.split_once("{{") {
@@ -100,7 +110,7 @@ impl Template {
                 place: behind.chars().take(20).collect(),
                 why: "does not end",
             })?;
-            parts.push(Part::parse(place.trim(), variables)?);
+            parts.push(Part::parse(place.trim(), names)?);
             rest = after;
         }
         if !rest.is_empty() {
@@ -110,8 +120,18 @@ impl Template {
     }
 }
 
+impl Names<'_> {
+    fn find(self, name: &str) -> Option<Part> {
+        if self.variables.iter().any(|known| known == name) {
+            return Some(Part::Variable(name.to_owned()));
+        }
+        let constant = self.constants.iter().find(|(known, _)| *known == name)?;
+        Some(Part::Text(constant.1.clone()))
+    }
+}
+
 impl Part {
-    fn parse(place: &str, variables: &[String]) -> Result<Self, TemplateError> {
+    fn parse(place: &str, names: Names<'_>) -> Result<Self, TemplateError> {
         let error = |why| TemplateError { place: place.to_owned(), why };
         let words: Vec<&str> = place.split_whitespace().collect();
         let number = |word: &str| word.parse::<i64>().map_err(|_| error("has no whole number there"));
@@ -138,11 +158,10 @@ impl Part {
                     length: length.ok_or_else(|| error("is longer than 1 MiB, or than nothing"))?,
                 }
             }
-            [name]
-                if name.strip_prefix('.').is_some_and(|name| variables.iter().any(|known| known == name)) =>
-            {
-                Self::Variable(name[1..].to_owned())
-            }
+            [name] => match name.strip_prefix('.').and_then(|name| names.find(name)) {
+                Some(part) => part,
+                None => return Err(error("is not known")),
+            },
             _ => return Err(error("is not known")),
         })
     }
@@ -244,6 +263,25 @@ mod tests {
         assert!("text".parse::<Template>().unwrap().is_constant());
         assert!(!"{{.UUID}}".parse::<Template>().unwrap().is_constant());
         filled("{{randomInt -9223372036854775808 9223372036854775807}}", 1).parse::<i64>().unwrap();
+    }
+
+    #[test]
+    fn what_is_the_same_for_all_calls_is_a_part_of_the_text() {
+        let constants = [("MethodName", "Get".to_owned()), ("InputName", "Order".to_owned())];
+        let check = |text: &str, variables: &[&str], expected: &str, is_constant: bool| {
+            let variables: Vec<String> = variables.iter().map(|name| (*name).to_owned()).collect();
+            let names = Names { variables: &variables, constants: &constants };
+            let template = Template::parse(text, names).unwrap_or_else(|error| panic!("{error}"));
+            assert_eq!(template.fill(&Moment::default()), expected, "{text}");
+            assert_eq!(template.is_constant(), is_constant, "{text}");
+        };
+        check("a {{.MethodName}}{{ .InputName }}", &[], "a GetOrder", true);
+        check("{{.MethodName}} {{.RequestNumber}}", &[], "Get 0", false);
+        // One that a step keeps, and has not kept.
+        check("{{.MethodName}} {{.InputName}}", &["MethodName"], " Order", false);
+        assert!(
+            Template::parse("{{.OutputName}}", Names { constants: &constants, ..Names::default() }).is_err()
+        );
     }
 
     #[test]

@@ -44,7 +44,7 @@ fn written(
     output: &Output<'_>,
 ) -> Result<(LoadRun, bool), Failure> {
     let any = &args.any;
-    let asked = AskedScenario::read(any, method, args.timeout)?;
+    let asked = AskedScenario::read(any, method, args.timeout.into())?;
     let files = any.files.read()?;
     let baseline = any.baseline.as_deref().map(read_result).transpose()?;
     // With fewer there are fewer connections, which the result says.
@@ -56,9 +56,9 @@ fn written(
     let against = against.unwrap_or_else(|| Ok(Vec::new()));
     let expected = any.expect.iter().flat_map(|Gates(gates)| gates);
     let gates = expected.chain(against.as_deref().unwrap_or_default());
-    run.gates = gates.map(|gate| gate.judge(&run)).collect();
-    let beside = baseline.as_ref().filter(|_| against.is_ok()).and_then(|baseline| run.beside(baseline));
-    run.notes.extend(beside);
+    run.judge(gates);
+    let beside = baseline.as_ref().filter(|_| against.is_ok()).map(|baseline| run.beside(baseline));
+    run.notes.extend(beside.into_iter().flatten());
     // Whatever it is compared with, it was made.
     output.write_run(&run)?;
     against.map_err(Failure::bad_arguments)?;

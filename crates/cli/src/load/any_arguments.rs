@@ -152,7 +152,7 @@ pub(crate) struct AnyArgs {
     #[arg(long, value_name = "TIME", value_parser = start_at::parse, conflicts_with = "find_max")]
     pub(super) start_at: Option<SystemTime>,
 
-    /// Conditions, such as 'p99<5ms,errors<0.1%,rate>10000': if one is not kept the exit code is 3
+    /// Conditions, such as 'p99<5ms,p95<3ms,errors<0.1%,rate>10000': if one is not kept the exit code is 3
     #[arg(long, value_name = "CONDITIONS", value_parser = parse_gates)]
     pub(super) expect: Vec<Gates>,
 
@@ -160,7 +160,8 @@ pub(crate) struct AnyArgs {
     #[arg(long, value_name = "FILE")]
     pub(super) baseline: Option<PathBuf>,
 
-    /// By how much mean, p50, p99, the share of failed calls and, of a closed loop, the rate may be worse
+    /// By how much mean, p50, p99, the share of failed calls and, of a closed loop, the rate may be worse; of the share
+    /// a point of a hundred more is none
     #[arg(long, value_name = "SHARE", default_value = "10%", value_parser = percent::parse, requires = "baseline")]
     pub(super) max_regression: f64,
 

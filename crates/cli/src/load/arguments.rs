@@ -13,6 +13,7 @@ use thalweg_lab::target;
 
 use super::any_arguments::AnyArgs;
 use super::benchmark_arguments::BenchmarkArgs;
+use super::defaults::TIMEOUT_DEFAULT;
 use super::given::Given;
 use crate::failure::Failure;
 use crate::format::RunFormat;
@@ -75,11 +76,14 @@ pub(crate) struct LoadArgs {
     #[arg(long, value_name = "DURATION", value_parser = humantime::parse_duration)]
     pub(super) warmup: Option<Duration>,
 
-    /// Give up a call, a stream of messages as a whole; of BenchmarkService's, one whose next message takes longer
-    #[arg(long, value_name = "DURATION", default_value = "10s", value_parser = humantime::parse_duration)]
-    pub(super) timeout: Duration,
+    /// Give up a call, a stream of messages as a whole; of BenchmarkService's, one whose next message takes longer.
+    /// With 0 no call of a method is given up [default: 10s, and as long as the messages of a stream take by
+    /// --message-rate]
+    #[arg(long, value_name = "DURATION", value_parser = humantime::parse_duration)]
+    pub(super) timeout: Option<Duration>,
 
-    /// How long connecting, and each answer of reflection, may take [default: as --timeout]
+    /// How long connecting, and each answer of reflection, may take [default: as --timeout,
+    /// and 10s with --timeout 0]
     #[arg(long, value_name = "DURATION", value_parser = humantime::parse_duration)]
     pub(super) connect_timeout: Option<Duration>,
 
@@ -134,7 +138,8 @@ fn parse_called(text: &str) -> Result<What, String> {
 
 impl LoadArgs {
     pub(super) fn connect_timeout(&self) -> Duration {
-        self.connect_timeout.unwrap_or(self.timeout)
+        let of_calls = self.timeout.filter(|timeout| !timeout.is_zero());
+        self.connect_timeout.or(of_calls).unwrap_or(TIMEOUT_DEFAULT)
     }
 
     /// What all connections have.
@@ -164,9 +169,11 @@ impl LoadArgs {
     }
 }
 
-/// A year at the most, so that times can be added without a second thought.
+/// The longest time, so that times can be added without a second thought.
+pub(super) const YEAR: Duration = Duration::from_secs(366 * 24 * 3600);
+
+/// A year at the most.
 pub(super) fn nanoseconds(flag: &str, duration: Duration) -> Result<u64, Failure> {
-    const YEAR: Duration = Duration::from_secs(366 * 24 * 3600);
     if duration > YEAR {
         return Err(Failure::bad_arguments(format!("{flag} is longer than a year")));
     }

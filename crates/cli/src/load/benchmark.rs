@@ -11,7 +11,7 @@ use thalweg_lab::interrupt::Interrupt;
 use thalweg_lab::record::{BareRun, CallType, LoadResult, LoadSettings};
 
 use super::arguments::{LoadArgs, nanoseconds};
-use super::defaults::{DURATION_DEFAULT, IN_FLIGHT_DEFAULT, WARM_UP_DEFAULT};
+use super::defaults::{DURATION_DEFAULT, IN_FLIGHT_DEFAULT, TIMEOUT_DEFAULT, WARM_UP_DEFAULT};
 use super::output::Output;
 use crate::failure::{Failure, INTERRUPTED};
 use crate::format::{Format, RunFormat, json};
@@ -44,7 +44,8 @@ fn driven(args: &LoadArgs, settings: &LoadSettings) -> Result<(LoadResult, bool)
     let own = args.benchmark.echo.own()?;
     // With fewer there are fewer connections, which is said where they are opened.
     let _ = descriptors::raise();
-    let patience = Patience { connect: args.connect_timeout(), call: args.timeout, ..Patience::default() };
+    let call_timeout = args.timeout.unwrap_or(TIMEOUT_DEFAULT);
+    let patience = Patience { connect: args.connect_timeout(), call: call_timeout, ..Patience::default() };
     let announce = |it: Announcement| args.announce(it);
     let threads = args.runtime.threads(|_| 1)?;
     if settings.bare.is_some() {
@@ -66,6 +67,12 @@ fn driven(args: &LoadArgs, settings: &LoadSettings) -> Result<(LoadResult, bool)
 }
 
 fn settings(args: &LoadArgs, call: CallType) -> Result<LoadSettings, Failure> {
+    if args.timeout == Some(Duration::ZERO) {
+        return Err(Failure::bad_arguments(
+            "--timeout 0 takes a method: --call package.Service/Method, such as \
+             grpc.testing.BenchmarkService/UnaryCall",
+        ));
+    }
     let duration = match (args.duration, args.total) {
         (None, None) => Some(DURATION_DEFAULT),
         (duration, _) => duration,

@@ -2,9 +2,10 @@
 
 use std::fs;
 use std::io::{self, Read};
+use std::sync::Arc;
 
 use clap::ValueEnum;
-use thalweg_load::{Order, Requests};
+use thalweg_load::{Names, Order, Requests};
 
 use super::made::{PLACE, TextTemplates};
 use super::rows;
@@ -42,8 +43,8 @@ pub(super) struct Data<'a> {
     pub(super) is_endless: bool,
     pub(super) has_templates: bool,
     pub(super) seed: u64,
-    /// What steps before may have kept.
-    pub(super) variables: &'a [String],
+    /// What places may name beside what each call has.
+    pub(super) names: Names<'a>,
 }
 
 impl Data<'_> {
@@ -73,8 +74,11 @@ impl Data<'_> {
         })?;
         let is_made = |text: &Vec<u8>| String::from_utf8_lossy(text).contains(PLACE);
         if self.has_templates && texts.iter().any(is_made) {
-            let make = TextTemplates::read(called, format, &texts, self.variables)?;
-            return Ok(Requests::made(make, self.seed, self.order, per_stream));
+            let templates = TextTemplates::read(called, format, &texts, self.names)?;
+            return match templates.constant() {
+                Some(texts) => Ok(ready(encoded(format, &texts, called)?)),
+                None => Ok(Requests::made(Arc::new(templates), self.seed, self.order, per_stream)),
+            };
         }
         Ok(ready(encoded(format, &texts, called)?))
     }

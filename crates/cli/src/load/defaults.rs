@@ -6,6 +6,8 @@ use std::time::Duration;
 pub(super) const IN_FLIGHT_DEFAULT: u32 = 64;
 /// How long a run lasts that was told neither a time nor a number.
 pub(super) const DURATION_DEFAULT: Duration = Duration::from_secs(10);
+/// How long connecting, and a call, may take.
+pub(super) const TIMEOUT_DEFAULT: Duration = Duration::from_secs(10);
 /// How long an interval of the result is.
 pub(super) const INTERVAL_DEFAULT: Duration = Duration::from_secs(1);
 /// How long a run by time warms up.

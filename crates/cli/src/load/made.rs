@@ -1,10 +1,8 @@
 //! Requests and metadata that are made for each call, by templates.
 
-use std::sync::Arc;
-
 use thalweg::bytes::Bytes;
 use thalweg::metadata::MetadataMap;
-use thalweg_load::{CallMetadata, Make, Moment, Template};
+use thalweg_load::{CallMetadata, Make, Moment, Names, Template};
 
 use crate::called::Called;
 use crate::failure::Failure;
@@ -29,11 +27,11 @@ impl TextTemplates {
         called: &Called,
         format: MessageFormat,
         texts: &[Vec<u8>],
-        variables: &[String],
-    ) -> Result<Arc<dyn Make>, Failure> {
+        names: Names<'_>,
+    ) -> Result<Self, Failure> {
         let template = |(number, text): (usize, &Vec<u8>)| {
             let text = String::from_utf8_lossy(text);
-            Template::parse(&text, variables)
+            Template::parse(&text, names)
                 .map_err(|error| Failure::bad_arguments(format!("request {number}: {error}")))
         };
         let templates = (1..).zip(texts).map(template).collect::<Result<Vec<_>, Failure>>()?;
@@ -44,7 +42,13 @@ impl TextTemplates {
                 Failure::bad_arguments(format!("request {number} is no {}: {why}", called.request_type))
             })?;
         }
-        Ok(Arc::new(made))
+        Ok(made)
+    }
+
+    /// The texts, if all calls have the same.
+    pub(super) fn constant(&self) -> Option<Vec<Vec<u8>>> {
+        let text = |template: &Template| template.fill(&Moment::default()).into_bytes();
+        self.templates.iter().all(Template::is_constant).then(|| self.templates.iter().map(text).collect())
     }
 }
 
@@ -60,11 +64,7 @@ impl Make for TextTemplates {
 }
 
 /// The metadata of calls: made for each, if a value has a place to be filled.
-pub(super) fn call_metadata(
-    entries: &[Entry],
-    seed: u64,
-    variables: &[String],
-) -> Result<CallMetadata, Failure> {
+pub(super) fn call_metadata(entries: &[Entry], seed: u64, names: Names<'_>) -> Result<CallMetadata, Failure> {
     let is_made = |entry: &Entry| matches!(entry, Entry::Text(_, value) if text_of(value).contains(PLACE));
     if !entries.iter().any(is_made) {
         return Ok(CallMetadata::Constant(metadata::map(entries)));
@@ -73,16 +73,17 @@ pub(super) fn call_metadata(
     for entry in entries {
         let template = match entry {
             Entry::Text(key, value) if is_made(entry) => {
-                let template = Template::parse(text_of(value), variables);
+                let template = Template::parse(text_of(value), names);
                 Some(template.map_err(|error| Failure::bad_arguments(format!("metadata {key}: {error}")))?)
             }
             _ => None,
         };
         parts.push((entry.clone(), template));
     }
+    let is_constant = parts.iter().all(|(_, it)| it.as_ref().is_none_or(Template::is_constant));
     let make = move |moment: &Moment<'_>| filled(&parts, &Moment { seed, ..*moment });
-    make(&Moment::default()).map_err(Failure::bad_arguments)?;
-    Ok(CallMetadata::Made(Box::new(make)))
+    let first = make(&Moment::default()).map_err(Failure::bad_arguments)?;
+    Ok(if is_constant { CallMetadata::Constant(first) } else { CallMetadata::Made(Box::new(make)) })
 }
 
 fn filled(parts: &[(Entry, Option<Template>)], moment: &Moment<'_>) -> Result<MetadataMap, String> {

@@ -103,7 +103,7 @@ impl LoadArgs {
             ("-z", self.duration),
             ("--max-duration", self.any.max_duration),
             ("--warmup", self.warmup),
-            ("--timeout", Some(self.timeout)),
+            ("--timeout", self.timeout),
             ("--connect-timeout", self.connect_timeout),
         ];
         times.into_iter().try_for_each(|(flag, time)| nanoseconds(flag, time.unwrap_or_default()).map(drop))

@@ -1,11 +1,10 @@
 //! What is called, as it was asked for and as it is driven.
 
-use std::time::Duration;
-
 use thalweg_dynamic::{Catalogue, MethodName};
 use thalweg_load::Flow;
 
 use super::any_arguments::AnyArgs;
+use super::deadline::Deadline;
 use super::scenario_file::{self, Defaults};
 use super::steps::{AskedFlow, AskedStep, AskedStream};
 use crate::called;
@@ -26,11 +25,11 @@ impl AskedScenario {
     pub(super) fn read(
         args: &AnyArgs,
         method: Option<&MethodName>,
-        timeout: Duration,
+        deadline: Deadline,
     ) -> Result<Self, Failure> {
         if let Some(path) = &args.scenario {
             let defaults = Defaults {
-                timeout,
+                deadline,
                 metadata: &args.metadata,
                 compress: args.compress,
                 has_templates: !args.no_templates,
@@ -48,7 +47,7 @@ impl AskedScenario {
             order: args.order,
             has_templates: !args.no_templates,
             metadata: args.metadata.clone(),
-            timeout,
+            deadline,
             compress: args.compress,
             stream: AskedStream {
                 messages: args.messages,

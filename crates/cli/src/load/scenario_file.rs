@@ -2,12 +2,13 @@
 
 use std::collections::BTreeMap;
 use std::path::Path;
-use std::time::Duration;
 
 use clap::ValueEnum;
 use serde::Deserialize;
 use thalweg_dynamic::MethodNameError;
 
+use super::data::Input;
+use super::deadline::Deadline;
 use super::steps::{AskedFlow, AskedStep, AskedStream, parse_think};
 use crate::compression::Compression;
 use crate::failure::Failure;
@@ -40,6 +41,7 @@ struct StepOfFile {
     call: String,
     name: Option<String>,
     data: Option<String>,
+    input: Option<String>,
     #[serde(default)]
     order: Option<String>,
     #[serde(default)]
@@ -59,7 +61,7 @@ struct StepOfFile {
 
 /// What steps have that do not say otherwise.
 pub(super) struct Defaults<'a> {
-    pub(super) timeout: Duration,
+    pub(super) deadline: Deadline,
     pub(super) metadata: &'a [metadata::Entry],
     pub(super) compress: Option<Compression>,
     pub(super) has_templates: bool,
@@ -132,11 +134,14 @@ impl StepOfFile {
             name: self.name.unwrap_or_else(|| self.call.clone()),
             method: self.call.parse().map_err(|error: MethodNameError| error.to_string())?,
             data: self.data.map(|data| beside(file, data)).into_iter().collect(),
-            input: None,
+            input: self.input.as_deref().map(input).transpose()?,
             order: self.order.as_deref().map(str::parse).transpose()?.unwrap_or_default(),
             has_templates: defaults.has_templates,
             metadata: entries,
-            timeout: time("timeout", self.timeout)?.unwrap_or(defaults.timeout),
+            deadline: match time("timeout", self.timeout)? {
+                None => defaults.deadline,
+                timeout => timeout.into(),
+            },
             compress: match self.compress {
                 Some(name) => Some(Compression::from_str(&name, true)?),
                 None => defaults.compress,
@@ -152,6 +157,11 @@ impl StepOfFile {
             think: self.think.as_deref().map(parse_think).transpose()?,
         })
     }
+}
+
+fn input(name: &str) -> Result<Input, String> {
+    Input::from_str(name, false)
+        .map_err(|_| format!("input: `{name}` is none of json, csv, text, binary and delimited"))
 }
 
 /// A file of a scenario is looked for beside it.

@@ -4,10 +4,11 @@ use std::time::Duration;
 
 use thalweg::{CallOptions, Method};
 use thalweg_dynamic::MethodName;
-use thalweg_load::{Call, CallKind, Order, Schedule, Step, StreamPlan, Think};
+use thalweg_load::{Call, CallKind, Names, Order, Schedule, Step, StreamPlan, Think};
 
 use super::checks::{AskedCheck, FieldPath, expected};
 use super::data::{Data, Input};
+use super::deadline::Deadline;
 use super::made::call_metadata;
 use crate::called::Called;
 use crate::compression::Compression;
@@ -32,7 +33,7 @@ pub(super) struct AskedStep {
     pub(super) order: Order,
     pub(super) has_templates: bool,
     pub(super) metadata: Vec<Entry>,
-    pub(super) timeout: Duration,
+    pub(super) deadline: Deadline,
     pub(super) compress: Option<Compression>,
     pub(super) stream: AskedStream,
     pub(super) checks: Vec<AskedCheck>,
@@ -54,6 +55,8 @@ impl AskedStep {
     pub(super) fn step(&self, called: &Called, seed: u64, variables: &[String]) -> Result<Step, Failure> {
         let kind = CallKind::of(called.is_client_streaming, called.is_server_streaming);
         self.stream.check(kind, &self.method)?;
+        let constants = called.constants();
+        let names = Names { variables, constants: &constants };
         let data = Data {
             texts: &self.data,
             input: self.input,
@@ -62,19 +65,20 @@ impl AskedStep {
             is_endless: self.stream.lasts.is_some(),
             has_templates: self.has_templates,
             seed,
-            variables,
+            names,
         };
+        let requests = data.requests(called)?;
         let mut options = CallOptions::default();
-        // A stream may last as long as it was asked to.
-        options.timeout = Some(self.timeout + self.stream.lasts.unwrap_or_default());
+        let sending = self.stream.message_rate.as_ref().map(|rate| (rate, requests.per_stream()));
+        options.timeout = self.deadline.timeout(self.stream.lasts, sending);
         options.max_decoding_message_size = usize::MAX;
         options.send_compressed = self.compress.map(Into::into);
         let call = Call {
             method: Method::from_path(&called.path).map_err(Failure::bad_arguments)?,
             kind,
-            metadata: call_metadata(&self.metadata, seed, variables)?,
+            metadata: call_metadata(&self.metadata, seed, names)?,
             options,
-            requests: data.requests(called)?,
+            requests,
             stream: StreamPlan {
                 message_rate: self.stream.message_rate.clone(),
                 lasts: self.stream.lasts,

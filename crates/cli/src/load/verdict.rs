@@ -20,8 +20,14 @@ pub(super) fn verdict(run: &LoadRun, max_errors: f64, was_interrupted: bool) -> 
         .filter(|gate| !gate.is_kept)
         .map(|gate| format!("{} is {}", gate.gate, gate.figure))
         .collect();
+    let invalid = run.notes.iter().find(|note| note.invalidates);
     if !breached.is_empty() {
-        return Err(Failure { message: format!("not kept: {}", breached.join(", ")), code: BREACHED });
+        let invalid = invalid.map_or(String::new(), |note| format!("; the run is not valid: {}", note.text));
+        let message = format!("not kept: {}{invalid}", breached.join(", "));
+        return Err(Failure { message, code: BREACHED });
+    }
+    if let Some(note) = invalid.filter(|_| !run.gates.is_empty()) {
+        eprintln!("warning: what was expected is kept by a run that is not valid: {}", note.text);
     }
     if let Some(search) = run.search.as_ref().filter(|search| search.found_per_s.is_none()) {
         let conditions = search.conditions.join(", ");

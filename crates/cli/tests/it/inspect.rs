@@ -428,6 +428,7 @@ fn schemas_that_are_none() {
     proto(&importing, &[], FAILED, &["gone.proto"]);
     let set = str_of(&broken);
     check_error(&["--hex", "", "--descriptor-set", set], FAILED, &[set]);
+    check_error(&["--hex", "", "--protoset", set], FAILED, &[set]);
     check_error(
         &["--hex", "", "--descriptor-set", set, "--proto", set],
         BAD_ARGUMENTS,
@@ -445,9 +446,12 @@ fn imports_are_looked_for_beside_the_file_and_in_the_import_paths() {
     let importing =
         b"syntax = \"proto3\"; import \"b.proto\"; import \"c.proto\"; message A { B b = 1; C c = 2; }";
     let path = file(&directory, "a.proto", importing);
-    let args = ["--hex", "0a020801", "--proto", str_of(&path), "--type", "A", "-I", str_of(&imported)];
-    let json = json(&args, b"");
-    assert_eq!(json["messages"][0]["fields"][0]["message"]["fields"][0]["declared"], "int32 x = 1");
+    // `call` and `load` call it by other names.
+    for flag in ["-I", "--import-path", "-i", "--import-paths"] {
+        let args = ["--hex", "0a020801", "--proto", str_of(&path), "--type", "A", flag, str_of(&imported)];
+        let json = json(&args, b"");
+        assert_eq!(json["messages"][0]["fields"][0]["message"]["fields"][0]["declared"], "int32 x = 1");
+    }
 }
 
 #[test]

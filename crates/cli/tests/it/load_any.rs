@@ -257,7 +257,7 @@ fn what_makes_no_load_is_explained() {
     };
     check(&["--call", "grpc.testing.TestService/UnaryCal"], 2, "is it `UnaryCall`?");
     check(&["--call", UNARY, "--rps", "fast"], 2, "`fast` is no number");
-    check(&["--call", UNARY, "--expect", "p98<1s"], 2, "there is no figure `p98`");
+    check(&["--call", UNARY, "--expect", "p100<1s"], 2, "there is no figure `p100`");
     check(&["--call", UNARY, "-d", "{\"a\": 1}"], 2, "request 1 is no grpc.testing.SimpleRequest");
     check(&["--call", UNARY, "--size", "1KiB"], 2, "--size is for loads on grpc.testing.BenchmarkService");
     check(&["--call", UNARY, "-c", "1", "--connections", "2"], 2, "more connections than calls");
@@ -319,6 +319,31 @@ fn requests_and_metadata_are_made_for_each_call() {
     assert!(stderr.contains("the request could not be made"), "{stderr}");
 }
 
+/// Calls of 400 ms, of which none ends within 100 ms.
+#[test]
+fn conditions_of_a_run_that_is_not_valid_are_said_to_be() {
+    let (_server, addresses) = Running::serve(&["127.0.0.1:0"]);
+    let slow = r#"{"response_parameters": [{"size": 1, "interval_us": 400000}]}"#;
+    let method = "grpc.testing.TestService/StreamingOutputCall";
+    let words = ["--call", method, "-d", slow, "-c", "2", "-z", "100ms", "--warmup", "0s", "--expect"];
+    let why = "no call ended within the measured time";
+    for (condition, expected, said) in [
+        ("calls>=1", Some(3), format!("not kept: calls>=1 is 0; the run is not valid: {why}")),
+        (
+            "dropped<=0",
+            Some(1),
+            format!("warning: what was expected is kept by a run that is not valid: {why}"),
+        ),
+    ] {
+        let (code, stdout, stderr) = load(&addresses[0], &[&words[..], &[condition]].concat());
+        assert_eq!(code, expected, "{stdout}{stderr}");
+        assert!(stderr.contains(&said), "{stderr}");
+        let (_, behind) =
+            stdout.split_once(&format!("NOT VALID     {why}\n")).unwrap_or_else(|| panic!("{stdout}"));
+        assert!(behind.contains("may be by the client and not by the server"), "{stdout}");
+    }
+}
+
 /// It is judged all the same.
 #[test]
 fn a_baseline_of_other_conditions_is_said_to_be_one() {
@@ -354,6 +379,11 @@ fn a_baseline_of_other_conditions_is_said_to_be_one() {
         notes.len() == 1 && notes[0].contains("the machine's processor was Abacus, and not "),
         "{notes:?}"
     );
+    // What a run leaves that is killed.
+    before["so_far"] = true.into();
+    std::fs::write(&path, before.to_string()).unwrap();
+    let notes = note(&old);
+    assert!(notes.len() == 2 && notes[0].contains("the baseline's run had not ended"), "{notes:?}");
 }
 
 #[test]
@@ -374,6 +404,11 @@ fn a_run_that_is_worse_than_its_baseline_is_exit_code_3() {
     let (code, stdout, stderr) = load(&addresses[0], &[&base[..], &["--baseline", &path]].concat());
     assert_eq!(code, Some(0), "{stdout}{stderr}");
     assert!(stdout.contains("kept          rate>="), "{stdout}");
+    // Of 200 calls one fails, and none before: less than a point of a hundred.
+    let one = ["-d", &["{}".repeat(199).as_str(), r#"{"response_status": {"code": 5}}"#].concat()];
+    let (code, stdout, stderr) = load(&addresses[0], &[&base[..], &one, &["--baseline", &path]].concat());
+    assert_eq!(code, Some(0), "{stdout}{stderr}");
+    assert!(stdout.contains("kept          errors<=1.0000 % (baseline 0.0000 %): 0.5000 %"), "{stdout}");
     // A run that is worse by so much more, and no more than that.
     let failing = r#"{}{"response_status": {"code": 5}}"#;
     let (failing, mut before) = (["-d", failing, "--max-errors", "1", "--baseline", &path], old.clone());

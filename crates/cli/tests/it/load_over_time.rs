@@ -27,6 +27,51 @@ fn messages_of_a_stream_go_by_their_rate() {
     assert!((990_000_000..3_000_000_000).contains(&lasted), "{lasted} ns");
 }
 
+/// A ramp from none to 100 a second has 50 messages after a second, and the one at its end.
+#[test]
+fn messages_of_a_stream_go_along_a_ramp() {
+    let (_server, addresses) = Running::serve(&["127.0.0.1:0"]);
+    let answer = r#"{"response_parameters": [{"size": 1}]}"#;
+    // No message is sent behind a ramp that ends with none: how late the last ones are is no matter.
+    let words = ["--call", DUPLEX, "-d", answer, "--message-rate", "100..0/1s", "-n", "2", "-c", "2"];
+    let run = load_json(&addresses[0], &[&words[..], &["--messages", "1000"]].concat());
+    assert_eq!((&run["ok"], &run["messages_sent"]), (&2.into(), &(2 * 51).into()), "{run}");
+    assert_eq!(run["messages_received"], run["messages_sent"], "{run}");
+    let run = load_json(&addresses[0], &[&words[..], &["--messages", "40"]].concat());
+    assert_eq!((&run["ok"], &run["messages_sent"]), (&2.into(), &(2 * 40).into()), "{run}");
+}
+
+/// Of 20 streams a second at the beginning and none at the end: 10, and the one at the end.
+#[test]
+fn streams_begin_along_a_ramp() {
+    let (_server, addresses) = Running::serve(&["127.0.0.1:0"]);
+    let answer = r#"{"response_parameters": [{"size": 1}]}"#;
+    let words = ["--call", DUPLEX, "-d", answer, "--messages", "3", "--rps", "20..0/1s", "-n", "100"];
+    let run = load_json(&addresses[0], &words);
+    assert_eq!((&run["kind"], &run["schedule"]), (&"bidi-stream".into(), &"20..0/1s".into()));
+    assert_eq!((&run["ok"], &run["messages_sent"]), (&11.into(), &33.into()), "{run}");
+    assert_eq!((&run["dropped"], &run["stopped_early"]), (&0.into(), &true.into()), "{run}");
+}
+
+/// 11 messages at 10 a second take a second, and more than a deadline of half of one.
+#[test]
+fn a_deadline_is_kept_where_it_was_said_and_there_is_none_with_0() {
+    let (_server, addresses) = Running::serve(&["127.0.0.1:0"]);
+    let answer = r#"{"response_parameters": [{"size": 1}]}"#;
+    let words = ["--call", DUPLEX, "-d", answer, "--messages", "11", "--message-rate", "10", "-n", "1"];
+    let base = ["-c", "1", "--max-errors", "1"];
+    let run = |more: &[&str]| load_json(&addresses[0], &[&words[..], &base, more].concat());
+    assert_eq!(run(&["--timeout", "500ms"])["errors"]["DEADLINE_EXCEEDED"], 1);
+    // By --stream-for it is longer by that, which was so before.
+    assert_eq!(run(&["--timeout", "500ms", "--stream-for", "30s"])["ok"], 1);
+    for none in ["0", "0s"] {
+        assert_eq!(run(&["--timeout", none])["ok"], 1);
+    }
+    let (code, _, stderr) = load(&addresses[0], &["--timeout", "0", "-n", "1"]);
+    assert_eq!(code, Some(2), "{stderr}");
+    assert!(stderr.contains("--timeout 0 takes a method"), "{stderr}");
+}
+
 /// Streams that last longer than an interval are not told with their end alone.
 #[test]
 fn messages_of_a_stream_are_counted_when_they_come() {

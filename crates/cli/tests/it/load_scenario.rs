@@ -227,6 +227,11 @@ fn what_is_no_scenario_is_explained() {
     check(&one(&format!("call = '{PERSON}'\ncheck = ['name']")), "`name` is no condition");
     check(&one(&format!("call = '{PERSON}'\nthink = '2s..1s'")), "begins with the longer time");
     check(
+        &one(&format!("call = '{PERSON}'\ninput = 'xml'")),
+        "step 1 of flow 1: input: `xml` is none of json, csv,",
+    );
+    check(&one(&format!("call = '{PERSON}'\ntimeout = 'soon'")), "timeout: `soon` is no time");
+    check(
         &one(&format!("call = '{PERSON}'\nmessages = 3")),
         "--messages is for a method that sends a stream",
     );
@@ -241,6 +246,51 @@ fn what_is_no_scenario_is_explained() {
     let (code, _, stderr) = load(&[&addresses[0], "--scenario", "/nowhere/a.toml"]);
     assert_eq!(code, Some(2));
     assert!(stderr.contains("/nowhere/a.toml: cannot be read"), "{stderr}");
+}
+
+#[test]
+fn requests_and_metadata_name_the_method() {
+    let (_server, addresses) = Running::serve(&["127.0.0.1:0"]);
+    let data = r#"{"name": "{{.FullyQualifiedName}} {{.MethodName}} {{ .ServiceName }} {{.InputName}} {{.OutputName}}
+                            {{.IsClientStreaming}} {{.IsServerStreaming}}"}"#;
+    let data = data.replace("\n                           ", "");
+    let check = "name == \"thalweg.lab.v1.Echo.EchoPerson EchoPerson Echo Person Person false false\"";
+    let base = [&addresses[0], "--call", PERSON, "-n", "10", "-c", "2", "-m", "x-of: {{.MethodName}}"];
+    let (code, _, stderr) = load(&[&base[..], &["-d", &data, "--check", check]].concat());
+    assert_eq!(code, Some(0), "{stderr}");
+    let (code, _, stderr) = load(&[&base[..], &["-d", r#"{"name": "{{.Method}}"}"#]].concat());
+    assert_eq!(code, Some(2));
+    assert!(
+        stderr.contains("`{{.Method}}` is not known") && stderr.contains(".FullyQualifiedName"),
+        "{stderr}"
+    );
+}
+
+/// A file's name says nothing of its format but where it ends in .csv.
+#[test]
+fn a_step_says_what_its_data_is_written_in() {
+    let (_server, addresses) = Running::serve(&["127.0.0.1:0"]);
+    let folder = tempfile::tempdir().unwrap();
+    // The second field is the age, and 36 and 37 are a byte each.
+    fs::write(folder.path().join("two.bin"), b"\x02\x10\x24\x02\x10\x25").unwrap();
+    fs::write(folder.path().join("one.bin"), b"\x10\x25").unwrap();
+    fs::write(folder.path().join("rows"), "name,age\nAda,36\nBob,37\n").unwrap();
+    let check = |input: &str, data: &str, holds: &str| {
+        let step = format!("call = '{PERSON}'\n{input}\ndata = '{data}'\ncheck = ['{holds}']\n");
+        let path = folder.path().join("people.toml");
+        fs::write(&path, format!("[[flow]]\n[[flow.step]]\n{step}")).unwrap();
+        let words = [&addresses[0], "--scenario", path.to_str().unwrap(), "-n", "4", "-c", "1", "-O", "json"];
+        let (code, stdout, stderr) = load(&words);
+        assert_eq!(code, Some(0), "{input}: {stderr}");
+        let run: Value = serde_json::from_str(&stdout).unwrap();
+        assert_eq!(run["ok"], 4, "{input}");
+    };
+    check("input = 'text'", "name: \"Ada\" age: 36", "name == Ada");
+    check("input = 'binary'", "@one.bin", "age == 37");
+    check("input = 'delimited'", "@two.bin", "age > 35");
+    check("input = 'csv'", "@rows", "name.length == 3");
+    check("input = 'json'", "{\"age\": 37}", "age == 37");
+    check("", "{\"age\": 37}", "age == 37");
 }
 
 #[test]
