@@ -75,8 +75,8 @@ fn a_server_is_not_worse_than_itself() {
     assert!(stdout.contains("unary, 0 B, 1 in flight"), "{stdout}");
 }
 
-/// An open loop, over TLS and over UNIX sockets. What is judged is the median, which a busy machine leaves alone: the
-/// rate is the schedule's.
+/// An open loop, over TLS and over UNIX sockets. What is judged is the median, which a busy machine leaves alone; the
+/// rate is the schedule's, with two thirds of the time to spare.
 #[test]
 fn servers_are_compared_at_a_rate_over_tls_and_unix_sockets() {
     let folder = tempfile::tempdir().unwrap();
@@ -89,7 +89,7 @@ fn servers_are_compared_at_a_rate_over_tls_and_unix_sockets() {
         |name: &str, flags: &str| format!("{PROGRAM} serve --listen unix:{} --threads 1 {flags}", path(name));
     let with_tls = |flags: &str| serve(&format!("--cert {chain} --key {key} {flags}"));
     let sockets = ["a.sock", "b.sock"].map(|name| format!("unix:{}", path(name)));
-    let rate = ["--", "--call", "grpc.testing.BenchmarkService/UnaryCall", "--rps", "100", "-c", "4"];
+    let rate = ["--", "--call", "grpc.testing.BenchmarkService/UnaryCall", "--rps", "40", "-c", "4"];
     let check = |sides: &[&str], load: &[&str]| {
         let arguments = [sides, &["-O", "json", "--fail-on", "p50"], &SHORT, &rate, load].concat();
         let (code, stdout, stderr) = compare(&arguments);
@@ -99,7 +99,7 @@ fn servers_are_compared_at_a_rate_over_tls_and_unix_sockets() {
         let cell = &report["comparisons"][0]["cells"][0];
         assert_eq!(
             (&cell["loop"], &cell["conditions"]["schedule"]),
-            (&"open".into(), &"100".into()),
+            (&"open".into(), &"40".into()),
             "{cell}"
         );
         assert_eq!(figure(&report, "rate")["verdict"], "same", "{report}");
