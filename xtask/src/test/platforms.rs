@@ -35,7 +35,7 @@ const CHECKED: &[&str] = &[
 const LIBRARIES: &str = "--package thalweg --package thalweg-tonic --package thalweg-services --package thalweg-web \
                          --package thalweg-build --package thalweg-protobuf";
 /// Where there is no Unix, what needs none: the protocol, the codec, and the stubs.
-const WINDOWS: &str = "x86_64-pc-windows-gnu";
+const WINDOWS: &str = "x86_64-pc-windows-msvc";
 const LIBRARIES_WITHOUT_UNIX: &str =
     "--package thalweg-http2 --package thalweg-protobuf --package thalweg-build";
 /// All but those that build something in C.
