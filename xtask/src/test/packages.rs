@@ -2,6 +2,7 @@
 //! outside the workspace that stand on them.
 
 use std::collections::BTreeSet;
+use std::env;
 use std::fmt::Write;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -59,11 +60,10 @@ fn package(published: &[(String, String)], target: &Path, log: &Log) -> Result<P
     // What lies there from another time is in the way of nobody but the reader of a failure.
     let sources = target.join("sources");
     for folder in [&sources, &target.join("package")] {
-        if folder.exists() {
-            fs::remove_dir_all(folder)?;
-        }
+        remove(folder)?;
     }
     fs::create_dir_all(&sources)?;
+    forget(published, target)?;
     let package = building("package --locked --allow-dirty --quiet", target);
     let package = published.iter().fold(package, |package, (name, _)| package.arg("--package").arg(name));
     package.minutes(40).run(log)?;
@@ -78,6 +78,46 @@ fn package(published: &[(String, String)], target: &Path, log: &Log) -> Result<P
         complete(&sources.join(format!("{name}-{version}")))?;
     }
     Ok(sources)
+}
+
+/// Removes what an earlier run unpacked and built: to cargo a package of the same version is the same package.
+fn forget(published: &[(String, String)], target: &Path) -> Result<(), Failure> {
+    let home = env::var_os("HOME").map(|home| Path::new(&home).join(".cargo"));
+    let home = env::var_os("CARGO_HOME").map(PathBuf::from).or(home).unwrap_or_default();
+    // One that is a folder of this machine has no host in its name.
+    let is_of_folder = |name: &str| name.starts_with('-');
+    let unpacked = entries(&home.join("registry/src"))?.into_iter().filter(|path| named(path, is_of_folder));
+    for folder in unpacked {
+        for (name, version) in published {
+            remove(&folder.join(format!("{name}-{version}")))?;
+        }
+    }
+    let is_ours = |name: &str| published.iter().any(|(package, _)| name.starts_with(&format!("{package}-")));
+    for path in entries(&target.join("debug/.fingerprint"))? {
+        if named(&path, is_ours) {
+            remove(&path)?;
+        }
+    }
+    Ok(())
+}
+
+/// What is in a folder, if it is there.
+fn entries(folder: &Path) -> Result<Vec<PathBuf>, Failure> {
+    if !folder.exists() {
+        return Ok(Vec::new());
+    }
+    fs::read_dir(folder)?.map(|entry| Ok(entry?.path())).collect()
+}
+
+fn named(path: &Path, is_it: impl Fn(&str) -> bool) -> bool {
+    path.file_name().is_some_and(|name| is_it(&name.to_string_lossy()))
+}
+
+fn remove(folder: &Path) -> Result<(), Failure> {
+    if folder.exists() {
+        fs::remove_dir_all(folder)?;
+    }
+    Ok(())
 }
 
 /// A package has what a reader of it looks for, and what the registry and docs.rs show of it.
