@@ -74,9 +74,7 @@ pub(crate) fn make(log: &Log) -> Result<Dist, Failure> {
     let parts = Parts::of("thalweg-cli", log)?;
     let version = &parts.root().version;
     let folder = workspace::target().join("dist");
-    if folder.exists() {
-        fs::remove_dir_all(&folder)?;
-    }
+    files::remove(&folder)?;
     fs::create_dir_all(&folder)?;
     let name = format!("thalweg-{version}-{TARGET}");
     let sbom = folder.join(format!("{name}.cdx.json"));

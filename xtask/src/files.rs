@@ -42,6 +42,11 @@ pub(crate) fn copy_if(from: &Path, to: &Path, enters: impl Fn(&Path) -> bool) ->
     Ok(())
 }
 
+/// Removes a folder with all that is in it, if it is there.
+pub(crate) fn remove(folder: &Path) -> io::Result<()> {
+    if folder.exists() { fs::remove_dir_all(folder) } else { Ok(()) }
+}
+
 pub(crate) fn has_extension(path: &Path, extension: &str) -> bool {
     path.extension().is_some_and(|it| it == extension)
 }

@@ -27,7 +27,7 @@ pub(super) fn check(log: &Log) -> Result<String, Failure> {
     let folder = unpack(&dist, log)?;
     let program = folder.join("thalweg");
     let len = small(&program)?;
-    runs(&program, log)?;
+    runs(&Job::new(&program).arg("--version"), log)?;
     let library = old_library(&program, log)?;
     complete(&folder, &dist.parts)?;
     manual(&folder, log)?;
@@ -118,13 +118,13 @@ fn licences(folder: &Path, parts: &[String]) -> Result<(), Failure> {
     Ok(())
 }
 
-/// It runs, and is of this version.
-fn runs(program: &Path, log: &Log) -> Result<(), Failure> {
-    let said = Job::new(program).arg("--version").text(log)?;
+/// `thalweg --version` runs, and says that it is that.
+fn runs(version: &Job, log: &Log) -> Result<(), Failure> {
+    let said = version.text(log)?;
     if said.starts_with("thalweg ") {
         return Ok(());
     }
-    Err(Failure::failed(format!("{} calls itself {said:?}", program.display())))
+    Err(Failure::failed(format!("`{version}`: the command calls itself {said:?}")))
 }
 
 /// Each page of the manual is one as mandoc reads it.

@@ -1,18 +1,15 @@
 //! An etcd of a step's own, and the protos of its services.
 
-use std::fs;
 use std::path::PathBuf;
 
 use crate::job::{Failure, Job, Log};
 use crate::server::free_port;
-use crate::{published, tools, workspace};
+use crate::{files, published, tools, workspace};
 
 /// What serves at `port`, with empty data in a folder of this name.
 pub(super) fn serve(port: &str, name: &str, log: &Log) -> Result<Job, Failure> {
     let data = workspace::output().join(name);
-    if data.exists() {
-        fs::remove_dir_all(&data)?;
-    }
+    files::remove(&data)?;
     let url = format!("http://127.0.0.1:{port}");
     let peers = format!("http://127.0.0.1:{}", free_port()?);
     Ok(Job::new(tools::etcd(log)?)

@@ -60,7 +60,7 @@ fn package(published: &[(String, String)], target: &Path, log: &Log) -> Result<P
     // What lies there from another time is in the way of nobody but the reader of a failure.
     let sources = target.join("sources");
     for folder in [&sources, &target.join("package")] {
-        remove(folder)?;
+        files::remove(folder)?;
     }
     fs::create_dir_all(&sources)?;
     forget(published, target)?;
@@ -89,13 +89,13 @@ fn forget(published: &[(String, String)], target: &Path) -> Result<(), Failure> 
     let unpacked = entries(&home.join("registry/src"))?.into_iter().filter(|path| named(path, is_of_folder));
     for folder in unpacked {
         for (name, version) in published {
-            remove(&folder.join(format!("{name}-{version}")))?;
+            files::remove(&folder.join(format!("{name}-{version}")))?;
         }
     }
     let is_ours = |name: &str| published.iter().any(|(package, _)| name.starts_with(&format!("{package}-")));
     for path in entries(&target.join("debug/.fingerprint"))? {
         if named(&path, is_ours) {
-            remove(&path)?;
+            files::remove(&path)?;
         }
     }
     Ok(())
@@ -111,13 +111,6 @@ fn entries(folder: &Path) -> Result<Vec<PathBuf>, Failure> {
 
 fn named(path: &Path, is_it: impl Fn(&str) -> bool) -> bool {
     path.file_name().is_some_and(|name| is_it(&name.to_string_lossy()))
-}
-
-fn remove(folder: &Path) -> Result<(), Failure> {
-    if folder.exists() {
-        fs::remove_dir_all(folder)?;
-    }
-    Ok(())
 }
 
 /// A package has what a reader of it looks for, and what the registry and docs.rs show of it.
@@ -159,9 +152,7 @@ fn missing_of_manifest(text: &str) -> Option<&'static str> {
 
 /// A workspace of its own with programs, whose packages come from `sources` wherever they name ours.
 fn lay_out(outside: &Path, sources: &Path, published: &[(String, String)]) -> Result<(), Failure> {
-    if outside.exists() {
-        fs::remove_dir_all(outside)?;
-    }
+    files::remove(outside)?;
     fs::create_dir_all(outside)?;
     let names: Vec<&str> = PROGRAMS.iter().map(|(name, _)| *name).chain([EXAMPLE]).collect();
     for name in &names {

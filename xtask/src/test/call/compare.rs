@@ -22,7 +22,7 @@ const ROUNDS: usize = 3;
 const SETTINGS: &[&str] =
     &["--rounds", "3", "--window", "300ms", "--warmup", "100ms", "--fail-on", "none", "-O", "json"];
 
-/// grpc-go and tonic: a call, a stream at a rate, and a call over TLS.
+/// grpc-go and tonic: a call in a closed loop, one at a rate, and one over TLS.
 pub(super) const COMPARISONS: &[Comparison] = &[
     Comparison {
         a: Kind::Greeter,

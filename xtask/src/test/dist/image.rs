@@ -167,10 +167,7 @@ impl Image {
     }
 
     fn try_out(&self, log: &Log) -> Result<(), Failure> {
-        let version = self.run("--version").text(log)?;
-        if !version.starts_with("thalweg ") {
-            return Err(Failure::failed(format!("in the image the command calls itself {version:?}")));
-        }
+        super::runs(&self.run("--version"), log)?;
         self.run(STUDY).words("--out").arg(Path::new(&self.directory).join("study")).minutes(3).run(log)?;
         let page = self.root.join(self.directory.trim_start_matches('/')).join("study/report.html");
         if fs::metadata(&page).map_or(0, |data| data.len()) < 10_000 {
