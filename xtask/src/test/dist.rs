@@ -27,7 +27,7 @@ pub(super) fn check(log: &Log) -> Result<String, Failure> {
     let folder = unpack(&dist, log)?;
     let program = folder.join("thalweg");
     let len = small(&program)?;
-    runs(&Job::new(&program).arg("--version"), log)?;
+    image::runs(&Job::new(&program).arg("--version"), log)?;
     let library = old_library(&program, log)?;
     complete(&folder, &dist.parts)?;
     manual(&folder, log)?;
@@ -116,15 +116,6 @@ fn licences(folder: &Path, parts: &[String]) -> Result<(), Failure> {
         return Err(Failure::failed(format!("of {count} packages these have no licence: {without}")));
     }
     Ok(())
-}
-
-/// `thalweg --version` runs, and says that it is that.
-fn runs(version: &Job, log: &Log) -> Result<(), Failure> {
-    let said = version.text(log)?;
-    if said.starts_with("thalweg ") {
-        return Ok(());
-    }
-    Err(Failure::failed(format!("`{version}`: the command calls itself {said:?}")))
 }
 
 /// Each page of the manual is one as mandoc reads it.

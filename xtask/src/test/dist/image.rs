@@ -167,7 +167,7 @@ impl Image {
     }
 
     fn try_out(&self, log: &Log) -> Result<(), Failure> {
-        super::runs(&self.run("--version"), log)?;
+        runs(&self.run("--version"), log)?;
         self.run(STUDY).words("--out").arg(Path::new(&self.directory).join("study")).minutes(3).run(log)?;
         let page = self.root.join(self.directory.trim_start_matches('/')).join("study/report.html");
         if fs::metadata(&page).map_or(0, |data| data.len()) < 10_000 {
@@ -185,6 +185,15 @@ impl Image {
         }
         Ok(())
     }
+}
+
+/// `thalweg --version` runs, and says that it is that.
+pub(super) fn runs(version: &Job, log: &Log) -> Result<(), Failure> {
+    let said = version.text(log)?;
+    if said.starts_with("thalweg ") {
+        return Ok(());
+    }
+    Err(Failure::failed(format!("`{version}`: the command calls itself {said:?}")))
 }
 
 /// Of all files in it, bytes.
