@@ -27,6 +27,7 @@ mod outcome;
 mod packages;
 mod peers;
 mod platforms;
+mod plugin;
 mod programs;
 mod rebuild;
 mod report;

@@ -203,29 +203,31 @@ pub(crate) fn browser(log: &Log) -> Result<PathBuf, Failure> {
 
 /// The web's own clients, from npm: a folder with a program, `run.mjs`, and all that it needs.
 pub(crate) fn web_clients(log: &Log) -> Result<PathBuf, Failure> {
-    debian("nodejs npm", &["node", "npm"], log)?;
+    let buf = buf(log)?;
     let folder = workspace::suites().join("web");
-    let failed = |failure: Failure| Failure::missing(format!("the web's clients, by npm: {failure}"));
-    Job::new("npm")
-        .words("install --no-save --ignore-scripts")
-        .directory(&folder)
-        .minutes(5)
-        .run(log)
-        .map_err(failed)?;
-    let generate = Job::new(folder.join("node_modules/.bin/buf")).words("generate");
     let path = format!(
         "{}:{}",
         folder.join("node_modules/.bin").display(),
         std::env::var("PATH").unwrap_or_default()
     );
-    generate
+    Job::new(buf)
+        .words("generate")
         .arg(workspace::root().join("examples/bookstore/proto"))
         .env("PATH", path)
         .directory(&folder)
         .minutes(2)
         .run(log)
-        .map_err(failed)?;
+        .map_err(|failure| Failure::missing(format!("the web's clients, by buf: {failure}")))?;
     Ok(folder)
+}
+
+/// buf, 1.75.0, from npm: one of the packages that the web's clients are pinned with.
+pub(crate) fn buf(log: &Log) -> Result<PathBuf, Failure> {
+    debian("nodejs npm", &["node", "npm"], log)?;
+    let folder = workspace::suites().join("web");
+    let install = Job::new("npm").words("install --no-save --ignore-scripts").directory(&folder).minutes(5);
+    install.run(log).map_err(|failure| Failure::missing(format!("the web's packages, by npm: {failure}")))?;
+    Ok(folder.join("node_modules/.bin/buf"))
 }
 
 /// Installs Debian packages unless each of `programs` is there already.

@@ -310,11 +310,26 @@ impl Builder {
         self.compile_fds(compiler.file_descriptor_set())
     }
 
+    /// Generates code for an encoded `google.protobuf.FileDescriptorSet`, as `protoc --include_imports
+    /// --include_source_info -o` writes it. Custom options stay in what is [embedded](Self::embed_descriptors).
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Other`] if `encoded` is no such set; otherwise those of [`compile_fds`](Self::compile_fds).
+    pub fn compile_encoded_fds(mut self, encoded: &[u8]) -> Result<(), Error> {
+        let set = FileDescriptorSet::decode(encoded)
+            .map_err(|error| Error::Other(format!("invalid FileDescriptorSet: {error}")))?;
+        if self.services.embeds_descriptors {
+            self.descriptors = Some(encoded.to_vec());
+        }
+        self.compile_fds(set)
+    }
+
     /// Generates code for descriptors that come from elsewhere, imports included and sorted after what
     /// they import, as `protoc --include_imports --include_source_info -o` writes them.
     ///
-    /// `descriptors` have no custom options, such as `google.api.http`: their types know nothing of them. So what is
-    /// [embedded](Self::embed_descriptors) has them only where `.proto` files were compiled.
+    /// The types of `descriptors` drop custom options, such as `google.api.http`, so what is
+    /// [embedded](Self::embed_descriptors) has none. [`compile_encoded_fds`](Self::compile_encoded_fds) keeps them.
     pub fn compile_fds(mut self, descriptors: FileDescriptorSet) -> Result<(), Error> {
         if let Some(file) = descriptors.file.iter().find(|file| file.syntax() == "editions") {
             return Err(Error::Edition { file: file.name().to_owned() });

@@ -24,6 +24,9 @@
 //! [prost-build](https://docs.rs/prost-build), services by this crate. An error in a `.proto` file names
 //! its file, line and column, and shows the line.
 //!
+//! Builds without `build.rs` get the same code from protoc or buf: `cargo install thalweg-build` installs the plugin
+//! `protoc-gen-thalweg`, whose options are the methods of [`Builder`].
+//!
 //! # What is generated
 //!
 //! There is one Rust file for each Protobuf package, named after it (`_.rs` for files without one).

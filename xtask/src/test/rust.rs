@@ -163,6 +163,13 @@ pub(super) fn examples(names: &[&str], log: &Log) -> Result<PathBuf, Failure> {
     Ok(workspace::target().join("debug/examples"))
 }
 
+/// A program of the workspace, as the tests built it.
+pub(super) fn program(name: &str, log: &Log) -> Result<PathBuf, Failure> {
+    let build = Job::cargo("build --workspace --features").arg(FEATURES);
+    build.words("--bin").arg(name).builds().minutes(30).run(log)?;
+    Ok(workspace::target().join("debug").join(name))
+}
+
 /// An example of a package in release, for measuring.
 pub(crate) fn release_example(package: &str, name: &str, log: &Log) -> Result<PathBuf, Failure> {
     let build = Job::cargo("build --release --package").arg(package).arg("--example").arg(name);

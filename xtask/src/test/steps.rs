@@ -4,8 +4,8 @@ use std::fmt::Write;
 
 use super::{
     book, call, conformance, connect, costs, dependencies, deploy, dist, examples, grpcio, h2spec, interop,
-    layering, metrics, negative, openapi, packages, peers, platforms, programs, rebuild, report, rust,
-    services, surface, tls, web, workflows,
+    layering, metrics, negative, openapi, packages, peers, platforms, plugin, programs, rebuild, report,
+    rust, services, surface, tls, web, workflows,
 };
 use crate::job::{Failure, Log};
 
@@ -348,6 +348,15 @@ pub(super) const STEPS: &[Step] = &[
         sequence: Suites,
         after: &["tests"],
         run: openapi::check,
+    },
+    Step {
+        name: "plugin",
+        proves: "protoc 36.2 and buf 1.75.0 generate by `protoc-gen-thalweg`, byte for byte, the files that \
+                 `thalweg-build` makes, which the tests of `examples` compile and call, and report its errors",
+        needs: "Python, Node",
+        sequence: Suites,
+        after: &["tests"],
+        run: plugin::check,
     },
     Step {
         name: "connect",

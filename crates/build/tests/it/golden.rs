@@ -40,7 +40,7 @@ fn check(golden: &str, protos: &[&str], configure: impl FnOnce(Builder) -> Build
     }
 }
 
-fn file_names(folder: &Path) -> Vec<String> {
+pub(crate) fn file_names(folder: &Path) -> Vec<String> {
     let entries = fs::read_dir(folder).unwrap_or_else(|error| panic!("{}: {error}", folder.display()));
     let mut names: Vec<String> =
         entries.map(|entry| entry.expect("readable").file_name().to_string_lossy().into_owned()).collect();
