@@ -10,6 +10,7 @@ use prost_build::Config;
 use prost_types::FileDescriptorSet;
 
 use crate::descriptors;
+use crate::editions;
 use crate::error::Error;
 use crate::service::ServiceOptions;
 use crate::stubs::Stubs;
@@ -317,8 +318,9 @@ impl Builder {
     ///
     /// [`Error::Other`] if `encoded` is no such set; otherwise those of [`compile_fds`](Self::compile_fds).
     pub fn compile_encoded_fds(mut self, encoded: &[u8]) -> Result<(), Error> {
-        let set = FileDescriptorSet::decode(encoded)
+        let mut set = FileDescriptorSet::decode(encoded)
             .map_err(|error| Error::Other(format!("invalid FileDescriptorSet: {error}")))?;
+        editions::lower(&mut set, encoded)?;
         if self.services.embeds_descriptors {
             self.descriptors = Some(encoded.to_vec());
         }
@@ -328,8 +330,9 @@ impl Builder {
     /// Generates code for descriptors that come from elsewhere, imports included and sorted after what
     /// they import, as `protoc --include_imports --include_source_info -o` writes them.
     ///
-    /// The types of `descriptors` drop custom options, such as `google.api.http`, so what is
-    /// [embedded](Self::embed_descriptors) has none. [`compile_encoded_fds`](Self::compile_encoded_fds) keeps them.
+    /// The types of `descriptors` drop custom options, such as `google.api.http`, and features, so what is
+    /// [embedded](Self::embed_descriptors) has no options, and files of editions are refused.
+    /// [`compile_encoded_fds`](Self::compile_encoded_fds) keeps both.
     pub fn compile_fds(mut self, descriptors: FileDescriptorSet) -> Result<(), Error> {
         if let Some(file) = descriptors.file.iter().find(|file| file.syntax() == "editions") {
             return Err(Error::Edition { file: file.name().to_owned() });

@@ -32,8 +32,10 @@ pub enum Error {
         /// The include directories as given.
         includes: Vec<PathBuf>,
     },
-    /// A descriptor set has a file of an edition, which prost has no code for.
-    #[error("{file}: editions are not supported; declare `syntax = \"proto3\"` or `\"proto2\"`")]
+    /// A descriptor set has a file of an edition other than 2023 and 2024, or has lost what editions say.
+    #[error(
+        "{file}: unsupported edition; 2023 and 2024 are supported, from sources and by `compile_encoded_fds`"
+    )]
     Edition {
         /// The file's name in the descriptor set.
         file: String,

@@ -51,6 +51,7 @@ mod buffa;
 mod builder;
 mod client;
 mod descriptors;
+mod editions;
 mod error;
 mod name;
 mod server;

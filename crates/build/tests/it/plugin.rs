@@ -84,6 +84,24 @@ fn the_options_are_those_of_the_builder() {
 }
 
 #[test]
+fn editions_are_understood() {
+    let encoded = fs::read(tests().join("proto/editions.binpb")).expect("the descriptors");
+    let mut request = CodeGeneratorRequest {
+        file_to_generate: vec!["editions.proto".to_owned()],
+        ..CodeGeneratorRequest::default()
+    }
+    .encode_to_vec();
+    // A set of one file is a tag, a length and the file; the request has the same with a tag of its own.
+    request.push(15 << 3 | 2);
+    request.extend_from_slice(&encoded[1..]);
+    let output = run(&request);
+    let response = CodeGeneratorResponse::decode(&*output.stdout).expect("a response");
+    assert_eq!((response.error.as_deref(), response.supported_features), (None, Some(3)));
+    let expected = fs::read_to_string(tests().join("golden/editions/editions.v1.rs")).expect("text");
+    assert_eq!(response.file[0].content(), expected);
+}
+
+#[test]
 fn imports_are_left_to_those_who_ask_for_them() {
     let response = respond(&request(&["shapes.proto"], ""));
     let names: Vec<&str> =

@@ -21,7 +21,11 @@ pub(crate) struct Response {
     #[prost(string, optional, tag = "1")]
     pub(crate) error: Option<String>,
     #[prost(uint64, optional, tag = "2")]
-    pub(crate) supported_features: Option<u64>,
+    supported_features: Option<u64>,
+    #[prost(int32, optional, tag = "3")]
+    minimum_edition: Option<i32>,
+    #[prost(int32, optional, tag = "4")]
+    maximum_edition: Option<i32>,
     #[prost(message, repeated, tag = "15")]
     pub(crate) file: Vec<File>,
 }
@@ -35,16 +39,24 @@ pub(crate) struct File {
     pub(crate) content: Option<Vec<u8>>,
 }
 
-/// `CodeGeneratorResponse.FEATURE_PROTO3_OPTIONAL`.
-const FEATURE_PROTO3_OPTIONAL: u64 = 1;
+/// `FEATURE_PROTO3_OPTIONAL` and `FEATURE_SUPPORTS_EDITIONS`.
+const FEATURES: u64 = 1 | 2;
+/// From `EDITION_PROTO2` to `EDITION_2024`.
+const EDITIONS: (i32, i32) = (998, 1001);
 
 impl Response {
     pub(crate) fn success(file: Vec<File>) -> Self {
-        Response { error: None, supported_features: Some(FEATURE_PROTO3_OPTIONAL), file }
+        Response {
+            error: None,
+            supported_features: Some(FEATURES),
+            minimum_edition: Some(EDITIONS.0),
+            maximum_edition: Some(EDITIONS.1),
+            file,
+        }
     }
 
     pub(crate) fn failure(error: String) -> Self {
-        Response { error: Some(error), supported_features: Some(FEATURE_PROTO3_OPTIONAL), file: Vec::new() }
+        Response { error: Some(error), ..Response::success(Vec::new()) }
     }
 }
 
