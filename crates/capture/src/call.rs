@@ -3,7 +3,12 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
-/// Names and values of a head or of trailers, pseudo-headers among them.
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD_NO_PAD;
+use thalweg_http2::FieldList;
+
+/// Names and values of a head or of trailers, pseudo-headers among them. Values of names that end in `-bin` are Base64,
+/// also where the peers agreed on raw bytes (gRFC G1).
 pub type Fields = Vec<(String, Vec<u8>)>;
 
 /// A call, as the capture has it. Times are those since 1970.
@@ -125,6 +130,21 @@ impl Side {
     pub fn field(&self, name: &str) -> Option<&[u8]> {
         field(self.head.as_ref()?, name)
     }
+}
+
+/// The fields of a decoded header block.
+pub(crate) fn fields(list: &FieldList) -> Fields {
+    let field = |field: thalweg_http2::Field<'_>| {
+        let name = String::from_utf8_lossy(field.name).into_owned();
+        // gRFC G1: after a NUL the value is raw. C-core sends it so to peers that have set
+        // GRPC_ALLOW_TRUE_BINARY_METADATA.
+        let value = match field.value {
+            [0, raw @ ..] if name.ends_with("-bin") => STANDARD_NO_PAD.encode(raw).into_bytes(),
+            value => value.to_vec(),
+        };
+        (name, value)
+    };
+    list.iter().map(field).collect()
 }
 
 pub(crate) fn field<'f>(fields: &'f Fields, name: &str) -> Option<&'f [u8]> {

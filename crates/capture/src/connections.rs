@@ -11,11 +11,13 @@ use crate::protocol::{Begin, Ends, Protocol};
 use crate::reassembly::Reassembly;
 use crate::segment::Segment;
 use crate::summary::Summary;
+use crate::tls::KeyLog;
 
 /// The connections that have not ended, by their addresses, the lesser one first.
 #[derive(Debug)]
 pub(crate) struct Connections {
     limits: Limits,
+    keys: KeyLog,
     budget: usize,
     open: BTreeMap<[SocketAddr; 2], Connection>,
 }
@@ -32,8 +34,8 @@ struct Connection {
 }
 
 impl Connections {
-    pub(crate) fn new(limits: Limits) -> Self {
-        Self { limits, budget: limits.kept_bytes_max, open: BTreeMap::new() }
+    pub(crate) fn new(limits: Limits, keys: KeyLog) -> Self {
+        Self { limits, keys, budget: limits.kept_bytes_max, open: BTreeMap::new() }
     }
 
     /// Takes a segment, and gives calls that have ended.
@@ -44,8 +46,8 @@ impl Connections {
             (1, [segment.to, segment.from])
         };
         let opens = segment.is_syn && segment.acknowledged.is_none();
-        let Self { limits, budget, open } = self;
-        let mut shared = Shared { limits, budget, summary, calls };
+        let Self { limits, keys, budget, open } = self;
+        let mut shared = Shared { limits, keys, budget, summary, calls };
         // The addresses are used again, also where the end of the connection that had them is not in the capture.
         if opens
             && open
@@ -72,8 +74,8 @@ impl Connections {
 
     /// The capture has ended.
     pub(crate) fn end(&mut self, summary: &mut Summary, calls: &mut Vec<Call>) {
-        let Self { limits, budget, open } = self;
-        let mut shared = Shared { limits, budget, summary, calls };
+        let Self { limits, keys, budget, open } = self;
+        let mut shared = Shared { limits, keys, budget, summary, calls };
         for (_, mut connection) in std::mem::take(open) {
             let end = if connection.has_ended { End::Disconnected } else { End::Unknown };
             connection.end(end, &mut shared);

@@ -8,11 +8,12 @@ use thalweg_http2::FieldList;
 use thalweg_http2::frame::{Flags, FrameHead, GoAway, Kind, Priority, unpad};
 use thalweg_http2::hpack::{DecodeOutcome, Decoder};
 
-use crate::call::{Call, End, Fields, Peer, Side, field};
+use crate::call::{self, Call, End, Fields, Peer, Side, field};
 use crate::frames::{Frames, Part};
 use crate::limits::Limits;
 use crate::messages::Messages;
 use crate::summary::Summary;
+use crate::tls::KeyLog;
 
 /// The largest HPACK table that is followed. Hardly anybody asks for more than 4 KiB.
 const TABLE_SIZE_MAX: usize = 64 << 10;
@@ -22,6 +23,7 @@ const NOTES_MAX: usize = 16;
 /// What is shared by all connections.
 pub(crate) struct Shared<'s> {
     pub(crate) limits: &'s Limits,
+    pub(crate) keys: &'s KeyLog,
     /// Bytes of messages that may still be kept.
     pub(crate) budget: &'s mut usize,
     pub(crate) summary: &'s mut Summary,
@@ -138,7 +140,8 @@ impl Exchange {
         }
     }
 
-    fn lose(&mut self, from: Peer, why: &str) {
+    /// Gives up following what `from` sends.
+    pub(crate) fn lose(&mut self, from: Peer, why: &str) {
         let whose = match from {
             Peer::Client => "client",
             Peer::Server => "server",
@@ -240,10 +243,7 @@ impl Exchange {
 
     /// A head or trailers.
     fn fields(&mut self, from: Peer, at: Duration, stream: u32, list: &FieldList, shared: &mut Shared<'_>) {
-        let fields: Fields = list
-            .iter()
-            .map(|field| (String::from_utf8_lossy(field.name).into_owned(), field.value.to_vec()))
-            .collect();
+        let fields = call::fields(list);
         if !self.open.contains_key(&stream) {
             self.begin(at, stream, &fields, shared);
         }

@@ -3,7 +3,7 @@
 //!
 //! [`read`] takes packets as they come and gives each [`Call`] when it has ended. What the capture does not have is
 //! said, and not guessed: a connection that began before it cannot be followed, as HPACK's tables are not known, nor
-//! can a direction of which bytes are missing. TLS is counted, and not opened.
+//! can a direction of which bytes are missing. TLS is opened by [`read_with_keys`], with the secrets of a [`KeyLog`].
 //!
 //! ```no_run
 //! use std::fs::File;
@@ -38,6 +38,7 @@ mod protocol;
 mod reassembly;
 mod segment;
 mod summary;
+mod tls;
 
 use std::io::Read;
 
@@ -45,6 +46,7 @@ pub use call::{Call, End, Fields, Message, Peer, Side};
 pub use container::{CaptureError, is_capture};
 pub use limits::Limits;
 pub use summary::Summary;
+pub use tls::{KeyLog, KeyLogError};
 
 use connections::Connections;
 use segment::Parsed;
@@ -59,14 +61,29 @@ use segment::Parsed;
 pub fn read(
     input: impl Read + Send,
     limits: &Limits,
+    each: impl FnMut(Call) -> bool,
+) -> Result<Summary, CaptureError> {
+    read_with_keys(input, limits, &KeyLog::default(), each)
+}
+
+/// Reads a capture as [`read`] does, and opens the TLS connections whose secrets are in `keys`.
+///
+/// # Errors
+///
+/// See [`read`].
+pub fn read_with_keys(
+    input: impl Read + Send,
+    limits: &Limits,
+    keys: &KeyLog,
     mut each: impl FnMut(Call) -> bool,
 ) -> Result<Summary, CaptureError> {
-    let mut connections = Connections::new(*limits);
+    let mut connections = Connections::new(*limits, keys.clone());
     let mut summary = Summary::default();
     let mut calls = Vec::new();
     let mut goes_on = true;
     let problem = container::packets(input, |packet| {
         summary.packets += 1;
+        summary.cut_packets += u64::from(packet.cut > 0);
         match segment::parse(&packet) {
             Parsed::Segment(segment) => connections.take(&segment, &mut summary, &mut calls),
             Parsed::Fragment => summary.fragments += 1,

@@ -8,6 +8,7 @@ use thalweg_http2::frame::PREFACE;
 use crate::call::{End, Peer};
 use crate::exchange::{Exchange, Shared};
 use crate::reassembly::Piece;
+use crate::tls::{Closed, KeyLog, Plain, Session};
 
 /// Bytes of each side that are held until it is known what they are: a server may speak first.
 const HELD_MAX: usize = 16 << 10;
@@ -18,11 +19,18 @@ pub(crate) enum Protocol {
     /// Not known yet.
     Unknown(Begin),
     Http2(Box<Exchange>),
-    Tls,
+    Tls(Box<Tls>),
     /// Something else, such as HTTP/1.1.
     Other,
     /// It began before the capture.
     BegunBefore,
+}
+
+/// TLS, and what is in it.
+#[derive(Debug)]
+pub(crate) struct Tls {
+    session: Session,
+    inside: Protocol,
 }
 
 /// What came before it was known, of both sides.
@@ -51,10 +59,15 @@ impl Protocol {
             shared.summary.gaps += 1;
             shared.summary.gap_bytes += len;
         }
+        self.follow(ends, from, piece, shared);
+    }
+
+    fn follow(&mut self, ends: &mut Ends, from: usize, piece: Piece<'_>, shared: &mut Shared<'_>) {
         match (&mut *self, piece) {
             (Self::Http2(exchange), Piece::Bytes(at, bytes)) => {
                 exchange.take(ends.peer(from), at, bytes, shared);
             }
+            (Self::Tls(tls), piece) => tls.take(ends, from, piece, shared),
             (Self::Http2(exchange), Piece::Gap(len)) => exchange.gap(ends.peer(from), len),
             // The first bytes are not there: what follows could be anything.
             (Self::Unknown(_), Piece::Gap(_)) => *self = Self::BegunBefore,
@@ -63,31 +76,81 @@ impl Protocol {
                 begin.len += bytes.len();
                 let first = &mut begin.first[from];
                 first.extend(bytes.iter().take(PREFACE.len() - first.len()));
-                let Some(decided) = begin.decided(ends) else { return };
+                let Some(decided) = begin.decided(ends, shared.keys) else { return };
                 let Self::Unknown(begin) = std::mem::replace(self, decided) else { return };
-                if let Self::Http2(exchange) = self {
-                    exchange_begun(exchange, begin, *ends, shared);
+                match self {
+                    Self::Http2(exchange) => exchange_begun(exchange, begin, *ends, shared),
+                    Self::Tls(tls) => {
+                        for (from, at, bytes) in begin.pieces {
+                            tls.take(ends, from, Piece::Bytes(at, &bytes), shared);
+                        }
+                    }
+                    _ => {}
                 }
             }
-            (Self::Tls | Self::Other | Self::BegunBefore, _) => {}
+            (Self::Other | Self::BegunBefore, _) => {}
         }
     }
 
     /// The connection has ended, or the capture; counts what it was.
     pub(crate) fn end(&mut self, end: End, ends: &Ends, shared: &mut Shared<'_>) {
-        if let Self::Http2(exchange) = self {
-            exchange.end(end, shared);
+        match self {
+            Self::Http2(exchange) => exchange.end(end, shared),
+            Self::Tls(tls) if tls.is_open() => return tls.inside.end(end, ends, shared),
+            _ => {}
         }
         let summary = &mut *shared.summary;
         let count = match self {
             Self::Http2(_) => &mut summary.http2,
-            Self::Tls => &mut summary.tls,
+            Self::Tls(tls) => {
+                if let Some(Closed::Other(why)) = tls.session.closed() {
+                    summary.tls_closed = Some(why.clone());
+                }
+                &mut summary.tls
+            }
             Self::Other => &mut summary.other,
             Self::Unknown(begin) if begin.len == 0 => &mut summary.silent,
             Self::Unknown(_) if ends.has_begin => &mut summary.other,
             Self::BegunBefore | Self::Unknown(_) => &mut summary.begun_before,
         };
         *count += 1;
+    }
+}
+
+impl Tls {
+    fn new(keys: KeyLog) -> Self {
+        Self { session: Session::new(keys), inside: Protocol::Unknown(Begin::default()) }
+    }
+
+    fn take(&mut self, ends: &mut Ends, from: usize, piece: Piece<'_>, shared: &mut Shared<'_>) {
+        let was_closed = self.session.closed().is_some();
+        match piece {
+            Piece::Bytes(at, bytes) => {
+                let mut plain = Vec::new();
+                self.session.take(from, at, bytes, &mut plain);
+                for Plain { from, at, bytes } in plain {
+                    self.inside.follow(ends, from, Piece::Bytes(at, &bytes), shared);
+                }
+            }
+            Piece::Gap(len) => {
+                self.session.gap(from);
+                if self.is_open() {
+                    self.inside.follow(ends, from, Piece::Gap(len), shared);
+                }
+            }
+        }
+        if let (false, Some(Closed::Other(why)), Protocol::Http2(exchange)) =
+            (was_closed, self.session.closed(), &mut self.inside)
+        {
+            for peer in [Peer::Client, Peer::Server] {
+                exchange.lose(peer, why);
+            }
+        }
+    }
+
+    /// Something in it could be read.
+    fn is_open(&self) -> bool {
+        !matches!(&self.inside, Protocol::Unknown(begin) if begin.len == 0)
     }
 }
 
@@ -99,7 +162,7 @@ impl Ends {
 
 impl Begin {
     /// What it is, as soon as that can be said.
-    fn decided(&self, ends: &mut Ends) -> Option<Protocol> {
+    fn decided(&self, ends: &mut Ends, keys: &KeyLog) -> Option<Protocol> {
         for (index, first) in self.first.iter().enumerate() {
             let may_be_client = ends.client.is_none_or(|client| client == index);
             if may_be_client && first.starts_with(PREFACE) {
@@ -110,7 +173,7 @@ impl Begin {
         }
         // Records of TLS: of a handshake, or of data if the connection is older.
         if self.first.iter().any(|first| matches!(first[..], [0x14..=0x17, 3, 0..=4, ..])) {
-            return Some(Protocol::Tls);
+            return Some(Protocol::Tls(Box::new(Tls::new(keys.clone()))));
         }
         let may_come = |index: usize| {
             ends.client.is_none_or(|client| client == index) && PREFACE.starts_with(&self.first[index])

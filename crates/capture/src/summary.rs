@@ -9,8 +9,10 @@ pub struct Summary {
     pub connections: u64,
     /// Those that speak HTTP/2 and were followed.
     pub http2: u64,
-    /// Those that speak TLS.
+    /// Those that speak TLS and could not be opened.
     pub tls: u64,
+    /// Why one of these could not be opened, if it was not for want of its secrets.
+    pub tls_closed: Option<String>,
     /// Those that speak something else.
     pub other: u64,
     /// Those that began before the capture did, so that nothing can be said of them.
@@ -29,6 +31,8 @@ pub struct Summary {
     pub gaps: u64,
     /// How many bytes these are.
     pub gap_bytes: u64,
+    /// Packets of which the capture has only the beginning: its snapshot length was too small.
+    pub cut_packets: u64,
     /// Fragments of IP packets, which are not put together.
     pub fragments: u64,
     /// Packets of a link type that is not known.

@@ -54,6 +54,49 @@ fn every_link_type_version_and_format_is_read() {
     assert_eq!((summary.unknown_links, summary.unknown_link), (2, Some(105)));
 }
 
+/// gRFC G1: peers that agreed on it send binary metadata behind a NUL, and not as Base64.
+#[test]
+fn raw_binary_metadata_becomes_base64() {
+    let mut tcp = Tcp::new();
+    let (mut client, mut server) = (Speaker::client(), Speaker::server());
+    client.request(1, "/shop.Orders/Get").message(1, b"", true);
+    tcp.open().send(CLIENT, &client.take());
+    let status = [
+        (":status", "200"),
+        ("content-type", "application/grpc"),
+        ("grpc-status", "3"),
+        ("grpc-status-details-bin", "\0\u{8}\u{3}\0"),
+        ("trace-bin", "CAM"),
+        ("empty-bin", "\0"),
+        ("text", "\0a"),
+    ];
+    server.headers(1, &status, true);
+    tcp.send(SERVER, &server.take()).close();
+    let (calls, _) = read_all(&tcp.pcap());
+    let trailers = calls[0].trailers.as_ref().unwrap();
+    let value = |name: &str| {
+        let (_, value) = trailers.iter().find(|(known, _)| known == name).unwrap();
+        String::from_utf8(value.clone()).unwrap()
+    };
+    assert_eq!(value("grpc-status-details-bin"), "CAMA");
+    assert_eq!(value("trace-bin"), "CAM");
+    assert_eq!(value("empty-bin"), "");
+    assert_eq!(value("text"), "\0a");
+}
+
+#[test]
+fn packets_that_are_cut_off_are_counted() {
+    let tcp = three_calls();
+    let file = tcp.pcap();
+    let (_, summary) = read_all(&file);
+    assert_eq!(summary.cut_packets, 0);
+    // The first packet's length on the wire.
+    let mut cut = file.clone();
+    cut[24 + 12..24 + 16].copy_from_slice(&2000_u32.to_le_bytes());
+    let (_, summary) = read_all(&cut);
+    assert_eq!(summary.cut_packets, 1);
+}
+
 #[test]
 fn calls_end_in_many_ways() {
     let mut tcp = Tcp::new();

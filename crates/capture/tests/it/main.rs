@@ -4,3 +4,4 @@ mod calls;
 mod connections;
 mod random;
 mod support;
+mod tls;

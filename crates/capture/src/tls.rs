@@ -1,0 +1,245 @@
+//! A TLS connection, opened with the secrets of a key log: TLS 1.3 (RFC 8446), and the AEAD suites of TLS 1.2 (RFC 5246).
+
+mod handshake;
+mod key_log;
+mod keys;
+mod suite;
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+pub use key_log::{KeyLog, KeyLogError};
+
+use handshake::{Handshake, Message};
+use key_log::Secrets;
+use keys::{Keys, RECORD_HEAD_LEN};
+use suite::Suite;
+
+/// 2^14 bytes and what encryption may add (RFC 5246 §6.2.3).
+const RECORD_LEN_MAX: usize = (16 << 10) + 2048;
+/// Bytes that wait for the other side's handshake message, which may be later in the capture.
+const WAITING_LEN_MAX: usize = 256 << 10;
+
+const CHANGE_CIPHER_SPEC: u8 = 20;
+const HANDSHAKE: u8 = 22;
+const APPLICATION_DATA: u8 = 23;
+
+/// Why a connection stays closed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Closed {
+    /// The key log has no secrets of this connection.
+    NoKeys,
+    /// Anything else.
+    Other(String),
+}
+
+/// Plain bytes of one side.
+#[derive(Debug)]
+pub(crate) struct Plain {
+    pub(crate) from: usize,
+    pub(crate) at: Duration,
+    pub(crate) bytes: Vec<u8>,
+}
+
+/// A TLS connection whose records are opened.
+#[derive(Debug)]
+pub(crate) struct Session {
+    keys: KeyLog,
+    sides: [Side; 2],
+    /// The side that sent ClientHello, and its random.
+    client: Option<(usize, [u8; 32])>,
+    negotiated: Option<Negotiated>,
+    closed: Option<Closed>,
+}
+
+/// One direction.
+#[derive(Debug, Default)]
+struct Side {
+    /// Records that are not whole, or wait for the other side.
+    waiting: VecDeque<u8>,
+    waiting_since: Duration,
+    handshake: Handshake,
+    keys: Option<Keys>,
+    /// TLS 1.2: records are encrypted from here on.
+    is_encrypted: bool,
+    /// Bytes are missing, so that no record behind them can be found.
+    is_lost: bool,
+}
+
+#[derive(Clone, Debug)]
+struct Negotiated {
+    suite: Suite,
+    is_1_3: bool,
+    server_random: [u8; 32],
+    secrets: Secrets,
+}
+
+impl Session {
+    pub(crate) fn new(keys: KeyLog) -> Self {
+        Self { keys, sides: <[Side; 2]>::default(), client: None, negotiated: None, closed: None }
+    }
+
+    /// Why nothing more can be read, if nothing can.
+    pub(crate) fn closed(&self) -> Option<&Closed> {
+        self.closed.as_ref()
+    }
+
+    /// Takes bytes that `from` has sent, and gives those that were in them.
+    pub(crate) fn take(&mut self, from: usize, at: Duration, bytes: &[u8], plain: &mut Vec<Plain>) {
+        if self.closed.is_some() || self.sides[from].is_lost {
+            return;
+        }
+        self.sides[from].waiting.extend(bytes);
+        self.sides[from].waiting_since = at;
+        // A message of one side may let the other one go on.
+        for side in [from, 1 - from, from] {
+            if let Err(closed) = self.records(side, plain) {
+                self.close(closed);
+                return;
+            }
+        }
+        if self.sides.iter().any(|side| side.waiting.len() > WAITING_LEN_MAX) {
+            self.close(Closed::Other("its handshake is not whole".to_owned()));
+        }
+    }
+
+    /// Bytes of `from` are not in the capture.
+    pub(crate) fn gap(&mut self, from: usize) {
+        if self.negotiated.is_none() {
+            self.close(Closed::Other("its handshake is not whole in the capture".to_owned()));
+        } else {
+            self.sides[from] = Side { is_lost: true, ..Side::default() };
+        }
+    }
+
+    fn close(&mut self, closed: Closed) {
+        self.closed = Some(closed);
+        self.sides = <[Side; 2]>::default();
+    }
+
+    fn records(&mut self, from: usize, plain: &mut Vec<Plain>) -> Result<(), Closed> {
+        loop {
+            let side = &mut self.sides[from];
+            let Some(record) = side.next_record()? else { return Ok(()) };
+            let is_encrypted = record[0] == APPLICATION_DATA || side.is_encrypted;
+            if is_encrypted && record[0] != CHANGE_CIPHER_SPEC {
+                let Some(negotiated) = &self.negotiated else {
+                    if self.client.is_none() {
+                        return Err(Closed::Other("it began before the capture".to_owned()));
+                    }
+                    // The server's hello comes later in the capture.
+                    side.put_back(&record);
+                    return Ok(());
+                };
+                let opened = side.keys.as_mut().and_then(|keys| keys.open(&record, negotiated.is_1_3));
+                let (kind, bytes) =
+                    opened.ok_or_else(|| Closed::Other("a record could not be decrypted".to_owned()))?;
+                match kind {
+                    APPLICATION_DATA if !bytes.is_empty() => {
+                        plain.push(Plain { from, at: side.waiting_since, bytes });
+                    }
+                    HANDSHAKE if negotiated.is_1_3 => self.encrypted_handshake(from, &bytes)?,
+                    _ => {}
+                }
+                continue;
+            }
+            match record[0] {
+                HANDSHAKE => self.plain_handshake(from, &record[RECORD_HEAD_LEN..])?,
+                // TLS 1.3 has it for old intermediaries only (RFC 8446 §D.4).
+                CHANGE_CIPHER_SPEC => {
+                    let is_1_2 = self.negotiated.as_ref().is_some_and(|negotiated| !negotiated.is_1_3);
+                    if self.negotiated.is_none() {
+                        // A client that resumes may be ahead of the server's hello in the capture.
+                        self.sides[from].put_back(&record);
+                        return Ok(());
+                    }
+                    self.sides[from].is_encrypted = is_1_2;
+                }
+                _ => {}
+            }
+        }
+    }
+
+    fn plain_handshake(&mut self, from: usize, bytes: &[u8]) -> Result<(), Closed> {
+        self.sides[from].handshake.push(bytes);
+        while let Some(message) = self.sides[from].handshake.next() {
+            match message {
+                Message::ClientHello { random } => self.client = Some((from, random)),
+                Message::ServerHello { random, suite, is_1_3 } => {
+                    let Some((client, client_random)) = self.client.filter(|(client, _)| *client != from)
+                    else {
+                        return Err(Closed::Other("it began before the capture".to_owned()));
+                    };
+                    let suite = Suite::of(suite).ok_or_else(|| {
+                        Closed::Other(format!("its cipher suite 0x{suite:04x} is not supported"))
+                    })?;
+                    let secrets = self.keys.of(&client_random).ok_or(Closed::NoKeys)?.clone();
+                    let negotiated = Negotiated { suite, is_1_3, server_random: random, secrets };
+                    let keys = negotiated.first_keys(&client_random).ok_or(Closed::NoKeys)?;
+                    let [client_keys, server_keys] = keys;
+                    self.sides[client].keys = Some(client_keys);
+                    self.sides[1 - client].keys = Some(server_keys);
+                    self.negotiated = Some(negotiated);
+                }
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// Follows the encrypted part of a TLS 1.3 handshake.
+    fn encrypted_handshake(&mut self, from: usize, bytes: &[u8]) -> Result<(), Closed> {
+        let (Some(negotiated), Some((client, _))) = (&self.negotiated, self.client) else { return Ok(()) };
+        let side = &mut self.sides[from];
+        side.handshake.push(bytes);
+        while let Some(message) = side.handshake.next() {
+            match message {
+                Message::Finished => {
+                    let secrets = &negotiated.secrets;
+                    let secret =
+                        if from == client { &secrets.client_traffic } else { &secrets.server_traffic };
+                    let secret = secret.as_ref().ok_or(Closed::NoKeys)?;
+                    side.keys = Some(Keys::of_secret(negotiated.suite, secret).ok_or(Closed::NoKeys)?);
+                }
+                Message::KeyUpdate => {
+                    let next = side.keys.as_ref().and_then(Keys::updated);
+                    side.keys = Some(next.ok_or_else(|| Closed::Other("a key update is broken".to_owned()))?);
+                }
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Negotiated {
+    /// The first keys of the client and of the server.
+    fn first_keys(&self, client_random: &[u8; 32]) -> Option<[Keys; 2]> {
+        let Self { suite, secrets, .. } = self;
+        if self.is_1_3 {
+            let keys = |secret: &Option<Vec<u8>>| Keys::of_secret(*suite, secret.as_ref()?);
+            return Some([keys(&secrets.client_handshake)?, keys(&secrets.server_handshake)?]);
+        }
+        Keys::of_master(*suite, secrets.master.as_ref()?, client_random, &self.server_random)
+    }
+}
+
+impl Side {
+    /// Takes the next record that is whole, with its head.
+    fn next_record(&mut self) -> Result<Option<Vec<u8>>, Closed> {
+        let byte = |at: usize| self.waiting.get(at).copied().map(usize::from);
+        let (Some(high), Some(low)) = (byte(3), byte(4)) else { return Ok(None) };
+        let len = high << 8 | low;
+        if len > RECORD_LEN_MAX {
+            return Err(Closed::Other("a record is too long to be one".to_owned()));
+        }
+        let end = RECORD_HEAD_LEN + len;
+        Ok((self.waiting.len() >= end).then(|| self.waiting.drain(..end).collect()))
+    }
+
+    fn put_back(&mut self, record: &[u8]) {
+        for byte in record.iter().rev() {
+            self.waiting.push_front(*byte);
+        }
+    }
+}
