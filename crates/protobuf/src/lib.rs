@@ -57,6 +57,8 @@
 // What reads a byte or a word stands in the decoder's loop, where a call costs more than the work.
 #![allow(clippy::inline_always)]
 
+#[cfg(feature = "sources")]
+pub mod declarations;
 pub mod dissect;
 pub mod json;
 mod message;
