@@ -45,10 +45,16 @@ impl Catalogue {
         match self {
             Self::Files { schema, .. } => Ok(declares(schema, symbol).then(|| schema.clone())),
             Self::Server(reflection) => {
-                if !reflection.fetch(symbol).await? {
+                if reflection.fetch(symbol).await? {
+                    return Ok(Some(reflection.schema()?));
+                }
+                // Some servers, such as grpcio's, do not know methods, but the service around one.
+                let Some((outer, _)) = symbol.rsplit_once('.') else { return Ok(None) };
+                if !reflection.fetch(outer).await? {
                     return Ok(None);
                 }
-                Ok(Some(reflection.schema()?))
+                let schema = reflection.schema()?;
+                Ok(declares(&schema, symbol).then_some(schema))
             }
         }
     }

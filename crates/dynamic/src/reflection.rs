@@ -33,8 +33,8 @@ const VERSIONS: [&str; 2] = [
 pub enum ReflectionError {
     /// The server has no reflection.
     #[error(
-        "the server has no reflection, neither grpc.reflection.v1 nor v1alpha: say --proto or --protoset, or switch it \
-         on there"
+        "the server has no reflection, neither grpc.reflection.v1 nor v1alpha: give descriptors by --proto FILE and -i \
+         FOLDER, or by --protoset, or enable it there"
     )]
     None,
     /// The call failed.

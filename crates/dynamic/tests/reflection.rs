@@ -171,6 +171,9 @@ async fn what_is_imported_is_fetched_too() {
     // The compiler's own, which the server does not have.
     assert!(schema.message("google.protobuf.Timestamp").is_some());
     assert!(catalogue.schema_of("shop.Nothing").await.unwrap().is_none());
+    // It knows services and not their methods, as grpcio's.
+    assert!(catalogue.schema_of("shop.Orders.Place").await.unwrap().is_some());
+    assert!(catalogue.schema_of("shop.Orders.Nothing").await.unwrap().is_none());
     // Imports before those that import them, as protoc writes them.
     let set = catalogue.descriptor_set();
     let at = |name: &[u8]| set.windows(name.len()).position(|window| window == name).unwrap();
