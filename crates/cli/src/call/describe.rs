@@ -1,10 +1,10 @@
 //! `thalweg call describe`: declarations, as `.proto` files have them.
 
-use std::fmt::Write;
 use std::process::ExitCode;
 
 use thalweg_dynamic::{Catalogue, listed};
-use thalweg_protobuf::{Cardinality, EnumType, Field, Kind, MessageType, Method, Oneof, Schema, Service};
+use thalweg_protobuf::declarations::Declarations;
+use thalweg_protobuf::{Field, Kind, MessageType, Oneof, Schema};
 
 use super::printer;
 use crate::failure::Failure;
@@ -19,15 +19,13 @@ pub(super) async fn run(
     is_template: bool,
 ) -> Result<ExitCode, Failure> {
     let Some(symbol) = symbol else {
-        let mut texts = Vec::new();
-        for name in catalogue.services().await.map_err(Failure::failed)? {
-            if let Some(schema) = catalogue.schema_of(&name).await.map_err(Failure::failed)?
-                && let Some(service) = schema.service(&name)
-            {
-                texts.push(service_text(service));
-            }
+        let services = catalogue.services().await.map_err(Failure::failed)?;
+        for name in &services {
+            catalogue.schema_of(name).await.map_err(Failure::failed)?;
         }
-        printer::lines([texts.join("\n")])?;
+        let declarations = declarations(catalogue)?;
+        let texts: Vec<String> = services.iter().filter_map(|name| headed(&declarations, name)).collect();
+        printer::lines([texts.join("\n").trim_end().to_owned()])?;
         return Ok(ExitCode::SUCCESS);
     };
     // gRPC's reflection knows methods by `package.Service.Method`.
@@ -39,7 +37,11 @@ pub(super) async fn run(
             "there is no `{symbol}`; the services are {services}: say the full name, with the package"
         )));
     };
-    let text = if is_template { template(&schema, &symbol) } else { declaration(&schema, &symbol) };
+    let text = if is_template {
+        template(&schema, &symbol)
+    } else {
+        declaration(&declarations(catalogue)?, &schema, &symbol)
+    };
     let Some(text) = text else {
         return Err(Failure::bad_arguments(format!("`{symbol}` is neither a service, a method nor a type")));
     };
@@ -47,111 +49,28 @@ pub(super) async fn run(
     Ok(ExitCode::SUCCESS)
 }
 
-fn declaration(schema: &Schema, symbol: &str) -> Option<String> {
-    if let Some(service) = schema.service(symbol) {
-        return Some(service_text(service));
-    }
-    if let Some(message) = schema.message(symbol) {
-        return Some(message_text(message));
-    }
-    if let Some(enumeration) = schema.enumeration(symbol) {
-        return Some(enum_text(enumeration));
-    }
-    if let Some(extension) = schema.extension(symbol) {
-        let extended = extension.message().full_name();
-        return Some(format!("extend {extended} {{\n  {}\n}}\n", field_text(extension)));
-    }
-    let (service, method) = symbol.rsplit_once('.')?;
-    let method = schema.service(service)?.method(method)?;
-    let (input, output) = (method.input(), method.output());
-    let mut text = format!("{}\n\n{}", method_text(method), message_text(input));
-    if input != output {
-        text.push('\n');
-        text.push_str(&message_text(output));
+fn declarations(catalogue: &Catalogue) -> Result<Declarations, Failure> {
+    Declarations::of(&catalogue.descriptor_set()).map_err(Failure::failed)
+}
+
+/// The declaration of a symbol, and of a method its types, too.
+fn declaration(declarations: &Declarations, schema: &Schema, symbol: &str) -> Option<String> {
+    let mut text = headed(declarations, symbol)?;
+    let method = symbol.rsplit_once('.').and_then(|(service, name)| schema.service(service)?.method(name));
+    if let Some(method) = method {
+        let (input, output) = (method.input(), method.output());
+        for message in [Some(input), (input != output).then_some(output)].into_iter().flatten() {
+            text.push('\n');
+            text.push_str(&headed(declarations, message.full_name())?);
+        }
     }
     Some(text)
 }
 
-fn service_text(service: Service<'_>) -> String {
-    let mut text = format!("// {}\nservice {} {{\n", service.file().name(), service.full_name());
-    for method in service.methods() {
-        let _ = writeln!(text, "  {}", method_text(method));
-    }
-    text + "}\n"
-}
-
-fn method_text(method: Method<'_>) -> String {
-    let stream = |is_stream: bool| if is_stream { "stream " } else { "" };
-    format!(
-        "rpc {}({}{}) returns ({}{});",
-        method.name(),
-        stream(method.is_client_streaming()),
-        method.input().full_name(),
-        stream(method.is_server_streaming()),
-        method.output().full_name(),
-    )
-}
-
-fn message_text(message: MessageType<'_>) -> String {
-    let mut text = format!("// {}\nmessage {} {{\n", message.file().name(), message.full_name());
-    let mut oneofs: Vec<Oneof<'_>> = Vec::new();
-    for field in message.fields() {
-        match field.oneof() {
-            Some(oneof) if oneofs.contains(&oneof) => {}
-            Some(oneof) => {
-                oneofs.push(oneof);
-                let _ = writeln!(text, "  oneof {} {{", oneof.name());
-                for field in oneof.fields() {
-                    let _ = writeln!(text, "    {}", field_text(field));
-                }
-                text.push_str("  }\n");
-            }
-            None => {
-                let _ = writeln!(text, "  {}", field_text(field));
-            }
-        }
-    }
-    text + "}\n"
-}
-
-/// `repeated shop.Item items = 3;`, with the values of an enum behind it.
-fn field_text(field: Field<'_>) -> String {
-    let (label, kind) = match field.map_entry() {
-        Some((key, value)) => (String::new(), format!("map<{}, {}>", key.kind(), type_name(value))),
-        None => (label(field).to_owned(), type_name(field)),
-    };
-    let mut text = format!("{label}{kind} {} = {};", field.name(), field.number());
-    if let Some(enumeration) = field.enum_type() {
-        let _ = write!(text, " // {}", listed(enumeration.values().map(thalweg_protobuf::EnumValue::name)));
-    }
-    text
-}
-
-fn label(field: Field<'_>) -> &'static str {
-    match field.cardinality() {
-        _ if field.is_list() => "repeated ",
-        _ if field.is_required() => "required ",
-        Cardinality::Required => "required ",
-        // Messages and members of a oneof have presence anyway.
-        _ if field.has_presence() && field.message_type().is_none() && field.oneof().is_none() => "optional ",
-        _ => "",
-    }
-}
-
-fn type_name(field: Field<'_>) -> String {
-    match (field.message_type(), field.enum_type()) {
-        (Some(message), _) => message.full_name().to_owned(),
-        (None, Some(enumeration)) => enumeration.full_name().to_owned(),
-        (None, None) => field.kind().to_string(),
-    }
-}
-
-fn enum_text(enumeration: EnumType<'_>) -> String {
-    let mut text = format!("// {}\nenum {} {{\n", enumeration.file().name(), enumeration.full_name());
-    for value in enumeration.values() {
-        let _ = writeln!(text, "  {} = {};", value.name(), value.number());
-    }
-    text + "}\n"
+/// A declaration below a comment that has its full name and file.
+fn headed(declarations: &Declarations, symbol: &str) -> Option<String> {
+    let (file, text) = (declarations.file_of(symbol)?, declarations.get(symbol)?);
+    Some(format!("// {symbol}, declared in {file}\n{text}"))
 }
 
 /// A request with all fields of a message, or of the request of a method.
@@ -267,32 +186,29 @@ mod tests {
             rpc Watch(stream Order) returns (stream Order);
         }";
 
+    fn set() -> Vec<u8> {
+        sources::compile(&["shop.proto"], |name| (name == "shop.proto").then(|| SOURCE.to_owned())).unwrap()
+    }
+
     fn schema() -> Schema {
-        let set = sources::compile(&["shop.proto"], |name| (name == "shop.proto").then(|| SOURCE.to_owned()));
-        Schema::from_descriptor_set(&set.unwrap()).unwrap()
+        Schema::from_descriptor_set(&set()).unwrap()
     }
 
     #[test]
-    fn declarations_are_as_in_the_file() {
-        let schema = schema();
-        let check = |symbol: &str, expected: &str| {
-            assert_eq!(declaration(&schema, symbol).as_deref(), Some(expected), "{symbol}");
-        };
-        check(
-            "shop.Orders",
-            "// shop.proto\nservice shop.Orders {\n  rpc Place(shop.Order) returns (shop.Item);\n  \
-             rpc Watch(stream shop.Order) returns (stream shop.Order);\n}\n",
+    fn methods_are_declared_with_their_types() {
+        let declarations = Declarations::of(&set()).unwrap();
+        let text = declaration(&declarations, &schema(), "shop.Orders.Place").unwrap();
+        let item = "// shop.Item, declared in shop.proto\nmessage Item {\n  string name = 1;\n  \
+                    repeated shop.Item parts = 2;\n}\n";
+        assert!(
+            text.starts_with("// shop.Orders.Place, declared in shop.proto\nrpc Place(shop.Order)"),
+            "{text}"
         );
-        check("shop.Size", "// shop.proto\nenum shop.Size {\n  SMALL = 0;\n  LARGE = 1;\n}\n");
-        check(
-            "shop.Order",
-            "// shop.proto\nmessage shop.Order {\n  int64 user_id = 1;\n  repeated shop.Item items = 2;\n  \
-             map<int32, shop.Size> sizes = 3;\n  oneof by {\n    string mail = 4;\n    shop.Item letter = 5;\n  \
-             }\n  optional bool gift = 6;\n  google.protobuf.Timestamp at = 7;\n  google.protobuf.Any more = 8;\n  \
-             bytes note = 9;\n}\n",
-        );
-        assert!(declaration(&schema, "shop.Orders.Place").unwrap().starts_with("rpc Place(shop.Order)"));
-        assert_eq!(declaration(&schema, "shop.Nothing"), None);
+        assert!(text.contains("\n\n// shop.Order, declared in shop.proto\nmessage Order {\n"), "{text}");
+        assert!(text.ends_with(item), "{text}");
+        let watch = declaration(&declarations, &schema(), "shop.Orders.Watch").unwrap();
+        assert_eq!(watch.matches("message Order").count(), 1, "{watch}");
+        assert_eq!(declaration(&declarations, &schema(), "shop.Nothing"), None);
     }
 
     #[test]

@@ -178,7 +178,7 @@ fn services_and_types_are_listed_and_described() {
     };
     check(&["list"], "grpc.reflection.v1alpha.ServerReflection\ngrpc.testing.BenchmarkService\n");
     check(&["list", "grpc.testing.TestService"], "grpc.testing.TestService/FullDuplexCall\n");
-    check(&["describe"], "service grpc.health.v1.Health {\n");
+    check(&["describe"], "\nservice Health {\n");
     check(&["describe", "grpc.testing.EchoStatus"], "  int32 code = 1;\n  string message = 2;\n");
     check(&["describe", FULL_DUPLEX], "rpc FullDuplexCall(stream grpc.testing.StreamingOutputCallRequest)");
     check(&["describe", "grpc.testing.PayloadType"], "  COMPRESSABLE = 0;\n");
