@@ -2,6 +2,7 @@
 
 mod capture;
 mod compressed;
+mod hex;
 mod input;
 mod inspection;
 mod json;
@@ -13,10 +14,11 @@ mod tree;
 
 use std::fs;
 use std::io::{self, IsTerminal, Read, Write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::{Args, ValueEnum};
+use thalweg_capture::KeyLog;
 use thalweg_protobuf::dissect::framing::{Detection, Framing, detect, split};
 use thalweg_protobuf::dissect::{Limits, Message, Span, dissect, text};
 use thalweg_protobuf::{MessageType, Schema};
@@ -68,7 +70,7 @@ pub(crate) struct InspectArgs {
         long,
         conflicts_with_all = [
             "hex", "base64", "proto", "descriptor_set", "message", "framing", "format", "full", "color", "width",
-            "call", "verbose",
+            "call", "verbose", "keylog",
         ]
     )]
     assemble: bool,
@@ -81,6 +83,10 @@ pub(crate) struct InspectArgs {
     /// once
     #[arg(long, value_name = "WHICH")]
     call: Vec<Selection>,
+
+    /// Open TLS in a capture with the secrets in this file, which a client or server wrote to SSLKEYLOGFILE
+    #[arg(long, value_name = "FILE")]
+    keylog: Option<PathBuf>,
 
     /// Of a capture: all that is known of each call, not a line [default: for calls by --call NUMBER]
     #[arg(short = 'v', long)]
@@ -158,9 +164,9 @@ fn of_bytes(
     input: &Input,
     output: &mut dyn Write,
 ) -> Result<Option<String>, Failure> {
-    if args.verbose || !args.call.is_empty() {
+    if args.verbose || !args.call.is_empty() || args.keylog.is_some() {
         return Err(Failure::bad_arguments(format!(
-            "-v and --call are for captures, and {} is none: neither pcap nor pcapng",
+            "-v, --call and --keylog are for captures, and {} is none: neither pcap nor pcapng",
             input.name
         )));
     }
@@ -191,11 +197,18 @@ fn of_capture(
     let is_numbered = args.call.iter().any(|which| matches!(which, Selection::Numbers(_)));
     let options = capture::Options {
         schema,
+        keys: args.keylog.as_deref().map(key_log).transpose()?,
         selections: &args.call,
         has_details: args.verbose || is_numbered,
         is_json: args.format == Format::Json,
     };
     capture::inspect(name, reader, &options, output, &mut |part, output| take_part_apart(args, part, output))
+}
+
+fn key_log(path: &Path) -> Result<KeyLog, Failure> {
+    let failed = |why: String| Failure::failed(format!("{}: {why}", path.display()));
+    let text = fs::read_to_string(path).map_err(|error| failed(error.to_string()))?;
+    KeyLog::parse(&text).map_err(|error| failed(error.to_string()))
 }
 
 fn take_part_apart(

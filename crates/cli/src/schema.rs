@@ -10,9 +10,10 @@ use crate::failure::Failure;
 
 #[derive(Debug, Args)]
 pub(crate) struct SchemaArgs {
-    /// The .proto file that declares the message; imports are looked for in --import-path, beside it, and here
+    /// A .proto file that declares the message; imports are looked for in --import-path, beside it, and here. May be
+    /// given more than once
     #[arg(long, value_name = "FILE", conflicts_with = "descriptor_set")]
-    proto: Option<PathBuf>,
+    proto: Vec<PathBuf>,
 
     /// Where imports are looked for; may be given more than once
     #[arg(
@@ -37,23 +38,22 @@ pub(crate) struct SchemaArgs {
 impl SchemaArgs {
     /// What is named; none if nothing is.
     pub(crate) fn load(&self) -> Result<Option<Schema>, Failure> {
-        match (&self.proto, &self.descriptor_set) {
-            (Some(path), _) => {
-                let compiled = files::compile(std::slice::from_ref(path), &self.import_path);
-                let compiled = compiled.map_err(Failure::failed)?;
+        match (&self.proto[..], &self.descriptor_set) {
+            (protos @ [_, ..], _) => {
+                let compiled = files::compile(protos, &self.import_path).map_err(Failure::failed)?;
                 if let Some(file) = &compiled.edition_file {
                     note_protoc(file);
                 }
                 Ok(Some(compiled.schema))
             }
-            (None, Some(path)) => {
+            ([], Some(path)) => {
                 let read = files::descriptor_sets(std::slice::from_ref(path));
                 Ok(Some(read.map_err(Failure::failed)?.0))
             }
-            (None, None) if self.message.is_some() => {
+            ([], None) if self.message.is_some() => {
                 Err(Failure::bad_arguments("--type needs --proto or --descriptor-set, which declare it"))
             }
-            (None, None) => Ok(None),
+            ([], None) => Ok(None),
         }
     }
 

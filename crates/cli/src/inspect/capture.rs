@@ -7,7 +7,7 @@ mod selection;
 use std::io::{Read, Write};
 
 use serde_json::json;
-use thalweg_capture::{Call, CaptureError, Limits, Summary};
+use thalweg_capture::{Call, CaptureError, KeyLog, Limits, Summary};
 use thalweg_lab::wording::counted;
 use thalweg_protobuf::Schema;
 
@@ -21,6 +21,8 @@ type TakeApart<'a> = dyn FnMut(&Part<'_>, &mut dyn Write) -> Result<Option<Strin
 /// How a capture is shown.
 pub(super) struct Options<'a> {
     pub(super) schema: Option<&'a Schema>,
+    /// Secrets of TLS connections, if they are given.
+    pub(super) keys: Option<KeyLog>,
     /// Calls that are shown; all if none are named.
     pub(super) selections: &'a [Selection],
     /// All that is known of each, not a line.
@@ -41,7 +43,9 @@ pub(super) fn inspect(
     let mut number = 0;
     let mut shown_count = 0_u64;
     let mut outcome = Ok(None);
-    let read = thalweg_capture::read(input, &Limits::default(), |call| {
+    let no_keys = KeyLog::default();
+    let keys = options.keys.as_ref().unwrap_or(&no_keys);
+    let read = thalweg_capture::read_with_keys(input, &Limits::default(), keys, |call| {
         number += 1;
         if !selection::has(options.selections, number, &call) {
             return true;
@@ -65,9 +69,9 @@ pub(super) fn inspect(
     })?;
     let problem = outcome?;
     let ending = if options.is_json {
-        format!("{:#}\n", document(name, &summary, shown_count))
+        format!("{:#}\n", document(name, &summary, shown_count, options))
     } else {
-        text(&summary, shown_count)
+        text(&summary, shown_count, options)
     };
     written(output.write_all(ending.as_bytes()))?;
     Ok(summary.problem.map(|problem| format!("{name}: {problem}")).or(problem))
@@ -95,7 +99,7 @@ fn one(
 }
 
 /// What else the capture has, and what it lacks.
-fn text(summary: &Summary, shown_count: u64) -> String {
+fn text(summary: &Summary, shown_count: u64, options: &Options<'_>) -> String {
     let Summary { calls, http2, packets, .. } = *summary;
     let connections = counted(http2, "connection");
     let mut text = match (shown_count, calls) {
@@ -106,7 +110,7 @@ fn text(summary: &Summary, shown_count: u64) -> String {
             format!("\n{of}{calls} on {connections} of HTTP/2, {packets}\n")
         }
     };
-    for note in notes(summary) {
+    for note in notes(summary, options) {
         text.push_str("note: ");
         text.push_str(&note);
         text.push('\n');
@@ -115,12 +119,15 @@ fn text(summary: &Summary, shown_count: u64) -> String {
 }
 
 /// A sentence for each thing that was not shown.
-fn notes(summary: &Summary) -> Vec<String> {
+fn notes(summary: &Summary, options: &Options<'_>) -> Vec<String> {
     let are = |count: u64| if count == 1 { "is" } else { "are" };
     let connections = |count| counted(count, "connection");
     let unknown_link = summary.unknown_link.unwrap_or_default();
     [
-        (summary.tls, format!("{} of TLS, which is not opened", connections(summary.tls))),
+        (
+            summary.tls,
+            format!("{} of TLS not opened: {}", connections(summary.tls), why_closed(summary, options)),
+        ),
         (
             summary.begun_before,
             format!(
@@ -144,6 +151,14 @@ fn notes(summary: &Summary) -> Vec<String> {
                 counted(summary.gap_bytes, "byte"),
                 are(summary.gap_bytes),
                 counted(summary.gaps, "place")
+            ),
+        ),
+        (
+            summary.cut_packets,
+            format!(
+                "{} {} cut off by the capture: capture whole packets, with `tcpdump -s 0`",
+                counted(summary.cut_packets, "packet"),
+                are(summary.cut_packets)
             ),
         ),
         (
@@ -171,7 +186,16 @@ fn notes(summary: &Summary) -> Vec<String> {
     .collect()
 }
 
-fn document(name: &str, summary: &Summary, shown_count: u64) -> serde_json::Value {
+/// Why connections of TLS were not opened, or what to do about it.
+fn why_closed<'s>(summary: &'s Summary, options: &Options<'_>) -> &'s str {
+    match (&options.keys, &summary.tls_closed) {
+        (None, _) => "give their secrets by --keylog, in a file that SSLKEYLOGFILE named",
+        (Some(_), Some(why)) => why,
+        (Some(_), None) => "their secrets are not in the key log",
+    }
+}
+
+fn document(name: &str, summary: &Summary, shown_count: u64, options: &Options<'_>) -> serde_json::Value {
     json!({
         "schema": "thalweg.inspect-capture/1",
         "input": name,
@@ -187,9 +211,10 @@ fn document(name: &str, summary: &Summary, shown_count: u64) -> serde_json::Valu
             "silent": summary.silent,
             "given_up": summary.given_up,
         },
+        "cut_packets": summary.cut_packets,
         "gaps": summary.gaps,
         "gap_bytes": summary.gap_bytes,
-        "notes": notes(summary),
+        "notes": notes(summary, options),
         "problem": summary.problem,
     })
 }

@@ -1,5 +1,6 @@
 //! Where bytes come from: a file, stdin, or the command line in hex or Base64.
 
+use std::borrow::Cow;
 use std::fs::{self, File};
 use std::io::{self, IsTerminal, Read};
 
@@ -7,12 +8,20 @@ use base64::Engine;
 use base64::alphabet::{STANDARD, URL_SAFE};
 use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
 use clap::Args;
+use flate2::read::MultiGzDecoder;
 use thalweg_capture::is_capture;
+use thalweg_protobuf::dissect::Limits;
+use thalweg_protobuf::dissect::framing::{Framing, split};
 
+use super::hex;
 use crate::failure::Failure;
 
 /// As many bytes tell a capture.
 const MAGIC_LEN: u64 = 4;
+/// gzip's, and its only method.
+const GZIP_MAGIC: [u8; 3] = [0x1f, 0x8b, 8];
+/// A prefix of gRPC in Base64.
+const TEXT_FRAME_LEN_MIN: usize = 8;
 
 #[derive(Debug, Args)]
 #[group(multiple = false)]
@@ -21,11 +30,13 @@ pub(super) struct InputArgs {
     #[arg(value_name = "FILE")]
     file: Option<String>,
 
-    /// The bytes in hex; spaces, commas, colons and 0x between them are read over
+    /// The bytes in hex, or a dump of xxd, hexdump or Wireshark; @FILE and @- read it from a file and stdin. Spaces,
+    /// commas, colons and 0x between bytes are ignored
     #[arg(long, value_name = "TEXT")]
     hex: Option<String>,
 
-    /// The bytes in Base64, of either alphabet, with or without padding
+    /// The bytes in Base64, of either alphabet, with or without padding, such as a body of grpc-web-text; @FILE and @-
+    /// read it from a file and stdin
     #[arg(long, value_name = "TEXT")]
     base64: Option<String>,
 }
@@ -69,41 +80,36 @@ impl InputArgs {
         let failed = |error: io::Error| Failure::failed(format!("cannot read {name}: {error}"));
         let mut bytes = Vec::new();
         reader.by_ref().take(MAGIC_LEN).read_to_end(&mut bytes).map_err(failed)?;
+        if bytes.starts_with(&GZIP_MAGIC) {
+            reader = Box::new(MultiGzDecoder::new(io::Cursor::new(std::mem::take(&mut bytes)).chain(reader)));
+            reader.by_ref().take(MAGIC_LEN).read_to_end(&mut bytes).map_err(failed)?;
+        }
         if is_capture(&bytes) {
             let reader = Box::new(io::Cursor::new(bytes).chain(reader));
             return Ok(Source::Capture { name: name.to_owned(), reader });
         }
         reader.read_to_end(&mut bytes).map_err(failed)?;
-        Input { name: name.to_owned(), bytes }.not_empty().map(Source::Bytes)
+        Input { name: name.to_owned(), bytes }.decoded().not_empty().map(Source::Bytes)
     }
 
     /// The bytes, or none.
     pub(super) fn read_any(&self) -> Result<Input, Failure> {
         if let Some(text) = &self.hex {
-            let bytes = hex(text).map_err(|what| Failure::bad_arguments(format!("--hex: {what}")))?;
+            let text = text_of(text)?;
+            let bytes = hex::read(&text).map_err(|what| Failure::bad_arguments(format!("--hex: {what}")))?;
             return Ok(Input { name: "--hex".to_owned(), bytes });
         }
         if let Some(text) = &self.base64 {
-            let bytes = base64(text).map_err(|what| Failure::bad_arguments(format!("--base64: {what}")))?;
+            let bytes = base64(&text_of(text)?)
+                .map_err(|what| Failure::bad_arguments(format!("--base64: {what}")))?;
             return Ok(Input { name: "--base64".to_owned(), bytes });
         }
         match self.file.as_deref() {
             None if io::stdin().is_terminal() => Err(Failure::bad_arguments(
                 "there is nothing to look at: say FILE, - for stdin, --hex or --base64",
             )),
-            None | Some("-") => {
-                let mut bytes = Vec::new();
-                io::stdin()
-                    .lock()
-                    .read_to_end(&mut bytes)
-                    .map_err(|error| Failure::failed(format!("cannot read stdin: {error}")))?;
-                Ok(Input { name: "stdin".to_owned(), bytes })
-            }
-            Some(path) => {
-                let bytes = fs::read(path)
-                    .map_err(|error| Failure::failed(format!("cannot read {path}: {error}")))?;
-                Ok(Input { name: path.to_owned(), bytes })
-            }
+            None | Some("-") => Ok(Input { name: "stdin".to_owned(), bytes: bytes_of("-")? }),
+            Some(path) => Ok(Input { name: path.to_owned(), bytes: bytes_of(path)? }),
         }
     }
 }
@@ -117,65 +123,81 @@ impl Input {
         Ok(self)
     }
 
+    /// The bytes of a text that can only be a hex dump, or a body of grpc-web-text; any others as they are.
+    fn decoded(self) -> Self {
+        let Self { name, bytes } = self;
+        let text = std::str::from_utf8(&bytes);
+        if let Some(bytes) = text.ok().and_then(hex::dump) {
+            return Self { name: format!("{name} (a hex dump)"), bytes };
+        }
+        match text.ok().and_then(|text| base64(text).ok()) {
+            Some(frames) if bytes.len() >= TEXT_FRAME_LEN_MIN && is_framed(&frames) => {
+                Self { name: format!("{name} (Base64)"), bytes: frames }
+            }
+            _ => Self { name, bytes },
+        }
+    }
+
     /// What bytes that are no message may be instead.
     pub(super) fn hint(&self) -> &'static str {
         let is_hex = |byte: &u8| byte.is_ascii_hexdigit() || byte.is_ascii_whitespace();
         match &self.bytes[..] {
-            [0x1f, 0x8b, ..] => " (this is gzip: pipe it through `gzip -dc`)",
             [b'{' | b'[', ..] => " (this looks like JSON)",
             bytes if bytes.len() >= 4 && bytes.iter().all(is_hex) => {
-                " (this looks like hex: say it as --hex \"$(cat FILE)\")"
+                " (this looks like hex: say it as --hex @FILE)"
             }
             bytes if bytes.len() >= 8 && base64(&String::from_utf8_lossy(bytes)).is_ok() => {
-                " (this looks like Base64: say it as --base64 \"$(cat FILE)\")"
+                " (this looks like Base64: say it as --base64 @FILE)"
             }
             _ => "",
         }
     }
 }
 
-/// Reads pairs of hex digits, and over what people put between them.
-fn hex(text: &str) -> Result<Vec<u8>, String> {
-    let mut bytes = Vec::with_capacity(text.len() / 2);
-    for group in text.split(|c: char| c.is_whitespace() || matches!(c, ',' | ':' | '-' | '_')) {
-        let group = group.strip_prefix("0x").or_else(|| group.strip_prefix("\\x")).unwrap_or(group);
-        let group = group.replace("\\x", "");
-        if let Some(c) = group.chars().find(|c| !c.is_ascii_hexdigit()) {
-            return Err(format!("`{c}` is no hex digit"));
-        }
-        let (pairs, rest) = group.as_bytes().as_chunks::<2>();
-        if !rest.is_empty() {
-            return Err(format!("a byte has two digits, and `{}` has {}", shortened(&group), group.len()));
-        }
-        // All of them are digits.
-        let value = |digit: u8| char::from(digit).to_digit(16).unwrap_or_default() as u8;
-        bytes.extend(pairs.iter().map(|[high, low]| 16 * value(*high) + value(*low)));
-    }
-    Ok(bytes)
+/// The text that a flag has, or that of the file that it names.
+fn text_of(value: &str) -> Result<Cow<'_, str>, Failure> {
+    let Some(path) = value.strip_prefix('@') else { return Ok(value.into()) };
+    let text = String::from_utf8(bytes_of(path)?);
+    text.map(Cow::from).map_err(|_| Failure::failed(format!("{path} is no text in UTF-8")))
 }
 
-fn shortened(text: &str) -> String {
-    const SHOWN: usize = 20;
-    match text.char_indices().nth(SHOWN) {
-        Some((at, _)) => format!("{}…", &text[..at]),
-        None => text.to_owned(),
-    }
+fn bytes_of(path: &str) -> Result<Vec<u8>, Failure> {
+    let mut bytes = Vec::new();
+    let (name, read) = match path {
+        "-" => ("stdin", io::stdin().lock().read_to_end(&mut bytes).map(|_| bytes)),
+        path => (path, fs::read(path)),
+    };
+    read.map_err(|error| Failure::failed(format!("cannot read {name}: {error}")))
 }
 
-/// Reads Base64 as anybody may have written it.
+/// Whether these are messages with gRPC's prefixes from the first to the last byte.
+fn is_framed(bytes: &[u8]) -> bool {
+    let frames = split(bytes, Framing::Grpc, &Limits::default());
+    frames.problem.is_none() && frames.frames.iter().all(|frame| frame.missing_of.is_none())
+}
+
+/// Reads Base64 as anybody may have written it. grpc-web-text may have padding behind each of its parts.
 fn base64(text: &str) -> Result<Vec<u8>, String> {
     let text: String = text.chars().filter(|c| !c.is_whitespace()).collect();
     let alphabet = if text.contains(['-', '_']) { &URL_SAFE } else { &STANDARD };
     let config = GeneralPurposeConfig::new()
         .with_decode_padding_mode(DecodePaddingMode::Indifferent)
         .with_decode_allow_trailing_bits(true);
-    GeneralPurpose::new(alphabet, config).decode(&text).map_err(|error| match error {
-        base64::DecodeError::InvalidByte(at, _) => {
-            let c = text.get(at..).and_then(|rest| rest.chars().next()).unwrap_or_default();
-            format!("`{c}`, the character {}, is not of the alphabet", at + 1)
-        }
-        _ => format!("{} characters are no whole number of bytes", text.len()),
-    })
+    let engine = GeneralPurpose::new(alphabet, config);
+    let mut bytes = Vec::new();
+    let mut start = 0;
+    for part in text.split_inclusive('=') {
+        engine.decode_vec(part.trim_end_matches('='), &mut bytes).map_err(|error| match error {
+            base64::DecodeError::InvalidByte(at, _) => {
+                let at = start + at;
+                let c = text.get(at..).and_then(|rest| rest.chars().next()).unwrap_or_default();
+                format!("`{c}`, the character {}, is not of the alphabet", at + 1)
+            }
+            _ => format!("{} characters are no whole number of bytes", text.len()),
+        })?;
+        start += part.len();
+    }
+    Ok(bytes)
 }
 
 #[cfg(test)]
@@ -183,21 +205,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn hex_is_read_as_people_write_it() {
-        for text in ["0a0dff", "0A 0D FF", "0x0a, 0x0d, 0xff", "0a:0d:ff", " 0a0d\n ff ", "\\x0a\\x0d\\xff"] {
-            assert_eq!(hex(text), Ok(vec![10, 13, 255]), "{text:?}");
-        }
-        assert_eq!(hex(""), Ok(Vec::new()));
-        assert_eq!(hex("0a0"), Err("a byte has two digits, and `0a0` has 3".to_owned()));
-        assert_eq!(hex("0a 0g"), Err("`g` is no hex digit".to_owned()));
-    }
-
-    #[test]
     fn base64_is_read_in_both_alphabets_and_without_padding() {
         for text in ["+/8=", "+/8", "-_8=", "-_8", " +/ 8=\n"] {
             assert_eq!(base64(text), Ok(vec![0xfb, 0xff]), "{text:?}");
         }
         assert_eq!(base64("ab!d"), Err("`!`, the character 3, is not of the alphabet".to_owned()));
+        // Parts that each have padding.
+        assert_eq!(base64("+/8=+/8=AA=="), Ok(vec![0xfb, 0xff, 0xfb, 0xff, 0]));
         assert_eq!(base64("abcde"), Err("5 characters are no whole number of bytes".to_owned()));
     }
 }

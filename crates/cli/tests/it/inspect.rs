@@ -470,5 +470,30 @@ fn what_is_no_protobuf_gets_a_hint() {
     };
     check(b"0A0D706F6C\n", "looks like hex");
     check(b"{\"a\": 1}", "looks like JSON");
-    check(&gzip(&hex(PENGUIN)), "this is gzip");
+}
+
+#[test]
+fn inputs_are_unwrapped() {
+    let penguin = inspect(&[], &hex(PENGUIN)).text().to_owned();
+    let check = |bytes: &[u8], note: &str, flags: &[&str]| {
+        let outcome = inspect(flags, bytes);
+        assert_eq!(outcome.code, Some(0), "{}", outcome.text());
+        let tail = |text: &str| text.split_once("\n\n").unwrap().1.to_owned();
+        assert_eq!(tail(outcome.text()), tail(&penguin), "{}", outcome.text());
+        assert!(outcome.text().contains(note), "{}", outcome.text());
+    };
+    check(&gzip(&hex(PENGUIN)), "stdin: 17 bytes", &[]);
+    let dump = b"00000000: 0a0d 706f 6c61 7220 7065 6e67 7569 6e10  ..polar penguin.\n00000010: 14       .\n";
+    check(dump, "stdin (a hex dump): 17 bytes", &[]);
+    check(dump, "--hex: 17 bytes", &["--hex", "@-"]);
+    check(b"Cg1wb2xhciBwZW5n\ndWluEBQ=\n", "--base64: 17 bytes", &["--base64", "@-"]);
+    // A body of grpc-web-text: a message and trailers, each with padding of its own.
+    let body = b"AAAAABEKDXBvbGFyIHBlbmd1aW4QFA==gAAAABBncnBjLXN0YXR1czogMA0K";
+    let outcome = inspect(&[], body);
+    assert_eq!(outcome.code, Some(0), "{}", outcome.text());
+    for part in ["stdin (Base64): 43 bytes", "polar penguin", "trailers of gRPC-Web", "grpc-status: 0"] {
+        assert!(outcome.text().contains(part), "{part}: {}", outcome.text());
+    }
+    assert_eq!(inspect(&["--hex", "@/nonexistent"], b"").code, Some(FAILED));
+    assert_eq!(inspect(&[], &gzip(&hex(PENGUIN))[..20]).code, Some(FAILED));
 }

@@ -12,6 +12,8 @@ use crate::recorded::{Recorded, record};
 use crate::support::{Running, outcome, thalweg};
 
 const GRPCURL: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/grpcurl.pcap");
+const GRPCIO: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/grpcio.pcap.gz");
+const ALL_PROTO: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/all.proto");
 const PROTOS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../drive/proto");
 
 fn inspect(arguments: &[&str]) -> (Option<i32>, String, String) {
@@ -53,6 +55,25 @@ fn calls_of_grpcurl_are_listed() {
     let (_, some, _) = inspect(&[GRPCURL, "--call", "Duplex"]);
     assert_has(&some, &["    3  ", "1 of 3 calls on 3 connections"]);
     assert!(!some.contains("UnaryCall"), "{some}");
+}
+
+/// Peers of C-core send binary metadata raw, behind a NUL.
+#[test]
+fn binary_metadata_and_details_of_c_core_are_read() {
+    let test_proto = format!("{PROTOS}/grpc/testing/test.proto");
+    let schemas = ["--proto", ALL_PROTO, "--proto", &test_proto, "--import-path", PROTOS];
+    let (code, text, stderr) = inspect(&[&[GRPCIO, "--call", "5"], &schemas[..]].concat());
+    assert_eq!((code, stderr.as_str()), (Some(0), ""), "{text}");
+    assert_has(
+        &text,
+        &[
+            "each message is a tb.All\n",
+            "< trailer grpc-status-details-bin: CAMSEMO8bsOvOiBiYWQKdGhpbmc",
+            "\nINVALID_ARGUMENT (3): ",
+            "  detail: tb.Sub {\"s\":\"detail\"}\n",
+            "  detail: google.rpc.BadRequest {",
+        ],
+    );
 }
 
 #[test]
@@ -132,7 +153,7 @@ fn what_is_missing_and_what_is_wrong_is_said() {
         assert_has(&stderr, &[expected]);
     };
     check(&["--hex", "08 01", "-v"], "--hex is none: neither pcap nor pcapng");
-    check(&["--hex", "08 01", "--call", "1"], "-v and --call are for captures");
+    check(&["--hex", "08 01", "--call", "1"], "-v, --call and --keylog are for captures");
     check(
         &[GRPCURL, "--framing", "grpc"],
         "have the types of their methods: leave --type and --framing away",
@@ -220,4 +241,36 @@ fn a_recorded_connection_has_the_calls_that_were_made() {
         &listed,
         &["what the server sent cannot be followed from there on: 100 bytes are not in the capture"],
     );
+}
+
+#[test]
+fn tls_is_opened_with_the_secrets_of_a_key_log() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name).display().to_string();
+    let (_server, addresses) = Running::serve_with(&["127.0.0.1:0"], &["--tls", "--threads", "1"]);
+    let (address, recorded) = record(addresses[0].clone());
+    let (target, keys, file) = (format!("https://{address}"), path("keys"), path("recorded.pcap"));
+    let method = "grpc.testing.TestService/UnaryCall";
+    let words = ["call", &target, method, "-d", r#"{"response_size": 3}"#, "-insecure", "-m", "trace: 7"];
+    let (code, _, stderr) = outcome(thalweg(&words).env("SSLKEYLOGFILE", &keys).output().unwrap());
+    assert_eq!(code, Some(0), "{stderr}");
+    fs::write(&file, capture(&recorded, None)).unwrap();
+    let (_, closed, _) = inspect(&[&file]);
+    assert_has(
+        &closed,
+        &["no calls of gRPC", "note: 1 connection of TLS not opened: give their secrets by --keylog"],
+    );
+    let text = inspect_known(&[&file, "--keylog", &keys, "-v", "--call", "Unary"]);
+    assert_has(&text, &["> trace: 7\n", "int32 response_size = 2", "\nOK (0)\n"]);
+    assert!(!text.contains("note: "), "{text}");
+
+    fs::write(path("other"), "# no secrets\n").unwrap();
+    let (_, closed, _) = inspect(&[&file, "--keylog", &path("other")]);
+    assert_has(&closed, &["their secrets are not in the key log"]);
+    fs::write(path("other"), "no key log\n").unwrap();
+    let (code, _, stderr) = inspect(&[&file, "--keylog", &path("other")]);
+    assert_eq!(code, Some(1), "{stderr}");
+    assert_has(&stderr, &["line 1: the secret is not hex"]);
+    let (code, _, stderr) = inspect(&["--hex", "08 01", "--keylog", &keys]);
+    assert_eq!(code, Some(2), "{stderr}");
 }
