@@ -60,7 +60,7 @@ pub(crate) fn run(args: &CallArgs) -> Result<ExitCode, Failure> {
             }
         };
         tokio::select! {
-            done = done => done,
+            done = done => done.map_err(|failure| args.tls.explain(failure)),
             () = interrupt => Ok(ExitCode::from(INTERRUPTED)),
         }
     })

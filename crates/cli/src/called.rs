@@ -36,6 +36,11 @@ impl Called {
         ]
     }
 
+    /// Whether the JSON of a request may be an array.
+    pub(crate) fn takes_arrays(&self) -> bool {
+        matches!(&*self.request_type, "google.protobuf.ListValue" | "google.protobuf.Value")
+    }
+
     /// The bytes of a request that is written so. What proto2 requires and is not there is the server's to refuse.
     pub(crate) fn encoded(
         &self,

@@ -73,6 +73,29 @@ impl Documents {
     }
 }
 
+/// The elements of a document that is an array; any other document by itself.
+///
+/// Only brackets, commas and strings are read, so that elements may have places of templates in them.
+pub(crate) fn elements(document: Vec<u8>) -> Vec<Vec<u8>> {
+    let inside = document.trim_ascii().strip_prefix(b"[").and_then(|rest| rest.strip_suffix(b"]"));
+    let Some(inside) = inside else { return vec![document] };
+    let mut scan = Documents::default();
+    let mut elements = Vec::new();
+    let mut start = 0;
+    for (at, &byte) in inside.iter().enumerate() {
+        if byte == b',' && scan.depth == 0 && !scan.in_string {
+            elements.push(inside[start..at].trim_ascii().to_vec());
+            start = at + 1;
+        }
+        scan.look_at(byte);
+    }
+    let last = inside[start..].trim_ascii();
+    if !last.is_empty() || !elements.is_empty() {
+        elements.push(last.to_vec());
+    }
+    elements
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -106,6 +129,25 @@ mod tests {
         check("{\"a\": ", &["{\"a\": "]);
         check("}{}", &["}", "{}"]);
         check("hello there", &["hello", "there"]);
+    }
+
+    #[test]
+    fn arrays_are_split_into_their_elements() {
+        let check = |text: &str, expected: &[&str]| {
+            let found: Vec<String> = elements(text.as_bytes().to_vec())
+                .into_iter()
+                .map(|element| String::from_utf8(element).unwrap())
+                .collect();
+            assert_eq!(found, expected, "{text}");
+        };
+        check(r#"[{"a": [1, 2]}, {"b": "],["}]"#, &[r#"{"a": [1, 2]}"#, r#"{"b": "],["}"#]);
+        check(r#"[ {"n": {{.RequestNumber}}} ,{}]"#, &[r#"{"n": {{.RequestNumber}}}"#, "{}"]);
+        check("[{}]", &["{}"]);
+        check("[]", &[]);
+        // The parser of messages says what is wrong with these.
+        check("[{},]", &["{}", ""]);
+        check("{}", &["{}"]);
+        check("[{}", &["[{}"]);
     }
 
     #[test]

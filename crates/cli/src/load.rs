@@ -37,6 +37,10 @@ use crate::failure::Failure;
 
 /// Of any method, or of BenchmarkService.
 pub(crate) fn run(args: &LoadArgs) -> Result<ExitCode, Failure> {
+    driven(args).map_err(|failure| args.tls.explain(failure))
+}
+
+fn driven(args: &LoadArgs) -> Result<ExitCode, Failure> {
     let method = match &args.call {
         What::Method(name) => Some(name),
         What::Benchmark(_) if args.any.scenario.is_some() => None,

@@ -35,13 +35,16 @@ mod results;
 mod run_text;
 mod runtime;
 mod schema;
+mod seconds;
 mod serve;
 mod settings;
 mod signals;
+mod spellings;
 mod status;
 mod text;
 mod tls;
 
+use std::ffi::OsString;
 use std::process::ExitCode;
 
 use clap::{CommandFactory, Parser, Subcommand};
@@ -75,8 +78,16 @@ enum Command {
 }
 
 fn main() -> ExitCode {
+    run().unwrap_or_else(|Failure { message, code }| {
+        eprintln!("error: {message}");
+        ExitCode::from(code)
+    })
+}
+
+fn run() -> Result<ExitCode, Failure> {
+    let words = spellings::normalized(&Cli::command(), std::env::args_os().collect());
     // Wrong flags end in clap: what is wrong on stderr, exit code 2.
-    let outcome = match Cli::parse().command {
+    match Cli::parse_from(words.map_err(Failure::bad_arguments)?).command {
         Command::Serve(args) => serve::run(&args),
         Command::Merge(args) => merge::run(&args),
         Command::Compare(args) => compare::run(&args),
@@ -90,15 +101,12 @@ fn main() -> ExitCode {
         Command::Completions(args) => completions::run(&args, &Cli::command()),
         Command::Man(args) => man::run(&args, Cli::command()),
         Command::Complete(args) => complete::run(&args, &candidates),
-    };
-    outcome.unwrap_or_else(|Failure { message, code }| {
-        eprintln!("error: {message}");
-        ExitCode::from(code)
-    })
+    }
 }
 
 /// What may come next in place of `here`, one of the words, of which `typed` is there already.
 async fn candidates(words: &[String], here: &str, typed: &str) -> Option<Vec<String>> {
+    let words = spellings::normalized(&Cli::command(), words.iter().map(OsString::from).collect()).ok()?;
     match Cli::try_parse_from(words).ok()?.command {
         Command::Call(args) => call::complete(&args, here, typed).await,
         Command::Load(args) => load::complete(&args, here, typed).await,

@@ -49,10 +49,12 @@ impl ServerTlsArgs {
         };
         let config = identities
             .fold(ServerTlsConfig::new().identity(default), ServerTlsConfig::identity_for_its_names);
-        Ok(Some(match &self.cacert {
+        let config = match &self.cacert {
             Some(file) => config.client_ca_root(Certificate::from_file(file)),
             None => config,
-        }))
+        };
+        // Does nothing without SSLKEYLOGFILE.
+        Ok(Some(config.use_key_log()))
     }
 }
 
@@ -69,6 +71,10 @@ pub(crate) struct ClientTlsArgs {
     #[arg(long)]
     tls: bool,
 
+    /// Use no TLS, which is the default
+    #[arg(long, conflicts_with_all = ["tls", "cacert", "cert", "insecure", "servername"])]
+    plaintext: bool,
+
     /// Trust these authorities, in PEM, and not the system's
     #[arg(long, value_name = "FILE", conflicts_with = "insecure")]
     cacert: Option<PathBuf>,
@@ -81,19 +87,31 @@ pub(crate) struct ClientTlsArgs {
     #[arg(long, value_name = "FILE", requires = "cert")]
     key: Option<PathBuf>,
 
-    /// Believe the server whatever certificate it shows: for experiments
-    #[arg(long)]
+    /// Skip verification of the server's certificate
+    #[arg(long, alias = "skipTLS")]
     insecure: bool,
 
     /// The name that the server's certificate must be for, in place of the target's
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, alias = "cname", value_name = "NAME")]
     servername: Option<String>,
 }
 
 impl ClientTlsArgs {
-    /// None for what the target says by itself.
-    pub(crate) fn config(&self) -> Option<ClientTlsConfig> {
+    /// Adds what to do to a failure that one of these flags is likely to have caused.
+    pub(crate) fn explain(&self, mut failure: Failure) -> Failure {
+        // ghz means "no TLS" by --insecure. Certificates are not verified, so few handshakes fail otherwise.
+        if self.insecure && failure.message.contains("TLS handshake") {
+            failure.message +=
+                "; if the server does not use TLS, leave --insecure out: plain text is the default";
+        }
+        failure
+    }
+
+    /// None for what the target says by itself. With SSLKEYLOGFILE in the environment secrets are written there.
+    pub(crate) fn config(&self, target: &str) -> Option<ClientTlsConfig> {
+        let has_key_log = std::env::var_os("SSLKEYLOGFILE").is_some();
         let is_asked_for = self.tls
+            || has_key_log && ["https://", "grpcs://"].iter().any(|scheme| target.starts_with(scheme))
             || self.insecure
             || self.cacert.is_some()
             || self.cert.is_some()
@@ -101,7 +119,7 @@ impl ClientTlsArgs {
         if !is_asked_for {
             return None;
         }
-        let mut config = ClientTlsConfig::new();
+        let mut config = ClientTlsConfig::new().use_key_log();
         if let Some(file) = &self.cacert {
             config = config.ca_certificate(Certificate::from_file(file));
         }

@@ -10,6 +10,7 @@ use crate::compression::Compression;
 use crate::descriptor_files::DescriptorFiles;
 use crate::message_format::MessageFormat;
 use crate::metadata::{self, Entry};
+use crate::seconds;
 use crate::tls::ClientTlsArgs;
 
 const EXAMPLES: &str = "\
@@ -47,7 +48,7 @@ pub(crate) struct CallArgs {
     pub(super) metadata: Vec<Entry>,
 
     /// Metadata of the calls of reflection, too or in place of the call's
-    #[arg(long, value_name = "NAME: VALUE", value_parser = metadata::parse)]
+    #[arg(long, alias = "reflect-header", value_name = "NAME: VALUE", value_parser = metadata::parse)]
     pub(super) reflect_metadata: Vec<Entry>,
 
     /// Put the environment's variables where metadata has ${NAME}: tokens need not stand on a command line
@@ -58,16 +59,16 @@ pub(crate) struct CallArgs {
     pub(super) files: DescriptorFiles,
 
     /// The call's deadline, which the server is told [default: none]
-    #[arg(long, visible_alias = "deadline", value_name = "DURATION", value_parser = humantime::parse_duration)]
+    #[arg(long, visible_aliases = ["deadline", "max-time"], value_name = "DURATION", value_parser = seconds::parse)]
     pub(super) timeout: Option<Duration>,
 
     /// How long connecting, and each answer of reflection, may take
-    #[arg(long, value_name = "DURATION", default_value = "10s", value_parser = humantime::parse_duration)]
+    #[arg(long, value_name = "DURATION", default_value = "10s", value_parser = seconds::parse)]
     pub(super) connect_timeout: Duration,
 
     /// Ask the server whether it is still there when nothing has come for so long, at least 10s; it is not if nothing
     /// comes for as long again, at most 20s [default: never]
-    #[arg(long, value_name = "DURATION", value_parser = humantime::parse_duration)]
+    #[arg(long, value_name = "DURATION", value_parser = seconds::parse)]
     pub(super) keepalive_time: Option<Duration>,
 
     /// The :authority of calls, in place of the target's
@@ -120,7 +121,7 @@ pub(crate) struct CallArgs {
     pub(super) format_error: bool,
 
     /// Say on stderr what is called, the metadata of both ways, and how long each phase took
-    #[arg(short = 'v', long)]
+    #[arg(short = 'v', long, overrides_with = "verbose")]
     pub(super) verbose: bool,
 
     /// Keep the exchange in this file, with what `thalweg inspect` needs to take it apart

@@ -93,7 +93,7 @@ pub(crate) struct AnyArgs {
     /// Begin calls at this rate, whatever the server does: 1000, 100..5000/60s (a ramp), 100..500+100/10s (steps),
     /// 50@10s (bursts: 50 at once, every 10 s), several with commas between, or @FILE with one a line [default: each
     /// call when one has ended]
-    #[arg(long, visible_alias = "rate", alias = "qps", value_name = "RATE")]
+    #[arg(short = 'r', long, short_alias = 'q', visible_alias = "rate", alias = "qps", value_name = "RATE")]
     pub(super) rps: Option<String>,
 
     /// How many of the -c calls in flight there are over time, without --rps: 1..100/60s and the like

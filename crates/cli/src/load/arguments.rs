@@ -19,6 +19,7 @@ use crate::failure::Failure;
 use crate::format::RunFormat;
 use crate::keepalive::keepalive;
 use crate::runtime::RuntimeArgs;
+use crate::seconds;
 use crate::tls::ClientTlsArgs;
 
 const EXAMPLES: &str = "\
@@ -52,7 +53,7 @@ pub(crate) struct LoadArgs {
 
     /// Calls in flight over all connections, of an open loop at the most [default: 64, or 1000 with --rps; streams of
     /// BenchmarkService: one for each connection]
-    #[arg(short = 'c', long = "in-flight", value_name = "N")]
+    #[arg(short = 'c', long = "in-flight", visible_alias = "concurrency", value_name = "N")]
     pub(super) in_flight: Option<u32>,
 
     /// Connections
@@ -79,17 +80,23 @@ pub(crate) struct LoadArgs {
     /// Give up a call, a stream of messages as a whole; of BenchmarkService's, one whose next message takes longer.
     /// With 0 no call of a method is given up [default: 10s, and as long as the messages of a stream take by
     /// --message-rate]
-    #[arg(long, value_name = "DURATION", value_parser = humantime::parse_duration)]
+    #[arg(
+        short = 't',
+        long,
+        alias = "max-time",
+        value_name = "DURATION",
+        value_parser = seconds::parse
+    )]
     pub(super) timeout: Option<Duration>,
 
     /// How long connecting, and each answer of reflection, may take [default: as --timeout,
     /// and 10s with --timeout 0]
-    #[arg(long, value_name = "DURATION", value_parser = humantime::parse_duration)]
+    #[arg(long, value_name = "DURATION", value_parser = seconds::parse)]
     pub(super) connect_timeout: Option<Duration>,
 
     /// Ask the server whether it is still there when nothing has come for so long, at least 10s; it is not if nothing
     /// comes for as long again, at most 20s [default: never]
-    #[arg(long, visible_alias = "keepalive", value_name = "DURATION", value_parser = humantime::parse_duration)]
+    #[arg(long, visible_alias = "keepalive", value_name = "DURATION", value_parser = seconds::parse)]
     pub(super) keepalive_time: Option<Duration>,
 
     /// Print the lines `measuring` and `measured` on stdout when measuring begins and ends, before the result
@@ -144,7 +151,7 @@ impl LoadArgs {
 
     /// What all connections have.
     pub(super) fn set_up(&self) -> impl Fn(ChannelBuilder) -> ChannelBuilder {
-        let (tls, keepalive_time) = (self.tls.config(), self.keepalive_time);
+        let (tls, keepalive_time) = (self.tls.config(&self.target), self.keepalive_time);
         move |channel| {
             let channel = match keepalive_time {
                 Some(time) => channel.keepalive(keepalive(time)),

@@ -11,6 +11,7 @@ use super::made::{PLACE, TextTemplates};
 use super::rows;
 use crate::called::Called;
 use crate::delimited::{self, Fault};
+use crate::documents::elements;
 use crate::failure::Failure;
 use crate::message_format::{MessageFormat, Texts};
 
@@ -69,9 +70,17 @@ impl Data<'_> {
         let is_text = self.input == Some(Input::Text);
         let format = if is_text { MessageFormat::Text } else { MessageFormat::Json };
         let texts = self.each(|text, data| match Texts::of(format) {
-            Some(texts) if !self.is_csv(text) => Ok(all(texts, data)),
+            Some(texts) if !self.is_csv(text) => {
+                let all = all(texts, data);
+                // An array is several messages, as for ghz, where it is not the JSON of one.
+                let splits = format == MessageFormat::Json && !called.takes_arrays();
+                Ok(if splits { all.into_iter().flat_map(elements).collect() } else { all })
+            }
             _ => rows::documents(data, called),
         })?;
+        if texts.is_empty() {
+            return Err(Failure::bad_arguments("the data has no message; leave -d out to send an empty one"));
+        }
         let is_made = |text: &Vec<u8>| String::from_utf8_lossy(text).contains(PLACE);
         if self.has_templates && texts.iter().any(is_made) {
             let templates = TextTemplates::read(called, format, &texts, self.names)?;

@@ -71,7 +71,7 @@ mod tests {
     const BENCHMARK: &str = "grpc.testing.BenchmarkService, without a method";
     /// A new flag of all loads has to be named here; others belong into
     /// [`AnyArgs`] or [`BenchmarkArgs`].
-    const ALL: [&str; 25] = [
+    const ALL: [&str; 26] = [
         "target",
         "call",
         "in_flight",
@@ -92,6 +92,7 @@ mod tests {
         "threads",
         "busy_poll",
         "tls",
+        "plaintext",
         "cacert",
         "cert",
         "key",

@@ -16,6 +16,7 @@ fn the_page_names_flags_that_there_are() {
         let mut flags = 0;
         for row in rows {
             let ours = row.rsplit(" | ").next().unwrap();
+            theirs_are_understood(command, row);
             for flag in
                 ours.split(|it: char| !it.is_ascii_lowercase() && it != '-').filter(|it| it.starts_with("--"))
             {
@@ -30,5 +31,22 @@ fn the_page_names_flags_that_there_are() {
             }
         }
         assert!(flags > 10, "{section}: {flags} flags of ours");
+    }
+}
+
+/// Each flag in the first column is one of ours, or the answer to it says what to write.
+fn theirs_are_understood(command: &str, row: &str) {
+    let theirs = row.trim_start_matches("| ").split(" | ").next().unwrap();
+    let flags = theirs.split('`').skip(1).step_by(2).filter_map(|code| code.split(' ').next());
+    for flag in flags.filter(|flag| flag.starts_with('-')) {
+        let (code, _, stderr) = outcome(thalweg(&[command, flag]).output().unwrap());
+        if matches!(flag, "-h" | "--help" | "-help") {
+            assert_eq!(code, Some(0), "thalweg {command} {flag}: {stderr}");
+            continue;
+        }
+        assert_eq!(code, Some(2), "thalweg {command} {flag}: {stderr}");
+        for nothing_said in ["unexpected argument", "--help` lists them"] {
+            assert!(!stderr.contains(nothing_said), "thalweg {command} {flag}: {stderr}");
+        }
     }
 }

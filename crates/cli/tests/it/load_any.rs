@@ -44,6 +44,29 @@ fn requests_in_text_format_are_sent_in_turn() {
     assert!(stderr.contains("request 1 is no grpc.testing.SimpleRequest: line 1, column 1"), "{stderr}");
 }
 
+/// ghz sends them in turn to a unary method, and all of them in a stream.
+#[test]
+fn elements_of_a_json_array_are_messages() {
+    let (_server, addresses) = Running::serve(&["127.0.0.1:0"]);
+    let array = r#"[{"response_size": 10}, {"response_size": {{.RequestNumber}}}]"#;
+    for (data, received) in
+        [(r#"[{"response_size": 10}, {"response_size": 20}]"#, 5 * 14 + 5 * 24), (array, 0)]
+    {
+        let run = load_json(&addresses[0], &["-call", UNARY, "-data", data, "-n", "10", "-concurrency", "1"]);
+        assert_eq!(run["ok"], 10, "{run}");
+        if received > 0 {
+            assert_eq!(run["bytes_received"], received, "{run}");
+        }
+    }
+    let stream = "grpc.testing.TestService/StreamingInputCall";
+    let payloads = r#"[{"payload": {"body": "YWJj"}}, {"payload": {"body": "YWJj"}}]"#;
+    let run = load_json(&addresses[0], &["--call", stream, "-d", payloads, "-n", "4", "-c", "1"]);
+    assert_eq!(run["bytes_sent"], 4 * 2 * 7, "{run}");
+    let (code, _, stderr) = load(&addresses[0], &["--call", UNARY, "-d", "[]"]);
+    assert_eq!(code, Some(2), "{stderr}");
+    assert!(stderr.contains("the data has no message"), "{stderr}");
+}
+
 #[test]
 fn several_binary_messages_are_sent() {
     let (_server, addresses) = Running::serve(&["127.0.0.1:0"]);

@@ -55,6 +55,8 @@ fn certificates_are_made_served_and_verified() {
 
     let (_for_this_run, addresses) = Running::serve_with(&["127.0.0.1:0"], &["--tls"]);
     check(&addresses[0], &["--insecure"], Ok(()));
+    check(&addresses[0], &["-insecure"], Ok(()));
+    check(&addresses[0], &["--skipTLS"], Ok(()));
     let (_plain, addresses) = Running::serve(&["127.0.0.1:0"]);
     check(&addresses[0], &["--tls"], Err("the server speaks HTTP/2 without TLS"));
 
