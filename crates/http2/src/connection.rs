@@ -49,8 +49,8 @@ pub struct Connection {
     streams: StreamTable,
     /// Events that are not of the frame at hand: at most two per stream and one `StreamsFree`.
     pending: VecDeque<Event<'static>>,
-    /// The owner waits for `StreamsFree`.
-    free_stream_wanted: bool,
+    /// Client: the owner waits for `StreamsFree`, or the drain for the last stream to end.
+    stream_end_awaited: bool,
     budget: AbuseBudget,
     /// Server: those of the client.
     pings: Pings,
@@ -99,7 +99,7 @@ impl Connection {
             sending: Sending::new(),
             streams: StreamTable::default(),
             pending: VecDeque::new(),
-            free_stream_wanted: false,
+            stream_end_awaited: false,
             budget: AbuseBudget::new(&config, now),
             pings: Pings::new(config.ping_policy.filter(|_| role == Role::Server)),
             shutdown: Shutdown::NONE,
@@ -177,8 +177,8 @@ impl Connection {
     /// A server that has finished its answer while the request is still open says `NoError` (RFC 9113 §8.1).
     pub fn reset(&mut self, stream: StreamId, code: ErrorCode) {
         if let Some(key) = self.streams.find(stream) {
-            self.remove(key, Absent::Forgotten);
             frame::rst_stream(stream, code, self.sending.output.buffer());
+            self.remove(key, Absent::Forgotten);
         }
     }
 
@@ -233,8 +233,8 @@ impl Connection {
     #[inline]
     fn take_out(&mut self, key: Key, how: Absent) {
         self.streams.remove(key, how);
-        if self.free_stream_wanted {
-            self.offer_stream();
+        if self.stream_end_awaited {
+            self.stream_ended();
         }
         if self.receiving.is_short {
             self.widen_for_owners();

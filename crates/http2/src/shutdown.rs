@@ -26,7 +26,10 @@ pub(crate) enum Closed {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Drain {
     No,
-    /// GOAWAY(2^31 - 1) and a PING are sent: requests that were on their way before the client saw them are
+    /// Client: no stream is opened any more, and GOAWAY follows the end of the last one. Peers such as hyper-h2 take a
+    /// GOAWAY for the end of the connection, whatever streams are left on it.
+    AwaitingStreams,
+    /// Server: GOAWAY(2^31 - 1) and a PING are sent: requests that were on their way before the client saw them are
     /// still served.
     AwaitingPong {
         deadline: Option<Instant>,
@@ -67,7 +70,7 @@ impl Shutdown {
     pub(crate) fn drain_deadline(&self) -> Option<Instant> {
         match self.drain {
             Drain::AwaitingPong { deadline } => deadline,
-            Drain::No | Drain::Last(_) => None,
+            Drain::No | Drain::AwaitingStreams | Drain::Last(_) => None,
         }
     }
 }

@@ -17,13 +17,17 @@ impl Connection {
     ///
     /// A server sends GOAWAY(2^31 - 1) and a PING; when the PING is acknowledged, or after
     /// [`Config::drain_timeout`](crate::Config::drain_timeout), GOAWAY with the last stream that it serves. A
-    /// client opens no more streams.
+    /// client opens no more streams, and sends GOAWAY when the last of those there are has ended.
     pub fn drain(&mut self, now: Instant) {
         if self.is_closed() || self.shutdown.is_draining() {
             return;
         }
         match self.role {
-            Role::Client => self.send_last_goaway(),
+            Role::Client if self.streams.len() == 0 => self.send_last_goaway(),
+            Role::Client => {
+                self.shutdown.drain = Drain::AwaitingStreams;
+                self.stream_end_awaited = true;
+            }
             Role::Server => {
                 self.emit_goaway(StreamId::MAX, ErrorCode::NoError, b"");
                 frame::ping(false, DRAIN_PING, self.sending.output.buffer());
@@ -119,7 +123,7 @@ impl Connection {
         self.pending.clear();
     }
 
-    fn send_last_goaway(&mut self) {
+    pub(super) fn send_last_goaway(&mut self) {
         let last = self.last_served();
         self.emit_goaway(last, ErrorCode::NoError, b"");
         self.shutdown.drain = Drain::Last(last);

@@ -18,7 +18,7 @@ impl Connection {
     /// one is free already, or where the connection takes no more streams at all.
     pub fn notify_free_stream(&mut self) -> bool {
         let is_wanted = self.check_open() == Err(OpenError::NoFreeStream);
-        self.free_stream_wanted |= is_wanted;
+        self.stream_end_awaited |= is_wanted;
         is_wanted
     }
 
@@ -105,7 +105,7 @@ impl Connection {
     fn open_stream(&mut self, tag: Tag, end_stream: bool, len: usize) -> Result<StreamId, OpenError> {
         debug_assert!(self.role == Role::Client, "servers do not open streams");
         if let Err(error) = self.check_open() {
-            self.free_stream_wanted |= error == OpenError::NoFreeStream;
+            self.stream_end_awaited |= error == OpenError::NoFreeStream;
             return Err(error);
         }
         let id = StreamId::new(self.next_id());
@@ -132,11 +132,16 @@ impl Connection {
         }
     }
 
-    /// Tells an owner who waits for a free stream when there is one.
+    /// A stream has ended, and somebody waits for that: the owner for a free stream, or a drain for the last to end.
     #[cold]
-    pub(super) fn offer_stream(&mut self) {
-        if self.can_open() {
-            self.free_stream_wanted = false;
+    pub(super) fn stream_ended(&mut self) {
+        if self.shutdown.is_draining() {
+            if self.streams.len() == 0 {
+                self.stream_end_awaited = false;
+                self.send_last_goaway();
+            }
+        } else if self.can_open() {
+            self.stream_end_awaited = false;
             self.pending.push_back(Event::StreamsFree);
         }
     }

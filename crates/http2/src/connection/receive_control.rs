@@ -110,7 +110,7 @@ impl Connection {
         frame::settings_ack(self.sending.output.buffer());
         if self.role == Role::Client && (first || self.sending.peer.max_concurrent_streams != streams_before)
         {
-            self.free_stream_wanted = false;
+            self.stream_end_awaited = self.shutdown.is_draining();
             return Ok(Some(Event::StreamsFree));
         }
         Ok(None)

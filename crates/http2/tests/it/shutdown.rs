@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use crate::support::{Frames, OK, POST, Seen, Sent, Subject, block, fields, id, tag};
-use thalweg_http2::frame::{GoAway, Kind};
+use thalweg_http2::frame::{GoAway, Kind, Setting};
 use thalweg_http2::{Config, ErrorCode, Initiator, OpenError, ResetCause, ResetReason, SendError};
 
 fn goaways(sent: &[Sent]) -> Vec<(u32, ErrorCode)> {
@@ -81,10 +81,44 @@ fn a_draining_client_opens_nothing() {
     let mut client = Subject::client(Config::default());
     client.open();
     client.connection.drain(client.now);
-    assert_eq!(goaways(&client.sent()), [(0, ErrorCode::NoError)]);
     assert_eq!(client.connection.open(tag(0), block(&fields(POST)), true), Err(OpenError::GoingAway));
     assert!(!client.connection.is_drained());
     client.feed(&mut Frames::new().headers(1, true, OK)).unwrap();
+    assert!(client.connection.is_drained());
+}
+
+/// hyper-h2 ends a connection at GOAWAY, with the streams that are still open.
+#[test]
+fn draining_client_sends_goaway_after_its_last_stream() {
+    #[track_caller]
+    fn check(end_last: impl FnOnce(&mut Subject)) {
+        let mut client = Subject::client(Config::default());
+        for _ in 0..3 {
+            client.open();
+        }
+        client.sent();
+        client.connection.drain(client.now);
+        client.feed(&mut Frames::new().settings(&[Setting::MaxConcurrentStreams(7)])).unwrap();
+        client.feed(&mut Frames::new().headers(3, true, OK).rst_stream(1, ErrorCode::Cancel)).unwrap();
+        assert_eq!(goaways(&client.sent()), []);
+        end_last(&mut client);
+        let sent = client.sent();
+        assert!(sent.last().is_some_and(|last| last.is(Kind::GoAway, 0)), "{sent:?}");
+        assert_eq!(goaways(&sent), [(0, ErrorCode::NoError)]);
+        assert!(client.connection.is_drained());
+    }
+    check(|client| client.feed(&mut Frames::new().headers(5, true, OK)).unwrap());
+    check(|client| client.feed(&mut Frames::new().rst_stream(5, ErrorCode::Cancel)).unwrap());
+    check(|client| client.feed(&mut Frames::new().goaway(3, ErrorCode::NoError)).unwrap());
+    check(|client| client.connection.reset(id(5), ErrorCode::Cancel));
+}
+
+#[test]
+fn idle_client_that_drains_sends_goaway_at_once() {
+    let mut client = Subject::client(Config::default());
+    client.sent();
+    client.connection.drain(client.now);
+    assert_eq!(goaways(&client.sent()), [(0, ErrorCode::NoError)]);
     assert!(client.connection.is_drained());
 }
 
