@@ -4,12 +4,16 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use bytes::Bytes;
+use tokio::task::coop::has_budget_remaining;
+use tokio::time::Instant;
 
+use super::give_way::give_way;
 use super::outgoing::{Outgoing, hand_over};
 use super::pack::{Pack, Source};
 use super::shared::Connection;
 use super::slot::SlotKey;
 use super::unlocked::{NeedsClone, Sleeper, look};
+use super::yields::{Pause, Yields};
 use crate::measure::CallMeasure;
 use crate::status::Status;
 
@@ -40,12 +44,13 @@ pub(crate) enum SendOutcome {
 /// are in memory.
 ///
 /// Messages that are ready together are packed together and go out when the source has no more at hand, or the pack
-/// is full.
+/// is full. A source that [yields](super::yields) has more at hand.
 pub(crate) struct SendLoop<S> {
     connection: Arc<Connection>,
     key: SlotKey,
     source: S,
     pack: Pack,
+    yields: Yields,
     /// The source has ended; what is left is to hand the last pack over.
     ended: Option<Result<(), Status>>,
     /// Whether END_STREAM goes with the last pack (a client's half-close) or trailers follow (a server).
@@ -67,7 +72,8 @@ impl<S: Source> SendLoop<S> {
         measure: CallMeasure,
     ) -> Self {
         let pack = Pack::new(outgoing, measure);
-        Self { connection, key, source, pack, ended: None, end_stream, handed_over: None }
+        let yields = Yields::default();
+        Self { connection, key, source, pack, yields, ended: None, end_stream, handed_over: None }
     }
 
     /// Keeps what it hands over, within a bound, until it is told that nobody needs it again.
@@ -112,7 +118,10 @@ impl<S: Source> SendLoop<S> {
 
     pub(crate) fn poll_send(&mut self, cx: &mut Context<'_>) -> Poll<SendOutcome> {
         for _ in 0..PACKS_PER_POLL {
-            let pending = self.fill(cx);
+            let filled = self.fill(cx);
+            if filled == Filled::Yielded {
+                return give_way(cx);
+            }
             match self.poll_flush(cx) {
                 Poll::Pending => return Poll::Pending,
                 Poll::Ready(Err(Gone)) => return Poll::Ready(SendOutcome::Gone),
@@ -121,7 +130,7 @@ impl<S: Source> SendLoop<S> {
             match self.ended.take() {
                 Some(Ok(())) => return Poll::Ready(SendOutcome::Done),
                 Some(Err(status)) => return Poll::Ready(SendOutcome::Failed(status)),
-                None if pending => {
+                None if filled == Filled::NoneAtHand => {
                     self.pack.rest();
                     return Poll::Pending;
                 }
@@ -132,18 +141,37 @@ impl<S: Source> SendLoop<S> {
         Poll::Pending
     }
 
-    /// Packs messages until the pack is full or the source has none at hand; whether it was the latter.
-    fn fill(&mut self, cx: &mut Context<'_>) -> bool {
-        if self.ended.is_some() || self.pack.is_full() {
-            return false;
+    /// Packs messages until the pack is full or the source has none at hand.
+    fn fill(&mut self, cx: &mut Context<'_>) -> Filled {
+        if self.ended.is_some() {
+            return Filled::Full;
         }
-        match self.pack.poll_filled(&mut self.source, cx) {
-            Poll::Pending => !self.pack.is_full(),
-            Poll::Ready(ended) => {
+        let mut is_asked_again = false;
+        while !self.pack.is_full() {
+            let len_before = self.pack.wire.len();
+            if let Poll::Ready(ended) = self.pack.poll_filled(&mut self.source, cx) {
                 self.ended = Some(ended);
-                false
+                break;
+            }
+            let has_given = self.pack.wire.len() > len_before;
+            match (is_asked_again, has_given) {
+                (true, true) => self.yields.confirm(),
+                (true, false) => self.yields.refute(),
+                (false, _) => {}
+            }
+            if !has_given {
+                return Filled::NoneAtHand;
+            }
+            if self.pack.is_full() {
+                break;
+            }
+            match self.yields.pause(has_budget_remaining(), Instant::now) {
+                Pause::Send => return Filled::NoneAtHand,
+                Pause::Yield => return Filled::Yielded,
+                Pause::Ask => is_asked_again = true,
             }
         }
+        Filled::Full
     }
 
     /// Hands the pack over when the stream takes it. Also notes who is to be woken when the stream is reset.
@@ -177,11 +205,23 @@ impl<S: Source> SendLoop<S> {
                 self.handed_over = None;
             }
         }
+        self.yields.sent();
         let sent = hand_over(http2, stream, &mut self.pack.wire, last);
         state.load.completed += 1;
         state.notify_driver();
         Ok(Poll::Ready(sent.map_err(|_| Gone)))
     }
+}
+
+/// How far a pack has been filled.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Filled {
+    /// It is full, or the source has ended.
+    Full,
+    /// The source has nothing more at hand.
+    NoneAtHand,
+    /// The source may have more once the runtime has polled this task again.
+    Yielded,
 }
 
 /// The stream is gone.

@@ -48,3 +48,4 @@ mod web_held;
 mod web_stops;
 mod web_times;
 mod web_tls;
+mod yields;

@@ -1,0 +1,129 @@
+//! Telling a source that yields from one that has nothing at hand.
+//!
+//! Both return `Poll::Pending`. `tokio_stream::iter` yields after every 32 messages, tokio's channels once their
+//! task's budget is spent, and a stream may await `tokio::task::yield_now`. To send at each of these would cut a
+//! stream of small messages into frames of a few hundred bytes.
+
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+/// How long messages are kept back because their source yields, from its first yield on. Some 5,000 empty messages are
+/// packed in this time, and little is gained by packing more.
+const KEPT_BACK_MAX: Duration = Duration::from_micros(50);
+/// A source that twice in a row had nothing at hand is trusted so many times before it is asked again, and from then on
+/// twice as often each time, up to [`TRUSTED_MAX`]. Of a stream with one message under way that is 1 of 65.
+const TRUSTED_MIN: u8 = 4;
+const TRUSTED_MAX: u8 = 64;
+
+/// What to do with the messages that a source has given before it returned `Poll::Pending`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Pause {
+    /// Send them.
+    Send,
+    /// Ask the source again at once.
+    Ask,
+    /// Keep them until the runtime has polled this task again: its budget is spent.
+    Yield,
+}
+
+/// What is known of how a source uses `Poll::Pending`.
+#[derive(Debug, Default)]
+pub(super) struct Yields {
+    /// When it first yielded since messages were last sent.
+    since: Option<Instant>,
+    /// How often `Poll::Pending` still means that nothing is at hand, as it did before.
+    trusted: u8,
+    trusted_next: u8,
+}
+
+impl Yields {
+    /// The source has given messages, and returned `Poll::Pending` then. `has_budget`: the task that it was polled in
+    /// has some left of tokio's.
+    pub(super) fn pause(&mut self, has_budget: bool, now: impl FnOnce() -> Instant) -> Pause {
+        let pause = if !has_budget {
+            // Asked again in this poll, whatever uses the budget would return the same.
+            Pause::Yield
+        } else if self.trusted > 0 {
+            self.trusted -= 1;
+            return Pause::Send;
+        } else {
+            Pause::Ask
+        };
+        let now = now();
+        let since = *self.since.get_or_insert(now);
+        if now.duration_since(since) < KEPT_BACK_MAX { pause } else { Pause::Send }
+    }
+
+    /// Asked again, the source had a message: it had yielded.
+    pub(super) fn confirm(&mut self) {
+        self.trusted_next = 0;
+    }
+
+    /// Asked again, it had none.
+    pub(super) fn refute(&mut self) {
+        self.trusted = self.trusted_next;
+        self.trusted_next = self.trusted_next.saturating_mul(2).clamp(TRUSTED_MIN, TRUSTED_MAX);
+    }
+
+    /// The messages have been sent.
+    pub(super) fn sent(&mut self) {
+        self.since = None;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn source_that_never_yields_is_rarely_asked_twice() {
+        let (mut yields, now) = (Yields::default(), Instant::now());
+        let mut asked = Vec::new();
+        for pending in 0..300 {
+            if yields.pause(true, || now) == Pause::Ask {
+                asked.push(pending);
+                yields.refute();
+            }
+            yields.sent();
+        }
+        assert_eq!(asked, [0, 1, 6, 15, 32, 65, 130, 195, 260]);
+    }
+
+    #[test]
+    fn source_that_yields_in_bursts_is_always_asked_twice() {
+        let (mut yields, now) = (Yields::default(), Instant::now());
+        for _ in 0..100 {
+            for _ in 0..3 {
+                assert_eq!(yields.pause(true, || now), Pause::Ask);
+                yields.confirm();
+            }
+            assert_eq!(yields.pause(true, || now), Pause::Ask);
+            yields.refute();
+            yields.sent();
+        }
+    }
+
+    #[test]
+    fn messages_are_kept_back_for_a_bounded_time() {
+        let (mut yields, start) = (Yields::default(), Instant::now());
+        let mut check = |has_budget, elapsed, expected| {
+            assert_eq!(yields.pause(has_budget, || start + elapsed), expected);
+            if expected == Pause::Send {
+                yields.sent();
+            }
+        };
+        check(true, Duration::ZERO, Pause::Ask);
+        check(false, KEPT_BACK_MAX / 2, Pause::Yield);
+        check(true, KEPT_BACK_MAX, Pause::Send);
+        check(false, KEPT_BACK_MAX * 5 / 2, Pause::Yield);
+        check(false, KEPT_BACK_MAX * 7 / 2, Pause::Send);
+    }
+
+    #[test]
+    fn spent_budget_is_a_yield_of_a_trusted_source_too() {
+        let mut yields = Yields { trusted: 9, ..Yields::default() };
+        assert_eq!(yields.pause(false, Instant::now), Pause::Yield);
+        assert_eq!(yields.pause(true, Instant::now), Pause::Send);
+    }
+}
