@@ -5,13 +5,18 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use bytes::Bytes;
+use thalweg_engine::http2::ErrorCode;
+use thalweg_engine::http2::frame::Kind;
 use tokio::io::duplex;
-use tokio::sync::Semaphore;
+use tokio::sync::{Semaphore, mpsc};
 use tokio::task::JoinHandle;
 
 use thalweg::channel::{Channel, Lanes};
 use thalweg::server::{Methods, Server, Service};
 use thalweg::{CallOptions, Method, Raw, Request, Response, ServiceOptions, Status};
+
+use crate::support::peer::{HEAD, OK, Peer, connected};
+use crate::support::{Receiver, chat, soon};
 
 static HOLD: Method = Method::new("/test.Hold/Hold");
 
@@ -204,4 +209,51 @@ async fn calls_with_one_key_take_one_lane() {
     }
     until(|| hold.came() == 100).await;
     assert!(in_flight(&channel).iter().all(|&count| count >= 10), "{:?}", in_flight(&channel));
+}
+
+/// hyper-h2, on which grpclib runs, ends a connection at GOAWAY with all streams that are open.
+#[tokio::test(start_paused = true)]
+async fn goaway_is_sent_after_the_last_stream_of_a_connection() {
+    let check = async |is_dropped: bool| {
+        let (channel, mut server, mut accepted) = connected(&[]).await;
+        let (requests, receiver) = mpsc::unbounded_channel();
+        let (responses, ()) = tokio::join!(chat(&channel, Receiver(receiver)), async {
+            soon(server.next_of(Kind::Headers)).await;
+            server.headers(1, false, HEAD).send().await;
+        });
+        let mut responses = responses.expect("a response");
+        let channel = if is_dropped {
+            drop(channel);
+            None
+        } else {
+            let first = channel.lanes()[0].id;
+            channel.engine().open_lanes(1, "a test");
+            let second = Peer::server(soon(accepted.recv()).await.expect("another lane"), &[]).await;
+            until(|| channel.lanes().iter().all(|lane| lane.state == "READY")).await;
+            channel.engine().close_lanes(&[first], "a test");
+            Some((channel, second))
+        };
+        for _ in 0..3 {
+            requests.send(Raw(Bytes::from_static(b"x"))).expect("the call goes on");
+            loop {
+                let frame = soon(server.next()).await.expect("the connection goes on");
+                assert_ne!(frame.kind, Kind::GoAway, "dropped: {is_dropped}");
+                if frame.kind == Kind::Data {
+                    break;
+                }
+            }
+            server.message(1, false, b"y").send().await;
+            let response = soon(responses.message()).await.expect("the call goes on");
+            assert_eq!(response, Some(Raw(Bytes::from_static(b"y"))));
+        }
+        drop(requests);
+        server.headers(1, true, OK).send().await;
+        assert_eq!(soon(responses.message()).await.expect("OK"), None);
+        let rest = soon(server.rest()).await;
+        let last = rest.last().map(|frame| (frame.kind, frame.code()));
+        assert_eq!(last, Some((Kind::GoAway, ErrorCode::NoError)), "dropped: {is_dropped}");
+        drop(channel);
+    };
+    check(true).await;
+    check(false).await;
 }
