@@ -19,7 +19,7 @@ pub struct ByteStreams {
 
 impl ByteStreams {
     /// To `target`, as [`Channel::new`](crate::Channel::new) has it. Of the configuration count its time to connect,
-    /// user agent, authority, TLS and connector.
+    /// TCP options, user agent, authority, TLS and connector.
     ///
     /// # Errors
     /// When the target, the authority or the user agent can't be understood, or TLS can't be set up. Whether there is a

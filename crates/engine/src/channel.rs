@@ -19,6 +19,7 @@ use crate::lanes::{
 };
 use crate::measure::{self, CallMeasure, ChannelMeasure};
 use crate::method::Method;
+use crate::net::TcpOptions;
 use crate::options::CallOptions;
 use crate::random::random_unit;
 use crate::request_heads::{Origin, RequestHeadAsItIs, RequestHeads, RequestHeadsAsTheyAre};
@@ -58,6 +59,8 @@ pub struct ChannelConfig {
     /// Time for one attempt to connect, from resolving the name to the server's HTTP/2 SETTINGS; 20 s, as gRPC's
     /// connection backoff has it.
     pub connect_timeout: Duration,
+    /// Options of its TCP sockets.
+    pub tcp: TcpOptions,
     /// How long it waits between two attempts to connect that fail.
     pub backoff: Backoff,
     /// Put before Thalweg's own in the `user-agent` of calls; empty.
@@ -82,7 +85,8 @@ pub struct ChannelConfig {
     /// TLS; without it, `https://` targets have it as it is by default, and all others go without.
     #[cfg(feature = "tls")]
     pub tls: Option<ClientTlsConfig>,
-    transport: Transport,
+    /// `None`: sockets.
+    connector: Option<Transport>,
     watcher: StepWatcher,
     jitter: fn() -> f64,
     measure: measure::Setup,
@@ -121,6 +125,7 @@ impl Default for ChannelConfig {
             lanes: Lanes::default(),
             service_config: None,
             connect_timeout: CONNECT_TIMEOUT,
+            tcp: TcpOptions::default(),
             backoff: Backoff::default(),
             user_agent: String::new(),
             authority: None,
@@ -133,7 +138,7 @@ impl Default for ChannelConfig {
             call_options: CallOptions::default(),
             #[cfg(feature = "tls")]
             tls: None,
-            transport: Transport::Sockets,
+            connector: None,
             watcher: StepWatcher::default(),
             jitter: random_unit,
             measure: measure::Setup::default(),
@@ -150,7 +155,7 @@ impl ChannelConfig {
         Fut: Future<Output = io::Result<IO>> + Send + 'static,
         IO: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     {
-        self.transport = Transport::custom(connect);
+        self.connector = Some(Transport::custom(connect));
     }
 
     /// Has `watch` told what each attempt to connect has done, when it has. It is called where connections are made,
@@ -177,7 +182,7 @@ impl ChannelConfig {
     }
 
     pub(crate) fn transport(&self) -> Transport {
-        self.transport.clone()
+        self.connector.clone().unwrap_or_else(|| Transport::Sockets(self.tcp.clone()))
     }
 
     /// Measures calls, connections and lanes.
@@ -211,6 +216,7 @@ impl Channel {
             tls,
         } = Destination::new(target, config.wanted())?;
         let measure = ChannelMeasure::new(&config.measure, || target.canonical());
+        let transport = config.transport();
         let service_config = config.service_config.as_deref().map(ServiceConfig::parse).transpose()?;
         let mut lanes = config.lanes;
         if let Some(scaling) = service_config.unwrap_or_default().connection_scaling {
@@ -219,7 +225,7 @@ impl Channel {
         let executor = ExecutorOptions { threads: config.threads, cpus: config.cpus };
         let server = Arc::new(target.server());
         let connector = Connector {
-            transport: config.transport,
+            transport,
             timeout: config.connect_timeout,
             connection: ConnectionOptions {
                 target: target.to_string().into(),

@@ -5,6 +5,7 @@ mod listener;
 mod looking;
 mod round_trip;
 mod stream;
+mod tcp_options;
 
 pub(crate) use address::Endpoint;
 pub use address::{InvalidAddress, ListenAddress};
@@ -12,3 +13,4 @@ pub(crate) use listener::Listener;
 pub use looking::looked_in_vain;
 pub(crate) use looking::{add_in_vain, set_looking};
 pub(crate) use stream::Accepted;
+pub use tcp_options::TcpOptions;

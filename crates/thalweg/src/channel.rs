@@ -1,5 +1,6 @@
 //! A handle to a service, wherever it runs: [`Channel`].
 
+use std::net::IpAddr;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -348,6 +349,33 @@ impl ChannelBuilder {
         self
     }
 
+    /// Silence after which the kernel probes the server (TCP keepalive); off by default.
+    /// [`keepalive`](Self::keepalive) asks by HTTP/2, which also finds a server that hangs or a proxy that lost it.
+    pub fn tcp_keepalive(mut self, time: Duration) -> Self {
+        self.config.tcp.keepalive = Some(time);
+        self
+    }
+
+    /// Time between two probes of [`tcp_keepalive`](Self::tcp_keepalive) that are not acknowledged; the system's by
+    /// default.
+    pub fn tcp_keepalive_interval(mut self, interval: Duration) -> Self {
+        self.config.tcp.keepalive_interval = Some(interval);
+        self
+    }
+
+    /// Unacknowledged probes of [`tcp_keepalive`](Self::tcp_keepalive) after which the connection is lost; the system's
+    /// number by default.
+    pub fn tcp_keepalive_retries(mut self, retries: u32) -> Self {
+        self.config.tcp.keepalive_retries = Some(retries);
+        self
+    }
+
+    /// Local address to connect from; the system's choice by default. Addresses of the other IP version are not tried.
+    pub fn local_address(mut self, address: IpAddr) -> Self {
+        self.config.tcp.local_address = Some(address);
+        self
+    }
+
     /// How long the channel waits between two attempts to connect that fail; by gRPC's connection backoff unless said
     /// otherwise: 1 s, then 1.6 times as long each time, 120 s at most, and a fifth more or less by chance.
     ///
@@ -408,7 +436,7 @@ impl ChannelBuilder {
     /// Whether calls go over HTTP/1.1 in place of HTTP/2: each that is under way has a connection then. gRPC can't.
     ///
     /// Bidirectional calls need HTTP/2, and end with UNIMPLEMENTED at once, as connect-go's client has it. Of what is
-    /// set here of connections, the time to connect, the connector and TLS count;
+    /// set here of connections, the time to connect, the TCP options, the connector and TLS count;
     /// [`http1_options`](Self::http1_options) say how many there are.
     #[cfg(feature = "web")]
     pub fn http1(mut self, is_http1: bool) -> Self {

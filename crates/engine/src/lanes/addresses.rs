@@ -1,14 +1,22 @@
-//! The addresses of a target, tried one after the other.
+//! The addresses of a target. The first to connect wins.
+//!
+//! An attempt begins when the one before it has failed, or when its peer has left it without a word for
+//! [`ATTEMPT_DELAY`] (Happy Eyeballs, RFC 8305 §5), so an address that drops what is sent to it costs no more than
+//! that. A peer that has accepted the connection and is slow afterwards has its share of the time to connect.
 
 use std::fmt;
+use std::future::poll_fn;
+use std::net::IpAddr;
+use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
+use std::task::{Context, Poll};
 use std::time::Duration;
 
-use tokio::time::{Instant, timeout, timeout_at};
+use tokio::time::{Instant, Timeout, sleep_until, timeout, timeout_at};
 
 use super::target::Target;
-use crate::net::Endpoint;
+use crate::net::{Endpoint, TcpOptions};
 use crate::status::Status;
 
 /// Where to connect to, and how long all of it may take.
@@ -19,10 +27,11 @@ pub(super) struct Addresses<'a> {
 }
 
 impl Addresses<'_> {
-    /// What `attempt` makes of the first address that it does not fail at. `resolved` is told of a name that was
-    /// resolved, and `note` of how each attempt ended.
+    /// Makes attempts at the addresses that `tcp` permits, and returns the outcome of the first that succeeds. Calls
+    /// `resolved` when a name was resolved, and `note` when an attempt has ended.
     pub(super) async fn first_to_connect<T, F>(
         &self,
+        tcp: &TcpOptions,
         attempt: impl Fn(Endpoint, Step) -> F,
         resolved: impl FnOnce(),
         note: impl Fn(Result<T, Status>) -> Result<T, Status>,
@@ -44,25 +53,103 @@ impl Addresses<'_> {
         if self.target.is_name() {
             resolved();
         }
-        let mut failures = Vec::new();
-        let count = endpoints.len() as u32;
-        for (tried, endpoint) in (0..).zip(endpoints) {
-            // Of 20 s and two addresses, the first gets 10 s: one that is silent must not use up the time of the
-            // others.
-            let share = deadline.saturating_duration_since(Instant::now()) / (count - tried);
-            let step = Step::default();
-            let outcome = timeout(share, attempt(endpoint.clone(), step.clone())).await;
-            let outcome = outcome.unwrap_or_else(|_| Err(self.timed_out(&step.missing(&endpoint))));
+        let endpoints = reachable(endpoints, tcp).map_err(|local| self.out_of_reach(local))?;
+        let mut waiting = endpoints.into_iter();
+        let (mut running, mut failures) = (Running(Vec::new()), Vec::new());
+        for number in 0.. {
+            let left = u32::try_from(waiting.len()).unwrap_or(u32::MAX);
+            if let Some(endpoint) = waiting.next() {
+                // Of 20 s and two addresses, the first has 10 s.
+                let share = deadline.saturating_duration_since(Instant::now()) / left;
+                let step = Step::default();
+                let future = Box::pin(timeout(share, attempt(endpoint.clone(), step.clone())));
+                running.0.push(Attempt { number, endpoint, step, future });
+            } else if running.0.is_empty() {
+                break;
+            }
+            let Some((attempt, outcome)) = running.ended_or_due(waiting.len() > 0).await else { continue };
+            let outcome = outcome.unwrap_or_else(|| Err(self.timed_out(&attempt.missing())));
             match note(outcome) {
                 Ok(connected) => return Ok(connected),
-                Err(status) => failures.push(status),
+                Err(status) => failures.push((attempt.number, status)),
             }
         }
+        failures.sort_by_key(|(number, _)| *number);
+        let failures: Vec<_> = failures.into_iter().map(|(_, status)| status).collect();
         Err(failed_all(self.target, &failures))
+    }
+
+    fn out_of_reach(&self, local: IpAddr) -> Status {
+        let (version, other) = if local.is_ipv4() { (4, 6) } else { (6, 4) };
+        Status::unavailable(format!(
+            "{} has no IPv{version} address to connect to from {local}: use a local IPv{other} address",
+            self.target
+        ))
     }
 
     pub(super) fn timed_out(&self, when: &str) -> Status {
         Status::unavailable(format!("no connection to {} within {:?}: {when}", self.target, self.timeout))
+    }
+}
+
+/// How long an attempt waits for its peer before the next one begins, as RFC 8305 §8 recommends.
+const ATTEMPT_DELAY: Duration = Duration::from_millis(250);
+
+/// The addresses that can be connected to from the local address; `Err` if there are others only.
+fn reachable(endpoints: Vec<Endpoint>, tcp: &TcpOptions) -> Result<Vec<Endpoint>, IpAddr> {
+    let Some(local) = tcp.local_address else { return Ok(endpoints) };
+    let is_reachable = |endpoint: &Endpoint| match endpoint {
+        Endpoint::Tcp(address) => address.is_ipv4() == local.is_ipv4(),
+        Endpoint::Unix(_) | Endpoint::UnixAbstract(_) => true,
+    };
+    let reachable: Vec<_> = endpoints.into_iter().filter(is_reachable).collect();
+    if reachable.is_empty() { Err(local) } else { Ok(reachable) }
+}
+
+/// An attempt to connect to one address.
+struct Attempt<F> {
+    /// In the order of the addresses.
+    number: usize,
+    endpoint: Endpoint,
+    step: Step,
+    future: Pin<Box<Timeout<F>>>,
+}
+
+impl<F> Attempt<F> {
+    fn missing(&self) -> String {
+        self.step.missing(&self.endpoint)
+    }
+}
+
+/// The attempts under way.
+struct Running<F>(Vec<Attempt<F>>);
+
+impl<F: Future> Running<F> {
+    /// Waits until an attempt has ended, and returns it with its outcome, `None` if its time was up. If there is
+    /// another `next` to begin, returns as soon as the last one has waited for its peer for so long that it is due.
+    async fn ended_or_due(&mut self, next: bool) -> Option<(Attempt<F>, Option<F::Output>)> {
+        let mut due_at = Instant::now() + ATTEMPT_DELAY;
+        loop {
+            tokio::select! {
+                biased;
+                ended = poll_fn(|cx| self.poll_ended(cx)) => return Some(ended),
+                () = sleep_until(due_at), if next => {
+                    if self.0.last().is_none_or(|attempt| attempt.step.is_connecting()) {
+                        return None;
+                    }
+                    due_at += ATTEMPT_DELAY;
+                }
+            }
+        }
+    }
+
+    fn poll_ended(&mut self, cx: &mut Context<'_>) -> Poll<(Attempt<F>, Option<F::Output>)> {
+        for index in 0..self.0.len() {
+            if let Poll::Ready(outcome) = self.0[index].future.as_mut().poll(cx) {
+                return Poll::Ready((self.0.remove(index), outcome.ok()));
+            }
+        }
+        Poll::Pending
     }
 }
 
@@ -72,14 +159,20 @@ pub(crate) struct Step(Arc<AtomicU8>);
 
 impl Step {
     const CONNECTING: u8 = 0;
+    pub(super) const CONNECTED: u8 = 1;
     #[cfg(feature = "tls")]
-    pub(super) const SHAKING_HANDS: u8 = 1;
+    pub(super) const SHAKING_HANDS: u8 = 2;
     #[cfg(feature = "tls")]
-    pub(super) const SETTINGS_OVER_TLS: u8 = 2;
-    pub(super) const SETTINGS: u8 = 3;
+    pub(super) const SETTINGS_OVER_TLS: u8 = 3;
+    pub(super) const SETTINGS: u8 = 4;
 
     pub(super) fn set(&self, step: u8) {
         self.0.store(step, Ordering::Relaxed);
+    }
+
+    /// Whether the peer has not answered yet.
+    fn is_connecting(&self) -> bool {
+        self.0.load(Ordering::Relaxed) == Self::CONNECTING
     }
 
     /// What was not done at `peer`.

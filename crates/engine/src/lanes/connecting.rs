@@ -21,7 +21,7 @@ use crate::connection::{Connection, Driver, Gate, StreamWaitQueue, look};
 use crate::executor::Executor;
 use crate::grpc::compression::EncodingSet;
 use crate::measure::ChannelMeasure;
-use crate::net::{Accepted, Endpoint};
+use crate::net::{Accepted, Endpoint, TcpOptions};
 use crate::snapshot::Counts;
 use crate::status::Status;
 #[cfg(feature = "tls")]
@@ -65,7 +65,7 @@ pub(crate) struct ConnectionOptions {
 #[derive(Clone)]
 pub(crate) enum Transport {
     /// Sockets, to the addresses of the target.
-    Sockets,
+    Sockets(TcpOptions),
     /// What the application connects by itself.
     Custom {
         /// With HTTP/2 on them.
@@ -115,7 +115,7 @@ impl Transport {
 impl fmt::Debug for Transport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Self::Sockets => "Sockets",
+            Self::Sockets(_) => "Sockets",
             Self::Custom { .. } => "Custom",
         })
     }
@@ -124,17 +124,22 @@ impl fmt::Debug for Transport {
 impl Connector {
     pub(super) async fn connect(&self, owner: &Owner) -> Result<Arc<Connection>, Status> {
         let addresses = Addresses { target: &self.target, timeout: self.timeout };
-        if let Transport::Custom { open, .. } = &self.transport {
-            let step = Step::default();
-            let opening = open(self.target.to_string(), self.connection.clone(), owner.clone(), step.clone());
-            let outcome = timeout(self.timeout, opening).await;
-            let outcome =
-                outcome.unwrap_or_else(|_| Err(addresses.timed_out(&step.missing(&"the other end"))));
-            return self.measured(outcome);
-        }
-        let attempt =
-            |endpoint: Endpoint, step: Step| async move { self.connect_to(&endpoint, owner, &step).await };
-        addresses.first_to_connect(attempt, || self.resolved(), |outcome| self.measured(outcome)).await
+        let tcp = match &self.transport {
+            Transport::Sockets(tcp) => tcp,
+            Transport::Custom { open, .. } => {
+                let step = Step::default();
+                let target = self.target.to_string();
+                let opening = open(target, self.connection.clone(), owner.clone(), step.clone());
+                let outcome = timeout(self.timeout, opening).await;
+                let outcome =
+                    outcome.unwrap_or_else(|_| Err(addresses.timed_out(&step.missing(&"the other end"))));
+                return self.measured(outcome);
+            }
+        };
+        let attempt = |endpoint: Endpoint, step: Step| async move {
+            self.connect_to(&endpoint, tcp, owner, &step).await
+        };
+        addresses.first_to_connect(tcp, attempt, || self.resolved(), |outcome| self.measured(outcome)).await
     }
 
     fn resolved(&self) {
@@ -154,11 +159,12 @@ impl Connector {
     async fn connect_to(
         &self,
         endpoint: &Endpoint,
+        tcp: &TcpOptions,
         owner: &Owner,
         step: &Step,
     ) -> Result<Arc<Connection>, Status> {
         let connected = async {
-            let socket = Accepted::connect(endpoint).await?;
+            let socket = Accepted::connect(endpoint, tcp).await?;
             let round_trip = socket.round_trip();
             if let Some(timeout) = self.connection.upkeep.user_timeout() {
                 socket.set_user_timeout(timeout)?;
@@ -166,6 +172,7 @@ impl Connector {
             Ok::<_, io::Error>((socket.watch()?, round_trip))
         };
         let (socket, round_trip) = connected.await.map_err(|error| refused(endpoint, &error))?;
+        step.set(Step::CONNECTED);
         let (peer, options) = (endpoint.to_string(), self.connection.clone());
         let connection = open(socket, peer, options, owner.clone(), step).await?;
         if let Some(round_trip) = round_trip {

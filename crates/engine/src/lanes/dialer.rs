@@ -30,21 +30,25 @@ impl Dialer {
     /// UNAVAILABLE, with the reason.
     pub(crate) async fn connect(&self) -> Result<Box<dyn ByteStream>, Status> {
         let addresses = Addresses { target: &self.target, timeout: self.timeout };
-        if let Transport::Custom { dial, .. } = &self.transport {
-            let step = Step::default();
-            let connecting = async {
-                let stream = dial().await.map_err(|error| refused(&self.target, &error))?;
-                self.secure(stream, &self.target, &step).await
-            };
-            let outcome = timeout(self.timeout, connecting).await;
-            return outcome.unwrap_or_else(|_| Err(addresses.timed_out(&step.missing(&"the other end"))));
-        }
+        let tcp = match &self.transport {
+            Transport::Sockets(tcp) => tcp,
+            Transport::Custom { dial, .. } => {
+                let step = Step::default();
+                let connecting = async {
+                    let stream = dial().await.map_err(|error| refused(&self.target, &error))?;
+                    self.secure(stream, &self.target, &step).await
+                };
+                let outcome = timeout(self.timeout, connecting).await;
+                return outcome.unwrap_or_else(|_| Err(addresses.timed_out(&step.missing(&"the other end"))));
+            }
+        };
         let attempt = |endpoint: Endpoint, step: Step| async move {
-            let connected = async { Accepted::connect(&endpoint).await?.watch() };
+            let connected = async { Accepted::connect(&endpoint, tcp).await?.watch() };
             let socket = connected.await.map_err(|error| refused(&endpoint, &error))?;
+            step.set(Step::CONNECTED);
             self.secure(Box::new(socket), &endpoint, &step).await
         };
-        addresses.first_to_connect(attempt, || (), |outcome| outcome).await
+        addresses.first_to_connect(tcp, attempt, || (), |outcome| outcome).await
     }
 
     #[cfg(feature = "tls")]

@@ -8,11 +8,12 @@ use std::time::Duration;
 
 use tokio::io::unix::AsyncFd;
 use tokio::io::{AsyncRead, AsyncWrite, Interest, ReadBuf};
-use tokio::net::{TcpStream, UnixStream};
+use tokio::net::UnixStream;
 
 use super::address::Endpoint;
 use super::looking::is_looking;
 use super::round_trip;
+use super::tcp_options::TcpOptions;
 
 /// A connected socket that no runtime watches yet.
 #[derive(Debug)]
@@ -76,12 +77,10 @@ const BOTH: Interest = Interest::READABLE.add(Interest::WRITABLE);
 
 impl Accepted {
     /// Connects, with the runtime that this is called in.
-    pub(crate) async fn connect(endpoint: &Endpoint) -> io::Result<Self> {
+    pub(crate) async fn connect(endpoint: &Endpoint, tcp: &TcpOptions) -> io::Result<Self> {
         match endpoint {
             Endpoint::Tcp(address) => {
-                let stream = TcpStream::connect(address).await?;
-                // Thalweg batches by itself and flushes when there is nothing more to add: Nagle would only delay.
-                stream.set_nodelay(true)?;
+                let stream = tcp.connect(*address).await?;
                 let peer = stream.peer_addr().ok();
                 Ok(Self::tcp(stream.into_std()?.into(), peer))
             }

@@ -1,5 +1,6 @@
 //! Channels and servers from outside: one binary for all modules.
 
+mod addresses;
 mod backoff;
 mod busy_polling;
 mod calls;

@@ -6,7 +6,6 @@ mod connector;
 mod endpoint;
 mod handle;
 mod layers;
-mod tcp;
 #[cfg(feature = "_tls-any")]
 mod tls;
 

@@ -14,10 +14,9 @@ use hyper::rt::Executor;
 use hyper_util::rt::TokioExecutor;
 #[cfg(feature = "_tls-any")]
 use thalweg_engine::tls::rustls::client::danger::ServerCertVerifier;
-use thalweg_engine::{ChannelConfig, Keepalive, Lanes};
+use thalweg_engine::{ChannelConfig, Keepalive, Lanes, TcpOptions};
 
 use super::layers::{Limits, SharedExecutor};
-use super::tcp::TcpOptions;
 #[cfg(feature = "_tls-any")]
 use super::tls::ClientTlsConfig;
 use crate::transport::error::{BoxError, Error, Kind};
@@ -395,9 +394,6 @@ impl Endpoint {
             format!("unix:{path}")
         } else {
             let (host, port) = self.host_and_port()?;
-            if !self.tcp.is_default() {
-                self.tcp.connect_by(&mut config, host, port);
-            }
             // With its scheme: there may be hosts that are called `dns` or `unix`.
             format!("dns:///{host}:{port}")
         };
@@ -405,6 +401,7 @@ impl Endpoint {
         config.authority = Some(authority.ok_or_else(|| invalid_uri(NO_AUTHORITY))?.to_string());
         config.user_agent = self.user_agent.clone().unwrap_or_default();
         config.connect_timeout = self.connect_timeout.unwrap_or(config.connect_timeout);
+        config.tcp = self.tcp.clone();
         config.lanes = self.lanes.clone();
         config.keepalive = self.keep_alive_interval.map(|interval| {
             let keepalive = Keepalive::every(interval).without_calls(self.keep_alive_while_idle);
@@ -642,24 +639,24 @@ mod tests {
     }
 
     #[test]
-    fn sockets_are_the_engines_until_something_is_said_of_them() {
-        let is_ours = |endpoint: Endpoint| format!("{:?}", config(&endpoint)).contains("transport: Custom");
-        let endpoint = || Endpoint::from_static("http://a:1");
-        assert!(endpoint().get_tcp_nodelay());
-        assert!(!is_ours(endpoint()));
-        assert!(!is_ours(endpoint().tcp_nodelay(true)));
-        assert!(!is_ours(endpoint().tcp_keepalive_retries(Some(3))));
-        assert!(is_ours(endpoint().tcp_nodelay(false)));
-        assert!(is_ours(endpoint().tcp_keepalive(Some(Duration::from_secs(60)))));
-        assert!(is_ours(endpoint().local_address(Some("127.0.0.1".parse().unwrap()))));
-        let set = endpoint()
+    fn options_of_sockets_go_to_the_engine() {
+        let unset = Endpoint::from_static("http://a:1");
+        assert!(unset.get_tcp_nodelay());
+        assert_eq!(config(&unset).tcp, TcpOptions::default());
+        let local: IpAddr = "127.0.0.2".parse().unwrap();
+        let set = unset
             .tcp_keepalive(Some(Duration::from_secs(1)))
             .tcp_keepalive_interval(Some(Duration::from_secs(2)))
             .tcp_keepalive_retries(Some(3))
+            .local_address(Some(local))
             .tcp_nodelay(false);
         assert_eq!(set.get_tcp_keepalive(), Some(Duration::from_secs(1)));
         assert_eq!(set.get_tcp_keepalive_interval(), Some(Duration::from_secs(2)));
         assert_eq!((set.get_tcp_keepalive_retries(), set.get_tcp_nodelay()), (Some(3), false));
+        let tcp = config(&set).tcp;
+        assert_eq!((tcp.nodelay, tcp.local_address), (false, Some(local)));
+        let seconds = [tcp.keepalive, tcp.keepalive_interval].map(|time| time.map(|time| time.as_secs()));
+        assert_eq!((seconds, tcp.keepalive_retries), ([Some(1), Some(2)], Some(3)));
     }
 
     #[test]
