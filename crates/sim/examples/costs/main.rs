@@ -33,8 +33,8 @@ use tokio::task::JoinSet;
 
 use crate::pipe::Pipe;
 use crate::service::{
-    BIDI, BIDI_IN_PLACE, CLIENT_STREAMING, CLIENT_STREAMING_IN_PLACE, Payload, Repeat, SERVER_STREAMING,
-    SERVER_STREAMING_IN_PLACE, Script, UNARY,
+    BIDI, BIDI_IN_PLACE, BIDI_ORDINARY, CLIENT_STREAMING, CLIENT_STREAMING_IN_PLACE, Payload, Repeat,
+    SERVER_STREAMING, SERVER_STREAMING_IN_PLACE, SERVER_STREAMING_ORDINARY, Script, UNARY, Yielding,
 };
 
 /// What a run consists of.
@@ -73,6 +73,8 @@ enum Handing {
     Owned,
     /// They are sent from one place and read to another.
     InPlace,
+    /// As owned, by a stream that yields after every 32 messages, as `tokio_stream::iter` does.
+    Ordinary,
 }
 
 const CASES: &[Case] = &[
@@ -88,6 +90,9 @@ const CASES: &[Case] = &[
     Case { name: "client-stream-1KiB", kind: Kind::ClientStreaming(Handing::Owned), body_bytes: 1 << 10 },
     Case { name: "server-stream-1KiB", kind: Kind::ServerStreaming(Handing::Owned), body_bytes: 1 << 10 },
     Case { name: "bidi-stream-1KiB", kind: Kind::Bidi(Handing::Owned), body_bytes: 1 << 10 },
+    Case { name: "client-stream-ordinary", kind: Kind::ClientStreaming(Handing::Ordinary), body_bytes: 0 },
+    Case { name: "server-stream-ordinary", kind: Kind::ServerStreaming(Handing::Ordinary), body_bytes: 0 },
+    Case { name: "bidi-stream-ordinary", kind: Kind::Bidi(Handing::Ordinary), body_bytes: 0 },
     Case { name: "client-stream-in-place", kind: Kind::ClientStreaming(Handing::InPlace), body_bytes: 0 },
     Case { name: "server-stream-in-place", kind: Kind::ServerStreaming(Handing::InPlace), body_bytes: 0 },
     Case { name: "bidi-stream-in-place", kind: Kind::Bidi(Handing::InPlace), body_bytes: 0 },
@@ -210,6 +215,12 @@ async fn drive(channel: &Channel, case: &'static Case, count: usize) -> Result<(
             let reply: Payload = reply.into_inner();
             reply.count
         }
+        Kind::ClientStreaming(Handing::Ordinary) => {
+            let requests = requests().map(Yielding::new);
+            let reply = channel.client_streaming(&CLIENT_STREAMING, requests, &options).await?;
+            let reply: Payload = reply.into_inner();
+            reply.count
+        }
         Kind::ClientStreaming(Handing::InPlace) => {
             let method = &CLIENT_STREAMING_IN_PLACE;
             let reply = channel.client_streaming(method, requests_in_place(), &options).await?;
@@ -220,12 +231,21 @@ async fn drive(channel: &Channel, case: &'static Case, count: usize) -> Result<(
             let responses = channel.server_streaming(&SERVER_STREAMING, request(), &options).await?;
             service::count(responses.into_inner()).await?
         }
+        Kind::ServerStreaming(Handing::Ordinary) => {
+            let responses = channel.server_streaming(&SERVER_STREAMING_ORDINARY, request(), &options).await?;
+            service::count(responses.into_inner()).await?
+        }
         Kind::ServerStreaming(Handing::InPlace) => {
             let responses = channel.server_streaming(&SERVER_STREAMING_IN_PLACE, request(), &options).await?;
             service::count_in_place(responses.into_inner()).await?
         }
         Kind::Bidi(Handing::Owned) => {
             service::count(channel.bidi_streaming(&BIDI, requests(), &options).await?.into_inner()).await?
+        }
+        Kind::Bidi(Handing::Ordinary) => {
+            let requests = requests().map(Yielding::new);
+            service::count(channel.bidi_streaming(&BIDI_ORDINARY, requests, &options).await?.into_inner())
+                .await?
         }
         Kind::Bidi(Handing::InPlace) => {
             let responses = channel.bidi_streaming(&BIDI_IN_PLACE, requests_in_place(), &options).await?;

@@ -13,6 +13,8 @@ pub(crate) static UNARY: Method = Method::new("/costs.Script/Unary");
 pub(crate) static CLIENT_STREAMING: Method = Method::new("/costs.Script/ClientStreaming");
 pub(crate) static SERVER_STREAMING: Method = Method::new("/costs.Script/ServerStreaming");
 pub(crate) static BIDI: Method = Method::new("/costs.Script/Bidi");
+pub(crate) static SERVER_STREAMING_ORDINARY: Method = Method::new("/costs.Script/ServerStreamingOrdinary");
+pub(crate) static BIDI_ORDINARY: Method = Method::new("/costs.Script/BidiOrdinary");
 pub(crate) static CLIENT_STREAMING_IN_PLACE: Method = Method::new("/costs.Script/ClientStreamingInPlace");
 pub(crate) static SERVER_STREAMING_IN_PLACE: Method = Method::new("/costs.Script/ServerStreamingInPlace");
 pub(crate) static BIDI_IN_PLACE: Method = Method::new("/costs.Script/BidiInPlace");
@@ -71,6 +73,34 @@ impl Stream for Answers {
 
     fn poll_next(mut self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<Option<Self::Item>> {
         Poll::Ready(self.0.next().map(Ok))
+    }
+}
+
+/// Yields after every 32 messages of a stream.
+pub(crate) struct Yielding<S> {
+    stream: S,
+    until_yield: u8,
+}
+
+const MESSAGES_PER_YIELD: u8 = 32;
+
+impl<S> Yielding<S> {
+    pub(crate) fn new(stream: S) -> Self {
+        Self { stream, until_yield: MESSAGES_PER_YIELD }
+    }
+}
+
+impl<S: Stream + Unpin> Stream for Yielding<S> {
+    type Item = S::Item;
+
+    fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<S::Item>> {
+        if self.until_yield == 0 {
+            self.until_yield = MESSAGES_PER_YIELD;
+            cx.waker().wake_by_ref();
+            return Poll::Pending;
+        }
+        self.until_yield -= 1;
+        Pin::new(&mut self.stream).poll_next(cx)
     }
 }
 
@@ -136,8 +166,31 @@ impl Service for Script {
             &options,
             |_, requests: Request<Streaming<Payload>>| async { Ok(Response::new(requests.into_inner())) },
         );
+        register_ordinary(methods, &service, &options);
         register_in_place(methods, &service, &options);
     }
+}
+
+/// The same, where what answers yields.
+fn register_ordinary(methods: &mut Methods<'_>, service: &Arc<Script>, options: &ServiceOptions) {
+    methods.server_streaming(
+        "ServerStreamingOrdinary",
+        service,
+        options,
+        |_, request: Request<Payload>| async {
+            let Payload { body, count } = request.into_inner();
+            let answers = Answers(Repeat::new(Payload { body, count: 0 }, count as usize));
+            Ok(Response::new(Yielding::new(answers)))
+        },
+    );
+    methods.bidi_streaming(
+        "BidiOrdinary",
+        service,
+        options,
+        |_, requests: Request<Streaming<Payload>>| async {
+            Ok(Response::new(Yielding::new(requests.into_inner())))
+        },
+    );
 }
 
 /// The same, where no message is moved.
