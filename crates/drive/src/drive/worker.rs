@@ -1,11 +1,9 @@
 //! The workers: each has one call under way, of one of the kinds.
 
-use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::task::{Context, Poll};
+use std::task::Poll;
 use std::time::Duration;
 
-use futures_core::Stream;
 use thalweg::{Request, Status, outbound};
 
 use super::bidi::bidi_stream;
@@ -110,7 +108,10 @@ impl Call {
             Requests::new(request(self.size, 0), worker.clone(), stride(self.kind, self.size), sent.clone());
         let response = match self.handing {
             Handing::InPlace => self.client.streaming_from_client(Request::new(requests.in_place())).await?,
-            Handing::Owned => self.client.streaming_from_client(Request::new(requests)).await?,
+            Handing::Owned => {
+                let requests = tokio_stream::iter(requests);
+                self.client.streaming_from_client(Request::new(requests)).await?
+            }
         };
         check_size(response.get_ref(), 0)?;
         let ended_ns = worker.run.now_ns();
@@ -238,15 +239,15 @@ impl Requests {
     }
 }
 
-impl Stream for Requests {
+impl Iterator for Requests {
     type Item = SimpleRequest;
 
-    fn poll_next(mut self: Pin<&mut Self>, _cx: &mut Context<'_>) -> Poll<Option<SimpleRequest>> {
+    fn next(&mut self) -> Option<SimpleRequest> {
         if self.left == 0 && !self.next_stride() {
-            return Poll::Ready(None);
+            return None;
         }
         self.left -= 1;
-        Poll::Ready(Some(self.request.clone()))
+        Some(self.request.clone())
     }
 }
 

@@ -1,4 +1,4 @@
-//! `grpc.testing.BenchmarkService`, with streams of messages that are given away.
+//! `grpc.testing.BenchmarkService`, with streams of messages that are given away, as most programs write them.
 
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
@@ -17,7 +17,7 @@ pub struct OwnedBenchmarkWorker(pub BenchmarkWorker);
 
 impl BenchmarkService for OwnedBenchmarkWorker {
     type StreamingCallStream = Echo;
-    type StreamingFromServerStream = Endless;
+    type StreamingFromServerStream = tokio_stream::Iter<Endless>;
     type StreamingBothWaysStream = BothWays;
 
     async fn unary_call(&self, request: Request<SimpleRequest>) -> Result<Response<SimpleResponse>, Status> {
@@ -48,8 +48,9 @@ impl BenchmarkService for OwnedBenchmarkWorker {
     async fn streaming_from_server(
         &self,
         request: Request<SimpleRequest>,
-    ) -> Result<Response<Endless>, Status> {
-        Ok(Response::new(Endless { response: response(request.get_ref())?, work: self.0.work }))
+    ) -> Result<Response<tokio_stream::Iter<Endless>>, Status> {
+        let endless = Endless { response: response(request.get_ref())?, work: self.0.work };
+        Ok(Response::new(tokio_stream::iter(endless)))
     }
 
     /// The first request says how large the answers are.
@@ -94,12 +95,12 @@ pub struct Endless {
     work: Work,
 }
 
-impl Stream for Endless {
+impl Iterator for Endless {
     type Item = Result<SimpleResponse, Status>;
 
-    fn poll_next(self: Pin<&mut Self>, _cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+    fn next(&mut self) -> Option<Self::Item> {
         self.work.done();
-        Poll::Ready(Some(Ok(self.response.clone())))
+        Some(Ok(self.response.clone()))
     }
 }
 
