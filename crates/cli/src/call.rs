@@ -25,7 +25,7 @@ use wanted::Wanted;
 pub(crate) fn run(args: &CallArgs) -> Result<ExitCode, Failure> {
     let args = &environment::expanded(args)?;
     let (target, wanted) = wanted::parse(&args.words)?;
-    let files = args.files.read()?;
+    let files = args.files.read().map_err(|failure| args.files.explain(failure))?;
     if target.is_none() && files.is_none() {
         return Err(Failure::bad_arguments(
             "whom to ask? Say a target, such as localhost:50051, or --proto or --protoset",

@@ -96,5 +96,13 @@ pub(crate) async fn no_service(catalogue: &mut Catalogue, name: &str) -> Failure
         ));
     }
     let near = near(known.iter().map(String::as_str), name);
-    Failure::bad_arguments(format!("there is no service `{name}`{near}"))
+    Failure::bad_arguments(format!("there is no service `{name}`{near}{}", of_files(catalogue)))
+}
+
+/// Where else a name may be declared, if descriptors come from files.
+pub(crate) fn of_files(catalogue: &Catalogue) -> &'static str {
+    match catalogue {
+        Catalogue::Files { .. } => "; another --proto or --protoset may declare it",
+        Catalogue::Server(_) => "",
+    }
 }

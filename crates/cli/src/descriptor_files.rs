@@ -47,6 +47,26 @@ impl DescriptorFiles {
         Ok(None)
     }
 
+    /// Adds the folders that were searched, and what may help, to a failure of [`read`](Self::read).
+    pub(crate) fn explain(&self, mut failure: Failure) -> Failure {
+        let is_missing = ["not found", "No such file"].iter().any(|what| failure.message.contains(what));
+        if is_missing && !self.proto.is_empty() {
+            let given: Vec<String> = self
+                .import_path
+                .iter()
+                .map(|path| path.display().to_string())
+                .chain([String::new()])
+                .collect();
+            let given = given.join(", ");
+            let searched = format!(
+                "; searched {given}the folder of each --proto and the current one: add folders by -i, or give a \
+                 descriptor set by --protoset"
+            );
+            failure.message.push_str(&searched);
+        }
+        failure
+    }
+
     /// Whether what is used is to be written.
     pub(crate) fn are_kept(&self) -> bool {
         self.protoset_out.is_some()

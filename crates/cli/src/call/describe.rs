@@ -7,6 +7,7 @@ use thalweg_protobuf::declarations::Declarations;
 use thalweg_protobuf::{Field, Kind, MessageType, Oneof, Schema};
 
 use super::printer;
+use crate::called::of_files;
 use crate::failure::Failure;
 
 /// Messages within one another of a template: deeper ones are empty, as those that hold themselves must be.
@@ -34,7 +35,8 @@ pub(super) async fn run(
         let known = catalogue.services().await.unwrap_or_default();
         let services = listed(known.iter().map(String::as_str));
         return Err(Failure::bad_arguments(format!(
-            "there is no `{symbol}`; the services are {services}: say the full name, with the package"
+            "there is no `{symbol}`; the services are {services}: say the full name, with the package{}",
+            of_files(catalogue)
         )));
     };
     let text = if is_template {

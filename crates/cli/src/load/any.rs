@@ -45,7 +45,7 @@ fn written(
 ) -> Result<(LoadRun, bool), Failure> {
     let any = &args.any;
     let asked = AskedScenario::read(any, method, args.timeout.into())?;
-    let files = any.files.read()?;
+    let files = any.files.read().map_err(|failure| any.files.explain(failure))?;
     let baseline = any.baseline.as_deref().map(read_result).transpose()?;
     // With fewer there are fewer connections, which the result says.
     let _ = descriptors::raise();

@@ -204,7 +204,22 @@ fn files_stand_in_for_reflection() {
     );
     let (code, _, stderr) = call_at(&addresses[0], &[UNARY, "--proto", "/nonexistent.proto"]);
     assert_eq!(code, Some(1));
-    assert!(stderr.contains("cannot read /nonexistent.proto"), "{stderr}");
+    assert!(stderr.contains("/nonexistent.proto"), "{stderr}");
+    // Folders that were searched, and what may help.
+    let source = folder.path().join("a.proto").display().to_string();
+    fs::write(&source, "syntax = \"proto3\";\nimport \"gone.proto\";\n").unwrap();
+    for words in [["list", "--proto", &source], ["describe", "--proto", &source]] {
+        let words = [&["call"], &words[..], &["-i", protos]].concat();
+        let (code, _, stderr) = outcome(thalweg(&words).output().unwrap());
+        assert_eq!(code, Some(1), "{stderr}");
+        for part in
+            ["gone.proto", &format!("searched {protos}, the folder of each --proto"), "by -i", "--protoset"]
+        {
+            assert!(stderr.contains(part), "{part}: {stderr}");
+        }
+    }
+    let (_, _, stderr) = outcome(thalweg(&["call", "list", "a.B", "--protoset", &set]).output().unwrap());
+    assert!(stderr.contains("there is no service `a.B`") && stderr.contains("another --proto"), "{stderr}");
 }
 
 #[test]
