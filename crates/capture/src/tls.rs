@@ -1,4 +1,5 @@
-//! A TLS connection, opened with the secrets of a key log: TLS 1.3 (RFC 8446), and the AEAD suites of TLS 1.2 (RFC 5246).
+//! A TLS connection, opened with the secrets of a key log: TLS 1.3 (RFC 8446), and the AEAD suites of TLS 1.2
+//! (RFC 5246).
 
 mod handshake;
 mod key_log;

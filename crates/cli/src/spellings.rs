@@ -1,7 +1,7 @@
 //! Flags as users of grpcurl, ghz, oha and hey write them: `-plaintext`, `-max-time 1`, `--skipFirst`.
 //!
-//! clap reads `-insecure` as a cluster of short flags. This pass runs before it: a word that spells a long flag with one
-//! dash gets its second one, and a flag of another tool that has no equal here gets an answer.
+//! clap reads `-insecure` as a cluster of short flags. This pass runs before it: a word that spells a long flag with
+//! one dash gets its second one, and a flag of another tool that has no equal here gets an answer.
 
 mod elsewhere;
 

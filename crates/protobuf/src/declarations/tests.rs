@@ -37,7 +37,8 @@ const OLD: &str = r#"
       optional bytes data = 3 [default = "\000\xff\"q"];
       optional double ratio = 4 [default = -inf];
       optional Size size = 6 [default = LARGE, json_name = "HowLarge"];
-      repeated int32 numbers = 10 [packed = true, deprecated = true, (opts.hidden) = true, (opts.tags) = "a long text for a long line"];
+      repeated int32 numbers = 10 [packed = true, deprecated = true, (opts.hidden) = true,
+        (opts.tags) = "a long text for a long line"];
       map<string, Item> items = 11;
       // A group.
       repeated group Part = 12 {
@@ -49,7 +50,8 @@ const OLD: &str = r#"
         string left = 13;
         group Right = 14 { optional bool y = 1; }
       }
-      enum Size { SMALL = 0; LARGE = 1 [(opts.weight) = 3]; option allow_alias = true; BIG = 1; reserved 4 to 6, 9 to max; reserved "NONE"; }
+      enum Size { SMALL = 0; LARGE = 1 [(opts.weight) = 3]; option allow_alias = true; BIG = 1;
+        reserved 4 to 6, 9 to max; reserved "NONE"; }
       extend Order { optional int32 inner = 100; }
       map<int32, Size> sizes = 15;
     }
@@ -66,7 +68,8 @@ const NEW: &str = r#"
     service Orders {
       option deprecated = true;
       // Places an order.
-      rpc Place(Order) returns (stream Order) { option (opts.http) = { get: "/v1/{id}" more { get: "/v2" } }; option idempotency_level = IDEMPOTENT; }
+      rpc Place(Order) returns (stream Order) {
+        option (opts.http) = { get: "/v1/{id}" more { get: "/v2" } }; option idempotency_level = IDEMPOTENT; }
       rpc Watch(stream shop.old.Order) returns (Order); // Behind it.
     }
     message Order {
@@ -169,7 +172,8 @@ fn declarations_are_found_by_their_full_names() {
     let order = declarations.get("shop.old.Order").expect("it is there");
     for part in [
         "// A message with all that proto2 has.\n// On two lines.\nmessage Order { // Behind the brace.\n",
-        "  reserved 5, 7 to 9, 1000 to max;\n  reserved \"gone\", \"lost\";\n  extensions 100 to 199;\n  extensions 300;\n",
+        "  reserved 5, 7 to 9, 1000 to max;\n  reserved \"gone\", \"lost\";\n",
+        "  extensions 100 to 199;\n  extensions 300;\n",
         "  required int32 id = 1 [default = -7];\n",
         "  optional double ratio = 4 [default = -inf];\n",
         "[default = LARGE, json_name = \"HowLarge\"];\n",
