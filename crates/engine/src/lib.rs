@@ -115,7 +115,7 @@ pub use lanes::{Backoff, ByteStream, ConnectStep, Lanes, ServiceConfigError, Tar
 #[cfg(feature = "opentelemetry")]
 pub use measure::{Metrics, Traces};
 pub use method::{InvalidPath, Method};
-pub use net::{InvalidAddress, ListenAddress, TcpOptions, looked_in_vain};
+pub use net::{InvalidAddress, ListenAddress, TcpKeepalive, TcpOptions, looked_in_vain};
 pub use options::{COMPRESSION_THRESHOLD, CallOptions, MAX_DECODING_MESSAGE_SIZE, ServiceOptions};
 pub use server_address::ServerAddress;
 pub use status::{Code, Status, StatusParts};

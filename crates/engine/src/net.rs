@@ -5,6 +5,7 @@ mod listener;
 mod looking;
 mod round_trip;
 mod stream;
+mod tcp_keepalive;
 mod tcp_options;
 
 pub(crate) use address::Endpoint;
@@ -13,4 +14,5 @@ pub(crate) use listener::Listener;
 pub use looking::looked_in_vain;
 pub(crate) use looking::{add_in_vain, set_looking};
 pub(crate) use stream::Accepted;
+pub use tcp_keepalive::TcpKeepalive;
 pub use tcp_options::TcpOptions;

@@ -20,7 +20,7 @@ use std::time::Duration;
 
 use futures_core::Stream;
 use thalweg_engine::server::ServerConfig;
-use thalweg_engine::{self as engine, Encoding, Keepalive, KeepalivePolicy};
+use thalweg_engine::{self as engine, Encoding, Keepalive, KeepalivePolicy, TcpKeepalive};
 use tokio::io::{AsyncRead, AsyncWrite};
 
 pub use handle::ServerHandle;
@@ -219,6 +219,15 @@ impl ServerBuilder {
     /// is set. To the second.
     pub fn keepalive(mut self, keepalive: Keepalive) -> Self {
         self.config.keepalive = Some(keepalive);
+        self
+    }
+
+    /// Sets TCP keepalive on the connections that the server accepts; on by default, with the times of
+    /// [`TcpKeepalive::default`](TcpKeepalive). `None` leaves it to the system, where it is mostly off: a client that
+    /// vanished is then found by [`keepalive`](Self::keepalive) over HTTP/2, and over HTTP/1.1 not before something is
+    /// sent to it. It does not change sockets that the application accepted itself.
+    pub fn tcp_keepalive(mut self, keepalive: impl Into<Option<TcpKeepalive>>) -> Self {
+        self.config.tcp_keepalive = keepalive.into();
         self
     }
 

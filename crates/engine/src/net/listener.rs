@@ -10,6 +10,7 @@ use tokio::net::{TcpListener, UnixListener};
 
 use super::address::ListenAddress;
 use super::stream::{Accepted, abstract_path, watch};
+use super::tcp_keepalive::TcpKeepalive;
 
 /// A listening socket. A UNIX socket's file is removed with it.
 #[derive(Debug)]
@@ -20,19 +21,22 @@ pub(crate) struct Listener {
 
 #[derive(Debug)]
 enum Kind {
-    Tcp,
+    Tcp { keepalive: Option<TcpKeepalive> },
     Unix { path: Option<PathBuf> },
 }
 
 impl Listener {
-    pub(crate) async fn bind(address: &ListenAddress) -> io::Result<Self> {
+    pub(crate) async fn bind(address: &ListenAddress, keepalive: Option<TcpKeepalive>) -> io::Result<Self> {
         match address {
             ListenAddress::Tcp(address) => {
                 let socket = socket2::Socket::from(TcpListener::bind(address).await?.into_std()?);
                 // Thalweg batches by itself and flushes when there is nothing more to add: Nagle would only delay.
                 // Connections have it from their listener, where the system does so: it saves a call for each.
                 socket.set_tcp_nodelay(true)?;
-                Self::new(socket, Kind::Tcp)
+                if let Some(keepalive) = keepalive {
+                    keepalive.apply(&socket)?;
+                }
+                Self::new(socket, Kind::Tcp { keepalive })
             }
             ListenAddress::Unix(path) => {
                 let listener = match UnixListener::bind(path) {
@@ -59,7 +63,7 @@ impl Listener {
     /// The address with the port that the system chose.
     pub(crate) fn local_address(&self, asked: &ListenAddress) -> io::Result<ListenAddress> {
         match self.kind {
-            Kind::Tcp => {
+            Kind::Tcp { .. } => {
                 let local = self.fd.get_ref().local_addr()?.as_socket();
                 Ok(local.map_or_else(|| asked.clone(), ListenAddress::from))
             }
@@ -71,11 +75,20 @@ impl Listener {
     pub(crate) async fn accept(&self) -> io::Result<Accepted> {
         let (socket, peer) = self.fd.async_io(Interest::READABLE, accept).await?;
         match self.kind {
-            Kind::Tcp => Ok(Accepted::tcp(socket, peer.as_socket())),
+            Kind::Tcp { keepalive } => {
+                if let Some(keepalive) = keepalive.filter(|_| !INHERITS_KEEPALIVE) {
+                    // It fails for a client that is gone already, which the first read finds out.
+                    let _ = keepalive.apply(&socket);
+                }
+                Ok(Accepted::tcp(socket, peer.as_socket()))
+            }
             Kind::Unix { .. } => Accepted::unix(socket),
         }
     }
 }
+
+/// Whether connections have their keepalive from their listener, which saves a call for each.
+const INHERITS_KEEPALIVE: bool = cfg!(any(target_os = "linux", target_os = "android", target_os = "freebsd"));
 
 /// A connected socket that does not block, by one system call; and its peer's address.
 #[cfg(any(target_os = "linux", target_os = "android", target_os = "freebsd"))]
@@ -132,7 +145,10 @@ mod tests {
 
     #[tokio::test]
     async fn accepted_sockets_are_as_drivers_want_them() {
-        let listener = Listener::bind(&ListenAddress::Tcp("127.0.0.1:0".to_owned())).await.unwrap();
+        let listener =
+            Listener::bind(&ListenAddress::Tcp("127.0.0.1:0".to_owned()), Some(TcpKeepalive::default()))
+                .await
+                .unwrap();
         let ListenAddress::Tcp(address) = listener.local_address(&ListenAddress::Tcp(String::new())).unwrap()
         else {
             panic!("a TCP listener has another address");
@@ -142,6 +158,10 @@ mod tests {
         let socket = accepted.socket();
         assert!(socket.tcp_nodelay().unwrap(), "from its listener");
         assert!(socket.nonblocking().unwrap());
+        assert!(socket.keepalive().unwrap(), "from its listener");
+        assert_eq!(socket.tcp_keepalive_time().unwrap().as_secs(), 60);
+        assert_eq!(socket.tcp_keepalive_interval().unwrap().as_secs(), 15);
+        assert_eq!(socket.tcp_keepalive_retries().unwrap(), 4);
         assert_eq!(accepted.peer_name, client.local_addr().unwrap().to_string());
         assert_eq!(accepted.peer_address, Some(client.local_addr().unwrap().ip()));
     }

@@ -22,7 +22,7 @@ use super::upkeep::Times;
 use crate::connection::{self, Keepalive, KeepalivePolicy};
 use crate::executor::{Executor, ExecutorError, ExecutorOptions};
 use crate::measure::{self, ServerMeasure};
-use crate::net::{ListenAddress, Listener};
+use crate::net::{ListenAddress, Listener, TcpKeepalive};
 use crate::status::{Code, Status};
 #[cfg(feature = "tls")]
 use crate::tls::{ServerTls, ServerTlsConfig, TlsError};
@@ -53,6 +53,9 @@ pub struct ServerConfig {
     pub keepalive: Option<Keepalive>,
     /// How often clients may ask whether the server is; every five minutes, and every two hours without a call.
     pub keepalive_policy: KeepalivePolicy,
+    /// Whether the kernel asks clients over TCP if they are still there; see [`TcpKeepalive`] for its defaults. It
+    /// holds for sockets that the server itself accepts. `None`: it does not.
+    pub tcp_keepalive: Option<TcpKeepalive>,
     /// How long a header block, and any frame but DATA, may take from its first byte to its last; 10 s.
     pub header_timeout: Duration,
     /// How long a request's message may take to come, and a second more for each KiB of it; 30 s. While it may not
@@ -92,6 +95,7 @@ impl Default for ServerConfig {
             max_connection_age_grace: None,
             keepalive: None,
             keepalive_policy: KeepalivePolicy::default(),
+            tcp_keepalive: Some(TcpKeepalive::default()),
             header_timeout: Duration::from_secs(10),
             request_timeout: Some(Duration::from_secs(30)),
             reply_timeout: Some(Duration::from_secs(60)),
@@ -198,7 +202,7 @@ pub async fn bind(
     let mut local = Vec::with_capacity(addresses.len());
     for address in addresses {
         let failed = |source| BindError::Listen { address: address.clone(), source };
-        let listener = Listener::bind(address).await.map_err(failed)?;
+        let listener = Listener::bind(address, config.tcp_keepalive).await.map_err(failed)?;
         local.push(listener.local_address(address).map_err(failed)?);
         listeners.push(listener);
     }

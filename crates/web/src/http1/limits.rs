@@ -8,7 +8,7 @@ use std::time::Duration;
 pub struct Http1Limits {
     /// How long a request's head may take from its first byte to its last; 10 s.
     pub header_timeout: Duration,
-    /// How long a connection may be without a request; for ever.
+    /// Maximum time that a connection may be without a request; 75 s by default, as in nginx. `None`: for ever.
     pub idle_timeout: Option<Duration>,
     /// How long a request line and its fields may be; 16 KiB.
     pub max_head_size: usize,
@@ -29,7 +29,7 @@ impl Default for Http1Limits {
     fn default() -> Self {
         Self {
             header_timeout: Duration::from_secs(10),
-            idle_timeout: None,
+            idle_timeout: Some(Duration::from_secs(75)),
             max_head_size: 16 << 10,
             max_headers: 100,
             request_timeout: Some(Duration::from_secs(30)),

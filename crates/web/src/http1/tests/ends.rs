@@ -1,11 +1,14 @@
 //! Connections that end, and who ends them.
 
+use std::io;
+use std::pin::Pin;
+use std::task::{Context, Poll};
 use std::time::Duration;
 
-use tokio::io::AsyncWriteExt as _;
+use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt as _, ReadBuf};
 
-use super::{Client, time_of};
-use crate::http1::Http1Limits;
+use super::{Client, Log, service, time_of};
+use crate::http1::{Http1Limits, serve};
 
 const MANY: Duration = Duration::from_secs(5);
 
@@ -25,6 +28,51 @@ async fn check_cancelled(request: &str, path_begins: bool) {
 async fn a_client_that_goes_cancels_what_it_asked_for() {
     check_cancelled("GET /hang", false).await;
     check_cancelled("GET /for-ever", true).await;
+}
+
+/// A byte stream of which reading fails once TCP's keepalive has had no response.
+struct Vanishing<IO>(IO, Pin<Box<tokio::time::Sleep>>);
+
+impl<IO: AsyncRead + Unpin> AsyncRead for Vanishing<IO> {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        into: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        if self.1.as_mut().poll(cx).is_ready() {
+            return Poll::Ready(Err(io::ErrorKind::TimedOut.into()));
+        }
+        Pin::new(&mut self.0).poll_read(cx, into)
+    }
+}
+
+impl<IO: AsyncWrite + Unpin> AsyncWrite for Vanishing<IO> {
+    fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.0).poll_write(cx, bytes)
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.0).poll_flush(cx)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.0).poll_shutdown(cx)
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_client_that_vanishes_cancels_what_it_asked_for() {
+    for path in ["/hang", "/for-ever"] {
+        let (mut io, served) = tokio::io::duplex(64 << 10);
+        let served = Vanishing(served, Box::pin(tokio::time::sleep(Duration::from_secs(120))));
+        let log = Log::default();
+        let limits = Http1Limits::default();
+        let serving = serve(served, |request| service(request, log.clone()), &limits, std::future::pending());
+        io.write_all(format!("GET {path} HTTP/1.1\r\nHost: a\r\n\r\n").as_bytes()).await.unwrap();
+        let ((), took) = time_of(serving).await;
+        assert_eq!(log.lines().last().unwrap(), "dropped", "{path}");
+        assert!(took < Duration::from_secs(120) + MANY, "{path}: {took:?}");
+    }
 }
 
 #[tokio::test(start_paused = true)]

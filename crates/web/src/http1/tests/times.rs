@@ -22,7 +22,8 @@ async fn ends_after(client: &mut Client) -> Option<Duration> {
 
 #[tokio::test(start_paused = true)]
 async fn a_head_has_its_time_from_its_first_byte_on() {
-    let mut client = Client::new();
+    let limits = Http1Limits { idle_timeout: None, ..Http1Limits::default() };
+    let mut client = Client::with(limits.clone(), 1000);
     // Nothing, or empty lines, are no head.
     sleep(seconds(1000)).await;
     client.send("\r\n").await;
@@ -33,7 +34,7 @@ async fn a_head_has_its_time_from_its_first_byte_on() {
     assert_eq!(ends_after(&mut client).await, Some(seconds(1)));
 
     // Nor is the time between two of them.
-    let mut client = Client::new();
+    let mut client = Client::with(limits, 1000);
     assert_eq!(client.ask(HEAD).await.statuses(), ["200"]);
     sleep(seconds(1000)).await;
     assert_eq!(client.ask(HEAD).await.statuses(), ["200"]);
@@ -52,6 +53,11 @@ async fn a_head_waits_for_the_answer_before_it() {
 #[tokio::test(start_paused = true)]
 async fn a_connection_may_be_idle_for_as_long_as_the_limit_says() {
     let mut client = Client::new();
+    client.ask(HEAD).await;
+    // A second went by while the client waited for more of the answer.
+    assert_eq!(ends_after(&mut client).await, Some(seconds(74)));
+
+    let mut client = Client::with(Http1Limits { idle_timeout: None, ..Http1Limits::default() }, 1000);
     client.ask(HEAD).await;
     assert_eq!(ends_after(&mut client).await, None);
 
