@@ -95,14 +95,28 @@ impl Call {
         Some(String::from_utf8_lossy(path.strip_prefix(b"/").unwrap_or(path)).into_owned())
     }
 
-    /// The code of gRPC's status, if there is one.
+    /// The code of gRPC's status, if there is one. A value that is no code is UNKNOWN (2), and the
+    /// [message](Self::status_message) has it.
     pub fn status(&self) -> Option<i32> {
         let value = field(self.trailers.as_ref()?, "grpc-status")?;
-        std::str::from_utf8(value).ok()?.parse().ok()
+        Some(known_code(value).unwrap_or(UNKNOWN))
     }
 
-    /// What is said with the status, decoded (it is percent-coded on the wire).
+    /// The message of the status, decoded (it is percent-coded on the wire), behind a `grpc-status` that is no code.
     pub fn status_message(&self) -> String {
+        let message = self.sent_message();
+        let sent = self.trailers.as_ref().and_then(|trailers| field(trailers, "grpc-status"));
+        match sent.filter(|sent| known_code(sent).is_none()) {
+            None => message,
+            Some(sent) => {
+                let problem =
+                    format!("the server sent an unknown grpc-status: {}", String::from_utf8_lossy(sent));
+                if message.is_empty() { problem } else { format!("{problem}: {message}") }
+            }
+        }
+    }
+
+    fn sent_message(&self) -> String {
         let coded = self.trailers.as_ref().and_then(|trailers| field(trailers, "grpc-message"));
         let mut rest = coded.unwrap_or_default();
         let mut bytes = Vec::with_capacity(rest.len());
@@ -145,6 +159,14 @@ pub(crate) fn fields(list: &FieldList) -> Fields {
         (name, value)
     };
     list.iter().map(field).collect()
+}
+
+/// The number of gRPC's code UNKNOWN.
+const UNKNOWN: i32 = 2;
+
+/// The value of `grpc-status`, if gRPC has such a code.
+fn known_code(value: &[u8]) -> Option<i32> {
+    std::str::from_utf8(value).ok()?.parse().ok().filter(|code| (0..=16).contains(code))
 }
 
 pub(crate) fn field<'f>(fields: &'f Fields, name: &str) -> Option<&'f [u8]> {

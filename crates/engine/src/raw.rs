@@ -20,7 +20,7 @@ use crate::connection_info::ConnectionInfo;
 use crate::encode::Encode;
 use crate::grpc::code;
 use crate::grpc::metadata::{self, MetadataTooLarge};
-use crate::grpc::percent;
+use crate::grpc::status::stated as stated_status;
 use crate::status::{Code, Status};
 use crate::{Chain, grpc::content_type};
 
@@ -207,24 +207,19 @@ impl Trailers {
             Self::Fields(fields) => fields.get(GRPC_STATUS).or_else(|| head.get(GRPC_STATUS)),
         };
         match stated {
-            Some(stated) => stated_code(stated.as_bytes()),
+            Some(stated) => stated_status(stated.as_bytes(), b"").0,
             None if (200..300).contains(&status) => Code::Ok,
             None => code::from_http_status(status),
         }
     }
 }
 
-fn stated_code(value: &[u8]) -> Code {
-    let number = std::str::from_utf8(value).ok().and_then(|text| text.parse().ok());
-    number.map_or(Code::Unknown, Code::from_number)
-}
-
 /// The failure that head or trailers of an answer state, for want of space without anything else of theirs.
 #[cold]
 pub(crate) fn stated_failure(fields: &HeaderMap) -> Option<Status> {
-    let code = Some(stated_code(fields.get(GRPC_STATUS)?.as_bytes())).filter(|code| *code != Code::Ok)?;
-    let message = fields.get("grpc-message").map(|message| percent::decode(message.as_bytes()).into_owned());
-    Some(Status::new(code, message.unwrap_or_default()))
+    let message = fields.get("grpc-message").map(http::HeaderValue::as_bytes).unwrap_or_default();
+    let (code, message) = stated_status(fields.get(GRPC_STATUS)?.as_bytes(), message);
+    (code != Code::Ok).then(|| Status::new(code, message.into_owned()))
 }
 
 /// Whether a content type is gRPC's own, whose bodies are messages with prefixes: not `application/grpc-web`.

@@ -130,6 +130,25 @@ fn calls_end_in_many_ways() {
 }
 
 #[test]
+fn a_status_that_is_no_code_is_unknown() {
+    let mut tcp = Tcp::new();
+    let (mut client, mut server) = (Speaker::client(), Speaker::server());
+    for stream in [1, 3] {
+        client.request(stream, "/a.B/C").message(stream, b"", true);
+    }
+    tcp.open().send(CLIENT, &client.take());
+    server.response(1).status(1, "99");
+    server.response(3).headers(3, &[("grpc-status", "x"), ("grpc-message", "no%20way")], true);
+    tcp.send(SERVER, &server.take());
+    let (calls, _) = read_all(&tcp.pcap());
+    let expected = [
+        "1 a.B/C > < Some(2) Trailers the server sent an unknown grpc-status: 99",
+        "3 a.B/C > < Some(2) Trailers the server sent an unknown grpc-status: x: no way",
+    ];
+    assert_eq!(described(&calls), expected);
+}
+
+#[test]
 fn heads_come_in_all_forms_that_http2_has() {
     let mut tcp = Tcp::new();
     let (mut client, mut server) = (Speaker::client(), Speaker::server());

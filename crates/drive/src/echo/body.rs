@@ -153,7 +153,10 @@ fn grpc_status(fields: &HeaderMap, answer: &Answer) -> Result<(), Status> {
     let message = fields.get("grpc-message").and_then(|value| value.to_str().ok()).unwrap_or_default();
     match code {
         Some(0) => Ok(()),
-        Some(code) => Err(Status::new(Code::from_i32(code), message)),
+        Some(code @ 1..=16) => Err(Status::new(Code::from_i32(code), message)),
+        Some(code) => {
+            Err(Status::unknown(format!("the server sent an unknown grpc-status: {code}: {message}")))
+        }
         None => Err(Status::unknown(format!("HTTP status {} without a status of gRPC", answer.status))),
     }
 }
@@ -245,5 +248,8 @@ mod tests {
         assert_eq!(failed(Protocol::GrpcWebHttp1, &[], behind), missing);
         assert_eq!(failed(Protocol::GrpcWebHttp1, &[], b"\0\0\0\0\0").0, Code::DataLoss);
         assert_eq!(failed(Protocol::Grpc, &[], b"").0, Code::Unknown);
+        let unknown = "the server sent an unknown grpc-status: 99: gone".to_owned();
+        let fields = [("grpc-status", "99"), ("grpc-message", "gone")];
+        assert_eq!(failed(Protocol::Grpc, &fields, b""), (Code::Unknown, unknown));
     }
 }

@@ -174,8 +174,12 @@ mod tests {
             &[("grpc-status", "5"), ("grpc-message", "no%20way"), ("x-a", "b")],
             Err((Code::NotFound, "no way")),
         );
-        check(None, &[("grpc-status", "99")], Err((Code::Unknown, "")));
-        check(None, &[("grpc-status", "4294967295")], Err((Code::Unknown, "")));
+        let unknown = "the server sent an unknown grpc-status: 99";
+        check(None, &[("grpc-status", "99")], Err((Code::Unknown, unknown)));
+        let unknown = "the server sent an unknown grpc-status: 99: no way";
+        check(None, &[("grpc-status", "99"), ("grpc-message", "no%20way")], Err((Code::Unknown, unknown)));
+        let unknown = "the server sent an unknown grpc-status: 4294967295";
+        check(None, &[("grpc-status", "4294967295")], Err((Code::Unknown, unknown)));
         let malformed = "the server sent a malformed grpc-status: \"-1\"";
         check(None, &[("grpc-status", "-1")], Err((Code::Unknown, malformed)));
         let missing = "the server ended the call without grpc-status (does a proxy keep trailers back?)";

@@ -1,5 +1,7 @@
 //! How a call ends: `grpc-status`, `grpc-message` and `grpc-status-details-bin`.
 
+use std::borrow::Cow;
+
 use base64::Engine;
 use http::HeaderMap;
 use thalweg_http2::fields::{Field, FieldList, Indexing};
@@ -118,29 +120,33 @@ impl<'a> StatusFields<'a> {
         if code == b"0" {
             return metadata.map_err(Status::from);
         }
-        let Some(code) = parse_code(code) else {
-            let code = String::from_utf8_lossy(code);
-            return Err(Status::unknown(format!("the server sent a malformed grpc-status: {code:?}")));
-        };
+        let (code, message) = stated(code, self.message);
         let metadata = metadata?;
         let details = metadata::decode_binary(DETAILS, self.details)?;
         if code == Code::Ok {
             return Ok(metadata);
         }
-        let message = percent::decode(self.message);
-        Err(Status::from(StatusParts {
-            code,
-            message: message.into_owned().into(),
-            details: details.into(),
-            metadata,
-        }))
+        let message = message.into_owned().into();
+        Err(Status::from(StatusParts { code, message, details: details.into(), metadata }))
     }
 }
 
-/// Reads `grpc-status`. A number that no code has is UNKNOWN: the peer may be newer.
-fn parse_code(value: &[u8]) -> Option<Code> {
-    let number: u32 = str::from_utf8(value).ok()?.parse().ok()?;
-    Some(Code::from_number(number))
+/// Reads `grpc-status` and `grpc-message`. A number that is no code is UNKNOWN, because the peer may be newer, and so
+/// is a value that is no number. The message then says what the peer sent.
+pub(crate) fn stated<'a>(code: &[u8], message: &'a [u8]) -> (Code, Cow<'a, str>) {
+    let message = percent::decode(message);
+    let number = str::from_utf8(code).ok().and_then(|number| number.parse().ok());
+    let problem = match number {
+        Some(number) => {
+            let code = Code::from_number(number);
+            if u32::from(code.number()) == number {
+                return (code, message);
+            }
+            format!("the server sent an unknown grpc-status: {number}")
+        }
+        None => format!("the server sent a malformed grpc-status: {:?}", String::from_utf8_lossy(code)),
+    };
+    (Code::Unknown, if message.is_empty() { problem } else { format!("{problem}: {message}") }.into())
 }
 
 fn missing(http_status: Option<u16>) -> Status {
