@@ -59,6 +59,19 @@ impl Catalogue {
         }
     }
 
+    /// Whether there is `symbol`, a full name as in [`schema_of`](Self::schema_of). A server's descriptors of it are
+    /// fetched.
+    ///
+    /// # Errors
+    ///
+    /// If the server does not say.
+    pub async fn has(&mut self, symbol: &str) -> Result<bool, ReflectionError> {
+        match self {
+            Self::Files { schema, .. } => Ok(declares(schema, symbol)),
+            Self::Server(reflection) => reflection.fetch(symbol).await,
+        }
+    }
+
     /// All descriptors that are there by now, as an encoded `google.protobuf.FileDescriptorSet`.
     pub fn descriptor_set(&self) -> Vec<u8> {
         match self {

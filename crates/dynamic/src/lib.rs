@@ -33,4 +33,4 @@ mod reflection;
 pub use catalogue::Catalogue;
 pub use method_name::{MethodName, MethodNameError};
 pub use near::{listed, near};
-pub use reflection::{Reflection, ReflectionError};
+pub use reflection::{Reflection, ReflectionError, ReflectionLimits};

@@ -2,7 +2,11 @@
 //!
 //! [server reflection]: https://github.com/grpc/grpc/blob/master/doc/server-reflection.md
 
-use std::collections::{BTreeMap, BTreeSet};
+mod limits;
+mod response;
+
+use std::collections::{BTreeMap, BTreeSet, HashSet, VecDeque};
+use std::fmt;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 use std::time::Duration;
@@ -12,15 +16,13 @@ use thalweg::bytes::Bytes;
 use thalweg::metadata::MetadataMap;
 use thalweg::{CallOptions, Channel, Code, Method, Request, Status, Stream, Streaming};
 use thalweg_protobuf::{Schema, SchemaError, sources};
+use thalweg_services::reflection::pb::ServerReflectionRequest;
 use thalweg_services::reflection::pb::server_reflection_request::MessageRequest;
-use thalweg_services::reflection::pb::server_reflection_response::MessageResponse;
-use thalweg_services::reflection::pb::{ServerReflectionRequest, ServerReflectionResponse};
 use tokio::sync::mpsc;
+use tokio::time::Instant;
 
-/// More files than these are not taken from a server.
-const FILES_MAX: usize = 10_000;
-/// Nor more bytes of them, in all and in one answer.
-const BYTES_MAX: usize = 64 << 20;
+pub use limits::ReflectionLimits;
+use response::{EncodedResponse, items, text};
 
 /// The versions of the service, in the order in which they are tried.
 const VERSIONS: [&str; 2] = [
@@ -43,6 +45,9 @@ pub enum ReflectionError {
     /// The server broke the rules of the service.
     #[error("the server's reflection {0}")]
     Answer(String),
+    /// The exchange reached one of the [`ReflectionLimits`].
+    #[error("reflection was stopped: {0}; say --proto or --protoset")]
+    Limit(String),
     /// What it sent makes no schema.
     #[error("the descriptors that the server's reflection sent are not right: {0}")]
     Schema(#[from] SchemaError),
@@ -61,35 +66,42 @@ impl From<Status> for ReflectionError {
 pub struct Reflection {
     channel: Channel,
     metadata: MetadataMap,
-    /// For each answer.
-    patience: Duration,
+    limits: ReflectionLimits,
     /// Of [`VERSIONS`].
     version: usize,
     stream: Option<Conversation>,
     files: BTreeMap<String, File>,
+    /// Of all files, unless there are new ones.
+    schema: Option<Schema>,
+    /// Imports that were not sent when the file that has them was, each with that file.
+    missing: VecDeque<(String, String)>,
+    used: Used,
+}
+
+/// What the exchange has taken of its limits.
+#[derive(Debug, Default)]
+struct Used {
+    /// Spent waiting for responses.
+    time: Duration,
+    /// Of all responses.
+    received_bytes: usize,
+    /// Of the files that are kept.
     bytes: usize,
+    imports: usize,
 }
 
 /// A call of the service.
 #[derive(Debug)]
 struct Conversation {
     questions: mpsc::Sender<ServerReflectionRequest>,
-    answers: Streaming<ServerReflectionResponse>,
+    responses: Streaming<EncodedResponse>,
 }
 
 #[derive(Debug)]
 struct File {
     encoded: Bytes,
+    /// Each once.
     imports: Vec<String>,
-}
-
-/// What is needed of a `google.protobuf.FileDescriptorProto` here.
-#[derive(Clone, PartialEq, prost::Message)]
-struct FileHead {
-    #[prost(string, tag = "1")]
-    name: String,
-    #[prost(string, repeated, tag = "3")]
-    dependency: Vec<String>,
 }
 
 /// `google.protobuf.FileDescriptorSet`, its files left encoded.
@@ -100,9 +112,19 @@ struct EncodedSet {
 }
 
 impl Reflection {
-    /// Asks over `channel`, with `metadata`, for which answers are waited for `patience`.
-    pub fn new(channel: Channel, metadata: MetadataMap, patience: Duration) -> Self {
-        Self { channel, metadata, patience, version: 0, stream: None, files: BTreeMap::new(), bytes: 0 }
+    /// Asks over `channel`, with `metadata`, within `limits`.
+    pub fn new(channel: Channel, metadata: MetadataMap, limits: ReflectionLimits) -> Self {
+        Self {
+            channel,
+            metadata,
+            limits,
+            version: 0,
+            stream: None,
+            files: BTreeMap::new(),
+            schema: None,
+            missing: VecDeque::new(),
+            used: Used::default(),
+        }
     }
 
     /// The names of all services, in the server's order.
@@ -111,12 +133,21 @@ impl Reflection {
     ///
     /// See [`ReflectionError`].
     pub async fn services(&mut self) -> Result<Vec<String>, ReflectionError> {
-        match self.ask(MessageRequest::ListServices("*".to_owned())).await? {
-            MessageResponse::ListServicesResponse(list) => {
-                Ok(list.service.into_iter().map(|service| service.name).collect())
+        let response = self.ask(MessageRequest::ListServices("*".to_owned())).await?;
+        let Some(list) = &response.services else {
+            return Err(unexpected("a list of services", &response));
+        };
+        let mut names = Vec::new();
+        for service in items(list, response::SERVICE) {
+            for name in items(&service.map_err(malformed)?, response::SERVICE_NAME) {
+                if names.len() >= self.limits.files_max {
+                    let max = self.limits.files_max;
+                    return Err(ReflectionError::Limit(format!("the server lists more than {max} services")));
+                }
+                names.push(text(&name.map_err(malformed)?).map_err(malformed)?);
             }
-            other => Err(unexpected("a list of services", &other)),
         }
+        Ok(names)
     }
 
     /// Fetches what declares `symbol`, a full name, and all that this imports. False if the server knows no such name.
@@ -133,8 +164,12 @@ impl Reflection {
     /// # Errors
     ///
     /// If the files contradict each other.
-    pub fn schema(&self) -> Result<Schema, ReflectionError> {
-        Ok(Schema::from_files(self.files.values().map(|file| &file.encoded[..]))?)
+    pub fn schema(&mut self) -> Result<Schema, ReflectionError> {
+        if let Some(schema) = &self.schema {
+            return Ok(schema.clone());
+        }
+        let schema = Schema::from_files(self.files.values().map(|file| &file.encoded[..]))?;
+        Ok(self.schema.insert(schema).clone())
     }
 
     /// What was fetched so far, as an encoded `google.protobuf.FileDescriptorSet`, imports before those that import
@@ -145,80 +180,92 @@ impl Reflection {
     }
 
     async fn fetch_files(&mut self, question: MessageRequest) -> Result<bool, ReflectionError> {
-        match self.ask(question).await? {
-            MessageResponse::FileDescriptorResponse(files) => {
-                for encoded in files.file_descriptor_proto {
-                    self.take(encoded)?;
-                }
-            }
-            MessageResponse::ErrorResponse(error) if error.error_code == Code::NotFound as i32 => {
-                return Ok(false);
-            }
-            other => return Err(unexpected("a file", &other)),
+        let response = self.ask(question).await?;
+        match &response.error {
+            Some(error) if error.error_code == Code::NotFound as i32 => return Ok(false),
+            _ => self.take_files(&response)?,
         }
-        // What the answer left out.
-        while let Some((name, by)) = self.missing() {
-            self.fetch_import(&name, &by).await?;
+        while let Some((name, by)) = self.missing.pop_front() {
+            if !self.files.contains_key(&name) {
+                self.fetch_import(&name, &by).await?;
+            }
         }
         Ok(true)
     }
 
     async fn fetch_import(&mut self, name: &str, by: &str) -> Result<(), ReflectionError> {
-        match self.ask(MessageRequest::FileByFilename(name.to_owned())).await? {
-            MessageResponse::FileDescriptorResponse(files) => {
-                for encoded in files.file_descriptor_proto {
-                    self.take(encoded)?;
-                }
+        let response = self.ask(MessageRequest::FileByFilename(name.to_owned())).await?;
+        match &response.error {
+            None => {
+                self.take_files(&response)?;
                 if self.files.contains_key(name) {
                     return Ok(());
                 }
                 Err(ReflectionError::Answer(format!("was asked for {name} and sent other files")))
             }
             // Some servers do not have what every compiler brings.
-            MessageResponse::ErrorResponse(_) if name.starts_with("google/protobuf/") => {
+            Some(_) if name.starts_with("google/protobuf/") => {
                 let set = sources::compile(&[name], |_| None);
                 let set = set.map_err(|error| {
                     ReflectionError::Answer(format!("does not have {name}, which {by} imports: {error}"))
                 })?;
-                self.take_set(&set)
+                self.take_each(&set.into(), response::SET_FILE)
             }
-            MessageResponse::ErrorResponse(error) => Err(ReflectionError::Answer(format!(
+            Some(error) => Err(ReflectionError::Answer(format!(
                 "does not have {name}, which {by} imports: {}",
                 error.error_message
             ))),
-            other => Err(unexpected("a file", &other)),
         }
     }
 
-    fn take_set(&mut self, set: &[u8]) -> Result<(), ReflectionError> {
-        let set = EncodedSet::decode(set);
-        let set =
-            set.map_err(|error| ReflectionError::Answer(format!("sent a file that is none: {error}")))?;
-        set.file.into_iter().try_for_each(|file| self.take(file))
+    fn take_files(&mut self, response: &EncodedResponse) -> Result<(), ReflectionError> {
+        match &response.files {
+            Some(files) => self.take_each(files, response::FILE),
+            None => Err(unexpected("a file", response)),
+        }
+    }
+
+    fn take_each(&mut self, files: &Bytes, number: u32) -> Result<(), ReflectionError> {
+        items(files, number).try_for_each(|file| self.take(file.map_err(malformed)?))
     }
 
     fn take(&mut self, encoded: Bytes) -> Result<(), ReflectionError> {
-        let FileHead { name, dependency: imports } = FileHead::decode(encoded.clone())
-            .map_err(|error| ReflectionError::Answer(format!("sent a file that is none: {error}")))?;
+        let name = items(&encoded, response::FILE_NAME).last().transpose().map_err(malformed)?;
+        let name = text(&name.unwrap_or_default()).map_err(malformed)?;
         if self.files.contains_key(&name) {
             return Ok(());
         }
-        self.bytes += encoded.len();
-        if self.files.len() >= FILES_MAX || self.bytes > BYTES_MAX {
-            return Err(ReflectionError::Answer(format!(
-                "has more than {FILES_MAX} files or {BYTES_MAX} bytes of descriptors: say --proto or --protoset"
+        let limits = &self.limits;
+        self.used.bytes += encoded.len();
+        if self.files.len() >= limits.files_max || self.used.bytes > limits.bytes_max {
+            let ReflectionLimits { files_max, bytes_max, .. } = limits;
+            return Err(ReflectionError::Limit(format!(
+                "the server has more than {files_max} files or {bytes_max} bytes of descriptors"
             )));
         }
+        let mut imports = Vec::new();
+        let mut seen = HashSet::new();
+        for import in items(&encoded, response::FILE_DEPENDENCY) {
+            let import = import.map_err(malformed)?;
+            if !seen.insert(import.clone()) {
+                continue;
+            }
+            self.used.imports += 1;
+            if self.used.imports > limits.imports_max {
+                let max = limits.imports_max;
+                return Err(ReflectionError::Limit(format!(
+                    "the server's files have more than {max} imports"
+                )));
+            }
+            let import = text(&import).map_err(malformed)?;
+            if !self.files.contains_key(&import) {
+                self.missing.push_back((import.clone(), name.clone()));
+            }
+            imports.push(import);
+        }
         self.files.insert(name, File { encoded, imports });
+        self.schema = None;
         Ok(())
-    }
-
-    /// A file that is imported and was not sent, and one that imports it.
-    fn missing(&self) -> Option<(String, String)> {
-        self.files.iter().find_map(|(by, file)| {
-            let name = file.imports.iter().find(|import| !self.files.contains_key(*import))?;
-            Some((name.clone(), by.clone()))
-        })
     }
 
     /// The files, imports before those that import them.
@@ -242,11 +289,11 @@ impl Reflection {
         ordered
     }
 
-    /// The answer to a question, by the newest version of the service that the server has.
-    async fn ask(&mut self, question: MessageRequest) -> Result<MessageResponse, ReflectionError> {
-        loop {
-            match self.ask_version(question.clone()).await {
-                Err(status) if status.code() == Code::Unimplemented => {
+    /// The response to a question, by the newest version of the service that the server has.
+    async fn ask(&mut self, question: MessageRequest) -> Result<EncodedResponse, ReflectionError> {
+        let response = loop {
+            match self.ask_within(question.clone()).await {
+                Err(ReflectionError::Call(status)) if status.code() == Code::Unimplemented => {
                     self.stream = None;
                     self.version += 1;
                     if self.version >= VERSIONS.len() {
@@ -254,48 +301,75 @@ impl Reflection {
                         return Err(ReflectionError::None);
                     }
                 }
-                answer => return Ok(answer?),
+                response => break response?,
             }
+        };
+        self.used.received_bytes += response.len();
+        let max = self.limits.received_bytes_max;
+        if self.used.received_bytes > max {
+            return Err(ReflectionError::Limit(format!("the server sent more than {max} bytes")));
+        }
+        Ok(response)
+    }
+
+    /// Asks within the time for a response, and what is left of that for the whole exchange.
+    async fn ask_within(&mut self, question: MessageRequest) -> Result<EncodedResponse, ReflectionError> {
+        let ReflectionLimits { response_timeout, total_timeout, .. } = self.limits;
+        let left = total_timeout.saturating_sub(self.used.time);
+        let took_too_long = |files: usize| {
+            let seconds = total_timeout.as_secs_f64();
+            ReflectionError::Limit(format!("it took longer than {seconds} s, for {files} files so far"))
+        };
+        // A response that is there goes before a timer that is due, so the timer alone would not end it.
+        if left.is_zero() {
+            return Err(took_too_long(self.files.len()));
+        }
+        let asked_at = Instant::now();
+        let response = tokio::time::timeout(response_timeout.min(left), self.ask_version(question)).await;
+        self.used.time += asked_at.elapsed();
+        match response {
+            Ok(response) => Ok(response?),
+            Err(_) if left < response_timeout => Err(took_too_long(self.files.len())),
+            Err(_) => Err(Status::deadline_exceeded(format!("no answer within {response_timeout:?}")).into()),
         }
     }
 
-    async fn ask_version(&mut self, question: MessageRequest) -> Result<MessageResponse, Status> {
+    async fn ask_version(&mut self, question: MessageRequest) -> Result<EncodedResponse, Status> {
         let request = ServerReflectionRequest { message_request: Some(question), ..Default::default() };
-        let patience = self.patience;
-        let answered = async {
-            let stream = if let Some(stream) = &mut self.stream {
-                // If nobody takes it any more, the stream's end says why.
-                let _ = stream.questions.send(request).await;
-                stream
-            } else {
-                let (questions, asked) = mpsc::channel(1);
-                let _ = questions.send(request).await;
-                let mut call = Request::new(Questions(asked));
-                *call.metadata_mut() = self.metadata.clone();
-                let method = Method::from_path(VERSIONS[self.version])
-                    .map_err(|error| Status::internal(error.to_string()))?;
-                let mut options = CallOptions::default();
-                options.max_decoding_message_size = BYTES_MAX;
-                let response = self.channel.bidi_streaming(&method, call, &options).await?;
-                self.stream.insert(Conversation { questions, answers: response.into_inner() })
-            };
-            let answer = stream.answers.message().await?;
-            let answer = answer.and_then(|answer| answer.message_response);
-            answer.ok_or_else(|| Status::internal("the server ended the call without an answer"))
+        let stream = if let Some(stream) = &mut self.stream {
+            // If nobody takes it any more, the stream's end says why.
+            let _ = stream.questions.send(request).await;
+            stream
+        } else {
+            let (questions, asked) = mpsc::channel(1);
+            let _ = questions.send(request).await;
+            let mut call = Request::new(Questions(asked));
+            *call.metadata_mut() = self.metadata.clone();
+            let method = Method::from_path(VERSIONS[self.version])
+                .map_err(|error| Status::internal(error.to_string()))?;
+            let mut options = CallOptions::default();
+            options.max_decoding_message_size = self.limits.bytes_max;
+            let response = self.channel.bidi_streaming(&method, call, &options).await?;
+            self.stream.insert(Conversation { questions, responses: response.into_inner() })
         };
-        let answer = tokio::time::timeout(patience, answered).await;
-        answer.unwrap_or_else(|_| Err(Status::deadline_exceeded(format!("no answer within {patience:?}"))))
+        let response = stream.responses.message().await?;
+        let response = response.filter(|response| !response.is_empty());
+        response.ok_or_else(|| Status::internal("the server ended the call without an answer"))
     }
 }
 
-fn unexpected(what: &str, answer: &MessageResponse) -> ReflectionError {
-    ReflectionError::Answer(match answer {
-        MessageResponse::ErrorResponse(error) => {
+fn unexpected(what: &str, response: &EncodedResponse) -> ReflectionError {
+    ReflectionError::Answer(match &response.error {
+        Some(error) => {
             let code = Code::from_i32(error.error_code);
             format!("was asked for {what} and says {code:?}: {}", error.error_message)
         }
-        _ => format!("was asked for {what} and sent something else"),
+        None => format!("was asked for {what} and sent something else"),
     })
+}
+
+fn malformed(error: impl fmt::Display) -> ReflectionError {
+    ReflectionError::Answer(format!("sent a file that is none: {error}"))
 }
 
 /// What a call of the service sends.

@@ -9,7 +9,7 @@ use thalweg::bytes::Bytes;
 use thalweg::metadata::MetadataMap;
 use thalweg::server::{Methods, Service};
 use thalweg::{Channel, Code, Request, Response, Server, ServiceOptions, Status, Streaming};
-use thalweg_dynamic::{Catalogue, Reflection, ReflectionError};
+use thalweg_dynamic::{Catalogue, Reflection, ReflectionError, ReflectionLimits};
 use thalweg_protobuf::sources;
 use thalweg_services::reflection::pb::server_reflection_request::MessageRequest;
 use thalweg_services::reflection::pb::server_reflection_response::MessageResponse;
@@ -88,7 +88,11 @@ fn register(answers: &Arc<Answers>, methods: &mut Methods<'_>) {
 }
 
 /// A client of a server with this service.
-fn client(service: impl Service, patience: Duration) -> Reflection {
+fn client(service: impl Service, response_timeout: Duration) -> Reflection {
+    client_within(service, ReflectionLimits::with_response_timeout(response_timeout))
+}
+
+fn client_within(service: impl Service, limits: ReflectionLimits) -> Reflection {
     let server = Arc::new(std::sync::Mutex::new(Some(Server::builder().add_service(service))));
     let channel = Channel::builder("memory:1")
         .connector(move || {
@@ -101,7 +105,7 @@ fn client(service: impl Service, patience: Duration) -> Reflection {
         })
         .connect_lazy()
         .unwrap();
-    Reflection::new(channel, MetadataMap::new(), patience)
+    Reflection::new(channel, MetadataMap::new(), limits)
 }
 
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -244,4 +248,90 @@ async fn a_silent_server_is_given_up() {
     let mut reflection = client(V1(Arc::new(Box::new(|_| Answer::Nothing))), Duration::from_millis(50));
     let error = reflection.services().await.unwrap_err();
     assert!(error.to_string().contains("no answer within 50ms"), "{error}");
+}
+
+/// A `FileDescriptorProto` with this name and these imports.
+fn file(name: &str, imports: impl IntoIterator<Item = String>) -> Bytes {
+    #[derive(Clone, PartialEq, prost::Message)]
+    struct File {
+        #[prost(string, tag = "1")]
+        name: String,
+        #[prost(string, repeated, tag = "3")]
+        dependency: Vec<String>,
+    }
+    let file = File { name: name.to_owned(), dependency: imports.into_iter().collect() };
+    prost::Message::encode_to_vec(&file).into()
+}
+
+/// A server with a chain of files, each of which imports the next, and the first of which imports `extra` besides.
+fn chain(len: usize, extra: Vec<String>) -> V1 {
+    V1(Arc::new(Box::new(move |question| {
+        let index = match question {
+            MessageRequest::FileByFilename(name) => name.parse().unwrap_or(len),
+            _ => 0,
+        };
+        let next = (index < len).then(|| (index + 1).to_string());
+        let extra = if index == 0 { extra.clone() } else { Vec::new() };
+        files([file(&index.to_string(), next.into_iter().chain(extra))])
+    })))
+}
+
+/// Looking for what is missing in all files again, after each of them, would take hours here.
+#[tokio::test]
+async fn time_is_in_proportion_to_the_files_and_their_imports() {
+    let repeated = vec!["0".to_owned(); 1_000_000];
+    let mut reflection = client(chain(9_000, repeated), PATIENCE);
+    assert!(tokio::time::timeout(PATIENCE * 30, reflection.fetch("a.B")).await.unwrap().unwrap());
+    assert_eq!(reflection.schema().unwrap().files().count(), 9_001);
+}
+
+#[tokio::test]
+async fn an_exchange_has_limits() {
+    let check = async |service, change: &dyn Fn(&mut ReflectionLimits), expected: &str| {
+        let mut limits = ReflectionLimits::default();
+        change(&mut limits);
+        let error = client_within(service, limits).fetch("a.B").await.unwrap_err();
+        assert!(matches!(error, ReflectionError::Limit(_)), "{error}");
+        assert_eq!(
+            error.to_string(),
+            format!("reflection was stopped: {expected}; say --proto or --protoset")
+        );
+    };
+    let imports = |count: usize| (0..count).map(|index| format!("import{index}")).collect::<Vec<_>>();
+    let expected = "the server has more than 10 files or 67108864 bytes of descriptors";
+    check(chain(20, Vec::new()), &|limits| limits.files_max = 10, expected).await;
+    let expected = "the server has more than 10000 files or 60 bytes of descriptors";
+    check(chain(20, Vec::new()), &|limits| limits.bytes_max = 60, expected).await;
+    let expected = "the server's files have more than 80 imports";
+    check(chain(0, imports(90)), &|limits| limits.imports_max = 80, expected).await;
+    let expected = "the server sent more than 30 bytes";
+    check(chain(20, Vec::new()), &|limits| limits.received_bytes_max = 30, expected).await;
+}
+
+#[tokio::test]
+async fn an_exchange_without_end_is_given_up() {
+    let service = V1(Arc::new(Box::new(|question| {
+        std::thread::sleep(Duration::from_millis(20));
+        let next = match question {
+            MessageRequest::FileByFilename(name) => name.parse::<u64>().unwrap() + 1,
+            _ => 1,
+        };
+        files([file(&(next - 1).to_string(), [next.to_string()])])
+    })));
+    let mut limits = ReflectionLimits::default();
+    limits.total_timeout = Duration::from_millis(200);
+    let error = client_within(service, limits).fetch("a.B").await.unwrap_err();
+    assert!(error.to_string().contains("stopped: it took longer than 0.2 s, for "), "{error}");
+}
+
+#[tokio::test]
+async fn lists_of_services_are_bounded() {
+    let service = V1(Arc::new(Box::new(|_| {
+        let service = ServiceResponse { name: "a.B".to_owned() };
+        Answer::Say(MessageResponse::ListServicesResponse(ListServiceResponse { service: vec![service; 5] }))
+    })));
+    let mut limits = ReflectionLimits::default();
+    limits.files_max = 4;
+    let error = client_within(service, limits).services().await.unwrap_err();
+    assert!(error.to_string().contains("the server lists more than 4 services"), "{error}");
 }

@@ -1,7 +1,7 @@
 //! Where descriptors come from: files, or the server.
 
 use thalweg::Channel;
-use thalweg_dynamic::{Catalogue, Reflection};
+use thalweg_dynamic::{Catalogue, Reflection, ReflectionLimits};
 
 use super::arguments::CallArgs;
 use super::connecting::Connecting;
@@ -27,14 +27,14 @@ pub(super) fn of_server(channel: &Channel, args: &CallArgs) -> Catalogue {
     Catalogue::Server(Box::new(Reflection::new(
         channel.clone(),
         metadata::map(metadata),
-        args.connect_timeout,
+        ReflectionLimits::with_response_timeout(args.connect_timeout),
     )))
 }
 
 /// Has the catalogue know all services, and what they need.
 pub(super) async fn fetch_all(catalogue: &mut Catalogue) -> Result<(), Failure> {
     for name in catalogue.services().await.map_err(Failure::failed)? {
-        if catalogue.schema_of(&name).await.map_err(Failure::failed)?.is_none() {
+        if !catalogue.has(&name).await.map_err(Failure::failed)? {
             eprintln!("note: the server has no descriptors of {name}");
         }
     }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use thalweg::Channel;
 use thalweg::channel::{ChannelBuilder, ConnectError, Lanes};
-use thalweg_dynamic::{Catalogue, Reflection};
+use thalweg_dynamic::{Catalogue, Reflection, ReflectionLimits};
 use thalweg_lab::drive::shares;
 
 use crate::failure::Failure;
@@ -45,7 +45,8 @@ impl Connecting<'_> {
         }
         let target = self.targets.first().map(String::as_str).unwrap_or_default();
         let channel = connect(self.builder(target).lanes(Lanes::fixed(1))).await?;
-        Ok(Catalogue::Server(Box::new(Reflection::new(channel, metadata::map(entries), self.timeout))))
+        let limits = ReflectionLimits::with_response_timeout(self.timeout);
+        Ok(Catalogue::Server(Box::new(Reflection::new(channel, metadata::map(entries), limits))))
     }
 
     /// The channels of calls, of each target.
