@@ -139,7 +139,9 @@ impl Uploads {
                 "you send {OF_USER_MAX} files at this moment; wait for one of them"
             ))));
         }
-        if !is_known && !underway.contains_key(&name) {
+        // The same file may be under way already, and announced with another size: the larger one counts.
+        let size = size.max(underway.get(&name).map_or(0, |underway| underway.size));
+        if !is_known {
             let mut partial = match self.partial() {
                 Ok(partial) => partial,
                 Err(error) => return Ok(Err(failed(&self.folder, &error))),
@@ -153,11 +155,12 @@ impl Uploads {
             }
         }
         let underway = underway.entry(name.clone()).or_insert_with(|| Underway {
-            size,
+            size: 0,
             count: 0,
             newest: watch::Sender::new(0),
             writing: Arc::default(),
         });
+        underway.size = size;
         underway.count += 1;
         underway.newest.send_modify(|newest| *newest += 1);
         let newest = underway.newest.subscribe();
@@ -480,6 +483,25 @@ mod tests {
         world.send(1, all(&other)).await.unwrap();
         let third = bytes(MIB as usize - 1);
         check(world.send(1, all(&third)).await, Code::ResourceExhausted, "the 2 MiB that a user has");
+    }
+
+    /// The size is what the client says, and may be another one each time.
+    #[tokio::test]
+    async fn a_file_that_is_under_way_counts_with_its_largest_size() {
+        let world = world(Quota { of_user: 2 * MIB, of_all: 3 * MIB });
+        let begin = async |hash: u8, size: u64| world.uploads.place(world.users[0], [hash; 32], size).await;
+        let refused = async |hash, size| {
+            let refused = begin(hash, size).await.map(|_| Vec::new());
+            check(refused, Code::ResourceExhausted, "the 2 MiB that a user has");
+        };
+        let first = begin(7, 1).await.unwrap();
+        refused(7, 2 * MIB).await;
+        let second = begin(7, MIB).await.unwrap();
+        refused(8, MIB).await;
+        drop(first);
+        refused(8, MIB).await;
+        drop(second);
+        begin(8, MIB).await.unwrap();
     }
 
     #[tokio::test]
