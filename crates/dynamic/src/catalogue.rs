@@ -59,8 +59,8 @@ impl Catalogue {
         }
     }
 
-    /// Whether there is `symbol`, a full name as in [`schema_of`](Self::schema_of). A server's descriptors of it are
-    /// fetched.
+    /// Whether there is `symbol`, the full name of a service, message, enum or extension. A server's descriptors of it
+    /// are fetched.
     ///
     /// # Errors
     ///

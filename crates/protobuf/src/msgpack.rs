@@ -37,11 +37,13 @@ pub struct ParseError {
     pub path: String,
     /// What is wrong.
     pub problem: String,
+    /// The message is longer than [`ParseOptions::len_max`].
+    pub is_too_long: bool,
 }
 
 impl fmt::Display for ParseError {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let ParseError { offset, path, problem } = self;
+        let ParseError { offset, path, problem, .. } = self;
         write!(formatter, "at byte {offset}: ")?;
         if !path.is_empty() {
             write!(formatter, "{path}: ")?;
@@ -107,8 +109,8 @@ pub fn parse(
     let built = transcode::build(message_type, Reader::new(msgpack), options, wire);
     built.and_then(|source| source.end()).map_err(|fault| {
         wire.truncate(start);
-        let offset = fault.at();
+        let (offset, is_too_long) = (fault.at(), fault.is_too_long());
         let (path, problem) = fault.into_parts();
-        ParseError { offset, path, problem }
+        ParseError { offset, path, problem, is_too_long }
     })
 }

@@ -4,6 +4,8 @@ use bytes::Bytes;
 use thalweg_engine::{Code, Status};
 use thalweg_protobuf::{MessageType, json, msgpack};
 
+use crate::compression::SIZE_OPTION;
+
 /// What the messages of a request and its answer are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Codec {
@@ -41,27 +43,38 @@ impl Codec {
         }
     }
 
-    /// The wire bytes of a message that a client has sent.
+    /// The wire bytes of a message that a client has sent, at most `size_max` of them.
     ///
     /// # Errors
-    /// INVALID_ARGUMENT, with the place and the field of what is wrong.
+    /// INVALID_ARGUMENT, with the place and the field of what is wrong; RESOURCE_EXHAUSTED for what is too long.
     pub(crate) fn read(
         self,
         message_type: MessageType<'_>,
         message: Bytes,
         options: &CodecOptions,
+        size_max: usize,
     ) -> Result<Bytes, Status> {
+        let shortened;
+        let mut parse = &options.parse;
+        if size_max < parse.len_max {
+            shortened = json::ParseOptions { len_max: size_max, ..parse.clone() };
+            parse = &shortened;
+        }
         let mut wire = Vec::with_capacity(message.len());
-        let invalid = |problem: &dyn std::fmt::Display| {
+        let refused = |problem: &dyn std::fmt::Display, is_too_long| {
             let why = format!("the request is no {}: {problem}", message_type.full_name());
-            Status::new(Code::InvalidArgument, why)
+            if is_too_long {
+                Status::new(Code::ResourceExhausted, format!("{why}: {SIZE_OPTION}"))
+            } else {
+                Status::new(Code::InvalidArgument, why)
+            }
         };
         match self {
             Codec::Proto => return Ok(message),
-            Codec::Json => json::parse(message_type, &message, &options.parse, &mut wire)
-                .map_err(|error| invalid(&error))?,
-            Codec::MessagePack => msgpack::parse(message_type, &message, &options.parse, &mut wire)
-                .map_err(|error| invalid(&error))?,
+            Codec::Json => json::parse(message_type, &message, parse, &mut wire)
+                .map_err(|error| refused(&error, error.is_too_long))?,
+            Codec::MessagePack => msgpack::parse(message_type, &message, parse, &mut wire)
+                .map_err(|error| refused(&error, error.is_too_long))?,
         }
         Ok(wire.into())
     }

@@ -49,11 +49,12 @@ pub fn decompress(encoding: Encoding, message: Bytes, size_max: usize) -> Result
     Ok(encoding.decompress(&message, size_max)?.into())
 }
 
+/// The option that bounds received messages, for errors.
+pub(crate) const SIZE_OPTION: &str = "the receiver's max_decoding_message_size";
+
 /// A message of `size` bytes, where at most `size_max` are accepted.
 pub(crate) fn too_large(size: usize, size_max: usize) -> Status {
-    let why = format!(
-        "received message larger than max ({size} vs. {size_max}): the receiver's max_decoding_message_size"
-    );
+    let why = format!("received message larger than max ({size} vs. {size_max}): {SIZE_OPTION}");
     Status::new(Code::ResourceExhausted, why)
 }
 

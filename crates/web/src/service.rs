@@ -129,7 +129,8 @@ impl Web {
         let front = has_front.then(|| front::front(&context, self.protocols, self.pages));
         let pages = Pages::new(self.pages, front, &context, rules.as_ref(), info);
         let rules = rules.filter(|_| self.protocols.transcoding);
-        let transcoded = rules.map(|rules| Transcoded::new(&context, rules, &self.requests));
+        let simple_posts = self.protocols.simple_posts;
+        let transcoded = rules.map(|rules| Transcoded::new(&context, rules, &self.requests, simple_posts));
         let (protocols, cors, fallback, http1) = (self.protocols, self.cors, self.fallback, self.http1);
         Ok(WebService(Arc::new(Shared { context, protocols, cors, transcoded, pages, fallback, http1 })))
     }

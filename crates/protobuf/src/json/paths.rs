@@ -24,14 +24,16 @@ use crate::transcode::{ParseError, ParseOptions, Source as _};
 /// # Errors
 ///
 /// For a text that is no JSON, and for members that the type does not have unless they are to be ignored; values are
-/// not compared with the types of their fields.
+/// not compared with the types of their fields. The paths together, with 40 bytes for each, may take
+/// [`ParseOptions::len_max`]: every path repeats the names of all messages around it.
 pub fn field_paths(
     message_type: MessageType<'_>,
     json: &[u8],
     options: &ParseOptions,
 ) -> Result<Vec<String>, ParseError> {
     let walk = || {
-        let mut walk = Walk { reader: Reader::new(json)?, options, prefix: String::new(), paths: Vec::new() };
+        let reader = Reader::new(json)?;
+        let mut walk = Walk { reader, options, prefix: String::new(), paths: Vec::new(), len: 0 };
         walk.members(message_type, options.depth_max)?;
         walk.reader.end()?;
         Ok(walk.paths)
@@ -45,7 +47,12 @@ struct Walk<'t, 'o> {
     /// The path of the message that is walked over, with a dot behind.
     prefix: String,
     paths: Vec<String>,
+    /// Bytes that the paths take.
+    len: usize,
 }
+
+/// Bytes that a path takes beside its text: a `String`, and what an allocator adds to its buffer.
+const PATH_OVERHEAD: usize = 40;
 
 impl Walk<'_, '_> {
     /// Whether there were any. `depth` more values may lie in one another.
@@ -90,9 +97,14 @@ impl Walk<'_, '_> {
                 return Ok(());
             }
         } else {
-            self.reader.skip_value(depth)?;
+            // A message in a list is two values deep.
+            self.reader.skip_value(2 * depth + 1)?;
         }
-        self.paths.push(format!("{}{}", self.prefix, field.name()));
+        self.len += self.prefix.len() + field.name().len() + PATH_OVERHEAD;
+        if self.len > self.options.len_max {
+            return Err(Fault::too_long(self.reader.offset(), self.options.len_max));
+        }
+        self.paths.push([&self.prefix, field.name()].concat());
         Ok(())
     }
 }

@@ -82,6 +82,7 @@ impl Parser<'_, '_> {
                     .map_err(|fault| fault.in_field(field.name()))?;
                 }
             }
+            self.check_len(&wire)?;
             if !self.lexer.eat(',')? {
                 self.lexer.eat(';')?;
             }
@@ -155,6 +156,7 @@ impl Parser<'_, '_> {
         }
         for index in 0.. {
             self.bare_value(field, depth, wire).map_err(|fault| fault.in_element(index))?;
+            self.check_len(wire)?;
             if self.lexer.eat(']')? {
                 break;
             }
@@ -308,6 +310,13 @@ impl Parser<'_, '_> {
             }
         }
         Ok(())
+    }
+
+    fn check_len(&self, wire: &[u8]) -> Result<(), Fault> {
+        if wire.len() <= self.options.len_max {
+            return Ok(());
+        }
+        Err(Fault::too_long(self.lexer.at(), self.options.len_max))
     }
 
     fn fault(&self, problem: String) -> Fault {

@@ -18,11 +18,14 @@ pub(crate) struct Builder<'s, 'o, S> {
     pub(super) options: &'s ParseOptions,
     pub(super) source: S,
     pub(super) wire: &'o mut Vec<u8>,
+    /// The length of `wire` beyond which nothing is appended.
+    wire_len_max: usize,
 }
 
 impl<'s, 'o, 't, S: Source<'t>> Builder<'s, 'o, S> {
     pub(crate) fn new(pool: &'s Pool, options: &'s ParseOptions, source: S, wire: &'o mut Vec<u8>) -> Self {
-        Builder { pool, options, source, wire }
+        let wire_len_max = wire.len().saturating_add(options.len_max);
+        Builder { pool, options, source, wire, wire_len_max }
     }
 
     /// Appends a whole message, and gives back the source, which stands behind it.
@@ -152,7 +155,8 @@ impl<'s, 'o, 't, S: Source<'t>> Builder<'s, 'o, S> {
     ) -> Result<(), Fault> {
         let index = usize::from(data.entry);
         let field = &table.entries()[index];
-        self.member_value(field, index, members, depth).map_err(|fault| fault.in_field(data.json_name.text()))
+        let done = self.member_value(field, index, members, depth);
+        done.and_then(|()| self.check_len()).map_err(|fault| fault.in_field(data.json_name.text()))
     }
 
     #[inline]
@@ -310,6 +314,7 @@ impl<'s, 'o, 't, S: Source<'t>> Builder<'s, 'o, S> {
         while self.source.next_element(&mut open)? {
             self.value(field, depth).map_err(|fault| fault.in_element(index))?;
             index += 1 + self.source.plain_texts(field.tag, self.wire);
+            self.check_len()?;
         }
         Ok(())
     }
@@ -348,9 +353,19 @@ impl<'s, 'o, 't, S: Source<'t>> Builder<'s, 'o, S> {
             let is_null = field.kind.is_message() && self.is_stray_null(field)?;
             let done = if is_null { Err(self.fault("an element must not be null")) } else { element(self) };
             done.map_err(|fault| fault.in_element(index))?;
+            self.check_len()?;
             index += 1;
         }
         Ok(())
+    }
+
+    /// Checked behind each member, element and entry: what one of them adds is in proportion to its own text.
+    #[inline]
+    pub(super) fn check_len(&self) -> Result<(), Fault> {
+        if self.wire.len() <= self.wire_len_max {
+            return Ok(());
+        }
+        Err(Fault::too_long(self.source.offset(), self.options.len_max))
     }
 
     /// Whether a null stands where only a value may. Numbers and strings find out for themselves.
@@ -386,6 +401,7 @@ impl<'s, 'o, 't, S: Source<'t>> Builder<'s, 'o, S> {
             if is_ignored {
                 self.wire.truncate(start);
             }
+            self.check_len()?;
         }
         Ok(())
     }

@@ -15,6 +15,8 @@ pub struct ParseError {
     pub path: String,
     /// What is wrong.
     pub problem: String,
+    /// The message is longer than [`ParseOptions::len_max`](crate::json::ParseOptions::len_max).
+    pub is_too_long: bool,
 }
 
 impl fmt::Display for ParseError {
@@ -41,6 +43,7 @@ struct Details {
     problem: String,
     /// Innermost first.
     path: Vec<Step>,
+    is_too_long: bool,
 }
 
 #[derive(Debug)]
@@ -56,7 +59,20 @@ impl Fault {
     #[cold]
     #[inline(never)]
     pub(crate) fn new(at: usize, problem: impl Into<String>) -> Fault {
-        Fault(Box::new(Details { at, problem: problem.into(), path: Vec::new() }))
+        Fault(Box::new(Details { at, problem: problem.into(), path: Vec::new(), is_too_long: false }))
+    }
+
+    /// What is built would be longer than `max` bytes.
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn too_long(at: usize, max: usize) -> Fault {
+        let mut fault = Fault::new(at, format!("the message is longer than {max} bytes"));
+        fault.0.is_too_long = true;
+        fault
+    }
+
+    pub(crate) fn is_too_long(&self) -> bool {
+        self.0.is_too_long
     }
 
     #[cold]
@@ -103,6 +119,7 @@ impl Fault {
         let before = &text[..offset];
         let line_start = before.iter().rposition(|&byte| byte == b'\n').map_or(0, |newline| newline + 1);
         let is_start = |byte: &&u8| **byte & 0xc0 != 0x80;
+        let is_too_long = self.is_too_long();
         let (path, problem) = self.into_parts();
         ParseError {
             offset,
@@ -110,6 +127,7 @@ impl Fault {
             column: 1 + before[line_start..].iter().filter(is_start).count(),
             path,
             problem,
+            is_too_long,
         }
     }
 }

@@ -50,10 +50,13 @@ pub struct ParseOptions {
     pub allow_partial: bool,
     /// Messages that may lie in one another, the outermost not counted: 100.
     pub depth_max: usize,
+    /// Maximum length of the wire bytes that are built, in bytes; 256 MiB by default. Building stops there: an element
+    /// of two bytes of JSON can become eleven on the wire.
+    pub len_max: usize,
 }
 
 impl Default for ParseOptions {
     fn default() -> Self {
-        ParseOptions { ignore_unknown: false, allow_partial: false, depth_max: DEPTH_MAX }
+        ParseOptions { ignore_unknown: false, allow_partial: false, depth_max: DEPTH_MAX, len_max: 256 << 20 }
     }
 }

@@ -472,6 +472,9 @@ fn msgpack_has_types_of_its_own() {
         (b"\x80\x80", "more bytes behind the message"),
         (b"\xc1", "0xc1 begins no value"),
         (b"\x81\xa9timestamp\xd4\x01\x00", "this is no timestamp"),
+        (b"\x81\xa5value\xcb\x7f\xf8\0\0\0\0\0\0", "value: a google.protobuf.Value cannot hold NaN"),
+        (b"\x81\xa5value\xca\xff\x80\0\0", "value: a google.protobuf.Value cannot hold -inf"),
+        (b"\x81\xa5value\x91\xcb\x7f\xf0\0\0\0\0\0\0", "a google.protobuf.Value cannot hold inf"),
     ] {
         let error = msgpack::to_wire(message_type, bytes).expect_err(problem).to_string();
         assert!(error.contains(problem), "{bytes:02x?}: {error}");

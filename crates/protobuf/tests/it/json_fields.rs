@@ -154,3 +154,52 @@ fn the_fields_that_a_text_has() {
     assert!(!paths(&deep(99), &strict).contains("deep"));
     assert!(paths(&deep(100), &strict).contains("too deep"));
 }
+
+#[test]
+fn paths_stop_at_the_bound() {
+    let schema = schema();
+    let text =
+        format!("{}{{\"size\":1}}{}", "{\"item\":".to_owned() + &"{\"inner\":".repeat(80), "}".repeat(81));
+    let paths = |len_max| {
+        let options = ParseOptions { len_max, ..ParseOptions::default() };
+        json::field_paths(schema.message("All").unwrap(), text.as_bytes(), &options)
+    };
+    let path = format!("item.{}size", "inner.".repeat(80));
+    let len = path.len() + 40;
+    assert_eq!(paths(len).unwrap(), [path]);
+    assert!(paths(len - 1).unwrap_err().is_too_long);
+}
+
+/// Two bytes of JSON can become eleven on the wire: what is built stops at its bound, not behind the text.
+#[test]
+fn messages_stop_at_the_bound() {
+    let schema = schema();
+    let list = |element: &str, count: usize| format!("[{}]", vec![element; count].join(","));
+    for (field_name, value) in [
+        ("value", list("0", 10_000)),
+        ("items", list("{}", 10_000)),
+        ("mask", format!("\"{}\"", vec!["A"; 10_000].join(","))),
+        ("object", format!("{{{}}}", (0..5_000).map(|n| format!("\"{n}\":0")).collect::<Vec<_>>().join(","))),
+        (
+            "byName",
+            format!("{{{}}}", (0..5_000).map(|n| format!("\"{n}\":{{}}")).collect::<Vec<_>>().join(",")),
+        ),
+    ] {
+        let text = format!("{{\"{field_name}\":{value}}}");
+        let parse = |len_max| {
+            let options = ParseOptions { len_max, ..ParseOptions::default() };
+            // What is there already does not count.
+            let mut wire = vec![1, 2, 3];
+            let parsed = json::parse(schema.message("All").unwrap(), text.as_bytes(), &options, &mut wire);
+            assert_eq!(&wire[..3], [1, 2, 3]);
+            parsed.map(|()| wire.len() - 3)
+        };
+        let len = parse(usize::MAX).unwrap();
+        assert_eq!(parse(len), Ok(len));
+        let error = parse(len / 10).unwrap_err();
+        assert!(error.is_too_long, "{field_name}: {error}");
+        let is_early = field_name == "mask" || error.offset < text.len() / 5;
+        assert!(is_early, "{field_name}: {} of {}", error.offset, text.len());
+        assert!(parse(len - 1).is_err(), "{field_name}");
+    }
+}

@@ -88,16 +88,25 @@ impl<'r> Operation<'_, 'r> {
         let input = self.call.method.input();
         let of = |media: Object| Object::new().with("content", media);
         let content_type = if self.call.binding.is_client_streaming() { NDJSON } else { JSON };
+        // A POST needs a content type, so that forms of other pages can't send it. Without a body it would have none.
+        let is_post = self.call.http_method() == Some("post");
         match self.call.binding.body() {
+            Body::Absent if is_post => {
+                let empty = Object::new().with("type", "object").with("maxProperties", 0);
+                Some(of(media(content_type, empty)).with("required", true))
+            }
             Body::Absent => None,
-            Body::Whole if is_http_body(input) => Some(of(Object::new().with(ANY, Object::new()))),
+            Body::Whole if is_http_body(input) => {
+                let body = of(Object::new().with(ANY, Object::new()));
+                Some(body.with_some("required", is_post.then_some(true)))
+            }
             Body::Whole => {
                 let in_path: Vec<u32> = self.call.binding.variables().iter().filter_map(top).collect();
                 let schema = schemas.of_message_without(input, &in_path);
                 // An empty body is an empty message.
                 let has_fields =
                     input.well_known() != Some(WellKnown::Empty) && input.fields().len() > in_path.len();
-                Some(of(media(content_type, schema)).with("required", has_fields))
+                Some(of(media(content_type, schema)).with("required", is_post || has_fields))
             }
             Body::Field(number) => {
                 let field = input.field_by_number(number)?;

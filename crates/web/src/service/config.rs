@@ -51,6 +51,8 @@ pub(super) struct Protocols {
     pub(super) requires_version: bool,
     pub(super) grpc_web: bool,
     pub(super) transcoding: bool,
+    /// Transcoded POST may come with a content type that forms can send, or with none.
+    pub(super) simple_posts: bool,
     /// `application/grpc+json` and `application/grpc+msgpack`.
     pub(super) grpc_codecs: bool,
 }
@@ -95,6 +97,7 @@ impl Default for Web {
                 requires_version: false,
                 grpc_web: true,
                 transcoding: true,
+                simple_posts: false,
                 grpc_codecs: true,
             },
             cors: None,
@@ -144,6 +147,16 @@ impl Web {
     /// Whether JSON is transcoded by the annotations `google.api.http`.
     pub fn transcoding(mut self, is_on: bool) -> Web {
         self.protocols.transcoding = is_on;
+        self
+    }
+
+    /// Whether transcoded POST requests may have no content type, or one that an HTML form can send: `text/plain`,
+    /// `multipart/form-data` or `application/x-www-form-urlencoded`. By default they get 415, also without a body,
+    /// because browsers let pages of any origin send them, cookies included (cross-site request forgery). A body of
+    /// JSON needs `application/json` either way. Allow this only where no browser is authenticated by cookies, by the
+    /// client's address or by a client certificate.
+    pub fn allow_simple_posts(mut self, is_allowed: bool) -> Web {
+        self.protocols.simple_posts = is_allowed;
         self
     }
 

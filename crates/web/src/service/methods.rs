@@ -165,7 +165,8 @@ impl Method {
         if codec == Codec::Proto {
             return Ok(message);
         }
-        codec.read(self.message_type(codec, |types| types.input)?, message, options)
+        let message_type = self.message_type(codec, |types| types.input)?;
+        codec.read(message_type, message, options, self.options().max_decoding_message_size)
     }
 
     /// What a client gets for the wire bytes of an answer.

@@ -53,12 +53,18 @@ pub(super) struct Route {
 }
 
 impl Transcoded {
-    pub(super) fn new(context: &Arc<Context>, rules: Rules, requests: &RequestOptions) -> Transcoded {
+    pub(super) fn new(
+        context: &Arc<Context>,
+        rules: Rules,
+        requests: &RequestOptions,
+        allows_simple_posts: bool,
+    ) -> Transcoded {
         let router = Router::new(rules);
         let rules = router.rules();
-        let targets = rules.bindings().iter().map(|binding| Target::of(context, rules, binding)).collect();
-        let request_options = RequestOptions { parse: context.options.parse.clone(), ..requests.clone() };
-        Transcoded(Arc::new(Routes { context: Arc::clone(context), router, targets, request_options }))
+        let targets = rules.bindings().iter().map(|binding| Target::of(context, rules, binding, requests));
+        let targets = targets.collect();
+        let context = Arc::clone(context);
+        Transcoded(Arc::new(Routes { context, router, targets, allows_simple_posts }))
     }
 
     pub(super) fn find(&self, method: &Method, path: &str) -> Found {

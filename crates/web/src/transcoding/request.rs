@@ -123,13 +123,14 @@ impl Request<'_, '_> {
         let Some(path_field) = mask.message_type().and_then(|mask| mask.field_by_number(1)) else {
             return Ok(());
         };
-        let mut content = Vec::new();
-        for path in &paths {
-            nested::put_around(&[path_field], path.len(), &mut content, |content| {
-                content.extend_from_slice(path.as_bytes());
-            });
-        }
-        nested::put_around(&[mask], content.len(), wire, |wire| wire.extend_from_slice(&content));
+        let len = paths.iter().map(|path| nested::len_around(&[path_field], path.len())).sum();
+        nested::put_around(&[mask], len, wire, |wire| {
+            for path in &paths {
+                nested::put_around(&[path_field], path.len(), wire, |wire| {
+                    wire.extend_from_slice(path.as_bytes());
+                });
+            }
+        });
         Ok(())
     }
 

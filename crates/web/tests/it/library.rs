@@ -45,6 +45,7 @@ service Library {
             additional_bindings { post: "/v1/one" body: "*" }
             additional_bindings { put: "/v1/one/{name}" body: "words" }
             additional_bindings { get: "/v1/words" response_body: "words" }
+            additional_bindings { post: "/v1/one/{name}:cancel" }
         };
     }
     rpc Many(Order) returns (stream Order) {
@@ -473,7 +474,7 @@ pub(crate) fn request_with(head: &str, body: Body) -> Request<Body> {
     for (name, value) in lines.map(|line| line.split_once(": ").unwrap()) {
         headers.append(HeaderName::try_from(name).unwrap(), value.parse().unwrap());
     }
-    if !headers.contains_key("content-type") && !body.is_end_stream() {
+    if !headers.contains_key("content-type") && (method == "POST" || !body.is_end_stream()) {
         headers.insert("content-type", HeaderValue::from_static("application/json"));
     }
     if headers.get("content-type").is_some_and(|value| value == "none") {

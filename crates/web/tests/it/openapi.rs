@@ -116,6 +116,18 @@ fn methods_of_http() {
 }
 
 #[test]
+fn post_without_a_message_in_its_body_has_a_content_type() {
+    let of = |rule: &str| found(MESSAGES, rule);
+    let body = of("post: '/a:cancel'").pointer("/paths/~1a:cancel/post/requestBody").cloned();
+    let schema = json!({"type": "object", "maxProperties": 0});
+    let expected = json!({"content": {"application/json": {"schema": schema}}, "required": true});
+    assert_eq!(body, Some(expected));
+    for (rule, method) in [("delete: '/a'", "delete"), ("get: '/a'", "get")] {
+        assert_eq!(of(rule).pointer(&format!("/paths/~1a/{method}/requestBody")), None);
+    }
+}
+
+#[test]
 fn paths_of_one_shape_are_one_path() {
     check(
         &["get: '/books/{a}'", "put: '/books/{b_c}'", "delete: '/{a=books/*}'"],

@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use thalweg_protobuf::json::ParseOptions;
 use thalweg_protobuf::{Message, Value};
-use thalweg_web::transcoding::{Content, RequestOptions, Router};
+use thalweg_web::transcoding::{Content, RequestError, RequestOptions, Router};
 
 use crate::support::{router, service, to_json, to_wire};
 
@@ -567,4 +567,33 @@ fn groups_and_required_fields_of_proto2() {
     };
     check(r#"{"name":"a","part":{"text":"b"}}"#, r#"{"name":"a","part":{"text":"b"}}"#);
     check("{}", "body: line 1, column 3: the required field `name` is missing");
+}
+
+/// The mask of a body of a recursive type repeats the names of all messages around each field: without a bound that is
+/// hundreds of times the body. Building stops a small way into the body.
+#[test]
+fn masks_stop_at_the_bound_of_the_message() {
+    let messages = "message Node { Node a = 1; Node b = 2; }
+        message Change { Node node = 1; google.protobuf.FieldMask update_mask = 2; }";
+    let rule = ["patch: \"/node\" body: \"node\""];
+    let router = router(&service(messages, "Change", "Change", &rule));
+    let body = recursive(80, 14);
+    let mut options = RequestOptions::default();
+    let wire_of = |options: &RequestOptions| {
+        let content = Content { content_type: "application/json".to_owned(), data: body.clone().into() };
+        to_wire(&router, "PATCH", "/node", &content, options)
+    };
+    assert!(wire_of(&options).unwrap().len() > 10 * body.len());
+    options.parse.len_max = body.len();
+    let error = wire_of(&options).unwrap_err();
+    let RequestError::Body(stopped) = &error else { panic!("{error}") };
+    assert!(stopped.is_too_long && stopped.offset < body.len() / 3, "{error}, of {}", body.len());
+    assert_eq!(error.http_status(), 413);
+    assert_eq!(thalweg_engine::Status::from(error).code(), thalweg_engine::Code::ResourceExhausted);
+}
+
+/// A chain of `depth` nodes, and a full tree of `height` at its end.
+fn recursive(depth: usize, height: usize) -> String {
+    let tree = (0..height).fold("{}".to_owned(), |tree, _| format!("{{\"a\":{tree},\"b\":{tree}}}"));
+    "{\"a\":".repeat(depth) + &tree + &"}".repeat(depth)
 }

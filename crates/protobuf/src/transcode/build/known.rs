@@ -61,6 +61,7 @@ impl<'s, 't, S: Source<'t>> Builder<'s, '_, S> {
                 }
                 Err(Fault::new(at, format!("`{}` is no path in lowerCamelCase", excerpt(path))))
             })?;
+            self.check_len()?;
         }
         Ok(())
     }
@@ -82,7 +83,7 @@ impl<'s, 't, S: Source<'t>> Builder<'s, '_, S> {
                 return self.source.null();
             }
             Shape::Bool => VALUE_BOOL,
-            Shape::Number => VALUE_NUMBER,
+            Shape::Number => return self.value_number(),
             Shape::Text => VALUE_STRING,
             Shape::Map => VALUE_STRUCT,
             Shape::List => VALUE_LIST,
@@ -95,6 +96,18 @@ impl<'s, 't, S: Source<'t>> Builder<'s, '_, S> {
             Some((_, field)) => self.singular(field, depth),
             None => Ok(()),
         }
+    }
+
+    /// The number of a `google.protobuf.Value`, which must be finite; MessagePack has others, too.
+    fn value_number(&mut self) -> Result<(), Fault> {
+        let at = self.source.offset();
+        let value = self.source.double()?;
+        if !value.is_finite() {
+            return Err(Fault::new(at, format!("a google.protobuf.Value cannot hold {value}")));
+        }
+        put_tag(self.wire, Tag::new(VALUE_NUMBER, WireType::Fixed64));
+        self.wire.extend_from_slice(&value.to_le_bytes());
+        Ok(())
     }
 
     /// `{"@type": url, …}`, in whatever order.

@@ -37,7 +37,7 @@ impl Call {
     ) -> Result<(Call, RequestHead), Failure> {
         let target = &routes.targets[place.index];
         let binding = &routes.router.rules().bindings()[place.index];
-        let read = Head::read(head.headers, target, binding, has_body)?;
+        let read = Head::read(head, target, binding, has_body, routes.allows_simple_posts)?;
         let metadata = metadata::received(head.headers)?;
         let timeout = metadata::timeout(head.headers)?;
         let asked = RequestHead::new(metadata, timeout, head.connection.cloned());
@@ -55,7 +55,7 @@ impl Call {
 
     /// The wire bytes of a message, which has what path and query say if it is the first.
     pub(super) fn wire(&self, content: &Content, is_first: bool) -> Result<Bytes, Status> {
-        let (router, options) = (&self.routes.router, &self.routes.request_options);
+        let (router, options) = (&self.routes.router, &self.target().requests);
         let mut wire = Vec::with_capacity(content.data.len() + self.uri.path().len());
         if is_first {
             let route = router.route(self.place, self.uri.path());

@@ -1,7 +1,8 @@
 //! What the head of a request says: [`Head`].
 
 use http::header::{ACCEPT, ACCEPT_ENCODING, CONTENT_ENCODING, CONTENT_TYPE, TE};
-use http::{HeaderMap, HeaderName, HeaderValue};
+use http::{HeaderMap, HeaderName, HeaderValue, Method};
+use thalweg_engine::raw::RawHead;
 use thalweg_engine::{Encoding, EncodingSet};
 
 use super::failure::Failure;
@@ -28,27 +29,30 @@ const TYPES: &str = "application/json";
 const STREAM_TYPES: &str = "application/json, application/x-ndjson";
 
 impl Head {
-    /// Reads it. Of a request without a body it does not matter what that would be.
+    /// Reads it. Without a body the content type counts for POST only: a form of any page can send one without a
+    /// preflight request, and CORS cannot prevent that. Other methods that change something are never sent so.
     ///
     /// # Errors
-    /// 415 for a body that is not what the method takes.
+    /// 415 for a body that the method does not take, and for such a POST unless `allows_simple_posts`.
     pub(super) fn read(
-        headers: &HeaderMap,
+        head: &RawHead<'_>,
         target: &Target,
         binding: &Binding,
         has_body: bool,
+        allows_simple_posts: bool,
     ) -> Result<Head, Failure> {
+        let headers = head.headers;
         let is_stream = binding.is_client_streaming();
         let content_type = headers.get(CONTENT_TYPE).map(HeaderValue::as_bytes).unwrap_or_default();
         let subtype = application(content_type);
-        if has_body
-            && target.takes == Takes::Json
-            && !subtype.is_some_and(|subtype| is_json(subtype, is_stream))
-        {
-            let accepted = if is_stream { STREAM_TYPES } else { TYPES };
-            let told = String::from_utf8_lossy(content_type);
-            let why = format!("content-type {told:?} is not supported; accepted is {accepted}");
-            return Err(Failure::unsupported(&why, ACCEPT, accepted));
+        let must_preflight = *head.method == Method::POST && !allows_simple_posts;
+        let is_accepted = match target.takes {
+            Takes::Raw => !must_preflight || forces_preflight(content_type),
+            Takes::Json => !(has_body || must_preflight) || is_json(subtype, is_stream),
+            Takes::Nothing => !must_preflight || is_json(subtype, is_stream),
+        };
+        if !is_accepted {
+            return Err(unsupported(content_type, target.takes, is_stream));
         }
         let accepts = target.options.accept_compressed;
         let named = headers.get(CONTENT_ENCODING).map(HeaderValue::as_bytes).filter(|_| has_body);
@@ -88,9 +92,35 @@ fn answer_compression(headers: &HeaderMap, target: &Target) -> Compression {
     Compression { encoding, threshold: target.options.compression_threshold }
 }
 
-fn is_json(subtype: &str, is_stream: bool) -> bool {
-    let suffix = subtype.rsplit('+').next().unwrap_or_default();
-    suffix.eq_ignore_ascii_case("json") || is_stream && is_row(subtype)
+fn unsupported(content_type: &[u8], takes: Takes, is_stream: bool) -> Failure {
+    let accepted = match takes {
+        Takes::Raw => "application/octet-stream",
+        Takes::Json | Takes::Nothing if is_stream => STREAM_TYPES,
+        Takes::Json | Takes::Nothing => TYPES,
+    };
+    let sent = String::from_utf8_lossy(content_type);
+    let why = if takes == Takes::Raw {
+        format!("content-type {sent:?} is not supported for POST, because forms of other pages can send it")
+    } else {
+        format!("content-type {sent:?} is not supported; accepted is {accepted}")
+    };
+    Failure::unsupported(&why, ACCEPT, accepted)
+}
+
+fn is_json(subtype: Option<&str>, is_stream: bool) -> bool {
+    subtype.is_some_and(|subtype| {
+        let suffix = subtype.rsplit('+').next().unwrap_or_default();
+        suffix.eq_ignore_ascii_case("json") || is_stream && is_row(subtype)
+    })
+}
+
+/// Whether browsers ask before a page of another origin may send this content type. They don't for those of forms, nor
+/// without one (Fetch standard, "CORS-safelisted request-header").
+fn forces_preflight(content_type: &[u8]) -> bool {
+    const OF_FORMS: [&[u8]; 3] =
+        [b"application/x-www-form-urlencoded", b"multipart/form-data", b"text/plain"];
+    let essence = content_type.split(|byte| *byte == b';').next().unwrap_or_default().trim_ascii();
+    !essence.is_empty() && !OF_FORMS.iter().any(|of_forms| essence.eq_ignore_ascii_case(of_forms))
 }
 
 fn names_trailers(te: &[u8]) -> bool {

@@ -138,7 +138,7 @@ impl Requests {
         self.count += 1;
         wire.map_err(|status| {
             let why = format!("message {}: {}", self.count, status.message());
-            Failure::from(Status::new(status.code(), why))
+            Failure::unreadable(Status::new(status.code(), why))
         })
     }
 }

@@ -145,7 +145,7 @@ impl Call {
         let size_max = self.size_max();
         let data = decompress(self.head().encoding, sent, size_max).map_err(Failure::unreadable)?;
         let content = Content { content_type: self.head().content_type.clone(), data };
-        let wire = self.wire(&content, true)?;
+        let wire = self.wire(&content, true).map_err(Failure::unreadable)?;
         if wire.len() > size_max {
             return Err(Failure::new(StatusCode::PAYLOAD_TOO_LARGE, too_large(wire.len(), size_max)));
         }

@@ -4,8 +4,9 @@ use std::sync::Arc;
 
 use thalweg_engine::ServiceOptions;
 use thalweg_engine::server::HandlerCost;
-use thalweg_protobuf::json::PrintOptions;
+use thalweg_protobuf::json::{ParseOptions, PrintOptions};
 
+use crate::codec::CodecOptions;
 use crate::service::context::Context;
 use crate::service::methods::Method;
 use crate::transcoding::{self, Binding, RequestOptions, Router, Rules, request, response};
@@ -16,7 +17,8 @@ pub(super) struct Routes {
     pub(super) router: Router,
     /// In the order of the bindings.
     pub(super) targets: Vec<Target>,
-    pub(super) request_options: RequestOptions,
+    /// Whether POST may come with a content type that forms can send, or with none.
+    pub(super) allows_simple_posts: bool,
 }
 
 /// What a binding leads to.
@@ -29,6 +31,8 @@ pub(super) struct Target {
     pub(super) options: ServiceOptions,
     pub(super) takes: Takes,
     pub(super) is_raw_answer: bool,
+    /// How requests are read.
+    pub(super) requests: RequestOptions,
     /// How answers are printed; those of streams each in one line.
     pub(super) print: PrintOptions,
 }
@@ -44,7 +48,12 @@ pub(super) enum Takes {
 }
 
 impl Target {
-    pub(super) fn of(context: &Context, rules: &Rules, binding: &Binding) -> Target {
+    pub(super) fn of(
+        context: &Context,
+        rules: &Rules,
+        binding: &Binding,
+        requests: &RequestOptions,
+    ) -> Target {
         let method = context.methods.get(binding.path());
         let options = method.map(|method| method.options().clone()).unwrap_or_default();
         let takes = match binding.body() {
@@ -52,7 +61,9 @@ impl Target {
             _ if request::is_raw(rules, binding) => Takes::Raw,
             _ => Takes::Json,
         };
-        let print = &context.options.print;
+        let CodecOptions { parse, print } = &context.options;
+        let parse =
+            ParseOptions { len_max: parse.len_max.min(options.max_decoding_message_size), ..parse.clone() };
         let print = PrintOptions {
             len_max: print.len_max.min(options.max_encoding_message_size),
             pretty: print.pretty && !binding.is_server_streaming(),
@@ -64,6 +75,7 @@ impl Target {
             options,
             takes,
             is_raw_answer: response::is_raw(rules, binding),
+            requests: RequestOptions { parse, ..requests.clone() },
             print,
         }
     }

@@ -5,6 +5,8 @@ use thalweg_engine::{Code, Status};
 use thalweg_protobuf::json::ParseError;
 use thiserror::Error;
 
+use crate::compression::SIZE_OPTION;
+
 /// A request that is none of the method's: 400.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
@@ -40,14 +42,20 @@ pub enum RequestError {
 }
 
 impl RequestError {
-    /// 400.
+    /// 400, or 413 for a message that is longer than [`ParseOptions::len_max`](thalweg_protobuf::json::ParseOptions).
     pub fn http_status(&self) -> StatusCode {
-        StatusCode::BAD_REQUEST
+        match self {
+            RequestError::Body(error) if error.is_too_long => StatusCode::PAYLOAD_TOO_LARGE,
+            _ => StatusCode::BAD_REQUEST,
+        }
     }
 }
 
 impl From<RequestError> for Status {
     fn from(error: RequestError) -> Status {
+        if error.http_status() == StatusCode::PAYLOAD_TOO_LARGE {
+            return Status::new(Code::ResourceExhausted, format!("{error}: {SIZE_OPTION}"));
+        }
         Status::new(Code::InvalidArgument, error.to_string())
     }
 }

@@ -26,31 +26,38 @@ pub(super) fn put_around(
     wire: &mut Vec<u8>,
     put: impl FnOnce(&mut Vec<u8>),
 ) {
-    let mut len = len as u64;
+    let mut len = len;
     // From the inside out, because each length has those of all inside.
-    let lens: Vec<u64> = fields
+    let lens: Vec<usize> = fields
         .iter()
         .rev()
         .map(|field| {
             let content = len;
-            let tag_len = varint_len(start_tag(*field).bits().into()) as u64;
-            len += match field.kind() {
-                Kind::Group => 2 * tag_len,
-                _ => tag_len + varint_len(content) as u64,
-            };
+            len = len_around(std::slice::from_ref(field), content);
             content
         })
         .collect();
     for (field, len) in fields.iter().zip(lens.iter().rev()) {
         put_tag(wire, start_tag(*field));
         if field.kind() != Kind::Group {
-            put_varint(wire, *len);
+            put_varint(wire, *len as u64);
         }
     }
     put(wire);
     for field in fields.iter().rev().filter(|field| field.kind() == Kind::Group) {
         put_tag(wire, Tag::new(field.number(), WireType::EndGroup));
     }
+}
+
+/// The bytes that [`put_around`] appends for a content of `len` bytes.
+pub(super) fn len_around(fields: &[Field<'_>], len: usize) -> usize {
+    fields.iter().rev().fold(len, |len, field| {
+        let tag_len = varint_len(start_tag(*field).bits().into());
+        len + match field.kind() {
+            Kind::Group => 2 * tag_len,
+            _ => tag_len + varint_len(len as u64),
+        }
+    })
 }
 
 fn start_tag(field: Field<'_>) -> Tag {
