@@ -26,6 +26,7 @@ const PAGES: &[&str] = &[
     "docs/PERFORMANCE.md",
     "docs/lab-statistics.md",
     "docs/codec-study.md",
+    "docs/codegen.md",
     "docs/json-study.md",
     "docs/load.md",
     "docs/published.md",
@@ -102,6 +103,7 @@ const FIGURES: &[Figure] = &[
     Figure { name: "codec-ten-million", from: &["codec-ten-million"], render: render::codec_ten_million },
     Figure { name: "json", from: &["json"], render: render::json },
     Figure { name: "protobuf", from: &["protobuf"], render: render::protobuf },
+    Figure { name: "protos", from: &["protos"], render: render::protos },
     Figure { name: "published", from: &["published"], render: render::published },
 ];
 

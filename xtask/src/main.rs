@@ -20,6 +20,7 @@ mod job;
 mod lab;
 mod metadata;
 mod peers;
+mod protos;
 mod published;
 mod server;
 mod test;
@@ -50,6 +51,8 @@ Commands:
   bench same|slowed       What the lab says of our stack against itself
   costs [--record]        Count the instructions and allocations of the main calls; write them to xtask/costs.json,
                           with which the test step `costs` compares
+  protos [TREE]...        Compare our reading of published .proto files with protoc's: descriptors, positions of errors
+  protos --record         Write down what protoc says of the corpus in crates/protobuf/tests/protos
   tonic-surface           Whether crates/tonic has all that is public in the tonic of Cargo.lock
   api                     Write the lists of what is public in the libraries, with which the test step `api` compares
   dist                    Build what people get who have no sources, in target/dist: a tarball of the command with its
@@ -71,6 +74,7 @@ fn main() -> ExitCode {
         Some("costs") => costs::run(arguments),
         Some("api") => api::run(arguments),
         Some("dist") => dist::run(arguments),
+        Some("protos") => protos::run(arguments),
         Some("tonic-surface") => test::surface::run(arguments),
         Some("figures") => figures::run(arguments),
         Some("help" | "--help" | "-h") => {

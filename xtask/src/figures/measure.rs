@@ -38,6 +38,8 @@ enum How {
     Published(&'static str),
     /// The example `speed` of the Protobuf engine.
     Speed,
+    /// `cargo xtask protos`.
+    Protos,
 }
 
 const STACK: &[&str] = &["crates/http2", "crates/engine", "crates/thalweg"];
@@ -175,6 +177,7 @@ pub(super) const MEASUREMENTS: &[Measurement] = &[
     },
     Measurement { name: "published", how: How::Published(""), subject: STACK, processors: 1 },
     Measurement { name: "protobuf", how: How::Speed, subject: ENGINE, processors: 1 },
+    Measurement { name: "protos", how: How::Protos, subject: ENGINE, processors: 1 },
 ];
 
 impl Measurement {
@@ -190,6 +193,7 @@ impl Measurement {
             How::Json(arguments) => format!("cargo run --release -- lab json {arguments}"),
             How::Published(arguments) => format!("cargo run --release -- lab published{arguments}"),
             How::Speed => SPEED.to_owned(),
+            How::Protos => "cargo xtask protos".to_owned(),
         }
     }
 
@@ -206,6 +210,7 @@ impl Measurement {
             How::Json(arguments) => self.study(&format!("json {arguments}"), log),
             How::Published(arguments) => self.study(&format!("published{arguments}"), log),
             How::Speed => speed(log),
+            How::Protos => crate::protos::measure(log),
         }
     }
 

