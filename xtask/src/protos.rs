@@ -149,8 +149,8 @@ pub(crate) fn summary(result: &Value) -> String {
     let name = result["name"].as_str().unwrap_or_default();
     let whole = result["whole"].as_str().unwrap_or_default();
     format!(
-        "{name}: {files} files; equal {equal}, with source info {with_source_info}; refused at the same place {refused}; \
-         as one set: {whole}"
+        "{name}: {files} files; equal {equal}, with source info {with_source_info}; refused at the same place \
+         {refused}; as one set: {whole}"
     )
 }
 
