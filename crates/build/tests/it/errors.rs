@@ -303,7 +303,7 @@ fn descriptors_of_an_edition() {
     let error = thalweg_build::configure()
         .compile_fds(thalweg_build::FileDescriptorSet { file: vec![file] })
         .expect_err("there is no code for editions");
-    let expected =
-        "a.proto: unsupported edition; 2023 and 2024 are supported, from sources and by `compile_encoded_fds`";
+    let expected = "a.proto: unsupported edition; 2023 and 2024 are supported, from sources and by \
+                    `compile_encoded_fds`";
     assert_eq!(printed(&error, Path::new("/")), expected);
 }
