@@ -86,7 +86,7 @@ fn listings(log: &Log) -> Result<Vec<Listing>, Failure> {
         let package = metadata.packages.iter().find(|package| package.name == *library);
         let package = package.ok_or_else(|| Failure::failed(format!("there is no package {library}")))?;
         let features: Vec<&str> =
-            package.features.iter().map(String::as_str).filter(|name| is_for_users(name)).collect();
+            package.features.keys().map(String::as_str).filter(|name| is_for_users(name)).collect();
         let document = Job::cargo("rustdoc --lib --quiet --package").arg(library);
         let document = document.arg("--features").arg(features.join(","));
         let document = document.words("-- -Z unstable-options --output-format json --cap-lints allow");

@@ -1,6 +1,6 @@
 //! What `cargo metadata` says about the workspace and everything that it is built from.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
 use serde_json::Value;
@@ -27,8 +27,8 @@ pub(crate) struct Package {
     pub(crate) is_published: bool,
     /// It has a library, and not a program alone.
     pub(crate) is_library: bool,
-    /// What can be switched on.
-    pub(crate) features: Vec<String>,
+    /// The features, each with what it switches on.
+    pub(crate) features: BTreeMap<String, Vec<String>>,
     /// What its manifest asks for, by kind, whether or not a feature turns it on.
     pub(crate) dependencies: Vec<(Kind, String)>,
 }
@@ -87,9 +87,13 @@ fn package(value: &Value) -> Package {
         // Nothing, or a list of registries.
         is_published: value["publish"].as_array().is_none_or(|registries| !registries.is_empty()),
         is_library: array(&value["targets"]).any(|target| array(&target["kind"]).any(|kind| kind == "lib")),
-        features: value["features"].as_object().into_iter().flat_map(|all| all.keys().cloned()).collect(),
+        features: value["features"].as_object().into_iter().flatten().map(feature).collect(),
         dependencies: array(&value["dependencies"]).map(dependency).collect(),
     }
+}
+
+fn feature((name, switches_on): (&String, &Value)) -> (String, Vec<String>) {
+    (name.clone(), array(switches_on).map(text).collect())
 }
 
 fn array(value: &Value) -> impl Iterator<Item = &Value> {

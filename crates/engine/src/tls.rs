@@ -39,6 +39,6 @@ pub use client::ClientTlsConfig;
 pub use error::TlsError;
 pub use identity::{Certificate, Identity, LiveIdentity};
 pub use info::TlsInfo;
-pub use provider::TlsVersion;
+pub use provider::{TlsVersion, provider};
 pub(crate) use server::ServerTls;
 pub use server::ServerTlsConfig;

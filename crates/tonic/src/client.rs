@@ -1,6 +1,9 @@
 //! What generated clients are made of.
 
+mod config;
 mod grpc;
+mod streaming;
 
 pub use grpc::Grpc;
+pub use streaming::{OnlyResponse, Responses};
 pub use tonic::client::GrpcService;

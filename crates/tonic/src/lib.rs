@@ -26,14 +26,17 @@
 //! | module or item | whose |
 //! | --- | --- |
 //! | [`Request`], [`Response`], [`Status`], [`Code`], [`Extensions`], [`Result`], [`GrpcMethod`] | tonic's |
-//! | [`IntoRequest`], [`IntoStreamingRequest`], [`Streaming`], [`CancellationHandle`] | tonic's |
+//! | [`IntoRequest`], [`Streaming`], [`CancellationHandle`] | tonic's |
 //! | [`ConnectError`], [`TimeoutExpired`] | tonic's |
 //! | [`codec`], [`codegen`], [`metadata`] | tonic's |
 //! | in [`service`]: interceptors and what goes around services | tonic's |
-//! | [`body::Body`], [`client::Grpc`], [`server::Grpc`], [`service::Routes`] | Thalweg's |
+//! | [`body::Body`], [`client::Grpc`], [`server::Grpc`], [`service::Routes`], [`IntoStreamingRequest`] | Thalweg's |
 //! | [`include_proto!`], [`include_file_descriptor_set!`], [`async_trait`] | tonic's |
 //! | [`transport`] | Thalweg's |
 //! | in [`transport::server`]: `Connected`, `TcpConnectInfo` and its like, `TcpIncoming` | tonic's |
+//!
+//! With neither the feature `server` nor `channel`, all of them are tonic's, and there is no [`transport`]: so do crates
+//! have them that only use generated code.
 //!
 //! What is tonic's is re-exported, not rebuilt: these are the very types of the crate `tonic`, so that crates which
 //! depend on that one (`tonic-prost`, `tonic-types`, `tower-http` …) fit. The connection information is tonic's because
@@ -41,31 +44,36 @@
 //!
 //! `docs/tonic.md` in the repository goes through all functions of `transport` and `service`.
 
-#[cfg(any(feature = "server", feature = "channel"))]
+#[cfg(feature = "_transport")]
 pub mod body;
-#[cfg(any(feature = "server", feature = "channel"))]
+#[cfg(feature = "_transport")]
 pub mod client;
-#[cfg(any(feature = "server", feature = "channel"))]
+#[cfg(feature = "_transport")]
 mod fields;
-#[cfg(any(feature = "server", feature = "channel"))]
+#[cfg(feature = "_transport")]
+mod request;
+#[cfg(feature = "_transport")]
 pub mod server;
-#[cfg(any(feature = "server", feature = "channel"))]
+#[cfg(feature = "_transport")]
 pub mod service;
-#[cfg(any(feature = "server", feature = "channel"))]
+#[cfg(feature = "_transport")]
 mod single;
-#[cfg(any(feature = "server", feature = "channel"))]
+#[cfg(feature = "_transport")]
 pub mod transport;
 
+#[cfg(feature = "_transport")]
+pub(crate) type BoxError = Box<dyn std::error::Error + Send + Sync>;
+#[cfg(feature = "_transport")]
+pub use request::IntoStreamingRequest;
 #[cfg(feature = "codegen")]
 pub use tonic::async_trait;
 #[doc(hidden)]
 #[cfg(feature = "codegen")]
 pub use tonic::codegen;
-#[cfg(feature = "_transport")]
-pub(crate) type BoxError = Box<dyn std::error::Error + Send + Sync>;
-
 pub use tonic::{
-    CancellationHandle, Code, ConnectError, Extensions, GrpcMethod, IntoRequest, IntoStreamingRequest,
-    Request, Response, Result, Status, Streaming, TimeoutExpired, codec, include_file_descriptor_set,
-    include_proto, metadata,
+    CancellationHandle, Code, ConnectError, Extensions, GrpcMethod, IntoRequest, Request, Response, Result,
+    Status, Streaming, TimeoutExpired, codec, include_file_descriptor_set, include_proto, metadata,
 };
+// Without `server` and `channel` there is no transport of Thalweg's to fit.
+#[cfg(not(feature = "_transport"))]
+pub use tonic::{IntoStreamingRequest, body, client, server, service};

@@ -75,6 +75,8 @@ const LAYERS: &[Layer] = &[
     Layer { name: "thalweg-tonic", normal: &["thalweg-engine"], beside: &["thalweg-sim", "thalweg-build"] },
     // Tests with generated code, which names that crate.
     Layer { name: "thalweg-tonic-tests", normal: &["thalweg-tonic"], beside: &[] },
+    // The same programs with both API layers.
+    Layer { name: "thalweg-usage", normal: &[], beside: &["thalweg", "thalweg-tonic", "thalweg-build"] },
     // The suite of Connect's runs against an example of the library's, which compiles the suite's own .proto files.
     Layer {
         name: "thalweg",
@@ -115,6 +117,16 @@ const FORBIDDEN_IN_TREE: &[(&str, &[&str], &str)] = &[
     ("thalweg-link", &["tokio"], "its thread is woken to the microsecond, which a runtime's timers are not"),
     ("thalweg-engine", &["tonic", "prost", "buffa"], "it knows no message type, and no type of a face"),
     ("thalweg-engine", TRANSPORTS, "it is one itself"),
+    (
+        "thalweg-tonic --no-default-features --features codegen,router,transport,tls-ring",
+        &["aws-lc-rs", "aws-lc-sys"],
+        "ring is in their place: a program has one provider of cryptography",
+    ),
+    (
+        "thalweg-tonic --no-default-features --features codegen",
+        &["thalweg-engine", "hyper", "socket2"],
+        "without a transport it is tonic's types, for any target",
+    ),
     ("thalweg-tonic", &["prost", "hyper-timeout"], "it knows no message type, and is tonic's channel itself"),
     ("thalweg-web", &["tonic", "prost", "buffa"], "its messages are wire bytes, and it knows no face"),
     ("thalweg-services", TRANSPORTS, "tonic lends its vocabulary, not its transport"),

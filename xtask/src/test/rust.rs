@@ -52,10 +52,10 @@ fn each_feature(log: &Log) -> Result<usize, Failure> {
     let mut count = 0;
     for package in metadata.member_packages().filter(|package| package.is_published && package.is_library) {
         // Those with an underscore are for others of the same manifest.
-        for feature in package.features.iter().filter(|feature| !feature.starts_with('_')) {
+        for feature in package.features.keys().filter(|feature| !feature.starts_with('_')) {
             lint(&package.name, feature)?;
         }
-        lint(&package.name, &package.features.join(","))?;
+        lint(&package.name, &package.features.keys().cloned().collect::<Vec<_>>().join(","))?;
         count += package.features.len();
     }
     Ok(count)

@@ -4,6 +4,9 @@
 //! tonic is there whole. Where it has a module of its own, the names in it, and the methods, public fields and traits
 //! of their types, are looked for one by one; the methods on the crate's page, too. Signatures are not compared: what
 //! generated code asks for is compiled by the crate's own tests.
+//!
+//! All of that is compared with all features, and again for each feature alone and for the sets of [`FEATURE_SETS`]:
+//! of items behind a `cfg` those are left that the set switches on, by the `[features]` of the crate's manifest.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -16,12 +19,24 @@ use super::tokens::{self, Token};
 use crate::arguments::Arguments;
 use crate::ended::Ended;
 use crate::job::{Failure, Log};
-use crate::metadata::Metadata;
+use crate::metadata::{Metadata, Package};
 use crate::{files, workspace};
 
 /// What `crates/tonic` leaves out, and why.
 const EXCEPTIONS: &[(&str, &str)] =
     &[("transport::Error: impl StdError", "it is `std::error::Error` under another name")];
+
+/// Feature sets that dependents ask for, each without the default features. tonic's single features are added to them.
+const FEATURE_SETS: &[&str] = &[
+    "",
+    "codegen router",
+    "codegen channel",
+    "codegen server",
+    "codegen gzip zstd",
+    "codegen channel tls-ring tls-native-roots",
+    "codegen router server tls-aws-lc",
+    "codegen router transport",
+];
 
 /// What `crates/tonic` does with each function of its own modules.
 const PAGE: &str = "docs/tonic.md";
@@ -53,6 +68,8 @@ pub(super) fn check(log: &Log) -> Result<String, Failure> {
 struct Compared {
     version: String,
     count: usize,
+    /// How many sets of features were compared.
+    sets: usize,
     /// A line for each name that is missing, and for each exception that is none.
     wrong: Vec<String>,
 }
@@ -60,10 +77,11 @@ struct Compared {
 impl Compared {
     fn find(log: &Log) -> Result<Self, Failure> {
         let metadata = Metadata::load(log)?;
-        let tonic = metadata.packages.iter().find(|package| package.name == "tonic");
+        let package = |name: &str| metadata.packages.iter().find(|package| package.name == name);
+        let tonic = package("tonic");
         let tonic = tonic.ok_or_else(|| Failure::failed("no crate of the workspace is built with tonic"))?;
-        let theirs = Surface::of_folder(tonic.manifest_path.parent().unwrap_or(Path::new("")))?;
-        let ours = Surface::of_folder(&workspace::root().join("crates/tonic"))?;
+        let drop_in = package("thalweg-tonic").ok_or_else(|| Failure::failed("there is no crates/tonic"))?;
+        let (theirs, ours) = (Surface::of(tonic, None)?, Surface::of(drop_in, None)?);
         let missing = theirs.missing_from(&ours);
         let is_excepted = |name: &String| EXCEPTIONS.iter().any(|(exception, _)| exception == name);
         let page = fs::read_to_string(workspace::root().join(PAGE))?;
@@ -75,13 +93,23 @@ impl Compared {
                 let is_told = page.contains(&format!("`{name}`")) || page.contains(&format!("::{name}`"));
                 (!is_told).then(|| format!("not in {PAGE}: {name}"))
             }))
-            .chain(idle.map(|(name, _)| format!("on the list of exceptions, and not missing: {name}")))
-            .collect();
-        Ok(Self { version: tonic.version.clone(), count: theirs.count_beside(&ours), wrong })
+            .chain(idle.map(|(name, _)| format!("on the list of exceptions, and not missing: {name}")));
+        let mut wrong: Vec<String> = wrong.collect();
+        let singles = theirs.features.keys().map(String::as_str).filter(|name| !name.starts_with('_'));
+        let sets: BTreeSet<&str> = FEATURE_SETS.iter().copied().chain(singles).collect();
+        for set in &sets {
+            let missing = Surface::of(tonic, Some(set))?
+                .missing_from(&Surface::of(drop_in, Some(set))?)
+                .into_iter()
+                .filter(|name| !is_excepted(name));
+            wrong.extend(missing.map(|name| format!("missing with the features `{set}` alone: {name}")));
+        }
+        let (version, count) = (tonic.version.clone(), theirs.count_beside(&ours));
+        Ok(Self { version, count, sets: sets.len(), wrong })
     }
 
     fn looked_for(&self) -> String {
-        format!("{} names of tonic {}", self.count, self.version)
+        format!("{} names of tonic {}, and {} sets of features", self.count, self.version, self.sets)
     }
 }
 
@@ -92,7 +120,8 @@ struct Surface {
     modules: BTreeMap<Vec<String>, BTreeMap<String, Origin>>,
     /// Public methods, fields and traits, by the top module and name of their type.
     members: BTreeMap<(String, String), BTreeSet<String>>,
-    features: BTreeSet<String>,
+    /// The features, each with what it switches on.
+    features: BTreeMap<String, Vec<String>>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -104,14 +133,19 @@ enum Origin {
 }
 
 impl Surface {
-    /// Of the crate whose manifest lies in `folder`.
-    fn of_folder(folder: &Path) -> Result<Self, Failure> {
-        let mut surface = Self::default();
+    /// Reads the sources of a crate, as they are with a set of features, or with all of them.
+    fn of(package: &Package, set: Option<&str>) -> Result<Self, Failure> {
+        let folder = package.manifest_path.parent().unwrap_or(Path::new(""));
+        let enabled = set.map(|set| enabled(&package.features, set));
+        let mut surface = Self { features: package.features.clone(), ..Self::default() };
         let sources = files::below(&folder.join("src"))?;
         for path in sources.iter().filter(|path| files::has_extension(path, "rs")) {
-            surface.add(path, &fs::read_to_string(path)?);
+            let text = fs::read_to_string(path)?;
+            match &enabled {
+                None => surface.add(path, &text),
+                Some(enabled) => surface.add(path, &without_disabled(&text, enabled)),
+            }
         }
-        surface.features = features(&fs::read_to_string(folder.join("Cargo.toml"))?);
         Ok(surface)
     }
 
@@ -233,8 +267,8 @@ impl Surface {
             }
         }
         let is_private = |name: &&String| name.starts_with('_');
-        let features = self.features.difference(&ours.features).filter(|name| !is_private(name));
-        missing.extend(features.map(|name| format!("feature {name}")));
+        let features = self.features.keys().filter(|name| !ours.features.contains_key(*name));
+        missing.extend(features.filter(|name| !is_private(name)).map(|name| format!("feature {name}")));
         missing
     }
 
@@ -299,13 +333,105 @@ fn header(tokens: &[Token], position: usize) -> (Option<String>, String) {
     (paths.pop(), of)
 }
 
-/// The names in a manifest's `[features]`.
-fn features(manifest: &str) -> BTreeSet<String> {
-    let section = manifest.lines().skip_while(|line| *line != "[features]").skip(1);
-    let section = section.take_while(|line| !line.starts_with('['));
-    let is_name = |line: &&str| line.starts_with(|first: char| first.is_alphanumeric() || first == '_');
-    let names = section.filter(is_name).filter_map(|line| line.split_once('='));
-    names.map(|(name, _)| name.trim().to_owned()).collect()
+/// The features that are on with those of `set`.
+fn enabled(features: &BTreeMap<String, Vec<String>>, set: &str) -> BTreeSet<String> {
+    let mut enabled = BTreeSet::new();
+    let mut waiting: Vec<&str> = set.split_whitespace().collect();
+    while let Some(name) = waiting.pop() {
+        if let Some(more) = features.get(name).filter(|_| enabled.insert(name.to_owned())) {
+            waiting.extend(more.iter().map(String::as_str));
+        }
+    }
+    enabled
+}
+
+/// `text` in which each item behind a `cfg` that `enabled` does not satisfy is one for tests, which are left out later.
+/// A field or statement stays.
+fn without_disabled(text: &str, enabled: &BTreeSet<String>) -> String {
+    const CFG: &str = "#[cfg(";
+    let mut left = String::new();
+    let mut rest = text;
+    while let Some(start) = rest.find(CFG) {
+        let (before, after) = rest.split_at(start);
+        let mut condition = Condition(&after[CFG.len()..]);
+        let holds = condition.holds(enabled);
+        let behind = condition.0.strip_prefix(")]").unwrap_or(condition.0);
+        left += before;
+        let item = behind_attributes(behind);
+        left += if !holds && is_item(item) { "#[cfg(test)]" } else { "" };
+        rest = behind;
+    }
+    left + rest
+}
+
+/// `text` without the attributes that it starts with.
+fn behind_attributes(text: &str) -> &str {
+    let mut text = text.trim_start();
+    while text.starts_with("#[") {
+        let mut depth = 0_i32;
+        let end = text.find(|character| {
+            depth += i32::from(character == '[') - i32::from(character == ']');
+            character == ']' && depth == 0
+        });
+        text = end.map_or("", |end| text[end + 1..].trim_start());
+    }
+    text
+}
+
+/// Whether `text` starts with an item, and not with a field or a statement.
+fn is_item(text: &str) -> bool {
+    const STARTS: &[&str] = &[
+        "fn", "async", "unsafe", "struct", "enum", "trait", "impl", "type", "const", "static", "mod", "use",
+    ];
+    let text = text.strip_prefix("pub").map_or(text, |behind| {
+        let behind = behind.trim_start();
+        behind.strip_prefix('(').and_then(|scope| scope.split_once(')')).map_or(behind, |(_, behind)| behind)
+    });
+    let word = text.trim_start().split(|end: char| !end.is_alphanumeric() && end != '_').next();
+    STARTS.contains(&word.unwrap_or_default())
+}
+
+/// What is left to read of the condition of a `cfg`.
+struct Condition<'t>(&'t str);
+
+impl<'t> Condition<'t> {
+    /// Reads one predicate. What is asked about is a feature; `test` does not hold, and all else does.
+    fn holds(&mut self, enabled: &BTreeSet<String>) -> bool {
+        let word = self.word();
+        if self.skip("(") {
+            let mut all = Vec::new();
+            while !self.skip(")") && !self.0.is_empty() {
+                all.push(self.holds(enabled));
+                self.skip(",");
+            }
+            return match word {
+                "any" => all.contains(&true),
+                "not" => all == [false],
+                _ => !all.contains(&false),
+            };
+        }
+        if !self.skip("=") {
+            return word != "test";
+        }
+        self.skip("\"");
+        let (value, behind) = self.0.split_once('"').unwrap_or((self.0, ""));
+        self.0 = behind;
+        word != "feature" || enabled.contains(value)
+    }
+
+    fn word(&mut self) -> &'t str {
+        let text = self.0.trim_start();
+        let end = text.find(|end: char| !end.is_alphanumeric() && end != '_').unwrap_or(text.len());
+        let (word, behind) = text.split_at(end);
+        self.0 = behind;
+        word
+    }
+
+    fn skip(&mut self, mark: &str) -> bool {
+        let behind = self.0.trim_start().strip_prefix(mark);
+        self.0 = behind.unwrap_or(self.0);
+        behind.is_some()
+    }
 }
 
 #[cfg(test)]
@@ -384,11 +510,61 @@ mod tests {
         );
     }
 
+    /// `name: feature feature`
+    fn features(lines: &[&str]) -> BTreeMap<String, Vec<String>> {
+        let lines = lines.iter().map(|line| line.split_once(':').unwrap());
+        lines
+            .map(|(name, on)| (name.to_owned(), on.split_whitespace().map(str::to_owned).collect()))
+            .collect()
+    }
+
     #[test]
     fn features_are_looked_for() {
-        let names = features("[a]\nz = 1\n[features]\n# b\nc = [\n    \"d\",\n]\n_e = []\n[f]\ng = 1");
-        assert_eq!(names.into_iter().collect::<Vec<_>>(), ["_e", "c"]);
-        let theirs = Surface { features: ["_a".into(), "b".into()].into(), ..Surface::default() };
+        let theirs = Surface { features: features(&["_a:", "b:"]), ..Surface::default() };
         assert_eq!(theirs.missing_from(&Surface::default()), ["feature b".to_owned()].into());
+    }
+
+    #[test]
+    fn a_feature_switches_on_others() {
+        let all = features(&["a: b dep:c", "b: d/e", "f:"]);
+        let check = |set: &str, on: &[&str]| {
+            assert_eq!(enabled(&all, set).iter().collect::<Vec<_>>(), on, "{set}");
+        };
+        check("", &[]);
+        check("a", &["a", "b"]);
+        check("b f", &["b", "f"]);
+    }
+
+    #[test]
+    fn items_behind_other_features_are_left_out() {
+        let check = |text: &str, set: &str, names: &[&str]| {
+            let enabled = set.split(' ').map(str::to_owned).collect();
+            let mut surface = Surface::default();
+            surface.add(Path::new("src/lib.rs"), &without_disabled(text, &enabled));
+            let found: Vec<_> = surface.modules.values().flat_map(BTreeMap::keys).cloned().collect();
+            assert_eq!(found, names, "{text} with `{set}`");
+        };
+        check("#[cfg(feature = \"a\")] pub mod b; pub mod c;", "a", &["b", "c"]);
+        check("#[cfg(feature = \"a\")] pub mod b; pub mod c;", "", &["c"]);
+        check(
+            "#[cfg(any(feature = \"a\", feature = \"b\"))]\npub use c::{d, e}; pub fn f() {}",
+            "b",
+            &["d", "e", "f"],
+        );
+        check("#[cfg(any(feature = \"a\", feature = \"b\"))]\npub use c::{d, e}; pub fn f() {}", "", &["f"]);
+        check(
+            "#[cfg(all(unix, feature = \"a\"))] #[doc(x)] pub struct B { c: u8 } pub struct D;",
+            "",
+            &["D"],
+        );
+        check("#[cfg(not(feature = \"a\"))] pub struct B;", "a", &[]);
+        check("#[cfg(not(feature = \"a\"))] pub struct B;", "", &["B"]);
+        check(
+            "#[cfg(feature = \"a\")]\n#[derive(Clone, Debug)]\npub struct B { c: [u8; 1] } pub struct D;",
+            "",
+            &["D"],
+        );
+        check("#[cfg(unix)] pub struct B;", "", &["B"]);
+        check("pub struct A { #[cfg(feature = \"a\")] pub b: u8 } pub struct C;", "", &["A", "C"]);
     }
 }

@@ -55,11 +55,17 @@ struct ClientRecipe {
     anchors: Option<Vec<TrustAnchor<'static>>>,
     roots: RootSets,
     /// In place of the one that believes authorities.
-    verifier: Option<Arc<dyn ServerCertVerifier>>,
+    verifier: Option<Verifier>,
     identity: Option<Identity>,
     logs_keys: bool,
     min_version: TlsVersion,
     interval: Duration,
+}
+
+#[derive(Clone, Debug)]
+enum Verifier {
+    Custom(Arc<dyn ServerCertVerifier>),
+    AcceptsAny,
 }
 
 /// Authorities that are trusted beside those that are named.
@@ -189,13 +195,13 @@ impl ClientTlsConfig {
 
     /// Has `verifier` say which servers are believed. Authorities that are named count no more.
     pub fn verifier(self, verifier: Arc<dyn ServerCertVerifier>) -> Self {
-        self.ours(|recipe| recipe.verifier = Some(verifier))
+        self.ours(|recipe| recipe.verifier = Some(Verifier::Custom(verifier)))
     }
 
     /// Believes every server, whatever certificate it shows. Whoever is on the way can read and change everything: this
     /// is for experiments alone.
     pub fn danger_accept_any_certificate(self) -> Self {
-        self.verifier(Arc::new(Unverified(provider())))
+        self.ours(|recipe| recipe.verifier = Some(Verifier::AcceptsAny))
     }
 
     /// Looks at all there is, as a channel to `host` does when it is made.
@@ -352,10 +358,16 @@ impl Recipe for ClientRecipe {
         material: &Material,
         _: Option<(&Material, &ClientConfig)>,
     ) -> Result<ClientConfig, TlsError> {
-        let builder = ClientConfig::builder_with_provider(provider())
+        let provider = provider()?;
+        let builder = ClientConfig::builder_with_provider(Arc::clone(&provider))
             .with_protocol_versions(self.min_version.and_newer())?;
         let builder = match &self.verifier {
-            Some(verifier) => builder.dangerous().with_custom_certificate_verifier(Arc::clone(verifier)),
+            Some(Verifier::Custom(verifier)) => {
+                builder.dangerous().with_custom_certificate_verifier(Arc::clone(verifier))
+            }
+            Some(Verifier::AcceptsAny) => {
+                builder.dangerous().with_custom_certificate_verifier(Arc::new(Unverified(provider)))
+            }
             None => builder.with_root_certificates(self.trusted(material)?),
         };
         let mut config = match &material.identity {

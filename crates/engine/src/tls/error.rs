@@ -100,6 +100,12 @@ pub enum TlsError {
         /// What went wrong.
         reason: String,
     },
+    /// There is no cryptography to work with.
+    #[error(
+        "no provider of cryptography for TLS: switch on the feature `tls-aws-lc` or `tls-ring`, or install one with \
+         `CryptoProvider::install_default`"
+    )]
+    NoProvider,
     /// A name that no certificate can be for.
     #[error(
         "`{0}` is not a name that a certificate can be for: write a DNS name or an IP address, without a port"

@@ -97,7 +97,8 @@ pub(super) struct Changes {
 impl Pair {
     /// As rustls wants it; chain and key are checked to belong together.
     pub(super) fn certified_key(&self) -> Result<CertifiedKey, TlsError> {
-        CertifiedKey::from_der(self.chain.clone(), self.key.clone_key(), &provider()).map_err(|source| {
+        let provider = provider()?;
+        CertifiedKey::from_der(self.chain.clone(), self.key.clone_key(), &provider).map_err(|source| {
             let place = self.place.clone();
             match source {
                 rustls::Error::InconsistentKeys(_) => TlsError::KeyMismatch { place },

@@ -5,11 +5,8 @@ use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use rustls::crypto::aws_lc_rs::Ticketer;
 use rustls::pki_types::CertificateDer;
-use rustls::server::{
-    ClientHello, ProducesTickets, ResolvesServerCert, UnbufferedServerConnection, WebPkiClientVerifier,
-};
+use rustls::server::{ClientHello, ResolvesServerCert, UnbufferedServerConnection, WebPkiClientVerifier};
 use rustls::sign::CertifiedKey;
 use rustls::{KeyLogFile, RootCertStore, ServerConfig};
 use tokio::io::{AsyncRead, AsyncWrite};
@@ -21,7 +18,7 @@ use super::handshake::{self, ALPN_H2, ALPN_HTTP1, HandshakeError};
 use super::identity::{Certificate, Changes, Identity};
 use super::info::TlsInfo;
 use super::names::{Identities, Pairs};
-use super::provider::{TlsVersion, provider};
+use super::provider::{TlsVersion, provider, tickets};
 use super::reload::{self, Recipe, Reloaded};
 use super::roots;
 use super::stream::TlsStream;
@@ -350,7 +347,7 @@ impl Recipe for ServerRecipe {
         material: &Material,
         former: Option<(&Material, &ServerConfig)>,
     ) -> Result<ServerConfig, TlsError> {
-        let builder = ServerConfig::builder_with_provider(provider())
+        let builder = ServerConfig::builder_with_provider(provider()?)
             .with_protocol_versions(self.min_version.and_newer())?;
         let builder = if material.client_authorities.is_empty() {
             builder.with_no_client_auth()
@@ -359,7 +356,7 @@ impl Recipe for ServerRecipe {
             for (place, certificates) in &material.client_authorities {
                 roots::add(&mut trusted, place, certificates)?;
             }
-            let verifier = WebPkiClientVerifier::builder_with_provider(Arc::new(trusted), provider());
+            let verifier = WebPkiClientVerifier::builder_with_provider(Arc::new(trusted), provider()?);
             let verifier =
                 if self.is_client_auth_optional { verifier.allow_unauthenticated() } else { verifier };
             let verifier = verifier.build().map_err(|error| rustls::Error::General(error.to_string()))?;
@@ -369,13 +366,17 @@ impl Recipe for ServerRecipe {
         let mut config = builder.with_cert_resolver(Arc::new(NoteServerName(certificates)));
         config.alpn_protocols = vec![ALPN_H2.to_vec()];
         config.ignore_client_order = self.ignores_client_order;
-        config.ticketer = match former {
+        match former {
             // A ticket vouches for a client whom the authorities of then have verified.
-            Some((before, config)) if before.client_authorities == material.client_authorities => {
-                Arc::clone(&config.ticketer)
+            Some((before, former)) if before.client_authorities == material.client_authorities => {
+                config.ticketer = Arc::clone(&former.ticketer);
             }
-            _ => tickets()?,
-        };
+            _ => {
+                if let Some(tickets) = tickets()? {
+                    config.ticketer = tickets;
+                }
+            }
+        }
         if self.logs_keys {
             config.key_log = Arc::new(KeyLogFile::new());
         }
@@ -391,10 +392,6 @@ impl Recipe for ServerRecipe {
     fn interval(&self) -> Duration {
         self.interval
     }
-}
-
-fn tickets() -> Result<Arc<dyn ProducesTickets>, TlsError> {
-    Ok(Ticketer::new()?)
 }
 
 /// Notes the host that a client asks for: rustls tells it to whoever chooses the certificate, and to nobody else on

@@ -1,22 +1,22 @@
 //! Calls with messages, made of calls with bodies: [`Grpc`].
 
 use std::fmt;
-use std::future::{Future, Ready, poll_fn, ready};
+use std::future::{Future, poll_fn};
 use std::sync::LazyLock;
-use std::task::{Context, Poll};
 
 use http::header::{CONTENT_TYPE, TE};
 use http::uri::{PathAndQuery, Uri};
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use http_body::Body as HttpBody;
 use thalweg_engine::raw::Trailers;
-use tokio_stream::{Stream, StreamExt};
+use tokio_stream::Stream;
 use tonic::client::GrpcService;
-use tonic::codec::{Codec, CompressionEncoding, Decoder, EnabledCompressionEncodings, Encoder, Streaming};
+use tonic::codec::{Codec, CompressionEncoding, Encoder};
 use tonic::metadata::MetadataMap;
 use tonic::{CancellationHandle, Request, Response, Status};
-use tower::Service;
 
+use super::config::Config;
+use super::streaming::{OnlyResponse, Responses, only_message};
 use crate::BoxError;
 use crate::body::Body;
 use crate::fields::{GRPC_ENCODING, GRPC_MESSAGE, GRPC_MESSAGE_TYPE, GRPC_STATUS};
@@ -30,17 +30,6 @@ use crate::single;
 pub struct Grpc<T> {
     inner: T,
     config: Config,
-}
-
-#[derive(Clone, Default)]
-struct Config {
-    origin: Uri,
-    /// Whether that is more than a path, and another than `/`.
-    has_origin: bool,
-    accepts: EnabledCompressionEncodings,
-    sends: Option<CompressionEncoding>,
-    max_decoding_message_size: Option<usize>,
-    max_encoding_message_size: Option<usize>,
 }
 
 impl<T> Grpc<T> {
@@ -139,7 +128,7 @@ impl<T> Grpc<T> {
                 Err(response) => {
                     let (head, body) = *response;
                     let reply = http::Response::from_parts(head, body);
-                    Box::pin(grpc.config.only_reply(reply, codec.decoder())).await
+                    Box::pin(only_message(grpc.config.responses(reply, codec.decoder())?)).await
                 }
             }
         }
@@ -149,12 +138,12 @@ impl<T> Grpc<T> {
     ///
     /// # Errors
     /// The status of the call, if that is not OK.
-    pub async fn client_streaming<S, M1, M2, C>(
+    pub fn client_streaming<S, M1, M2, C>(
         &mut self,
         request: Request<S>,
         path: PathAndQuery,
         codec: C,
-    ) -> Result<Response<M2>, Status>
+    ) -> OnlyResponse<'_, T::Future, C::Decoder>
     where
         T: GrpcService<Body>,
         T::ResponseBody: HttpBody + Send + 'static,
@@ -164,19 +153,19 @@ impl<T> Grpc<T> {
         M1: Send + Sync + 'static,
         M2: Send + Sync + 'static,
     {
-        only_message(self.streaming(request, path, codec).await?).await
+        OnlyResponse::new(self.streaming(request, path, codec))
     }
 
     /// Calls a server-streaming method.
     ///
     /// # Errors
     /// The status of the call, if there is no response.
-    pub async fn server_streaming<M1, M2, C>(
+    pub fn server_streaming<M1, M2, C>(
         &mut self,
         request: Request<M1>,
         path: PathAndQuery,
         codec: C,
-    ) -> Result<Response<Streaming<M2>>, Status>
+    ) -> Responses<'_, T::Future, C::Decoder>
     where
         T: GrpcService<Body>,
         T::ResponseBody: HttpBody + Send + 'static,
@@ -185,19 +174,19 @@ impl<T> Grpc<T> {
         M1: Send + Sync + 'static,
         M2: Send + Sync + 'static,
     {
-        self.streaming(request.map(tokio_stream::once), path, codec).await
+        self.streaming(request.map(tokio_stream::once), path, codec)
     }
 
     /// Calls a bidirectional method.
     ///
     /// # Errors
     /// The status of the call, if there is no response.
-    pub async fn streaming<S, M1, M2, C>(
+    pub fn streaming<S, M1, M2, C>(
         &mut self,
         request: Request<S>,
         path: PathAndQuery,
-        codec: C,
-    ) -> Result<Response<Streaming<M2>>, Status>
+        mut codec: C,
+    ) -> Responses<'_, T::Future, C::Decoder>
     where
         T: GrpcService<Body>,
         T::ResponseBody: HttpBody + Send + 'static,
@@ -207,30 +196,13 @@ impl<T> Grpc<T> {
         M1: Send + Sync + 'static,
         M2: Send + Sync + 'static,
     {
-        self.config.of_tonic(Bridge(&mut self.inner)).streaming(request, path, codec).await
+        let called = self.config.stream_request(request, path, codec.encoder());
+        let called = called.map(|request| self.inner.call(request));
+        Responses::new(called, codec.decoder(), &self.config)
     }
 }
 
 impl Config {
-    /// tonic's own, set up alike.
-    fn of_tonic<S>(&self, inner: S) -> tonic::client::Grpc<S> {
-        let mut grpc = tonic::client::Grpc::with_origin(inner, self.origin.clone());
-        if let Some(encoding) = self.sends {
-            grpc = grpc.send_compressed(encoding);
-        }
-        let mut accepts = self.accepts;
-        while let Some(encoding) = accepts.pop() {
-            grpc = grpc.accept_compressed(encoding);
-        }
-        if let Some(limit) = self.max_decoding_message_size {
-            grpc = grpc.max_decoding_message_size(limit);
-        }
-        if let Some(limit) = self.max_encoding_message_size {
-            grpc = grpc.max_encoding_message_size(limit);
-        }
-        grpc
-    }
-
     /// The request of a unary call.
     fn request<E>(
         &self,
@@ -280,51 +252,6 @@ impl Config {
             Response::from_parts(MetadataMap::from_headers(head.headers), message, head.extensions)
         }))
     }
-
-    fn uri(&self, path: PathAndQuery) -> Result<Uri, Status> {
-        let mut parts = self.origin.clone().into_parts();
-        parts.path_and_query = match parts.path_and_query {
-            Some(before) if before != "/" => {
-                let joined = format!("{}{path}", before.path()).parse();
-                Some(joined.map_err(|error| Status::internal(format!("the call has no path: {error}")))?)
-            }
-            _ => Some(path),
-        };
-        Uri::from_parts(parts).map_err(|error| Status::internal(format!("the call has no URI: {error}")))
-    }
-
-    /// The only message of a response that is there.
-    async fn only_reply<B, D>(
-        &self,
-        response: http::Response<B>,
-        decoder: D,
-    ) -> Result<Response<D::Item>, Status>
-    where
-        B: HttpBody + Send + 'static,
-        B::Error: Into<BoxError>,
-        D: Decoder<Error = Status> + Send + 'static,
-        D::Item: Send + Sync + 'static,
-    {
-        only_message(self.replies(response, decoder).await?).await
-    }
-
-    /// The messages of a response that is there.
-    async fn replies<B, D>(
-        &self,
-        response: http::Response<B>,
-        decoder: D,
-    ) -> Result<Response<Streaming<D::Item>>, Status>
-    where
-        B: HttpBody + Send + 'static,
-        B::Error: Into<BoxError>,
-        D: Decoder<Error = Status> + Send + 'static,
-        D::Item: Send + Sync + 'static,
-    {
-        let codec = Replies(Some(decoder));
-        let nothing = Request::new(tokio_stream::empty::<()>());
-        let path = PathAndQuery::from_static("/");
-        self.of_tonic(There(Some(response))).streaming(nothing, path, codec).await
-    }
 }
 
 /// A unary call, before its first wait.
@@ -354,91 +281,6 @@ fn headers(metadata: MetadataMap) -> HeaderMap {
     }
     headers.extend(USUAL.clone());
     headers
-}
-
-/// The reply of a call that has one.
-async fn only_message<M>(response: Response<Streaming<M>>) -> Result<Response<M>, Status> {
-    let (mut metadata, mut messages, extensions) = response.into_parts();
-    let message = messages.try_next().await.map_err(|mut status| {
-        let mut whole = metadata.clone().into_headers();
-        whole.extend(std::mem::take(status.metadata_mut()).into_headers());
-        *status.metadata_mut() = MetadataMap::from_headers(whole);
-        status
-    })?;
-    let message = message.ok_or_else(|| Status::internal("Missing response message."))?;
-    if let Some(trailers) = messages.trailers().await? {
-        let mut headers = metadata.into_headers();
-        headers.extend(trailers.into_headers());
-        metadata = MetadataMap::from_headers(headers);
-    }
-    Ok(Response::from_parts(metadata, message, extensions))
-}
-
-/// A service of ours, for tonic's own calls.
-struct Bridge<'a, T>(&'a mut T);
-
-impl<T: GrpcService<Body>> Service<http::Request<tonic::body::Body>> for Bridge<'_, T> {
-    type Response = http::Response<T::ResponseBody>;
-    type Error = T::Error;
-    type Future = T::Future;
-
-    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), T::Error>> {
-        self.0.poll_ready(cx)
-    }
-
-    fn call(&mut self, request: http::Request<tonic::body::Body>) -> T::Future {
-        self.0.call(request.map(Body::new))
-    }
-}
-
-/// A response that is there.
-struct There<B>(Option<http::Response<B>>);
-
-impl<B> Service<http::Request<tonic::body::Body>> for There<B> {
-    type Response = http::Response<B>;
-    type Error = Status;
-    type Future = Ready<Result<http::Response<B>, Status>>;
-
-    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Status>> {
-        Poll::Ready(Ok(()))
-    }
-
-    fn call(&mut self, _: http::Request<tonic::body::Body>) -> Self::Future {
-        ready(self.0.take().ok_or_else(|| Status::internal("the response was read")))
-    }
-}
-
-/// What only decodes.
-struct Replies<D>(Option<D>);
-
-impl<D> Codec for Replies<D>
-where
-    D: Decoder<Error = Status> + Send + 'static,
-    D::Item: Send + 'static,
-{
-    type Encode = ();
-    type Decode = D::Item;
-    type Encoder = NoEncoder;
-    type Decoder = D;
-
-    fn encoder(&mut self) -> NoEncoder {
-        NoEncoder
-    }
-
-    fn decoder(&mut self) -> D {
-        self.0.take().unwrap_or_else(|| unreachable!("a response is read once"))
-    }
-}
-
-struct NoEncoder;
-
-impl tonic::codec::Encoder for NoEncoder {
-    type Item = ();
-    type Error = Status;
-
-    fn encode(&mut self, (): (), _: &mut tonic::codec::EncodeBuf<'_>) -> Result<(), Status> {
-        Ok(())
-    }
 }
 
 impl<T: fmt::Debug> fmt::Debug for Grpc<T> {

@@ -159,7 +159,6 @@ mod tests {
     use std::error::Error as _;
 
     use thalweg_engine::tls::rustls::client::WebPkiServerVerifier;
-    use thalweg_engine::tls::rustls::crypto::aws_lc_rs;
     use thalweg_engine::tls::rustls::pki_types::CertificateDer;
     use thalweg_engine::tls::rustls::{RootCertStore, pki_types};
 
@@ -237,10 +236,8 @@ mod tests {
         let (certificate, _) = pair();
         let mut roots = RootCertStore::empty();
         roots.roots.push(anchor());
-        let verifier = WebPkiServerVerifier::builder_with_provider(
-            Arc::new(roots),
-            Arc::new(aws_lc_rs::default_provider()),
-        );
+        let verifier =
+            WebPkiServerVerifier::builder_with_provider(Arc::new(roots), engine::provider().unwrap());
         let verifier = verifier.build().unwrap();
         let with = |config| {
             Endpoint::from_static("https://a.test").tls_config_with_verifier(config, verifier.clone())

@@ -15,15 +15,15 @@ use thalweg_engine::tls::rustls::client::danger::{
     HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier,
 };
 use thalweg_engine::tls::rustls::client::{ClientConnection, ResolvesClientCert};
-use thalweg_engine::tls::rustls::crypto::{CryptoProvider, aws_lc_rs};
+use thalweg_engine::tls::rustls::crypto::CryptoProvider;
 use thalweg_engine::tls::rustls::pki_types::{ServerName, UnixTime};
 use thalweg_engine::tls::rustls::server::danger::{ClientCertVerified, ClientCertVerifier};
 use thalweg_engine::tls::rustls::server::{ClientHello, ResolvesServerCert};
 use thalweg_engine::tls::rustls::sign::{CertifiedKey, Signer, SigningKey};
 use thalweg_engine::tls::rustls::version::TLS13;
 use thalweg_engine::tls::rustls::{
-    ClientConfig, DigitallySignedStruct, DistinguishedName, Error, ServerConfig, SignatureAlgorithm,
-    SignatureScheme,
+    ClientConfig, DigitallySignedStruct, DistinguishedName, Error, NamedGroup, ServerConfig,
+    SignatureAlgorithm, SignatureScheme,
 };
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio_rustls::TlsAcceptor;
@@ -77,9 +77,11 @@ where
 
 /// A client that shows `chain`, and what it connects to.
 fn sides(chain: &[CertificateDer<'static>]) -> Result<(ClientConnection, Arc<ServerConfig>), Error> {
-    let mut provider: CryptoProvider = aws_lc_rs::default_provider();
-    provider.kx_groups = vec![aws_lc_rs::kx_group::X25519];
-    let provider = Arc::new(provider);
+    let mut provider = thalweg_engine::tls::provider().map_err(|error| Error::General(error.to_string()))?;
+    // The cheapest one, if there is a choice.
+    if let Some(group) = provider.kx_groups.iter().find(|group| group.name() == NamedGroup::X25519) {
+        provider = Arc::new(CryptoProvider { kx_groups: vec![*group], ..CryptoProvider::clone(&provider) });
+    }
     let client = ClientConfig::builder_with_provider(Arc::clone(&provider))
         .with_protocol_versions(&[&TLS13])?
         .dangerous()

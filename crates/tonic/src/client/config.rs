@@ -1,0 +1,50 @@
+//! Settings of a client's calls.
+
+use http::uri::{PathAndQuery, Uri};
+use tonic::Status;
+use tonic::codec::{CompressionEncoding, EnabledCompressionEncodings};
+
+#[derive(Clone, Default)]
+pub(super) struct Config {
+    pub(super) origin: Uri,
+    /// Whether that is more than a path, and another than `/`.
+    pub(super) has_origin: bool,
+    pub(super) accepts: EnabledCompressionEncodings,
+    pub(super) sends: Option<CompressionEncoding>,
+    pub(super) max_decoding_message_size: Option<usize>,
+    pub(super) max_encoding_message_size: Option<usize>,
+}
+
+impl Config {
+    /// tonic's own client with the same settings.
+    pub(super) fn of_tonic<S>(&self, inner: S) -> tonic::client::Grpc<S> {
+        let mut grpc = tonic::client::Grpc::with_origin(inner, self.origin.clone());
+        if let Some(encoding) = self.sends {
+            grpc = grpc.send_compressed(encoding);
+        }
+        let mut accepts = self.accepts;
+        while let Some(encoding) = accepts.pop() {
+            grpc = grpc.accept_compressed(encoding);
+        }
+        if let Some(limit) = self.max_decoding_message_size {
+            grpc = grpc.max_decoding_message_size(limit);
+        }
+        if let Some(limit) = self.max_encoding_message_size {
+            grpc = grpc.max_encoding_message_size(limit);
+        }
+        grpc
+    }
+
+    /// The URI of a call's request.
+    pub(super) fn uri(&self, path: PathAndQuery) -> Result<Uri, Status> {
+        let mut parts = self.origin.clone().into_parts();
+        parts.path_and_query = match parts.path_and_query {
+            Some(before) if before != "/" => {
+                let joined = format!("{}{path}", before.path()).parse();
+                Some(joined.map_err(|error| Status::internal(format!("the call has no path: {error}")))?)
+            }
+            _ => Some(path),
+        };
+        Uri::from_parts(parts).map_err(|error| Status::internal(format!("the call has no URI: {error}")))
+    }
+}
