@@ -82,10 +82,15 @@ fn service_code(
     config.compile_well_known_types().extern_path(format!(".{WELL_KNOWN}"), WELL_KNOWN_PATH);
     let files = descriptors.file.iter().filter(|file| !is_well_known(file));
     let requests =
-        files.map(|file| (Module::from_protobuf_package_name(file.package()), file.clone())).collect();
+        files.map(|file| (Module::from_protobuf_package_name(file.package()), services_of(file))).collect();
     config.generate(requests).map_err(|error| Error::Other(error.to_string()))?;
     let mut written = written.0.lock().unwrap_or_else(PoisonError::into_inner);
     Ok(std::mem::take(&mut *written))
+}
+
+/// A file without its messages and enums, for whose names prost has rules of its own.
+fn services_of(file: &FileDescriptorProto) -> FileDescriptorProto {
+    FileDescriptorProto { message_type: Vec::new(), enum_type: Vec::new(), ..file.clone() }
 }
 
 #[derive(Clone, Default)]

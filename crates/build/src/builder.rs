@@ -9,6 +9,7 @@ use prost::Message as _;
 use prost_build::Config;
 use prost_types::FileDescriptorSet;
 
+use crate::collisions;
 use crate::descriptors;
 use crate::editions;
 use crate::error::Error;
@@ -25,6 +26,7 @@ pub fn configure() -> Builder {
         file_descriptor_set_path: None,
         descriptors: None,
         out_dir: None,
+        includes: Vec::new(),
         // Outside cargo, the lines would only be in the way.
         emit_rerun_if_changed: env::var_os("CARGO").is_some(),
         paths: PathLists::default(),
@@ -56,6 +58,8 @@ pub struct Builder {
     /// The descriptors of all files, encoded, where they have come from sources.
     descriptors: Option<Vec<u8>>,
     out_dir: Option<PathBuf>,
+    /// The include directories, for the lines of errors.
+    includes: Vec<PathBuf>,
     emit_rerun_if_changed: bool,
     paths: PathLists,
     /// Messages are buffa's.
@@ -293,6 +297,7 @@ impl Builder {
         includes: &[impl AsRef<Path>],
     ) -> Result<(), Error> {
         let compiler = parse(protos, includes)?;
+        self.includes = includes.iter().map(|include| include.as_ref().to_owned()).collect();
         if self.emit_rerun_if_changed {
             // Without a listener on stdout there is nobody to tell.
             let _ = write_rerun_lines(&mut io::stdout(), &compiler);
@@ -337,6 +342,11 @@ impl Builder {
         if let Some(file) = descriptors.file.iter().find(|file| file.syntax() == "editions") {
             return Err(Error::Edition { file: file.name().to_owned() });
         }
+        #[cfg(feature = "buffa")]
+        let messages = (!self.buffa).then_some(&self.config);
+        #[cfg(not(feature = "buffa"))]
+        let messages = Some(&self.config);
+        collisions::check(&descriptors, &self.services, messages, &self.includes)?;
         let folder = match (self.out_dir, env::var_os("OUT_DIR")) {
             (Some(folder), _) => {
                 self.config.out_dir(&folder);

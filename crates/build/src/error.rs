@@ -145,6 +145,20 @@ impl SourceError {
         SourceError { file, position, message, help, others: Vec::new() }
     }
 
+    /// An error at a line and column from 0, of a file that need not be there.
+    pub(crate) fn at(file: PathBuf, start: Option<(usize, usize)>, message: String, help: String) -> Self {
+        let source = std::fs::read_to_string(&file).unwrap_or_default();
+        let position = start.map(|(line, column)| {
+            let text = source.lines().nth(line).unwrap_or_default().to_owned();
+            Position { line: line + 1, column: column + 1, text, width: 1 }
+        });
+        SourceError { file, position, message, help: Some(help), others: Vec::new() }
+    }
+
+    pub(crate) fn add(&mut self, others: impl Iterator<Item = SourceError>) {
+        self.others.extend(others);
+    }
+
     /// The path of the file: include directory and name.
     pub fn file(&self) -> &Path {
         &self.file

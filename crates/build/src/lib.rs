@@ -32,8 +32,8 @@
 //! There is one Rust file for each Protobuf package, named after it (`_.rs` for files without one).
 //! For `service Greeter` it has two modules beside the messages:
 //!
-//! - `greeter_client`: `GreeterClient`, with an `async fn` for each method, and a static
-//!   `thalweg::Method` for each method (`SAY_HELLO`), for calls made on the channel itself;
+//! - `greeter_client`: `GreeterClient`, with a function for each method that returns a future which is `Send`, and a
+//!   static `thalweg::Method` for each method (`SAY_HELLO`), for calls made on the channel itself;
 //! - `greeter_server`: the trait `Greeter` to implement, and `GreeterServer`, which makes a service of it.
 //!
 //! With [`Builder::embed_descriptors`] there is a static `FILE_DESCRIPTOR_SET` as well, and services have it with them:
@@ -50,6 +50,7 @@
 mod buffa;
 mod builder;
 mod client;
+mod collisions;
 mod descriptors;
 mod editions;
 mod error;

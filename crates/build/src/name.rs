@@ -64,11 +64,12 @@ impl ServiceNames {
 
 /// The name of a method in the client: `say_hello`, `r#type`, `new_`.
 pub(crate) fn client_method(method: &prost_build::Method) -> String {
-    let mut name = method.name.clone();
-    if CLIENT_METHODS.contains(&name.as_str()) {
-        name.push('_');
-    }
-    name
+    client_name(&method.name)
+}
+
+/// A method's name in the client, from that in snake case.
+pub(crate) fn client_name(snake: &str) -> String {
+    if CLIENT_METHODS.contains(&snake) { format!("{snake}_") } else { snake.to_owned() }
 }
 
 /// The name of a method's static: `SAY_HELLO`.
@@ -78,9 +79,9 @@ pub(crate) fn method_static(method: &prost_build::Method) -> String {
 
 /// The associated type for a method's stream of answers: `LotsOfRepliesStream`. Methods are in camel
 /// case by convention; those that are not are made so.
-pub(crate) fn answer_stream(method: &prost_build::Method) -> String {
+pub(crate) fn answer_stream(proto_name: &str) -> String {
     let mut name = String::new();
-    for word in method.proto_name.split('_') {
+    for word in proto_name.split('_') {
         let mut letters = word.chars();
         name.extend(letters.next().map(|first| first.to_ascii_uppercase()));
         name.push_str(letters.as_str());

@@ -139,7 +139,7 @@ fn trait_method(method: &Method, service: &str, options: &ServiceOptions) -> Str
     let (stream, answer) = match call_type {
         CallType::Unary | CallType::ClientStreaming => (String::new(), output),
         CallType::ServerStreaming | CallType::BidiStreaming => {
-            let name = answer_stream(method);
+            let name = answer_stream(&method.proto_name);
             let bounds =
                 format!("thalweg::Stream<Item = Result<{output}, thalweg::Status>> + Send + 'static");
             let proto_name = &method.proto_name;

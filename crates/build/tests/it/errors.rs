@@ -307,3 +307,132 @@ fn descriptors_of_an_edition() {
                     `compile_encoded_fds`";
     assert_eq!(printed(&error, Path::new("/")), expected);
 }
+
+#[test]
+fn rpcs_of_one_rust_name() {
+    check(
+        &[(
+            "a.proto",
+            "syntax = \"proto3\";\npackage a;\nmessage M {}\nservice S {\n  rpc GetURL(M) returns (M);\n  \
+             rpc GetUrl(M) returns (M);\n}\n",
+        )],
+        &[
+            "proto/a.proto:6:3: rpc `GetUrl` becomes the function `a::s_client::get_url` in Rust, as does rpc \
+             `GetURL` (line 5)",
+            "  |",
+            "6 |   rpc GetUrl(M) returns (M);",
+            "  |   ^",
+            "  = help: rename one of them",
+            "proto/a.proto:6:3: rpc `GetUrl` becomes the function `a::s_server::get_url` in Rust, as does rpc \
+             `GetURL` (line 5)",
+            "  |",
+            "6 |   rpc GetUrl(M) returns (M);",
+            "  |   ^",
+            "  = help: rename one of them",
+        ],
+    );
+}
+
+/// Compiles `text` as `a.proto` with what it may import, and returns the first line that is printed.
+fn first_line(files: &[(&str, &str)]) -> String {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    for (name, text) in files {
+        let syntax = if text.contains("optional") { "proto2" } else { "proto3" };
+        let text = format!("syntax = \"{syntax}\";\n{text}");
+        fs::write(folder.path().join(name), text).expect("the folder can be written");
+    }
+    let error = compile(&folder.path().join("a.proto"), folder.path());
+    printed(&error, folder.path()).lines().next().unwrap_or_default().to_owned()
+}
+
+#[test]
+fn elements_of_one_rust_name() {
+    let check = |text: &str, expected: &str| assert_eq!(first_line(&[("a.proto", text)]), expected, "{text}");
+    check(
+        "message M {}\nservice S {\n rpc New(M) returns (M);\n rpc New_(M) returns (M); }",
+        "proto/a.proto:5:2: rpc `New_` becomes the function `s_client::new_` in Rust, as does rpc `New` (line 4)",
+    );
+    check(
+        "message M {}\nservice S {\n rpc A_B(M) returns (stream M);\n rpc AB(M) returns (stream M); }",
+        "proto/a.proto:5:2: rpc `AB` becomes the type `s_server::ABStream` in Rust, as does rpc `A_B` (line 4)",
+    );
+    check(
+        "message M {}\nservice GetURL {}\nservice GetUrl {}",
+        "proto/a.proto:4:1: service `GetUrl` becomes the module `get_url_client` in Rust, as does service `GetURL` \
+         (line 3)",
+    );
+    check(
+        "message FooClient { message Inner {} }\nservice Foo {}",
+        "proto/a.proto:3:1: service `Foo` becomes the module `foo_client` in Rust, as does message `FooClient` \
+         (line 2)",
+    );
+    check(
+        "enum Kind {\n KIND_A_B = 0;\n A_B = 1;\n}",
+        "proto/a.proto:4:2: value `A_B` becomes the variant `Kind::AB` in Rust, as does value `KIND_A_B` (line 3)",
+    );
+    check(
+        "enum Kind {\n _ = 0;\n}",
+        "proto/a.proto:3:2: value `_` has no letter or digit, so it has no name in Rust",
+    );
+    check(
+        "message HTTPCall {}\nmessage HttpCall {}",
+        "proto/a.proto:3:1: message `HttpCall` becomes the type `HttpCall` in Rust, as does message `HTTPCall` \
+         (line 2)",
+    );
+    check(
+        "message M { message X {}\n enum x { A = 0; } }",
+        "proto/a.proto:3:2: enum `x` becomes the type `m::X` in Rust, as does message `X` (line 2)",
+    );
+    check(
+        "message M {\n optional int32 a1 = 1;\n optional int32 A1 = 2;\n}",
+        "proto/a.proto:4:2: field `A1` becomes the field `M::a1` in Rust, as does field `a1` (line 3)",
+    );
+    check(
+        "message M {\n int32 kind = 1;\n oneof Kind { int32 a = 2; }\n}",
+        "proto/a.proto:4:2: oneof `Kind` becomes the field `M::kind` in Rust, as does field `kind` (line 3)",
+    );
+    check(
+        "message M {\n oneof kind {\n  int32 a = 1;\n  int32 A = 2;\n }\n optional int32 b = 3;\n}",
+        "proto/a.proto:5:3: field `A` becomes the variant `m::Kind::A` in Rust, as does field `a` (line 4)",
+    );
+}
+
+#[test]
+fn a_message_beside_a_package_of_its_name() {
+    let files = [
+        (
+            "a.proto",
+            "package v2;\nimport \"b.proto\";\nmessage Cluster {\n message Inner {}\n cluster.Outlier outlier = 1;\n}",
+        ),
+        ("b.proto", "package v2.cluster;\nmessage Outlier {}"),
+    ];
+    assert_eq!(
+        first_line(&files),
+        "proto/a.proto:4:1: message `Cluster` becomes the module `v2::cluster` in Rust, as does package `v2.cluster` \
+         (proto/b.proto:2)"
+    );
+    // The remedy that the error names.
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    for (name, text) in files {
+        fs::write(folder.path().join(name), format!("syntax = \"proto3\";\n{text}"))
+            .expect("it can be written");
+    }
+    let builder = thalweg_build::configure().out_dir(folder.path()).emit_rerun_if_changed(false);
+    let builder = builder.extern_path(".v2.cluster", "crate::v2_cluster");
+    builder
+        .compile_protos(&[folder.path().join("a.proto")], &[folder.path()])
+        .expect("the package is elsewhere");
+}
+
+#[test]
+fn enum_values_that_keep_their_prefixes_differ() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let proto = folder.path().join("a.proto");
+    fs::write(&proto, "syntax = \"proto3\";\nenum Kind {\n KIND_A_B = 0;\n A_B = 1;\n}")
+        .expect("it can be written");
+    let builder = thalweg_build::configure().out_dir(folder.path()).emit_rerun_if_changed(false);
+    let builder = builder.prost_config(|config| {
+        config.retain_enum_prefix();
+    });
+    builder.compile_protos(&[proto], &[folder.path()]).expect("the names differ");
+}

@@ -1,0 +1,431 @@
+//! Names that differ in a `.proto` file and are the same in Rust.
+//!
+//! Protobuf tells `GetURL` from `GetUrl`, and the message `v2.Cluster` from the package `v2.cluster`. In Rust both are
+//! `get_url`, and the modules of the message's nested types and of the package are both `v2::cluster`. prost-build
+//! panics for some of these, and generates code that doesn't compile for others, so they are looked for first.
+
+use std::collections::btree_map::Entry;
+use std::collections::{BTreeMap, HashSet};
+use std::path::{Path, PathBuf};
+
+use heck::{ToSnakeCase, ToUpperCamelCase};
+use prost_build::Config;
+use prost_types::{
+    DescriptorProto, EnumDescriptorProto, FileDescriptorProto, FileDescriptorSet, OneofDescriptorProto,
+    ServiceDescriptorProto,
+};
+
+use crate::descriptors::DESCRIPTORS;
+use crate::error::{Error, SourceError};
+use crate::name::{answer_stream, client_name};
+use crate::service::ServiceOptions;
+
+/// The types of this package are prost-types', whatever is in the files.
+const WELL_KNOWN: &str = "google.protobuf";
+
+/// Looks for names that are the same in Rust. `includes` are the folders of the files, for their lines.
+///
+/// # Errors
+/// [`Error::Source`] with all of them.
+pub(crate) fn check(
+    set: &FileDescriptorSet,
+    services: &ServiceOptions,
+    messages: Option<&Config>,
+    includes: &[PathBuf],
+) -> Result<(), Error> {
+    let mut names =
+        Names { messages: messages.map(Messages::of), services, taken: BTreeMap::new(), wrong: Vec::new() };
+    for file in &set.file {
+        names.add_file(file);
+    }
+    let mut errors = names.wrong.into_iter().map(|wrong| wrong.into_error(&set.file, includes));
+    let Some(mut first) = errors.next() else { return Ok(()) };
+    first.add(errors);
+    Err(Error::Source(Box::new(first)))
+}
+
+/// The settings of prost-build that names depend on.
+struct Messages {
+    strips_enum_prefix: bool,
+    config: String,
+}
+
+impl Messages {
+    /// prost-build keeps its settings to itself, except in `Debug`.
+    fn of(config: &Config) -> Self {
+        let config = format!("{config:?}");
+        Self { strips_enum_prefix: config.contains("strip_enum_prefix: true"), config }
+    }
+
+    /// Whether `extern_path` names this type or package, or one that it is in.
+    fn is_extern(&self, proto_path: &str) -> bool {
+        let ends = proto_path.match_indices('.').map(|(end, _)| end).chain([proto_path.len()]);
+        ends.filter(|end| *end > 0).any(|end| self.config.contains(&format!("(\"{}\", ", &proto_path[..end])))
+    }
+}
+
+struct Names<'a> {
+    /// None if another generator makes the messages.
+    messages: Option<Messages>,
+    services: &'a ServiceOptions,
+    /// By Rust path: module, or type and the kind of name in it.
+    taken: BTreeMap<(String, String), Taken>,
+    wrong: Vec<Collision>,
+}
+
+/// An element of a `.proto` file.
+#[derive(Clone)]
+struct Element {
+    /// `message`, `rpc`.
+    kind: &'static str,
+    name: String,
+    file: String,
+    /// As in `SourceCodeInfo.Location.path`.
+    path: Vec<i32>,
+}
+
+struct Taken {
+    element: Element,
+    /// All elements of this sort share the name, such as files their package.
+    shares: bool,
+}
+
+struct Collision {
+    element: Element,
+    /// None if the element has no name in Rust at all.
+    other: Option<Element>,
+    /// `the module `v2::cluster``
+    rust: String,
+    help: String,
+}
+
+/// Where an element is: its file, and the path of its parent.
+#[derive(Clone, Copy)]
+struct Place<'a> {
+    file: &'a FileDescriptorProto,
+    /// The full name of the parent in Protobuf, with a leading dot.
+    proto: &'a str,
+    /// The Rust module.
+    module: &'a str,
+    path: &'a [i32],
+}
+
+impl Place<'_> {
+    fn element(&self, kind: &'static str, name: &str, field: i32, index: usize) -> Element {
+        let index = i32::try_from(index).unwrap_or(i32::MAX);
+        let path = [self.path, &[field, index]].concat();
+        Element { kind, name: name.to_owned(), file: self.file.name().to_owned(), path }
+    }
+}
+
+// Numbers of fields in `descriptor.proto`, for paths.
+const FILE_PACKAGE: i32 = 2;
+const FILE_MESSAGE: i32 = 4;
+const FILE_ENUM: i32 = 5;
+const FILE_SERVICE: i32 = 6;
+const MESSAGE_FIELD: i32 = 2;
+const MESSAGE_NESTED: i32 = 3;
+const MESSAGE_ENUM: i32 = 4;
+const MESSAGE_ONEOF: i32 = 8;
+const ENUM_VALUE: i32 = 2;
+const SERVICE_METHOD: i32 = 2;
+
+const RENAME: &str = "rename one of them";
+
+impl Names<'_> {
+    fn add_file(&mut self, file: &FileDescriptorProto) {
+        let package = file.package();
+        if package == WELL_KNOWN {
+            return;
+        }
+        let proto = if package.is_empty() { String::new() } else { format!(".{package}") };
+        let module = self.add_package(file, &proto);
+        let place = Place { file, proto: &proto, module: &module, path: &[] };
+        if self.messages.is_some() {
+            self.add_types(place, FILE_MESSAGE, &file.message_type, FILE_ENUM, &file.enum_type);
+        }
+        for (index, service) in file.service.iter().enumerate() {
+            self.add_service(place, index, service);
+        }
+        if self.services.server && self.services.embeds_descriptors && !file.service.is_empty() {
+            let mut element = place.element("package", package, FILE_PACKAGE, 0);
+            element.path.truncate(1);
+            // Each package has one, with its own file.
+            let key = (module.clone(), DESCRIPTORS.to_owned());
+            let is_other = self.taken.get(&key).is_some_and(|taken| taken.element.name != package);
+            if is_other || !self.taken.contains_key(&key) {
+                self.take(element, &module, DESCRIPTORS, "the static", RENAME, false);
+            }
+        }
+    }
+
+    /// Adds the modules of a package, and returns the innermost.
+    fn add_package(&mut self, file: &FileDescriptorProto, proto: &str) -> String {
+        let mut module = String::new();
+        let mut end = 1;
+        for part in file.package().split('.').filter(|part| !part.is_empty()) {
+            end += part.len();
+            let name = proto.get(1..end).unwrap_or_default();
+            end += 1;
+            let element = Element {
+                kind: "package",
+                name: name.to_owned(),
+                file: file.name().to_owned(),
+                path: vec![FILE_PACKAGE],
+            };
+            let rust = part.to_snake_case();
+            let is_extern = self.messages.as_ref().is_some_and(|messages| messages.is_extern(proto));
+            if !is_extern {
+                let help = package_help(name);
+                self.take(element, &module, &rust, "the module", &help, true);
+            }
+            module = join(&module, &rust);
+        }
+        module
+    }
+
+    fn add_types(
+        &mut self,
+        place: Place<'_>,
+        message_field: i32,
+        messages: &[DescriptorProto],
+        enum_field: i32,
+        enums: &[EnumDescriptorProto],
+    ) {
+        for (index, message) in messages.iter().enumerate().filter(|(_, message)| !is_map_entry(message)) {
+            let element = place.element("message", message.name(), message_field, index);
+            self.add_message(place, element, message);
+        }
+        for (index, r#enum) in enums.iter().enumerate() {
+            let element = place.element("enum", r#enum.name(), enum_field, index);
+            self.add_enum(place, element, r#enum);
+        }
+    }
+
+    fn add_message(&mut self, place: Place<'_>, element: Element, message: &DescriptorProto) {
+        let proto = format!("{}.{}", place.proto, message.name());
+        if self.is_extern(&proto) {
+            return;
+        }
+        let path = element.path.clone();
+        let camel = message.name().to_upper_camel_case();
+        self.take(element.clone(), place.module, &camel, "the type", &type_help(&proto), false);
+        let module = join(place.module, &message.name().to_snake_case());
+        let inside = Place { proto: &proto, module: &module, path: &path, ..place };
+        let oneofs: Vec<_> =
+            message.oneof_decl.iter().enumerate().filter(|(at, _)| is_real(message, *at)).collect();
+        let nested = message.nested_type.iter().filter(|nested| !is_map_entry(nested)).count();
+        if nested + message.enum_type.len() + oneofs.len() > 0 {
+            let help = type_help(&proto);
+            let name = message.name().to_snake_case();
+            self.take(element, place.module, &name, "the module", &help, false);
+        }
+        let fields = join(place.module, &format!("{camel}'s fields"));
+        for (index, field) in message.field.iter().enumerate() {
+            let element = inside.element("field", field.name(), MESSAGE_FIELD, index);
+            if let Some(oneof) = field.oneof_index.filter(|_| !field.proto3_optional()) {
+                let oneof = usize::try_from(oneof).ok().and_then(|oneof| message.oneof_decl.get(oneof));
+                let enum_type = oneof.map_or(String::new(), |oneof| oneof_type(message, oneof));
+                let variants = join(&module, &format!("{enum_type}'s variants"));
+                let name = field.name().to_upper_camel_case();
+                self.take(element, &variants, &name, "the variant", RENAME, false);
+            } else {
+                self.take(element, &fields, &field.name().to_snake_case(), "the field", RENAME, false);
+            }
+        }
+        for (index, oneof) in oneofs {
+            let element = inside.element("oneof", oneof.name(), MESSAGE_ONEOF, index);
+            self.take(element.clone(), &fields, &oneof.name().to_snake_case(), "the field", RENAME, false);
+            self.take(element, &module, &oneof_type(message, oneof), "the type", RENAME, false);
+        }
+        self.add_types(inside, MESSAGE_NESTED, &message.nested_type, MESSAGE_ENUM, &message.enum_type);
+    }
+
+    fn add_enum(&mut self, place: Place<'_>, element: Element, r#enum: &EnumDescriptorProto) {
+        let proto = format!("{}.{}", place.proto, r#enum.name());
+        if self.is_extern(&proto) {
+            return;
+        }
+        let camel = r#enum.name().to_upper_camel_case();
+        let path = element.path.clone();
+        self.take(element, place.module, &camel, "the type", &type_help(&proto), false);
+        let inside = Place { path: &path, ..place };
+        let variants = join(place.module, &format!("{camel}'s variants"));
+        let strips = self.messages.as_ref().is_some_and(|messages| messages.strips_enum_prefix);
+        let mut numbers = HashSet::new();
+        // prost takes the first of those with the same number.
+        let values = r#enum.value.iter().enumerate().filter(|(_, value)| numbers.insert(value.number()));
+        for (index, value) in values {
+            let whole = value.name().to_upper_camel_case();
+            let name = if strips { strip_prefix(&camel, &whole) } else { &whole };
+            let help = if strips {
+                "rename one of them, or keep the prefixes: \
+                 `.prost_config(|config| { config.retain_enum_prefix(); })`"
+            } else {
+                RENAME
+            };
+            let element = inside.element("value", value.name(), ENUM_VALUE, index);
+            self.take(element, &variants, name, "the variant", help, false);
+        }
+    }
+
+    fn add_service(&mut self, place: Place<'_>, index: usize, service: &ServiceDescriptorProto) {
+        let element = place.element("service", service.name(), FILE_SERVICE, index);
+        let path = element.path.clone();
+        let inside = Place { path: &path, ..place };
+        let snake = service.name().to_upper_camel_case().to_snake_case();
+        let halves = [(self.services.client, "client"), (self.services.server, "server")];
+        for half in halves.into_iter().filter_map(|(is_made, half)| is_made.then_some(half)) {
+            let module = format!("{snake}_{half}");
+            let is_taken = self.take(element.clone(), place.module, &module, "the module", RENAME, false);
+            if is_taken {
+                return;
+            }
+            let module = join(place.module, &module);
+            for (index, method) in service.method.iter().enumerate() {
+                let element = inside.element("rpc", method.name(), SERVICE_METHOD, index);
+                let snake = method.name().to_snake_case();
+                let name = if half == "client" { client_name(&snake) } else { snake };
+                let is_taken = self.take(element.clone(), &module, &name, "the function", RENAME, false);
+                if !is_taken && half == "server" && method.server_streaming() {
+                    let stream = answer_stream(method.name());
+                    self.take(element, &module, &stream, "the type", RENAME, false);
+                }
+            }
+        }
+    }
+
+    fn is_extern(&self, proto_path: &str) -> bool {
+        self.messages.as_ref().is_some_and(|messages| messages.is_extern(proto_path))
+    }
+
+    /// Gives `element` a name in a module or type. Returns whether it has another already, which is then an error.
+    fn take(
+        &mut self,
+        element: Element,
+        scope: &str,
+        name: &str,
+        what: &str,
+        help: &str,
+        shares: bool,
+    ) -> bool {
+        let rust = format!("{what} `{}`", join(scope.split('\'').next().unwrap_or(scope), name));
+        let wrong = |element, other: Option<&Taken>| {
+            // The remedy for a package is to leave it out, whichever of the two comes first.
+            let is_package = |other: &&Taken| other.element.kind == "package" && !shares;
+            let help =
+                other.filter(is_package).map_or(help.to_owned(), |other| package_help(&other.element.name));
+            Collision { element, other: other.map(|other| other.element.clone()), rust, help }
+        };
+        if name.is_empty() {
+            self.wrong.push(wrong(element, None));
+            return true;
+        }
+        match self.taken.entry((scope.to_owned(), name.to_owned())) {
+            Entry::Vacant(entry) => {
+                entry.insert(Taken { element, shares });
+                false
+            }
+            Entry::Occupied(taken) if taken.get().shares && shares => false,
+            Entry::Occupied(taken) => {
+                self.wrong.push(wrong(element, Some(taken.get())));
+                true
+            }
+        }
+    }
+}
+
+fn package_help(package: &str) -> String {
+    format!(
+        "generate the package `{package}` in another build script or module, and say where it is: \
+         `.extern_path(\".{package}\", \"crate::…\")`"
+    )
+}
+
+fn type_help(proto: &str) -> String {
+    format!("rename one of them, or use a type of your own: `.extern_path(\"{proto}\", \"crate::…\")`")
+}
+
+fn join(module: &str, name: &str) -> String {
+    if module.is_empty() { name.to_owned() } else { format!("{module}::{name}") }
+}
+
+fn is_map_entry(message: &DescriptorProto) -> bool {
+    message.options.as_ref().is_some_and(prost_types::MessageOptions::map_entry)
+}
+
+/// Whether a oneof is one that somebody wrote, and not that of a proto3 `optional`.
+fn is_real(message: &DescriptorProto, oneof: usize) -> bool {
+    message.field.iter().any(|field| {
+        let is_member = field.oneof_index.is_some_and(|index| usize::try_from(index) == Ok(oneof));
+        is_member && !field.proto3_optional()
+    })
+}
+
+/// prost-build's name for the enum of a oneof.
+fn oneof_type(message: &DescriptorProto, oneof: &OneofDescriptorProto) -> String {
+    let name = oneof.name().to_upper_camel_case();
+    let messages = message.nested_type.iter().map(DescriptorProto::name);
+    let enums = message.enum_type.iter().map(EnumDescriptorProto::name);
+    if messages.chain(enums).any(|nested| nested.to_upper_camel_case() == name) {
+        name + "OneOf"
+    } else {
+        name
+    }
+}
+
+/// As prost-build strips the name of an enum from those of its values.
+fn strip_prefix<'n>(prefix: &str, name: &'n str) -> &'n str {
+    match name.strip_prefix(prefix) {
+        Some(stripped) if stripped.starts_with(char::is_uppercase) => stripped,
+        _ => name,
+    }
+}
+
+impl Collision {
+    fn into_error(self, files: &[FileDescriptorProto], includes: &[PathBuf]) -> SourceError {
+        let Self { element, other, rust, help } = self;
+        let Element { kind, name, file, .. } = &element;
+        let (path, span) = locate(&element, files, includes);
+        let message = match &other {
+            None => format!("{kind} `{name}` has no letter or digit, so it has no name in Rust"),
+            Some(other) => {
+                let (path, span) = locate(other, files, includes);
+                let line = span.map_or(String::new(), |(line, _)| format!(":{}", line + 1));
+                let place = format!("{}{line}", path.display());
+                let place = if other.file == *file {
+                    span.map_or(place, |(line, _)| format!("line {}", line + 1))
+                } else {
+                    place
+                };
+                format!(
+                    "{kind} `{name}` becomes {rust} in Rust, as does {} `{}` ({place})",
+                    other.kind, other.name
+                )
+            }
+        };
+        let help = if other.is_some() { help } else { "rename it".to_owned() };
+        SourceError::at(path, span, message, help)
+    }
+}
+
+/// The file of an element, and its line and column from 0, if the descriptors have them.
+fn locate(
+    element: &Element,
+    files: &[FileDescriptorProto],
+    includes: &[PathBuf],
+) -> (PathBuf, Option<(usize, usize)>) {
+    let path = includes.iter().map(|include| include.join(&element.file)).find(|path| path.exists());
+    let path = path.unwrap_or_else(|| Path::new(&element.file).to_owned());
+    let file = files.iter().find(|file| file.name() == element.file);
+    let mut locations =
+        file.and_then(|file| file.source_code_info.as_ref()).into_iter().flat_map(|info| &info.location);
+    let span =
+        locations.find(|location| location.path == element.path).and_then(
+            |location| match location.span[..] {
+                [line, column, ..] => Some((usize::try_from(line).ok()?, usize::try_from(column).ok()?)),
+                _ => None,
+            },
+        );
+    (path, span)
+}
