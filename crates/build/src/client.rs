@@ -138,12 +138,16 @@ fn method_descriptor(method: &Method, service: &str, options: &ServiceOptions) -
     )
 }
 
-/// `pub async fn say_hello(&self, ..) -> .. { .. }`
+/// `pub fn say_hello<R>(&self, request: R) -> impl Future<..> + Send { .. }`
+///
+/// It is no `async fn`: a caller's future is `Send` by the bound alone then, and rustc need not look into what the
+/// request is made of. Looking, it fails for streams with a trait object or a closure in them ("higher-ranked lifetime
+/// error"). Crates of older editions get the captures that the edition 2024 has by itself.
 fn call(method: &Method, service: &str, options: &ServiceOptions) -> String {
     let call_type = CallType::of(method);
     let input = options.sent(&method.input_type);
     let output = options.received(&method.output_type);
-    let (argument, conversion) = match call_type {
+    let (bound, conversion) = match call_type {
         CallType::Unary | CallType::ServerStreaming => {
             (format!("thalweg::IntoRequest<{input}>"), "into_request")
         }
@@ -151,10 +155,11 @@ fn call(method: &Method, service: &str, options: &ServiceOptions) -> String {
             (format!("thalweg::IntoStreamingRequest<Message = {input}>"), "into_streaming_request")
         }
     };
-    let answer = match call_type {
+    let response = match call_type {
         CallType::Unary | CallType::ClientStreaming => output,
         CallType::ServerStreaming | CallType::BidiStreaming => format!("thalweg::Streaming<{output}>"),
     };
+    let result = format!("Result<thalweg::Response<{response}>, thalweg::Status>");
     let documentation = options.documentation(&method.comments, &format!("{service}.{}", method.proto_name));
     let deprecation = deprecation(method.options.deprecated());
     let name = client_method(method);
@@ -162,11 +167,14 @@ fn call(method: &Method, service: &str, options: &ServiceOptions) -> String {
     let function = call_type.function();
     format!(
         "
-        {documentation}{deprecation}pub async fn {name}(
+        {documentation}{deprecation}pub fn {name}<R>(
             &self,
-            request: impl {argument},
-        ) -> Result<thalweg::Response<{answer}>, thalweg::Status> {{
-            self.channel.{function}(&{descriptor}, request.{conversion}(), &self.options).await
+            request: R,
+        ) -> impl std::future::Future<Output = {result}> + Send + use<'_, C, R>
+        where
+            R: {bound},
+        {{
+            self.channel.{function}(&{descriptor}, request.{conversion}(), &self.options)
         }}
         "
     )

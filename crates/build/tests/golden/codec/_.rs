@@ -102,16 +102,19 @@ pub mod rootless_client {
             self.options.timeout = Some(timeout);
             self
         }
-        pub async fn call(
+        pub fn call<R>(
             &self,
-            request: impl thalweg::IntoRequest<crate::Json<super::Ping>>,
-        ) -> Result<
-            thalweg::Response<thalweg::Streaming<crate::Json<super::Ping>>>,
-            thalweg::Status,
-        > {
-            self.channel
-                .server_streaming(&CALL, request.into_request(), &self.options)
-                .await
+            request: R,
+        ) -> impl std::future::Future<
+            Output = Result<
+                thalweg::Response<thalweg::Streaming<crate::Json<super::Ping>>>,
+                thalweg::Status,
+            >,
+        > + Send + use<'_, C, R>
+        where
+            R: thalweg::IntoRequest<crate::Json<super::Ping>>,
+        {
+            self.channel.server_streaming(&CALL, request.into_request(), &self.options)
         }
     }
 }

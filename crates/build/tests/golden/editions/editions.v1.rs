@@ -182,11 +182,16 @@ pub mod editions_client {
             self.options.timeout = Some(timeout);
             self
         }
-        pub async fn echo(
+        pub fn echo<R>(
             &self,
-            request: impl thalweg::IntoRequest<super::Fields>,
-        ) -> Result<thalweg::Response<super::Fields>, thalweg::Status> {
-            self.channel.unary(&ECHO, request.into_request(), &self.options).await
+            request: R,
+        ) -> impl std::future::Future<
+            Output = Result<thalweg::Response<super::Fields>, thalweg::Status>,
+        > + Send + use<'_, C, R>
+        where
+            R: thalweg::IntoRequest<super::Fields>,
+        {
+            self.channel.unary(&ECHO, request.into_request(), &self.options)
         }
     }
 }

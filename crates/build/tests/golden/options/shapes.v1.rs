@@ -284,177 +284,261 @@ pub mod shapes_client {
             self.options.timeout = Some(timeout);
             self
         }
-        pub async fn unary(
+        pub fn unary<R>(
             &self,
-            request: impl thalweg::IntoRequest<super::Question>,
-        ) -> Result<thalweg::Response<super::Answer>, thalweg::Status> {
-            self.channel.unary(&UNARY, request.into_request(), &self.options).await
+            request: R,
+        ) -> impl std::future::Future<
+            Output = Result<thalweg::Response<super::Answer>, thalweg::Status>,
+        > + Send + use<'_, C, R>
+        where
+            R: thalweg::IntoRequest<super::Question>,
+        {
+            self.channel.unary(&UNARY, request.into_request(), &self.options)
         }
         /// Many messages, one answer.
-        pub async fn client_stream(
+        pub fn client_stream<R>(
             &self,
-            request: impl thalweg::IntoStreamingRequest<Message = super::Question>,
-        ) -> Result<thalweg::Response<super::Answer>, thalweg::Status> {
+            request: R,
+        ) -> impl std::future::Future<
+            Output = Result<thalweg::Response<super::Answer>, thalweg::Status>,
+        > + Send + use<'_, C, R>
+        where
+            R: thalweg::IntoStreamingRequest<Message = super::Question>,
+        {
             self.channel
                 .client_streaming(
                     &CLIENT_STREAM,
                     request.into_streaming_request(),
                     &self.options,
                 )
-                .await
         }
         /// One message, many answers.
-        pub async fn server_stream(
+        pub fn server_stream<R>(
             &self,
-            request: impl thalweg::IntoRequest<super::Question>,
-        ) -> Result<
-            thalweg::Response<thalweg::Streaming<super::Answer>>,
-            thalweg::Status,
-        > {
+            request: R,
+        ) -> impl std::future::Future<
+            Output = Result<
+                thalweg::Response<thalweg::Streaming<super::Answer>>,
+                thalweg::Status,
+            >,
+        > + Send + use<'_, C, R>
+        where
+            R: thalweg::IntoRequest<super::Question>,
+        {
             self.channel
                 .server_streaming(&SERVER_STREAM, request.into_request(), &self.options)
-                .await
         }
-        pub async fn both_ways(
+        pub fn both_ways<R>(
             &self,
-            request: impl thalweg::IntoStreamingRequest<Message = super::Question>,
-        ) -> Result<
-            thalweg::Response<thalweg::Streaming<super::Answer>>,
-            thalweg::Status,
-        > {
+            request: R,
+        ) -> impl std::future::Future<
+            Output = Result<
+                thalweg::Response<thalweg::Streaming<super::Answer>>,
+                thalweg::Status,
+            >,
+        > + Send + use<'_, C, R>
+        where
+            R: thalweg::IntoStreamingRequest<Message = super::Question>,
+        {
             self.channel
                 .bidi_streaming(
                     &BOTH_WAYS,
                     request.into_streaming_request(),
                     &self.options,
                 )
-                .await
         }
         /// Was good once.
         #[deprecated]
-        pub async fn old_unary(
+        pub fn old_unary<R>(
             &self,
-            request: impl thalweg::IntoRequest<super::Question>,
-        ) -> Result<thalweg::Response<super::Answer>, thalweg::Status> {
-            self.channel.unary(&OLD_UNARY, request.into_request(), &self.options).await
+            request: R,
+        ) -> impl std::future::Future<
+            Output = Result<thalweg::Response<super::Answer>, thalweg::Status>,
+        > + Send + use<'_, C, R>
+        where
+            R: thalweg::IntoRequest<super::Question>,
+        {
+            self.channel.unary(&OLD_UNARY, request.into_request(), &self.options)
         }
         #[deprecated]
-        pub async fn old_stream(
+        pub fn old_stream<R>(
             &self,
-            request: impl thalweg::IntoStreamingRequest<Message = super::Question>,
-        ) -> Result<
-            thalweg::Response<thalweg::Streaming<super::Answer>>,
-            thalweg::Status,
-        > {
+            request: R,
+        ) -> impl std::future::Future<
+            Output = Result<
+                thalweg::Response<thalweg::Streaming<super::Answer>>,
+                thalweg::Status,
+            >,
+        > + Send + use<'_, C, R>
+        where
+            R: thalweg::IntoStreamingRequest<Message = super::Question>,
+        {
             self.channel
                 .bidi_streaming(
                     &OLD_STREAM,
                     request.into_streaming_request(),
                     &self.options,
                 )
-                .await
         }
         /// Types from elsewhere.
-        pub async fn nested(
+        pub fn nested<R>(
             &self,
-            request: impl thalweg::IntoRequest<super::question::part::Detail>,
-        ) -> Result<thalweg::Response<crate::common::Page>, thalweg::Status> {
-            self.channel.unary(&NESTED, request.into_request(), &self.options).await
+            request: R,
+        ) -> impl std::future::Future<
+            Output = Result<thalweg::Response<crate::common::Page>, thalweg::Status>,
+        > + Send + use<'_, C, R>
+        where
+            R: thalweg::IntoRequest<super::question::part::Detail>,
+        {
+            self.channel.unary(&NESTED, request.into_request(), &self.options)
         }
-        pub async fn nothing(
+        pub fn nothing<R>(
             &self,
-            request: impl thalweg::IntoRequest<()>,
-        ) -> Result<thalweg::Response<()>, thalweg::Status> {
-            self.channel.unary(&NOTHING, request.into_request(), &self.options).await
+            request: R,
+        ) -> impl std::future::Future<
+            Output = Result<thalweg::Response<()>, thalweg::Status>,
+        > + Send + use<'_, C, R>
+        where
+            R: thalweg::IntoRequest<()>,
+        {
+            self.channel.unary(&NOTHING, request.into_request(), &self.options)
         }
-        pub async fn now(
+        pub fn now<R>(
             &self,
-            request: impl thalweg::IntoRequest<::prost::alloc::string::String>,
-        ) -> Result<thalweg::Response<::clock::Timestamp>, thalweg::Status> {
-            self.channel.unary(&NOW, request.into_request(), &self.options).await
+            request: R,
+        ) -> impl std::future::Future<
+            Output = Result<thalweg::Response<::clock::Timestamp>, thalweg::Status>,
+        > + Send + use<'_, C, R>
+        where
+            R: thalweg::IntoRequest<::prost::alloc::string::String>,
+        {
+            self.channel.unary(&NOW, request.into_request(), &self.options)
         }
-        pub async fn ticks(
+        pub fn ticks<R>(
             &self,
-            request: impl thalweg::IntoStreamingRequest<
-                Message = ::prost_types::Duration,
+            request: R,
+        ) -> impl std::future::Future<
+            Output = Result<
+                thalweg::Response<thalweg::Streaming<::prost::alloc::vec::Vec<u8>>>,
+                thalweg::Status,
             >,
-        ) -> Result<
-            thalweg::Response<thalweg::Streaming<::prost::alloc::vec::Vec<u8>>>,
-            thalweg::Status,
-        > {
+        > + Send + use<'_, C, R>
+        where
+            R: thalweg::IntoStreamingRequest<Message = ::prost_types::Duration>,
+        {
             self.channel
                 .bidi_streaming(&TICKS, request.into_streaming_request(), &self.options)
-                .await
         }
         /// Names that Rust keeps for itself, or the generated code does.
-        pub async fn r#type(
+        pub fn r#type<R>(
             &self,
-            request: impl thalweg::IntoRequest<super::Question>,
-        ) -> Result<thalweg::Response<super::Answer>, thalweg::Status> {
-            self.channel.unary(&TYPE, request.into_request(), &self.options).await
+            request: R,
+        ) -> impl std::future::Future<
+            Output = Result<thalweg::Response<super::Answer>, thalweg::Status>,
+        > + Send + use<'_, C, R>
+        where
+            R: thalweg::IntoRequest<super::Question>,
+        {
+            self.channel.unary(&TYPE, request.into_request(), &self.options)
         }
-        pub async fn r#await(
+        pub fn r#await<R>(
             &self,
-            request: impl thalweg::IntoRequest<super::Question>,
-        ) -> Result<
-            thalweg::Response<thalweg::Streaming<super::Answer>>,
-            thalweg::Status,
-        > {
-            self.channel
-                .server_streaming(&AWAIT, request.into_request(), &self.options)
-                .await
+            request: R,
+        ) -> impl std::future::Future<
+            Output = Result<
+                thalweg::Response<thalweg::Streaming<super::Answer>>,
+                thalweg::Status,
+            >,
+        > + Send + use<'_, C, R>
+        where
+            R: thalweg::IntoRequest<super::Question>,
+        {
+            self.channel.server_streaming(&AWAIT, request.into_request(), &self.options)
         }
-        pub async fn self_(
+        pub fn self_<R>(
             &self,
-            request: impl thalweg::IntoRequest<super::Question>,
-        ) -> Result<thalweg::Response<super::Answer>, thalweg::Status> {
-            self.channel.unary(&SELF_, request.into_request(), &self.options).await
+            request: R,
+        ) -> impl std::future::Future<
+            Output = Result<thalweg::Response<super::Answer>, thalweg::Status>,
+        > + Send + use<'_, C, R>
+        where
+            R: thalweg::IntoRequest<super::Question>,
+        {
+            self.channel.unary(&SELF_, request.into_request(), &self.options)
         }
-        pub async fn new_(
+        pub fn new_<R>(
             &self,
-            request: impl thalweg::IntoRequest<super::Question>,
-        ) -> Result<thalweg::Response<super::Answer>, thalweg::Status> {
-            self.channel.unary(&NEW, request.into_request(), &self.options).await
+            request: R,
+        ) -> impl std::future::Future<
+            Output = Result<thalweg::Response<super::Answer>, thalweg::Status>,
+        > + Send + use<'_, C, R>
+        where
+            R: thalweg::IntoRequest<super::Question>,
+        {
+            self.channel.unary(&NEW, request.into_request(), &self.options)
         }
-        pub async fn connect_(
+        pub fn connect_<R>(
             &self,
-            request: impl thalweg::IntoRequest<super::Question>,
-        ) -> Result<thalweg::Response<super::Answer>, thalweg::Status> {
-            self.channel.unary(&CONNECT, request.into_request(), &self.options).await
+            request: R,
+        ) -> impl std::future::Future<
+            Output = Result<thalweg::Response<super::Answer>, thalweg::Status>,
+        > + Send + use<'_, C, R>
+        where
+            R: thalweg::IntoRequest<super::Question>,
+        {
+            self.channel.unary(&CONNECT, request.into_request(), &self.options)
         }
-        pub async fn clone_(
+        pub fn clone_<R>(
             &self,
-            request: impl thalweg::IntoRequest<super::Question>,
-        ) -> Result<thalweg::Response<super::Answer>, thalweg::Status> {
-            self.channel.unary(&CLONE, request.into_request(), &self.options).await
+            request: R,
+        ) -> impl std::future::Future<
+            Output = Result<thalweg::Response<super::Answer>, thalweg::Status>,
+        > + Send + use<'_, C, R>
+        where
+            R: thalweg::IntoRequest<super::Question>,
+        {
+            self.channel.unary(&CLONE, request.into_request(), &self.options)
         }
-        pub async fn register(
+        pub fn register<R>(
             &self,
-            request: impl thalweg::IntoRequest<super::Question>,
-        ) -> Result<thalweg::Response<super::Answer>, thalweg::Status> {
-            self.channel.unary(&REGISTER, request.into_request(), &self.options).await
+            request: R,
+        ) -> impl std::future::Future<
+            Output = Result<thalweg::Response<super::Answer>, thalweg::Status>,
+        > + Send + use<'_, C, R>
+        where
+            R: thalweg::IntoRequest<super::Question>,
+        {
+            self.channel.unary(&REGISTER, request.into_request(), &self.options)
         }
-        pub async fn lower_case(
+        pub fn lower_case<R>(
             &self,
-            request: impl thalweg::IntoRequest<super::Question>,
-        ) -> Result<
-            thalweg::Response<thalweg::Streaming<super::Answer>>,
-            thalweg::Status,
-        > {
+            request: R,
+        ) -> impl std::future::Future<
+            Output = Result<
+                thalweg::Response<thalweg::Streaming<super::Answer>>,
+                thalweg::Status,
+            >,
+        > + Send + use<'_, C, R>
+        where
+            R: thalweg::IntoRequest<super::Question>,
+        {
             self.channel
                 .server_streaming(&LOWER_CASE, request.into_request(), &self.options)
-                .await
         }
-        pub async fn http_call(
+        pub fn http_call<R>(
             &self,
-            request: impl thalweg::IntoRequest<super::Question>,
-        ) -> Result<
-            thalweg::Response<thalweg::Streaming<super::Answer>>,
-            thalweg::Status,
-        > {
+            request: R,
+        ) -> impl std::future::Future<
+            Output = Result<
+                thalweg::Response<thalweg::Streaming<super::Answer>>,
+                thalweg::Status,
+            >,
+        > + Send + use<'_, C, R>
+        where
+            R: thalweg::IntoRequest<super::Question>,
+        {
             self.channel
                 .server_streaming(&HTTP_CALL, request.into_request(), &self.options)
-                .await
         }
     }
 }
@@ -557,11 +641,16 @@ pub mod old_client {
             self.options.timeout = Some(timeout);
             self
         }
-        pub async fn call(
+        pub fn call<R>(
             &self,
-            request: impl thalweg::IntoRequest<super::Question>,
-        ) -> Result<thalweg::Response<super::Answer>, thalweg::Status> {
-            self.channel.unary(&CALL, request.into_request(), &self.options).await
+            request: R,
+        ) -> impl std::future::Future<
+            Output = Result<thalweg::Response<super::Answer>, thalweg::Status>,
+        > + Send + use<'_, C, R>
+        where
+            R: thalweg::IntoRequest<super::Question>,
+        {
+            self.channel.unary(&CALL, request.into_request(), &self.options)
         }
     }
 }
@@ -663,11 +752,16 @@ pub mod result_client {
             self.options.timeout = Some(timeout);
             self
         }
-        pub async fn get(
+        pub fn get<R>(
             &self,
-            request: impl thalweg::IntoRequest<super::Question>,
-        ) -> Result<thalweg::Response<super::Answer>, thalweg::Status> {
-            self.channel.unary(&GET, request.into_request(), &self.options).await
+            request: R,
+        ) -> impl std::future::Future<
+            Output = Result<thalweg::Response<super::Answer>, thalweg::Status>,
+        > + Send + use<'_, C, R>
+        where
+            R: thalweg::IntoRequest<super::Question>,
+        {
+            self.channel.unary(&GET, request.into_request(), &self.options)
         }
     }
 }
@@ -768,11 +862,16 @@ pub mod t_client {
             self.options.timeout = Some(timeout);
             self
         }
-        pub async fn get(
+        pub fn get<R>(
             &self,
-            request: impl thalweg::IntoRequest<super::Question>,
-        ) -> Result<thalweg::Response<super::Answer>, thalweg::Status> {
-            self.channel.unary(&GET, request.into_request(), &self.options).await
+            request: R,
+        ) -> impl std::future::Future<
+            Output = Result<thalweg::Response<super::Answer>, thalweg::Status>,
+        > + Send + use<'_, C, R>
+        where
+            R: thalweg::IntoRequest<super::Question>,
+        {
+            self.channel.unary(&GET, request.into_request(), &self.options)
         }
     }
 }
@@ -876,11 +975,16 @@ pub mod channel_client {
             self.options.timeout = Some(timeout);
             self
         }
-        pub async fn status(
+        pub fn status<R>(
             &self,
-            request: impl thalweg::IntoRequest<super::Request>,
-        ) -> Result<thalweg::Response<super::Status>, thalweg::Status> {
-            self.channel.unary(&STATUS, request.into_request(), &self.options).await
+            request: R,
+        ) -> impl std::future::Future<
+            Output = Result<thalweg::Response<super::Status>, thalweg::Status>,
+        > + Send + use<'_, C, R>
+        where
+            R: thalweg::IntoRequest<super::Request>,
+        {
+            self.channel.unary(&STATUS, request.into_request(), &self.options)
         }
     }
 }

@@ -99,16 +99,19 @@ pub mod rootless_client {
             self.options.timeout = Some(timeout);
             self
         }
-        pub async fn call(
+        pub fn call<R>(
             &self,
-            request: impl thalweg::IntoRequest<super::Ping>,
-        ) -> Result<
-            thalweg::Response<thalweg::Streaming<super::Ping>>,
-            thalweg::Status,
-        > {
-            self.channel
-                .server_streaming(&CALL, request.into_request(), &self.options)
-                .await
+            request: R,
+        ) -> impl std::future::Future<
+            Output = Result<
+                thalweg::Response<thalweg::Streaming<super::Ping>>,
+                thalweg::Status,
+            >,
+        > + Send + use<'_, C, R>
+        where
+            R: thalweg::IntoRequest<super::Ping>,
+        {
+            self.channel.server_streaming(&CALL, request.into_request(), &self.options)
         }
     }
 }

@@ -101,14 +101,19 @@ pub mod keywords_client {
             self.options.timeout = Some(timeout);
             self
         }
-        pub async fn r#match(
+        pub fn r#match<R>(
             &self,
-            request: impl thalweg::IntoRequest<super::Word>,
-        ) -> Result<
-            thalweg::Response<super::super::super::v1::question::Part>,
-            thalweg::Status,
-        > {
-            self.channel.unary(&MATCH, request.into_request(), &self.options).await
+            request: R,
+        ) -> impl std::future::Future<
+            Output = Result<
+                thalweg::Response<super::super::super::v1::question::Part>,
+                thalweg::Status,
+            >,
+        > + Send + use<'_, C, R>
+        where
+            R: thalweg::IntoRequest<super::Word>,
+        {
+            self.channel.unary(&MATCH, request.into_request(), &self.options)
         }
     }
 }
