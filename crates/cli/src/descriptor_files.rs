@@ -6,7 +6,6 @@ use clap::Args;
 use thalweg_dynamic::{Catalogue, files};
 
 use crate::failure::Failure;
-use crate::schema::note_protoc;
 
 /// Files with descriptors.
 #[derive(Clone, Debug, Args)]
@@ -35,9 +34,6 @@ impl DescriptorFiles {
     pub(crate) fn read(&self) -> Result<Option<Catalogue>, Failure> {
         if !self.proto.is_empty() {
             let compiled = files::compile(&self.proto, &self.import_path).map_err(Failure::failed)?;
-            if let Some(file) = &compiled.edition_file {
-                note_protoc(file);
-            }
             return Ok(Some(Catalogue::Files { schema: compiled.schema, set: compiled.set }));
         }
         if !self.protoset.is_empty() {

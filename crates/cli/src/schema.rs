@@ -41,9 +41,6 @@ impl SchemaArgs {
         match (&self.proto[..], &self.descriptor_set) {
             (protos @ [_, ..], _) => {
                 let compiled = files::compile(protos, &self.import_path).map_err(Failure::failed)?;
-                if let Some(file) = &compiled.edition_file {
-                    note_protoc(file);
-                }
                 Ok(Some(compiled.schema))
             }
             ([], Some(path)) => {
@@ -110,9 +107,4 @@ fn only(schema: &Schema) -> Result<MessageType<'_>, Failure> {
 /// All but those that the compiler made for maps.
 fn declared(schema: &Schema) -> impl Iterator<Item = MessageType<'_>> {
     schema.messages().filter(|message| !message.is_map_entry())
-}
-
-/// Says that protoc was called, which nobody asked for by name.
-pub(crate) fn note_protoc(edition_file: &str) {
-    eprintln!("note: {edition_file} is written in an edition, which takes protoc: compiled by protoc");
 }

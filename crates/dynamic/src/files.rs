@@ -1,10 +1,9 @@
 //! Descriptors from `.proto` files and descriptor sets.
 
 use std::path::{Path, PathBuf};
-use std::process::Command;
 use std::{fs, io};
 
-use thalweg_protobuf::sources::{self, SourceError};
+use thalweg_protobuf::sources::{Compiler, Disk, FolderError, Folders, SourceError};
 use thalweg_protobuf::{Schema, SchemaError};
 
 /// Why files make no schema.
@@ -23,15 +22,7 @@ pub enum FilesError {
     Name(PathBuf),
     /// The text of a `.proto` file is not right.
     #[error("{0}")]
-    Source(String),
-    /// Files of an edition, and protoc did not compile them.
-    #[error("{file} is written in an edition, which takes protoc{why}")]
-    Protoc {
-        /// The first of them.
-        file: String,
-        /// What came of it.
-        why: String,
-    },
+    Source(SourceError),
     /// The descriptors contradict each other.
     #[error("{}: {error}", .file.display())]
     Schema {
@@ -49,41 +40,28 @@ pub struct Compiled {
     pub schema: Schema,
     /// A `google.protobuf.FileDescriptorSet`, encoded.
     pub set: Vec<u8>,
-    /// Files of an edition were among them, so that protoc compiled them: the first.
-    pub edition_file: Option<String>,
 }
 
 /// Compiles `.proto` files. What they import is looked for in `import_paths`, then beside the files, then in the
-/// current directory.
-///
-/// What is written in an edition is compiled by `protoc`, which must be installed then.
+/// current directory. A file of `protos` that is not there is looked for in the same places.
 ///
 /// # Errors
 ///
 /// For files that are not there or not right.
 pub fn compile(protos: &[PathBuf], import_paths: &[PathBuf]) -> Result<Compiled, FilesError> {
-    let mut roots = import_paths.to_vec();
+    let mut folders = Folders::new(DISK);
+    import_paths.iter().for_each(|path| folders.push(path));
     let mut names = Vec::new();
     for proto in protos {
-        // Known at once, and said as the system says it.
-        fs::metadata(proto).map_err(|error| FilesError::Read { file: proto.clone(), error })?;
-        names.push(name_in(proto, import_paths, &mut roots)?);
+        names.push(name_in(proto, &mut folders)?);
     }
-    roots.push(PathBuf::from("."));
+    folders.push(".");
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
-    let read = {
-        let roots = roots.clone();
-        move |name: &str| roots.iter().find_map(|root| fs::read_to_string(root.join(name)).ok())
-    };
-    let (set, edition_file) = match sources::compile(&names, read) {
-        Ok(set) => (set, None),
-        Err(SourceError::Edition { file }) => (by_protoc(&names, &roots, &file)?, Some(file)),
-        Err(error) => return Err(FilesError::Source(one_line(&error.to_string()))),
-    };
+    let set = Compiler::new(&folders).compile(&names).map_err(FilesError::Source)?.set;
     let file = || protos.first().cloned().unwrap_or_default();
     let schema = Schema::from_descriptor_set(&set)
         .map_err(|error| FilesError::Schema { file: file(), error: Box::new(error) })?;
-    Ok(Compiled { schema, set, edition_file })
+    Ok(Compiled { schema, set })
 }
 
 /// Reads descriptor sets, as `protoc --include_imports -o FILE` writes them; and their bytes, as one.
@@ -104,45 +82,19 @@ pub fn descriptor_sets(files: &[PathBuf]) -> Result<(Schema, Vec<u8>), FilesErro
     Ok((schema, set))
 }
 
-/// The name under which others would import a file. Where it is in none of the import paths its folder becomes a root.
-fn name_in(path: &Path, import_paths: &[PathBuf], roots: &mut Vec<PathBuf>) -> Result<String, FilesError> {
-    let below = import_paths.iter().find_map(|root| path.strip_prefix(root).ok());
-    let name = below.unwrap_or_else(|| {
-        let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());
-        roots.push(parent.unwrap_or(Path::new(".")).to_path_buf());
-        Path::new(path.file_name().unwrap_or_default())
-    });
-    name.to_str().map(str::to_owned).ok_or_else(|| FilesError::Name(path.to_owned()))
-}
+const DISK: Disk = Disk { read: |path| fs::read(path), canonicalize: |path| fs::canonicalize(path) };
 
-/// Lets protoc compile what is written in an edition.
-fn by_protoc(names: &[&str], roots: &[PathBuf], edition_file: &str) -> Result<Vec<u8>, FilesError> {
-    let failed = |why: String| FilesError::Protoc { file: edition_file.to_owned(), why };
-    let directory =
-        tempfile::tempdir().map_err(|error| failed(format!("; no temporary directory: {error}")))?;
-    let set = directory.path().join("set");
-    let mut command = Command::new("protoc");
-    for root in roots {
-        command.arg("-I").arg(root);
-    }
-    let output =
-        command.arg("--include_imports").arg("-o").arg(&set).args(names).output().map_err(|error| {
-            failed(format!(", and protoc does not start: {error}; or give a descriptor set"))
-        })?;
-    if !output.status.success() {
-        let said = String::from_utf8_lossy(&output.stderr);
-        let mut errors = said.lines().filter(|line| !line.contains("WARNING"));
-        let first = errors.next().unwrap_or("nothing").trim().to_owned();
-        let more = match errors.count() {
-            0 => String::new(),
-            more => format!(" (and {more} lines more)"),
-        };
-        // Editions came with protoc 27.
-        return Err(failed(format!(" of 27 or later, and this one says: {first}{more}")));
-    }
-    fs::read(&set).map_err(|error| FilesError::Read { file: set, error })
-}
-
-fn one_line(text: &str) -> String {
-    text.lines().map(str::trim).filter(|line| !line.is_empty()).collect::<Vec<_>>().join("; ")
+/// The name under which others would import a file. Where it is in none of the folders its own becomes one.
+fn name_in(path: &Path, folders: &mut Folders) -> Result<String, FilesError> {
+    let named = match folders.name(path) {
+        Err(FolderError::Outside) => {
+            folders.push(path.parent().unwrap_or(Path::new("")));
+            folders.name(path)
+        }
+        named => named,
+    };
+    named.map_err(|error| match error {
+        FolderError::NotFound(error) => FilesError::Read { file: path.to_owned(), error },
+        _ => FilesError::Name(path.to_owned()),
+    })
 }

@@ -115,9 +115,8 @@ pub fn descriptors(
     let folder = proto.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let compiled = |beside: Vec<(&'static str, String)>| {
         let names: Vec<&str> = [file.as_str()].into_iter().chain(beside.iter().map(|it| it.0)).collect();
-        let (folder, texts) = (folder.to_owned(), beside.clone());
-        let read = move |name: &str| {
-            let text = texts.iter().find(|(beside, _)| *beside == name).map(|(_, text)| text.clone());
+        let read = |name: &str| {
+            let text = beside.iter().find(|(beside, _)| *beside == name).map(|(_, text)| text.clone());
             text.or_else(|| fs::read_to_string(folder.join(name)).ok())
         };
         sources::compile(&names, read).map_err(|error| OwnError::Proto(error.to_string()))

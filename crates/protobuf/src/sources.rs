@@ -1,12 +1,40 @@
-//! From the text of `.proto` files to descriptors, in memory: with [protox], which knows proto2 and proto3.
+//! From the text of `.proto` files to descriptors: proto2, proto3, and the editions 2023 and 2024.
+//!
+//! [`compile`] gives what `protoc --include_imports --include_source_info -o` writes, byte for byte, and refuses what
+//! protoc refuses, at the same line and column. The files are parsed (`parse`), named and linked (`link`), their
+//! options are interpreted (`options`), checked (`validate`) and encoded (`encode`), each file after its imports. A
+//! name means what the file itself or its imports declare, whatever else was loaded.
+//!
+//! A [`SourceTree`] supplies the texts; [`Folders`] is one for include folders. The files of Protobuf itself,
+//! `google/protobuf/*.proto`, are built in, in their current version. They take precedence over copies in include
+//! folders, which tend to be old.
 
-use std::path::Path;
-use std::sync::Arc;
+mod builtin;
+mod comments;
+mod encode;
+mod error;
+mod features;
+mod folders;
+mod lex;
+mod link;
+mod literal;
+mod locations;
+mod option_value;
+mod options;
+mod owner;
+mod parse;
+mod pool;
+mod tree;
+mod validate;
 
-use miette::Diagnostic;
-use protox::Compiler;
-use protox::file::{ChainFileResolver, File, FileResolver, GoogleFileResolver};
-use thiserror::Error;
+use std::collections::HashSet;
+
+pub use error::{Diagnostic, SourceError};
+pub use folders::{Disk, FolderError, Folders};
+pub use tree::{SourceFile, SourceTree};
+
+use link::Linker;
+use pool::{FileId, ImportKind, Pool};
 
 /// Compiles `files`, named as imports name them, and all that they import, to the bytes of a
 /// `google.protobuf.FileDescriptorSet` for [`Schema::from_descriptor_set`](crate::Schema::from_descriptor_set).
@@ -23,142 +51,133 @@ use thiserror::Error;
 ///
 /// # Errors
 ///
-/// For files that are not there or not right, and [`SourceError::Edition`] for those that only `protoc` can compile.
-pub fn compile(
-    files: &[&str],
-    read: impl Fn(&str) -> Option<String> + Send + Sync + 'static,
-) -> Result<Vec<u8>, SourceError> {
-    let mut resolver = ChainFileResolver::new();
-    let read = Arc::new(read);
-    resolver.add(Sources(read.clone()));
-    resolver.add(GoogleFileResolver::new());
-    let mut compiler = Compiler::with_file_resolver(resolver);
-    compiler.include_imports(true).include_source_info(true);
-    for file in files {
-        compiler.open_file(file).map_err(|error| SourceError::of(&error, &*read))?;
-    }
-    Ok(compiler.encode_file_descriptor_set())
+/// For files that are not there or that protoc would refuse.
+pub fn compile(files: &[&str], read: impl Fn(&str) -> Option<String>) -> Result<Vec<u8>, SourceError> {
+    Compiler::new(&read).compile(files).map(|compiled| compiled.set)
 }
 
-/// `.proto` files that could not be compiled.
-#[derive(Clone, PartialEq, Eq, Debug, Error)]
+/// Compiles `.proto` files. By default the result includes imports and source info.
+#[derive(Clone, Copy)]
+#[must_use = "nothing is compiled before `compile`"]
+pub struct Compiler<'t> {
+    tree: &'t dyn SourceTree,
+    include_imports: bool,
+    include_source_info: bool,
+}
+
+/// What `.proto` files were compiled to.
+#[derive(Clone, Debug)]
 #[non_exhaustive]
-pub enum SourceError {
-    /// A file that says `edition = …`.
-    #[error(
-        "{file} is written in an edition, and only proto2 and proto3 are compiled here: give a descriptor set \
-         that protoc wrote with --include_imports -o"
-    )]
-    Edition {
-        /// As imports name it.
-        file: String,
-    },
-    /// Anything that protox says.
-    #[error("{message}")]
-    Invalid {
-        /// The file and what is wrong with it.
-        message: String,
-    },
+pub struct Compiled {
+    /// A `google.protobuf.FileDescriptorSet`, encoded. Each file comes after its imports.
+    pub set: Vec<u8>,
+    /// The names that the given files have in the set, in the order in which they were given.
+    pub names: Vec<String>,
+    /// The paths of all files that were read, imports included, where the [`SourceTree`] gave them.
+    pub paths: Vec<String>,
+    /// What compiles, but is likely a mistake, such as unused imports.
+    pub warnings: Vec<Diagnostic>,
 }
 
-impl SourceError {
-    fn of(error: &protox::Error, read: &dyn Fn(&str) -> Option<String>) -> SourceError {
-        match error.to_string().split_once(EDITION) {
-            Some((_, file)) => SourceError::Edition { file: file.to_owned() },
-            None => SourceError::Invalid {
-                message: match error.file() {
-                    Some(file) => match position(error, &read(file).unwrap_or_default()) {
-                        Some((line, column)) => format!("{file}:{line}:{column}: {error}"),
-                        None if !error.to_string().contains(file) => format!("{file}: {error}"),
-                        None => error.to_string(),
-                    },
-                    None => error.to_string(),
-                },
-            },
+impl<'t> Compiler<'t> {
+    /// A compiler of the files in a tree.
+    pub fn new(tree: &'t dyn SourceTree) -> Self {
+        Compiler { tree, include_imports: true, include_source_info: true }
+    }
+
+    /// Whether the result has the imports of the files, too. On by default.
+    pub fn include_imports(mut self, include: bool) -> Self {
+        self.include_imports = include;
+        self
+    }
+
+    /// Whether the result has positions and comments. On by default.
+    pub fn include_source_info(mut self, include: bool) -> Self {
+        self.include_source_info = include;
+        self
+    }
+
+    /// Compiles files, named as imports name them.
+    ///
+    /// # Errors
+    ///
+    /// For files that are not there or that protoc would refuse.
+    pub fn compile(&self, files: &[&str]) -> Result<Compiled, SourceError> {
+        let mut linker = Linker::new(self.tree, self.include_source_info);
+        let mut given = Vec::new();
+        for name in files {
+            given.extend(linker.load(name));
         }
-    }
-}
-
-/// Line and column of an error, both from 1.
-fn position(error: &protox::Error, source: &str) -> Option<(usize, usize)> {
-    let offset = error.labels()?.next()?.offset();
-    let before = source.get(..offset)?;
-    let line_start = before.rfind('\n').map_or(0, |newline| newline + 1);
-    Some((before.matches('\n').count() + 1, before[line_start..].chars().count() + 1))
-}
-
-/// Files by name.
-struct Sources<R>(Arc<R>);
-
-/// How our own error is known again behind protox's.
-const EDITION: &str = "is written in an edition: ";
-
-impl<R: Fn(&str) -> Option<String> + Send + Sync> FileResolver for Sources<R> {
-    fn resolve_path(&self, path: &Path) -> Option<String> {
-        path.to_str().map(str::to_owned)
-    }
-
-    fn open_file(&self, name: &str) -> Result<File, protox::Error> {
-        let Some(source) = (self.0)(name) else { return Err(protox::Error::file_not_found(name)) };
-        if is_edition(&source) {
-            return Err(protox::Error::new(format!("{EDITION}{name}")));
+        let Linker { pool, .. } = linker;
+        if !pool.errors.is_empty() {
+            return Err(SourceError { diagnostics: pool.errors });
         }
-        File::from_source(name, &source)
+        let order = self.order(&pool, &given);
+        let paths = order.iter().filter_map(|&file| pool[file].path.clone()).collect();
+        let names = given.iter().map(|&file| pool[file].name.to_string()).collect();
+        Ok(Compiled { set: self.set(&pool, &order, &given), names, paths, warnings: pool.warnings })
+    }
+
+    /// The files that were used, each after its imports.
+    fn order(&self, pool: &Pool, given: &[FileId]) -> Vec<FileId> {
+        let mut order = Vec::new();
+        let mut seen = HashSet::new();
+        for &file in given {
+            // protoc has the option imports of given files only, before these.
+            let options = pool[file].imports.iter().filter(|import| import.kind == ImportKind::Option);
+            for file in options.filter_map(|import| import.file).chain([file]) {
+                append_after_imports(pool, file, &mut seen, &mut order);
+            }
+        }
+        order
+    }
+
+    fn set(&self, pool: &Pool, order: &[FileId], given: &[FileId]) -> Vec<u8> {
+        let mut set = Vec::new();
+        for &file in order {
+            if self.include_imports || given.contains(&file) {
+                let encoded = &pool[file].encoded;
+                set.push(0x0a);
+                let mut len = encoded.len();
+                while len >= 0x80 {
+                    set.push(len as u8 | 0x80);
+                    len >>= 7;
+                }
+                set.push(len as u8);
+                set.extend_from_slice(encoded);
+            }
+        }
+        set
     }
 }
 
-/// Whether the first word is `edition`; comments may come before.
-fn is_edition(source: &str) -> bool {
-    let mut rest = source.trim_start_matches('\u{feff}');
-    loop {
-        rest = rest.trim_start();
-        let (end, len) = match rest.get(..2) {
-            Some("//") => ("\n", 1),
-            Some("/*") => ("*/", 2),
-            _ => break,
+impl std::fmt::Debug for Compiler<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Compiler { include_imports, include_source_info, .. } = self;
+        f.debug_struct("Compiler")
+            .field("include_imports", include_imports)
+            .field("include_source_info", include_source_info)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Without recursion: a chain of imports may be long.
+fn append_after_imports(pool: &Pool, file: FileId, seen: &mut HashSet<FileId>, order: &mut Vec<FileId>) {
+    if !seen.insert(file) {
+        return;
+    }
+    let mut stack = vec![(file, 0)];
+    while let Some((file, next)) = stack.last_mut() {
+        let Some(import) = pool[*file].imports.get(*next) else {
+            order.push(*file);
+            stack.pop();
+            continue;
         };
-        match rest.find(end) {
-            Some(at) => rest = &rest[at + len..],
-            None => return false,
+        *next += 1;
+        if let Some(imported) = import.file.filter(|_| import.kind != ImportKind::Option)
+            && seen.insert(imported)
+        {
+            stack.push((imported, 0));
         }
-    }
-    rest.strip_prefix("edition").is_some_and(|rest| rest.trim_start().starts_with('='))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn compile_one(source: &'static str) -> Result<Vec<u8>, SourceError> {
-        compile(&["a.proto"], move |name| (name == "a.proto").then(|| source.to_owned()))
-    }
-
-    #[test]
-    fn an_edition_is_told_from_the_rest() {
-        assert!(is_edition("// a\n/* b\n */ edition\n= \"2023\";"));
-        assert!(!is_edition("syntax = \"proto3\"; // edition = "));
-        assert!(!is_edition("/* edition = 2023"));
-        assert!(!is_edition("editions"));
-        let error = compile_one("edition = '2023';").expect_err("protox stops at proto3");
-        assert_eq!(error, SourceError::Edition { file: "a.proto".to_owned() });
-    }
-
-    #[test]
-    fn errors_name_their_file() {
-        let error = compile_one("syntax = 'proto3'; message A { B b = 1; }").expect_err("there is no B");
-        assert!(error.to_string().contains("a.proto") && error.to_string().contains("'B'"), "{error}");
-        let error =
-            compile_one("syntax = 'proto3';\nmessage A { int32 x = 1 }").expect_err("a semicolon is missing");
-        assert!(error.to_string().starts_with("a.proto:2:"), "{error}");
-        let error = compile_one("import 'b.proto';").expect_err("there is no b.proto");
-        assert!(error.to_string().contains("b.proto"), "{error}");
-    }
-
-    #[test]
-    fn well_known_types_need_no_source() {
-        let source =
-            "syntax = 'proto3'; import 'google/protobuf/any.proto'; message A { google.protobuf.Any b = 1; }";
-        let schema = crate::Schema::from_descriptor_set(&compile_one(source).expect("right")).expect("right");
-        assert_eq!(schema.files().len(), 2);
     }
 }

@@ -1,0 +1,35 @@
+//! The files of Protobuf itself, of version 36.2, as protoc brings them.
+
+macro_rules! files {
+    ($($name:literal)*) => {
+        &[$(($name, include_str!($name))),*]
+    };
+}
+
+const FILES: &[(&str, &str)] = files![
+    "google/protobuf/any.proto"
+    "google/protobuf/api.proto"
+    "google/protobuf/c_sharp_features.proto"
+    "google/protobuf/compiler/plugin.proto"
+    "google/protobuf/cpp_features.proto"
+    "google/protobuf/cpp_file_options.proto"
+    "google/protobuf/cpp_options.proto"
+    "google/protobuf/descriptor.proto"
+    "google/protobuf/duration.proto"
+    "google/protobuf/empty.proto"
+    "google/protobuf/field_mask.proto"
+    "google/protobuf/go_features.proto"
+    "google/protobuf/java_features.proto"
+    "google/protobuf/json_enumvalue_options.proto"
+    "google/protobuf/json_options.proto"
+    "google/protobuf/source_context.proto"
+    "google/protobuf/struct.proto"
+    "google/protobuf/timestamp.proto"
+    "google/protobuf/type.proto"
+    "google/protobuf/wrappers.proto"
+];
+
+/// The text of a file of Protobuf's own.
+pub(super) fn source(name: &str) -> Option<&'static str> {
+    FILES.iter().find(|(known, _)| *known == name).map(|&(_, text)| text)
+}

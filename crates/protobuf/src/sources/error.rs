@@ -1,0 +1,196 @@
+//! What is wrong with `.proto` files, and where.
+
+use std::fmt;
+
+/// Errors at most of one compilation; protoc stops at as many.
+pub(super) const ERRORS_MAX: usize = 1000;
+
+/// Where a token begins, both from 0. [`Token`](super::lex::Token) says how columns are counted.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub(super) struct Position {
+    pub(super) line: u32,
+    pub(super) column: u32,
+}
+
+impl Position {
+    /// The error concerns the file as a whole.
+    pub(super) const NONE: Position = Position { line: u32::MAX, column: 0 };
+}
+
+impl Default for Position {
+    fn default() -> Self {
+        Position::NONE
+    }
+}
+
+/// `.proto` files that do not compile: at least one [`Diagnostic`].
+///
+/// `Display` prints each with its place, the line, and a mark below it:
+///
+/// ```text
+/// shop.proto:4:5: "Cart" is not defined
+///   |
+/// 4 |     Cart cart = 1;
+///   |     ^
+/// ```
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct SourceError {
+    pub(super) diagnostics: Vec<Diagnostic>,
+}
+
+impl SourceError {
+    /// The errors, in the order of the files and of the places in them.
+    #[must_use]
+    pub fn diagnostics(&self) -> &[Diagnostic] {
+        &self.diagnostics
+    }
+}
+
+impl fmt::Display for SourceError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (index, diagnostic) in self.diagnostics.iter().enumerate() {
+            if index > 0 {
+                f.write_str("\n")?;
+            }
+            diagnostic.fmt(f)?;
+        }
+        Ok(())
+    }
+}
+
+impl std::error::Error for SourceError {}
+
+/// An error or a warning in a `.proto` file.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Diagnostic {
+    pub(super) file: String,
+    pub(super) path: Option<String>,
+    pub(super) place: Option<Place>,
+    pub(super) message: String,
+}
+
+/// A place in a file's text.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(super) struct Place {
+    line: usize,
+    column: usize,
+    text: String,
+    /// Characters before the mark.
+    indent: usize,
+    /// Characters to mark.
+    width: usize,
+}
+
+impl Diagnostic {
+    /// An error of a file that could not be read.
+    pub(super) fn of_file(file: &str, message: &str) -> Self {
+        Diagnostic { file: file.to_owned(), path: None, place: None, message: message.to_owned() }
+    }
+
+    /// The file, as imports name it.
+    #[must_use]
+    pub fn file(&self) -> &str {
+        &self.file
+    }
+
+    /// The file's path, where the [`SourceTree`](super::SourceTree) gave one.
+    #[must_use]
+    pub fn path(&self) -> Option<&str> {
+        self.path.as_deref()
+    }
+
+    /// The line, from 1. `None` if the error concerns the file as a whole.
+    #[must_use]
+    pub fn line(&self) -> Option<usize> {
+        self.place.as_ref().map(|place| place.line)
+    }
+
+    /// The column, from 1. It counts bytes, and a tab advances to the next multiple of eight, as in protoc's errors.
+    #[must_use]
+    pub fn column(&self) -> Option<usize> {
+        self.place.as_ref().map(|place| place.column)
+    }
+
+    /// What is wrong.
+    #[must_use]
+    pub fn message(&self) -> &str {
+        &self.message
+    }
+}
+
+impl fmt::Display for Diagnostic {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.path.as_deref().unwrap_or(&self.file))?;
+        let Some(Place { line, column, text, indent, width }) = &self.place else {
+            return write!(f, ": {}", self.message);
+        };
+        let gutter = " ".repeat(line.to_string().len());
+        // Tabs keep their width above the mark.
+        let indent: String = text.chars().take(*indent).map(|c| if c == '\t' { '\t' } else { ' ' }).collect();
+        let mark = "^".repeat(*width);
+        write!(f, ":{line}:{column}: {}", self.message)?;
+        write!(f, "\n{gutter} |\n{line} | {text}\n{gutter} | {indent}{mark}")
+    }
+}
+
+/// The longest line that is shown.
+const LINE_CHARS_MAX: usize = 200;
+
+impl Place {
+    /// The place of `position` in `source`: marked is the word that begins there.
+    pub(super) fn find(source: &str, position: Position) -> Option<Place> {
+        if position == Position::NONE {
+            return None;
+        }
+        let (line, column) = (position.line as usize, position.column as usize);
+        let text = source.split('\n').nth(line).unwrap_or_default().trim_end_matches('\r');
+        let mut at = 0;
+        let mut indent = 0;
+        for c in text.chars() {
+            if at >= column {
+                break;
+            }
+            at += if c == '\t' { 8 - at % 8 } else { c.len_utf8() };
+            indent += 1;
+        }
+        let rest = || text.chars().skip(indent);
+        let is_word = |c: &char| c.is_alphanumeric() || matches!(c, '_' | '.');
+        let width = match rest().next() {
+            Some(quote @ ('"' | '\'')) => rest().skip(1).position(|c| c == quote).map_or(1, |end| end + 2),
+            _ => rest().take_while(is_word).count().max(1),
+        };
+        // A line of a generated file may be very long.
+        let (text, indent) = match indent.checked_sub(LINE_CHARS_MAX / 2) {
+            Some(skipped) if text.len() > LINE_CHARS_MAX => {
+                (text.chars().skip(skipped).take(LINE_CHARS_MAX).collect(), LINE_CHARS_MAX / 2)
+            }
+            _ => (text.chars().take(LINE_CHARS_MAX).collect(), indent),
+        };
+        let width = width.min(LINE_CHARS_MAX - indent.min(LINE_CHARS_MAX - 1));
+        Some(Place { line: line + 1, column: column + 1, text, indent, width })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_place_is_marked_below_its_line() {
+        let check = |source: &str, line: u32, column: u32, expected: &str| {
+            let place = Place::find(source, Position { line, column });
+            let (file, message) = ("a.proto".to_owned(), "wrong".to_owned());
+            assert_eq!(Diagnostic { file, path: None, place, message }.to_string(), expected);
+        };
+        check("a\n  Foo b", 1, 2, "a.proto:2:3: wrong\n  |\n2 |   Foo b\n  |   ^^^");
+        check("\tFoo", 0, 8, "a.proto:1:9: wrong\n  |\n1 | \tFoo\n  | \t^^^");
+        check("é = \"x\";", 0, 5, "a.proto:1:6: wrong\n  |\n1 | é = \"x\";\n  |     ^^^");
+        check("a", 1, 0, "a.proto:2:1: wrong\n  |\n2 | \n  | ^");
+        check("a", u32::MAX, 0, "a.proto: wrong");
+        let long = format!("{}X{}", "a".repeat(1000), "b".repeat(1000));
+        assert!(
+            Place::find(&long, Position { line: 0, column: 1000 })
+                .is_some_and(|place| place.text.len() == 200)
+        );
+    }
+}

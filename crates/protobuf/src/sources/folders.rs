@@ -1,0 +1,135 @@
+//! Include folders. The disk is given by functions: this crate does no I/O itself.
+
+use std::io;
+use std::path::{Component, Path, PathBuf};
+
+use super::builtin;
+use super::tree::{SourceFile, SourceTree};
+
+/// How files are read: by [`std::fs`] in programs.
+///
+/// ```
+/// # use std::fs;
+/// # use thalweg_protobuf::sources::Disk;
+/// let disk = Disk { read: |path| fs::read(path), canonicalize: |path| fs::canonicalize(path) };
+/// ```
+#[derive(Clone, Copy, Debug)]
+pub struct Disk {
+    /// Reads a file.
+    pub read: fn(&Path) -> io::Result<Vec<u8>>,
+    /// Gives a path without `.`, `..` and symbolic links: what tells a file from others.
+    pub canonicalize: fn(&Path) -> io::Result<PathBuf>,
+}
+
+/// Folders in which imports are looked for, in their order.
+///
+/// A file is one file, however it is found: by two spellings of its path, or in a folder inside of another. It has
+/// the name by which it was first opened. A byte order mark is ignored, and what is not UTF-8 is replaced.
+#[derive(Clone, Debug)]
+pub struct Folders {
+    disk: Disk,
+    folders: Vec<Folder>,
+}
+
+#[derive(Clone, Debug)]
+struct Folder {
+    path: PathBuf,
+    /// `None` if it is not there.
+    canonical: Option<PathBuf>,
+}
+
+/// A path that no import can name.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum FolderError {
+    /// The file is neither there nor in a folder.
+    #[error(transparent)]
+    NotFound(io::Error),
+    /// The file is there, but in none of the folders.
+    #[error("the file is in none of the include folders")]
+    Outside,
+    /// The name is not UTF-8.
+    #[error("the file's name is not UTF-8")]
+    Utf8,
+}
+
+impl Folders {
+    /// No folders yet.
+    #[must_use]
+    pub fn new(disk: Disk) -> Self {
+        Folders { disk, folders: Vec::new() }
+    }
+
+    /// Adds a folder behind the others.
+    pub fn push(&mut self, path: impl Into<PathBuf>) {
+        let path = path.into();
+        // An empty path is the current folder.
+        let looked_up = if path.as_os_str().is_empty() { Path::new(".") } else { &path };
+        let canonical = (self.disk.canonicalize)(looked_up).ok();
+        self.folders.push(Folder { path, canonical });
+    }
+
+    /// Returns the name by which imports name a file: its path below the first folder that it is in. A path that is
+    /// not there is looked up in the folders.
+    ///
+    /// # Errors
+    ///
+    /// For files that are not there, or in none of the folders.
+    pub fn name(&self, file: &Path) -> Result<String, FolderError> {
+        let looked_up = match (self.disk.canonicalize)(file) {
+            Ok(canonical) => {
+                let below = |folder: &Folder| {
+                    canonical.strip_prefix(folder.canonical.as_deref()?).ok().map(Path::to_owned)
+                };
+                match self.folders.iter().find_map(below) {
+                    Some(below) => return name_of(&below),
+                    None => Err(FolderError::Outside),
+                }
+            }
+            Err(error) => Err(FolderError::NotFound(error)),
+        };
+        let is_there = |folder: &Folder| (self.disk.canonicalize)(&folder.path.join(file)).is_ok();
+        let name = name_of(file)?;
+        if file.is_relative() && self.folders.iter().any(is_there) || builtin::source(&name).is_some() {
+            return Ok(name);
+        }
+        looked_up
+    }
+}
+
+/// A relative path as imports write it.
+fn name_of(path: &Path) -> Result<String, FolderError> {
+    let mut name = String::new();
+    for component in path.components() {
+        if component == Component::CurDir {
+            continue;
+        }
+        if !name.is_empty() {
+            name.push('/');
+        }
+        name.push_str(component.as_os_str().to_str().ok_or(FolderError::Utf8)?);
+    }
+    Ok(name)
+}
+
+impl SourceTree for Folders {
+    fn open(&self, name: &str) -> io::Result<SourceFile> {
+        for folder in &self.folders {
+            let path = folder.path.join(name);
+            match (self.disk.read)(&path) {
+                Ok(bytes) => {
+                    let file =
+                        SourceFile::new(String::from_utf8_lossy(&bytes)).path(path.display().to_string());
+                    return Ok(match (self.disk.canonicalize)(&path) {
+                        Ok(canonical) => file.identity(canonical.display().to_string()),
+                        Err(_) => file,
+                    });
+                }
+                Err(error)
+                    if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Err(io::ErrorKind::NotFound.into())
+    }
+}
