@@ -104,10 +104,7 @@ impl<'t> Compiler<'t> {
     /// For files that are not there or that protoc would refuse.
     pub fn compile(&self, files: &[&str]) -> Result<Compiled, SourceError> {
         let mut linker = Linker::new(self.tree, self.include_source_info);
-        let mut given = Vec::new();
-        for name in files {
-            given.extend(linker.load(name));
-        }
+        let given = linker.load_all(files);
         let Linker { pool, .. } = linker;
         if !pool.errors.is_empty() {
             return Err(SourceError { diagnostics: pool.errors });
@@ -123,9 +120,12 @@ impl<'t> Compiler<'t> {
         let mut order = Vec::new();
         let mut seen = HashSet::new();
         for &file in given {
-            // protoc has the option imports of given files only, before these.
-            let options = pool[file].imports.iter().filter(|import| import.kind == ImportKind::Option);
-            for file in options.filter_map(|import| import.file).chain([file]) {
+            // Option imports of given files only, behind the others.
+            let imports = &pool[file].imports;
+            let (options, others): (Vec<_>, Vec<_>) =
+                imports.iter().partition(|import| import.kind == ImportKind::Option);
+            let imports = others.into_iter().chain(options).filter_map(|import| import.file);
+            for file in imports.chain([file]) {
                 append_after_imports(pool, file, &mut seen, &mut order);
             }
         }

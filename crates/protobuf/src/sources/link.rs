@@ -36,6 +36,8 @@ pub(super) struct Linker<'t> {
     /// `descriptor.proto`, there whether it is imported or not.
     pub(super) descriptor: FileId,
     is_descriptor_imported: bool,
+    /// The files to compile, without what these import.
+    given: HashSet<Rc<str>>,
     with_source_info: bool,
 }
 
@@ -83,6 +85,7 @@ impl<'t> Linker<'t> {
             identities,
             descriptor: placeholder,
             is_descriptor_imported: false,
+            given: HashSet::new(),
             with_source_info,
         };
         // It needs no other file, and the options of all files need it.
@@ -90,8 +93,18 @@ impl<'t> Linker<'t> {
         linker
     }
 
+    /// Loads files with all that they import. Errors are in the pool.
+    pub(super) fn load_all(&mut self, names: &[&str]) -> Vec<FileId> {
+        self.given = names.iter().map(|&name| name.into()).collect();
+        names.iter().filter_map(|name| self.load(name)).collect()
+    }
+
+    pub(super) fn is_given(&self, file: FileId) -> bool {
+        self.given.contains(&self.pool[file].name)
+    }
+
     /// Loads a file and all that it imports. `None` if it is not there; errors are in the pool.
-    pub(super) fn load(&mut self, name: &str) -> Option<FileId> {
+    fn load(&mut self, name: &str) -> Option<FileId> {
         let mut stack = Vec::new();
         if self.state(name).is_none() {
             self.start(&name.into(), &mut stack);
@@ -243,7 +256,9 @@ impl<'t> Linker<'t> {
         if self.pool[file].failed {
             return;
         }
-        self.warn_of_unused(&scope);
+        if self.is_given(file) {
+            self.warn_of_unused(&scope);
+        }
         let with_source_info = self.with_source_info;
         let encoded = encode::file(&mut self.pool, file, with_source_info);
         let file = &mut self.pool[file];

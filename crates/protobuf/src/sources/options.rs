@@ -296,7 +296,10 @@ fn resolve_features(linker: &mut Linker<'_>, scope: &Scope, owners: &[Owner]) {
         {
             explicit = Features::explicit(set);
             options.explicit = explicit;
-            let at = owner.name_at(pool);
+            let at = match owner {
+                Owner::File(file) => pool[file].syntax_at,
+                _ => owner.name_at(pool),
+            };
             if edition.is_legacy() {
                 pool.error(scope.file, at, "features need an edition: proto2 and proto3 have none");
             } else if explicit.unknown().is_some() {

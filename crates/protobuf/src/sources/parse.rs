@@ -9,6 +9,7 @@ mod option;
 mod range;
 mod service;
 
+pub(super) use field::map_entry_name;
 pub(super) use message::FIELD_NUMBER_MAX;
 
 use std::rc::Rc;

@@ -101,6 +101,18 @@ impl Edition {
     pub(super) const E2024: Edition = Edition(1001);
     pub(super) const E2026: Edition = Edition(1002);
 
+    /// As files write it.
+    pub(super) fn name(self) -> String {
+        match self.0 {
+            998 => "proto2".to_owned(),
+            999 => "proto3".to_owned(),
+            1000 => "2023".to_owned(),
+            1001 => "2024".to_owned(),
+            1002 => "2026".to_owned(),
+            number => number.to_string(),
+        }
+    }
+
     /// Whether it is proto2 or proto3.
     pub(super) fn is_legacy(self) -> bool {
         self < Edition::E2023
@@ -475,6 +487,29 @@ impl Field {
 }
 
 impl Kind {
+    pub(super) fn keyword(self) -> &'static str {
+        match self {
+            Kind::Double => "double",
+            Kind::Float => "float",
+            Kind::Int64 => "int64",
+            Kind::Uint64 => "uint64",
+            Kind::Int32 => "int32",
+            Kind::Fixed64 => "fixed64",
+            Kind::Fixed32 => "fixed32",
+            Kind::Bool => "bool",
+            Kind::String => "string",
+            Kind::Group => "group",
+            Kind::Message => "message",
+            Kind::Bytes => "bytes",
+            Kind::Uint32 => "uint32",
+            Kind::Enum => "enum",
+            Kind::Sfixed32 => "sfixed32",
+            Kind::Sfixed64 => "sfixed64",
+            Kind::Sint32 => "sint32",
+            Kind::Sint64 => "sint64",
+        }
+    }
+
     pub(super) fn from_keyword(keyword: &[u8]) -> Option<Kind> {
         Some(match keyword {
             b"double" => Kind::Double,

@@ -1,5 +1,141 @@
-//! What is wrong although all names and options are known.
+//! What is wrong although all names and options are known. The checks are those of protoc, at the same places.
 
+mod enums;
+mod extensions;
+mod features;
+mod fields;
+mod lifetimes;
+mod messages;
+mod style;
+
+use super::error::Position;
+use super::features::{number, value};
 use super::link::{Linker, Scope};
+use super::owner::{Owner, owners};
+use super::pool::{Edition, FileId, ImportKind, MessageId, Pool, Visibility};
 
-pub(super) fn validate(_linker: &mut Linker<'_>, _scope: &mut Scope) {}
+/// An error, and where.
+type Found = Vec<(Position, String)>;
+
+pub(super) fn validate(linker: &mut Linker<'_>, scope: &mut Scope) {
+    let owners = owners(&linker.pool, scope.file);
+    let is_given = linker.is_given(scope.file);
+    let checks: [&dyn Fn(&mut Linker<'_>, &mut Scope, Owner, &mut Found); 4] = [
+        &|linker, scope, owner, found| declaration(linker, scope, owner, found),
+        &|linker, _, owner, found| lifetimes::check(&linker.pool, owner, found),
+        &|linker, scope, owner, found| style::check(&linker.pool, scope.file, owner, found),
+        &|linker, scope, owner, found| {
+            visibility(&linker.pool, scope.file, owner, found);
+            // protoc looks at these in the files that it is given only.
+            if is_given {
+                lifetimes::targets(&linker.pool, owner, found);
+                fields::check_reserved_range(&linker.pool, owner, found);
+            }
+        },
+    ];
+    // Each check rests on those before it.
+    for check in checks {
+        let mut found = Vec::new();
+        for &owner in &owners {
+            check(linker, scope, owner, &mut found);
+        }
+        for (at, message) in found {
+            linker.pool.error(scope.file, at, message);
+        }
+        if linker.pool[scope.file].failed {
+            return;
+        }
+    }
+}
+
+fn declaration(linker: &mut Linker<'_>, scope: &mut Scope, owner: Owner, found: &mut Found) {
+    match owner {
+        Owner::File(file) => self::file(&linker.pool, file, found),
+        Owner::Message(message) => {
+            messages::check(linker, scope, message, found);
+            extensions::check_ranges(&linker.pool, message, found);
+        }
+        Owner::Field(field) => {
+            features::check(&linker.pool, field, found);
+            fields::check(linker, scope, field, found);
+            extensions::check_declared(&linker.pool, field, found);
+        }
+        Owner::Enum(declared) => enums::check(linker, scope, declared, found),
+        Owner::Value(declared, index) => enums::check_value(&linker.pool, declared, index, found),
+        Owner::Service(service) => {
+            let options = linker.pool[scope.file].options.as_deref();
+            let generic = options.is_some_and(|options| options.value.flag(16) || options.value.flag(17));
+            if is_lite(&linker.pool, scope.file) && generic {
+                let message = "a file with optimize_for = LITE_RUNTIME cannot have services, unless \
+                               cc_generic_services and java_generic_services are false";
+                found.push((linker.pool[service].name_at, message.to_owned()));
+            }
+        }
+        Owner::Oneof(..) | Owner::Range(..) | Owner::Method(..) => {}
+    }
+}
+
+fn file(pool: &Pool, file: FileId, found: &mut Found) {
+    let declared = &pool[file];
+    if !declared.edition.is_legacy() {
+        if declared.features.get(number::FIELD_PRESENCE) == value::LEGACY_REQUIRED {
+            found.push((declared.syntax_at, "fields cannot be required by default".to_owned()));
+        }
+        if declared.options.as_deref().is_some_and(|options| options.value.flag(27)) {
+            let message = "editions have no java_string_check_utf8: use features.(pb.java).utf8_validation";
+            found.push((declared.syntax_at, message.to_owned()));
+        }
+    }
+    if !is_lite(pool, file) {
+        let plain = declared.imports.iter().filter(|import| import.kind != ImportKind::Option);
+        let lite = plain.filter(|import| import.file.is_some_and(|file| is_lite(pool, file)));
+        for import in lite.take(1) {
+            let name = &import.name;
+            let message =
+                format!("\"{name}\" has optimize_for = LITE_RUNTIME, and can be imported by such files only");
+            found.push((import.at, message));
+        }
+    }
+}
+
+/// Whether a file has `optimize_for = LITE_RUNTIME`.
+fn is_lite(pool: &Pool, file: FileId) -> bool {
+    pool[file].options.as_deref().is_some_and(|options| options.value.varint(9) == Some(3))
+}
+
+/// With strict visibility, nested declarations are not exported, but for enums in messages that are mere namespaces.
+fn visibility(pool: &Pool, file: FileId, owner: Owner, found: &mut Found) {
+    let is_strict = pool[file].features.get(number::DEFAULT_SYMBOL_VISIBILITY) == value::STRICT;
+    let (name, at, parent, is_exported, is_enum) = match owner {
+        Owner::Message(message) => {
+            let declared = &pool[message];
+            let is_exported = declared.visibility == Visibility::Export;
+            (&declared.full_name, declared.name_at, declared.parent, is_exported, false)
+        }
+        Owner::Enum(declared) => {
+            let declared = &pool[declared];
+            let is_exported = declared.visibility == Visibility::Export;
+            (&declared.full_name, declared.name_at, declared.parent, is_exported, true)
+        }
+        _ => return,
+    };
+    let Some(parent) = parent.filter(|_| is_strict && is_exported) else { return };
+    if !(is_enum && is_namespace(pool, parent)) {
+        found.push((
+            at,
+            format!("nested \"{name}\" cannot be exported under strict visibility: move it to the top level"),
+        ));
+    }
+}
+
+fn is_namespace(pool: &Pool, message: MessageId) -> bool {
+    let declared = &pool[message];
+    let is_local = declared.visibility != Visibility::Export;
+    let reserves_all = matches!(&*declared.reserved, [range]
+        if range.start == 1 && range.end == super::parse::FIELD_NUMBER_MAX + 1);
+    declared.parent.is_none() && is_local && reserves_all
+}
+
+fn is_proto3(pool: &Pool, file: FileId) -> bool {
+    pool[file].edition == Edition::PROTO3
+}

@@ -1,0 +1,168 @@
+//! Fields and maps.
+
+use super::{Found, is_lite, is_proto3};
+use crate::sources::encode::declarations::json_name;
+use crate::sources::link::{Linker, Scope, Wanted};
+use crate::sources::owner::Owner;
+use crate::sources::parse::map_entry_name;
+use crate::sources::pool::{Edition, Field, FieldId, Kind, Label, MessageId, Pool, Symbol, TypeRef};
+use crate::sources::validate::messages::MESSAGE_SET;
+
+/// Field numbers of `FieldOptions`.
+mod option {
+    pub(super) const CTYPE: i32 = 1;
+    pub(super) const PACKED: i32 = 2;
+    pub(super) const LAZY: i32 = 5;
+    pub(super) const JSTYPE: i32 = 6;
+    pub(super) const UNVERIFIED_LAZY: i32 = 15;
+}
+
+/// Field numbers of Protobuf's implementations.
+const RESERVED_NUMBERS: std::ops::RangeInclusive<i32> = 19_000..=19_999;
+
+pub(super) fn check(linker: &Linker<'_>, scope: &mut Scope, field: FieldId, found: &mut Found) {
+    let pool = &linker.pool;
+    let declared = &pool[field];
+    let at = declared.at;
+    if is_proto3(pool, scope.file) {
+        check_proto3(pool, declared, found);
+    }
+    check_options(pool, scope, declared, found);
+    if let Some(message) = declared.message
+        && pool[message].options.as_deref().is_some_and(|options| options.value.flag(MESSAGE_SET))
+    {
+        if !declared.is_extension() {
+            found.push((at.name, "a MessageSet has extensions only, and no fields".to_owned()));
+        } else if declared.label != Label::Optional || declared.kind != Some(Kind::Message) {
+            found.push((at.kind, "extensions of a MessageSet must be optional messages".to_owned()));
+        }
+    }
+    if let Some(message) = declared.message
+        && is_lite(pool, scope.file)
+        && !is_lite(pool, pool[message].file)
+    {
+        let message = "a file with optimize_for = LITE_RUNTIME cannot extend a message of a file without it";
+        found.push((at.extendee, message.to_owned()));
+    }
+    if let TypeRef::Message(entry) = declared.type_ref
+        && pool[entry].is_map_entry
+    {
+        check_map(linker, scope, declared, entry, found);
+    }
+    let default_name = json_name(&declared.name);
+    if let Some(name) = &declared.json_name {
+        if declared.is_extension() && **name != *default_name {
+            found.push((at.json_name, "an extension has no json_name".to_owned()));
+        }
+        if name.contains('\0') {
+            found.push((at.json_name, "json_name cannot have a null character".to_owned()));
+        }
+    }
+}
+
+fn check_proto3(pool: &Pool, field: &Field, found: &mut Found) {
+    let at = field.at;
+    if let (true, Some(message)) = (field.is_extension(), field.message) {
+        let name = &pool[message].full_name;
+        let is_option = name.strip_prefix("google.protobuf.").is_some_and(|name| {
+            name.ends_with("Options") || matches!(name, "FeatureSet" | "SourceCodeInfo" | "StreamOptions")
+        });
+        if !is_option {
+            found.push((at.extendee, "proto3 has extensions for options only".to_owned()));
+        }
+    }
+    if field.label == Label::Required {
+        found.push((at.kind, "proto3 has no required fields".to_owned()));
+    }
+    if field.default.is_some() {
+        found.push((at.default, "proto3 has no default values".to_owned()));
+    }
+    if let TypeRef::Enum(declared) = field.type_ref
+        && pool[declared].features.is_closed()
+    {
+        let message =
+            format!("enum \"{}\" is closed: proto3 fields have open enums", pool[declared].full_name);
+        found.push((at.kind, message));
+    }
+    if field.kind == Some(Kind::Group) {
+        found.push((at.kind, "proto3 has no groups".to_owned()));
+    }
+}
+
+fn check_options(pool: &Pool, scope: &Scope, field: &Field, found: &mut Found) {
+    let Some(options) = field.options.as_deref() else { return };
+    let at = field.at.kind;
+    let options = &options.value;
+    if pool[scope.file].edition >= Edition::E2024 && options.varint(option::CTYPE).is_some() {
+        let message = "ctype is not allowed since edition 2024: use features.(pb.cpp).string_type";
+        found.push((at, message.to_owned()));
+    }
+    if options.flag(option::LAZY) || options.flag(option::UNVERIFIED_LAZY) {
+        if field.kind != Some(Kind::Message) {
+            found.push((at, "lazy is for message fields".to_owned()));
+        }
+        if options.flag(option::UNVERIFIED_LAZY) && field.is_extension() {
+            found.push((at, "unverified_lazy is not for extensions".to_owned()));
+        }
+    }
+    if options.flag(option::PACKED) && !field.is_packable() {
+        found.push((at, "packed is for repeated fields of numbers, booleans and enums".to_owned()));
+    }
+    let has_64_bits = matches!(
+        field.kind,
+        Some(Kind::Int64 | Kind::Uint64 | Kind::Sint64 | Kind::Fixed64 | Kind::Sfixed64)
+    );
+    if options.varint(option::JSTYPE).is_some_and(|jstype| jstype != 0) && !has_64_bits {
+        found.push((at, "jstype is for fields of 64-bit integers".to_owned()));
+    }
+}
+
+/// A map's entries are of a message that only the map itself may name.
+fn check_map(linker: &Linker<'_>, scope: &mut Scope, field: &Field, entry: MessageId, found: &mut Found) {
+    let pool = &linker.pool;
+    let at = field.at.kind;
+    if field.kind == Some(Kind::Group) {
+        let message = "a group cannot have the entries of a map: use map<KeyType, ValueType>";
+        found.push((at, message.to_owned()));
+        return;
+    }
+    let declared = &pool[entry];
+    let is_own = field.is_repeated()
+        && *declared.name == *map_entry_name(&field.name)
+        && field.message == declared.parent;
+    if !is_own {
+        let mut message =
+            format!("\"{}\" is made for a map, and cannot be a type by itself", declared.full_name);
+        let from = declared.parent.and_then(|parent| pool[pool[parent].node?].parent);
+        if let Some(from) = from
+            && let Ok(Symbol::Message(other)) = linker.lookup(scope, &declared.name, from, Wanted::Type)
+            && other != entry
+        {
+            message.push_str(&format!(": is it \".{}\"?", pool[other].full_name));
+        }
+        found.push((at, message));
+    }
+    let [key, value] = declared.fields[..] else { return };
+    match pool[key].kind {
+        Some(Kind::Enum) => found.push((at, "the key of a map cannot be an enum".to_owned())),
+        Some(Kind::Float | Kind::Double | Kind::Message | Kind::Group | Kind::Bytes) => {
+            found.push((at, "the key of a map cannot be a float, double, bytes or message".to_owned()));
+        }
+        _ => {}
+    }
+    if let TypeRef::Enum(declared) = pool[value].type_ref
+        && pool[declared].values.first().is_some_and(|first| first.number != 0)
+    {
+        found.push((at, "the first value of an enum in a map must be 0".to_owned()));
+    }
+}
+
+pub(super) fn check_reserved_range(pool: &Pool, owner: Owner, found: &mut Found) {
+    let Owner::Field(field) = owner else { return };
+    let field = &pool[field];
+    if RESERVED_NUMBERS.contains(&field.number) {
+        let (first, last) = RESERVED_NUMBERS.into_inner();
+        let message = format!("field numbers {first} to {last} are reserved for implementations of Protobuf");
+        found.push((field.at.number, message));
+    }
+}
