@@ -141,6 +141,12 @@ impl Parser<'_, '_> {
                 (true, "2023") => Edition::E2023,
                 (true, "2024") => Edition::E2024,
                 (true, "2026") => Edition::E2026,
+                // Editions for protoc's own tests, and the one that is being made.
+                (true, name)
+                    if name.ends_with("_TEST_ONLY") || matches!(name, "LEGACY" | "UNSTABLE" | "MAX") =>
+                {
+                    return parser.fail_at(at, format!("edition \"{value}\" is not supported"));
+                }
                 (is_edition, _) => {
                     let message = if is_edition {
                         format!("unknown edition \"{value}\": expected \"2023\", \"2024\" or \"2026\"")

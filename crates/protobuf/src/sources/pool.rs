@@ -178,7 +178,6 @@ pub(super) struct Oneof {
     pub(super) name: Rc<str>,
     pub(super) name_at: Position,
     pub(super) options: Options,
-    pub(super) is_synthetic: bool,
 }
 
 #[derive(Clone, Copy, Debug)]

@@ -22,7 +22,7 @@ pub(super) fn validate(linker: &mut Linker<'_>, scope: &mut Scope) {
     let is_given = linker.is_given(scope.file);
     let checks: [&dyn Fn(&mut Linker<'_>, &mut Scope, Owner, &mut Found); 4] = [
         &|linker, scope, owner, found| declaration(linker, scope, owner, found),
-        &|linker, _, owner, found| lifetimes::check(&linker.pool, owner, found),
+        &|linker, scope, owner, found| lifetimes::check(&linker.pool, scope.file, owner, found),
         &|linker, scope, owner, found| style::check(&linker.pool, scope.file, owner, found),
         &|linker, scope, owner, found| {
             visibility(&linker.pool, scope.file, owner, found);

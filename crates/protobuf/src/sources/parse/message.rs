@@ -285,7 +285,7 @@ impl Parser<'_, '_> {
             names.insert(name.clone());
             self.pool[field].oneof = Some(self.pool[message].oneofs.len() as u32);
             let name_at = self.pool[field].at.name;
-            self.pool[message].oneofs.push(Oneof { name, name_at, options: None, is_synthetic: true });
+            self.pool[message].oneofs.push(Oneof { name, name_at, options: None });
         }
     }
 

@@ -23,14 +23,14 @@ mod support {
 }
 
 /// Options and their values exist in the edition of the file.
-pub(super) fn check(pool: &Pool, owner: Owner, found: &mut Found) {
+pub(super) fn check(pool: &Pool, file: FileId, owner: Owner, found: &mut Found) {
     if let Owner::Field(field) = owner {
         let support = option_message(&pool[field].options, option::FEATURE_SUPPORT);
         check_support(support, &pool[field].name, pool[field].at.name, found);
     }
     let Some(options) = owner.options(pool).as_deref() else { return };
     let mut messages = Vec::new();
-    let edition = pool[file_of(pool, owner)].edition;
+    let edition = pool[file].edition;
     walk(pool, &options.value, &mut |field, values| {
         let support = option_message(&pool[field].options, option::FEATURE_SUPPORT);
         messages.extend(
@@ -74,16 +74,6 @@ fn walk(pool: &Pool, message: &OptionMessage, visit: &mut impl FnMut(FieldId, &O
                 walk(pool, message, visit);
             }
         }
-    }
-}
-
-fn file_of(pool: &Pool, owner: Owner) -> FileId {
-    match owner {
-        Owner::File(file) => file,
-        Owner::Message(message) | Owner::Oneof(message, _) | Owner::Range(message, _) => pool[message].file,
-        Owner::Field(field) => pool[field].file,
-        Owner::Enum(declared) | Owner::Value(declared, _) => pool[declared].file,
-        Owner::Service(service) | Owner::Method(service, _) => pool[service].file,
     }
 }
 
