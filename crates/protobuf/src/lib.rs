@@ -22,7 +22,7 @@
 //!
 //! **Descriptors** are compiled once into a [`Schema`] (`schema`): records of messages, fields and enums that name each
 //! other by index. [`MessageType`], [`Field`] and the other handles look into it. Text of `.proto` files is compiled by
-//! `sources` (with the feature of that name).
+//! `sources` (with the feature of that name): proto2, proto3 and editions, to the descriptors that protoc writes.
 //!
 //! A message that is **decoded** enters these files, in this order:
 //!

@@ -24,6 +24,8 @@ mod options;
 mod owner;
 mod parse;
 mod pool;
+#[cfg(test)]
+mod tests;
 mod tree;
 mod validate;
 

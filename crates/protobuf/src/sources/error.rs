@@ -2,8 +2,8 @@
 
 use std::fmt;
 
-/// Errors at most of one compilation; protoc stops at as many.
-pub(super) const ERRORS_MAX: usize = 1000;
+/// Errors at most of one compilation, and as many warnings.
+pub(super) const ERRORS_MAX: usize = 100;
 
 /// Where a token begins, both from 0. [`Token`](super::lex::Token) says how columns are counted.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -133,17 +133,36 @@ impl fmt::Display for Diagnostic {
     }
 }
 
-/// The longest line that is shown.
+/// The longest part of a line that is shown.
 const LINE_CHARS_MAX: usize = 200;
+/// Places further to the right are not shown: the line is no text for people.
+const COLUMN_MAX: u32 = 100_000;
+
+/// Where the lines of a text begin.
+#[derive(Debug)]
+pub(super) struct Lines(Vec<usize>);
+
+impl Lines {
+    pub(super) fn new(text: &str) -> Self {
+        Lines([0].into_iter().chain(text.match_indices('\n').map(|(at, _)| at + 1)).collect())
+    }
+
+    fn line<'s>(&self, source: &'s str, line: u32) -> &'s str {
+        let Some(&start) = self.0.get(line as usize) else { return "" };
+        let end = self.0.get(line as usize + 1).map_or(source.len(), |&next| next - 1);
+        source[start..end].trim_end_matches('\r')
+    }
+}
 
 impl Place {
     /// The place of `position` in `source`: marked is the word that begins there.
-    pub(super) fn find(source: &str, position: Position) -> Option<Place> {
+    pub(super) fn find(source: &str, lines: &Lines, position: Position) -> Option<Place> {
         if position == Position::NONE {
             return None;
         }
         let (line, column) = (position.line as usize, position.column as usize);
-        let text = source.split('\n').nth(line).unwrap_or_default().trim_end_matches('\r');
+        let is_shown = position.column <= COLUMN_MAX;
+        let text = if is_shown { lines.line(source, position.line) } else { "" };
         let mut at = 0;
         let mut indent = 0;
         for c in text.chars() {
@@ -178,7 +197,7 @@ mod tests {
     #[test]
     fn the_place_is_marked_below_its_line() {
         let check = |source: &str, line: u32, column: u32, expected: &str| {
-            let place = Place::find(source, Position { line, column });
+            let place = Place::find(source, &Lines::new(source), Position { line, column });
             let (file, message) = ("a.proto".to_owned(), "wrong".to_owned());
             assert_eq!(Diagnostic { file, path: None, place, message }.to_string(), expected);
         };
@@ -188,9 +207,7 @@ mod tests {
         check("a", 1, 0, "a.proto:2:1: wrong\n  |\n2 | \n  | ^");
         check("a", u32::MAX, 0, "a.proto: wrong");
         let long = format!("{}X{}", "a".repeat(1000), "b".repeat(1000));
-        assert!(
-            Place::find(&long, Position { line: 0, column: 1000 })
-                .is_some_and(|place| place.text.len() == 200)
-        );
+        let place = Place::find(&long, &Lines::new(&long), Position { line: 0, column: 1000 });
+        assert!(place.is_some_and(|place| place.text.len() == 200));
     }
 }

@@ -117,6 +117,11 @@ impl SourceTree for Folders {
         for folder in &self.folders {
             let path = folder.path.join(name);
             match (self.disk.read)(&path) {
+                // A text in UTF-16, or none at all.
+                Ok(bytes) if bytes.contains(&0) && std::str::from_utf8(&bytes).is_err() => {
+                    let message = format!("{} is not UTF-8 text", path.display());
+                    return Err(io::Error::new(io::ErrorKind::InvalidData, message));
+                }
                 Ok(bytes) => {
                     let file =
                         SourceFile::new(String::from_utf8_lossy(&bytes)).path(path.display().to_string());
@@ -127,7 +132,10 @@ impl SourceTree for Folders {
                 }
                 Err(error)
                     if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {}
-                Err(error) => return Err(error),
+                Err(error) => {
+                    let message = format!("cannot read {}: {error}", path.display());
+                    return Err(io::Error::new(error.kind(), message));
+                }
             }
         }
         Err(io::ErrorKind::NotFound.into())

@@ -20,8 +20,8 @@ pub(super) use lookup::Wanted;
 /// The file with the options of all declarations.
 pub(super) const DESCRIPTOR: &str = "google/protobuf/descriptor.proto";
 
-/// The largest file that is read: 64 MiB. The largest one of googleapis has less than 2 MiB.
-const FILE_BYTES_MAX: usize = 64 << 20;
+/// The largest file that is read: 16 MiB. The largest one of googleapis has less than 2 MiB.
+const FILE_BYTES_MAX: usize = 16 << 20;
 
 /// Files at most of one compilation. All of googleapis are 7,000.
 const FILES_MAX: usize = 200_000;
@@ -117,7 +117,7 @@ impl<'t> Linker<'t> {
                 self.finish(file);
                 continue;
             };
-            let (name, at) = (import.name.clone(), import.at);
+            let name = import.name.clone();
             match self.state(&name) {
                 None => {
                     self.start(&name, &mut stack);
@@ -130,9 +130,8 @@ impl<'t> Linker<'t> {
                         self.pool[file].failed = true;
                     }
                 }
-                Some(State::NotFound(why)) => {
-                    self.pool.error(file, at, format!("cannot import \"{name}\": {why}"));
-                }
+                // Said when the other imports are there: their own errors come first.
+                Some(State::NotFound(_)) => {}
                 Some(State::Found(imported)) => self.recursive_import(&stack, imported, &name),
             }
             if let Some(frame) = stack.last_mut() {
@@ -218,12 +217,21 @@ impl<'t> Linker<'t> {
 
     /// All imports of a file are there, or its errors are known.
     fn finish(&mut self, file: FileId) {
+        let missing =
+            self.pool[file].imports.iter().filter_map(|import| match self.states.get(&import.name) {
+                Some(State::NotFound(why)) => Some((import.at, import.name.clone(), why.clone())),
+                _ => None,
+            });
+        for (at, name, why) in missing.collect::<Vec<_>>() {
+            self.pool.error(file, at, format!("cannot import \"{name}\": {why}"));
+        }
         if !self.pool[file].failed {
             self.link(file);
         }
         let file = &mut self.pool[file];
         file.is_done = true;
         file.text = "".into();
+        file.lines = Default::default();
     }
 
     fn recursive_import(&mut self, stack: &[Frame], imported: FileId, name: &str) {

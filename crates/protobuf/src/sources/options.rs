@@ -282,7 +282,7 @@ fn float_value(kind: Kind, value: f64) -> OptionValue {
 }
 
 fn enum_number(pool: &Pool, declared: EnumId, name: &str) -> Option<i32> {
-    pool[declared].values.iter().find(|value| *value.name == *name).map(|value| value.number)
+    pool.value_named(declared, name).map(|value| value.number)
 }
 
 /// Merges the features of each declaration with those of what it is in.
@@ -314,6 +314,9 @@ fn resolve_features(linker: &mut Linker<'_>, scope: &Scope, owners: &[Owner]) {
             Owner::Field(field) => {
                 let inferred = Features::inferred(edition, &pool[field]);
                 pool[field].features = merged.with(inferred);
+                if let (true, Some(message)) = (pool[field].features.is_required(), pool[field].message) {
+                    pool[message].required.push(field);
+                }
                 make_delimited(pool, field);
             }
             Owner::Oneof(..)

@@ -1,10 +1,11 @@
 //! Declarations of all files of a compilation, by index; and the tree of their names.
 
+use std::cell::OnceCell;
 use std::collections::{BTreeMap, HashMap};
 use std::ops::{Index, IndexMut};
 use std::rc::Rc;
 
-use super::error::{Diagnostic, ERRORS_MAX, Place, Position};
+use super::error::{Diagnostic, ERRORS_MAX, Lines, Place, Position};
 use super::features::Features;
 use super::lex::Token;
 use super::locations::Locations;
@@ -69,6 +70,7 @@ pub(super) struct File {
     pub(super) path: Option<String>,
     /// Dropped as soon as the file has been compiled.
     pub(super) text: Rc<str>,
+    pub(super) lines: OnceCell<Lines>,
     pub(super) package: Rc<str>,
     pub(super) package_at: Position,
     pub(super) syntax_at: Position,
@@ -157,6 +159,10 @@ pub(super) struct Message {
     pub(super) enums: Vec<EnumId>,
     pub(super) oneofs: Vec<Oneof>,
     pub(super) extension_ranges: Vec<ExtensionRange>,
+    /// Starts and indices of the extension ranges, in order.
+    pub(super) range_index: Vec<(i32, u32)>,
+    /// Its required fields.
+    pub(super) required: Vec<FieldId>,
     pub(super) reserved: Vec<NumberRange>,
     pub(super) reserved_names: Vec<Rc<str>>,
     pub(super) options: Options,
@@ -436,8 +442,14 @@ impl Pool {
     }
 
     fn diagnostic(&self, file: FileId, at: Position, message: String) -> Diagnostic {
-        let File { name, path, text, .. } = &self[file];
-        Diagnostic { file: name.to_string(), path: path.clone(), place: Place::find(text, at), message }
+        let File { name, path, text, lines, .. } = &self[file];
+        let lines = lines.get_or_init(|| Lines::new(text));
+        Diagnostic {
+            file: name.to_string(),
+            path: path.clone(),
+            place: Place::find(text, lines, at),
+            message,
+        }
     }
 
     /// The scope that a full name of a field begins with.
@@ -446,6 +458,20 @@ impl Pool {
         match parent {
             Some(parent) => format!("{}.{name}", self[*parent].full_name),
             None => qualified(&self[*file].package, name),
+        }
+    }
+
+    /// The value of an enum with this name. Values are siblings of their enum.
+    pub(super) fn value_named(&self, declared: EnumId, name: &str) -> Option<&EnumValue> {
+        let Enum { parent, file, values, .. } = &self[declared];
+        let scope = match parent {
+            Some(parent) => self[*parent].node,
+            None => self[*file].node,
+        };
+        let node = *self[scope?].children.get(name)?;
+        match self[node].entry?.symbol {
+            Symbol::EnumValue(other, index) if other == declared => values.get(index as usize),
+            _ => None,
         }
     }
 
@@ -462,6 +488,16 @@ impl Pool {
 /// A name in a scope, which may be empty.
 pub(super) fn qualified(scope: &str, name: &str) -> String {
     if scope.is_empty() { name.to_owned() } else { format!("{scope}.{name}") }
+}
+
+impl Message {
+    /// The extension range with a number.
+    pub(super) fn extension_range(&self, number: i32) -> Option<&ExtensionRange> {
+        let before = self.range_index.partition_point(|&(start, _)| start <= number);
+        let &(_, index) = self.range_index.get(before.checked_sub(1)?)?;
+        let found = &self.extension_ranges[index as usize];
+        (number < found.range.end).then_some(found)
+    }
 }
 
 impl Field {

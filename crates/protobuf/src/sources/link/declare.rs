@@ -226,6 +226,9 @@ impl Linker<'_> {
     fn check_extension_numbers(&mut self, file: FileId, message: MessageId) {
         let ranges: Vec<NumberRange> =
             self.pool[message].extension_ranges.iter().map(|extension| extension.range).collect();
+        let mut index: Vec<_> = (0..).zip(&ranges).map(|(index, range)| (range.start, index)).collect();
+        index.sort_unstable();
+        self.pool[message].range_index = index;
         for range in ranges {
             if range.start <= 0 {
                 self.pool.error(file, range.at, "extension numbers must be positive");

@@ -114,8 +114,7 @@ impl Linker<'_> {
         self.check_visible(scope, symbol, at.extendee)?;
         let number = self.pool[field].number;
         self.pool[field].message = Some(message);
-        let ranges = &self.pool[message].extension_ranges;
-        if !ranges.iter().any(|extension| (extension.range.start..extension.range.end).contains(&number)) {
+        if self.pool[message].extension_range(number).is_none() {
             let name = &self.pool[message].full_name;
             let message = format!("\"{name}\" does not declare {number} as an extension number");
             self.pool.error(scope.file, at.number, message);
@@ -167,11 +166,11 @@ impl Linker<'_> {
         else {
             return;
         };
-        let declared = &self.pool[declared];
-        if declared.values.iter().any(|value| value.name.as_bytes() == default) {
+        let default = String::from_utf8_lossy(default);
+        if self.pool.value_named(declared, &default).is_some() {
             return;
         }
-        let default = String::from_utf8_lossy(default);
+        let declared = &self.pool[declared];
         let message = format!("enum \"{}\" has no value \"{default}\"", declared.full_name);
         let at = self.pool[field].at.default;
         self.pool.error(file, at, message);
@@ -188,7 +187,8 @@ impl Linker<'_> {
                 "{what} number {number} of \"{name}\" is already used by \"{}\"",
                 self.pool[other].name
             );
-            if let Some(next) = self.next_number(message).filter(|_| self.pool.errors.len() < SUGGESTIONS_MAX)
+            if self.pool.errors.len() < SUGGESTIONS_MAX
+                && let Some(next) = self.next_number(message)
             {
                 text.push_str(&format!(": the next free number is {next}"));
             }

@@ -231,9 +231,9 @@ impl<'a> Parser<'a, '_> {
     /// Required fields are there, and maps have an entry for each key.
     fn complete(&self, message: MessageId, value: &mut OptionMessage) -> Parsed<()> {
         let pool = &self.linker.pool;
-        for &field in &pool[message].fields {
+        for &field in &pool[message].required {
             let declared = &pool[field];
-            if declared.features.is_required() && !value.fields.contains_key(&declared.number) {
+            if !value.fields.contains_key(&declared.number) {
                 return Err(format!(
                     "field \"{}\" of \"{}\" is required",
                     declared.name, pool[message].full_name

@@ -52,6 +52,8 @@ impl Parser<'_, '_> {
             enums: Vec::new(),
             oneofs: Vec::new(),
             extension_ranges: Vec::new(),
+            range_index: Vec::new(),
+            required: Vec::new(),
             reserved: Vec::new(),
             reserved_names: Vec::new(),
             options: None,
@@ -161,12 +163,7 @@ impl Parser<'_, '_> {
 
     fn oneof(&mut self, message: MessageId, index: usize) -> Parsed {
         let name_at = self.lexer.current.position();
-        self.pool[message].oneofs.push(Oneof {
-            name: "".into(),
-            name_at,
-            options: None,
-            is_synthetic: false,
-        });
+        self.pool[message].oneofs.push(Oneof { name: "".into(), name_at, options: None });
         let location = self.open(&[path::ONEOF, index as i32]);
         let outer = self.path.len();
         self.path.extend([path::ONEOF, index as i32]);

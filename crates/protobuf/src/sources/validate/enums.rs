@@ -152,7 +152,7 @@ mod tests {
         check("FOO_BAR_BAZ_QUX", "BazQux");
         check("foobar_x", "X");
         check("FOO_BAR", "FooBar");
-        check("FOO_BARBAZ", "Barbaz");
+        check("FOO_BARBAZ", "Baz");
         check("FOO_BAZ", "FooBaz");
         check("FOO_BAR__", "FooBar");
     }

@@ -99,8 +99,7 @@ pub(super) fn check_declared(pool: &Pool, field: FieldId, found: &mut Found) {
         return;
     }
     let number = field.number;
-    let holds = |range: crate::sources::pool::NumberRange| (range.start..range.end).contains(&number);
-    let range = pool[message].extension_ranges.iter().find(|extension| holds(extension.range));
+    let range = pool[message].extension_range(number);
     let Some(options) = range.and_then(|range| range.options.as_deref()) else { return };
     let mut declarations = options.value.messages(DECLARATION).peekable();
     let must_declare = declarations.peek().is_some() || options.value.varint(VERIFICATION) == Some(0);
