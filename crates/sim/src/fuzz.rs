@@ -5,7 +5,8 @@
 //! behind another that it had not stood behind.
 //!
 //! [`frames`], [`calls`], [`tls`](tls()), [`hpack`], [`operations`], [`dissect`], [`transcode`], [`web_requests`],
-//! [`web_envelopes`] and [`http1`](http1()) have the form that libFuzzer wants, for those who have a nightly toolchain:
+//! [`web_envelopes`], [`http1`](http1()), [`connect_get`], [`msgpack`], [`text_format`], [`field_paths`] and [`sources`]
+//! have the form that libFuzzer wants, for those who have a nightly toolchain:
 //!
 //! ```text
 //! fuzz_target!(|data: &[u8]| thalweg_sim::fuzz::frames(data));
@@ -20,6 +21,7 @@ mod http1;
 mod mutate;
 mod operations;
 mod protobuf;
+mod texts;
 mod tls;
 mod transcode;
 mod web;
@@ -83,6 +85,31 @@ pub fn web_requests(data: &[u8]) {
 /// Messages in envelopes, as Connect and gRPC-Web have them.
 pub fn web_envelopes(data: &[u8]) {
     web::envelopes(data);
+}
+
+/// The query of a unary call of Connect's by GET.
+pub fn connect_get(data: &[u8]) {
+    web::connect_get(data);
+}
+
+/// Messages in MessagePack.
+pub fn msgpack(data: &[u8]) {
+    transcode::msgpack(data);
+}
+
+/// Messages in Protobuf's text format.
+pub fn text_format(data: &[u8]) {
+    texts::text_format(data);
+}
+
+/// JSON, and the paths of the fields in it.
+pub fn field_paths(data: &[u8]) {
+    texts::field_paths(data);
+}
+
+/// The text of a `.proto` file.
+pub fn sources(data: &[u8]) {
+    texts::sources(data);
 }
 
 /// A connection of HTTP/1.1, from a client.
@@ -157,6 +184,41 @@ impl Target {
     /// [`http1`](http1())
     pub const HTTP1: Target =
         Target { name: "http1", entry: http1::target, corpus: http1::corpus, mutate: mutate::bytes };
+    /// [`connect_get`]
+    pub const CONNECT_GET: Target = Target {
+        name: "connect_get",
+        entry: web::connect_get,
+        corpus: web::connect_get_corpus,
+        mutate: mutate::bytes,
+    };
+    /// [`msgpack`]
+    pub const MSGPACK: Target = Target {
+        name: "msgpack",
+        entry: transcode::msgpack,
+        corpus: transcode::msgpack_corpus,
+        mutate: mutate::bytes,
+    };
+    /// [`text_format`]
+    pub const TEXT_FORMAT: Target = Target {
+        name: "text_format",
+        entry: texts::text_format,
+        corpus: texts::text_format_corpus,
+        mutate: mutate::bytes,
+    };
+    /// [`field_paths`]
+    pub const FIELD_PATHS: Target = Target {
+        name: "field_paths",
+        entry: texts::field_paths,
+        corpus: texts::field_paths_corpus,
+        mutate: mutate::bytes,
+    };
+    /// [`sources`]
+    pub const SOURCES: Target = Target {
+        name: "sources",
+        entry: texts::sources,
+        corpus: texts::sources_corpus,
+        mutate: mutate::bytes,
+    };
 }
 
 /// Changes to one input, at most.

@@ -4,11 +4,11 @@ use std::sync::OnceLock;
 
 use bytes::Bytes;
 use http::header::CONTENT_TYPE;
-use http::{HeaderMap, HeaderValue, Method, StatusCode};
+use http::{HeaderMap, HeaderValue, Method, StatusCode, Uri};
 use thalweg::{Encoding, EncodingSet};
 use thalweg_protobuf::json::{self, ParseOptions, PrintOptions};
 use thalweg_protobuf::{Schema, sources};
-use thalweg_web::compression::Compression;
+use thalweg_web::compression::{self, Compression};
 use thalweg_web::envelope::{self, Part, Reader};
 use thalweg_web::transcoding::{
     Content, Found, RequestError, RequestOptions, Router, Rules, Values, ValuesError, request, response,
@@ -154,6 +154,63 @@ pub(super) fn requests(data: &[u8]) -> Features {
         features.insert(feature((content.content_type.len(), content.data.first())));
     }
     features
+}
+
+/// An input is the query of a unary call by GET.
+pub(super) fn connect_get_corpus() -> Vec<Vec<u8>> {
+    const QUERIES: [&str; 5] = [
+        "connect=v1&encoding=json&message=%7B%22a%22%3A+1%7D",
+        "message=CAE%3D&base64=1&encoding=proto&compression=identity&connect=v1",
+        "connect=v1&encoding=msgpack&base64=1&message=gaFhAQ",
+        "connect=v1&base64=1&compression=gzip&encoding=proto&message=H4sIAAAAAAAAA0tMSk4BAJHWjWMFAAAA",
+        "connect=v2&encoding=x&message",
+    ];
+    QUERIES.map(|query| query.as_bytes().to_vec()).into()
+}
+
+/// What is accepted is the same call when it is written and read again, and decompresses within its bound.
+pub(super) fn connect_get(data: &[u8]) -> Features {
+    const RULES: connect::Rules<'_> = connect::Rules {
+        codecs: &["proto", "json", "msgpack"],
+        requires_version: false,
+        accepts: EncodingSet::ALL,
+        offers: EncodingSet::ALL,
+    };
+    const SIZE_MAX: usize = 1000;
+    let read = |uri: &Uri| match connect::read_request(&Method::GET, uri, &HeaderMap::new(), &RULES) {
+        Ok(Some(head)) => match head.shape {
+            connect::Shape::Get { message } => Ok((head.codec, head.encoding, message)),
+            shape => panic!("{shape:?} of a GET"),
+        },
+        Ok(None) => Err("none of Connect's".to_owned()),
+        Err(refusal) => {
+            Err(format!("{refusal:?}").chars().filter(char::is_ascii_alphabetic).take(60).collect())
+        }
+    };
+    let Ok(uri) = Uri::try_from([b"/f.S/A?", data].concat()) else { return Features::new() };
+    let (codec, encoding, message) = match read(&uri) {
+        Ok(head) => head,
+        Err(refused) => return Features::from([feature(refused)]),
+    };
+    assert!(message.len() <= data.len());
+    let plain = compression::decompress(encoding, message.clone(), SIZE_MAX);
+    assert!(plain.as_ref().map_or(true, |plain| plain.len() <= SIZE_MAX));
+    let call = connect::Call {
+        path: "/f.S/A",
+        codec,
+        timeout: None,
+        compression: Compression::NONE,
+        accepts: EncodingSet::ALL,
+        metadata: &HeaderMap::new(),
+    };
+    let written = call.get(&message).expect("it came in a query");
+    assert_eq!(read(written.uri()), Ok((codec, Encoding::Identity, message.clone())));
+    Features::from([feature((
+        codec,
+        encoding.name(),
+        message.len().min(8),
+        plain.map_err(|error| error.code()),
+    ))])
 }
 
 /// A problem up to what it quotes, which may be anything.

@@ -61,3 +61,28 @@ fn web_requests() {
 fn web_envelopes() {
     run(Target::WEB_ENVELOPES, 20_000);
 }
+
+#[test]
+fn connect_get() {
+    run(Target::CONNECT_GET, 30_000);
+}
+
+#[test]
+fn msgpack() {
+    run(Target::MSGPACK, 30_000);
+}
+
+#[test]
+fn text_format() {
+    run(Target::TEXT_FORMAT, 30_000);
+}
+
+#[test]
+fn field_paths() {
+    run(Target::FIELD_PATHS, 30_000);
+}
+
+#[test]
+fn sources() {
+    run(Target::SOURCES, 3000);
+}
