@@ -98,7 +98,7 @@ mod tests {
     #[test]
     fn the_built_in_provider_prefers_aes_128() {
         let suites = built_in().unwrap().cipher_suites;
-        let names: Vec<CipherSuite> = suites[..2].iter().map(|suite| suite.suite()).collect();
+        let names: Vec<CipherSuite> = suites[..2].iter().map(rustls::SupportedCipherSuite::suite).collect();
         assert_eq!(names, [CipherSuite::TLS13_AES_128_GCM_SHA256, CipherSuite::TLS13_AES_256_GCM_SHA384]);
     }
 }
