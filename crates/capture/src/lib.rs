@@ -25,6 +25,8 @@
 //!
 //! Memory is bounded by [`Limits`], whatever the capture holds.
 
+// The command prints, by one way.
+#![cfg_attr(not(test), deny(clippy::print_stdout, clippy::print_stderr))]
 #![forbid(unsafe_code)]
 
 mod call;

@@ -1,12 +1,14 @@
 //! The terminal's other screen, on stderr: taken for a while, and given back however the process ends.
 
-use std::io::{self, Write, stderr};
+use std::io::{self, Write};
 use std::sync::Once;
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 
 use crossterm::cursor::{Hide, Show};
 use crossterm::execute;
 use crossterm::terminal::{EnterAlternateScreen, LeaveAlternateScreen, disable_raw_mode, enable_raw_mode};
+
+use crate::terminal::screen;
 
 /// Whether it is this process's.
 static TAKEN: AtomicBool = AtomicBool::new(false);
@@ -28,9 +30,9 @@ impl AlternateScreen {
         enable_raw_mode()?;
         TAKEN.store(true, SeqCst);
         // From here on dropping it gives all back.
-        let screen = Self(());
-        execute!(stderr(), EnterAlternateScreen, Hide)?;
-        Ok(screen)
+        let taken = Self(());
+        execute!(screen(), EnterAlternateScreen, Hide)?;
+        Ok(taken)
     }
 }
 
@@ -38,18 +40,18 @@ impl AlternateScreen {
 pub(crate) fn leave() {
     if TAKEN.swap(false, SeqCst) {
         // A terminal that is gone needs nothing back.
-        let _ = execute!(stderr(), LeaveAlternateScreen, Show);
+        let _ = execute!(screen(), LeaveAlternateScreen, Show);
         let _ = disable_raw_mode();
     }
 }
 
 impl Write for AlternateScreen {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        if TAKEN.load(SeqCst) { stderr().write(bytes) } else { Ok(bytes.len()) }
+        if TAKEN.load(SeqCst) { screen().write(bytes) } else { Ok(bytes.len()) }
     }
 
     fn flush(&mut self) -> io::Result<()> {
-        stderr().flush()
+        screen().flush()
     }
 }
 

@@ -17,7 +17,8 @@ mod wanted;
 use std::process::ExitCode;
 
 use crate::failure::{Failure, INTERRUPTED};
-use crate::{runtime, signals};
+use crate::message_format::MessageFormat;
+use crate::{runtime, signals, terminal};
 pub(crate) use arguments::CallArgs;
 pub(crate) use complete::complete;
 use wanted::Wanted;
@@ -25,6 +26,9 @@ use wanted::Wanted;
 pub(crate) fn run(args: &CallArgs) -> Result<ExitCode, Failure> {
     let args = &environment::expanded(args)?;
     let (target, wanted) = wanted::parse(&args.words)?;
+    if matches!(wanted, Wanted::Method(_)) && args.output == MessageFormat::Binary {
+        terminal::check_takes_bytes("send them on (… | xxd), or leave -O binary out")?;
+    }
     let files = args.files.read().map_err(|failure| args.files.explain(failure))?;
     if target.is_none() && files.is_none() {
         return Err(Failure::bad_arguments(

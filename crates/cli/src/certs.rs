@@ -1,8 +1,7 @@
 //! `thalweg certs`: an authority of one's own, and what it issues, for development and tests.
 
-use std::fs::{self, OpenOptions};
+use std::fs;
 use std::io::{self, Write};
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::SystemTime;
@@ -15,8 +14,10 @@ use rcgen::{
     KeyPair, KeyUsagePurpose,
 };
 use thalweg::tls::CertificateDer;
+use thalweg_lab::Replacement;
 
 use crate::failure::Failure;
+use crate::terminal::{self, Syntax};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -86,19 +87,15 @@ pub(crate) fn run(args: &CertsArgs) -> Result<ExitCode, Failure> {
         write(path, text, *mode).map_err(|error| failed(path, &error))?;
         said.push(path.display().to_string());
     }
-    match io::stdout().write_all((said.join("\n") + "\n").as_bytes()) {
-        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(Failure::failed(error)),
-        _ => Ok(ExitCode::SUCCESS),
-    }
+    terminal::print(Syntax::Text, &(said.join("\n") + "\n"))?;
+    Ok(ExitCode::SUCCESS)
 }
 
 /// Nobody but its owner reads a key, not for a moment.
 fn write(path: &Path, text: &str, mode: u32) -> io::Result<()> {
-    match fs::remove_file(path) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
-        _ => {}
-    }
-    OpenOptions::new().write(true).create_new(true).mode(mode).open(path)?.write_all(text.as_bytes())
+    let mut file = Replacement::with_mode(path, mode)?;
+    file.write_all(text.as_bytes())?;
+    file.commit()
 }
 
 /// For a server that is given no certificate.

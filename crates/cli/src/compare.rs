@@ -15,6 +15,7 @@ use thalweg_compare::{Figure, Options, Report, json, markdown, page, text};
 use crate::failure::Failure;
 use crate::output::OutputFile;
 use crate::percent;
+use crate::terminal::Syntax;
 use files::FileArgs;
 use running::RunningArgs;
 
@@ -76,6 +77,16 @@ enum Format {
     Html,
 }
 
+impl Format {
+    fn syntax(self) -> Syntax {
+        match self {
+            Self::Text | Self::Markdown => Syntax::Text,
+            Self::Json => Syntax::Json,
+            Self::Html => Syntax::Html,
+        }
+    }
+}
+
 #[derive(Clone, Debug)]
 struct FailOn(Vec<Figure>);
 
@@ -98,12 +109,8 @@ pub(crate) fn run(args: &CompareArgs) -> Result<ExitCode, Failure> {
         force: args.force,
     };
     let output = OutputFile::open(args.output.as_deref())?;
-    let mut is_written = false;
-    let write = |reports: &[Report]| {
-        is_written = true;
-        output.write(&rendered(reports, args.format))
-    };
-    let outcome = match (args.running.is_asked_for(), args.files.is_asked_for()) {
+    let write = |reports: &[Report]| output.write(args.format.syntax(), &rendered(reports, args.format));
+    match (args.running.is_asked_for(), args.files.is_asked_for()) {
         (true, true) => Err(Failure::bad_arguments("files are compared, or servers: not both")),
         (true, false) => running::run(&args.running, &args.names, &options, write),
         (false, _) => match args.running.foreign() {
@@ -112,11 +119,7 @@ pub(crate) fn run(args: &CompareArgs) -> Result<ExitCode, Failure> {
             ))),
             None => files::run(&args.files, &args.names, &options, write),
         },
-    };
-    if !is_written {
-        output.abandon();
     }
-    outcome
 }
 
 fn rendered(reports: &[Report], format: Format) -> String {

@@ -4,9 +4,11 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
+use thalweg_protobuf::printable;
 
 use crate::failure::Failure;
 use crate::runtime;
+use crate::terminal::{self, Syntax};
 
 /// A server that has not answered by then is not waited for: somebody has pressed a key.
 const PATIENCE: Duration = Duration::from_secs(1);
@@ -51,9 +53,9 @@ pub(crate) fn run(
     let before = if args.shell == Shell::Fish { &flag } else { "" };
     let runtime = runtime::runtime(1)?;
     let found = runtime.block_on(async { tokio::time::timeout(PATIENCE, of(&words, HERE, typed)).await });
-    for name in found.ok().flatten().unwrap_or_default() {
-        println!("{before}{name}");
-    }
+    let names = found.ok().flatten().unwrap_or_default();
+    let lines: String = names.iter().map(|name| format!("{before}{}\n", printable::line(name))).collect();
+    terminal::print(Syntax::Text, &lines)?;
     // A name that is being resolved is not waited for.
     runtime.shutdown_background();
     Ok(ExitCode::SUCCESS)

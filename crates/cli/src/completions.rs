@@ -1,12 +1,12 @@
 //! `thalweg completions`: what makes a shell complete the command's words.
 
-use std::io::{self, Write};
 use std::process::ExitCode;
 
 use clap::{Arg, Args, Command, ValueHint};
 use clap_complete::{Shell, generate};
 
 use crate::failure::Failure;
+use crate::terminal;
 
 const INSTALL: &str = "\
 Install it once, and begin a new shell:
@@ -39,8 +39,7 @@ pub(crate) fn run(args: &CompletionsArgs, command: &Command) -> Result<ExitCode,
     let mut visible = visible(command, args.shell);
     generate(args.shell, &mut visible, command.get_name(), &mut script);
     let script = with_names(args.shell, &String::from_utf8_lossy(&script));
-    let written = io::stdout().write_all(script.as_bytes());
-    written.map_err(|error| Failure::failed(format!("the script cannot be written: {error}")))?;
+    terminal::print_bytes(script.as_bytes())?;
     Ok(ExitCode::SUCCESS)
 }
 

@@ -6,6 +6,7 @@ use clap::Args;
 use thalweg_dynamic::{Catalogue, files};
 
 use crate::failure::Failure;
+use crate::output::OutputFile;
 
 /// Files with descriptors.
 #[derive(Clone, Debug, Args)]
@@ -71,7 +72,6 @@ impl DescriptorFiles {
     /// Writes what was used, if it is to be.
     pub(crate) fn write(&self, catalogue: &Catalogue) -> Result<(), Failure> {
         let Some(path) = &self.protoset_out else { return Ok(()) };
-        std::fs::write(path, catalogue.descriptor_set())
-            .map_err(|error| Failure::failed(format!("cannot write {}: {error}", path.display())))
+        OutputFile::open(Some(path))?.write_bytes(&catalogue.descriptor_set())
     }
 }

@@ -7,6 +7,8 @@ use base64::prelude::BASE64_STANDARD;
 use serde::{Deserialize, Serialize};
 
 use crate::failure::Failure;
+use crate::output::OutputFile;
+use crate::terminal::Syntax;
 
 /// What the file says it is.
 pub(crate) const SCHEMA: &str = "thalweg.exchange/1";
@@ -80,8 +82,7 @@ impl Exchange {
 
     pub(crate) fn write(&self, path: &Path) -> Result<(), Failure> {
         let json = serde_json::to_string_pretty(self).expect("an exchange is strings and numbers");
-        std::fs::write(path, json + "\n")
-            .map_err(|error| Failure::failed(format!("cannot write {}: {error}", path.display())))
+        OutputFile::open(Some(path))?.write(Syntax::Json, &(json + "\n"))
     }
 }
 

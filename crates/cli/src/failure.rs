@@ -25,6 +25,15 @@ impl Failure {
         Self { message: message.to_string(), code: BAD_ARGUMENTS }
     }
 
+    /// The reader of the result has gone: it has seen enough. Nothing is said, and the exit code is 0.
+    pub(crate) fn quiet() -> Self {
+        Self { message: String::new(), code: 0 }
+    }
+
+    pub(crate) fn is_quiet(&self) -> bool {
+        self.message.is_empty() && self.code == 0
+    }
+
     pub(crate) fn interrupted(message: impl ToString) -> Self {
         Self { message: message.to_string(), code: INTERRUPTED }
     }

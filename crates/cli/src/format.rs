@@ -4,6 +4,7 @@ use clap::ValueEnum;
 use thalweg_load::LoadRun;
 
 use crate::run_text;
+use crate::terminal::Syntax;
 
 /// Figures of a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -28,6 +29,14 @@ pub(crate) enum RunFormat {
 }
 
 impl RunFormat {
+    pub(crate) fn syntax(self) -> Syntax {
+        match self {
+            Self::Text | Self::Csv => Syntax::Text,
+            Self::Json => Syntax::Json,
+            Self::Html => Syntax::Html,
+        }
+    }
+
     /// A result in this format.
     pub(crate) fn rendered(self, run: &LoadRun) -> String {
         match self {

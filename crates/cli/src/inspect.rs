@@ -12,8 +12,7 @@ mod shown;
 mod sizes;
 mod tree;
 
-use std::fs;
-use std::io::{self, IsTerminal, Read, Write};
+use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -25,13 +24,15 @@ use thalweg_protobuf::{MessageType, Schema};
 
 use crate::exchange::Exchange;
 use crate::failure::Failure;
+use crate::output::OutputFile;
 use crate::schema::SchemaArgs;
+use crate::terminal::{self, Escaping, Syntax, written as ended};
 use capture::Selection;
 use compressed::Opened;
-use input::{Input, Source};
+use input::{Input, STDIN, Source};
 use inspection::Inspection;
 use paint::{ColorChoice, Paint};
-use shown::{Part, show, written as ended};
+use shown::{Part, show};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -145,12 +146,17 @@ pub(crate) fn run(args: &InspectArgs) -> Result<ExitCode, Failure> {
     let named = args.schema.named_message().and(schema.as_ref());
     named.map(|schema| args.schema.message(schema)).transpose()?;
     let source = args.input.open()?;
-    let mut output = output(args)?;
+    let file = OutputFile::open(args.output.as_deref())?;
+    // What goes by is seen as it goes by.
+    let is_live = matches!(&source, Source::Capture { name, .. } if name == STDIN);
+    let mut writer = file.writer(is_live)?;
+    let syntax = if args.format == Format::Json { Syntax::Json } else { Syntax::Text };
+    let mut output = Escaping::new(&mut writer, syntax, Paint::new(args.color, file.is_stdout()).is_on());
     let problem = match source {
         Source::Bytes(input) => of_bytes(args, schema.as_ref(), &input, &mut output)?,
         Source::Capture { name, reader } => of_capture(args, schema.as_ref(), &name, reader, &mut output)?,
     };
-    ended(output.flush())?;
+    ended(writer.finish())?;
     match problem {
         None => Ok(ExitCode::SUCCESS),
         Some(problem) => Err(Failure::failed(problem)),
@@ -265,29 +271,16 @@ fn take_apart(
 
 /// Makes bytes of a text.
 fn assemble(args: &InspectArgs) -> Result<ExitCode, Failure> {
-    if args.output.is_none() && io::stdout().is_terminal() {
-        return Err(Failure::bad_arguments(
-            "the bytes would go to the terminal: say -o FILE, or send them on (… | xxd)",
-        ));
+    let file = OutputFile::open(args.output.as_deref())?;
+    if file.is_stdout() {
+        terminal::check_takes_bytes("say -o FILE, or send them on (… | xxd)")?;
     }
     let input = args.input.read_any()?;
     let text = std::str::from_utf8(&input.bytes)
         .map_err(|error| Failure::failed(format!("{} is no text: {error}", input.name)))?;
     let bytes = text::assemble(text).map_err(|error| Failure::failed(format!("{}: {error}", input.name)))?;
-    let mut output = output(args)?;
-    ended(output.write_all(&bytes).and_then(|()| output.flush()))?;
+    file.write_bytes(&bytes)?;
     Ok(ExitCode::SUCCESS)
-}
-
-fn output(args: &InspectArgs) -> Result<Box<dyn Write>, Failure> {
-    Ok(match &args.output {
-        Some(path) => {
-            let file = fs::File::create(path)
-                .map_err(|error| Failure::failed(format!("cannot write {}: {error}", path.display())))?;
-            Box::new(io::BufWriter::new(file))
-        }
-        None => Box::new(io::BufWriter::new(io::stdout().lock())),
-    })
 }
 
 /// The framing that fits, and makes of all messages what the schema says, if that can be.

@@ -1,6 +1,6 @@
 //! `thalweg link`.
 
-use std::io::{self, BufRead, Write};
+use std::io::{self, BufRead};
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -13,6 +13,7 @@ use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 
 use crate::failure::Failure;
 use crate::format::Format;
+use crate::terminal::{self, Syntax};
 use crate::{runtime, signals, text};
 
 /// Forward connections through an emulated network: with a delay, a rate, stalls and cuts
@@ -154,14 +155,14 @@ fn events() -> Result<UnboundedReceiver<Event>, Failure> {
         tokio::spawn(async move { while signals.recv().await.is_some() && sender.send(event()).is_ok() {} });
     }
     // A thread of its own, which ends with the process: nobody can be told to stop waiting for stdin.
-    std::thread::spawn(move || {
+    runtime::thread(move || {
         for line in io::stdin().lock().lines() {
             let Ok(line) = line else { return };
             if sender.send(Event::Line(line)).is_err() {
                 return;
             }
         }
-    });
+    })?;
     Ok(events)
 }
 
@@ -210,10 +211,5 @@ fn figures(link: &Link, format: Format) -> String {
 
 /// One line, flushed: a script may wait for it.
 fn say(line: &str) -> Result<(), Failure> {
-    let mut stdout = io::stdout().lock();
-    match writeln!(stdout, "{line}").and_then(|()| stdout.flush()) {
-        // Whoever read has seen enough; the link goes on.
-        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
-        said => said.map_err(|error| Failure::failed(format!("cannot write to stdout: {error}"))),
-    }
+    terminal::print(Syntax::Text, &format!("{line}\n"))
 }

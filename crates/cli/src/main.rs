@@ -1,6 +1,12 @@
 //! The command `thalweg`: a server to measure, a driver that measures, a network between them, and the laboratory that
 //! makes studies of all three.
 
+#![deny(
+    clippy::print_stdout,
+    clippy::print_stderr,
+    reason = "print by `terminal`, which escapes what terminals act on"
+)]
+
 mod alternate_screen;
 mod bars;
 mod call;
@@ -41,6 +47,7 @@ mod settings;
 mod signals;
 mod spellings;
 mod status;
+mod terminal;
 mod text;
 mod tls;
 
@@ -50,6 +57,7 @@ use std::process::ExitCode;
 use clap::{CommandFactory, Parser, Subcommand};
 
 use failure::Failure;
+use terminal::Syntax;
 
 /// Serves gRPC, drives it and measures it.
 #[derive(Debug, Parser)]
@@ -78,16 +86,35 @@ enum Command {
 }
 
 fn main() -> ExitCode {
-    run().unwrap_or_else(|Failure { message, code }| {
-        eprintln!("error: {message}");
-        ExitCode::from(code)
+    run().unwrap_or_else(|failure| {
+        if !failure.is_quiet() {
+            terminal::error(&failure.message);
+        }
+        ExitCode::from(failure.code)
     })
 }
 
 fn run() -> Result<ExitCode, Failure> {
     let words = spellings::normalized(&Cli::command(), std::env::args_os().collect());
-    // Wrong flags end in clap: what is wrong on stderr, exit code 2.
-    match Cli::parse_from(words.map_err(Failure::bad_arguments)?).command {
+    match Cli::try_parse_from(words.map_err(Failure::bad_arguments)?) {
+        Ok(cli) => command(cli.command),
+        Err(error) => no_command(&error),
+    }
+}
+
+/// Help on stdout, with exit code 0; or what is wrong with flags on stderr, with 2.
+fn no_command(error: &clap::Error) -> Result<ExitCode, Failure> {
+    let text = error.render().to_string();
+    if error.use_stderr() {
+        terminal::say(text.trim_end());
+    } else {
+        terminal::print(Syntax::Text, &text)?;
+    }
+    Ok(ExitCode::from(error.exit_code() as u8))
+}
+
+fn command(command: Command) -> Result<ExitCode, Failure> {
+    match command {
         Command::Serve(args) => serve::run(&args),
         Command::Merge(args) => merge::run(&args),
         Command::Compare(args) => compare::run(&args),

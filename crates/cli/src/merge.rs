@@ -48,8 +48,8 @@ pub(crate) struct MergeArgs {
 
 pub(crate) fn run(args: &MergeArgs) -> Result<ExitCode, Failure> {
     let output = OutputFile::open(args.output.as_deref())?;
-    let merged = merged(args).inspect_err(|_| output.abandon())?;
-    output.write(&args.format.rendered(&merged))?;
+    let merged = merged(args)?;
+    output.write(args.format.syntax(), &args.format.rendered(&merged))?;
     Ok(ExitCode::SUCCESS)
 }
 

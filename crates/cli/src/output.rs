@@ -1,69 +1,120 @@
 //! Where a result goes.
 
-use std::fs::{self, OpenOptions};
-use std::io::{self, Write};
+use std::fs::File;
+use std::io::{self, BufWriter, Write};
 use std::path::Path;
 
-use crate::failure::Failure;
+use thalweg_lab::{Replacement, replace};
 
-/// A file, or stdout. A file is opened before there is a result: that it cannot be written is known at once.
-pub(crate) struct OutputFile<'a> {
-    path: Option<&'a Path>,
-    /// The file was not there before.
-    is_new: bool,
+use crate::failure::Failure;
+use crate::terminal::{self, Syntax};
+
+/// A file, or stdout.
+///
+/// That a file cannot be written is known before there is a result. It is replaced as a whole when the result is
+/// there; a pipe is opened at once, and kept open.
+pub(crate) enum OutputFile<'a> {
+    Stdout,
+    File(&'a Path),
+    Pipe(&'a Path, Replacement),
 }
 
 impl<'a> OutputFile<'a> {
+    /// Stdout without a path, and with `-` and `/dev/stdout`.
     pub(crate) fn open(path: Option<&'a Path>) -> Result<Self, Failure> {
-        let Some(path) = path else { return Ok(Self { path: None, is_new: false }) };
-        let is_new = !path.exists();
-        // Not truncated yet: an earlier result stays until there is a new one.
-        match OpenOptions::new().append(true).create(true).open(path) {
-            Ok(_) => Ok(Self { path: Some(path), is_new }),
+        let is_stdout = |path: &&Path| matches!(path.to_str(), Some("-" | "/dev/stdout"));
+        let Some(path) = path.filter(|path| !is_stdout(path)) else { return Ok(Self::Stdout) };
+        match Replacement::of(path) {
+            Ok(pipe) if pipe.direct().is_some() => Ok(Self::Pipe(path, pipe)),
+            // Begun again when there is a result: a program that is killed before leaves nothing behind.
+            Ok(_) => Ok(Self::File(path)),
             Err(error) => Err(Failure::bad_arguments(format!("cannot write {}: {error}", path.display()))),
         }
     }
 
-    /// The file, where it is one.
-    pub(crate) fn path(&self) -> Option<&'a Path> {
-        self.path
+    /// The plain file, if it is one.
+    pub(crate) fn file(&self) -> Option<&'a Path> {
+        match self {
+            Self::File(path) => Some(path),
+            Self::Stdout | Self::Pipe(..) => None,
+        }
     }
 
-    pub(crate) fn write(&self, text: &str) -> Result<(), Failure> {
-        match self.path {
-            Some(path) => replace(path, text)
-                .map_err(|error| Failure::failed(format!("cannot write {}: {error}", path.display()))),
-            None => match io::stdout().write_all(text.as_bytes()) {
-                // Whoever read has seen enough (`thalweg load … | head`).
-                Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
-                written => {
-                    written.map_err(|error| Failure::failed(format!("cannot write the result: {error}")))
-                }
+    /// Whether it is stdout.
+    pub(crate) fn is_stdout(&self) -> bool {
+        matches!(self, Self::Stdout)
+    }
+
+    /// Writes the result.
+    pub(crate) fn write(&self, syntax: Syntax, text: &str) -> Result<(), Failure> {
+        self.write_bytes(syntax.escaped(text).as_bytes())
+    }
+
+    /// Writes a result that is no text.
+    pub(crate) fn write_bytes(&self, bytes: &[u8]) -> Result<(), Failure> {
+        match self {
+            Self::Stdout => terminal::print_bytes(bytes),
+            Self::File(path) => replace(path, bytes).map_err(|error| not_written(path, &error)),
+            Self::Pipe(path, pipe) => match pipe.direct().map(|mut pipe| pipe.write_all(bytes)) {
+                Some(Err(error)) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
+                written => written.transpose().map(drop).map_err(|error| not_written(path, &error)),
             },
         }
     }
 
-    /// There is no result: leave no empty file behind.
-    pub(crate) fn abandon(&self) {
-        if let (Some(path), true) = (self.path, self.is_new) {
-            let is_empty = fs::metadata(path).is_ok_and(|file| file.len() == 0);
-            if is_empty {
-                // The failure that is being reported matters more.
-                let _ = fs::remove_file(path);
+    /// For a result that is written piece by piece. A plain file has it when all is there; `is_live`: each piece at
+    /// once, for those who look at it meanwhile.
+    pub(crate) fn writer(&self, is_live: bool) -> Result<OutputWriter<'_>, Failure> {
+        let stream: Box<dyn Write> = match self {
+            Self::Stdout => Box::new(terminal::stdout()),
+            Self::Pipe(_, pipe) => match pipe.direct() {
+                Some(pipe) => Box::new(BufWriter::new(pipe)),
+                None => Box::new(io::sink()),
+            },
+            Self::File(path) if is_live => {
+                let file = File::create(path).map_err(|error| not_written(path, &error))?;
+                Box::new(BufWriter::new(file))
             }
+            Self::File(path) => {
+                let replacement = Replacement::of(path).map_err(|error| not_written(path, &error))?;
+                return Ok(OutputWriter::Replaced(BufWriter::new(replacement)));
+            }
+        };
+        Ok(OutputWriter::Stream(stream))
+    }
+}
+
+/// What a result is written to, piece by piece. Without [`finish`](Self::finish) a file stays as it was.
+pub(crate) enum OutputWriter<'o> {
+    Stream(Box<dyn Write + 'o>),
+    Replaced(BufWriter<Replacement>),
+}
+
+impl OutputWriter<'_> {
+    pub(crate) fn finish(self) -> io::Result<()> {
+        match self {
+            Self::Stream(mut stream) => stream.flush(),
+            Self::Replaced(file) => file.into_inner().map_err(io::IntoInnerError::into_error)?.commit(),
         }
     }
 }
 
-/// A file has its old contents or its new ones, and never a part of them. What is no plain file is written to.
-pub(crate) fn replace(path: &Path, text: &str) -> io::Result<()> {
-    // Where a link leads, so that it stays one.
-    let whole = fs::canonicalize(path).ok().filter(|path| path.is_file());
-    let folder = whole.as_deref().and_then(Path::parent);
-    let new = folder.and_then(|folder| tempfile::Builder::new().prefix(".thalweg-").tempfile_in(folder).ok());
-    let (Some(path), Some(mut file)) = (whole, new) else { return fs::write(path, text) };
-    file.write_all(text.as_bytes())?;
-    file.as_file().set_permissions(fs::metadata(&path)?.permissions())?;
-    file.persist(path)?;
-    Ok(())
+impl Write for OutputWriter<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        match self {
+            Self::Stream(stream) => stream.write(bytes),
+            Self::Replaced(file) => file.write(bytes),
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        match self {
+            Self::Stream(stream) => stream.flush(),
+            Self::Replaced(file) => file.flush(),
+        }
+    }
+}
+
+fn not_written(path: &Path, error: &io::Error) -> Failure {
+    Failure::failed(format!("cannot write {}: {error}", path.display()))
 }

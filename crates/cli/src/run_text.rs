@@ -6,6 +6,7 @@ use thalweg_lab::figures::{grouped, percent, throughput, time};
 use thalweg_lab::record::Distribution;
 use thalweg_lab::wording::counted;
 use thalweg_load::{LoadRun, StepRun, Timing, scheduled};
+use thalweg_protobuf::printable;
 
 use crate::bars::bars;
 
@@ -19,7 +20,7 @@ pub(crate) fn text(run: &LoadRun) -> String {
     let part = run.share.map_or(String::new(), |share| format!("part {share} of "));
     let name = run.name.as_ref().map_or(String::new(), |name| format!("{name}: "));
     let mut text = format!(
-        "{name}{}, {}, {} on {}\n\n",
+        "{name}{}, {}, {} on {}",
         run.method,
         match &run.schedule {
             Some(schedule) => {
@@ -33,9 +34,10 @@ pub(crate) fn text(run: &LoadRun) -> String {
         counted(u64::from(run.connections), "connection"),
         run.targets.join(", "),
     );
+    text = format!("{}\n\n", printable::line(&text));
     let mut row = |name: &str, value: String| {
         // Writing to a String does not fail.
-        let _ = writeln!(text, "{name:<14}{value}");
+        let _ = writeln!(text, "{name:<14}{}", printable::line(&value));
     };
     if !run.tags.is_empty() {
         let tags: Vec<String> = run.tags.iter().map(|(key, value)| format!("{key}={value}")).collect();
@@ -122,7 +124,8 @@ fn step_text(step: &StepRun) -> String {
         failed => format!(", {failed} failed ({})", errors.join(", ")),
     };
     let latency = step.latency.as_ref().map_or("none".to_owned(), |latency| quantiles(latency, ""));
-    format!("{}, {}: {} ok{errors}\n{:14}{latency}", step.flow, step.step, step.ok, "")
+    let title = format!("{}, {}: {} ok{errors}", step.flow, step.step, step.ok);
+    format!("{}\n{:14}{latency}", printable::line(&title), "")
 }
 
 fn quantiles(timing: &Timing, note: &str) -> String {

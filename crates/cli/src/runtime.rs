@@ -1,6 +1,10 @@
 //! Processors and threads for the commands that do network work.
 
+use std::io;
 use std::num::NonZeroUsize;
+use std::os::unix::net::UnixStream;
+use std::sync::Mutex;
+use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use clap::Args;
@@ -40,8 +44,12 @@ impl RuntimeArgs {
     }
 }
 
+/// Descriptors of a runtime, of the signals that it listens for, and of a connection.
+const DESCRIPTORS: usize = 8;
+
 /// A runtime of that many threads.
 pub(crate) fn runtime(threads: usize) -> Result<Runtime, Failure> {
+    has_room(threads)?;
     let mut builder = match threads {
         // The thread that waits does the work, too: no hand-over between threads.
         1 => Builder::new_current_thread(),
@@ -52,4 +60,33 @@ pub(crate) fn runtime(threads: usize) -> Result<Runtime, Failure> {
         .enable_all()
         .build()
         .map_err(|error| Failure::failed(format!("cannot start {threads} threads: {error}")))
+}
+
+/// Starts a thread.
+pub(crate) fn thread<T: Send + 'static>(
+    work: impl FnOnce() -> T + Send + 'static,
+) -> Result<JoinHandle<T>, Failure> {
+    thread::Builder::new().spawn(work).map_err(|error| no_thread(&error))
+}
+
+/// Whether there are descriptors and threads for a runtime: tokio panics where there are none.
+fn has_room(threads: usize) -> Result<(), Failure> {
+    let pairs = (0..DESCRIPTORS / 2).map(|_| UnixStream::pair()).collect::<io::Result<Vec<_>>>();
+    pairs.map_err(|error| {
+        Failure::failed(format!("cannot open sockets: {error}; allow more open files with `ulimit -n`"))
+    })?;
+    // All of them are there at once, as the runtime's are.
+    let together = Mutex::new(());
+    thread::scope(|scope| {
+        let held = together.lock();
+        let mut started =
+            (0..threads).map(|_| thread::Builder::new().spawn_scoped(scope, || drop(together.lock())));
+        let started = started.try_for_each(|thread| thread.map(drop));
+        drop(held);
+        started.map_err(|error| no_thread(&error))
+    })
+}
+
+fn no_thread(error: &io::Error) -> Failure {
+    Failure::failed(format!("cannot start a thread: {error}"))
 }

@@ -1,6 +1,6 @@
 //! `thalweg serve`.
 
-use std::io::{self, Write};
+use std::fmt::Write;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
@@ -26,6 +26,7 @@ use thalweg_services::reflection::Reflection;
 use crate::failure::Failure;
 use crate::runtime::{self, RuntimeArgs};
 use crate::signals;
+use crate::terminal::{self, Syntax};
 use crate::tls::ServerTlsArgs;
 
 const EXAMPLES: &str = "\
@@ -182,9 +183,8 @@ fn bare_echo(args: &ServeArgs) -> Result<ExitCode, Failure> {
     let address = &args.listen[0];
     let server = BareEchoServer::bind(address)
         .map_err(|error| Failure::failed(format!("cannot listen on {address}: {error}")))?;
-    let mut stdout = io::stdout().lock();
     let address = server.local_address().map_err(Failure::failed)?;
-    writeln!(stdout, "listening on {address}").and_then(|()| stdout.flush()).map_err(Failure::failed)?;
+    terminal::print(Syntax::Text, &format!("listening on {address}\n"))?;
     server.serve(&interrupt).map_err(Failure::failed)?;
     Ok(ExitCode::SUCCESS)
 }
@@ -207,8 +207,7 @@ pub(crate) fn run(args: &ServeArgs) -> Result<ExitCode, Failure> {
     runtime::runtime(1)?.block_on(async {
         let interrupt = signals::interrupt()?;
         let server = bind(args, &addresses, threads).await?;
-        announce(&server, args)
-            .map_err(|error| Failure::failed(format!("cannot write to stdout: {error}")))?;
+        announce(&server, args)?;
         server.serve_until(interrupt).await.map_err(Failure::failed)?;
         Ok(ExitCode::SUCCESS)
     })
@@ -276,18 +275,19 @@ async fn bind(args: &ServeArgs, addresses: &[ListenAddress], threads: usize) -> 
 }
 
 /// One line for each listener, flushed: a script may wait for it.
-fn announce(server: &BoundServer, args: &ServeArgs) -> io::Result<()> {
-    let mut stdout = io::stdout().lock();
+fn announce(server: &BoundServer, args: &ServeArgs) -> Result<(), Failure> {
+    let mut text = String::new();
     let (listening, further) = server.local_addresses().split_at(args.listen.len());
     for address in listening {
-        writeln!(stdout, "listening on {address}")?;
+        // Writing to a String does not fail, here and below.
+        let _ = writeln!(text, "listening on {address}");
     }
     if let Some(json) = &args.json {
         // The one of its own, or the one that is named twice.
         let at = args.listen.iter().position(|address| address == json);
         for address in further.iter().chain(at.and_then(|at| listening.get(at))) {
-            writeln!(stdout, "json on {address}")?;
+            let _ = writeln!(text, "json on {address}");
         }
     }
-    stdout.flush()
+    terminal::print(Syntax::Text, &text)
 }

@@ -1,6 +1,5 @@
 //! `thalweg settings`: how the client and the server of this command are set up, as every peer says of itself.
 
-use std::io::{self, Write};
 use std::num::NonZeroUsize;
 use std::process::ExitCode;
 
@@ -10,6 +9,7 @@ use thalweg_lab::size::ByteSize;
 use thalweg_lab::stack::Setting;
 
 use crate::failure::Failure;
+use crate::terminal::{self, Syntax};
 
 /// Say how the stack of `serve` and `load` is set up, a line each: side, name, value and reason, tabs between
 #[derive(Debug, Args)]
@@ -18,11 +18,8 @@ pub(crate) struct SettingsArgs {}
 pub(crate) fn run(_: &SettingsArgs) -> Result<ExitCode, Failure> {
     let line = |Setting { side, name, value, why }: Setting| format!("{side}\t{name}\t{value}\t{why}\n");
     let text: String = told().into_iter().map(line).collect();
-    match io::stdout().write_all(text.as_bytes()) {
-        // Who pipes into `head` has seen enough.
-        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(Failure::failed(error)),
-        _ => Ok(ExitCode::SUCCESS),
-    }
+    terminal::print(Syntax::Text, &text)?;
+    Ok(ExitCode::SUCCESS)
 }
 
 /// The settings of both sides: `serve` and `load` leave all of them at the library's defaults but the size of messages.

@@ -7,8 +7,8 @@ use thalweg::prost::Message as _;
 use thalweg::{Code, Status};
 use thalweg_dynamic::Catalogue;
 use thalweg_lab::record::code_name;
-use thalweg_protobuf::Schema;
 use thalweg_protobuf::json::{self, PrintOptions};
+use thalweg_protobuf::{Schema, printable};
 
 /// Added to the code of a status, so that no other failure has the same exit code.
 const EXIT_CODE_BASE: u8 = 64;
@@ -27,7 +27,7 @@ pub(crate) async fn described(status: &Status, catalogue: &mut Catalogue) -> Str
     let mut text = format!("{} ({})", code_name(code as i32), code as i32);
     if !status.message().is_empty() {
         text.push_str(": ");
-        text.push_str(status.message());
+        text.push_str(&printable::line(status.message()));
     }
     let Ok(details) = details(status.details()) else {
         let bytes = BASE64_STANDARD.encode(status.details());
@@ -83,8 +83,9 @@ impl Detail {
     async fn described(&self, catalogue: &mut Catalogue) -> String {
         let name = self.name();
         match self.known(catalogue).await {
-            Some(json) => format!("{name} {json}"),
+            Some(json) => format!("{} {json}", printable::line(name)),
             None => {
+                let name = printable::line(name);
                 format!("{name}, of which there is no descriptor: {}", BASE64_STANDARD.encode(&self.value))
             }
         }

@@ -7,6 +7,7 @@ use thalweg_lab::record::LoadResult;
 use thalweg_lab::size::ByteSize;
 use thalweg_lab::wording::counted;
 use thalweg_link::{Distribution, Stats};
+use thalweg_protobuf::printable;
 
 /// A result of `load`: short, aligned, one figure a line.
 pub(crate) fn load(result: &LoadResult) -> String {
@@ -27,7 +28,7 @@ pub(crate) fn load(result: &LoadResult) -> String {
     );
     let mut row = |name: &str, value: String| {
         // Writing to a String does not fail.
-        let _ = writeln!(text, "{name:<14}{value}");
+        let _ = writeln!(text, "{:<14}{}", printable::line(name), printable::line(&value));
     };
     let warm_up = match settings.warmup_ns {
         0 => "no".to_owned(),
@@ -101,7 +102,7 @@ pub(crate) fn link(stats: &Stats) -> String {
     text.push_str("\n\n");
 
     let mut row = |name: &str, value: String| {
-        let _ = writeln!(text, "{name:<14}{value}");
+        let _ = writeln!(text, "{name:<14}{}", printable::line(&value));
     };
     let quantiles = |of: &Distribution| match of.count {
         0 => "none".to_owned(),

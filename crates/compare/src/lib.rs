@@ -32,6 +32,9 @@
 //! # Ok::<(), Box<dyn Error>>(())
 //! ```
 
+// The command prints, by one way.
+#![cfg_attr(not(test), deny(clippy::print_stdout, clippy::print_stderr))]
+
 mod cell;
 mod compare;
 mod comparison;

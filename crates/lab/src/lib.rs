@@ -27,6 +27,9 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+// The command prints, by one way.
+#![cfg_attr(not(test), deny(clippy::print_stdout, clippy::print_stderr))]
+
 pub mod descriptors;
 pub mod figures;
 mod findings;
@@ -34,6 +37,7 @@ pub mod load;
 pub mod peers;
 pub mod process;
 pub mod published;
+mod replacement;
 pub mod report;
 pub mod size;
 mod socket;
@@ -47,7 +51,10 @@ mod tests;
 mod usage;
 pub mod wording;
 
+pub use replacement::{Replacement, replace};
 pub use studies::{AnyResults, channels, codec, connections, json, sizes};
 pub use thalweg_drive::kernel::Established;
+pub use thalweg_protobuf::printable;
+
 pub use thalweg_drive::{bare, cpus, drive, echo, interrupt, record, services, shards};
 pub use usage::processor_time;

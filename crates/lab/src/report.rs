@@ -15,6 +15,8 @@ pub use terminal::{aligned, wrapped};
 
 use std::path::PathBuf;
 
+use thalweg_protobuf::printable;
+
 use crate::findings::Doubt;
 use crate::study::directory::{NotWritable, ResultsDirectory};
 
@@ -79,7 +81,7 @@ const EXPORTERS: [&dyn Exporter; 2] = [&Csv, &Html];
 /// Writes the files of a report beside the results. Returns where the page is.
 pub fn write(directory: &ResultsDirectory, report: &dyn Report) -> Result<PathBuf, NotWritable> {
     for exporter in EXPORTERS {
-        directory.write(exporter.file(), &exporter.serialize(report))?;
+        directory.write(exporter.file(), &printable::text(&exporter.serialize(report)))?;
     }
     Ok(directory.path().join(REPORT_FILE))
 }

@@ -27,6 +27,9 @@
 //! The way of a call: `arrivals` says when it is to begin, `pacer` lets a worker have it then, `worker` goes through
 //! the steps of its flow, `perform` makes the call of each, and `tally` counts it.
 
+// The command prints, by one way.
+#![cfg_attr(not(test), deny(clippy::print_stdout, clippy::print_stderr))]
+
 mod agreed;
 mod arrivals;
 mod baseline;

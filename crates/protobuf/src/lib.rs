@@ -63,6 +63,7 @@ pub mod dissect;
 pub mod json;
 mod message;
 pub mod msgpack;
+pub mod printable;
 mod schema;
 #[cfg(feature = "sources")]
 pub mod sources;

@@ -6,7 +6,7 @@ use thalweg_dynamic::{Catalogue, Reflection, ReflectionLimits};
 use super::arguments::CallArgs;
 use super::connecting::Connecting;
 use crate::failure::Failure;
-use crate::metadata;
+use crate::{metadata, terminal};
 
 /// The files' descriptors, or the server's, which is connected to then.
 pub(super) async fn of(
@@ -35,7 +35,7 @@ pub(super) fn of_server(channel: &Channel, args: &CallArgs) -> Catalogue {
 pub(super) async fn fetch_all(catalogue: &mut Catalogue) -> Result<(), Failure> {
     for name in catalogue.services().await.map_err(Failure::failed)? {
         if !catalogue.has(&name).await.map_err(Failure::failed)? {
-            eprintln!("note: the server has no descriptors of {name}");
+            terminal::note(&format!("the server has no descriptors of {name}"));
         }
     }
     Ok(())

@@ -8,6 +8,7 @@ use thalweg::metadata::MetadataMap;
 use thalweg::{CallOptions, Channel, Code, Method, Raw, Request, Status, Streaming};
 use thalweg_dynamic::{Catalogue, MethodName};
 use thalweg_lab::record::code_name;
+use thalweg_protobuf::printable;
 
 use super::arguments::CallArgs;
 use super::catalogue;
@@ -19,8 +20,8 @@ use super::timeline::Timeline;
 use crate::called::{self, Called};
 use crate::exchange::{Exchange, SCHEMA, SavedStatus};
 use crate::failure::Failure;
-use crate::metadata;
-use crate::status;
+use crate::terminal::{self, Syntax};
+use crate::{metadata, status};
 
 /// How a call went.
 struct Outcome {
@@ -55,7 +56,7 @@ pub(super) async fn run(
     if args.verbose {
         say_request(&called, &target, &said);
     }
-    let (requests, mut fault) = source.begin(sent.clone(), timeline.clone());
+    let (requests, mut fault) = source.begin(sent.clone(), timeline.clone())?;
     let mut request = Request::new(requests);
     std::mem::swap(request.metadata_mut(), &mut said);
     let request_metadata = metadata::pairs(request.metadata());
@@ -103,7 +104,8 @@ pub(super) async fn run(
     match outcome.status.code() {
         Code::Ok => Ok(ExitCode::SUCCESS),
         code if args.format_error => {
-            eprintln!("{}", status::json(&outcome.status, &mut catalogue).await);
+            let json = status::json(&outcome.status, &mut catalogue).await;
+            terminal::say(&Syntax::Json.escaped(&json));
             Ok(ExitCode::from(status::exit_code(code)))
         }
         code => Err(Failure {
@@ -182,29 +184,29 @@ fn failed(head: MetadataMap, status: Status) -> Outcome {
 
 fn say_request(called: &Called, target: &str, metadata: &MetadataMap) {
     let stream = |is_stream: bool| if is_stream { "stream " } else { "" };
-    eprintln!(
+    terminal::say(&format!(
         "> {}({}{}) returns ({}{}) at {target}",
         called.path.trim_start_matches('/'),
         stream(called.is_client_streaming),
         called.request_type,
         stream(called.is_server_streaming),
         called.response_type,
-    );
+    ));
     for (name, value) in metadata::pairs(metadata) {
-        eprintln!("> {name}: {value}");
+        terminal::say(&format!("> {name}: {}", printable::line(&value)));
     }
 }
 
 fn say_outcome(outcome: &Outcome, timeline: &Timeline) {
     let mut text = String::new();
     for (name, value) in metadata::pairs(&outcome.head) {
-        let _ = writeln!(text, "< {name}: {value}");
+        let _ = writeln!(text, "< {name}: {}", printable::line(&value));
     }
     for (name, value) in metadata::pairs(&outcome.trailers) {
-        let _ = writeln!(text, "< trailer {name}: {value}");
+        let _ = writeln!(text, "< trailer {name}: {}", printable::line(&value));
     }
     for line in timeline.lines() {
         let _ = writeln!(text, "* {line}");
     }
-    eprint!("{text}");
+    terminal::say(text.trim_end());
 }

@@ -3,6 +3,7 @@
 use std::process::ExitCode;
 
 use thalweg_dynamic::Catalogue;
+use thalweg_protobuf::printable;
 
 use super::printer;
 use crate::called::no_service;
@@ -12,7 +13,7 @@ use crate::failure::Failure;
 pub(super) async fn run(catalogue: &mut Catalogue, service: Option<&str>) -> Result<ExitCode, Failure> {
     let Some(name) = service else {
         let names = catalogue.services().await.map_err(Failure::failed)?;
-        printer::lines(names)?;
+        printer::lines(names.iter().map(|name| printable::line(name).into_owned()))?;
         return Ok(ExitCode::SUCCESS);
     };
     let schema = catalogue.schema_of(name).await.map_err(Failure::failed)?;

@@ -1,7 +1,5 @@
 //! Messages on stdout.
 
-use std::io::{self, Write};
-
 use thalweg_dynamic::Catalogue;
 use thalweg_protobuf::json::{self, PrintError, PrintOptions};
 use thalweg_protobuf::{Schema, text_format};
@@ -10,6 +8,7 @@ use super::arguments::CallArgs;
 use crate::failure::Failure;
 use crate::message_format::MessageFormat;
 use crate::records::SEPARATOR;
+use crate::terminal::{self, Syntax};
 
 /// More types than these are not looked for to print one message.
 const FETCHES_MAX: usize = 32;
@@ -56,16 +55,17 @@ impl Printer {
             MessageFormat::Json => {
                 let mut text = self.json(wire, catalogue).await?;
                 text.push(b'\n');
-                text
+                Syntax::Json.escaped(&String::from_utf8_lossy(&text)).as_bytes().to_vec()
             }
             MessageFormat::Text => {
                 let text = self.text(wire, catalogue).await?;
                 let separator = if is_behind_another { &[SEPARATOR][..] } else { &[] };
                 let line_end = if self.options.pretty { "" } else { "\n" };
-                [separator, text.as_bytes(), line_end.as_bytes()].concat()
+                [separator, Syntax::Text.escaped(&text).as_bytes(), line_end.as_bytes()].concat()
             }
         };
-        write(&text)
+        // A stream that nobody reads any more is cancelled.
+        terminal::print_or_end(&text)
     }
 
     async fn json(&mut self, wire: &[u8], catalogue: &mut Catalogue) -> Result<Vec<u8>, Failure> {
@@ -131,15 +131,7 @@ fn varint(number: usize) -> Vec<u8> {
 /// Prints lines.
 pub(super) fn lines(lines: impl IntoIterator<Item = String>) -> Result<(), Failure> {
     let text: String = lines.into_iter().map(|line| line + "\n").collect();
-    write(text.as_bytes())
-}
-
-fn write(bytes: &[u8]) -> Result<(), Failure> {
-    let mut stdout = io::stdout().lock();
-    stdout
-        .write_all(bytes)
-        .and_then(|()| stdout.flush())
-        .map_err(|error| Failure::failed(format!("what came cannot be printed: {error}")))
+    terminal::print(Syntax::Text, &text)
 }
 
 #[cfg(test)]

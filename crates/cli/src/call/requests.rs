@@ -4,7 +4,6 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::pin::Pin;
 use std::task::{Context, Poll};
-use std::thread;
 
 use thalweg::bytes::Bytes;
 use thalweg::{Raw, Stream};
@@ -17,6 +16,7 @@ use crate::called::Called;
 use crate::delimited;
 use crate::failure::Failure;
 use crate::message_format::{MessageFormat, Texts};
+use crate::runtime;
 
 /// Messages that are read ahead of what flow control lets go.
 const AHEAD: usize = 16;
@@ -73,18 +73,22 @@ impl RequestSource {
     }
 
     /// The requests, as they are read; and what is wrong with one of them, if something is.
-    pub(super) fn begin(self, sent: Sent, timeline: Timeline) -> (Requests, oneshot::Receiver<Fault>) {
+    pub(super) fn begin(
+        self,
+        sent: Sent,
+        timeline: Timeline,
+    ) -> Result<(Requests, oneshot::Receiver<Fault>), Failure> {
         let (messages, taken) = mpsc::channel(AHEAD);
         let (failed, failure) = oneshot::channel();
         // Reading stdin blocks, and may never end: a thread that ends with the process.
-        thread::spawn(move || {
+        runtime::thread(move || {
             let mut send = |wire: Vec<u8>| messages.blocking_send(wire.into()).is_ok();
             if let Err(why) = self.read(&mut send) {
                 // Nobody waits for it if the call is over.
                 let _ = failed.send(Fault { why, _messages: messages });
             }
-        });
-        (Requests { messages: taken, sent, timeline, has_ended: false }, failure)
+        })?;
+        Ok((Requests { messages: taken, sent, timeline, has_ended: false }, failure))
     }
 
     fn read(mut self, send: &mut dyn FnMut(Vec<u8>) -> bool) -> Result<(), Failure> {

@@ -1,7 +1,6 @@
 //! Two servers that are measured in turns.
 
 use std::env;
-use std::io::{self, IsTerminal, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
@@ -19,6 +18,7 @@ use thalweg_lab::target;
 use super::verdict::verdict;
 use crate::failure::{Failure, INTERRUPTED};
 use crate::output::OutputFile;
+use crate::terminal::{self, Syntax};
 
 /// What is said of servers.
 #[derive(Debug, Args)]
@@ -188,12 +188,10 @@ pub(super) fn run(
     let save = args.save.as_deref().map(|path| OutputFile::open(Some(path))).transpose()?;
     let interrupt = Interrupt::on_signals_with_others_to_end()
         .map_err(|error| Failure::failed(format!("cannot listen for signals: {error}")))?;
-    let mut is_saved = false;
-    let outcome = measured(args, names, &interrupt).and_then(|Measured { comparison, cut_short }| {
+    measured(args, names, &interrupt).and_then(|Measured { comparison, cut_short }| {
         if let Some(save) = save.as_ref().filter(|_| !comparison.windows.is_empty()) {
             let json = serde_json::to_string(&comparison).expect("a comparison is numbers and strings");
-            save.write(&(json + "\n"))?;
-            is_saved = true;
+            save.write(Syntax::Json, &(json + "\n"))?;
         }
         if let Some(error) = cut_short.as_ref().filter(|error| !matches!(error, MeasureError::Interrupted)) {
             return Err(Failure::failed(error));
@@ -215,11 +213,7 @@ pub(super) fn run(
         }
         write(std::slice::from_ref(&report))?;
         if is_interrupted { Ok(ExitCode::from(INTERRUPTED)) } else { verdict(&[report]) }
-    });
-    if let Some(save) = save.filter(|_| !is_saved) {
-        save.abandon();
-    }
-    outcome
+    })
 }
 
 /// Work trees are gone when it returns, and so are servers.
@@ -350,8 +344,7 @@ impl Progress {
 }
 
 fn tell(line: &str) {
-    if io::stderr().is_terminal() {
-        // Who does not read stderr any more does not miss it.
-        let _ = writeln!(io::stderr(), "{line}");
+    if terminal::stderr_is_terminal() {
+        terminal::say(line);
     }
 }

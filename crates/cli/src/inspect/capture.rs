@@ -11,8 +11,9 @@ use thalweg_capture::{Call, CaptureError, KeyLog, Limits, Summary};
 use thalweg_lab::wording::counted;
 use thalweg_protobuf::Schema;
 
-use super::shown::{Part, show, written};
+use super::shown::{Part, show};
 use crate::failure::Failure;
+use crate::terminal::written;
 pub(super) use selection::Selection;
 
 /// Writes what messages are, and gives what is wrong with them.

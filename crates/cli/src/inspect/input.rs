@@ -23,6 +23,9 @@ const GZIP_MAGIC: [u8; 3] = [0x1f, 0x8b, 8];
 /// A prefix of gRPC in Base64.
 const TEXT_FRAME_LEN_MIN: usize = 8;
 
+/// What stdin is called.
+pub(super) const STDIN: &str = "stdin";
+
 #[derive(Debug, Args)]
 #[group(multiple = false)]
 pub(super) struct InputArgs {
@@ -71,7 +74,7 @@ impl InputArgs {
         let (name, mut reader): (&str, Box<dyn Read + Send>) = match self.file.as_deref() {
             _ if self.hex.is_some() || self.base64.is_some() => return self.read().map(Source::Bytes),
             None if io::stdin().is_terminal() => return self.read().map(Source::Bytes),
-            None | Some("-") => ("stdin", Box::new(io::stdin())),
+            None | Some("-") => (STDIN, Box::new(io::stdin())),
             Some(path) => match File::open(path) {
                 Ok(file) => (path, Box::new(file)),
                 Err(error) => return Err(Failure::failed(format!("cannot read {path}: {error}"))),
@@ -108,7 +111,7 @@ impl InputArgs {
             None if io::stdin().is_terminal() => Err(Failure::bad_arguments(
                 "there is nothing to look at: say FILE, - for stdin, --hex or --base64",
             )),
-            None | Some("-") => Ok(Input { name: "stdin".to_owned(), bytes: bytes_of("-")? }),
+            None | Some("-") => Ok(Input { name: STDIN.to_owned(), bytes: bytes_of("-")? }),
             Some(path) => Ok(Input { name: path.to_owned(), bytes: bytes_of(path)? }),
         }
     }

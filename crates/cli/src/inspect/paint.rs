@@ -1,9 +1,10 @@
 //! Colours, and how wide the terminal is.
 
 use std::ffi::OsString;
-use std::io::{self, IsTerminal};
 
 use clap::ValueEnum;
+
+use crate::terminal::{self, Style};
 
 /// Where there is no terminal, and nothing says how wide it is.
 const WIDTH_DEFAULT: usize = 100;
@@ -38,23 +39,28 @@ pub(super) struct Paint {
 
 impl Paint {
     pub(super) fn new(choice: ColorChoice, to_stdout: bool) -> Self {
-        let is_terminal = to_stdout && io::stdout().is_terminal();
+        let is_terminal = to_stdout && terminal::stdout_is_terminal();
         Self { is_on: is_wanted(choice, is_terminal, |name| std::env::var_os(name)) }
     }
 
-    /// The text in the colour of its role.
+    /// Whether there are colours.
+    pub(super) fn is_on(self) -> bool {
+        self.is_on
+    }
+
+    /// The text in the style of its role, as [`Escaping`](crate::terminal::Escaping) understands it.
     pub(super) fn paint(self, role: Role, text: &str) -> String {
-        let code = match role {
+        let style = match role {
             Role::Plain => return text.to_owned(),
-            Role::Tag => "36",
-            Role::Length => "33",
-            Role::Payload => "32",
-            Role::Name => "1",
-            Role::Problem => "1;31",
-            Role::Remark => "35",
-            Role::Aside => "2",
+            Role::Tag => Style::Cyan,
+            Role::Length => Style::Yellow,
+            Role::Payload => Style::Green,
+            Role::Name => Style::Bold,
+            Role::Problem => Style::BoldRed,
+            Role::Remark => Style::Magenta,
+            Role::Aside => Style::Dim,
         };
-        if self.is_on && !text.is_empty() { format!("\x1b[{code}m{text}\x1b[0m") } else { text.to_owned() }
+        if self.is_on && !text.is_empty() { style.marked(text) } else { text.to_owned() }
     }
 }
 
@@ -75,7 +81,7 @@ fn is_wanted(choice: ColorChoice, is_terminal: bool, variable: impl Fn(&str) -> 
 pub(super) fn width(to_stdout: bool) -> usize {
     let terminal =
         || terminal_size::terminal_size().map(|(terminal_size::Width(columns), _)| usize::from(columns));
-    let columns = if to_stdout && io::stdout().is_terminal() { terminal() } else { None };
+    let columns = if to_stdout && terminal::stdout_is_terminal() { terminal() } else { None };
     let variable = || std::env::var("COLUMNS").ok().and_then(|columns| columns.parse().ok());
     columns.or_else(variable).unwrap_or(WIDTH_DEFAULT).max(WIDTH_MIN)
 }
@@ -108,7 +114,7 @@ mod tests {
     #[test]
     fn text_without_colours_is_the_text() {
         assert_eq!(Paint { is_on: false }.paint(Role::Tag, "0A"), "0A");
-        assert_eq!(Paint { is_on: true }.paint(Role::Tag, "0A"), "\x1b[36m0A\x1b[0m");
+        assert_eq!(Paint { is_on: true }.paint(Role::Tag, "0A"), Style::Cyan.marked("0A"));
         assert_eq!(Paint { is_on: true }.paint(Role::Plain, "0A"), "0A");
     }
 }

@@ -6,7 +6,7 @@ use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
 use serde_json::json;
 use thalweg_lab::figures::time;
-use thalweg_protobuf::Schema;
+use thalweg_protobuf::{Schema, printable};
 
 use super::shown::{Part, Shown};
 use crate::exchange::{Exchange, SavedMessage};
@@ -44,12 +44,13 @@ pub(super) fn shown<'s>(exchange: &Exchange, name: &str, schema: &'s Schema) -> 
 }
 
 fn heading(exchange: &Exchange) -> String {
-    let mut text = format!("{} at {}, {}\n", exchange.method, exchange.target, exchange.started);
+    let title = format!("{} at {}, {}", exchange.method, exchange.target, exchange.started);
+    let mut text = format!("{}\n", printable::line(&title));
     for (name, value) in &exchange.request_metadata {
-        let _ = writeln!(text, "> {name}: {value}");
+        let _ = writeln!(text, "> {}", printable::line(&format!("{name}: {value}")));
     }
     for (name, value) in &exchange.response_metadata {
-        let _ = writeln!(text, "< {name}: {value}");
+        let _ = writeln!(text, "< {}", printable::line(&format!("{name}: {value}")));
     }
     text + "\n"
 }
@@ -57,14 +58,15 @@ fn heading(exchange: &Exchange) -> String {
 fn ending(exchange: &Exchange) -> String {
     let mut text = String::new();
     for (name, value) in &exchange.trailers {
-        let _ = writeln!(text, "< trailer {name}: {value}");
+        let _ = writeln!(text, "< trailer {}", printable::line(&format!("{name}: {value}")));
     }
     let status = &exchange.status;
     let colon = if status.message.is_empty() { "" } else { ": " };
-    let _ = writeln!(text, "{} ({}){colon}{}", status.name, status.code, status.message);
+    let status = format!("{} ({}){colon}{}", status.name, status.code, status.message);
+    let _ = writeln!(text, "{}", printable::line(&status));
     for phase in &exchange.phases {
         let line = format!("* {:<14} at {:>9}  {}", phase.name, time(phase.ended_ns as f64), phase.note);
-        text.push_str(line.trim_end());
+        text.push_str(&printable::line(line.trim_end()));
         text.push('\n');
     }
     text

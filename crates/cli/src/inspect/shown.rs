@@ -1,11 +1,12 @@
 //! A call and what went to and fro, whoever has kept it: its messages between what is said before them and behind them.
 
-use std::io::{self, Write};
+use std::io::Write;
 
 use thalweg_protobuf::MessageType;
 
 use super::input::Input;
 use crate::failure::Failure;
+use crate::terminal::written;
 
 /// A call to be shown.
 pub(super) struct Shown<'s> {
@@ -64,12 +65,4 @@ pub(super) fn show(
     }
     written(output.write_all(shown.ending.as_bytes()))?;
     Ok(problem)
-}
-
-/// Whether it could be; whoever read may have seen enough (`thalweg inspect … | head`).
-pub(super) fn written(written: io::Result<()>) -> Result<(), Failure> {
-    match written {
-        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
-        written => written.map_err(|error| Failure::failed(format!("cannot write the result: {error}"))),
-    }
 }

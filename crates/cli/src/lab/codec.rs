@@ -134,7 +134,9 @@ impl CodecArgs {
         let name = CODECS;
         if let Some(mut command) = directory.build_command(&[name]) {
             if !directory.missing([name]).is_empty() {
-                eprintln!("not built yet: the codecs; running `cargo xtask peers {name}`");
+                crate::terminal::say(&format!(
+                    "not built yet: the codecs; running `cargo xtask peers {name}`"
+                ));
             }
             // What could not be built is seen by its absence.
             command.status().map_err(|error| {

@@ -1,6 +1,5 @@
 //! What the command does for every study.
 
-use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::SystemTime;
@@ -16,6 +15,7 @@ use thalweg_lab::study::{Conducted, CutShort, Execute, Plan, Results, ResultsDir
 use super::progress::Progress;
 use crate::failure::Failure;
 use crate::settings;
+use crate::terminal::{self, Syntax};
 
 /// How often a study may measure the same: each round is planned, so there is a bound.
 pub(super) fn rounds() -> RangedI64ValueParser<u32> {
@@ -80,9 +80,6 @@ pub(super) fn default_directory() -> PathBuf {
 pub(super) fn show(directory: &ResultsDirectory, report: &dyn Report) -> Result<ExitCode, Failure> {
     let page = report::write(directory, report).map_err(Failure::failed)?;
     let text = format!("{}\nReport: {}\n", report::terminal(report), page.display());
-    match io::stdout().write_all(text.as_bytes()) {
-        // Who pipes into `head` has seen enough.
-        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(Failure::failed(error)),
-        _ => Ok(ExitCode::SUCCESS),
-    }
+    terminal::print(Syntax::Text, &text)?;
+    Ok(ExitCode::SUCCESS)
 }

@@ -90,12 +90,12 @@ pub(super) fn run(args: &JsonArgs) -> Result<ExitCode, Failure> {
     let options = args.options(ways.clone());
     let plan = plan(&options).map_err(Failure::bad_arguments)?;
     if let Some(usual) = options.budget.exceeded(plan.total()) {
-        eprintln!(
+        crate::terminal::say(&format!(
             "{} ways take part: the study takes about {}, and not {}; fewer servers or --budget make it shorter",
             options.ways.len(),
             span(plan.total()),
             span(usual)
-        );
+        ));
     }
     let setup = Setup {
         settings: Settings {
@@ -180,7 +180,7 @@ impl JsonArgs {
                     servers.programs.insert(stack.name().to_owned(), program);
                 }
                 Err(reason) => {
-                    eprintln!("{stack} is left out: {reason}");
+                    crate::terminal::say(&format!("{stack} is left out: {reason}"));
                     servers.left_out.push(LeftOut { what: stack.clone(), reason });
                 }
             }

@@ -1,12 +1,14 @@
 //! How a study goes on, on stderr.
 
 use std::fmt;
-use std::io::{self, IsTerminal};
 use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use thalweg_lab::figures::span;
 use thalweg_lab::study::{Observe, Plan, Window, WindowOutcome};
+use thalweg_protobuf::printable;
+
+use crate::terminal;
 
 /// A bar on a terminal, a line for each window elsewhere, or for each group of them; both on stderr.
 pub(super) struct Progress {
@@ -24,14 +26,14 @@ impl Progress {
     pub(super) fn new<W: Window>(plan: &Plan<W>, more: &str) -> Self {
         let (total, left) = (plan.windows.len(), plan.total());
         let about = format!("{total} windows, about {}{more}", span(left));
-        let bar = if io::stderr().is_terminal() {
+        let bar = if terminal::stderr_is_terminal() {
             let bar = ProgressBar::with_draw_target(Some(total as u64), ProgressDrawTarget::stderr());
             let style = ProgressStyle::with_template("{bar:30} {pos}/{len}  {prefix} left  {wide_msg}");
             bar.set_style(style.expect("the template is a constant"));
             bar.println(about);
             Some(bar)
         } else {
-            eprintln!("{about}");
+            terminal::say(&about);
             None
         };
         Self { bar, total, done: 0, left, compares: plan.is_compared, group: String::new() }
@@ -51,12 +53,13 @@ impl<W: Window, F: fmt::Display> Observe<W, F> for Progress {
         match &self.bar {
             Some(bar) => {
                 bar.set_prefix(span(left));
-                bar.set_message(window.to_string());
+                bar.set_message(printable::line(&window.to_string()).into_owned());
             }
             None if self.compares && !window.is_beside() => {
                 let group = window.group();
                 if group != self.group {
-                    eprintln!("[{}/{}] {group}; {} left", self.done, self.total, span(left));
+                    let left = span(left);
+                    terminal::say(&format!("[{}/{}] {group}; {left} left", self.done, self.total));
                     self.group = group;
                 }
             }
@@ -77,11 +80,12 @@ impl<W: Window, F: fmt::Display> Observe<W, F> for Progress {
             Some(bar) => {
                 bar.inc(1);
                 if outcome.is_err() {
-                    bar.println(line());
+                    bar.println(printable::line(&line()));
                 }
             }
             None if outcome.is_err() || !self.compares => {
-                eprintln!("{}; {} left", line(), span(self.left.saturating_sub(window.total())));
+                let left = span(self.left.saturating_sub(window.total()));
+                terminal::say(&format!("{}; {left} left", line()));
             }
             None => {}
         }

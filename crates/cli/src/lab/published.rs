@@ -136,7 +136,7 @@ fn measure(
         if let Some(peers) = peers {
             run.arguments.extend(["--peers".to_owned(), peers.display().to_string()]);
         }
-        eprintln!("run {} of {total}, {}: {}", index + 1, run.name, run.about);
+        crate::terminal::say(&format!("run {} of {total}, {}: {}", index + 1, run.name, run.about));
         results.ran(make(program, publication, run, directory.path(), interrupt));
         results.save(directory).map_err(Failure::failed)?;
     }

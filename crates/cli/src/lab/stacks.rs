@@ -179,7 +179,7 @@ impl Stacks {
     fn leave_out_servers(&mut self) {
         for missing in self.missing_servers() {
             if self.pairs().iter().any(|pair| pair.client == missing) {
-                eprintln!("{missing} is left out as a server: {NO_SERVER}");
+                crate::terminal::say(&format!("{missing} is left out as a server: {NO_SERVER}"));
             } else {
                 self.leave_out(NO_SERVER, |stack| *stack == missing);
             }
@@ -235,7 +235,7 @@ impl Stacks {
 
     fn leave_out(&mut self, reason: &str, is_left_out: impl Fn(&Stack) -> bool) {
         for stack in self.everybody().into_iter().filter(&is_left_out) {
-            eprintln!("{stack} is left out: {reason}");
+            crate::terminal::say(&format!("{stack} is left out: {reason}"));
             self.left_out.push(LeftOut { what: stack, reason: reason.to_owned() });
         }
         self.named.retain(|stack| !is_left_out(stack));
@@ -274,7 +274,11 @@ pub(super) fn build_missing(peers: &PeersDirectory, names: &[String]) -> Result<
     let Some(mut command) = peers.build_command(&missing).filter(|_| !missing.is_empty()) else {
         return Ok(());
     };
-    eprintln!("not built yet: {}; running `cargo xtask peers {}`", missing.join(", "), missing.join(" "));
+    crate::terminal::say(&format!(
+        "not built yet: {}; running `cargo xtask peers {}`",
+        missing.join(", "),
+        missing.join(" ")
+    ));
     command.status().map(|_| ()).map_err(|error| {
         Failure::failed(format!("cannot start {}: {error}", Path::new(command.get_program()).display()))
     })

@@ -32,7 +32,7 @@ use crate::{runtime, signals};
 pub(super) fn run(args: &LoadArgs, method: Option<&MethodName>) -> Result<ExitCode, Failure> {
     let plan = args.plan()?;
     let output = Output::open(args.output.as_deref(), args.format)?;
-    let (run, was_interrupted) = written(args, &plan, method, &output).inspect_err(|_| output.abandon())?;
+    let (run, was_interrupted) = written(args, &plan, method, &output)?;
     verdict(&run, args.any.max_errors, was_interrupted)
 }
 
@@ -90,7 +90,7 @@ async fn driven(
         }
         was_interrupted = true;
     };
-    let mut watching = Watching::begin(watchers(args, plan, output, is_live, &quit)?);
+    let mut watching = Watching::begin(watchers(args, plan, output, is_live, &quit)?)?;
     let driven = if let Some(ceiling) = &args.ceiling(plan) {
         find_max(plan, &scenario, ceiling, told, &mut watching).await
     } else {

@@ -1,6 +1,5 @@
 //! The command line of `thalweg load`.
 
-use std::io::{self, Write};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -20,6 +19,7 @@ use crate::format::RunFormat;
 use crate::keepalive::keepalive;
 use crate::runtime::RuntimeArgs;
 use crate::seconds;
+use crate::terminal::{self, Syntax};
 use crate::tls::ClientTlsArgs;
 
 const EXAMPLES: &str = "\
@@ -169,10 +169,8 @@ impl LoadArgs {
         if !self.announce {
             return;
         }
-        // Flushed: whoever waits for it looks at both processes now.
-        let mut stdout = io::stdout().lock();
-        // Who does not read any more does not wait either; that the result cannot be written is said later.
-        let _ = writeln!(stdout, "{}", announcement.name()).and_then(|()| stdout.flush());
+        // That the result cannot be written is said later.
+        let _ = terminal::print(Syntax::Text, &format!("{}\n", announcement.name()));
     }
 }
 

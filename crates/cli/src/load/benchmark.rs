@@ -31,7 +31,7 @@ pub(super) fn run(args: &LoadArgs, call: CallType) -> Result<ExitCode, Failure> 
         }
     };
     let output = Output::open(args.output.as_deref(), args.format)?;
-    let (result, was_interrupted) = driven(args, &settings).inspect_err(|_| output.abandon())?;
+    let (result, was_interrupted) = driven(args, &settings)?;
     output.write(&match format {
         Format::Text => text::load(&result),
         Format::Json => json(&result),

@@ -11,7 +11,7 @@ mod text;
 
 use std::io;
 use std::net::TcpListener;
-use std::thread::{self, JoinHandle};
+use std::thread::JoinHandle;
 
 use thalweg::Channel;
 use thalweg::metadata::MetadataMap;
@@ -49,7 +49,7 @@ impl Export {
         };
         let (end, ends) = oneshot::channel();
         let of_thread = latest.clone();
-        let thread = thread::spawn(move || runtime.block_on(work(listener, push, of_thread, ends)));
+        let thread = runtime::thread(move || runtime.block_on(work(listener, push, of_thread, ends)))?;
         Ok(Some(Box::new(Self { latest, end: Some(end), thread: Some(thread) })))
     }
 }

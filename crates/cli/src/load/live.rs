@@ -10,7 +10,7 @@ mod screen;
 mod view;
 
 use std::env;
-use std::io::{self, BufWriter, IsTerminal, stderr, stdin};
+use std::io::{self, BufWriter, IsTerminal, stdin};
 use std::process;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, TryRecvError, channel};
@@ -29,6 +29,7 @@ use super::notices::Notices;
 use super::watching::{Told, Watcher};
 use crate::alternate_screen::{self, AlternateScreen};
 use crate::failure::INTERRUPTED;
+use crate::terminal;
 
 /// Keys are waited for so long, before it is looked whether anything else has come.
 const LOOK: Duration = Duration::from_millis(50);
@@ -52,7 +53,7 @@ impl Live {
         let is_before = || tcgetpgrp(stdin()).is_ok_and(|group| group == getpgrp());
         let has = can_draw
             && env::var_os("CI").is_none_or(|ci| ci.is_empty())
-            && stderr().is_terminal()
+            && terminal::stderr_is_terminal()
             && stdin().is_terminal()
             && is_before();
         // What listens for keys has sockets, which are no connections to a server: they are there from now on.
@@ -67,7 +68,7 @@ impl Live {
         let viewer =
             Viewer { terminal, view: View::new(plan.start_at), quit: quit.clone(), notices: notices.clone() };
         // An error, of a terminal that has gone: nobody sees it any more, and the run goes on.
-        let thread = thread::spawn(move || drop(viewer.until_the_end(&tells)));
+        let thread = thread::Builder::new().spawn(move || drop(viewer.until_the_end(&tells)))?;
         Ok(Box::new(Self { told: Some(told), thread: Some(thread), notices: notices.clone() }))
     }
 }

@@ -1,7 +1,8 @@
 //! What is said on stderr while a run goes on.
 
-use std::io::{self, Write};
 use std::sync::{Arc, Mutex, PoisonError};
+
+use crate::terminal;
 
 /// What is said on stderr while a run goes on: at once, or, where the screen is a view's, by it, and once more when the
 /// screen has been given back.
@@ -23,7 +24,7 @@ impl Notices {
         if held.is_held {
             held.all.push(text.to_owned());
         } else {
-            write(text);
+            terminal::note(text);
         }
     }
 
@@ -36,11 +37,6 @@ impl Notices {
     pub(super) fn release(&self) {
         let mut held = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         held.is_held = false;
-        held.all.drain(..).for_each(|text| write(&text));
+        held.all.drain(..).for_each(|text| terminal::note(&text));
     }
-}
-
-fn write(text: &str) {
-    // Who does not read stderr any more does not miss it.
-    let _ = writeln!(io::stderr(), "note: {text}");
 }

@@ -8,7 +8,7 @@ use thalweg_load::LoadRun;
 use super::watching::{Told, Watcher};
 use crate::failure::Failure;
 use crate::format::RunFormat;
-use crate::output::{OutputFile, replace};
+use crate::output::OutputFile;
 
 /// What there is so far is written so often.
 const CHECKPOINT: Duration = Duration::from_secs(5);
@@ -27,21 +27,16 @@ impl<'a> Output<'a> {
     }
 
     pub(super) fn write(&self, text: &str) -> Result<(), Failure> {
-        self.file.write(text)
+        self.file.write(self.format.syntax(), text)
     }
 
     pub(super) fn write_run(&self, run: &LoadRun) -> Result<(), Failure> {
         self.write(&self.format.rendered(run))
     }
 
-    /// There is no result: leave no empty file behind.
-    pub(super) fn abandon(&self) {
-        self.file.abandon();
-    }
-
     /// Writes the file while the run goes on, so that one that is killed leaves what there was.
     pub(super) fn checkpoints(&self) -> Option<Box<dyn Watcher>> {
-        let path = self.file.path().filter(|path| path.is_file())?.to_owned();
+        let path = self.file.file()?.to_owned();
         Some(Box::new(Checkpoints { path, format: self.format, next: Instant::now() + CHECKPOINT }))
     }
 }
@@ -60,7 +55,8 @@ impl Watcher for Checkpoints {
             return;
         }
         // That the result cannot be written is said at the end; until then there may be room again.
-        let _ = replace(&self.path, &self.format.rendered(&running.so_far()));
+        let _ = OutputFile::File(&self.path)
+            .write(self.format.syntax(), &self.format.rendered(&running.so_far()));
         self.next = began + CHECKPOINT.max(began.elapsed() * CHECKPOINT_SHARE);
     }
 }

@@ -1,6 +1,5 @@
 //! Lines on stderr while a run goes on, for whoever sits before it or reads them later.
 
-use std::io::{self, IsTerminal, Write};
 use std::time::Duration;
 
 use thalweg_lab::figures::time;
@@ -9,6 +8,7 @@ use thalweg_load::{Interval, Pace, Plan};
 use super::any_arguments::AnyArgs;
 use super::start_at::waits;
 use super::watching::{Told, Watcher};
+use crate::terminal;
 
 /// A log has a line so often, where nobody said how long an interval is.
 const IN_A_LOG: Duration = Duration::from_secs(10);
@@ -30,10 +30,9 @@ impl Progress {
             return None;
         }
         if let Some(text) = plan.start_at.and_then(waits) {
-            // Who does not read stderr any more does not miss it.
-            let _ = writeln!(io::stderr(), "{text}");
+            terminal::say(&text);
         }
-        let is_log = any.interval.is_none() && !io::stderr().is_terminal();
+        let is_log = any.interval.is_none() && !terminal::stderr_is_terminal();
         let of_a_line = if is_log { IN_A_LOG.div_duration_f64(plan.interval).ceil() as u64 } else { 1 };
         let is_open = matches!(plan.pace, Pace::Open { .. });
         Some(Box::new(Self { is_open, of_a_line, pending: None, pending_parts: 0 }))
@@ -88,13 +87,10 @@ impl Watcher for Progress {
         };
         let failed =
             if interval.failed > 0 { format!("  {} failed", interval.failed) } else { String::new() };
-        // Who does not read stderr any more does not miss it.
-        let _ = writeln!(
-            io::stderr(),
+        terminal::say(&format!(
             "{at:>5} s  {:>9} ok{scheduled}{latency}{messages}  {} in flight{failed}",
-            interval.ok,
-            interval.in_flight
-        );
+            interval.ok, interval.in_flight
+        ));
     }
 }
 

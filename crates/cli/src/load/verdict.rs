@@ -3,8 +3,10 @@
 use std::process::ExitCode;
 
 use thalweg_load::LoadRun;
+use thalweg_protobuf::printable;
 
 use crate::failure::{Failure, INTERRUPTED};
+use crate::terminal;
 
 /// A condition was not kept.
 const BREACHED: u8 = 3;
@@ -27,7 +29,8 @@ pub(super) fn verdict(run: &LoadRun, max_errors: f64, was_interrupted: bool) -> 
         return Err(Failure { message, code: BREACHED });
     }
     if let Some(note) = invalid.filter(|_| !run.gates.is_empty()) {
-        eprintln!("warning: what was expected is kept by a run that is not valid: {}", note.text);
+        let text = printable::line(&note.text);
+        terminal::say(&format!("warning: what was expected is kept by a run that is not valid: {text}"));
     }
     if let Some(search) = run.search.as_ref().filter(|search| search.found_per_s.is_none()) {
         let conditions = search.conditions.join(", ");

@@ -5,6 +5,9 @@ use std::thread::JoinHandle;
 
 use thalweg_load::{Interval, Observer, Running};
 
+use crate::failure::Failure;
+use crate::runtime;
+
 /// How a run goes.
 #[derive(Clone)]
 pub(super) enum Told {
@@ -29,10 +32,10 @@ pub(super) struct Watching {
 }
 
 impl Watching {
-    pub(super) fn begin(mut watchers: Vec<Box<dyn Watcher>>) -> Self {
+    pub(super) fn begin(mut watchers: Vec<Box<dyn Watcher>>) -> Result<Self, Failure> {
         let (told, tells) = channel();
         let thread = (!watchers.is_empty()).then(|| {
-            std::thread::spawn(move || {
+            runtime::thread(move || {
                 while let Ok(told) = tells.recv() {
                     for watcher in &mut watchers {
                         watcher.told(&told);
@@ -43,7 +46,7 @@ impl Watching {
                 }
             })
         });
-        Self { told, thread }
+        Ok(Self { told, thread: thread.transpose()? })
     }
 
     /// Waits until all have been told all.

@@ -163,7 +163,7 @@ fn what_is_missing_and_what_is_wrong_is_said() {
 
 /// A capture of raw IP that has the one connection without its handshake, in segments of up to 100 bytes; `lost` of the
 /// server's is not there.
-fn capture(recorded: &Recorded, lost: Option<usize>) -> Vec<u8> {
+pub(crate) fn capture(recorded: &Recorded, lost: Option<usize>) -> Vec<u8> {
     let mut file = Vec::new();
     for word in [0xa1b2_c3d4_u32, 0x0004_0002, 0, 0, 262_144, 101] {
         file.extend(word.to_le_bytes());

@@ -30,3 +30,4 @@ mod shells;
 mod support;
 mod terminal;
 mod tls;
+mod untrusted_text;

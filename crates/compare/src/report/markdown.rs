@@ -1,6 +1,7 @@
 //! A table to paste into a pull request.
 
 use thalweg_lab::figures::ratio_figure;
+use thalweg_lab::printable;
 
 use super::model::{Compared, Report};
 use super::words;
@@ -51,11 +52,11 @@ fn table(a: &str, b: &str, figures: &[Compared]) -> String {
 /// What would end a cell, or begin something else than text.
 fn escaped(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
-    for c in text.chars() {
+    for c in printable::line(&text.replace('\n', " ")).chars() {
         if matches!(c, '|' | '*' | '_' | '`' | '<' | '>' | '[' | ']' | '\\') {
             escaped.push('\\');
         }
-        escaped.push(if c == '\n' { ' ' } else { c });
+        escaped.push(c);
     }
     escaped
 }
@@ -67,5 +68,6 @@ mod tests {
     #[test]
     fn text_stays_text() {
         assert_eq!(escaped("a|b_c\n<d>"), "a\\|b\\_c \\<d\\>");
+        assert_eq!(escaped("\r\x1b"), "\\\\r\\\\u{1b}");
     }
 }

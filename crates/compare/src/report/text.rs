@@ -1,6 +1,7 @@
 //! For a terminal.
 
 use thalweg_lab::figures::ratio_figure;
+use thalweg_lab::printable;
 use thalweg_lab::report::{aligned, wrapped};
 
 use super::model::{Compared, Report};
@@ -9,9 +10,11 @@ use super::words;
 /// A table for each load, and what a reader must know.
 pub fn text(report: &Report) -> String {
     let Report { a, b, .. } = report;
-    let mut blocks = vec![format!("{b} against {a}: {}\n{}\n", report.headline(), words::method(report))];
+    let title = format!("{b} against {a}: {}", report.headline());
+    let mut blocks = vec![format!("{}\n{}\n", printable::line(&title), words::method(report))];
     for cell in &report.cells {
-        blocks.push(format!("{}\n{}", cell.conditions.line(), table(report, &cell.figures)));
+        let conditions = cell.conditions.line();
+        blocks.push(format!("{}\n{}", printable::line(&conditions), table(report, &cell.figures)));
     }
     if !report.overall.is_empty() {
         let count = report.cells.len();

@@ -2,12 +2,13 @@
 //! that loads nothing.
 
 use maud::{DOCTYPE, Markup, PreEscaped, html};
+use thalweg_protobuf::printable;
 
 const STYLE: &str = include_str!("../../assets/report.css");
 /// What all pages do alike.
 const SCRIPT: &str = include_str!("../../assets/page.js");
 
-/// A page. What is text becomes markup here.
+/// A page. What is text becomes markup here, without characters that turn its direction.
 #[derive(Debug)]
 pub struct Frame<'a> {
     /// What of thalweg made it, such as `lab`.
@@ -54,7 +55,7 @@ impl Frame<'_> {
                 }
             }
         };
-        page.into_string()
+        printable::html(&page.into_string()).into_owned()
     }
 }
 

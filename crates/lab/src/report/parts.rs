@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use maud::{Markup, PreEscaped, html};
 use serde::Serialize;
+use thalweg_protobuf::printable;
 
 use crate::figures::{bound, short, span};
 use crate::findings::Finding;
@@ -114,7 +115,7 @@ pub(crate) fn took(started: &str, ended: &str) -> Option<Duration> {
 /// Data for a script on the page. Within a script element only `<` could end it or begin a comment.
 pub fn script_json(data: &impl Serialize) -> Markup {
     let json = serde_json::to_string(data).expect("the data has string keys only");
-    PreEscaped(json.replace('<', "\\u003c"))
+    PreEscaped(printable::json(&json.replace('<', "\\u003c")).into_owned())
 }
 
 #[cfg(test)]

@@ -1,5 +1,9 @@
 //! What reports in a terminal have in common: tables, sentences in lines, and the doubts.
 
+use std::borrow::Cow;
+
+use thalweg_protobuf::printable;
+
 use crate::figures::{NO_BREAK_SPACE, bound};
 use crate::findings::Doubt;
 
@@ -20,10 +24,12 @@ pub(crate) fn doubts(doubts: &[Doubt]) -> String {
 
 /// Rows of equally many cells, set flush right in columns.
 pub fn aligned(rows: &[Vec<String>]) -> String {
+    let rows: Vec<Vec<Cow<'_, str>>> =
+        rows.iter().map(|row| row.iter().map(|cell| printable::line(cell)).collect()).collect();
     let columns = rows.first().map_or(0, Vec::len);
     let width_of = |column: usize| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0);
     let widths: Vec<usize> = (0..columns).map(width_of).collect();
-    let line_of = |row: &Vec<String>| {
+    let line_of = |row: &Vec<Cow<'_, str>>| {
         let cells = row.iter().zip(&widths).map(|(cell, width)| format!("{cell:>width$}", width = *width));
         cells.collect::<Vec<_>>().join("  ") + "\n"
     };
@@ -34,7 +40,7 @@ pub fn aligned(rows: &[Vec<String>]) -> String {
 pub fn wrapped(text: &str) -> String {
     let mut lines = String::new();
     let mut length = 0;
-    for word in bound(text).split(' ') {
+    for word in bound(&printable::line(text)).split(' ') {
         let word_length = word.chars().count();
         if length > 0 && length + 1 + word_length > WIDTH {
             lines += "\n  ";

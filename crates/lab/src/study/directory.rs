@@ -1,11 +1,14 @@
 //! The files of a study, and reading its results again.
 
 use std::fs;
-use std::io::{self, Write};
+use std::io;
 use std::path::{Path, PathBuf};
 
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
+use thalweg_protobuf::printable;
+
+use crate::replacement::replace;
 
 /// The name of the results in the study's directory.
 pub(crate) const RESULTS_FILE: &str = "results.json";
@@ -40,16 +43,12 @@ impl ResultsDirectory {
     /// Replaces the results.
     pub(crate) fn save(&self, results: &impl Serialize) -> Result<(), NotWritable> {
         let json = serde_json::to_string(results).expect("the schema has string keys only");
-        self.write(RESULTS_FILE, &json)
+        self.write(RESULTS_FILE, &printable::json(&json))
     }
 
     /// Replaces the file of this name with `text`.
     pub(crate) fn write(&self, name: &str, text: &str) -> Result<(), NotWritable> {
-        let unfinished = self.path.join(format!(".{name}.unfinished"));
-        fs::File::create(&unfinished)
-            .and_then(|mut file| file.write_all(text.as_bytes()))
-            .and_then(|()| fs::rename(&unfinished, self.path.join(name)))
-            .map_err(|error| self.not_writable(error))
+        replace(&self.path.join(name), text.as_bytes()).map_err(|error| self.not_writable(error))
     }
 
     /// Where it is.

@@ -2,12 +2,16 @@
 
 use std::fmt::Write;
 
-/// Appends bytes in quotes. Text that is UTF-8 stays text if `is_text`; other bytes are octal.
+use crate::printable::is_unprintable;
+
+/// Appends bytes in quotes. Text that is UTF-8 stays text if `is_text`, but for what is not printable; other bytes are
+/// octal.
 pub(super) fn quote(bytes: &[u8], is_text: bool, out: &mut String) {
     out.push('"');
     match std::str::from_utf8(bytes) {
         Ok(text) if is_text => text.chars().for_each(|c| match u8::try_from(c) {
             Ok(byte) if c.is_ascii() => escape(byte, out),
+            _ if is_unprintable(c) => c.encode_utf8(&mut [0; 4]).bytes().for_each(|byte| escape(byte, out)),
             _ => out.push(c),
         }),
         _ => bytes.iter().for_each(|&byte| escape(byte, out)),
@@ -97,6 +101,7 @@ mod tests {
             out
         };
         assert_eq!(quoted("a\"\\\n\r\t'é\u{1}\u{7f}".as_bytes(), true), r#""a\"\\\n\r\t'é\001\177""#);
+        assert_eq!(quoted("\u{9b}\u{202e}".as_bytes(), true), r#""\302\233\342\200\256""#);
         assert_eq!(quoted("é".as_bytes(), false), r#""\303\251""#);
         assert_eq!(quoted(b"\xff1", true), r#""\3771""#);
     }

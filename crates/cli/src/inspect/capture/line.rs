@@ -7,6 +7,7 @@ use thalweg_capture::{Call, End, Peer, Side};
 use thalweg_lab::figures::time;
 use thalweg_lab::record::code_name;
 use thalweg_lab::size::ByteSize;
+use thalweg_protobuf::printable;
 
 /// What stands above the columns.
 pub(super) fn heading() -> String {
@@ -21,18 +22,19 @@ pub(super) fn line(number: u64, call: &Call) -> String {
     let method = call.method().unwrap_or_else(|| "(the head is not in the capture)".to_owned());
     let took = call.ended_at.saturating_sub(call.began_at());
     let mut text = format!(
-        "{number:>5}  {}  {:>8}  {:<19}  {:<14}  {:<14}  {method}, {} > {}\n",
+        "{number:>5}  {}  {:>8}  {:<19}  {:<14}  {:<14}  {}, {} > {}\n",
         time_of_day(call.began_at()),
         time(took.as_nanos() as f64),
         ended(call),
         messages(&call.request),
         messages(&call.response),
+        printable::line(&method),
         call.client,
         call.server,
     );
     for note in &call.notes {
         // Writing to a String does not fail.
-        let _ = writeln!(text, "       {note}");
+        let _ = writeln!(text, "       {}", printable::line(note));
     }
     text
 }

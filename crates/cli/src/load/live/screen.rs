@@ -1,10 +1,12 @@
 //! Where all is on the screen.
 
 use ratatui::Frame;
+use ratatui::buffer::Buffer;
 use ratatui::layout::{Constraint, Layout, Rect};
 use ratatui::style::Style;
 use ratatui::text::Line;
 use ratatui::widgets::Paragraph;
+use thalweg_protobuf::printable::is_unprintable;
 
 use super::view::{Now, View};
 use super::{below, charts, figures, header};
@@ -19,6 +21,20 @@ const COLUMNS_OF_TWO: u16 = 70;
 const CHART_ROWS_MIN: u16 = 6;
 
 pub(super) fn draw(view: &View, frame: &mut Frame<'_>) {
+    draw_parts(view, frame);
+    replace_unprintable(frame.buffer_mut());
+}
+
+/// Names, notes and errors come from elsewhere: what would act on the terminal is not drawn.
+fn replace_unprintable(screen: &mut Buffer) {
+    for cell in &mut screen.content {
+        if cell.symbol().contains(is_unprintable) {
+            cell.set_symbol("\u{fffd}");
+        }
+    }
+}
+
+fn draw_parts(view: &View, frame: &mut Frame<'_>) {
     let area = frame.area();
     let Some(now) = &view.run else {
         let waits = view.start_at.and_then(waits).unwrap_or_else(|| "the run begins …".to_owned());
@@ -130,7 +146,25 @@ fn draw_keys(view: &View, frame: &mut Frame<'_>, area: Rect) {
 
 #[cfg(test)]
 mod tests {
-    use super::Rows;
+    use ratatui::Terminal;
+    use ratatui::backend::TestBackend;
+
+    use super::*;
+
+    #[test]
+    fn nothing_that_acts_on_a_terminal_is_drawn() {
+        let mut terminal = Terminal::new(TestBackend::new(60, 2)).unwrap();
+        let hostile = "a\x1b[31m\u{9b}2J\u{202e}\u{2066}\u{61c}\r\x07b";
+        let drawn = terminal.draw(|frame| {
+            frame.render_widget(Paragraph::new(hostile), frame.area());
+            frame.buffer_mut().set_string(0, 1, hostile, Style::new());
+            frame.buffer_mut()[(50, 1)].set_symbol(hostile);
+            replace_unprintable(frame.buffer_mut());
+        });
+        let symbols: String = drawn.unwrap().buffer.content.iter().map(|cell| cell.symbol()).collect();
+        assert!(!symbols.contains(is_unprintable), "{symbols:?}");
+        assert!(symbols.contains('a') && symbols.contains('b'), "{symbols:?}");
+    }
 
     #[test]
     fn what_went_wrong_comes_before_charts_and_after_figures() {

@@ -9,6 +9,7 @@ use crate::dissect::readings::is_prose;
 use crate::dissect::record::{Message, Record, Value};
 use crate::dissect::span::Span;
 use crate::dissect::varint::{Varint, read_varint, wire_type_name};
+use crate::printable::is_unprintable;
 use crate::wire::{WireType, unzigzag};
 
 /// Bytes that stand on one line.
@@ -304,8 +305,7 @@ fn quoted(text: &str) -> String {
     quoted
 }
 
-/// Control characters, and those that have no shape of their own or say in which direction others run.
+/// Characters that are not printable, and those that have no shape of their own.
 fn is_unseen(c: char) -> bool {
-    c.is_control()
-        || matches!(c, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}')
+    is_unprintable(c) || matches!(c, '\u{200b}'..='\u{200f}' | '\u{2060}'..='\u{206f}' | '\u{feff}')
 }

@@ -1,0 +1,264 @@
+//! The way to stdout and stderr, the only one in this program.
+//!
+//! Much of what is printed is a server's, or comes from a file. Characters that a terminal acts on, and those that turn
+//! the direction of text, are therefore escaped here, whoever prints and wherever it goes: a file may be looked at
+//! later. Colours are put in behind that ([`Style`]).
+#![expect(clippy::disallowed_methods, reason = "everybody else prints by this module")]
+
+use std::borrow::Cow;
+use std::io::{self, ErrorKind, IsTerminal, Write};
+
+use thalweg_protobuf::printable;
+
+use crate::failure::Failure;
+
+/// What a text is written in, and thus how an unprintable character is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Syntax {
+    /// For people, also CSV and Markdown: `\u{1b}`
+    Text,
+    /// `\u001b`
+    Json,
+    /// The replacement character
+    Html,
+}
+
+impl Syntax {
+    /// The text without unprintable characters, but for line feeds and tabs.
+    pub(crate) fn escaped(self, text: &str) -> Cow<'_, str> {
+        match self {
+            Self::Text => printable::text(text),
+            Self::Json => printable::json(text),
+            Self::Html => printable::html(text),
+        }
+    }
+}
+
+/// Prints on stdout, at once. A reader that has gone has seen enough (`thalweg load … | head`): the command goes on.
+pub(crate) fn print(syntax: Syntax, text: &str) -> Result<(), Failure> {
+    print_bytes(syntax.escaped(text).as_bytes())
+}
+
+/// Prints what programs read, byte by byte, as [`print`] does.
+pub(crate) fn print_bytes(bytes: &[u8]) -> Result<(), Failure> {
+    match print_or_end(bytes) {
+        Err(failure) if failure.is_quiet() => Ok(()),
+        printed => printed,
+    }
+}
+
+/// Prints on stdout, at once. If its reader has gone the command is to end.
+pub(crate) fn print_or_end(bytes: &[u8]) -> Result<(), Failure> {
+    let mut stdout = io::stdout().lock();
+    written(stdout.write_all(bytes).and_then(|()| stdout.flush()))
+}
+
+/// What becomes of a command whose writing to stdout or a file came to this.
+pub(crate) fn written(written: io::Result<()>) -> Result<(), Failure> {
+    written.map_err(|error| match error.kind() {
+        ErrorKind::BrokenPipe => Failure::quiet(),
+        _ => Failure::failed(format!("cannot write the result: {error}")),
+    })
+}
+
+/// Stdout, to be written to piece by piece.
+pub(crate) fn stdout() -> impl Write {
+    io::BufWriter::new(io::stdout().lock())
+}
+
+/// Says something on stderr, and ends the line.
+pub(crate) fn say(text: &str) {
+    let text = printable::text(text) + "\n";
+    // A reader of stderr that has gone misses nothing.
+    let _ = io::stderr().write_all(text.as_bytes());
+}
+
+/// Says something on stderr beside the result, in one line.
+pub(crate) fn note(text: &str) {
+    say(&format!("note: {}", printable::line(text)));
+}
+
+/// Says on stderr why the command failed. Further lines are indented: none of them looks like one of the command's own.
+pub(crate) fn error(message: &str) {
+    let mut text = "error: ".to_owned();
+    for (index, line) in message.lines().enumerate() {
+        let is_indented = index == 0 || line.is_empty() || line.starts_with(' ');
+        text.push_str(match index {
+            0 => "",
+            _ if is_indented => "\n",
+            _ => "\n  ",
+        });
+        text.push_str(line);
+    }
+    say(&text);
+}
+
+/// Refuses to print what is no text on a terminal, which would act on it.
+pub(crate) fn check_takes_bytes(instead: &str) -> Result<(), Failure> {
+    if stdout_is_terminal() {
+        return Err(Failure::bad_arguments(format!("the bytes would go to the terminal: {instead}")));
+    }
+    Ok(())
+}
+
+pub(crate) fn stdout_is_terminal() -> bool {
+    io::stdout().is_terminal()
+}
+
+pub(crate) fn stderr_is_terminal() -> bool {
+    io::stderr().is_terminal()
+}
+
+/// Bytes for the screen: of what draws it, and escapes by itself.
+pub(crate) fn screen() -> io::Stderr {
+    io::stderr()
+}
+
+/// How a piece of text stands out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Style {
+    Cyan,
+    Yellow,
+    Green,
+    Bold,
+    BoldRed,
+    Magenta,
+    Dim,
+}
+
+impl Style {
+    const ALL: [Self; 7] =
+        [Self::Cyan, Self::Yellow, Self::Green, Self::Bold, Self::BoldRed, Self::Magenta, Self::Dim];
+
+    /// The text with marks around it, of which [`Escaping`] makes colours. They are noncharacters, which no text has.
+    pub(crate) fn marked(self, text: &str) -> String {
+        let text = text.replace(is_mark, "\u{fffd}");
+        format!("{}{text}{END}", self.mark())
+    }
+
+    fn mark(self) -> char {
+        // U+FDD0 to U+FDEF are all characters of Rust's.
+        char::from_u32(u32::from(FIRST) + self as u32).unwrap_or(FIRST)
+    }
+
+    /// The parameters of SGR (ECMA-48 §8.3.117).
+    fn sgr(self) -> &'static str {
+        match self {
+            Self::Cyan => "36",
+            Self::Yellow => "33",
+            Self::Green => "32",
+            Self::Bold => "1",
+            Self::BoldRed => "1;31",
+            Self::Magenta => "35",
+            Self::Dim => "2",
+        }
+    }
+}
+
+/// The mark of the first style; those of the others follow.
+const FIRST: char = '\u{fdd0}';
+/// The end of a piece.
+const END: char = '\u{fdef}';
+
+fn is_mark(c: char) -> bool {
+    (FIRST..=END).contains(&c)
+}
+
+/// Escapes what is written, and makes colours of marks, if there are to be some.
+pub(crate) struct Escaping<W> {
+    inner: W,
+    syntax: Syntax,
+    is_coloured: bool,
+    /// The begin of a character whose other bytes have not been written yet.
+    pending: Vec<u8>,
+}
+
+impl<W: Write> Escaping<W> {
+    pub(crate) fn new(inner: W, syntax: Syntax, is_coloured: bool) -> Self {
+        Self { inner, syntax, is_coloured, pending: Vec::new() }
+    }
+
+    fn write_text(&mut self, text: &str) -> io::Result<()> {
+        let escaped = self.syntax.escaped(text);
+        if !self.is_coloured || !escaped.contains(is_mark) {
+            return self.inner.write_all(escaped.as_bytes());
+        }
+        let mut coloured = String::with_capacity(escaped.len() + 64);
+        for c in escaped.chars() {
+            match Style::ALL.into_iter().find(|style| style.mark() == c) {
+                Some(style) => coloured.extend(["\x1b[", style.sgr(), "m"]),
+                None if c == END => coloured.push_str("\x1b[0m"),
+                None => coloured.push(c),
+            }
+        }
+        self.inner.write_all(coloured.as_bytes())
+    }
+}
+
+impl<W: Write> Write for Escaping<W> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.pending.extend_from_slice(bytes);
+        let pending = std::mem::take(&mut self.pending);
+        let mut rest = &pending[..];
+        loop {
+            match std::str::from_utf8(rest) {
+                Ok(text) => {
+                    self.write_text(text)?;
+                    break;
+                }
+                Err(error) => {
+                    let (valid, behind) = rest.split_at(error.valid_up_to());
+                    self.write_text(&String::from_utf8_lossy(valid))?;
+                    let Some(wrong) = error.error_len() else {
+                        self.pending = behind.to_vec();
+                        break;
+                    };
+                    self.write_text("\u{fffd}")?;
+                    rest = &behind[wrong..];
+                }
+            }
+        }
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.inner.flush()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn written(pieces: &[&[u8]], syntax: Syntax, is_coloured: bool) -> String {
+        let mut bytes = Vec::new();
+        let mut writer = Escaping::new(&mut bytes, syntax, is_coloured);
+        for piece in pieces {
+            writer.write_all(piece).unwrap();
+        }
+        String::from_utf8(bytes).unwrap()
+    }
+
+    #[test]
+    fn what_is_written_is_escaped_wherever_it_is_divided() {
+        let text = "a\x1b[2Jé\u{9b}\u{202e}\n";
+        for at in 0..=text.len() {
+            let (one, other) = text.as_bytes().split_at(at);
+            assert_eq!(
+                written(&[one, other], Syntax::Text, false),
+                "a\\u{1b}[2Jé\\u{9b}\\u{202e}\n",
+                "divided at {at}"
+            );
+        }
+        assert_eq!(written(&[b"\"\xc2", b"\x9b\""], Syntax::Json, false), "\"\\u009b\"");
+        assert_eq!(written(&[b"a\xffb"], Syntax::Text, false), "a\u{fffd}b");
+    }
+
+    #[test]
+    fn styles_pass_where_colours_are_wanted_and_nothing_else_does() {
+        let text = format!("a {} b", Style::BoldRed.marked("\x1b[0m\u{fdd1}!"));
+        let bytes = text.as_bytes();
+        assert_eq!(written(&[bytes], Syntax::Text, true), "a \x1b[1;31m\\u{1b}[0m\u{fffd}!\x1b[0m b");
+        assert!(!written(&[bytes], Syntax::Text, false).contains('\x1b'));
+    }
+}
