@@ -41,7 +41,8 @@ impl Called {
         matches!(&*self.request_type, "google.protobuf.ListValue" | "google.protobuf.Value")
     }
 
-    /// The bytes of a request that is written so. What proto2 requires and is not there is the server's to refuse.
+    /// The bytes of a request that is written so. A message without a field that proto2 requires is none; one in
+    /// binary is taken as it is.
     pub(crate) fn encoded(
         &self,
         format: MessageFormat,
@@ -50,7 +51,7 @@ impl Called {
     ) -> Result<Vec<u8>, String> {
         let message =
             self.schema.message(&self.request_type).ok_or("the schema does not have the request's type")?;
-        let options = ParseOptions { ignore_unknown, allow_partial: true, ..ParseOptions::default() };
+        let options = ParseOptions { ignore_unknown, ..ParseOptions::default() };
         let mut wire = Vec::with_capacity(written.len());
         match format {
             MessageFormat::Json => json::parse(message, written, &options, &mut wire),
@@ -59,6 +60,13 @@ impl Called {
         }
         .map_err(|error| error.to_string())?;
         Ok(wire)
+    }
+}
+
+impl Called {
+    /// Where no request is written: a message without fields, if its type can do without.
+    pub(crate) fn empty(&self) -> Result<Vec<u8>, String> {
+        self.encoded(MessageFormat::Json, b"{}", false)
     }
 }
 

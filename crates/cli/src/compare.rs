@@ -21,13 +21,18 @@ use running::RunningArgs;
 
 const EXAMPLES: &str = "\
 Examples:
-  thalweg compare main.json branch.json                 results of `thalweg load … -O json`
-  thalweg compare main/ branch/ -O markdown             several runs of each, in two folders
-  thalweg compare m1.json,m2.json,m3.json b1.json,b2.json,b3.json --fail-on rate,p99
-  thalweg compare results.json --of thalweg --to tonic  two stacks of a study
-  thalweg compare --a './old --port {port}' --b './new --port {port}' -- --call shop.Orders/Get
+Results of `thalweg load … -O json`, and several runs of each:
+  thalweg compare main.json branch.json
+  thalweg compare main/ branch/ -O markdown
+  thalweg compare m1.json,m2.json b1.json,b2.json --fail-on rate,p99
+Two stacks of a study:
+  thalweg compare results.json --of thalweg --to tonic
+Two servers, and two revisions:
+  thalweg compare --a './old --port {port}' --b './new --port {port}' \\
+      -- --call shop.Orders/Get
   thalweg compare --a-git main --b-git HEAD --build 'cargo build --release' \\
-      --run 'target/release/shop --port {port}' -- --call shop.Orders/Get -d '{\"id\": 1}'";
+      --run 'target/release/shop --port {port}' \\
+      -- --call shop.Orders/Get -d '{\"id\": 1}'";
 
 /// Compare loads: earlier results, or two servers that are measured in turns
 #[derive(Debug, Args)]

@@ -10,7 +10,8 @@ use crate::terminal;
 
 const INSTALL: &str = "\
 Install it once, and begin a new shell:
-  bash:  thalweg completions bash > ~/.local/share/bash-completion/completions/thalweg
+  bash:  thalweg completions bash \\
+             > ~/.local/share/bash-completion/completions/thalweg
   zsh:   thalweg completions zsh > ~/.zfunc/_thalweg
          (with `fpath+=~/.zfunc` before `compinit` in ~/.zshrc)
   fish:  thalweg completions fish > ~/.config/fish/completions/thalweg.fish";

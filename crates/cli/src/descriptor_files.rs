@@ -7,6 +7,7 @@ use thalweg_dynamic::{Catalogue, files};
 
 use crate::failure::Failure;
 use crate::output::OutputFile;
+use crate::schema::check_sources;
 
 /// Files with descriptors.
 #[derive(Clone, Debug, Args)]
@@ -34,6 +35,7 @@ impl DescriptorFiles {
     /// What the files declare; none if none are named.
     pub(crate) fn read(&self) -> Result<Option<Catalogue>, Failure> {
         if !self.proto.is_empty() {
+            check_sources(&self.proto)?;
             let compiled = files::compile(&self.proto, &self.import_path).map_err(Failure::failed)?;
             return Ok(Some(Catalogue::Files { schema: compiled.schema, set: compiled.set }));
         }

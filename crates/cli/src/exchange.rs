@@ -7,6 +7,7 @@ use base64::prelude::BASE64_STANDARD;
 use serde::{Deserialize, Serialize};
 
 use crate::failure::Failure;
+use crate::message_format::BYTE_ORDER_MARK;
 use crate::output::OutputFile;
 use crate::terminal::Syntax;
 
@@ -72,6 +73,7 @@ impl Exchange {
         struct Head {
             schema: String,
         }
+        let bytes = bytes.strip_prefix(BYTE_ORDER_MARK.as_bytes()).unwrap_or(bytes);
         let head: Head = serde_json::from_slice(bytes).ok()?;
         let version = head.schema.strip_prefix("thalweg.exchange/")?;
         if head.schema != SCHEMA {

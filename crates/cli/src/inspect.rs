@@ -24,6 +24,7 @@ use thalweg_protobuf::{MessageType, Schema};
 
 use crate::exchange::Exchange;
 use crate::failure::Failure;
+use crate::message_format::BYTE_ORDER_MARK;
 use crate::output::OutputFile;
 use crate::schema::SchemaArgs;
 use crate::terminal::{self, Escaping, Syntax, written as ended};
@@ -37,11 +38,13 @@ use shown::{Part, show};
 const EXAMPLES: &str = "\
 Examples:
   thalweg inspect message.bin --proto shop.proto --type shop.Order
-  thalweg inspect exchange.json                    # what `thalweg call --save` wrote
-  tcpdump -i lo -U -w - port 50051 | thalweg inspect -          # the calls that go by, a line each
   thalweg inspect traffic.pcapng --call Place -v --proto shop.proto
   thalweg inspect --hex '0a 05 68 65 6c 6c 6f'
-  thalweg inspect message.bin -O text | thalweg inspect --assemble -o same.bin";
+  thalweg inspect message.bin -O text | thalweg inspect --assemble -o same.bin
+What `thalweg call --save` wrote:
+  thalweg inspect exchange.json
+The calls that go by, a line each:
+  tcpdump -i lo -U -w - port 50051 | thalweg inspect -";
 
 /// Take Protobuf bytes apart: where each tag, length and value lies, what it may mean, and what all of it costs
 ///
@@ -277,7 +280,8 @@ fn assemble(args: &InspectArgs) -> Result<ExitCode, Failure> {
     }
     let input = args.input.read_any()?;
     let text = std::str::from_utf8(&input.bytes)
-        .map_err(|error| Failure::failed(format!("{} is no text: {error}", input.name)))?;
+        .map_err(|error| Failure::failed(format!("{} is no text: {error}", input.name)))?
+        .trim_start_matches(BYTE_ORDER_MARK);
     let bytes = text::assemble(text).map_err(|error| Failure::failed(format!("{}: {error}", input.name)))?;
     file.write_bytes(&bytes)?;
     Ok(ExitCode::SUCCESS)

@@ -25,14 +25,15 @@ use sizes::SizesArgs;
 
 const EXAMPLES: &str = "\
 Examples:
-  thalweg lab --quick                                             two minutes, and a page
-  thalweg lab sizes --against tonic,grpc-cpp,socket --quick       beside other stacks
+  thalweg lab --quick
+  thalweg lab sizes --against tonic,grpc-cpp,socket --quick
   thalweg lab channels --target 127.0.0.1:50051 --method shop.Orders/Get
-  thalweg lab connections --quick                                 1 to 10,000 connections, beside a bare echo
-  thalweg lab json --against axum,spring --quick                  gRPC against a JSON API
-  thalweg lab json --quick --proto shop.proto --type shop.Order --data orders.jsonl
+  thalweg lab connections --quick
+  thalweg lab json --against axum,spring --quick
+  thalweg lab json --proto shop.proto --type shop.Order --data orders.jsonl
   thalweg lab codec --proto shop.proto --type shop.Order --data orders.jsonl
-  thalweg lab published --quick                                   what others published, claim by claim";
+  thalweg lab published --quick
+Each of these takes minutes, and makes a page; without --quick it takes longer.";
 
 /// Measure calls on servers that this command starts, and write a report: over message sizes, unless another study is
 /// named

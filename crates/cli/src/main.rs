@@ -140,3 +140,36 @@ async fn candidates(words: &[String], here: &str, typed: &str) -> Option<Vec<Str
         _ => None,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Terminals are 80 columns wide at least, and clap breaks longer lines: a command could not be copied.
+    #[test]
+    fn examples_fit_into_80_columns() {
+        fn check(command: &clap::Command) {
+            let help = command.get_after_help().map(ToString::to_string).unwrap_or_default();
+            for line in help.lines().filter(|line| line.starts_with("  ")) {
+                assert!(line.chars().count() <= 80, "{}: {line}", command.get_name());
+            }
+            command.get_subcommands().for_each(check);
+        }
+        check(&Cli::command());
+    }
+
+    #[test]
+    fn options_stand_below_headings_of_their_kind() {
+        let command = Cli::command();
+        let call = command.find_subcommand("call").unwrap();
+        let below = |heading: &str| {
+            let arguments = call.get_arguments().filter(|it| it.get_help_heading() == Some(heading));
+            arguments.filter_map(clap::Arg::get_long).collect::<Vec<_>>()
+        };
+        assert_eq!(
+            below("Descriptors, in place of the server's reflection"),
+            ["proto", "import-path", "protoset", "protoset-out"]
+        );
+        assert!(below("Connection").contains(&"connect-timeout") && below("Formats").contains(&"format"));
+    }
+}

@@ -17,8 +17,9 @@ use gather::{Awaited, gather};
 const EXAMPLES: &str = "\
 Examples:
   thalweg merge worker-0.json worker-1.json
-  thalweg merge results -O json -o all.json                   all results of a folder
-  thalweg merge results --wait-for 8 --timeout 10m            once all eight machines have written theirs";
+All results of a folder, and once eight machines have written theirs:
+  thalweg merge results -O json -o all.json
+  thalweg merge results --wait-for 8 --timeout 10m";
 
 /// Join results of `thalweg load --call METHOD -O json`: histograms are added, not percentiles averaged
 #[derive(Debug, Args)]

@@ -6,11 +6,12 @@ use std::path::Path;
 use thalweg_load::LoadRun;
 
 use crate::failure::Failure;
+use crate::message_format::BYTE_ORDER_MARK;
 
 /// What `thalweg load --call METHOD -O json` wrote.
 pub(crate) fn read_result(path: &Path) -> Result<LoadRun, Failure> {
     let failed = |why: String| Failure::failed(format!("{}: {why}", path.display()));
     let text = fs::read_to_string(path).map_err(|error| failed(format!("cannot be read: {error}")))?;
-    serde_json::from_str(&text)
+    serde_json::from_str(text.trim_start_matches(BYTE_ORDER_MARK))
         .map_err(|error| failed(format!("is no result of `thalweg load --call METHOD -O json`: {error}")))
 }

@@ -40,6 +40,7 @@ impl SchemaArgs {
     pub(crate) fn load(&self) -> Result<Option<Schema>, Failure> {
         match (&self.proto[..], &self.descriptor_set) {
             (protos @ [_, ..], _) => {
+                check_sources(protos)?;
                 let compiled = files::compile(protos, &self.import_path).map_err(Failure::failed)?;
                 Ok(Some(compiled.schema))
             }
@@ -107,4 +108,17 @@ fn only(schema: &Schema) -> Result<MessageType<'_>, Failure> {
 /// All but those that the compiler made for maps.
 fn declared(schema: &Schema) -> impl Iterator<Item = MessageType<'_>> {
     schema.messages().filter(|message| !message.is_map_entry())
+}
+
+/// That none of the files is a descriptor set, which a parser of sources would take for a source full of mistakes.
+pub(crate) fn check_sources(files: &[PathBuf]) -> Result<(), Failure> {
+    // Its first field is 1, a message.
+    let is_set = |bytes: &[u8]| bytes.starts_with(&[0x0a]) && Schema::from_descriptor_set(bytes).is_ok();
+    match files.iter().find(|file| std::fs::read(file).is_ok_and(|bytes| is_set(&bytes))) {
+        Some(set) => Err(Failure::bad_arguments(format!(
+            "{} is a descriptor set, not a .proto file: say --protoset {0}",
+            set.display()
+        ))),
+        None => Ok(()),
+    }
 }

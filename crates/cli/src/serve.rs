@@ -35,9 +35,12 @@ Examples:
   thalweg serve --listen 127.0.0.1:50051 --listen unix:/tmp/thalweg.sock
   thalweg serve --listen 0.0.0.0:50051 --threads 4 --cpus 0-3
   thalweg serve --cert certs/server.pem --key certs/server.key
-  thalweg serve --cert a.pem --key a.key --cert b.pem --key b.key       by the name that a client asks for
-  thalweg serve --json 127.0.0.1:8080             JSON and browsers, and a page of the services at /docs
-  thalweg serve --work 20us                       handlers that compute for 20 µs a message";
+Two certificates, by the name that a client asks for:
+  thalweg serve --cert a.pem --key a.key --cert b.pem --key b.key
+JSON and browsers, and a page of the services at /docs:
+  thalweg serve --json 127.0.0.1:8080
+Handlers that compute for 20 µs a message:
+  thalweg serve --work 20us";
 
 /// Serve grpc.testing's BenchmarkService and TestService, with health and reflection, until SIGTERM or SIGINT
 #[derive(Debug, Args)]

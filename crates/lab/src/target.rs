@@ -4,30 +4,55 @@ use std::io;
 use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
 
 /// The prefixes behind which a host and a port stand.
-const HOST_PREFIXES: [&str; 6] = ["dns:///", "dns:", "http://", "https://", "grpc://", "grpcs://"];
+const HOST_PREFIXES: [&str; 7] =
+    ["dns:///", "dns:", "http://", "https://", "grpc://", "grpcs://", "passthrough:///"];
+/// What may stand before `:` in other targets, and is no host.
+const SCHEMES: [&str; 5] = ["dns", "unix", "unix-abstract", "ipv4", "ipv6"];
 
 /// The port of a target that names none, as the library has it.
 const PORT_DEFAULT: u16 = 443;
 
 /// A target that the library understands: `grpc://` goes, `grpcs://` becomes `https://`, and a slash behind a URL goes.
-/// A name without a port would mean port 443: that is said where `https://` is.
+/// A name without a port would mean port 443: that is said where `https://` is. gRPC's `passthrough:///` goes, too.
 ///
 /// # Errors
 ///
-/// For a name without a port.
+/// For a name without a port, a URL with a path, and a scheme that is not known.
 pub fn parse(text: &str) -> Result<String, String> {
     let (prefix, host) = divided(text);
     let host = if prefix.ends_with("://") { host.strip_suffix('/').unwrap_or(host) } else { host };
+    if let Some((scheme, rest)) = text.split_once(':').filter(|_| prefix.is_empty()) {
+        let is_scheme = rest.starts_with("//") || rest.starts_with('/');
+        if is_scheme && !SCHEMES.contains(&scheme) {
+            return Err(unknown_scheme(text, scheme));
+        }
+    }
+    if let Some((server, path)) = host.split_once('/').filter(|_| !prefix.is_empty()) {
+        return Err(format!(
+            "`{text}` has the path `/{path}`, and a target is a server alone: write {prefix}{server}"
+        ));
+    }
+    if host.is_empty() && !prefix.is_empty() {
+        return Err(format!("`{text}` names no host: write {prefix}HOST:PORT"));
+    }
     let is_secure = matches!(prefix, "https://" | "grpcs://");
     let is_host = !is_secure && (!prefix.is_empty() || !(host.contains(':') || host.contains('/')));
     if is_host && !has_port(host) {
         return Err(format!("`{text}` has no port: write {prefix}{host}:50051, with the server's"));
     }
     Ok(match prefix {
-        "grpc://" => host.to_owned(),
+        "grpc://" | "passthrough:///" => host.to_owned(),
         _ if is_secure => format!("https://{host}"),
         _ => format!("{prefix}{host}"),
     })
+}
+
+fn unknown_scheme(text: &str, scheme: &str) -> String {
+    let instead = match scheme {
+        "xds" => "there is no xDS: name the server itself, as HOST:PORT",
+        _ => "write HOST:PORT, http://, https://, dns:, unix:, unix-abstract:, ipv4: or ipv6:",
+    };
+    format!("`{text}` has the scheme `{scheme}`, which is not supported; {instead}")
 }
 
 /// The addresses of what [`parse`] gave, where it is no UNIX domain socket's.
@@ -91,6 +116,25 @@ mod tests {
         for other in ["unix:/a/b", "unix-abstract:a", "ipv4:1.2.3.4", "::1:80", "unix:///a"] {
             check(other, other);
         }
+    }
+
+    #[test]
+    fn what_is_no_server_is_said_as_such() {
+        for (text, expected) in [
+            ("http://host/path", "has the path `/path`, and a target is a server alone: write http://host"),
+            ("https://host:1/a/b", "has the path `/a/b`"),
+            ("grpc://host:1/a", "write grpc://host:1"),
+            ("xds:///shop", "has the scheme `xds`, which is not supported; there is no xDS"),
+            ("xds:/shop", "has the scheme `xds`"),
+            ("ftp://host:1", "has the scheme `ftp`, which is not supported; write HOST:PORT"),
+            ("passthrough:///", "names no host: write passthrough:///HOST:PORT"),
+            ("http://", "names no host"),
+        ] {
+            let error = parse(text).unwrap_err();
+            assert!(error.contains(expected), "{text}: {error}");
+        }
+        check("passthrough:///localhost:1", "localhost:1");
+        check("dns://8.8.8.8/localhost:1", "dns://8.8.8.8/localhost:1");
     }
 
     #[test]

@@ -64,7 +64,7 @@ pub struct LoadRun {
     pub duration_ns: u64,
     /// How long calls took beyond that which were under way at the end.
     pub drain_ns: u64,
-    /// A longest time, or the end of its schedule, ended it before as many calls had begun as were to.
+    /// A longest time, the end of its schedule or an interrupt ended it before as many calls had begun as were to.
     #[serde(default)]
     pub stopped_early: bool,
     /// Calls that ended with OK, each second of the measured time.

@@ -212,7 +212,7 @@ impl Running {
             ended: humantime::format_rfc3339_millis(started + Duration::from_nanos(measured_ns)).to_string(),
             duration_ns: measured_ns,
             drain_ns,
-            stopped_early: matches!(end, End::TimeUp | End::ScheduleOver(_)),
+            stopped_early: matches!(end, End::TimeUp | End::ScheduleOver(_) | End::Interrupted),
             rate_per_s: per_second(ok as f64),
             scheduled_per_s: schedule.map(|_| per_second(plan.scheduled_between(0, measured_ns))),
             ok,

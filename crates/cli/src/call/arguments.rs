@@ -19,9 +19,12 @@ Examples:
   thalweg call localhost:50051 list helloworld.Greeter
   thalweg call localhost:50051 describe helloworld.HelloRequest
   thalweg call localhost:50051 helloworld.Greeter/SayHello -d '{\"name\": \"Ada\"}'
-  thalweg call localhost:50051 chat.Chat/Talk -d @-                 # JSON from stdin, a message as each one ends
-  thalweg call localhost:50051 shop.Orders/Get -d @order.json -m 'authorization: Bearer x' --timeout 2s -v
-  thalweg call list --proto shop.proto                              # no server is asked
+  thalweg call localhost:50051 shop.Orders/Get -d @order.json \\
+      -m 'authorization: Bearer x' --timeout 2s -v
+JSON from stdin, a message as each one ends:
+  thalweg call localhost:50051 chat.Chat/Talk -d @-
+No server is asked:
+  thalweg call list --proto shop.proto
 
 Exit codes: 0 for OK, 64 and the status code for any other status (77: INTERNAL), 1 for what failed before that, 2 for
 arguments that make no call, 130 when interrupted.";
@@ -55,69 +58,97 @@ pub(crate) struct CallArgs {
     #[arg(long, visible_alias = "expand-headers")]
     pub(super) expand_metadata: bool,
 
-    #[command(flatten)]
-    pub(super) files: DescriptorFiles,
-
     /// The call's deadline, which the server is told [default: none]
     #[arg(long, visible_aliases = ["deadline", "max-time"], value_name = "DURATION", value_parser = seconds::parse)]
     pub(super) timeout: Option<Duration>,
 
     /// How long connecting, and each answer of reflection, may take
-    #[arg(long, value_name = "DURATION", default_value = "10s", value_parser = seconds::parse)]
+    #[arg(
+        help_heading = "Connection",
+        long,
+        value_name = "DURATION",
+        default_value = "10s",
+        value_parser = seconds::parse
+    )]
     pub(super) connect_timeout: Duration,
 
     /// Ask the server whether it is still there when nothing has come for so long, at least 10s; it is not if nothing
     /// comes for as long again, at most 20s [default: never]
-    #[arg(long, value_name = "DURATION", value_parser = seconds::parse)]
+    #[arg(
+        help_heading = "Connection",
+        long,
+        value_name = "DURATION",
+        value_parser = seconds::parse
+    )]
     pub(super) keepalive_time: Option<Duration>,
 
     /// The :authority of calls, in place of the target's
-    #[arg(long, value_name = "NAME")]
+    #[arg(help_heading = "Connection", long, value_name = "NAME")]
     pub(super) authority: Option<String>,
 
     /// Put before Thalweg's own in the user-agent
-    #[arg(long, value_name = "TEXT")]
+    #[arg(help_heading = "Connection", long, value_name = "TEXT")]
     pub(super) user_agent: Option<String>,
 
     /// Compress requests
-    #[arg(long, value_enum, value_name = "ENCODING")]
+    #[arg(help_heading = "Connection", long, value_enum, value_name = "ENCODING")]
     pub(super) compress: Option<Compression>,
 
     /// Largest message accepted
-    #[arg(long, visible_alias = "max-msg-sz", value_name = "SIZE", default_value = "64MiB")]
+    #[arg(
+        help_heading = "Connection",
+        long,
+        visible_alias = "max-msg-sz",
+        value_name = "SIZE",
+        default_value = "64MiB"
+    )]
     pub(super) max_message_size: ByteSize,
 
     /// What requests are written in: json; text, Protobuf's text format, with the byte 0x1E between two messages of a
     /// stream; or binary, the bytes of one message, or of a stream each with its length before it as a varint
-    #[arg(short = 'I', long = "input", value_enum, value_name = "FORMAT", default_value_t = MessageFormat::Json)]
+    #[arg(
+        help_heading = "Formats",
+        short = 'I',
+        long = "input",
+        value_enum,
+        value_name = "FORMAT",
+        default_value_t = MessageFormat::Json
+    )]
     pub(super) input: MessageFormat,
 
     /// What responses are printed as: as --input has it
-    #[arg(short = 'O', long = "format", value_enum, value_name = "FORMAT", default_value_t = MessageFormat::Json)]
+    #[arg(
+        help_heading = "Formats",
+        short = 'O',
+        long = "format",
+        value_enum,
+        value_name = "FORMAT",
+        default_value_t = MessageFormat::Json
+    )]
     pub(super) output: MessageFormat,
 
     /// Print fields that are not set, too
-    #[arg(long)]
+    #[arg(help_heading = "Formats", long)]
     pub(super) emit_defaults: bool,
 
     /// Print names of fields as the schema has them, such as user_id
-    #[arg(long)]
+    #[arg(help_heading = "Formats", long)]
     pub(super) schema_names: bool,
 
     /// Read over members of the request that its type does not have
-    #[arg(long)]
+    #[arg(help_heading = "Formats", long)]
     pub(super) allow_unknown_fields: bool,
 
     /// One line for each response, also for a method that has one [default: for streams]
-    #[arg(long, conflicts_with = "pretty")]
+    #[arg(help_heading = "Formats", long, conflicts_with = "pretty")]
     pub(super) compact: bool,
 
     /// Several lines for each response, also for streams
-    #[arg(long)]
+    #[arg(help_heading = "Formats", long)]
     pub(super) pretty: bool,
 
     /// Print a status other than OK on stderr as the JSON of a google.rpc.Status
-    #[arg(long)]
+    #[arg(help_heading = "Formats", long)]
     pub(super) format_error: bool,
 
     /// Say on stderr what is called, the metadata of both ways, and how long each phase took
@@ -131,6 +162,10 @@ pub(crate) struct CallArgs {
     /// With describe of a message: print a request with all its fields
     #[arg(long, visible_alias = "msg-template")]
     pub(super) template: bool,
+
+    // What has a heading of its own stands behind what has none.
+    #[command(flatten)]
+    pub(super) files: DescriptorFiles,
 
     #[command(flatten)]
     pub(super) tls: ClientTlsArgs,

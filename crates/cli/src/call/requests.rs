@@ -95,7 +95,7 @@ impl RequestSource {
         let mut input: Box<dyn Read> = match std::mem::replace(&mut self.data, Data::None) {
             Data::None => {
                 if !self.called.is_client_streaming {
-                    send(Vec::new());
+                    send(self.called.empty().map_err(|why| self.no_request(1, &why))?);
                 }
                 return Ok(());
             }
@@ -115,15 +115,13 @@ impl RequestSource {
         input: &mut dyn Read,
         send: &mut dyn FnMut(Vec<u8>) -> bool,
     ) -> Result<(), Failure> {
-        let mut count = 0;
+        let mut count = 0_u64;
         // The one request of a method that takes no stream, held back until it is known to be the only one.
         let mut only = None;
         let mut each = |text: Vec<u8>| {
             count += 1;
-            let wire = self.called.encoded(self.format, &text, self.ignores_unknown).map_err(|why| {
-                let which = if count > 1 { format!("request {count}") } else { "the request".to_owned() };
-                Failure::bad_arguments(format!("{which} is no {}: {why}", self.called.request_type))
-            })?;
+            let wire = self.called.encoded(self.format, &text, self.ignores_unknown);
+            let wire = wire.map_err(|why| self.no_request(count, &why))?;
             if self.called.is_client_streaming {
                 return Ok(send(wire));
             }
@@ -155,6 +153,11 @@ impl RequestSource {
             send(only.unwrap_or_default());
         }
         Ok(())
+    }
+
+    fn no_request(&self, number: u64, why: &str) -> Failure {
+        let which = if number > 1 { format!("request {number}") } else { "the request".to_owned() };
+        Failure::bad_arguments(format!("{which} is no {}: {why}", self.called.request_type))
     }
 
     /// All of it for one message, and for a stream each with its length before it.

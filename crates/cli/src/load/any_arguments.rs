@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::time::{Duration, SystemTime};
 
 use clap::{Args, ValueEnum};
+use thalweg_lab::size::ByteSize;
 use thalweg_lab::target;
 use thalweg_load::{Gate, Order, Schedule, ScheduleError, Share, Spacing};
 
@@ -85,6 +86,10 @@ pub(crate) struct AnyArgs {
     /// Compress requests
     #[arg(long, value_enum, value_name = "ENCODING")]
     pub(super) compress: Option<Compression>,
+
+    /// Largest message accepted
+    #[arg(long, visible_alias = "max-msg-sz", value_name = "SIZE", default_value = "64MiB")]
+    pub(super) max_message_size: ByteSize,
 
     /// Another server that calls take turns at; may be given more than once
     #[arg(long, value_name = "TARGET", value_parser = target::parse)]

@@ -24,14 +24,21 @@ use crate::tls::ClientTlsArgs;
 
 const EXAMPLES: &str = "\
 Examples:
-  thalweg load 127.0.0.1:50051                                    empty calls, 64 in flight, for 10 s
-  thalweg load 127.0.0.1:50051 -c 256 --connections 4 -z 30s      more of them, over four connections
+Any method, at a rate that grows, or with conditions:
+  thalweg load 127.0.0.1:50051 --call shop.Orders/Get -d '{\"id\": 1}' \\
+      --rps 100..5000/60s -z 2m
+  thalweg load 127.0.0.1:50051 --call shop.Orders/Get --rps 2000 \\
+      --expect 'p99<5ms,errors<0.1%'
+One of four machines:
+  thalweg load 127.0.0.1:50051 --call shop.Orders/Get --rps 100k --share 0/4 \\
+      --start-at 2026-11-26T09:30:00Z
+Empty calls, 64 in flight, for 10 s; and more of them, over four connections:
+  thalweg load 127.0.0.1:50051
+  thalweg load 127.0.0.1:50051 -c 256 --connections 4 -z 30s
+Others:
   thalweg load unix:/run/server.sock --call bidi-stream --size 1KiB
   thalweg load localhost:50051 --cacert certs/ca.pem
-  thalweg load 127.0.0.1:50051 --call shop.Orders/Get -d '{\"id\": 1}' --rps 100..5000/60s -z 2m
-  thalweg load 127.0.0.1:50051 --call shop.Orders/Get --rps 2000 --expect 'p99<5ms,errors<0.1%'
-  thalweg load 127.0.0.1:50051 --call shop.Orders/Get --rps 100k --share 0/4 --start-at 2026-11-26T09:30:00Z
-  thalweg load 127.0.0.1:8080 --echo strings:5000x20 --protocol json-h2 --times -c 1
+  thalweg load 127.0.0.1:8080 --echo strings:5000x20 --protocol json-h2 -c 1
   thalweg load 127.0.0.1:50051 -n 100000 -O json -o result.json";
 
 /// Measure any method of a server, by a closed loop of calls or at a given rate
@@ -53,7 +60,13 @@ pub(crate) struct LoadArgs {
 
     /// Calls in flight over all connections, of an open loop at the most [default: 64, or 1000 with --rps; streams of
     /// BenchmarkService: one for each connection]
-    #[arg(short = 'c', long = "in-flight", visible_alias = "concurrency", value_name = "N")]
+    #[arg(
+        short = 'c',
+        long = "in-flight",
+        visible_alias = "concurrency",
+        value_name = "N",
+        value_parser = clap::value_parser!(u32).range(1..)
+    )]
     pub(super) in_flight: Option<u32>,
 
     /// Connections

@@ -55,6 +55,9 @@ impl Data<'_> {
         // Whoever sends one message has the next one in the next call.
         let per_stream = if called.is_client_streaming { self.messages.or(endless) } else { Some(1) };
         if self.texts.is_empty() {
+            called.empty().map_err(|why| {
+                Failure::bad_arguments(format!("an empty request is no {}: {why}", called.request_type))
+            })?;
             return Ok(Requests::new(Vec::new(), self.order, per_stream.or(Some(1))));
         }
         let ready = |wires: Vec<Vec<u8>>| {

@@ -13,6 +13,7 @@ use super::defaults::{
 };
 use super::label::Tags;
 use crate::failure::Failure;
+use crate::message_format::BYTE_ORDER_MARK;
 
 impl LoadArgs {
     /// What the run is to do.
@@ -85,8 +86,10 @@ impl LoadArgs {
                 .map_err(|error| Failure::failed(format!("cannot read {path}: {error}")))?,
             None => text.clone(),
         };
-        let schedule: Schedule =
-            text.parse().map_err(|error| Failure::bad_arguments(format!("--rps: {error}")))?;
+        let schedule: Schedule = text
+            .trim_start_matches(BYTE_ORDER_MARK)
+            .parse()
+            .map_err(|error| Failure::bad_arguments(format!("--rps: {error}")))?;
         Ok(Pace::Open { schedule, spacing: self.any.arrivals, seed: self.any.seed })
     }
 

@@ -32,6 +32,7 @@ impl AskedScenario {
                 deadline,
                 metadata: &args.metadata,
                 compress: args.compress,
+                max_message_bytes: max_message_bytes(args),
                 has_templates: !args.no_templates,
             };
             let (name, flows) = scenario_file::read(path, &defaults)?;
@@ -49,6 +50,7 @@ impl AskedScenario {
             metadata: args.metadata.clone(),
             deadline,
             compress: args.compress,
+            max_message_bytes: max_message_bytes(args),
             stream: AskedStream {
                 messages: args.messages,
                 message_rate: args.message_rate.clone(),
@@ -63,6 +65,10 @@ impl AskedScenario {
         let flow = AskedFlow { name: name.clone(), weight: 1, steps: vec![step] };
         Ok(Self { name, flows: vec![flow], is_one_call: true })
     }
+}
+
+fn max_message_bytes(args: &AnyArgs) -> usize {
+    usize::try_from(args.max_message_size.0).unwrap_or(usize::MAX)
 }
 
 /// The flows, by the descriptors of their methods.

@@ -12,6 +12,7 @@ use super::deadline::Deadline;
 use super::steps::{AskedFlow, AskedStep, AskedStream, parse_think};
 use crate::compression::Compression;
 use crate::failure::Failure;
+use crate::message_format::BYTE_ORDER_MARK;
 use crate::metadata;
 
 /// What a file has.
@@ -64,6 +65,7 @@ pub(super) struct Defaults<'a> {
     pub(super) deadline: Deadline,
     pub(super) metadata: &'a [metadata::Entry],
     pub(super) compress: Option<Compression>,
+    pub(super) max_message_bytes: usize,
     pub(super) has_templates: bool,
 }
 
@@ -71,7 +73,7 @@ pub(super) struct Defaults<'a> {
 pub(super) fn read(path: &Path, defaults: &Defaults<'_>) -> Result<(String, Vec<AskedFlow>), Failure> {
     let failed = |why: String| Failure::bad_arguments(format!("{}: {why}", path.display()));
     let text = std::fs::read_to_string(path).map_err(|error| failed(format!("cannot be read: {error}")))?;
-    let file: FileOfFlows = toml::from_str(&text)
+    let file: FileOfFlows = toml::from_str(text.trim_start_matches(BYTE_ORDER_MARK))
         .map_err(|error| failed(format!("is no scenario: {}", error.to_string().trim())))?;
     let named = path.file_stem().map(|stem| stem.to_string_lossy().into_owned());
     let name = file.name.or(named).unwrap_or_else(|| "scenario".to_owned());
@@ -146,6 +148,7 @@ impl StepOfFile {
                 Some(name) => Some(Compression::from_str(&name, true)?),
                 None => defaults.compress,
             },
+            max_message_bytes: defaults.max_message_bytes,
             stream: AskedStream {
                 messages: self.messages,
                 message_rate: message_rate.map_err(|error| format!("message_rate: {error}"))?,

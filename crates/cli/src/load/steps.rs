@@ -35,6 +35,8 @@ pub(super) struct AskedStep {
     pub(super) metadata: Vec<Entry>,
     pub(super) deadline: Deadline,
     pub(super) compress: Option<Compression>,
+    /// Of a response.
+    pub(super) max_message_bytes: usize,
     pub(super) stream: AskedStream,
     pub(super) checks: Vec<AskedCheck>,
     pub(super) keep: Vec<(String, FieldPath)>,
@@ -71,7 +73,7 @@ impl AskedStep {
         let mut options = CallOptions::default();
         let sending = self.stream.message_rate.as_ref().map(|rate| (rate, requests.per_stream()));
         options.timeout = self.deadline.timeout(self.stream.lasts, sending);
-        options.max_decoding_message_size = usize::MAX;
+        options.max_decoding_message_size = self.max_message_bytes;
         options.send_compressed = self.compress.map(Into::into);
         let call = Call {
             method: Method::from_path(&called.path).map_err(Failure::bad_arguments)?,

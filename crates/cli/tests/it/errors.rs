@@ -117,7 +117,11 @@ fn flags_that_make_no_run() {
         BAD_ARGUMENTS,
         &["`smoke`", "bidi-stream", "package.Service/Method"],
     );
-    check(&["load", nobody, "-c", "0"], BAD_ARGUMENTS, &["at least one"]);
+    check(&["load", nobody, "-c", "0"], BAD_ARGUMENTS, &["'--in-flight <N>'", "0 is not in 1.."]);
+    check(&["load", nobody, "--call", "a.B/C", "-n", "10", "-c", "0"], BAD_ARGUMENTS, &["0 is not in 1.."]);
+    check(&["load", "http://host/path"], BAD_ARGUMENTS, &["has the path `/path`", "write http://host"]);
+    check(&["call", "xds:///shop", "list"], BAD_ARGUMENTS, &["the scheme `xds`, which is not supported"]);
+    check(&["call", "passthrough:///", "list"], BAD_ARGUMENTS, &["names no host"]);
     check(&["load", nobody, "-c", "1", "--connections", "2"], BAD_ARGUMENTS, &["more connections"]);
     check(&["load", nobody, "--cpus", "0-x"], BAD_ARGUMENTS, &["`0-x`"]);
     check(&["load", nobody, "--cpus", "1023"], BAD_ARGUMENTS, &["processors 1023"]);

@@ -23,6 +23,7 @@ mod load_wire;
 mod man;
 mod many_connections;
 mod otlp;
+mod output;
 mod recorded;
 mod serve_and_load;
 mod shares;

@@ -196,7 +196,8 @@ fn descriptors() -> Vec<Bytes> {
         files: Vec<Vec<u8>>,
     }
     let name = format!("{PLACE}.proto");
-    let set = sources::compile(&[&name], |file| (file == name).then(|| SOURCE.to_owned())).unwrap();
+    let read = |file: &str| file.starts_with(PLACE).then(|| SOURCE.to_owned());
+    let set = sources::compile(&[&name], read).unwrap();
     Set::decode(&*set).unwrap().files.into_iter().map(|file| replaced(file).into()).collect()
 }
 
