@@ -308,7 +308,7 @@ impl Tree<'_, '_> {
                 }
                 // They stand beside it in hex.
                 Reading::Bytes(_) => ("bytes".to_owned(), Role::Plain),
-                _ if self.is_full => (format!("{reading:.*}", usize::MAX), Role::Plain),
+                _ if self.is_full => (format!("{reading:#}"), Role::Plain),
                 _ => {
                     let shown = if is_likely { ELEMENTS_SHOWN } else { UNLIKELY_ELEMENTS_SHOWN };
                     (format!("{reading:.shown$}"), Role::Plain)

@@ -143,7 +143,7 @@ fn a_reader_of_stderr_that_has_gone_changes_nothing() {
     let (_server, addresses) = Running::serve(&["127.0.0.1:0"]);
     let address = addresses[0].as_str();
     let failing = r#"{"response_status": {"code": 5, "message": "not here"}}"#;
-    let loaded = ["load", address, "--call", UNARY, "-n", "10", "--interval", "1ms", "--expect", "p99<1ns"];
+    let loaded = ["load", address, "--call", UNARY, "-n", "10", "--interval", "100ms", "--expect", "p99<1ns"];
     for (words, code) in [
         (&["call", address, UNARY, "-v"][..], 0),
         (&["call", address, UNARY, "-d", failing], 69),

@@ -54,5 +54,7 @@ fn table(Report { a, b, .. }: &Report, figures: &[Compared]) -> String {
 
 fn flush_left(rows: &[[String; 6]], column: usize) -> Vec<String> {
     let width = rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0);
+    // A longer one cannot be formatted.
+    let width = width.min(u16::MAX.into());
     rows.iter().map(|row| format!("{:<width$}", row[column])).collect()
 }

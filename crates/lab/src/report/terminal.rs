@@ -28,7 +28,8 @@ pub fn aligned(rows: &[Vec<String>]) -> String {
         rows.iter().map(|row| row.iter().map(|cell| printable::line(cell)).collect()).collect();
     let columns = rows.first().map_or(0, Vec::len);
     let width_of = |column: usize| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0);
-    let widths: Vec<usize> = (0..columns).map(width_of).collect();
+    // A longer one cannot be formatted.
+    let widths: Vec<usize> = (0..columns).map(|column| width_of(column).min(u16::MAX.into())).collect();
     let line_of = |row: &Vec<Cow<'_, str>>| {
         let cells = row.iter().zip(&widths).map(|(cell, width)| format!("{cell:>width$}", width = *width));
         cells.collect::<Vec<_>>().join("  ") + "\n"
@@ -58,6 +59,14 @@ pub fn wrapped(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn cells_stay_on_their_lines_however_long_they_are() {
+        let rows = [vec!["a\n\x1b".to_owned(), "b".to_owned()], vec!["c".repeat(100_000), "d".to_owned()]];
+        let text = aligned(&rows);
+        assert_eq!(text.lines().count(), 2);
+        assert!(text.contains("a\\n\\u{1b}  b\n"), "{:?}", &text[text.len() - 40..]);
+    }
 
     #[test]
     fn no_line_is_longer_than_the_width_and_no_word_is_lost() {

@@ -62,9 +62,9 @@ const SHOWN: usize = 16;
 
 impl Display for Reading<'_> {
     /// The value and its types: `20 (uint, int, enum)`. The format's precision is how many elements of a list are
-    /// shown: `{reading:.4}`.
+    /// shown: `{reading:.4}`; all with `{reading:#}`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let shown = f.precision().unwrap_or(SHOWN);
+        let shown = if f.alternate() { usize::MAX } else { f.precision().unwrap_or(SHOWN) };
         match self {
             Reading::Integer(number, _) => write!(f, "{number}")?,
             Reading::Bool(truth) => write!(f, "{truth}")?,
