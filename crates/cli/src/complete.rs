@@ -54,8 +54,9 @@ pub(crate) fn run(
     let runtime = runtime::runtime(1)?;
     let found = runtime.block_on(async { tokio::time::timeout(PATIENCE, of(&words, HERE, typed)).await });
     let names = found.ok().flatten().unwrap_or_default();
-    let lines: String = names.iter().map(|name| format!("{before}{}\n", printable::line(name))).collect();
-    terminal::print(Syntax::Text, &lines)?;
+    let lines: Vec<String> =
+        names.iter().map(|name| format!("{before}{}\n", printable::line(name))).collect();
+    terminal::print(Syntax::Text, &lines.concat())?;
     // A name that is being resolved is not waited for.
     runtime.shutdown_background();
     Ok(ExitCode::SUCCESS)

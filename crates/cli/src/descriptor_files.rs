@@ -74,6 +74,6 @@ impl DescriptorFiles {
     /// Writes what was used, if it is to be.
     pub(crate) fn write(&self, catalogue: &Catalogue) -> Result<(), Failure> {
         let Some(path) = &self.protoset_out else { return Ok(()) };
-        OutputFile::open(Some(path))?.write_bytes(&catalogue.descriptor_set())
+        OutputFile::beside(path)?.write_bytes(&catalogue.descriptor_set())
     }
 }

@@ -84,7 +84,7 @@ impl Exchange {
 
     pub(crate) fn write(&self, path: &Path) -> Result<(), Failure> {
         let json = serde_json::to_string_pretty(self).expect("an exchange is strings and numbers");
-        OutputFile::open(Some(path))?.write(Syntax::Json, &(json + "\n"))
+        OutputFile::beside(path)?.write(Syntax::Json, &(json + "\n"))
     }
 }
 

@@ -32,6 +32,11 @@ impl<'a> OutputFile<'a> {
         }
     }
 
+    /// A file beside the result, of which it is not known earlier that it cannot be written.
+    pub(crate) fn beside(path: &'a Path) -> Result<Self, Failure> {
+        Self::open(Some(path)).map_err(|failure| Failure::failed(failure.message))
+    }
+
     /// The plain file, if it is one.
     pub(crate) fn file(&self) -> Option<&'a Path> {
         match self {

@@ -81,11 +81,10 @@ fn details(encoded: &[u8]) -> Result<Vec<Detail>, thalweg::prost::DecodeError> {
 impl Detail {
     /// Its type and its JSON.
     async fn described(&self, catalogue: &mut Catalogue) -> String {
-        let name = self.name();
+        let name = printable::line(self.name());
         match self.known(catalogue).await {
-            Some(json) => format!("{} {json}", printable::line(name)),
+            Some(json) => format!("{name} {json}"),
             None => {
-                let name = printable::line(name);
                 format!("{name}, of which there is no descriptor: {}", BASE64_STANDARD.encode(&self.value))
             }
         }

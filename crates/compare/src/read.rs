@@ -49,7 +49,8 @@ pub struct ReadError {
 pub fn read(path: &Path) -> Result<Input, ReadError> {
     let failed = |why: String| ReadError { path: path.display().to_string(), why };
     let text = fs::read_to_string(path).map_err(|error| failed(format!("cannot be read: {error}")))?;
-    parse(&text).map_err(failed)
+    // Some editors begin a file with a byte order mark.
+    parse(text.trim_start_matches('\u{feff}')).map_err(failed)
 }
 
 fn parse(text: &str) -> Result<Input, String> {

@@ -25,6 +25,7 @@ mod many_connections;
 mod otlp;
 mod output;
 mod recorded;
+mod request_checks;
 mod serve_and_load;
 mod shares;
 mod shells;

@@ -100,6 +100,8 @@ impl<'p> ResultsText<'p> {
         }
         let text =
             fs::read_to_string(path).map_err(|error| ReadError::Io { path: path.to_owned(), error })?;
+        // Some editors begin a file with a byte order mark.
+        let text = text.trim_start_matches('\u{feff}').to_owned();
         let schema_error = |reason| {
             let expected = expected.join(" or ");
             ReadError::Schema { path: path.to_owned(), expected, reason }

@@ -148,6 +148,7 @@ fn draw_keys(view: &View, frame: &mut Frame<'_>, area: Rect) {
 mod tests {
     use ratatui::Terminal;
     use ratatui::backend::TestBackend;
+    use ratatui::buffer::Cell;
 
     use super::*;
 
@@ -161,7 +162,7 @@ mod tests {
             frame.buffer_mut()[(50, 1)].set_symbol(hostile);
             replace_unprintable(frame.buffer_mut());
         });
-        let symbols: String = drawn.unwrap().buffer.content.iter().map(|cell| cell.symbol()).collect();
+        let symbols: String = drawn.unwrap().buffer.content.iter().map(Cell::symbol).collect();
         assert!(!symbols.contains(is_unprintable), "{symbols:?}");
         assert!(symbols.contains('a') && symbols.contains('b'), "{symbols:?}");
     }
