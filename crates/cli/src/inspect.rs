@@ -12,6 +12,7 @@ mod shown;
 mod sizes;
 mod tree;
 
+use std::fs;
 use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;

@@ -451,7 +451,7 @@ fn hostile_connection() -> Vec<Piece> {
         let message = message.encode_to_vec();
         [&[0][..], &(message.len() as u32).to_be_bytes(), &message].concat()
     };
-    let percent: String = hostile().bytes().map(|byte| format!("%{byte:02X}")).collect();
+    let percent = hostile().bytes().map(|byte| format!("%{byte:02X}")).collect::<Vec<_>>().concat();
     let request = [
         (":method", "POST"),
         (":scheme", "http"),
