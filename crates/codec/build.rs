@@ -8,6 +8,7 @@ use buffa::Message as _;
 use buffa_codegen::CodeGenConfig;
 use buffa_codegen::generated::descriptor::FileDescriptorSet as BuffaDescriptors;
 use prost::Message as _;
+use thalweg_protobuf::sources;
 
 /// What the study converts, and where it lies.
 const FILE: &str = "shapes.proto";
@@ -22,17 +23,21 @@ fn main() -> Result<(), Box<dyn Error>> {
     println!("cargo:rerun-if-changed={MESSAGES}");
     println!("cargo:rustc-env=CODEC_VERSIONS={}", versions());
     let out = PathBuf::from(env::var_os("OUT_DIR").ok_or("cargo sets OUT_DIR")?);
-    let descriptors = protox::compile([FILE], [MESSAGES])?;
-    let encoded = descriptors.encode_to_vec();
+    let encoded = descriptors(FILE, MESSAGES)?;
     fs::write(out.join("shapes.bin"), &encoded)?;
 
-    prost_build::Config::new().compile_fds(descriptors)?;
+    prost_build::Config::new().compile_fds(prost_types::FileDescriptorSet::decode(&*encoded)?)?;
     pbjson_build::Builder::new().register_descriptors(&encoded)?.build(&[".shapes"])?;
     buffa(FILE, &encoded, &out.join("buffa"))?;
 
-    let encoded = protox::compile([SPEED], ["proto"])?.encode_to_vec();
+    let encoded = descriptors(SPEED, "proto")?;
     fs::write(out.join("speed.bin"), &encoded)?;
     buffa(SPEED, &encoded, &out.join("speed"))
+}
+
+/// The descriptor set of a file and its imports.
+fn descriptors(file: &str, folder: &str) -> Result<Vec<u8>, Box<dyn Error>> {
+    Ok(sources::compile(&[file], |name| fs::read_to_string(Path::new(folder).join(name)).ok())?)
 }
 
 /// By buffa-codegen: buffa-build wants the descriptors in a file, and has cargo watch that file. It is made here, so

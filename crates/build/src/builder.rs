@@ -8,11 +8,12 @@ use std::path::{Path, PathBuf};
 use prost::Message as _;
 use prost_build::Config;
 use prost_types::FileDescriptorSet;
+use thalweg_protobuf::sources::{Compiled, Compiler, Disk, FolderError, Folders};
 
 use crate::collisions;
 use crate::descriptors;
 use crate::editions;
-use crate::error::Error;
+use crate::error::{Error, SourceError};
 use crate::service::ServiceOptions;
 use crate::stubs::Stubs;
 
@@ -296,24 +297,26 @@ impl Builder {
         protos: &[impl AsRef<Path>],
         includes: &[impl AsRef<Path>],
     ) -> Result<(), Error> {
-        let compiler = parse(protos, includes)?;
+        let Compiled { set, paths, .. } = parse(protos, includes)?;
         self.includes = includes.iter().map(|include| include.as_ref().to_owned()).collect();
         if self.emit_rerun_if_changed {
             // Without a listener on stdout there is nobody to tell.
-            let _ = write_rerun_lines(&mut io::stdout(), &compiler);
+            let _ = write_rerun_lines(&mut io::stdout(), &paths);
         }
         if let Some(path) = &self.file_descriptor_set_path {
-            // protox's own encoding keeps custom options, which prost's types would drop.
-            fs::write(path, compiler.encode_file_descriptor_set()).map_err(|cause| Error::Io {
+            // These bytes have custom options, which prost's types would drop.
+            fs::write(path, &set).map_err(|cause| Error::Io {
                 action: "write",
                 path: path.clone(),
                 cause,
             })?;
         }
         if self.services.embeds_descriptors {
-            self.descriptors = Some(compiler.encode_file_descriptor_set());
+            self.descriptors = Some(set.clone());
         }
-        self.compile_fds(compiler.file_descriptor_set())
+        let descriptors =
+            FileDescriptorSet::decode(&*set).map_err(|error| Error::Other(error.to_string()))?;
+        self.compile_fds(descriptors)
     }
 
     /// Generates code for an encoded `google.protobuf.FileDescriptorSet`, as `protoc --include_imports
@@ -395,23 +398,29 @@ impl PathLists {
 }
 
 /// Reads the files and all that they import.
-fn parse(protos: &[impl AsRef<Path>], includes: &[impl AsRef<Path>]) -> Result<protox::Compiler, Error> {
+fn parse(protos: &[impl AsRef<Path>], includes: &[impl AsRef<Path>]) -> Result<Compiled, Error> {
     let includes: Vec<PathBuf> = includes.iter().map(|include| include.as_ref().to_owned()).collect();
-    let mut compiler = protox::Compiler::new(&includes).map_err(|error| Error::Other(error.to_string()))?;
-    compiler.include_imports(true).include_source_info(true);
-    for proto in protos {
-        let proto = proto.as_ref();
-        compiler.open_file(proto).map_err(|error| Error::from_protox(&error, proto, &includes))?;
-    }
-    Ok(compiler)
+    let disk = Disk { read: |path| fs::read(path), canonicalize: |path| fs::canonicalize(path) };
+    let mut folders = Folders::new(disk);
+    includes.iter().for_each(|include| folders.push(include));
+    let names = protos.iter().map(AsRef::as_ref).map(|proto| {
+        folders.name(proto).map_err(|error| match error {
+            FolderError::NotFound(_) => Error::NotFound { path: proto.to_owned() },
+            FolderError::Outside => {
+                Error::NotIncluded { path: proto.to_owned(), includes: includes.clone() }
+            }
+            error => Error::Other(format!("{}: {error}", proto.display())),
+        })
+    });
+    let names = names.collect::<Result<Vec<_>, _>>()?;
+    let names: Vec<&str> = names.iter().map(String::as_str).collect();
+    let compiled = Compiler::new(&folders).compile(&names);
+    compiled.map_err(|error| Error::Source(Box::new(SourceError::new(&error, &includes))))
 }
 
-/// One line for each input; the well-known types, which come with protox, have no path.
-fn write_rerun_lines(out: &mut impl Write, compiler: &protox::Compiler) -> io::Result<()> {
-    for input in compiler.files().filter_map(|file| file.path()) {
-        writeln!(out, "cargo:rerun-if-changed={}", input.display())?;
-    }
-    Ok(())
+/// One line for each input; the well-known types, which are built in, have no path.
+fn write_rerun_lines(out: &mut impl Write, paths: &[String]) -> io::Result<()> {
+    paths.iter().try_for_each(|input| writeln!(out, "cargo:rerun-if-changed={input}"))
 }
 
 #[cfg(test)]
@@ -421,9 +430,9 @@ mod tests {
     #[test]
     fn cargo_watches_the_files_and_their_imports() {
         let check = |protos: &[&str], expected: &[&str]| {
-            let compiler = parse(protos, &["tests/proto"]).expect("the files are right");
+            let compiled = parse(protos, &["tests/proto"]).expect("the files are right");
             let mut printed = Vec::new();
-            write_rerun_lines(&mut printed, &compiler).expect("a Vec takes all");
+            write_rerun_lines(&mut printed, &compiled.paths).expect("a Vec takes all");
             let printed = String::from_utf8(printed).expect("text");
             let watched: Vec<&str> = printed
                 .lines()

@@ -4,7 +4,7 @@ use std::fmt::{self, Write};
 use std::io;
 use std::path::{Path, PathBuf};
 
-use miette::{Diagnostic, LabeledSpan};
+use thalweg_protobuf::sources::{self, Diagnostic};
 
 /// Why nothing was generated.
 ///
@@ -54,39 +54,9 @@ pub enum Error {
         #[source]
         cause: io::Error,
     },
-    /// prost-build or protox failed for a reason of its own, such as one type given two extern paths.
+    /// prost-build failed for a reason of its own, such as one type given two extern paths.
     #[error("{0}")]
     Other(String),
-}
-
-impl Error {
-    /// Finds file, line and column of what protox says. `given` is the file being compiled.
-    pub(crate) fn from_protox(error: &protox::Error, given: &Path, includes: &[PathBuf]) -> Self {
-        let Some(name) = error.file() else {
-            return match (error.is_file_not_found(), given.exists()) {
-                (true, false) => Error::NotFound { path: given.to_owned() },
-                (true, true) => Error::NotIncluded { path: given.to_owned(), includes: includes.to_owned() },
-                (false, _) => Error::Other(error.to_string()),
-            };
-        };
-        // protox names files as imports do; an editor wants the path.
-        let path = includes.iter().map(|include| include.join(name)).find(|path| path.exists());
-        let path = path.unwrap_or_else(|| PathBuf::from(name));
-        if error.is_io() {
-            let cause = std::error::Error::source(error).and_then(|cause| cause.downcast_ref::<io::Error>());
-            let kind = cause.map_or(io::ErrorKind::Other, io::Error::kind);
-            return Error::Io { action: "read", path, cause: kind.into() };
-        }
-        let source = std::fs::read_to_string(&path).unwrap_or_default();
-        let mut first = SourceError::new(path.clone(), &source, error);
-        let others = error.related().into_iter().flatten();
-        if error.is_file_not_found() {
-            first.help =
-                Some(format!("imports are looked for in the include directories ({})", list(includes)));
-        }
-        first.others = others.map(|other| SourceError::new(path.clone(), &source, other)).collect();
-        Error::Source(Box::new(first))
-    }
 }
 
 impl fmt::Debug for Error {
@@ -102,47 +72,32 @@ impl From<Error> for io::Error {
     }
 }
 
-/// An error in a `.proto` file, with its position and the text there.
+/// The errors in `.proto` files, each with its position and the text there.
 ///
-/// It prints as `proto/greeter.proto:7:3: name 'Nobody' is not defined`, with the line below it.
+/// It prints as `proto/greeter.proto:7:3: "Nobody" is not defined`, with the line below it.
 #[derive(Clone, Debug)]
 pub struct SourceError {
     file: PathBuf,
-    position: Option<Position>,
-    message: String,
+    first: Diagnostic,
+    /// Behind a missing import.
     help: Option<String>,
     others: Vec<SourceError>,
 }
 
-#[derive(Clone, Debug)]
-struct Position {
-    /// From 1.
-    line: usize,
-    /// In characters, from 1.
-    column: usize,
-    text: String,
-    /// Characters to mark, at least 1.
-    width: usize,
-}
-
 impl SourceError {
-    fn new(file: PathBuf, source: &str, error: &dyn Diagnostic) -> Self {
-        let message = error.to_string();
-        let help = if message.ends_with("found 'edition'") {
-            // protox takes the keyword for any other word.
-            Some("editions are not supported; declare `syntax = \"proto3\"` or `\"proto2\"`".to_owned())
-        } else {
-            error.help().map(|help| help.to_string())
+    pub(crate) fn new(error: &sources::SourceError, includes: &[PathBuf]) -> Self {
+        let one = |diagnostic: &Diagnostic| SourceError {
+            file: diagnostic.path().unwrap_or(diagnostic.file()).into(),
+            first: diagnostic.clone(),
+            help: diagnostic.message().ends_with("file not found").then(|| {
+                format!("imports are looked for in the include directories ({})", list(includes))
+            }),
+            others: Vec::new(),
         };
-        let labels: Vec<LabeledSpan> = error.labels().into_iter().flatten().collect();
-        let span = match culprit(&labels) {
-            Some(label) => Some((label.offset(), label.len())),
-            // protox has no label for the end of the file.
-            None if message.ends_with("end of file") => Some((source.trim_end().len(), 0)),
-            None => None,
-        };
-        let position = span.and_then(|(offset, length)| Position::find(source, offset, length));
-        SourceError { file, position, message, help, others: Vec::new() }
+        let mut all = error.diagnostics().iter().map(one);
+        let mut first = all.next().expect("a SourceError has at least one diagnostic");
+        first.others = all.collect();
+        first
     }
 
     /// An error at a line and column from 0, of a file that need not be there.
@@ -164,22 +119,22 @@ impl SourceError {
         &self.file
     }
 
-    /// The line, from 1; none for an error of the whole file, such as a cycle of imports.
+    /// The line, from 1; none for an error of the whole file.
     pub fn line(&self) -> Option<usize> {
-        self.position.as_ref().map(|position| position.line)
+        self.first.line()
     }
 
-    /// The column in characters, from 1.
+    /// The column, from 1. It counts bytes, and a tab advances to the next multiple of eight, as in protoc's errors.
     pub fn column(&self) -> Option<usize> {
-        self.position.as_ref().map(|position| position.column)
+        self.first.column()
     }
 
     /// What is wrong.
     pub fn message(&self) -> &str {
-        &self.message
+        self.first.message()
     }
 
-    /// Further errors in the same file.
+    /// Further errors, in the same file or in others.
     pub fn others(&self) -> &[SourceError] {
         &self.others
     }
@@ -187,19 +142,7 @@ impl SourceError {
 
 impl fmt::Display for SourceError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}:", self.file.display())?;
-        if let Some(Position { line, column, .. }) = self.position {
-            write!(f, "{line}:{column}:")?;
-        }
-        write!(f, " {}", self.message)?;
-        if let Some(Position { line, column, text, width }) = &self.position {
-            let gutter = " ".repeat(line.to_string().len());
-            // Tabs keep their width above the mark.
-            let indent: String =
-                text.chars().take(column - 1).map(|c| if c == '\t' { '\t' } else { ' ' }).collect();
-            let mark = "^".repeat(*width);
-            write!(f, "\n{gutter} |\n{line} | {text}\n{gutter} | {indent}{mark}")?;
-        }
+        self.first.fmt(f)?;
         if let Some(help) = &self.help {
             write!(f, "\n  = help: {help}")?;
         }
@@ -208,30 +151,6 @@ impl fmt::Display for SourceError {
 }
 
 impl std::error::Error for SourceError {}
-
-impl Position {
-    /// The position of the bytes `offset..offset + length`, marked to the end of the line at most.
-    fn find(source: &str, offset: usize, length: usize) -> Option<Self> {
-        let before = source.get(..offset)?;
-        let line_start = before.rfind('\n').map_or(0, |newline| newline + 1);
-        let text = source[line_start..].lines().next().unwrap_or_default();
-        let column = before[line_start..].chars().count() + 1;
-        let marked = source.get(offset..offset + length).unwrap_or_default();
-        let width = marked.lines().next().unwrap_or_default().chars().count().max(1);
-        Some(Position { line: before.matches('\n').count() + 1, column, text: text.to_owned(), width })
-    }
-}
-
-/// The label that is at fault, of those that say what else has to do with it: the second of two that
-/// are the same, the number and not the range that it is in.
-fn culprit(labels: &[LabeledSpan]) -> Option<&LabeledSpan> {
-    let says = |label: &&LabeledSpan, word| label.label().is_some_and(|text| text.contains(word));
-    labels
-        .iter()
-        .find(|label| says(label, "again"))
-        .or_else(|| labels.iter().find(|label| !says(label, "range")))
-        .or(labels.first())
-}
 
 fn list(paths: &[PathBuf]) -> String {
     let mut text = String::new();

@@ -74,7 +74,7 @@ const LAYERS: &[Layer] = &[
     Layer { name: "thalweg-services", normal: &["thalweg"], beside: &["thalweg-build"] },
     Layer { name: "thalweg-tonic", normal: &["thalweg-engine"], beside: &["thalweg-sim", "thalweg-build"] },
     // Tests with generated code, which names that crate.
-    Layer { name: "thalweg-tonic-tests", normal: &["thalweg-tonic"], beside: &[] },
+    Layer { name: "thalweg-tonic-tests", normal: &["thalweg-tonic"], beside: &["thalweg-protobuf"] },
     // The same programs with both API layers.
     Layer { name: "thalweg-usage", normal: &[], beside: &["thalweg", "thalweg-tonic", "thalweg-build"] },
     // The suite of Connect's runs against an example of the library's, which compiles the suite's own .proto files.
@@ -90,7 +90,7 @@ const LAYERS: &[Layer] = &[
     Layer { name: "thalweg-http2", normal: &[], beside: &["thalweg-sim"] },
     Layer { name: "thalweg-protobuf", normal: &[], beside: &[] },
     // Its tests compile what it generates, which needs the library.
-    Layer { name: "thalweg-build", normal: &[], beside: &["thalweg"] },
+    Layer { name: "thalweg-build", normal: &["thalweg-protobuf"], beside: &["thalweg"] },
     Layer {
         name: "thalweg-sim",
         normal: &["thalweg", "thalweg-http2", "thalweg-protobuf", "thalweg-web"],

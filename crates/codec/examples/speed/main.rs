@@ -91,9 +91,9 @@ where
     if options.only.as_deref().is_some_and(|only| only != S::NAME) {
         return;
     }
-    let schema = Schema::from_descriptor_set(DESCRIPTORS).expect("protox wrote it");
+    let schema = Schema::from_descriptor_set(DESCRIPTORS).expect("the build script wrote it");
     let of = schema.message(&format!("speed.{}", S::NAME)).expect("it is in the file");
-    let pool = DescriptorPool::decode(DESCRIPTORS).expect("protox wrote it");
+    let pool = DescriptorPool::decode(DESCRIPTORS).expect("the build script wrote it");
     let reflected = pool.get_message_by_name(of.full_name()).expect("it is in the file");
 
     let mut random = Random(SEED);
