@@ -293,7 +293,7 @@ impl Builder {
     /// [`Error::Source`] for an error in a `.proto` file, with its position; others for what is not there or
     /// cannot be written.
     pub fn compile_protos(
-        mut self,
+        self,
         protos: &[impl AsRef<Path>],
         includes: &[impl AsRef<Path>],
     ) -> Result<(), Error> {
@@ -311,12 +311,7 @@ impl Builder {
                 cause,
             })?;
         }
-        if self.services.embeds_descriptors {
-            self.descriptors = Some(set.clone());
-        }
-        let descriptors =
-            FileDescriptorSet::decode(&*set).map_err(|error| Error::Other(error.to_string()))?;
-        self.compile_fds(descriptors)
+        self.compile_encoded_fds(&set)
     }
 
     /// Generates code for an encoded `google.protobuf.FileDescriptorSet`, as `protoc --include_imports
@@ -406,9 +401,7 @@ fn parse(protos: &[impl AsRef<Path>], includes: &[impl AsRef<Path>]) -> Result<C
     let names = protos.iter().map(AsRef::as_ref).map(|proto| {
         folders.name(proto).map_err(|error| match error {
             FolderError::NotFound(_) => Error::NotFound { path: proto.to_owned() },
-            FolderError::Outside => {
-                Error::NotIncluded { path: proto.to_owned(), includes: includes.clone() }
-            }
+            FolderError::Outside => Error::NotIncluded { path: proto.to_owned(), includes: includes.clone() },
             error => Error::Other(format!("{}: {error}", proto.display())),
         })
     });

@@ -89,9 +89,10 @@ impl SourceError {
         let one = |diagnostic: &Diagnostic| SourceError {
             file: diagnostic.path().unwrap_or(diagnostic.file()).into(),
             first: diagnostic.clone(),
-            help: diagnostic.message().ends_with("file not found").then(|| {
-                format!("imports are looked for in the include directories ({})", list(includes))
-            }),
+            help: diagnostic
+                .message()
+                .ends_with("file not found")
+                .then(|| format!("imports are looked for in the include directories ({})", list(includes))),
             others: Vec::new(),
         };
         let mut all = error.diagnostics().iter().map(one);
