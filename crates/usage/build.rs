@@ -1,8 +1,12 @@
 //! The same service by both generators.
 
 use std::error::Error;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::{env, fs};
+
+use prost::Message as _;
+use prost_types::FileDescriptorSet;
+use thalweg_protobuf::sources;
 
 fn main() -> Result<(), Box<dyn Error>> {
     println!("cargo::rerun-if-changed=proto");
@@ -14,8 +18,10 @@ fn main() -> Result<(), Box<dyn Error>> {
     thalweg_build::configure()
         .out_dir(folder("native")?)
         .compile_protos(&["proto/usage.proto"], &["proto"])?;
+    let set =
+        sources::compile(&["usage.proto"], |name| fs::read_to_string(Path::new("proto").join(name)).ok())?;
     tonic_prost_build::configure()
         .out_dir(folder("tonic")?)
-        .compile_fds(protox::compile(["usage.proto"], ["proto"])?)?;
+        .compile_fds(FileDescriptorSet::decode(&*set)?)?;
     Ok(())
 }

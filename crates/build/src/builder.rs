@@ -293,7 +293,7 @@ impl Builder {
     /// [`Error::Source`] for an error in a `.proto` file, with its position; others for what is not there or
     /// cannot be written.
     pub fn compile_protos(
-        self,
+        mut self,
         protos: &[impl AsRef<Path>],
         includes: &[impl AsRef<Path>],
     ) -> Result<(), Error> {

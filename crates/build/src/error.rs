@@ -104,11 +104,8 @@ impl SourceError {
     /// An error at a line and column from 0, of a file that need not be there.
     pub(crate) fn at(file: PathBuf, start: Option<(usize, usize)>, message: String, help: String) -> Self {
         let source = std::fs::read_to_string(&file).unwrap_or_default();
-        let position = start.map(|(line, column)| {
-            let text = source.lines().nth(line).unwrap_or_default().to_owned();
-            Position { line: line + 1, column: column + 1, text, width: 1 }
-        });
-        SourceError { file, position, message, help: Some(help), others: Vec::new() }
+        let first = Diagnostic::at(file.display().to_string(), &source, start, message);
+        SourceError { file, first, help: Some(help), others: Vec::new() }
     }
 
     pub(crate) fn add(&mut self, others: impl Iterator<Item = SourceError>) {

@@ -87,6 +87,16 @@ impl Diagnostic {
         Diagnostic { file: file.to_owned(), path: None, place: None, message: message.to_owned() }
     }
 
+    /// An error at a line and column of `source`, both from 0, as source info counts them.
+    #[must_use]
+    pub fn at(file: String, source: &str, start: Option<(usize, usize)>, message: String) -> Self {
+        let place = start.and_then(|(line, column)| {
+            let position = Position { line: line as u32, column: column as u32 };
+            Place::find(source, &Lines::new(source), position).map(|place| Place { width: 1, ..place })
+        });
+        Diagnostic { file, path: None, place, message }
+    }
+
     /// The file, as imports name it.
     #[must_use]
     pub fn file(&self) -> &str {
