@@ -4,8 +4,8 @@ use std::fmt::Write;
 
 use super::{
     book, call, conformance, connect, costs, dependencies, deploy, dist, examples, grpcio, h2spec, interop,
-    layering, metrics, negative, openapi, packages, peers, platforms, plugin, programs, rebuild, report,
-    rust, services, surface, tls, web, workflows,
+    layering, metrics, negative, openapi, packages, peers, platforms, plugin, programs, protos, rebuild,
+    report, rust, services, surface, tls, web, workflows,
 };
 use crate::job::{Failure, Log};
 
@@ -348,6 +348,16 @@ pub(super) const STEPS: &[Step] = &[
         sequence: Suites,
         after: &["tests"],
         run: openapi::check,
+    },
+    Step {
+        name: "protos",
+        proves: "our `.proto` front end says what protoc 36.2 does of a corpus of small files: equal descriptors with \
+                 source info for those that it accepts, the same line and column for those that it refuses; with \
+                 `--long` of all trees of [codegen.md](codegen.md#as-protoc-reads-them)",
+        needs: "Python; with `--long` Go and Node",
+        sequence: Suites,
+        after: &["tests"],
+        run: protos::check,
     },
     Step {
         name: "plugin",

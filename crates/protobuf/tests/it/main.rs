@@ -6,5 +6,6 @@ mod json_random;
 mod json_rows;
 mod json_texts;
 mod messages;
+mod protoc;
 mod schema;
 mod text_format;
