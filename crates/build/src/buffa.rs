@@ -103,7 +103,9 @@ struct Apart {
 }
 
 impl ServiceGenerator for Apart {
-    fn generate(&mut self, service: Service, _: &mut String) {
+    fn generate(&mut self, service: Service, buffer: &mut String) {
+        // prost-build 0.14 panics on a package whose only services leave no code.
+        buffer.push('\n');
         let mut written = self.written.0.lock().unwrap_or_else(PoisonError::into_inner);
         let code = written.entry(service.package.clone()).or_default();
         self.stubs.generate(service, code);

@@ -397,7 +397,9 @@ fn parse(protos: &[impl AsRef<Path>], includes: &[impl AsRef<Path>]) -> Result<C
     let includes: Vec<PathBuf> = includes.iter().map(|include| include.as_ref().to_owned()).collect();
     let disk = Disk { read: |path| fs::read(path), canonicalize: |path| fs::canonicalize(path) };
     let mut folders = Folders::new(disk);
-    includes.iter().for_each(|include| folders.push(include));
+    for include in &includes {
+        folders.push(include);
+    }
     let names = protos.iter().map(AsRef::as_ref).map(|proto| {
         folders.name(proto).map_err(|error| match error {
             FolderError::NotFound(_) => Error::NotFound { path: proto.to_owned() },

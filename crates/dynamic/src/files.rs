@@ -50,7 +50,9 @@ pub struct Compiled {
 /// For files that are not there or not right.
 pub fn compile(protos: &[PathBuf], import_paths: &[PathBuf]) -> Result<Compiled, FilesError> {
     let mut folders = Folders::new(DISK);
-    import_paths.iter().for_each(|path| folders.push(path));
+    for path in import_paths {
+        folders.push(path);
+    }
     let mut names = Vec::new();
     for proto in protos {
         names.push(name_in(proto, &mut folders)?);

@@ -111,27 +111,10 @@ impl<'t> Compiler<'t> {
         if !pool.errors.is_empty() {
             return Err(SourceError { diagnostics: pool.errors });
         }
-        let order = self.order(&pool, &given);
+        let order = order(&pool, &given);
         let paths = order.iter().filter_map(|&file| pool[file].path.clone()).collect();
         let names = given.iter().map(|&file| pool[file].name.to_string()).collect();
         Ok(Compiled { set: self.set(&pool, &order, &given), names, paths, warnings: pool.warnings })
-    }
-
-    /// The files that were used, each after its imports.
-    fn order(&self, pool: &Pool, given: &[FileId]) -> Vec<FileId> {
-        let mut order = Vec::new();
-        let mut seen = HashSet::new();
-        for &file in given {
-            // Option imports of given files only, behind the others.
-            let imports = &pool[file].imports;
-            let (options, others): (Vec<_>, Vec<_>) =
-                imports.iter().partition(|import| import.kind == ImportKind::Option);
-            let imports = others.into_iter().chain(options).filter_map(|import| import.file);
-            for file in imports.chain([file]) {
-                append_after_imports(pool, file, &mut seen, &mut order);
-            }
-        }
-        order
     }
 
     fn set(&self, pool: &Pool, order: &[FileId], given: &[FileId]) -> Vec<u8> {
@@ -161,6 +144,23 @@ impl std::fmt::Debug for Compiler<'_> {
             .field("include_source_info", include_source_info)
             .finish_non_exhaustive()
     }
+}
+
+/// The files that were used, each after its imports.
+fn order(pool: &Pool, given: &[FileId]) -> Vec<FileId> {
+    let mut order = Vec::new();
+    let mut seen = HashSet::new();
+    for &file in given {
+        // Option imports of given files only, behind the others.
+        let imports = &pool[file].imports;
+        let (options, others): (Vec<_>, Vec<_>) =
+            imports.iter().partition(|import| import.kind == ImportKind::Option);
+        let imports = others.into_iter().chain(options).filter_map(|import| import.file);
+        for file in imports.chain([file]) {
+            append_after_imports(pool, file, &mut seen, &mut order);
+        }
+    }
+    order
 }
 
 /// Without recursion: a chain of imports may be long.

@@ -4,7 +4,7 @@ use code::editions::v1::fields::{Choice, Part};
 use code::editions::v1::{Fields, Kind};
 use thalweg::prost::Message;
 
-#[expect(dead_code, unreachable_pub, clippy::pedantic, reason = "generated code")]
+#[expect(unreachable_pub, clippy::pedantic, reason = "generated code")]
 mod code {
     include!("../../../crates/build/tests/golden/editions/mod.rs");
 }

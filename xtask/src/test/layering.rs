@@ -76,7 +76,11 @@ const LAYERS: &[Layer] = &[
     // Tests with generated code, which names that crate.
     Layer { name: "thalweg-tonic-tests", normal: &["thalweg-tonic"], beside: &["thalweg-protobuf"] },
     // The same programs with both API layers.
-    Layer { name: "thalweg-usage", normal: &[], beside: &["thalweg", "thalweg-tonic", "thalweg-build", "thalweg-protobuf"] },
+    Layer {
+        name: "thalweg-usage",
+        normal: &[],
+        beside: &["thalweg", "thalweg-tonic", "thalweg-build", "thalweg-protobuf"],
+    },
     // The suite of Connect's runs against an example of the library's, which compiles the suite's own .proto files.
     Layer {
         name: "thalweg",

@@ -125,7 +125,7 @@ fn attack(args: &Args, class: Class) -> Result<Outcome, Box<dyn Error>> {
         Work::Hoard(hoard) => {
             let authority = args.cacert.as_deref().unwrap_or(Path::new(""));
             let connections = args.connections;
-            return hoard.run(&Siege { target: &args.target, authority, connections, until });
+            return Ok(hoard.run(&Siege { target: &args.target, authority, connections, until }));
         }
     };
     Ok(outcome(&wires, began))

@@ -78,10 +78,9 @@ impl Folders {
     pub fn name(&self, file: &Path) -> Result<String, FolderError> {
         let looked_up = match (self.disk.canonicalize)(file) {
             Ok(canonical) => {
-                let below = |folder: &Folder| {
-                    canonical.strip_prefix(folder.canonical.as_deref()?).ok().map(Path::to_owned)
-                };
-                match self.folders.iter().find_map(below) {
+                // A symbolic link has the name of the place where it lies, if that is in a folder.
+                let mut places = self.place_of(file).into_iter().chain([canonical]);
+                match places.find_map(|place| self.below(&place)) {
                     Some(below) => return name_of(&below),
                     None => Err(FolderError::Outside),
                 }
@@ -94,6 +93,20 @@ impl Folders {
             return Ok(name);
         }
         looked_up
+    }
+
+    /// The canonical path of the folder that `file` lies in, with the name that it has there.
+    fn place_of(&self, file: &Path) -> Option<PathBuf> {
+        let parent = file.parent()?;
+        let parent = if parent.as_os_str().is_empty() { Path::new(".") } else { parent };
+        Some((self.disk.canonicalize)(parent).ok()?.join(file.file_name()?))
+    }
+
+    /// The path below the first folder that a canonical path is in.
+    fn below(&self, path: &Path) -> Option<PathBuf> {
+        let below =
+            |folder: &Folder| path.strip_prefix(folder.canonical.as_deref()?).ok().map(Path::to_owned);
+        self.folders.iter().find_map(below)
     }
 }
 

@@ -102,7 +102,9 @@ impl<'s> Lexer<'s> {
         let mut trailing_end = None;
         if self.current.kind == TokenKind::Start {
             if self.source.starts_with(BYTE_ORDER_MARK) {
-                BYTE_ORDER_MARK.iter().for_each(|_| self.bump());
+                for _ in BYTE_ORDER_MARK {
+                    self.bump();
+                }
             }
             collector.detach_from_previous();
             last_line = None;

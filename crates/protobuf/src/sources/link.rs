@@ -5,12 +5,14 @@ mod lookup;
 mod numbers;
 mod resolve;
 
+use std::cell::OnceCell;
 use std::collections::{HashMap, HashSet};
 use std::io;
 use std::rc::Rc;
 
 use super::builtin;
 use super::error::{Diagnostic, Position};
+use super::locations::Locations;
 use super::pool::{File, FileId, ImportKind, NodeId, Pool};
 use super::tree::{SourceFile, SourceTree};
 use super::{encode, options, parse, validate};
@@ -165,12 +167,12 @@ impl<'t> Linker<'t> {
                 return;
             }
         };
-        if let Some(identity) = &source.identity {
-            if let Some(&file) = self.identities.get(identity) {
-                // The same file by another name: it keeps its first one.
-                self.states.insert(name.clone(), State::Found(file));
-                return;
-            }
+        if let Some(identity) = &source.identity
+            && let Some(&file) = self.identities.get(identity)
+        {
+            // The same file by another name: it keeps its first one.
+            self.states.insert(name.clone(), State::Found(file));
+            return;
         }
         let text: Rc<str> = source.text.into();
         let file = self.pool.add_file(File {
@@ -231,7 +233,7 @@ impl<'t> Linker<'t> {
         let file = &mut self.pool[file];
         file.is_done = true;
         file.text = "".into();
-        file.lines = Default::default();
+        file.lines = OnceCell::default();
     }
 
     fn recursive_import(&mut self, stack: &[Frame], imported: FileId, name: &str) {
@@ -271,7 +273,7 @@ impl<'t> Linker<'t> {
         let encoded = encode::file(&mut self.pool, file, with_source_info);
         let file = &mut self.pool[file];
         file.encoded = encoded;
-        file.locations = Default::default();
+        file.locations = Locations::default();
     }
 
     fn scope(&mut self, file: FileId) -> Scope {
@@ -284,7 +286,7 @@ impl<'t> Linker<'t> {
             package: root,
             root,
             used: HashSet::new(),
-            numbers: Default::default(),
+            numbers: HashMap::new(),
         };
         let imports: Vec<_> =
             self.pool[file].imports.iter().filter_map(|import| Some((import.kind, import.file?))).collect();

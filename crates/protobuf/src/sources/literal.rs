@@ -128,9 +128,9 @@ fn general(value: f64, digits: usize) -> String {
     let scientific = format!("{value:.*e}", digits - 1);
     let Some((mantissa, exponent)) = scientific.split_once('e') else { return scientific };
     let exponent: i32 = exponent.parse().unwrap_or(0);
-    let without_zeros = |text: &str| match text.contains('.') {
-        true => text.trim_end_matches('0').trim_end_matches('.').to_owned(),
-        false => text.to_owned(),
+    let without_zeros = |text: &str| {
+        let is_decimal = text.contains('.');
+        if is_decimal { text.trim_end_matches('0').trim_end_matches('.').to_owned() } else { text.to_owned() }
     };
     if exponent < -4 || exponent >= digits as i32 {
         let sign = if exponent < 0 { '-' } else { '+' };

@@ -74,9 +74,10 @@ fn interpret_option(
 ) -> Interpreted<Vec<i32>> {
     let name_error = |message: String| OptionError { at: option.name_at, message };
     let pool = &linker.pool;
-    let mut path = match option.locations.is_empty() {
-        true => Vec::new(),
-        false => pool[scope.file].locations.path_of(LocationId(option.locations.start)).to_vec(),
+    let mut path = if option.locations.is_empty() {
+        Vec::new()
+    } else {
+        pool[scope.file].locations.path_of(LocationId(option.locations.start)).to_vec()
     };
     // Without the number of `uninterpreted_option` and its index.
     path.truncate(path.len().saturating_sub(2));
@@ -91,7 +92,11 @@ fn interpret_option(
         if index > 0 {
             shown.push('.');
         }
-        shown.push_str(&if part.is_extension { format!("({})", part.name) } else { part.name.to_string() });
+        if part.is_extension {
+            shown.extend(["(", &*part.name, ")"]);
+        } else {
+            shown.push_str(&part.name);
+        }
         let field = option_field(linker, scope, owner, message, part, &shown).map_err(name_error)?;
         let declared = &pool[field];
         let first = &option.name[0];
@@ -149,11 +154,14 @@ fn option_field(
         if *part.name == *"uninterpreted_option" {
             return Err("option name \"uninterpreted_option\" is reserved".to_owned());
         }
-        return pool.field_named(message, &part.name).ok_or_else(|| match shown.contains('.') {
-            false => format!(
-                "unknown option \"{shown}\": custom options are written in parentheses, \"({shown})\""
-            ),
-            true => format!("unknown option \"{shown}\": \"{}\" has no such field", pool[message].full_name),
+        return pool.field_named(message, &part.name).ok_or_else(|| {
+            if shown.contains('.') {
+                format!("unknown option \"{shown}\": \"{}\" has no such field", pool[message].full_name)
+            } else {
+                format!(
+                    "unknown option \"{shown}\": custom options are written in parentheses, \"({shown})\""
+                )
+            }
         });
     }
     let from = owner.scope(pool, scope.package);

@@ -128,7 +128,7 @@ fn parsing_goes_on_behind_an_error() {
     );
 }
 
-/// A disk with some files; what begins with `/link` is `/real`.
+/// A disk with some files; what begins with `/link` is `/real`, and `view/link.proto` is a link to `inc/b.proto`.
 const DISK: Disk = Disk {
     read: |path| match path.to_str() {
         Some("inc/sub/a.proto" | "./inc/sub/a.proto" | "inc/./sub/a.proto" | "/link/sub/a.proto") => {
@@ -145,8 +145,9 @@ const DISK: Disk = Disk {
         let path: PathBuf = path.components().filter(|part| *part != std::path::Component::CurDir).collect();
         let real = path.strip_prefix("/link").map_or(path.clone(), |below| Path::new("inc").join(below));
         match real.to_str() {
+            Some("view/link.proto") => Ok(Path::new("/real/inc/b.proto").to_owned()),
             Some(
-                "" | "inc" | "inc/sub" | "inc/sub/a.proto" | "inc/b.proto" | "inc/utf16.proto"
+                "" | "view" | "inc" | "inc/sub" | "inc/sub/a.proto" | "inc/b.proto" | "inc/utf16.proto"
                 | "inc/folder.proto",
             ) => Ok(Path::new("/real").join(real)),
             _ => Err(io::ErrorKind::NotFound.into()),
@@ -156,7 +157,9 @@ const DISK: Disk = Disk {
 
 fn folders(paths: &[&str]) -> Folders {
     let mut folders = Folders::new(DISK);
-    paths.iter().for_each(|path| folders.push(path));
+    for path in paths {
+        folders.push(path);
+    }
     folders
 }
 
@@ -171,6 +174,9 @@ fn a_file_has_one_name_however_its_path_is_spelled() {
     check(&["inc/sub", "inc"], "inc/sub/a.proto", "a.proto");
     check(&["inc", "inc/sub"], "inc/sub/a.proto", "sub/a.proto");
     check(&[""], "inc/sub/a.proto", "inc/sub/a.proto");
+    // A link is named by the place where it lies.
+    check(&["view"], "view/link.proto", "link.proto");
+    check(&["inc"], "view/link.proto", "b.proto");
     // Looked up in the folders.
     check(&["inc"], "sub/a.proto", "sub/a.proto");
     check(&[], "google/protobuf/any.proto", "google/protobuf/any.proto");

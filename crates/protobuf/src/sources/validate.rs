@@ -17,10 +17,12 @@ use super::pool::{Edition, FileId, ImportKind, MessageId, Pool, Visibility};
 /// An error, and where.
 type Found = Vec<(Position, String)>;
 
+type Check<'c> = dyn Fn(&mut Linker<'_>, &mut Scope, Owner, &mut Found) + 'c;
+
 pub(super) fn validate(linker: &mut Linker<'_>, scope: &mut Scope) {
     let owners = owners(&linker.pool, scope.file);
     let is_given = linker.is_given(scope.file);
-    let checks: [&dyn Fn(&mut Linker<'_>, &mut Scope, Owner, &mut Found); 4] = [
+    let checks: [&Check<'_>; 4] = [
         &|linker, scope, owner, found| declaration(linker, scope, owner, found),
         &|linker, scope, owner, found| lifetimes::check(&linker.pool, scope.file, owner, found),
         &|linker, scope, owner, found| style::check(&linker.pool, scope.file, owner, found),

@@ -189,7 +189,9 @@ impl<'p> Encoder<'p> {
         for &range in reserved {
             self.nested(4, |encoder| encoder.range(range));
         }
-        reserved_names.iter().for_each(|name| self.writer.text(5, name));
+        for name in reserved_names {
+            self.writer.text(5, name);
+        }
         self.visibility(6, *visibility);
     }
 

@@ -89,11 +89,15 @@ impl Writer {
                     let path = locations.path(location);
                     if !path.is_empty() {
                         writer.nested(1, |writer| {
-                            path.iter().for_each(|&part| writer.raw_varint(i64::from(part) as u64));
+                            for &part in path {
+                                writer.raw_varint(i64::from(part) as u64);
+                            }
                         });
                     }
                     writer.nested(2, |writer| {
-                        location.span().for_each(|part| writer.raw_varint(u64::from(part)))
+                        for part in location.span() {
+                            writer.raw_varint(u64::from(part));
+                        }
                     });
                     let Some(comments) = location.comments() else { return };
                     if !comments.leading.is_empty() {

@@ -1,5 +1,6 @@
 //! Types of fields and methods, and what extensions extend.
 
+use std::fmt::Write as _;
 use std::rc::Rc;
 
 use super::lookup::Wanted;
@@ -190,7 +191,7 @@ impl Linker<'_> {
             if self.pool.errors.len() < SUGGESTIONS_MAX
                 && let Some(next) = self.next_number(message)
             {
-                text.push_str(&format!(": the next free number is {next}"));
+                let _ = write!(text, ": the next free number is {next}");
             }
             self.pool.error(scope.file, at, text);
             return;

@@ -450,12 +450,11 @@ fn sort_key(kind: Option<Kind>, key: Option<&OptionValue>) -> (i128, Vec<u8>) {
         (Some(OptionValue::Varint(value)), Some(Kind::Sint32 | Kind::Sint64)) => {
             signed(value >> 1) ^ -i128::from(value & 1)
         }
-        (Some(OptionValue::Varint(value)), Some(Kind::Int32 | Kind::Int64)) => signed(*value),
-        (Some(OptionValue::Varint(value)), _) => i128::from(*value),
+        (Some(OptionValue::Varint(value)), Some(Kind::Int32 | Kind::Int64))
+        | (Some(OptionValue::Fixed64(value)), Some(Kind::Sfixed64)) => signed(*value),
         (Some(OptionValue::Fixed32(value)), Some(Kind::Sfixed32)) => i128::from(*value as i32),
         (Some(OptionValue::Fixed32(value)), _) => i128::from(*value),
-        (Some(OptionValue::Fixed64(value)), Some(Kind::Sfixed64)) => signed(*value),
-        (Some(OptionValue::Fixed64(value)), _) => i128::from(*value),
+        (Some(OptionValue::Varint(value) | OptionValue::Fixed64(value)), _) => i128::from(*value),
         _ => 0,
     };
     (number, Vec::new())

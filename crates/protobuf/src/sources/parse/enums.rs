@@ -4,6 +4,7 @@ use std::collections::HashSet;
 
 use super::path::NAME;
 use super::{Parsed, Parser};
+use crate::sources::features::Features;
 use crate::sources::locations::LocationId;
 use crate::sources::pool::{Enum, EnumId, EnumValue, MessageId, RawValue, Visibility};
 
@@ -30,7 +31,7 @@ impl Parser<'_, '_> {
             reserved: Vec::new(),
             reserved_names: Vec::new(),
             options: None,
-            features: Default::default(),
+            features: Features::default(),
             visibility,
         });
         match parent {
@@ -87,14 +88,14 @@ impl Parser<'_, '_> {
             |part: &crate::sources::pool::NamePart| !part.is_extension && *part.name == *"allow_alias";
         let mut alias = options.filter(|option| matches!(&*option.name, [part] if is_alias(part)));
         let Some(alias) = alias.next() else { return Ok(()) };
-        let message = if !matches!(&alias.value, RawValue::Identifier(value) if **value == *"true") {
-            format!("allow_alias = false of enum \"{name}\" has no effect: remove it")
-        } else {
+        let message = if matches!(&alias.value, RawValue::Identifier(value) if **value == *"true") {
             let mut numbers = HashSet::new();
             if !values.iter().all(|value| numbers.insert(value.number)) {
                 return Ok(());
             }
             format!("no values of enum \"{name}\" share a number: remove allow_alias")
+        } else {
+            format!("allow_alias = false of enum \"{name}\" has no effect: remove it")
         };
         self.fail(message)
     }

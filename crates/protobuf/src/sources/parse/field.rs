@@ -5,6 +5,7 @@ use std::rc::Rc;
 use super::path::{file, message};
 use super::{Parsed, Parser};
 use crate::sources::error::Position;
+use crate::sources::features::Features;
 use crate::sources::lex::Token;
 use crate::sources::literal;
 use crate::sources::locations::LocationId;
@@ -96,8 +97,8 @@ impl Parser<'_, '_> {
             oneof,
             is_proto3_optional: false,
             options: None,
-            features: Default::default(),
-            at: FieldPositions { extendee: extendee_at.unwrap_or_default(), ..Default::default() },
+            features: Features::default(),
+            at: FieldPositions { extendee: extendee_at.unwrap_or_default(), ..FieldPositions::default() },
         });
         match parent {
             Some(parent) if is_extension => self.pool[parent].extensions.push(field),
@@ -283,11 +284,13 @@ impl Parser<'_, '_> {
             !first.is_extension && (*first.name == *"features" || is_utf8)
         };
         let mut copied: Vec<_> = written.iter().filter(is_copied).cloned().collect();
-        copied.iter_mut().for_each(|option| option.locations = 0..0);
+        for option in &mut copied {
+            option.locations = 0..0;
+        }
         let options = OptionSet {
             uninterpreted: copied,
             value: OptionMessage::default(),
-            explicit: Default::default(),
+            explicit: Features::default(),
         };
         (!options.uninterpreted.is_empty()).then(|| Box::new(options))
     }

@@ -5,6 +5,8 @@ use std::rc::Rc;
 
 use super::path::{file, message as path};
 use super::{NESTING_MAX, Parsed, Parser};
+use crate::sources::error::Position;
+use crate::sources::features::Features;
 use crate::sources::lex::TokenKind;
 use crate::sources::locations::LocationId;
 use crate::sources::parse::field::FieldStart;
@@ -57,7 +59,7 @@ impl Parser<'_, '_> {
             reserved: Vec::new(),
             reserved_names: Vec::new(),
             options: None,
-            features: Default::default(),
+            features: Features::default(),
             visibility: Visibility::Unset,
             is_map_entry: false,
         });
@@ -243,7 +245,7 @@ impl Parser<'_, '_> {
                 parser.locations.start_at(named, start);
                 parser.locations.close(named, end);
                 // protoc gives errors of the extended type once a block.
-                let extendee_at = if is_first { start.position() } else { Default::default() };
+                let extendee_at = if is_first { start.position() } else { Position::default() };
                 let start =
                     FieldStart { parent, extendee: Some((extendee.clone(), extendee_at)), oneof: None };
                 parser.field(&start, location)

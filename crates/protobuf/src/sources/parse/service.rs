@@ -5,13 +5,13 @@ use crate::sources::locations::LocationId;
 use crate::sources::pool::{Method, MethodType, Service, ServiceId};
 
 /// Field numbers of `ServiceDescriptorProto`.
-mod service {
+mod service_fields {
     pub(super) const METHOD: i32 = 2;
     pub(super) const OPTIONS: i32 = 3;
 }
 
 /// Field numbers of `MethodDescriptorProto`.
-mod method {
+mod method_fields {
     pub(super) const INPUT: i32 = 2;
     pub(super) const OUTPUT: i32 = 3;
     pub(super) const OPTIONS: i32 = 4;
@@ -43,12 +43,13 @@ impl Parser<'_, '_> {
         }
         if self.at(b"option") {
             let mut options = self.pool[declared].options.take();
-            let parsed = self.located(&[service::OPTIONS], |parser, _| parser.option_statement(&mut options));
+            let parsed =
+                self.located(&[service_fields::OPTIONS], |parser, _| parser.option_statement(&mut options));
             self.pool[declared].options = options;
             return parsed;
         }
         let index = self.pool[declared].methods.len() as i32;
-        self.located(&[service::METHOD, index], |parser, location| {
+        self.located(&[service_fields::METHOD, index], |parser, location| {
             let mut method = Method::default();
             let parsed = parser.method(&mut method, location);
             parser.pool[declared].methods.push(method);
@@ -61,9 +62,9 @@ impl Parser<'_, '_> {
             return self.fail(format!("expected \"rpc\", \"option\" or \"}}\", found {}", self.found()));
         }
         (declared.name, declared.name_at) = self.name("a method name")?;
-        declared.input = self.method_type(method::INPUT, method::CLIENT_STREAMING)?;
+        declared.input = self.method_type(method_fields::INPUT, method_fields::CLIENT_STREAMING)?;
         self.expect(b"returns")?;
-        declared.output = self.method_type(method::OUTPUT, method::SERVER_STREAMING)?;
+        declared.output = self.method_type(method_fields::OUTPUT, method_fields::SERVER_STREAMING)?;
         if !self.at(b"{") {
             return self.end_declaration(b";", Some(location));
         }
@@ -75,7 +76,7 @@ impl Parser<'_, '_> {
             if parser.try_end_declaration(b";", None) {
                 return Ok(());
             }
-            parser.located(&[method::OPTIONS], |parser, _| parser.option_statement(options))
+            parser.located(&[method_fields::OPTIONS], |parser, _| parser.option_statement(options))
         })
     }
 

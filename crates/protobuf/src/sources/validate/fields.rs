@@ -1,5 +1,7 @@
 //! Fields and maps.
 
+use std::fmt::Write as _;
+
 use super::{Found, is_lite, is_proto3};
 use crate::sources::encode::declarations::json_name;
 use crate::sources::link::{Linker, Scope, Wanted};
@@ -138,7 +140,7 @@ fn check_map(linker: &Linker<'_>, scope: &mut Scope, field: &Field, entry: Messa
             && let Ok(Symbol::Message(other)) = linker.lookup(scope, &declared.name, from, Wanted::Type)
             && other != entry
         {
-            message.push_str(&format!(": is it \".{}\"?", pool[other].full_name));
+            let _ = write!(message, ": is it \".{}\"?", pool[other].full_name);
         }
         found.push((at, message));
     }

@@ -31,7 +31,7 @@ pub(super) fn check(pool: &Pool, file: FileId, owner: Owner, found: &mut Found) 
     let Some(options) = owner.options(pool).as_deref() else { return };
     let mut messages = Vec::new();
     let edition = pool[file].edition;
-    walk(pool, &options.value, &mut |field, values| {
+    walk(&options.value, &mut |field, values| {
         let support = option_message(&pool[field].options, option::FEATURE_SUPPORT);
         messages.extend(
             out_of_edition(support, edition).map(|why| format!("{} {why}", pool.field_full_name(field))),
@@ -54,7 +54,7 @@ pub(super) fn targets(pool: &Pool, owner: Owner, found: &mut Found) {
     let Some(options) = owner.options(pool).as_deref() else { return };
     let (target, name) = owner.target();
     let mut messages = Vec::new();
-    walk(pool, &options.value, &mut |field, _| {
+    walk(&options.value, &mut |field, _| {
         let Some(options) = pool[field].options.as_deref() else { return };
         let mut allowed = options.value.varints(option::TARGETS).peekable();
         if allowed.peek().is_some() && !allowed.any(|allowed| allowed == target) {
@@ -66,12 +66,12 @@ pub(super) fn targets(pool: &Pool, owner: Owner, found: &mut Found) {
 }
 
 /// Visits all fields that are set. Options nest at most as deep as they are read.
-fn walk(pool: &Pool, message: &OptionMessage, visit: &mut impl FnMut(FieldId, &OptionField)) {
+fn walk(message: &OptionMessage, visit: &mut impl FnMut(FieldId, &OptionField)) {
     for field in message.fields.values() {
         visit(field.field, field);
         for value in &field.values {
             if let OptionValue::Message(message) = value {
-                walk(pool, message, visit);
+                walk(message, visit);
             }
         }
     }
