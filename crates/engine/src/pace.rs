@@ -10,7 +10,8 @@ pub(crate) const BYTES_PER_S: u64 = 1024;
 /// How far a peer is behind the least rate, 1 KiB a second, at which it has to take what waits for it.
 ///
 /// Time counts while something waits. Each KiB that the peer takes makes up for a second of it, so that a byte now and
-/// then does not start the time again; but no more than has passed, so that a peer that has taken much can't rest on it.
+/// then does not start the time again; but no more than has passed, so that a peer that has taken much can't rest on
+/// it.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Pace {
     behind: Duration,

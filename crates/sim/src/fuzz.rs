@@ -5,8 +5,8 @@
 //! behind another that it had not stood behind.
 //!
 //! [`frames`], [`calls`], [`tls`](tls()), [`hpack`], [`operations`], [`dissect`], [`transcode`], [`web_requests`],
-//! [`web_envelopes`], [`http1`](http1()), [`connect_get`], [`msgpack`], [`text_format`], [`field_paths`] and [`sources`]
-//! have the form that libFuzzer wants, for those who have a nightly toolchain:
+//! [`web_envelopes`], [`http1`](http1()), [`connect_get`], [`msgpack`], [`text_format`], [`field_paths`] and
+//! [`sources`] have the form that libFuzzer wants, for those who have a nightly toolchain:
 //!
 //! ```text
 //! fuzz_target!(|data: &[u8]| thalweg_sim::fuzz::frames(data));

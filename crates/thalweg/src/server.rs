@@ -264,9 +264,9 @@ impl ServerBuilder {
         self
     }
 
-    /// Sets how far a client may be behind the least rate at which it has to take what waits for it, 1 KiB a second; 60 s
-    /// by default. Its stream is reset then, or its connection closed if that is what holds the data up. Nothing is
-    /// demanded of streams that have nothing to send. `None` demands nothing, even beyond
+    /// Sets how far a client may be behind the least rate at which it has to take what waits for it, 1 KiB a second;
+    /// 60 s by default. Its stream is reset then, or its connection closed if that is what holds the data up. Nothing
+    /// is demanded of streams that have nothing to send. `None` demands nothing, even beyond
     /// [`max_connection_memory`](Self::max_connection_memory).
     pub fn reply_timeout(mut self, timeout: Option<Duration>) -> Self {
         self.config.reply_timeout = timeout;
@@ -283,9 +283,9 @@ impl ServerBuilder {
     }
 
     /// How many bytes all connections together may hold so; by default a quarter of what the process may use (the
-    /// machine's memory, or its control group's). At three quarters of it each connection has a budget of 1 MiB. When it is
-    /// used up, handlers wait before they make a response. Connections that take next to nothing of theirs are ended to
-    /// make room, and so are those with the most requests where requests use it up.
+    /// machine's memory, or its control group's). At three quarters of it each connection has a budget of 1 MiB. When
+    /// it is used up, handlers wait before they make a response. Connections that take next to nothing of theirs are
+    /// ended to make room, and so are those with the most requests where requests use it up.
     pub fn max_memory(mut self, bytes: usize) -> Self {
         self.config.max_memory = Some(bytes);
         self

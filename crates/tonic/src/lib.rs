@@ -35,8 +35,8 @@
 //! | [`transport`] | Thalweg's |
 //! | in [`transport::server`]: `Connected`, `TcpConnectInfo` and its like, `TcpIncoming` | tonic's |
 //!
-//! With neither the feature `server` nor `channel`, all of them are tonic's, and there is no [`transport`]: so do crates
-//! have them that only use generated code.
+//! With neither the feature `server` nor `channel`, all of them are tonic's, and there is no [`transport`]: so do
+//! crates have them that only use generated code.
 //!
 //! What is tonic's is re-exported, not rebuilt: these are the very types of the crate `tonic`, so that crates which
 //! depend on that one (`tonic-prost`, `tonic-types`, `tower-http` …) fit. The connection information is tonic's because

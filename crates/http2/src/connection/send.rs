@@ -168,8 +168,8 @@ impl Connection {
         self.sending.items.bytes()
     }
 
-    /// How much memory the DATA that is queued takes, in bytes: a part that is sent in pieces counts whole until the last
-    /// of them has left its queue.
+    /// How much memory the DATA that is queued takes, in bytes: a part that is sent in pieces counts whole until the
+    /// last of them has left its queue.
     #[inline]
     pub fn queued_memory(&self) -> usize {
         self.sending.items.memory()
