@@ -2,8 +2,8 @@
 //!
 //! [`compile`] gives what `protoc --include_imports --include_source_info -o` writes, byte for byte, and refuses what
 //! protoc refuses, at the same line and column. The files are parsed (`parse`), named and linked (`link`), their
-//! options are interpreted (`options`), checked (`validate`) and encoded (`encode`), each file after its imports. A
-//! name means what the file itself or its imports declare, whatever else was loaded.
+//! options are interpreted (`options`), checked (`validate`) and encoded (`encode`), each file after its imports
+//! (`load`). A name means what the file itself or its imports declare, whatever else was loaded.
 //!
 //! A [`SourceTree`] supplies the texts; [`Folders`] is one for include folders. The files of Protobuf itself,
 //! `google/protobuf/*.proto`, are built in, in their current version. They take precedence over copies in include
@@ -11,13 +11,16 @@
 
 mod builtin;
 mod comments;
+mod edition;
 mod encode;
 mod error;
 mod features;
 mod folders;
+mod ids;
 mod lex;
 mod link;
 mod literal;
+mod load;
 mod locations;
 mod option_value;
 mod options;
@@ -35,8 +38,9 @@ pub use error::{Diagnostic, SourceError};
 pub use folders::{Disk, FolderError, Folders};
 pub use tree::{SourceFile, SourceTree};
 
-use link::Linker;
-use pool::{FileId, ImportKind, Pool};
+use ids::FileId;
+use load::Loader;
+use pool::{ImportKind, Pool};
 
 /// Compiles `files`, named as imports name them, and all that they import, to the bytes of a
 /// `google.protobuf.FileDescriptorSet` for [`Schema::from_descriptor_set`](crate::Schema::from_descriptor_set).
@@ -105,9 +109,9 @@ impl<'t> Compiler<'t> {
     ///
     /// For files that are not there or that protoc would refuse.
     pub fn compile(&self, files: &[&str]) -> Result<Compiled, SourceError> {
-        let mut linker = Linker::new(self.tree, self.include_source_info);
-        let given = linker.load_all(files);
-        let Linker { pool, .. } = linker;
+        let mut loader = Loader::new(self.tree, self.include_source_info);
+        let given = loader.load_all(files);
+        let pool = loader.into_pool();
         if !pool.errors.is_empty() {
             return Err(SourceError { diagnostics: pool.errors });
         }

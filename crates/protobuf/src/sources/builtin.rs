@@ -29,6 +29,9 @@ const FILES: &[(&str, &str)] = files![
     "google/protobuf/wrappers.proto"
 ];
 
+/// The file with the options of all declarations.
+pub(super) const DESCRIPTOR: &str = "google/protobuf/descriptor.proto";
+
 /// The text of a file of Protobuf's own.
 pub(super) fn source(name: &str) -> Option<&'static str> {
     FILES.iter().find(|(known, _)| *known == name).map(|&(_, text)| text)

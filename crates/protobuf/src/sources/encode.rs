@@ -4,8 +4,9 @@ pub(super) mod declarations;
 mod options;
 mod writer;
 
+use super::ids::FileId;
 use super::option_value::OptionMessage;
-use super::pool::{FileId, Pool};
+use super::pool::Pool;
 use writer::Writer;
 
 /// A `google.protobuf.FileDescriptorProto`.

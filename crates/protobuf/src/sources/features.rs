@@ -1,7 +1,7 @@
 //! Features of editions, <https://protobuf.dev/editions/features/>. proto2 and proto3 are editions with fixed ones.
 
+use super::edition::Edition;
 use super::option_value::OptionMessage;
-use super::pool::{Edition, Field, Kind, Label};
 
 /// How many features `google.protobuf.FeatureSet` has of its own.
 const COUNT: usize = 9;
@@ -86,28 +86,6 @@ impl Features {
     /// The first that is explicitly unknown.
     pub(super) fn unknown(self) -> Option<usize> {
         self.0.iter().position(|&value| value == u8::MAX)
-    }
-
-    /// What the labels, groups and options of proto2 and proto3 say in terms of features.
-    pub(super) fn inferred(edition: Edition, field: &Field) -> Features {
-        let mut features = Features::default();
-        if !edition.is_legacy() {
-            return features;
-        }
-        if field.label == Label::Required {
-            features.set(number::FIELD_PRESENCE, value::LEGACY_REQUIRED);
-        }
-        if field.kind == Some(Kind::Group) {
-            features.set(number::MESSAGE_ENCODING, value::DELIMITED);
-        }
-        match field.options.as_deref().and_then(|options| options.value.varint(2)) {
-            Some(0) if edition == Edition::PROTO3 => {
-                features.set(number::REPEATED_FIELD_ENCODING, value::EXPANDED);
-            }
-            Some(1..) => features.set(number::REPEATED_FIELD_ENCODING, value::PACKED),
-            _ => {}
-        }
-        features
     }
 
     pub(super) fn is_implicit(self) -> bool {

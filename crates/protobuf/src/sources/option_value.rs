@@ -3,9 +3,12 @@
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
-use super::pool::{FieldId, Pool};
+use super::ids::FieldId;
 
-/// A message whose type is known to the [`Pool`]: fields by number.
+/// Option messages nest at most this deep: what decodes descriptors has a limit of 100 as well.
+pub(super) const OPTION_DEPTH_MAX: usize = 90;
+
+/// A message whose type is known to the pool: fields by number.
 #[derive(Clone, Debug, Default)]
 pub(super) struct OptionMessage {
     pub(super) fields: BTreeMap<i32, OptionField>,
@@ -72,36 +75,5 @@ impl OptionMessage {
             OptionValue::Varint(value) => Some(*value),
             _ => None,
         })
-    }
-
-    /// Adds a value of a field. A member of a oneof replaces the others.
-    pub(super) fn add(&mut self, pool: &Pool, field: FieldId, value: OptionValue) {
-        self.leave_oneof(pool, field);
-        let number = pool[field].number;
-        self.fields.entry(number).or_insert(OptionField { field, values: Vec::new() }).values.push(value);
-    }
-
-    /// The message in a singular field, made if it is not there.
-    pub(super) fn enter(&mut self, pool: &Pool, field: FieldId) -> &mut OptionMessage {
-        self.leave_oneof(pool, field);
-        let entry = self.fields.entry(pool[field].number);
-        let values = &mut entry.or_insert(OptionField { field, values: Vec::new() }).values;
-        if !matches!(values.last(), Some(OptionValue::Message(_))) {
-            values.push(OptionValue::Message(OptionMessage::default()));
-        }
-        match values.last_mut() {
-            Some(OptionValue::Message(message)) => message,
-            _ => unreachable!("a message was pushed above"),
-        }
-    }
-
-    fn leave_oneof(&mut self, pool: &Pool, field: FieldId) {
-        if let (Some(oneof), false) = (pool[field].oneof, pool[field].is_extension()) {
-            self.fields.retain(|_, other| {
-                other.field == field
-                    || pool[other.field].is_extension()
-                    || pool[other.field].oneof != Some(oneof)
-            });
-        }
     }
 }

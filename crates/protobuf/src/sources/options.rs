@@ -1,19 +1,20 @@
 //! From options as they are written to fields of options messages.
 
 mod aggregate;
+mod features;
+mod scalar;
+mod set;
 
 use super::error::Position;
-use super::features::Features;
-use super::link::{Linker, Scope, Wanted};
+use super::ids::{FieldId, MessageId};
+use super::link::lookup::Wanted;
+use super::link::{Linker, Scope};
 use super::locations::LocationId;
-use super::option_value::{OptionMessage, OptionValue};
+use super::option_value::{OPTION_DEPTH_MAX, OptionMessage, OptionValue};
 use super::owner::{Owner, owners};
-use super::pool::{
-    Edition, EnumId, FieldId, Kind, MessageId, OptionSet, Pool, RawValue, Symbol, TypeRef, Uninterpreted,
-};
+use super::pool::{Kind, OptionSet, RawValue, Symbol, TypeRef, Uninterpreted};
 
-/// Option messages nest at most this deep: what decodes descriptors has a limit of 100 as well.
-const OPTION_DEPTH_MAX: usize = 90;
+use scalar::{enum_number, float_value, number_value};
 
 /// An error in an option.
 pub(super) struct OptionError {
@@ -26,12 +27,12 @@ type Interpreted<T> = Result<T, OptionError>;
 /// Interprets all options of a file, and resolves its features.
 ///
 /// Options that are no extensions come first: extensions of the same file may have features.
-pub(super) fn interpret(linker: &mut Linker<'_>, scope: &mut Scope) {
+pub(super) fn interpret(linker: &mut Linker, scope: &mut Scope) {
     let owners = owners(&linker.pool, scope.file);
     let with_options: Vec<Owner> =
         owners.iter().copied().filter(|owner| owner.options(&linker.pool).is_some()).collect();
     interpret_pass(linker, scope, &with_options, false);
-    resolve_features(linker, scope, &owners);
+    features::resolve(linker, scope, &owners);
     interpret_pass(linker, scope, &with_options, true);
     for owner in with_options {
         if let Some(options) = owner.options_mut(&mut linker.pool) {
@@ -40,7 +41,7 @@ pub(super) fn interpret(linker: &mut Linker<'_>, scope: &mut Scope) {
     }
 }
 
-fn interpret_pass(linker: &mut Linker<'_>, scope: &mut Scope, owners: &[Owner], extensions: bool) {
+fn interpret_pass(linker: &mut Linker, scope: &mut Scope, owners: &[Owner], extensions: bool) {
     for &owner in owners {
         let Some(mut options) = owner.options_mut(&mut linker.pool).take() else { continue };
         let OptionSet { uninterpreted, value, .. } = &mut *options;
@@ -66,7 +67,7 @@ fn interpret_pass(linker: &mut Linker<'_>, scope: &mut Scope, owners: &[Owner], 
 
 /// Sets the field that an option names. Returns the path of the field, for source info.
 fn interpret_option(
-    linker: &Linker<'_>,
+    linker: &Linker,
     scope: &mut Scope,
     owner: Owner,
     option: &Uninterpreted,
@@ -132,7 +133,7 @@ fn interpret_option(
 }
 
 /// The type of the options of a declaration.
-fn options_message(linker: &Linker<'_>, owner: Owner) -> Option<MessageId> {
+fn options_message(linker: &Linker, owner: Owner) -> Option<MessageId> {
     let name = format!("google.protobuf.{}", owner.options_type());
     let root = linker.root();
     match linker.pool[linker.pool.descend(root, &name)?].entry?.symbol {
@@ -142,7 +143,7 @@ fn options_message(linker: &Linker<'_>, owner: Owner) -> Option<MessageId> {
 }
 
 fn option_field(
-    linker: &Linker<'_>,
+    linker: &Linker,
     scope: &mut Scope,
     owner: Owner,
     message: MessageId,
@@ -180,7 +181,7 @@ fn option_field(
 
 /// The value of an option for a field of this type.
 fn option_value(
-    linker: &Linker<'_>,
+    linker: &Linker,
     scope: &mut Scope,
     field: FieldId,
     option: &Uninterpreted,
@@ -269,110 +270,4 @@ fn float(value: &RawValue) -> Option<f64> {
         RawValue::Identifier(name) if **name == *"nan" => f64::NAN,
         _ => return None,
     })
-}
-
-/// An integer, sign-extended, as it is on the wire.
-fn number_value(kind: Kind, value: u64) -> OptionValue {
-    let signed = value as i64;
-    match kind {
-        Kind::Sint32 | Kind::Sint64 => OptionValue::Varint((signed << 1 ^ signed >> 63) as u64),
-        Kind::Fixed32 | Kind::Sfixed32 => OptionValue::Fixed32(value as u32),
-        Kind::Fixed64 | Kind::Sfixed64 => OptionValue::Fixed64(value),
-        _ => OptionValue::Varint(value),
-    }
-}
-
-fn float_value(kind: Kind, value: f64) -> OptionValue {
-    match kind {
-        Kind::Float => OptionValue::Fixed32((value as f32).to_bits()),
-        _ => OptionValue::Fixed64(value.to_bits()),
-    }
-}
-
-fn enum_number(pool: &Pool, declared: EnumId, name: &str) -> Option<i32> {
-    pool.value_named(declared, name).map(|value| value.number)
-}
-
-/// Merges the features of each declaration with those of what it is in.
-fn resolve_features(linker: &mut Linker<'_>, scope: &Scope, owners: &[Owner]) {
-    let edition = linker.edition(scope);
-    for &owner in owners {
-        let pool = &mut linker.pool;
-        let mut explicit = Features::default();
-        if let Some(options) = owner.options_mut(pool)
-            && let Some(set) = options.value.message(owner.features_number())
-        {
-            explicit = Features::explicit(set);
-            options.explicit = explicit;
-            let at = match owner {
-                Owner::File(file) => pool[file].syntax_at,
-                _ => owner.name_at(pool),
-            };
-            if edition.is_legacy() {
-                pool.error(scope.file, at, "features need an edition: proto2 and proto3 have none");
-            } else if explicit.unknown().is_some() {
-                pool.error(scope.file, at, "a feature must have a known value");
-            }
-        }
-        let merged = features_of(pool, scope, owner, edition).with(explicit);
-        match owner {
-            Owner::File(file) => pool[file].features = merged,
-            Owner::Message(message) => pool[message].features = merged,
-            Owner::Enum(declared) => pool[declared].features = merged,
-            Owner::Field(field) => {
-                let inferred = Features::inferred(edition, &pool[field]);
-                pool[field].features = merged.with(inferred);
-                if let (true, Some(message)) = (pool[field].features.is_required(), pool[field].message) {
-                    pool[message].required.push(field);
-                }
-                make_delimited(pool, field);
-            }
-            Owner::Oneof(..)
-            | Owner::Range(..)
-            | Owner::Value(..)
-            | Owner::Service(_)
-            | Owner::Method(..) => {}
-        }
-    }
-}
-
-/// The features of what a declaration is in.
-fn features_of(pool: &Pool, scope: &Scope, owner: Owner, edition: Edition) -> Features {
-    let file = pool[scope.file].features;
-    let of_message = |message: Option<MessageId>| message.map_or(file, |message| pool[message].features);
-    match owner {
-        Owner::File(_) => Features::of(edition),
-        Owner::Message(message) => of_message(pool[message].parent),
-        Owner::Enum(declared) => of_message(pool[declared].parent),
-        Owner::Oneof(message, _) | Owner::Range(message, _) => of_message(Some(message)),
-        Owner::Value(declared, _) => pool[declared].features,
-        Owner::Service(_) => file,
-        Owner::Method(service, _) => {
-            let explicit =
-                pool[service].options.as_deref().map_or(Features::default(), |options| options.explicit);
-            file.with(explicit)
-        }
-        Owner::Field(field) => {
-            let declared = &pool[field];
-            let outer = of_message(declared.parent);
-            match (declared.oneof, declared.parent) {
-                (Some(oneof), Some(parent)) => {
-                    let options = pool[parent].oneofs[oneof as usize].options.as_deref();
-                    outer.with(options.map_or(Features::default(), |options| options.explicit))
-                }
-                _ => outer,
-            }
-        }
-    }
-}
-
-/// A message field with `message_encoding = DELIMITED` is encoded as a group, unless it is a map.
-fn make_delimited(pool: &mut Pool, field: FieldId) {
-    let declared = &pool[field];
-    let TypeRef::Message(message) = declared.type_ref else { return };
-    let in_entry = declared.message.is_some_and(|parent| pool[parent].is_map_entry);
-    let is_map = pool[message].is_map_entry;
-    if declared.kind == Some(Kind::Message) && declared.features.is_delimited() && !in_entry && !is_map {
-        pool[field].kind = Some(Kind::Group);
-    }
 }

@@ -1,7 +1,8 @@
 //! Declarations that have options.
 
 use super::error::Position;
-use super::pool::{EnumId, FieldId, FileId, MessageId, NodeId, Options, Pool, ServiceId};
+use super::ids::{EnumId, FieldId, FileId, MessageId, NodeId, ServiceId};
+use super::pool::{Options, Pool};
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Owner {

@@ -6,74 +6,26 @@ mod enums;
 mod field;
 mod message;
 mod option;
+mod parser;
+pub(super) mod path;
 mod range;
 mod service;
 
 pub(super) use field::map_entry_name;
 pub(super) use message::FIELD_NUMBER_MAX;
 
-use std::rc::Rc;
-
-use super::comments::Comments;
+use super::edition::Edition;
 use super::error::Position;
-use super::lex::{Lexer, Token, TokenKind};
-use super::literal;
-use super::locations::{LocationId, Locations};
-use super::pool::{Edition, FileId, Import, ImportKind, Pool, Visibility};
+use super::ids::FileId;
+use super::lex::{Token, TokenKind};
+use super::locations::LocationId;
+use super::pool::{Import, ImportKind, Pool};
 
-/// Messages and groups nest at most this deep, as in protoc.
-pub(super) const NESTING_MAX: usize = 32;
-
-/// A statement that cannot be used; why was recorded.
-#[derive(Debug)]
-pub(super) struct Failed;
-
-pub(super) type Parsed<T = ()> = Result<T, Failed>;
-
-/// Field numbers of descriptors, for paths in source info.
-pub(super) mod path {
-    pub(in crate::sources) mod file {
-        pub(in crate::sources) const PACKAGE: i32 = 2;
-        pub(in crate::sources) const DEPENDENCY: i32 = 3;
-        pub(in crate::sources) const MESSAGE: i32 = 4;
-        pub(in crate::sources) const ENUM: i32 = 5;
-        pub(in crate::sources) const SERVICE: i32 = 6;
-        pub(in crate::sources) const EXTENSION: i32 = 7;
-        pub(in crate::sources) const OPTIONS: i32 = 8;
-        pub(in crate::sources) const PUBLIC_DEPENDENCY: i32 = 10;
-        pub(in crate::sources) const WEAK_DEPENDENCY: i32 = 11;
-        pub(in crate::sources) const SYNTAX: i32 = 12;
-        pub(in crate::sources) const OPTION_DEPENDENCY: i32 = 15;
-    }
-    pub(in crate::sources) mod message {
-        pub(in crate::sources) const FIELD: i32 = 2;
-        pub(in crate::sources) const MESSAGE: i32 = 3;
-        pub(in crate::sources) const ENUM: i32 = 4;
-        pub(in crate::sources) const EXTENSION_RANGE: i32 = 5;
-        pub(in crate::sources) const EXTENSION: i32 = 6;
-        pub(in crate::sources) const OPTIONS: i32 = 7;
-        pub(in crate::sources) const ONEOF: i32 = 8;
-        pub(in crate::sources) const RESERVED_RANGE: i32 = 9;
-        pub(in crate::sources) const RESERVED_NAME: i32 = 10;
-    }
-    /// `name` is 1 in each of them.
-    pub(in crate::sources) const NAME: i32 = 1;
-}
+use parser::{Parsed, Parser};
 
 /// Parses `text` into `pool`. Errors are recorded there.
 pub(super) fn parse(pool: &mut Pool, file: FileId, text: &str) {
-    let mut parser = Parser {
-        lexer: Lexer::new(text),
-        pool,
-        file,
-        path: Vec::new(),
-        locations: Locations::default(),
-        upcoming: Comments::default(),
-        edition: Edition::PROTO2,
-        has_package: false,
-        depth: 0,
-        option_copies: 0,
-    };
+    let mut parser = Parser::new(pool, file, text);
     parser.file();
     let locations = std::mem::take(&mut parser.locations);
     let errors = std::mem::take(&mut parser.lexer.errors);
@@ -81,22 +33,6 @@ pub(super) fn parse(pool: &mut Pool, file: FileId, text: &str) {
         pool.error(file, error.at, error.message);
     }
     pool[file].locations = locations;
-}
-
-pub(super) struct Parser<'s, 'p> {
-    lexer: Lexer<'s>,
-    pool: &'p mut Pool,
-    file: FileId,
-    /// Of the declaration around the current one.
-    path: Vec<i32>,
-    locations: Locations,
-    /// The comments before the next declaration: leading and detached ones.
-    upcoming: Comments,
-    edition: Edition,
-    has_package: bool,
-    depth: usize,
-    /// Options of extension ranges that were copied to the other ranges of their statement.
-    option_copies: usize,
 }
 
 impl Parser<'_, '_> {
@@ -278,261 +214,5 @@ impl Parser<'_, '_> {
         self.end_declaration(b";", Some(location))?;
         self.close(location);
         Ok(())
-    }
-
-    fn visibility(&mut self) -> Parsed<Visibility> {
-        if self.edition < Edition::E2024 {
-            return Ok(Visibility::Unset);
-        }
-        let visibility = if self.eat(b"export") {
-            Visibility::Export
-        } else if self.eat(b"local") {
-            Visibility::Local
-        } else {
-            return Ok(Visibility::Unset);
-        };
-        if !self.at(b"message") && !self.at(b"enum") {
-            return self.fail("\"export\" and \"local\" are for messages and enums only".to_owned());
-        }
-        Ok(visibility)
-    }
-}
-
-/// Tokens.
-impl<'s> Parser<'s, '_> {
-    fn text(&self) -> &'s [u8] {
-        self.lexer.text(self.lexer.current)
-    }
-
-    fn at(&self, text: &[u8]) -> bool {
-        self.text() == text
-    }
-
-    fn at_kind(&self, kind: TokenKind) -> bool {
-        self.lexer.current.kind == kind
-    }
-
-    fn eat(&mut self, text: &[u8]) -> bool {
-        let found = self.at(text);
-        if found {
-            self.lexer.next();
-        }
-        found
-    }
-
-    fn expect(&mut self, text: &[u8]) -> Parsed {
-        if self.eat(text) {
-            return Ok(());
-        }
-        self.fail(format!("expected \"{}\", found {}", String::from_utf8_lossy(text), self.found()))
-    }
-
-    /// What is there in place of what was expected.
-    fn found(&self) -> String {
-        match self.lexer.current.kind {
-            TokenKind::End => "the end of the file".to_owned(),
-            TokenKind::String => "a string".to_owned(),
-            _ => format!("\"{}\"", String::from_utf8_lossy(self.text())),
-        }
-    }
-
-    fn identifier(&mut self, expected: &str) -> Parsed<Rc<str>> {
-        if !self.at_kind(TokenKind::Identifier) {
-            return self.fail(format!("expected {expected}, found {}", self.found()));
-        }
-        let name = String::from_utf8_lossy(self.text()).into();
-        self.lexer.next();
-        Ok(name)
-    }
-
-    /// An integer up to `i32::MAX`. One that is too large is an error, but a number.
-    fn integer(&mut self, expected: &str) -> Parsed<i32> {
-        Ok(self.integer_to(i32::MAX as u64, expected)? as i32)
-    }
-
-    fn signed_integer(&mut self, expected: &str) -> Parsed<i32> {
-        let is_negative = self.eat(b"-");
-        let max = i32::MAX as u64 + u64::from(is_negative);
-        let value = self.integer_to(max, expected)? as i64;
-        Ok(if is_negative { -value } else { value } as i32)
-    }
-
-    fn integer_to(&mut self, max: u64, expected: &str) -> Parsed<u64> {
-        if !self.at_kind(TokenKind::Integer) {
-            return self.fail(format!("expected {expected}, found {}", self.found()));
-        }
-        let value = literal::integer(self.text(), max).unwrap_or_else(|| {
-            self.error(format!("integer out of range: at most {max} here"));
-            0
-        });
-        self.lexer.next();
-        Ok(value)
-    }
-
-    fn number(&mut self) -> Parsed<f64> {
-        let text = self.text();
-        let value = match self.lexer.current.kind {
-            TokenKind::Float => literal::float(text).unwrap_or_default(),
-            TokenKind::Integer => match literal::integer(text, u64::MAX) {
-                Some(value) => value as f64,
-                // Too large for an integer, and only decimal numbers may be floats.
-                None => literal::float(text).filter(|_| text[0] != b'0').unwrap_or_else(|| {
-                    self.error("integer out of range");
-                    0.0
-                }),
-            },
-            _ if text == b"inf" => f64::INFINITY,
-            _ if text == b"nan" => f64::NAN,
-            _ => return self.fail(format!("expected a number, found {}", self.found())),
-        };
-        self.lexer.next();
-        Ok(value)
-    }
-
-    /// Adjacent strings are one.
-    fn string(&mut self, expected: &str) -> Parsed<Vec<u8>> {
-        if !self.at_kind(TokenKind::String) {
-            return self.fail(format!("expected {expected}, found {}", self.found()));
-        }
-        let mut value = Vec::new();
-        while self.at_kind(TokenKind::String) {
-            literal::unescape(self.text(), &mut value);
-            self.lexer.next();
-        }
-        Ok(value)
-    }
-
-    /// Consumes the token that ends a declaration, or begins its block, and gives `location` its comments.
-    fn try_end_declaration(&mut self, text: &[u8], location: Option<LocationId>) -> bool {
-        if !self.at(text) {
-            return false;
-        }
-        let Comments { trailing, detached, leading } = self.lexer.next_with_comments();
-        let leading = std::mem::replace(&mut self.upcoming.leading, leading);
-        match location {
-            Some(location) => {
-                let detached = std::mem::replace(&mut self.upcoming.detached, detached);
-                self.locations.attach(location, Comments { trailing, detached, leading });
-            }
-            // The end of a scope drops what was there for its next declaration.
-            None if text == b"}" => self.upcoming.detached = detached,
-            None => self.upcoming.detached.extend(detached),
-        }
-        true
-    }
-
-    fn end_declaration(&mut self, text: &[u8], location: Option<LocationId>) -> Parsed {
-        if self.try_end_declaration(text, location) {
-            return Ok(());
-        }
-        self.fail(format!("expected \"{}\", found {}", String::from_utf8_lossy(text), self.found()))
-    }
-
-    /// The statements of a block until its `}`, with recovery after each that fails.
-    fn block(&mut self, what: &str, mut statement: impl FnMut(&mut Self) -> Parsed) -> Parsed {
-        while !self.try_end_declaration(b"}", None) {
-            if self.at_kind(TokenKind::End) {
-                return self
-                    .fail(format!("expected \"}}\" at the end of the {what}, found the end of the file"));
-            }
-            if statement(self).is_err() {
-                self.skip_statement();
-            }
-        }
-        Ok(())
-    }
-
-    fn skip_statement(&mut self) {
-        while !self.at_kind(TokenKind::End) {
-            if self.at_kind(TokenKind::Symbol) {
-                if self.try_end_declaration(b";", None) {
-                    return;
-                }
-                if self.eat(b"{") {
-                    return self.skip_block();
-                }
-                if self.at(b"}") {
-                    return;
-                }
-            }
-            self.lexer.next();
-        }
-    }
-
-    fn skip_block(&mut self) {
-        let mut depth = 1_usize;
-        while !self.at_kind(TokenKind::End) {
-            if self.at_kind(TokenKind::Symbol) {
-                if self.try_end_declaration(b"}", None) {
-                    depth -= 1;
-                    if depth == 0 {
-                        return;
-                    }
-                } else if self.eat(b"{") {
-                    depth += 1;
-                }
-            }
-            self.lexer.next();
-        }
-    }
-}
-
-/// Errors and locations.
-impl Parser<'_, '_> {
-    fn error(&mut self, message: impl Into<String>) {
-        self.error_at(self.lexer.current.position(), message);
-    }
-
-    fn error_at(&mut self, at: Position, message: impl Into<String>) {
-        self.flush_lexical_errors();
-        self.pool.error(self.file, at, message);
-    }
-
-    fn flush_lexical_errors(&mut self) {
-        for error in std::mem::take(&mut self.lexer.errors) {
-            self.pool.error(self.file, error.at, error.message);
-        }
-    }
-
-    fn fail<T>(&mut self, message: String) -> Parsed<T> {
-        self.error(message);
-        Err(Failed)
-    }
-
-    fn fail_at<T>(&mut self, at: Position, message: String) -> Parsed<T> {
-        self.error_at(at, message);
-        Err(Failed)
-    }
-
-    /// Opens a location that begins at the current token.
-    fn open(&mut self, suffix: &[i32]) -> LocationId {
-        self.locations.open(&self.path, suffix, self.lexer.current)
-    }
-
-    /// Ends a location at the last consumed token.
-    fn close(&mut self, location: LocationId) {
-        self.locations.close(location, self.lexer.previous);
-    }
-
-    /// Parses what is at a location, with its path as the path of all inside of it.
-    fn located<T>(
-        &mut self,
-        suffix: &[i32],
-        parse: impl FnOnce(&mut Self, LocationId) -> Parsed<T>,
-    ) -> Parsed<T> {
-        let location = self.open(suffix);
-        let outer = self.path.len();
-        self.path.extend(suffix);
-        let parsed = parse(self, location);
-        self.path.truncate(outer);
-        self.close(location);
-        parsed
-    }
-
-    /// A name at its location. Returns where it is, too.
-    fn name(&mut self, expected: &str) -> Parsed<(Rc<str>, Position)> {
-        let at = self.lexer.current.position();
-        let name = self.located(&[path::NAME], |parser, _| parser.identifier(expected))?;
-        Ok((name, at))
     }
 }

@@ -5,8 +5,10 @@ use std::collections::{BTreeMap, HashMap};
 use std::ops::{Index, IndexMut};
 use std::rc::Rc;
 
+use super::edition::Edition;
 use super::error::{Diagnostic, ERRORS_MAX, Lines, Place, Position};
 use super::features::Features;
+use super::ids::{EnumId, FieldId, FileId, MessageId, NodeId, ServiceId};
 use super::lex::Token;
 use super::locations::Locations;
 use super::option_value::OptionMessage;
@@ -25,12 +27,8 @@ pub(super) struct Pool {
     pub(super) warnings: Vec<Diagnostic>,
 }
 
-/// Indices into the pool.
-macro_rules! ids {
+macro_rules! lists {
     ($($id:ident $list:ident $declaration:ident $add:ident;)*) => {$(
-        #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-        pub(super) struct $id(u32);
-
         impl Index<$id> for Pool {
             type Output = $declaration;
 
@@ -55,7 +53,7 @@ macro_rules! ids {
     )*};
 }
 
-ids! {
+lists! {
     FileId files File add_file;
     MessageId messages Message add_message;
     EnumId enums Enum add_enum;
@@ -90,41 +88,6 @@ pub(super) struct File {
     pub(super) is_done: bool,
     /// A `google.protobuf.FileDescriptorProto`.
     pub(super) encoded: Vec<u8>,
-}
-
-/// The number of an edition, as `google.protobuf.Edition` has it.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub(super) struct Edition(pub(super) i32);
-
-impl Edition {
-    pub(super) const PROTO2: Edition = Edition(998);
-    pub(super) const PROTO3: Edition = Edition(999);
-    pub(super) const E2023: Edition = Edition(1000);
-    pub(super) const E2024: Edition = Edition(1001);
-    pub(super) const E2026: Edition = Edition(1002);
-
-    /// As files write it.
-    pub(super) fn name(self) -> String {
-        match self.0 {
-            998 => "proto2".to_owned(),
-            999 => "proto3".to_owned(),
-            1000 => "2023".to_owned(),
-            1001 => "2024".to_owned(),
-            1002 => "2026".to_owned(),
-            number => number.to_string(),
-        }
-    }
-
-    /// Whether it is proto2 or proto3.
-    pub(super) fn is_legacy(self) -> bool {
-        self < Edition::E2023
-    }
-}
-
-impl Default for Edition {
-    fn default() -> Self {
-        Edition::PROTO2
-    }
 }
 
 #[derive(Debug)]

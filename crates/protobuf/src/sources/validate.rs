@@ -4,22 +4,23 @@ mod enums;
 mod extensions;
 mod features;
 mod fields;
+mod files;
+mod found;
 mod lifetimes;
 mod messages;
 mod style;
 
-use super::error::Position;
 use super::features::{number, value};
+use super::ids::{FileId, MessageId};
 use super::link::{Linker, Scope};
 use super::owner::{Owner, owners};
-use super::pool::{Edition, FileId, ImportKind, MessageId, Pool, Visibility};
+use super::pool::{Pool, Visibility};
 
-/// An error, and where.
-type Found = Vec<(Position, String)>;
+use found::Found;
 
-type Check<'c> = dyn Fn(&mut Linker<'_>, &mut Scope, Owner, &mut Found) + 'c;
+type Check<'c> = dyn Fn(&mut Linker, &mut Scope, Owner, &mut Found) + 'c;
 
-pub(super) fn validate(linker: &mut Linker<'_>, scope: &mut Scope) {
+pub(super) fn validate(linker: &mut Linker, scope: &mut Scope) {
     let owners = owners(&linker.pool, scope.file);
     let is_given = linker.is_given(scope.file);
     let checks: [&Check<'_>; 4] = [
@@ -50,9 +51,9 @@ pub(super) fn validate(linker: &mut Linker<'_>, scope: &mut Scope) {
     }
 }
 
-fn declaration(linker: &mut Linker<'_>, scope: &mut Scope, owner: Owner, found: &mut Found) {
+fn declaration(linker: &mut Linker, scope: &mut Scope, owner: Owner, found: &mut Found) {
     match owner {
-        Owner::File(file) => self::file(&linker.pool, file, found),
+        Owner::File(file) => files::check(&linker.pool, file, found),
         Owner::Message(message) => {
             messages::check(linker, scope, message, found);
             extensions::check_ranges(&linker.pool, message, found);
@@ -67,7 +68,7 @@ fn declaration(linker: &mut Linker<'_>, scope: &mut Scope, owner: Owner, found: 
         Owner::Service(service) => {
             let options = linker.pool[scope.file].options.as_deref();
             let generic = options.is_some_and(|options| options.value.flag(16) || options.value.flag(17));
-            if is_lite(&linker.pool, scope.file) && generic {
+            if files::is_lite(&linker.pool, scope.file) && generic {
                 let message = "a file with optimize_for = LITE_RUNTIME cannot have services, unless \
                                cc_generic_services and java_generic_services are false";
                 found.push((linker.pool[service].name_at, message.to_owned()));
@@ -75,34 +76,6 @@ fn declaration(linker: &mut Linker<'_>, scope: &mut Scope, owner: Owner, found: 
         }
         Owner::Oneof(..) | Owner::Range(..) | Owner::Method(..) => {}
     }
-}
-
-fn file(pool: &Pool, file: FileId, found: &mut Found) {
-    let declared = &pool[file];
-    if !declared.edition.is_legacy() {
-        if declared.features.get(number::FIELD_PRESENCE) == value::LEGACY_REQUIRED {
-            found.push((declared.syntax_at, "fields cannot be required by default".to_owned()));
-        }
-        if declared.options.as_deref().is_some_and(|options| options.value.flag(27)) {
-            let message = "editions have no java_string_check_utf8: use features.(pb.java).utf8_validation";
-            found.push((declared.syntax_at, message.to_owned()));
-        }
-    }
-    if !is_lite(pool, file) {
-        let plain = declared.imports.iter().filter(|import| import.kind != ImportKind::Option);
-        let lite = plain.filter(|import| import.file.is_some_and(|file| is_lite(pool, file)));
-        for import in lite.take(1) {
-            let name = &import.name;
-            let message =
-                format!("\"{name}\" has optimize_for = LITE_RUNTIME, and can be imported by such files only");
-            found.push((import.at, message));
-        }
-    }
-}
-
-/// Whether a file has `optimize_for = LITE_RUNTIME`.
-fn is_lite(pool: &Pool, file: FileId) -> bool {
-    pool[file].options.as_deref().is_some_and(|options| options.value.varint(9) == Some(3))
 }
 
 /// With strict visibility, nested declarations are not exported, but for enums in messages that are mere namespaces.
@@ -136,8 +109,4 @@ fn is_namespace(pool: &Pool, message: MessageId) -> bool {
     let reserves_all = matches!(&*declared.reserved, [range]
         if range.start == 1 && range.end == super::parse::FIELD_NUMBER_MAX + 1);
     declared.parent.is_none() && is_local && reserves_all
-}
-
-fn is_proto3(pool: &Pool, file: FileId) -> bool {
-    pool[file].edition == Edition::PROTO3
 }

@@ -2,11 +2,13 @@
 
 use super::options::{Stripped, options};
 use super::writer::Writer;
+use crate::sources::edition::Edition;
+use crate::sources::ids::{EnumId, FieldId, FileId, MessageId, ServiceId};
 use crate::sources::literal;
 use crate::sources::parse::path;
 use crate::sources::pool::{
-    Edition, Enum, EnumId, EnumValue, Field, FieldId, FileId, ImportKind, Kind, Label, MessageId, Method,
-    NumberRange, Oneof, Options, Pool, ServiceId, TypeRef, Visibility,
+    Enum, EnumValue, Field, ImportKind, Kind, Label, Method, NumberRange, Oneof, Options, Pool, TypeRef,
+    Visibility,
 };
 
 pub(super) struct Encoder<'p> {

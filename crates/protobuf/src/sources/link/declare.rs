@@ -5,11 +5,9 @@ use std::rc::Rc;
 
 use super::{Linker, Scope};
 use crate::sources::error::Position;
+use crate::sources::ids::{EnumId, FieldId, FileId, MessageId, NodeId, ServiceId};
 use crate::sources::parse::FIELD_NUMBER_MAX;
-use crate::sources::pool::{
-    Edition, Entry, EnumId, FieldId, FileId, Label, MessageId, NodeId, NumberRange, ServiceId, Symbol,
-    qualified,
-};
+use crate::sources::pool::{Entry, Label, NumberRange, Symbol, qualified};
 
 /// The longest package name, as in protoc.
 const PACKAGE_BYTES_MAX: usize = 511;
@@ -21,8 +19,8 @@ const FULL_NAME_BYTES_MAX: usize = 4096;
 /// The most fields of a message, as in protoc.
 const FIELDS_MAX: usize = 65_535;
 
-impl Linker<'_> {
-    pub(super) fn declare(&mut self, scope: &mut Scope) {
+impl Linker {
+    pub(in crate::sources) fn declare(&mut self, scope: &mut Scope) {
         self.check_imports(scope.file);
         if !self.declare_package(scope) {
             return;
@@ -248,10 +246,5 @@ impl Linker<'_> {
                 self.pool.error(file, range.at, "the end of a reserved range is before its start");
             }
         }
-    }
-
-    /// The edition of the file that is linked.
-    pub(in crate::sources) fn edition(&self, scope: &Scope) -> Edition {
-        self.pool[scope.file].edition
     }
 }

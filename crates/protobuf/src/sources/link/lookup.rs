@@ -2,7 +2,8 @@
 
 use super::{Linker, Scope};
 use crate::sources::error::Position;
-use crate::sources::pool::{FileId, NodeId, Symbol};
+use crate::sources::ids::{FileId, NodeId};
+use crate::sources::pool::Symbol;
 
 /// A name that means nothing here, with what may explain it.
 #[derive(Debug, Default)]
@@ -20,7 +21,7 @@ pub(in crate::sources) enum Wanted {
     Type,
 }
 
-impl Linker<'_> {
+impl Linker {
     /// Looks a name up in `from` and the scopes around it.
     pub(in crate::sources) fn lookup(
         &self,

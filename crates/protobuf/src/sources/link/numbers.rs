@@ -1,12 +1,10 @@
 //! Numbers that are used twice, or reserved. All of it takes n log n: files may have a hundred thousand ranges.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 
 use super::Linker;
-use crate::sources::pool::{EnumId, FieldId, FileId, MessageId, NumberRange};
-
-/// The fields of a file by message and number.
-pub(super) type Numbers = HashMap<(MessageId, i32), FieldId>;
+use crate::sources::ids::{EnumId, FileId, MessageId};
+use crate::sources::pool::NumberRange;
 
 /// Ranges in order, for looking up a number or another range.
 struct Ranges {
@@ -56,7 +54,7 @@ fn of_enum(range: &NumberRange) -> (i64, i64) {
     (i64::from(range.start), i64::from(range.end) + 1)
 }
 
-impl Linker<'_> {
+impl Linker {
     /// Fields, reserved numbers and names, and extension ranges of a message exclude each other.
     pub(super) fn check_overlaps(&mut self, file: FileId, message: MessageId) {
         let declared = &self.pool[message];

@@ -7,16 +7,15 @@ use super::lookup::Wanted;
 use super::{Linker, Scope};
 use crate::sources::error::Position;
 use crate::sources::features::{number as feature, value as feature_value};
+use crate::sources::ids::{FieldId, FileId, MessageId, NodeId, ServiceId};
 use crate::sources::parse::FIELD_NUMBER_MAX;
-use crate::sources::pool::{
-    Field, FieldId, FileId, Kind, MessageId, MethodType, NodeId, Pool, ServiceId, Symbol, TypeRef, Visibility,
-};
+use crate::sources::pool::{Field, Kind, MethodType, Pool, Symbol, TypeRef, Visibility};
 
 /// Errors that suggest another number, which takes a look at all numbers of the message.
 const SUGGESTIONS_MAX: usize = 20;
 
-impl Linker<'_> {
-    pub(super) fn resolve(&mut self, scope: &mut Scope) {
+impl Linker {
+    pub(in crate::sources) fn resolve(&mut self, scope: &mut Scope) {
         let file = &self.pool[scope.file];
         let (messages, services, extensions) =
             (file.messages.clone(), file.services.clone(), file.extensions.clone());

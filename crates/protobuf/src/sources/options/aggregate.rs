@@ -2,19 +2,21 @@
 
 use std::collections::BTreeMap;
 
-use super::{OPTION_DEPTH_MAX, enum_number, float_value, number_value};
+use super::scalar::{enum_number, float_value, number_value};
 use crate::sources::encode;
+use crate::sources::ids::{FieldId, MessageId};
 use crate::sources::lex::{Token, TokenKind};
-use crate::sources::link::{Linker, Scope, Wanted};
+use crate::sources::link::lookup::Wanted;
+use crate::sources::link::{Linker, Scope};
 use crate::sources::literal;
-use crate::sources::option_value::{OptionMessage, OptionValue};
-use crate::sources::pool::{FieldId, Kind, MessageId, Symbol, TypeRef};
+use crate::sources::option_value::{OPTION_DEPTH_MAX, OptionMessage, OptionValue};
+use crate::sources::pool::{Kind, Symbol, TypeRef};
 
 type Parsed<T> = Result<T, String>;
 
 /// Parses a value of the type `message`.
 pub(super) fn parse(
-    linker: &Linker<'_>,
+    linker: &Linker,
     scope: &mut Scope,
     message: MessageId,
     tokens: &[Token],
@@ -29,8 +31,8 @@ pub(super) fn parse(
     Ok(value)
 }
 
-struct Parser<'a, 't> {
-    linker: &'a Linker<'t>,
+struct Parser<'a> {
+    linker: &'a Linker,
     scope: &'a mut Scope,
     text: &'a [u8],
     tokens: &'a [Token],
@@ -38,7 +40,7 @@ struct Parser<'a, 't> {
     depth: usize,
 }
 
-impl<'a> Parser<'a, '_> {
+impl<'a> Parser<'a> {
     fn field(&mut self, message: MessageId, into: &mut OptionMessage) -> Parsed<()> {
         if self.at(b"[") {
             let name = self.bracketed_name()?;

@@ -2,11 +2,12 @@
 
 use std::collections::HashSet;
 
+use super::parser::{Parsed, Parser};
 use super::path::NAME;
-use super::{Parsed, Parser};
 use crate::sources::features::Features;
+use crate::sources::ids::{EnumId, MessageId};
 use crate::sources::locations::LocationId;
-use crate::sources::pool::{Enum, EnumId, EnumValue, MessageId, RawValue, Visibility};
+use crate::sources::pool::{Enum, EnumValue, RawValue, Visibility};
 
 /// Field numbers of `EnumDescriptorProto`.
 mod path {

@@ -1,18 +1,16 @@
-//! Fields, maps and groups.
+//! Fields and maps.
 
 use std::rc::Rc;
 
-use super::path::{file, message};
-use super::{Parsed, Parser};
+use super::parser::{Parsed, Parser};
+use super::path::field as path;
+use crate::sources::edition::Edition;
 use crate::sources::error::Position;
 use crate::sources::features::Features;
-use crate::sources::lex::Token;
+use crate::sources::ids::{FieldId, MessageId};
 use crate::sources::literal;
-use crate::sources::locations::LocationId;
 use crate::sources::option_value::OptionMessage;
-use crate::sources::pool::{
-    Edition, Field, FieldId, FieldPositions, Kind, Label, MessageId, OptionSet, TypeRef,
-};
+use crate::sources::pool::{Field, FieldPositions, Kind, Label, OptionSet, TypeRef};
 
 /// What is known of a field before it is parsed.
 pub(super) struct FieldStart {
@@ -28,56 +26,40 @@ enum WrittenType {
     Named(Rc<str>),
 }
 
-struct MapType {
+pub(super) struct MapType {
     key: WrittenType,
     value: WrittenType,
 }
 
-/// Field numbers of `FieldDescriptorProto`.
-mod path {
-    pub(super) const NUMBER: i32 = 3;
-    pub(super) const TYPE: i32 = 5;
-    pub(super) const TYPE_NAME: i32 = 6;
-    pub(super) const DEFAULT_VALUE: i32 = 7;
-    pub(super) const OPTIONS: i32 = 8;
-    pub(super) const JSON_NAME: i32 = 10;
-}
-
 impl Parser<'_, '_> {
-    pub(super) fn field(&mut self, start: &FieldStart, location: LocationId) -> Parsed {
-        let field = self.add_field(start);
-        let mut label = None;
-        if start.oneof.is_some() {
-            label = Some(Label::Optional);
-        } else if let Some(written) = self.label()? {
-            label = Some(written);
-            self.pool[field].is_proto3_optional =
-                written == Label::Optional && self.edition == Edition::PROTO3;
+    /// A label, which is not there in editions but for `repeated`.
+    pub(super) fn label(&mut self) -> Parsed<Option<Label>> {
+        let label = match self.text() {
+            b"optional" => Label::Optional,
+            b"repeated" => Label::Repeated,
+            b"required" => Label::Required,
+            _ => return Ok(None),
+        };
+        if !self.edition.is_legacy() {
+            match label {
+                Label::Optional => self.error(
+                    "editions have no label \"optional\": singular fields have presence unless \
+                     features.field_presence says otherwise",
+                ),
+                Label::Required => self.error(
+                    "editions have no label \"required\": use features.field_presence = LEGACY_REQUIRED",
+                ),
+                Label::Repeated => {}
+            }
         }
-        let map = self.field_type(field, start, label)?;
-        let name_token = self.lexer.current;
-        let (name, name_at) = self.name("a field name")?;
-        let declared = &mut self.pool[field];
-        (declared.name, declared.at.name) = (name, name_at);
-        if !self.eat(b"=") {
-            return self.fail(format!("expected \"=\" and a field number, found {}", self.found()));
-        }
-        self.pool[field].at.number = self.lexer.current.position();
-        let number = self.located(&[path::NUMBER], |parser, _| parser.integer("a field number"))?;
-        self.pool[field].number = number;
-        self.field_options(field)?;
-        if self.pool[field].kind == Some(Kind::Group) {
-            self.group(field, start, name_token, location)?;
-        } else {
-            self.end_declaration(b";", Some(location))?;
-        }
-        if let Some(map) = map {
-            self.add_map_entry(field, start.parent, map);
-        }
-        Ok(())
+        self.located(&[path::LABEL], |parser, _| {
+            parser.lexer.next();
+            Ok(())
+        })?;
+        Ok(Some(label))
     }
 
-    fn add_field(&mut self, start: &FieldStart) -> FieldId {
+    pub(super) fn add_field(&mut self, start: &FieldStart) -> FieldId {
         let &FieldStart { parent, ref extendee, oneof } = start;
         let (extendee, extendee_at) = extendee.clone().unzip();
         let is_extension = extendee.is_some();
@@ -108,7 +90,7 @@ impl Parser<'_, '_> {
         field
     }
 
-    fn field_type(
+    pub(super) fn field_type(
         &mut self,
         field: FieldId,
         start: &FieldStart,
@@ -209,55 +191,10 @@ impl Parser<'_, '_> {
         Ok(name.into())
     }
 
-    /// A group is a field and a message at once, so that their locations overlap.
-    fn group(
-        &mut self,
-        field: FieldId,
-        start: &FieldStart,
-        name_token: Token,
-        location: LocationId,
-    ) -> Parsed {
-        let index = self.messages_of(start.parent).len() as i32;
-        let number = if start.parent.is_some() { message::MESSAGE } else { file::MESSAGE };
-        // The path of the field, or of the extension, ends with two parts.
-        let field_path = self.path.split_off(self.path.len() - 2);
-        let parsed = self.located(&[number, index], |parser, group_location| {
-            let begin = parser.locations.start_of(location);
-            parser.locations.set_start(group_location, begin);
-            let group = parser.add_message(start.parent);
-            let name = parser.pool[field].name.clone();
-            let declared = &mut parser.pool[group];
-            (declared.name, declared.name_at) = (name.clone(), name_token.position());
-            let named = parser.open(&[super::path::NAME]);
-            parser.locations.start_at(named, name_token);
-            parser.locations.close(named, name_token);
-            let typed = parser.locations.open(
-                parser.locations.path_of(location).to_vec().as_slice(),
-                &[path::TYPE_NAME],
-                name_token,
-            );
-            parser.locations.close(typed, name_token);
-            if !name.starts_with(|c: char| c.is_ascii_uppercase()) {
-                parser.error_at(name_token.position(), "group names must begin with a capital letter");
-            }
-            let declared = &mut parser.pool[field];
-            declared.name = name.to_ascii_lowercase().into();
-            declared.type_name = name;
-            if !parser.at(b"{") {
-                return parser
-                    .fail(format!("expected \"{{\" and the group's fields, found {}", parser.found()));
-            }
-            parser.nested(|parser| parser.message_block(group, group_location))
-        });
-        self.path.extend(field_path);
-        parsed
-    }
-
-    /// The message of a map's entries.
-    fn add_map_entry(&mut self, map: FieldId, parent: Option<MessageId>, MapType { key, value }: MapType) {
+    /// The fields of `entry`, the message of a map's entries.
+    pub(super) fn add_map_entry(&mut self, map: FieldId, entry: MessageId, MapType { key, value }: MapType) {
         let name: Rc<str> = map_entry_name(&self.pool[map].name).into();
         self.pool[map].type_name = name.clone();
-        let entry = self.add_message(parent);
         let name_at = self.pool[map].at.name;
         let declared = &mut self.pool[entry];
         (declared.name, declared.name_at, declared.is_map_entry) = (name, name_at, true);
@@ -295,7 +232,7 @@ impl Parser<'_, '_> {
         (!options.uninterpreted.is_empty()).then(|| Box::new(options))
     }
 
-    fn field_options(&mut self, field: FieldId) -> Parsed {
+    pub(super) fn field_options(&mut self, field: FieldId) -> Parsed {
         if !self.at(b"[") {
             return Ok(());
         }

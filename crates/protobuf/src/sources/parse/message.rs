@@ -1,21 +1,25 @@
-//! Messages, oneofs and `extend` blocks.
+//! Messages, with their fields, groups and oneofs, and `extend` blocks.
 
 use std::collections::HashSet;
 use std::rc::Rc;
 
-use super::path::{file, message as path};
-use super::{NESTING_MAX, Parsed, Parser};
+use super::field::FieldStart;
+use super::parser::{Parsed, Parser};
+use super::path::{NAME, field as field_path, file, message as path};
+use super::range::TO_MAX;
+use crate::sources::edition::Edition;
 use crate::sources::error::Position;
 use crate::sources::features::Features;
-use crate::sources::lex::TokenKind;
+use crate::sources::ids::{FieldId, MessageId};
+use crate::sources::lex::{Token, TokenKind};
 use crate::sources::locations::LocationId;
-use crate::sources::parse::field::FieldStart;
-use crate::sources::pool::{
-    Edition, ExtensionRange, Label, Message, MessageId, NumberRange, Oneof, RawValue, Visibility,
-};
+use crate::sources::pool::{ExtensionRange, Kind, Label, Message, NumberRange, Oneof, RawValue, Visibility};
 
 /// The largest field number, 2^29 - 1.
 pub(in crate::sources) const FIELD_NUMBER_MAX: i32 = (1 << 29) - 1;
+
+/// Messages and groups nest at most this deep, as in protoc.
+const NESTING_MAX: usize = 32;
 
 impl Parser<'_, '_> {
     pub(super) fn message(
@@ -40,7 +44,7 @@ impl Parser<'_, '_> {
     }
 
     /// An empty message, at the end of its parent's or the file's.
-    pub(super) fn add_message(&mut self, parent: Option<MessageId>) -> MessageId {
+    fn add_message(&mut self, parent: Option<MessageId>) -> MessageId {
         let message = self.pool.add_message(Message {
             name: "".into(),
             name_at: self.lexer.current.position(),
@@ -67,7 +71,7 @@ impl Parser<'_, '_> {
         message
     }
 
-    pub(super) fn messages_of(&mut self, parent: Option<MessageId>) -> &mut Vec<MessageId> {
+    fn messages_of(&mut self, parent: Option<MessageId>) -> &mut Vec<MessageId> {
         match parent {
             Some(parent) => &mut self.pool[parent].messages,
             None => &mut self.pool[self.file].messages,
@@ -75,7 +79,7 @@ impl Parser<'_, '_> {
     }
 
     /// Counts a level of messages or groups.
-    pub(super) fn nested(&mut self, parse: impl FnOnce(&mut Self) -> Parsed) -> Parsed {
+    fn nested(&mut self, parse: impl FnOnce(&mut Self) -> Parsed) -> Parsed {
         if self.depth + 1 >= NESTING_MAX {
             return self.fail(format!("messages nest at most {} levels deep", NESTING_MAX - 1));
         }
@@ -85,7 +89,7 @@ impl Parser<'_, '_> {
         parsed
     }
 
-    pub(super) fn message_block(&mut self, message: MessageId, location: LocationId) -> Parsed {
+    fn message_block(&mut self, message: MessageId, location: LocationId) -> Parsed {
         self.end_declaration(b"{", Some(location))?;
         self.block("message", |parser| parser.message_statement(message))?;
         self.resolve_max(message);
@@ -99,6 +103,24 @@ impl Parser<'_, '_> {
             Some(at) => self.fail_at(at, "map_entry cannot be set: use map<KeyType, ValueType>".to_owned()),
             None => Ok(()),
         }
+    }
+
+    /// `export` or `local`.
+    pub(super) fn visibility(&mut self) -> Parsed<Visibility> {
+        if self.edition < Edition::E2024 {
+            return Ok(Visibility::Unset);
+        }
+        let visibility = if self.eat(b"export") {
+            Visibility::Export
+        } else if self.eat(b"local") {
+            Visibility::Local
+        } else {
+            return Ok(Visibility::Unset);
+        };
+        if !self.at(b"message") && !self.at(b"enum") {
+            return self.fail("\"export\" and \"local\" are for messages and enums only".to_owned());
+        }
+        Ok(visibility)
     }
 
     fn message_statement(&mut self, message: MessageId) -> Parsed {
@@ -157,10 +179,88 @@ impl Parser<'_, '_> {
         let message = &mut self.pool[message];
         let ranges = message.extension_ranges.iter_mut().map(|ExtensionRange { range, .. }| range);
         for NumberRange { end, .. } in ranges.chain(&mut message.reserved) {
-            if *end == super::range::TO_MAX {
+            if *end == TO_MAX {
                 *end = max;
             }
         }
+    }
+
+    fn field(&mut self, start: &FieldStart, location: LocationId) -> Parsed {
+        let field = self.add_field(start);
+        let mut label = None;
+        if start.oneof.is_some() {
+            label = Some(Label::Optional);
+        } else if let Some(written) = self.label()? {
+            label = Some(written);
+            self.pool[field].is_proto3_optional =
+                written == Label::Optional && self.edition == Edition::PROTO3;
+        }
+        let map = self.field_type(field, start, label)?;
+        let name_token = self.lexer.current;
+        let (name, name_at) = self.name("a field name")?;
+        let declared = &mut self.pool[field];
+        (declared.name, declared.at.name) = (name, name_at);
+        if !self.eat(b"=") {
+            return self.fail(format!("expected \"=\" and a field number, found {}", self.found()));
+        }
+        self.pool[field].at.number = self.lexer.current.position();
+        let number = self.located(&[field_path::NUMBER], |parser, _| parser.integer("a field number"))?;
+        self.pool[field].number = number;
+        self.field_options(field)?;
+        if self.pool[field].kind == Some(Kind::Group) {
+            self.group(field, start, name_token, location)?;
+        } else {
+            self.end_declaration(b";", Some(location))?;
+        }
+        if let Some(map) = map {
+            let entry = self.add_message(start.parent);
+            self.add_map_entry(field, entry, map);
+        }
+        Ok(())
+    }
+
+    /// A group is a field and a message at once, so that their locations overlap.
+    fn group(
+        &mut self,
+        field: FieldId,
+        start: &FieldStart,
+        name_token: Token,
+        location: LocationId,
+    ) -> Parsed {
+        let index = self.messages_of(start.parent).len() as i32;
+        let number = if start.parent.is_some() { path::MESSAGE } else { file::MESSAGE };
+        // The path of the field, or of the extension, ends with two parts.
+        let field_path = self.path.split_off(self.path.len() - 2);
+        let parsed = self.located(&[number, index], |parser, group_location| {
+            let begin = parser.locations.start_of(location);
+            parser.locations.set_start(group_location, begin);
+            let group = parser.add_message(start.parent);
+            let name = parser.pool[field].name.clone();
+            let declared = &mut parser.pool[group];
+            (declared.name, declared.name_at) = (name.clone(), name_token.position());
+            let named = parser.open(&[NAME]);
+            parser.locations.start_at(named, name_token);
+            parser.locations.close(named, name_token);
+            let typed = parser.locations.open(
+                parser.locations.path_of(location).to_vec().as_slice(),
+                &[field_path::TYPE_NAME],
+                name_token,
+            );
+            parser.locations.close(typed, name_token);
+            if !name.starts_with(|c: char| c.is_ascii_uppercase()) {
+                parser.error_at(name_token.position(), "group names must begin with a capital letter");
+            }
+            let declared = &mut parser.pool[field];
+            declared.name = name.to_ascii_lowercase().into();
+            declared.type_name = name;
+            if !parser.at(b"{") {
+                return parser
+                    .fail(format!("expected \"{{\" and the group's fields, found {}", parser.found()));
+            }
+            parser.nested(|parser| parser.message_block(group, group_location))
+        });
+        self.path.extend(field_path);
+        parsed
     }
 
     fn oneof(&mut self, message: MessageId, index: usize) -> Parsed {
@@ -286,32 +386,5 @@ impl Parser<'_, '_> {
             let name_at = self.pool[field].at.name;
             self.pool[message].oneofs.push(Oneof { name, name_at, options: None });
         }
-    }
-
-    /// A label, which is not there in editions but for `repeated`.
-    pub(super) fn label(&mut self) -> Parsed<Option<Label>> {
-        let label = match self.text() {
-            b"optional" => Label::Optional,
-            b"repeated" => Label::Repeated,
-            b"required" => Label::Required,
-            _ => return Ok(None),
-        };
-        if !self.edition.is_legacy() {
-            match label {
-                Label::Optional => self.error(
-                    "editions have no label \"optional\": singular fields have presence unless \
-                     features.field_presence says otherwise",
-                ),
-                Label::Required => self.error(
-                    "editions have no label \"required\": use features.field_presence = LEGACY_REQUIRED",
-                ),
-                Label::Repeated => {}
-            }
-        }
-        self.located(&[4], |parser, _| {
-            parser.lexer.next();
-            Ok(())
-        })?;
-        Ok(Some(label))
     }
 }

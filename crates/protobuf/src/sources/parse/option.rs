@@ -2,7 +2,7 @@
 
 use std::rc::Rc;
 
-use super::{Parsed, Parser};
+use super::parser::{Parsed, Parser};
 use crate::sources::lex::{Token, TokenKind};
 use crate::sources::literal;
 use crate::sources::locations::LocationId;

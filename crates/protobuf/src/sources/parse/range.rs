@@ -2,11 +2,12 @@
 
 use std::rc::Rc;
 
+use super::parser::{Parsed, Parser};
 use super::path::message as path;
-use super::{Parsed, Parser};
+use crate::sources::ids::{EnumId, MessageId};
 use crate::sources::lex::{Token, TokenKind};
 use crate::sources::locations::{LocationId, Locations};
-use crate::sources::pool::{EnumId, ExtensionRange, MessageId, NumberRange};
+use crate::sources::pool::{ExtensionRange, NumberRange};
 
 /// The end of a range to `max` in a message, until its options are known.
 pub(super) const TO_MAX: i32 = -1;

@@ -1,8 +1,9 @@
 //! Services and methods.
 
-use super::{Parsed, Parser};
+use super::parser::{Parsed, Parser};
+use crate::sources::ids::ServiceId;
 use crate::sources::locations::LocationId;
-use crate::sources::pool::{Method, MethodType, Service, ServiceId};
+use crate::sources::pool::{Method, MethodType, Service};
 
 /// Field numbers of `ServiceDescriptorProto`.
 mod service_fields {

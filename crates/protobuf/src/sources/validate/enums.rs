@@ -2,10 +2,12 @@
 
 use std::collections::HashMap;
 
-use super::Found;
+use super::found::Found;
+use crate::sources::edition::Edition;
+use crate::sources::ids::EnumId;
 use crate::sources::link::{Linker, Scope};
 use crate::sources::option_value::OptionMessage;
-use crate::sources::pool::{Edition, EnumId, EnumValue, Pool};
+use crate::sources::pool::{EnumValue, Pool};
 
 /// `allow_alias` of `EnumOptions`
 const ALLOW_ALIAS: i32 = 2;
@@ -14,7 +16,7 @@ const JSON_CONFLICTS: i32 = 6;
 /// `(pb.enumvalue.json)` of `EnumValueOptions`
 const JSON: i32 = 998;
 
-pub(super) fn check(linker: &mut Linker<'_>, scope: &Scope, declared: EnumId, found: &mut Found) {
+pub(super) fn check(linker: &mut Linker, scope: &Scope, declared: EnumId, found: &mut Found) {
     let edition = linker.edition(scope);
     let declared = &linker.pool[declared];
     let option = |number| declared.options.as_deref().is_some_and(|options| options.value.flag(number));

@@ -2,12 +2,13 @@
 
 use std::collections::HashSet;
 
-use super::Found;
+use super::found::Found;
 use super::messages::MESSAGE_SET;
-use crate::sources::link::DESCRIPTOR;
+use crate::sources::builtin::DESCRIPTOR;
+use crate::sources::ids::{FieldId, MessageId};
 use crate::sources::option_value::OptionMessage;
 use crate::sources::parse::FIELD_NUMBER_MAX;
-use crate::sources::pool::{Field, FieldId, Kind, MessageId, Pool, TypeRef};
+use crate::sources::pool::{Field, Kind, Pool, TypeRef};
 
 /// `declaration` of `ExtensionRangeOptions`
 const DECLARATION: i32 = 2;

@@ -1,8 +1,9 @@
 //! Features of fields in editions.
 
-use super::Found;
+use super::found::Found;
 use crate::sources::features::{Features, number, value};
-use crate::sources::pool::{FieldId, Kind, Label, Pool, TypeRef};
+use crate::sources::ids::FieldId;
+use crate::sources::pool::{Kind, Label, Pool, TypeRef};
 
 pub(super) fn check(pool: &Pool, field: FieldId, found: &mut Found) {
     let field = &pool[field];

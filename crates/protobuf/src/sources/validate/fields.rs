@@ -2,13 +2,17 @@
 
 use std::fmt::Write as _;
 
-use super::{Found, is_lite, is_proto3};
+use super::files::{is_lite, is_proto3};
+use super::found::Found;
+use super::messages::MESSAGE_SET;
+use crate::sources::edition::Edition;
 use crate::sources::encode::declarations::json_name;
-use crate::sources::link::{Linker, Scope, Wanted};
+use crate::sources::ids::{FieldId, MessageId};
+use crate::sources::link::lookup::Wanted;
+use crate::sources::link::{Linker, Scope};
 use crate::sources::owner::Owner;
 use crate::sources::parse::map_entry_name;
-use crate::sources::pool::{Edition, Field, FieldId, Kind, Label, MessageId, Pool, Symbol, TypeRef};
-use crate::sources::validate::messages::MESSAGE_SET;
+use crate::sources::pool::{Field, Kind, Label, Pool, Symbol, TypeRef};
 
 /// Field numbers of `FieldOptions`.
 mod option {
@@ -22,7 +26,7 @@ mod option {
 /// Field numbers of Protobuf's implementations.
 const RESERVED_NUMBERS: std::ops::RangeInclusive<i32> = 19_000..=19_999;
 
-pub(super) fn check(linker: &Linker<'_>, scope: &mut Scope, field: FieldId, found: &mut Found) {
+pub(super) fn check(linker: &Linker, scope: &mut Scope, field: FieldId, found: &mut Found) {
     let pool = &linker.pool;
     let declared = &pool[field];
     let at = declared.at;
@@ -120,7 +124,7 @@ fn check_options(pool: &Pool, scope: &Scope, field: &Field, found: &mut Found) {
 }
 
 /// A map's entries are of a message that only the map itself may name.
-fn check_map(linker: &Linker<'_>, scope: &mut Scope, field: &Field, entry: MessageId, found: &mut Found) {
+fn check_map(linker: &Linker, scope: &mut Scope, field: &Field, entry: MessageId, found: &mut Found) {
     let pool = &linker.pool;
     let at = field.at.kind;
     if field.kind == Some(Kind::Group) {

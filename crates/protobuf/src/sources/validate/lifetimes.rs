@@ -1,9 +1,11 @@
 //! Options and features that an edition does not have, or that are not for a kind of declaration.
 
-use super::Found;
+use super::found::Found;
+use crate::sources::edition::Edition;
+use crate::sources::ids::{FieldId, FileId};
 use crate::sources::option_value::{OptionField, OptionMessage, OptionValue};
 use crate::sources::owner::Owner;
-use crate::sources::pool::{Edition, EnumValue, FieldId, FileId, Options, Pool, TypeRef};
+use crate::sources::pool::{EnumValue, Options, Pool, TypeRef};
 
 /// Field numbers of `FieldOptions`.
 mod option {

@@ -2,18 +2,20 @@
 
 use std::collections::HashMap;
 
-use super::{Found, is_proto3};
+use super::files::is_proto3;
+use super::found::Found;
 use crate::sources::encode::declarations::json_name;
 use crate::sources::features::{number, value};
+use crate::sources::ids::{FieldId, MessageId};
 use crate::sources::link::{Linker, Scope};
-use crate::sources::pool::{FieldId, MessageId, Pool};
+use crate::sources::pool::Pool;
 
 /// `deprecated_legacy_json_field_conflicts` of `MessageOptions`
 const JSON_CONFLICTS: i32 = 11;
 /// `message_set_wire_format` of `MessageOptions`
 pub(super) const MESSAGE_SET: i32 = 1;
 
-pub(super) fn check(linker: &mut Linker<'_>, scope: &Scope, message: MessageId, found: &mut Found) {
+pub(super) fn check(linker: &mut Linker, scope: &Scope, message: MessageId, found: &mut Found) {
     let declared = &linker.pool[message];
     let option = |number| declared.options.as_deref().is_some_and(|options| options.value.flag(number));
     if is_proto3(&linker.pool, scope.file) {

@@ -1,9 +1,10 @@
 //! The naming style of edition 2024, and the limits of edition 2026.
 
-use super::Found;
+use super::found::Found;
 use crate::sources::features::{Features, number, value};
+use crate::sources::ids::FileId;
 use crate::sources::owner::Owner;
-use crate::sources::pool::{FileId, Pool};
+use crate::sources::pool::Pool;
 
 /// Why a name is not in its style.
 type Style = fn(&str) -> Option<&'static str>;

@@ -1,0 +1,236 @@
+//! Loads files with all that they import, and compiles each after its imports.
+
+use std::cell::OnceCell;
+use std::collections::HashMap;
+use std::io;
+use std::rc::Rc;
+
+use super::builtin;
+use super::error::{Diagnostic, Position};
+use super::ids::FileId;
+use super::link::Linker;
+use super::locations::Locations;
+use super::pool::{File, Pool};
+use super::tree::{SourceFile, SourceTree};
+use super::{encode, options, parse, validate};
+
+/// The largest file that is read: 16 MiB. The largest one of googleapis has less than 2 MiB.
+const FILE_BYTES_MAX: usize = 16 << 20;
+
+/// Files at most of one compilation. All of googleapis are 7,000.
+const FILES_MAX: usize = 200_000;
+
+pub(super) struct Loader<'t> {
+    linker: Linker,
+    tree: &'t dyn SourceTree,
+    /// By the names in imports.
+    states: HashMap<Rc<str>, State>,
+    identities: HashMap<String, FileId>,
+    with_source_info: bool,
+}
+
+#[derive(Clone)]
+enum State {
+    Found(FileId),
+    /// With the reason.
+    NotFound(Rc<str>),
+}
+
+/// A file that is being loaded.
+struct Frame {
+    file: FileId,
+    next_import: usize,
+}
+
+impl<'t> Loader<'t> {
+    pub(super) fn new(tree: &'t dyn SourceTree, with_source_info: bool) -> Self {
+        let mut loader = Loader {
+            linker: Linker::new(),
+            tree,
+            states: HashMap::new(),
+            identities: HashMap::new(),
+            with_source_info,
+        };
+        // It needs no other file, and the options of all files need it.
+        loader.load(builtin::DESCRIPTOR);
+        loader
+    }
+
+    /// The files that were loaded.
+    pub(super) fn into_pool(self) -> Pool {
+        self.linker.pool
+    }
+
+    /// Loads files with all that they import. Errors are in the pool.
+    pub(super) fn load_all(&mut self, names: &[&str]) -> Vec<FileId> {
+        self.linker.given = names.iter().map(|&name| name.into()).collect();
+        names.iter().filter_map(|name| self.load(name)).collect()
+    }
+
+    /// Loads a file and all that it imports. `None` if it is not there; errors are in the pool.
+    fn load(&mut self, name: &str) -> Option<FileId> {
+        let mut stack = Vec::new();
+        if self.state(name).is_none() {
+            self.start(&name.into(), &mut stack);
+        }
+        while let Some(frame) = stack.last_mut() {
+            let file = frame.file;
+            let index = frame.next_import;
+            let Some(import) = self.linker.pool[file].imports.get(index) else {
+                stack.pop();
+                self.finish(file);
+                continue;
+            };
+            let name = import.name.clone();
+            match self.state(&name) {
+                None => {
+                    self.start(&name, &mut stack);
+                    continue;
+                }
+                Some(State::Found(imported)) if self.linker.pool[imported].is_done => {
+                    self.linker.pool[file].imports[index].file = Some(imported);
+                    if self.linker.pool[imported].failed {
+                        // Its own error is the one to report.
+                        self.linker.pool[file].failed = true;
+                    }
+                }
+                // Said when the other imports are there: their own errors come first.
+                Some(State::NotFound(_)) => {}
+                Some(State::Found(imported)) => self.recursive_import(&stack, imported, &name),
+            }
+            if let Some(frame) = stack.last_mut() {
+                frame.next_import += 1;
+            }
+        }
+        match self.state(name) {
+            Some(State::Found(file)) => Some(file),
+            Some(State::NotFound(why)) => {
+                self.linker.pool.errors.push(Diagnostic::of_file(name, &why));
+                None
+            }
+            _ => None,
+        }
+    }
+
+    fn state(&self, name: &str) -> Option<State> {
+        self.states.get(name).cloned()
+    }
+
+    /// Reads and parses a file.
+    fn start(&mut self, name: &Rc<str>, stack: &mut Vec<Frame>) {
+        let source = match self.source(name) {
+            Ok(source) => source,
+            Err(why) => {
+                self.states.insert(name.clone(), State::NotFound(why.into()));
+                return;
+            }
+        };
+        if let Some(identity) = &source.identity
+            && let Some(&file) = self.identities.get(identity)
+        {
+            // The same file by another name: it keeps its first one.
+            self.states.insert(name.clone(), State::Found(file));
+            return;
+        }
+        let text: Rc<str> = source.text.into();
+        let file = self.linker.pool.add_file(File {
+            name: name.clone(),
+            path: source.path,
+            text: text.clone(),
+            syntax_at: Position::NONE,
+            ..File::default()
+        });
+        if **name == *builtin::DESCRIPTOR {
+            self.linker.descriptor = file;
+        }
+        if let Some(identity) = source.identity {
+            self.identities.insert(identity, file);
+        }
+        self.states.insert(name.clone(), State::Found(file));
+        if text.len() > FILE_BYTES_MAX || self.states.len() > FILES_MAX {
+            self.linker.pool.error(
+                file,
+                Position::NONE,
+                format!("more than {FILE_BYTES_MAX} bytes or {FILES_MAX} files"),
+            );
+        } else {
+            parse::parse(&mut self.linker.pool, file, &text);
+        }
+        if self.linker.pool[file].failed {
+            self.linker.pool[file].imports.clear();
+        }
+        stack.push(Frame { file, next_import: 0 });
+    }
+
+    fn source(&self, name: &str) -> Result<SourceFile, String> {
+        if let Some(text) = builtin::source(name) {
+            return Ok(SourceFile::new(text));
+        }
+        if name.contains('\\') || name.split('/').any(|part| matches!(part, "" | "." | "..")) {
+            return Err("names of files have no backslash, \".\", \"..\" or empty part".to_owned());
+        }
+        self.tree.open(name).map_err(|error| match error.kind() {
+            io::ErrorKind::NotFound => "file not found".to_owned(),
+            _ => error.to_string(),
+        })
+    }
+
+    /// All imports of a file are there, or its errors are known.
+    fn finish(&mut self, file: FileId) {
+        let missing =
+            self.linker.pool[file].imports.iter().filter_map(|import| match self.states.get(&import.name) {
+                Some(State::NotFound(why)) => Some((import.at, import.name.clone(), why.clone())),
+                _ => None,
+            });
+        for (at, name, why) in missing.collect::<Vec<_>>() {
+            self.linker.pool.error(file, at, format!("cannot import \"{name}\": {why}"));
+        }
+        if !self.linker.pool[file].failed {
+            self.compile(file);
+        }
+        let file = &mut self.linker.pool[file];
+        file.is_done = true;
+        file.text = "".into();
+        file.lines = OnceCell::default();
+    }
+
+    fn recursive_import(&mut self, stack: &[Frame], imported: FileId, name: &str) {
+        let Some(start) = stack.iter().position(|frame| frame.file == imported) else { return };
+        let cycle = &stack[start..];
+        let mut path = String::new();
+        for frame in cycle {
+            path.push_str(&self.linker.pool[frame.file].name);
+            path.push_str(" -> ");
+        }
+        path.push_str(name);
+        let first = &self.linker.pool[imported].imports[cycle[0].next_import];
+        let at = first.at;
+        self.linker.pool.error(imported, at, format!("file imports itself: {path}"));
+        for frame in cycle {
+            self.linker.pool[frame.file].failed = true;
+        }
+    }
+
+    fn compile(&mut self, file: FileId) {
+        let mut scope = self.linker.scope(file);
+        self.linker.declare(&mut scope);
+        self.linker.resolve(&mut scope);
+        if !self.linker.pool[file].failed {
+            options::interpret(&mut self.linker, &mut scope);
+        }
+        if !self.linker.pool[file].failed {
+            validate::validate(&mut self.linker, &mut scope);
+        }
+        if self.linker.pool[file].failed {
+            return;
+        }
+        if self.linker.is_given(file) {
+            self.linker.warn_of_unused(&scope);
+        }
+        let with_source_info = self.with_source_info;
+        let encoded = encode::file(&mut self.linker.pool, file, with_source_info);
+        let file = &mut self.linker.pool[file];
+        file.encoded = encoded;
+        file.locations = Locations::default();
+    }
+}

@@ -1,0 +1,39 @@
+//! Files.
+
+use super::found::Found;
+use crate::sources::edition::Edition;
+use crate::sources::features::{number, value};
+use crate::sources::ids::FileId;
+use crate::sources::pool::{ImportKind, Pool};
+
+pub(super) fn check(pool: &Pool, file: FileId, found: &mut Found) {
+    let declared = &pool[file];
+    if !declared.edition.is_legacy() {
+        if declared.features.get(number::FIELD_PRESENCE) == value::LEGACY_REQUIRED {
+            found.push((declared.syntax_at, "fields cannot be required by default".to_owned()));
+        }
+        if declared.options.as_deref().is_some_and(|options| options.value.flag(27)) {
+            let message = "editions have no java_string_check_utf8: use features.(pb.java).utf8_validation";
+            found.push((declared.syntax_at, message.to_owned()));
+        }
+    }
+    if !is_lite(pool, file) {
+        let plain = declared.imports.iter().filter(|import| import.kind != ImportKind::Option);
+        let lite = plain.filter(|import| import.file.is_some_and(|file| is_lite(pool, file)));
+        for import in lite.take(1) {
+            let name = &import.name;
+            let message =
+                format!("\"{name}\" has optimize_for = LITE_RUNTIME, and can be imported by such files only");
+            found.push((import.at, message));
+        }
+    }
+}
+
+/// Whether a file has `optimize_for = LITE_RUNTIME`.
+pub(super) fn is_lite(pool: &Pool, file: FileId) -> bool {
+    pool[file].options.as_deref().is_some_and(|options| options.value.varint(9) == Some(3))
+}
+
+pub(super) fn is_proto3(pool: &Pool, file: FileId) -> bool {
+    pool[file].edition == Edition::PROTO3
+}
