@@ -31,7 +31,6 @@ mod rewound;
 mod serve;
 #[cfg(test)]
 mod tests;
-mod unsent;
 
 pub use connections::Connections;
 pub use limits::Http1Limits;

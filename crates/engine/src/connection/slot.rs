@@ -86,8 +86,6 @@ pub(crate) struct ServerCall {
     pub(crate) task_running: bool,
     /// The task that runs the handler, to be told when the call is lost.
     pub(crate) task: Option<Waker>,
-    /// The task may not go on before there is room for a response.
-    pub(crate) waits_for_room: bool,
     pub(crate) measure: CallMeasure,
     /// What its metadata takes, and the request that its handler has, in bytes, roughly.
     pub(crate) held: u32,

@@ -2,7 +2,6 @@
 
 mod addresses;
 mod backoff;
-mod budgets;
 mod busy_polling;
 mod calls;
 mod cancel;
