@@ -79,7 +79,7 @@ const NEW: &str = r#"
       message shop { int32 x = 1; }
       .shop.v1.Order next = 4;
       oneof by { string mail = 5; int32 number = 6; }
-      .shop.old.Order.Size size = 7;
+      .shop.old.Order other = 7;
     }
     message Empty {}
 "#;
