@@ -363,7 +363,8 @@ fn elements_of_one_rust_name() {
     );
     check(
         "enum Kind {\n KIND_A_B = 0;\n A_B = 1;\n}",
-        "proto/a.proto:4:2: value `A_B` becomes the variant `Kind::AB` in Rust, as does value `KIND_A_B` (line 3)",
+        "proto/a.proto:4:2: enum values \"A_B\" and \"KIND_A_B\" have one name but for case and the enum's own name \
+         before it",
     );
     check(
         "enum Kind {\n _ = 0;\n}",
@@ -423,7 +424,7 @@ fn a_message_beside_a_package_of_its_name() {
 fn enum_values_that_keep_their_prefixes_differ() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let proto = folder.path().join("a.proto");
-    fs::write(&proto, "syntax = \"proto3\";\nenum Kind {\n KIND_A_B = 0;\n A_B = 1;\n}")
+    fs::write(&proto, "syntax = \"proto2\";\nenum Kind {\n KIND_A_B = 0;\n A_B = 1;\n}")
         .expect("it can be written");
     let builder = thalweg_build::configure().out_dir(folder.path()).emit_rerun_if_changed(false);
     let builder = builder.prost_config(|config| {
