@@ -424,8 +424,10 @@ fn a_message_beside_a_package_of_its_name() {
 fn enum_values_that_keep_their_prefixes_differ() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let proto = folder.path().join("a.proto");
-    fs::write(&proto, "syntax = \"proto2\";\nenum Kind {\n KIND_A_B = 0;\n A_B = 1;\n}")
-        .expect("it can be written");
+    // Without the option, protoc refuses the file.
+    let text = "syntax = \"proto2\";\n\
+        enum Kind { option deprecated_legacy_json_field_conflicts = true; KIND_A_B = 0; A_B = 1; }";
+    fs::write(&proto, text).expect("it can be written");
     let builder = thalweg_build::configure().out_dir(folder.path()).emit_rerun_if_changed(false);
     let builder = builder.prost_config(|config| {
         config.retain_enum_prefix();
