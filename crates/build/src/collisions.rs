@@ -80,7 +80,7 @@ struct Element {
     kind: &'static str,
     name: String,
     file: String,
-    /// As in `SourceCodeInfo.Location.path`.
+    /// Path of the element, in the form of `SourceCodeInfo.Location.path`.
     path: Vec<i32>,
 }
 
@@ -374,7 +374,7 @@ fn oneof_type(message: &DescriptorProto, oneof: &OneofDescriptorProto) -> String
     }
 }
 
-/// As prost-build strips the name of an enum from those of its values.
+/// Strips the name of an enum from that of a value, as prost-build does.
 fn strip_prefix<'n>(prefix: &str, name: &'n str) -> &'n str {
     match name.strip_prefix(prefix) {
         Some(stripped) if stripped.starts_with(char::is_uppercase) => stripped,

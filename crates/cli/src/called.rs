@@ -41,8 +41,8 @@ impl Called {
         matches!(&*self.request_type, "google.protobuf.ListValue" | "google.protobuf.Value")
     }
 
-    /// The bytes of a request that is written so. A message without a field that proto2 requires is none; one in
-    /// binary is taken as it is.
+    /// Encodes a request. Refuses a message that lacks a field that proto2 requires, but passes binary requests through
+    /// unchecked.
     pub(crate) fn encoded(
         &self,
         format: MessageFormat,

@@ -151,7 +151,7 @@ pub(crate) fn run(args: &InspectArgs) -> Result<ExitCode, Failure> {
     named.map(|schema| args.schema.message(schema)).transpose()?;
     let source = args.input.open()?;
     let file = OutputFile::open(args.output.as_deref())?;
-    // What goes by is seen as it goes by.
+    // A live capture is written as it arrives.
     let is_live = matches!(&source, Source::Capture { name, .. } if name == STDIN);
     let mut writer = file.writer(is_live)?;
     let syntax = if args.format == Format::Json { Syntax::Json } else { Syntax::Text };

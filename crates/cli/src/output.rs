@@ -89,7 +89,7 @@ impl<'a> OutputFile<'a> {
     }
 }
 
-/// What a result is written to, piece by piece. Without [`finish`](Self::finish) a file stays as it was.
+/// Destination of a result, written piece by piece. Without [`finish`](Self::finish) a file stays as it was.
 pub(crate) enum OutputWriter<'o> {
     Stream(Box<dyn Write + 'o>),
     Replaced(BufWriter<Replacement>),

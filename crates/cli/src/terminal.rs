@@ -12,7 +12,7 @@ use thalweg_protobuf::printable;
 
 use crate::failure::Failure;
 
-/// What a text is written in, and thus how an unprintable character is written.
+/// Format of a text, which decides how an unprintable character is escaped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Syntax {
     /// For people, also CSV and Markdown: `\u{1b}`

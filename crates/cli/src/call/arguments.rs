@@ -163,7 +163,7 @@ pub(crate) struct CallArgs {
     #[arg(long, visible_alias = "msg-template")]
     pub(super) template: bool,
 
-    // What has a heading of its own stands behind what has none.
+    // Options under a heading of their own follow those without one.
     #[command(flatten)]
     pub(super) files: DescriptorFiles,
 

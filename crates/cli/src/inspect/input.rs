@@ -23,7 +23,7 @@ const GZIP_MAGIC: [u8; 3] = [0x1f, 0x8b, 8];
 /// A prefix of gRPC in Base64.
 const TEXT_FRAME_LEN_MIN: usize = 8;
 
-/// What stdin is called.
+/// Name of stdin in errors.
 pub(super) const STDIN: &str = "stdin";
 
 #[derive(Debug, Args)]

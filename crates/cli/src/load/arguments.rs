@@ -130,7 +130,7 @@ pub(crate) struct LoadArgs {
     #[command(flatten)]
     pub(super) tls: ClientTlsArgs,
 
-    // What has a heading of its own stands behind what has none.
+    // Options under a heading of their own follow those without one.
     #[command(flatten)]
     pub(super) any: AnyArgs,
 

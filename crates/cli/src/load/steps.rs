@@ -35,7 +35,7 @@ pub(super) struct AskedStep {
     pub(super) metadata: Vec<Entry>,
     pub(super) deadline: Deadline,
     pub(super) compress: Option<Compression>,
-    /// Of a response.
+    /// Largest response, in bytes.
     pub(super) max_message_bytes: usize,
     pub(super) stream: AskedStream,
     pub(super) checks: Vec<AskedCheck>,

@@ -1,4 +1,4 @@
-//! `google/protobuf/compiler/plugin.proto`, as far as it is used here.
+//! The messages of `google/protobuf/compiler/plugin.proto` that the plugin uses.
 //!
 //! `prost_types::compiler` has these messages too, but would drop custom options and has no editions.
 
