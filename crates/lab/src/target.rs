@@ -27,7 +27,9 @@ pub fn parse(text: &str) -> Result<String, String> {
             return Err(unknown_scheme(text, scheme));
         }
     }
-    if let Some((server, path)) = host.split_once('/').filter(|_| !prefix.is_empty()) {
+    // `dns://AUTHORITY/NAME` is the library's to understand.
+    let may_have_path = prefix.is_empty() || host.starts_with("//");
+    if let Some((server, path)) = host.split_once('/').filter(|_| !may_have_path) {
         return Err(format!(
             "`{text}` has the path `/{path}`, and a target is a server alone: write {prefix}{server}"
         ));

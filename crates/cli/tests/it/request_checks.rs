@@ -12,7 +12,13 @@ const SHOP: &str = "
     package shop;
     message Item { required string name = 1; }
     message Order { required int64 id = 1; repeated Item items = 2; }
-    service Orders { rpc Place(Order) returns (Order); rpc Watch(stream Order) returns (Order); }";
+    service Orders { rpc Place(Order) returns (Order); }";
+/// A method that the server has, with a field that it does not know: it waits for all requests.
+const COUNTED: &str = "
+    syntax = 'proto2';
+    package grpc.testing;
+    message Counted { required int64 count = 100; }
+    service TestService { rpc StreamingInputCall(stream Counted) returns (Counted); }";
 
 fn run(words: &[&str]) -> (Option<i32>, String, String) {
     outcome(thalweg(words).output().unwrap())
@@ -41,7 +47,13 @@ fn a_request_without_a_required_field_is_not_sent() {
         with(&["-d", r#"{"id": 1, "items": [{"name": "a"}, {}]}"#], &["items[1]", "name"]);
         with(&["-I", "text", "-d", "id: 1 items { name: 'a' } items {}"], &["items[1].name"]);
     }
-    refused(&["call", &addresses[0], "shop.Orders/Watch", "-d", "{\"id\": 1} {}"], &["request 2", "id"]);
+    let counted = folder.path().join("counted.proto").display().to_string();
+    fs::write(&counted, COUNTED).unwrap();
+    let stream = ["call", &addresses[0], "grpc.testing.TestService/StreamingInputCall"];
+    let (code, _, stderr) =
+        run(&[&stream[..], &["-d", "{\"count\": 1} {}", "--proto", &counted]].concat());
+    assert_eq!(code, Some(2), "{stderr}");
+    assert!(stderr.contains("request 2") && stderr.contains("count"), "{stderr}");
     // Bytes are sent as they are: this server has no such method.
     let (code, _, stderr) = run(&[&call[..], &["-I", "binary", "-d", "", "--proto", &proto]].concat());
     assert_eq!(code, Some(64 + 12), "{stderr}");

@@ -107,7 +107,7 @@ const SOURCE: &str = "
       rpc Say(Answer) returns (Answer);
       rpc SayAll(Answer) returns (stream Answer);
     }
-    service Worse { rpc HOSTILEHOSTILE(HOSTILEHOSTILE) returns (HOSTILEHOSTILE); }";
+    service Worse { rpc HOSTILEHOSTILE(.evil.HOSTILEHOSTILE) returns (.evil.HOSTILEHOSTILE); }";
 
 struct Evil;
 
