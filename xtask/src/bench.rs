@@ -44,6 +44,7 @@ const BENCHES: &[Bench] = &[
     Bench { name: "idle", run: idle::run, peers: &["thalweg"] },
     Bench { name: "beside", run: beside::run, peers: &["thalweg"] },
     Bench { name: "attacks", run: attacks::run, peers: &["thalweg", "tonic", "grpc-go", "grpc-cpp"] },
+    Bench { name: "hoards", run: attacks::run_hoards, peers: &["thalweg"] },
     Bench { name: "alignment", run: alignment::run, peers: &[] },
     Bench { name: "same", run: same::run, peers: &["thalweg"] },
     Bench { name: "slowed", run: slowed::run, peers: &["thalweg"] },
@@ -58,7 +59,10 @@ const BENCHES: &[Bench] = &[
 pub(crate) fn attacks(mut arguments: Arguments) -> Result<ExitCode, Ended> {
     let (peers, classes) = (arguments.value("--peers")?, arguments.value("--classes")?);
     arguments.finish()?;
-    let Some(classes) = classes else { return run_named(Some("attacks"), peers.as_deref()) };
+    let Some(classes) = classes else {
+        run_named(Some("attacks"), peers.as_deref())?;
+        return run_named(Some("hoards"), None);
+    };
     let log = Log::create("bench-attacks")?;
     let peers = peers::named(&peers.as_deref().unwrap_or("thalweg").split(',').collect::<Vec<_>>())?;
     let built = peers.iter().map(|peer| peer.build(&log)).collect::<Result<Vec<_>, _>>()?;

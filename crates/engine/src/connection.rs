@@ -21,6 +21,8 @@ mod keepalive;
 mod keyed_slots;
 mod load;
 mod looks;
+mod memory;
+mod memory_account;
 mod outgoing;
 mod pack;
 mod raw_body;

@@ -28,7 +28,7 @@ mod traced;
 mod unary;
 mod upkeep;
 
-pub use beside::{Beside, ByteStream, Http1, Http1Connection, Http1Request, Http1Requests};
+pub use beside::{Beside, ByteStream, Http1, Http1Admission, Http1Connection, Http1Request, Http1Requests};
 pub use connections::servers;
 pub(crate) use connections::socket;
 pub use dispatch::{Handler, Router, ServerMethod, StreamingHandler};

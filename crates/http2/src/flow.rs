@@ -119,6 +119,11 @@ impl ReceiveWindow {
         self.lent += missing - announced;
     }
 
+    /// Whether it is wider than its own size for what has to come.
+    pub(crate) fn is_lent(&self) -> bool {
+        self.lent > 0
+    }
+
     /// What is held of it, and what may come because it was widened.
     pub(crate) fn committed(&self) -> u32 {
         self.outstanding() + if self.lent > 0 { self.open.max(0).cast_unsigned() } else { 0 }

@@ -76,5 +76,5 @@ pub use limits::Limits;
 pub use output::Output;
 pub use ping_policy::PingPolicy;
 pub use receiving::ExpectedData;
-pub use stream::{StreamId, Tag};
+pub use stream::{QueuedStream, StreamId, Tag};
 pub use violation::Violation;

@@ -129,6 +129,16 @@ impl Output {
         }
     }
 
+    /// Copies what is left to write, so that it keeps no memory of what it was a part of, and drops what is not to be
+    /// written: for output that may never be read.
+    pub fn detach(&mut self) {
+        if self.apart.is_some() {
+            let mut buffer = Vec::new();
+            self.copy_to(&mut buffer);
+            *self = Self { buffer, written: 0, apart: None };
+        }
+    }
+
     /// Appends all there is to write to `target`.
     pub fn copy_to(&self, target: &mut Vec<u8>) {
         target.reserve(self.len());

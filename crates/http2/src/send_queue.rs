@@ -20,12 +20,15 @@ pub(crate) struct SendQueue {
     last: u32,
     /// How many bytes of DATA are queued.
     bytes: usize,
+    /// How many bytes of DATA were taken from it so far, modulo 2³².
+    taken: u32,
     /// It was above the low-water mark, and the owner was not told that it is below.
     is_high: bool,
 }
 
 impl SendQueue {
-    pub(crate) const EMPTY: SendQueue = SendQueue { first: NIL, last: NIL, bytes: 0, is_high: false };
+    pub(crate) const EMPTY: SendQueue =
+        SendQueue { first: NIL, last: NIL, bytes: 0, taken: 0, is_high: false };
 
     #[inline]
     pub(crate) fn is_empty(&self) -> bool {
@@ -34,6 +37,11 @@ impl SendQueue {
 
     pub(crate) fn bytes(&self) -> usize {
         self.bytes
+    }
+
+    /// How many bytes of DATA were taken from it so far, modulo 2³².
+    pub(crate) fn taken(&self) -> u32 {
+        self.taken
     }
 
     /// The owner has added to the queue.
@@ -79,6 +87,8 @@ impl QueuedBlock {
 struct Node {
     item: Queued,
     next: u32,
+    /// Length of the DATA when it was queued. Its memory is freed when the last byte of it has gone.
+    len: usize,
 }
 
 /// The items of all queues of a connection.
@@ -87,15 +97,24 @@ pub(crate) struct QueuedItems {
     nodes: Slab<Node>,
     /// How many bytes of DATA are in all queues.
     bytes: usize,
+    /// How much memory they take: a part counts whole until its last byte is taken.
+    memory: usize,
+    /// The same of parts whose last piece is framed, and that were sent in several: as long as it is not written.
+    framed_memory: usize,
+    /// How many bytes of DATA were taken from all queues so far.
+    taken: u64,
 }
 
 impl QueuedItems {
     pub(crate) fn push(&mut self, queue: &mut SendQueue, item: Queued) {
+        let mut len = 0;
         if let Queued::Data(bytes) = &item {
-            queue.bytes += bytes.len();
-            self.bytes += bytes.len();
+            len = bytes.len();
+            queue.bytes += len;
+            self.bytes += len;
+            self.memory += len;
         }
-        let node = self.nodes.insert(Node { item, next: NIL }) as u32;
+        let node = self.nodes.insert(Node { item, next: NIL, len }) as u32;
         match self.nodes.get_mut(queue.last as usize) {
             Some(last) if queue.first != NIL => last.next = node,
             _ => queue.first = node,
@@ -107,6 +126,28 @@ impl QueuedItems {
     #[inline]
     pub(crate) fn bytes(&self) -> usize {
         self.bytes
+    }
+
+    /// How much memory the DATA in all queues takes, in bytes.
+    #[inline]
+    pub(crate) fn memory(&self) -> usize {
+        self.memory
+    }
+
+    /// What framed pieces keep of the memory of what they are parts of, beyond themselves; it is forgotten.
+    #[inline]
+    pub(crate) fn take_framed_memory(&mut self) -> usize {
+        std::mem::take(&mut self.framed_memory)
+    }
+
+    /// The same, of pieces that are not taken to be written.
+    pub(crate) fn framed_memory(&self) -> usize {
+        self.framed_memory
+    }
+
+    /// How many bytes of DATA were taken from all queues so far.
+    pub(crate) fn taken(&self) -> u64 {
+        self.taken
     }
 
     pub(crate) fn front(&self, queue: &SendQueue) -> Option<&Queued> {
@@ -129,13 +170,20 @@ impl QueuedItems {
         let Some(Node { item: Queued::Data(bytes), .. }) = self.nodes.get_mut(queue.first as usize) else {
             return None;
         };
-        if bytes.len() > len {
-            queue.bytes -= len;
-            self.bytes -= len;
+        let taken = bytes.len().min(len);
+        let is_last_piece = bytes.len() <= len;
+        queue.bytes -= taken;
+        queue.taken = queue.taken.wrapping_add(taken as u32);
+        self.bytes -= taken;
+        self.taken += taken as u64;
+        if !is_last_piece {
             return Some(bytes.split_to(len));
         }
-        queue.bytes -= bytes.len();
-        self.bytes -= bytes.len();
+        if let Some(node) = self.nodes.get(queue.first as usize)
+            && node.len > taken
+        {
+            self.framed_memory += node.len;
+        }
         match self.pop(queue) {
             Queued::Data(bytes) => Some(bytes),
             Queued::Headers(_) => None,
@@ -145,6 +193,7 @@ impl QueuedItems {
     fn pop(&mut self, queue: &mut SendQueue) -> Queued {
         let node = self.nodes.remove(queue.first as usize);
         queue.first = node.next;
+        self.memory -= node.len;
         node.item
     }
 
@@ -162,7 +211,7 @@ impl QueuedItems {
 
     /// The same for all streams.
     pub(crate) fn clear(&mut self, output: &mut Output) {
-        self.bytes = 0;
+        (self.bytes, self.memory) = (0, 0);
         for node in std::mem::take(&mut self.nodes) {
             if let Queued::Data(bytes) = node.1.item {
                 output.discard(bytes);
@@ -194,12 +243,14 @@ mod tests {
         );
         assert_eq!(queue.bytes(), 5);
         assert_eq!(queues.pop_data(&mut queue, 3).as_deref(), Some(&b"abc"[..]));
-        assert_eq!(queue.bytes(), 2);
+        assert_eq!((queue.bytes(), queue.taken(), queues.taken()), (2, 3, 3));
+        assert_eq!((queues.bytes(), queues.memory()), (2, 5), "what is left keeps all of it");
         assert!(queues.pop_headers(&mut queue).is_none());
         assert_eq!(queues.pop_data(&mut queue, 3).as_deref(), Some(&b"de"[..]));
         assert_eq!(queues.pop_data(&mut queue, 3), None);
         assert!(queues.pop_headers(&mut queue).is_some());
         assert!(queue.is_empty());
+        assert_eq!((queue.taken(), queues.memory()), (5, 0));
         assert!(queues.nodes.is_empty());
         queues.push(&mut queue, Queued::Data(Bytes::from_static(b"f")));
         assert_eq!(queues.pop_data(&mut queue, 1).as_deref(), Some(&b"f"[..]));

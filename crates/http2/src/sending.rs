@@ -29,6 +29,8 @@ pub(crate) struct Sending {
     pub(crate) output: Output,
     pub(crate) encoder: Encoder,
     pub(crate) items: QueuedItems,
+    /// Memory that pieces keep which were taken to be written, in bytes.
+    pub(crate) writing_memory: usize,
     pub(crate) ready: ReadyQueue,
     /// The connection's.
     pub(crate) window: SendWindow,
@@ -81,6 +83,7 @@ impl Sending {
             output: Output::default(),
             encoder: Encoder::new(),
             items: QueuedItems::default(),
+            writing_memory: 0,
             ready: ReadyQueue::default(),
             window: SendWindow::new(WINDOW_DEFAULT),
             last_data: LastData::NONE,
@@ -124,6 +127,7 @@ impl Sending {
             return false;
         }
         std::mem::swap(&mut self.output, out);
+        self.writing_memory = self.items.take_framed_memory();
         self.last_data = LastData::NONE;
         true
     }

@@ -41,6 +41,20 @@ impl fmt::Display for StreamId {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct Tag(pub u64);
 
+/// A stream that has DATA queued.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct QueuedStream {
+    /// The stream.
+    pub id: StreamId,
+    /// What its owner has [hung on it](crate::Connection::set_tag).
+    pub tag: Tag,
+    /// How many bytes of DATA have left its queue so far, modulo 2³².
+    pub dequeued: u32,
+    /// It waits for the peer to open the stream's own window.
+    pub is_window_closed: bool,
+}
+
 /// How far each direction of a stream has come.
 ///
 /// Which of the states of RFC 9113 §5.1 that is follows from the two together:

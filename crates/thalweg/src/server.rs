@@ -264,25 +264,30 @@ impl ServerBuilder {
         self
     }
 
-    /// How long nothing may leave of an answer that is complete, because the client does not take it; 60 s by default.
-    /// `None`: for ever, also beyond [`max_connection_memory`](Self::max_connection_memory). Its stream is reset then.
+    /// Sets how far a client may be behind the least rate at which it has to take what waits for it, 1 KiB a second;
+    /// 60 s by default. Its stream is reset then, or its connection closed if that is what holds the data up. Nothing
+    /// is demanded of streams that have nothing to send. `None` demands nothing, even beyond
+    /// [`max_connection_memory`](Self::max_connection_memory).
     pub fn reply_timeout(mut self, timeout: Option<Duration>) -> Self {
         self.config.reply_timeout = timeout;
         self
     }
 
     /// How many bytes one client may have its connection hold: of requests whose handlers have not read them, beyond
-    /// one message, and of answers that the client has not taken; 16 MiB by default. Clients are slowed down by their
-    /// windows, and calls begin later. A connection that holds more of its answers, none of which leaves for 20 s, is
-    /// ended.
+    /// one message, and of responses that the client has not taken; 16 MiB by default. Clients are slowed down by their
+    /// windows, and handlers wait before they make a response. While the client takes nothing of what is there, one more
+    /// of them goes on after 1 s, 2 s, 4 s, up to 16 s: its response may be the one that the client reads first. A
+    /// connection that holds more of its responses, and whose client is 20 s behind the rate of
+    /// [`reply_timeout`](Self::reply_timeout), is ended.
     pub fn max_connection_memory(mut self, bytes: usize) -> Self {
         self.config.http2.held_max = bytes;
         self
     }
 
     /// How many bytes all connections together may hold so; by default a quarter of what the process may use (the
-    /// machine's memory, or its control group's). At three quarters of it each connection has a budget of 1 MiB; beyond
-    /// it those that hold the most are ended.
+    /// machine's memory, or its control group's). At three quarters of it each connection has a budget of 1 MiB. When
+    /// it is used up, handlers wait before they make a response. Connections that take next to nothing of theirs are
+    /// ended to make room, and so are those with the most requests where requests use it up.
     pub fn max_memory(mut self, bytes: usize) -> Self {
         self.config.max_memory = Some(bytes);
         self

@@ -31,6 +31,7 @@ mod rewound;
 mod serve;
 #[cfg(test)]
 mod tests;
+mod unsent;
 
 pub use connections::Connections;
 pub use limits::Http1Limits;

@@ -83,21 +83,49 @@ const TLS_ATTACKS: &[(&str, usize, u64)] = &[
     ("tls-tiny-records", 1, FLOOD_S),
 ];
 
+/// What large responses are held for that nobody takes, against a server that may hold [`BUDGET`] in all.
+const HOARDS: &[(&str, usize, u64)] = &[
+    ("unread-http1", 300, HOLD_S),
+    ("trickle", 1, UNREAD_S),
+    ("trickle-json", 1, UNREAD_S),
+    ("tasks", 5, HOLD_S),
+    ("tasks-json", 5, HOLD_S),
+    ("tls-unread-http1", 300, HOLD_S),
+    ("tls-trickle", 1, UNREAD_S),
+    ("tls-tasks", 5, HOLD_S),
+];
+
+/// How much the server of [`HOARDS`] may hold, and how many files it may open.
+const BUDGET: &str = "--max-memory 256MiB";
+const BUDGET_FILES: &str = "prlimit --nofile=1024";
+
 type Attack = (&'static str, usize, u64);
 
 pub(super) fn run(peers: &[BuiltPeer], log: &Log) -> Result<Vec<Table>, Failure> {
-    run_classes(peers, &[], log)
+    run_all(peers, ATTACKS.iter().chain(TLS_ATTACKS).copied(), log)
 }
 
-/// The attacks of these names, or all of them.
+/// The attacks on a server's memory.
+pub(super) fn run_hoards(peers: &[BuiltPeer], log: &Log) -> Result<Vec<Table>, Failure> {
+    run_all(peers, HOARDS.iter().copied(), log)
+}
+
+/// The attacks of these names.
 pub(super) fn run_classes(peers: &[BuiltPeer], classes: &[&str], log: &Log) -> Result<Vec<Table>, Failure> {
-    let all = || ATTACKS.iter().chain(TLS_ATTACKS).copied();
+    let all = || ATTACKS.iter().chain(TLS_ATTACKS).chain(HOARDS).copied();
     if let Some(unknown) = classes.iter().find(|class| !all().any(|(known, ..)| known == **class)) {
         let known: Vec<&str> = all().map(|(class, ..)| class).collect();
         return Err(Failure::failed(format!("there is no attack `{unknown}`, but {}", known.join(", "))));
     }
-    let attacks: Vec<Attack> =
-        all().filter(|(class, ..)| classes.is_empty() || classes.contains(class)).collect();
+    run_all(peers, all().filter(|(class, ..)| classes.contains(class)), log)
+}
+
+fn run_all(
+    peers: &[BuiltPeer],
+    attacks: impl Iterator<Item = Attack>,
+    log: &Log,
+) -> Result<Vec<Table>, Failure> {
+    let attacks: Vec<Attack> = attacks.collect();
     let field = Field {
         attacker: rust::release_example("thalweg-drive", "attack", log)?,
         certs: tls::certificates(log)?,
@@ -105,7 +133,8 @@ pub(super) fn run_classes(peers: &[BuiltPeer], classes: &[&str], log: &Log) -> R
     peers.iter().map(|peer| field.table(peer, &attacks, log)).collect()
 }
 
-const HEADS: [&str; 7] = ["attack", "cut", "ended", "MB sent", "server's CPU, s", "memory, MB", "honest p99"];
+const HEADS: [&str; 8] =
+    ["attack", "cut", "ended", "MB sent", "server's CPU, s", "memory, MB", "peak RSS, MB", "honest p99"];
 
 /// What attacks are made with.
 struct Field {
@@ -141,7 +170,7 @@ impl Field {
     fn row(&self, peer: &BuiltPeer, attack: Attack, log: &Log) -> Vec<String> {
         let (class, ..) = attack;
         let mut row = vec![class.to_owned()];
-        if needs_tls(class) && !tls::is_spoken_by(peer) {
+        if needs_tls(class) && !tls::is_spoken_by(peer) || needs_budget(class) && peer.name != OURS {
             row.push("not run".to_owned());
         } else {
             eprintln!("{}: {class}", peer.name);
@@ -181,7 +210,12 @@ impl Field {
             serve = tls::with_identity(serve, &self.certs);
         }
         // As many files as a service has by default, or fewer: connections are not for nothing.
-        let serve = serve.under("prlimit --nofile=256").under(cores::SERVER);
+        let mut files = "prlimit --nofile=256";
+        if needs_budget(class) {
+            serve = serve.words(&format!("--json 127.0.0.1:{port} {BUDGET}"));
+            files = BUDGET_FILES;
+        }
+        let serve = serve.under(files).under(cores::SERVER);
         let server = Server::start(&serve, port, log)?;
         let before = Used::of(&server)?;
         let beside = self.honest(port, authority, HONEST_LEAD * 2 + Duration::from_secs(seconds));
@@ -218,14 +252,22 @@ impl Field {
             format!("{:.1}", found["sent_bytes"].as_f64().unwrap_or_default() / 1e6),
             format!("{:.2}", used.cpu_s - before.cpu_s),
             format!("{:.0}", (used.peak_bytes - before.peak_bytes) / 1e6),
+            format!("{:.0}", used.peak_bytes / 1e6),
             honest.map_or_else(|_| "failed".to_owned(), |text| p99(&text)),
         ])
     }
 }
 
 fn needs_tls(class: &str) -> bool {
-    TLS_ATTACKS.iter().any(|(of_tls, ..)| *of_tls == class)
+    class.starts_with("tls-")
 }
+
+fn needs_budget(class: &str) -> bool {
+    HOARDS.iter().any(|(of_budget, ..)| *of_budget == class)
+}
+
+/// The stack whose server has a budget of memory to be set.
+const OURS: &str = "thalweg";
 
 fn with_authority(job: Job, authority: Option<&Path>) -> Job {
     match authority {

@@ -71,9 +71,10 @@ fn a_server_that_is_stopped_for_a_second_is_seen() {
         "(while sleep 0.6; do kill -STOP $$; sleep 1; kill -CONT $$ || exit; done) & $server \"$@\"";
     let (_, stdout, stderr, _) = study(&peer("stopped", stopping), &LONE_CALLS);
     let text = stdout.split_whitespace().collect::<Vec<_>>().join(" ");
-    // It may have been stopped for a part of a window, or for all of it.
-    let is_seen =
-        ["something stopped", "no operation ended in the measured time"].map(|it| text.contains(it));
+    // It may have been stopped for a part of a window, or for all of it; on a busy machine other programs come first.
+    let reasons =
+        ["something stopped", "no operation ended in the measured time", "other programs ran on it"];
+    let is_seen = reasons.map(|it| text.contains(it));
     assert!(is_seen.contains(&true), "{stdout}{stderr}");
 }
 

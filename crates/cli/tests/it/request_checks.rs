@@ -50,8 +50,7 @@ fn a_request_without_a_required_field_is_not_sent() {
     let counted = folder.path().join("counted.proto").display().to_string();
     fs::write(&counted, COUNTED).unwrap();
     let stream = ["call", &addresses[0], "grpc.testing.TestService/StreamingInputCall"];
-    let (code, _, stderr) =
-        run(&[&stream[..], &["-d", "{\"count\": 1} {}", "--proto", &counted]].concat());
+    let (code, _, stderr) = run(&[&stream[..], &["-d", "{\"count\": 1} {}", "--proto", &counted]].concat());
     assert_eq!(code, Some(2), "{stderr}");
     assert!(stderr.contains("request 2") && stderr.contains("count"), "{stderr}");
     // Bytes are sent as they are: this server has no such method.

@@ -10,6 +10,7 @@ use thalweg::tls::rustls::{ContentType, SupportedProtocolVersion};
 use thalweg_engine::http2::frame::{Flags, Kind, PREFACE, Setting};
 
 use super::frames::Frames;
+use super::hoard::{Hoard, Protocol};
 use super::tls::{Records, TLS12, TLS13, TlsWork};
 
 /// A way to attack.
@@ -75,6 +76,22 @@ pub(crate) enum Class {
     SlowRequest,
     /// Calls whose answers are not read off the socket
     SlowReader,
+    /// Large responses of JSON over HTTP/1.1 that nobody reads
+    UnreadHttp1,
+    /// The same over TLS
+    TlsUnreadHttp1,
+    /// Large responses of which each is taken a byte every ten seconds
+    Trickle,
+    /// The same of JSON over HTTP/2
+    TrickleJson,
+    /// The same over TLS
+    TlsTrickle,
+    /// Large responses of handlers that all begin before the first has answered
+    Tasks,
+    /// The same of JSON over HTTP/2
+    TasksJson,
+    /// The same over TLS
+    TlsTasks,
     /// TLS: connections that say nothing
     TlsSilent,
     /// TLS: half a ClientHello
@@ -116,6 +133,8 @@ pub(crate) enum Work {
     },
     /// On TLS.
     Tls(TlsWork),
+    /// Responses that are not taken.
+    Hoard(Hoard),
 }
 
 /// A head that is all there is to a request.
@@ -134,6 +153,10 @@ fn flood(first: fn(&mut Frames), round: fn(&mut Frames, u64)) -> Work {
 
 fn hold(first: fn(&mut Frames), drip: fn(&mut Frames)) -> Work {
     Work::Hold { settings: &[], reads: true, counts_calls: false, first, drip }
+}
+
+fn hoard(protocol: Protocol, calls: u32, is_compressed: bool, over_tls: bool) -> Work {
+    Work::Hoard(Hoard { protocol, calls, is_compressed, over_tls })
 }
 
 fn records(
@@ -312,6 +335,14 @@ impl Class {
                     it.is_urgent = true;
                 },
             },
+            Self::UnreadHttp1 => hoard(Protocol::Http1, 1, false, false),
+            Self::TlsUnreadHttp1 => hoard(Protocol::Http1, 1, false, true),
+            Self::Trickle => hoard(Protocol::Grpc, 200, false, false),
+            Self::TrickleJson => hoard(Protocol::Json, 200, false, false),
+            Self::TlsTrickle => hoard(Protocol::Grpc, 200, false, true),
+            Self::Tasks => hoard(Protocol::Grpc, 100, true, false),
+            Self::TasksJson => hoard(Protocol::Json, 100, true, false),
+            Self::TlsTasks => hoard(Protocol::Grpc, 100, true, true),
             Self::TlsSilent => Work::Tls(TlsWork::Stall(|_| b"")),
             Self::TlsHalfHello => Work::Tls(TlsWork::Stall(|hello| &hello[..hello.len() / 2])),
             Self::TlsNoFinish => Work::Tls(TlsWork::Stall(|hello| hello)),

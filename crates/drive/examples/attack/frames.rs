@@ -71,6 +71,17 @@ impl Frames {
 
     /// The same with more fields.
     pub(crate) fn call_with(&mut self, method: &str, more: &[(&str, &str)]) -> u32 {
+        self.call_of("application/grpc", method, more)
+    }
+
+    /// A whole call of a method by JSON, in Connect's way.
+    pub(crate) fn json(&mut self, method: &str, compressed: bool, body: &[u8]) {
+        let encoding: &[_] = if compressed { &[("content-encoding", "gzip")] } else { &[] };
+        let stream = self.call_of("application/json", method, encoding);
+        self.data(stream, true, body);
+    }
+
+    fn call_of(&mut self, content_type: &str, method: &str, more: &[(&str, &str)]) -> u32 {
         let path = format!("/grpc.testing.BenchmarkService/{method}");
         let usual = [
             (":method", "POST"),
@@ -78,7 +89,7 @@ impl Frames {
             (":path", &path),
             (":authority", "attacked"),
             ("te", "trailers"),
-            ("content-type", "application/grpc"),
+            ("content-type", content_type),
         ];
         let mut fields = FieldList::new();
         for (name, value) in usual.iter().chain(more) {

@@ -12,13 +12,14 @@
 
 mod classes;
 mod frames;
+mod hoard;
 mod honest;
 mod outcome;
 mod tls;
 mod wire;
 
 use std::error::Error;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -120,6 +121,11 @@ fn attack(args: &Args, class: Class) -> Result<Outcome, Box<dyn Error>> {
             let Some(authority) = &args.cacert else { return Err("attacks on TLS need --cacert".into()) };
             let connections = args.connections;
             return work.run(&Siege { target: &args.target, authority, connections, until });
+        }
+        Work::Hoard(hoard) => {
+            let authority = args.cacert.as_deref().unwrap_or(Path::new(""));
+            let connections = args.connections;
+            return Ok(hoard.run(&Siege { target: &args.target, authority, connections, until }));
         }
     };
     Ok(outcome(&wires, began))

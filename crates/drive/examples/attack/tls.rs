@@ -84,7 +84,7 @@ impl Siege<'_> {
         Instant::now() >= self.until
     }
 
-    fn connect(&self) -> io::Result<TcpStream> {
+    pub(crate) fn connect(&self) -> io::Result<TcpStream> {
         let stream = TcpStream::connect(self.target)?;
         stream.set_nodelay(true)?;
         stream.set_write_timeout(Some(WRITE_PATIENCE))?;
@@ -92,6 +92,14 @@ impl Siege<'_> {
     }
 
     fn config(&self, version: &'static SupportedProtocolVersion) -> Fallible<Arc<ClientConfig>> {
+        self.config_for(version, b"h2")
+    }
+
+    pub(crate) fn config_for(
+        &self,
+        version: &'static SupportedProtocolVersion,
+        protocol: &[u8],
+    ) -> Fallible<Arc<ClientConfig>> {
         let mut roots = RootCertStore::empty();
         roots.add(CertificateDer::from_pem_file(self.authority)?)?;
         let mut provider = aws_lc_rs::default_provider();
@@ -106,14 +114,14 @@ impl Siege<'_> {
             .with_protocol_versions(&[version])?
             .with_root_certificates(roots)
             .with_no_client_auth();
-        config.alpn_protocols = vec![b"h2".to_vec()];
+        config.alpn_protocols = vec![protocol.to_vec()];
         config.enable_secret_extraction = true;
         config.resumption = thalweg::tls::rustls::client::Resumption::disabled();
         Ok(Arc::new(config))
     }
 
     /// A handshake that is over.
-    fn shake(&self, config: &Arc<ClientConfig>) -> Fallible<(TcpStream, ClientConnection)> {
+    pub(crate) fn shake(&self, config: &Arc<ClientConfig>) -> Fallible<(TcpStream, ClientConnection)> {
         let mut stream = self.connect()?;
         let mut connection = ClientConnection::new(Arc::clone(config), localhost())?;
         while connection.is_handshaking() || connection.wants_write() {

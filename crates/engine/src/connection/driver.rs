@@ -19,12 +19,14 @@ use tokio::time::{Instant, Sleep};
 use super::busy_poll::BusyPoll;
 use super::callers_first::CallersFirst;
 use super::give_way::give_way;
+use super::memory::Room;
 use super::read_chunks::{self, ReadChunks};
 use super::shared::Connection;
 use super::state::{DriverState, OPENED_UNSENT_MAX, State};
 use super::unlocked::Deferred;
 use super::work::Work;
 use crate::buffers;
+use crate::memory_budget::Turn;
 use crate::status::Status;
 
 /// What tells a client's connection from a server's: who is told of an event, and what runs because of it.
@@ -99,6 +101,11 @@ pub(crate) struct Driver<IO, E> {
     has_woken: bool,
     /// How much this poll has read since it began, in bytes.
     read_len: usize,
+    /// How much was written that the connection does not know of, in bytes.
+    written_len: usize,
+    /// Calls that were postponed may run.
+    has_room: bool,
+    turn: Turn,
     timer: Option<Pin<Box<Sleep>>>,
     busy_poll: BusyPoll,
     phase: Phase,
@@ -172,6 +179,9 @@ where
             deferred: Deferred::default(),
             has_woken: false,
             read_len: 0,
+            written_len: 0,
+            has_room: false,
+            turn: Turn::default(),
             timer: None,
             busy_poll: BusyPoll::new(busy_poll),
             phase: Phase::Open,
@@ -204,6 +214,7 @@ where
                 Poll::Ready(Ok(0)) => return Err(io::ErrorKind::WriteZero.into()),
                 Poll::Ready(Ok(written)) => {
                     self.output.advance(written);
+                    self.written_len += written;
                     self.work.has_moved = true;
                     self.busy_poll.note_wrote(written);
                     progress = Progress::Made;
@@ -249,6 +260,11 @@ where
     }
 
     fn enter(&mut self, phase: Phase) {
+        if phase == Phase::Closing {
+            // The peer may never read what is before its end.
+            self.connection.lock().http2.take_discarded(&mut self.output);
+            self.output.detach();
+        }
         self.phase = phase;
         self.stepped_at = Instant::now();
         self.timer = None;
@@ -318,7 +334,8 @@ where
                 return Err(error);
             }
         };
-        if self.endpoint.is_postponing() && matches!(wrote, Progress::Made) {
+        if self.endpoint.is_postponing() && (matches!(wrote, Progress::Made) || self.has_room) {
+            self.has_room = false;
             self.endpoint.run_ready(&self.connection, &[], false, self.polled_at);
             self.may_have_output = true;
         }
@@ -378,6 +395,24 @@ where
             self.seen = seen;
             has_news = true;
         }
+        state.note_written(std::mem::take(&mut self.written_len), self.output.len());
+        if self.output.is_empty() {
+            state.http2.note_written();
+        }
+        if state.memory.is_charged() {
+            state.count_memory();
+        }
+        let mut full = None;
+        if self.endpoint.is_postponing() || state.memory.has_waiting() {
+            match state.room() {
+                Room::Some => {
+                    self.has_room = self.endpoint.is_postponing();
+                    has_news |= self.has_room;
+                }
+                Room::OfConnection => {}
+                Room::OfServer(budget) => full = Some(budget),
+            }
+        }
         if has_news {
             state.driver = DriverState::Running;
             self.may_have_output = true;
@@ -392,6 +427,9 @@ where
         let shrinks = state.shrunk;
         drop(state);
         drop(before);
+        if full.is_some_and(|budget| !budget.wait(&mut self.turn, cx.waker())) {
+            cx.waker().wake_by_ref();
+        }
         if !E::IS_CLIENT {
             output_buffer::take_back(&mut self.output);
         }
@@ -424,6 +462,10 @@ where
         // Woken by the socket rather than by a caller, it need not be woken by one as well.
         state.driver = DriverState::Running;
         state.polled_at = self.polled_at;
+        if !E::IS_CLIENT {
+            state.note_written(std::mem::take(&mut self.written_len), self.output.len());
+            state.note_growth(std::mem::take(&mut self.read_len));
+        }
         let now = self.polled_at.into_std();
         // Here too, for a peer that never lets a round pass without anything to do.
         let overdue = if state.http2.timeout().is_some_and(|at| at <= now) {

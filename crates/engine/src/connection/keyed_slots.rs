@@ -41,7 +41,7 @@ impl State {
     /// Server: what the metadata of all calls takes, and the requests that handlers have, in bytes.
     pub(crate) fn held_by_calls(&self) -> usize {
         let calls = self.slots.iter().filter_map(|(_, slot)| Some(slot.server_ref()?.held as usize));
-        calls.sum::<usize>() + self.foreign.as_ref().map_or(0, |foreign| foreign.held)
+        calls.sum()
     }
 
     /// Server: a request that took `before` bytes beside what is known takes `now`: that of a call, or one of a
@@ -51,11 +51,13 @@ impl State {
             if let Some(foreign) = &mut self.foreign {
                 foreign.held = foreign.held.saturating_sub(before) + now;
             }
+            self.note_growth(before.abs_diff(now));
             return;
         };
         if let Some(call) = self.slot(key).and_then(Slot::server) {
             call.release(before);
             call.hold(now);
+            self.note_growth(before.abs_diff(now));
         }
     }
 

@@ -206,7 +206,9 @@ impl<S: Source> SendLoop<S> {
             }
         }
         self.yields.sent();
+        let len = self.pack.wire.len();
         let sent = hand_over(http2, stream, &mut self.pack.wire, last);
+        state.note_response(len);
         state.load.completed += 1;
         state.notify_driver();
         Ok(Poll::Ready(sent.map_err(|_| Gone)))

@@ -12,6 +12,7 @@ use super::slot::{End, Slot, SlotKey};
 use super::state::State;
 use super::stream_wait_queue::Gate;
 use crate::measure::ConnectionMeasure;
+use crate::memory_budget::MemoryBudget;
 use crate::registry;
 use crate::status::Status;
 
@@ -48,9 +49,23 @@ const DECODING_MAX: usize = 4;
 impl Connection {
     /// A server's connection has no gate.
     pub(crate) fn new(http2: http2::Connection, peer: String, gate: Option<Arc<Gate>>) -> Arc<Self> {
+        Self::with_budget(http2, peer, gate, None)
+    }
+
+    /// A server's, which charges what it holds.
+    pub(crate) fn of_server(http2: http2::Connection, peer: String, budget: &Arc<MemoryBudget>) -> Arc<Self> {
+        Self::with_budget(http2, peer, None, Some(Arc::clone(budget)))
+    }
+
+    fn with_budget(
+        http2: http2::Connection,
+        peer: String,
+        gate: Option<Arc<Gate>>,
+        budget: Option<Arc<MemoryBudget>>,
+    ) -> Arc<Self> {
         Arc::new(Self {
             id: registry::next_id(),
-            state: Mutex::new(State::new(http2, gate.clone())),
+            state: Mutex::new(State::new(http2, gate.clone(), budget)),
             in_flight: AtomicUsize::new(0),
             contended: AtomicU64::new(0),
             gate,
@@ -144,8 +159,10 @@ impl Connection {
 
     /// Server: what a call's handler has is so many bytes more than was known.
     pub(crate) fn hold_more(&self, key: SlotKey, len: usize) {
-        if let Some(call) = self.lock().slot(key).and_then(Slot::server) {
+        let mut state = self.lock();
+        if let Some(call) = state.slot(key).and_then(Slot::server) {
             call.hold(len);
+            state.note_growth(len);
         }
     }
 

@@ -73,6 +73,15 @@ pub(crate) enum WakesOn {
     AsItIs,
 }
 
+/// Whether a call may make a response.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Admission {
+    /// The task may not go on before there is room for a response.
+    pub(super) waits: bool,
+    /// It may go on where its connection is full, while nothing waits of its stream.
+    pub(super) may_exceed: bool,
+}
+
 /// A call that came here.
 #[derive(Debug, Default)]
 pub(crate) struct ServerCall {
@@ -86,6 +95,7 @@ pub(crate) struct ServerCall {
     pub(crate) task_running: bool,
     /// The task that runs the handler, to be told when the call is lost.
     pub(crate) task: Option<Waker>,
+    pub(crate) admission: Admission,
     pub(crate) measure: CallMeasure,
     /// What its metadata takes, and the request that its handler has, in bytes, roughly.
     pub(crate) held: u32,

@@ -8,9 +8,11 @@ use thalweg_http2::{self as http2, ErrorCode};
 use tokio::time::Instant;
 
 use super::load::{Load, nanoseconds};
+use super::memory_account::MemoryAccount;
 use super::slots::Slots;
 use super::stream_wait_queue::Gate;
 use super::unlocked::Deferred;
+use crate::memory_budget::MemoryBudget;
 use crate::status::Status;
 
 /// How many request heads may wait in the output of a connection. A server that does not read is no reason for calls
@@ -55,6 +57,8 @@ pub(crate) struct State {
     pub(crate) shrunk: bool,
     pub(super) last_sweep: Sweep,
     pub(crate) load: Load,
+    /// Server: what is held for the peer.
+    pub(crate) memory: MemoryAccount,
     /// Client: one of so many unary calls is timed, a power of two.
     pub(crate) timed_each: u32,
     /// How often the driver was woken for output; see [`WAKES_PER_SAMPLE`].
@@ -82,6 +86,10 @@ pub(crate) struct Foreign {
     pub(super) drains: bool,
     /// What they take, in bytes.
     pub(super) held: usize,
+    /// What of their responses the client has not taken, in bytes.
+    pub(super) unsent: usize,
+    /// The request that waits until it may be answered.
+    pub(super) admission: Option<Waker>,
 }
 
 /// What went wrong of all that a connection has carried.
@@ -127,7 +135,11 @@ pub(super) enum DriverState {
 
 impl State {
     /// A server's connection has no gate.
-    pub(super) fn new(http2: http2::Connection, gate: Option<Arc<Gate>>) -> Self {
+    pub(super) fn new(
+        http2: http2::Connection,
+        gate: Option<Arc<Gate>>,
+        budget: Option<Arc<MemoryBudget>>,
+    ) -> Self {
         let now = Instant::now();
         Self {
             http2,
@@ -151,6 +163,7 @@ impl State {
             shrunk: false,
             last_sweep: Sweep { activity: 0, generation: 0, idle_since: now, opened_at: None },
             load: Load::default(),
+            memory: MemoryAccount::new(budget),
             timed_each: TIMED_EACH_MAX,
             wakes: 0,
             waiting_since: None,

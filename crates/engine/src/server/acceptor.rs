@@ -275,7 +275,7 @@ impl Acceptor {
 
     fn connection(&self, peer: String) -> Arc<Connection> {
         let http2 = thalweg_http2::Connection::server(Arc::clone(&self.http2), Instant::now().into_std());
-        Connection::new(http2, peer, None)
+        Connection::of_server(http2, peer, self.connections.memory())
     }
 
     fn endpoint(&self, info: ConnectionInfo) -> ServerEndpoint {

@@ -4,7 +4,7 @@ use std::fmt;
 use std::future::poll_fn;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::task::Poll;
+use std::task::{Context, Poll};
 
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::oneshot;
@@ -14,6 +14,7 @@ use super::raw::RawHandler;
 use crate::connection::{AskedOf, Connection, ForeignRequest, RequestShare};
 use crate::connection_info::ConnectionInfo;
 use crate::grpc::content_type;
+use crate::memory_budget::Turn;
 use crate::options::ServiceOptions;
 
 /// What a server's port has beside gRPC: requests over HTTP/2 that are not gRPC, and connections of HTTP/1.1.
@@ -65,9 +66,34 @@ impl Http1Requests {
         Http1Request { _counted: ForeignRequest::begin(&self.0) }
     }
 
+    /// Asks for room for a response, or for a part of one.
+    pub fn admission(&self) -> Http1Admission {
+        Http1Admission { connection: Arc::clone(&self.0), turn: Turn::default() }
+    }
+
+    /// Says that `unsent` bytes of responses are held that the client has not taken, and that it has taken `sent` more.
+    pub fn note_responses(&self, unsent: usize, sent: usize) {
+        self.0.lock().note_foreign(unsent, sent);
+    }
+
     /// What a request takes of the connection while its body is gathered and decoded.
     pub fn share(&self) -> RequestShare {
         RequestShare::of_foreign(&self.0)
+    }
+}
+
+/// Asks for room for what a request is answered with, before it is made.
+#[derive(Debug)]
+pub struct Http1Admission {
+    connection: Arc<Connection>,
+    turn: Turn,
+}
+
+impl Http1Admission {
+    /// Ready while the client has taken all but `unsent_max` bytes of what was made for it before, and the server has
+    /// memory for more. To be asked before each step that may make a response, or another part of one.
+    pub fn poll(&mut self, unsent_max: usize, cx: &mut Context<'_>) -> Poll<()> {
+        self.connection.poll_admission(&mut self.turn, unsent_max, cx)
     }
 }
 

@@ -1,11 +1,12 @@
 //! The open connections of a server: how many there may be, how much they may hold, which has to go for another, and
 //! all that is done to each of them.
 
+use std::cmp::Reverse;
 use std::collections::HashMap;
 use std::future::{Future, poll_fn};
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
-use std::task::Poll;
+use std::task::{Poll, Waker};
 use std::time::{Duration, SystemTime};
 
 use slab::Slab;
@@ -14,14 +15,15 @@ use tokio::sync::Notify;
 use tokio::time::Instant;
 
 use super::draining::Draining;
-use super::upkeep::{Times, Upkeep};
+use super::upkeep::{Seen, Times, Upkeep};
 use crate::connection::Connection;
+use crate::memory_budget::{Held, MemoryBudget};
 use crate::net::ListenAddress;
 use crate::random::random_unit;
 use crate::registry::{self, Registry};
 use crate::snapshot::{Counts, ServerSnapshot, SocketSnapshot};
 #[cfg(feature = "tls")]
-use crate::tls::Held;
+use crate::tls;
 
 /// How many connections a server has, how much they hold, and how long they stay.
 #[derive(Clone, Copy, Debug)]
@@ -44,6 +46,7 @@ pub(super) struct Connections {
     /// What it listens on, by the numbers of the sockets.
     listening: OnceLock<Vec<(u64, ListenAddress)>>,
     limits: ConnectionLimits,
+    memory: Arc<MemoryBudget>,
     list: Mutex<List>,
     emptied: Notify,
     draining: Draining,
@@ -69,7 +72,7 @@ struct Open {
     local: Option<Arc<ListenAddress>>,
     /// What TLS takes below it.
     #[cfg(feature = "tls")]
-    tls: Held,
+    tls: tls::Held,
 }
 
 /// The servers of the process.
@@ -87,11 +90,17 @@ pub(crate) fn socket(id: u64) -> Option<SocketSnapshot> {
 
 /// How often all connections are looked at.
 const SWEEP_INTERVAL: Duration = Duration::from_secs(1);
+/// The same while somebody waits for memory: so soon one that is stalled may have to go for it.
+const PRESSED_INTERVAL: Duration = Duration::from_millis(200);
+/// A look at 10,000 connections takes some milliseconds.
+const PRESSED_INTERVAL_MIN: Duration = Duration::from_millis(50);
 /// Room is not made more often: a look at all connections takes 200 µs where there are 10,000.
 const ROOM_INTERVAL: Duration = Duration::from_millis(10);
 /// While all connections together hold three quarters of what they may, one has so much of a budget beyond one message,
 /// in bytes.
 const HELD_MAX_TIGHT: usize = 1 << 20;
+/// This part of the memory is made free at once for those who wait for some.
+const ROOM_MADE: usize = 8;
 
 impl Connections {
     pub(super) fn new(limits: ConnectionLimits, draining: Draining) -> Arc<Self> {
@@ -99,6 +108,7 @@ impl Connections {
             id: registry::next_id(),
             listening: OnceLock::new(),
             limits,
+            memory: MemoryBudget::new(limits.memory_max),
             list: Mutex::default(),
             emptied: Notify::new(),
             draining,
@@ -196,7 +206,7 @@ impl Connections {
             upkeep: Mutex::new(upkeep),
             local,
             #[cfg(feature = "tls")]
-            tls: Held::default(),
+            tls: tls::Held::charging(&self.memory),
         });
         let mut list = self.lock();
         let index = list.open.insert(Arc::clone(&open));
@@ -219,33 +229,48 @@ impl Connections {
         self.lock().open.iter().map(|(_, open)| Arc::clone(open)).collect()
     }
 
-    /// Looks after all connections, once a second.
+    /// What connections charge what they hold to.
+    pub(super) fn memory(&self) -> &Arc<MemoryBudget> {
+        &self.memory
+    }
+
+    /// Looks after all connections, once a second; while somebody waits for memory, more often.
     pub(super) async fn sweep(self: Arc<Self>) {
         let mut is_tight = false;
         loop {
-            tokio::time::sleep(SWEEP_INTERVAL).await;
+            let interval = if self.memory.is_waited_for() { PRESSED_INTERVAL } else { SWEEP_INTERVAL };
+            let is_pressed = tokio::select! {
+                biased;
+                () = poll_fn(|cx| self.memory.poll_pressed(cx)) => true,
+                () = tokio::time::sleep(interval) => false,
+            };
+            self.memory.admit().into_iter().for_each(Waker::wake);
             is_tight = self.look(Instant::now(), is_tight);
+            self.memory.admit().into_iter().for_each(Waker::wake);
+            if is_pressed {
+                tokio::time::sleep(PRESSED_INTERVAL_MIN).await;
+            }
         }
     }
 
     /// Looks at each connection, and sees to it that all together hold no more than they may. `is_tight`: their budgets
     /// are small. Returns whether they are now.
     fn look(&self, now: Instant, is_tight: bool) -> bool {
-        let memory_max = self.limits.memory_max;
-        let mut total: usize = 0;
+        let memory_max = self.memory.max();
+        let mut total = Held::default();
         let mut holding = Vec::new();
         for open in self.all() {
             let mut upkeep = open.upkeep.lock().unwrap_or_else(PoisonError::into_inner);
-            let held = upkeep.look(&open.connection, &self.limits.times, now);
+            let seen = upkeep.look(&open.connection, &self.limits.times, now);
             drop(upkeep);
             #[cfg(feature = "tls")]
-            let held = held + open.tls.bytes();
-            total += held;
-            if held > 0 {
-                holding.push((held, open));
+            let seen = Seen { held: seen.held + Held { requests: open.tls.bytes(), responses: 0 }, ..seen };
+            total = total + seen.held;
+            if seen.held.all() > 0 {
+                holding.push((seen, open));
             }
         }
-        let becomes_tight = total > memory_max / 4 * if is_tight { 2 } else { 3 };
+        let becomes_tight = total.all() > memory_max / 4 * if is_tight { 2 } else { 3 };
         if becomes_tight || is_tight {
             let held_max = self.limits.held_max;
             let held_max = if becomes_tight { held_max.min(HELD_MAX_TIGHT) } else { held_max };
@@ -255,22 +280,36 @@ impl Connections {
                 state.notify_driver();
             }
         }
-        if total > memory_max {
-            holding.sort_unstable_by_key(|(held, _)| std::cmp::Reverse(*held));
-            for (held, open) in holding {
-                if total <= memory_max {
-                    break;
-                }
-                tracing::warn!(
-                    peer = open.connection.peer,
-                    held,
-                    "a connection is ended: peers hold too much memory"
-                );
-                open.close(ErrorCode::EnhanceYourCalm, "peers have the server hold too much memory");
-                total -= held;
-            }
-        }
+        self.make_memory(total, holding);
         becomes_tight
+    }
+
+    /// Ends connections where all together hold too much: first those whose clients take next to nothing of their
+    /// responses, then, where it is requests that are too many, those that have sent the most. Responses that clients
+    /// take are no reason: no more of them is made before they have left.
+    fn make_memory(&self, mut total: Held, mut holding: Vec<(Seen, Arc<Open>)>) {
+        let max = self.memory.max();
+        let wanted = if self.memory.is_waited_for() { max - max / ROOM_MADE } else { max };
+        holding.sort_unstable_by_key(|(seen, _)| {
+            Reverse((
+                seen.is_stalled,
+                seen.held.requests + if seen.is_stalled { seen.held.responses } else { 0 },
+            ))
+        });
+        for (seen, open) in holding {
+            let are_requests_too_many = (total.all() > max && total.requests > max / 2)
+                || (total.all() > max + max / ROOM_MADE && total.requests > max / ROOM_MADE);
+            if total.all() <= wanted || !(seen.is_stalled || are_requests_too_many) {
+                return;
+            }
+            tracing::warn!(
+                peer = open.connection.peer,
+                held = seen.held.all(),
+                "a connection is ended: peers hold too much memory"
+            );
+            open.close(ErrorCode::EnhanceYourCalm, "peers have the server hold too much memory");
+            total = total - seen.held;
+        }
     }
 
     pub(super) fn draining(&self) -> &Draining {
@@ -334,14 +373,19 @@ pub(super) struct Registered {
 #[cfg(feature = "tls")]
 impl Registered {
     /// Where TLS says what it takes.
-    pub(super) fn tls(&self) -> Held {
+    pub(super) fn tls(&self) -> tls::Held {
         self.open.tls.clone()
     }
 }
 
 impl Drop for Registered {
     fn drop(&mut self) {
-        let traffic = self.open.connection.lock().traffic();
+        let mut state = self.open.connection.lock();
+        state.release_memory();
+        let traffic = state.traffic();
+        drop(state);
+        #[cfg(feature = "tls")]
+        self.open.tls.note(0);
         let mut list = self.connections.lock();
         list.open.remove(self.index);
         list.calls += traffic.calls;

@@ -347,7 +347,7 @@ impl<'a> Batch<'a> {
             other => {
                 let mut state = self.connection.lock();
                 other.send(&mut state, reply, &self.scratch);
-                self.is_full |= state.http2.is_full();
+                self.is_full |= state.is_full();
                 drop(state);
                 self.scratch.truncate(start);
             }
@@ -358,7 +358,7 @@ impl<'a> Batch<'a> {
     pub(super) fn answer_as_it_is(&mut self, reply: &Reply, answer: &RawAnswer) {
         let mut state = self.connection.lock();
         respond::send_as_it_is(&mut state, reply, answer);
-        self.is_full |= state.http2.is_full();
+        self.is_full |= state.is_full();
     }
 
     fn send_answers(&mut self) {
@@ -369,7 +369,7 @@ impl<'a> Batch<'a> {
         for (reply, message) in self.answers.drain(..) {
             respond::send_plain(&mut state, &reply, message, &self.scratch);
         }
-        self.is_full |= state.http2.is_full();
+        self.is_full |= state.is_full();
         drop(state);
         self.scratch.clear();
     }

@@ -155,7 +155,7 @@ impl ServerEndpoint {
             state.http2.reset(stream, ErrorCode::RefusedStream);
             return false;
         }
-        self.is_full = state.http2.is_full();
+        self.is_full = state.is_full();
         true
     }
 
@@ -206,6 +206,7 @@ impl ServerEndpoint {
         let measure_of_call = measure.clone();
         let call = ServerCall { on_end, deadline, measure: measure_of_call, held, ..ServerCall::default() };
         state.deferred().count(&measure);
+        state.note_growth(held as usize);
         insert(state, Slot::of_server(stream, inbox, call));
         match asked {
             Asked::Refused(refused, head) => {
@@ -461,7 +462,15 @@ impl Endpoint for ServerEndpoint {
         }
         if self.is_full || !self.postponed.is_empty() {
             self.postponed.extend(self.ready.drain(..).map(|call| call.into_owned(buffer)));
-            self.is_full = connection.lock().http2.is_full();
+            let mut state = connection.lock();
+            self.is_full = state.postpones();
+            if state.http2.is_closed() {
+                drop(state);
+                // Nobody would be answered.
+                self.postponed.clear();
+                return;
+            }
+            drop(state);
             if self.is_full {
                 return;
             }

@@ -164,9 +164,11 @@ fn send_message(
     if slot.send_closed {
         return;
     }
-    note_sent(slot, message.message_len());
+    let len = message.message_len();
+    note_sent(slot, len);
     // The only error is a stream that is gone, of which the slot has been or will be told.
     let _ = message.send(http2, reply.stream, scratch, false);
+    state.note_response(len);
     send_trailers(state, reply, Ok(trailers));
 }
 
@@ -288,6 +290,7 @@ pub(super) fn send_as_it_is(state: &mut State, reply: &Reply, answer: &RawAnswer
         note_sent(slot, body.len());
         // The only error is a stream that is gone, of which the slot has been or will be told.
         let _ = http2.send_data(reply.stream, [body.clone()], !has_trailers);
+        state.note_response(body.len());
     }
     end_as_it_is(state, reply, trailers, code);
 }

@@ -61,7 +61,8 @@ pub struct ServerConfig {
     /// How long a request's message may take to come, and a second more for each KiB of it; 30 s. While it may not
     /// come, because others of its connection go before, its time stands still. `None`: as long as it takes.
     pub request_timeout: Option<Duration>,
-    /// How long nothing may leave of an answer that is complete; 60 s. `None`: for ever.
+    /// How far a client may be behind the least rate at which it has to take what waits for it, 1 KiB a second; 60 s.
+    /// `None`: nothing is demanded.
     pub reply_timeout: Option<Duration>,
     /// How many bytes peers may have all connections hold: of requests that handlers have not read, and of answers
     /// that clients have not; a quarter of what the process may use.

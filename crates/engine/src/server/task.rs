@@ -27,6 +27,17 @@ pub(super) struct CallTask {
     /// None once it has ended.
     future: Option<CallFuture>,
     deadline: Option<Pin<Box<Sleep>>>,
+    /// It may not go on before there is room for what its handler makes.
+    is_waiting: bool,
+}
+
+/// What is to happen in a poll of a task.
+enum Next {
+    /// The client has given the call up.
+    Cancelled,
+    /// There is no room for a response.
+    Waits,
+    Runs,
 }
 
 impl CallTask {
@@ -93,24 +104,29 @@ impl CallTask {
             call.task_running = true;
             call.hold(request_len);
             deadline = call.deadline;
+            state.note_growth(request_len);
         }
         drop(state);
         let deadline = deadline.map(|deadline| Box::pin(tokio::time::sleep_until(deadline)));
-        Self { connection, reply, future, deadline }
+        Self { connection, reply, future, deadline, is_waiting: false }
     }
 
-    /// Whether the client has given the call up; if not, the task is woken when it does.
-    fn is_cancelled(&self, cx: &Context<'_>) -> bool {
+    /// The task is woken when the client gives the call up, or when there is room.
+    fn next(&self, cx: &Context<'_>) -> Next {
         look(cx, |sleeper| {
             let mut state = self.connection.lock();
-            let Some(slot) = state.slot(self.reply.key) else { return Ok(true) };
+            let Some(slot) = state.slot(self.reply.key) else { return Ok(Next::Cancelled) };
             if matches!(slot.end, Some(End::Lost { .. })) {
-                return Ok(true);
+                return Ok(Next::Cancelled);
             }
             if let Some(call) = slot.server() {
                 sleeper.keep_in(&mut call.task)?;
             }
-            Ok(false)
+            if state.may_go_on(self.reply.key) {
+                return Ok(Next::Runs);
+            }
+            state.wait_for_room(self.reply.key);
+            Ok(Next::Waits)
         })
     }
 
@@ -119,13 +135,21 @@ impl CallTask {
         match catch_unwind(AssertUnwindSafe(|| future.as_mut().poll(cx))) {
             Err(_) => Poll::Ready(Err(Status::panicked())),
             Ok(Poll::Ready(())) => Poll::Ready(Ok(())),
-            Ok(Poll::Pending) => match &mut self.deadline {
-                Some(deadline) => {
-                    deadline.as_mut().poll(cx).map(|()| Err(Status::too_late("its handler was at work")))
-                }
-                None => Poll::Pending,
-            },
+            Ok(Poll::Pending) => self.poll_deadline("its handler was at work", cx),
         }
+    }
+
+    /// `stage` is what a call is at that has come to its deadline.
+    fn poll_deadline(&mut self, stage: &str, cx: &mut Context<'_>) -> Poll<Result<(), Status>> {
+        let Some(deadline) = &mut self.deadline else { return Poll::Pending };
+        deadline.as_mut().poll(cx).map(|()| Err(Status::too_late(stage)))
+    }
+
+    /// It may go on, after it has waited: so may the next, if there is room for it as well.
+    #[cold]
+    fn admit_next(&mut self) {
+        self.is_waiting = false;
+        self.connection.lock().admit_next();
     }
 }
 
@@ -134,11 +158,24 @@ impl Future for CallTask {
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
         let this = self.get_mut();
-        if this.is_cancelled(cx) {
-            this.future = None;
-            return Poll::Ready(());
-        }
-        match this.poll_future(cx) {
+        let polled = match this.next(cx) {
+            Next::Cancelled => {
+                this.future = None;
+                return Poll::Ready(());
+            }
+            Next::Waits => {
+                this.is_waiting = true;
+                this.poll_deadline("its response waited for others to leave", cx)
+            }
+            Next::Runs => {
+                let polled = this.poll_future(cx);
+                if this.is_waiting {
+                    this.admit_next();
+                }
+                polled
+            }
+        };
+        match polled {
             Poll::Pending => Poll::Pending,
             Poll::Ready(Ok(())) => {
                 this.future = None;
@@ -159,6 +196,9 @@ impl Drop for CallTask {
     /// Whatever ended the task, the slot goes with it; a call without an answer is reset.
     fn drop(&mut self) {
         self.future = None;
+        if self.is_waiting {
+            self.admit_next();
+        }
         let mut state = self.connection.lock();
         let Some(slot) = state.remove(self.reply.key) else { return };
         if !matches!(slot.end, Some(End::Lost { .. })) {

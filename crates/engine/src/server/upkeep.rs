@@ -13,6 +13,8 @@ use tokio::time::Instant;
 use super::respond::{self, Reply};
 use crate::connection::{Asked, Asking, Connection, End, Keepalive, Slot, SlotKey, State, end_silent};
 use crate::grpc::compression::EncodingSet;
+use crate::memory_budget::Held;
+use crate::pace::{BYTES_PER_S, Pace};
 use crate::status::{Code, Status};
 
 /// How long connections, and what peers begin on them, may take.
@@ -27,14 +29,22 @@ pub(super) struct Times {
     pub(super) header: Duration,
     /// For a request's message, as far as it is longer than a second for each KiB of it.
     pub(super) request: Option<Duration>,
-    /// For some of an answer to leave, when the handler is done with it.
+    /// How far a peer may be behind the least rate at which it has to take what is there of its responses.
     pub(super) reply: Option<Duration>,
 }
 
-/// A request's message may take a second more for so many bytes that have come of it.
-const REQUEST_BYTES_PER_S: usize = 1024;
-/// How long nothing may leave of a connection that holds more of its answers than it has budget for.
-const OVER_BUDGET_STALL_MAX: Duration = Duration::from_secs(20);
+/// How far a peer that takes too little of its responses may be behind where its connection holds more of them than it
+/// has budget for.
+const OVER_BUDGET_BEHIND_MAX: Duration = Duration::from_secs(20);
+/// A peer that takes fewer bytes a second than this, of responses that take more than this, is stalled: it goes first
+/// where memory is needed.
+const STALLED_BYTES_PER_S: usize = 16 << 10;
+/// Over which time that is looked at, at the least.
+const STALL_INTERVAL: Duration = Duration::from_millis(500);
+/// While nothing leaves a full connection, one more of its calls goes on after the first of these times, and then after
+/// twice the time before, up to the second.
+const STUCK_INTERVAL_MIN: Duration = Duration::from_secs(1);
+const STUCK_INTERVAL_MAX: Duration = Duration::from_secs(16);
 
 /// What the last look at a connection saw.
 #[derive(Debug)]
@@ -44,14 +54,29 @@ pub(super) struct Upkeep {
     asking: Asking,
     /// Since when a header block is being gathered.
     gathering_since: Option<Instant>,
-    /// Answers that wait in all: how many bytes, and since when they have not become fewer.
-    queued: Stall,
+    /// How the peer takes what is queued of its responses, and what the socket has to take.
+    queued: Progress,
+    written: Progress,
+    /// The same of what is queued, while it is more than the connection has budget for.
+    over_budget: Progress,
     /// Requests of whose message something is missing, with what had come of it when its time began.
     requests: HashMap<SlotKey, Stall>,
-    /// Answers whose handler is done with them.
-    replies: HashMap<StreamId, Stall>,
+    /// Streams of whose responses something is queued.
+    responses: HashMap<StreamId, Progress>,
+    stalling: Stalling,
+    /// The connection is full.
+    full: Option<Full>,
 }
 
+/// What a look at a connection has found.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Seen {
+    pub(super) held: Held,
+    /// Its peer takes next to nothing of it.
+    pub(super) is_stalled: bool,
+}
+
+/// A part of a request of which too little comes.
 #[derive(Clone, Copy, Debug)]
 struct Stall {
     since: Instant,
@@ -59,16 +84,87 @@ struct Stall {
 }
 
 impl Stall {
-    /// How it stands now that `bytes` are left: they begin anew when they became fewer.
-    fn after(before: Option<Self>, bytes: usize, now: Instant) -> Self {
-        match before {
-            Some(before) if bytes >= before.bytes && bytes > 0 => Self { bytes, ..before },
-            _ => Self { since: now, bytes },
+    fn is_overdue(self, max: Option<Duration>, now: Instant) -> bool {
+        max.is_some_and(|max| self.since + max <= now)
+    }
+}
+
+/// How the peer takes what waits for it, by what had left at the last look.
+#[derive(Clone, Copy, Debug, Default)]
+struct Progress {
+    pace: Pace,
+    left: u64,
+}
+
+impl Progress {
+    /// So many bytes have left in all; `waits`: others wait for the peer.
+    fn look(&mut self, left: u64, waits: bool, now: Instant) {
+        let took = left.wrapping_sub(std::mem::replace(&mut self.left, left));
+        self.pace.took(took, now);
+        if waits {
+            self.pace.waits(now);
         }
     }
 
-    fn is_overdue(self, max: Option<Duration>, now: Instant) -> bool {
-        max.is_some_and(|max| self.since + max <= now)
+    /// Nothing waits for the peer.
+    fn rest(&mut self) {
+        self.pace = Pace::default();
+    }
+
+    fn is_behind(&self, max: Option<Duration>, now: Instant) -> bool {
+        max.and_then(|max| self.pace.ends(max)).is_some_and(|ends| ends <= now)
+    }
+}
+
+/// Whether the peer is stalled, of late.
+#[derive(Clone, Copy, Debug, Default)]
+struct Stalling {
+    /// Since when it is looked at, and how much had been written then; while much waits for the peer.
+    since: Option<(Instant, u64)>,
+    is_stalled: bool,
+}
+
+impl Stalling {
+    /// `written` bytes have left so far, and there are `unsent` ones.
+    fn look(&mut self, written: u64, unsent: usize, now: Instant) {
+        if unsent < STALLED_BYTES_PER_S {
+            *self = Self::default();
+            return;
+        }
+        let (since, before) = *self.since.get_or_insert((now, written));
+        let elapsed = now - since;
+        if elapsed >= STALL_INTERVAL {
+            let least = elapsed.as_secs_f64() * STALLED_BYTES_PER_S as f64;
+            self.is_stalled = written.saturating_sub(before) < least as u64;
+            self.since = Some((now, written));
+        }
+    }
+}
+
+/// A connection that is full, and may be stuck: its peer may need the response of a call that waits.
+#[derive(Clone, Copy, Debug, Default)]
+struct Full {
+    left: u64,
+    /// Since when nothing has left, or another call was let go on, and how long that may last.
+    since: Option<(Instant, Duration)>,
+}
+
+impl Full {
+    /// `left` bytes have left so far. Whether another call is to go on.
+    fn is_stuck(&mut self, left: u64, now: Instant) -> bool {
+        match self.since {
+            Some((since, wait)) if self.left == left => {
+                let is_stuck = since + wait <= now;
+                if is_stuck {
+                    self.since = Some((now, (2 * wait).min(STUCK_INTERVAL_MAX)));
+                }
+                is_stuck
+            }
+            _ => {
+                *self = Self { left, since: Some((now, STUCK_INTERVAL_MIN)) };
+                false
+            }
+        }
     }
 }
 
@@ -81,21 +177,26 @@ impl Upkeep {
             age_ends: age.and_then(|age| now.checked_add(age)),
             asking: Asking::new(now),
             gathering_since: None,
-            queued: Stall { since: now, bytes: 0 },
+            queued: Progress::default(),
+            over_budget: Progress::default(),
+            written: Progress::default(),
             requests: HashMap::new(),
-            replies: HashMap::new(),
+            responses: HashMap::new(),
+            stalling: Stalling::default(),
+            full: None,
         }
     }
 
-    /// Looks at a connection, and does what is due. Returns how many bytes its peer has it hold.
-    pub(super) fn look(&mut self, connection: &Connection, times: &Times, now: Instant) -> usize {
+    /// Looks at a connection, and does what is due. Returns what its peer has it hold.
+    pub(super) fn look(&mut self, connection: &Connection, times: &Times, now: Instant) -> Seen {
         let mut state = connection.lock();
         let idle_since = state.sweep(now);
+        state.memory.age();
         if let Some(why) = self.what_is_wrong(&state, times, now) {
             state.close(ErrorCode::EnhanceYourCalm, why);
             drop(state);
             tracing::debug!(peer = connection.peer, why, "a connection is ended");
-            return 0;
+            return Seen { held: Held::default(), is_stalled: false };
         }
         if times.idle_max.is_some_and(|max| idle_since + max <= now) {
             state.drain();
@@ -107,15 +208,23 @@ impl Upkeep {
             }
         }
         self.end_late_requests(&mut state, times, now);
-        self.end_stalled_replies(&mut state, times, now);
-        let held = state.http2.held() + state.http2.queued_in_all() + state.held_by_calls();
+        self.end_untaken_responses(&mut state, times, now);
+        if !state.http2.is_full() {
+            self.full = None;
+        } else if self.full.get_or_insert_default().is_stuck(state.http2.dequeued_in_all(), now) {
+            state.admit_beyond();
+        }
+        state.count_memory();
+        let held = state.held();
+        self.stalling.look(state.memory.written(), held.responses, now);
+        let seen = Seen { held, is_stalled: self.stalling.is_stalled };
         // Another protocol has no PINGs.
         if !state.is_foreign() && self.asking.look(&times.keepalive, &mut state, now) == Asked::Silent {
             drop(state);
             tracing::debug!(peer = connection.peer, "a connection is ended: no answer to a PING");
             end_silent(connection, &times.keepalive);
         }
-        held
+        seen
     }
 
     /// What a peer does to the whole connection that is not to be borne.
@@ -128,10 +237,27 @@ impl Upkeep {
         if is_late(state.frame_begun_at) || is_late(self.gathering_since) {
             return Some("a frame or header block took too long");
         }
-        self.queued = Stall::after(Some(self.queued), state.http2.queued_in_all(), now);
-        let is_over_budget = times.reply.is_some() && self.queued.bytes > state.http2.held_max();
-        if is_over_budget && self.queued.is_overdue(Some(OVER_BUDGET_STALL_MAX), now) {
-            return Some("too many answers wait, and none is read");
+        self.written.look(state.memory.written(), state.memory.writing() > 0, now);
+        if state.memory.writing() == 0 {
+            self.written.rest();
+        }
+        if self.written.is_behind(times.reply, now) {
+            return Some("responses were read too slowly");
+        }
+        // A stream whose own window is closed is looked at by itself.
+        let waits = state.http2.queued_streams().any(|stream| !stream.is_window_closed);
+        let left = state.http2.dequeued_in_all();
+        self.queued.look(left, waits, now);
+        self.over_budget.look(left, state.http2.is_full(), now);
+        if state.http2.queued_in_all() == 0 {
+            self.queued.rest();
+            self.over_budget.rest();
+        }
+        if self.queued.is_behind(times.reply, now) {
+            return Some("responses were read too slowly");
+        }
+        if times.reply.is_some() && self.over_budget.is_behind(Some(OVER_BUDGET_BEHIND_MAX), now) {
+            return Some("too many responses wait, and too little of them is read");
         }
         None
     }
@@ -154,8 +280,8 @@ impl Upkeep {
             }
             let bytes = slot.inbox.len();
             let stall = before.get(&key).copied().unwrap_or(Stall { since: now, bytes });
-            let came = bytes.saturating_sub(stall.bytes) / REQUEST_BYTES_PER_S;
-            let allowed = times.request.map(|time| time + Duration::from_secs(came as u64));
+            let came = bytes.saturating_sub(stall.bytes) as u64 / BYTES_PER_S;
+            let allowed = times.request.map(|time| time + Duration::from_secs(came));
             if stall.is_overdue(allowed, now) {
                 late.push((key, too_slow()));
             } else {
@@ -167,22 +293,42 @@ impl Upkeep {
         }
     }
 
-    /// Resets streams whose answer is complete, and of which nothing leaves.
-    fn end_stalled_replies(&mut self, state: &mut State, times: &Times, now: Instant) {
-        let before = std::mem::take(&mut self.replies);
-        let waiting = state.http2.queued_endings();
-        self.replies = waiting
-            .map(|(stream, bytes)| (stream, Stall::after(before.get(&stream).copied(), bytes, now)))
-            .collect();
-        let is_overdue = |stall: &Stall| stall.is_overdue(times.reply, now);
-        let overdue: Vec<StreamId> =
-            self.replies.iter().filter(|(_, stall)| is_overdue(stall)).map(|(stream, _)| *stream).collect();
-        for stream in &overdue {
-            state.http2.reset(*stream, ErrorCode::Cancel);
+    /// Resets streams whose window the client opens too slowly for what is queued on them.
+    fn end_untaken_responses(&mut self, state: &mut State, times: &Times, now: Instant) {
+        let before = std::mem::take(&mut self.responses);
+        let mut late = Vec::new();
+        for stream in state.http2.queued_streams() {
+            let left = u64::from(stream.dequeued);
+            let mut progress = match before.get(&stream.id) {
+                // It counts modulo 2³².
+                Some(before) if before.left <= left => *before,
+                _ => Progress { left, ..Progress::default() },
+            };
+            progress.look(left, stream.is_window_closed, now);
+            if progress.is_behind(times.reply, now) {
+                late.push((stream.id, SlotKey::from(stream.tag)));
+            } else {
+                self.responses.insert(stream.id, progress);
+            }
         }
-        if !overdue.is_empty() {
+        for (stream, key) in &late {
+            state.http2.reset(*stream, ErrorCode::Cancel);
+            lose_call(state, *key);
+        }
+        if !late.is_empty() {
             state.notify_driver();
         }
+    }
+}
+
+/// Ends a call whose stream was reset, if its handler still runs.
+fn lose_call(state: &mut State, key: SlotKey) {
+    state.note_cut_off(key);
+    let Some((slot, _, deferred)) = state.parts(key) else { return };
+    slot.end_lost(Status::new(Code::Cancelled, "the client read the response too slowly"));
+    slot.wake_all(deferred);
+    if !slot.server().is_some_and(|call| call.task_running) {
+        state.discard(key);
     }
 }
 

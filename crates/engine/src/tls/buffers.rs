@@ -5,6 +5,9 @@ use std::cell::Cell;
 use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::task::Waker;
+
+use crate::memory_budget::{self, MemoryBudget};
 
 /// Bytes with a beginning and an end in a block: appended behind, taken in front.
 #[derive(Debug, Default)]
@@ -21,22 +24,38 @@ pub(super) const BLOCK_LEN: usize = 16 * (16 * 1024 + 64) + 3 * 1024;
 /// How many bytes of memory the buffers of one connection take, for whoever sees to it that all together take no more
 /// than they may.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Held(Arc<AtomicUsize>);
+pub(crate) struct Held {
+    bytes: Arc<AtomicUsize>,
+    /// Where they are charged.
+    budget: Option<Arc<MemoryBudget>>,
+}
 
 impl Held {
     pub(crate) fn bytes(&self) -> usize {
-        self.0.load(Ordering::Relaxed)
+        self.bytes.load(Ordering::Relaxed)
     }
 
-    pub(super) fn note(&self, bytes: usize) {
-        self.0.store(bytes, Ordering::Relaxed);
+    /// Of a connection whose buffers are charged to `budget`.
+    pub(crate) fn charging(budget: &Arc<MemoryBudget>) -> Self {
+        Self { budget: Some(Arc::clone(budget)), ..Self::default() }
+    }
+
+    /// They take so many bytes now.
+    pub(crate) fn note(&self, bytes: usize) {
+        let before = self.bytes.swap(bytes, Ordering::Relaxed);
+        let of = |requests| memory_budget::Held { requests, responses: 0 }.charged();
+        if let Some(budget) = &self.budget
+            && of(before) != of(bytes)
+        {
+            budget.charge(&mut of(before), of(bytes)).into_iter().for_each(Waker::wake);
+        }
     }
 }
 
 #[cfg(feature = "testing")]
 impl From<Arc<AtomicUsize>> for Held {
     fn from(bytes: Arc<AtomicUsize>) -> Self {
-        Self(bytes)
+        Self { bytes, budget: None }
     }
 }
 

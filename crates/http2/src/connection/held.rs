@@ -139,12 +139,13 @@ impl Connection {
 
     /// The stream that gets the window that its owner needs whatever the others hold. It stays the same until its owner
     /// has what it needs: were it always the oldest, each older one that comes to need something would add to what is
-    /// held.
+    /// held. One whose own window is open for what it needs gives way: it may wait for a message that nobody sends yet.
     fn first_served(&mut self, oldest: Option<StreamId>) -> Option<StreamId> {
-        let kept = self
-            .receiving
-            .first_served
-            .filter(|id| self.streams.find_ref(*id).is_some_and(Stream::is_waiting));
+        let is_served = |stream: &Stream| {
+            let window = &stream.receive_window;
+            stream.is_waiting() && (window.is_lent() || !window.is_open_for(stream.needed))
+        };
+        let kept = self.receiving.first_served.filter(|id| self.streams.find_ref(*id).is_some_and(is_served));
         self.receiving.first_served = kept.or(oldest);
         self.receiving.first_served
     }

@@ -9,7 +9,7 @@ use crate::event::Event;
 use crate::fields::Block;
 use crate::output::Output;
 use crate::send_queue::{Queued, QueuedBlock};
-use crate::stream::{Local, Stream, StreamId};
+use crate::stream::{QueuedStream, StreamId};
 use crate::stream_table::Key;
 
 impl Connection {
@@ -168,17 +168,53 @@ impl Connection {
         self.sending.items.bytes()
     }
 
+    /// How much memory the DATA that is queued takes, in bytes: a part that is sent in pieces counts whole until the
+    /// last of them has left its queue.
+    #[inline]
+    pub fn queued_memory(&self) -> usize {
+        self.sending.items.memory()
+    }
+
+    /// How much memory all takes that is queued, framed and not taken, or taken and not [written](Self::note_written)
+    /// beyond the output itself, in bytes.
+    pub fn unsent_memory(&self) -> usize {
+        let sending = &self.sending;
+        let framed = sending.items.framed_memory() + sending.writing_memory;
+        sending.items.memory() + sending.output.len() + framed
+    }
+
+    /// All output that was taken is written.
+    #[inline]
+    pub fn note_written(&mut self) {
+        self.sending.writing_memory = 0;
+    }
+
+    /// Gives `out` what nobody needs any more, to be [dropped](Output::drop_discarded): with
+    /// [`take_output`](Self::take_output) it would go when all output before it is written.
+    pub fn take_discarded(&mut self, out: &mut Output) {
+        self.sending.output.give_discarded(out);
+    }
+
+    /// How many bytes of DATA have left the queues of all streams so far.
+    pub fn dequeued_in_all(&self) -> u64 {
+        self.sending.items.taken()
+    }
+
     /// Whether more is queued than the peer may have this end hold: nothing should be begun that adds to it.
     #[inline]
     pub fn is_full(&self) -> bool {
-        self.queued_in_all() > self.held_max
+        self.queued_memory() > self.held_max
     }
 
-    /// The streams that have DATA queued whose owner sends nothing more on them, and how many bytes.
-    pub fn queued_endings(&self) -> impl Iterator<Item = (StreamId, usize)> {
-        let is_ending = |stream: &Stream| stream.state.local == Local::Ending && stream.queue.bytes() > 0;
-        let streams = self.streams.iter().map(|(_, stream)| stream).filter(move |stream| is_ending(stream));
-        streams.map(|stream| (stream.id, stream.queue.bytes()))
+    /// The streams that have DATA queued.
+    pub fn queued_streams(&self) -> impl Iterator<Item = QueuedStream> {
+        let queued = self.streams.iter().map(|(_, stream)| stream).filter(|stream| stream.queue.bytes() > 0);
+        queued.map(|stream| QueuedStream {
+            id: stream.id,
+            tag: stream.tag,
+            dequeued: stream.queue.taken(),
+            is_window_closed: stream.send_window.available() == 0,
+        })
     }
 
     /// Whether anything that was accepted on this stream, heads and trailers too, is not yet framed:
@@ -217,8 +253,10 @@ impl Connection {
     pub fn take_more_output(&mut self, out: &mut Output) -> bool {
         let Some(before) = out.as_contiguous() else { return false };
         let mut both = Output::default();
+        let writing_memory = self.sending.writing_memory;
         let is_taken = self.take_output(&mut both);
         if is_taken {
+            self.sending.writing_memory += writing_memory;
             both.prepend(before);
             std::mem::swap(out, &mut both);
         }

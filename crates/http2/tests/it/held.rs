@@ -7,7 +7,7 @@ use bytes::Bytes;
 use thalweg_http2::frame::{Flags, Kind, Setting};
 use thalweg_http2::{Config, Connection, ErrorCode, Event, Output, StreamId, Tag};
 
-use crate::support::{Frames, POST, Subject, block, fields, id, start};
+use crate::support::{Frames, POST, Sent, Subject, block, fields, id, start};
 
 /// A server whose owner can use up nothing of a request before all of it has come, and its client.
 struct Uploads {
@@ -187,4 +187,24 @@ fn the_oldest_stream_goes_on() {
     let mut uploads = Uploads::new(config, 20, 50_000);
     while uploads.step() {}
     assert_eq!(uploads.done, 20);
+}
+
+/// A stream that has had its turn, and waits for a message of which nothing is there, keeps nobody from theirs.
+#[test]
+fn an_idle_stream_does_not_keep_its_turn() {
+    let mut subject = hoarding(Config { held_max: 0, stream_window: 1024, ..Config::default() });
+    let (first, second) = (id(1), id(3));
+    let large = vec![0; 5000];
+    subject.feed(&mut Frames::new().open_request(1).open_request(3).data(1, false, &large[..1024])).unwrap();
+    subject.connection.need(first, large.len() - 1024);
+    subject.feed(&mut Frames::new().data(1, false, &large[1024..])).unwrap();
+    subject.connection.release(first, large.len());
+    // The prefix of the next message.
+    subject.connection.need(first, 5);
+    subject.sent();
+    subject.feed(&mut Frames::new().data(3, false, &large[..1024])).unwrap();
+    subject.connection.need(second, large.len() - 1024);
+    let updates: Vec<u32> =
+        subject.sent().iter().filter(|frame| frame.is(Kind::WindowUpdate, 3)).map(Sent::number).collect();
+    assert_eq!(updates, [1024], "no more at a time than a window");
 }

@@ -271,6 +271,8 @@ async fn calls_wait_for_answers_to_leave() {
 async fn answers_that_nobody_takes() {
     let (mut peer, _) =
         unread_answers(Server::builder().reply_timeout(Some(Duration::from_secs(5))), false).await;
+    // It is not the connection's window that holds them up.
+    peer.frame(Kind::WindowUpdate, Flags::NONE, 0, &(1_u32 << 30).to_be_bytes()).send().await;
     let began = Instant::now();
     let reset = peer.next_of(Kind::RstStream).await;
     assert_eq!(reset.code(), ErrorCode::Cancel);
@@ -278,7 +280,7 @@ async fn answers_that_nobody_takes() {
     assert!((5..8).contains(&took), "after {took} s");
 }
 
-/// Handlers that had begun before answers piled up may pile up more; the connection is ended when none of it leaves.
+/// Handlers that had begun before answers piled up wait; the connection is ended when nothing of those leaves.
 #[tokio::test(start_paused = true)]
 async fn more_answers_than_the_budget() {
     let (mut peer, begun) = unread_answers(Server::builder(), true).await;
@@ -290,7 +292,7 @@ async fn more_answers_than_the_budget() {
     assert!(begun.load(Ordering::SeqCst) > 50);
 }
 
-/// Where all connections together hold too much, those that hold the most go, and the others go on.
+/// Where all connections together hold as much as they may, one that takes nothing of it goes, and the others go on.
 #[tokio::test]
 async fn all_connections_together() {
     let begun = Arc::new(AtomicUsize::new(0));
@@ -316,7 +318,7 @@ async fn all_connections_together() {
         let goaway = tokio::time::timeout(Duration::from_secs(4), peer.next_of(Kind::GoAway)).await;
         ended += usize::from(goaway.is_ok_and(|goaway| goaway.code() == ErrorCode::EnhanceYourCalm));
     }
-    assert!(ended >= 2, "{ended} were ended");
+    assert!(ended >= 1, "none was ended");
     let options = CallOptions::default();
     let reply = soon(honest.unary::<_, Raw>(&ECHO, Request::new(raw("")), &options)).await;
     assert_eq!(

@@ -2,6 +2,7 @@
 
 mod addresses;
 mod backoff;
+mod budgets;
 mod busy_polling;
 mod calls;
 mod cancel;

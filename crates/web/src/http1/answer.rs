@@ -1,13 +1,14 @@
 //! Answers as hyper gets them.
 
 use std::pin::Pin;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 
 use bytes::Bytes;
 use http::header::{CONNECTION, CONTENT_LENGTH};
 use http::{HeaderValue, Method, Response, StatusCode, Version};
 use http_body::{Frame, SizeHint};
 use thalweg_engine::Status;
+use thalweg_engine::server::Http1Admission;
 
 use super::progress::Answering;
 use crate::body::Body;
@@ -38,13 +39,20 @@ pub(super) fn prepared<C>(
     if is_last {
         head.headers.insert(CONNECTION, HeaderValue::from_static("close"));
     }
-    Response::from_parts(head, AnswerBody { body, _under_way: under_way })
+    let (under_way, answering) = under_way;
+    let admission = answering.admission();
+    Response::from_parts(head, AnswerBody { body, admission, answering, _under_way: under_way })
 }
+
+/// No more of a response is made while so many bytes of it wait to be written.
+const UNSENT_MAX: usize = 256 << 10;
 
 /// The body of an answer. When it is dropped, the request is answered.
 pub(super) struct AnswerBody<C> {
     body: Body,
-    _under_way: (C, Answering),
+    admission: Option<Http1Admission>,
+    answering: Answering,
+    _under_way: C,
 }
 
 impl<C: Unpin> http_body::Body for AnswerBody<C> {
@@ -55,7 +63,16 @@ impl<C: Unpin> http_body::Body for AnswerBody<C> {
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, Status>>> {
-        Pin::new(&mut self.body).poll_frame(cx)
+        if let Some(admission) = &mut self.admission {
+            ready!(admission.poll(UNSENT_MAX, cx));
+        }
+        let frame = ready!(Pin::new(&mut self.body).poll_frame(cx));
+        if let Some(Ok(frame)) = &frame
+            && let Some(data) = frame.data_ref()
+        {
+            self.answering.queues(data.len());
+        }
+        Poll::Ready(frame)
     }
 
     fn is_end_stream(&self) -> bool {

@@ -77,8 +77,20 @@ impl<IO> Guarded<IO> {
         Some(Poll::Ready(Err(io::Error::new(io::ErrorKind::InvalidData, status))))
     }
 
-    fn note_write<T>(&self, polled: Poll<T>) -> Poll<T> {
-        self.progress.writes(polled.is_pending());
+    fn note_write(&self, polled: Poll<io::Result<usize>>) -> Poll<io::Result<usize>> {
+        match &polled {
+            Poll::Ready(Ok(written)) => self.progress.wrote(*written),
+            Poll::Ready(Err(_)) => {}
+            Poll::Pending => self.progress.is_blocked(),
+        }
+        polled
+    }
+
+    fn note_flush(&self, polled: Poll<io::Result<()>>) -> Poll<io::Result<()>> {
+        match &polled {
+            Poll::Ready(_) => self.progress.flushed(),
+            Poll::Pending => self.progress.is_blocked(),
+        }
         polled
     }
 }
@@ -137,12 +149,12 @@ impl<IO: AsyncWrite + Unpin> AsyncWrite for Guarded<IO> {
 
     fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         let flushed = Pin::new(&mut self.io).poll_flush(cx);
-        self.note_write(flushed)
+        self.note_flush(flushed)
     }
 
     fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         self.is_shut = true;
         let shut = Pin::new(&mut self.io).poll_shutdown(cx);
-        self.note_write(shut)
+        self.note_flush(shut)
     }
 }

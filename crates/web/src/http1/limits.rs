@@ -21,7 +21,8 @@ pub struct Http1Limits {
     /// It holds over HTTP/2, too, for what is not gRPC. Bodies that a fallback reads have it where their length is
     /// known from the start, and over HTTP/1.1 each chunk of the others has it.
     pub request_timeout: Option<Duration>,
-    /// How long nothing may leave of an answer that is complete; 60 s. `None`: for ever.
+    /// How far a client may be behind the least rate at which it has to take what waits for it, 1 KiB a second; 60 s.
+    /// `None`: nothing is demanded.
     pub reply_timeout: Option<Duration>,
 }
 

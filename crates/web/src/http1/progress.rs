@@ -2,12 +2,13 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use thalweg_engine::RequestShare;
-use thalweg_engine::server::{Http1Request, Http1Requests};
+use thalweg_engine::server::{Http1Admission, Http1Request, Http1Requests};
+use thalweg_engine::{Pace, RequestShare};
 use tokio::time::Instant;
 
 use super::framing::{Part, Place};
 use super::limits::Http1Limits;
+use super::unsent::Unsent;
 use crate::timed::Waiting;
 
 /// What the byte stream, the requests and the answers of a connection tell of it. Clones are of the same connection.
@@ -35,8 +36,11 @@ struct State {
     is_answering: bool,
     /// Since when none is.
     free_since: Instant,
-    /// Since when nothing could be written.
-    blocked_since: Option<Instant>,
+    /// Not all could be written.
+    is_blocked: bool,
+    /// How the client takes what is there to be written.
+    pace: Pace,
+    unsent: Unsent,
     ending: Option<Ending>,
 }
 
@@ -73,7 +77,9 @@ impl Progress {
             let_go: None,
             is_answering: false,
             free_since: now,
-            blocked_since: None,
+            is_blocked: false,
+            pace: Pace::default(),
+            unsent: Unsent::default(),
             ending: None,
         };
         Self { state: Arc::new(Mutex::new(state)), requests }
@@ -150,15 +156,54 @@ impl Progress {
         (state.requests - 1, Answering(self.clone()))
     }
 
-    /// Something could be written, or not.
-    pub(super) fn writes(&self, is_blocked: bool) {
+    /// What there is can't be written.
+    pub(super) fn is_blocked(&self) {
         let mut state = self.lock();
-        if is_blocked {
-            state.blocked_since.get_or_insert_with(Instant::now);
-        } else if state.blocked_since.is_some() {
-            state.blocked_since = None;
-            state.free_since = Instant::now();
+        state.is_blocked = true;
+        state.pace.waits(Instant::now());
+    }
+
+    /// So many bytes were written.
+    pub(super) fn wrote(&self, len: usize) {
+        let mut state = self.lock();
+        let now = Instant::now();
+        state.pace.took(len as u64, now);
+        state.unsent.advance(len);
+        state.unblock(now);
+        self.tell_unsent(state);
+    }
+
+    /// All that there was is written.
+    pub(super) fn flushed(&self) {
+        let mut state = self.lock();
+        state.pace = Pace::default();
+        state.unsent.clear();
+        if state.is_blocked {
+            state.unblock(Instant::now());
         }
+        self.tell_unsent(state);
+    }
+
+    /// A part of a response is with hyper.
+    fn queues(&self, len: usize) {
+        let mut state = self.lock();
+        state.unsent.push(len);
+        self.tell_unsent(state);
+    }
+
+    /// Tells the server what is held of responses.
+    fn tell_unsent(&self, mut state: MutexGuard<'_, State>) {
+        let Some(requests) = &self.requests else { return };
+        let news = state.unsent.news();
+        drop(state);
+        if let Some((unsent, sent)) = news {
+            requests.note_responses(unsent, sent);
+        }
+    }
+
+    /// Asks the server for room for a response.
+    pub(super) fn admission(&self) -> Option<Http1Admission> {
+        self.requests.as_ref().map(Http1Requests::admission)
     }
 
     pub(super) fn end(&self, why: Ending) {
@@ -172,14 +217,14 @@ impl Progress {
     /// What is due next, and when.
     pub(super) fn next_due(&self, limits: &Http1Limits) -> Option<(Instant, Due)> {
         let state = self.lock();
-        if state.is_body_timed() && state.body.is_waiting() {
-            return Some((state.body.ends(limits.request_timeout?)?, Due::Body));
+        let body = limits.request_timeout.filter(|_| state.is_body_timed() && state.body.is_waiting());
+        let body = body.and_then(|time| Some((state.body.ends(time)?, Due::Body)));
+        let reading = limits.reply_timeout.and_then(|grace| Some((state.pace.ends(grace)?, Due::Reading)));
+        if let Some(first) = body.into_iter().chain(reading).min_by_key(|(at, _)| *at) {
+            return Some(first);
         }
-        if state.is_answering {
+        if state.is_answering || state.is_blocked || state.is_body_timed() && state.body.is_waiting() {
             return None;
-        }
-        if let Some(since) = state.blocked_since {
-            return Some((since + limits.reply_timeout?, Due::Reading));
         }
         match state.place.part {
             Part::Between => Some((state.free_since + limits.idle_timeout?, Due::Request)),
@@ -194,6 +239,12 @@ impl Progress {
 }
 
 impl State {
+    fn unblock(&mut self, now: Instant) {
+        if std::mem::take(&mut self.is_blocked) {
+            self.free_since = now;
+        }
+    }
+
     fn is_awaited(&self) -> bool {
         self.awaited.is_some_and(|(request, _)| request == self.place.message)
     }
@@ -210,6 +261,18 @@ impl State {
 /// A request that is not answered yet.
 #[derive(Debug)]
 pub(super) struct Answering(Progress);
+
+impl Answering {
+    /// Asks the server for room for the response.
+    pub(super) fn admission(&self) -> Option<Http1Admission> {
+        self.0.admission()
+    }
+
+    /// A part of the response is with hyper.
+    pub(super) fn queues(&self, len: usize) {
+        self.0.queues(len);
+    }
+}
 
 impl Drop for Answering {
     fn drop(&mut self) {

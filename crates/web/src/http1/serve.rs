@@ -23,6 +23,8 @@ use crate::body::Body;
 const LINGER_MAX: Duration = Duration::from_secs(2);
 /// How much hyper reads at once, at most, of what is longer than a head.
 const READ_BYTES_MAX: usize = 417_792;
+/// The next request is not answered while so many bytes of responses wait to be written.
+const UNSENT_MAX: usize = 64 << 10;
 
 /// Answers the requests that come by `io`, until it ends, or `stop` is ready: then a request that is under way is
 /// answered, and a connection without one ends at once.
@@ -54,11 +56,20 @@ pub(super) async fn serve_counted<IO, S, F>(
         let (number, answering) = progress.answering();
         let under_way = (progress.counted(), answering);
         let method = request.method().clone();
-        let checked = request::checked(request, number, &progress).map(&service);
-        let progress = &progress;
+        let checked = request::checked(request, number, &progress);
+        let (progress, service) = (&progress, &service);
         async move {
             let answer = match checked {
-                Ok(answer) => answer.await,
+                Ok(request) => {
+                    let (mut answering, mut admission) = (pin!(service(request)), progress.admission());
+                    poll_fn(|cx| {
+                        if let Some(admission) = &mut admission {
+                            ready!(admission.poll(UNSENT_MAX, cx));
+                        }
+                        answering.as_mut().poll(cx)
+                    })
+                    .await
+                }
                 Err(refusal) => refusal,
             };
             Ok::<_, Infallible>(answer::prepared(answer, &method, progress.is_last(number), under_way))

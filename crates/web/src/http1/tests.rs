@@ -79,6 +79,7 @@ async fn service(request: Request<Body>, log: Log) -> Response<Body> {
         }
         "/pieces" => Response::new(pieces(vec![Ok(Frame::data("a".into())), Ok(Frame::data("bc".into()))])),
         "/for-ever" => Response::new(Body::streaming(ForEver(Dropped(log, "dropped")))),
+        "/endless" => Response::new(Body::streaming(Endless)),
         "/large" => Response::new(Body::whole(vec![b'a'; 1 << 20])),
         "/trailers" => {
             let mut trailers = HeaderMap::new();
@@ -185,6 +186,21 @@ impl http_body::Body for ForEver {
         _: &mut std::task::Context<'_>,
     ) -> std::task::Poll<Option<Result<Frame<Bytes>, Status>>> {
         std::task::Poll::Pending
+    }
+}
+
+/// A body that always has more.
+struct Endless;
+
+impl http_body::Body for Endless {
+    type Data = Bytes;
+    type Error = Status;
+
+    fn poll_frame(
+        self: Pin<&mut Self>,
+        _: &mut std::task::Context<'_>,
+    ) -> std::task::Poll<Option<Result<Frame<Bytes>, Status>>> {
+        std::task::Poll::Ready(Some(Ok(Frame::data(Bytes::from_static(&[b'a'; 10_000])))))
     }
 }
 

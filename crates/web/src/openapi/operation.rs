@@ -156,6 +156,8 @@ impl<'r> Operation<'_, 'r> {
             .info
             .comments
             .get(field.map_or(output.full_name().to_owned(), Field::full_name).as_str());
+        // The comment of this type is about the type, and not about the answer.
+        let comment = comment.filter(|_| output.full_name() != "google.protobuf.Empty");
         let what = comment.and_then(|comment| text::summary_and_description(comment).0);
         let mut description = what.unwrap_or_else(|| "The call succeeded.".to_owned());
         if is_stream && !is_any {

@@ -21,7 +21,10 @@ pub(super) const CASES: &[Case] = &[
     Case {
         server: Kind::Etcd,
         words: &["describe", "etcdserverpb.KV.Put", "--proto", RPC, "-i", "ETCD/"],
-        says: &["rpc Put(etcdserverpb.PutRequest) returns (etcdserverpb.PutResponse);"],
+        says: &[
+            "rpc Put(etcdserverpb.PutRequest) returns (etcdserverpb.PutResponse) {",
+            "post: \"/v3/kv/put\"",
+        ],
         ..PLAIN
     },
     Case {

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use tokio::io::AsyncReadExt as _;
 use tokio::time::sleep;
 
 use super::{Client, time_of};
@@ -187,5 +188,44 @@ async fn an_answer_is_to_be_read() {
     let limits = Http1Limits { reply_timeout: None, ..Http1Limits::default() };
     let mut client = Client::with(limits, 1000);
     client.send("GET /large HTTP/1.1\r\nHost: a\r\n\r\n").await;
+    assert_eq!(ends_after(&mut client).await, None);
+}
+
+/// A byte now and then does not start the time again, and a KiB a second is enough.
+#[tokio::test(start_paused = true)]
+async fn an_answer_is_to_be_read_at_a_least_rate() {
+    let check = async |path: &str, len: usize, period: u64, expected: Option<Duration>| {
+        let mut client = Client::with(Http1Limits::default(), 1000);
+        client.send(format!("GET {path} HTTP/1.1\r\nHost: a\r\n\r\n")).await;
+        let Client { io, serving, .. } = &mut client;
+        let reading = async {
+            let mut part = vec![0; len];
+            for _ in 0..1200 / period {
+                sleep(seconds(period)).await;
+                io.read_exact(&mut part).await.expect("it is open");
+            }
+        };
+        let (outcome, took) = time_of(async {
+            tokio::select! {
+                biased;
+                _ = serving => true,
+                () = reading => false,
+            }
+        })
+        .await;
+        assert_eq!(outcome.then_some(took), expected, "{path}: {len} bytes each {period} s");
+    };
+    for path in ["/large", "/endless"] {
+        check(path, 1, 11, Some(seconds(60))).await;
+        check(path, 512, 1, Some(seconds(119))).await;
+        check(path, 1024, 1, None).await;
+    }
+}
+
+/// Where nothing waits for the client, it need not take anything.
+#[tokio::test(start_paused = true)]
+async fn an_answer_that_pauses_has_no_rate() {
+    let mut client = Client::with(Http1Limits::default(), 1000);
+    client.send("GET /for-ever HTTP/1.1\r\nHost: a\r\n\r\n").await;
     assert_eq!(ends_after(&mut client).await, None);
 }

@@ -55,6 +55,8 @@ impl Call {
         let sent = deadline.hold(whole).await.map_err(Failure::unreadable)?;
         let message = self.message(sent)?;
         share.decoded(message.len());
+        // With its field mask, which may be longer than what was sent.
+        share.hold(message.len());
         let asked = RequestHead { timeout: deadline.left(), ..asked };
         let stream = self.stream(asked, One::of(message));
         self.answer_of(stream).await

@@ -1,0 +1,274 @@
+//! How much memory the peers of a server may have it hold, all together: [`MemoryBudget`].
+//!
+//! Each connection adds up what it holds for its peer, and charges the budget in steps of [`STEP`]: small calls never
+//! touch the words that connections share.
+
+use std::ops::{Add, Sub};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll, Waker};
+
+/// What a connection holds is charged in steps of so many bytes, and what is left of a step is not.
+pub(crate) const STEP: usize = 16 << 10;
+/// Responses take at least this part of the budget before calls wait for them to leave. Requests leave by handlers that
+/// run: if those waited for requests, neither would go on.
+const RESPONSES_MIN: usize = 4;
+/// This part of the budget, beyond it, is kept for connections whose responses are small.
+const RESERVE: usize = 8;
+
+/// What is held for peers, in bytes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Held {
+    /// Of requests: what came and is not used up, and what it was decoded to.
+    pub(crate) requests: usize,
+    /// Of responses: what peers have not taken.
+    pub(crate) responses: usize,
+}
+
+impl Held {
+    pub(crate) fn all(self) -> usize {
+        self.requests + self.responses
+    }
+
+    /// Whether `other` is so far from it that the budget is to know.
+    pub(crate) fn differs(self, other: Self) -> bool {
+        self.requests.abs_diff(other.requests) >= STEP || self.responses.abs_diff(other.responses) >= STEP
+    }
+
+    /// What is charged for it.
+    pub(crate) fn charged(self) -> Self {
+        Self { requests: self.requests / STEP * STEP, responses: self.responses / STEP * STEP }
+    }
+}
+
+impl Add for Held {
+    type Output = Self;
+
+    fn add(self, other: Self) -> Self {
+        Self { requests: self.requests + other.requests, responses: self.responses + other.responses }
+    }
+}
+
+impl Sub for Held {
+    type Output = Self;
+
+    fn sub(self, other: Self) -> Self {
+        Self {
+            requests: self.requests.saturating_sub(other.requests),
+            responses: self.responses.saturating_sub(other.responses),
+        }
+    }
+}
+
+/// How much memory the peers of a server may have it hold, and how much they have.
+#[derive(Debug)]
+pub(crate) struct MemoryBudget {
+    max: usize,
+    /// All that is charged, in bytes.
+    held: AtomicUsize,
+    /// Of it, responses.
+    responses: AtomicUsize,
+    has_waiters: AtomicBool,
+    waiters: Mutex<Waiters>,
+}
+
+#[derive(Debug, Default)]
+struct Waiters {
+    for_room: Vec<Waker>,
+    /// Counts how often they were woken: who notes it knows whether it is still among them.
+    round: u64,
+    /// Who ends connections where that makes room.
+    reaper: Option<Waker>,
+    /// There is something for it to do.
+    is_pressed: bool,
+}
+
+/// Whoever waits for room notes here when it began to.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Turn(Option<u64>);
+
+impl MemoryBudget {
+    pub(crate) fn new(max: usize) -> Arc<Self> {
+        Arc::new(Self {
+            max,
+            held: AtomicUsize::new(0),
+            responses: AtomicUsize::new(0),
+            has_waiters: AtomicBool::new(false),
+            waiters: Mutex::default(),
+        })
+    }
+
+    /// In bytes.
+    pub(crate) fn max(&self) -> usize {
+        self.max
+    }
+
+    /// Whether no response may be begun, but by connections with small ones.
+    #[inline]
+    pub(crate) fn is_full(&self) -> bool {
+        self.held.load(Ordering::Relaxed) >= self.max && self.are_responses_many()
+    }
+
+    /// Whether no response may be begun at all.
+    #[cold]
+    pub(crate) fn is_exhausted(&self) -> bool {
+        self.held.load(Ordering::Relaxed) >= self.max + self.max / RESERVE && self.are_responses_many()
+    }
+
+    #[cold]
+    fn are_responses_many(&self) -> bool {
+        self.responses.load(Ordering::Relaxed) >= (self.max / RESPONSES_MIN).max(1)
+    }
+
+    /// Whether somebody waits for room.
+    pub(crate) fn is_waited_for(&self) -> bool {
+        self.has_waiters.load(Ordering::Relaxed)
+    }
+
+    /// What was `charged` is now what is charged for `held`. Returns who is to be woken, which may be anybody's code.
+    #[cold]
+    pub(crate) fn charge(&self, charged: &mut Held, held: Held) -> Vec<Waker> {
+        let before = std::mem::replace(charged, held.charged());
+        let (more, less) = (*charged - before, before - *charged);
+        if more.responses != less.responses {
+            self.responses.fetch_add(more.responses, Ordering::SeqCst);
+            self.responses.fetch_sub(less.responses, Ordering::SeqCst);
+        }
+        let was_held = self.held.fetch_add(more.all(), Ordering::SeqCst);
+        self.held.fetch_sub(less.all(), Ordering::SeqCst);
+        if was_held < self.max && was_held + more.all() >= self.max {
+            return self.lock().press().into_iter().collect();
+        }
+        if less.all() > 0 && self.has_waiters.load(Ordering::SeqCst) && !self.is_full() {
+            return self.take_waiters();
+        }
+        Vec::new()
+    }
+
+    /// All who wait for room, if there is some.
+    pub(crate) fn admit(&self) -> Vec<Waker> {
+        if self.is_waited_for() && !self.is_full() { self.take_waiters() } else { Vec::new() }
+    }
+
+    fn take_waiters(&self) -> Vec<Waker> {
+        let mut waiters = self.lock();
+        self.has_waiters.store(false, Ordering::SeqCst);
+        waiters.round += 1;
+        std::mem::take(&mut waiters.for_room)
+    }
+
+    /// Has `waker` be woken when there is room; whoever waits already does so by its `turn`. `false`: there is some.
+    #[cold]
+    pub(crate) fn wait(&self, turn: &mut Turn, waker: &Waker) -> bool {
+        let own = waker.clone();
+        let mut waiters = self.lock();
+        self.has_waiters.store(true, Ordering::SeqCst);
+        if !self.is_full() {
+            self.has_waiters.store(!waiters.for_room.is_empty(), Ordering::SeqCst);
+            return false;
+        }
+        let own = match turn.0 {
+            Some(round) if round == waiters.round => Some(own),
+            _ => {
+                waiters.for_room.push(own);
+                turn.0 = Some(waiters.round);
+                None
+            }
+        };
+        let reaper = waiters.press();
+        drop(waiters);
+        drop(own);
+        if let Some(reaper) = reaper {
+            reaper.wake();
+        }
+        true
+    }
+
+    /// Ready when connections are to be looked at for room.
+    pub(crate) fn poll_pressed(&self, cx: &Context<'_>) -> Poll<()> {
+        let waker = cx.waker().clone();
+        let mut waiters = self.lock();
+        if std::mem::take(&mut waiters.is_pressed) {
+            return Poll::Ready(());
+        }
+        let before = waiters.reaper.replace(waker);
+        drop(waiters);
+        drop(before);
+        Poll::Pending
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Waiters> {
+        self.waiters.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Waiters {
+    fn press(&mut self) -> Option<Waker> {
+        self.is_pressed = true;
+        self.reaper.take()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MEBIBYTE: usize = 1 << 20;
+
+    fn responses(bytes: usize) -> Held {
+        Held { responses: bytes, ..Held::default() }
+    }
+
+    #[test]
+    fn what_is_less_than_a_step_is_not_charged() {
+        let budget = MemoryBudget::new(MEBIBYTE);
+        let mut charged = Held::default();
+        assert!(!responses(STEP - 1).differs(charged) && responses(STEP).differs(charged));
+        budget.charge(&mut charged, responses(STEP + 1));
+        assert_eq!((charged, budget.held.load(Ordering::Relaxed)), (responses(STEP), STEP));
+        budget.charge(&mut charged, Held::default());
+        assert_eq!((charged, budget.held.load(Ordering::Relaxed)), (Held::default(), 0));
+    }
+
+    #[test]
+    fn it_is_full_of_responses_and_never_of_requests() {
+        let check = |held: Held, is_full: bool, is_exhausted: bool| {
+            let budget = MemoryBudget::new(MEBIBYTE);
+            budget.charge(&mut Held::default(), held);
+            assert_eq!((budget.is_full(), budget.is_exhausted()), (is_full, is_exhausted), "{held:?}");
+        };
+        check(responses(MEBIBYTE - 1), false, false);
+        check(responses(MEBIBYTE), true, false);
+        check(responses(MEBIBYTE + MEBIBYTE / 8), true, true);
+        check(Held { requests: 9 * MEBIBYTE, responses: MEBIBYTE / 8 }, false, false);
+        check(Held { requests: 9 * MEBIBYTE, responses: MEBIBYTE / 4 }, true, true);
+    }
+
+    #[test]
+    fn whoever_waits_is_woken_once_when_there_is_room() {
+        let budget = MemoryBudget::new(MEBIBYTE);
+        let (mut charged, mut turn) = (Held::default(), Turn::default());
+        assert!(!budget.wait(&mut turn, Waker::noop()), "there is room");
+        assert!(!budget.is_waited_for());
+        budget.charge(&mut charged, responses(2 * MEBIBYTE));
+        assert!(budget.wait(&mut turn, Waker::noop()) && budget.wait(&mut turn, Waker::noop()));
+        assert!(budget.charge(&mut charged, responses(MEBIBYTE)).is_empty(), "it is still full");
+        assert_eq!(budget.charge(&mut charged, responses(0)).len(), 1);
+        assert!(!budget.is_waited_for());
+        budget.charge(&mut charged, responses(2 * MEBIBYTE));
+        assert!(budget.wait(&mut turn, Waker::noop()));
+        assert!(budget.is_waited_for(), "it waits again");
+    }
+
+    #[test]
+    fn the_reaper_is_called_when_the_budget_is_reached_and_when_somebody_waits() {
+        let budget = MemoryBudget::new(MEBIBYTE);
+        let cx = Context::from_waker(Waker::noop());
+        let (mut charged, mut turn) = (Held::default(), Turn::default());
+        assert!(budget.poll_pressed(&cx).is_pending());
+        budget.charge(&mut charged, responses(MEBIBYTE));
+        assert!(budget.poll_pressed(&cx).is_ready() && budget.poll_pressed(&cx).is_pending());
+        assert!(budget.wait(&mut turn, Waker::noop()));
+        assert!(budget.poll_pressed(&cx).is_ready());
+    }
+}

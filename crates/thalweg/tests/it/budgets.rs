@@ -1,0 +1,438 @@
+//! What responses that nobody takes may have a server hold, counted byte by byte: whichever way they go, and whatever
+//! their handlers wait for.
+
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use bytes::Bytes;
+use thalweg::server::{Methods, ServerBuilder, Service};
+use thalweg::web::Web;
+use thalweg::{Raw, Request, Response, Server, ServiceOptions, Status, Stream};
+use thalweg_engine::http2::ErrorCode;
+use thalweg_engine::http2::frame::{Flags, Kind, Setting};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, DuplexStream, duplex};
+use tokio::sync::mpsc;
+use tokio::time::{Instant, sleep, timeout};
+
+use crate::held::{client_of, streams};
+use crate::support::peer::{PIPE, Peer, REQUEST};
+use crate::support::soon;
+
+const MEBIBYTE: usize = 1 << 20;
+
+/// How many bytes of responses there are, and the most that there were.
+#[derive(Debug, Default)]
+struct Live {
+    bytes: AtomicUsize,
+    peak: AtomicUsize,
+}
+
+/// The memory of one message.
+struct Tracked {
+    bytes: Vec<u8>,
+    live: Arc<Live>,
+}
+
+impl Tracked {
+    fn message(len: usize, live: &Arc<Live>) -> Raw {
+        let now = live.bytes.fetch_add(len, Ordering::SeqCst) + len;
+        live.peak.fetch_max(now, Ordering::SeqCst);
+        Raw(Bytes::from_owner(Self { bytes: vec![7; len], live: Arc::clone(live) }))
+    }
+}
+
+impl AsRef<[u8]> for Tracked {
+    fn as_ref(&self) -> &[u8] {
+        &self.bytes
+    }
+}
+
+impl Drop for Tracked {
+    fn drop(&mut self) {
+        self.live.bytes.fetch_sub(self.bytes.len(), Ordering::SeqCst);
+    }
+}
+
+/// Answers with as many bytes as the request says in decimal digits, at once, after a while, or again and again.
+#[derive(Clone, Default)]
+struct Sized {
+    live: Arc<Live>,
+}
+
+impl Sized {
+    fn message(&self, request: Request<Raw>) -> Raw {
+        let digits = request.into_inner().0;
+        let len = std::str::from_utf8(&digits).expect("digits").parse().expect("a number");
+        Tracked::message(len, &self.live)
+    }
+
+    #[expect(clippy::unused_async, reason = "handlers are async")]
+    async fn at_once(self: Arc<Self>, request: Request<Raw>) -> Result<Response<Raw>, Status> {
+        Ok(Response::new(self.message(request)))
+    }
+
+    async fn later(self: Arc<Self>, request: Request<Raw>) -> Result<Response<Raw>, Status> {
+        sleep(Duration::from_millis(1)).await;
+        Ok(Response::new(self.message(request)))
+    }
+
+    #[expect(clippy::unused_async, reason = "handlers are async")]
+    async fn again(self: Arc<Self>, request: Request<Raw>) -> Result<Response<Again>, Status> {
+        Ok(Response::new(Again { service: self, request: request.into_inner() }))
+    }
+}
+
+struct Again {
+    service: Arc<Sized>,
+    request: Raw,
+}
+
+impl Stream for Again {
+    type Item = Result<Raw, Status>;
+
+    fn poll_next(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        Poll::Ready(Some(Ok(self.service.message(Request::new(self.request.clone())))))
+    }
+}
+
+impl Service for Sized {
+    const NAME: &'static str = "test.Sized";
+
+    fn register(self, methods: &mut Methods<'_>) {
+        let (service, options) = (Arc::new(self), ServiceOptions::default());
+        methods.unary("AtOnce", &service, &options, Sized::at_once);
+        methods.unary("Later", &service, &options, Sized::later);
+        methods.server_streaming("Again", &service, &options, Sized::again);
+    }
+}
+
+/// A server to which pipes are connections.
+struct Served {
+    connect: mpsc::UnboundedSender<DuplexStream>,
+    live: Arc<Live>,
+}
+
+struct Incoming(mpsc::UnboundedReceiver<DuplexStream>);
+
+impl Stream for Incoming {
+    type Item = DuplexStream;
+
+    fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<DuplexStream>> {
+        self.0.poll_recv(cx)
+    }
+}
+
+impl Served {
+    fn new(server: ServerBuilder) -> Self {
+        let service = Sized::default();
+        let live = Arc::clone(&service.live);
+        let (connect, incoming) = mpsc::unbounded_channel();
+        let server = server.add_service(service).web(Web::new());
+        tokio::spawn(server.serve_incoming(Incoming(incoming), std::future::pending()));
+        Self { connect, live }
+    }
+
+    fn pipe(&self) -> DuplexStream {
+        let (near, far) = duplex(PIPE);
+        self.connect.send(far).expect("the server runs");
+        near
+    }
+
+    /// A connection of HTTP/2 with calls of `method` under way, whose responses are to have `len` bytes.
+    async fn calls(&self, protocol: Protocol, method: &str, len: usize, calls: usize) -> Peer {
+        let mut peer = Peer::client(self.pipe()).await;
+        for stream in streams().take(calls) {
+            protocol.call(&mut peer, stream, method, len);
+        }
+        peer.send().await;
+        peer
+    }
+
+    /// A connection of HTTP/1.1 with a call under way.
+    async fn http1(&self, method: &str, len: usize) -> DuplexStream {
+        let mut io = self.pipe();
+        let body = len.to_string();
+        let request = format!(
+            "POST /test.Sized/{method} HTTP/1.1\r\nhost: a\r\ncontent-type: application/proto\r\n\
+             content-length: {}\r\n\r\n{body}",
+            body.len()
+        );
+        io.write_all(request.as_bytes()).await.expect("it is open");
+        io
+    }
+
+    fn peak(&self) -> usize {
+        self.live.peak.load(Ordering::SeqCst)
+    }
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Protocol {
+    Grpc,
+    GrpcWeb,
+    Connect,
+}
+
+impl Protocol {
+    fn call(self, peer: &mut Peer, stream: u32, method: &str, len: usize) {
+        let content_type = match self {
+            Self::Grpc => "application/grpc",
+            Self::GrpcWeb => "application/grpc-web+proto",
+            Self::Connect => "application/proto",
+        };
+        let path = format!("/test.Sized/{method}");
+        let fields = REQUEST.iter().map(|(name, value)| match *name {
+            ":path" => (*name, &*path),
+            "content-type" => (*name, content_type),
+            _ => (*name, *value),
+        });
+        let fields: Vec<_> = fields.collect();
+        let message = len.to_string();
+        peer.headers(stream, false, &fields);
+        match self {
+            Self::Grpc | Self::GrpcWeb => peer.message(stream, true, message.as_bytes()),
+            Self::Connect => peer.data(stream, true, message.as_bytes()),
+        };
+    }
+}
+
+/// Windows are opened as wide as they go.
+fn open(peer: &mut Peer) {
+    peer.frame(Kind::WindowUpdate, Flags::NONE, 0, &(1_u32 << 30).to_be_bytes());
+    peer.settings(&[Setting::InitialWindowSize(1 << 30)]);
+}
+
+/// However its handlers come to them, a connection holds no more responses than its budget and one, and one more after 1 s
+/// and 3 s in which none leaves; and each of them is sent when those before it have left.
+#[tokio::test(start_paused = true)]
+async fn a_connection_holds_what_its_budget_permits() {
+    for protocol in [Protocol::Grpc, Protocol::GrpcWeb, Protocol::Connect] {
+        for method in ["AtOnce", "Later"] {
+            let served = Served::new(Server::builder().max_connection_memory(4 * MEBIBYTE));
+            let mut peer = served.calls(protocol, method, MEBIBYTE, 100).await;
+            sleep(Duration::from_secs(5)).await;
+            let peak = served.peak();
+            assert!(peak <= 8 * MEBIBYTE, "{protocol:?}, {method}: {peak} B");
+            open(&mut peer);
+            peer.send().await;
+            let mut ended = 0;
+            while ended < 100 {
+                ended += usize::from(soon(peer.next()).await.expect("a frame").end_stream);
+            }
+            // The output may have the last frames of some more.
+            let peak = served.peak();
+            assert!(peak <= 12 * MEBIBYTE, "{protocol:?}, {method}: {peak} B while they leave");
+        }
+    }
+}
+
+/// The same of streams: each has a queue, and all together have the connection's budget.
+#[tokio::test(start_paused = true)]
+async fn streams_of_a_connection_share_its_budget() {
+    let served = Served::new(Server::builder().max_connection_memory(2 * MEBIBYTE));
+    let mut peer = served.calls(Protocol::Grpc, "Again", MEBIBYTE / 2, 50).await;
+    sleep(Duration::from_secs(5)).await;
+    // Streams whose queue is empty go on up to twice the budget; one that goes on makes two messages.
+    let peak = served.peak();
+    assert!(peak <= 6 * MEBIBYTE, "{peak} B");
+    open(&mut peer);
+    peer.send().await;
+    let mut received = std::collections::BTreeMap::<u32, usize>::new();
+    while received.len() < 50 || received.values().any(|len| *len < 2 * MEBIBYTE) {
+        let frame = soon(peer.next()).await.expect("a frame");
+        if frame.kind == Kind::Data {
+            *received.entry(frame.stream).or_default() += frame.payload.len();
+        }
+    }
+}
+
+/// A client may read the response of its last call first.
+#[tokio::test(start_paused = true)]
+async fn a_response_comes_that_alone_is_wanted() {
+    for method in ["AtOnce", "Later"] {
+        let served = Served::new(Server::builder().max_connection_memory(2 * MEBIBYTE));
+        let mut peer = Peer::client(served.pipe()).await;
+        peer.settings(&[Setting::InitialWindowSize(0)]);
+        peer.frame(Kind::WindowUpdate, Flags::NONE, 0, &(1_u32 << 30).to_be_bytes());
+        for stream in [1, 3, 5, 7, 9] {
+            Protocol::Grpc.call(&mut peer, stream, method, MEBIBYTE);
+        }
+        peer.frame(Kind::WindowUpdate, Flags::NONE, 9, &(1_u32 << 30).to_be_bytes());
+        peer.send().await;
+        loop {
+            let frame =
+                timeout(Duration::from_secs(20), peer.next()).await.expect("it comes").expect("a frame");
+            if frame.end_stream {
+                assert_eq!(frame.stream, 9, "{method}");
+                break;
+            }
+        }
+    }
+}
+
+/// All connections together hold no more than the server's budget and its reserve, over either version of HTTP.
+#[tokio::test(start_paused = true)]
+async fn all_connections_hold_what_the_budget_permits() {
+    for method in ["AtOnce", "Later"] {
+        for is_http1 in [false, true] {
+            let served = Served::new(Server::builder().max_memory(8 * MEBIBYTE));
+            let (mut peers, mut pipes) = (Vec::new(), Vec::new());
+            for _ in 0..40 {
+                if is_http1 {
+                    pipes.push(served.http1(method, MEBIBYTE).await);
+                } else {
+                    peers.push(served.calls(Protocol::Grpc, method, MEBIBYTE, 4).await);
+                }
+            }
+            sleep(Duration::from_secs(10)).await;
+            let peak = served.peak();
+            assert!(peak <= 10 * MEBIBYTE, "{method}, HTTP/1.1: {is_http1}: {peak} B");
+            assert!(peak >= 6 * MEBIBYTE, "{method}, HTTP/1.1: {is_http1}: {peak} B");
+        }
+    }
+}
+
+/// Whoever takes its responses has them, beside those who don't, within moments.
+#[tokio::test(start_paused = true)]
+async fn small_calls_go_on_beside_those_who_take_nothing() {
+    let served = Served::new(Server::builder().max_memory(8 * MEBIBYTE));
+    let mut honest = served.calls(Protocol::Grpc, "Later", 10, 1).await;
+    while !soon(honest.next()).await.expect("a frame").end_stream {}
+    let mut pipes = Vec::new();
+    for _ in 0..40 {
+        pipes.push(served.http1("Later", MEBIBYTE).await);
+    }
+    for stream in streams().skip(1).take(200) {
+        let asked = Instant::now();
+        Protocol::Grpc.call(&mut honest, stream, "Later", 10);
+        honest.send().await;
+        while !soon(honest.next()).await.expect("a frame").end_stream {}
+        assert!(asked.elapsed() < Duration::from_millis(10), "{:?}", asked.elapsed());
+        sleep(Duration::from_millis(20)).await;
+    }
+    // Those who take nothing have made room for one another.
+    let mut closed = 0;
+    for mut pipe in pipes {
+        let mut response = Vec::new();
+        closed += usize::from(timeout(Duration::from_secs(1), pipe.read_to_end(&mut response)).await.is_ok());
+    }
+    assert!(closed > 0);
+}
+
+/// A response that is larger than all budgets is sent, where it is alone.
+#[tokio::test(start_paused = true)]
+async fn a_response_may_be_larger_than_the_budget() {
+    let server = Server::builder().max_memory(2 * MEBIBYTE).max_connection_memory(MEBIBYTE);
+    let served = Served::new(server);
+    let mut peer = Peer::client(served.pipe()).await;
+    open(&mut peer);
+    Protocol::Grpc.call(&mut peer, 1, "Later", 8 * MEBIBYTE);
+    peer.send().await;
+    let mut received = 0;
+    loop {
+        let frame = soon(peer.next()).await.expect("a frame");
+        if frame.kind == Kind::Data {
+            received += frame.payload.len();
+            // More slowly than the server looks at its connections.
+            sleep(Duration::from_millis(20)).await;
+        }
+        if frame.end_stream {
+            break;
+        }
+    }
+    assert_eq!(received, 8 * MEBIBYTE + 5);
+
+    let mut pipe = served.http1("Later", 8 * MEBIBYTE).await;
+    let (mut received, mut part) = (0, vec![0; 64 << 10]);
+    while received < 8 * MEBIBYTE {
+        received += soon(pipe.read(&mut part)).await.expect("it is open");
+        sleep(Duration::from_millis(20)).await;
+    }
+}
+
+/// When the first stream of a connection is reset whose client opens its window by `len` bytes each `period` seconds,
+/// within twenty minutes.
+async fn reset_after(method: &str, len: u32, period: u64) -> Option<u64> {
+    let (near, far) = duplex(PIPE);
+    let server = Server::builder().add_service(Sized::default());
+    tokio::spawn(server.serve_connection(far));
+    let mut peer = Peer::client(near).await;
+    peer.settings(&[Setting::InitialWindowSize(0)]);
+    peer.frame(Kind::WindowUpdate, Flags::NONE, 0, &(1_u32 << 30).to_be_bytes());
+    for stream in streams().take(3) {
+        Protocol::Grpc.call(&mut peer, stream, method, MEBIBYTE);
+    }
+    peer.send().await;
+    let began = Instant::now();
+    while began.elapsed() < Duration::from_secs(1200) {
+        let reset = timeout(Duration::from_secs(period), peer.next_of(Kind::RstStream)).await;
+        if let Ok(reset) = reset {
+            assert_eq!(reset.code(), ErrorCode::Cancel);
+            return Some(began.elapsed().as_secs());
+        }
+        for stream in streams().take(3) {
+            peer.frame(Kind::WindowUpdate, Flags::NONE, stream, &len.to_be_bytes());
+        }
+        peer.send().await;
+    }
+    None
+}
+
+/// A byte now and then does not start the time again, and a KiB a second is enough.
+#[tokio::test(start_paused = true)]
+async fn streams_have_a_least_rate() {
+    for method in ["AtOnce", "Again"] {
+        let trickled = reset_after(method, 1, 10).await.expect("it is reset");
+        assert!((60..75).contains(&trickled), "{method}: after {trickled} s");
+        let halved = reset_after(method, 512, 1).await.expect("it is reset");
+        assert!((118..130).contains(&halved), "{method}: after {halved} s");
+        assert_eq!(reset_after("Again", 1100, 1).await, None, "{method}");
+    }
+}
+
+/// So has a connection whose own window is trickled, where those of its streams are open.
+#[tokio::test(start_paused = true)]
+async fn connections_have_a_least_rate() {
+    let mut peer = client_of(Server::builder().add_service(Sized::default())).await;
+    peer.settings(&[Setting::InitialWindowSize(1 << 30)]);
+    for stream in streams().take(3) {
+        Protocol::Grpc.call(&mut peer, stream, "AtOnce", MEBIBYTE);
+    }
+    peer.send().await;
+    let began = Instant::now();
+    let goaway = loop {
+        match timeout(Duration::from_secs(10), peer.next_of(Kind::GoAway)).await {
+            Ok(goaway) => break goaway,
+            Err(_) => peer.frame(Kind::WindowUpdate, Flags::NONE, 0, &1_u32.to_be_bytes()).send().await,
+        }
+    };
+    assert_eq!(goaway.code(), ErrorCode::EnhanceYourCalm);
+    let took = began.elapsed().as_secs();
+    assert!((60..75).contains(&took), "after {took} s");
+}
+
+/// A client that does not read its socket loses its connection, whatever the windows are.
+#[tokio::test(start_paused = true)]
+async fn a_socket_that_is_not_read_has_a_least_rate() {
+    let mut peer = client_of(Server::builder().add_service(Sized::default())).await;
+    open(&mut peer);
+    Protocol::Grpc.call(&mut peer, 1, "AtOnce", MEBIBYTE);
+    peer.send().await;
+    let began = Instant::now();
+    let mut byte = [0];
+    loop {
+        sleep(Duration::from_secs(10)).await;
+        // A server that has gone leaves what it has written.
+        let is_over = peer.io.write_all(b"").await.is_err() || began.elapsed() > Duration::from_secs(90);
+        if is_over {
+            break;
+        }
+        peer.io.read_exact(&mut byte).await.expect("there is something");
+    }
+    let left = soon(peer.rest()).await;
+    let received: usize = left.iter().map(|frame| frame.payload.len()).sum();
+    assert!(received < MEBIBYTE / 2, "it was cut off: {received} B");
+}
