@@ -7,8 +7,10 @@
 mod callgrind;
 mod record;
 
+use std::panic::resume_unwind;
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::thread;
 
 use crate::arguments::Arguments;
 use crate::bench::table;
@@ -100,9 +102,13 @@ pub(crate) fn measure(log: &Log) -> Result<Vec<Cost>, Failure> {
             Program::Core => &core,
             Program::Library => &library,
         };
-        for side in [Side::Server, Side::Client] {
-            costs.push(case.cost(side, program, log)?);
-        }
+        // Two processors count at a time: what runs beside a count does not change it.
+        let [server, client] = thread::scope(|scope| {
+            [Side::Server, Side::Client]
+                .map(|side| scope.spawn(move || case.cost(side, program, log)))
+                .map(|counting| counting.join().unwrap_or_else(|panic| resume_unwind(panic)))
+        });
+        costs.extend([server?, client?]);
     }
     Ok(costs)
 }
@@ -113,7 +119,7 @@ impl Case {
         let functions = self.program.functions(side);
         let counts = |count| {
             let job = Job::new(program).words(&self.arguments(count)).env("GLIBC_TUNABLES", TUNABLES);
-            Counts::of(job, functions, log)
+            Counts::of(job, side.name(), functions, log)
         };
         let (least, most) = (counts(few)?, counts(many)?);
         let each = |least: u64, most: u64| (most as f64 - least as f64) / (many - few) as f64;

@@ -16,9 +16,9 @@ const LIMIT_MINUTES: u64 = 5;
 
 impl Counts {
     /// Runs `job` and counts what it does within `functions`, which are named with their path and must not call each
-    /// other.
-    pub(super) fn of(job: Job, functions: &[&str], log: &Log) -> Result<Self, Failure> {
-        let file = workspace::output().join("costs.callgrind");
+    /// other. No other with the same `name` may run.
+    pub(super) fn of(job: Job, name: &str, functions: &[&str], log: &Log) -> Result<Self, Failure> {
+        let file = workspace::output().join(format!("costs-{name}.callgrind"));
         // The star is for what compilers put after a name.
         let toggles: Vec<String> =
             functions.iter().map(|function| format!("--toggle-collect={function}*")).collect();
