@@ -3,6 +3,7 @@
 //! Each connection adds up what it holds for its peer, and charges the budget in steps of [`STEP`]: small calls never
 //! touch the words that connections share.
 
+use std::collections::VecDeque;
 use std::ops::{Add, Sub};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -72,20 +73,35 @@ pub(crate) struct MemoryBudget {
     waiters: Mutex<Waiters>,
 }
 
+/// Those who wait are woken by twos, and each that goes on wakes the next: all at once would make their responses
+/// before anybody else has a turn, and before what they make is charged.
+const WOKEN_AT_ONCE: usize = 2;
+/// The sweep wakes this part of them: some may be gone.
+const SWEPT: usize = 4;
+
 #[derive(Debug, Default)]
 struct Waiters {
-    for_room: Vec<Waker>,
-    /// Counts how often they were woken: who notes it knows whether it is still among them.
-    round: u64,
+    /// The one who has waited for the longest time comes first.
+    for_room: VecDeque<Waker>,
+    /// How many were woken so far: the number of the first.
+    served: u64,
     /// Who ends connections where that makes room.
     reaper: Option<Waker>,
     /// There is something for it to do.
     is_pressed: bool,
 }
 
-/// Whoever waits for room notes here when it began to.
+/// Whoever waits for room notes its number here.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Turn(Option<u64>);
+
+impl Turn {
+    /// Whether it waits, or was woken and has not gone on.
+    #[inline]
+    pub(crate) fn waits(self) -> bool {
+        self.0.is_some()
+    }
+}
 
 impl MemoryBudget {
     pub(crate) fn new(max: usize) -> Arc<Self> {
@@ -139,22 +155,31 @@ impl MemoryBudget {
         if was_held < self.max && was_held + more.all() >= self.max {
             return self.lock().press().into_iter().collect();
         }
-        if less.all() > 0 && self.has_waiters.load(Ordering::SeqCst) && !self.is_full() {
-            return self.take_waiters();
+        if less.all() > 0 { self.admit(WOKEN_AT_ONCE) } else { Vec::new() }
+    }
+
+    /// Some of those who wait for room, if there is some: the sweep wakes them.
+    pub(crate) fn sweep(&self) -> Vec<Waker> {
+        let waiting = if self.is_waited_for() { self.lock().for_room.len() } else { 0 };
+        self.admit((waiting / SWEPT).max(WOKEN_AT_ONCE))
+    }
+
+    /// Who is to be woken next, after the one with this `turn`, which goes on.
+    #[inline]
+    pub(crate) fn pass_on(&self, turn: &mut Turn) -> Vec<Waker> {
+        if turn.0.take().is_some() { self.admit(1) } else { Vec::new() }
+    }
+
+    fn admit(&self, count: usize) -> Vec<Waker> {
+        if !self.has_waiters.load(Ordering::SeqCst) || self.is_full() {
+            return Vec::new();
         }
-        Vec::new()
-    }
-
-    /// All who wait for room, if there is some.
-    pub(crate) fn admit(&self) -> Vec<Waker> {
-        if self.is_waited_for() && !self.is_full() { self.take_waiters() } else { Vec::new() }
-    }
-
-    fn take_waiters(&self) -> Vec<Waker> {
         let mut waiters = self.lock();
-        self.has_waiters.store(false, Ordering::SeqCst);
-        waiters.round += 1;
-        std::mem::take(&mut waiters.for_room)
+        let count = count.min(waiters.for_room.len());
+        waiters.served += count as u64;
+        let woken = waiters.for_room.drain(..count).collect();
+        self.has_waiters.store(!waiters.for_room.is_empty(), Ordering::SeqCst);
+        woken
     }
 
     /// Has `waker` be woken when there is room; whoever waits already does so by its `turn`. `false`: there is some.
@@ -168,10 +193,10 @@ impl MemoryBudget {
             return false;
         }
         let own = match turn.0 {
-            Some(round) if round == waiters.round => Some(own),
+            Some(number) if number >= waiters.served => Some(own),
             _ => {
-                waiters.for_room.push(own);
-                turn.0 = Some(waiters.round);
+                turn.0 = Some(waiters.served + waiters.for_room.len() as u64);
+                waiters.for_room.push_back(own);
                 None
             }
         };
@@ -258,6 +283,22 @@ mod tests {
         budget.charge(&mut charged, responses(2 * MEBIBYTE));
         assert!(budget.wait(&mut turn, Waker::noop()));
         assert!(budget.is_waited_for(), "it waits again");
+    }
+
+    #[test]
+    fn those_who_wait_are_woken_one_after_the_other() {
+        let budget = MemoryBudget::new(MEBIBYTE);
+        let mut charged = Held::default();
+        let mut turns = [Turn::default(); 20];
+        budget.charge(&mut charged, responses(2 * MEBIBYTE));
+        assert!(turns.iter_mut().all(|turn| budget.wait(turn, Waker::noop())));
+        assert_eq!(budget.charge(&mut charged, responses(0)).len(), WOKEN_AT_ONCE);
+        assert_eq!(budget.pass_on(&mut turns[0]).len(), 1);
+        assert_eq!(budget.pass_on(&mut turns[0]).len(), 0, "it has passed it on");
+        assert_eq!(budget.sweep().len(), 17 / SWEPT);
+        budget.charge(&mut charged, responses(2 * MEBIBYTE));
+        assert_eq!(budget.pass_on(&mut turns[1]).len(), 0, "it is full again");
+        assert!(budget.is_waited_for());
     }
 
     #[test]

@@ -13,6 +13,7 @@
 //! ```
 
 mod calls;
+mod captures;
 mod dissect;
 mod features;
 mod frames;
@@ -110,6 +111,11 @@ pub fn field_paths(data: &[u8]) {
 /// The text of a `.proto` file.
 pub fn sources(data: &[u8]) {
     texts::sources(data);
+}
+
+/// A packet capture.
+pub fn captures(data: &[u8]) {
+    captures::target(data);
 }
 
 /// A connection of HTTP/1.1, from a client.
@@ -212,6 +218,9 @@ impl Target {
         corpus: texts::field_paths_corpus,
         mutate: mutate::bytes,
     };
+    /// [`captures`]
+    pub const CAPTURES: Target =
+        Target { name: "captures", entry: captures::target, corpus: captures::corpus, mutate: mutate::bytes };
     /// [`sources`]
     pub const SOURCES: Target = Target {
         name: "sources",

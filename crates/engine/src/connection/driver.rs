@@ -395,15 +395,15 @@ where
             self.seen = seen;
             has_news = true;
         }
-        state.note_written(std::mem::take(&mut self.written_len), self.output.len());
-        if self.output.is_empty() {
-            state.http2.note_written();
-        }
-        if state.memory.is_charged() {
-            state.count_memory();
-        }
         let mut full = None;
-        if self.endpoint.is_postponing() || state.memory.has_waiting() {
+        if !E::IS_CLIENT {
+            state.note_written(std::mem::take(&mut self.written_len), self.output.len());
+            if self.output.is_empty() {
+                state.http2.note_written();
+            }
+            state.settle_memory();
+        }
+        if !E::IS_CLIENT && (self.endpoint.is_postponing() || state.memory.has_waiting()) {
             match state.room() {
                 Room::Some => {
                     self.has_room = self.endpoint.is_postponing();
@@ -412,6 +412,9 @@ where
                 Room::OfConnection => {}
                 Room::OfServer(budget) => full = Some(budget),
             }
+        }
+        if self.turn.waits() && full.is_none() {
+            state.pass_on(&mut self.turn);
         }
         if has_news {
             state.driver = DriverState::Running;

@@ -1,11 +1,11 @@
 //! What a server's connection holds for its peer, in one sum. It is charged to the server's
 //! [`MemoryBudget`], and says whether calls have to wait before they make a response.
 //!
-//! Whatever grows says so ([`State::note_growth`]); what is held is then counted where it lies, at most once for each
-//! [`STEP`] that may have come, and when the driver goes to sleep.
+//! Whatever grows says so ([`State::note_growth`], [`State::note_response`]); what is held is then counted where it
+//! lies: now and then, and when the driver goes to sleep, if a [`STEP`] may have come.
 
 use std::sync::Arc;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, Waker};
 
 use super::memory_account::MemoryAccount;
 use super::shared::Connection;
@@ -16,6 +16,9 @@ use crate::memory_budget::{Held, MemoryBudget, STEP, Turn};
 /// Responses up to so many bytes are small: a connection that has had no others may go on when the server's budget is
 /// used up, as far as its reserve goes.
 const SMALL_RESPONSE_MAX: usize = 64 << 10;
+
+/// Requests are counted again when so many bytes may have come for each call, so that many calls cost no more.
+const COUNTED_PER_CALL: usize = 2 << 10;
 
 /// Where calls of a connection wait for room.
 pub(super) enum Room {
@@ -28,11 +31,12 @@ pub(super) enum Room {
 }
 
 impl State {
-    /// What is held may have grown by `len` bytes.
+    /// What is held of requests may have grown by `len` bytes.
     #[inline]
     pub(crate) fn note_growth(&mut self, len: usize) {
-        self.memory.uncounted += len;
-        if self.memory.uncounted >= STEP {
+        self.memory.requests_uncounted += len;
+        // Counting them is a look at each call. When the driver goes to sleep, most have been answered.
+        if self.memory.requests_uncounted >= STEP.max(COUNTED_PER_CALL * self.slots.len()) {
             self.count_memory();
         }
     }
@@ -40,20 +44,49 @@ impl State {
     /// A response of `len` bytes, or a part of one, was queued that is not small.
     pub(crate) fn note_response(&mut self, len: usize) {
         self.memory.largest_response = self.memory.largest_response.max(len);
-        self.note_growth(len);
+        self.memory.responses_uncounted += len;
+        if self.memory.responses_uncounted >= SMALL_RESPONSE_MAX {
+            self.count_responses();
+        }
     }
 
     /// Counts what is held, and charges it.
     #[cold]
     pub(crate) fn count_memory(&mut self) {
-        self.memory.uncounted = 0;
-        if self.memory.budget.is_none() {
+        self.memory.requests_uncounted = 0;
+        self.memory.responses_uncounted = 0;
+        if self.memory.budget.is_some() {
+            self.charge(self.held());
+        }
+    }
+
+    /// Counts what is held of responses, which is known without a look at each of them, and charges it.
+    pub(crate) fn count_responses(&mut self) {
+        self.memory.responses_uncounted = 0;
+        if self.memory.budget.is_some() {
+            self.charge(Held { responses: self.held_responses(), ..self.memory.charged });
+        }
+    }
+
+    /// The driver goes to sleep.
+    #[inline]
+    pub(super) fn settle_memory(&mut self) {
+        let MemoryAccount { charged, requests_uncounted, responses_uncounted, .. } = self.memory;
+        if charged.requests > 0 || requests_uncounted >= STEP {
+            self.count_memory();
+        } else if charged.responses > 0 || responses_uncounted >= STEP {
+            self.count_responses();
+        }
+    }
+
+    fn charge(&mut self, held: Held) {
+        let MemoryAccount { budget: Some(budget), charged, .. } = &mut self.memory else { return };
+        if !held.differs(*charged) {
             return;
         }
-        let held = self.held();
-        let MemoryAccount { budget: Some(budget), charged, .. } = &mut self.memory else { return };
-        if held.differs(*charged) {
-            for waker in budget.charge(charged, held) {
+        let wakers = budget.charge(charged, held);
+        if !wakers.is_empty() {
+            for waker in wakers {
                 self.deferred.wake(Some(waker));
             }
         }
@@ -61,20 +94,21 @@ impl State {
 
     /// What is held for the peer.
     pub(crate) fn held(&self) -> Held {
-        let (gathered, unsent) =
-            self.foreign.as_ref().map_or((0, 0), |foreign| (foreign.held, foreign.unsent));
+        let gathered = self.foreign.as_ref().map_or(0, |foreign| foreign.held);
         Held {
             requests: self.http2.held() + self.held_by_calls() + gathered,
-            responses: self.http2.unsent_memory() + self.memory.writing + unsent,
+            responses: self.held_responses(),
         }
+    }
+
+    fn held_responses(&self) -> usize {
+        let unsent = self.foreign.as_ref().map_or(0, |foreign| foreign.unsent);
+        self.http2.unsent_memory() + self.memory.writing + unsent
     }
 
     /// The connection is over: nothing is held any more.
     pub(crate) fn release_memory(&mut self) {
-        let MemoryAccount { budget: Some(budget), charged, .. } = &mut self.memory else { return };
-        for waker in budget.charge(charged, Held::default()) {
-            self.deferred.wake(Some(waker));
-        }
+        self.charge(Held::default());
         self.memory.budget = None;
     }
 
@@ -84,7 +118,7 @@ impl State {
         self.memory.written += written as u64;
         if writing != self.memory.writing {
             self.memory.writing = writing;
-            self.note_growth(STEP);
+            self.count_responses();
         }
     }
 
@@ -97,7 +131,7 @@ impl State {
         if unsent <= SMALL_RESPONSE_MAX {
             self.deferred.wake(foreign.admission.take());
         }
-        self.note_growth(STEP);
+        self.count_responses();
     }
 
     /// Whether no call may make a response before some of what is held has left.
@@ -214,6 +248,13 @@ impl State {
         self.is_full() && !std::mem::take(&mut self.memory.may_exceed)
     }
 
+    /// Its calls go on, or wait for something else than the server's budget: so may those of other connections.
+    #[cold]
+    pub(super) fn pass_on(&mut self, turn: &mut Turn) {
+        let Some(budget) = &self.memory.budget else { return };
+        budget.pass_on(turn).into_iter().for_each(|waker| self.deferred.wake(Some(waker)));
+    }
+
     /// For a driver that would sleep while calls wait for room.
     #[cold]
     pub(super) fn room(&mut self) -> Room {
@@ -239,6 +280,11 @@ impl Connection {
         let state = self.lock();
         let is_held_up = state.foreign.as_ref().is_some_and(|foreign| foreign.unsent > unsent_max);
         if !is_held_up && !state.lacks_room() {
+            let budget = turn.waits().then(|| state.memory.budget.clone()).flatten();
+            drop(state);
+            if let Some(budget) = budget {
+                budget.pass_on(turn).into_iter().for_each(Waker::wake);
+            }
             return Poll::Ready(());
         }
         drop(state);

@@ -11,8 +11,9 @@ use crate::memory_budget::{Held, MemoryBudget};
 pub(crate) struct MemoryAccount {
     pub(super) budget: Option<Arc<MemoryBudget>>,
     pub(super) charged: Held,
-    /// By how much it may have grown since it was counted, in bytes.
-    pub(super) uncounted: usize,
+    /// By how much requests and responses may have grown since they were counted, in bytes.
+    pub(super) requests_uncounted: usize,
+    pub(super) responses_uncounted: usize,
     /// What the driver has taken to write and the socket does not take, in bytes.
     pub(super) writing: usize,
     /// How much the socket, or the protocol that has the connection, has taken so far, in bytes.
@@ -28,12 +29,6 @@ pub(crate) struct MemoryAccount {
 impl MemoryAccount {
     pub(super) fn new(budget: Option<Arc<MemoryBudget>>) -> Self {
         Self { budget, ..Self::default() }
-    }
-
-    /// Whether something is charged.
-    #[inline]
-    pub(super) fn is_charged(&self) -> bool {
-        self.charged != Held::default()
     }
 
     /// Whether calls wait for room.

@@ -244,9 +244,9 @@ impl Connections {
                 () = poll_fn(|cx| self.memory.poll_pressed(cx)) => true,
                 () = tokio::time::sleep(interval) => false,
             };
-            self.memory.admit().into_iter().for_each(Waker::wake);
+            self.memory.sweep().into_iter().for_each(Waker::wake);
             is_tight = self.look(Instant::now(), is_tight);
-            self.memory.admit().into_iter().for_each(Waker::wake);
+            self.memory.sweep().into_iter().for_each(Waker::wake);
             if is_pressed {
                 tokio::time::sleep(PRESSED_INTERVAL_MIN).await;
             }

@@ -86,3 +86,8 @@ fn field_paths() {
 fn sources() {
     run(Target::SOURCES, 3000);
 }
+
+#[test]
+fn captures() {
+    run(Target::CAPTURES, 5000);
+}
