@@ -84,7 +84,7 @@ pub(super) async fn serve_counted<IO, S, F>(
         .serve_connection(io, service);
 
     let mut stop = pin!(stop);
-    let mut is_stopping = false;
+    let (mut is_stopping, mut is_idle) = (false, false);
     let mut timer = pin!(sleep_until(Instant::now() + Duration::from_secs(3600)));
     let served = poll_fn(|cx| {
         if !is_stopping && stop.as_mut().poll(cx).is_ready() {
@@ -102,7 +102,12 @@ pub(super) async fn serve_counted<IO, S, F>(
                 Due::Head | Due::Reading => return Poll::Ready(Err(None)),
                 // hyper reads on, and finds it.
                 Due::Body => progress.end(Ending::TooSlow),
-                Due::Request => Pin::new(&mut connection).graceful_shutdown(),
+                // hyper goes on if it has begun to read: an empty line before a request is none.
+                Due::Request if is_idle => return Poll::Ready(Err(None)),
+                Due::Request => {
+                    is_idle = true;
+                    Pin::new(&mut connection).graceful_shutdown();
+                }
             }
         }
     })

@@ -191,6 +191,17 @@ async fn an_answer_is_to_be_read() {
     assert_eq!(ends_after(&mut client).await, None);
 }
 
+/// Neither does an empty line before a request, which may stand there (RFC 9112 §2.2).
+#[tokio::test(start_paused = true)]
+async fn empty_lines_do_not_keep_a_connection() {
+    for begun in ["\r", "\r\n", "\r\n\r\n"] {
+        let mut client = Client::new();
+        client.send(begun).await;
+        let took = ends_after(&mut client).await;
+        assert!(took.is_some_and(|took| took <= seconds(75)), "{begun:?}: {took:?}");
+    }
+}
+
 /// A byte now and then does not start the time again, and a KiB a second is enough.
 #[tokio::test(start_paused = true)]
 async fn an_answer_is_to_be_read_at_a_least_rate() {
