@@ -1,7 +1,7 @@
-//! How much memory the peers of a server may have it hold, all together: [`MemoryBudget`].
+//! Memory budget of a server, shared by its connections: [`MemoryBudget`].
 //!
-//! Each connection adds up what it holds for its peer, and charges the budget in steps of [`STEP`]: small calls never
-//! touch the words that connections share.
+//! Each connection sums up its own buffers and charges the budget in steps of [`STEP`], so small calls never touch the
+//! shared atomics.
 
 use std::collections::VecDeque;
 use std::ops::{Add, Sub};
@@ -9,20 +9,20 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
 
-/// What a connection holds is charged in steps of so many bytes, and what is left of a step is not.
+/// Granularity of charges, in bytes. The remainder of a step is not charged.
 pub(crate) const STEP: usize = 16 << 10;
-/// Responses take at least this part of the budget before calls wait for them to leave. Requests leave by handlers that
-/// run: if those waited for requests, neither would go on.
+/// Calls wait only while responses take at least one part in so many of the budget. Running handlers free requests, so
+/// handlers that waited for requests to leave would deadlock.
 const RESPONSES_MIN: usize = 4;
-/// This part of the budget, beyond it, is kept for connections whose responses are small.
+/// One part in so many of the budget, on top of it, is the reserve for connections with small responses.
 const RESERVE: usize = 8;
 
-/// What is held for peers, in bytes.
+/// Buffered bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Held {
-    /// Of requests: what came and is not used up, and what it was decoded to.
+    /// Requests: received bytes that are not consumed, and decoded messages.
     pub(crate) requests: usize,
-    /// Of responses: what peers have not taken.
+    /// Responses that peers have not received.
     pub(crate) responses: usize,
 }
 
@@ -31,12 +31,12 @@ impl Held {
         self.requests + self.responses
     }
 
-    /// Whether `other` is so far from it that the budget is to know.
+    /// Returns whether the difference to `other` is worth a charge.
     pub(crate) fn differs(self, other: Self) -> bool {
         self.requests.abs_diff(other.requests) >= STEP || self.responses.abs_diff(other.responses) >= STEP
     }
 
-    /// What is charged for it.
+    /// Rounds down to whole steps.
     pub(crate) fn charged(self) -> Self {
         Self { requests: self.requests / STEP * STEP, responses: self.responses / STEP * STEP }
     }
@@ -61,42 +61,42 @@ impl Sub for Held {
     }
 }
 
-/// How much memory the peers of a server may have it hold, and how much they have.
+/// Limit and use of the memory that a server spends on its peers.
 #[derive(Debug)]
 pub(crate) struct MemoryBudget {
     max: usize,
-    /// All that is charged, in bytes.
+    /// Bytes charged in all.
     held: AtomicUsize,
-    /// Of it, responses.
+    /// Bytes charged for responses.
     responses: AtomicUsize,
     has_waiters: AtomicBool,
     waiters: Mutex<Waiters>,
 }
 
-/// Those who wait are woken by twos, and each that goes on wakes the next: all at once would make their responses
-/// before anybody else has a turn, and before what they make is charged.
+/// Waiters woken at once. Each waiter that proceeds wakes the next. Woken all at once, they would build their responses
+/// before other tasks run, and before the first of them is charged.
 const WOKEN_AT_ONCE: usize = 2;
-/// The sweep wakes this part of them: some may be gone.
+/// The periodic sweep wakes one waiter in so many, because a waiter that has gone wakes nobody.
 const SWEPT: usize = 4;
 
 #[derive(Debug, Default)]
 struct Waiters {
-    /// The one who has waited for the longest time comes first.
+    /// Waiters, the oldest first.
     for_room: VecDeque<Waker>,
-    /// How many were woken so far: the number of the first.
+    /// Number of waiters woken so far, which is the ticket of the oldest.
     served: u64,
-    /// Who ends connections where that makes room.
+    /// Wakes the task that ends connections to make room.
     reaper: Option<Waker>,
-    /// There is something for it to do.
+    /// That task has work to do.
     is_pressed: bool,
 }
 
-/// Whoever waits for room notes its number here.
+/// The ticket of a waiter.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Turn(Option<u64>);
 
 impl Turn {
-    /// Whether it waits, or was woken and has not gone on.
+    /// Returns whether the holder waits, or was woken and has not passed its turn on.
     #[inline]
     pub(crate) fn waits(self) -> bool {
         self.0.is_some()
@@ -114,18 +114,18 @@ impl MemoryBudget {
         })
     }
 
-    /// In bytes.
+    /// Returns the limit in bytes.
     pub(crate) fn max(&self) -> usize {
         self.max
     }
 
-    /// Whether no response may be begun, but by connections with small ones.
+    /// Returns whether only connections with small responses may go on.
     #[inline]
     pub(crate) fn is_full(&self) -> bool {
         self.held.load(Ordering::Relaxed) >= self.max && self.are_responses_many()
     }
 
-    /// Whether no response may be begun at all.
+    /// Returns whether even the reserve is used up.
     #[cold]
     pub(crate) fn is_exhausted(&self) -> bool {
         self.held.load(Ordering::Relaxed) >= self.max + self.max / RESERVE && self.are_responses_many()
@@ -136,12 +136,12 @@ impl MemoryBudget {
         self.responses.load(Ordering::Relaxed) >= (self.max / RESPONSES_MIN).max(1)
     }
 
-    /// Whether somebody waits for room.
+    /// Returns whether anyone waits for room.
     pub(crate) fn is_waited_for(&self) -> bool {
         self.has_waiters.load(Ordering::Relaxed)
     }
 
-    /// What was `charged` is now what is charged for `held`. Returns who is to be woken, which may be anybody's code.
+    /// Replaces the charge `charged` by that of `held`. Returns the wakers to wake, outside of any lock.
     #[cold]
     pub(crate) fn charge(&self, charged: &mut Held, held: Held) -> Vec<Waker> {
         let before = std::mem::replace(charged, held.charged());
@@ -158,13 +158,13 @@ impl MemoryBudget {
         if less.all() > 0 { self.admit(WOKEN_AT_ONCE) } else { Vec::new() }
     }
 
-    /// Some of those who wait for room, if there is some: the sweep wakes them.
+    /// Returns the wakers that the periodic sweep is to wake.
     pub(crate) fn sweep(&self) -> Vec<Waker> {
         let waiting = if self.is_waited_for() { self.lock().for_room.len() } else { 0 };
         self.admit((waiting / SWEPT).max(WOKEN_AT_ONCE))
     }
 
-    /// Who is to be woken next, after the one with this `turn`, which goes on.
+    /// Gives up the ticket of a waiter that proceeds, and returns the waker of the next.
     #[inline]
     pub(crate) fn pass_on(&self, turn: &mut Turn) -> Vec<Waker> {
         if turn.0.take().is_some() { self.admit(1) } else { Vec::new() }
@@ -182,7 +182,7 @@ impl MemoryBudget {
         woken
     }
 
-    /// Has `waker` be woken when there is room; whoever waits already does so by its `turn`. `false`: there is some.
+    /// Queues `waker` unless `turn` is queued already. Returns false if there is room.
     #[cold]
     pub(crate) fn wait(&self, turn: &mut Turn, waker: &Waker) -> bool {
         let own = waker.clone();
@@ -209,7 +209,7 @@ impl MemoryBudget {
         true
     }
 
-    /// Ready when connections are to be looked at for room.
+    /// Waits until connections have to be checked for room.
     pub(crate) fn poll_pressed(&self, cx: &Context<'_>) -> Poll<()> {
         let waker = cx.waker().clone();
         let mut waiters = self.lock();

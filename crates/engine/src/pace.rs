@@ -1,17 +1,16 @@
-//! The least rate at which a peer has to take what waits for it: [`Pace`].
+//! Minimum rate at which a peer has to receive data: [`Pace`].
 
 use std::time::Duration;
 
 use tokio::time::Instant;
 
-/// A peer that takes, or sends, so many bytes a second keeps pace.
+/// Minimum rate of a peer that receives or sends data, in bytes per second.
 pub(crate) const BYTES_PER_S: u64 = 1024;
 
-/// How far a peer is behind the least rate, 1 KiB a second, at which it has to take what waits for it.
+/// Time by which a peer lags behind the minimum rate of 1 KiB per second.
 ///
-/// Time counts while something waits. Each KiB that the peer takes makes up for a second of it, so that a byte now and
-/// then does not start the time again; but no more than has passed, so that a peer that has taken much can't rest on
-/// it.
+/// The lag grows while data waits for the peer. Each KiB received reduces it by a second, so single bytes do not reset
+/// it. It never falls below zero, so a fast peer gains no credit.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Pace {
     behind: Duration,
@@ -19,19 +18,19 @@ pub struct Pace {
 }
 
 impl Pace {
-    /// Something waits for the peer.
+    /// Reports that data waits for the peer.
     pub fn waits(&mut self, now: Instant) {
         self.since.get_or_insert(now);
     }
 
-    /// The peer has taken `len` bytes.
+    /// Reports that the peer has received `len` bytes.
     pub fn took(&mut self, len: u64, now: Instant) {
         let waited = self.since.take().map_or(Duration::ZERO, |since| now - since);
         let made_up = Duration::from_millis(len.saturating_mul(1000) / BYTES_PER_S);
         self.behind = (self.behind + waited).saturating_sub(made_up);
     }
 
-    /// When the peer will be `grace` behind if it takes nothing until then. `None` while nothing waits for it.
+    /// Returns when the lag reaches `grace` if the peer receives nothing until then. `None` while no data waits.
     pub fn ends(&self, grace: Duration) -> Option<Instant> {
         self.since?.checked_add(grace.saturating_sub(self.behind))
     }
@@ -43,7 +42,7 @@ mod tests {
 
     const GRACE: Duration = Duration::from_secs(60);
 
-    /// In how many seconds a peer is cut off that takes `len` bytes each `period` seconds, within two hours.
+    /// Seconds, up to two hours, until a peer is cut off that receives `len` bytes every `period` seconds.
     fn cut_after(len: u64, period: u64) -> Option<u64> {
         let began = Instant::now();
         let mut pace = Pace::default();

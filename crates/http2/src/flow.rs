@@ -119,7 +119,7 @@ impl ReceiveWindow {
         self.lent += missing - announced;
     }
 
-    /// Whether it is wider than its own size for what has to come.
+    /// Returns whether the window is wider than its own size.
     pub(crate) fn is_lent(&self) -> bool {
         self.lent > 0
     }

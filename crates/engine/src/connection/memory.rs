@@ -1,8 +1,8 @@
-//! What a server's connection holds for its peer, in one sum. It is charged to the server's
-//! [`MemoryBudget`], and says whether calls have to wait before they make a response.
+//! Memory accounting of a server's connection: one sum, charged to the server's [`MemoryBudget`]. It decides whether a
+//! call has to wait before its handler makes a response.
 //!
-//! Whatever grows says so ([`State::note_growth`], [`State::note_response`]); what is held is then counted where it
-//! lies: now and then, and when the driver goes to sleep, if a [`STEP`] may have come.
+//! Code that buffers bytes reports the growth ([`State::note_growth`], [`State::note_response`]). The connection then
+//! recounts its buffers from time to time, and before its driver sleeps if they may have grown by a [`STEP`].
 
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
@@ -13,35 +13,36 @@ use super::slot::{Slot, SlotKey};
 use super::state::State;
 use crate::memory_budget::{Held, MemoryBudget, STEP, Turn};
 
-/// Responses up to so many bytes are small: a connection that has had no others may go on when the server's budget is
-/// used up, as far as its reserve goes.
+/// Largest response that counts as small, in bytes. A connection with small responses alone may use the reserve of an
+/// exhausted budget.
 const SMALL_RESPONSE_MAX: usize = 64 << 10;
 
-/// Requests are counted again when so many bytes may have come for each call, so that many calls cost no more.
+/// Growth per open call that triggers a recount of the requests, in bytes. A recount visits every call, so its cost per
+/// byte does not depend on their number.
 const COUNTED_PER_CALL: usize = 2 << 10;
 
-/// Where calls of a connection wait for room.
+/// The budget that calls of a connection wait for.
 pub(super) enum Room {
-    /// There is some.
+    /// None: there is room.
     Some,
-    /// Some of the connection's responses have to leave.
+    /// The connection's: some of its responses have to leave first.
     OfConnection,
-    /// The server's budget is used up.
+    /// The server's.
     OfServer(Arc<MemoryBudget>),
 }
 
 impl State {
-    /// What is held of requests may have grown by `len` bytes.
+    /// Reports that buffered requests may have grown by `len` bytes.
     #[inline]
     pub(crate) fn note_growth(&mut self, len: usize) {
         self.memory.requests_uncounted += len;
-        // Counting them is a look at each call. When the driver goes to sleep, most have been answered.
+        // A recount visits every call. By the time the driver sleeps, most of them have ended.
         if self.memory.requests_uncounted >= STEP.max(COUNTED_PER_CALL * self.slots.len()) {
             self.count_memory();
         }
     }
 
-    /// A response of `len` bytes, or a part of one, was queued that is not small.
+    /// Reports that `len` bytes of a response were queued.
     pub(crate) fn note_response(&mut self, len: usize) {
         self.memory.largest_response = self.memory.largest_response.max(len);
         self.memory.responses_uncounted += len;
@@ -50,7 +51,7 @@ impl State {
         }
     }
 
-    /// Counts what is held, and charges it.
+    /// Recounts requests and responses, and charges the budget.
     #[cold]
     pub(crate) fn count_memory(&mut self) {
         self.memory.requests_uncounted = 0;
@@ -60,7 +61,7 @@ impl State {
         }
     }
 
-    /// Counts what is held of responses, which is known without a look at each of them, and charges it.
+    /// Recounts responses, which does not visit each call, and charges the budget.
     pub(crate) fn count_responses(&mut self) {
         self.memory.responses_uncounted = 0;
         if self.memory.budget.is_some() {
@@ -68,7 +69,7 @@ impl State {
         }
     }
 
-    /// The driver goes to sleep.
+    /// Recounts before the driver sleeps, if the buffers may have changed by a [`STEP`].
     #[inline]
     pub(super) fn settle_memory(&mut self) {
         let MemoryAccount { charged, requests_uncounted, responses_uncounted, .. } = self.memory;
@@ -92,7 +93,7 @@ impl State {
         }
     }
 
-    /// What is held for the peer.
+    /// Returns the bytes buffered for the peer.
     pub(crate) fn held(&self) -> Held {
         let gathered = self.foreign.as_ref().map_or(0, |foreign| foreign.held);
         Held {
@@ -106,13 +107,13 @@ impl State {
         self.http2.unsent_memory() + self.memory.writing + unsent
     }
 
-    /// The connection is over: nothing is held any more.
+    /// Returns everything to the budget when the connection has ended.
     pub(crate) fn release_memory(&mut self) {
         self.charge(Held::default());
         self.memory.budget = None;
     }
 
-    /// What the driver has written, and what the socket did not take.
+    /// Reports how many bytes the driver has written, and how many the socket has not taken.
     #[inline]
     pub(super) fn note_written(&mut self, written: usize, writing: usize) {
         self.memory.written += written as u64;
@@ -122,7 +123,7 @@ impl State {
         }
     }
 
-    /// Another protocol has `unsent` bytes of responses that its client has not taken, and has sent `sent` more.
+    /// Reports that an HTTP/1.1 connection buffers `unsent` bytes of responses, and has sent `sent` more.
     pub(crate) fn note_foreign(&mut self, unsent: usize, sent: usize) {
         self.memory.largest_response = self.memory.largest_response.max(unsent);
         self.memory.written += sent as u64;
@@ -134,13 +135,13 @@ impl State {
         self.count_responses();
     }
 
-    /// Whether no call may make a response before some of what is held has left.
+    /// Returns whether responses have to wait until some of those before them have left.
     #[inline]
     pub(crate) fn is_full(&self) -> bool {
         self.http2.is_full() || self.lacks_room()
     }
 
-    /// Whether the server has no room for a response of this connection.
+    /// Returns whether the server's budget has no room for a response of this connection.
     #[inline]
     pub(crate) fn lacks_room(&self) -> bool {
         self.memory.budget.as_ref().is_some_and(|budget| budget.is_full() && self.lacks_reserve(budget))
@@ -155,10 +156,10 @@ impl State {
         !is_small || budget.is_exhausted()
     }
 
-    /// Whether the call of this slot may go on: what its handler does next may make a response, or another part of one.
+    /// Returns whether the call's handler may run, which may make a response or another part of one.
     ///
-    /// Where the connection alone is full, a stream of which nothing waits goes on up to twice that, and [one of
-    /// them](Self::admit_beyond) beyond it: its reader may be the one that the others of the connection wait for.
+    /// On a full connection, streams with nothing queued may still run: all of them up to twice its budget, and beyond
+    /// that those that [`admit_beyond`](Self::admit_beyond) has let through. The peer may read their responses first.
     #[inline]
     pub(crate) fn may_go_on(&mut self, key: SlotKey) -> bool {
         !self.is_full() || self.may_go_on_beyond(key)
@@ -174,7 +175,7 @@ impl State {
         may_exceed && self.http2.queued(stream) == 0 && !self.lacks_room()
     }
 
-    /// Has the call's task be woken when there is room.
+    /// Queues the call, so that its task is woken when there is room.
     #[cold]
     pub(crate) fn wait_for_room(&mut self, key: SlotKey) {
         let Some(call) = self.slot(key).and_then(Slot::server) else { return };
@@ -182,11 +183,11 @@ impl State {
             return;
         }
         self.memory.waiting.push_back(key);
-        // It waits for the server's budget, too.
+        // The driver waits for the server's budget on behalf of its calls.
         self.notify_driver();
     }
 
-    /// Lets the call go on that has waited for the longest time, if there is room.
+    /// Wakes the call that has waited longest, if there is room.
     #[cold]
     pub(crate) fn admit_next(&mut self) {
         while self.memory.has_waiting() && !self.is_full() {
@@ -197,7 +198,7 @@ impl State {
         }
     }
 
-    /// Whether the call was there to be woken.
+    /// Wakes a call that waits. Returns whether it still exists.
     fn let_go_on(&mut self, key: SlotKey) -> bool {
         let Some(call) = self.slot(key).and_then(Slot::server) else { return false };
         call.admission.waits = false;
@@ -206,7 +207,7 @@ impl State {
         true
     }
 
-    /// The connection is full, and of streams that wait nothing may be queued any more: those may go on.
+    /// Wakes the calls of a full connection whose queued data has left.
     #[cold]
     fn admit_beyond_full(&mut self) {
         for _ in 0..self.memory.waiting.len() {
@@ -219,9 +220,8 @@ impl State {
         }
     }
 
-    /// The connection was full for a while, and nothing of what it holds has left: one more call may go on, of a stream
-    /// of which nothing waits. The peer may need its response before it reads the others, and streams are to be
-    /// independent of each other.
+    /// Lets one more call run on a full connection from which nothing has left for a while. Streams are independent of
+    /// each other: the peer may need this response before it reads the others.
     #[cold]
     pub(crate) fn admit_beyond(&mut self) {
         if self.lacks_room() {
@@ -243,19 +243,19 @@ impl State {
         self.notify_driver();
     }
 
-    /// Whether calls that are ready to run have to be postponed.
+    /// Returns whether ready calls have to be postponed.
     pub(crate) fn postpones(&mut self) -> bool {
         self.is_full() && !std::mem::take(&mut self.memory.may_exceed)
     }
 
-    /// Its calls go on, or wait for something else than the server's budget: so may those of other connections.
+    /// Wakes the next connection in the budget's queue, because this one no longer waits for the budget.
     #[cold]
     pub(super) fn pass_on(&mut self, turn: &mut Turn) {
         let Some(budget) = &self.memory.budget else { return };
         budget.pass_on(turn).into_iter().for_each(|waker| self.deferred.wake(Some(waker)));
     }
 
-    /// For a driver that would sleep while calls wait for room.
+    /// Returns the budget that calls wait for, when the driver is about to sleep.
     #[cold]
     pub(super) fn room(&mut self) -> Room {
         if self.http2.is_closed() {
@@ -274,8 +274,7 @@ impl State {
 }
 
 impl Connection {
-    /// For a connection that another protocol has: ready while no more than `unsent_max` bytes wait for its client, and
-    /// the server has room.
+    /// Waits, on an HTTP/1.1 connection, until at most `unsent_max` bytes are unsent and the server has room.
     pub(crate) fn poll_admission(&self, turn: &mut Turn, unsent_max: usize, cx: &Context<'_>) -> Poll<()> {
         let state = self.lock();
         let is_held_up = state.foreign.as_ref().is_some_and(|foreign| foreign.unsent > unsent_max);

@@ -1,4 +1,4 @@
-//! What is known of the memory that a connection holds for its peer: [`MemoryAccount`]. `memory.rs` keeps it.
+//! Counters behind the memory accounting of a connection: [`MemoryAccount`]. The logic is in `memory.rs`.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -6,23 +6,23 @@ use std::sync::Arc;
 use super::slot::SlotKey;
 use crate::memory_budget::{Held, MemoryBudget};
 
-/// What a server's connection holds for its peer. A client's has no budget, and counts nothing.
+/// Memory accounting of a server's connection. A client's connection has no budget and counts nothing.
 #[derive(Debug, Default)]
 pub(crate) struct MemoryAccount {
     pub(super) budget: Option<Arc<MemoryBudget>>,
     pub(super) charged: Held,
-    /// By how much requests and responses may have grown since they were counted, in bytes.
+    /// Growth of requests and of responses since the last recount, in bytes.
     pub(super) requests_uncounted: usize,
     pub(super) responses_uncounted: usize,
-    /// What the driver has taken to write and the socket does not take, in bytes.
+    /// Bytes of the driver's output that the socket has not taken.
     pub(super) writing: usize,
-    /// How much the socket, or the protocol that has the connection, has taken so far, in bytes.
+    /// Bytes written so far.
     pub(super) written: u64,
-    /// Of late, in bytes.
+    /// Size of the largest recent response, in bytes.
     pub(super) largest_response: usize,
-    /// One of the calls that were postponed may run although the connection is full.
+    /// Lets one postponed call run although the connection is full.
     pub(super) may_exceed: bool,
-    /// Calls that may not go on before there is room.
+    /// Calls that wait for room, the oldest first.
     pub(super) waiting: VecDeque<SlotKey>,
 }
 
@@ -31,7 +31,7 @@ impl MemoryAccount {
         Self { budget, ..Self::default() }
     }
 
-    /// Whether calls wait for room.
+    /// Returns whether calls wait for room.
     #[inline]
     pub(super) fn has_waiting(&self) -> bool {
         !self.waiting.is_empty()
@@ -45,7 +45,7 @@ impl MemoryAccount {
         self.written
     }
 
-    /// Forgets by and by how large responses have been.
+    /// Lets the size of the largest recent response decay.
     pub(crate) fn age(&mut self) {
         self.largest_response /= 2;
     }

@@ -73,12 +73,12 @@ pub(crate) enum WakesOn {
     AsItIs,
 }
 
-/// Whether a call may make a response.
+/// Admission of a call whose connection has no room.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Admission {
-    /// The task may not go on before there is room for a response.
+    /// The task waits for room.
     pub(super) waits: bool,
-    /// It may go on where its connection is full, while nothing waits of its stream.
+    /// The call may run on a full connection while nothing is queued on its stream.
     pub(super) may_exceed: bool,
 }
 

@@ -41,8 +41,8 @@ const OVER_BUDGET_BEHIND_MAX: Duration = Duration::from_secs(20);
 const STALLED_BYTES_PER_S: usize = 16 << 10;
 /// Over which time that is looked at, at the least.
 const STALL_INTERVAL: Duration = Duration::from_millis(500);
-/// While nothing leaves a full connection, one more of its calls goes on after the first of these times, and then after
-/// twice the time before, up to the second.
+/// Intervals at which one more call of a full connection may run while no data leaves it: the first, then doubled each
+/// time up to the second.
 const STUCK_INTERVAL_MIN: Duration = Duration::from_secs(1);
 const STUCK_INTERVAL_MAX: Duration = Duration::from_secs(16);
 
@@ -64,7 +64,7 @@ pub(super) struct Upkeep {
     /// Streams of whose responses something is queued.
     responses: HashMap<StreamId, Progress>,
     stalling: Stalling,
-    /// The connection is full.
+    /// Present while the connection is full.
     full: Option<Full>,
 }
 
@@ -141,16 +141,16 @@ impl Stalling {
     }
 }
 
-/// A connection that is full, and may be stuck: its peer may need the response of a call that waits.
+/// Progress of a full connection. Without any, its peer may need the response of a call that waits.
 #[derive(Clone, Copy, Debug, Default)]
 struct Full {
     left: u64,
-    /// Since when nothing has left, or another call was let go on, and how long that may last.
+    /// Time of the last progress, or of the last call that was let through, and the interval until the next.
     since: Option<(Instant, Duration)>,
 }
 
 impl Full {
-    /// `left` bytes have left so far. Whether another call is to go on.
+    /// Returns whether one more call is to run. `left` is the number of bytes that have left so far.
     fn is_stuck(&mut self, left: u64, now: Instant) -> bool {
         match self.since {
             Some((since, wait)) if self.left == left => {

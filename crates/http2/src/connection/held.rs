@@ -139,7 +139,7 @@ impl Connection {
 
     /// The stream that gets the window that its owner needs whatever the others hold. It stays the same until its owner
     /// has what it needs: were it always the oldest, each older one that comes to need something would add to what is
-    /// held. One whose own window is open for what it needs gives way: it may wait for a message that nobody sends yet.
+    /// held. A stream whose own window covers its need gives up the place, because its message may not be on its way.
     fn first_served(&mut self, oldest: Option<StreamId>) -> Option<StreamId> {
         let is_served = |stream: &Stream| {
             let window = &stream.receive_window;

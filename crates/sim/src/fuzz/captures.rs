@@ -1,4 +1,4 @@
-//! Packet captures, as people give them to `thalweg inspect`.
+//! Packet captures in pcap and pcapng.
 
 use bytes::Bytes;
 use thalweg_capture::{Call, CaptureError, End, Limits, Summary, read};
@@ -6,7 +6,7 @@ use thalweg_http2::{Block, Config, Connection, Event, FieldList, Indexing, Outpu
 
 use super::features::{Features, feature};
 
-/// Bounds that inputs of some KiB come to.
+/// Limits that inputs of a few KiB reach.
 const LIMITS: Limits = Limits {
     connections_max: 2,
     calls_max: 2,
@@ -24,7 +24,7 @@ const PORTS: [u16; 2] = [40_000, 50_051];
 const SYN: u8 = 2;
 const ACK: u8 = 16;
 
-/// Both formats, of a connection with two calls; pcapng of one whose segments come late and twice, too.
+/// Captures of a connection with two calls: pcap, pcapng, and pcapng with reordered and repeated segments.
 pub(super) fn corpus() -> Vec<Vec<u8>> {
     let packets = packets();
     let mut disordered = packets.clone();
@@ -33,7 +33,7 @@ pub(super) fn corpus() -> Vec<Vec<u8>> {
     vec![pcap(&packets), pcapng(&packets), pcapng(&disordered)]
 }
 
-/// What is read is within its bounds, and what is counted is what was given.
+/// Checks that the calls keep to the limits and that the summary counts them.
 pub(super) fn target(data: &[u8]) -> Features {
     let mut calls = Vec::new();
     let summary = read(data, &LIMITS, |call| {
@@ -70,7 +70,7 @@ fn kind(end: End) -> u8 {
     }
 }
 
-/// Which of the things that a capture may have are there.
+/// Returns a feature for each counter that is not zero.
 fn counted(summary: &Summary) -> impl Iterator<Item = u64> {
     let Summary { http2, tls, other, begun_before, silent, given_up, .. } = summary;
     let Summary { other_requests, calls_beyond, gaps, cut_packets, fragments, unknown_links, .. } = summary;
@@ -80,7 +80,7 @@ fn counted(summary: &Summary) -> impl Iterator<Item = u64> {
     counts.enumerate().filter(|(_, count)| *count > 0).map(|(at, _)| feature(("counted", at))).chain(problem)
 }
 
-/// A connection from its first packet on.
+/// Packets of a connection from its handshake on.
 fn packets() -> Vec<Vec<u8>> {
     let mut sequences = [1000, 2000];
     let mut packets = vec![packet(0, 999, SYN, &[]), packet(1, 1999, SYN | ACK, &[])];
@@ -91,7 +91,7 @@ fn packets() -> Vec<Vec<u8>> {
     packets
 }
 
-/// What the client, 0, and the server, 1, say in turns: a call that is answered, and one that is refused.
+/// Bytes sent by the client, 0, and the server, 1: a call that succeeds and one that fails.
 fn conversation() -> Vec<(usize, Vec<u8>)> {
     let now = std::time::Instant::now();
     let mut ends = [Connection::client(Config::default(), now), Connection::server(Config::default(), now)];

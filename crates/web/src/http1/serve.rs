@@ -102,7 +102,7 @@ pub(super) async fn serve_counted<IO, S, F>(
                 Due::Head | Due::Reading => return Poll::Ready(Err(None)),
                 // hyper reads on, and finds it.
                 Due::Body => progress.end(Ending::TooSlow),
-                // hyper goes on if it has begun to read: an empty line before a request is none.
+                // hyper keeps a connection open on which it has read an empty line, which is not a request yet.
                 Due::Request if is_idle => return Poll::Ready(Err(None)),
                 Due::Request => {
                     is_idle = true;

@@ -1,17 +1,17 @@
-//! What of responses has not left a connection: [`Unsent`].
+//! Bytes of responses that have not left an HTTP/1.1 connection: [`Unsent`].
 
 use std::collections::VecDeque;
 
-/// Parts of fewer bytes are counted together: hyper copies them behind each other.
+/// Parts below this size are counted as one, because hyper copies them into one buffer.
 const PART_LEN_MIN: usize = 16 << 10;
 
-/// What of the bodies of responses hyper holds. A part takes its memory until its last byte has left.
+/// Bodies of responses that hyper buffers. A part occupies its memory until its last byte has left.
 #[derive(Debug, Default)]
 pub(super) struct Unsent {
     parts: VecDeque<Part>,
-    /// Of all parts, in bytes.
+    /// Size of all parts, in bytes.
     memory: usize,
-    /// How many bytes have left since it was told.
+    /// Bytes sent since the last report.
     sent: usize,
     told: usize,
 }
@@ -23,7 +23,7 @@ struct Part {
 }
 
 impl Unsent {
-    /// hyper has taken a part of a body.
+    /// Adds a part that hyper has taken.
     pub(super) fn push(&mut self, len: usize) {
         self.memory += len;
         match self.parts.back_mut() {
@@ -35,7 +35,7 @@ impl Unsent {
         }
     }
 
-    /// So many bytes have left. Those of heads, and around chunks, count as if they were of bodies.
+    /// Removes `written` bytes. Bytes of headers and of chunk framing count as body bytes.
     pub(super) fn advance(&mut self, mut written: usize) {
         self.sent += written;
         while let Some(first) = self.parts.front_mut() {
@@ -50,13 +50,13 @@ impl Unsent {
         }
     }
 
-    /// All has left.
+    /// Removes everything.
     pub(super) fn clear(&mut self) {
         self.parts.clear();
         self.memory = 0;
     }
 
-    /// How much memory it takes and how much has left, if that is news: small changes are none.
+    /// Returns the buffered and the sent bytes, unless they have hardly changed since the last report.
     pub(super) fn news(&mut self) -> Option<(usize, usize)> {
         let is_news = self.memory.abs_diff(self.told) >= PART_LEN_MIN
             || self.sent >= PART_LEN_MIN && self.told > 0

@@ -191,7 +191,7 @@ async fn an_answer_is_to_be_read() {
     assert_eq!(ends_after(&mut client).await, None);
 }
 
-/// Neither does an empty line before a request, which may stand there (RFC 9112 §2.2).
+/// Empty lines before a request are allowed (RFC 9112 §2.2) and do not end the idle time.
 #[tokio::test(start_paused = true)]
 async fn empty_lines_do_not_keep_a_connection() {
     for begun in ["\r", "\r\n", "\r\n\r\n"] {
