@@ -275,10 +275,9 @@ impl ServerBuilder {
 
     /// How many bytes one client may have its connection hold: of requests whose handlers have not read them, beyond
     /// one message, and of responses that the client has not taken; 16 MiB by default. Clients are slowed down by their
-    /// windows, and handlers wait before they make a response. While the client takes nothing of what is there, one more
-    /// of them goes on after 1 s, 2 s, 4 s, up to 16 s: its response may be the one that the client reads first. A
-    /// connection that holds more of its responses, and whose client is 20 s behind the rate of
-    /// [`reply_timeout`](Self::reply_timeout), is ended.
+    /// windows, and handlers wait before they make a response. While the client receives nothing, one more handler runs
+    /// after 1 s, 2 s, 4 s, up to 16 s, because the client may read that response first. The server closes a connection
+    /// that buffers more, and whose client is 20 s behind the rate of [`reply_timeout`](Self::reply_timeout).
     pub fn max_connection_memory(mut self, bytes: usize) -> Self {
         self.config.http2.held_max = bytes;
         self

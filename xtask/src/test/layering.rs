@@ -97,7 +97,7 @@ const LAYERS: &[Layer] = &[
     Layer { name: "thalweg-build", normal: &["thalweg-protobuf"], beside: &["thalweg"] },
     Layer {
         name: "thalweg-sim",
-        normal: &["thalweg", "thalweg-http2", "thalweg-protobuf", "thalweg-web"],
+        normal: &["thalweg-capture", "thalweg", "thalweg-http2", "thalweg-protobuf", "thalweg-web"],
         beside: &[],
     },
     Layer { name: "thalweg-examples", normal: &["thalweg"], beside: &["thalweg-services", "thalweg-build"] },

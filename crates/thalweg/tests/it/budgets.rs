@@ -205,8 +205,8 @@ fn open(peer: &mut Peer) {
     peer.settings(&[Setting::InitialWindowSize(1 << 30)]);
 }
 
-/// However its handlers come to them, a connection holds no more responses than its budget and one, and one more after 1 s
-/// and 3 s in which none leaves; and each of them is sent when those before it have left.
+/// A connection buffers responses up to its budget and one more, and one more each after 1 s and 3 s without progress,
+/// whichever way its handlers make them. Each response is sent after those before it.
 #[tokio::test(start_paused = true)]
 async fn a_connection_holds_what_its_budget_permits() {
     for protocol in [Protocol::Grpc, Protocol::GrpcWeb, Protocol::Connect] {
@@ -235,8 +235,8 @@ async fn streams_of_a_connection_share_its_budget() {
     let served = Served::new(Server::builder().max_connection_memory(2 * MEBIBYTE));
     let mut peer = served.calls(Protocol::Grpc, "Again", MEBIBYTE / 2, 50).await;
     sleep(Duration::from_secs(5)).await;
-    // Streams whose queue is empty go on up to twice the budget, and one more after 1 s and 3 s in which nothing leaves;
-    // one that goes on makes two messages.
+    // Streams with an empty queue run up to twice the budget, and one more after 1 s and 3 s without progress. A stream
+    // that runs makes two messages.
     let peak = served.peak();
     assert!(peak <= 8 * MEBIBYTE, "{peak} B");
     open(&mut peer);
@@ -250,7 +250,7 @@ async fn streams_of_a_connection_share_its_budget() {
     }
 }
 
-/// A client may read the response of its last call first.
+/// A client may open the window of its last call alone.
 #[tokio::test(start_paused = true)]
 async fn a_response_comes_that_alone_is_wanted() {
     for method in ["AtOnce", "Later"] {
