@@ -92,6 +92,7 @@ mod status;
 #[cfg(feature = "tls")]
 pub mod tls;
 pub mod wire;
+mod yields;
 
 pub use thalweg_http2 as http2;
 
@@ -122,3 +123,4 @@ pub use options::{COMPRESSION_THRESHOLD, CallOptions, MAX_DECODING_MESSAGE_SIZE,
 pub use pace::Pace;
 pub use server_address::ServerAddress;
 pub use status::{Code, Status, StatusParts};
+pub use yields::Yields;

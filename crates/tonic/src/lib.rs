@@ -49,6 +49,8 @@ pub mod body;
 #[cfg(feature = "_transport")]
 pub mod client;
 #[cfg(feature = "_transport")]
+mod eager;
+#[cfg(feature = "_transport")]
 mod fields;
 #[cfg(feature = "_transport")]
 mod request;
