@@ -10,6 +10,7 @@ use prost_build::Config;
 use prost_types::FileDescriptorSet;
 use thalweg_protobuf::sources::{Compiled, Compiler, Disk, FolderError, Folders};
 
+use crate::aliases;
 use crate::collisions;
 use crate::descriptors;
 use crate::editions;
@@ -336,7 +337,7 @@ impl Builder {
     /// The types of `descriptors` drop custom options, such as `google.api.http`, and features, so what is
     /// [embedded](Self::embed_descriptors) has no options, and files of editions are refused.
     /// [`compile_encoded_fds`](Self::compile_encoded_fds) keeps both.
-    pub fn compile_fds(mut self, descriptors: FileDescriptorSet) -> Result<(), Error> {
+    pub fn compile_fds(mut self, mut descriptors: FileDescriptorSet) -> Result<(), Error> {
         if let Some(file) = descriptors.file.iter().find(|file| file.syntax() == "editions") {
             return Err(Error::Edition { file: file.name().to_owned() });
         }
@@ -366,6 +367,7 @@ impl Builder {
         if self.services.client || self.services.server {
             self.config.service_generator(Box::new(Stubs::new(self.services)));
         }
+        aliases::resolve(&mut descriptors);
         self.config.compile_fds(descriptors).map_err(|cause| match cause.raw_os_error() {
             Some(_) => Error::Io { action: "write", path: folder, cause },
             // Not from the operating system, but prost-build's own text.

@@ -46,6 +46,7 @@
 //! Generated code names `::thalweg` and nothing else ([`Builder::prost_path`] changes where prost is
 //! found), except that the well-known types other than the wrappers and `Empty` need `prost-types`.
 
+mod aliases;
 #[cfg(feature = "buffa")]
 mod buffa;
 mod builder;

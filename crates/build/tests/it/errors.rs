@@ -434,3 +434,18 @@ fn enum_values_that_keep_their_prefixes_differ() {
     });
     builder.compile_protos(&[proto], &[folder.path()]).expect("the names differ");
 }
+
+#[test]
+fn default_that_names_an_alias_is_the_variant_of_its_number() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let proto = folder.path().join("a.proto");
+    let text = "syntax = \"proto2\"; package p;\n\
+        message M { enum Kind { option allow_alias = true; FIRST = 1; OTHER = 2; ALIAS = 1; }\n\
+        optional Kind kind = 1 [default = ALIAS]; optional Kind other = 2 [default = OTHER]; }";
+    fs::write(&proto, text).expect("it can be written");
+    let builder = thalweg_build::configure().out_dir(folder.path()).emit_rerun_if_changed(false);
+    builder.compile_protos(&[proto], &[folder.path()]).expect("it is valid");
+    let code = fs::read_to_string(folder.path().join("p.rs")).expect("it is there");
+    assert!(code.contains("default = \"First\"") && code.contains("default = \"Other\""), "{code}");
+    assert!(!code.contains("Alias"), "{code}");
+}
