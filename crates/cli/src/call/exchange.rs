@@ -1,6 +1,8 @@
 //! A call, from its request to its status.
 
 use std::fmt::Write;
+use std::future::pending;
+use std::pin::pin;
 use std::process::ExitCode;
 
 use thalweg::bytes::Bytes;
@@ -56,7 +58,21 @@ pub(super) async fn run(
     if args.verbose {
         say_request(&called, &target, &said);
     }
-    let (requests, mut fault) = source.begin(sent.clone(), timeline.clone())?;
+    let (mut requests, faults) = source.begin(sent.clone(), timeline.clone())?;
+    let mut fault = pin!(async {
+        match faults.await {
+            Ok(fault) => fault,
+            Err(_) => pending().await,
+        }
+    });
+    if !called.is_client_streaming {
+        // A server may answer to the headers alone, before a wrong request is found.
+        tokio::select! {
+            biased;
+            Fault { why, .. } = &mut fault => return Err(why),
+            () = requests.first_is_read() => {}
+        }
+    }
     let mut request = Request::new(requests);
     std::mem::swap(request.metadata_mut(), &mut said);
     let request_metadata = metadata::pairs(request.metadata());
@@ -68,7 +84,7 @@ pub(super) async fn run(
     });
     let outcome = tokio::select! {
         biased;
-        Ok(Fault { why, .. }) = &mut fault => return Err(why),
+        Fault { why, .. } = &mut fault => return Err(why),
         outcome = exchanged => outcome?,
     };
     timeline.ended("end", code_name(outcome.status.code() as i32));

@@ -43,6 +43,8 @@ enum Data {
 /// The requests as the transport takes them, in the order in which they come. What is wrong with them is told apart.
 pub(super) struct Requests {
     messages: mpsc::Receiver<Bytes>,
+    /// The first message, once it was waited for.
+    first: Option<Bytes>,
     sent: Sent,
     timeline: Timeline,
     has_ended: bool,
@@ -88,7 +90,7 @@ impl RequestSource {
                 let _ = failed.send(Fault { why, _messages: messages });
             }
         })?;
-        Ok((Requests { messages: taken, sent, timeline, has_ended: false }, failure))
+        Ok((Requests { messages: taken, first: None, sent, timeline, has_ended: false }, failure))
     }
 
     fn read(mut self, send: &mut dyn FnMut(Vec<u8>) -> bool) -> Result<(), Failure> {
@@ -149,8 +151,10 @@ impl RequestSource {
         if let Some(text) = texts.rest() {
             each(text)?;
         }
-        if !self.called.is_client_streaming {
-            send(only.unwrap_or_default());
+        match only {
+            _ if self.called.is_client_streaming => {}
+            Some(wire) => _ = send(wire),
+            None => _ = send(self.called.empty().map_err(|why| self.no_request(1, &why))?),
         }
         Ok(())
     }
@@ -193,12 +197,23 @@ fn unreadable(error: &io::Error) -> Failure {
     Failure::failed(format!("cannot read the request: {error}"))
 }
 
+impl Requests {
+    /// Waits until the first message has been read and checked.
+    pub(super) async fn first_is_read(&mut self) {
+        self.first = self.messages.recv().await;
+    }
+}
+
 impl Stream for Requests {
     type Item = Raw;
 
     fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Raw>> {
         let this = &mut *self;
-        this.messages.poll_recv(cx).map(|message| {
+        let message = match this.first.take() {
+            Some(first) => Poll::Ready(Some(first)),
+            None => this.messages.poll_recv(cx),
+        };
+        message.map(|message| {
             if let Some(wire) = message {
                 this.sent.push(&this.timeline, &wire);
                 return Some(Raw(wire));

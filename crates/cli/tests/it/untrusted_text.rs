@@ -394,7 +394,8 @@ fn inspecting_prints_nothing_that_acts_on_a_terminal() {
     let bytes = answer().encode_to_vec();
     fs::write(&message, &bytes).unwrap();
     for format in formats {
-        check(&[&["inspect", &message], format].concat(), true);
+        // In text that is made bytes again, without a schema, such a string stands as its bytes.
+        check(&[&["inspect", &message], format].concat(), !format.contains(&"text"));
         check(&[&["inspect", &message, "--proto", &proto, "--type", "Answer"], format].concat(), true);
     }
     // Text can be made bytes again.
