@@ -39,6 +39,7 @@ mod sweep;
 mod thread_looks;
 mod unlocked;
 mod work;
+mod yields;
 
 pub(crate) use decompression::Reader;
 pub(crate) use driver::{Driver, Endpoint};

@@ -92,7 +92,6 @@ mod status;
 #[cfg(feature = "tls")]
 pub mod tls;
 pub mod wire;
-mod yields;
 
 pub use thalweg_http2 as http2;
 
@@ -123,4 +122,3 @@ pub use options::{COMPRESSION_THRESHOLD, CallOptions, MAX_DECODING_MESSAGE_SIZE,
 pub use pace::Pace;
 pub use server_address::ServerAddress;
 pub use status::{Code, Status, StatusParts};
-pub use yields::Yields;

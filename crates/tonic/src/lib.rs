@@ -49,8 +49,6 @@ pub mod body;
 #[cfg(feature = "_transport")]
 pub mod client;
 #[cfg(feature = "_transport")]
-mod eager;
-#[cfg(feature = "_transport")]
 mod fields;
 #[cfg(feature = "_transport")]
 mod request;

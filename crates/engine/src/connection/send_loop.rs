@@ -13,9 +13,9 @@ use super::pack::{Pack, Source};
 use super::shared::Connection;
 use super::slot::SlotKey;
 use super::unlocked::{NeedsClone, Sleeper, look};
+use super::yields::{Pause, Yields};
 use crate::measure::CallMeasure;
 use crate::status::Status;
-use crate::yields::{Pause, Yields};
 
 /// A stream with this many bytes queued in the protocol takes no more until it has fallen below the low-water mark.
 const QUEUE_HIGH_WATER: usize = 256 * 1024;
@@ -44,7 +44,7 @@ pub(crate) enum SendOutcome {
 /// are in memory.
 ///
 /// Messages that are ready together are packed together and go out when the source has no more at hand, or the pack
-/// is full. A source that [yields](crate::yields) has more at hand.
+/// is full. A source that [yields](super::yields) has more at hand.
 pub(crate) struct SendLoop<S> {
     connection: Arc<Connection>,
     key: SlotKey,

@@ -22,7 +22,6 @@ use tower::Service;
 use super::config::Config;
 use crate::BoxError;
 use crate::body::Body;
-use crate::eager::Eager;
 
 pin_project! {
     /// Waits for the headers of a call's response, and returns the stream of its messages.
@@ -136,7 +135,6 @@ impl Config {
     {
         let mut called = None;
         let codec = Requests(Some(encoder));
-        let request = request.map(Eager::new);
         let _ = poll_once(self.of_tonic(Caught(&mut called)).streaming(request, path, codec));
         let request = called.ok_or_else(|| Status::internal("the call has no request"))?;
         Ok(request.map(Body::new))

@@ -15,7 +15,6 @@ use tonic::{Request, Response, Status};
 
 use crate::BoxError;
 use crate::body::Body;
-use crate::eager::EagerService;
 use crate::fields::{GRPC_ENCODING, GRPC_MESSAGE, GRPC_MESSAGE_TYPE, GRPC_STATUS};
 use crate::single;
 
@@ -178,7 +177,7 @@ impl<T: Codec> Grpc<T> {
         B: HttpBody + Send + 'static,
         B::Error: Into<BoxError> + Send,
     {
-        self.of_tonic().server_streaming(EagerService(service), req).await.map(Body::new)
+        self.of_tonic().server_streaming(service, req).await.map(Body::new)
     }
 
     /// Answers a call of a client-streaming method.
@@ -199,7 +198,7 @@ impl<T: Codec> Grpc<T> {
         B: HttpBody + Send + 'static,
         B::Error: Into<BoxError> + Send,
     {
-        self.of_tonic().streaming(EagerService(service), req).await.map(Body::new)
+        self.of_tonic().streaming(service, req).await.map(Body::new)
     }
 
     /// tonic's own, set up alike.

@@ -4,10 +4,8 @@
 //! task's budget is spent, and a stream may await `tokio::task::yield_now`. To send at each of these would cut a
 //! stream of small messages into frames of a few hundred bytes.
 
-use std::task::Poll;
 use std::time::Duration;
 
-use tokio::task::coop::has_budget_remaining;
 use tokio::time::Instant;
 
 /// How long messages are kept back because their source yields, from its first yield on. Some 5,000 empty messages are
@@ -20,7 +18,7 @@ const TRUSTED_MAX: u8 = 64;
 
 /// What to do with the messages that a source has given before it returned `Poll::Pending`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Pause {
+pub(super) enum Pause {
     /// Send them.
     Send,
     /// Ask the source again at once.
@@ -29,48 +27,20 @@ pub(crate) enum Pause {
     Yield,
 }
 
-/// Knowledge of how a source of messages uses `Poll::Pending`: to yield, or because it has no message.
+/// What is known of how a source uses `Poll::Pending`.
 #[derive(Debug, Default)]
-pub struct Yields {
+pub(super) struct Yields {
     /// When it first yielded since messages were last sent.
     since: Option<Instant>,
     /// How often `Poll::Pending` still means that nothing is at hand, as it did before.
     trusted: u8,
     trusted_next: u8,
-    /// The source has given a message since it last returned `Poll::Pending`.
-    has_given: bool,
 }
 
 impl Yields {
-    /// Polls a source by `next`, and polls it again if it seems to yield. Returns `Poll::Pending` when the source has no
-    /// message, or has been yielding for 50 µs, or when the task's budget of tokio's is used up.
-    #[inline]
-    pub fn poll_next<T>(&mut self, mut next: impl FnMut() -> Poll<Option<T>>) -> Poll<Option<T>> {
-        let mut is_asked_again = false;
-        loop {
-            if let Poll::Ready(message) = next() {
-                if is_asked_again {
-                    self.confirm();
-                }
-                self.has_given = true;
-                return Poll::Ready(message);
-            }
-            if is_asked_again {
-                self.refute();
-            } else if std::mem::take(&mut self.has_given)
-                && self.pause(has_budget_remaining(), Instant::now) == Pause::Ask
-            {
-                is_asked_again = true;
-                continue;
-            }
-            self.sent();
-            return Poll::Pending;
-        }
-    }
-
     /// The source has given messages, and returned `Poll::Pending` then. `has_budget`: the task that it was polled in
     /// has some left of tokio's.
-    pub(crate) fn pause(&mut self, has_budget: bool, now: impl FnOnce() -> Instant) -> Pause {
+    pub(super) fn pause(&mut self, has_budget: bool, now: impl FnOnce() -> Instant) -> Pause {
         let pause = if !has_budget {
             // Asked again in this poll, whatever uses the budget would return the same.
             Pause::Yield
@@ -86,18 +56,18 @@ impl Yields {
     }
 
     /// Asked again, the source had a message: it had yielded.
-    pub(crate) fn confirm(&mut self) {
+    pub(super) fn confirm(&mut self) {
         self.trusted_next = 0;
     }
 
     /// Asked again, it had none.
-    pub(crate) fn refute(&mut self) {
+    pub(super) fn refute(&mut self) {
         self.trusted = self.trusted_next;
         self.trusted_next = self.trusted_next.saturating_mul(2).clamp(TRUSTED_MIN, TRUSTED_MAX);
     }
 
     /// The messages have been sent.
-    pub(crate) fn sent(&mut self) {
+    pub(super) fn sent(&mut self) {
         self.since = None;
     }
 }
@@ -148,19 +118,6 @@ mod tests {
         check(true, KEPT_BACK_MAX, Pause::Send);
         check(false, KEPT_BACK_MAX * 5 / 2, Pause::Yield);
         check(false, KEPT_BACK_MAX * 7 / 2, Pause::Send);
-    }
-
-    #[test]
-    fn source_that_yields_between_messages_gives_them_all_in_one_go() {
-        let mut yields = Yields::default();
-        let mut polls =
-            [Poll::Ready(Some(1)), Poll::Pending, Poll::Ready(Some(2)), Poll::Pending, Poll::Pending]
-                .into_iter();
-        let mut next = || polls.next().unwrap_or(Poll::Ready(None));
-        assert_eq!(yields.poll_next(&mut next), Poll::Ready(Some(1)));
-        assert_eq!(yields.poll_next(&mut next), Poll::Ready(Some(2)));
-        assert_eq!(yields.poll_next(&mut next), Poll::Pending);
-        assert_eq!(yields.poll_next(&mut next), Poll::Ready(None));
     }
 
     #[test]
