@@ -99,7 +99,7 @@ pub(crate) struct QueuedItems {
     bytes: usize,
     /// How much memory they take: a part counts whole until its last byte is taken.
     memory: usize,
-    /// The same of parts whose last piece is framed, and that were sent in several: as long as it is not written.
+    /// Memory of parts sent in several pieces, of which the last is framed and not yet written, in bytes.
     framed_memory: usize,
     /// How many bytes of DATA were taken from all queues so far.
     taken: u64,
@@ -134,7 +134,7 @@ impl QueuedItems {
         self.memory
     }
 
-    /// What framed pieces keep of the memory of what they are parts of, beyond themselves; it is forgotten.
+    /// Returns the memory that framed pieces keep alive beyond themselves, in bytes, and resets it.
     #[inline]
     pub(crate) fn take_framed_memory(&mut self) -> usize {
         std::mem::take(&mut self.framed_memory)

@@ -47,7 +47,7 @@ pub struct Tag(pub u64);
 pub struct QueuedStream {
     /// The stream.
     pub id: StreamId,
-    /// What its owner has [hung on it](crate::Connection::set_tag).
+    /// Tag [set](crate::Connection::set_tag) by the owner.
     pub tag: Tag,
     /// How many bytes of DATA have left its queue so far, modulo 2³².
     pub dequeued: u32,

@@ -86,7 +86,7 @@ pub(crate) struct Foreign {
     pub(super) drains: bool,
     /// What they take, in bytes.
     pub(super) held: usize,
-    /// What of their responses the client has not taken, in bytes.
+    /// Response bytes that the client has not received.
     pub(super) unsent: usize,
     /// The request that waits until it may be answered.
     pub(super) admission: Option<Waker>,

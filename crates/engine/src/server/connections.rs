@@ -229,7 +229,7 @@ impl Connections {
         self.lock().open.iter().map(|(_, open)| Arc::clone(open)).collect()
     }
 
-    /// What connections charge what they hold to.
+    /// Returns the memory budget that all connections charge.
     pub(super) fn memory(&self) -> &Arc<MemoryBudget> {
         &self.memory
     }

@@ -31,7 +31,7 @@ pub(super) struct CallTask {
     is_waiting: bool,
 }
 
-/// What is to happen in a poll of a task.
+/// Action of one poll of a task.
 enum Next {
     /// The client has given the call up.
     Cancelled,

@@ -39,7 +39,7 @@ const OVER_BUDGET_BEHIND_MAX: Duration = Duration::from_secs(20);
 /// A peer that takes fewer bytes a second than this, of responses that take more than this, is stalled: it goes first
 /// where memory is needed.
 const STALLED_BYTES_PER_S: usize = 16 << 10;
-/// Over which time that is looked at, at the least.
+/// Minimum interval over which that rate is measured.
 const STALL_INTERVAL: Duration = Duration::from_millis(500);
 /// Intervals at which one more call of a full connection may run while no data leaves it: the first, then doubled each
 /// time up to the second.
@@ -68,7 +68,7 @@ pub(super) struct Upkeep {
     full: Option<Full>,
 }
 
-/// What a look at a connection has found.
+/// Findings of one look at a connection.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Seen {
     pub(super) held: Held,

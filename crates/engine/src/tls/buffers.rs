@@ -35,7 +35,7 @@ impl Held {
         self.bytes.load(Ordering::Relaxed)
     }
 
-    /// Of a connection whose buffers are charged to `budget`.
+    /// Charges the buffers of a connection to `budget`.
     pub(crate) fn charging(budget: &Arc<MemoryBudget>) -> Self {
         Self { budget: Some(Arc::clone(budget)), ..Self::default() }
     }
