@@ -16,6 +16,10 @@ pub(crate) const STEP: usize = 16 << 10;
 const RESPONSES_MIN: usize = 4;
 /// One part in so many of the budget, on top of it, is the reserve for connections with small responses.
 const RESERVE: usize = 8;
+/// Growth of responses after which calls wait until the runtime has polled its sockets, in bytes. A core takes some 10 ms
+/// to build as much JSON and to copy it to a socket. Without this limit, connections that become ready together would fill the whole budget before
+/// the runtime looks at any other socket.
+const BURST_MAX: usize = 4 << 20;
 
 /// Buffered bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -69,15 +73,12 @@ pub(crate) struct MemoryBudget {
     held: AtomicUsize,
     /// Bytes charged for responses.
     responses: AtomicUsize,
+    /// Bytes charged for responses at which the burst is over: [`BURST_MAX`] more than the least since the sockets were
+    /// last polled.
+    burst_ends: AtomicUsize,
     has_waiters: AtomicBool,
     waiters: Mutex<Waiters>,
 }
-
-/// Waiters woken at once. Each waiter that proceeds wakes the next. Woken all at once, they would build their responses
-/// before other tasks run, and before the first of them is charged.
-const WOKEN_AT_ONCE: usize = 2;
-/// The periodic sweep wakes one waiter in so many, because a waiter that has gone wakes nobody.
-const SWEPT: usize = 4;
 
 #[derive(Debug, Default)]
 struct Waiters {
@@ -89,19 +90,15 @@ struct Waiters {
     reaper: Option<Waker>,
     /// That task has work to do.
     is_pressed: bool,
+    /// Wakes the task that wakes waiters.
+    pacer: Option<Waker>,
+    /// That task has work to do.
+    is_paced: bool,
 }
 
 /// The ticket of a waiter.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Turn(Option<u64>);
-
-impl Turn {
-    /// Returns whether the holder waits, or was woken and has not passed its turn on.
-    #[inline]
-    pub(crate) fn waits(self) -> bool {
-        self.0.is_some()
-    }
-}
 
 impl MemoryBudget {
     pub(crate) fn new(max: usize) -> Arc<Self> {
@@ -109,6 +106,7 @@ impl MemoryBudget {
             max,
             held: AtomicUsize::new(0),
             responses: AtomicUsize::new(0),
+            burst_ends: AtomicUsize::new(BURST_MAX),
             has_waiters: AtomicBool::new(false),
             waiters: Mutex::default(),
         })
@@ -122,7 +120,17 @@ impl MemoryBudget {
     /// Returns whether only connections with small responses may go on.
     #[inline]
     pub(crate) fn is_full(&self) -> bool {
+        self.is_used_up() || self.is_burst_over()
+    }
+
+    #[inline]
+    fn is_used_up(&self) -> bool {
         self.held.load(Ordering::Relaxed) >= self.max && self.are_responses_many()
+    }
+
+    #[inline]
+    fn is_burst_over(&self) -> bool {
+        self.responses.load(Ordering::Relaxed) >= self.burst_ends.load(Ordering::Relaxed)
     }
 
     /// Returns whether even the reserve is used up.
@@ -146,38 +154,36 @@ impl MemoryBudget {
     pub(crate) fn charge(&self, charged: &mut Held, held: Held) -> Vec<Waker> {
         let before = std::mem::replace(charged, held.charged());
         let (more, less) = (*charged - before, before - *charged);
-        if more.responses != less.responses {
+        let mut wakers = Vec::new();
+        if more.responses > 0 {
             self.responses.fetch_add(more.responses, Ordering::SeqCst);
-            self.responses.fetch_sub(less.responses, Ordering::SeqCst);
+            if self.is_burst_over() {
+                wakers.extend(self.lock().pace());
+            }
+        } else if less.responses > 0 {
+            let responses = self.responses.fetch_sub(less.responses, Ordering::SeqCst) - less.responses;
+            self.burst_ends.fetch_min(responses + BURST_MAX, Ordering::SeqCst);
         }
         let was_held = self.held.fetch_add(more.all(), Ordering::SeqCst);
         self.held.fetch_sub(less.all(), Ordering::SeqCst);
         if was_held < self.max && was_held + more.all() >= self.max {
-            return self.lock().press().into_iter().collect();
+            wakers.extend(self.lock().press());
+        } else if less.all() > 0 && self.has_waiters.load(Ordering::SeqCst) && !self.is_used_up() {
+            wakers.extend(self.lock().pace());
         }
-        if less.all() > 0 { self.admit(WOKEN_AT_ONCE) } else { Vec::new() }
+        wakers
     }
 
-    /// Returns the wakers that the periodic sweep is to wake.
-    pub(crate) fn sweep(&self) -> Vec<Waker> {
-        let waiting = if self.is_waited_for() { self.lock().for_room.len() } else { 0 };
-        self.admit((waiting / SWEPT).max(WOKEN_AT_ONCE))
-    }
-
-    /// Gives up the ticket of a waiter that proceeds, and returns the waker of the next.
-    #[inline]
-    pub(crate) fn pass_on(&self, turn: &mut Turn) -> Vec<Waker> {
-        if turn.0.take().is_some() { self.admit(1) } else { Vec::new() }
-    }
-
-    fn admit(&self, count: usize) -> Vec<Waker> {
+    /// Starts the next burst. Returns the first waiter to wake, unless there is no room. It is one at a time. Woken all at
+    /// once, they would build their responses before other tasks run, and before the first of them is charged.
+    pub(crate) fn start_burst(&self) -> Option<Waker> {
+        self.burst_ends.store(self.responses.load(Ordering::SeqCst) + BURST_MAX, Ordering::SeqCst);
         if !self.has_waiters.load(Ordering::SeqCst) || self.is_full() {
-            return Vec::new();
+            return None;
         }
         let mut waiters = self.lock();
-        let count = count.min(waiters.for_room.len());
-        waiters.served += count as u64;
-        let woken = waiters.for_room.drain(..count).collect();
+        let woken = waiters.for_room.pop_front();
+        waiters.served += u64::from(woken.is_some());
         self.has_waiters.store(!waiters.for_room.is_empty(), Ordering::SeqCst);
         woken
     }
@@ -200,23 +206,38 @@ impl MemoryBudget {
                 None
             }
         };
-        let reaper = waiters.press();
+        let woken = if self.is_used_up() { waiters.press() } else { waiters.pace() };
         drop(waiters);
         drop(own);
-        if let Some(reaper) = reaper {
-            reaper.wake();
+        if let Some(woken) = woken {
+            woken.wake();
         }
         true
     }
 
     /// Waits until connections have to be checked for room.
     pub(crate) fn poll_pressed(&self, cx: &Context<'_>) -> Poll<()> {
-        let waker = cx.waker().clone();
+        self.poll_signal(cx, |waiters| (&mut waiters.is_pressed, &mut waiters.reaper))
+    }
+
+    /// Waits until a burst is over, or waiters may be woken. The next burst has to be [started](Self::start_burst) behind
+    /// the runtime's poll of its sockets.
+    pub(crate) fn poll_paced(&self, cx: &Context<'_>) -> Poll<()> {
+        self.poll_signal(cx, |waiters| (&mut waiters.is_paced, &mut waiters.pacer))
+    }
+
+    fn poll_signal(
+        &self,
+        cx: &Context<'_>,
+        signal: impl FnOnce(&mut Waiters) -> (&mut bool, &mut Option<Waker>),
+    ) -> Poll<()> {
+        let own = cx.waker().clone();
         let mut waiters = self.lock();
-        if std::mem::take(&mut waiters.is_pressed) {
+        let (is_set, waker) = signal(&mut waiters);
+        if std::mem::take(is_set) {
             return Poll::Ready(());
         }
-        let before = waiters.reaper.replace(waker);
+        let before = waker.replace(own);
         drop(waiters);
         drop(before);
         Poll::Pending
@@ -231,6 +252,11 @@ impl Waiters {
     fn press(&mut self) -> Option<Waker> {
         self.is_pressed = true;
         self.reaper.take()
+    }
+
+    fn pace(&mut self) -> Option<Waker> {
+        self.is_paced = true;
+        self.pacer.take()
     }
 }
 
@@ -270,15 +296,17 @@ mod tests {
     }
 
     #[test]
-    fn whoever_waits_is_woken_once_when_there_is_room() {
+    fn waiter_is_woken_once_when_there_is_room() {
         let budget = MemoryBudget::new(MEBIBYTE);
         let (mut charged, mut turn) = (Held::default(), Turn::default());
         assert!(!budget.wait(&mut turn, Waker::noop()), "there is room");
         assert!(!budget.is_waited_for());
         budget.charge(&mut charged, responses(2 * MEBIBYTE));
         assert!(budget.wait(&mut turn, Waker::noop()) && budget.wait(&mut turn, Waker::noop()));
-        assert!(budget.charge(&mut charged, responses(MEBIBYTE)).is_empty(), "it is still full");
-        assert_eq!(budget.charge(&mut charged, responses(0)).len(), 1);
+        budget.charge(&mut charged, responses(MEBIBYTE));
+        assert!(budget.start_burst().is_none(), "it is still full");
+        budget.charge(&mut charged, responses(0));
+        assert!(budget.start_burst().is_some());
         assert!(!budget.is_waited_for());
         budget.charge(&mut charged, responses(2 * MEBIBYTE));
         assert!(budget.wait(&mut turn, Waker::noop()));
@@ -286,19 +314,38 @@ mod tests {
     }
 
     #[test]
-    fn those_who_wait_are_woken_one_after_the_other() {
+    fn waiters_are_woken_one_at_a_time() {
         let budget = MemoryBudget::new(MEBIBYTE);
+        let cx = Context::from_waker(Waker::noop());
         let mut charged = Held::default();
-        let mut turns = [Turn::default(); 20];
+        let mut turns = [Turn::default(); 2];
         budget.charge(&mut charged, responses(2 * MEBIBYTE));
         assert!(turns.iter_mut().all(|turn| budget.wait(turn, Waker::noop())));
-        assert_eq!(budget.charge(&mut charged, responses(0)).len(), WOKEN_AT_ONCE);
-        assert_eq!(budget.pass_on(&mut turns[0]).len(), 1);
-        assert_eq!(budget.pass_on(&mut turns[0]).len(), 0, "it has passed it on");
-        assert_eq!(budget.sweep().len(), 17 / SWEPT);
-        budget.charge(&mut charged, responses(2 * MEBIBYTE));
-        assert_eq!(budget.pass_on(&mut turns[1]).len(), 0, "it is full again");
-        assert!(budget.is_waited_for());
+        assert!(budget.poll_paced(&cx).is_pending());
+        budget.charge(&mut charged, responses(0));
+        assert!(budget.poll_paced(&cx).is_ready());
+        assert_eq!([(); 3].map(|()| budget.start_burst().is_some()), [true, true, false]);
+        assert!(!budget.is_waited_for());
+    }
+
+    #[test]
+    fn burst_of_responses_ends_until_the_sockets_were_polled() {
+        let budget = MemoryBudget::new(100 * MEBIBYTE);
+        let cx = Context::from_waker(Waker::noop());
+        let (mut charged, mut turn) = (Held::default(), Turn::default());
+        budget.charge(&mut charged, responses(50 * MEBIBYTE));
+        assert!(budget.poll_paced(&cx).is_ready());
+        budget.start_burst();
+        budget.charge(&mut charged, responses(50 * MEBIBYTE + BURST_MAX - STEP));
+        assert!(!budget.is_full() && budget.poll_paced(&cx).is_pending());
+        budget.charge(&mut charged, responses(50 * MEBIBYTE + BURST_MAX));
+        assert!(budget.is_full() && !budget.is_exhausted());
+        assert!(budget.wait(&mut turn, Waker::noop()) && budget.poll_paced(&cx).is_ready());
+        assert!(budget.start_burst().is_some());
+        assert!(!budget.is_full());
+        budget.charge(&mut charged, responses(10 * MEBIBYTE));
+        budget.charge(&mut charged, responses(10 * MEBIBYTE + BURST_MAX));
+        assert!(budget.is_full(), "it grew from the least");
     }
 
     #[test]

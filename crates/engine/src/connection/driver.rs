@@ -413,9 +413,6 @@ where
                 Room::OfServer(budget) => full = Some(budget),
             }
         }
-        if self.turn.waits() && full.is_none() {
-            state.pass_on(&mut self.turn);
-        }
         if has_news {
             state.driver = DriverState::Running;
             self.may_have_output = true;

@@ -5,7 +5,7 @@
 //! recounts its buffers from time to time, and before its driver sleeps if they may have grown by a [`STEP`].
 
 use std::sync::Arc;
-use std::task::{Context, Poll, Waker};
+use std::task::{Context, Poll};
 
 use super::memory_account::MemoryAccount;
 use super::shared::Connection;
@@ -248,13 +248,6 @@ impl State {
         self.is_full() && !std::mem::take(&mut self.memory.may_exceed)
     }
 
-    /// Wakes the next connection in the budget's queue, because this one no longer waits for the budget.
-    #[cold]
-    pub(super) fn pass_on(&mut self, turn: &mut Turn) {
-        let Some(budget) = &self.memory.budget else { return };
-        budget.pass_on(turn).into_iter().for_each(|waker| self.deferred.wake(Some(waker)));
-    }
-
     /// Returns the budget that calls wait for, when the driver is about to sleep.
     #[cold]
     pub(super) fn room(&mut self) -> Room {
@@ -279,11 +272,6 @@ impl Connection {
         let state = self.lock();
         let is_held_up = state.foreign.as_ref().is_some_and(|foreign| foreign.unsent > unsent_max);
         if !is_held_up && !state.lacks_room() {
-            let budget = turn.waits().then(|| state.memory.budget.clone()).flatten();
-            drop(state);
-            if let Some(budget) = budget {
-                budget.pass_on(turn).into_iter().for_each(Waker::wake);
-            }
             return Poll::Ready(());
         }
         drop(state);

@@ -6,7 +6,7 @@ use std::collections::HashMap;
 use std::future::{Future, poll_fn};
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
-use std::task::{Poll, Waker};
+use std::task::Poll;
 use std::time::{Duration, SystemTime};
 
 use slab::Slab;
@@ -244,11 +244,22 @@ impl Connections {
                 () = poll_fn(|cx| self.memory.poll_pressed(cx)) => true,
                 () = tokio::time::sleep(interval) => false,
             };
-            self.memory.sweep().into_iter().for_each(Waker::wake);
             is_tight = self.look(Instant::now(), is_tight);
-            self.memory.sweep().into_iter().for_each(Waker::wake);
             if is_pressed {
                 tokio::time::sleep(PRESSED_INTERVAL_MIN).await;
+            }
+        }
+    }
+
+    /// Wakes connections that wait for memory, one after each poll of the runtime's sockets.
+    pub(super) async fn pace(self: Arc<Self>) {
+        loop {
+            poll_fn(|cx| self.memory.poll_paced(cx)).await;
+            loop {
+                // The runtime wakes this task behind its next poll of the sockets.
+                tokio::task::yield_now().await;
+                let Some(waiter) = self.memory.start_burst() else { break };
+                waiter.wake();
             }
         }
     }

@@ -230,7 +230,11 @@ struct Sweeping(JoinHandle<()>);
 
 impl Sweeping {
     fn begin(acceptor: &Acceptor) -> Self {
-        Self(tokio::spawn(Arc::clone(&acceptor.connections).sweep()))
+        let connections = &acceptor.connections;
+        let (sweep, pace) = (Arc::clone(connections).sweep(), Arc::clone(connections).pace());
+        Self(tokio::spawn(async {
+            tokio::join!(sweep, pace);
+        }))
     }
 }
 
