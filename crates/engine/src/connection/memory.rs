@@ -17,6 +17,10 @@ use crate::memory_budget::{Held, MemoryBudget, STEP, Turn};
 /// exhausted budget.
 const SMALL_RESPONSE_MAX: usize = 64 << 10;
 
+/// Growth that triggers a recount of the responses, in bytes. The driver recounts before it sleeps, so no more than this
+/// is uncounted on each thread.
+const RESPONSES_COUNTED: usize = 256 << 10;
+
 /// Growth per open call that triggers a recount of the requests, in bytes. A recount visits every call, so its cost per
 /// byte does not depend on their number.
 const COUNTED_PER_CALL: usize = 2 << 10;
@@ -46,7 +50,7 @@ impl State {
     pub(crate) fn note_response(&mut self, len: usize) {
         self.memory.largest_response = self.memory.largest_response.max(len);
         self.memory.responses_uncounted += len;
-        if self.memory.responses_uncounted >= SMALL_RESPONSE_MAX {
+        if self.memory.responses_uncounted >= RESPONSES_COUNTED {
             self.count_responses();
         }
     }
