@@ -16,9 +16,9 @@ pub(crate) const STEP: usize = 16 << 10;
 const RESPONSES_MIN: usize = 4;
 /// One part in so many of the budget, on top of it, is the reserve for connections with small responses.
 const RESERVE: usize = 8;
-/// Growth of responses after which calls wait until the runtime has polled its sockets, in bytes. A core takes some 10 ms
-/// to build as much JSON and to copy it to a socket. Without this limit, connections that become ready together would fill the whole budget before
-/// the runtime looks at any other socket.
+/// Growth of responses after which calls wait until the runtime has polled its sockets, in bytes. A core takes some
+/// 10 ms to build as much JSON and to copy it to a socket. Without this limit, connections that become ready together
+/// would fill the whole budget before the runtime polls any other socket.
 const BURST_MAX: usize = 4 << 20;
 
 /// Buffered bytes.
@@ -174,8 +174,8 @@ impl MemoryBudget {
         wakers
     }
 
-    /// Starts the next burst. Returns the first waiter to wake, unless there is no room. It is one at a time. Woken all at
-    /// once, they would build their responses before other tasks run, and before the first of them is charged.
+    /// Starts the next burst. Returns the first waiter to wake, unless there is no room. It is one at a time. Woken all
+    /// at once, they would build their responses before other tasks run, and before the first of them is charged.
     pub(crate) fn start_burst(&self) -> Option<Waker> {
         self.burst_ends.store(self.responses.load(Ordering::SeqCst) + BURST_MAX, Ordering::SeqCst);
         if !self.has_waiters.load(Ordering::SeqCst) || self.is_full() {
@@ -220,8 +220,8 @@ impl MemoryBudget {
         self.poll_signal(cx, |waiters| (&mut waiters.is_pressed, &mut waiters.reaper))
     }
 
-    /// Waits until a burst is over, or waiters may be woken. The next burst has to be [started](Self::start_burst) behind
-    /// the runtime's poll of its sockets.
+    /// Waits until a burst is over, or waiters may be woken. The next burst has to be [started](Self::start_burst)
+    /// after the runtime's poll of its sockets.
     pub(crate) fn poll_paced(&self, cx: &Context<'_>) -> Poll<()> {
         self.poll_signal(cx, |waiters| (&mut waiters.is_paced, &mut waiters.pacer))
     }

@@ -17,8 +17,8 @@ use crate::memory_budget::{Held, MemoryBudget, STEP, Turn};
 /// exhausted budget.
 const SMALL_RESPONSE_MAX: usize = 64 << 10;
 
-/// Growth that triggers a recount of the responses, in bytes. The driver recounts before it sleeps, so no more than this
-/// is uncounted on each thread.
+/// Growth that triggers a recount of the responses, in bytes. The driver recounts before it sleeps, so no more than
+/// this is uncounted on each thread.
 const RESPONSES_COUNTED: usize = 256 << 10;
 
 /// Growth per open call that triggers a recount of the requests, in bytes. A recount visits every call, so its cost per
