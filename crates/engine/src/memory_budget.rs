@@ -5,7 +5,7 @@
 
 use std::collections::VecDeque;
 use std::ops::{Add, Sub};
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering, fence};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
 
@@ -194,6 +194,8 @@ impl MemoryBudget {
         let own = waker.clone();
         let mut waiters = self.lock();
         self.has_waiters.store(true, Ordering::SeqCst);
+        // Pairs with `charge`, which gives room back and then loads the flag: one of both sees the other's write.
+        fence(Ordering::SeqCst);
         if !self.is_full() {
             self.has_waiters.store(!waiters.for_room.is_empty(), Ordering::SeqCst);
             return false;
