@@ -1,4 +1,4 @@
-//! The same service by both generators.
+//! The same service by both generators, and one with messages of buffa.
 
 use std::error::Error;
 use std::path::{Path, PathBuf};
@@ -18,6 +18,11 @@ fn main() -> Result<(), Box<dyn Error>> {
     thalweg_build::configure()
         .out_dir(folder("native")?)
         .compile_protos(&["proto/usage.proto"], &["proto"])?;
+    thalweg_build::configure()
+        .buffa()
+        .out_dir(folder("buffa")?)
+        .include_file("mod.rs")
+        .compile_protos(&["proto/shop/orders.proto"], &["proto"])?;
     let set =
         sources::compile(&["usage.proto"], |name| fs::read_to_string(Path::new("proto").join(name)).ok())?;
     tonic_prost_build::configure()

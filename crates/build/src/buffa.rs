@@ -2,11 +2,11 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use buffa::Message as _;
-use buffa_codegen::CodeGenConfig;
+use buffa_codegen::{CodeGenConfig, IncludeMode};
 use buffa_codegen::generated::descriptor::FileDescriptorSet as BuffaDescriptors;
 use prost::Message as _;
 use prost_build::{Config, Module, Service, ServiceGenerator};
@@ -20,16 +20,18 @@ use crate::stubs::Stubs;
 const WELL_KNOWN: &str = "google.protobuf";
 const WELL_KNOWN_PATH: &str = "::buffa_types::google::protobuf";
 
-/// Writes a file for each package, as prost-build would: messages, then what makes them messages of the stack, then
-/// services.
+/// Writes a file for each package, as prost-build does: messages, their implementations of the stack's traits, services.
+/// `include_file` is the path of the file with all packages as modules, and whether they are in `OUT_DIR`.
 pub(crate) fn compile(
     descriptors: &FileDescriptorSet,
     config: Config,
     services: ServiceOptions,
     folder: &Path,
+    include_file: Option<(&Path, bool)>,
 ) -> Result<(), Error> {
     let views = services.receive_views;
     let mut packages = service_code(descriptors, config, services)?;
+    let mut written = Vec::new();
     for generated in messages(descriptors, views)? {
         let package = generated.package;
         let types: Vec<String> = descriptors
@@ -42,10 +44,18 @@ pub(crate) fn compile(
         let content =
             format!("{}\nthalweg::buffa_messages!({});\n{code}", generated.content, types.join(", "));
         let name = if package.is_empty() { "_.rs".to_owned() } else { format!("{package}.rs") };
-        let path = folder.join(name);
-        fs::write(&path, content).map_err(|cause| Error::Io { action: "write", path, cause })?;
+        write(folder.join(&name), &content)?;
+        written.push((name, package));
+    }
+    if let Some((path, is_in_out_dir)) = include_file {
+        let mode = if is_in_out_dir { IncludeMode::OutDir } else { IncludeMode::Relative("") };
+        write(folder.join(path), &buffa_codegen::generate_module_tree(&written, mode, false))?;
     }
     Ok(())
+}
+
+fn write(path: PathBuf, content: &str) -> Result<(), Error> {
+    fs::write(&path, content).map_err(|cause| Error::Io { action: "write", path, cause })
 }
 
 /// Whose package is buffa-types'.

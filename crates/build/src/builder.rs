@@ -28,6 +28,7 @@ pub fn configure() -> Builder {
         file_descriptor_set_path: None,
         descriptors: None,
         out_dir: None,
+        include_file: None,
         includes: Vec::new(),
         // Outside cargo, the lines would only be in the way.
         emit_rerun_if_changed: env::var_os("CARGO").is_some(),
@@ -60,6 +61,7 @@ pub struct Builder {
     /// The descriptors of all files, encoded, where they have come from sources.
     descriptors: Option<Vec<u8>>,
     out_dir: Option<PathBuf>,
+    include_file: Option<PathBuf>,
     /// The include directories, for the lines of errors.
     includes: Vec<PathBuf>,
     emit_rerun_if_changed: bool,
@@ -100,7 +102,7 @@ impl Builder {
 
     /// Writes a file in the output folder with a module for each package, nested as the packages are.
     pub fn include_file(mut self, path: impl AsRef<Path>) -> Self {
-        self.config.include_file(path.as_ref());
+        self.include_file = Some(path.as_ref().to_owned());
         self
     }
 
@@ -346,6 +348,7 @@ impl Builder {
         #[cfg(not(feature = "buffa"))]
         let messages = Some(&self.config);
         collisions::check(&descriptors, &self.services, messages, &self.includes)?;
+        let is_in_out_dir = self.out_dir.is_none();
         let folder = match (self.out_dir, env::var_os("OUT_DIR")) {
             (Some(folder), _) => {
                 self.config.out_dir(&folder);
@@ -362,7 +365,11 @@ impl Builder {
         self.services.disable_comments = self.paths.disable_comments;
         #[cfg(feature = "buffa")]
         if self.buffa {
-            return crate::buffa::compile(&descriptors, self.config, self.services, &folder);
+            let include_file = self.include_file.as_deref().map(|path| (path, is_in_out_dir));
+            return crate::buffa::compile(&descriptors, self.config, self.services, &folder, include_file);
+        }
+        if let Some(path) = self.include_file {
+            self.config.include_file(path);
         }
         if self.services.client || self.services.server {
             self.config.service_generator(Box::new(Stubs::new(self.services)));

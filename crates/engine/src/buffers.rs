@@ -13,6 +13,8 @@ const LEN_MIN: usize = 64 * 1024;
 /// How much is kept in all, in bytes: what sixteen messages of 4 MiB take, on their way at the same time. It was all in
 /// use at once before, and is freed when a connection falls idle.
 const KEPT_BYTES_MAX: usize = 64 << 20;
+/// Spare capacity up to this many bytes is cheaper to keep than to return.
+const SPARE_MAX: usize = 4 * 1024;
 
 static STOCK: Mutex<Stock> = Mutex::new(Stock { buffers: Vec::new(), bytes: 0 });
 
@@ -26,6 +28,16 @@ struct Stock {
 
 fn stock() -> MutexGuard<'static, Stock> {
     STOCK.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Converts a buffer to its bytes. Returns spare capacity of more than 4 KiB and a sixteenth of its length to the
+/// allocator, because memory budgets count lengths.
+pub fn compact(mut buffer: Vec<u8>) -> Bytes {
+    let spare = buffer.capacity() - buffer.len();
+    if spare > SPARE_MAX && spare > buffer.len() / 16 {
+        buffer.shrink_to_fit();
+    }
+    Bytes::from(buffer)
 }
 
 /// An empty buffer for `len` bytes that is not much too large, if there is one.
@@ -103,6 +115,21 @@ fn keep(mut buffer: Vec<u8>) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn spare_capacity_is_returned_where_it_is_large() {
+        let capacity_after = |len: usize, spare: usize| {
+            let mut buffer = Vec::with_capacity(len + spare);
+            buffer.resize(len, 7);
+            let bytes = compact(buffer);
+            assert!(bytes.len() == len && bytes.iter().all(|byte| *byte == 7));
+            Vec::from(bytes).capacity()
+        };
+        assert_eq!(capacity_after(100, SPARE_MAX), 100 + SPARE_MAX);
+        assert_eq!(capacity_after(1 << 20, 1 << 16), (1 << 20) + (1 << 16));
+        assert_eq!(capacity_after(100, SPARE_MAX + 1), 100);
+        assert_eq!(capacity_after(1 << 20, 1 << 17), 1 << 20);
+    }
 
     /// The stock belongs to the process, so other tests use it, too: what is checked holds whatever they do.
     #[test]

@@ -95,6 +95,7 @@ pub mod wire;
 
 pub use thalweg_http2 as http2;
 
+pub use buffers::compact;
 pub use byte_streams::ByteStreams;
 pub use calls::{Exchange, UnaryReply};
 pub use chain::Chain;

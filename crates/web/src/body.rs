@@ -9,7 +9,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use http_body::{Frame, SizeHint};
 use thalweg_engine::raw::{OutgoingBody, Trailers};
-use thalweg_engine::{Code, RawBody, RequestShare, Status};
+use thalweg_engine::{Code, RawBody, RequestShare, Status, compact};
 
 use crate::compression::too_large;
 use crate::http1::received_body::ReceivedBody;
@@ -146,7 +146,7 @@ impl Body {
             }
             all.extend_from_slice(&piece);
         }
-        Ok(if all.is_empty() { first } else { all.into() })
+        Ok(if all.is_empty() { first } else { compact(all) })
     }
 }
 

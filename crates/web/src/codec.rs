@@ -1,7 +1,7 @@
 //! Messages on the way between the wire bytes that methods have and what a client has in their place.
 
 use bytes::Bytes;
-use thalweg_engine::{Code, Status};
+use thalweg_engine::{Code, Status, compact};
 use thalweg_protobuf::{MessageType, json, msgpack};
 
 use crate::compression::SIZE_OPTION;
@@ -76,7 +76,7 @@ impl Codec {
             Codec::MessagePack => msgpack::parse(message_type, &message, parse, &mut wire)
                 .map_err(|error| refused(&error, error.is_too_long))?,
         }
-        Ok(wire.into())
+        Ok(compact(wire))
     }
 
     /// What a client gets for the wire bytes of a message, in at most `size_max` bytes.
@@ -115,6 +115,6 @@ impl Codec {
             let (name, codec) = (message_type.full_name(), self.name());
             Status::new(code, format!("the answer, {name}, can't be written as {codec}: {error}"))
         })?;
-        Ok(message.into())
+        Ok(compact(message))
     }
 }

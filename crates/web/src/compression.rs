@@ -1,7 +1,7 @@
 //! Compression of bodies and messages, and which of it both sides know.
 
 use bytes::Bytes;
-use thalweg_engine::{COMPRESSION_THRESHOLD, Code, Encoding, EncodingSet, Status};
+use thalweg_engine::{COMPRESSION_THRESHOLD, Code, Encoding, EncodingSet, Status, compact};
 
 use crate::content_type::quality;
 
@@ -46,7 +46,7 @@ pub fn decompress(encoding: Encoding, message: Bytes, size_max: usize) -> Result
             _ => Ok(message),
         };
     }
-    Ok(encoding.decompress(&message, size_max)?.into())
+    Ok(compact(encoding.decompress(&message, size_max)?))
 }
 
 /// The option that bounds received messages, for errors.

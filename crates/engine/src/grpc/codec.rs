@@ -256,7 +256,7 @@ fn decompress(compressed: &[u8], encoding: Encoding, message_size_max: usize) ->
     if !encoding.compresses() {
         return Err(EnvelopeError::UnexpectedCompression.into());
     }
-    Ok(Bytes::from(encoding.decompress(compressed, message_size_max)?))
+    Ok(buffers::compact(encoding.decompress(compressed, message_size_max)?))
 }
 
 impl Payload<'_> {

@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use http::header::{ACCEPT_ENCODING, CONTENT_ENCODING, CONTENT_TYPE, VARY};
 use http::{HeaderMap, HeaderName, HeaderValue, Response, StatusCode};
-use thalweg_engine::{Code, EncodingSet, Status, StatusParts, wire};
+use thalweg_engine::{Code, EncodingSet, Status, StatusParts, compact, wire};
 
 use super::code::http_status;
 use super::error::{self, DetailJson};
@@ -53,7 +53,7 @@ impl<'a> Answering<'a> {
         if compressed.is_some() {
             headers.insert(CONTENT_ENCODING, HeaderValue::from_static(self.compression.encoding.name()));
         }
-        self.answer(StatusCode::OK, headers, compressed.map_or(message, Bytes::from))
+        self.answer(StatusCode::OK, headers, compressed.map_or(message, compact))
     }
 
     /// The whole answer of a call that failed, before anything was said of it: the error, or an empty stream that ends

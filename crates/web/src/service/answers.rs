@@ -7,8 +7,8 @@ use bytes::Bytes;
 use futures_core::Stream;
 use http::HeaderMap;
 use http_body::Frame;
-use thalweg_engine::Status;
 use thalweg_engine::server::LocalStream;
+use thalweg_engine::{Status, compact};
 
 use super::call::Call;
 use super::protocol::Protocol;
@@ -44,7 +44,7 @@ impl<P: Protocol> Answers<P> {
 
     fn take_piece(&mut self) -> Option<Frame<Bytes>> {
         let out = std::mem::take(&mut self.out);
-        (!out.is_empty()).then(|| Frame::data(out.into()))
+        (!out.is_empty()).then(|| Frame::data(compact(out)))
     }
 }
 

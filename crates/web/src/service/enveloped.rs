@@ -2,7 +2,7 @@
 
 use http::{HeaderMap, Response};
 use thalweg_engine::raw::Trailers;
-use thalweg_engine::{RequestHead, Status};
+use thalweg_engine::{RequestHead, Status, compact};
 
 use super::answers::Answers;
 use super::call::Call;
@@ -47,7 +47,7 @@ async fn unary<E: Envelopes, P: Protocol>(
     protocol.message(&message, &mut out)?;
     let trailers = protocol.end(Ok(&answer.trailers), &mut out);
     let trailers = trailers.map_or(Trailers::None, |fields| Trailers::Fields(Box::new(fields)));
-    Ok(response.map(|()| Body::with_trailers(out.into(), trailers)))
+    Ok(response.map(|()| Body::with_trailers(compact(out), trailers)))
 }
 
 fn stream<E: Envelopes, P: Protocol>(

@@ -70,10 +70,10 @@ fn selected_packages(request: &Request, include_imports: bool) -> Result<BTreeSe
 }
 
 /// The files that the builder may have written for a package.
-fn file_names(package: &str) -> [String; 2] {
-    let code = Module::from_protobuf_package_name(package).to_file_name_or("_");
+fn file_names(package: &str) -> BTreeSet<String> {
+    let by_prost = Module::from_protobuf_package_name(package).to_file_name_or("_");
     let package = if package.is_empty() { "_" } else { package };
-    [code, format!("{package}.descriptors.bin")]
+    [by_prost, format!("{package}.rs"), format!("{package}.descriptors.bin")].into()
 }
 
 /// A package without messages and services has no file.
@@ -90,14 +90,21 @@ fn select_modules(text: &str, is_selected: impl Fn(&str) -> bool) -> String {
     let mut lines: Vec<&str> = Vec::new();
     for line in text.lines() {
         let included = line.trim().strip_prefix("include!(\"").and_then(|rest| rest.strip_suffix("\");"));
-        let opens = |line: &&str| line.ends_with('{');
         if included.is_some_and(|name| !is_selected(name)) {
             continue;
         }
-        if line.trim() == "}" && lines.last().is_some_and(opens) {
-            lines.pop();
-        } else {
+        if line.trim() != "}" {
             lines.push(line);
+            continue;
+        }
+        // buffa's modules begin with an import, and have an attribute.
+        let last = lines.iter().rposition(|line| line.trim() != "use super::*;");
+        match last.filter(|last| lines[*last].ends_with('{')) {
+            Some(opening) => {
+                lines.truncate(opening);
+                lines.pop_if(|line| line.trim().starts_with("#["));
+            }
+            None => lines.push(line),
         }
     }
     lines.into_iter().flat_map(|line| [line, "\n"]).collect()
@@ -113,6 +120,10 @@ mod tests {
                     pub mod c {\n    include!(\"c.rs\");\n    pub mod d {\n        include!(\"c.d.rs\");\n    }\n}\n";
         assert_eq!(select_modules(text, |_| true), text);
         assert_eq!(select_modules(text, |_| false), "// c\n");
+        let buffa = "#[allow(a)]\npub mod a {\n    use super::*;\n    #[allow(a)]\n    pub mod b {\n        use super::*;\n\
+                     \x20       include!(\"a.b.rs\");\n    }\n}\n";
+        assert_eq!(select_modules(buffa, |_| true), buffa);
+        assert_eq!(select_modules(buffa, |_| false), "");
         let c = "// c\npub mod c {\n    include!(\"c.rs\");\n}\n";
         assert_eq!(select_modules(text, |name| name == "c.rs"), c);
     }

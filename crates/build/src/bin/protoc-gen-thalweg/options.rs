@@ -55,6 +55,14 @@ const OPTIONS: &[BuilderOption] = &[
         "a type around all messages of services: crate::Json",
         Value(|builder, value| builder.codec_path(value)),
     ),
+    #[cfg(feature = "buffa")]
+    option("buffa", "generate messages of buffa (default: false)", Switch(|builder, enable| if enable { builder.buffa() } else { builder })),
+    #[cfg(feature = "buffa")]
+    option(
+        "buffa_views",
+        "the same, and receive messages as views (default: false)",
+        Switch(|builder, enable| if enable { builder.buffa_views() } else { builder }),
+    ),
     option(
         "extern_path",
         "PATH=RUST: a type or package from another crate",

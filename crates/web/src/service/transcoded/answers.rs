@@ -8,7 +8,7 @@ use futures_core::Stream;
 use http::HeaderMap;
 use http_body::Frame;
 use thalweg_engine::server::LocalStream;
-use thalweg_engine::{BodyEncoder, Status};
+use thalweg_engine::{BodyEncoder, Status, compact};
 
 use super::call::Call;
 use super::metadata::TRAILER_PREFIX;
@@ -116,7 +116,7 @@ impl http_body::Body for JsonAnswers {
         }
         let out = this.take_out();
         if !out.is_empty() {
-            return Poll::Ready(Some(Ok(Frame::data(out.into()))));
+            return Poll::Ready(Some(Ok(Frame::data(compact(out)))));
         }
         Poll::Ready(this.trailers.take().map(|fields| Ok(Frame::trailers(fields))))
     }

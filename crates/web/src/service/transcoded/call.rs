@@ -6,7 +6,7 @@ use bytes::Bytes;
 use http::Uri;
 use thalweg_engine::raw::RawHead;
 use thalweg_engine::server::LocalUnary;
-use thalweg_engine::{Code, RequestHead, Status};
+use thalweg_engine::{Code, RequestHead, Status, compact};
 use thalweg_protobuf::json::PrintError;
 
 use super::failure::Failure;
@@ -64,7 +64,7 @@ impl Call {
         } else {
             to_request::later_to_wire(router.rules(), self.binding(), content, options, &mut wire)?;
         }
-        Ok(wire.into())
+        Ok(compact(wire))
     }
 
     pub(super) fn content(&self, wire: &Bytes) -> Result<Content, Status> {

@@ -8,7 +8,7 @@ use futures_core::Stream;
 use http::header::{CACHE_CONTROL, CONTENT_ENCODING, CONTENT_TYPE, VARY};
 use http::{HeaderMap, HeaderName, HeaderValue, Response, StatusCode};
 use thalweg_engine::server::{LocalAnswer, LocalStream};
-use thalweg_engine::{RequestHead, Status, wire};
+use thalweg_engine::{RequestHead, Status, compact, wire};
 
 use super::answers::{First, JsonAnswers, RawAnswers};
 use super::call::Call;
@@ -96,7 +96,7 @@ impl Call {
             headers.insert(CONTENT_ENCODING, HeaderValue::from_static(name));
             json = compressed;
         }
-        Ok(with_headers(headers, Body::whole(json)))
+        Ok(with_headers(headers, Body::whole(compact(json))))
     }
 
     /// What a cache must know of answers that may be compressed.
