@@ -98,6 +98,7 @@ const FIGURES: &[Figure] = &[
     Figure { name: "generators", from: &["generators"], render: render::generators },
     Figure { name: "generators-stopped", from: &["generators"], render: render::generators_stopped },
     Figure { name: "attacks", from: &["attacks"], render: render::attacks },
+    Figure { name: "hoards", from: &["hoards"], render: render::hoards },
     Figure { name: "codec", from: &["codec"], render: render::codec },
     Figure { name: "codec-findings", from: &["codec"], render: render::codec_findings },
     Figure { name: "codec-ten-million", from: &["codec-ten-million"], render: render::codec_ten_million },

@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use buffa::Message as _;
-use buffa_codegen::{CodeGenConfig, IncludeMode};
 use buffa_codegen::generated::descriptor::FileDescriptorSet as BuffaDescriptors;
+use buffa_codegen::{CodeGenConfig, IncludeMode};
 use prost::Message as _;
 use prost_build::{Config, Module, Service, ServiceGenerator};
 use prost_types::{DescriptorProto, FileDescriptorProto, FileDescriptorSet};

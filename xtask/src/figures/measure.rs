@@ -145,6 +145,7 @@ pub(super) const MEASUREMENTS: &[Measurement] = &[
         processors: 1,
     },
     bench("attacks", "thalweg,tonic,grpc-go,grpc-cpp"),
+    bench("hoards", "thalweg"),
     Measurement {
         name: "connections",
         how: How::Connections("--quick --against tonic,grpc-cpp,grpc-go"),

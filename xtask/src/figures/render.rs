@@ -15,7 +15,7 @@ mod table;
 
 pub(super) use benches::{
     allocations, attacks, beside, costs, drop_in, drop_in_in_words, flight, generators, generators_stopped,
-    idle, instructions, memory, polling, same, slowed, tls,
+    hoards, idle, instructions, memory, polling, same, slowed, tls,
 };
 pub(super) use codec::{codec, codec_findings, codec_ten_million};
 pub(super) use comparison::{comparison_tcp, comparison_uds, in_flight};

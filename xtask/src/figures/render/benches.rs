@@ -171,6 +171,10 @@ pub(in crate::figures) fn beside(results: &Results) -> Result<String, Failure> {
     Ok(Tables::of(results, "beside")?.as_they_are(results))
 }
 
+pub(in crate::figures) fn hoards(results: &Results) -> Result<String, Failure> {
+    Ok(Tables::of(results, "hoards")?.as_they_are(results))
+}
+
 /// A row for each attack, and of each stack what became of it.
 pub(in crate::figures) fn attacks(results: &Results) -> Result<String, Failure> {
     let tables = Tables::of(results, "attacks")?;

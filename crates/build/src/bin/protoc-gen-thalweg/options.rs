@@ -56,7 +56,11 @@ const OPTIONS: &[BuilderOption] = &[
         Value(|builder, value| builder.codec_path(value)),
     ),
     #[cfg(feature = "buffa")]
-    option("buffa", "generate messages of buffa (default: false)", Switch(|builder, enable| if enable { builder.buffa() } else { builder })),
+    option(
+        "buffa",
+        "generate messages of buffa (default: false)",
+        Switch(|builder, enable| if enable { builder.buffa() } else { builder }),
+    ),
     #[cfg(feature = "buffa")]
     option(
         "buffa_views",
