@@ -20,8 +20,8 @@ use crate::stubs::Stubs;
 const WELL_KNOWN: &str = "google.protobuf";
 const WELL_KNOWN_PATH: &str = "::buffa_types::google::protobuf";
 
-/// Writes a file for each package, as prost-build does: messages, their implementations of the stack's traits, services.
-/// `include_file` is the path of the file with all packages as modules, and whether they are in `OUT_DIR`.
+/// Writes a file for each package, as prost-build does: messages, their implementations of the stack's traits, and
+/// services. `include_file` is the path of the file with all packages as modules, and whether they are in `OUT_DIR`.
 pub(crate) fn compile(
     descriptors: &FileDescriptorSet,
     config: Config,

@@ -89,17 +89,23 @@ impl Chain {
 
     /// Takes all of it out, in parts: those that are kept, and what lies between them.
     pub fn take_parts(&mut self) -> Vec<Bytes> {
-        let buffer = Bytes::from(std::mem::take(&mut self.buffer));
+        let mut rest = if self.buffer.len() < KEPT_LEN_MIN {
+            let copied = Bytes::copy_from_slice(&self.buffer);
+            self.buffer.clear();
+            copied
+        } else {
+            Bytes::from(std::mem::take(&mut self.buffer))
+        };
         let mut parts = Vec::with_capacity(2 * self.kept.len() + 1);
         let mut begin = 0;
         for Kept { at, bytes } in self.kept.drain(..) {
-            // A message may have cut the buffer, though it must not: that is no reason to panic here.
-            let at = at.min(buffer.len());
-            parts.extend((begin < at).then(|| buffer.slice(begin..at)));
+            // A message that cuts the buffer, which is forbidden, must not panic here.
+            let before = rest.split_to(at.saturating_sub(begin).min(rest.len()));
+            begin += before.len();
+            parts.extend((!before.is_empty()).then_some(before));
             parts.push(bytes);
-            begin = at;
         }
-        parts.extend((begin < buffer.len()).then(|| buffer.slice(begin..)));
+        parts.extend((!rest.is_empty()).then_some(rest));
         self.kept_len = 0;
         parts
     }

@@ -16,10 +16,9 @@ pub(crate) const STEP: usize = 16 << 10;
 const RESPONSES_MIN: usize = 4;
 /// One part in so many of the budget, on top of it, is the reserve for connections with small responses.
 const RESERVE: usize = 8;
-/// Bytes of responses after which calls wait until the runtime has polled its sockets. A core takes some 10 ms to build
-/// as much JSON and to copy it to a socket. Without this limit, connections that become ready together would fill the
-/// whole budget before the runtime polls any other socket. Bytes that leave meanwhile do not count, because the next
-/// response takes its time in any case.
+/// Growth of responses after which calls wait until the runtime has polled its sockets, in bytes. A core takes some
+/// 10 ms to build as much JSON and to copy it to a socket. Without this limit, connections that become ready together
+/// would fill the whole budget before the runtime polls any other socket.
 const BURST_MAX: usize = 4 << 20;
 
 /// Buffered bytes.
@@ -74,8 +73,9 @@ pub(crate) struct MemoryBudget {
     held: AtomicUsize,
     /// Bytes charged for responses.
     responses: AtomicUsize,
-    /// Bytes charged for responses since the sockets were last polled.
-    burst: AtomicUsize,
+    /// Bytes charged for responses at which the burst is over: [`BURST_MAX`] more than the least since the sockets were
+    /// last polled. Connections that end do not make the least smaller.
+    burst_ends: AtomicUsize,
     has_waiters: AtomicBool,
     waiters: Mutex<Waiters>,
 }
@@ -126,7 +126,7 @@ impl MemoryBudget {
             max,
             held: AtomicUsize::new(0),
             responses: AtomicUsize::new(0),
-            burst: AtomicUsize::new(0),
+            burst_ends: AtomicUsize::new(BURST_MAX),
             has_waiters: AtomicBool::new(false),
             waiters: Mutex::default(),
         })
@@ -150,7 +150,7 @@ impl MemoryBudget {
 
     #[inline]
     fn is_burst_over(&self) -> bool {
-        self.burst.load(Ordering::Relaxed) >= BURST_MAX
+        self.responses.load(Ordering::Relaxed) >= self.burst_ends.load(Ordering::Relaxed)
     }
 
     /// Returns whether even the reserve is used up.
@@ -169,35 +169,46 @@ impl MemoryBudget {
         self.has_waiters.load(Ordering::Relaxed)
     }
 
-    /// Replaces the charge `charged` by that of `held`. Returns the wakers to wake, outside of any lock.
+    /// Replaces the charge `charged` by that of `held`. Returns a waker to wake, outside of any lock.
     #[cold]
-    pub(crate) fn charge(&self, charged: &mut Held, held: Held) -> Vec<Waker> {
+    pub(crate) fn charge(&self, charged: &mut Held, held: Held) -> Option<Waker> {
         let before = std::mem::replace(charged, held.charged());
         let (more, less) = (*charged - before, before - *charged);
-        let mut wakers = Vec::new();
         if more.responses > 0 {
             self.responses.fetch_add(more.responses, Ordering::SeqCst);
-            let burst = self.burst.fetch_add(more.responses, Ordering::SeqCst);
-            if burst < BURST_MAX && burst + more.responses >= BURST_MAX {
-                wakers.extend(self.lock().pacer.set());
-            }
-        } else {
-            self.responses.fetch_sub(less.responses, Ordering::SeqCst);
+        } else if less.responses > 0 {
+            let responses = self.responses.fetch_sub(less.responses, Ordering::SeqCst) - less.responses;
+            self.burst_ends.fetch_min(responses + BURST_MAX, Ordering::SeqCst);
         }
-        let was_held = self.held.fetch_add(more.all(), Ordering::SeqCst);
-        self.held.fetch_sub(less.all(), Ordering::SeqCst);
-        if was_held < self.max && was_held + more.all() >= self.max {
-            wakers.extend(self.lock().reaper.set());
-        } else if less.all() > 0 && self.has_waiters.load(Ordering::SeqCst) && !self.is_used_up() {
-            wakers.extend(self.lock().pacer.set());
+        self.move_held(more.all(), less.all())
+    }
+
+    /// Releases the charge of a connection that ends. Its responses took their time, so the burst goes on.
+    #[cold]
+    pub(crate) fn release(&self, charged: &mut Held) -> Option<Waker> {
+        let less = std::mem::take(charged);
+        let lower = |ends: usize| Some(ends.saturating_sub(less.responses));
+        let _ = self.burst_ends.fetch_update(Ordering::SeqCst, Ordering::SeqCst, lower);
+        self.responses.fetch_sub(less.responses, Ordering::SeqCst);
+        self.move_held(0, less.all())
+    }
+
+    fn move_held(&self, more: usize, less: usize) -> Option<Waker> {
+        let before = self.held.fetch_add(more, Ordering::SeqCst);
+        self.held.fetch_sub(less, Ordering::SeqCst);
+        if before < self.max && before + more >= self.max {
+            return self.lock().reaper.set();
         }
-        wakers
+        if less > 0 && self.has_waiters.load(Ordering::SeqCst) && !self.is_used_up() {
+            return self.lock().pacer.set();
+        }
+        None
     }
 
     /// Starts the next burst. Returns the first waiter to wake, unless there is no room. It is one at a time. Woken all
     /// at once, they would build their responses before other tasks run, and before the first of them is charged.
     pub(crate) fn start_burst(&self) -> Option<Waker> {
-        self.burst.store(0, Ordering::SeqCst);
+        self.burst_ends.store(self.responses.load(Ordering::SeqCst) + BURST_MAX, Ordering::SeqCst);
         if !self.has_waiters.load(Ordering::SeqCst) || self.is_full() {
             return None;
         }
@@ -333,20 +344,36 @@ mod tests {
         let cx = Context::from_waker(Waker::noop());
         let (mut charged, mut turn) = (Held::default(), Turn::default());
         budget.charge(&mut charged, responses(50 * MEBIBYTE));
-        assert!(budget.poll_paced(&cx).is_ready());
         budget.start_burst();
         budget.charge(&mut charged, responses(50 * MEBIBYTE + BURST_MAX - STEP));
-        assert!(!budget.is_full() && budget.poll_paced(&cx).is_pending());
+        assert!(!budget.is_full());
         budget.charge(&mut charged, responses(50 * MEBIBYTE + BURST_MAX));
         assert!(budget.is_full() && !budget.is_exhausted());
+        assert!(budget.poll_paced(&cx).is_pending(), "nobody waits");
         assert!(budget.wait(&mut turn, Waker::noop()) && budget.poll_paced(&cx).is_ready());
         assert!(budget.start_burst().is_some());
-        for _ in 0..2 {
-            assert!(!budget.is_full());
-            budget.charge(&mut charged, responses(0));
-            budget.charge(&mut charged, responses(BURST_MAX / 2));
-        }
-        assert!(budget.is_full(), "bytes that have left count");
+        assert!(!budget.is_full());
+        budget.charge(&mut charged, responses(10 * MEBIBYTE));
+        budget.charge(&mut charged, responses(10 * MEBIBYTE + BURST_MAX));
+        assert!(budget.is_full(), "it grew from the least");
+    }
+
+    #[test]
+    fn connections_that_end_do_not_lengthen_the_burst() {
+        let budget = MemoryBudget::new(100 * MEBIBYTE);
+        let [mut first, mut second, mut third] = [Held::default(); 3];
+        budget.charge(&mut first, responses(20 * MEBIBYTE));
+        budget.start_burst();
+        budget.charge(&mut second, responses(BURST_MAX - STEP));
+        budget.release(&mut first);
+        assert!(!budget.is_full());
+        budget.charge(&mut third, responses(STEP));
+        assert!(budget.is_full());
+        budget.release(&mut second);
+        budget.release(&mut third);
+        assert!(budget.is_full(), "what they held took its time");
+        budget.start_burst();
+        assert!(!budget.is_full());
     }
 
     #[test]

@@ -49,6 +49,12 @@ impl State {
     /// Reports that `len` bytes of a response were queued.
     pub(crate) fn note_response(&mut self, len: usize) {
         self.memory.largest_response = self.memory.largest_response.max(len);
+        self.note_change(len);
+    }
+
+    /// Reports that buffered responses may have changed by `len` bytes.
+    #[inline]
+    fn note_change(&mut self, len: usize) {
         self.memory.responses_uncounted += len;
         if self.memory.responses_uncounted >= RESPONSES_COUNTED {
             self.count_responses();
@@ -89,12 +95,13 @@ impl State {
         if !held.differs(*charged) {
             return;
         }
-        let wakers = budget.charge(charged, held);
-        if !wakers.is_empty() {
-            for waker in wakers {
-                self.deferred.wake(Some(waker));
-            }
-        }
+        // A connection that is closed drops its responses.
+        let waker = if self.http2.is_closed() && held.charged() == Held::default() {
+            budget.release(charged)
+        } else {
+            budget.charge(charged, held)
+        };
+        self.deferred.wake(waker);
     }
 
     /// Returns the bytes buffered for the peer.
@@ -113,18 +120,18 @@ impl State {
 
     /// Returns everything to the budget when the connection has ended.
     pub(crate) fn release_memory(&mut self) {
-        self.charge(Held::default());
-        self.memory.budget = None;
+        if let Some(budget) = self.memory.budget.take() {
+            let waker = budget.release(&mut self.memory.charged);
+            self.deferred.wake(waker);
+        }
     }
 
     /// Reports how many bytes the driver has written, and how many the socket has not taken.
     #[inline]
     pub(super) fn note_written(&mut self, written: usize, writing: usize) {
         self.memory.written += written as u64;
-        if writing != self.memory.writing {
-            self.memory.writing = writing;
-            self.count_responses();
-        }
+        let before = std::mem::replace(&mut self.memory.writing, writing);
+        self.note_change(writing.abs_diff(before));
     }
 
     /// Reports that an HTTP/1.1 connection buffers `unsent` bytes of responses, and has sent `sent` more.

@@ -5,7 +5,6 @@ use std::cell::Cell;
 use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::task::Waker;
 
 use crate::memory_budget::{self, MemoryBudget};
 
@@ -46,8 +45,9 @@ impl Held {
         let of = |requests| memory_budget::Held { requests, responses: 0 }.charged();
         if let Some(budget) = &self.budget
             && of(before) != of(bytes)
+            && let Some(waker) = budget.charge(&mut of(before), of(bytes))
         {
-            budget.charge(&mut of(before), of(bytes)).into_iter().for_each(Waker::wake);
+            waker.wake();
         }
     }
 }

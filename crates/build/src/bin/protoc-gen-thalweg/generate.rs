@@ -120,7 +120,8 @@ mod tests {
                     pub mod c {\n    include!(\"c.rs\");\n    pub mod d {\n        include!(\"c.d.rs\");\n    }\n}\n";
         assert_eq!(select_modules(text, |_| true), text);
         assert_eq!(select_modules(text, |_| false), "// c\n");
-        let buffa = "#[allow(a)]\npub mod a {\n    use super::*;\n    #[allow(a)]\n    pub mod b {\n        use super::*;\n\
+        let buffa = "#[allow(a)]\npub mod a {\n    use super::*;\n    #[allow(a)]\n    pub mod b {\n\
+                     \x20       use super::*;\n\
                      \x20       include!(\"a.b.rs\");\n    }\n}\n";
         assert_eq!(select_modules(buffa, |_| true), buffa);
         assert_eq!(select_modules(buffa, |_| false), "");
