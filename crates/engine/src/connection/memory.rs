@@ -53,7 +53,6 @@ impl State {
     }
 
     /// Reports that buffered responses may have changed by `len` bytes.
-    #[inline]
     fn note_change(&mut self, len: usize) {
         self.memory.responses_uncounted += len;
         if self.memory.responses_uncounted >= RESPONSES_COUNTED {
@@ -130,8 +129,10 @@ impl State {
     #[inline]
     pub(super) fn note_written(&mut self, written: usize, writing: usize) {
         self.memory.written += written as u64;
-        let before = std::mem::replace(&mut self.memory.writing, writing);
-        self.note_change(writing.abs_diff(before));
+        if writing != self.memory.writing {
+            let before = std::mem::replace(&mut self.memory.writing, writing);
+            self.note_change(writing.abs_diff(before));
+        }
     }
 
     /// Reports that an HTTP/1.1 connection buffers `unsent` bytes of responses, and has sent `sent` more.
