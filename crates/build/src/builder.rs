@@ -348,6 +348,7 @@ impl Builder {
         #[cfg(not(feature = "buffa"))]
         let messages = Some(&self.config);
         collisions::check(&descriptors, &self.services, messages, &self.includes)?;
+        #[cfg(feature = "buffa")]
         let is_in_out_dir = self.out_dir.is_none();
         let folder = match (self.out_dir, env::var_os("OUT_DIR")) {
             (Some(folder), _) => {

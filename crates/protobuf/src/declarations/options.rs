@@ -40,16 +40,20 @@ fn add(names: &Names, scope: &str, prefix: &str, of: MessageRef<'_>, options: &m
             // Made by the compiler, or not understood by it.
             ("map_entry" | "uninterpreted_option", _) if !field.is_extension() => {}
             // By convention features are written one by one.
-            ("features", Value::Message(features)) if prefix.is_empty() => {
+            ("features", Value::Message(features)) if prefix.is_empty() && !is_empty(features) => {
                 add(names, scope, "features.", features, options);
             }
-            (_, Value::Message(inner)) if prefix == "features." => {
+            (_, Value::Message(inner)) if prefix == "features." && !is_empty(inner) => {
                 add(names, scope, &format!("{name}."), inner, options);
             }
             _ => options
                 .extend(values(of, field).into_iter().map(|value| OptionText { name: name.clone(), value })),
         }
     }
+}
+
+fn is_empty(message: MessageRef<'_>) -> bool {
+    message.fields().next().is_none()
 }
 
 /// The values of an option, one of which may be a message in text format.

@@ -84,12 +84,17 @@ const NEW: &str = r#"
     message Empty {}
 "#;
 
+const EDITION_2023: &str = include_str!("../../tests/proto/editions.proto");
+const EDITION_2024: &str = include_str!("../../tests/proto/editions_2024.proto");
+
 fn source(name: &str) -> Option<String> {
     let text = match name {
         "opts.proto" => OPTIONS,
         // Not of Protobuf, but for where the test has no member.
         "old.proto" => return Some(OLD.replace("extend Order.Item.Deep { }", "")),
         "new.proto" => NEW,
+        "editions.proto" => EDITION_2023,
+        "editions_2024.proto" => EDITION_2024,
         _ => return None,
     };
     Some(text.to_owned())
@@ -111,7 +116,7 @@ fn descriptor(set: &[u8], name: &str) -> Message {
 
 #[test]
 fn what_is_printed_compiles_to_the_same_descriptors() {
-    let names = ["opts.proto", "old.proto", "new.proto"];
+    let names = ["opts.proto", "old.proto", "new.proto", "editions.proto", "editions_2024.proto"];
     let set = sources::compile(&names, source).expect("they compile");
     let declarations = Declarations::of(&set).expect("a set");
     for name in names {
