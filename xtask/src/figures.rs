@@ -342,7 +342,7 @@ mod tests {
                     rounds
                 ])
             }
-            "same" | "slowed" => json!([table(&["run", "cells"], &[row("1", &["44"])])]),
+            "hoards" | "same" | "slowed" => json!([table(&["run", "cells"], &[row("1", &["44"])])]),
             _ => json!([]),
         }
     }

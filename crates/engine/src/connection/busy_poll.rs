@@ -214,6 +214,13 @@ impl BusyPoll {
         self.tries_on(identity, duration, place)
     }
 
+    /// Stops looking, without a judgement whether it has paid.
+    pub(super) fn stop(&mut self) {
+        if self.end_look().is_some_and(|look| look.place == Place::Thread) {
+            thread_looks::end();
+        }
+    }
+
     fn tries_on(&mut self, identity: usize, duration: Duration, place: Place) -> bool {
         let now = Instant::now();
         let begun = Look { since: now, tried_at: now, place };

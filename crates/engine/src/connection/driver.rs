@@ -105,6 +105,8 @@ pub(crate) struct Driver<IO, E> {
     written_len: usize,
     /// Calls that were postponed may run.
     has_room: bool,
+    /// Calls waited for memory when this poll started.
+    has_waiting: bool,
     turn: Turn,
     timer: Option<Pin<Box<Sleep>>>,
     busy_poll: BusyPoll,
@@ -181,6 +183,7 @@ where
             read_len: 0,
             written_len: 0,
             has_room: false,
+            has_waiting: false,
             turn: Turn::default(),
             timer: None,
             busy_poll: BusyPoll::new(busy_poll),
@@ -465,6 +468,7 @@ where
         if !E::IS_CLIENT {
             state.note_written(std::mem::take(&mut self.written_len), self.output.len());
             state.note_growth(std::mem::take(&mut self.read_len));
+            self.has_waiting = state.memory.has_waiting();
         }
         let now = self.polled_at.into_std();
         // Here too, for a peer that never lets a round pass without anything to do.
@@ -503,6 +507,11 @@ where
     /// Nothing moved: whether to look again before it sleeps.
     #[inline]
     fn goes_on(&mut self) -> bool {
+        if self.has_waiting || self.endpoint.is_postponing() {
+            // They are admitted before the driver sleeps.
+            self.busy_poll.stop();
+            return false;
+        }
         let identity = self.identity();
         let Self { connection, output, is_alone, expected, .. } = self;
         self.busy_poll.goes_on(identity, expected.is_some(), *is_alone, || {

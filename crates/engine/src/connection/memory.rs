@@ -49,11 +49,6 @@ impl State {
     /// Reports that `len` bytes of a response were queued.
     pub(crate) fn note_response(&mut self, len: usize) {
         self.memory.largest_response = self.memory.largest_response.max(len);
-        self.note_change(len);
-    }
-
-    /// Reports that buffered responses may have changed by `len` bytes.
-    fn note_change(&mut self, len: usize) {
         self.memory.responses_uncounted += len;
         if self.memory.responses_uncounted >= RESPONSES_COUNTED {
             self.count_responses();
@@ -130,8 +125,8 @@ impl State {
     pub(super) fn note_written(&mut self, written: usize, writing: usize) {
         self.memory.written += written as u64;
         if writing != self.memory.writing {
-            let before = std::mem::replace(&mut self.memory.writing, writing);
-            self.note_change(writing.abs_diff(before));
+            self.memory.writing = writing;
+            self.count_responses();
         }
     }
 

@@ -323,6 +323,27 @@ async fn small_calls_go_on_beside_those_who_take_nothing() {
     assert!(closed > 0);
 }
 
+/// A driver that polls busily admits calls when there is memory again.
+#[tokio::test]
+async fn busy_polling_connection_admits_calls_that_waited() {
+    let forever = Duration::from_secs(3600);
+    let served = Served::new(Server::builder().max_memory(4 * MEBIBYTE).busy_poll(forever));
+    let hoarder = served.calls(Protocol::Grpc, "Later", MEBIBYTE, 8).await;
+    soon(async {
+        while served.peak() < 4 * MEBIBYTE {
+            sleep(Duration::from_millis(1)).await;
+        }
+    })
+    .await;
+    let mut waiting = Peer::client(served.pipe()).await;
+    open(&mut waiting);
+    Protocol::Grpc.call(&mut waiting, 1, "Later", MEBIBYTE);
+    waiting.send().await;
+    sleep(Duration::from_millis(50)).await;
+    drop(hoarder);
+    while !soon(waiting.next()).await.expect("a frame").end_stream {}
+}
+
 /// A response that is larger than all budgets is sent, where it is alone.
 #[tokio::test(start_paused = true)]
 async fn a_response_may_be_larger_than_the_budget() {
