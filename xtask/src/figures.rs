@@ -47,7 +47,7 @@ struct Figure {
 }
 
 const FIGURES: &[Figure] = &[
-    Figure { name: "speed", from: &["ends", "instructions", "memory", "protobuf"], render: render::speed },
+    Figure { name: "speed", from: &["ends", "drop-in", "instructions"], render: render::speed },
     Figure { name: "ends", from: &["ends"], render: render::ends },
     Figure {
         name: "goals",
@@ -76,11 +76,6 @@ const FIGURES: &[Figure] = &[
     },
     Figure { name: "lanes", from: &["lanes"], render: render::lanes },
     Figure { name: "many-processors", from: &["many-processors"], render: render::many_processors },
-    Figure {
-        name: "many-processors-in-words",
-        from: &["many-processors"],
-        render: render::many_processors_in_words,
-    },
     Figure { name: "connections", from: &["connections"], render: render::connections },
     Figure { name: "polling", from: &["polling"], render: render::polling },
     Figure { name: "costs", from: &[], render: render::costs },
@@ -90,7 +85,6 @@ const FIGURES: &[Figure] = &[
     Figure { name: "idle", from: &["idle"], render: render::idle },
     Figure { name: "tls", from: &["tls"], render: render::tls },
     Figure { name: "drop-in", from: &["drop-in"], render: render::drop_in },
-    Figure { name: "drop-in-in-words", from: &["drop-in", "instructions"], render: render::drop_in_in_words },
     Figure { name: "flight", from: &["flight"], render: render::flight },
     Figure { name: "beside", from: &["beside"], render: render::beside },
     Figure { name: "same", from: &["same"], render: render::same },

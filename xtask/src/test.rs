@@ -25,6 +25,7 @@ mod oldest;
 mod openapi;
 mod outcome;
 mod packages;
+mod pages;
 mod peers;
 mod platforms;
 mod plugin;

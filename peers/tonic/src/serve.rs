@@ -8,6 +8,7 @@ use std::io::{self, Write};
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::time::Duration;
 
 use clap::Args;
 use tokio::signal::unix::{SignalKind, signal};
@@ -49,6 +50,10 @@ pub struct ServeArgs {
     /// Threads that do the work [default: one for each processor]
     #[arg(long, value_name = "N")]
     threads: Option<NonZeroUsize>,
+
+    /// Processor time that a unary call takes, as a handler that computes
+    #[arg(long, value_name = "DURATION", default_value = "0s", value_parser = humantime::parse_duration)]
+    work: Duration,
 }
 
 pub fn run(args: ServeArgs) -> Result<ExitCode, Failure> {
@@ -64,7 +69,7 @@ pub fn run(args: ServeArgs) -> Result<ExitCode, Failure> {
         }
         _ => None,
     };
-    let served = runtime.block_on(serve(&args.listen, &args.variant, identity));
+    let served = runtime.block_on(serve(&args, identity));
     // Calls may be under way for as long as their clients like: they end here.
     runtime.shutdown_background();
     served.map(|()| ExitCode::SUCCESS).map_err(Failure::Failed)
@@ -74,13 +79,13 @@ fn read(path: &Path) -> Result<Vec<u8>, Failure> {
     fs::read(path).map_err(|error| Failure::Misuse(format!("cannot read {}: {error}", path.display())))
 }
 
-async fn serve(addresses: &[Address], variant: &str, identity: Option<Identity>) -> Result<(), String> {
+async fn serve(args: &ServeArgs, identity: Option<Identity>) -> Result<(), String> {
     let signals = (signal(SignalKind::terminate()), signal(SignalKind::interrupt()));
     let (Ok(mut terminate), Ok(mut interrupt)) = signals else {
         return Err("signals cannot be waited for".to_owned());
     };
     let mut listeners = Vec::new();
-    for address in addresses {
+    for address in &args.listen {
         let bound = Listener::bind(address).await;
         listeners.push(bound.map_err(|error| format!("cannot listen on {address}: {error}"))?);
     }
@@ -93,13 +98,12 @@ async fn serve(addresses: &[Address], variant: &str, identity: Option<Identity>)
         match listener {
             Listener::Tcp { listener, .. } => {
                 let incoming = TcpIncoming::from(listener).with_nodelay(Some(TCP_NODELAY));
-                serving.spawn(router(variant, identity.clone())?.serve_with_incoming(incoming));
+                serving.spawn(router(args, identity.clone())?.serve_with_incoming(incoming));
             }
             Listener::Unix { listener, file, .. } => {
                 files.push(file);
-                serving.spawn(
-                    router(variant, identity.clone())?.serve_with_incoming(UnixListenerStream::new(listener)),
-                );
+                let incoming = UnixListenerStream::new(listener);
+                serving.spawn(router(args, identity.clone())?.serve_with_incoming(incoming));
             }
         }
     }
@@ -123,8 +127,8 @@ fn announce(listeners: &[Listener]) -> io::Result<()> {
     stdout.flush()
 }
 
-fn router(variant: &str, identity: Option<Identity>) -> Result<Router, String> {
-    let service = BenchmarkServiceServer::new(Benchmark)
+fn router(args: &ServeArgs, identity: Option<Identity>) -> Result<Router, String> {
+    let service = BenchmarkServiceServer::new(Benchmark { work: args.work })
         .max_decoding_message_size(MESSAGE_SIZE_MAX)
         .max_encoding_message_size(MESSAGE_SIZE_MAX);
     let mut server = Server::builder();
@@ -136,7 +140,7 @@ fn router(variant: &str, identity: Option<Identity>) -> Result<Router, String> {
         .initial_stream_window_size(STREAM_WINDOW)
         .initial_connection_window_size(CONNECTION_WINDOW)
         .max_frame_size(FRAME_SIZE_MAX);
-    Ok(match variant {
+    Ok(match &*args.variant {
         AXUM => server.add_routes(Routes::from(Routes::new(service).into_axum_router())),
         _ => server.add_service(service),
     })

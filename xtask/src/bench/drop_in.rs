@@ -35,6 +35,9 @@ const CALLS: &[(&str, &str)] = &[
 ];
 const SIZES: &[(&str, u32)] = &[("0 B", 0), ("1 KiB", 1 << 10), ("64 KiB", 64 << 10), ("1.5 MB", 1_500_000)];
 
+/// The work of the row whose handler computes.
+const HANDLER: &str = "unary, 64 in flight, 0 B, handler of 50 µs";
+
 struct Row<'p> {
     client: &'p BuiltPeer,
     port: u16,
@@ -46,25 +49,32 @@ pub(super) fn run(peers: &[BuiltPeer], log: &Log) -> Result<Vec<Table>, Failure>
         let peer = peers.iter().find(|peer| peer.name == name);
         peer.ok_or_else(|| Failure::failed(format!("{} are compared: name all of them", PEERS.join(", "))))
     };
-    let start = |(_, client, server, flags): &(&str, &str, &str, &str)| {
+    let start = |(_, client, server, variant): &(&str, &str, &str, &str), work: &str| {
         let port = free_port()?;
-        let serve = find(server)?.serve(port).words("--threads 1").words(flags);
+        let serve = find(server)?.serve(port).words("--threads 1").words(variant).words(work);
         let server = Server::start(&serve.under(cores::SERVER), port, log)?;
         Ok(Row { client: find(client)?, port, _server: server })
     };
-    let rows = PAIRS.iter().map(start).collect::<Result<Vec<_>, Failure>>()?;
+    let start_all = |work| PAIRS.iter().map(|pair| start(pair, work)).collect::<Result<Vec<_>, Failure>>();
+    let compare = |work: &str, flags: &str, rows: &[Row<'_>]| {
+        let window = |row: &Row<'_>| {
+            let load = row.client.load(row.port, &format!("{flags} {WINDOW}"));
+            Ok(measure(load.under(cores::CLIENT), log)?.rate_per_s)
+        };
+        let rounds =
+            (0..ROUNDS).map(|_| there_and_back(rows, window)).collect::<Result<Vec<_>, Failure>>()?;
+        Ok::<_, Failure>(line(work, &rounds))
+    };
+    let rows = start_all("")?;
     let mut lines = Vec::new();
     for (call, flags) in CALLS {
         for (size, bytes) in SIZES {
-            let flags = format!("{flags} --size {bytes} {WINDOW}");
-            let window = |row: &Row<'_>| {
-                let load = row.client.load(row.port, &flags);
-                Ok(measure(load.under(cores::CLIENT), log)?.rate_per_s)
-            };
-            let rounds = (0..ROUNDS).map(|_| there_and_back(&rows, window)).collect::<Result<Vec<_>, _>>()?;
-            lines.push(line(&format!("{call}, {size}"), &rounds));
+            lines.push(compare(&format!("{call}, {size}"), &format!("{flags} --size {bytes}"), &rows)?);
         }
     }
+    drop(rows);
+    let rows = start_all("--work 50us")?;
+    lines.push(compare(HANDLER, "--call unary -c 64 --size 0", &rows)?);
     let title = format!(
         "Calls or messages of tonic's a second, and how many times as many there are on this transport (median of \
          {ROUNDS} rounds, there and back, and range); one connection over TCP loopback, client on core 0, server on \

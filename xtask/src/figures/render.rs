@@ -11,19 +11,21 @@ mod json;
 mod lanes;
 mod protos;
 mod published;
+mod readme;
 mod table;
 
 pub(super) use benches::{
-    allocations, attacks, beside, costs, drop_in, drop_in_in_words, flight, generators, generators_stopped,
+    allocations, attacks, beside, costs, drop_in, flight, generators, generators_stopped,
     hoards, idle, instructions, memory, polling, same, slowed, tls,
 };
 pub(super) use codec::{codec, codec_findings, codec_ten_million};
 pub(super) use comparison::{comparison_tcp, comparison_uds, in_flight};
 pub(super) use connections::connections;
-pub(super) use ends::{ends, speed};
+pub(super) use ends::ends;
 pub(super) use engine::protobuf;
 pub(super) use goals::goals;
 pub(super) use json::json;
-pub(super) use lanes::{lanes, many_processors, many_processors_in_words};
+pub(super) use lanes::{lanes, many_processors};
 pub(super) use protos::protos;
 pub(super) use published::published;
+pub(super) use readme::speed;

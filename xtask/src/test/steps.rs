@@ -4,8 +4,8 @@ use std::fmt::Write;
 
 use super::{
     book, call, conformance, connect, costs, dependencies, deploy, dist, examples, grpcio, h2spec, interop,
-    layering, metrics, negative, openapi, packages, peers, platforms, plugin, programs, protos, rebuild,
-    report, rust, services, surface, tls, web, workflows,
+    layering, metrics, negative, openapi, packages, pages, peers, platforms, plugin, programs, protos,
+    rebuild, report, rust, services, surface, tls, web, workflows,
 };
 use crate::job::{Failure, Log};
 
@@ -127,6 +127,15 @@ pub(super) const STEPS: &[Step] = &[
         sequence: Builds,
         after: &[],
         run: packages::check,
+    },
+    Step {
+        name: "pages",
+        proves: "README and tutorial work as written: each command runs, each file compiles, each program prints what \
+                 the page says",
+        needs: "a C compiler, git",
+        sequence: Builds,
+        after: &["packages"],
+        run: pages::check,
     },
     Step {
         name: "platforms",

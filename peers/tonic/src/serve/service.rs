@@ -1,7 +1,8 @@
-//! `grpc.testing.BenchmarkService`: as many zeros as each request asks for, and nothing else.
+//! `grpc.testing.BenchmarkService`: as many zeros as each request asks for.
 
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
+use std::time::{Duration, Instant};
 
 use tokio::task::JoinHandle;
 use tokio_stream::Stream;
@@ -12,7 +13,23 @@ use crate::proto::benchmark_service_server::BenchmarkService;
 use crate::proto::{Payload, SimpleRequest, SimpleResponse};
 use crate::zeros::zeros;
 
-pub struct Benchmark;
+#[derive(Clone, Copy)]
+pub struct Benchmark {
+    /// Processor time of a unary call.
+    pub work: Duration,
+}
+
+impl Benchmark {
+    fn work(self) {
+        if self.work.is_zero() {
+            return;
+        }
+        let started = Instant::now();
+        while started.elapsed() < self.work {
+            std::hint::spin_loop();
+        }
+    }
+}
 
 #[tonic::async_trait]
 impl BenchmarkService for Benchmark {
@@ -21,6 +38,7 @@ impl BenchmarkService for Benchmark {
     type StreamingBothWaysStream = BothWays;
 
     async fn unary_call(&self, request: Request<SimpleRequest>) -> Result<Response<SimpleResponse>, Status> {
+        self.work();
         Ok(Response::new(response(request.get_ref())?))
     }
 

@@ -127,42 +127,6 @@ pub(in crate::figures) fn flight(results: &Results) -> Result<String, Failure> {
     Ok(Tables::of(results, "flight")?.as_they_are(results))
 }
 
-/// What a program of tonic's gains, in two sentences.
-pub(in crate::figures) fn drop_in_in_words(results: &Results) -> Result<String, Failure> {
-    let tables = Tables::of(results, "drop-in")?;
-    let work = "unary, 64 in flight, 0 B";
-    let cell = |head| tables.cell(0, work, head);
-    let (both, axum) = (cell("both ends")?, cell("behind axum")?);
-    let (client, server) = (cell("the client alone")?, cell("the server alone")?);
-    let least = |heads: [&str; 2]| {
-        let cells = heads.into_iter().flat_map(|head| {
-            let column = tables.heads(0).iter().position(|one| *one == head);
-            tables.rows(0).into_iter().filter_map(move |row| {
-                let number = row.get(column?)?.split(' ').next()?.parse::<f64>().ok()?;
-                Some((number, (*row.first()?).to_owned()))
-            })
-        });
-        let least = cells.min_by(|one, other| one.0.total_cmp(&other.0));
-        least.ok_or_else(|| Failure::failed(format!("drop-in.json has no columns {}", heads.join(", "))))
-    };
-    let (of_both, where_both) = least(["both ends", "behind axum"])?;
-    let (of_one, where_one) = least(["the client alone", "the server alone"])?;
-    let instructions = Tables::of(results, "instructions")?;
-    let count = |stack, side| instructions.cell(0, stack, side);
-    let (ours, theirs) = ("thalweg-tonic", "tonic");
-    Ok(format!(
-        "Empty calls, 64 in flight on one connection, a core a side, medians and ranges: {both} × tonic's rate, {axum} \
-         × behind a router of axum's; with the client alone changed {client} ×, with the server alone {server} ×. The \
-         least of all cells is {of_both:.2} × with both ends changed ({where_both}), and {of_one:.2} × with one \
-         ({where_one}). Instructions a call: {} at the server and {} at the client, not {} and {}. [All \
-         cells](docs/tonic.md#speed).",
-        count(ours, "server")?,
-        count(ours, "client")?,
-        count(theirs, "server")?,
-        count(theirs, "client")?,
-    ))
-}
-
 pub(in crate::figures) fn polling(results: &Results) -> Result<String, Failure> {
     Ok(Tables::of(results, "polling")?.as_they_are(results))
 }

@@ -74,8 +74,12 @@ impl<'a> Cell<'a> {
         }
     }
 
+    pub(super) fn rate_per_s(self) -> Option<f64> {
+        self.value["rate_per_s"].as_f64()
+    }
+
     pub(super) fn rate(self) -> String {
-        match self.value["rate_per_s"].as_f64() {
+        match self.rate_per_s() {
             _ if self.is_lone_call() => self.value["p50_ns"].as_f64().map(numbers::time).unwrap_or_default(),
             Some(rate) => numbers::rate(rate),
             None => "–".to_owned(),

@@ -1,7 +1,6 @@
 //! Both ends replaced, our client alone, our server alone: for each stack, over one connection and over sixteen.
 
-use super::benches::{Tables, shown};
-use super::comparison::{Cell, Ratio, STACKS, cells, versions};
+use super::comparison::{Cell, Ratio, cells, versions};
 use super::table::markdown;
 use crate::figures::numbers;
 use crate::figures::results::Results;
@@ -9,26 +8,6 @@ use crate::job::Failure;
 
 const NAME: &str = "ends";
 const OURS: &str = "thalweg";
-
-/// The work that the README shows: call type, bytes of a message.
-const SHOWN: [(&str, u64); 5] = [
-    ("unary", 0),
-    ("unary", 65_536),
-    ("client-stream", 1024),
-    ("server-stream", 65_536),
-    ("bidi-stream", 1024),
-];
-
-/// The README's one table: some of the cells, and what is no comparison of pairs in words.
-pub(in crate::figures) fn speed(results: &Results) -> Result<String, Failure> {
-    let is_shown =
-        |cell: &Cell<'_>| !cell.is_lone_call() && SHOWN.contains(&(cell.work(), cell.size_bytes()));
-    let mut shown: Vec<Cell<'_>> = cells(results, NAME)?.into_iter().filter(is_shown).collect();
-    let place = |cell: &Cell<'_>| SHOWN.iter().position(|it| *it == (cell.work(), cell.size_bytes()));
-    shown.sort_by_key(|cell| (place(cell), cell.connections()));
-    let table = table(results, &shown)?;
-    Ok(format!("{table}\n\n{}\n\n{}", results.caption_of(NAME, &file_link(NAME)), costs_in_words(results)?))
-}
 
 /// All cells.
 pub(in crate::figures) fn ends(results: &Results) -> Result<String, Failure> {
@@ -70,41 +49,6 @@ fn table(results: &Results, cells: &[Cell<'_>]) -> Result<String, Failure> {
         before = label;
     }
     Ok(markdown(&columns, &rows))
-}
-
-/// What counts say, and what is lost elsewhere.
-fn costs_in_words(results: &Results) -> Result<String, Failure> {
-    let sentence = |what: &str, name: &str, column: &str| -> Result<String, Failure> {
-        let tables = Tables::of(results, name)?;
-        let ours = tables.cell(0, OURS, column)?;
-        let theirs = STACKS.iter().filter_map(|stack| Some((stack, tables.cell(0, stack, column).ok()?)));
-        let theirs: Vec<String> = theirs.map(|(stack, cell)| format!("{cell} ({})", shown(stack))).collect();
-        Ok(format!("{what}: {ours}, not {} ({}).", theirs.join(" or "), file_link(name)))
-    };
-    let parts = [
-        sentence("Instructions of a server for an empty call", "instructions", "server")?,
-        sentence("Bytes of an idle connection at a server", "memory", "B per idle one after a call")?,
-        encoding(results)?,
-    ];
-    Ok(parts.join(" "))
-}
-
-/// Flat records, where the Protobuf engine, which knows types only at run time, is no faster than generated code.
-fn encoding(results: &Results) -> Result<String, Failure> {
-    let lines = results.figures("protobuf")?["lines"].as_array();
-    let is_flat = |line: &&serde_json::Value| line["shape"] == "SmallFlat" && line["direction"] == "encode";
-    let line = lines.into_iter().flatten().find(is_flat);
-    let times = line.and_then(|line| line["times"]["prost"].as_f64());
-    let times = times.ok_or_else(|| Failure::failed("protobuf.json does not encode SmallFlat with prost"))?;
-    Ok(format!(
-        "Encoding a flat record of 198 B, the Protobuf engine has {} × the rate of prost ({}).",
-        numbers::ratio(times),
-        file_link("protobuf")
-    ))
-}
-
-fn file_link(name: &str) -> String {
-    format!("[{name}](docs/results/{name}.json)")
 }
 
 #[cfg(test)]

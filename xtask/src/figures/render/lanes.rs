@@ -60,41 +60,6 @@ pub(in crate::figures) fn lanes(results: &Results) -> Result<String, Failure> {
     Ok(format!("{}\n\n{}", results.caption(&["lanes"]), markdown(&heads, &rows)))
 }
 
-/// The same in a sentence: what our channel makes by itself, beside others' best way.
-pub(in crate::figures) fn many_processors_in_words(results: &Results) -> Result<String, Failure> {
-    const IN_FLIGHT: u64 = 256;
-    let figures = results.figures(MANY)?;
-    let points: Vec<&Value> = figures["points"].as_array().into_iter().flatten().collect();
-    let points = points.into_iter().filter(|point| point["in_flight"] == IN_FLIGHT);
-    let rates: Vec<(&str, &str, f64)> = points
-        .filter_map(|point| {
-            Some((point["client"].as_str()?, point["strategy"].as_str()?, point["rate_per_s"].as_f64()?))
-        })
-        .collect();
-    let ours = rates.iter().find(|(client, strategy, _)| (*client, *strategy) == ("thalweg", "adaptive"));
-    let ours = ours.ok_or_else(|| Failure::failed(format!("{MANY}.json has no adaptive channel")))?.2;
-    let mut others = Vec::new();
-    for (stack, version) in versions(results, MANY)? {
-        let of_stack = |(client, strategy, _): &&(&str, &str, f64), is_one: bool| {
-            client.split(':').next() == Some(stack) && (*strategy == "1") == is_one
-        };
-        let best = |is_one| {
-            let rates = rates.iter().filter(|it| of_stack(it, is_one)).map(|it| it.2);
-            rates.reduce(f64::max).map(|rate| numbers::ratio(ours / rate))
-        };
-        if let (Some(one), Some(several)) = (best(true), best(false)) {
-            others.push(format!("{one} and {several} × {version}"));
-        }
-    }
-    let others = others.join(", ");
-    Ok(format!(
-        "Both ends, {IN_FLIGHT} empty calls in flight, on sixteen processors, clients of eight threads: a channel that \
-         finds its connections makes {}, which is, of one connection and of eight, {others} \
-         ([all](docs/PERFORMANCE.md#sixteen-processors)).",
-        numbers::rate(ours)
-    ))
-}
-
 const MANY: &str = "many-processors";
 
 /// Clients with eight threads: each stack's ways to come by connections, by calls in flight.

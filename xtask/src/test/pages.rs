@@ -1,0 +1,288 @@
+//! README and tutorial, step by step as written: commands run, files are written, programs print what the pages say.
+//!
+//! The pages take packages from the project's repository on the web. Here git finds the work tree in its place.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use crate::job::{Failure, Job, Log};
+use crate::server::{Server, free_port};
+use crate::{files, workspace};
+
+const REPOSITORY: &str = "https://github.com/thalweg/thalweg";
+/// Ports that the pages use. Each becomes a free one.
+const PORTS: [u16; 2] = [50051, 50052];
+/// The README may have at most this many lines.
+const README_LINES_MAX: usize = 150;
+
+pub(super) fn check(log: &Log) -> Result<String, Failure> {
+    let folder = workspace::output().join("pages");
+    files::remove(&folder)?;
+    fs::create_dir_all(&folder)?;
+    let environment = environment(&folder, log)?;
+    let read = |page: &str| fs::read_to_string(workspace::root().join(page));
+
+    let readme = read("README.md")?;
+    let lines = readme.lines().count();
+    if lines > README_LINES_MAX {
+        return Err(Failure::failed(format!(
+            "README.md has {lines} lines; at most {README_LINES_MAX} are allowed"
+        )));
+    }
+    let mut reader = Reader::new(folder.join("readme"), &environment, log)?;
+    let mut steps = reader.follow(&blocks(section(&readme, "## Hello world")?))?;
+    let commands = blocks(section(&readme, "## The command")?);
+    let install = commands.iter().filter(|block| block.text.contains("cargo install"));
+    steps += reader.follow(&install.cloned().collect::<Vec<_>>())?;
+    // The README says this in a sentence.
+    let server = reader.serve("cargo run --bin server", PORTS[0])?;
+    let printed = reader.print("cargo run --quiet --bin client")?;
+    if printed != "Hello Ada!\n" || !readme.contains("it prints `Hello Ada!`") {
+        return Err(Failure::failed(format!("the client of README.md printed {printed:?}")));
+    }
+    server.stop()?;
+
+    let tutorial = read("docs/tutorial.md")?;
+    let mut reader = Reader::new(folder.join("tutorial"), &environment, log)?;
+    let of_tutorial = reader.follow(&blocks(&tutorial))?;
+    Ok(format!(
+        "{} steps of README.md, which has {lines} lines; {of_tutorial} of docs/tutorial.md",
+        steps + 2
+    ))
+}
+
+/// The environment of a reader who has just installed Rust.
+fn environment(folder: &Path, log: &Log) -> Result<Vec<(&'static str, String)>, Failure> {
+    let remote = folder.join("remote.git");
+    Job::new("git").words("init --quiet --bare --initial-branch main").arg(&remote).run(log)?;
+    let index = folder.join("index");
+    let git =
+        |words: &str| Job::new("git").directory(workspace::root()).env("GIT_INDEX_FILE", &index).words(words);
+    // All of the work tree, also what is not committed.
+    git("add --all").run(log)?;
+    let tree = git("write-tree").text(log)?;
+    let author = "-c user.name=test -c user.email=test@localhost commit-tree -m test";
+    let commit = git(author).arg(tree.trim()).text(log)?;
+    git("push --quiet").arg(&remote).arg(format!("{}:refs/heads/main", commit.trim())).run(log)?;
+
+    // A folder of its own for cargo: checkouts of this remote must not stay.
+    let home = folder.join("cargo");
+    fs::create_dir_all(&home)?;
+    let registry = cargo_home().join("registry");
+    fs::create_dir_all(&registry)?;
+    std::os::unix::fs::symlink(registry, home.join("registry"))?;
+    let installed = folder.join("installed");
+    let path = format!("{}:{}", installed.join("bin").display(), std::env::var("PATH").unwrap_or_default());
+    let text = |path: &Path| path.display().to_string();
+    Ok(vec![
+        ("PATH", path),
+        ("CARGO_HOME", text(&home)),
+        ("CARGO_INSTALL_ROOT", text(&installed)),
+        ("CARGO_TARGET_DIR", text(&workspace::target().join("packages"))),
+        ("CARGO_NET_GIT_FETCH_WITH_CLI", "true".to_owned()),
+        ("GIT_CONFIG_COUNT", "1".to_owned()),
+        ("GIT_CONFIG_KEY_0", format!("url.file://{}.insteadOf", remote.display())),
+        ("GIT_CONFIG_VALUE_0", REPOSITORY.to_owned()),
+        // The programs are tried, not measured.
+        ("CARGO_PROFILE_DEV_DEBUG", "false".to_owned()),
+        ("CARGO_PROFILE_RELEASE_DEBUG", "false".to_owned()),
+        ("CARGO_PROFILE_RELEASE_LTO", "off".to_owned()),
+        ("CARGO_PROFILE_RELEASE_OPT_LEVEL", "0".to_owned()),
+        ("CARGO_PROFILE_RELEASE_CODEGEN_UNITS", "16".to_owned()),
+    ])
+}
+
+fn cargo_home() -> PathBuf {
+    let home = || PathBuf::from(std::env::var_os("HOME").unwrap_or_default()).join(".cargo");
+    std::env::var_os("CARGO_HOME").map_or_else(home, PathBuf::from)
+}
+
+/// Follows a page in a folder.
+struct Reader<'a> {
+    folder: PathBuf,
+    environment: &'a [(&'static str, String)],
+    /// Ports in place of [`PORTS`].
+    ports: [u16; 2],
+    /// With the ports that the page has for them.
+    servers: Vec<(u16, Server)>,
+    log: &'a Log,
+}
+
+impl<'a> Reader<'a> {
+    fn new(
+        folder: PathBuf,
+        environment: &'a [(&'static str, String)],
+        log: &'a Log,
+    ) -> Result<Self, Failure> {
+        fs::create_dir_all(&folder)?;
+        Ok(Self { folder, environment, ports: [free_port()?, free_port()?], servers: Vec::new(), log })
+    }
+
+    /// Does what `blocks` say, and counts the files and commands.
+    fn follow(&mut self, blocks: &[Block]) -> Result<usize, Failure> {
+        let mut steps = 0;
+        for block in blocks {
+            let text = self.with_ports(&block.text);
+            match (&*block.language, block.serves) {
+                ("sh", Some(port)) => {
+                    // The page says to stop the one before.
+                    if let Some(earlier) = self.servers.iter().position(|(it, _)| *it == port) {
+                        self.servers.remove(earlier).1.stop()?;
+                    }
+                    self.servers.push((port, self.serve(text.trim(), port)?));
+                    steps += 1;
+                }
+                ("sh", None) => {
+                    for command in text.lines() {
+                        self.run(command)?;
+                        steps += 1;
+                    }
+                }
+                ("console", _) => steps += self.compare(&text)?,
+                _ => {
+                    if let Some(path) = path_of(&text) {
+                        let path = self.folder.join(path);
+                        fs::create_dir_all(path.parent().unwrap_or(&self.folder))?;
+                        fs::write(path, &text)?;
+                        steps += 1;
+                    }
+                }
+            }
+        }
+        self.servers.drain(..).try_for_each(|(_, server)| server.stop().map(|_| ()))?;
+        Ok(steps)
+    }
+
+    fn run(&mut self, command: &str) -> Result<(), Failure> {
+        match command.strip_prefix("cd ") {
+            Some(folder) => {
+                self.folder.push(folder);
+                Ok(())
+            }
+            None => self.shell(command).run(self.log),
+        }
+    }
+
+    /// Compares what commands print with what the page says.
+    fn compare(&self, console: &str) -> Result<usize, Failure> {
+        let mut count = 0;
+        for shown in console.split("$ ").filter(|shown| !shown.is_empty()) {
+            let (command, expected) = shown.split_once('\n').unwrap_or((shown, ""));
+            let printed = self.print(command)?;
+            if printed.trim_end() != expected.trim_end() {
+                let why = format!("`{command}` printed\n{printed}\nin place of\n{expected}");
+                return Err(Failure::failed(why));
+            }
+            count += 1;
+        }
+        Ok(count)
+    }
+
+    fn print(&self, command: &str) -> Result<String, Failure> {
+        self.shell(&self.with_ports(command)).text(self.log)
+    }
+
+    /// Starts a server by a command and waits until it listens on the port that stands for `port`.
+    fn serve(&self, command: &str, port: u16) -> Result<Server, Failure> {
+        // A server has a limited time to start, and a build takes longer.
+        self.shell(&command.replacen("cargo run", "cargo build", 1)).run(self.log)?;
+        let place = PORTS.iter().position(|it| *it == port);
+        let port =
+            self.ports[place.ok_or_else(|| Failure::failed(format!("port {port} is not in PORTS")))?];
+        Server::start(&self.shell(&format!("exec {command}")), port, self.log)
+    }
+
+    fn shell(&self, command: &str) -> Job {
+        let job = Job::new("bash").arg("-c").arg(command).directory(&self.folder).minutes(20).builds();
+        self.environment.iter().fold(job, |job, (name, value)| job.env(name, value))
+    }
+
+    fn with_ports(&self, text: &str) -> String {
+        PORTS
+            .iter()
+            .zip(self.ports)
+            .fold(text.to_owned(), |text, (page, free)| text.replace(&page.to_string(), &free.to_string()))
+    }
+}
+
+/// A block of code of a page.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Block {
+    language: String,
+    text: String,
+    /// Its command serves on this port, until the page ends or starts another server there. A comment before the block
+    /// says so: `<!-- test: serves 50051 -->`.
+    serves: Option<u16>,
+}
+
+fn blocks(page: &str) -> Vec<Block> {
+    let mut all = Vec::new();
+    let mut open: Option<Block> = None;
+    let mut serves = None;
+    for line in page.lines() {
+        match (&mut open, line.strip_prefix("```")) {
+            (None, Some(language)) => {
+                let (language, text) = (language.to_owned(), String::new());
+                open = Some(Block { language, text, serves: serves.take() });
+            }
+            (None, None) => {
+                let port = line.strip_prefix("<!-- test: serves ").and_then(|rest| rest.strip_suffix(" -->"));
+                serves = port.and_then(|port| port.parse().ok()).or(serves);
+            }
+            (Some(_), Some(_)) => all.extend(open.take()),
+            (Some(block), None) => {
+                block.text.push_str(line);
+                block.text.push('\n');
+            }
+        }
+    }
+    all
+}
+
+/// The path in the comment on a file's first line.
+fn path_of(text: &str) -> Option<&str> {
+    let first = text.lines().next()?;
+    let path = first.strip_prefix("// ").or_else(|| first.strip_prefix("# "))?;
+    (path.contains('.') && !path.contains(' ')).then_some(path)
+}
+
+/// The part of a page below a heading.
+fn section<'p>(page: &'p str, heading: &str) -> Result<&'p str, Failure> {
+    let missing = || Failure::failed(format!("there is no `{heading}`"));
+    let (_, below) = page.split_once(&format!("{heading}\n")).ok_or_else(missing)?;
+    Ok(below.split("\n## ").next().unwrap_or(below))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn blocks_have_their_language_and_their_port() {
+        let page =
+            "# A\n```sh\na\nb\n```\n<!-- test: serves 50051 -->\n\n```sh\nc\n```\n```rust\n// d.rs\n```\n";
+        let block = |language: &str, text: &str, serves| Block {
+            language: language.to_owned(),
+            text: text.to_owned(),
+            serves,
+        };
+        assert_eq!(
+            blocks(page),
+            [block("sh", "a\nb\n", None), block("sh", "c\n", Some(50051)), block("rust", "// d.rs\n", None)]
+        );
+    }
+
+    #[test]
+    fn files_have_paths() {
+        assert_eq!(path_of("// src/main.rs\nfn main() {}"), Some("src/main.rs"));
+        assert_eq!(path_of("# Cargo.toml\n"), Some("Cargo.toml"));
+        assert_eq!(path_of("// Prints a line.\n"), None);
+        assert_eq!(path_of("tonic = 1\n"), None);
+    }
+
+    #[test]
+    fn sections_end_at_the_next_heading() {
+        assert_eq!(section("a\n## B\nc\n### d\n## E\n", "## B").unwrap(), "c\n### d");
+        assert!(section("a\n", "## B").is_err());
+    }
+}
