@@ -29,7 +29,7 @@ Examples:
 /// The names that a certificate is for without others.
 const NAMES: [&str; 3] = ["localhost", "127.0.0.1", "::1"];
 
-/// Make certificates for development: of an authority (ca), of a server and of a client that it issues
+/// Make certificates for development: an authority, a server and a client
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct CertsArgs {
@@ -37,15 +37,17 @@ pub(crate) struct CertsArgs {
     #[arg(value_name = "NAME")]
     names: Vec<String>,
 
-    /// Folder for ca.pem, ca.key, server.pem, server.key, client.pem and client.key; it is made if need be
+    /// Output folder, created if missing
+    ///
+    /// It gets ca.pem, ca.key, server.pem, server.key, client.pem and client.key.
     #[arg(long, value_name = "DIR")]
     out: PathBuf,
 
-    /// How long they are valid
+    /// Validity in days
     #[arg(long, value_name = "DAYS", default_value_t = 365, value_parser = clap::value_parser!(u32).range(1..=36500))]
     days: u32,
 
-    /// Replace files that are there
+    /// Overwrite existing files
     #[arg(long)]
     force: bool,
 }

@@ -21,48 +21,47 @@ use running::RunningArgs;
 
 const EXAMPLES: &str = "\
 Examples:
-Results of `thalweg load … -O json`, and several runs of each:
   thalweg compare main.json branch.json
-  thalweg compare main/ branch/ -O markdown
-  thalweg compare m1.json,m2.json b1.json,b2.json --fail-on rate,p99
-Two stacks of a study:
+  thalweg compare main/ branch/ -O markdown      # folders with several runs
   thalweg compare results.json --of thalweg --to tonic
-Two servers, and two revisions:
   thalweg compare --a './old --port {port}' --b './new --port {port}' \\
       -- --call shop.Orders/Get
   thalweg compare --a-git main --b-git HEAD --build 'cargo build --release' \\
       --run 'target/release/shop --port {port}' \\
       -- --call shop.Orders/Get -d '{\"id\": 1}'";
 
-/// Compare loads: earlier results, or two servers that are measured in turns
+/// Compare results, servers or git revisions
+///
+/// Two servers are measured in alternating windows. Differences have 95 % intervals.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct CompareArgs {
     #[command(flatten)]
     files: FileArgs,
 
-    /// What lies within it is the same; exit code 3: worse by more than that
+    /// Ignore differences up to this; exit 3 if B is worse by more
     #[arg(long, value_name = "SHARE", default_value = "5%", value_parser = percent::parse)]
     margin: f64,
 
-    /// By which figures B fails: rate, mean, p50, p90, p99, client-cpu, server-cpu, with commas; or none [default:
-    /// rate; where calls begin by a schedule, p99]
+    /// Figures that can fail B, comma-separated, or none [default: rate; p99 with --rps]
+    ///
+    /// rate, mean, p50, p90, p99, client-cpu, server-cpu.
     #[arg(long, value_name = "FIGURES")]
     fail_on: Option<FailOn>,
 
-    /// Compare what was measured on different machines, or under other conditions
+    /// Compare results of different machines or conditions
     #[arg(long)]
     force: bool,
 
-    /// What A, B and so on are called, with commas
+    /// Names of A, B and so on, comma-separated
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
     names: Vec<String>,
 
-    /// Format of the result
+    /// Output format
     #[arg(short = 'O', long, value_enum, default_value_t = Format::Text)]
     format: Format,
 
-    /// Write the result to this file, not to stdout
+    /// Write the result to a file
     #[arg(short = 'o', long, value_name = "FILE")]
     output: Option<PathBuf>,
 

@@ -25,11 +25,11 @@ const NAMES_HINT_IN_ZSH: &str = "_email_addresses";
 const ZSH_REST: &str = "\n'*::";
 const ZSH_REST_WITH_OPTIONS: &str = "\n'*:";
 
-/// Print a script that completes commands, options and their values in a shell
+/// Print a completion script for a shell
 #[derive(Debug, Args)]
 #[command(after_help = INSTALL)]
 pub(crate) struct CompletionsArgs {
-    /// Whose script
+    /// Shell
     #[arg(value_enum)]
     shell: Shell,
 }

@@ -11,22 +11,23 @@ use crate::schema::check_sources;
 
 /// Files with descriptors.
 #[derive(Clone, Debug, Args)]
-#[command(next_help_heading = "Descriptors, in place of the server's reflection")]
+#[command(next_help_heading = "Descriptors (default: server reflection)")]
 pub(crate) struct DescriptorFiles {
-    /// A .proto file that declares the service; imports are looked for in --import-path, beside it, and here. May be
-    /// given more than once
+    /// .proto file that declares the service; repeatable
+    ///
+    /// Imports are looked up in --import-path, in the folder of the file, and in the current folder.
     #[arg(long, value_name = "FILE", conflicts_with = "protoset")]
     proto: Vec<PathBuf>,
 
-    /// Where imports are looked for; may be given more than once
+    /// Folder of imports; repeatable
     #[arg(short = 'i', long, visible_alias = "import-paths", value_name = "DIRECTORY", requires = "proto")]
     import_path: Vec<PathBuf>,
 
-    /// A descriptor set, as `protoc --include_imports -o FILE` writes it; may be given more than once
+    /// Descriptor set of `protoc --include_imports -o FILE`; repeatable
     #[arg(long, visible_alias = "descriptor-set", value_name = "FILE")]
     protoset: Vec<PathBuf>,
 
-    /// Write the descriptors that were used to this file, as a descriptor set
+    /// Write the descriptors that were used to a file
     #[arg(long, value_name = "FILE")]
     protoset_out: Option<PathBuf>,
 }

@@ -42,16 +42,15 @@ Examples:
   thalweg inspect traffic.pcapng --call Place -v --proto shop.proto
   thalweg inspect --hex '0a 05 68 65 6c 6c 6f'
   thalweg inspect message.bin -O text | thalweg inspect --assemble -o same.bin
-What `thalweg call --save` wrote:
-  thalweg inspect exchange.json
-The calls that go by, a line each:
+  thalweg inspect exchange.json      # from `thalweg call --save`
   tcpdump -i lo -U -w - port 50051 | thalweg inspect -";
 
-/// Take Protobuf bytes apart: where each tag, length and value lies, what it may mean, and what all of it costs
+/// Decode Protobuf messages and captured gRPC calls byte by byte
 ///
-/// Of a packet capture (pcap, pcapng) list the calls of gRPC, or take those apart.
+/// It shows where each tag, length and value is, what it means, and how many bytes it takes. A packet capture (pcap,
+/// pcapng) is shown as a list of gRPC calls, or call by call.
 ///
-/// Malformed or truncated input: what was understood until then, where it stops and why; exit code 1.
+/// Malformed input is decoded up to the error; the exit code is then 1.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct InspectArgs {
@@ -61,16 +60,15 @@ pub(crate) struct InspectArgs {
     #[command(flatten)]
     schema: SchemaArgs,
 
-    /// How messages are kept apart [default: what fits, which is said]
+    /// Framing of messages [default: detected and reported]
     #[arg(long, value_enum, value_name = "FRAMING")]
     framing: Option<FramingChoice>,
 
-    /// tree: bytes beside their meaning, and sizes; text: what --assemble makes the same bytes of; json: schema
-    /// thalweg.inspect/1
+    /// Output: tree, text (for --assemble) or json (thalweg.inspect/1)
     #[arg(short = 'O', long, value_enum, default_value_t = Format::Tree)]
     format: Format,
 
-    /// Make bytes of the text that `-O text` wrote, instead of taking bytes apart
+    /// Convert the text of `-O text` back to bytes
     #[arg(
         long,
         conflicts_with_all = [
@@ -80,33 +78,31 @@ pub(crate) struct InspectArgs {
     )]
     assemble: bool,
 
-    /// Write to this file, not to stdout
+    /// Write to a file
     #[arg(short = 'o', long, value_name = "FILE")]
     output: Option<PathBuf>,
 
-    /// Of a capture: only these calls, by their numbers (7, 3-9) or a part of a method's name. May be given more than
-    /// once
+    /// Capture: show calls by number (7, 3-9) or part of the method; repeatable
     #[arg(long, value_name = "WHICH")]
     call: Vec<Selection>,
 
-    /// Open TLS in a capture with the secrets in this file, which a client or server wrote to SSLKEYLOGFILE
+    /// Capture: decrypt TLS with this SSLKEYLOGFILE
     #[arg(long, value_name = "FILE")]
     keylog: Option<PathBuf>,
 
-    /// Of a capture: all that is known of each call, not a line [default: for calls by --call NUMBER]
+    /// Capture: show all details of calls [default for --call NUMBER]
     #[arg(short = 'v', long)]
     verbose: bool,
 
-    /// Show long values and long lists to their ends
+    /// Do not shorten long values and lists
     #[arg(long)]
     full: bool,
 
-    /// When to use colours; auto: on a terminal, unless NO_COLOR is set
+    /// Use colors; auto: on a terminal, unless NO_COLOR is set
     #[arg(long, value_enum, value_name = "WHEN", default_value_t = ColorChoice::Auto)]
     color: ColorChoice,
 
-    /// How many columns the tree may take [default: the terminal's; elsewhere those of the
-    /// environment's COLUMNS, or 100]
+    /// Width of the tree [default: terminal width, COLUMNS, or 100]
     #[arg(long, value_name = "COLUMNS", value_parser = clap::value_parser!(u16).range(40..))]
     width: Option<u16>,
 }

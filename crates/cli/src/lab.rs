@@ -27,16 +27,16 @@ const EXAMPLES: &str = "\
 Examples:
   thalweg lab --quick
   thalweg lab sizes --against tonic,grpc-cpp,socket --quick
-  thalweg lab channels --target 127.0.0.1:50051 --method shop.Orders/Get
+  thalweg lab channels --target 127.0.0.1:50051 --call shop.Orders/Get
   thalweg lab connections --quick
   thalweg lab json --against axum,spring --quick
   thalweg lab json --proto shop.proto --type shop.Order --data orders.jsonl
   thalweg lab codec --proto shop.proto --type shop.Order --data orders.jsonl
-  thalweg lab published --quick
-Each of these takes minutes, and makes a page; without --quick it takes longer.";
+  thalweg lab published --quick";
 
-/// Measure calls on servers that this command starts, and write a report: over message sizes, unless another study is
-/// named
+/// Run a study on this machine and write a report
+///
+/// The default study is `sizes`. Servers are started as needed.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES, args_conflicts_with_subcommands = true)]
 pub(crate) struct LabArgs {

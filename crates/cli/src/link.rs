@@ -16,65 +16,68 @@ use crate::format::Format;
 use crate::terminal::{self, Syntax};
 use crate::{runtime, signals, text};
 
-/// Forward connections through an emulated network: with a delay, a rate, stalls and cuts
+/// Emulate a network between a client and a server: delay, bandwidth, stalls and cuts
 ///
-/// While it runs, it takes commands, one a line, on stdin: stall [DURATION], resume, cut [reset|silent], refuse,
-/// accept, delay DURATION, jitter DURATION, rate RATE|unlimited, stats, reset (what is counted), quit. Each is
-/// answered by a line on stdout. SIGUSR1 stalls it or lets it resume, SIGUSR2 cuts all connections, SIGINT and SIGTERM
-/// end it.
+/// It reads commands from stdin, one per line, and answers each with a line on stdout: stall [DURATION], resume, cut
+/// [reset|silent], refuse, accept, delay DURATION, jitter DURATION, rate RATE|unlimited, stats, reset (counters), quit.
+/// SIGUSR1 toggles a stall, SIGUSR2 cuts all connections, SIGINT and SIGTERM quit.
 #[derive(Debug, Args)]
 pub(crate) struct LinkArgs {
-    /// Address to listen on: HOST:PORT, unix:PATH or unix-abstract:NAME
+    /// Address: HOST:PORT, unix:PATH or unix-abstract:NAME
     #[arg(long, value_name = "ADDR")]
     listen: Address,
 
-    /// Address to connect to, for each connection that is accepted
+    /// Address to forward connections to
     #[arg(long, value_name = "ADDR")]
     to: Address,
 
-    /// Delay in one direction: a round trip takes twice that
+    /// One-way delay; a round trip takes twice as long
     #[arg(long, value_name = "DURATION", default_value = "0s", value_parser = humantime::parse_duration)]
     delay: Duration,
 
-    /// Largest deviation from the delay, or normal:DURATION for a standard deviation; bytes stay in order
+    /// Largest deviation from --delay, or normal:DURATION (standard deviation)
+    ///
+    /// Bytes stay in order.
     #[arg(long, value_name = "DURATION", default_value = "0s")]
     jitter: Jitter,
 
-    /// Bandwidth of each direction, for all connections together, such as 100mbit, 1gbit or 12.5MB/s [default: no
-    /// limit]
+    /// Bandwidth per direction, all connections: 100mbit, 12.5MB/s [default: unlimited]
     #[arg(long, value_name = "RATE")]
     rate: Option<Rate>,
 
-    /// Bytes in flight in each direction of a connection [default: as rate and delay need; at least 1 MiB]
+    /// Bytes in flight per connection and direction [default: from --rate and --delay, at least 1 MiB]
     #[arg(long, value_name = "SIZE")]
     buffer: Option<ByteSize>,
 
-    /// Cut connections after=TIME, bytes=NUMBER or every=TIME (at random, on average); `,silent` leaves both ends
-    /// half-open
+    /// Cut connections: after=TIME, bytes=N or every=TIME
+    ///
+    /// every= is random, with this mean. `,silent` leaves both ends half-open.
     #[arg(long, value_name = "WHEN")]
     loss_of_connection: Option<Loss>,
 
-    /// Stall, such as for=2s,after=10s,every=30s: what is not said is for good, at once, and only once
+    /// Stall traffic, such as for=2s,after=10s,every=30s
+    ///
+    /// Without for=, forever; without after=, at once; without every=, only once.
     #[arg(long, value_name = "WHEN")]
     stall: Option<StallPlan>,
 
-    /// Open connections without delay; by default it takes a round trip, as TCP's handshake does
+    /// Open connections without the delay of a round trip
     #[arg(long)]
     no_handshake: bool,
 
-    /// Seed of jitter and random cuts
+    /// Random seed of jitter and cuts
     #[arg(long, value_name = "N", default_value_t = 0)]
     seed: u64,
 
-    /// Poll the clock for this long before a deadline instead of sleeping: more exact, uses a processor
+    /// Spin this long before each deadline: more precise, more CPU
     #[arg(long, value_name = "DURATION", default_value = "0s", value_parser = humantime::parse_duration)]
     spin: Duration,
 
-    /// Run only on these processors, such as 0 or 0-3,8
+    /// Run only on these CPUs: 0 or 0-3,8
     #[arg(long, value_name = "LIST")]
     cpus: Option<CpuList>,
 
-    /// Format of the figures, on `stats` and at the end
+    /// Output format of figures
     #[arg(short = 'O', long, value_enum, default_value_t = Format::Text)]
     format: Format,
 }

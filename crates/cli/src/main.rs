@@ -59,7 +59,7 @@ use clap::{CommandFactory, Parser, Subcommand};
 use failure::Failure;
 use terminal::Syntax;
 
-/// Serves gRPC, drives it and measures it.
+/// Call, load-test, compare and study gRPC servers.
 #[derive(Debug, Parser)]
 #[command(name = "thalweg", version, max_term_width = 100)]
 struct Cli {

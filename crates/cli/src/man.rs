@@ -13,11 +13,11 @@ Read them where they lie, or put them where `man` looks:
   man ./man/thalweg-load.1
   thalweg man ~/.local/share/man/man1";
 
-/// Write the pages of the manual: one for the command, and one for each of its commands
+/// Write man pages, one for each command
 #[derive(Debug, Args)]
 #[command(after_help = READ)]
 pub(crate) struct ManArgs {
-    /// The folder for them, which is made if it is not there
+    /// Output folder, created if missing
     #[arg(value_hint = ValueHint::DirPath)]
     directory: PathBuf,
 }

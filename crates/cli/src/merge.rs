@@ -17,32 +17,33 @@ use gather::{Awaited, gather};
 const EXAMPLES: &str = "\
 Examples:
   thalweg merge worker-0.json worker-1.json
-All results of a folder, and once eight machines have written theirs:
   thalweg merge results -O json -o all.json
   thalweg merge results --wait-for 8 --timeout 10m";
 
-/// Join results of `thalweg load --call METHOD -O json`: histograms are added, not percentiles averaged
+/// Merge results of a distributed load
+///
+/// It reads results of `thalweg load --call METHOD -O json`, adds their histograms, and computes percentiles of the sum.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct MergeArgs {
-    /// Results, of the schema thalweg.load-run/1, and folders: of these all results whose names end in .json
+    /// Results (thalweg.load-run/1), or folders of *.json results
     #[arg(value_name = "FILE|FOLDER", required = true)]
     files: Vec<PathBuf>,
 
-    /// Wait until there are so many results, each complete
+    /// Wait for N complete results
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     wait_for: Option<u32>,
 
-    /// Give up waiting after this long, with exit code 1
+    /// Stop waiting after this time, with exit code 1
     #[arg(long, value_name = "DURATION", default_value = "5m", value_parser = humantime::parse_duration,
           requires = "wait_for")]
     timeout: Duration,
 
-    /// Format of the result
+    /// Output format
     #[arg(short = 'O', long, value_enum, default_value_t = RunFormat::Text)]
     format: RunFormat,
 
-    /// Write the result to this file, not to stdout
+    /// Write the result to a file
     #[arg(short = 'o', long, value_name = "FILE")]
     output: Option<PathBuf>,
 }

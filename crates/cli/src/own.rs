@@ -12,15 +12,17 @@ use crate::failure::Failure;
 /// What a study is told of its reader's own messages.
 #[derive(Debug, Args)]
 pub(crate) struct OwnArgs {
-    /// Your own messages: the file that has their type; only what learns a type at run time takes part
+    /// .proto file of your own message type
+    ///
+    /// Only codecs that learn types at run time take part.
     #[arg(long, value_name = "FILE", requires_all = ["type_name", "data"])]
     pub(crate) proto: Option<PathBuf>,
 
-    /// Their type, such as shop.Order
+    /// Your message type, such as shop.Order
     #[arg(long = "type", id = "type_name", value_name = "NAME", requires = "proto")]
     pub(crate) type_name: Option<String>,
 
-    /// The messages: JSON one after the other (.json, .jsonl), or binary with each one's length before it
+    /// Your messages as .json, .jsonl or delimited binary
     #[arg(long, value_name = "FILE", requires = "proto")]
     pub(crate) data: Option<PathBuf>,
 }

@@ -16,16 +16,17 @@ use crate::failure::Failure;
 /// Where a command's threads run.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct RuntimeArgs {
-    /// Run only on these processors, such as 0 or 0-3,8
+    /// Run only on these CPUs: 0 or 0-3,8
     #[arg(long, value_name = "LIST")]
     pub(crate) cpus: Option<CpuList>,
 
-    /// How many threads do the work
+    /// Number of worker threads
     #[arg(long, value_name = "N")]
     threads: Option<NonZeroUsize>,
 
-    /// Before a connection on which nothing moves sleeps, go on looking for so long: takes a processor, saves a
-    /// wake-up; 0s: not at all [default: up to 30us, where that pays]
+    /// Spin this long before sleeping [default: adaptive, up to 30us; 0s: off]
+    ///
+    /// Spinning lowers latency and uses more CPU.
     #[arg(long, value_name = "DURATION", value_parser = humantime::parse_duration)]
     pub(crate) busy_poll: Option<Duration>,
 }

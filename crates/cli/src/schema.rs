@@ -10,15 +10,16 @@ use crate::failure::Failure;
 
 #[derive(Debug, Args)]
 pub(crate) struct SchemaArgs {
-    /// A .proto file that declares the message; imports are looked for in --import-path, beside it, and here. May be
-    /// given more than once
+    /// .proto file that declares the message; repeatable
+    ///
+    /// Imports are looked up in --import-path, in the folder of the file, and in the current folder.
     #[arg(long, value_name = "FILE", conflicts_with = "descriptor_set")]
     proto: Vec<PathBuf>,
 
-    /// Where imports are looked for; may be given more than once
+    /// Folder of imports; repeatable
     #[arg(
-        short = 'I',
-        visible_short_alias = 'i',
+        short = 'i',
+        short_alias = 'I',
         long,
         visible_alias = "import-paths",
         value_name = "DIRECTORY",
@@ -26,11 +27,11 @@ pub(crate) struct SchemaArgs {
     )]
     import_path: Vec<PathBuf>,
 
-    /// A descriptor set, as `protoc --include_imports -o FILE` writes it
-    #[arg(long, visible_alias = "protoset", value_name = "FILE")]
+    /// Descriptor set of `protoc --include_imports -o FILE`
+    #[arg(long = "protoset", visible_alias = "descriptor-set", value_name = "FILE")]
     descriptor_set: Option<PathBuf>,
 
-    /// The message: its full name, or as much of its end as is unique [default: the only one that there is]
+    /// Message type: full name, or a unique end of it [default: the only one]
     #[arg(long = "type", value_name = "MESSAGE")]
     message: Option<String>,
 }
@@ -49,7 +50,7 @@ impl SchemaArgs {
                 Ok(Some(read.map_err(Failure::failed)?.0))
             }
             ([], None) if self.message.is_some() => {
-                Err(Failure::bad_arguments("--type needs --proto or --descriptor-set, which declare it"))
+                Err(Failure::bad_arguments("--type needs --proto or --protoset"))
             }
             ([], None) => Ok(None),
         }

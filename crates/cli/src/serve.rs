@@ -35,63 +35,67 @@ Examples:
   thalweg serve --listen 127.0.0.1:50051 --listen unix:/tmp/thalweg.sock
   thalweg serve --listen 0.0.0.0:50051 --threads 4 --cpus 0-3
   thalweg serve --cert certs/server.pem --key certs/server.key
-Two certificates, by the name that a client asks for:
-  thalweg serve --cert a.pem --key a.key --cert b.pem --key b.key
-JSON and browsers, and a page of the services at /docs:
-  thalweg serve --json 127.0.0.1:8080
-Handlers that compute for 20 µs a message:
+  thalweg serve --json 127.0.0.1:8080      # also a page of all services at /docs
   thalweg serve --work 20us";
 
-/// Serve grpc.testing's BenchmarkService and TestService, with health and reflection, until SIGTERM or SIGINT
+/// Run a gRPC server for tests and benchmarks
+///
+/// It serves BenchmarkService and TestService of grpc.testing, health and reflection, until SIGTERM or SIGINT.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct ServeArgs {
-    /// Address to listen on: HOST:PORT, unix:PATH or unix-abstract:NAME; may be given several times
+    /// Address: HOST:PORT, unix:PATH or unix-abstract:NAME; repeatable
     #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:50051")]
     listen: Vec<String>,
 
-    /// Serve JSON, Connect and gRPC-Web too: at this HOST:PORT, and at the other addresses beside gRPC
+    /// Also serve JSON, Connect and gRPC-Web, at HOST:PORT and on all other addresses
     #[arg(long, value_name = "ADDR")]
     json: Option<String>,
 
-    /// For the JSON study: echo messages of a type in this file, too, by thalweg.lab.v1.EchoOwn/Echo
-    #[arg(long, value_name = "FILE", requires = "type_name")]
+    /// JSON study: .proto file of a message type to echo
+    ///
+    /// It is served as thalweg.lab.v1.EchoOwn/Echo.
+    #[arg(help_heading = "For studies", long, value_name = "FILE", requires = "type_name")]
     proto: Option<PathBuf>,
 
-    /// That type, such as shop.Order
-    #[arg(long = "type", id = "type_name", value_name = "NAME", requires = "proto")]
+    /// JSON study: message type, such as shop.Order
+    #[arg(
+        help_heading = "For studies",
+        long = "type",
+        id = "type_name",
+        value_name = "NAME",
+        requires = "proto"
+    )]
     type_name: Option<String>,
 
-    /// For the JSON study: thalweg.lab.v1.Echo has its messages as views of the bytes that came, and encodes from there
-    #[arg(long)]
+    /// JSON study: read requests as views of the received bytes
+    #[arg(help_heading = "For studies", long)]
     views: bool,
 
-    /// For the connections study: echo bytes, and serve nothing else, by one thread over epoll: what any server costs
-    /// at least
-    #[arg(long, conflicts_with_all = ["json", "proto", "views", "cert"])]
+    /// Connections study: only echo bytes, on one epoll thread
+    #[arg(help_heading = "For studies", long, conflicts_with_all = ["json", "proto", "views", "cert"])]
     bare_echo: bool,
 
-    /// How BenchmarkService's streams hand messages over: in-place, read to one place and sent from another; or owned,
-    /// each made anew
-    #[arg(long, value_name = "NAME", default_value = "in-place")]
+    /// Buffers of stream messages: in-place (reused) or owned
+    #[arg(help_heading = "For studies", long, value_name = "NAME", default_value = "in-place")]
     variant: Handing,
 
-    /// Refuse messages that are larger
+    /// Largest message to accept
     #[arg(long, value_name = "SIZE", default_value = "64MiB")]
     max_message_size: ByteSize,
 
-    /// Concurrent streams allowed on a connection [default: the library's]
-    #[arg(long, value_name = "N")]
+    /// Concurrent streams per connection [default: 256]
+    #[arg(help_heading = "Connections", long, value_name = "N")]
     max_concurrent_streams: Option<u32>,
 
-    /// Processor time that BenchmarkService's methods take for each message, as a handler that computes
-    #[arg(long, value_name = "DURATION", default_value = "0s", value_parser = humantime::parse_duration)]
+    /// CPU time of each BenchmarkService message
+    #[arg(help_heading = "For studies", long, value_name = "DURATION", default_value = "0s", value_parser = humantime::parse_duration)]
     work: Duration,
 
     #[command(flatten)]
     connections: ConnectionArgs,
 
-    /// How long calls may take to end after the server was told to stop
+    /// Time for calls to finish at shutdown
     #[arg(long, value_name = "DURATION", default_value = "10s", value_parser = humantime::parse_duration)]
     grace: Duration,
 
@@ -105,44 +109,46 @@ pub(crate) struct ServeArgs {
 /// How many connections there may be, how long they live, and what they may hold.
 #[derive(Debug, Args)]
 struct ConnectionArgs {
-    /// Connections there may be at once [default: any number]
-    #[arg(long, value_name = "N")]
+    /// Largest number of connections [default: unlimited]
+    #[arg(help_heading = "Connections", long, value_name = "N")]
     max_connections: Option<usize>,
 
-    /// Connections that one IP address may have at once [default: any number]
-    #[arg(long, value_name = "N")]
+    /// Largest number of connections per IP address [default: unlimited]
+    #[arg(help_heading = "Connections", long, value_name = "N")]
     max_connections_per_address: Option<usize>,
 
-    /// How long a connection may be without a call [default: for ever]
-    #[arg(long, value_name = "DURATION", value_parser = humantime::parse_duration)]
+    /// Close connections gracefully after this time without calls [default: never]
+    #[arg(help_heading = "Connections", long, value_name = "DURATION", value_parser = humantime::parse_duration)]
     max_connection_idle: Option<Duration>,
 
-    /// How long a connection may be there before its client is asked to go [default: for ever]
-    #[arg(long, value_name = "DURATION", value_parser = humantime::parse_duration)]
+    /// Close connections gracefully after this age [default: never]
+    #[arg(help_heading = "Connections", long, value_name = "DURATION", value_parser = humantime::parse_duration)]
     max_connection_age: Option<Duration>,
 
-    /// How long calls may go on then [default: as long as they take]
-    #[arg(long, value_name = "DURATION", requires = "max_connection_age", value_parser = humantime::parse_duration)]
+    /// Time for calls to finish after that [default: unlimited]
+    #[arg(help_heading = "Connections", long, value_name = "DURATION", requires = "max_connection_age", value_parser = humantime::parse_duration)]
     max_connection_age_grace: Option<Duration>,
 
-    /// How long a client may be silent before it is asked whether it is still there, by a PING [default: 2h]
-    #[arg(long, value_name = "DURATION", value_parser = humantime::parse_duration)]
+    /// Send a PING after this much silence [default: 2h]
+    #[arg(help_heading = "Connections", long, value_name = "DURATION", value_parser = humantime::parse_duration)]
     keepalive_time: Option<Duration>,
 
-    /// How long it may take to answer then: one that is silent for longer is disconnected [default: 20s]
-    #[arg(long, value_name = "DURATION", requires = "keepalive_time", value_parser = humantime::parse_duration)]
+    /// Close connections whose PING is not answered in this time [default: 20s]
+    #[arg(help_heading = "Connections", long, value_name = "DURATION", requires = "keepalive_time", value_parser = humantime::parse_duration)]
     keepalive_timeout: Option<Duration>,
 
-    /// The least time between two PINGs of a client: beyond two too many it is sent away with too_many_pings
-    #[arg(long, value_name = "DURATION", default_value = "5m", value_parser = humantime::parse_duration)]
+    /// Least interval between client PINGs
+    ///
+    /// Clients that send more than two too early get GOAWAY (too_many_pings).
+    #[arg(help_heading = "Connections", long, value_name = "DURATION", default_value = "5m", value_parser = humantime::parse_duration)]
     keepalive_min_time: Duration,
 
-    /// Permit as many PINGs while there is no call [default: one in two hours]
-    #[arg(long)]
+    /// Allow the same PINGs without calls [default: one every 2h]
+    #[arg(help_heading = "Connections", long)]
     keepalive_permit_without_calls: bool,
 
-    /// Bytes that all connections together may hold [default: a quarter of the memory]
-    #[arg(long, value_name = "SIZE")]
+    /// Memory budget of all connections [default: a quarter of the machine's]
+    #[arg(help_heading = "Connections", long, value_name = "SIZE")]
     max_memory: Option<ByteSize>,
 }
 

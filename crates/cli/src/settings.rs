@@ -11,7 +11,9 @@ use thalweg_lab::stack::Setting;
 use crate::failure::Failure;
 use crate::terminal::{self, Syntax};
 
-/// Say how the stack of `serve` and `load` is set up, a line each: side, name, value and reason, tabs between
+/// Print the transport settings of `serve` and `load`
+///
+/// Each line has side, name, value and reason, separated by tabs.
 #[derive(Debug, Args)]
 pub(crate) struct SettingsArgs {}
 

@@ -12,20 +12,21 @@ use crate::failure::Failure;
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "TLS")]
 pub(crate) struct ServerTlsArgs {
-    /// Serve over TLS; without --cert, with a certificate for localhost that is made for this run
+    /// Serve over TLS; without --cert, with a temporary certificate for localhost
     #[arg(long)]
     tls: bool,
 
-    /// The server's certificate and its chain, in PEM; read again when it changes. Given several times, with as many
-    /// keys: clients see the one for the name that they ask for, else the first
+    /// Certificate chain (PEM), reloaded when it changes; repeatable, with --key
+    ///
+    /// With several certificates, clients get the one for the name that they ask for, otherwise the first.
     #[arg(long, value_name = "FILE", requires = "key")]
     cert: Vec<PathBuf>,
 
-    /// The certificate's private key, in PEM; the first belongs to the first certificate
+    /// Private key of the certificate (PEM)
     #[arg(long, value_name = "FILE", requires = "cert")]
     key: Vec<PathBuf>,
 
-    /// Take only clients with a certificate that one of these authorities issued (mTLS), in PEM
+    /// Require client certificates issued by these authorities (PEM)
     #[arg(long, value_name = "FILE")]
     cacert: Option<PathBuf>,
 }
@@ -67,23 +68,23 @@ fn of_this_run() -> Result<Identity, Failure> {
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "TLS")]
 pub(crate) struct ClientTlsArgs {
-    /// Use TLS, as https:// and grpcs:// and each of these options do, too
+    /// Use TLS; implied by https://, grpcs:// and the options below
     #[arg(long)]
     tls: bool,
 
-    /// Use no TLS, which is the default
+    /// Use no TLS (the default)
     #[arg(long, conflicts_with_all = ["tls", "cacert", "cert", "insecure", "servername"])]
     plaintext: bool,
 
-    /// Trust these authorities, in PEM, and not the system's
+    /// Trust these authorities (PEM) in place of the system's
     #[arg(long, value_name = "FILE", conflicts_with = "insecure")]
     cacert: Option<PathBuf>,
 
-    /// The certificate to show to a server that asks for one, and its chain, in PEM
+    /// Client certificate chain (PEM)
     #[arg(long, value_name = "FILE", requires = "key")]
     cert: Option<PathBuf>,
 
-    /// The certificate's private key, in PEM
+    /// Private key of the client certificate (PEM)
     #[arg(long, value_name = "FILE", requires = "cert")]
     key: Option<PathBuf>,
 
@@ -91,7 +92,7 @@ pub(crate) struct ClientTlsArgs {
     #[arg(long, alias = "skipTLS")]
     insecure: bool,
 
-    /// The name that the server's certificate must be for, in place of the target's
+    /// Expected name in the server's certificate
     #[arg(long, alias = "cname", value_name = "NAME")]
     servername: Option<String>,
 }

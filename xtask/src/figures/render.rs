@@ -15,8 +15,8 @@ mod readme;
 mod table;
 
 pub(super) use benches::{
-    allocations, attacks, beside, costs, drop_in, flight, generators, generators_stopped,
-    hoards, idle, instructions, memory, polling, same, slowed, tls,
+    allocations, attacks, beside, costs, drop_in, flight, generators, generators_stopped, hoards, idle,
+    instructions, memory, polling, same, slowed, tls,
 };
 pub(super) use codec::{codec, codec_findings, codec_ten_million};
 pub(super) use comparison::{comparison_tcp, comparison_uds, in_flight};

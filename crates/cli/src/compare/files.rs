@@ -13,16 +13,17 @@ use crate::failure::Failure;
 /// What is said of files.
 #[derive(Debug, Args)]
 pub(super) struct FileArgs {
-    /// Results: the base, and those that are compared with it. FILE,FILE,… or a folder are several runs of one side. A
-    /// result of --save stands alone
+    /// Results of the base and of others
+    ///
+    /// FILE,FILE,... or a folder are several runs of one side. A result of --save needs no other.
     #[arg(value_name = "FILES")]
     sides: Vec<String>,
 
-    /// In a study of several stacks: the stack that is compared
+    /// Study with several stacks: the stack to compare
     #[arg(long, value_name = "STACK", requires = "to")]
     of: Option<String>,
 
-    /// The stack that it is compared with
+    /// Study with several stacks: the base
     #[arg(long, value_name = "STACK", requires = "of")]
     to: Option<String>,
 }

@@ -22,74 +22,73 @@ use crate::terminal::{self, Syntax};
 
 /// What is said of servers.
 #[derive(Debug, Args)]
-#[command(next_help_heading = "Servers that are measured in turns")]
+#[command(next_help_heading = "Compare two servers")]
 pub(super) struct RunningArgs {
-    /// What starts the base's server; {port} in it becomes a free port
+    /// Command that starts A; {port} is replaced by a free port
     #[arg(long, value_name = "COMMAND", requires = "b")]
     a: Option<String>,
 
-    /// What starts the server that is compared with it
+    /// Command that starts B
     #[arg(long, value_name = "COMMAND", requires = "a")]
     b: Option<String>,
 
-    /// The base is this revision of the repository here, in a work tree of its own
+    /// Git revision of A, built in a work tree of its own
     #[arg(long, value_name = "REVISION", requires_all = ["b_git", "command"], conflicts_with = "a")]
     a_git: Option<String>,
 
-    /// The revision that is compared with it
+    /// Git revision of B
     #[arg(long, value_name = "REVISION", requires = "a_git")]
     b_git: Option<String>,
 
-    /// What builds a revision, in its work tree
+    /// Command that builds a revision
     #[arg(long, value_name = "COMMAND", requires = "a_git")]
     build: Option<String>,
 
-    /// What starts a revision's server, in its work tree; {port} in it becomes a free port
+    /// Command that starts a revision's server; {port} is replaced by a free port
     #[arg(long = "run", id = "command", value_name = "COMMAND", requires = "a_git")]
     command: Option<String>,
 
-    /// Where a server listens, as `thalweg load` takes it; {port} in it is the port of its command [default:
-    /// 127.0.0.1:{port}]
+    /// Target of both servers [default: 127.0.0.1:{port}]
     #[arg(long, value_name = "TARGET", value_parser = target::parse)]
     target: Option<String>,
 
-    /// Where A listens
+    /// Target of A
     #[arg(long, value_name = "TARGET", value_parser = target::parse)]
     a_target: Option<String>,
 
-    /// Where B listens
+    /// Target of B
     #[arg(long, value_name = "TARGET", value_parser = target::parse)]
     b_target: Option<String>,
 
-    /// Windows of each [default: 10]
+    /// Windows per server [default: 10]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     rounds: Option<u32>,
 
-    /// How long a window measures [default: 2s]
+    /// Duration of a window [default: 2s]
     #[arg(long, value_name = "DURATION", value_parser = humantime::parse_duration)]
     window: Option<Duration>,
 
-    /// Driven first in each window, and not counted [default: 500ms]
+    /// Warm-up of a window [default: 500ms]
     #[arg(long, value_name = "DURATION", value_parser = humantime::parse_duration)]
     warmup: Option<Duration>,
 
-    /// How long a server may take until it listens [default: 30s]
+    /// Time limit for servers to listen [default: 30s]
     #[arg(long, value_name = "DURATION", value_parser = humantime::parse_duration)]
     start_timeout: Option<Duration>,
 
-    /// Keep servers on these processors, such as 1 or 4-7
-    #[arg(long, value_name = "LIST")]
+    /// CPUs of servers: 1 or 4-7
+    #[arg(long = "server-cpus", alias = "cpus-server", value_name = "LIST")]
     cpus_server: Option<CpuList>,
 
-    /// Keep the client on these processors
-    #[arg(long, value_name = "LIST")]
+    /// CPUs of the client
+    #[arg(long = "client-cpus", alias = "cpus-client", value_name = "LIST")]
     cpus_client: Option<CpuList>,
 
-    /// Write what each window found to this file (thalweg.comparison/1), which `thalweg compare FILE` reads again
+    /// Write the windows to a file for `thalweg compare FILE`
     #[arg(long, value_name = "FILE")]
     save: Option<PathBuf>,
 
-    /// What `thalweg load` is told: --call, -d, --rps, -c, --scenario … [default: empty calls of BenchmarkService]
+    /// Flags of `thalweg load` [default: empty calls of BenchmarkService]
     #[arg(last = true, value_name = "LOAD-FLAGS")]
     load: Vec<String>,
 }
@@ -135,8 +134,8 @@ impl RunningArgs {
             (self.window.is_some(), "--window"),
             (self.warmup.is_some(), "--warmup"),
             (self.start_timeout.is_some(), "--start-timeout"),
-            (self.cpus_server.is_some(), "--cpus-server"),
-            (self.cpus_client.is_some(), "--cpus-client"),
+            (self.cpus_server.is_some(), "--server-cpus"),
+            (self.cpus_client.is_some(), "--client-cpus"),
             (self.save.is_some(), "--save"),
             (!self.load.is_empty(), "--"),
         ];

@@ -29,17 +29,20 @@ pub(super) const STDIN: &str = "stdin";
 #[derive(Debug, Args)]
 #[group(multiple = false)]
 pub(super) struct InputArgs {
-    /// A file, or - for stdin [default: stdin, if something is piped to it]
+    /// File, or - for stdin [default: stdin if piped]
     #[arg(value_name = "FILE")]
     file: Option<String>,
 
-    /// The bytes in hex, or a dump of xxd, hexdump or Wireshark; @FILE and @- read it from a file and stdin. Spaces,
-    /// commas, colons and 0x between bytes are ignored
+    /// Bytes in hex, or a dump of xxd, hexdump or Wireshark
+    ///
+    /// @FILE and @- read it from a file and stdin. Spaces, commas, colons and 0x between bytes are ignored.
     #[arg(long, value_name = "TEXT")]
     hex: Option<String>,
 
-    /// The bytes in Base64, of either alphabet, with or without padding, such as a body of grpc-web-text; @FILE and @-
-    /// read it from a file and stdin
+    /// Bytes in Base64
+    ///
+    /// Both alphabets, with or without padding, also a body of grpc-web-text. @FILE and @- read it from a file and
+    /// stdin.
     #[arg(long, value_name = "TEXT")]
     base64: Option<String>,
 }

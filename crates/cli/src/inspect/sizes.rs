@@ -117,7 +117,7 @@ pub(super) fn write(
     }
     match (&sizes.unlike, inspection.message_type) {
         (Some(why), _) => writeln!(output, "no JSON and no MessagePack: {why}"),
-        (None, None) => writeln!(output, "JSON and MessagePack need a schema: --proto or --descriptor-set"),
+        (None, None) => writeln!(output, "JSON and MessagePack need a schema: --proto or --protoset"),
         _ => Ok(()),
     }
 }

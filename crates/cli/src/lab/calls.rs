@@ -23,22 +23,24 @@ use crate::request::{self, RequestBytes};
 /// What every study of calls understands.
 #[derive(Debug, Args)]
 pub(super) struct CommonArgs {
-    /// Fewer points, and shorter ones
+    /// Fewer and shorter measurements
     #[arg(long)]
     pub(super) quick: bool,
 
-    /// Directory for results.json, results.csv and report.html [default: lab-DATE-TIME]
+    /// Output folder [default: lab-DATE-TIME]
+    ///
+    /// It gets results.json, results.csv and report.html.
     #[arg(long, value_name = "DIR")]
     pub(super) out: Option<PathBuf>,
 
-    /// The whole study takes no longer than this
+    /// Time limit of the whole study
     #[arg(long, value_name = "DURATION", value_parser = humantime::parse_duration)]
     pub(super) budget: Option<Duration>,
 
     #[command(flatten)]
     pub(super) against: AgainstArgs,
 
-    /// Measure nothing: write the report of a results.json that exists
+    /// Write the report of an existing results.json
     #[arg(long, value_name = "FILE", conflicts_with_all = ["quick", "budget", "against"])]
     pub(super) from: Option<PathBuf>,
 }
@@ -46,15 +48,15 @@ pub(super) struct CommonArgs {
 /// Where clients and servers run, and on how many threads.
 #[derive(Debug, Args)]
 pub(super) struct SidesArgs {
-    /// Keep clients on these processors, such as 0-3 [default: one half of them]
+    /// CPUs of clients, such as 0-3 [default: one half]
     #[arg(long, value_name = "LIST")]
     client_cpus: Option<CpuList>,
 
-    /// Keep servers on these processors [default: the other half, or what --client-cpus leaves]
+    /// CPUs of servers [default: the other half]
     #[arg(long, value_name = "LIST")]
     server_cpus: Option<CpuList>,
 
-    /// Threads of each server [default: as many as it takes by itself]
+    /// Threads of each server [default: the stack's]
     #[arg(long, value_name = "N")]
     server_threads: Option<NonZeroU32>,
 }
@@ -75,16 +77,17 @@ impl SidesArgs {
 /// What is called at somebody else's server.
 #[derive(Debug, Args)]
 pub(super) struct MethodArgs {
-    /// Which unary method of it is called
+    /// Unary method to call
     #[arg(
-        long,
+        long = "call",
+        alias = "method",
         value_name = "SERVICE/METHOD",
         requires = "target",
         default_value = "grpc.health.v1.Health/Check"
     )]
     method: String,
 
-    /// Its request message: the bytes in hex, or @FILE [default: an empty message]
+    /// Request bytes in hex, or @FILE [default: empty message]
     #[arg(long, value_name = "HEX", requires = "target", value_parser = request::parse)]
     data: Option<RequestBytes>,
 }

@@ -19,17 +19,17 @@ use super::common::rounds;
 use super::stacks::Stacks;
 use crate::failure::Failure;
 
-/// Rates over one connection and over several, by calls in flight and by delay: 30 minutes, or 5 with --quick
+/// One or several connections, by concurrency and delay (30 minutes; --quick: 5)
 #[derive(Debug, Args)]
 pub(super) struct ChannelsArgs {
     #[command(flatten)]
     common: CommonArgs,
 
-    /// Kinds of call, unary or ping-pong [default: both]
+    /// Call types: unary, ping-pong [default: both]
     #[arg(long, value_name = "TYPES", value_delimiter = ',', conflicts_with = "from")]
     calls: Option<Vec<CallType>>,
 
-    /// Calls in flight, such as 1,16,256 [default: 1 to 1024; with --quick: to 256]
+    /// Concurrent calls, such as 1,16,256 [default: 1 to 1024; --quick: to 256]
     #[arg(
         short = 'c',
         long = "in-flight",
@@ -39,11 +39,11 @@ pub(super) struct ChannelsArgs {
     )]
     in_flight: Option<Vec<u32>>,
 
-    /// Bytes of payload in a message
+    /// Payload bytes of a message
     #[arg(long, value_name = "SIZE", default_value = "0")]
     size: ByteSize,
 
-    /// Added round trip, such as 0s,200us,5ms [default: 0s,200us,1ms,5ms; with --quick: 0s, and 5ms at one point]
+    /// Added round-trip times [default: 0s,200us,1ms,5ms; --quick: 0s, and 5ms once]
     #[arg(
         long,
         value_name = "DURATIONS",
@@ -53,28 +53,26 @@ pub(super) struct ChannelsArgs {
     )]
     round_trips: Option<Vec<Duration>>,
 
-    /// How our client chooses its connections: adaptive, numbers, per-worker, per-call
-    /// [default: adaptive,1,4,per-worker,per-call]
+    /// How to choose connections [default: adaptive,1,4,per-worker,per-call]
     #[arg(long, value_name = "NAMES", value_delimiter = ',', conflicts_with = "from")]
     strategies: Option<Vec<Strategy>>,
 
-    /// Windows of each strategy at each point (rounds); the time allowed grows with them unless --budget says it
-    /// [default: 6; with --quick against others, and with --target: 4]
+    /// Windows per strategy and point [default: 6; --quick with others, or --target: 4]
     #[arg(long, value_name = "N", value_parser = rounds(), conflicts_with = "from")]
     rounds: Option<u32>,
 
-    /// Number of connections of clients with several
+    /// Connections of clients that have several
     #[arg(long, value_name = "N", default_value = "4")]
     connections: NonZeroU32,
 
-    /// Threads of each client [default: as many as it has processors]
-    #[arg(long, value_name = "N")]
+    /// Threads of each client [default: its CPUs]
+    #[arg(long = "threads", alias = "workers", value_name = "N")]
     workers: Option<NonZeroU32>,
 
     #[command(flatten)]
     sides: SidesArgs,
 
-    /// Start no server: say whether our client would move more calls over more connections to this one
+    /// Measure this server: would more connections carry more calls?
     #[arg(
         long,
         value_name = "HOST:PORT",

@@ -29,61 +29,63 @@ const QUICK_BESIDE_PEERS: Duration = Duration::from_secs(75);
 const HOW_TO_GET_CODECS: &str = "they are a program of their own, which `cargo xtask peers codec` leaves in \
      target/peers of Thalweg's sources; run this command there, or name that folder with --peers";
 
-/// The cost of encoding and decoding messages as Protobuf, JSON and MessagePack: 30 minutes, or 4 with --quick
+/// Encoding and decoding: Protobuf, JSON, MessagePack (30 minutes; --quick: 4)
 #[derive(Debug, Args)]
 pub(super) struct CodecArgs {
-    /// 10 to 10⁶ conversions instead of 10 to 10⁷, and fewer rounds
+    /// 10 to 10⁶ conversions in place of 10 to 10⁷, and fewer rounds
     #[arg(long)]
     quick: bool,
 
-    /// Directory for results.json, results.csv and report.html [default: lab-DATE-TIME]
+    /// Output folder [default: lab-DATE-TIME]
+    ///
+    /// It gets results.json, results.csv and report.html.
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
 
-    /// All conversions together take no longer than this; the longest steps are left out
+    /// Time limit of all conversions; skips the longest steps
     #[arg(long, value_name = "DURATION", value_parser = humantime::parse_duration)]
     budget: Option<Duration>,
 
-    /// Numbers of conversions, such as 10,1000,100000 [default: powers of ten]
+    /// Conversion counts, such as 10,1000,100000 [default: powers of ten]
     #[arg(long, value_name = "NUMBERS", value_delimiter = ',')]
     steps: Option<Vec<u64>>,
 
-    /// Windows of each line at each step [default: 7, or 5 with --quick]
+    /// Windows per line and step [default: 7; --quick: 5]
     #[arg(long, value_name = "N", value_parser = rounds())]
     rounds: Option<u32>,
 
-    /// These messages only, such as person-sparse,order
+    /// Messages, such as person-sparse,order [default: all]
     #[arg(long, value_name = "NAMES", value_delimiter = ',', conflicts_with = "proto")]
     messages: Option<Vec<String>>,
 
-    /// These codecs only, such as prost,serde_json
+    /// Codecs, such as prost,serde_json [default: all]
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
     codecs: Option<Vec<String>>,
 
-    /// Seed that messages are generated from
+    /// Random seed of messages
     #[arg(long, value_name = "N", default_value_t = SEED, conflicts_with = "proto")]
     seed: u64,
 
     #[command(flatten)]
     own: OwnArgs,
 
-    /// Convert with other languages' codecs too: jvm (protobuf-java and Jackson)
+    /// Codecs of other languages: jvm (protobuf-java and Jackson)
     #[arg(long, value_name = "NAMES", value_delimiter = ',', conflicts_with = "proto")]
     against: Vec<String>,
 
-    /// Where the peers are, each as NAME/peer [default: target/peers, built if missing]
+    /// Folder of other stacks, each as NAME/peer [default: target/peers, built if missing]
     #[arg(long, value_name = "DIR")]
     peers: Option<PathBuf>,
 
-    /// Count no instructions
+    /// Do not count instructions
     #[arg(long)]
     no_instructions: bool,
 
-    /// Measure no calls
+    /// Do not measure calls
     #[arg(long)]
     no_calls: bool,
 
-    /// Measure nothing: write the report of a results.json that exists
+    /// Write the report of an existing results.json
     #[arg(
         long,
         value_name = "FILE",

@@ -17,18 +17,19 @@ use super::common::rounds;
 use super::stacks::Stacks;
 use crate::failure::Failure;
 
-/// What a call costs as connections grow to 10,000, and what new connections cost: 22 minutes, or 4 with --quick
+/// The cost of up to 10,000 connections (22 minutes; --quick: 4)
 #[derive(Debug, Args)]
 pub(super) struct ConnectionsArgs {
     #[command(flatten)]
     common: CommonArgs,
 
-    /// Numbers of connections, such as 1,1000,max; max is as many as descriptors and ports allow
-    /// [default: 1,10,100,1000,10000]
+    /// Connection counts, such as 1,1000,max [default: 1,10,100,1000,10000]
+    ///
+    /// max is the most that file descriptors and ports allow.
     #[arg(long, value_name = "NUMBERS", value_delimiter = ',', conflicts_with = "from")]
     connections: Option<Vec<Many>>,
 
-    /// Calls in flight on each active connection [default: 1,4,16; with --quick: 1,4]
+    /// Concurrent calls per active connection [default: 1,4,16; --quick: 1,4]
     #[arg(
         short = 'c',
         long = "in-flight",
@@ -38,24 +39,22 @@ pub(super) struct ConnectionsArgs {
     )]
     in_flight: Option<Vec<u32>>,
 
-    /// Shares of the connections that are active; the others are open and idle [default: 1%,10%,100%; with --quick:
-    /// 10%,100%]
+    /// Shares of active connections [default: 1%,10%,100%; --quick: 10%,100%]
     #[arg(long, value_name = "SHARES", value_delimiter = ',', conflicts_with = "from")]
     active: Option<Vec<Share>>,
 
-    /// Bytes of payload in a message, up to 8 KiB
+    /// Payload bytes of a message, up to 8 KiB
     #[arg(long, value_name = "SIZE", default_value = "0")]
     size: ByteSize,
 
-    /// Windows of each server at each point (rounds); the time allowed grows with them unless --budget says it
-    /// [default: 6; with --quick: 4]
+    /// Windows per server and point [default: 6; --quick: 4]
     #[arg(long, value_name = "N", value_parser = rounds(), conflicts_with = "from")]
     rounds: Option<u32>,
 
     #[command(flatten)]
     sides: SidesArgs,
 
-    /// Start no server: drive one unary method of this one
+    /// Measure this server in place of starting one
     #[arg(
         long,
         value_name = "HOST:PORT",

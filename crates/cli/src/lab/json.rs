@@ -26,53 +26,56 @@ use super::stacks::{NO_PEERS, build_missing};
 use crate::failure::Failure;
 use crate::own::{OwnArgs, echoed};
 
-/// gRPC against a JSON API: the same work by either, each call divided into its stages: 50 minutes, or 5 with --quick
+/// gRPC and a JSON API, stage by stage (50 minutes; --quick: 5)
 #[derive(Debug, Args)]
 pub(super) struct JsonArgs {
-    /// Fewer messages and fewer rounds
+    /// Fewer messages and rounds
     #[arg(long)]
     quick: bool,
 
-    /// Directory for results.json, results.csv and report.html [default: lab-DATE-TIME]
+    /// Output folder [default: lab-DATE-TIME]
+    ///
+    /// It gets results.json, results.csv and report.html.
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
 
-    /// Servers beside ours, such as axum,grpc-gateway,grpc-gateway:inside,connect-go,spring
+    /// Servers to compare with, such as axum,grpc-gateway,connect-go,spring
     #[arg(long, value_name = "STACKS", value_delimiter = ',', conflicts_with_all = ["from", "proto"])]
     against: Vec<Stack>,
 
-    /// The message that the study is first about: strings:COUNTxLETTERS, person, or one of the codec study's, such as
-    /// order; servers beside ours have strings, person and person-full
+    /// Main message: strings:COUNTxLETTERS, person, or one of the codec study
+    ///
+    /// Other servers have strings, person and person-full.
     #[arg(long, value_name = "SHAPE", default_value_t = PUBLISHED, conflicts_with_all = ["from", "proto"])]
     message: Shape,
 
-    /// What else is echoed, such as person,order,strings:100x20 [default: person, order, log-record, visit, samples,
-    /// and 1 to 50,000 strings; with --quick: person and one string]
+    /// Other messages, such as person,order,strings:100x20
+    ///
+    /// By default person, order, log-record, visit, samples, and 1 to 50,000 strings; with --quick person and one
+    /// string.
     #[arg(long, value_name = "SHAPES", value_delimiter = ',', conflicts_with = "from")]
     messages: Option<Vec<Shape>>,
 
     #[command(flatten)]
     own: OwnArgs,
 
-    /// Calls of the first message by each way, one at a time, in all rounds [default: 30000; with --quick: as many as
-    /// the time allows]
+    /// Calls of the main message per way [default: 30000; --quick: limited by time]
     #[arg(long, value_name = "N", conflicts_with = "from")]
     calls: Option<NonZeroU64>,
 
-    /// Windows of each way at each case [default: 6, or 3 with --quick]
+    /// Windows per way and message [default: 6; --quick: 3]
     #[arg(long, value_name = "N", value_parser = rounds(), conflicts_with = "from")]
     rounds: Option<u32>,
 
-    /// All windows together take no longer than this [default: 50 minutes, or 4.5 with --quick, and longer where many
-    /// servers take part]
+    /// Time limit of all windows [default: 50 minutes; --quick: 4.5]
     #[arg(long, value_name = "DURATION", value_parser = humantime::parse_duration, conflicts_with = "from")]
     budget: Option<Duration>,
 
-    /// Where the peers are, each as NAME/peer [default: target/peers, built if missing]
+    /// Folder of other stacks, each as NAME/peer [default: target/peers, built if missing]
     #[arg(long, value_name = "DIR", requires = "against")]
     peers: Option<PathBuf>,
 
-    /// Measure nothing: write the report of a results.json that exists
+    /// Write the report of an existing results.json
     #[arg(long, value_name = "FILE", conflicts_with_all = ["quick", "proto"])]
     from: Option<PathBuf>,
 }

@@ -13,34 +13,34 @@ use thalweg_lab::study::ResultsDirectory;
 use super::common::{default_directory, show};
 use crate::failure::Failure;
 
-/// Measurements of gRPC that others published, tried again claim by claim: 80 minutes, or 15 with --quick
+/// Published measurements of gRPC, repeated (80 minutes; --quick: 15)
 #[derive(Debug, Args)]
 pub(super) struct PublishedArgs {
-    /// Which of them: qt, json, codec, channels [default: all four]
+    /// Publications: qt, json, codec, channels [default: all]
     #[arg(value_name = "NAME", conflicts_with = "from")]
     names: Vec<Publication>,
 
-    /// Fewer sizes and fewer rounds
+    /// Fewer sizes and rounds
     #[arg(long)]
     quick: bool,
 
-    /// Directory for the page, and for each study's results in a folder of its own [default: lab-DATE-TIME]
+    /// Output folder [default: lab-DATE-TIME]
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
 
-    /// Keep all runs on so many processors, a half for clients and a half for servers [default: all there are]
+    /// CPUs to use, half for clients and half for servers [default: all]
     #[arg(long, value_name = "N")]
     cores: Option<NonZeroUsize>,
 
-    /// Where the peers are, each as NAME/peer [default: target/peers, built if missing]
+    /// Folder of other stacks, each as NAME/peer [default: target/peers, built if missing]
     #[arg(long, value_name = "DIR")]
     peers: Option<PathBuf>,
 
-    /// Measure nothing: judge again what lies in this folder, which an earlier one left
+    /// Judge the results in this folder again
     #[arg(long, value_name = "DIR", conflicts_with_all = ["quick", "cores", "peers", "out"])]
     from: Option<PathBuf>,
 
-    /// Make what is missing in this folder, which an earlier one left: runs that failed, or whose folder is gone
+    /// Repeat failed and missing runs of this folder
     #[arg(long, value_name = "DIR", conflicts_with_all = ["names", "quick", "cores", "out", "from"])]
     resume: Option<PathBuf>,
 }

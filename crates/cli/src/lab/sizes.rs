@@ -17,14 +17,15 @@ use super::common::halves;
 use super::stacks::Stacks;
 use crate::failure::Failure;
 
-/// All kinds of call over message sizes, TCP and Unix domain sockets: 15 minutes, or 2 with --quick;
-/// comparing four stacks 50 and 6 minutes
+/// Call types and message sizes (15 minutes; --quick: 2)
+///
+/// Over TCP and Unix sockets. Comparing four stacks takes 50 minutes, or 6 with --quick.
 #[derive(Debug, Args)]
 pub(super) struct SizesArgs {
     #[command(flatten)]
     common: CommonArgs,
 
-    /// Kinds of call, such as unary,bidi-stream [default: all four]
+    /// Call types, such as unary,bidi-stream [default: all four]
     #[arg(long, value_name = "TYPES", value_delimiter = ',', conflicts_with = "from")]
     calls: Option<Vec<CallType>>,
 
@@ -32,19 +33,19 @@ pub(super) struct SizesArgs {
     #[arg(long, value_name = "SIZES", value_delimiter = ',', conflicts_with = "from")]
     sizes: Option<Vec<ByteSize>>,
 
-    /// tcp, uds or tcp,uds [default: both; comparing with --quick: tcp]
+    /// Transports: tcp, uds or tcp,uds [default: both; comparing with --quick: tcp]
     #[arg(long, value_name = "NAMES", value_delimiter = ',', conflicts_with = "from")]
     transports: Option<Vec<Transport>>,
 
-    /// Unary calls in flight, beside those made one at a time
+    /// Concurrent unary calls, in addition to one at a time
     #[arg(short = 'c', long = "in-flight", value_name = "N", default_value_t = 16)]
     in_flight: u32,
 
-    /// Connections, such as 1,16: each kind of call is measured over so many, and over so many
+    /// Connection counts to measure, such as 1,16
     #[arg(long, value_name = "NUMBERS", value_delimiter = ',', default_value = "1")]
     connections: Vec<u32>,
 
-    /// Threads of each client and each server of every stack [default: as many as each takes by itself]
+    /// Threads of each client and server [default: the stack's]
     #[arg(long, value_name = "N", conflicts_with = "from")]
     threads: Option<NonZeroU32>,
 }

@@ -15,27 +15,27 @@ use crate::failure::Failure;
 /// What to compare with.
 #[derive(Clone, Debug, Args)]
 pub(super) struct AgainstArgs {
-    /// Compare with these stacks, such as tonic,grpc-cpp:cq,grpc-go, or socket for the bare socket
+    /// Stacks to compare with, such as tonic,grpc-cpp:cq,grpc-go or socket
     #[arg(long, value_name = "STACKS", value_delimiter = ',')]
     against: Vec<Stack>,
 
-    /// This stack's client against every server
+    /// Measure this stack's client with every server
     #[arg(long, value_name = "STACK", requires = "against", conflicts_with_all = ["server", "matrix"])]
     client: Option<Stack>,
 
-    /// Every client against this stack's server
+    /// Measure every client with this stack's server
     #[arg(long, value_name = "STACK", requires = "against", conflicts_with = "matrix")]
     server: Option<Stack>,
 
-    /// Every client against every server
+    /// Measure every client with every server
     #[arg(long, requires = "against")]
     matrix: bool,
 
-    /// Beside each stack's own pair: our client at its server, and its client at ours
+    /// Also measure mixed pairs: our client with their server, and the reverse
     #[arg(long, requires = "against", conflicts_with_all = ["client", "server", "matrix"])]
     ends: bool,
 
-    /// Where the peers are, each as NAME/peer [default: target/peers, built if missing]
+    /// Folder of other stacks, each as NAME/peer [default: target/peers, built if missing]
     #[arg(long, value_name = "DIR", requires = "against")]
     peers: Option<PathBuf>,
 }

@@ -24,24 +24,16 @@ use crate::tls::ClientTlsArgs;
 
 const EXAMPLES: &str = "\
 Examples:
-Any method, at a rate that grows, or with conditions:
-  thalweg load 127.0.0.1:50051 --call shop.Orders/Get -d '{\"id\": 1}' \\
-      --rps 100..5000/60s -z 2m
-  thalweg load 127.0.0.1:50051 --call shop.Orders/Get --rps 2000 \\
-      --expect 'p99<5ms,errors<0.1%'
-One of four machines:
-  thalweg load 127.0.0.1:50051 --call shop.Orders/Get --rps 100k --share 0/4 \\
-      --start-at 2026-11-26T09:30:00Z
-Empty calls, 64 in flight, for 10 s; and more of them, over four connections:
-  thalweg load 127.0.0.1:50051
-  thalweg load 127.0.0.1:50051 -c 256 --connections 4 -z 30s
-Others:
-  thalweg load unix:/run/server.sock --call bidi-stream --size 1KiB
-  thalweg load localhost:50051 --cacert certs/ca.pem
-  thalweg load 127.0.0.1:8080 --echo strings:5000x20 --protocol json-h2 -c 1
-  thalweg load 127.0.0.1:50051 -n 100000 -O json -o result.json";
+  thalweg load localhost:50051 --call shop.Orders/Get -d '{\"id\": 1}' -c 32
+  thalweg load localhost:50051 --call shop.Orders/Get --rps 100..5000/60s -z 2m
+  thalweg load localhost:50051 --call shop.Orders/Get --find-max 'p99<10ms'
+  thalweg load localhost:50051 --call shop.Orders/Get --expect 'p99<5ms'
+  thalweg load localhost:50051 --cacert ca.pem -n 100000 -O json -o run.json
+  thalweg load unix:/run/server.sock --call bidi-stream --size 1KiB";
 
-/// Measure any method of a server, by a closed loop of calls or at a given rate
+/// Load-test a gRPC server
+///
+/// By default -c calls are always in flight (closed loop). With --rps calls start at a fixed rate (open loop).
 #[derive(Debug, Args)]
 #[command(group = ArgGroup::new("end").args(["duration", "total"]), after_help = EXAMPLES)]
 pub(crate) struct LoadArgs {
@@ -49,17 +41,22 @@ pub(crate) struct LoadArgs {
     #[command(flatten)]
     pub(super) given: Given,
 
-    /// The server's target: HOST:PORT, dns:///HOST:PORT, grpc://HOST:PORT, unix:PATH, unix-abstract:NAME …
+    /// Server to load: HOST:PORT, https://HOST or unix:PATH
+    ///
+    /// Also dns:///HOST:PORT, ipv4:, ipv6:, grpc://, grpcs:// and unix-abstract:NAME.
     #[arg(value_parser = target::parse)]
     pub(super) target: String,
 
-    /// What is called: package.Service/Method of any service; or a type of grpc.testing.BenchmarkService's calls:
-    /// unary, client-stream, server-stream, bidi-stream, or ping-pong, a bidi stream with one message under way
+    /// Method as package.Service/Method, or a call type of BenchmarkService
+    ///
+    /// The types are unary, client-stream, server-stream, bidi-stream, and ping-pong: a bidi stream with one message in
+    /// flight.
     #[arg(long, value_name = "METHOD|TYPE", default_value = "unary", value_parser = parse_called)]
     pub(super) call: What,
 
-    /// Calls in flight over all connections, of an open loop at the most [default: 64, or 1000 with --rps; streams of
-    /// BenchmarkService: one for each connection]
+    /// Concurrent calls; with --rps the upper limit [default: 64; 1000 with --rps]
+    ///
+    /// Streams of BenchmarkService: one for each connection by default.
     #[arg(
         short = 'c',
         long = "in-flight",
@@ -69,30 +66,33 @@ pub(crate) struct LoadArgs {
     )]
     pub(super) in_flight: Option<u32>,
 
-    /// Connections
+    /// Number of connections
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
     pub(super) connections: u32,
 
-    /// How a channel chooses its connections: fixed, as many as --connections; adaptive, as many as the channel finds
-    /// useful; per-call, a new channel for each
+    /// How to choose connections: fixed, adaptive or per-call
+    ///
+    /// fixed: exactly --connections. adaptive: as many as the channel finds useful. per-call: a new channel for each
+    /// call.
     #[arg(long, value_name = "RULE", default_value = "fixed")]
     pub(super) lanes: LaneRule,
 
-    /// Measure for this long [default: 10s]
+    /// Duration of the measurement [default: 10s]
     #[arg(short = 'z', long, value_name = "DURATION", value_parser = humantime::parse_duration)]
     pub(super) duration: Option<Duration>,
 
-    /// Measure this many calls, or messages of streams
+    /// Stop after N calls, or N messages of streams
     #[arg(short = 'n', long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub(super) total: Option<u64>,
 
-    /// Warm up for this long before measuring [default: 1s; with -n, --rps and --find-max: 0s]
+    /// Run this long before measuring [default: 1s; 0s with -n, --rps, --find-max]
     #[arg(long, value_name = "DURATION", value_parser = humantime::parse_duration)]
     pub(super) warmup: Option<Duration>,
 
-    /// Give up a call, a stream of messages as a whole; of BenchmarkService's, one whose next message takes longer.
-    /// With 0 no call of a method is given up [default: 10s, and as long as the messages of a stream take by
-    /// --message-rate]
+    /// Deadline of each call; 0 for none [default: 10s]
+    ///
+    /// It covers a whole stream; for streams of BenchmarkService it is the longest wait for the next message. With
+    /// --message-rate the time that the messages take is added to the default.
     #[arg(
         short = 't',
         long,
@@ -102,25 +102,27 @@ pub(crate) struct LoadArgs {
     )]
     pub(super) timeout: Option<Duration>,
 
-    /// How long connecting, and each answer of reflection, may take [default: as --timeout,
-    /// and 10s with --timeout 0]
+    /// Time limit to connect and to read reflection [default: --timeout, or 10s]
     #[arg(long, value_name = "DURATION", value_parser = seconds::parse)]
     pub(super) connect_timeout: Option<Duration>,
 
-    /// Ask the server whether it is still there when nothing has come for so long, at least 10s; it is not if nothing
-    /// comes for as long again, at most 20s [default: never]
+    /// Send a PING after this much silence, at least 10s [default: never]
+    ///
+    /// The connection is closed if the PING is not answered within the same time, at most 20s.
     #[arg(long, visible_alias = "keepalive", value_name = "DURATION", value_parser = seconds::parse)]
     pub(super) keepalive_time: Option<Duration>,
 
-    /// Print the lines `measuring` and `measured` on stdout when measuring begins and ends, before the result
+    /// Print `measuring` and `measured` when measuring starts and ends
     #[arg(long, conflicts_with = "find_max")]
     pub(super) announce: bool,
 
-    /// Format of the result; JSON has the schema thalweg.load/3, of a method or a scenario thalweg.load-run/1
+    /// Output format
+    ///
+    /// JSON has the schema thalweg.load/3; for a method or a scenario, thalweg.load-run/1.
     #[arg(short = 'O', long, value_enum, default_value_t = RunFormat::Text)]
     pub(super) format: RunFormat,
 
-    /// Write the result to this file, not to stdout
+    /// Write the result to a file
     #[arg(short = 'o', long, value_name = "FILE")]
     pub(super) output: Option<PathBuf>,
 

@@ -13,24 +13,24 @@ use crate::request::{self, RequestBytes};
 
 /// What is said of a load without a method.
 #[derive(Debug, Args)]
-#[command(next_help_heading = "grpc.testing.BenchmarkService, without a method")]
+#[command(next_help_heading = "Built-in benchmark (without a method)")]
 pub(crate) struct BenchmarkArgs {
-    /// Bytes of payload in a message, such as 0, 64KiB or 1.5MB
+    /// Payload bytes of a message: 0, 64KiB, 1.5MB
     #[arg(long, value_name = "SIZE", default_value = "0")]
     pub(super) size: ByteSize,
 
-    /// Drive by the leanest client there is, one thread over epoll that sends prepared bytes: grpc, unary calls; echo,
-    /// the messages of `thalweg serve --bare-echo`
+    /// Use the bare epoll client: grpc or echo
+    ///
+    /// One thread sends prepared bytes: unary gRPC calls, or the messages of `thalweg serve --bare-echo`.
     #[arg(long, value_name = "WIRE", conflicts_with_all = ["lanes", "echo", "total", "threads", "cacert",
           "keepalive_time"])]
     pub(super) bare: Option<BareWire>,
 
-    /// With --bare: so many connections have calls, and the others are idle [default: all]
+    /// With --bare: connections that carry calls [default: all]
     #[arg(long, value_name = "N", requires = "bare")]
     pub(super) active: Option<u32>,
 
-    /// How messages of streams are handed over: in-place, read to one place and sent from another; or owned, each made
-    /// anew
+    /// Buffers of stream messages: in-place (reused) or owned
     #[arg(long, value_name = "NAME", default_value = "in-place")]
     pub(super) variant: Handing,
 
@@ -42,6 +42,9 @@ pub(crate) struct BenchmarkArgs {
     #[arg(long, value_name = "HEX", requires = "method", hide = true, value_parser = request::parse)]
     pub(super) hex: Option<RequestBytes>,
 
+    /// Call thalweg.lab.v1.Echo with this payload
+    ///
+    /// strings:COUNTxLETTERS, person, a message of the codec study such as order, or own.
     #[command(flatten)]
     pub(super) echo: EchoArgs,
 }
@@ -54,31 +57,33 @@ pub(crate) struct EchoArgs {
     #[arg(long, value_name = "SHAPE", conflicts_with = "cacert")]
     pub(super) echo: Option<Shape>,
 
-    /// With --echo own: the file that has the type of the messages
+    /// With --echo own: .proto file of the message type
     #[arg(long, value_name = "FILE", requires_all = ["echo", "echo_type", "echo_messages"])]
     echo_proto: Option<PathBuf>,
 
-    /// That type, such as shop.Order
+    /// With --echo own: message type, such as shop.Order
     #[arg(long, value_name = "NAME", requires = "echo_proto")]
     echo_type: Option<String>,
 
-    /// The messages: JSON one after the other (.json, .jsonl), or binary with each one's length before it
+    /// With --echo own: messages as .json, .jsonl or delimited binary
     #[arg(long, value_name = "FILE", requires = "echo_proto")]
     echo_messages: Option<PathBuf>,
 
-    /// How it is called: grpc, or grpc-web, connect, json or msgpack over a version of HTTP, such as json-h2
+    /// Protocol of --echo: grpc, grpc-web, connect, json or msgpack, with -h1 or -h2
+    ///
+    /// For example json-h2: JSON over HTTP/2.
     #[arg(long, value_name = "NAME", default_value = "grpc", requires = "echo")]
     pub(super) protocol: Protocol,
 
-    /// Ask the server for the times of each call, and divide it into its stages
+    /// Ask the server for timings and split calls into stages
     #[arg(long, requires = "echo")]
     pub(super) times: bool,
 
-    /// Encode the request once, and look at the length of answers only, so that the client costs little
+    /// Encode the request once and skip decoding of responses
     #[arg(long, requires = "echo", conflicts_with = "times")]
     pub(super) prepared: bool,
 
-    /// Compress messages by gzip both ways
+    /// Compress requests and responses with gzip
     #[arg(long, requires = "echo")]
     pub(super) gzip: bool,
 }

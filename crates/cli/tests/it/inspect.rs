@@ -378,7 +378,7 @@ fn inputs_and_flags_that_make_no_run() {
     check_error(&["--framing", "json"], BAD_ARGUMENTS, &["protobuf", "grpc", "delimited"]);
     check_error(&["--width", "5"], BAD_ARGUMENTS, &["--width"]);
     check_error(&["--assemble", "--full"], BAD_ARGUMENTS, &["--assemble", "cannot be used with"]);
-    check_error(&["--type", "M", "--hex", ""], BAD_ARGUMENTS, &["--type needs --proto or --descriptor-set"]);
+    check_error(&["--type", "M", "--hex", ""], BAD_ARGUMENTS, &["--type needs --proto or --protoset"]);
     check_error(&["--hex", "", "-o", "/nonexistent/out"], BAD_ARGUMENTS, &["/nonexistent/out"]);
 }
 
