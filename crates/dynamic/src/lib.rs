@@ -1,8 +1,8 @@
-//! Services that are known at run time only.
+//! Services and methods that are known at run time only.
 //!
-//! Descriptors come from `.proto` files and descriptor sets ([`files`]), or from the server itself, by gRPC's
-//! reflection ([`Reflection`]). Either way a [`Catalogue`] answers which services there are, and gives a
-//! [`Schema`](thalweg_protobuf::Schema) that has what is asked for. [`MethodName`] is a method as people write it.
+//! Descriptors come from `.proto` files and descriptor sets ([`files`]), or from server reflection ([`Reflection`]). A
+//! [`Catalogue`] lists services and returns a [`Schema`](thalweg_protobuf::Schema) with the requested ones.
+//! [`MethodName`] parses `package.Service/Method`.
 //!
 //! ```
 //! use thalweg_dynamic::{Catalogue, MethodName};

@@ -1,11 +1,10 @@
-//! gRPC over HTTP/2, as heads, message bytes and endings.
+//! gRPC over HTTP/2 at the level of headers, message bytes and trailers.
 //!
-//! The engine of Thalweg's faces: it knows connections over sockets, the lanes of a channel, the endpoint of a server,
-//! draining and limits. It knows no message type, and no type of a face: metadata is an [`http::HeaderMap`], what is
-//! sent writes itself ([`Encode`]), and what was received are bytes ([`Payload`]), lent from the read buffer or
-//! gathered.
+//! Most programs use `thalweg` or `thalweg-tonic`, which are built on this crate. It has connections over sockets, the
+//! lanes of a channel, the server endpoint, draining and limits. It does not depend on message types: metadata is an
+//! [`http::HeaderMap`], sent messages implement [`Encode`], and received messages are bytes ([`Payload`]).
 //!
-//! A unary call, of a message that is encoded already:
+//! A unary call with an encoded message:
 //!
 //! ```no_run
 //! use http::HeaderMap;

@@ -1,13 +1,13 @@
-//! Sans-I/O HTTP/2 ([RFC 9113]) and HPACK ([RFC 7541]): bytes and a time in, events and bytes out.
+//! Sans-I/O HTTP/2 ([RFC 9113]) and HPACK ([RFC 7541]): bytes and times in, events and bytes out.
 //!
-//! A [`Connection`] owns no socket, reads no clock and starts no task. Its owner
+//! A [`Connection`] has no socket, clock or task. The caller
 //!
-//! 1. hands it what has arrived and takes events until there are none ([`Connection::poll_event`]),
-//! 2. sends headers and data, resets streams, gives back receive window,
+//! 1. passes received bytes and takes events until there are none ([`Connection::poll_event`]),
+//! 2. sends headers and data, resets streams, and releases receive window,
 //! 3. takes the bytes to write ([`Connection::take_output`]) until there are none, and
-//! 4. calls [`Connection::handle_timeout`] when [`Connection::timeout`] has come.
+//! 4. calls [`Connection::handle_timeout`] at [`Connection::timeout`].
 //!
-//! The same bytes and the same times give the same events, so a seed replays a failure.
+//! The same bytes and times give the same events, so simulations can replay a failure from a seed.
 //!
 //! ```
 //! use std::time::Instant;

@@ -1,4 +1,4 @@
-//! Protobuf at run time: messages whose type is known only when the program runs.
+//! Dynamic Protobuf messages: decode, encode, JSON, MessagePack and text format for types known at run time.
 //!
 //! ```
 //! use thalweg_protobuf::{Decoder, Encoder, Schema, Value};

@@ -1,14 +1,13 @@
-//! The services that every gRPC server has, over the library's public interface.
+//! Standard gRPC services: health checking, reflection and channelz.
 //!
-//! - [`health`] (`grpc.health.v1`) says whether the server and each of its services take calls: load balancers,
-//!   Kubernetes' probes and gRPC's own clients ask.
-//! - [`reflection`] (`grpc.reflection.v1` and `v1alpha`) says which services there are and what their messages look
-//!   like: grpcurl, Postman and their like ask.
+//! - [`health`] (`grpc.health.v1`) reports whether the server and each of its services accept calls. Load balancers,
+//!   Kubernetes probes and gRPC clients use it.
+//! - [`reflection`] (`grpc.reflection.v1` and `v1alpha`) lists services and describes their messages. grpcurl and Postman
+//!   use it.
+//! - [`channelz`] (`grpc.channelz.v1`) shows servers, channels and connections of the process for debugging. [`admin`]
+//!   bundles such services.
 //!
-//! - [`channelz`] (`grpc.channelz.v1`) says what the servers and channels of the process do, for whoever debugs them;
-//!   [`admin`] is gRPC's bundle of such services.
-//!
-//! Each is a feature of that name, on by default, and a line of the server:
+//! Each is a feature of that name, on by default:
 //!
 //! ```no_run
 //! use thalweg_services::{health::HealthReporter, reflection::Reflection};

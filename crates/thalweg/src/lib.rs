@@ -1,6 +1,6 @@
-//! A gRPC stack whose aim is that the client is never the bottleneck.
+//! A gRPC client and server with an HTTP/2 implementation of its own.
 //!
-//! Stubs come from `.proto` files by `thalweg-build`, in `build.rs`. Then a server is
+//! `thalweg-build` generates code from `.proto` files in `build.rs`. A server:
 //!
 //! ```ignore
 //! thalweg::Server::builder()
@@ -9,7 +9,7 @@
 //!     .await?;
 //! ```
 //!
-//! and a client
+//! A client:
 //!
 //! ```ignore
 //! let channel = thalweg::Channel::builder("localhost:50051").connect().await?;
@@ -17,9 +17,31 @@
 //! let reply = greeter.say_hello(HelloRequest { name: "Ada".into() }).await?;
 //! ```
 //!
-//! `Request`, `Response`, `Status`, `Code` and `metadata` are tonic's own types.
+//! [`Request`], [`Response`], [`Status`], [`Code`] and [`metadata`] are tonic's types.
 //!
-//! It goes without stubs, too: [`server::Methods`] takes functions, and a [`Channel`] calls any [`Method`].
+//! # Start here
+//!
+//! - [`Server`] and [`server::ServerBuilder`]: addresses, limits, keepalive, TLS, shutdown.
+//! - [`Channel`] and [`channel::ChannelBuilder`]: targets, connections, timeouts, TLS.
+//! - [`Streaming`]: received messages of a stream. [`outbound`]: ways to send them.
+//! - [`interceptor`]: code around all calls of a client or a server.
+//! - `docs/tutorial.md` in the repository: a first service, step by step.
+//!
+//! # Features
+//!
+//! | feature | adds |
+//! | --- | --- |
+//! | `tls` | TLS with rustls and aws-lc-rs |
+//! | `tls-webpki-roots` | Mozilla's root certificates, compiled in |
+//! | `web` | Connect, gRPC-Web and JSON on the same port |
+//! | `tower` | tower services and layers |
+//! | `opentelemetry` | metrics and traces |
+//! | `buffa` | messages of buffa, received as views |
+//! | `zstd`, `brotli` | more compression; gzip and deflate are always there |
+//!
+//! # Without generated code
+//!
+//! [`server::Methods`] takes functions, and a [`Channel`] calls any [`Method`]:
 //!
 //! ```
 //! use std::sync::Arc;

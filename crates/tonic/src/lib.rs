@@ -1,14 +1,14 @@
-//! tonic's interface on Thalweg's transport.
+//! A drop-in for tonic 0.14 with Thalweg's transport.
 //!
-//! A program that stands on tonic 0.14 changes one line of its manifest, and no code:
+//! A program that uses tonic changes one line of its manifest and no code:
 //!
 //! ```toml
 //! [dependencies]
 //! tonic = { package = "thalweg-tonic", version = "0.1", features = ["tls-ring", "gzip"] }
 //! ```
 //!
-//! What `tonic-build` and `tonic-prost-build` generate names `tonic::…`, which is then this crate. Features have
-//! tonic's names.
+//! Code from `tonic-build` and `tonic-prost-build` then finds this crate under the name `tonic`. Features have tonic's
+//! names.
 //!
 //! ```no_run
 //! // With the manifest above, `tonic::transport`.
@@ -21,28 +21,28 @@
 //! # Ok(()) }
 //! ```
 //!
-//! # What is tonic's, and what is Thalweg's
+//! # Whose types are these
 //!
-//! | module or item | whose |
+//! | module or item | from |
 //! | --- | --- |
 //! | [`Request`], [`Response`], [`Status`], [`Code`], [`Extensions`], [`Result`], [`GrpcMethod`] | tonic's |
 //! | [`IntoRequest`], [`Streaming`], [`CancellationHandle`] | tonic's |
 //! | [`ConnectError`], [`TimeoutExpired`] | tonic's |
 //! | [`codec`], [`codegen`], [`metadata`] | tonic's |
-//! | in [`service`]: interceptors and what goes around services | tonic's |
+//! | in [`service`]: interceptors and wrappers of services | tonic's |
 //! | [`body::Body`], [`client::Grpc`], [`server::Grpc`], [`service::Routes`], [`IntoStreamingRequest`] | Thalweg's |
 //! | [`include_proto!`], [`include_file_descriptor_set!`], [`async_trait`] | tonic's |
 //! | [`transport`] | Thalweg's |
 //! | in [`transport::server`]: `Connected`, `TcpConnectInfo` and its like, `TcpIncoming` | tonic's |
 //!
-//! With neither the feature `server` nor `channel`, all of them are tonic's, and there is no [`transport`]: so do
-//! crates have them that only use generated code.
+//! Without the features `server` and `channel` all of them are tonic's, and there is no [`transport`]. This suits crates
+//! that only use generated code.
 //!
-//! What is tonic's is re-exported, not rebuilt: these are the very types of the crate `tonic`, so that crates which
-//! depend on that one (`tonic-prost`, `tonic-types`, `tower-http` …) fit. The connection information is tonic's because
-//! `Request::remote_addr` and its like look for it.
+//! tonic's types are re-exported, so crates that depend on tonic (`tonic-prost`, `tonic-types`, `tower-http`) work with
+//! them. Connection information is tonic's, because `Request::remote_addr` and similar methods look for these types.
 //!
-//! `docs/tonic.md` in the repository goes through all functions of `transport` and `service`.
+//! `docs/coming-from-tonic.md` in the repository says how to move and how to go back; `docs/tonic.md` lists all
+//! functions of `transport` and `service`.
 
 #[cfg(feature = "_transport")]
 pub mod body;

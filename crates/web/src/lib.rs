@@ -1,19 +1,20 @@
-//! Protocols of the web for the calls that a gRPC server serves.
+//! Connect, gRPC-Web and JSON for gRPC services.
+//!
+//! Most programs use this crate through the feature `web` of `thalweg`.
 //!
 //! - [`connect`]: [Connect](https://connectrpc.com/docs/protocol), unary by POST and GET, and streams;
 //! - [`grpc_web`]: [gRPC-Web], binary and text;
-//! - [`transcoding`]: JSON over plain HTTP, by the annotations `google.api.http` of the `.proto` files;
-//! - [`openapi`]: what the services are, for programs that make clients and pages of that;
-//! - [`page`]: the page of them, for people;
-//! - [`comments`]: those of the `.proto` files, for documents;
-//! - [`cors`]: what browsers ask before they let a page of another origin call.
+//! - [`transcoding`]: JSON over HTTP by `google.api.http` annotations;
+//! - [`openapi`]: OpenAPI documents of services;
+//! - [`page`]: an HTML page of services;
+//! - [`comments`]: comments of `.proto` files;
+//! - [`cors`]: cross-origin requests of browsers.
 //!
-//! They are pure: heads and bytes in, heads and bytes out, for servers and for clients. Nothing in them knows a
-//! socket, a clock or a task, and nothing that a peer sends makes it panic or take more memory than it has filled or is
-//! allowed. Beside them, [`http1`] serves the connections of those that don't speak HTTP/2, and [`client`] makes
-//! calls.
+//! These modules do no I/O: headers and bytes in, headers and bytes out, for servers and clients. Received data cannot
+//! make them panic or allocate more than the configured limits. [`http1`] serves HTTP/1.1 connections, and [`client`]
+//! makes calls.
 //!
-//! A unary call of Connect, from the request to the answer:
+//! A unary Connect call, from the request to the response:
 //!
 //! ```
 //! use http::{HeaderMap, HeaderValue, Method, Uri};
