@@ -37,8 +37,7 @@ impl ServerTlsArgs {
         if self.cert.len() != self.key.len() {
             let (certs, keys) = (self.cert.len(), self.key.len());
             return Err(Failure::bad_arguments(format!(
-                "--cert is given {certs} times and --key {keys} times: each certificate needs its key, in the same \
-                 order"
+                "{certs} --cert and {keys} --key; each certificate needs its key, in the same order"
             )));
         }
         let mut identities =
