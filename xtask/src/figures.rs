@@ -264,10 +264,13 @@ mod tests {
         let mut cells = Vec::new();
         for (work, in_flight) in works.into_iter().chain(streams) {
             for size_bytes in [0, 1 << 10, 64 << 10, 1_500_000, 4 << 20] {
-                cells.push(json!({
-                    "work": work, "in_flight": in_flight, "size_bytes": size_bytes, "rate_per_s": 1e5,
-                    "p50_ns": 1e4, "share_of_socket": 0.8, "against": [against("tonic"), against("grpc-cpp")],
-                }));
+                for connections in [1, 16] {
+                    cells.push(json!({
+                        "work": work, "in_flight": in_flight, "size_bytes": size_bytes, "rate_per_s": 1e5,
+                        "connections": connections, "p50_ns": 1e4, "share_of_socket": 0.8,
+                        "against": [against("tonic"), against("grpc-cpp")],
+                    }));
+                }
             }
         }
         cells
@@ -320,9 +323,9 @@ mod tests {
                 json!(vec![table(&["stream", "same's p99 ÷ this"], &rows); 4])
             }
             "drop-in" => {
-                let heads = ["work", "both ends", "behind axum", "the client alone", "the server alone"];
-                let works = ["unary, 64 in flight, 0 B", "bidi stream, 1.5 MB"];
-                let rows = works.map(|work| row(work, &["6.00 (5.90–6.10)", "4.00", "2.00", "1.50"]));
+                let heads = ["work", "tonic a second", "both ends", "native"];
+                let works = ["unary, 64 in flight, 0 B", "unary, 64 in flight, 0 B, handler of 50 µs"];
+                let rows = works.map(|work| row(work, &["50,000", "6.00 (5.90–6.10)", "12.00"]));
                 json!([table(&heads, &rows)])
             }
             "flight" => json!([table(&["batches, MiB/s", "tonic"], &[row("do_get 65536x8", &["900"])])]),
