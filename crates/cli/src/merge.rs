@@ -22,7 +22,8 @@ Examples:
 
 /// Merge results of a distributed load
 ///
-/// It reads results of `thalweg load --call METHOD -O json`, adds their histograms, and computes percentiles of the sum.
+/// It reads results of `thalweg load --call METHOD -O json`, adds their histograms, and computes percentiles of
+/// the sum.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct MergeArgs {

@@ -89,7 +89,13 @@ pub(crate) struct ServeArgs {
     max_concurrent_streams: Option<u32>,
 
     /// CPU time of each BenchmarkService message
-    #[arg(help_heading = "For studies", long, value_name = "DURATION", default_value = "0s", value_parser = humantime::parse_duration)]
+    #[arg(
+        help_heading = "For studies",
+        long,
+        value_name = "DURATION",
+        default_value = "0s",
+        value_parser = humantime::parse_duration
+    )]
     work: Duration,
 
     #[command(flatten)]
@@ -126,7 +132,13 @@ struct ConnectionArgs {
     max_connection_age: Option<Duration>,
 
     /// Time for calls to finish after that [default: unlimited]
-    #[arg(help_heading = "Connections", long, value_name = "DURATION", requires = "max_connection_age", value_parser = humantime::parse_duration)]
+    #[arg(
+        help_heading = "Connections",
+        long,
+        value_name = "DURATION",
+        requires = "max_connection_age",
+        value_parser = humantime::parse_duration
+    )]
     max_connection_age_grace: Option<Duration>,
 
     /// Send a PING after this much silence [default: 2h]
@@ -134,13 +146,25 @@ struct ConnectionArgs {
     keepalive_time: Option<Duration>,
 
     /// Close connections whose PING is not answered in this time [default: 20s]
-    #[arg(help_heading = "Connections", long, value_name = "DURATION", requires = "keepalive_time", value_parser = humantime::parse_duration)]
+    #[arg(
+        help_heading = "Connections",
+        long,
+        value_name = "DURATION",
+        requires = "keepalive_time",
+        value_parser = humantime::parse_duration
+    )]
     keepalive_timeout: Option<Duration>,
 
     /// Least interval between client PINGs
     ///
     /// Clients that send more than two too early get GOAWAY (too_many_pings).
-    #[arg(help_heading = "Connections", long, value_name = "DURATION", default_value = "5m", value_parser = humantime::parse_duration)]
+    #[arg(
+        help_heading = "Connections",
+        long,
+        value_name = "DURATION",
+        default_value = "5m",
+        value_parser = humantime::parse_duration
+    )]
     keepalive_min_time: Duration,
 
     /// Allow the same PINGs without calls [default: one every 2h]

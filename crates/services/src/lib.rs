@@ -2,8 +2,8 @@
 //!
 //! - [`health`] (`grpc.health.v1`) reports whether the server and each of its services accept calls. Load balancers,
 //!   Kubernetes probes and gRPC clients use it.
-//! - [`reflection`] (`grpc.reflection.v1` and `v1alpha`) lists services and describes their messages. grpcurl and Postman
-//!   use it.
+//! - [`reflection`] (`grpc.reflection.v1` and `v1alpha`) lists services and describes their messages. grpcurl and
+//!   Postman use it.
 //! - [`channelz`] (`grpc.channelz.v1`) shows servers, channels and connections of the process for debugging. [`admin`]
 //!   bundles such services.
 //!

@@ -35,8 +35,8 @@
 //! | [`transport`] | Thalweg's |
 //! | in [`transport::server`]: `Connected`, `TcpConnectInfo` and its like, `TcpIncoming` | tonic's |
 //!
-//! Without the features `server` and `channel` all of them are tonic's, and there is no [`transport`]. This suits crates
-//! that only use generated code.
+//! Without the features `server` and `channel` all of them are tonic's, and there is no [`transport`]. This suits
+//! crates that only use generated code.
 //!
 //! tonic's types are re-exported, so crates that depend on tonic (`tonic-prost`, `tonic-types`, `tower-http`) work with
 //! them. Connection information is tonic's, because `Request::remote_addr` and similar methods look for these types.

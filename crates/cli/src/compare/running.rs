@@ -266,8 +266,8 @@ fn plan(args: &RunningArgs, wanted: [Wanted<'_>; 2]) -> Result<Plan, Failure> {
     let (a, b) = (side(a)?, side(b)?);
     if a.target == b.target {
         return Err(Failure::bad_arguments(format!(
-            "both servers run at the same time and cannot both listen on {}; use --a-target and --b-target, or {{port}} in \
-             their commands",
+            "both servers run at the same time and cannot both listen on {}; use --a-target and --b-target, or \
+             {{port}} in their commands",
             a.target
         )));
     }

@@ -24,8 +24,14 @@ pub(crate) struct AnyArgs {
     ///
     /// A scenario has flows of several steps, chosen by weight, with think times, checks on responses, and values that
     /// later steps send.
-    #[arg(help_heading = "Requests", long, value_name = "FILE", conflicts_with_all = ["call", "data", "check", "messages", "message_rate",
-          "stream_for", "responses", "order", "input"])]
+    #[arg(
+        help_heading = "Requests",
+        long,
+        value_name = "FILE",
+        conflicts_with_all = [
+            "call", "data", "check", "messages", "message_rate", "stream_for", "responses", "order", "input",
+        ]
+    )]
     pub(super) scenario: Option<PathBuf>,
 
     /// Request as JSON, @FILE, or @- for stdin; repeatable [default: empty message]
@@ -76,7 +82,14 @@ pub(crate) struct AnyArgs {
     pub(super) check: Vec<AskedCheck>,
 
     /// Metadata of each call; values of -bin names in Base64; repeatable
-    #[arg(help_heading = "Requests", short = 'm', short_alias = 'H', long, value_name = "NAME: VALUE", value_parser = metadata::parse)]
+    #[arg(
+        help_heading = "Requests",
+        short = 'm',
+        short_alias = 'H',
+        long,
+        value_name = "NAME: VALUE",
+        value_parser = metadata::parse
+    )]
     pub(super) metadata: Vec<Entry>,
 
     /// Metadata of reflection calls, in place of --metadata
@@ -129,11 +142,24 @@ pub(crate) struct AnyArgs {
     /// Find the highest rate that keeps conditions, such as 'p99<10ms'
     ///
     /// Each rate is tried for -z (default 5s), starting from --rps (default 100).
-    #[arg(help_heading = "Rate", long, value_name = "CONDITIONS", value_parser = parse_gates, conflicts_with_all = ["workers", "total"])]
+    #[arg(
+        help_heading = "Rate",
+        long,
+        value_name = "CONDITIONS",
+        value_parser = parse_gates,
+        conflicts_with_all = ["workers", "total"]
+    )]
     pub(super) find_max: Option<Gates>,
 
     /// With -n: stop after this time
-    #[arg(help_heading = "Rate", short = 'x', long, value_name = "DURATION", requires = "total", value_parser = humantime::parse_duration)]
+    #[arg(
+        help_heading = "Rate",
+        short = 'x',
+        long,
+        value_name = "DURATION",
+        requires = "total",
+        value_parser = humantime::parse_duration
+    )]
     pub(super) max_duration: Option<Duration>,
 
     /// What to do with unfinished calls at the end [default: wait, and count them with --rps or -n]
@@ -176,7 +202,13 @@ pub(crate) struct AnyArgs {
     pub(super) share: Option<Share>,
 
     /// Start to measure at this time (RFC 3339, or seconds since 1970)
-    #[arg(help_heading = "Distributed load", long, value_name = "TIME", value_parser = start_at::parse, conflicts_with = "find_max")]
+    #[arg(
+        help_heading = "Distributed load",
+        long,
+        value_name = "TIME",
+        value_parser = start_at::parse,
+        conflicts_with = "find_max"
+    )]
     pub(super) start_at: Option<SystemTime>,
 
     /// Exit with 3 if a condition fails, such as 'p99<5ms,errors<0.1%'; repeatable
@@ -191,11 +223,24 @@ pub(crate) struct AnyArgs {
     ///
     /// It applies to mean, p50, p99, the failure rate and, in closed loops, the rate. The failure rate may rise by 1
     /// percentage point in any case.
-    #[arg(help_heading = "Pass or fail", long, value_name = "SHARE", default_value = "10%", value_parser = percent::parse, requires = "baseline")]
+    #[arg(
+        help_heading = "Pass or fail",
+        long,
+        value_name = "SHARE",
+        default_value = "10%",
+        value_parser = percent::parse,
+        requires = "baseline"
+    )]
     pub(super) max_regression: f64,
 
     /// Exit with 1 if more calls than this fail
-    #[arg(help_heading = "Pass or fail", long, value_name = "SHARE", default_value = "1%", value_parser = percent::parse)]
+    #[arg(
+        help_heading = "Pass or fail",
+        long,
+        value_name = "SHARE",
+        default_value = "1%",
+        value_parser = percent::parse
+    )]
     pub(super) max_errors: f64,
 
     #[command(flatten)]
