@@ -16,10 +16,16 @@ const PORTS: [u16; 2] = [50051, 50052];
 const README_LINES_MAX: usize = 150;
 
 pub(super) fn check(log: &Log) -> Result<String, Failure> {
-    let folder = workspace::output().join("pages");
-    files::remove(&folder)?;
+    // Outside of the work tree: `cargo new` adds packages to the workspace around it.
+    let folder = std::env::temp_dir().join(format!("thalweg-pages-{}", std::process::id()));
     fs::create_dir_all(&folder)?;
-    let environment = environment(&folder, log)?;
+    let outcome = follow(&folder, log);
+    files::remove(&folder)?;
+    outcome
+}
+
+fn follow(folder: &Path, log: &Log) -> Result<String, Failure> {
+    let environment = environment(folder, log)?;
     let read = |page: &str| fs::read_to_string(workspace::root().join(page));
 
     let readme = read("README.md")?;
