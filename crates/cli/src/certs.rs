@@ -61,7 +61,7 @@ pub(crate) struct Issued {
 pub(crate) fn run(args: &CertsArgs) -> Result<ExitCode, Failure> {
     let names = if args.names.is_empty() { NAMES.map(str::to_owned).to_vec() } else { args.names.clone() };
     let made = make(names, args.days).map_err(|error| {
-        Failure::bad_arguments(format!("cannot make certificates for {}: {error}", args.names.join(", ")))
+        Failure::bad_arguments(format!("no certificates for {}: {error}", args.names.join(", ")))
     })?;
     let failed = |path: &Path, error: &io::Error| {
         let hint = if error.kind() == io::ErrorKind::AlreadyExists {

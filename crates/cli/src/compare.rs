@@ -115,11 +115,11 @@ pub(crate) fn run(args: &CompareArgs) -> Result<ExitCode, Failure> {
     let output = OutputFile::open(args.output.as_deref())?;
     let write = |reports: &[Report]| output.write(args.format.syntax(), &rendered(reports, args.format));
     match (args.running.is_asked_for(), args.files.is_asked_for()) {
-        (true, true) => Err(Failure::bad_arguments("give files or servers, not both")),
+        (true, true) => Err(Failure::bad_arguments("files are compared, or servers: not both")),
         (true, false) => running::run(&args.running, &args.names, &options, write),
         (false, _) => match args.running.foreign() {
             Some(flag) => Err(Failure::bad_arguments(format!(
-                "{flag} needs servers; use --a and --b, or --a-git and --b-git"
+                "{flag} is for servers that are measured now: name them with --a and --b, or --a-git and --b-git"
             ))),
             None => files::run(&args.files, &args.names, &options, write),
         },

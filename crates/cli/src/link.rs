@@ -91,8 +91,9 @@ enum Event {
 
 pub(crate) fn run(args: LinkArgs) -> Result<ExitCode, Failure> {
     if let Some(cpus) = &args.cpus {
-        cpus.pin_this_thread()
-            .map_err(|error| Failure::bad_arguments(format!("cannot run on CPUs {cpus}: {error}")))?;
+        cpus.pin_this_thread().map_err(|error| {
+            Failure::bad_arguments(format!("cannot run on the processors {cpus}: {error}"))
+        })?;
     }
     let format = args.format;
     runtime::runtime(1)?.block_on(async {

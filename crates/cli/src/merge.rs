@@ -63,7 +63,7 @@ fn merged(args: &MergeArgs) -> Result<LoadRun, Failure> {
         gather(&args.files, args.output.as_deref(), awaited)?.into_iter().unzip();
     if runs.is_empty() {
         let names: Vec<String> = args.files.iter().map(|path| path.display().to_string()).collect();
-        return Err(Failure::failed(format!("no results in {}", names.join(", "))));
+        return Err(Failure::failed(format!("there is no result in {}", names.join(", "))));
     }
     LoadRun::merged(&runs).map_err(|error| {
         let names: Vec<String> =

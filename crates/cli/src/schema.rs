@@ -81,12 +81,12 @@ fn named<'s>(schema: &'s Schema, name: &str) -> Result<MessageType<'s>, Failure>
     match candidates[..] {
         [message] => Ok(message),
         [] => Err(Failure::bad_arguments(format!(
-            "unknown message `{name}`{}",
+            "there is no message `{name}`{}",
             near(declared(schema).map(MessageType::full_name), name)
         ))),
         _ => {
             let names = listed(candidates.iter().map(|message| message.full_name()));
-            Err(Failure::bad_arguments(format!("`{name}` is ambiguous: {names}; use a longer --type")))
+            Err(Failure::bad_arguments(format!("`{name}` may be {names}: say more of --type")))
         }
     }
 }
@@ -98,12 +98,10 @@ fn only(schema: &Schema) -> Result<MessageType<'_>, Failure> {
     let messages: Vec<MessageType> = declared(schema).filter(own).collect();
     match messages[..] {
         [message] => Ok(message),
-        [] => Err(Failure::bad_arguments("no message is declared")),
+        [] => Err(Failure::bad_arguments("no message is declared there")),
         _ => {
             let names = listed(messages.iter().map(|message| message.full_name()));
-            Err(Failure::bad_arguments(format!(
-                "several messages are declared; use --type with one of {names}"
-            )))
+            Err(Failure::bad_arguments(format!("which message is it? Say --type with one of {names}")))
         }
     }
 }
@@ -119,7 +117,7 @@ pub(crate) fn check_sources(files: &[PathBuf]) -> Result<(), Failure> {
     let is_set = |bytes: &[u8]| bytes.starts_with(&[0x0a]) && Schema::from_descriptor_set(bytes).is_ok();
     match files.iter().find(|file| std::fs::read(file).is_ok_and(|bytes| is_set(&bytes))) {
         Some(set) => Err(Failure::bad_arguments(format!(
-            "{} is a descriptor set, not a .proto file; use --protoset {0}",
+            "{} is a descriptor set, not a .proto file: say --protoset {0}",
             set.display()
         ))),
         None => Ok(()),

@@ -37,7 +37,8 @@ impl ServerTlsArgs {
         if self.cert.len() != self.key.len() {
             let (certs, keys) = (self.cert.len(), self.key.len());
             return Err(Failure::bad_arguments(format!(
-                "{certs} --cert and {keys} --key; each certificate needs its key, in the same order"
+                "--cert is given {certs} times and --key {keys} times: each certificate needs its key, in the same \
+                 order"
             )));
         }
         let mut identities =

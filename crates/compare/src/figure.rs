@@ -28,7 +28,7 @@ pub enum Figure {
 
 /// A name that is no figure's.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("unknown figure `{0}`: rate, mean, p50, p90, p99, client-cpu, server-cpu")]
+#[error("there is no figure `{0}`: rate, mean, p50, p90, p99, client-cpu, server-cpu")]
 pub struct UnknownFigure(String);
 
 impl Figure {

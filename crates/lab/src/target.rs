@@ -69,7 +69,7 @@ pub fn addresses(target: &str) -> io::Result<Vec<SocketAddr>> {
             let alone =
                 || text.trim_matches(['[', ']']).parse().map(|ip: IpAddr| SocketAddr::new(ip, PORT_DEFAULT));
             let malformed =
-                |_| io::Error::new(io::ErrorKind::InvalidInput, format!("`{text}` is not an address"));
+                |_| io::Error::new(io::ErrorKind::InvalidInput, format!("`{text}` is no address"));
             text.parse().or_else(|_| alone()).map_err(malformed)
         };
         return list.split(',').map(address).collect();

@@ -66,7 +66,7 @@ impl Burst {
 /// What was written is no schedule.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "`{piece}` is not a rate: {why} (1000, 500/30s, 100..5000/60s, 100..500+100/10s or 50@10s, with commas between \
+    "`{piece}` is no rate: {why} (1000, 500/30s, 100..5000/60s, 100..500+100/10s or 50@10s, with commas between \
      several)"
 )]
 pub struct ScheduleError {
@@ -286,12 +286,12 @@ fn rate(text: &str) -> Result<f64, String> {
     match rate {
         Ok(rate) if (0.0..=RATE_MAX).contains(&rate) => Ok(rate),
         Ok(_) => Err("a rate lies between 0 and 10⁹".to_owned()),
-        Err(_) => Err(format!("`{text}` is not a number")),
+        Err(_) => Err(format!("`{text}` is no number")),
     }
 }
 
 fn seconds(text: &str) -> Result<f64, String> {
-    let time = humantime::parse_duration(text).map_err(|_| format!("`{text}` is not a time, such as 30s"))?;
+    let time = humantime::parse_duration(text).map_err(|_| format!("`{text}` is no time, such as 30s"))?;
     match time.as_secs_f64() {
         seconds if seconds > 0.0 && seconds <= SECONDS_MAX => Ok(seconds),
         _ => Err(format!("{text} is not more than nothing and at most a year")),
@@ -377,7 +377,7 @@ mod tests {
             assert!(error.contains(expected), "{text}: {error}");
         };
         check("", "there is none");
-        check("fast", "`fast` is not a number");
+        check("fast", "`fast` is no number");
         check("100..200", "it needs a time, as /60s");
         check("100,200", "since another piece follows");
         check("100/0s", "more than nothing");

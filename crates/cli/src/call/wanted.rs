@@ -37,21 +37,21 @@ pub(super) fn parse(words: &[String]) -> Result<(Option<String>, Wanted), Failur
         },
         [target, ref rest @ ..] if !rest.is_empty() => match wanted(rest) {
             Some(wanted) => Ok((at(target)?, wanted)),
-            None if rest.len() > 1 && !matches!(rest[0], "list" | "describe") => {
-                Err(Failure::bad_arguments(format!("unexpected `{}`; give the request with -d", rest[1])))
-            }
+            None if rest.len() > 1 && !matches!(rest[0], "list" | "describe") => Err(Failure::bad_arguments(
+                format!("`{}` is too much: a method is called with one name; the request is -d", rest[1]),
+            )),
             None => Err(Failure::bad_arguments(format!(
-                "`{}` is not list, describe or a method; write package.Service/Method",
+                "`{}` is neither list, describe nor a method: write package.Service/Method",
                 rest[0]
             ))),
         },
         [only] => match wanted(&[only]) {
             Some(wanted) if only.contains('/') => Ok((None, wanted)),
             _ => Err(Failure::bad_arguments(format!(
-                "nothing to do with {only}; add list, describe or package.Service/Method"
+                "what is wanted of {only}? Say list, describe, or package.Service/Method"
             ))),
         },
-        _ => Err(Failure::bad_arguments("expected a target, and list, describe or package.Service/Method")),
+        _ => Err(Failure::bad_arguments("say a target, and list, describe or package.Service/Method")),
     }
 }
 

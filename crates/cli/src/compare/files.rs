@@ -68,11 +68,13 @@ fn sides(args: &FileArgs, names: &[String]) -> Result<(Vec<Side>, Together), Fai
                 (Input::Comparison(comparison), None, None) => Side::both(&comparison).into(),
                 (Input::Study(_), ..) => {
                     return Err(Failure::bad_arguments(format!(
-                        "{one} is one study; add another one, or choose two stacks with --of and --to"
+                        "{one} is one study: name another one, or two of its stacks with --of and --to"
                     )));
                 }
                 _ => {
-                    return Err(Failure::bad_arguments(format!("{one} is one result; add another one")));
+                    return Err(Failure::bad_arguments(format!(
+                        "{one} is one result: name another one, too"
+                    )));
                 }
             };
             name(&mut sides, names)?;
@@ -80,7 +82,7 @@ fn sides(args: &FileArgs, names: &[String]) -> Result<(Vec<Side>, Together), Fai
         }
         several => {
             if args.of.is_some() {
-                return Err(Failure::bad_arguments("--of and --to need exactly one study"));
+                return Err(Failure::bad_arguments("--of and --to are for the stacks of one study"));
             }
             let labels = labels(several);
             let mut sides = Vec::new();
@@ -110,11 +112,7 @@ fn name(sides: &mut [Side], names: &[String]) -> Result<(), Failure> {
         return Ok(());
     }
     if names.len() != sides.len() {
-        return Err(Failure::bad_arguments(format!(
-            "--names has {} names for {} sides",
-            names.len(),
-            sides.len()
-        )));
+        return Err(Failure::bad_arguments(format!("--names has {} for {} sides", names.len(), sides.len())));
     }
     for (side, name) in sides.iter_mut().zip(names) {
         side.name.clone_from(name);
@@ -141,7 +139,10 @@ fn paths(side: &str) -> Result<Vec<PathBuf>, Failure> {
         }
         inside.retain(|path| path.extension().is_some_and(|extension| extension == "json"));
         if inside.is_empty() {
-            return Err(Failure::failed(format!("{} has no *.json results", path.display())));
+            return Err(Failure::failed(format!(
+                "{} has no results: no file in it ends in .json",
+                path.display()
+            )));
         }
         inside.sort_unstable();
         paths.append(&mut inside);

@@ -194,7 +194,7 @@ fn at_target<C: CallsStudy>(
     directory: PathBuf,
 ) -> Result<ExitCode, Failure> {
     if args.common().against.compares() {
-        return Err(Failure::bad_arguments("--target works with our client only; leave out --against"));
+        return Err(Failure::bad_arguments("--target is for our own client: leave --against out"));
     }
     let directory = ResultsDirectory::create(directory).map_err(Failure::failed)?;
     let settings = Settings {

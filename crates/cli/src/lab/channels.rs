@@ -107,7 +107,7 @@ impl CallsStudy for ChannelsArgs {
 
     fn plan(&self, stacks: &Stacks, programs: &BTreeMap<String, Program>) -> Result<Plan<Window>, Failure> {
         if stacks.with_socket() {
-            return Err(Failure::bad_arguments("a bare socket has no channels; leave out `socket`"));
+            return Err(Failure::bad_arguments("a bare socket has no channels: leave `socket` out"));
         }
         channels::plan(&self.options(stacks, programs)?).map_err(Failure::bad_arguments)
     }
@@ -186,7 +186,7 @@ fn grids_of(calls: &[CallType], known: &[Grid]) -> Result<Vec<Grid>, Failure> {
     for &call in calls {
         if !matches!(call, CallType::Unary | CallType::PingPong) {
             return Err(Failure::bad_arguments(format!(
-                "{call} is not supported here; use unary or ping-pong"
+                "{call} says nothing of channels: use unary or ping-pong"
             )));
         }
         let before = grids.len();

@@ -85,7 +85,8 @@ impl CallsStudy for ConnectionsArgs {
     fn plan(&self, stacks: &Stacks, programs: &BTreeMap<String, Program>) -> Result<Plan<Window>, Failure> {
         let Some(named) = stacks.each_with_its_own() else {
             return Err(Failure::bad_arguments(
-                "this study uses one client for all servers; leave out --client, --server, --matrix and --ends",
+                "all servers have the same client here, and each stack's own client its own server: leave --client, \
+                 --server, --matrix and --ends out",
             ));
         };
         let mut options = if self.common.quick {
@@ -121,7 +122,7 @@ impl ConnectionsArgs {
     /// Numbers of connections that this machine allows, and what is said of the others. Limits are raised on the way.
     fn reached(&self) -> Result<(Vec<u32>, Option<String>), Failure> {
         let reach = Reach::raised().map_err(|error| {
-            Failure::failed(format!("cannot read the limit of file descriptors: {error}"))
+            Failure::failed(format!("cannot see how many descriptors there may be: {error}"))
         })?;
         let asked = self.connections.as_deref().unwrap_or(&ConnectionsOptions::CONNECTIONS);
         Ok(reach.allowed(asked))
@@ -129,7 +130,7 @@ impl ConnectionsArgs {
 
     fn planned(&self, mut options: ConnectionsOptions) -> Result<Plan<Window>, Failure> {
         if self.size.0 > SIZE_MAX {
-            return Err(Failure::bad_arguments("--size exceeds 8 KiB, the limit of this study"));
+            return Err(Failure::bad_arguments("messages of up to 8 KiB are driven over many connections"));
         }
         options.connections = self.reached()?.0;
         options.size = self.size;

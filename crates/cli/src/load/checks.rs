@@ -71,7 +71,7 @@ impl FromStr for FieldPath {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let error = || format!("`{text}` is not a place in an answer, such as user.addresses[0].city");
+        let error = || format!("`{text}` is no place in an answer, such as user.addresses[0].city");
         let mut parts = Vec::new();
         for word in text.trim().split('.') {
             let (name, indices) = word.split_once('[').map_or((word, ""), |(name, rest)| (name, rest));
@@ -140,7 +140,7 @@ impl FromStr for AskedCheck {
         });
         let Some((at, _, sign, comparison)) = found.min_by_key(|(at, rank, ..)| (*at, *rank)) else {
             return Err(format!(
-                "`{text}` is not a condition on an answer: status == NOT_FOUND, items.length > 0, \
+                "`{text}` is no condition on an answer: status == NOT_FOUND, items.length > 0, \
                  user.name == \"Ada\", user.tags contains \"new\", user.email exists"
             ));
         };
@@ -167,7 +167,7 @@ fn code(name: &str) -> Result<Code, String> {
     let number = number.or_else(|| (0..=16).find(named));
     number
         .map(Code::from_i32)
-        .ok_or_else(|| format!("`{name}` is not a status: OK, NOT_FOUND … or a number from 0 to 16"))
+        .ok_or_else(|| format!("`{name}` is no status: OK, NOT_FOUND … or a number from 0 to 16"))
 }
 
 impl Relation {
@@ -434,11 +434,11 @@ mod tests {
     #[test]
     fn what_is_no_condition_is_said() {
         for (text, expected) in [
-            ("fine", "`fine` is not a condition on an answer"),
+            ("fine", "`fine` is no condition on an answer"),
             ("status > OK", "a status is compared by =="),
-            ("status == SO_SO", "`SO_SO` is not a status"),
-            ("a..b == 1", "`a..b` is not a place in an answer"),
-            ("a[x] == 1", "is not a place in an answer"),
+            ("status == SO_SO", "`SO_SO` is no status"),
+            ("a..b == 1", "`a..b` is no place in an answer"),
+            ("a[x] == 1", "is no place in an answer"),
             ("a ==", "compares with nothing"),
         ] {
             let error = text.parse::<AskedCheck>().unwrap_err();

@@ -24,7 +24,7 @@ pub(super) fn verdict(run: &LoadRun, max_errors: f64, was_interrupted: bool) -> 
         .collect();
     let invalid = run.notes.iter().find(|note| note.invalidates);
     if !breached.is_empty() {
-        let invalid = invalid.map_or(String::new(), |note| format!("; invalid run: {}", note.text));
+        let invalid = invalid.map_or(String::new(), |note| format!("; the run is not valid: {}", note.text));
         let message = format!("not kept: {}{invalid}", breached.join(", "));
         return Err(Failure { message, code: BREACHED });
     }
@@ -43,7 +43,7 @@ pub(super) fn verdict(run: &LoadRun, max_errors: f64, was_interrupted: bool) -> 
     if run.failed_share() > max_errors {
         let note = run.notes.first().map(|note| note.text.as_str()).unwrap_or_default();
         return Err(Failure::failed(format!(
-            "{} of {} calls failed, more than --max-errors: {note}",
+            "{} of {} calls failed, more than --max-errors has: {note}",
             run.failed,
             run.calls()
         )));

@@ -132,7 +132,7 @@ fn own_messages_that_are_none() {
         "a.jsonl",
         lines,
         "shop.Order2",
-        &["unknown message `shop.Order2` in ", "shop.proto", "it has shop.Order"],
+        &["there is no message `shop.Order2` in ", "shop.proto", "it has shop.Order"],
     );
     check("a.jsonl", b"{}\n\n{\"item\": 1}\n", "shop.Order", &["a.jsonl, line 3: ", "item", "string"]);
     check("a.jsonl", b"{}\n{\"size\": 1}\n", "shop.Order", &["a.jsonl, line 2: ", "size"]);
@@ -218,11 +218,11 @@ fn without_the_codecs_it_says_how_to_get_them() {
     };
     check(&["--peers", "none"], 1, &["none/codec/peer is not there", "`cargo xtask peers codec`", "--peers"]);
     let peers = peers_with_codecs().to_str().unwrap();
-    let unknown = ["unknown codec `xml`; known are prost, buffa, ", "thalweg-msgpack"];
+    let unknown = ["there is no codec `xml`: there are prost, buffa, ", "thalweg-msgpack"];
     check(&["--peers", peers, "--codecs", "prost,xml"], 2, &unknown);
     check(
         &["--peers", peers, "--messages", "letter"],
         2,
-        &["unknown message `letter`; known are person-full"],
+        &["there is no message `letter`: there are person-full"],
     );
 }

@@ -188,7 +188,7 @@ fn what_makes_no_comparison_is_explained() {
         assert!(stderr.contains(expected), "{arguments:?}: {stderr}");
     };
     check(&[], 2, "name two results to compare");
-    check(&[&nothing, &nothing], 1, "nothing.json: is not a result of a load: it has no `schema`");
+    check(&[&nothing, &nothing], 1, "nothing.json: is no result of a load: it has no `schema`");
     check(&["/no/such.json", &nothing], 1, "/no/such.json: cannot be read");
     check(&[&nothing, "--", "--call", "a.B/C"], 2, "-- is for servers that are measured now");
     for (flag, value) in
@@ -204,7 +204,7 @@ fn what_makes_no_comparison_is_explained() {
     }
     // What `load` would refuse is not waited for.
     let malformed = ["--a", "s", "--b", "s", "--a-target", "ipv4:hello", "--b-target", "127.0.0.1:1"];
-    check(&malformed, 1, "`hello` is not an address");
+    check(&malformed, 1, "`hello` is no address");
     check(&["--a", "s", "--b", "s", "--target", "127.0.0.1:1"], 2, "cannot both listen at 127.0.0.1:1");
     check(
         &["--a", "s {port}", "--b", "s {port}", "--", "-z", "1s"],
@@ -223,8 +223,8 @@ fn what_makes_no_comparison_is_explained() {
     ] {
         check(&["--a", "s {port}", "--b", "s {port}", "--", flag, "5s"], 2, expected);
     }
-    check(&["--margin", "5"], 2, "`5` is not a share");
-    check(&["--fail-on", "speed"], 2, "unknown figure `speed`");
+    check(&["--margin", "5"], 2, "`5` is no share");
+    check(&["--fail-on", "speed"], 2, "there is no figure `speed`");
     // A server that ends, one that never listens, and a load that is none.
     let ends = ["--a", "echo no such flag; exit 7; # {port}", "--b", "s {port}"];
     check(&ends, 1, "does not listen at 127.0.0.1:");

@@ -158,7 +158,7 @@ fn what_is_missing_and_what_is_wrong_is_said() {
         &[GRPCURL, "--framing", "grpc"],
         "have the types of their methods: leave --type and --framing away",
     );
-    check(&[GRPCURL, "--call", "1-x"], "`x` is not a number of a call");
+    check(&[GRPCURL, "--call", "1-x"], "`x` is no number of a call");
 }
 
 /// A capture of raw IP that has the one connection without its handshake, in segments of up to 100 bytes; `lost` of the

@@ -227,13 +227,13 @@ fn what_is_no_scenario_is_explained() {
     check(&one("call = 'a.B/C'\nwait = '1s'"), "unknown field `wait`");
     check(&one("call = 'nothing'"), "step 1 of flow 1: ");
     check(&one("call = 'thalweg.lab.v1.Echo/Nothing'"), "has no method `Nothing`");
-    check(&one(&format!("call = '{PERSON}'\ncheck = ['name']")), "`name` is not a condition");
+    check(&one(&format!("call = '{PERSON}'\ncheck = ['name']")), "`name` is no condition");
     check(&one(&format!("call = '{PERSON}'\nthink = '2s..1s'")), "begins with the longer time");
     check(
         &one(&format!("call = '{PERSON}'\ninput = 'xml'")),
         "step 1 of flow 1: input: `xml` is none of json, csv,",
     );
-    check(&one(&format!("call = '{PERSON}'\ntimeout = 'soon'")), "timeout: `soon` is not a time");
+    check(&one(&format!("call = '{PERSON}'\ntimeout = 'soon'")), "timeout: `soon` is no time");
     check(
         &one(&format!("call = '{PERSON}'\nmessages = 3")),
         "--messages is for a method that sends a stream",

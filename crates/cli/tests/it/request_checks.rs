@@ -85,7 +85,7 @@ fn a_descriptor_set_is_told_from_a_source() {
     ] {
         let (code, _, stderr) = run(words);
         assert_eq!(code, Some(2), "{words:?}: {stderr}");
-        let expected = format!("{set} is a descriptor set, not a .proto file; use --protoset {set}");
+        let expected = format!("{set} is a descriptor set, not a .proto file: say --protoset {set}");
         assert!(stderr.contains(&expected), "{words:?}: {stderr}");
     }
     assert_eq!(run(&["call", "list", "--protoset", &set]).0, Some(0));

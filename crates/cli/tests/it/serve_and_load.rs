@@ -256,5 +256,5 @@ fn own_messages_are_echoed() {
     assert!(error.contains("--echo own and the messages themselves go together"), "{error}");
     let (code, _, error) = stderr(&["serve", "--proto", &proto, "--type", "shop.Nothing"]);
     assert_eq!(code, Some(2), "{error}");
-    assert!(error.contains("unknown message `shop.Nothing` in "), "{error}");
+    assert!(error.contains("there is no message `shop.Nothing` in "), "{error}");
 }

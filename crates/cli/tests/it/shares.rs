@@ -128,7 +128,7 @@ fn what_is_no_part_is_explained() {
     check(&["--call", UNARY, "--share", "4/4"], "they are counted from 0, here to 3");
     check(&["--share", "0/4"], "--share takes a method");
     check(&["--start-at", "60"], "--start-at takes a method");
-    check(&["--call", UNARY, "--start-at", "soon"], "`soon` is not a time");
+    check(&["--call", UNARY, "--start-at", "soon"], "`soon` is no time");
 }
 
 #[test]
@@ -145,9 +145,9 @@ fn what_is_not_there_in_time_is_said() {
     fs::write(results.path("1.json"), "{\"schema\": ").unwrap();
     fs::write(results.path("settings.json"), "{}").unwrap();
     let (code, _, stderr) = waited("2");
-    assert!(code == Some(1) && stderr.contains("1.json: is not a result"), "{stderr}");
+    assert!(code == Some(1) && stderr.contains("1.json: is no result"), "{stderr}");
     let (code, _, stderr) = merge(&[folder]);
-    assert!(code == Some(1) && stderr.contains("1.json: is not a result"), "{stderr}");
+    assert!(code == Some(1) && stderr.contains("1.json: is no result"), "{stderr}");
     fs::remove_file(results.path("1.json")).unwrap();
     let (code, stdout, _) = merge(&[folder]);
     assert!(code == Some(0) && stdout.contains("part 1 of 2 is missing"), "{stdout}");
@@ -182,5 +182,5 @@ fn what_is_not_there_in_time_is_said() {
     let (code, _, stderr) = merge(&[text(&nowhere), "--wait-for", "2", "--timeout", "100ms"]);
     assert!(code == Some(1) && stderr.contains("there are 0 of 2 results: none"), "{stderr}");
     let (code, _, stderr) = merge(&[text(tempfile::tempdir().unwrap().path())]);
-    assert!(code == Some(1) && stderr.contains("no results in"), "{stderr}");
+    assert!(code == Some(1) && stderr.contains("there is no result in"), "{stderr}");
 }

@@ -26,7 +26,7 @@ impl std::str::FromStr for Selection {
         }
         let (first, last) = text.split_once('-').unwrap_or((text, text));
         let number = |text: &str| {
-            text.parse::<u64>().map_err(|_| format!("`{text}` is not a number of a call: write 7 or 3-9"))
+            text.parse::<u64>().map_err(|_| format!("`{text}` is no number of a call: write 7 or 3-9"))
         };
         let (first, last) = (number(first)?, number(last)?);
         if first > last {
