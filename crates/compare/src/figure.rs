@@ -53,8 +53,8 @@ impl Figure {
     pub fn label(self) -> &'static str {
         match self {
             Self::Mean => "mean latency",
-            Self::ClientCpu => "client CPU per call",
-            Self::ServerCpu => "server CPU per call",
+            Self::ClientCpu => "client CPU a call",
+            Self::ServerCpu => "server CPU a call",
             Self::Rate | Self::P50 | Self::P90 | Self::P99 => self.name(),
         }
     }

@@ -139,7 +139,7 @@ fn verdict(result: &LoadResult, interrupted: bool) -> Result<ExitCode, Failure> 
     let errors: Vec<String> = result.errors.iter().map(|(code, count)| format!("{code} {count}")).collect();
     let first = result.notes.first().map(|note| note.text.as_str()).unwrap_or_default();
     Err(Failure::failed(match errors.as_slice() {
-        [] => "no call finished in the measured time; use a longer -z".to_owned(),
+        [] => "nothing ended within the measured time: let -z be longer".to_owned(),
         _ => format!("every call failed ({}): {first}", errors.join(", ")),
     }))
 }

@@ -29,7 +29,7 @@ impl LoadArgs {
         let in_flight = self.in_flight.unwrap_or(in_flight_default.max(self.connections));
         if self.connections > in_flight {
             return Err(Failure::bad_arguments(
-                "-c must be at least --connections, or some connections stay idle",
+                "more connections than calls in flight: some would stay idle",
             ));
         }
         if let Some(workers) =

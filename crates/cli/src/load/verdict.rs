@@ -38,7 +38,7 @@ pub(super) fn verdict(run: &LoadRun, max_errors: f64, was_interrupted: bool) -> 
         return Err(Failure { message, code: BREACHED });
     }
     if run.calls() == 0 {
-        return Err(Failure::failed("no call finished in the measured time; use a longer -z"));
+        return Err(Failure::failed("no call ended within the measured time: let -z be longer"));
     }
     if run.failed_share() > max_errors {
         let note = run.notes.first().map(|note| note.text.as_str()).unwrap_or_default();

@@ -207,7 +207,7 @@ fn a_server_that_stands_still_is_seen_by_all_that_was_to_begin_meanwhile() {
     // More were due than may be in flight, so that some began late, which is said.
     assert!(run["late"].as_u64().unwrap() >= 900, "{}", run["late"]);
     assert!(
-        run["notes"][0]["text"].as_str().unwrap().contains("started more than 1 ms late"),
+        run["notes"][0]["text"].as_str().unwrap().contains("began more than 1 ms late"),
         "{}",
         run["notes"]
     );
@@ -349,7 +349,7 @@ fn conditions_of_a_run_that_is_not_valid_are_said_to_be() {
     let slow = r#"{"response_parameters": [{"size": 1, "interval_us": 400000}]}"#;
     let method = "grpc.testing.TestService/StreamingOutputCall";
     let words = ["--call", method, "-d", slow, "-c", "2", "-z", "100ms", "--warmup", "0s", "--expect"];
-    let why = "no call finished in the measured time";
+    let why = "no call ended within the measured time";
     for (condition, expected, said) in [
         ("calls>=1", Some(3), format!("not kept: calls>=1 is 0; the run is not valid: {why}")),
         (
@@ -445,7 +445,7 @@ fn a_run_that_is_worse_than_its_baseline_is_exit_code_3() {
     ] {
         let (code, stdout, stderr) = load(&addresses[0], &[&base[..], &failing, flags].concat());
         assert_eq!(code, expected, "half of the calls failed, and 40 % before, {flags:?}: {stdout}{stderr}");
-        let says = if code == Some(0) { "passed        errors<=" } else { "FAILED        errors<=" };
+        let says = if code == Some(0) { "kept          errors<=" } else { "NOT KEPT      errors<=" };
         assert!(stdout.contains(says), "{stdout}");
     }
     // And one that took no time.

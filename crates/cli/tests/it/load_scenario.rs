@@ -156,10 +156,7 @@ fn late_starts_are_a_share_of_flows() {
     let late = run["late"].as_u64().unwrap();
     assert!(late >= 49, "{late}");
     let note = run["notes"].to_string();
-    assert!(
-        note.contains(&format!("{late} of 50 flows started more than 1 ms late and 0 did not start")),
-        "{note}"
-    );
+    assert!(note.contains(&format!("{late} of 50 flows began more than 1 ms late, and 0 never")), "{note}");
 }
 
 /// A server that does 50 calls in a second at the most does 16 flows of three calls.

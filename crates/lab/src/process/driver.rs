@@ -242,7 +242,7 @@ impl Driver {
             let is_asked_for = self.lanes == LaneRule::Fixed;
             if is_asked_for && connections != self.point.connections && !is_noted {
                 let text = format!(
-                    "{CONNECTIONS} {} requested, {connections} in the kernel's tables",
+                    "{CONNECTIONS} {} asked for, {connections} in the kernel's tables",
                     self.point.connections
                 );
                 load.notes.push(Note { text, invalidates: false });

@@ -6,27 +6,28 @@ use thalweg_lab::report::parts::choices;
 use super::data::Drawn;
 use crate::run::LoadRun;
 
-const FROM_THE_SCHEDULE: &str = "Latency counts from the scheduled start, so a stalled server affects all calls that \
-                                 were due meanwhile.";
+const FROM_THE_SCHEDULE: &str = "Latency counts from when a call was scheduled to begin, whenever it did: a server \
+                                 that stands still is seen by all calls that were to begin meanwhile.";
 
 pub(super) fn over_time(run: &LoadRun, drawn: &Drawn) -> Option<Markup> {
     drawn.time.as_ref()?;
-    let what = if run.is_open() { "scheduled, OK, failed, late" } else { "OK, failed" };
+    let what =
+        if run.is_open() { "scheduled, ended with OK, failed and late" } else { "ended with OK and failed" };
     Some(html! {
         figure data-chart="rate" {
             figcaption {
                 h3 { "Rate" }
-                p { (if run.is_open() { run.unit() } else { "call" }) "s/s: " (what) }
+                p { (if run.is_open() { run.unit() } else { "call" }) "s a second: " (what) }
             }
-            (plot("rate", "", "Calls per second over time. Intervals can be saved below as CSV."))
-            h4 { "In flight" small { " at the end of intervals" } }
+            (plot("rate", "", "Calls a second over time. The intervals can be saved below as CSV."))
+            h4 { "In flight" small { " at the end of each interval" } }
             (plot("in-flight", "low", "Calls in flight over time."))
         }
         @if run.latency.is_some() {
             figure data-chart="latency" {
                 figcaption {
                     h3 { "Latency" }
-                    p { "of OK calls per interval; lower is better" }
+                    p { "of calls that ended with OK in each interval; lower is better" }
                 }
                 (plot("latency", "", "Percentiles of latency over time. Those of the run are in a table below."))
             }
@@ -36,7 +37,7 @@ pub(super) fn over_time(run: &LoadRun, drawn: &Drawn) -> Option<Markup> {
                 figcaption {
                     h3 { "All latencies" }
                     p {
-                        "one column per interval; stronger color means more calls"
+                        "a column for each interval; the darker or brighter a field, the more calls took so long"
                         span.ramp { span data-least {} i {} span data-most {} }
                     }
                 }
@@ -45,7 +46,7 @@ pub(super) fn over_time(run: &LoadRun, drawn: &Drawn) -> Option<Markup> {
         }
         p.hint {
             @if run.is_open() && run.latency.is_some() { (FROM_THE_SCHEDULE) " " }
-            "Hover for values, drag to zoom, double-click to reset."
+            "Point at a plot for its values. Drag over a part to enlarge it; a double click shows all again."
         }
     })
 }
@@ -55,7 +56,8 @@ pub(super) fn spread(run: &LoadRun, drawn: &Drawn) -> Option<Markup> {
     Some(html! {
         @if run.is_open() {
             p.about {
-                "Service time counts from the actual start. Wait is the time from the scheduled to the actual start."
+                "Service counts from when a call did begin, and wait is from the scheduled start to that moment. What \
+                 latency has beyond service, waiting has added."
             }
         }
         div.legend role="group" aria-label="Distributions shown" {}
@@ -63,17 +65,17 @@ pub(super) fn spread(run: &LoadRun, drawn: &Drawn) -> Option<Markup> {
             figure data-chart="percentiles" {
                 figcaption {
                     h3 { "By percentile" }
-                    p { "share of calls that took at most this long; lower is better" }
+                    p { "so many of a hundred took no longer than this; lower is better" }
                 }
-                (plot("percentiles", "", "Latency by percentile. Common percentiles are in the table below."))
+                (plot("percentiles", "", "Times by percentile. The usual ones are in the table below."))
             }
             figure data-chart="histogram" {
                 figcaption {
                     h3 { "Histogram" }
-                    p { "share of calls by latency" }
+                    p { "share of all, by time" }
                 }
                 (choices("Scale of shares", "shares", [("linear", "linear"), ("log", "log")]))
-                (plot("histogram", "", "Distribution of latency. Percentiles are in the table below."))
+                (plot("histogram", "", "How times are distributed. Percentiles are in the table below."))
             }
         }
     })

@@ -75,7 +75,7 @@ fn check_open(name: &str, width: u32) {
             "calls a second of 1\u{202f}000&nbsp;scheduled",
             "<code>shop.Orders/Get</code>",
             "<code>a:1</code>, <code>b:1</code>",
-            ", schedule <code>1000</code>",
+            "by the schedule <code>1000</code>",
             "These figures are not the server’s",
             "the client had no processor left",
             "the server was slow",
@@ -85,7 +85,7 @@ fn check_open(name: &str, width: u32) {
             "DEADLINE_EXCEEDED",
             "Latency counts from when a call was scheduled",
             "from the scheduled start to the actual one",
-            "did not start",
+            "never began",
             "Slow 1, 2 processors",
         ],
     );

@@ -194,7 +194,7 @@ fn name(kind: Kind) -> String {
 
 /// A ratio with its interval; it does not break within.
 fn ratio(compared: Compared) -> String {
-    let text = compared.ratio.map_or("no valid pair of windows".to_owned(), ratio_text);
+    let text = compared.ratio.map_or("no windows of both".to_owned(), ratio_text);
     text.replace(' ', "\u{a0}").replace('–', "\u{2060}–\u{2060}")
 }
 
