@@ -167,7 +167,7 @@ mod tests {
             arguments.filter_map(clap::Arg::get_long).collect::<Vec<_>>()
         };
         assert_eq!(
-            below("Descriptors, in place of the server's reflection"),
+            below("Descriptors (default: server reflection)"),
             ["proto", "import-path", "protoset", "protoset-out"]
         );
         assert!(below("Connection").contains(&"connect-timeout") && below("Formats").contains(&"format"));

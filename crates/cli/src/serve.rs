@@ -35,7 +35,7 @@ Examples:
   thalweg serve --listen 127.0.0.1:50051 --listen unix:/tmp/thalweg.sock
   thalweg serve --listen 0.0.0.0:50051 --threads 4 --cpus 0-3
   thalweg serve --cert certs/server.pem --key certs/server.key
-  thalweg serve --json 127.0.0.1:8080      # also a page of all services at /docs
+  thalweg serve --json 127.0.0.1:8080
   thalweg serve --work 20us";
 
 /// Run a gRPC server for tests and benchmarks

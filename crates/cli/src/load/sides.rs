@@ -68,7 +68,7 @@ fn first(given: &Given, side: Side) -> Option<String> {
 mod tests {
     use super::*;
 
-    const BENCHMARK: &str = "grpc.testing.BenchmarkService, without a method";
+    const BENCHMARK: &str = "Built-in benchmark (without a method)";
     /// A new flag of all loads has to be named here; others belong into
     /// [`AnyArgs`] or [`BenchmarkArgs`].
     const ALL: [&str; 26] = [
