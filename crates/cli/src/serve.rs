@@ -98,9 +98,6 @@ pub(crate) struct ServeArgs {
     )]
     work: Duration,
 
-    #[command(flatten)]
-    connections: ConnectionArgs,
-
     /// Time for calls to finish at shutdown
     #[arg(long, value_name = "DURATION", default_value = "10s", value_parser = humantime::parse_duration)]
     grace: Duration,
@@ -108,32 +105,36 @@ pub(crate) struct ServeArgs {
     #[command(flatten)]
     runtime: RuntimeArgs,
 
+    // Options under a heading of their own follow those without one.
+    #[command(flatten)]
+    connections: ConnectionArgs,
+
     #[command(flatten)]
     tls: ServerTlsArgs,
 }
 
 /// How many connections there may be, how long they live, and what they may hold.
 #[derive(Debug, Args)]
+#[command(next_help_heading = "Connections")]
 struct ConnectionArgs {
     /// Largest number of connections [default: unlimited]
-    #[arg(help_heading = "Connections", long, value_name = "N")]
+    #[arg(long, value_name = "N")]
     max_connections: Option<usize>,
 
     /// Largest number of connections per IP address [default: unlimited]
-    #[arg(help_heading = "Connections", long, value_name = "N")]
+    #[arg(long, value_name = "N")]
     max_connections_per_address: Option<usize>,
 
     /// Close connections gracefully after this time without calls [default: never]
-    #[arg(help_heading = "Connections", long, value_name = "DURATION", value_parser = humantime::parse_duration)]
+    #[arg(long, value_name = "DURATION", value_parser = humantime::parse_duration)]
     max_connection_idle: Option<Duration>,
 
     /// Close connections gracefully after this age [default: never]
-    #[arg(help_heading = "Connections", long, value_name = "DURATION", value_parser = humantime::parse_duration)]
+    #[arg(long, value_name = "DURATION", value_parser = humantime::parse_duration)]
     max_connection_age: Option<Duration>,
 
     /// Time for calls to finish after that [default: unlimited]
     #[arg(
-        help_heading = "Connections",
         long,
         value_name = "DURATION",
         requires = "max_connection_age",
@@ -142,12 +143,11 @@ struct ConnectionArgs {
     max_connection_age_grace: Option<Duration>,
 
     /// Send a PING after this much silence [default: 2h]
-    #[arg(help_heading = "Connections", long, value_name = "DURATION", value_parser = humantime::parse_duration)]
+    #[arg(long, value_name = "DURATION", value_parser = humantime::parse_duration)]
     keepalive_time: Option<Duration>,
 
     /// Close connections whose PING is not answered in this time [default: 20s]
     #[arg(
-        help_heading = "Connections",
         long,
         value_name = "DURATION",
         requires = "keepalive_time",
@@ -159,7 +159,6 @@ struct ConnectionArgs {
     ///
     /// Clients that send more than two too early get GOAWAY (too_many_pings).
     #[arg(
-        help_heading = "Connections",
         long,
         value_name = "DURATION",
         default_value = "5m",
@@ -168,11 +167,11 @@ struct ConnectionArgs {
     keepalive_min_time: Duration,
 
     /// Allow the same PINGs without calls [default: one every 2h]
-    #[arg(help_heading = "Connections", long)]
+    #[arg(long)]
     keepalive_permit_without_calls: bool,
 
     /// Memory budget of all connections [default: a quarter of the machine's]
-    #[arg(help_heading = "Connections", long, value_name = "SIZE")]
+    #[arg(long, value_name = "SIZE")]
     max_memory: Option<ByteSize>,
 }
 
