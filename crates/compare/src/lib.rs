@@ -1,11 +1,11 @@
-//! Compares loads: earlier results in files, or two servers that are measured in turns.
+//! Compares loads: result files, or two servers measured in alternating rounds.
 //!
-//! A [`Side`] is what was measured of A or of B: [cells](Cell), which are loads under the same [`Conditions`], each
-//! measured in one or more rounds. [`compare`] puts the cells of two sides beside each other, refuses what is not
-//! comparable, and makes a [`Report`]: for each [`Figure`] a ratio, its interval and a [`Verdict`].
+//! A [`Side`] holds the measurements of A or B as [cells](Cell): loads under the same [`Conditions`], in one or more
+//! rounds. [`compare`] pairs the cells, rejects those that are not comparable, and returns a [`Report`]: a ratio, an
+//! interval and a [`Verdict`] for each [`Figure`].
 //!
-//! Sides come from [files](read()), of whatever load wrote them, or from [`measure()`], which starts two servers and
-//! drives them in turns, so that each round is a pair: what slows the machine slows both. It leaves a [`Comparison`].
+//! Sides come from result [files](read()) or from [`measure()`], which starts two servers and alternates between them,
+//! so that machine noise affects both. It returns a [`Comparison`].
 //!
 //! ```text
 //! files ──read──▶ Input ─┐
@@ -13,7 +13,7 @@
 //! measure ──▶ Comparison ┘
 //! ```
 //!
-//! Two results that `thalweg load -O json` has written:
+//! Compares two results of `thalweg load -O json`:
 //!
 //! ```no_run
 //! use std::error::Error;
@@ -25,7 +25,7 @@
 //! }
 //!
 //! let (before, after) = (side("before", "before.json")?, side("after", "after.json")?);
-//! // What lies within 5 % is the same.
+//! // Differences up to 5 % are ignored.
 //! let options = Options { margin: 0.05, fail_on: None, force: false };
 //! let report = compare(&before, &after, Together::Apart, &options)?;
 //! print!("{}", text(&report));

@@ -1,21 +1,18 @@
-//! Load on any method of any service.
+//! Load generation for any method of any gRPC service.
 //!
-//! A [`Scenario`] says what is called: one method, or a mix of flows of several steps. A [`Plan`] says how often and
-//! for how long. [`drive`](drive()) does it, in a **closed loop**, where each of so many workers begins a call when its
-//! last has ended, or in an **open loop**, where a [`Schedule`] says when each start is to be, whatever the server
-//! does. In an open loop a call's latency counts from that moment on, and not from when the client got round to it: a
-//! server that stands still for two seconds is seen by all calls that were to begin meanwhile.
+//! A [`Scenario`] defines the calls: one method, or a mix of flows with several steps. A [`Plan`] sets rate and
+//! duration, and [`drive`](drive()) runs them. In a **closed loop** each worker starts a call when its previous one has
+//! finished. In an **open loop** a [`Schedule`] sets the start times, whatever the server does. Open-loop latency counts
+//! from the scheduled start, so a server stall delays every call scheduled during it (no coordinated omission).
 //!
-//! What comes of it is a [`LoadRun`]: distributions as histograms, an [`Interval`] for each second, statuses. A
-//! [`Gate`] judges it. [`Running`] gives the same of a run that has not ended, and an [`Observer`] is told of it.
-//!
-//! Where one machine is not enough, each of several makes a [`Share`] of a load, and [`LoadRun::merged`] joins what
-//! came of it.
+//! The result is a [`LoadRun`]: histograms, an [`Interval`] for each second, and statuses. A [`Gate`] checks it.
+//! [`Running`] is a snapshot of an unfinished run, and an [`Observer`] is notified of events. To use several machines,
+//! run one [`Share`] on each, and combine the results with [`LoadRun::merged`].
 //!
 //! ```
 //! use thalweg_load::{Arrivals, Gate, Spacing};
 //!
-//! // 1000 starts a second: ns since the run began.
+//! // 1000 starts per second, in ns since the run started.
 //! let starts: Vec<u64> = Arrivals::new("1000".parse()?, Spacing::Constant, 0).take(3).collect();
 //! assert_eq!(starts, [0, 1_000_000, 2_000_000]);
 //!
@@ -24,8 +21,8 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! The way of a call: `arrivals` says when it is to begin, `pacer` lets a worker have it then, `worker` goes through
-//! the steps of its flow, `perform` makes the call of each, and `tally` counts it.
+//! The path of a call: `arrivals` schedules it, `pacer` hands it to a worker, `worker` runs the steps of its flow,
+//! `perform` makes each call, and `tally` counts it.
 
 // The command prints, by one way.
 #![cfg_attr(not(test), deny(clippy::print_stdout, clippy::print_stderr))]

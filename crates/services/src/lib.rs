@@ -7,7 +7,7 @@
 //! - [`channelz`] (`grpc.channelz.v1`) shows servers, channels and connections of the process for debugging. [`admin`]
 //!   bundles such services.
 //!
-//! Each is a feature of that name, on by default:
+//! `health`, `reflection` and `channelz` are features of the same names, on by default:
 //!
 //! ```no_run
 //! use thalweg_services::{health::HealthReporter, reflection::Reflection};

@@ -31,13 +31,14 @@
 //!
 //! | feature | adds |
 //! | --- | --- |
+//! | `prost` (default) | messages of prost |
 //! | `tls` | TLS with rustls and aws-lc-rs |
 //! | `tls-webpki-roots` | Mozilla's root certificates, compiled in |
 //! | `web` | Connect, gRPC-Web and JSON on the same port |
-//! | `tower` | tower services and layers |
+//! | `tower` | tower layers as interceptors |
 //! | `opentelemetry` | metrics and traces |
-//! | `buffa` | messages of buffa, received as views |
-//! | `zstd`, `brotli` | more compression; gzip and deflate are always there |
+//! | `buffa` | messages of buffa, optionally as zero-copy views |
+//! | `zstd`, `brotli` | more compression; gzip and deflate are always included |
 //!
 //! # Without generated code
 //!
@@ -59,7 +60,7 @@
 //!     }
 //! }
 //!
-//! /// Messages are bytes here; `prost::Message`s do as well.
+//! /// Messages are raw bytes here; any `prost::Message` works too.
 //! async fn say(_: Arc<Echo>, request: Request<Raw>) -> Result<Response<Raw>, Status> {
 //!     Ok(Response::new(request.into_inner()))
 //! }

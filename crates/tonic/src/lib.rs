@@ -4,7 +4,7 @@
 //!
 //! ```toml
 //! [dependencies]
-//! tonic = { package = "thalweg-tonic", version = "0.1", features = ["tls-ring", "gzip"] }
+//! tonic = { package = "thalweg-tonic", git = "https://github.com/thalweg/thalweg", features = ["tls-ring", "gzip"] }
 //! ```
 //!
 //! Code from `tonic-build` and `tonic-prost-build` then finds this crate under the name `tonic`. Features have tonic's
@@ -21,7 +21,7 @@
 //! # Ok(()) }
 //! ```
 //!
-//! # Whose types are these
+//! # Which types are tonic's
 //!
 //! | module or item | from |
 //! | --- | --- |
@@ -33,7 +33,7 @@
 //! | [`body::Body`], [`client::Grpc`], [`server::Grpc`], [`service::Routes`], [`IntoStreamingRequest`] | Thalweg's |
 //! | [`include_proto!`], [`include_file_descriptor_set!`], [`async_trait`] | tonic's |
 //! | [`transport`] | Thalweg's |
-//! | in [`transport::server`]: `Connected`, `TcpConnectInfo` and its like, `TcpIncoming` | tonic's |
+//! | in [`transport::server`]: `Connected`, `TcpConnectInfo` and similar types, `TcpIncoming` | tonic's |
 //!
 //! Without the features `server` and `channel` all of them are tonic's, and there is no [`transport`]. This suits
 //! crates that only use generated code.

@@ -32,16 +32,16 @@
 //! headers.insert("content-type", HeaderValue::from_static("application/json"));
 //! let uri = Uri::from_static("/greet.Greeter/Greet");
 //!
-//! let head = read_request(&Method::POST, &uri, &headers, &rules).expect("a request").expect("Connect's");
+//! let head = read_request(&Method::POST, &uri, &headers, &rules).expect("a request").expect("a Connect request");
 //! let message = decompress(head.encoding, r#"{"name":"Ada"}"#.into(), 4 << 20)?;
 //! assert_eq!((head.codec, &message[..]), ("json", &br#"{"name":"Ada"}"#[..]));
 //!
 //! // The method of that path is called with the message. It may succeed, or fail:
 //! let none = HeaderMap::new();
-//! let answer = head.answering().success(&none, &none, r#"{"greeting":"Hello, Ada"}"#.into());
-//! assert_eq!(answer.status(), 200);
-//! let gone = thalweg_engine::Status::new(thalweg_engine::Code::NotFound, "nobody is called so");
-//! assert_eq!(head.answering().failure(&gone).body(), r#"{"code":"not_found","message":"nobody is called so"}"#);
+//! let response = head.answering().success(&none, &none, r#"{"greeting":"Hello, Ada"}"#.into());
+//! assert_eq!(response.status(), 200);
+//! let gone = thalweg_engine::Status::new(thalweg_engine::Code::NotFound, "no such person");
+//! assert_eq!(head.answering().failure(&gone).body(), r#"{"code":"not_found","message":"no such person"}"#);
 //! # Ok::<(), thalweg_engine::Status>(())
 //! ```
 //!

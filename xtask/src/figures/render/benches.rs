@@ -26,7 +26,7 @@ impl<'a> Tables<'a> {
         heads.into_iter().flatten().filter_map(Value::as_str).collect()
     }
 
-    fn rows(&self, table: usize) -> Vec<Vec<&'a str>> {
+    pub(super) fn rows(&self, table: usize) -> Vec<Vec<&'a str>> {
         let rows = self.tables.get(table).and_then(|table| table["rows"].as_array());
         let cells = |row: &'a Value| row.as_array().into_iter().flatten().filter_map(Value::as_str).collect();
         rows.into_iter().flatten().map(cells).collect()
