@@ -128,7 +128,7 @@ func (r *loadResult) countConnections(before, after *int) {
 	established := *after - *before
 	r.Connections.Established = &established
 	if asked := r.Connections.Asked; established != asked {
-		r.note(fmt.Sprintf("connections: %d asked for, %d in the kernel's tables", asked, established), false)
+		r.note(fmt.Sprintf("connections: %d requested, %d in the kernel's tables", asked, established), false)
 	}
 }
 

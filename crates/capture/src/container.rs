@@ -22,7 +22,7 @@ const INTERFACES_MAX: usize = 4096;
 #[derive(Debug, Error)]
 pub enum CaptureError {
     /// It is neither pcap nor pcapng.
-    #[error("it is no capture: neither pcap nor pcapng")]
+    #[error("it is not a capture: neither pcap nor pcapng")]
     Format,
     /// The system said so.
     #[error("{0}")]

@@ -126,7 +126,7 @@ impl Session {
             if is_encrypted && record[0] != CHANGE_CIPHER_SPEC {
                 let Some(negotiated) = &self.negotiated else {
                     if self.client.is_none() {
-                        return Err(Closed::Other("it began before the capture".to_owned()));
+                        return Err(Closed::Other("it started before the capture".to_owned()));
                     }
                     // The server's hello comes later in the capture.
                     side.put_back(&record);
@@ -169,7 +169,7 @@ impl Session {
                 Message::ServerHello { random, suite, is_1_3 } => {
                     let Some((client, client_random)) = self.client.filter(|(client, _)| *client != from)
                     else {
-                        return Err(Closed::Other("it began before the capture".to_owned()));
+                        return Err(Closed::Other("it started before the capture".to_owned()));
                     };
                     let suite = Suite::of(suite).ok_or_else(|| {
                         Closed::Other(format!("its cipher suite 0x{suite:04x} is not supported"))

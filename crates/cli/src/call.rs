@@ -32,7 +32,7 @@ pub(crate) fn run(args: &CallArgs) -> Result<ExitCode, Failure> {
     let files = args.files.read().map_err(|failure| args.files.explain(failure))?;
     if target.is_none() && files.is_none() {
         return Err(Failure::bad_arguments(
-            "whom to ask? Say a target, such as localhost:50051, or --proto or --protoset",
+            "no target; add one, such as localhost:50051, or use --proto or --protoset",
         ));
     }
     runtime::runtime(1)?.block_on(async {
@@ -58,7 +58,7 @@ pub(crate) fn run(args: &CallArgs) -> Result<ExitCode, Failure> {
                 Wanted::Method(method) => match connecting {
                     Some(connecting) => exchange::run(files, connecting, &method, args).await,
                     None => Err(Failure::bad_arguments(format!(
-                        "whose {method} is to be called? Say a target before it, such as localhost:50051"
+                        "no target for {method}; add one before it, such as localhost:50051"
                     ))),
                 },
             }

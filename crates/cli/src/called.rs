@@ -100,11 +100,11 @@ pub(crate) async fn no_service(catalogue: &mut Catalogue, name: &str) -> Failure
     let known = catalogue.services().await.unwrap_or_default();
     if known.iter().any(|known| known == name) {
         return Failure::failed(format!(
-            "the server lists the service `{name}`, and its reflection does not describe it: say --proto or --protoset"
+            "reflection lists the service `{name}` but does not describe it; use --proto or --protoset"
         ));
     }
     let near = near(known.iter().map(String::as_str), name);
-    Failure::bad_arguments(format!("there is no service `{name}`{near}{}", of_files(catalogue)))
+    Failure::bad_arguments(format!("unknown service `{name}`{near}{}", of_files(catalogue)))
 }
 
 /// Where else a name may be declared, if descriptors come from files.

@@ -29,7 +29,7 @@ Examples:
 /// The names that a certificate is for without others.
 const NAMES: [&str; 3] = ["localhost", "127.0.0.1", "::1"];
 
-/// Make certificates for development: an authority, a server and a client
+/// Generate development certificates: CA, server and client
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct CertsArgs {
@@ -61,7 +61,7 @@ pub(crate) struct Issued {
 pub(crate) fn run(args: &CertsArgs) -> Result<ExitCode, Failure> {
     let names = if args.names.is_empty() { NAMES.map(str::to_owned).to_vec() } else { args.names.clone() };
     let made = make(names, args.days).map_err(|error| {
-        Failure::bad_arguments(format!("no certificates for {}: {error}", args.names.join(", ")))
+        Failure::bad_arguments(format!("cannot make certificates for {}: {error}", args.names.join(", ")))
     })?;
     let failed = |path: &Path, error: &io::Error| {
         let hint = if error.kind() == io::ErrorKind::AlreadyExists {

@@ -28,7 +28,14 @@ Examples:
       -- --call shop.Orders/Get
   thalweg compare --a-git main --b-git HEAD --build 'cargo build --release' \\
       --run 'target/release/shop --port {port}' \\
-      -- --call shop.Orders/Get -d '{\"id\": 1}'";
+      -- --call shop.Orders/Get -d '{\"id\": 1}'
+
+Exit codes:
+  0    B is not worse
+  1    the comparison failed
+  2    invalid arguments
+  3    B is worse
+  130  interrupted";
 
 /// Compare results, servers or git revisions
 ///
@@ -49,7 +56,7 @@ pub(crate) struct CompareArgs {
     #[arg(long, value_name = "FIGURES")]
     fail_on: Option<FailOn>,
 
-    /// Compare results of different machines or conditions
+    /// Compare even if machines or conditions differ
     #[arg(long)]
     force: bool,
 
@@ -115,11 +122,11 @@ pub(crate) fn run(args: &CompareArgs) -> Result<ExitCode, Failure> {
     let output = OutputFile::open(args.output.as_deref())?;
     let write = |reports: &[Report]| output.write(args.format.syntax(), &rendered(reports, args.format));
     match (args.running.is_asked_for(), args.files.is_asked_for()) {
-        (true, true) => Err(Failure::bad_arguments("files are compared, or servers: not both")),
+        (true, true) => Err(Failure::bad_arguments("give files or servers, not both")),
         (true, false) => running::run(&args.running, &args.names, &options, write),
         (false, _) => match args.running.foreign() {
             Some(flag) => Err(Failure::bad_arguments(format!(
-                "{flag} is for servers that are measured now: name them with --a and --b, or --a-git and --b-git"
+                "{flag} needs servers; use --a and --b, or --a-git and --b-git"
             ))),
             None => files::run(&args.files, &args.names, &options, write),
         },

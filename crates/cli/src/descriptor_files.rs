@@ -19,7 +19,7 @@ pub(crate) struct DescriptorFiles {
     #[arg(long, value_name = "FILE", conflicts_with = "protoset")]
     proto: Vec<PathBuf>,
 
-    /// Folder of imports; repeatable
+    /// Directory to search for imports; repeatable
     #[arg(short = 'i', long, visible_alias = "import-paths", value_name = "DIRECTORY", requires = "proto")]
     import_path: Vec<PathBuf>,
 

@@ -172,7 +172,7 @@ fn of_bytes(
 ) -> Result<Option<String>, Failure> {
     if args.verbose || !args.call.is_empty() || args.keylog.is_some() {
         return Err(Failure::bad_arguments(format!(
-            "-v, --call and --keylog are for captures, and {} is none: neither pcap nor pcapng",
+            "-v, --call and --keylog need a capture; {} is neither pcap nor pcapng",
             input.name
         )));
     }
@@ -197,7 +197,7 @@ fn of_capture(
 ) -> Result<Option<String>, Failure> {
     if args.schema.named_message().is_some() || args.framing.is_some() {
         return Err(Failure::bad_arguments(format!(
-            "{name} is a capture, whose messages have the types of their methods: leave --type and --framing away"
+            "{name} is a capture, whose methods define the types; leave out --type and --framing"
         )));
     }
     let is_numbered = args.call.iter().any(|which| matches!(which, Selection::Numbers(_)));
@@ -277,7 +277,7 @@ fn assemble(args: &InspectArgs) -> Result<ExitCode, Failure> {
     }
     let input = args.input.read_any()?;
     let text = std::str::from_utf8(&input.bytes)
-        .map_err(|error| Failure::failed(format!("{} is no text: {error}", input.name)))?
+        .map_err(|error| Failure::failed(format!("{} is not text: {error}", input.name)))?
         .trim_start_matches(BYTE_ORDER_MARK);
     let bytes = text::assemble(text).map_err(|error| Failure::failed(format!("{}: {error}", input.name)))?;
     file.write_bytes(&bytes)?;

@@ -16,14 +16,19 @@ use crate::format::Format;
 use crate::terminal::{self, Syntax};
 use crate::{runtime, signals, text};
 
+const EXAMPLES: &str = "\
+Examples:
+  thalweg link --listen 127.0.0.1:6000 --to 127.0.0.1:50051 --delay 10ms";
+
 /// Emulate a network between a client and a server: delay, bandwidth, stalls and cuts
 ///
 /// It reads commands from stdin, one per line, and answers each with a line on stdout: stall [DURATION], resume, cut
 /// [reset|silent], refuse, accept, delay DURATION, jitter DURATION, rate RATE|unlimited, stats, reset (counters), quit.
 /// SIGUSR1 toggles a stall, SIGUSR2 cuts all connections, SIGINT and SIGTERM quit.
 #[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
 pub(crate) struct LinkArgs {
-    /// Address: HOST:PORT, unix:PATH or unix-abstract:NAME
+    /// Address to listen on: HOST:PORT, unix:PATH or unix-abstract:NAME
     #[arg(long, value_name = "ADDR")]
     listen: Address,
 
@@ -41,7 +46,7 @@ pub(crate) struct LinkArgs {
     #[arg(long, value_name = "DURATION", default_value = "0s")]
     jitter: Jitter,
 
-    /// Bandwidth per direction, all connections: 100mbit, 12.5MB/s [default: unlimited]
+    /// Bandwidth per direction, shared by all connections: 100mbit, 12.5MB/s [default: unlimited]
     #[arg(long, value_name = "RATE")]
     rate: Option<Rate>,
 
@@ -61,7 +66,7 @@ pub(crate) struct LinkArgs {
     #[arg(long, value_name = "WHEN")]
     stall: Option<StallPlan>,
 
-    /// Open connections without the delay of a round trip
+    /// Do not delay connection setup by a round trip
     #[arg(long)]
     no_handshake: bool,
 
@@ -91,9 +96,8 @@ enum Event {
 
 pub(crate) fn run(args: LinkArgs) -> Result<ExitCode, Failure> {
     if let Some(cpus) = &args.cpus {
-        cpus.pin_this_thread().map_err(|error| {
-            Failure::bad_arguments(format!("cannot run on the processors {cpus}: {error}"))
-        })?;
+        cpus.pin_this_thread()
+            .map_err(|error| Failure::bad_arguments(format!("cannot run on CPUs {cpus}: {error}")))?;
     }
     let format = args.format;
     runtime::runtime(1)?.block_on(async {

@@ -27,7 +27,7 @@ Examples:
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct MergeArgs {
-    /// Results (thalweg.load-run/1), or folders of *.json results
+    /// Results of `thalweg load -O json`, or folders of them
     #[arg(value_name = "FILE|FOLDER", required = true)]
     files: Vec<PathBuf>,
 
@@ -63,7 +63,7 @@ fn merged(args: &MergeArgs) -> Result<LoadRun, Failure> {
         gather(&args.files, args.output.as_deref(), awaited)?.into_iter().unzip();
     if runs.is_empty() {
         let names: Vec<String> = args.files.iter().map(|path| path.display().to_string()).collect();
-        return Err(Failure::failed(format!("there is no result in {}", names.join(", "))));
+        return Err(Failure::failed(format!("no results in {}", names.join(", "))));
     }
     LoadRun::merged(&runs).map_err(|error| {
         let names: Vec<String> =

@@ -17,9 +17,10 @@ pub(crate) enum Entry {
 /// `name: value`, or `name=value`.
 pub(crate) fn parse(text: &str) -> Result<Entry, String> {
     let split = text.split_once(':').or_else(|| text.split_once('='));
-    let (name, value) = split.ok_or_else(|| format!("`{text}` is no metadata: write 'name: value'"))?;
+    let (name, value) = split.ok_or_else(|| format!("`{text}` is not metadata: write 'name: value'"))?;
     let (name, value) = (name.trim().to_ascii_lowercase(), value.trim());
-    let no_name = |name: &str| format!("`{name}` is no name of metadata: letters, digits, `_`, `-` and `.`");
+    let no_name =
+        |name: &str| format!("invalid metadata key `{name}`; use letters, digits, `_`, `-` and `.`");
     if name.ends_with("-bin") {
         let config = GeneralPurposeConfig::new().with_decode_padding_mode(DecodePaddingMode::Indifferent);
         let bytes = GeneralPurpose::new(&STANDARD, config)
@@ -79,7 +80,7 @@ mod tests {
         assert_eq!(shown.len(), 4);
         for (text, expected) in [
             ("a", "write 'name: value'"),
-            ("a b: c", "no name of metadata"),
+            ("a b: c", "invalid metadata key"),
             ("a: \u{e9}", "visible ASCII"),
             ("a-bin: !", "is to be Base64"),
         ] {

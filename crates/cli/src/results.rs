@@ -13,5 +13,5 @@ pub(crate) fn read_result(path: &Path) -> Result<LoadRun, Failure> {
     let failed = |why: String| Failure::failed(format!("{}: {why}", path.display()));
     let text = fs::read_to_string(path).map_err(|error| failed(format!("cannot be read: {error}")))?;
     serde_json::from_str(text.trim_start_matches(BYTE_ORDER_MARK))
-        .map_err(|error| failed(format!("is no result of `thalweg load --call METHOD -O json`: {error}")))
+        .map_err(|error| failed(format!("is not a result of `thalweg load --call METHOD -O json`: {error}")))
 }

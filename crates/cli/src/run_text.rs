@@ -64,11 +64,11 @@ pub(crate) fn text(run: &LoadRun) -> String {
     for (name, timing, note) in [
         ("latency", &run.latency, what),
         ("service", &run.service, "from the actual start"),
-        ("wait", &run.wait, "from the scheduled start to the actual one"),
+        ("wait", &run.wait, "from the scheduled to the actual start"),
         ("first message", &run.first_message, ""),
         ("reply", &run.reply, "from a request of a stream to its response"),
-        ("flow", &run.flow, "all steps of a flow, with the time to think"),
-        ("failed", &run.failed_latency, "calls that failed"),
+        ("flow", &run.flow, "all steps of a flow, including think time"),
+        ("failed", &run.failed_latency, "failed calls"),
     ] {
         if let Some(timing) = timing {
             row(name, quantiles(timing, note));
@@ -76,7 +76,7 @@ pub(crate) fn text(run: &LoadRun) -> String {
     }
     if run.late + run.dropped > 0 {
         let unit = run.flows.map_or("", |_| " flows");
-        row("late", format!("{}{unit} began more than 1 ms late, {} never", run.late, run.dropped));
+        row("late", format!("{}{unit} started more than 1 ms late, {} did not start", run.late, run.dropped));
     }
     match run.failed {
         0 => row("errors", "none".to_owned()),
@@ -84,15 +84,15 @@ pub(crate) fn text(run: &LoadRun) -> String {
     }
     if let Some(cpu) = &run.client_cpu_per_call {
         let (user, system) = (time(cpu.user_ns), time(cpu.system_ns));
-        row("client CPU", format!("{user} user + {system} system a call"));
+        row("client CPU", format!("{user} user + {system} system per call"));
     }
     let established = run.connections_established.map_or("?".to_owned(), |number| number.to_string());
-    row("connections", format!("{} asked for, {established} established", run.connections));
+    row("connections", format!("{} requested, {established} established", run.connections));
     for note in &run.notes {
         row(if note.invalidates { "NOT VALID" } else { "note" }, note.text.clone());
     }
     for gate in &run.gates {
-        row(if gate.is_kept { "kept" } else { "NOT KEPT" }, format!("{}: {}", gate.gate, gate.figure));
+        row(if gate.is_kept { "passed" } else { "FAILED" }, format!("{}: {}", gate.gate, gate.figure));
     }
     if let Some(search) = &run.search {
         let found = |rate| format!("{} {}s/s", grouped(rate), run.unit());
@@ -100,7 +100,7 @@ pub(crate) fn text(run: &LoadRun) -> String {
         let conditions = search.conditions.join(", ");
         row(
             "highest rate",
-            format!("{found} that keeps to {conditions}; the figures above are of the last rate"),
+            format!("{found} that meets {conditions}; the figures above are of the last rate"),
         );
         for tried in &search.tries {
             let kept = if tried.is_kept { "kept" } else { "too high" };

@@ -36,9 +36,8 @@ impl RuntimeArgs {
     /// number of processors there are.
     pub(crate) fn threads(&self, default: impl FnOnce(usize) -> usize) -> Result<usize, Failure> {
         if let Some(cpus) = &self.cpus {
-            cpus.pin_this_thread().map_err(|error| {
-                Failure::bad_arguments(format!("cannot run on the processors {cpus}: {error}"))
-            })?;
+            cpus.pin_this_thread()
+                .map_err(|error| Failure::bad_arguments(format!("cannot run on CPUs {cpus}: {error}")))?;
         }
         let processors = std::thread::available_parallelism().map_or(1, NonZeroUsize::get);
         Ok(self.threads.map_or_else(|| default(processors), NonZeroUsize::get))

@@ -16,7 +16,7 @@ pub(crate) struct SchemaArgs {
     #[arg(long, value_name = "FILE", conflicts_with = "descriptor_set")]
     proto: Vec<PathBuf>,
 
-    /// Folder of imports; repeatable
+    /// Directory to search for imports; repeatable
     #[arg(
         short = 'i',
         short_alias = 'I',
@@ -31,7 +31,7 @@ pub(crate) struct SchemaArgs {
     #[arg(long = "protoset", visible_alias = "descriptor-set", value_name = "FILE")]
     descriptor_set: Option<PathBuf>,
 
-    /// Message type: full name, or a unique end of it [default: the only one]
+    /// Message type: full name, or a unique suffix [default: the only one]
     #[arg(long = "type", value_name = "MESSAGE")]
     message: Option<String>,
 }
@@ -81,12 +81,12 @@ fn named<'s>(schema: &'s Schema, name: &str) -> Result<MessageType<'s>, Failure>
     match candidates[..] {
         [message] => Ok(message),
         [] => Err(Failure::bad_arguments(format!(
-            "there is no message `{name}`{}",
+            "unknown message `{name}`{}",
             near(declared(schema).map(MessageType::full_name), name)
         ))),
         _ => {
             let names = listed(candidates.iter().map(|message| message.full_name()));
-            Err(Failure::bad_arguments(format!("`{name}` may be {names}: say more of --type")))
+            Err(Failure::bad_arguments(format!("`{name}` is ambiguous: {names}; use a longer --type")))
         }
     }
 }
@@ -98,10 +98,12 @@ fn only(schema: &Schema) -> Result<MessageType<'_>, Failure> {
     let messages: Vec<MessageType> = declared(schema).filter(own).collect();
     match messages[..] {
         [message] => Ok(message),
-        [] => Err(Failure::bad_arguments("no message is declared there")),
+        [] => Err(Failure::bad_arguments("no message is declared")),
         _ => {
             let names = listed(messages.iter().map(|message| message.full_name()));
-            Err(Failure::bad_arguments(format!("which message is it? Say --type with one of {names}")))
+            Err(Failure::bad_arguments(format!(
+                "several messages are declared; use --type with one of {names}"
+            )))
         }
     }
 }
@@ -117,7 +119,7 @@ pub(crate) fn check_sources(files: &[PathBuf]) -> Result<(), Failure> {
     let is_set = |bytes: &[u8]| bytes.starts_with(&[0x0a]) && Schema::from_descriptor_set(bytes).is_ok();
     match files.iter().find(|file| std::fs::read(file).is_ok_and(|bytes| is_set(&bytes))) {
         Some(set) => Err(Failure::bad_arguments(format!(
-            "{} is a descriptor set, not a .proto file: say --protoset {0}",
+            "{} is a descriptor set, not a .proto file; use --protoset {0}",
             set.display()
         ))),
         None => Ok(()),

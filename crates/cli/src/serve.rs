@@ -48,7 +48,7 @@ pub(crate) struct ServeArgs {
     #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:50051")]
     listen: Vec<String>,
 
-    /// Also serve JSON, Connect and gRPC-Web, at HOST:PORT and on all other addresses
+    /// Also listen on HOST:PORT, and serve JSON, Connect and gRPC-Web on all addresses
     #[arg(long, value_name = "ADDR")]
     json: Option<String>,
 
@@ -117,11 +117,11 @@ pub(crate) struct ServeArgs {
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Connections")]
 struct ConnectionArgs {
-    /// Largest number of connections [default: unlimited]
+    /// Maximum number of connections [default: unlimited]
     #[arg(long, value_name = "N")]
     max_connections: Option<usize>,
 
-    /// Largest number of connections per IP address [default: unlimited]
+    /// Maximum number of connections per IP address [default: unlimited]
     #[arg(long, value_name = "N")]
     max_connections_per_address: Option<usize>,
 
@@ -133,7 +133,7 @@ struct ConnectionArgs {
     #[arg(long, value_name = "DURATION", value_parser = humantime::parse_duration)]
     max_connection_age: Option<Duration>,
 
-    /// Time for calls to finish after that [default: unlimited]
+    /// Time for calls to finish after --max-connection-age [default: unlimited]
     #[arg(
         long,
         value_name = "DURATION",
@@ -155,7 +155,7 @@ struct ConnectionArgs {
     )]
     keepalive_timeout: Option<Duration>,
 
-    /// Least interval between client PINGs
+    /// Minimum interval between client PINGs
     ///
     /// Clients that send more than two too early get GOAWAY (too_many_pings).
     #[arg(
@@ -166,11 +166,11 @@ struct ConnectionArgs {
     )]
     keepalive_min_time: Duration,
 
-    /// Allow the same PINGs without calls [default: one every 2h]
+    /// Also allow PINGs at --keepalive-min-time on connections without calls [default: one every 2h]
     #[arg(long)]
     keepalive_permit_without_calls: bool,
 
-    /// Memory budget of all connections [default: a quarter of the machine's]
+    /// Memory budget of all connections [default: a quarter of RAM]
     #[arg(long, value_name = "SIZE")]
     max_memory: Option<ByteSize>,
 }

@@ -85,7 +85,7 @@ impl Detail {
         match self.known(catalogue).await {
             Some(json) => format!("{name} {json}"),
             None => {
-                format!("{name}, of which there is no descriptor: {}", BASE64_STANDARD.encode(&self.value))
+                format!("{name} (no descriptor): {}", BASE64_STANDARD.encode(&self.value))
             }
         }
     }

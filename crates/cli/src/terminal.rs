@@ -96,7 +96,9 @@ pub(crate) fn error(message: &str) {
 /// Refuses to print what is no text on a terminal, which would act on it.
 pub(crate) fn check_takes_bytes(instead: &str) -> Result<(), Failure> {
     if stdout_is_terminal() {
-        return Err(Failure::bad_arguments(format!("the bytes would go to the terminal: {instead}")));
+        return Err(Failure::bad_arguments(format!(
+            "refusing to write binary data to the terminal; {instead}"
+        )));
     }
     Ok(())
 }

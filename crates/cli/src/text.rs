@@ -73,7 +73,7 @@ pub(crate) fn load(result: &LoadResult) -> String {
         row("client CPU", format!("{user} user + {system} system, each of {} {operation}", result.messages));
     }
     let established = result.connections.established.map_or("?".to_owned(), |number| number.to_string());
-    row("connections", format!("{} asked for, {established} established", result.connections.asked));
+    row("connections", format!("{} requested, {established} established", result.connections.asked));
     match result.error_count() {
         0 => row("errors", "none".to_owned()),
         _ => result.errors.iter().for_each(|(code, number)| row("errors", format!("{number} {code}"))),

@@ -26,7 +26,7 @@ pub(crate) struct ServerTlsArgs {
     #[arg(long, value_name = "FILE", requires = "cert")]
     key: Vec<PathBuf>,
 
-    /// Require client certificates issued by these authorities (PEM)
+    /// Require client certificates issued by these CAs (PEM)
     #[arg(long, value_name = "FILE")]
     cacert: Option<PathBuf>,
 }
@@ -37,8 +37,7 @@ impl ServerTlsArgs {
         if self.cert.len() != self.key.len() {
             let (certs, keys) = (self.cert.len(), self.key.len());
             return Err(Failure::bad_arguments(format!(
-                "--cert is given {certs} times and --key {keys} times: each certificate needs its key, in the same \
-                 order"
+                "{certs} --cert and {keys} --key; each certificate needs its key, in the same order"
             )));
         }
         let mut identities =
@@ -76,7 +75,7 @@ pub(crate) struct ClientTlsArgs {
     #[arg(long, conflicts_with_all = ["tls", "cacert", "cert", "insecure", "servername"])]
     plaintext: bool,
 
-    /// Trust these authorities (PEM) in place of the system's
+    /// Trust these CA certificates (PEM) instead of the system's
     #[arg(long, value_name = "FILE", conflicts_with = "insecure")]
     cacert: Option<PathBuf>,
 

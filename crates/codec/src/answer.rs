@@ -29,7 +29,7 @@ pub(crate) fn all(
     for request in requests.lines() {
         let answer = match serde_json::from_str(&request?) {
             Ok(request) => answer(&mut codecs, selection, request).unwrap_or_else(Answer::Error),
-            Err(error) => Answer::Error(format!("this is no request: {error}")),
+            Err(error) => Answer::Error(format!("invalid request: {error}")),
         };
         say(serde_json::to_string(&answer)?)?;
     }

@@ -369,7 +369,7 @@ fn failed_calls(a: &Side, b: &Side, cell: &CellReport) -> Option<String> {
     let (of_a, of_b) = cell.failed_shares;
     let (dropped_a, dropped_b) = cell.dropped;
     let dropped = (dropped_a + dropped_b > 0)
-        .then(|| format!("; of these never began: {dropped_a} of {}, {dropped_b} of {}", a.name, b.name));
+        .then(|| format!("; of these did not start: {dropped_a} of {}, {dropped_b} of {}", a.name, b.name));
     (of_a + of_b > 0.0).then(|| {
         format!(
             "{}s failed: {} of {}, {} of {}{}; rates and latencies are of those that did not, \
@@ -407,7 +407,7 @@ fn failures(a: &Side, b: &Side, cells: &[CellReport], overall: &[Compared]) -> V
                 percent(of_b),
                 cell.conditions.unit(),
                 b.name,
-                if cell.dropped.1 > 0 { " or never began" } else { "" },
+                if cell.dropped.1 > 0 { " or did not start" } else { "" },
                 percent(of_a),
                 a.name
             ));

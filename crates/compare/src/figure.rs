@@ -28,7 +28,7 @@ pub enum Figure {
 
 /// A name that is no figure's.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("there is no figure `{0}`: rate, mean, p50, p90, p99, client-cpu, server-cpu")]
+#[error("unknown figure `{0}`: rate, mean, p50, p90, p99, client-cpu, server-cpu")]
 pub struct UnknownFigure(String);
 
 impl Figure {
@@ -53,8 +53,8 @@ impl Figure {
     pub fn label(self) -> &'static str {
         match self {
             Self::Mean => "mean latency",
-            Self::ClientCpu => "client CPU a call",
-            Self::ServerCpu => "server CPU a call",
+            Self::ClientCpu => "client CPU per call",
+            Self::ServerCpu => "server CPU per call",
             Self::Rate | Self::P50 | Self::P90 | Self::P99 => self.name(),
         }
     }

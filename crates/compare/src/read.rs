@@ -59,7 +59,7 @@ fn parse(text: &str) -> Result<Input, String> {
         schema: Option<String>,
     }
     let head: Head =
-        serde_json::from_str(text).map_err(|error| format!("is no result of a load: {error}"))?;
+        serde_json::from_str(text).map_err(|error| format!("is not a result of a load: {error}"))?;
     match head.schema.as_deref() {
         Some(thalweg_load::SCHEMA) => whole(text).map(Input::Run),
         Some("thalweg.load/3") => whole(text).map(Input::Benchmark),
@@ -72,7 +72,7 @@ fn parse(text: &str) -> Result<Input, String> {
             "its schema is {schema}: what is compared are results of `thalweg load -O json`, of `thalweg lab` and of \
              `thalweg compare --save`"
         )),
-        None => Err("is no result of a load: it has no `schema`".to_owned()),
+        None => Err("is not a result of a load: it has no `schema`".to_owned()),
     }
 }
 
@@ -102,7 +102,7 @@ mod tests {
             let error = parse(text).unwrap_err();
             assert!(error.contains(expected), "{error}");
         };
-        check("{", "is no result of a load");
+        check("{", "is not a result of a load");
         check("{}", "it has no `schema`");
         check(r#"{"schema": "thalweg.load/2"}"#, "its schema is thalweg.load/2");
         check(r#"{"schema": "thalweg.codec/1"}"#, "is a study (thalweg.codec/1)");

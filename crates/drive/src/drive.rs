@@ -207,7 +207,7 @@ fn checked(settings: &LoadSettings, own: Option<&OwnEcho>) -> Result<usize, Driv
         }
     }
     if settings.connections > settings.in_flight {
-        return Err(DriveError::Settings("more connections than calls in flight: some would stay idle"));
+        return Err(DriveError::Settings("fewer calls in flight than connections"));
     }
     if settings.duration_ns.is_some() == settings.total.is_some() {
         return Err(DriveError::Settings("either a duration or a total ends the run"));

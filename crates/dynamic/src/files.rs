@@ -18,7 +18,7 @@ pub enum FilesError {
         error: io::Error,
     },
     /// A path that Protobuf's names of files cannot have.
-    #[error("{} is no name in UTF-8", .0.display())]
+    #[error("{}: not a UTF-8 file name", .0.display())]
     Name(PathBuf),
     /// The text of a `.proto` file is not right.
     #[error("{0}")]

@@ -21,7 +21,7 @@ pub struct MethodName {
 
 /// What was written is no name of a method.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("`{0}` is no method: write package.Service/Method")]
+#[error("`{0}` is not a method: write package.Service/Method")]
 pub struct MethodNameError(String);
 
 impl MethodName {
@@ -85,7 +85,7 @@ mod tests {
         }
         assert_eq!(
             "x".parse::<MethodName>().unwrap_err().to_string(),
-            "`x` is no method: write package.Service/Method"
+            "`x` is not a method: write package.Service/Method"
         );
     }
 }

@@ -369,7 +369,7 @@ fn unexpected(what: &str, response: &EncodedResponse) -> ReflectionError {
 }
 
 fn malformed(error: impl fmt::Display) -> ReflectionError {
-    ReflectionError::Answer(format!("sent a file that is none: {error}"))
+    ReflectionError::Answer(format!("sent an invalid file descriptor: {error}"))
 }
 
 /// What a call of the service sends.

@@ -212,7 +212,11 @@ async fn wrong_answers_are_said() {
         let error = client(V1(answers), PATIENCE).fetch("shop.Orders").await.unwrap_err();
         assert!(error.to_string().contains(expected), "{error}");
     };
-    check(Arc::new(Box::new(|_| files([Bytes::from_static(b"\xff\xff")]))), "sent a file that is none").await;
+    check(
+        Arc::new(Box::new(|_| files([Bytes::from_static(b"\xff\xff")]))),
+        "sent an invalid file descriptor",
+    )
+    .await;
     check(
         Arc::new(Box::new(|_| {
             Answer::Say(MessageResponse::ListServicesResponse(ListServiceResponse::default()))

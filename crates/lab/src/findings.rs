@@ -86,7 +86,7 @@ impl fmt::Display for Topic {
             Self::ProtobufWins => "Where Protobuf wins",
             Self::ProtobufLoses => "Where it does not",
             Self::Bytes => "Bytes",
-            Self::ShareOfCall => "Of a whole call",
+            Self::ShareOfCall => "Share of a whole call",
             Self::ProtoJson => "ProtoJSON",
             Self::MessagePack => "MessagePack",
             Self::TypeAtRunTime => "Type at run time",

@@ -51,7 +51,7 @@ pub fn parse(text: &str) -> Result<String, String> {
 
 fn unknown_scheme(text: &str, scheme: &str) -> String {
     let instead = match scheme {
-        "xds" => "there is no xDS: name the server itself, as HOST:PORT",
+        "xds" => "xDS is not supported; give the server itself as HOST:PORT",
         _ => "write HOST:PORT, http://, https://, dns:, unix:, unix-abstract:, ipv4: or ipv6:",
     };
     format!("`{text}` has the scheme `{scheme}`, which is not supported; {instead}")
@@ -69,7 +69,7 @@ pub fn addresses(target: &str) -> io::Result<Vec<SocketAddr>> {
             let alone =
                 || text.trim_matches(['[', ']']).parse().map(|ip: IpAddr| SocketAddr::new(ip, PORT_DEFAULT));
             let malformed =
-                |_| io::Error::new(io::ErrorKind::InvalidInput, format!("`{text}` is no address"));
+                |_| io::Error::new(io::ErrorKind::InvalidInput, format!("`{text}` is not an address"));
             text.parse().or_else(|_| alone()).map_err(malformed)
         };
         return list.split(',').map(address).collect();

@@ -27,7 +27,7 @@ pub struct Gate {
 
 /// What was written is no condition.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("`{gate}` is no condition: {why} (p95<5ms, wait.p99<1ms, errors<0.1%, rate>10000, dropped<=0)")]
+#[error("`{gate}` is not a condition: {why} (p95<5ms, wait.p99<1ms, errors<0.1%, rate>10000, dropped<=0)")]
 pub struct GateError {
     gate: String,
     why: String,
@@ -244,7 +244,7 @@ impl FromStr for Figure {
             "late" => Ok(Self::Late),
             "dropped" => Ok(Self::Dropped),
             _ => Err(format!(
-                "there is no figure `{name}`: min, mean, max and percentiles such as p50, p95 and p99.9, between p0 \
+                "unknown figure `{name}`: min, mean, max and percentiles such as p50, p95 and p99.9, between p0 \
                  and p100, of latency, service., wait., first. and reply.; errors, rate, calls, late, dropped"
             )),
         }
@@ -269,12 +269,12 @@ impl FromStr for Gate {
         let number = |text: &str| {
             let number =
                 text.trim().parse::<f64>().ok().filter(|number| number.is_finite() && *number >= 0.0);
-            number.ok_or_else(|| error(format!("`{text}` is no number")))
+            number.ok_or_else(|| error(format!("`{text}` is not a number")))
         };
         let bound_number = match figure {
             Figure::Time(..) => humantime::parse_duration(bound)
                 .map(|time| time.as_nanos() as f64)
-                .map_err(|_| error(format!("`{bound}` is no time, such as 5ms")))?,
+                .map_err(|_| error(format!("`{bound}` is not a time, such as 5ms")))?,
             Figure::Errors => match bound.strip_suffix('%') {
                 Some(percent) => number(percent)? / 100.0,
                 None => number(bound)?,
@@ -316,15 +316,15 @@ mod tests {
         check("rate>=10000", Figure::Rate, Comparison::AtLeast, 10_000.0);
         for (text, expected) in [
             ("p99", "neither < nor >"),
-            ("p100<5ms", "there is no figure `p100`"),
-            ("p0<5ms", "there is no figure `p0`"),
-            ("p<5ms", "there is no figure `p`"),
-            ("p9.9.9<5ms", "there is no figure `p9.9.9`"),
-            ("p1e1<5ms", "there is no figure `p1e1`"),
-            ("p-5<5ms", "there is no figure `p-5`"),
-            ("p99<5", "is no time"),
-            ("rate>fast", "is no number"),
-            ("errors<-1", "is no number"),
+            ("p100<5ms", "unknown figure `p100`"),
+            ("p0<5ms", "unknown figure `p0`"),
+            ("p<5ms", "unknown figure `p`"),
+            ("p9.9.9<5ms", "unknown figure `p9.9.9`"),
+            ("p1e1<5ms", "unknown figure `p1e1`"),
+            ("p-5<5ms", "unknown figure `p-5`"),
+            ("p99<5", "is not a time"),
+            ("rate>fast", "is not a number"),
+            ("errors<-1", "is not a number"),
         ] {
             let error = text.parse::<Gate>().unwrap_err().to_string();
             assert!(error.contains(expected), "{error}");

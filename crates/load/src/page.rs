@@ -29,7 +29,7 @@ const SCRIPT: &str = include_str!("../assets/load.js");
 
 /// Notes beyond this many are folded away.
 const NOTES_OPEN: usize = 4;
-const UNFINISHED: &str = "The run has not ended: this is what there was so far.";
+const UNFINISHED: &str = "The run is not complete: figures are so far.";
 /// A run whose JSON is longer is offered as a table alone: a page of a run of hours stays one that can be mailed.
 const JSON_BYTES_MAX: usize = 1_000_000;
 
@@ -43,11 +43,11 @@ pub fn page(run: &LoadRun) -> String {
         ("search", "Search", search::section(run)),
         ("time", "Over time", charts::over_time(run, &drawn)),
         ("spread", "Distribution", charts::spread(run, &drawn)),
-        ("timings", "Quantiles", timings::section(run)),
+        ("timings", "Percentiles", timings::section(run)),
         ("errors", "Errors", errors::section(run)),
         ("steps", "Steps", steps::section(run)),
         ("traffic", "Traffic", traffic::section(run)),
-        ("facts", "The run", Some(facts::section(run))),
+        ("facts", "Run", Some(facts::section(run))),
     ];
     let there = sections.iter().filter_map(|(id, title, section)| Some((*id, *title, section.as_ref()?)));
     let links: Vec<(&str, &str)> = there.clone().map(|(id, title, _)| (id, title)).collect();

@@ -89,7 +89,7 @@ pub(crate) fn apart(runs: &[LoadRun], spread: Duration) -> Option<RunNote> {
     let is_apart = runs.iter().any(|run| run.share.is_some()) && spread > APART_MAX;
     is_apart.then(|| RunNote {
         text: format!(
-            "the parts began {:.1} s apart, by their machines' clocks: let them begin together by --start-at",
+            "the parts started {:.1} s apart by their clocks; use --start-at to start them together",
             spread.as_secs_f64()
         ),
         invalidates: false,

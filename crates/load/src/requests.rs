@@ -129,7 +129,7 @@ impl FromStr for Order {
             Some(("random", seed)) => seed
                 .parse()
                 .map(|seed| Self::Random { seed })
-                .map_err(|_| format!("`{seed}` is no seed: a number")),
+                .map_err(|_| format!("invalid seed `{seed}`; expected a number")),
             _ => Err(format!("`{text}` is neither in-turn, random nor random:SEED")),
         }
     }

@@ -327,7 +327,7 @@ fn notes(
     }
     let calls = tally.codes().ok() + tally.codes().failed();
     if calls == 0 && end != End::NotYet {
-        note("no call ended within the measured time".to_owned(), true);
+        note("no call finished in the measured time".to_owned(), true);
     }
     if busy_share > BUSY_SHARE_MAX {
         note(
@@ -343,8 +343,8 @@ fn notes(
     if dropped > 0 || late_share > LATE_SHARE_MAX {
         note(
             format!(
-                "{} of {begun} {unit}s began more than 1 ms late, and {dropped} never: the schedule was not kept, by \
-                 the server or the client (latency has the waiting in it)",
+                "{} of {begun} {unit}s started more than 1 ms late and {dropped} did not start: client or server \
+                 could not keep up (latency includes the wait)",
                 tally.late
             ),
             false,
@@ -353,7 +353,7 @@ fn notes(
     if held_back > 0 {
         note(
             format!(
-                "{} found {} {unit}s in flight, the most there may be at once (-c), and waited for one to end",
+                "{} waited because {} {unit}s were in flight, the limit of -c",
                 thalweg_lab::wording::counted(held_back, "start"),
                 plan.in_flight
             ),
@@ -361,7 +361,7 @@ fn notes(
         );
     }
     match end {
-        End::NotYet => note("the run has not ended: this is what there was so far".to_owned(), false),
+        End::NotYet => note("the run is not complete: figures are so far".to_owned(), false),
         End::TimeUp => note(time_up(plan), false),
         End::ScheduleOver(there) => {
             let starts = starts(plan);

@@ -66,7 +66,7 @@ impl Burst {
 /// What was written is no schedule.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "`{piece}` is no rate: {why} (1000, 500/30s, 100..5000/60s, 100..500+100/10s or 50@10s, with commas between \
+    "`{piece}` is not a rate: {why} (1000, 500/30s, 100..5000/60s, 100..500+100/10s or 50@10s, with commas between \
      several)"
 )]
 pub struct ScheduleError {
@@ -205,7 +205,7 @@ impl FromStr for Schedule {
             pieces.extend(parsed(word, index + 1 == words.len()).map_err(|why| error(&why))?);
         }
         let Some(last) = pieces.last() else {
-            return Err(ScheduleError { piece: text.to_owned(), why: "there is none".to_owned() });
+            return Err(ScheduleError { piece: text.to_owned(), why: "it is empty".to_owned() });
         };
         if last.seconds.is_finite() {
             let goes_on = match last.burst {
@@ -286,12 +286,12 @@ fn rate(text: &str) -> Result<f64, String> {
     match rate {
         Ok(rate) if (0.0..=RATE_MAX).contains(&rate) => Ok(rate),
         Ok(_) => Err("a rate lies between 0 and 10⁹".to_owned()),
-        Err(_) => Err(format!("`{text}` is no number")),
+        Err(_) => Err(format!("`{text}` is not a number")),
     }
 }
 
 fn seconds(text: &str) -> Result<f64, String> {
-    let time = humantime::parse_duration(text).map_err(|_| format!("`{text}` is no time, such as 30s"))?;
+    let time = humantime::parse_duration(text).map_err(|_| format!("`{text}` is not a time, such as 30s"))?;
     match time.as_secs_f64() {
         seconds if seconds > 0.0 && seconds <= SECONDS_MAX => Ok(seconds),
         _ => Err(format!("{text} is not more than nothing and at most a year")),
@@ -376,8 +376,8 @@ mod tests {
             let error = text.parse::<Schedule>().unwrap_err().to_string();
             assert!(error.contains(expected), "{text}: {error}");
         };
-        check("", "there is none");
-        check("fast", "`fast` is no number");
+        check("", "it is empty");
+        check("fast", "`fast` is not a number");
         check("100..200", "it needs a time, as /60s");
         check("100,200", "since another piece follows");
         check("100/0s", "more than nothing");

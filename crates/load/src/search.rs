@@ -243,7 +243,7 @@ fn not_reached(run: &LoadRun, rate: f64, backlogs: [u64; 2]) -> Option<String> {
     let seconds = Duration::from_nanos(run.duration_ns).as_secs_f64();
     let Flows { ok, failed, .. } = run.starts();
     if run.dropped > 0 && ((ok + failed) as f64) < REACHED_MIN * rate * seconds {
-        return Some(format!("{} never began", counted(run.dropped, run.unit())));
+        return Some(format!("{} did not start", counted(run.dropped, run.unit())));
     }
     let [half, end] = backlogs;
     grows(rate * seconds / 2.0, backlogs)

@@ -34,7 +34,7 @@ struct Written {
 
 /// What was written is no part.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("`{text}` is no part of a load: {why}")]
+#[error("`{text}` is not a part of a load: {why}")]
 pub struct ShareError {
     text: String,
     why: String,
@@ -151,7 +151,7 @@ mod tests {
             let error = text.parse::<Share>().unwrap_err().to_string();
             assert!(error.contains(expected), "{error}");
         };
-        check("4/4", "`4/4` is no part of a load: they are counted from 0, here to 3");
+        check("4/4", "`4/4` is not a part of a load: they are counted from 0, here to 3");
         check("0/0", "there is at least one");
         check("1", "it is written as 0/4");
         check("-1/2", "it is written as 0/4");

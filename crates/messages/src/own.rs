@@ -19,7 +19,7 @@ pub enum OwnError {
     #[error("{0}")]
     Proto(String),
     /// The type is not in it.
-    #[error("there is no message `{name}` in {file}: it has {known}")]
+    #[error("unknown message `{name}` in {file}: it has {known}")]
     NoSuchType {
         /// What was asked for.
         name: String,
@@ -110,7 +110,7 @@ pub fn descriptors(
 ) -> Result<Vec<u8>, OwnError> {
     let invalid = |why: &dyn fmt::Display| OwnError::Proto(format!("{}: {why}", proto.display()));
     let file = proto.file_name().and_then(|file| file.to_str());
-    let file = file.ok_or_else(|| invalid(&"it is no name of a file"))?.to_owned();
+    let file = file.ok_or_else(|| invalid(&"not a UTF-8 file name"))?.to_owned();
     fs::metadata(proto).map_err(|error| OwnError::Io { file: proto.to_owned(), error })?;
     let folder = proto.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let compiled = |beside: Vec<(&'static str, String)>| {
@@ -202,5 +202,5 @@ fn varint(bytes: &[u8]) -> Result<(u64, &[u8]), &'static str> {
             return Ok((value, &bytes[index + 1..]));
         }
     }
-    Err("it is no varint")
+    Err("it is not a varint")
 }

@@ -113,7 +113,7 @@ std::string Notes(const LoadOptions& options, const LoadResult& result) {
   if (!result.established) {
     note("the kernel could not be asked for the number of connections", false);
   } else if (*result.established != options.connections) {
-    note("connections: " + std::to_string(options.connections) + " asked for, " + std::to_string(*result.established) +
+    note("connections: " + std::to_string(options.connections) + " requested, " + std::to_string(*result.established) +
              " in the kernel's tables",
          false);
   }

@@ -48,11 +48,11 @@ pub(crate) struct CallArgs {
     #[arg(short = 'd', long, value_name = "TEXT")]
     pub(super) data: Option<String>,
 
-    /// Metadata of the call; values of -bin names in Base64; repeatable
+    /// Metadata of the call; values of `-bin` keys in Base64; repeatable
     #[arg(short = 'm', short_alias = 'H', long, value_name = "NAME: VALUE", value_parser = metadata::parse)]
     pub(super) metadata: Vec<Entry>,
 
-    /// Metadata of reflection calls, in place of --metadata
+    /// Metadata of reflection calls, instead of --metadata
     #[arg(long, alias = "reflect-header", value_name = "NAME: VALUE", value_parser = metadata::parse)]
     pub(super) reflect_metadata: Vec<Entry>,
 
@@ -87,11 +87,11 @@ pub(crate) struct CallArgs {
     )]
     pub(super) keepalive_time: Option<Duration>,
 
-    /// Value of :authority, in place of the target
+    /// Value of :authority, instead of the target
     #[arg(help_heading = "Connection", long, value_name = "NAME")]
     pub(super) authority: Option<String>,
 
-    /// Text before Thalweg's own user-agent
+    /// Prefix of the user-agent header
     #[arg(help_heading = "Connection", long, value_name = "TEXT")]
     pub(super) user_agent: Option<String>,
 
@@ -134,11 +134,11 @@ pub(crate) struct CallArgs {
     )]
     pub(super) output: MessageFormat,
 
-    /// Print unset fields too
+    /// Print fields with default values too
     #[arg(help_heading = "Formats", long)]
     pub(super) emit_defaults: bool,
 
-    /// Print field names of the schema, such as user_id
+    /// Print field names as in the .proto file (user_id, not userId)
     #[arg(help_heading = "Formats", long)]
     pub(super) schema_names: bool,
 

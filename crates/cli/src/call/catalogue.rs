@@ -17,7 +17,9 @@ pub(super) async fn of(
     match (files, connecting) {
         (Some(files), _) => Ok(files),
         (None, Some(connecting)) => Ok(of_server(&connecting.connect().await?, args)),
-        (None, None) => Err(Failure::bad_arguments("there is neither a target nor a file with descriptors")),
+        (None, None) => {
+            Err(Failure::bad_arguments("no target and no descriptors; add a target, --proto or --protoset"))
+        }
     }
 }
 

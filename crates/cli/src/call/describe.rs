@@ -35,7 +35,7 @@ pub(super) async fn run(
         let known = catalogue.services().await.unwrap_or_default();
         let services = listed(known.iter().map(String::as_str));
         return Err(Failure::bad_arguments(format!(
-            "there is no `{symbol}`; the services are {services}: say the full name, with the package{}",
+            "unknown symbol `{symbol}`; use the full name with the package; services are {services}{}",
             of_files(catalogue)
         )));
     };
@@ -45,7 +45,7 @@ pub(super) async fn run(
         declaration(&declarations(catalogue)?, &schema, &symbol)
     };
     let Some(text) = text else {
-        return Err(Failure::bad_arguments(format!("`{symbol}` is neither a service, a method nor a type")));
+        return Err(Failure::bad_arguments(format!("`{symbol}` is not a service, method or type")));
     };
     printer::lines([text.trim_end().to_owned()])?;
     Ok(ExitCode::SUCCESS)

@@ -16,7 +16,9 @@ pub(super) fn expanded(args: &CallArgs) -> Result<CallArgs, Failure> {
                 let filled = filled(text, |variable| std::env::var(variable));
                 let filled = filled.map_err(|why| Failure::bad_arguments(format!("{name}: {why}")))?;
                 *value = filled.parse().map_err(|_| {
-                    Failure::bad_arguments(format!("{name}: what the environment has is no visible ASCII"))
+                    Failure::bad_arguments(format!(
+                        "{name}: the value from the environment is not visible ASCII"
+                    ))
                 })?;
             }
         }

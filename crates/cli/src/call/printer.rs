@@ -80,19 +80,22 @@ impl Printer {
                         Ok(Some(schema)) if schema.message(name).is_some() => self.schema = schema,
                         _ => {
                             return Err(Failure::failed(format!(
-                                "a {} came with an Any of the type `{type_url}`, which no descriptor declares: \
-                                 -O binary prints it as it is",
+                                "received a {} with an Any of unknown type `{type_url}`; \
+                                 -O binary prints it raw",
                                 self.message
                             )));
                         }
                     }
                 }
                 Err(error) => {
-                    return Err(Failure::failed(format!("what came is no {}: {error}", self.message)));
+                    return Err(Failure::failed(format!("received an invalid {}: {error}", self.message)));
                 }
             }
         }
-        Err(Failure::failed(format!("a {} came with more than {FETCHES_MAX} unknown types", self.message)))
+        Err(Failure::failed(format!(
+            "received a {} with more than {FETCHES_MAX} unknown types",
+            self.message
+        )))
     }
 
     /// What is in an `Any` of a type that nobody declares stays bytes.
@@ -101,7 +104,7 @@ impl Printer {
             let Some(message_type) = self.schema.message(&self.message) else { break };
             let mut text = String::new();
             let unknown_types = text_format::print(message_type, wire, &self.options, &mut text)
-                .map_err(|error| Failure::failed(format!("what came is no {}: {error}", self.message)))?;
+                .map_err(|error| Failure::failed(format!("received an invalid {}: {error}", self.message)))?;
             let mut found = None;
             for type_url in unknown_types {
                 let name = type_url.rsplit('/').next().unwrap_or_default();
@@ -117,7 +120,10 @@ impl Printer {
                 None => return Ok(text),
             }
         }
-        Err(Failure::failed(format!("a {} came with more than {FETCHES_MAX} unknown types", self.message)))
+        Err(Failure::failed(format!(
+            "received a {} with more than {FETCHES_MAX} unknown types",
+            self.message
+        )))
     }
 }
 

@@ -128,9 +128,7 @@ impl RequestSource {
                 return Ok(send(wire));
             }
             if only.replace(wire).is_some() {
-                return Err(Failure::bad_arguments(
-                    "the method takes one request, and there are more in the data",
-                ));
+                return Err(Failure::bad_arguments("the method takes one request, but -d has several"));
             }
             Ok(true)
         };
@@ -161,7 +159,7 @@ impl RequestSource {
 
     fn no_request(&self, number: u64, why: &str) -> Failure {
         let which = if number > 1 { format!("request {number}") } else { "the request".to_owned() };
-        Failure::bad_arguments(format!("{which} is no {}: {why}", self.called.request_type))
+        Failure::bad_arguments(format!("{which} is not a valid {}: {why}", self.called.request_type))
     }
 
     /// All of it for one message, and for a stream each with its length before it.

@@ -37,21 +37,21 @@ pub(super) fn parse(words: &[String]) -> Result<(Option<String>, Wanted), Failur
         },
         [target, ref rest @ ..] if !rest.is_empty() => match wanted(rest) {
             Some(wanted) => Ok((at(target)?, wanted)),
-            None if rest.len() > 1 && !matches!(rest[0], "list" | "describe") => Err(Failure::bad_arguments(
-                format!("`{}` is too much: a method is called with one name; the request is -d", rest[1]),
-            )),
+            None if rest.len() > 1 && !matches!(rest[0], "list" | "describe") => {
+                Err(Failure::bad_arguments(format!("unexpected `{}`; give the request with -d", rest[1])))
+            }
             None => Err(Failure::bad_arguments(format!(
-                "`{}` is neither list, describe nor a method: write package.Service/Method",
+                "`{}` is not list, describe or a method; write package.Service/Method",
                 rest[0]
             ))),
         },
         [only] => match wanted(&[only]) {
             Some(wanted) if only.contains('/') => Ok((None, wanted)),
             _ => Err(Failure::bad_arguments(format!(
-                "what is wanted of {only}? Say list, describe, or package.Service/Method"
+                "nothing to do with {only}; add list, describe or package.Service/Method"
             ))),
         },
-        _ => Err(Failure::bad_arguments("say a target, and list, describe or package.Service/Method")),
+        _ => Err(Failure::bad_arguments("expected a target, and list, describe or package.Service/Method")),
     }
 }
 
@@ -86,10 +86,10 @@ mod tests {
             let error = parsed(words).unwrap_err();
             assert!(error.contains(expected), "{words}: {error}");
         };
-        check("host:1", "what is wanted of host:1?");
+        check("host:1", "nothing to do with host:1");
         check("host list", "has no port");
-        check("host:1 hello", "neither list, describe nor a method");
-        check("host:1 a.B/C more", "`more` is too much");
+        check("host:1 hello", "not list, describe or a method");
+        check("host:1 a.B/C more", "unexpected `more`");
         check("list a b", "list takes one name");
     }
 }

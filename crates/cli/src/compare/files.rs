@@ -13,7 +13,7 @@ use crate::failure::Failure;
 /// What is said of files.
 #[derive(Debug, Args)]
 pub(super) struct FileArgs {
-    /// Results of the base and of others
+    /// Result files or folders, the base first
     ///
     /// FILE,FILE,... or a folder are several runs of one side. A result of --save needs no other.
     #[arg(value_name = "FILES")]
@@ -68,13 +68,11 @@ fn sides(args: &FileArgs, names: &[String]) -> Result<(Vec<Side>, Together), Fai
                 (Input::Comparison(comparison), None, None) => Side::both(&comparison).into(),
                 (Input::Study(_), ..) => {
                     return Err(Failure::bad_arguments(format!(
-                        "{one} is one study: name another one, or two of its stacks with --of and --to"
+                        "{one} is one study; add another one, or choose two stacks with --of and --to"
                     )));
                 }
                 _ => {
-                    return Err(Failure::bad_arguments(format!(
-                        "{one} is one result: name another one, too"
-                    )));
+                    return Err(Failure::bad_arguments(format!("{one} is one result; add another one")));
                 }
             };
             name(&mut sides, names)?;
@@ -82,7 +80,7 @@ fn sides(args: &FileArgs, names: &[String]) -> Result<(Vec<Side>, Together), Fai
         }
         several => {
             if args.of.is_some() {
-                return Err(Failure::bad_arguments("--of and --to are for the stacks of one study"));
+                return Err(Failure::bad_arguments("--of and --to need exactly one study"));
             }
             let labels = labels(several);
             let mut sides = Vec::new();
@@ -112,7 +110,11 @@ fn name(sides: &mut [Side], names: &[String]) -> Result<(), Failure> {
         return Ok(());
     }
     if names.len() != sides.len() {
-        return Err(Failure::bad_arguments(format!("--names has {} for {} sides", names.len(), sides.len())));
+        return Err(Failure::bad_arguments(format!(
+            "--names has {} names for {} sides",
+            names.len(),
+            sides.len()
+        )));
     }
     for (side, name) in sides.iter_mut().zip(names) {
         side.name.clone_from(name);
@@ -139,10 +141,7 @@ fn paths(side: &str) -> Result<Vec<PathBuf>, Failure> {
         }
         inside.retain(|path| path.extension().is_some_and(|extension| extension == "json"));
         if inside.is_empty() {
-            return Err(Failure::failed(format!(
-                "{} has no results: no file in it ends in .json",
-                path.display()
-            )));
+            return Err(Failure::failed(format!("{} has no *.json results", path.display())));
         }
         inside.sort_unstable();
         paths.append(&mut inside);

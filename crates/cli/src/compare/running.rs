@@ -68,7 +68,7 @@ pub(super) struct RunningArgs {
     #[arg(long, value_name = "DURATION", value_parser = humantime::parse_duration)]
     window: Option<Duration>,
 
-    /// Warm-up of a window [default: 500ms]
+    /// Warm-up before each window [default: 500ms]
     #[arg(long, value_name = "DURATION", value_parser = humantime::parse_duration)]
     warmup: Option<Duration>,
 
@@ -88,7 +88,7 @@ pub(super) struct RunningArgs {
     #[arg(long, value_name = "FILE")]
     save: Option<PathBuf>,
 
-    /// Flags of `thalweg load` [default: empty calls of BenchmarkService]
+    /// After --: flags of `thalweg load` [default: empty calls of BenchmarkService]
     #[arg(last = true, value_name = "LOAD-FLAGS")]
     load: Vec<String>,
 }
@@ -155,11 +155,11 @@ impl RunningArgs {
                 None => argument.starts_with(flag) && !argument.starts_with("--"),
             };
             if let Some((flag, instead)) = OWN_FLAGS.iter().find(|(flag, _)| is_meant(flag)) {
-                return Err(Failure::bad_arguments(format!("{flag} is not for behind the --: {instead}")));
+                return Err(Failure::bad_arguments(format!("{flag} cannot follow --: {instead}")));
             }
         }
         if self.window.is_some_and(|window| window.is_zero()) {
-            return Err(Failure::bad_arguments("--window is no time"));
+            return Err(Failure::bad_arguments("--window must be longer than 0s"));
         }
         Ok(())
     }
@@ -182,7 +182,7 @@ pub(super) fn run(
 ) -> Result<ExitCode, Failure> {
     args.check()?;
     if !names.is_empty() && names.len() != 2 {
-        return Err(Failure::bad_arguments(format!("--names has {} for 2 sides", names.len())));
+        return Err(Failure::bad_arguments(format!("--names has {} names for 2 sides", names.len())));
     }
     let save = args.save.as_deref().map(|path| OutputFile::open(Some(path))).transpose()?;
     let interrupt = Interrupt::on_signals_with_others_to_end()
@@ -205,9 +205,7 @@ pub(super) fn run(
             return Err(if is_interrupted {
                 Failure::interrupted("interrupted before a round was complete")
             } else {
-                Failure::failed(
-                    "no round has calls of both that ended well: see the load's own words with --save",
-                )
+                Failure::failed("no round has successful calls on both sides; see the errors with --save")
             });
         }
         write(std::slice::from_ref(&report))?;
@@ -268,8 +266,8 @@ fn plan(args: &RunningArgs, wanted: [Wanted<'_>; 2]) -> Result<Plan, Failure> {
     let (a, b) = (side(a)?, side(b)?);
     if a.target == b.target {
         return Err(Failure::bad_arguments(format!(
-            "both servers run at the same time, and cannot both listen at {}: name --a-target and --b-target, or write \
-             {{port}} where they take their port",
+            "both servers run at the same time and cannot both listen on {}; use --a-target and --b-target, or \
+             {{port}} in their commands",
             a.target
         )));
     }
@@ -291,8 +289,8 @@ fn plan(args: &RunningArgs, wanted: [Wanted<'_>; 2]) -> Result<Plan, Failure> {
 /// Both revisions, built.
 fn checkouts(args: &RunningArgs, interrupt: &Interrupt) -> Result<Option<[Checkout; 2]>, Failure> {
     let (Some(a), Some(b)) = (&args.a_git, &args.b_git) else { return Ok(None) };
-    let here =
-        env::current_dir().map_err(|error| Failure::failed(format!("there is no folder here: {error}")))?;
+    let here = env::current_dir()
+        .map_err(|error| Failure::failed(format!("cannot read the current folder: {error}")))?;
     let unknown = |error: CheckoutError| match error {
         CheckoutError::Unknown(_) => Failure::bad_arguments(error),
         CheckoutError::Failed { .. } => Failure::failed(error),

@@ -132,7 +132,7 @@ fn notes(summary: &Summary, options: &Options<'_>) -> Vec<String> {
         (
             summary.begun_before,
             format!(
-                "{} began before the capture, and cannot be followed: HPACK's tables are not known",
+                "{} started before the capture and cannot be decoded: its HPACK state is unknown",
                 connections(summary.begun_before)
             ),
         ),

@@ -118,7 +118,7 @@ fn decompressed(payload: &[u8]) -> Result<(&'static str, Vec<u8>), String> {
         [0x78, second, ..] if (0x7800 + u16::from(*second)) % 31 == 0 => {
             all("deflate", ZlibDecoder::new(payload))
         }
-        [] => Err("the flags say that it is compressed, but there is nothing".to_owned()),
+        [] => Err("flagged as compressed, but empty".to_owned()),
         _ => Err("compressed, and neither by gzip nor by deflate".to_owned()),
     }
 }

@@ -102,7 +102,7 @@ fn pairs(text: &str) -> Result<Vec<u8>, String> {
         let group = group.strip_prefix("0x").or_else(|| group.strip_prefix("\\x")).unwrap_or(group);
         let group = group.replace("\\x", "");
         if let Some(c) = group.chars().find(|c| !c.is_ascii_hexdigit()) {
-            return Err(format!("`{c}` is no hex digit"));
+            return Err(format!("`{c}` is not a hex digit"));
         }
         let (pairs, rest) = group.as_bytes().as_chunks::<2>();
         if !rest.is_empty() {
@@ -134,7 +134,7 @@ mod tests {
         }
         assert_eq!(read(""), Ok(Vec::new()));
         assert_eq!(read("0a0"), Err("a byte has two digits, and `0a0` has 3".to_owned()));
-        assert_eq!(read("0a 0g"), Err("`g` is no hex digit".to_owned()));
+        assert_eq!(read("0a 0g"), Err("`g` is not a hex digit".to_owned()));
         // Four digits that are no offset.
         assert_eq!(read("0a0d ff"), Ok(vec![10, 13, 255]));
         assert_eq!(read("0000 0000"), Ok(vec![0; 4]));

@@ -111,9 +111,9 @@ impl InputArgs {
             return Ok(Input { name: "--base64".to_owned(), bytes });
         }
         match self.file.as_deref() {
-            None if io::stdin().is_terminal() => Err(Failure::bad_arguments(
-                "there is nothing to look at: say FILE, - for stdin, --hex or --base64",
-            )),
+            None if io::stdin().is_terminal() => {
+                Err(Failure::bad_arguments("no input; use FILE, - for stdin, --hex or --base64"))
+            }
             None | Some("-") => Ok(Input { name: STDIN.to_owned(), bytes: bytes_of("-")? }),
             Some(path) => Ok(Input { name: path.to_owned(), bytes: bytes_of(path)? }),
         }
@@ -150,10 +150,10 @@ impl Input {
         match &self.bytes[..] {
             [b'{' | b'[', ..] => " (this looks like JSON)",
             bytes if bytes.len() >= 4 && bytes.iter().all(is_hex) => {
-                " (this looks like hex: say it as --hex @FILE)"
+                " (this looks like hex; use --hex @FILE)"
             }
             bytes if bytes.len() >= 8 && base64(&String::from_utf8_lossy(bytes)).is_ok() => {
-                " (this looks like Base64: say it as --base64 @FILE)"
+                " (this looks like Base64; use --base64 @FILE)"
             }
             _ => "",
         }
@@ -164,7 +164,7 @@ impl Input {
 fn text_of(value: &str) -> Result<Cow<'_, str>, Failure> {
     let Some(path) = value.strip_prefix('@') else { return Ok(value.into()) };
     let text = String::from_utf8(bytes_of(path)?);
-    text.map(Cow::from).map_err(|_| Failure::failed(format!("{path} is no text in UTF-8")))
+    text.map(Cow::from).map_err(|_| Failure::failed(format!("{path} is not UTF-8")))
 }
 
 fn bytes_of(path: &str) -> Result<Vec<u8>, Failure> {

@@ -56,7 +56,7 @@ pub(super) struct SidesArgs {
     #[arg(long, value_name = "LIST")]
     server_cpus: Option<CpuList>,
 
-    /// Threads of each server [default: the stack's]
+    /// Threads of each server [default: each stack's own]
     #[arg(long, value_name = "N")]
     server_threads: Option<NonZeroU32>,
 }
@@ -194,7 +194,7 @@ fn at_target<C: CallsStudy>(
     directory: PathBuf,
 ) -> Result<ExitCode, Failure> {
     if args.common().against.compares() {
-        return Err(Failure::bad_arguments("--target is for our own client: leave --against out"));
+        return Err(Failure::bad_arguments("--target works with our client only; leave out --against"));
     }
     let directory = ResultsDirectory::create(directory).map_err(Failure::failed)?;
     let settings = Settings {

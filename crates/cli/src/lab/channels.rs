@@ -53,7 +53,7 @@ pub(super) struct ChannelsArgs {
     )]
     round_trips: Option<Vec<Duration>>,
 
-    /// How to choose connections [default: adaptive,1,4,per-worker,per-call]
+    /// Numbers of connections [default: adaptive,1,4,per-worker,per-call]
     #[arg(long, value_name = "NAMES", value_delimiter = ',', conflicts_with = "from")]
     strategies: Option<Vec<Strategy>>,
 
@@ -107,7 +107,7 @@ impl CallsStudy for ChannelsArgs {
 
     fn plan(&self, stacks: &Stacks, programs: &BTreeMap<String, Program>) -> Result<Plan<Window>, Failure> {
         if stacks.with_socket() {
-            return Err(Failure::bad_arguments("a bare socket has no channels: leave `socket` out"));
+            return Err(Failure::bad_arguments("a bare socket has no channels; leave out `socket`"));
         }
         channels::plan(&self.options(stacks, programs)?).map_err(Failure::bad_arguments)
     }
@@ -186,7 +186,7 @@ fn grids_of(calls: &[CallType], known: &[Grid]) -> Result<Vec<Grid>, Failure> {
     for &call in calls {
         if !matches!(call, CallType::Unary | CallType::PingPong) {
             return Err(Failure::bad_arguments(format!(
-                "{call} says nothing of channels: use unary or ping-pong"
+                "{call} is not supported here; use unary or ping-pong"
             )));
         }
         let before = grids.len();

@@ -131,7 +131,7 @@ impl CodecArgs {
     /// The program that has the codecs. Where its sources are, it is brought up to date: cargo knows whether it is.
     fn program(&self) -> Result<PathBuf, Failure> {
         let Some(directory) = self.directory() else {
-            return Err(Failure::failed(format!("there are no codecs here: {HOW_TO_GET_CODECS}")));
+            return Err(Failure::failed(format!("no codecs found: {HOW_TO_GET_CODECS}")));
         };
         let name = CODECS;
         if let Some(mut command) = directory.build_command(&[name]) {
@@ -147,7 +147,7 @@ impl CodecArgs {
         }
         directory
             .executable_of(name)
-            .map_err(|reason| Failure::failed(format!("there are no codecs: {reason}: {HOW_TO_GET_CODECS}")))
+            .map_err(|reason| Failure::failed(format!("no codecs: {reason}: {HOW_TO_GET_CODECS}")))
     }
 
     fn directory(&self) -> Option<PeersDirectory> {
@@ -209,10 +209,9 @@ impl CodecArgs {
 fn check_names(what: &str, wanted: &[String], known: &[String]) -> Result<(), Failure> {
     match wanted.iter().find(|name| !known.contains(name)) {
         None => Ok(()),
-        Some(unknown) => Err(Failure::bad_arguments(format!(
-            "there is no {what} `{unknown}`: there are {}",
-            known.join(", ")
-        ))),
+        Some(unknown) => {
+            Err(Failure::bad_arguments(format!("unknown {what} `{unknown}`; known are {}", known.join(", "))))
+        }
     }
 }
 

@@ -40,9 +40,9 @@ pub(super) fn finish<S: Study>(
     }
     let code = show(directory, &S::analyse(&results))?;
     match cut_short {
-        None if results.has_failures() => Err(Failure::failed("some points failed: see what stands above")),
+        None if results.has_failures() => Err(Failure::failed("some points failed; see above")),
         None => Ok(code),
-        Some(CutShort::Interrupted) => Err(Failure::interrupted("interrupted: the report is a partial one")),
+        Some(CutShort::Interrupted) => Err(Failure::interrupted("interrupted; the report is partial")),
         Some(error @ (CutShort::Failed(_) | CutShort::NotWritable(_))) => Err(Failure::failed(error)),
     }
 }
@@ -58,7 +58,7 @@ pub(super) fn show_earlier(file: &Path, directory: PathBuf) -> Result<ExitCode, 
 pub(super) fn this_program() -> Result<Program, Failure> {
     std::env::current_exe()
         .map(|path| Program::ours(path, settings::told()))
-        .map_err(|error| Failure::failed(format!("cannot find this program to start it once more: {error}")))
+        .map_err(|error| Failure::failed(format!("cannot find this program to start it again: {error}")))
 }
 
 pub(super) fn listen_for_signals() -> Result<Interrupt, Failure> {
@@ -67,7 +67,7 @@ pub(super) fn listen_for_signals() -> Result<Interrupt, Failure> {
 
 /// Client and server apart from each other, as far as there are processors.
 pub(super) fn halves() -> Result<CpuAssignment, Failure> {
-    CpuAssignment::halves().map_err(|error| Failure::failed(format!("cannot see the processors: {error}")))
+    CpuAssignment::halves().map_err(|error| Failure::failed(format!("cannot read the CPUs: {error}")))
 }
 
 /// `lab-2026-11-21T08-00-00` here.

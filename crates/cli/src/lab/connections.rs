@@ -54,7 +54,7 @@ pub(super) struct ConnectionsArgs {
     #[command(flatten)]
     sides: SidesArgs,
 
-    /// Measure this server in place of starting one
+    /// Measure this server instead of starting one
     #[arg(
         long,
         value_name = "HOST:PORT",
@@ -85,8 +85,7 @@ impl CallsStudy for ConnectionsArgs {
     fn plan(&self, stacks: &Stacks, programs: &BTreeMap<String, Program>) -> Result<Plan<Window>, Failure> {
         let Some(named) = stacks.each_with_its_own() else {
             return Err(Failure::bad_arguments(
-                "all servers have the same client here, and each stack's own client its own server: leave --client, \
-                 --server, --matrix and --ends out",
+                "this study uses one client for all servers; leave out --client, --server, --matrix and --ends",
             ));
         };
         let mut options = if self.common.quick {
@@ -122,7 +121,7 @@ impl ConnectionsArgs {
     /// Numbers of connections that this machine allows, and what is said of the others. Limits are raised on the way.
     fn reached(&self) -> Result<(Vec<u32>, Option<String>), Failure> {
         let reach = Reach::raised().map_err(|error| {
-            Failure::failed(format!("cannot see how many descriptors there may be: {error}"))
+            Failure::failed(format!("cannot read the limit of file descriptors: {error}"))
         })?;
         let asked = self.connections.as_deref().unwrap_or(&ConnectionsOptions::CONNECTIONS);
         Ok(reach.allowed(asked))
@@ -130,7 +129,7 @@ impl ConnectionsArgs {
 
     fn planned(&self, mut options: ConnectionsOptions) -> Result<Plan<Window>, Failure> {
         if self.size.0 > SIZE_MAX {
-            return Err(Failure::bad_arguments("messages of up to 8 KiB are driven over many connections"));
+            return Err(Failure::bad_arguments("--size exceeds 8 KiB, the limit of this study"));
         }
         options.connections = self.reached()?.0;
         options.size = self.size;

@@ -144,7 +144,7 @@ impl JsonArgs {
         match self.against.iter().find(|stack| !JSON_SERVERS.contains(&stack.name())) {
             None => Ok(()),
             Some(unknown) => Err(Failure::bad_arguments(format!(
-                "there is no `{}` that serves JSON beside gRPC: there are {}",
+                "unknown JSON server `{}`; known are {}",
                 unknown.name(),
                 JSON_SERVERS.join(", ")
             ))),

@@ -50,9 +50,8 @@ pub(super) fn run(args: &PublishedArgs) -> Result<ExitCode, Failure> {
         let (results, directory) = left(folder)?;
         return finish(results, &directory);
     }
-    let program = std::env::current_exe().map_err(|error| {
-        Failure::failed(format!("cannot find this program to start it once more: {error}"))
-    })?;
+    let program = std::env::current_exe()
+        .map_err(|error| Failure::failed(format!("cannot find this program to start it again: {error}")))?;
     let (mut results, directory) = match &args.resume {
         Some(folder) => {
             let left = left(folder)?;
@@ -104,13 +103,13 @@ fn left(folder: &Path) -> Result<(PublishedResults, ResultsDirectory), Failure> 
 /// Keeps this process, and with it all that it starts, on so many processors.
 fn keep_on_cores(cores: Option<usize>) -> Result<(), Failure> {
     let Some(cores) = cores else { return Ok(()) };
-    let seen = |error| Failure::failed(format!("cannot see the processors: {error}"));
+    let seen = |error| Failure::failed(format!("cannot read the CPUs: {error}"));
     let available = CpuList::available().map_err(seen)?;
     let first = available.first(cores).ok_or_else(|| {
         let there_are = available.as_slice().len();
-        Failure::bad_arguments(format!("--cores {cores}: this program may run on {there_are} processors"))
+        Failure::bad_arguments(format!("--cores {cores} exceeds the {there_are} available CPUs"))
     })?;
-    first.pin_this_thread().map_err(|error| Failure::failed(format!("cannot keep to {first}: {error}")))
+    first.pin_this_thread().map_err(|error| Failure::failed(format!("cannot run on CPUs {first}: {error}")))
 }
 
 /// Makes all runs that are not made yet, one after the other. What they found is kept as they end.
@@ -153,10 +152,9 @@ fn finish(mut results: PublishedResults, directory: &ResultsDirectory) -> Result
     let failed: Vec<&str> = failed.map(|run| run.name.as_str()).collect();
     match failed.as_slice() {
         [] => Ok(code),
-        failed => Err(Failure::failed(format!(
-            "some runs failed, or windows of them ({}): see what stands above",
-            failed.join(", ")
-        ))),
+        failed => {
+            Err(Failure::failed(format!("some runs or windows failed ({}); see above", failed.join(", "))))
+        }
     }
 }
 

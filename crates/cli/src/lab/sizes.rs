@@ -17,7 +17,7 @@ use super::common::halves;
 use super::stacks::Stacks;
 use crate::failure::Failure;
 
-/// Call types and message sizes (15 minutes; --quick: 2)
+/// Call types and message sizes; the default (15 minutes; --quick: 2)
 ///
 /// Over TCP and Unix sockets. Comparing four stacks takes 50 minutes, or 6 with --quick.
 #[derive(Debug, Args)]
@@ -45,7 +45,7 @@ pub(super) struct SizesArgs {
     #[arg(long, value_name = "NUMBERS", value_delimiter = ',', default_value = "1")]
     connections: Vec<u32>,
 
-    /// Threads of each client and server [default: the stack's]
+    /// Threads of each client and server [default: each stack's own]
     #[arg(long, value_name = "N", conflicts_with = "from")]
     threads: Option<NonZeroU32>,
 }

@@ -15,7 +15,7 @@ use crate::failure::Failure;
 /// What to compare with.
 #[derive(Clone, Debug, Args)]
 pub(super) struct AgainstArgs {
-    /// Stacks to compare with, such as tonic,grpc-cpp:cq,grpc-go or socket
+    /// Stacks to compare with, such as tonic,grpc-cpp:cq,grpc-go, or socket (a bare socket)
     #[arg(long, value_name = "STACKS", value_delimiter = ',')]
     against: Vec<Stack>,
 
@@ -222,12 +222,11 @@ impl Stacks {
         };
         let is_left_out = |stack: &Stack| self.left_out.iter().any(|left_out| left_out.what == *stack);
         match self.pairing.partner() {
-            Some(partner) if is_left_out(partner) => Err(Failure::failed(format!(
-                "{partner} is to meet everybody and cannot be had: {}",
-                reasons()
-            ))),
+            Some(partner) if is_left_out(partner) => {
+                Err(Failure::failed(format!("{partner} is not available: {}", reasons())))
+            }
             _ if self.everybody().iter().all(Stack::is_ours) && !self.left_out.is_empty() => {
-                Err(Failure::failed(format!("none of the stacks to compare with can be had: {}", reasons())))
+                Err(Failure::failed(format!("no stack to compare with is available: {}", reasons())))
             }
             _ => Ok(()),
         }
@@ -262,10 +261,7 @@ fn check_names(names: &[String], peers: Option<&PeersDirectory>) -> Result<(), F
         Some(peers) => format!("in {}", peers.path().display()),
         None => format!("and there is {NO_PEERS}"),
     };
-    Err(Failure::bad_arguments(format!(
-        "there is no stack `{unknown}`: there are {} {advice}",
-        all.join(", ")
-    )))
+    Err(Failure::bad_arguments(format!("unknown stack `{unknown}`; known are {} {advice}", all.join(", "))))
 }
 
 /// Builds the peers that are missing, if their sources are here. What could not be built is seen later, by its absence.

@@ -79,7 +79,7 @@ async fn driven(
     let before = Established::now();
     let scenario = tokio::select! {
         ready = prepare(args, asked, files) => Arc::new(ready?),
-        () = &mut interrupt => return Err(Failure::interrupted("interrupted before the run began")),
+        () = &mut interrupt => return Err(Failure::interrupted("interrupted before the run started")),
     };
     let quit = Arc::new(Notify::new());
     let mut was_interrupted = false;

@@ -20,7 +20,7 @@ use crate::percent;
 /// What is said of a load on any method.
 #[derive(Debug, Args)]
 pub(crate) struct AnyArgs {
-    /// Scenario in TOML, in place of --call
+    /// Scenario in TOML, instead of --call
     ///
     /// A scenario has flows of several steps, chosen by weight, with think times, checks on responses, and values that
     /// later steps send.
@@ -81,7 +81,7 @@ pub(crate) struct AnyArgs {
     #[arg(help_heading = "Pass or fail", long, value_name = "CONDITION")]
     pub(super) check: Vec<AskedCheck>,
 
-    /// Metadata of each call; values of -bin names in Base64; repeatable
+    /// Metadata of each call; values of `-bin` keys in Base64; repeatable
     #[arg(
         help_heading = "Requests",
         short = 'm',
@@ -92,11 +92,11 @@ pub(crate) struct AnyArgs {
     )]
     pub(super) metadata: Vec<Entry>,
 
-    /// Metadata of reflection calls, in place of --metadata
+    /// Metadata of reflection calls, instead of --metadata
     #[arg(help_heading = "Requests", long, value_name = "NAME: VALUE", value_parser = metadata::parse)]
     pub(super) reflect_metadata: Vec<Entry>,
 
-    /// Value of :authority, in place of the target
+    /// Value of :authority, instead of the target
     #[arg(help_heading = "Connection", long, value_name = "NAME")]
     pub(super) authority: Option<String>,
 
@@ -139,7 +139,7 @@ pub(crate) struct AnyArgs {
     #[arg(help_heading = "Rate", long, value_name = "NUMBER", conflicts_with = "rps", value_parser = parse_workers)]
     pub(super) workers: Option<Schedule>,
 
-    /// Find the highest rate that keeps conditions, such as 'p99<10ms'
+    /// Find the highest rate that meets conditions, such as 'p99<10ms'
     ///
     /// Each rate is tried for -z (default 5s), starting from --rps (default 100).
     #[arg(
@@ -162,7 +162,7 @@ pub(crate) struct AnyArgs {
     )]
     pub(super) max_duration: Option<Duration>,
 
-    /// Treatment of unfinished calls at the end [default: wait, and count them with --rps or -n]
+    /// What to do with unfinished calls at the end [default: wait; a closed loop with -z does not count them]
     #[arg(help_heading = "Rate", long, value_enum, value_name = "WHAT")]
     pub(super) duration_stop: Option<DurationStop>,
 
@@ -178,7 +178,7 @@ pub(crate) struct AnyArgs {
     #[arg(help_heading = "Run and output", long, value_name = "DURATION", value_parser = humantime::parse_duration)]
     pub(super) interval: Option<Duration>,
 
-    /// Print progress lines in place of the live view
+    /// Print progress lines instead of the live view
     #[arg(help_heading = "Run and output", long)]
     pub(super) no_tui: bool,
 
@@ -194,7 +194,7 @@ pub(crate) struct AnyArgs {
     #[arg(help_heading = "Rate", long, value_name = "N", default_value_t = 0)]
     pub(super) seed: u64,
 
-    /// Run part I of N of a distributed load, from 0: 0/4
+    /// Run this part of a distributed load, counted from 0, such as 0/4
     ///
     /// --rps and -n are those of all parts together; -c and --connections are of this part. Join the results with
     /// `thalweg merge`.

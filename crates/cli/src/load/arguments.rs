@@ -29,7 +29,14 @@ Examples:
   thalweg load localhost:50051 --call shop.Orders/Get --find-max 'p99<10ms'
   thalweg load localhost:50051 --call shop.Orders/Get --expect 'p99<5ms'
   thalweg load localhost:50051 --cacert ca.pem -n 100000 -O json -o run.json
-  thalweg load unix:/run/server.sock --call bidi-stream --size 1KiB";
+  thalweg load unix:/run/server.sock --call bidi-stream --size 1KiB
+
+Exit codes:
+  0    OK
+  1    too many calls failed, or the run is invalid
+  2    invalid arguments
+  3    a condition failed
+  130  interrupted";
 
 /// Load-test a gRPC server
 ///
@@ -70,7 +77,7 @@ pub(crate) struct LoadArgs {
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
     pub(super) connections: u32,
 
-    /// How to choose connections: fixed, adaptive or per-call
+    /// Connections: fixed (--connections), adaptive, or per-call (a new one for each call)
     ///
     /// fixed: exactly --connections. adaptive: as many as the channel finds useful. per-call: a new channel for each
     /// call.

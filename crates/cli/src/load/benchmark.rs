@@ -25,7 +25,7 @@ pub(super) fn run(args: &LoadArgs, call: CallType) -> Result<ExitCode, Failure> 
         RunFormat::Json => Format::Json,
         RunFormat::Csv | RunFormat::Html => {
             return Err(Failure::bad_arguments(
-                "the loads of BenchmarkService are written as text or json: csv and html take a method, as --call \
+                "-O csv and -O html need a method, such as --call \
                  grpc.testing.BenchmarkService/UnaryCall, or a scenario",
             ));
         }
@@ -69,7 +69,7 @@ fn driven(args: &LoadArgs, settings: &LoadSettings) -> Result<(LoadResult, bool)
 fn settings(args: &LoadArgs, call: CallType) -> Result<LoadSettings, Failure> {
     if args.timeout == Some(Duration::ZERO) {
         return Err(Failure::bad_arguments(
-            "--timeout 0 takes a method: --call package.Service/Method, such as \
+            "--timeout 0 needs a method, such as --call \
              grpc.testing.BenchmarkService/UnaryCall",
         ));
     }
@@ -131,7 +131,7 @@ fn verdict(result: &LoadResult, interrupted: bool) -> Result<ExitCode, Failure> 
     }
     if !result.is_valid() && result.error_count() > 0 {
         let why = result.notes.iter().find(|note| note.invalidates).map(|note| note.text.as_str());
-        return Err(Failure::failed(format!("the run is not valid: {}", why.unwrap_or_default())));
+        return Err(Failure::failed(format!("invalid run: {}", why.unwrap_or_default())));
     }
     if result.messages > 0 {
         return Ok(ExitCode::SUCCESS);
@@ -139,7 +139,7 @@ fn verdict(result: &LoadResult, interrupted: bool) -> Result<ExitCode, Failure> 
     let errors: Vec<String> = result.errors.iter().map(|(code, count)| format!("{code} {count}")).collect();
     let first = result.notes.first().map(|note| note.text.as_str()).unwrap_or_default();
     Err(Failure::failed(match errors.as_slice() {
-        [] => "nothing ended within the measured time: let -z be longer".to_owned(),
+        [] => "no call finished in the measured time; use a longer -z".to_owned(),
         _ => format!("every call failed ({}): {first}", errors.join(", ")),
     }))
 }

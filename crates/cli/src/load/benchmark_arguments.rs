@@ -52,8 +52,8 @@ pub(crate) struct BenchmarkArgs {
 /// What is called in the study of gRPC against a JSON API, and how.
 #[derive(Debug, Args)]
 pub(crate) struct EchoArgs {
-    /// Call thalweg.lab.v1.Echo in place of BenchmarkService: strings:COUNTxLETTERS, person, a message of the codec
-    /// study, such as order, or own
+    /// Message to echo through thalweg.lab.v1.Echo: strings:COUNTxLETTERS, person, order (or another of `lab codec`) or
+    /// own (--echo-proto)
     #[arg(long, value_name = "SHAPE", conflicts_with = "cacert")]
     pub(super) echo: Option<Shape>,
 

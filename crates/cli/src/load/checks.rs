@@ -71,7 +71,9 @@ impl FromStr for FieldPath {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let error = || format!("`{text}` is no place in an answer, such as user.addresses[0].city");
+        let error = || {
+            format!("invalid path `{text}`; expected a field of the response, such as user.addresses[0].city")
+        };
         let mut parts = Vec::new();
         for word in text.trim().split('.') {
             let (name, indices) = word.split_once('[').map_or((word, ""), |(name, rest)| (name, rest));
@@ -140,7 +142,7 @@ impl FromStr for AskedCheck {
         });
         let Some((at, _, sign, comparison)) = found.min_by_key(|(at, rank, ..)| (*at, *rank)) else {
             return Err(format!(
-                "`{text}` is no condition on an answer: status == NOT_FOUND, items.length > 0, \
+                "invalid check `{text}`; expected status == NOT_FOUND, items.length > 0, \
                  user.name == \"Ada\", user.tags contains \"new\", user.email exists"
             ));
         };
@@ -167,7 +169,7 @@ fn code(name: &str) -> Result<Code, String> {
     let number = number.or_else(|| (0..=16).find(named));
     number
         .map(Code::from_i32)
-        .ok_or_else(|| format!("`{name}` is no status: OK, NOT_FOUND … or a number from 0 to 16"))
+        .ok_or_else(|| format!("`{name}` is not a status: OK, NOT_FOUND … or a number from 0 to 16"))
 }
 
 impl Relation {
@@ -271,7 +273,7 @@ pub(super) fn expected(
         }
     }
     if expected.status != Code::Ok && !(on_fields.is_empty() && kept.is_empty()) {
-        return Err("a call that is to fail has no answer that could be looked at".to_owned());
+        return Err("a call that is expected to fail has no response to check".to_owned());
     }
     if !(on_fields.is_empty() && kept.is_empty()) {
         let (schema, message) = (called.schema.clone(), called.response_type.clone());
@@ -434,11 +436,11 @@ mod tests {
     #[test]
     fn what_is_no_condition_is_said() {
         for (text, expected) in [
-            ("fine", "`fine` is no condition on an answer"),
+            ("fine", "invalid check `fine`"),
             ("status > OK", "a status is compared by =="),
-            ("status == SO_SO", "`SO_SO` is no status"),
-            ("a..b == 1", "`a..b` is no place in an answer"),
-            ("a[x] == 1", "is no place in an answer"),
+            ("status == SO_SO", "`SO_SO` is not a status"),
+            ("a..b == 1", "invalid path `a..b`"),
+            ("a[x] == 1", "invalid path"),
             ("a ==", "compares with nothing"),
         ] {
             let error = text.parse::<AskedCheck>().unwrap_err();

@@ -56,7 +56,10 @@ impl Data<'_> {
         let per_stream = if called.is_client_streaming { self.messages.or(endless) } else { Some(1) };
         if self.texts.is_empty() {
             called.empty().map_err(|why| {
-                Failure::bad_arguments(format!("an empty request is no {}: {why}", called.request_type))
+                Failure::bad_arguments(format!(
+                    "an empty request is not a valid {}: {why}",
+                    called.request_type
+                ))
             })?;
             return Ok(Requests::new(Vec::new(), self.order, per_stream.or(Some(1))));
         }
@@ -82,7 +85,7 @@ impl Data<'_> {
             _ => rows::documents(data, called),
         })?;
         if texts.is_empty() {
-            return Err(Failure::bad_arguments("the data has no message; leave -d out to send an empty one"));
+            return Err(Failure::bad_arguments("-d has no message; leave it out to send an empty one"));
         }
         let is_made = |text: &Vec<u8>| String::from_utf8_lossy(text).contains(PLACE);
         if self.has_templates && texts.iter().any(is_made) {
@@ -121,12 +124,12 @@ fn apart(text: &str, mut data: &[u8]) -> Result<Vec<Vec<u8>>, Failure> {
         match delimited::next(&mut data) {
             Ok(Some(wire)) => wires.push(wire),
             Ok(None) if wires.is_empty() => {
-                return Err(Failure::bad_arguments(format!("{name}: there is no message in it")));
+                return Err(Failure::bad_arguments(format!("{name} has no message")));
             }
             Ok(None) => return Ok(wires),
             Err(Fault::Wrong(what)) => {
                 return Err(Failure::bad_arguments(format!(
-                    "{name}: message {} {what}: each has its length before it, as a varint",
+                    "{name}: message {} {what}; expected each message after its length as a varint",
                     wires.len() + 1
                 )));
             }
@@ -155,7 +158,7 @@ fn all(mut texts: Texts, data: &[u8]) -> Vec<Vec<u8>> {
 fn encoded(format: MessageFormat, texts: &[Vec<u8>], called: &Called) -> Result<Vec<Vec<u8>>, Failure> {
     let wire = |(number, text): (usize, &Vec<u8>)| {
         called.encoded(format, text, false).map_err(|why| {
-            Failure::bad_arguments(format!("request {number} is no {}: {why}", called.request_type))
+            Failure::bad_arguments(format!("request {number} is not a valid {}: {why}", called.request_type))
         })
     };
     (1..).zip(texts).map(wire).collect()

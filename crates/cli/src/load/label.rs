@@ -22,14 +22,14 @@ pub(super) fn parse_tags(text: &str) -> Result<Tags, String> {
     }
     let (key, value) = text
         .split_once('=')
-        .ok_or_else(|| format!("`{text}` is no tag: build=7, or {{\"build\": \"7\"}}"))?;
+        .ok_or_else(|| format!("`{text}` is not a tag: build=7, or {{\"build\": \"7\"}}"))?;
     Ok(Tags::from([tag(key, value)?]))
 }
 
 fn tag(key: &str, value: &str) -> Result<(String, String), String> {
     match (line(key), line(value)) {
         (Some(key), Some(value)) if !key.is_empty() => Ok((key.to_owned(), value.to_owned())),
-        _ => Err(format!("{key:?}={value:?} is no tag: both are one line, and the key is not empty")),
+        _ => Err(format!("{key:?}={value:?} is not a tag: both are one line, and the key is not empty")),
     }
 }
 
@@ -48,7 +48,7 @@ mod tests {
         assert_eq!(parse_tags("of = a=b"), Ok(Tags::from([("of".to_owned(), "a=b".to_owned())])));
         assert_eq!(parse_tags("empty="), Ok(Tags::from([("empty".to_owned(), String::new())])));
         for (text, expected) in [
-            ("build", "is no tag"),
+            ("build", "is not a tag"),
             ("=7", "the key is not empty"),
             ("a=b\nc", "both are one line"),
             (r#"{"build": 7}"#, "tags are texts"),

@@ -39,7 +39,10 @@ impl TextTemplates {
         for (number, template) in (1..).zip(&made.templates).filter(|(_, it)| !it.has_variables()) {
             let tried = called.encoded(format, template.fill(&Moment::default()).as_bytes(), false);
             tried.map_err(|why| {
-                Failure::bad_arguments(format!("request {number} is no {}: {why}", called.request_type))
+                Failure::bad_arguments(format!(
+                    "request {number} is not a valid {}: {why}",
+                    called.request_type
+                ))
             })?;
         }
         Ok(made)

@@ -28,16 +28,15 @@ impl LoadArgs {
         };
         let in_flight = self.in_flight.unwrap_or(in_flight_default.max(self.connections));
         if self.connections > in_flight {
-            return Err(Failure::bad_arguments(
-                "more connections than calls in flight: some would stay idle",
-            ));
+            return Err(Failure::bad_arguments(format!(
+                "-c {in_flight} is less than --connections {}",
+                self.connections
+            )));
         }
         if let Some(workers) =
             self.any.workers.as_ref().filter(|workers| workers.most() > f64::from(in_flight))
         {
-            return Err(Failure::bad_arguments(format!(
-                "--workers {workers} has more calls in flight than -c {in_flight}"
-            )));
+            return Err(Failure::bad_arguments(format!("--workers {workers} exceeds -c {in_flight}")));
         }
         let window = if self.any.find_max.is_some() { SEARCH_WINDOW_DEFAULT } else { DURATION_DEFAULT };
         let stop = self.stop(window);
@@ -118,9 +117,7 @@ impl LoadArgs {
             && matches!(stop, Stop::Calls(_))
             && self.any.max_duration.is_none()
         {
-            return Err(Failure::bad_arguments(
-                "--duration-stop is for a run that a time ends: -z, or with -n -x",
-            ));
+            return Err(Failure::bad_arguments("--duration-stop needs a time limit: -z, or -n with -x"));
         }
         Ok(match self.any.duration_stop {
             None => UnderWay::ByLoop,
@@ -134,7 +131,7 @@ impl LoadArgs {
         let mut tags = Tags::new();
         for (key, value) in self.any.tags.iter().flatten() {
             if tags.insert(key.clone(), value.clone()).is_some_and(|other| other != *value) {
-                return Err(Failure::bad_arguments(format!("--tags: `{key}` is there twice")));
+                return Err(Failure::bad_arguments(format!("--tags has `{key}` twice")));
             }
         }
         Ok(Label { name: self.any.name.clone(), tags })

@@ -20,7 +20,7 @@ struct Column<'s> {
 /// Each row as the JSON of a request. An empty cell is a field that is not there; a cell is written as it would be in
 /// JSON, without quotes, and lists, maps and messages in JSON.
 pub(super) fn documents(data: &[u8], called: &Called) -> Result<Vec<Vec<u8>>, Failure> {
-    let bad = |why: String| Failure::bad_arguments(format!("the rows of the data: {why}"));
+    let bad = |why: String| Failure::bad_arguments(format!("rows of -d: {why}"));
     let message = called
         .schema
         .message(&called.request_type)
@@ -43,7 +43,7 @@ pub(super) fn documents(data: &[u8], called: &Called) -> Result<Vec<Vec<u8>>, Fa
         documents.push(Value::Object(members).to_string().into_bytes());
     }
     if documents.is_empty() {
-        return Err(bad("there is none below the one with the names of fields".to_owned()));
+        return Err(bad("no row after the header".to_owned()));
     }
     Ok(documents)
 }
@@ -59,7 +59,7 @@ impl<'s> Column<'s> {
             if depth + 1 < path.len() {
                 within = match found.message_type() {
                     Some(message) if !found.is_repeated() && !found.is_map() => message,
-                    _ => return Err(format!("`{part}` of `{name}` is no message that has fields")),
+                    _ => return Err(format!("`{part}` of `{name}` is not a message that has fields")),
                 };
             }
             field = Some(found);
@@ -156,10 +156,10 @@ mod tests {
     fn what_is_wrong_with_rows_is_said() {
         for (csv, expected) in [
             ("id\n7\n", "Order has no field `id`"),
-            ("note.length\n7\n", "`note` of `note.length` is no message"),
+            ("note.length\n7\n", "`note` of `note.length` is not a message"),
             ("paid\nyes\n", "line 2: `yes` in `paid` is neither true nor false"),
             ("tags\nx\n", "line 2: `x` in `tags` is no JSON"),
-            ("note\n", "there is none below"),
+            ("note\n", "no row after the header"),
             ("note,paid\na\n", "found record with 1 fields"),
         ] {
             let error = texts(csv).unwrap_err();

@@ -38,8 +38,7 @@ impl AskedScenario {
             let (name, flows) = scenario_file::read(path, &defaults)?;
             return Ok(Self { name, flows, is_one_call: false });
         }
-        let method =
-            method.ok_or_else(|| Failure::bad_arguments("say what is called: --call or --scenario"))?;
+        let method = method.ok_or_else(|| Failure::bad_arguments("no method; use --call or --scenario"))?;
         let step = AskedStep {
             name: method.to_string(),
             method: method.clone(),

@@ -74,7 +74,7 @@ pub(super) fn read(path: &Path, defaults: &Defaults<'_>) -> Result<(String, Vec<
     let failed = |why: String| Failure::bad_arguments(format!("{}: {why}", path.display()));
     let text = std::fs::read_to_string(path).map_err(|error| failed(format!("cannot be read: {error}")))?;
     let file: FileOfFlows = toml::from_str(text.trim_start_matches(BYTE_ORDER_MARK))
-        .map_err(|error| failed(format!("is no scenario: {}", error.to_string().trim())))?;
+        .map_err(|error| failed(format!("invalid scenario: {}", error.to_string().trim())))?;
     let named = path.file_stem().map(|stem| stem.to_string_lossy().into_owned());
     let name = file.name.or(named).unwrap_or_else(|| "scenario".to_owned());
     let mut flows = Vec::new();
@@ -112,7 +112,7 @@ impl StepOfFile {
         let time = |name: &str, text: Option<String>| {
             let parse = |text: String| {
                 humantime::parse_duration(&text)
-                    .map_err(|_| format!("{name}: `{text}` is no time, such as 1s"))
+                    .map_err(|_| format!("{name}: `{text}` is not a time, such as 1s"))
             };
             text.map(parse).transpose()
         };
@@ -126,7 +126,7 @@ impl StepOfFile {
             .map(|(name, place)| {
                 let is_name = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_';
                 if name.is_empty() || !name.bytes().all(is_name) {
-                    return Err(format!("keep: `{name}` is no name: letters, digits and _"));
+                    return Err(format!("keep: `{name}` is not a name: letters, digits and _"));
                 }
                 Ok((name.clone(), place.parse().map_err(|why| format!("keep: {why}"))?))
             })
@@ -164,7 +164,7 @@ impl StepOfFile {
 
 fn input(name: &str) -> Result<Input, String> {
     Input::from_str(name, false)
-        .map_err(|_| format!("input: `{name}` is none of json, csv, text, binary and delimited"))
+        .map_err(|_| format!("input: unknown format `{name}`; use json, csv, text, binary or delimited"))
 }
 
 /// A file of a scenario is looked for beside it.

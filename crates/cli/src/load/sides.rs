@@ -41,7 +41,7 @@ pub(super) fn check_benchmark(given: &Given) -> Result<(), Failure> {
     match first(given, Side::Any) {
         None => Ok(()),
         Some(flag) => Err(Failure::bad_arguments(format!(
-            "{flag} takes a method: --call package.Service/Method, such as grpc.testing.BenchmarkService/UnaryCall"
+            "{flag} needs a method, such as --call grpc.testing.BenchmarkService/UnaryCall"
         ))),
     }
 }
@@ -52,7 +52,7 @@ pub(super) fn check_any(given: &Given, lanes: LaneRule) -> Result<(), Failure> {
     match first(given, Side::Benchmark).or(lanes) {
         None => Ok(()),
         Some(flag) => Err(Failure::bad_arguments(format!(
-            "{flag} is for loads on grpc.testing.BenchmarkService by themselves, without a method or a scenario"
+            "{flag} does not apply to a method or a scenario; leave it out, or leave out --call"
         ))),
     }
 }

@@ -19,7 +19,7 @@ pub(super) fn parse(text: &str) -> Result<SystemTime, String> {
     };
     time.ok_or_else(|| {
         format!(
-            "`{text}` is no time: 2026-11-26T09:30:00Z, or seconds since 1970, such as $(($(date +%s) + 60))"
+            "`{text}` is not a time: 2026-11-26T09:30:00Z, or seconds since 1970, such as $(($(date +%s) + 60))"
         )
     })
 }
@@ -36,7 +36,7 @@ mod tests {
         assert_eq!(parse("60"), at(60.0));
         assert_eq!(parse("60.5"), at(60.5));
         for text in ["", "soon", "-1", "+30s", "1e300", "2026-11-26"] {
-            assert!(parse(text).unwrap_err().contains("is no time"), "{text}");
+            assert!(parse(text).unwrap_err().contains("is not a time"), "{text}");
         }
     }
 }

@@ -104,7 +104,7 @@ impl AskedStream {
         ];
         match asked.iter().find(|(is_asked, fits, ..)| *is_asked && !fits) {
             Some((_, _, flag, what)) => Err(Failure::bad_arguments(format!(
-                "{flag} is for a method that {what}, and {method} is {}",
+                "{flag} needs a method that {what}, but {method} is {}",
                 kind.name()
             ))),
             None => Ok(()),
@@ -116,7 +116,7 @@ impl AskedStream {
 pub(super) fn parse_think(text: &str) -> Result<Think, String> {
     let time = |text: &str| {
         humantime::parse_duration(text.trim())
-            .map_err(|_| format!("`{text}` is no time, such as 100ms or 50ms..200ms"))
+            .map_err(|_| format!("`{text}` is not a time, such as 100ms or 50ms..200ms"))
     };
     let (least, most) = text.split_once("..").unwrap_or((text, text));
     let think = Think { least: time(least)?, most: time(most)? };

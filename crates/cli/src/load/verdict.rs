@@ -8,7 +8,7 @@ use thalweg_protobuf::printable;
 use crate::failure::{Failure, INTERRUPTED};
 use crate::terminal;
 
-/// A condition was not kept.
+/// Exit code if a condition failed.
 const BREACHED: u8 = 3;
 
 /// The exit code, or what made the run a failure.
@@ -24,26 +24,26 @@ pub(super) fn verdict(run: &LoadRun, max_errors: f64, was_interrupted: bool) -> 
         .collect();
     let invalid = run.notes.iter().find(|note| note.invalidates);
     if !breached.is_empty() {
-        let invalid = invalid.map_or(String::new(), |note| format!("; the run is not valid: {}", note.text));
-        let message = format!("not kept: {}{invalid}", breached.join(", "));
+        let invalid = invalid.map_or(String::new(), |note| format!("; invalid run: {}", note.text));
+        let message = format!("condition failed: {}{invalid}", breached.join(", "));
         return Err(Failure { message, code: BREACHED });
     }
     if let Some(note) = invalid.filter(|_| !run.gates.is_empty()) {
         let text = printable::line(&note.text);
-        terminal::say(&format!("warning: what was expected is kept by a run that is not valid: {text}"));
+        terminal::say(&format!("warning: all conditions passed, but the run is invalid: {text}"));
     }
     if let Some(search) = run.search.as_ref().filter(|search| search.found_per_s.is_none()) {
         let conditions = search.conditions.join(", ");
-        let message = format!("no rate was found that keeps to {conditions}");
+        let message = format!("no rate meets {conditions}");
         return Err(Failure { message, code: BREACHED });
     }
     if run.calls() == 0 {
-        return Err(Failure::failed("no call ended within the measured time: let -z be longer"));
+        return Err(Failure::failed("no call finished in the measured time; use a longer -z"));
     }
     if run.failed_share() > max_errors {
         let note = run.notes.first().map(|note| note.text.as_str()).unwrap_or_default();
         return Err(Failure::failed(format!(
-            "{} of {} calls failed, more than --max-errors has: {note}",
+            "{} of {} calls failed, more than --max-errors: {note}",
             run.failed,
             run.calls()
         )));

@@ -39,7 +39,7 @@ pub(super) fn gather(
         }) {
             match read(candidate) {
                 Ok(Some((path, run))) if run.so_far => {
-                    missing = Some(Failure::failed(format!("{}: the run has not ended", path.display())));
+                    missing = Some(Failure::failed(format!("{}: the run is not complete", path.display())));
                 }
                 Ok(result) => results.extend(result),
                 Err(failure) => missing = Some(failure),
@@ -54,7 +54,7 @@ pub(super) fn gather(
         };
         if results.len() > count {
             return Err(Failure::failed(format!(
-                "there are {} results, more than the {count} that are waited for: {}",
+                "found {} results, more than --wait-for {count}: {}",
                 results.len(),
                 names()
             )));
@@ -62,7 +62,7 @@ pub(super) fn gather(
         if began.elapsed() >= patience {
             let why = missing.map_or(String::new(), |failure| format!("; {}", failure.message));
             return Err(Failure::failed(format!(
-                "after {} there are {} of {count} results: {}{why}",
+                "after {}, {} of {count} results are complete: {}{why}",
                 humantime::format_duration(patience),
                 results.len(),
                 if results.is_empty() { "none".to_owned() } else { names() },
@@ -87,7 +87,7 @@ fn candidates(paths: &[PathBuf], output: Option<&Path>) -> Result<Vec<Candidate>
             all.push(Candidate { path: path.clone(), is_named: true });
             continue;
         }
-        let failed = |error| Failure::failed(format!("{}: cannot be read: {error}", path.display()));
+        let failed = |error| Failure::failed(format!("cannot read {}: {error}", path.display()));
         let mut files = Vec::new();
         for entry in fs::read_dir(path).map_err(failed)? {
             let file = entry.map_err(failed)?.path();

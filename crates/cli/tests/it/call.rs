@@ -154,13 +154,22 @@ fn arguments_that_make_no_call_are_explained() {
     };
     check(&["grpc.testing.TestService/UnaryCal"], "has no method `UnaryCal`; is it `UnaryCall`?");
     check(&["grpc.testing.TestServic/UnaryCall"], "is it `grpc.testing.TestService`");
-    check(&[UNARY, "-d", r#"{"size": 1}"#], "the request is no grpc.testing.SimpleRequest: line 1, column 2");
+    check(
+        &[UNARY, "-d", r#"{"size": 1}"#],
+        "the request is not a valid grpc.testing.SimpleRequest: line 1, column 2",
+    );
     check(&[UNARY, "-d", "{}{}"], "the method takes one request");
-    check(&[UNARY, "-d", "{"], "the request is no grpc.testing.SimpleRequest");
-    check(&[FULL_DUPLEX, "-d", "{} {\"a\": 1}"], "request 2 is no grpc.testing.StreamingOutputCallRequest");
-    check(&["describe", "nothing.Here"], "there is no `nothing.Here`; the services are ");
-    check(&["list", "nothing.Here"], "there is no service `nothing.Here`");
-    check(&[UNARY, "-m", "a b: c"], "no name of metadata");
+    check(&[UNARY, "-d", "{"], "the request is not a valid grpc.testing.SimpleRequest");
+    check(
+        &[FULL_DUPLEX, "-d", "{} {\"a\": 1}"],
+        "request 2 is not a valid grpc.testing.StreamingOutputCallRequest",
+    );
+    check(
+        &["describe", "nothing.Here"],
+        "unknown symbol `nothing.Here`; use the full name with the package; services are ",
+    );
+    check(&["list", "nothing.Here"], "unknown service `nothing.Here`");
+    check(&[UNARY, "-m", "a b: c"], "invalid metadata key `a b`");
     let (code, _, stderr) = call_at("127.0.0.1:1", &["list"]);
     assert_eq!(code, Some(78), "{stderr}");
     assert!(stderr.contains("UNAVAILABLE (14)") && stderr.contains("is the server running?"), "{stderr}");
@@ -219,7 +228,7 @@ fn files_stand_in_for_reflection() {
         }
     }
     let (_, _, stderr) = outcome(thalweg(&["call", "list", "a.B", "--protoset", &set]).output().unwrap());
-    assert!(stderr.contains("there is no service `a.B`") && stderr.contains("another --proto"), "{stderr}");
+    assert!(stderr.contains("unknown service `a.B`") && stderr.contains("another --proto"), "{stderr}");
 }
 
 #[test]

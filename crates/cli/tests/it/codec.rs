@@ -132,7 +132,7 @@ fn own_messages_that_are_none() {
         "a.jsonl",
         lines,
         "shop.Order2",
-        &["there is no message `shop.Order2` in ", "shop.proto", "it has shop.Order"],
+        &["unknown message `shop.Order2` in ", "shop.proto", "it has shop.Order"],
     );
     check("a.jsonl", b"{}\n\n{\"item\": 1}\n", "shop.Order", &["a.jsonl, line 3: ", "item", "string"]);
     check("a.jsonl", b"{}\n{\"size\": 1}\n", "shop.Order", &["a.jsonl, line 2: ", "size"]);
@@ -165,7 +165,7 @@ fn generated_messages_beside_calls() {
     assert_eq!(calls.len(), 4, "Protobuf and JSON, alone and with 64 in flight");
     assert!(calls.iter().all(|calls| calls["rounds"].as_array().unwrap().len() == 3), "{calls:?}");
     for topic in
-        ["Where Protobuf wins", "Where it does not", "Bytes", "Of a whole call", "MessagePack", "Noise"]
+        ["Where Protobuf wins", "Where it does not", "Bytes", "Share of a whole call", "MessagePack", "Noise"]
     {
         assert!(stdout.contains(topic), "{topic} is not in {stdout}");
     }
@@ -218,11 +218,11 @@ fn without_the_codecs_it_says_how_to_get_them() {
     };
     check(&["--peers", "none"], 1, &["none/codec/peer is not there", "`cargo xtask peers codec`", "--peers"]);
     let peers = peers_with_codecs().to_str().unwrap();
-    let unknown = ["there is no codec `xml`: there are prost, buffa, ", "thalweg-msgpack"];
+    let unknown = ["unknown codec `xml`; known are prost, buffa, ", "thalweg-msgpack"];
     check(&["--peers", peers, "--codecs", "prost,xml"], 2, &unknown);
     check(
         &["--peers", peers, "--messages", "letter"],
         2,
-        &["there is no message `letter`: there are person-full"],
+        &["unknown message `letter`; known are person-full"],
     );
 }

@@ -188,13 +188,13 @@ fn what_makes_no_comparison_is_explained() {
         assert!(stderr.contains(expected), "{arguments:?}: {stderr}");
     };
     check(&[], 2, "name two results to compare");
-    check(&[&nothing, &nothing], 1, "nothing.json: is no result of a load: it has no `schema`");
+    check(&[&nothing, &nothing], 1, "nothing.json: is not a result of a load: it has no `schema`");
     check(&["/no/such.json", &nothing], 1, "/no/such.json: cannot be read");
-    check(&[&nothing, "--", "--call", "a.B/C"], 2, "-- is for servers that are measured now");
+    check(&[&nothing, "--", "--call", "a.B/C"], 2, "-- needs servers; use --a and --b");
     for (flag, value) in
         [("--rounds", "3"), ("--window", "1s"), ("--warmup", "0s"), ("--start-timeout", "1s")]
     {
-        let expected = format!("{flag} is for servers that are measured now");
+        let expected = format!("{flag} needs servers; use --a and --b");
         check(&[&nothing, &nothing, flag, value], 2, &expected);
     }
     check(&["--a", "serve {port}"], 2, "--b");
@@ -204,27 +204,19 @@ fn what_makes_no_comparison_is_explained() {
     }
     // What `load` would refuse is not waited for.
     let malformed = ["--a", "s", "--b", "s", "--a-target", "ipv4:hello", "--b-target", "127.0.0.1:1"];
-    check(&malformed, 1, "`hello` is no address");
-    check(&["--a", "s", "--b", "s", "--target", "127.0.0.1:1"], 2, "cannot both listen at 127.0.0.1:1");
-    check(
-        &["--a", "s {port}", "--b", "s {port}", "--", "-z", "1s"],
-        2,
-        "-z is not for behind the --: --window",
-    );
-    check(
-        &["--a", "s {port}", "--b", "s {port}", "--", "--expect=p99<1s"],
-        2,
-        "--expect is not for behind the --",
-    );
+    check(&malformed, 1, "`hello` is not an address");
+    check(&["--a", "s", "--b", "s", "--target", "127.0.0.1:1"], 2, "cannot both listen on 127.0.0.1:1");
+    check(&["--a", "s {port}", "--b", "s {port}", "--", "-z", "1s"], 2, "-z cannot follow --: --window");
+    check(&["--a", "s {port}", "--b", "s {port}", "--", "--expect=p99<1s"], 2, "--expect cannot follow --");
     for (flag, expected) in [
-        ("--also=127.0.0.1:1", "--also is not for behind the --: each side is one server"),
-        ("-x5s", "-x is not for behind the --: a window ends by its time"),
-        ("--max-duration", "--max-duration is not for behind the --: a window ends by its time"),
+        ("--also=127.0.0.1:1", "--also cannot follow --: each side is one server"),
+        ("-x5s", "-x cannot follow --: a window ends by its time"),
+        ("--max-duration", "--max-duration cannot follow --: a window ends by its time"),
     ] {
         check(&["--a", "s {port}", "--b", "s {port}", "--", flag, "5s"], 2, expected);
     }
-    check(&["--margin", "5"], 2, "`5` is no share");
-    check(&["--fail-on", "speed"], 2, "there is no figure `speed`");
+    check(&["--margin", "5"], 2, "`5` is not a share");
+    check(&["--fail-on", "speed"], 2, "unknown figure `speed`");
     // A server that ends, one that never listens, and a load that is none.
     let ends = ["--a", "echo no such flag; exit 7; # {port}", "--b", "s {port}"];
     check(&ends, 1, "does not listen at 127.0.0.1:");

@@ -371,7 +371,7 @@ fn check_error(args: &[&str], code: i32, parts: &[&str]) {
 fn inputs_and_flags_that_make_no_run() {
     check_error(&["/nonexistent/file"], FAILED, &["/nonexistent/file", "No such file"]);
     check_error(&["--hex", "0a0"], BAD_ARGUMENTS, &["--hex", "two digits", "`0a0` has 3"]);
-    check_error(&["--hex", "zz"], BAD_ARGUMENTS, &["`z` is no hex digit"]);
+    check_error(&["--hex", "zz"], BAD_ARGUMENTS, &["`z` is not a hex digit"]);
     check_error(&["--base64", "a!"], BAD_ARGUMENTS, &["--base64", "`!`"]);
     check_error(&["--hex", "00", "--base64", "00"], BAD_ARGUMENTS, &["cannot be used with"]);
     check_error(&["--hex", "00", "x"], BAD_ARGUMENTS, &["cannot be used with"]);

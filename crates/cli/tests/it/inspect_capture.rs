@@ -152,13 +152,10 @@ fn what_is_missing_and_what_is_wrong_is_said() {
         assert_eq!(code, Some(2), "{arguments:?}: {stderr}");
         assert_has(&stderr, &[expected]);
     };
-    check(&["--hex", "08 01", "-v"], "--hex is none: neither pcap nor pcapng");
-    check(&["--hex", "08 01", "--call", "1"], "-v, --call and --keylog are for captures");
-    check(
-        &[GRPCURL, "--framing", "grpc"],
-        "have the types of their methods: leave --type and --framing away",
-    );
-    check(&[GRPCURL, "--call", "1-x"], "`x` is no number of a call");
+    check(&["--hex", "08 01", "-v"], "--hex is neither pcap nor pcapng");
+    check(&["--hex", "08 01", "--call", "1"], "-v, --call and --keylog need a capture");
+    check(&[GRPCURL, "--framing", "grpc"], "methods define the types; leave out --type and --framing");
+    check(&[GRPCURL, "--call", "1-x"], "invalid call number `x`");
 }
 
 /// A capture of raw IP that has the one connection without its handshake, in segments of up to 100 bytes; `lost` of the

@@ -65,7 +65,7 @@ fn the_view_has_all_of_a_run_and_its_result_is_behind_it() {
     check_given_back(&terminal);
     let screen = terminal.screen();
     assert!(screen.contains("errors        none"), "{screen}");
-    assert!(screen.contains("connections   1 asked for, 1 established"), "{screen}");
+    assert!(screen.contains("connections   1 requested, 1 established"), "{screen}");
     assert!(!screen.contains("q end "), "{screen}");
 }
 

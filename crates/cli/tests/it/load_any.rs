@@ -41,7 +41,10 @@ fn requests_in_text_format_are_sent_in_turn() {
     }
     let (code, _, stderr) = load(&addresses[0], &["--call", UNARY, "-I", "text", "-d", "size: 1"]);
     assert_eq!(code, Some(2), "{stderr}");
-    assert!(stderr.contains("request 1 is no grpc.testing.SimpleRequest: line 1, column 1"), "{stderr}");
+    assert!(
+        stderr.contains("request 1 is not a valid grpc.testing.SimpleRequest: line 1, column 1"),
+        "{stderr}"
+    );
 }
 
 /// ghz sends them in turn to a unary method, and all of them in a stream.
@@ -64,7 +67,7 @@ fn elements_of_a_json_array_are_messages() {
     assert_eq!(run["bytes_sent"], 4 * 2 * 7, "{run}");
     let (code, _, stderr) = load(&addresses[0], &["--call", UNARY, "-d", "[]"]);
     assert_eq!(code, Some(2), "{stderr}");
-    assert!(stderr.contains("the data has no message"), "{stderr}");
+    assert!(stderr.contains("-d has no message"), "{stderr}");
 }
 
 #[test]
@@ -110,8 +113,11 @@ fn several_binary_messages_are_sent() {
         assert_eq!(code, Some(2), "{stderr}");
         assert!(stderr.contains(expected), "{stderr}");
     };
-    check(b"\x02\x10\x0a\x02\x10", "wrong: message 2 is cut off: each has its length before it, as a varint");
-    check(b"", "wrong: there is no message in it");
+    check(
+        b"\x02\x10\x0a\x02\x10",
+        "wrong: message 2 is cut off; expected each message after its length as a varint",
+    );
+    check(b"", "wrong has no message");
 }
 
 #[test]
@@ -207,21 +213,17 @@ fn a_server_that_stands_still_is_seen_by_all_that_was_to_begin_meanwhile() {
     // More were due than may be in flight, so that some began late, which is said.
     assert!(run["late"].as_u64().unwrap() >= 900, "{}", run["late"]);
     assert!(
-        run["notes"][0]["text"].as_str().unwrap().contains("began more than 1 ms late"),
+        run["notes"][0]["text"].as_str().unwrap().contains("started more than 1 ms late"),
         "{}",
         run["notes"]
     );
     // And that as many were in flight as may be. Of the 2,000 that were due meanwhile 1,000 could begin.
     assert!(run["held_back"].as_u64().unwrap() >= 900, "{}", run["held_back"]);
     let bound = run["notes"].as_array().unwrap().iter().map(|note| note["text"].as_str().unwrap());
-    let bound: Vec<&str> = bound.filter(|text| text.contains("1000 calls in flight, the most")).collect();
+    let bound: Vec<&str> = bound.filter(|text| text.contains("1000 calls were in flight")).collect();
     assert_eq!(
         bound,
-        [format!(
-            "{} starts found 1000 calls in flight, the most there may be at once (-c), and waited \
-                                for one to end",
-            run["held_back"]
-        )]
+        [format!("{} starts waited because 1000 calls were in flight, the limit of -c", run["held_back"])]
     );
 }
 
@@ -248,8 +250,8 @@ fn conditions_that_are_not_kept_are_exit_code_3() {
     let arguments = ["--call", UNARY, "-n", "100", "--expect", "errors<=0, p99<1h", "--expect", "calls>100"];
     let (code, stdout, stderr) = load(&addresses[0], &arguments);
     assert_eq!(code, Some(3), "{stdout}");
-    assert!(stderr.contains("not kept: calls>100 is 100"), "{stderr}");
-    assert!(stdout.contains("kept          errors<=0: 0.0000 %"), "{stdout}");
+    assert!(stderr.contains("condition failed: calls>100 is 100"), "{stderr}");
+    assert!(stdout.contains("passed        errors<=0: 0.0000 %"), "{stdout}");
     let (code, ..) = load(&addresses[0], &arguments[..6]);
     assert_eq!(code, Some(0));
 }
@@ -279,12 +281,12 @@ fn what_makes_no_load_is_explained() {
         assert!(stderr.contains(expected), "{arguments:?}: {stderr}");
     };
     check(&["--call", "grpc.testing.TestService/UnaryCal"], 2, "is it `UnaryCall`?");
-    check(&["--call", UNARY, "--rps", "fast"], 2, "`fast` is no number");
-    check(&["--call", UNARY, "--expect", "p100<1s"], 2, "there is no figure `p100`");
-    check(&["--call", UNARY, "-d", "{\"a\": 1}"], 2, "request 1 is no grpc.testing.SimpleRequest");
-    check(&["--call", UNARY, "--size", "1KiB"], 2, "--size is for loads on grpc.testing.BenchmarkService");
-    check(&["--call", UNARY, "-c", "1", "--connections", "2"], 2, "more connections than calls");
-    check(&["--rps", "100"], 2, "--rps takes a method");
+    check(&["--call", UNARY, "--rps", "fast"], 2, "`fast` is not a number");
+    check(&["--call", UNARY, "--expect", "p100<1s"], 2, "unknown figure `p100`");
+    check(&["--call", UNARY, "-d", "{\"a\": 1}"], 2, "request 1 is not a valid grpc.testing.SimpleRequest");
+    check(&["--call", UNARY, "--size", "1KiB"], 2, "--size does not apply to a method");
+    check(&["--call", UNARY, "-c", "1", "--connections", "2"], 2, "-c 1 is less than --connections 2");
+    check(&["--rps", "100"], 2, "--rps needs a method");
     check(&["--call", "nothing"], 2, "is not a call type");
     let (code, _, stderr) = load("127.0.0.1:1", &["--call", UNARY]);
     assert_eq!(code, Some(1), "{stderr}");
@@ -316,7 +318,7 @@ fn results_are_joined() {
     std::fs::write(path("c.json"), "{}").unwrap();
     let (code, _, stderr) = merge(&[&files[0], &path("c.json")]);
     assert_eq!(code, Some(1));
-    assert!(stderr.contains("c.json: is no result of"), "{stderr}");
+    assert!(stderr.contains("c.json: is not a result of"), "{stderr}");
 }
 
 #[test]
@@ -333,7 +335,7 @@ fn requests_and_metadata_are_made_for_each_call() {
         assert!(stderr.contains(expected), "{stderr}");
     };
     check(r#"{"response_size": {{.Nothing}}}"#, "request 1: `{{.Nothing}}` is not known");
-    check(r#"{"response_size": "{{.UUID}}"}"#, "request 1 is no grpc.testing.SimpleRequest");
+    check(r#"{"response_size": "{{.UUID}}"}"#, "request 1 is not a valid grpc.testing.SimpleRequest");
     // Later ones are wrong: no call is made of them, and they are counted.
     let data =
         r#"{"response_status": {"message": "a"}, "response_size": "{{randomInt 0 1}}.{{.RequestNumber}}"}"#;
@@ -349,14 +351,10 @@ fn conditions_of_a_run_that_is_not_valid_are_said_to_be() {
     let slow = r#"{"response_parameters": [{"size": 1, "interval_us": 400000}]}"#;
     let method = "grpc.testing.TestService/StreamingOutputCall";
     let words = ["--call", method, "-d", slow, "-c", "2", "-z", "100ms", "--warmup", "0s", "--expect"];
-    let why = "no call ended within the measured time";
+    let why = "no call finished in the measured time";
     for (condition, expected, said) in [
-        ("calls>=1", Some(3), format!("not kept: calls>=1 is 0; the run is not valid: {why}")),
-        (
-            "dropped<=0",
-            Some(1),
-            format!("warning: what was expected is kept by a run that is not valid: {why}"),
-        ),
+        ("calls>=1", Some(3), format!("condition failed: calls>=1 is 0; invalid run: {why}")),
+        ("dropped<=0", Some(1), format!("warning: all conditions passed, but the run is invalid: {why}")),
     ] {
         let (code, stdout, stderr) = load(&addresses[0], &[&words[..], &[condition]].concat());
         assert_eq!(code, expected, "{stdout}{stderr}");
@@ -426,12 +424,12 @@ fn a_run_that_is_worse_than_its_baseline_is_exit_code_3() {
     std::fs::write(&path, old.to_string()).unwrap();
     let (code, stdout, stderr) = load(&addresses[0], &[&base[..], &["--baseline", &path]].concat());
     assert_eq!(code, Some(0), "{stdout}{stderr}");
-    assert!(stdout.contains("kept          rate>="), "{stdout}");
+    assert!(stdout.contains("passed        rate>="), "{stdout}");
     // Of 200 calls one fails, and none before: less than a point of a hundred.
     let one = ["-d", &["{}".repeat(199).as_str(), r#"{"response_status": {"code": 5}}"#].concat()];
     let (code, stdout, stderr) = load(&addresses[0], &[&base[..], &one, &["--baseline", &path]].concat());
     assert_eq!(code, Some(0), "{stdout}{stderr}");
-    assert!(stdout.contains("kept          errors<=1.0000 % (baseline 0.0000 %): 0.5000 %"), "{stdout}");
+    assert!(stdout.contains("passed        errors<=1.0000 % (baseline 0.0000 %): 0.5000 %"), "{stdout}");
     // A run that is worse by so much more, and no more than that.
     let failing = r#"{}{"response_status": {"code": 5}}"#;
     let (failing, mut before) = (["-d", failing, "--max-errors", "1", "--baseline", &path], old.clone());
@@ -445,7 +443,7 @@ fn a_run_that_is_worse_than_its_baseline_is_exit_code_3() {
     ] {
         let (code, stdout, stderr) = load(&addresses[0], &[&base[..], &failing, flags].concat());
         assert_eq!(code, expected, "half of the calls failed, and 40 % before, {flags:?}: {stdout}{stderr}");
-        let says = if code == Some(0) { "kept          errors<=" } else { "NOT KEPT      errors<=" };
+        let says = if code == Some(0) { "passed        errors<=" } else { "FAILED        errors<=" };
         assert!(stdout.contains(says), "{stdout}");
     }
     // And one that took no time.

@@ -45,7 +45,7 @@ fn a_longest_time_ends_a_run_by_number() {
     check(&["--call", UNARY, "-x", "1s"], "--total <N>");
     check(&["--call", UNARY, "-n", "1", "-x", "soon"], "invalid value 'soon'");
     check(&["--call", UNARY, "-n", "1", "-x", "0s"], "a run that lasts no time measures nothing");
-    check(&["-n", "1", "-x", "1s"], "--max-duration takes a method");
+    check(&["-n", "1", "-x", "1s"], "--max-duration needs a method");
 }
 
 /// A closed loop of calls of 400 ms, which a time of 1 s meets in the middle.
@@ -98,8 +98,8 @@ fn an_open_loop_closes_and_ignores_too() {
         assert!(stderr.contains(expected), "{stderr}");
     };
     check(&["--call", UNARY, "--duration-stop", "kill"], "close, wait, ignore");
-    check(&["--call", UNARY, "-n", "1", "--duration-stop", "close"], "for a run that a time ends");
-    check(&["--duration-stop", "close"], "--duration-stop takes a method");
+    check(&["--call", UNARY, "-n", "1", "--duration-stop", "close"], "needs a time limit");
+    check(&["--duration-stop", "close"], "--duration-stop needs a method");
 }
 
 #[test]
@@ -140,11 +140,11 @@ fn a_run_has_a_name_and_tags() {
         assert_eq!(code, Some(2), "{stderr}");
         assert!(stderr.contains(expected), "{stderr}");
     };
-    check(&["--call", UNARY, "--tags", "build"], "is no tag");
+    check(&["--call", UNARY, "--tags", "build"], "is not a tag");
     check(&["--call", UNARY, "--tags", r#"{"build": 7}"#], "tags are texts");
-    check(&["--call", UNARY, "--tags", "a=1", "--tags", "a=2"], "--tags: `a` is there twice");
+    check(&["--call", UNARY, "--tags", "a=1", "--tags", "a=2"], "--tags has `a` twice");
     check(&["--call", UNARY, "--name", ""], "a name is one line");
-    check(&["--name", "nightly"], "--name takes a method");
+    check(&["--name", "nightly"], "--name needs a method");
 }
 
 #[test]

@@ -140,7 +140,7 @@ fn what_a_schedule_counts_is_compared_with_flows_and_not_with_their_calls() {
     assert!(rows[0].ends_with(&["flows_begun", "flows_ok", "flows_failed"]), "{table}");
     assert!(rows.iter().all(|row| row.len() == rows[0].len()), "{table}");
     let (_, page, _) = scenario(&addresses[0], THREE, &[&words[..], &["-O", "html"]].concat());
-    assert!(page.contains(" flows a second of 200"), "what is scheduled are flows");
+    assert!(page.contains(" scheduled flows/s"), "what is scheduled are flows");
 }
 
 /// Late are all but the first of fifty starts at once; of the calls these are a third.
@@ -156,7 +156,10 @@ fn late_starts_are_a_share_of_flows() {
     let late = run["late"].as_u64().unwrap();
     assert!(late >= 49, "{late}");
     let note = run["notes"].to_string();
-    assert!(note.contains(&format!("{late} of 50 flows began more than 1 ms late, and 0 never")), "{note}");
+    assert!(
+        note.contains(&format!("{late} of 50 flows started more than 1 ms late and 0 did not start")),
+        "{note}"
+    );
 }
 
 /// A server that does 50 calls in a second at the most does 16 flows of three calls.
@@ -224,17 +227,14 @@ fn what_is_no_scenario_is_explained() {
     check(&one("call = 'a.B/C'\nwait = '1s'"), "unknown field `wait`");
     check(&one("call = 'nothing'"), "step 1 of flow 1: ");
     check(&one("call = 'thalweg.lab.v1.Echo/Nothing'"), "has no method `Nothing`");
-    check(&one(&format!("call = '{PERSON}'\ncheck = ['name']")), "`name` is no condition");
+    check(&one(&format!("call = '{PERSON}'\ncheck = ['name']")), "invalid check `name`");
     check(&one(&format!("call = '{PERSON}'\nthink = '2s..1s'")), "begins with the longer time");
     check(
         &one(&format!("call = '{PERSON}'\ninput = 'xml'")),
-        "step 1 of flow 1: input: `xml` is none of json, csv,",
+        "step 1 of flow 1: input: unknown format `xml`; use json, csv,",
     );
-    check(&one(&format!("call = '{PERSON}'\ntimeout = 'soon'")), "timeout: `soon` is no time");
-    check(
-        &one(&format!("call = '{PERSON}'\nmessages = 3")),
-        "--messages is for a method that sends a stream",
-    );
+    check(&one(&format!("call = '{PERSON}'\ntimeout = 'soon'")), "timeout: `soon` is not a time");
+    check(&one(&format!("call = '{PERSON}'\nmessages = 3")), "--messages needs a method that sends a stream");
     check(
         &one(&format!("call = '{PERSON}'\ndata = '{{\"name\": \"{{{{.who}}}}\"}}'")),
         "`{{.who}}` is not known",

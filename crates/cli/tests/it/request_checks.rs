@@ -39,7 +39,7 @@ fn a_request_without_a_required_field_is_not_sent() {
     let load = ["load", &addresses[0], "--call", "shop.Orders/Place", "-n", "1"];
     for words in [&call[..], &load] {
         let with = |data: &[&str], parts: &[&str]| {
-            let is_missing = ["no shop.Order: ", "required field"];
+            let is_missing = ["not a valid shop.Order: ", "required field"];
             refused(&[words, data].concat(), &[&is_missing, parts].concat());
         };
         with(&[], &["id"]);
@@ -85,7 +85,7 @@ fn a_descriptor_set_is_told_from_a_source() {
     ] {
         let (code, _, stderr) = run(words);
         assert_eq!(code, Some(2), "{words:?}: {stderr}");
-        let expected = format!("{set} is a descriptor set, not a .proto file: say --protoset {set}");
+        let expected = format!("{set} is a descriptor set, not a .proto file; use --protoset {set}");
         assert!(stderr.contains(&expected), "{words:?}: {stderr}");
     }
     assert_eq!(run(&["call", "list", "--protoset", &set]).0, Some(0));

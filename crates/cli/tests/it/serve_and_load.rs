@@ -125,7 +125,7 @@ fn a_result_goes_where_it_is_wanted() {
     assert_eq!(outcome(thalweg(&args).output().unwrap()), (Some(0), String::new(), String::new()));
     let text = fs::read_to_string(path).unwrap();
     for part in
-        ["unary, 0 B, 64 in flight", "calls/s", "p99.99", "1 asked for, 1 established", "errors        none"]
+        ["unary, 0 B, 64 in flight", "calls/s", "p99.99", "1 requested, 1 established", "errors        none"]
     {
         assert!(text.contains(part), "{part:?} is not in {text}");
     }
@@ -201,7 +201,7 @@ fn a_server_that_goes_away_makes_the_run_not_valid() {
     let (code, stdout, stderr) = load.end();
     let result: Value = serde_json::from_str(&stdout).unwrap();
     assert_eq!(code, Some(1), "though some calls succeeded: {result}");
-    assert!(stderr.contains("the run is not valid: the server was gone at the end"), "{stderr}");
+    assert!(stderr.contains("invalid run: the server was gone at the end"), "{stderr}");
     assert!(result["errors"]["UNAVAILABLE"].as_u64() > Some(0), "{result}");
 }
 
@@ -256,5 +256,5 @@ fn own_messages_are_echoed() {
     assert!(error.contains("--echo own and the messages themselves go together"), "{error}");
     let (code, _, error) = stderr(&["serve", "--proto", &proto, "--type", "shop.Nothing"]);
     assert_eq!(code, Some(2), "{error}");
-    assert!(error.contains("there is no message `shop.Nothing` in "), "{error}");
+    assert!(error.contains("unknown message `shop.Nothing` in "), "{error}");
 }

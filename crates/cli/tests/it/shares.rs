@@ -126,9 +126,9 @@ fn what_is_no_part_is_explained() {
         assert!(stderr.contains(expected), "{stderr}");
     };
     check(&["--call", UNARY, "--share", "4/4"], "they are counted from 0, here to 3");
-    check(&["--share", "0/4"], "--share takes a method");
-    check(&["--start-at", "60"], "--start-at takes a method");
-    check(&["--call", UNARY, "--start-at", "soon"], "`soon` is no time");
+    check(&["--share", "0/4"], "--share needs a method");
+    check(&["--start-at", "60"], "--start-at needs a method");
+    check(&["--call", UNARY, "--start-at", "soon"], "`soon` is not a time");
 }
 
 #[test]
@@ -140,26 +140,29 @@ fn what_is_not_there_in_time_is_said() {
     let waited = |count: &str| merge(&[folder, "--wait-for", count, "--timeout", "100ms"]);
     let (code, _, stderr) = waited("2");
     assert_eq!(code, Some(1), "{stderr}");
-    assert!(stderr.contains("after 100ms there are 1 of 2 results") && stderr.contains("0.json"), "{stderr}");
+    assert!(
+        stderr.contains("after 100ms, 1 of 2 results are complete") && stderr.contains("0.json"),
+        "{stderr}"
+    );
     // One that is being written is none, and something else is none either.
     fs::write(results.path("1.json"), "{\"schema\": ").unwrap();
     fs::write(results.path("settings.json"), "{}").unwrap();
     let (code, _, stderr) = waited("2");
-    assert!(code == Some(1) && stderr.contains("1.json: is no result"), "{stderr}");
+    assert!(code == Some(1) && stderr.contains("1.json: is not a result"), "{stderr}");
     let (code, _, stderr) = merge(&[folder]);
-    assert!(code == Some(1) && stderr.contains("1.json: is no result"), "{stderr}");
+    assert!(code == Some(1) && stderr.contains("1.json: is not a result"), "{stderr}");
     fs::remove_file(results.path("1.json")).unwrap();
     let (code, stdout, _) = merge(&[folder]);
     assert!(code == Some(0) && stdout.contains("part 1 of 2 is missing"), "{stdout}");
     results.load(&addresses[0], "1.json", &["-n", "5", "--share", "1/2"]);
     let (code, _, stderr) = waited("1");
-    assert!(code == Some(1) && stderr.contains("there are 2 results, more than the 1"), "{stderr}");
+    assert!(code == Some(1) && stderr.contains("found 2 results, more than --wait-for 1"), "{stderr}");
     // Nor is one of a run that goes on, or was killed: it is joined, with a note, where nobody waits.
     let mut part = read(&results.path("1.json"));
     part["so_far"] = true.into();
     fs::write(results.path("1.json"), part.to_string()).unwrap();
     let (code, _, stderr) = waited("2");
-    assert!(code == Some(1) && stderr.contains("1.json: the run has not ended"), "{stderr}");
+    assert!(code == Some(1) && stderr.contains("1.json: the run is not complete"), "{stderr}");
     let (code, stdout, _) = merge(&[folder, "-O", "json"]);
     assert!(code == Some(0) && stdout.contains("\"so_far\": true"), "{stdout}");
     part["so_far"] = false.into();
@@ -182,5 +185,5 @@ fn what_is_not_there_in_time_is_said() {
     let (code, _, stderr) = merge(&[text(&nowhere), "--wait-for", "2", "--timeout", "100ms"]);
     assert!(code == Some(1) && stderr.contains("there are 0 of 2 results: none"), "{stderr}");
     let (code, _, stderr) = merge(&[text(tempfile::tempdir().unwrap().path())]);
-    assert!(code == Some(1) && stderr.contains("there is no result in"), "{stderr}");
+    assert!(code == Some(1) && stderr.contains("no results in"), "{stderr}");
 }

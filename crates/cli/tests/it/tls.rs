@@ -99,7 +99,7 @@ fn a_server_has_several_certificates() {
     let unfit = [pair("first", "first"), pair("second", "third")].concat();
     refused(&unfit, &[&second, &file("third", "server.key"), "not the key of the certificate"]);
     let one_more = [&pair("first", "first")[..], &["--cert".to_owned(), second.clone()]].concat();
-    refused(&one_more, &["--cert is given 2 times and --key 1 times"]);
+    refused(&one_more, &["2 --cert and 1 --key"]);
     let twice = [pair("first", "first"), pair("second", "second"), pair("second", "second")].concat();
     refused(&twice, &["`shop.test` is a name of two certificates", &second]);
 }

@@ -77,7 +77,7 @@ fn it_says_what_there_is_and_answers_each_request() {
         json!({"error": "there is no xml, decode of order"})
     );
     let error = &bench.ask(&json!({"sing": {}}))["error"];
-    assert!(error.as_str().unwrap().starts_with("this is no request: unknown variant `sing`"), "{error}");
+    assert!(error.as_str().unwrap().starts_with("invalid request: unknown variant `sing`"), "{error}");
 
     let Bench { mut child, stdin, .. } = bench;
     drop(stdin);
@@ -104,7 +104,7 @@ fn what_is_not_understood_is_refused_in_one_line() {
         (&[], "the commands are `version`"),
         (&["bench"], "`bench` is not understood"),
         (&["bench", "{}"], "this is no selection of codecs: missing field `from`"),
-        (&["bench", &seed], "there is no codec `xml`: there are prost, "),
+        (&["bench", &seed], "unknown codec `xml`; known are prost, "),
     ] {
         let output = once(arguments);
         let stderr = String::from_utf8(output.stderr).unwrap();

@@ -30,7 +30,7 @@ pub enum TargetError {
     )]
     Unknown(String),
     /// There is no free port.
-    #[error("there is no free port: {0}")]
+    #[error("no free port: {0}")]
     NoPort(#[from] io::Error),
 }
 

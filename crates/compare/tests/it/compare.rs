@@ -283,8 +283,11 @@ fn calls_that_never_began_are_failed_ones() {
     };
     // Of 5000 calls that ended, and those that never began.
     let report = apart(&side("old", vec![open(0)]), &side("new", vec![open(500), open(500)]));
-    assert_eq!(report.failures, ["9.1 % of the calls to new failed or never began, and 0 % of those to old"]);
-    let warned = "of these never began: 0 of old, 1000 of new";
+    assert_eq!(
+        report.failures,
+        ["9.1 % of the calls to new failed or did not start, and 0 % of those to old"]
+    );
+    let warned = "of these did not start: 0 of old, 1000 of new";
     assert!(report.warnings.iter().any(|it| it.contains(warned)), "{:?}", report.warnings);
     let report = apart(&side("old", vec![open(500)]), &side("new", vec![open(500)]));
     assert_eq!(report.failures, [""; 0]);
@@ -302,7 +305,10 @@ fn flows_that_never_began_are_failed_flows() {
         run
     };
     let report = apart(&side("old", vec![open(0)]), &side("new", vec![open(100)]));
-    assert_eq!(report.failures, ["9.1 % of the flows to new failed or never began, and 0 % of those to old"]);
+    assert_eq!(
+        report.failures,
+        ["9.1 % of the flows to new failed or did not start, and 0 % of those to old"]
+    );
 }
 
 #[test]
@@ -315,5 +321,5 @@ fn what_never_began_in_any_window_counts() {
     let [a, b] = Side::both(&measured);
     let report = compare(&a, &b, Together::Pairs, &options()).unwrap();
     assert_eq!(report.cells[0].dropped, (0, 4000));
-    assert!(report.failures[0].contains("never began"), "{:?}", report.failures);
+    assert!(report.failures[0].contains("did not start"), "{:?}", report.failures);
 }

@@ -256,7 +256,7 @@ pub(super) fn note_connections(result: &mut LoadResult) {
         Some(established) if established != asked => {
             note(
                 result,
-                format!("connections: {asked} asked for, {established} in the kernel's tables"),
+                format!("connections: {asked} requested, {established} in the kernel's tables"),
                 false,
             );
         }

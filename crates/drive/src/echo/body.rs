@@ -176,7 +176,7 @@ fn compressed(bytes: &[u8], prefix_len: usize) -> Vec<u8> {
 fn decompressed(bytes: &[u8]) -> Result<Vec<u8>, String> {
     let mut plain = Vec::new();
     let read = GzDecoder::new(bytes).read_to_end(&mut plain);
-    read.map(|_| plain).map_err(|error| format!("the answer is no gzip: {error}"))
+    read.map(|_| plain).map_err(|error| format!("the answer is not gzip: {error}"))
 }
 
 #[cfg(test)]

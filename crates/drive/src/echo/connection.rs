@@ -112,7 +112,8 @@ impl Http1 {
     }
 
     async fn send(&self, mut request: Request<Bytes>) -> Result<Answer, Status> {
-        let host = self.address.parse().map_err(|_| Status::internal("the address is no header's value"))?;
+        let host =
+            self.address.parse().map_err(|_| Status::internal("the address is not a valid header value"))?;
         request.headers_mut().insert(http::header::HOST, host);
         let mut connection = match self.idle_one().await {
             Some(connection) => connection,

@@ -210,7 +210,7 @@ fn protobuf(message: &impl Message, prefix_len: usize) -> Vec<u8> {
 }
 
 fn message<M: Message + Default>(bytes: &[u8]) -> Result<M, String> {
-    M::decode(bytes).map_err(|error| format!("the answer is no such message: {error}"))
+    M::decode(bytes).map_err(|error| format!("the response is not a valid message: {error}"))
 }
 
 fn by_serde(object: &impl Serialize, format: Format, prefix_len: usize) -> Vec<u8> {
@@ -227,8 +227,10 @@ fn by_serde(object: &impl Serialize, format: Format, prefix_len: usize) -> Vec<u
 fn object<T: DeserializeOwned>(bytes: &[u8], format: Format) -> Result<T, String> {
     match format {
         Format::Msgpack => rmp_serde::from_slice(bytes)
-            .map_err(|error| format!("the answer is no such MessagePack: {error}")),
-        _ => serde_json::from_slice(bytes).map_err(|error| format!("the answer is no such JSON: {error}")),
+            .map_err(|error| format!("the response is not valid MessagePack: {error}")),
+        _ => {
+            serde_json::from_slice(bytes).map_err(|error| format!("the response is not valid JSON: {error}"))
+        }
     }
 }
 

@@ -21,7 +21,7 @@ pub struct OwnEcho(pub(super) Vec<OwnMessage>);
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NoOwnEcho {
     /// The type is not what the messages were read with.
-    #[error("there is no message {0} in its own descriptors")]
+    #[error("message {0} is missing from its own descriptors")]
     NoType(String),
     /// There are none.
     #[error("there is no message to be echoed")]
@@ -93,12 +93,12 @@ impl OwnMessage {
         match format {
             Format::Protobuf => wire.extend_from_slice(bytes),
             Format::Json => json::parse(of, bytes, &parsed(), &mut wire)
-                .map_err(|error| format!("the answer is no such JSON: {error}"))?,
+                .map_err(|error| format!("the response is not valid JSON: {error}"))?,
             Format::Msgpack => msgpack::parse(of, bytes, &parsed(), &mut wire)
-                .map_err(|error| format!("the answer is no such MessagePack: {error}"))?,
+                .map_err(|error| format!("the response is not valid MessagePack: {error}"))?,
         }
         let decoded = Message::decode(of, wire);
-        decoded.map(Self).map_err(|error| format!("the answer is no such message: {error}"))
+        decoded.map(Self).map_err(|error| format!("the response is not a valid message: {error}"))
     }
 
     /// As many fields are set.

@@ -53,7 +53,7 @@ pub(super) enum Framing {
 /// A name that is no protocol's.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "`{0}` is no protocol: use grpc, or grpc-web, connect, json or msgpack with the version of HTTP behind it, \
+    "`{0}` is not a protocol: use grpc, or grpc-web, connect, json or msgpack with the version of HTTP behind it, \
      such as json-http1 or json-h2"
 )]
 pub struct UnknownProtocol(String);

@@ -33,8 +33,8 @@ pub enum Shape {
 /// A text that names no shape.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "`{0}` is no shape: write strings:COUNTxLETTERS, such as strings:5000x20, person, own, or a message of the codec \
-     study: {known}",
+    "`{0}` is not a shape: write strings:COUNTxLETTERS, such as strings:5000x20, person, own, or a message of the \
+     codec study: {known}",
     known = Kind::ALL.map(Kind::name).join(", ")
 )]
 pub struct NotAShape(String);

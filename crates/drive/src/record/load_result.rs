@@ -177,7 +177,7 @@ impl FromStr for Handing {
         Self::ALL
             .into_iter()
             .find(|handing| handing.variant() == name)
-            .ok_or_else(|| format!("there is no variant {name}: there are {}", all.join(" and ")))
+            .ok_or_else(|| format!("unknown variant {name}: there are {}", all.join(" and ")))
     }
 }
 
@@ -289,7 +289,7 @@ impl LaneRule {
 
 /// A name that is no rule's.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("`{0}` is no rule for lanes: use fixed, adaptive or per-call")]
+#[error("`{0}` is not a rule for lanes: use fixed, adaptive or per-call")]
 pub struct UnknownLaneRule(String);
 
 impl FromStr for LaneRule {

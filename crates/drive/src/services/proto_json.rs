@@ -36,7 +36,7 @@ pub(crate) mod wide {
         }
 
         fn visit_str<E: Error>(self, text: &str) -> Result<T, E> {
-            text.parse().map_err(|_| E::custom(format_args!("`{text}` is no such integer")))
+            text.parse().map_err(|_| E::custom(format_args!("invalid integer `{text}`")))
         }
     }
 }

@@ -126,7 +126,7 @@ impl TryFrom<String> for Work {
             "socket-echo" => Ok(Self::Socket(Pattern::Echo)),
             "socket-pipelined" => Ok(Self::Socket(Pattern::Pipelined)),
             "socket-one-way" => Ok(Self::Socket(Pattern::OneWay)),
-            call => call.parse().map(Self::Call).map_err(|_| format!("`{name}` is no kind of work")),
+            call => call.parse().map(Self::Call).map_err(|_| format!("`{name}` is not a kind of work")),
         }
     }
 }

@@ -242,7 +242,7 @@ impl Driver {
             let is_asked_for = self.lanes == LaneRule::Fixed;
             if is_asked_for && connections != self.point.connections && !is_noted {
                 let text = format!(
-                    "{CONNECTIONS} {} asked for, {connections} in the kernel's tables",
+                    "{CONNECTIONS} {} requested, {connections} in the kernel's tables",
                     self.point.connections
                 );
                 load.notes.push(Note { text, invalidates: false });
@@ -268,7 +268,7 @@ fn read(text: &str) -> Result<LoadResult, String> {
     let head: Head = serde_json::from_str(text).map_err(unreadable)?;
     if head.schema != LOAD_SCHEMA {
         return Err(format!(
-            "the driver answers with the schema {}, not {LOAD_SCHEMA}: build it anew",
+            "the driver answers with the schema {}, not {LOAD_SCHEMA}: rebuild it",
             head.schema
         ));
     }

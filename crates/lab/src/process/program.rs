@@ -27,7 +27,7 @@ pub struct Program {
 /// A variant that no side which takes part has.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "there is no variant `{}` of {} here: its server has {server}; its client has {client}",
+    "unknown variant `{}` of {} here: its server has {server}; its client has {client}",
     .stack.variant().unwrap_or_default(),
     .stack.name()
 )]

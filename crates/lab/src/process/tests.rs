@@ -156,7 +156,7 @@ fn a_window_is_driven_by_the_contract_and_looked_at_from_outside() {
     // Nobody connected, and the kernel knows.
     assert_eq!(measured.load.connections.established, Some(0));
     assert!(
-        measured.load.notes[0].text.starts_with("connections: 1 asked for, 0"),
+        measured.load.notes[0].text.starts_with("connections: 1 requested, 0"),
         "{:?}",
         measured.load.notes
     );

@@ -54,21 +54,21 @@ impl Evidence {
     pub(crate) fn calls(&self, run: &str) -> Result<Calls<'_>, String> {
         match self.run(run)? {
             AnyResults::Calls(results) => Ok(Calls::of(results)),
-            _ => Err(format!("the run `{run}` is no study of calls")),
+            _ => Err(format!("the run `{run}` is not a study of calls")),
         }
     }
 
     pub(crate) fn json(&self, run: &str) -> Result<&JsonResults, String> {
         match self.run(run)? {
             AnyResults::Json(results) => Ok(results),
-            _ => Err(format!("the run `{run}` is no study of gRPC against a JSON API")),
+            _ => Err(format!("the run `{run}` is not a study of gRPC against a JSON API")),
         }
     }
 
     pub(crate) fn codec(&self, run: &str) -> Result<&CodecResults, String> {
         match self.run(run)? {
             AnyResults::Codec(results) => Ok(results),
-            _ => Err(format!("the run `{run}` is no study of codecs")),
+            _ => Err(format!("the run `{run}` is not a study of codecs")),
         }
     }
 

@@ -99,7 +99,7 @@ const FLAWS: &[Flaw] = &[
 
 /// The original’s system, by this protocol.
 fn way(stack: &str, protocol: Protocol) -> Result<Way, String> {
-    Ok(Way { stack: stack.parse().map_err(|_| format!("{stack} is no stack"))?, protocol })
+    Ok(Way { stack: stack.parse().map_err(|_| format!("{stack} is not a stack"))?, protocol })
 }
 
 /// gRPC and JSON of the published message at this stack’s server.

@@ -28,7 +28,7 @@ pub(super) fn page(results: &PublishedResults, doubts: &[Doubt]) -> String {
         .iter()
         .map(|answered| (answered.publication.name(), short(answered.publication)))
         .collect();
-    links.push(("situations", "What to do"));
+    links.push(("situations", "What to change"));
     let answer = (results.claims().next().is_some()).then(|| summary(results));
     Page {
         title: "Published measurements",
@@ -169,7 +169,7 @@ fn table(table: &Table) -> Markup {
 
 fn gone_wrong(flaws: &[Flaw]) -> Markup {
     html! {
-        h3 { "What the original does not show, and what is done here" }
+        h3 { "Differences from the original" }
         dl.flaws {
             @for Flaw { what, instead } in flaws { dt { (what) } dd { (prose(instead)) } }
         }
@@ -198,10 +198,10 @@ fn situations(results: &PublishedResults) -> Markup {
     };
     html! {
         section #situations {
-            h2 { "What to do" }
+            h2 { "What to change" }
             (scrolled(&html! {
                 table.situations {
-                    thead { tr { th { "Where you stand" } th { "What to do" } th { "Measured here" } } }
+                    thead { tr { th { "Where you stand" } th { "What to change" } th { "Measured here" } } }
                     tbody {
                         @for it in SITUATIONS {
                             @if results.settings.publications.contains(&it.publication) && !is_refuted(it) {

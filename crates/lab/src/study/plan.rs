@@ -39,7 +39,7 @@ impl<W: Window> Plan<W> {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PlanError {
     /// A list that the study multiplies is empty.
-    #[error("there is nothing to measure: name at least one of each")]
+    #[error("nothing to measure; give at least one of each")]
     NothingToMeasure,
     /// Zero in flight or zero connections.
     #[error("in flight and connections are at least 1, and in flight is at least the number of connections")]

@@ -58,7 +58,10 @@ fn the_words_follow_the_figures() {
         ],
     );
     check("Bytes", &["1.0 (strings) to 3.0 times (small)", "do not get fewer by compression"]);
-    check("Of a whole call", &["0.79 % (small)", "with prost", "with serde_json", "With 64 calls in flight"]);
+    check(
+        "Share of a whole call",
+        &["0.79 % (small)", "with prost", "with serde_json", "With 64 calls in flight"],
+    );
     check("MessagePack", &["0.80 (strings) to 1.5 times (small) prost’s time"]);
     check(
         "Type at run time",
@@ -133,7 +136,7 @@ fn what_borrows_is_compared_with_what_owns_in_so_many_words() {
     let mut results = sample::quick();
     results.steps.retain(|step| step.line.codec != "prost");
     let unlike = "dynamic borrows what it decodes, and each field is read; serde_json owns it";
-    for topic in ["Where Protobuf wins", "Of a whole call"] {
+    for topic in ["Where Protobuf wins", "Share of a whole call"] {
         let text = said(&results, topic).unwrap();
         assert!(text.contains(unlike), "{topic}: {text}");
     }

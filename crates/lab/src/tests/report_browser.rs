@@ -379,7 +379,7 @@ fn check_alone(name: &str, width: u32) {
     assert_eq!(of_page("data-outside"), "0", "names stick out of their figures");
     assert_eq!((of_page("data-before"), of_page("data-after")), ("7".to_owned(), "6".to_owned()));
     assert_eq!(of_page("data-pressed"), "false");
-    for words in ["For messages of this size, which call?", "differed by up to", "Ours against ours"] {
+    for words in ["Best call type by message size", "differed by up to", "Ours against ours"] {
         assert!(dom.contains(words), "the page does not say: {words}");
     }
 }

@@ -7,7 +7,7 @@ use crate::run::SCHEMA;
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum MergeError {
     /// There is nothing to join.
-    #[error("there is no run to join")]
+    #[error("no run to merge")]
     Nothing,
     /// A file of another kind, or of another version.
     #[error("run {number} is of the schema `{schema}`, and {SCHEMA} is joined")]

@@ -269,7 +269,7 @@ fn a_part_that_is_missing_or_late_is_said() {
          other 1"
     );
     let late = LoadRun { started: "1970-01-01T00:00:12.500Z".to_owned(), ..part(1, 2) };
-    assert!(said(&[part(0, 2), late]).contains("began 2.5 s apart"));
+    assert!(said(&[part(0, 2), late]).contains("started 2.5 s apart"));
 }
 
 #[test]

@@ -15,24 +15,23 @@ pub(super) fn loop_name(run: &LoadRun) -> &'static str {
 pub(super) fn answer(run: &LoadRun) -> String {
     let Some(latency) = &run.latency else {
         return match run.failed {
-            0 => "No call ended".to_owned(),
-            failed => format!("No call has gone well: {} failed", whole(failed as f64)),
+            0 => "No call finished".to_owned(),
+            failed => format!("No call succeeded: {} failed", whole(failed as f64)),
         };
     };
     let rate = match run.scheduled_per_s {
         Some(scheduled) => {
             let (rate, unit) = (whole(run.starts_per_s()), run.unit());
-            format!("{rate} {unit}s a second of {} scheduled", whole(scheduled))
+            format!("{rate} of {} scheduled {unit}s/s", whole(scheduled))
         }
-        None => format!("{} calls a second with {} in flight", whole(run.rate_per_s), run.in_flight),
+        None => format!("{} calls/s with {} in flight", whole(run.rate_per_s), run.in_flight),
     };
     let (half, most) = (time(latency.ns.p50 as f64), time(latency.ns.p99 as f64));
     let failed = match run.failed {
         0 => String::new(),
         _ => format!("; {} failed", percent(run.failed_share())),
     };
-    let took = if run.flows.is_some() { "half of the calls took" } else { "half took" };
-    format!("{rate}; {took} no longer than {half}, 99 % no longer than {most}{failed}")
+    format!("{rate}; p50 {half}, p99 {most}{failed}")
 }
 
 /// What was called, of whom, and how.
@@ -47,14 +46,14 @@ pub(super) fn lede(run: &LoadRun) -> Markup {
             @if index > 0 { ", " }
             code { (target) }
         }
-        @if let Some(share) = run.share { ", part " (share) " of a load," }
+        @if let Some(share) = run.share { ", part " (share) " of a distributed load," }
         @if let Some(schedule) = &run.schedule {
-            " by the schedule " code { (schedule) }
-            @if let Some(spacing) = &run.spacing { ", " (spacing) " spacing" }
-            ", at most " (in_flight) " in flight"
+            ", schedule " code { (schedule) }
+            @if let Some(spacing) = &run.spacing { ", " (spacing) " arrivals" }
+            ", up to " (in_flight) " in flight"
         } @else {
-            " by " (counted(u64::from(run.in_flight), "worker")) ", each with a call at a time"
-            @if let Some(workers) = &run.workers { "; of them at work: " code { (workers) } }
+            " by " (counted(u64::from(run.in_flight), "worker"))
+            @if let Some(workers) = &run.workers { "; active: " code { (workers) } }
         }
         " over " (counted(u64::from(run.connections), "connection")) "."
         @for (key, value) in &run.tags { " " code { (key) "=" (value) } }
@@ -76,7 +75,7 @@ pub(super) fn cards(run: &LoadRun) -> Markup {
         .map_or([None; 3], |latency| [Some(latency.ns.p50), Some(latency.ns.p99), Some(latency.ns.p99_9)]);
     let from = if run.is_open() { "from the scheduled start" } else { "from the start" };
     let kept = run.gates.iter().filter(|gate| gate.is_kept).count();
-    let (verdict, figure) = if kept == run.gates.len() { (" kept", "kept") } else { (" broken", "not kept") };
+    let (verdict, figure) = if kept == run.gates.len() { (" kept", "passed") } else { (" broken", "failed") };
     let failed = format!("{} of {} calls", whole(run.failed as f64), whole(run.calls() as f64));
     html! {
         (card("", "Rate", &format!("{}/s", whole(run.rate_per_s)), &rate))
@@ -85,7 +84,7 @@ pub(super) fn cards(run: &LoadRun) -> Markup {
         }
         (card(if run.failed == 0 { "" } else { " broken" }, "Errors", &errors(run), &failed))
         @if !run.gates.is_empty() {
-            (card(verdict, "Conditions", figure, &format!("{kept} of {}", run.gates.len())))
+            (card(verdict, "Conditions", figure, &format!("{kept} of {} passed", run.gates.len())))
         }
     }
 }

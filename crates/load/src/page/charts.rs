@@ -6,28 +6,27 @@ use thalweg_lab::report::parts::choices;
 use super::data::Drawn;
 use crate::run::LoadRun;
 
-const FROM_THE_SCHEDULE: &str = "Latency counts from when a call was scheduled to begin, whenever it did: a server \
-                                 that stands still is seen by all calls that were to begin meanwhile.";
+const FROM_THE_SCHEDULE: &str = "Latency counts from the scheduled start, so a stalled server affects all calls that \
+                                 were due meanwhile.";
 
 pub(super) fn over_time(run: &LoadRun, drawn: &Drawn) -> Option<Markup> {
     drawn.time.as_ref()?;
-    let what =
-        if run.is_open() { "scheduled, ended with OK, failed and late" } else { "ended with OK and failed" };
+    let what = if run.is_open() { "scheduled, OK, failed, late" } else { "OK, failed" };
     Some(html! {
         figure data-chart="rate" {
             figcaption {
                 h3 { "Rate" }
-                p { (if run.is_open() { run.unit() } else { "call" }) "s a second: " (what) }
+                p { (if run.is_open() { run.unit() } else { "call" }) "s/s: " (what) }
             }
-            (plot("rate", "", "Calls a second over time. The intervals can be saved below as CSV."))
-            h4 { "In flight" small { " at the end of each interval" } }
+            (plot("rate", "", "Calls per second over time. Intervals can be saved below as CSV."))
+            h4 { "In flight" small { " at the end of intervals" } }
             (plot("in-flight", "low", "Calls in flight over time."))
         }
         @if run.latency.is_some() {
             figure data-chart="latency" {
                 figcaption {
                     h3 { "Latency" }
-                    p { "of calls that ended with OK in each interval; lower is better" }
+                    p { "of OK calls per interval; lower is better" }
                 }
                 (plot("latency", "", "Percentiles of latency over time. Those of the run are in a table below."))
             }
@@ -37,7 +36,7 @@ pub(super) fn over_time(run: &LoadRun, drawn: &Drawn) -> Option<Markup> {
                 figcaption {
                     h3 { "All latencies" }
                     p {
-                        "a column for each interval; the darker or brighter a field, the more calls took so long"
+                        "one column per interval; stronger color means more calls"
                         span.ramp { span data-least {} i {} span data-most {} }
                     }
                 }
@@ -46,7 +45,7 @@ pub(super) fn over_time(run: &LoadRun, drawn: &Drawn) -> Option<Markup> {
         }
         p.hint {
             @if run.is_open() && run.latency.is_some() { (FROM_THE_SCHEDULE) " " }
-            "Point at a plot for its values. Drag over a part to enlarge it; a double click shows all again."
+            "Hover for values, drag to zoom, double-click to reset."
         }
     })
 }
@@ -56,8 +55,7 @@ pub(super) fn spread(run: &LoadRun, drawn: &Drawn) -> Option<Markup> {
     Some(html! {
         @if run.is_open() {
             p.about {
-                "Service counts from when a call did begin, and wait is from the scheduled start to that moment. What \
-                 latency has beyond service, waiting has added."
+                "Service time counts from the actual start. Wait is the time from the scheduled to the actual start."
             }
         }
         div.legend role="group" aria-label="Distributions shown" {}
@@ -65,17 +63,17 @@ pub(super) fn spread(run: &LoadRun, drawn: &Drawn) -> Option<Markup> {
             figure data-chart="percentiles" {
                 figcaption {
                     h3 { "By percentile" }
-                    p { "so many of a hundred took no longer than this; lower is better" }
+                    p { "share of calls that took at most this long; lower is better" }
                 }
-                (plot("percentiles", "", "Times by percentile. The usual ones are in the table below."))
+                (plot("percentiles", "", "Latency by percentile. Common percentiles are in the table below."))
             }
             figure data-chart="histogram" {
                 figcaption {
                     h3 { "Histogram" }
-                    p { "share of all, by time" }
+                    p { "share of calls by latency" }
                 }
                 (choices("Scale of shares", "shares", [("linear", "linear"), ("log", "log")]))
-                (plot("histogram", "", "How times are distributed. Percentiles are in the table below."))
+                (plot("histogram", "", "Distribution of latency. Percentiles are in the table below."))
             }
         }
     })

@@ -10,8 +10,8 @@ pub(super) fn section(run: &LoadRun) -> Option<Markup> {
     (!run.gates.is_empty()).then(|| {
         scrolled(&html! {
             table {
-                caption.unseen { "What was expected of the run, and whether it was kept" }
-                thead { tr { th scope="col" { "Condition" } th scope="col" { "Figure" } th scope="col" { "Kept" } } }
+                caption.unseen { "Conditions and results" }
+                thead { tr { th scope="col" { "Condition" } th scope="col" { "Value" } th scope="col" { "Result" } } }
                 tbody {
                     @for gate in &run.gates {
                         tr {
@@ -28,6 +28,6 @@ pub(super) fn section(run: &LoadRun) -> Option<Markup> {
 
 fn verdict(is_kept: bool) -> Markup {
     html! {
-        @if is_kept { span.kept { "✓ kept" } } @else { span.broken { "✗ not kept" } }
+        @if is_kept { span.kept { "✓ passed" } } @else { span.broken { "✗ failed" } }
     }
 }

@@ -18,8 +18,8 @@ pub(super) fn section(run: &LoadRun) -> Option<Markup> {
         @if !errors.is_empty() {
             (scrolled(&html! {
                 table {
-                    caption.unseen { "Calls that failed, by their status" }
-                    thead { tr { th scope="col" { "Status" } th scope="col" { "Calls" } th scope="col" { "Of all" } } }
+                    caption.unseen { "Failed calls by status" }
+                    thead { tr { th scope="col" { "Status" } th scope="col" { "Calls" } th scope="col" { "Share" } } }
                     tbody {
                         @for (code, count) in errors {
                             tr {
@@ -34,9 +34,9 @@ pub(super) fn section(run: &LoadRun) -> Option<Markup> {
         }
         @if run.late + run.dropped > 0 {
             p.hint {
-                (whole(run.late as f64)) " " (run.unit()) "s began more than 1\u{a0}ms behind their time, and "
-                (whole(run.dropped as f64)) " never began (" (percent(run.dropped as f64 / scheduled.max(1.0)))
-                " of those that were to begin)."
+                (whole(run.late as f64)) " " (run.unit()) "s started more than 1\u{a0}ms late; "
+                (whole(run.dropped as f64)) " did not start (" (percent(run.dropped as f64 / scheduled.max(1.0)))
+                " of the schedule)."
             }
         }
     })

@@ -35,14 +35,14 @@ fn driven(run: &LoadRun) -> Vec<(&'static str, String)> {
         ("Loop", run.loop_kind.clone()),
     ]);
     let schedule =
-        [("Schedule", &run.schedule), ("Spacing", &run.spacing), ("Workers at work", &run.workers)];
+        [("Schedule", &run.schedule), ("Arrivals", &run.spacing), ("Active workers", &run.workers)];
     facts.extend(schedule.into_iter().filter_map(|(name, text)| Some((name, text.clone()?))));
     facts.extend(run.share.map(|share| ("Part", share.to_string())));
     let in_flight =
-        if run.is_open() { format!("{} at the most", run.in_flight) } else { run.in_flight.to_string() };
+        if run.is_open() { format!("up to {}", run.in_flight) } else { run.in_flight.to_string() };
     facts.extend([
         ("In flight", in_flight),
-        ("Connections", format!("{} asked for{}", run.connections, established.unwrap_or_default())),
+        ("Connections", format!("{} requested{}", run.connections, established.unwrap_or_default())),
         ("Started", run.started.clone()),
         ("Ended", run.ended.clone()),
     ]);
@@ -54,19 +54,19 @@ fn cost(run: &LoadRun) -> Vec<(&'static str, String)> {
     let mut facts = vec![
         ("Warm-up", time(run.warmup_ns as f64)),
         ("Measured", time(run.duration_ns as f64)),
-        ("Calls ended behind it", format!("within {}", time(run.drain_ns as f64))),
+        ("Drain", time(run.drain_ns as f64)),
         ("Client CPU", cpu(&run.client_cpu)),
     ];
     if let Some(per_call) = &run.client_cpu_per_call {
-        facts.push(("Client CPU a call", cpu(per_call)));
+        facts.push(("Client CPU per call", cpu(per_call)));
     }
     if let Some(machine) = &run.machine {
         let processors = counted(machine.cores as u64, "processor");
         facts.push(("Client’s machine", format!("{}, {processors}, {}", machine.cpu, machine.kernel)));
-        facts.push(("Load before", format!("{:.2}", machine.load_average)));
+        facts.push(("Load average before", format!("{:.2}", machine.load_average)));
     }
     if run.is_open() {
-        facts.push(("Watched the clock", time(run.spun_ns as f64)));
+        facts.push(("Timer spin", time(run.spun_ns as f64)));
     }
     facts
 }

@@ -21,11 +21,11 @@ fn answer(Search { conditions, found_per_s, tries }: &Search, unit: &str) -> Mar
     html! {
         @match found_per_s {
             Some(found) => {
-                "The highest rate that keeps to " (all(conditions)) " is " b { (whole(*found)) "\u{a0}" (unit) "s/s" }
+                "The highest rate that meets " (all(conditions)) " is " b { (whole(*found)) "\u{a0}" (unit) "s/s" }
             }
-            None => { "No rate that was tried keeps to " (all(conditions)) }
+            None => { "No tried rate meets " (all(conditions)) }
         }
-        ", of " (counted(tries.len() as u64, "rate")) " that were tried one after the other."
+        "; tried " (counted(tries.len() as u64, "rate")) "."
     }
 }
 
@@ -42,14 +42,14 @@ fn table(search: &Search, unit: &str) -> Markup {
     let highest = search.tries.iter().map(|tried| tried.rate_per_s).fold(1.0, f64::max);
     html! {
         table.tries {
-            caption.unseen { "Rates that were tried, in their order" }
+            caption.unseen { "Tried rates, in order" }
             thead {
                 tr {
                     th scope="col" { "Try" }
                     th scope="col" { (if unit == "flow" { "Flows/s" } else { "Calls/s" }) }
-                    th.words scope="col" { span.unseen { "As a bar" } }
+                    th.words scope="col" { span.unseen { "Bar" } }
                     th scope="col" { "Reached" }
-                    th scope="col" { "Kept" }
+                    th scope="col" { "Result" }
                     th.words scope="col" { "Figures" }
                 }
             }

@@ -12,7 +12,7 @@ pub(super) fn section(run: &LoadRun) -> Option<Markup> {
     (run.kind == "scenario" && !run.steps.is_empty()).then(|| {
         scrolled(&html! {
             table.timings {
-                caption.unseen { "The steps of the scenario: how often each was called, and how long it took" }
+                caption.unseen { "Steps of the scenario" }
                 thead {
                     tr {
                         th scope="col" { "Step" }

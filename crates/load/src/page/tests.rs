@@ -72,20 +72,20 @@ fn check_open(name: &str, width: u32) {
     check_says(
         &dom,
         &[
-            "calls a second of 1\u{202f}000&nbsp;scheduled",
+            "of 1\u{202f}000&nbsp;scheduled calls/s",
             "<code>shop.Orders/Get</code>",
             "<code>a:1</code>, <code>b:1</code>",
-            "by the schedule <code>1000</code>",
+            ", schedule <code>1000</code>",
             "These figures are not the server’s",
             "the client had no processor left",
             "the server was slow",
             "p99&lt;5ms",
-            "✗ not kept",
-            "✓ kept",
+            "✗ failed",
+            "✓ passed",
             "DEADLINE_EXCEEDED",
-            "Latency counts from when a call was scheduled",
-            "from the scheduled start to the actual one",
-            "never began",
+            "Latency counts from the scheduled start",
+            "from the scheduled to the actual start",
+            "did not start",
             "Slow 1, 2 processors",
         ],
     );
@@ -109,7 +109,7 @@ fn an_open_loop_is_shown_on_a_narrow_page() {
 fn a_closed_loop_has_no_schedule() {
     let dom = shown("closed", 820, &closed());
     check_drawn(&dom, &[("rate", 1), ("in-flight", 1), ("latency", 4), ("percentiles", 1), ("histogram", 1)]);
-    check_says(&dom, &["calls a second with 64 in flight", "by 64 workers"]);
+    check_says(&dom, &["calls/s with 64 in flight", "by 64 workers"]);
     for words in ["scheduled", "Conditions", "Notes", "not the server’s"] {
         assert!(!dom[..dom.find("<script").unwrap()].contains(words), "the page says: {words}");
     }
@@ -118,17 +118,14 @@ fn a_closed_loop_has_no_schedule() {
 #[test]
 fn a_scenario_has_its_steps() {
     let dom = shown("scenario", 390, &scenario());
-    check_says(
-        &dom,
-        &["a scenario", "sign up", "<small>shop.Carts/Add</small>", "7 ABORTED", "of several steps"],
-    );
+    check_says(&dom, &["a scenario", "sign up", "<small>shop.Carts/Add</small>", "7 ABORTED", "all steps"]);
 }
 
 #[test]
 fn a_part_of_a_load_that_goes_on_says_both() {
     let part = LoadRun { so_far: true, share: Some("1/4".parse().unwrap()), ..open() };
     let (part, whole) = (page(&part), page(&open()));
-    for words in ["part 1/4 of a load", "The run has not ended"] {
+    for words in ["part 1/4 of a distributed load", "The run is not complete"] {
         assert!(part.contains(words) && !whole.contains(words), "only the page of a part says: {words}");
     }
 }
@@ -148,7 +145,7 @@ fn a_search_has_its_tries() {
     let dom = shown("search", 390, &searched());
     check_says(
         &dom,
-        &["The highest rate that keeps to <code>p99&lt;5ms</code>", "500&nbsp;calls/s", "width:50.0%"],
+        &["The highest rate that meets <code>p99&lt;5ms</code>", "500&nbsp;calls/s", "width:50.0%"],
     );
 }
 
@@ -161,7 +158,7 @@ fn what_comes_from_outside_is_text() {
 #[test]
 fn a_run_of_which_nothing_came_says_so() {
     let dom = shown("nothing", 390, &nothing());
-    check_says(&dom, &["No call ended", "–"]);
+    check_says(&dom, &["No call finished", "–"]);
     assert!(!dom.contains("<figure"), "there is nothing to draw");
 }
 
@@ -184,7 +181,7 @@ fn a_run_that_failed_throughout_has_its_errors() {
         (interval.latency_ns, interval.histogram) = (None, None);
     }
     let dom = shown("failed", 1280, &run);
-    check_says(&dom, &["No call has gone well", "failed calls", "100&nbsp;%"]);
+    check_says(&dom, &["No call succeeded", "failed calls", "100&nbsp;%"]);
     for plot in ["latency", "heat"] {
         assert!(!dom.contains(&format!("<figure data-chart=\"{plot}\"")), "there is no latency to draw");
     }

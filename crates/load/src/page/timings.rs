@@ -10,9 +10,9 @@ use crate::run::{LoadRun, Timing};
 pub(super) fn section(run: &LoadRun) -> Option<Markup> {
     let start = if run.is_open() { "from the scheduled start" } else { "from the start" };
     let wait = if run.flows.is_some() {
-        "of flows, from the scheduled start to the actual one"
+        "of flows, from the scheduled to the actual start"
     } else {
-        "from the scheduled start to the actual one"
+        "from the scheduled to the actual start"
     };
     let rows = [
         ("latency", start, &run.latency),
@@ -20,7 +20,7 @@ pub(super) fn section(run: &LoadRun) -> Option<Markup> {
         ("wait", wait, &run.wait),
         ("first message", "from the start of a stream to its first response", &run.first_message),
         ("reply", "from a request of a stream to its response", &run.reply),
-        ("flow", "of several steps, with the times to think", &run.flow),
+        ("flow", "all steps, including think times", &run.flow),
         ("failed calls", start, &run.failed_latency),
     ];
     let rows: Vec<(&str, &str, &Timing)> =
@@ -31,7 +31,7 @@ pub(super) fn section(run: &LoadRun) -> Option<Markup> {
 fn table(rows: &[(&str, &str, &Timing)]) -> Markup {
     html! {
         table.timings {
-            caption.unseen { "Times and their quantiles" }
+            caption.unseen { "Latency percentiles" }
             thead {
                 tr {
                     th scope="col" { "Time" }

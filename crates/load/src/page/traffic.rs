@@ -16,11 +16,11 @@ pub(super) fn section(run: &LoadRun) -> Option<Markup> {
     (seconds > 0.0 && run.messages_sent + run.messages_received > 0).then(|| {
         scrolled(&html! {
             table {
-                caption.unseen { "Messages and their bytes" }
+                caption.unseen { "Messages and bytes" }
                 thead {
                     tr {
                         th scope="col" { "Messages" }
-                        @for name in ["count", "a second", "a call", "bytes", "bytes a second"] {
+                        @for name in ["count", "per second", "per call", "bytes", "bytes per second"] {
                             th scope="col" { (name) }
                         }
                     }

@@ -267,7 +267,7 @@ impl Call<'_> {
         let mut request = Request::new(());
         *request.method_mut() = method;
         *request.uri_mut() =
-            Uri::try_from(uri).map_err(|error| internal(format!("{:?} is no path: {error}", self.path)))?;
+            Uri::try_from(uri).map_err(|error| internal(format!("invalid path {:?}: {error}", self.path)))?;
         let headers = request.headers_mut();
         fields::append(self.metadata, "", headers)?;
         headers.insert(accept, value(&compression::accept_value(self.accepts))?);

@@ -128,7 +128,7 @@ impl Call<'_> {
         let mut request = Request::new(());
         *request.method_mut() = Method::POST;
         *request.uri_mut() = Uri::try_from(self.path)
-            .map_err(|error| Status::new(Code::Internal, format!("{:?} is no path: {error}", self.path)))?;
+            .map_err(|error| Status::new(Code::Internal, format!("invalid path {:?}: {error}", self.path)))?;
         let mut fields = FieldList::new();
         let encoding = self.compression.encoding;
         wire::emit_request(self.timeout, encoding, self.metadata, wire::METADATA_SIZE_MAX, &mut fields)?;

@@ -139,7 +139,7 @@ impl LoadResult {
             }
             Some(established) if established != asked => {
                 self.note(
-                    format!("connections: {asked} asked for, {established} in the kernel's tables"),
+                    format!("connections: {asked} requested, {established} in the kernel's tables"),
                     false,
                 );
             }

@@ -20,13 +20,16 @@ impl std::str::FromStr for Selection {
     fn from_str(text: &str) -> Result<Self, String> {
         if !text.starts_with(|c: char| c.is_ascii_digit()) {
             return match text {
-                "" => Err("say a call's number, several (3-9), or a part of a method's name".to_owned()),
+                "" => {
+                    Err("empty call selection; give a number, a range (3-9) or part of a method name"
+                        .to_owned())
+                }
                 _ => Ok(Self::Method(text.trim_start_matches('/').to_owned())),
             };
         }
         let (first, last) = text.split_once('-').unwrap_or((text, text));
         let number = |text: &str| {
-            text.parse::<u64>().map_err(|_| format!("`{text}` is no number of a call: write 7 or 3-9"))
+            text.parse::<u64>().map_err(|_| format!("invalid call number `{text}`; expected 7 or 3-9"))
         };
         let (first, last) = (number(first)?, number(last)?);
         if first > last {

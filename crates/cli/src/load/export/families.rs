@@ -88,7 +88,7 @@ pub(super) fn families(snapshot: &Snapshot) -> Vec<Family> {
         histograms("thalweg.load.latency", "From the intended start of calls to their end", latencies(run)),
         counts(
             "thalweg.load.late",
-            "Calls that began more than a millisecond behind their time; of a scenario flows",
+            "Calls (of a scenario: flows) that started more than a millisecond late",
             vec![(Vec::new(), run.late)],
         ),
         counts(

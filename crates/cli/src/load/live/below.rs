@@ -19,7 +19,7 @@ pub(super) fn lines(view: &View, now: &Now) -> Vec<Line<'static>> {
         lines.push(Line::from(format!(" failed: {}", errors.join(", "))).fg(Color::Red));
     }
     // That it has not ended is seen.
-    let notes = run.notes.iter().filter(|note| !note.text.starts_with("the run has not ended"));
+    let notes = run.notes.iter().filter(|note| !note.text.starts_with("the run is not complete"));
     for note in notes {
         let color = if note.invalidates { Color::Red } else { Color::Yellow };
         lines.push(Line::from(format!(" {}", note.text)).fg(color));

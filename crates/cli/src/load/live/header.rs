@@ -51,7 +51,7 @@ fn driven(now: &Now) -> String {
         (None, None) => format!("closed loop, {part}{} of {} in flight", now.in_flight, run.in_flight),
     };
     let dropped = if run.dropped > 0 {
-        format!(", {} never began", grouped(run.dropped as f64))
+        format!(", {} did not start", grouped(run.dropped as f64))
     } else {
         String::new()
     };

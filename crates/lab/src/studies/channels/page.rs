@@ -113,12 +113,12 @@ fn beside(tally: Tally) -> String {
 fn sections(channels: &Channels, verdicts: &[Verdict], lanes: &[data::LanesPanel]) -> Markup {
     html! {
         section #numbers {
-            h2 { "Which number of connections is best" }
+            h2 { "Best number of connections" }
             (numbers::tables(verdicts))
             (numbers::about(verdicts))
         }
         section #verdicts {
-            h2 { "What limits each stack, and what to change" }
+            h2 { "What limits each stack" }
             p.about {
                 "Derived from the figures below: where a line falls behind ideal scaling, whether more connections \
                  move more, and how busy both sides’ processors were."
@@ -131,7 +131,7 @@ fn sections(channels: &Channels, verdicts: &[Verdict], lanes: &[data::LanesPanel
             (lanes_over_time(lanes))
         }
         section #wire {
-            h2 { "When no byte was on the wire" }
+            h2 { "Idle wire time" }
             (wire::gaps(channels))
         }
         section #figures {

@@ -104,12 +104,12 @@ fn sections(study: &CodecAnalysis<'_>) -> Markup {
     let CodecAnalysis { results, figures: analysis, findings: found, .. } = study;
     html! {
         section #findings {
-            h2 { "What was found" }
+            h2 { "Findings" }
             (findings(found))
         }
         (times(results, analysis))
         section #steps {
-            h2 { "Over the number of conversions" }
+            h2 { "Time by number of conversions" }
             div.legend role="group" aria-label="Lines shown" {}
             div.multiples data-steps {}
             p.hint {
@@ -127,7 +127,7 @@ fn sections(study: &CodecAnalysis<'_>) -> Markup {
             }
         }
         section #calls {
-            h2 { "Of a whole call" }
+            h2 { "Share of a whole call" }
             (calls::bars(analysis))
         }
         section #figures {
@@ -149,7 +149,7 @@ fn times(results: &CodecResults, analysis: &Analysis) -> Markup {
     formats.dedup();
     html! {
         section #times {
-            h2 { "What a conversion costs" }
+            h2 { "Cost of a conversion" }
             div.controls {
                 (choices("Operation", "operation", operations))
                 (choices("Figure shown", "figure", FIGURES))

@@ -245,8 +245,8 @@ mod tests {
 
     #[test]
     fn a_program_that_does_not_begin_says_why() {
-        let refused = started("echo 'there is no codec `xml`' >&2; exit 2").unwrap_err();
-        assert!(matches!(&refused, NoCodecs::Refused(reason) if reason == "there is no codec `xml`"));
+        let refused = started("echo 'unknown codec `xml`' >&2; exit 2").unwrap_err();
+        assert!(matches!(&refused, NoCodecs::Refused(reason) if reason == "unknown codec `xml`"));
         let failed = started("echo 'no memory' >&2; exit 1").unwrap_err();
         assert!(matches!(&failed, NoCodecs::Failed(reason) if reason == "no memory"), "{failed}");
         let other = started(&format!("echo '{}'", BEGUN.replace('\n', "").replace("bench/1", "bench/2")))

@@ -38,7 +38,7 @@ pub(super) fn page(study: &ConnectionsAnalysis<'_>) -> String {
         doubts: doubts.iter().map(ToString::to_string).collect(),
         sections: html! {
             section #findings {
-                h2 { "What the figures say" }
+                h2 { "Findings" }
                 (self::findings(findings))
             }
             (plots())

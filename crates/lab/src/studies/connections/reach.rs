@@ -80,7 +80,7 @@ impl Reach {
 
 /// A text that is no number of connections.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("`{0}` is no number of connections: write a number from 1 on, or max")]
+#[error("`{0}` is not a number of connections: write a number from 1 on, or max")]
 pub struct NotMany(String);
 
 impl FromStr for Many {

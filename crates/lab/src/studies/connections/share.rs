@@ -9,7 +9,7 @@ pub struct Share(f64);
 
 /// A text that is no share.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("`{0}` is no share of the connections: write a percentage above 0 and up to 100, such as 10%")]
+#[error("`{0}` is not a share of the connections: write a percentage above 0 and up to 100, such as 10%")]
 pub struct NotAShare(String);
 
 impl Share {

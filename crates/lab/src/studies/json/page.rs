@@ -30,12 +30,8 @@ pub(super) fn page(study: &JsonAnalysis<'_>) -> String {
     let JsonAnalysis { results, cells, answer, questions, doubts } = study;
     let plots = Plots::of(results, cells);
     let mut links = vec![("stages", "Stages"), ("rates", "Rates")];
-    let named = [
-        ("published", "Published"),
-        ("parts", "Where from"),
-        ("sizes", "Messages"),
-        ("networks", "Networks"),
-    ];
+    let named =
+        [("published", "Published"), ("parts", "Breakdown"), ("sizes", "Messages"), ("networks", "Networks")];
     links.extend(named.into_iter().filter(|(id, _)| questions.iter().any(|question| question.id == *id)));
     links.extend(
         [("servers", "Servers")].into_iter().filter(|(id, _)| questions.iter().any(|it| it.id == *id)),

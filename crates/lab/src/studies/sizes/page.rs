@@ -52,7 +52,7 @@ const THROUGHPUT: &str = "payload bytes per second, one direction; higher is bet
 pub(super) fn page(study: &SizesAnalysis<'_>) -> String {
     let SizesAnalysis { results, lines, comparison, doubts, .. } = study;
     let (first, against) = match comparison {
-        Some(_) => (("against", "Against others"), AGAINST_SCRIPT),
+        Some(_) => (("against", "Compared with other stacks"), AGAINST_SCRIPT),
         None => (("choice", "Which call"), ""),
     };
     let links = [&[first], LINKS.as_slice()].concat();
@@ -100,7 +100,7 @@ fn sections(study: &SizesAnalysis<'_>) -> Markup {
             div.cards { (cards(analysis)) }
         }
         section #summary {
-            h2 { "What the figures say" }
+            h2 { "Findings" }
             (findings(found))
         }
         (plots_section())
@@ -208,10 +208,10 @@ fn percentiles_section() -> Markup {
 fn time_section() -> Markup {
     html! {
         section #time {
-            h2 { "Rate through time" }
+            h2 { "Rate over time" }
             figure {
                 figcaption {
-                    h3 { "Every window at its time" }
+                    h3 { "Windows over time" }
                     p { "its rate ÷ the median rate of its cell: 1 is typical of the same call, size and transport" }
                 }
                 div.plot data-chart="time-rate" role="img"
@@ -222,7 +222,7 @@ fn time_section() -> Markup {
                 }
                 div.plot.low data-chart="time-waited" role="img"
                     aria-label="Time in which threads waited for a processor, through time; in the tables below." {}
-                h4 { "Processor taken away" small { " per second, client and server together" } }
+                h4 { "CPU time taken by others" small { " per second, client and server together" } }
                 div.plot.low data-chart="time-taken" role="img"
                     aria-label="Involuntary context switches through time; in the tables below." {}
             }

@@ -77,7 +77,7 @@ pub(super) fn rates(results: &JsonResults, cells: &Cells) -> Markup {
     };
     html! {
         section #rates {
-            h2 { "How many calls a server takes" }
+            h2 { "Server capacity" }
             p.about {
                 "As many calls in flight as keep the server busy, by a client that encodes nothing; higher is better."
             }

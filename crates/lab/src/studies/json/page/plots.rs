@@ -83,7 +83,7 @@ impl Plots {
     pub(super) fn at(&self, question: &str) -> Markup {
         match question {
             "published" if !self.spikes.is_empty() => html! {
-                h3 { "When calls took long" }
+                h3 { "Slow calls over time" }
                 p.about {
                     "The windows of each way stand behind each other. Half of a window’s calls lie under the line, \
                      99 % under the dashes, and the dots are its ten longest calls."

@@ -47,7 +47,7 @@ fn card(comparison: &Comparison, pair: &Pair) -> Markup {
     };
     html! {
         div.card {
-            h2 { "Beside " (pair) }
+            h2 { "Compared with " (pair) }
             p.figure { (middle) }
             p { (bound(&range)) }
             (bar(tally))
@@ -173,7 +173,7 @@ fn against(results: &LabResults, comparison: &Comparison) -> Markup {
     let peers = comparison.peers.iter().map(|pair| (pair.to_string(), pair.to_string()));
     html! {
         section #against {
-            h2 { "Against others" }
+            h2 { "Compared with other stacks" }
             (stacks::list(&results.stacks, &results.left_out))
             (losses_block(comparison))
             div.controls {
@@ -238,7 +238,7 @@ fn peer(results: &LabResults, comparison: &Comparison, pair: &Pair) -> Markup {
             }
             div.scroll { (heat::table(comparison, pair)) }
             @for ends in comparison.ends().into_iter().filter(|ends| ends.both == pair) {
-                h4 { "One end ours" }
+                h4 { "Mixed pairs" }
                 div.scroll { (ends::table(comparison, ends)) }
             }
             ul.contrasts {
@@ -254,7 +254,7 @@ fn peer(results: &LabResults, comparison: &Comparison, pair: &Pair) -> Markup {
 fn closer(ours: &Pair) -> Markup {
     html! {
         section #closer {
-            h2 { "One kind of call in detail " span data-looked {} }
+            h2 { "Details by call type " span data-looked {} }
             div.controls {
                 label { "Calls " select data-look {} }
             }
@@ -284,7 +284,7 @@ fn closer(ours: &Pair) -> Markup {
                     } {}
                 }
             }
-            h3.table-title { "What an operation costs" }
+            h3.table-title { "Cost per operation" }
             (scrolled(&html! { table.costs {} }))
             p.hint {
                 "Processor time is user + system, of the client’s and of the server’s process, divided by \
@@ -299,7 +299,7 @@ fn closer(ours: &Pair) -> Markup {
 fn matrix() -> Markup {
     html! {
         section #matrix {
-            h2 { "Clients at other servers" }
+            h2 { "Clients with other servers" }
             p.about {
                 "Rates, clients in rows and servers in columns, with the ratio of thalweg’s own pair to each: above \
                  1 that pair is slower than ours at both ends. A column shows what a client is worth at the same \

@@ -21,7 +21,7 @@ pub(super) fn section(analysis: &Analysis, choices: &Choices) -> Markup {
     html! {
         @if !columns.is_empty() {
             section #choice {
-                h2 { "For messages of this size, which call?" }
+                h2 { "Best call type by message size" }
                 table.choice {
                     thead {
                         tr {
@@ -194,7 +194,7 @@ fn name(kind: Kind) -> String {
 
 /// A ratio with its interval; it does not break within.
 fn ratio(compared: Compared) -> String {
-    let text = compared.ratio.map_or("no windows of both".to_owned(), ratio_text);
+    let text = compared.ratio.map_or("no valid pair of windows".to_owned(), ratio_text);
     text.replace(' ', "\u{a0}").replace('–', "\u{2060}–\u{2060}")
 }
 
@@ -202,7 +202,7 @@ fn reading() -> Markup {
     let margin = percent(MARGIN - 1.0);
     html! {
         details.reading {
-            summary { "What “use”, “equal” and “cannot tell” rest on" }
+            summary { "How “use”, “equal” and “cannot tell” are decided" }
             p.hint {
                 "Calls are compared with those that do the same work. One way: client and server streams. Each message \
                  answered with one of its size: unary calls, one at a time or overlapping, and bidi streams. A stream \

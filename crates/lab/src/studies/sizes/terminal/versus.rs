@@ -13,7 +13,7 @@ use crate::study::LeftOut;
 pub(in crate::studies::sizes) fn tables(comparison: &Comparison, left_out: &[LeftOut<Stack>]) -> String {
     let mut text = wrapped(&format!(
         "Ratios are the operations per second of {} divided by those of the other, from windows of the same round, \
-         with their 95 % intervals: above 1 it is faster. `=` is no difference beyond {}; `?`: the study cannot tell.",
+         with their 95 % intervals: above 1 it is faster. `=`: no difference beyond {}; `?`: the study cannot tell.",
         comparison.ours,
         percent(MARGIN - 1.0)
     ));
