@@ -323,9 +323,11 @@ mod tests {
                 json!(vec![table(&["stream", "same's p99 ÷ this"], &rows); 4])
             }
             "drop-in" => {
-                let heads = ["work", "tonic a second", "both ends", "native"];
+                let heads =
+                    ["work", "tonic a second", "both ends", "the client alone", "the server alone", "native"];
                 let works = ["unary, 64 in flight, 0 B", "unary, 64 in flight, 0 B, handler of 50 µs"];
-                let rows = works.map(|work| row(work, &["50,000", "6.00 (5.90–6.10)", "12.00"]));
+                let rows =
+                    works.map(|work| row(work, &["50,000", "6.00 (5.90–6.10)", "2.00", "2.00", "12.00"]));
                 json!([table(&heads, &rows)])
             }
             "flight" => json!([table(&["batches, MiB/s", "tonic"], &[row("do_get 65536x8", &["900"])])]),

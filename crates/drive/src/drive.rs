@@ -186,36 +186,36 @@ async fn still_there(
 fn checked(settings: &LoadSettings, own: Option<&OwnEcho>) -> Result<usize, DriveError> {
     let is_own = settings.echo.is_some_and(|work| work.shape == Shape::Own);
     if is_own != own.is_some() {
-        return Err(DriveError::Settings("--echo own and the messages themselves go together"));
+        return Err(DriveError::Settings(
+            "--echo own needs the messages to send, and no other --echo takes them",
+        ));
     }
     if settings.in_flight == 0 || settings.connections == 0 {
-        return Err(DriveError::Settings("at least one call in flight and one connection are needed"));
+        return Err(DriveError::Settings("calls in flight and connections must each be at least 1"));
     }
     if settings.method.is_some() && settings.call != CallType::Unary {
-        return Err(DriveError::Settings("a method of one's own is driven with unary calls"));
+        return Err(DriveError::Settings("--method takes unary calls only"));
     }
     if let Some(work) = settings.echo {
         if settings.method.is_some() || settings.call != CallType::Unary || settings.size_bytes > 0 {
-            return Err(DriveError::Settings(
-                "--echo says what is called: no other call, method or size goes with it",
-            ));
+            return Err(DriveError::Settings("--echo cannot be used with --call, --method or --size"));
         }
         if work.protocol.is_http1() && settings.connections != settings.in_flight {
             return Err(DriveError::Settings(
-                "HTTP/1.1 has a call at a time on each connection: as many of both",
+                "HTTP/1.1 carries one call per connection at a time: -c and --connections must be equal",
             ));
         }
     }
     if settings.connections > settings.in_flight {
-        return Err(DriveError::Settings("fewer calls in flight than connections"));
+        return Err(DriveError::Settings("-c is less than --connections"));
     }
     if settings.duration_ns.is_some() == settings.total.is_some() {
-        return Err(DriveError::Settings("either a duration or a total ends the run"));
+        return Err(DriveError::Settings("exactly one of -z (duration) and -n (total calls) must be set"));
     }
     usize::try_from(settings.size_bytes)
         .ok()
         .filter(|&size| size <= PAYLOAD_BYTES_MAX)
-        .ok_or(DriveError::Settings("payloads of more than 64 MiB are not driven"))
+        .ok_or(DriveError::Settings("a payload can be at most 64 MiB"))
 }
 
 /// The path of the unary method that `settings` call, its message, and the bytes of an answer's message where these are

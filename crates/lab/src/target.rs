@@ -51,7 +51,7 @@ pub fn parse(text: &str) -> Result<String, String> {
 
 fn unknown_scheme(text: &str, scheme: &str) -> String {
     let instead = match scheme {
-        "xds" => "xDS is not supported; give the server itself as HOST:PORT",
+        "xds" => "give the server itself as HOST:PORT",
         _ => "write HOST:PORT, http://, https://, dns:, unix:, unix-abstract:, ipv4: or ipv6:",
     };
     format!("`{text}` has the scheme `{scheme}`, which is not supported; {instead}")
@@ -126,7 +126,7 @@ mod tests {
             ("http://host/path", "has the path `/path`, and a target is a server alone: write http://host"),
             ("https://host:1/a/b", "has the path `/a/b`"),
             ("grpc://host:1/a", "write grpc://host:1"),
-            ("xds:///shop", "has the scheme `xds`, which is not supported; there is no xDS"),
+            ("xds:///shop", "has the scheme `xds`, which is not supported; give the server itself"),
             ("xds:/shop", "has the scheme `xds`"),
             ("ftp://host:1", "has the scheme `ftp`, which is not supported; write HOST:PORT"),
             ("passthrough:///", "names no host: write passthrough:///HOST:PORT"),

@@ -9,7 +9,7 @@ const RATE_MAX: f64 = 1e9;
 /// The longest time that is taken: a year.
 const SECONDS_MAX: f64 = 366.0 * 24.0 * 3600.0;
 /// What is wrong with a piece that would last for ever.
-const NO_TIME: &str = "it needs a time, as /30s, since another piece follows";
+const NO_TIME: &str = "it needs a time, such as /30s, since another piece follows";
 
 /// How many calls are to begin each second, over time.
 ///
@@ -215,7 +215,7 @@ impl FromStr for Schedule {
             pieces.push(goes_on);
         }
         if pieces.iter().all(|piece| piece.from <= 0.0 && piece.to <= 0.0) {
-            return Err(ScheduleError { piece: text.to_owned(), why: "no call would ever begin".to_owned() });
+            return Err(ScheduleError { piece: text.to_owned(), why: "no call would ever start".to_owned() });
         }
         Ok(Self { text: words.join(","), pieces })
     }
@@ -241,7 +241,7 @@ fn parsed(word: &str, is_last: bool) -> Result<Vec<Piece>, String> {
     };
     let Some(seconds) = time else {
         if rates.contains("..") {
-            return Err("it needs a time, as /60s".to_owned());
+            return Err("it needs a time, such as /60s".to_owned());
         }
         if !is_last {
             return Err(NO_TIME.to_owned());
@@ -265,7 +265,7 @@ fn parsed(word: &str, is_last: bool) -> Result<Vec<Piece>, String> {
 fn bursts(calls: &str, every: &str, time: Option<f64>, is_last: bool) -> Result<Piece, String> {
     let (calls, every_s) = (rate(calls)?, seconds(every.trim())?);
     if calls < 1.0 || calls.fract() != 0.0 {
-        return Err("a burst is a whole number of calls".to_owned());
+        return Err("a burst must be a whole number of calls".to_owned());
     }
     if time.is_none() && !is_last {
         return Err(NO_TIME.to_owned());
@@ -285,7 +285,7 @@ fn rate(text: &str) -> Result<f64, String> {
     let rate = number.parse::<f64>().map(|number| number * factor);
     match rate {
         Ok(rate) if (0.0..=RATE_MAX).contains(&rate) => Ok(rate),
-        Ok(_) => Err("a rate lies between 0 and 10⁹".to_owned()),
+        Ok(_) => Err("a rate must be between 0 and 10⁹".to_owned()),
         Err(_) => Err(format!("`{text}` is not a number")),
     }
 }
@@ -294,7 +294,7 @@ fn seconds(text: &str) -> Result<f64, String> {
     let time = humantime::parse_duration(text).map_err(|_| format!("`{text}` is not a time, such as 30s"))?;
     match time.as_secs_f64() {
         seconds if seconds > 0.0 && seconds <= SECONDS_MAX => Ok(seconds),
-        _ => Err(format!("{text} is not more than nothing and at most a year")),
+        _ => Err(format!("{text} is not above 0 and at most a year")),
     }
 }
 
@@ -378,15 +378,15 @@ mod tests {
         };
         check("", "it is empty");
         check("fast", "`fast` is not a number");
-        check("100..200", "it needs a time, as /60s");
+        check("100..200", "it needs a time, such as /60s");
         check("100,200", "since another piece follows");
-        check("100/0s", "more than nothing");
-        check("100/soon", "no time");
+        check("100/0s", "not above 0");
+        check("100/soon", "`soon` is not a time");
         check("-1", "between 0 and");
         check("nan", "between 0 and");
-        check("0", "no call would ever begin");
+        check("0", "no call would ever start");
         check("1..9+0/1s", "a step is more than 0");
-        check("5@", "no time");
+        check("5@", "`` is not a time");
         check("0@1s", "a whole number of calls");
         check("2.5@1s", "a whole number of calls");
         check("5@1s,10", "since another piece follows");

@@ -350,7 +350,7 @@ fn a_run_is_a_table_of_its_intervals() {
     assert_eq!(rows.iter().map(|row| row[ok].parse::<u64>().unwrap()).sum::<u64>(), 100);
     let (code, _, stderr) = load(&addresses[0], &["-O", "csv"]);
     assert_eq!(code, Some(2));
-    assert!(stderr.contains("csv and html take a method"), "{stderr}");
+    assert!(stderr.contains("-O csv and -O html need a method"), "{stderr}");
 }
 
 #[test]
@@ -360,7 +360,7 @@ fn a_run_is_a_page() {
     let (code, stdout, stderr) = load(&addresses[0], &words);
     assert_eq!(code, Some(0), "{stderr}");
     assert!(stdout.starts_with("<!DOCTYPE html>") && stdout.ends_with("</html>"), "{stdout}");
-    for words in [UNARY, "calls&gt;=100", "✓ kept", &addresses[0]] {
+    for words in [UNARY, "calls&gt;=100", "✓ passed", &addresses[0]] {
         assert!(stdout.contains(words), "the page does not say: {words}");
     }
 }

@@ -140,7 +140,7 @@ fn what_a_schedule_counts_is_compared_with_flows_and_not_with_their_calls() {
     assert!(rows[0].ends_with(&["flows_begun", "flows_ok", "flows_failed"]), "{table}");
     assert!(rows.iter().all(|row| row.len() == rows[0].len()), "{table}");
     let (_, page, _) = scenario(&addresses[0], THREE, &[&words[..], &["-O", "html"]].concat());
-    assert!(page.contains(" scheduled flows/s"), "what is scheduled are flows");
+    assert!(page.contains("scheduled flows/s"), "what is scheduled are flows");
 }
 
 /// Late are all but the first of fifty starts at once; of the calls these are a third.
@@ -241,7 +241,7 @@ fn what_is_no_scenario_is_explained() {
     );
     check(
         &one(&format!("call = '{PERSON}'\ncheck = ['status == ABORTED']\nkeep = {{ a = 'name' }}")),
-        "a call that is to fail has no answer",
+        "a call that is expected to fail has no response to check",
     );
     let (code, _, stderr) = load(&[&addresses[0], "--scenario", "/nowhere/a.toml"]);
     assert_eq!(code, Some(2));

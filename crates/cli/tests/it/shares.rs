@@ -183,7 +183,7 @@ fn what_is_not_there_in_time_is_said() {
     fs::remove_file(results.path("merged.json")).unwrap();
     let nowhere = results.path("nowhere");
     let (code, _, stderr) = merge(&[text(&nowhere), "--wait-for", "2", "--timeout", "100ms"]);
-    assert!(code == Some(1) && stderr.contains("there are 0 of 2 results: none"), "{stderr}");
+    assert!(code == Some(1) && stderr.contains("0 of 2 results are complete: none"), "{stderr}");
     let (code, _, stderr) = merge(&[text(tempfile::tempdir().unwrap().path())]);
     assert!(code == Some(1) && stderr.contains("no results in"), "{stderr}");
 }

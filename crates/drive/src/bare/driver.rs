@@ -37,20 +37,20 @@ pub fn drive(
     interrupt: &Interrupt,
     announce: impl FnMut(Announcement),
 ) -> Result<LoadResult, DriveError> {
-    let run = settings.bare.ok_or(DriveError::Settings("the bare client is told what it speaks"))?;
+    let run = settings.bare.ok_or(DriveError::Settings("the bare client needs a wire format"))?;
     if run.active == 0 || run.active > settings.connections || run.active > settings.in_flight {
         return Err(DriveError::Settings(
-            "at least one connection is active, and no more than there are connections and calls in flight",
+            "active connections must be at least 1 and at most --connections and -c",
         ));
     }
     if settings.call != CallType::Unary {
-        return Err(DriveError::Settings("the bare client makes unary calls alone"));
+        return Err(DriveError::Settings("the bare client makes unary calls only"));
     }
     let Some(duration_ns) = settings.duration_ns else {
-        return Err(DriveError::Settings("the bare client is driven by time: use -z"));
+        return Err(DriveError::Settings("the bare client needs a duration: use -z"));
     };
     let address = settings.target.to_socket_addrs().ok().and_then(|mut addresses| addresses.next());
-    let address = address.ok_or(DriveError::Settings("the bare client takes a target HOST:PORT"))?;
+    let address = address.ok_or(DriveError::Settings("the bare client needs a target HOST:PORT"))?;
     let bounds = Bounds { run, address, duration_ns, patience };
     match run.wire {
         BareWire::Echo => {
@@ -62,7 +62,7 @@ pub fn drive(
             let prepared = Prepared::new(&settings.target, &path, &message, answer_bytes);
             let prepared = prepared
                 .map(Rc::new)
-                .ok_or(DriveError::Settings("the bare client sends messages of up to 16 KiB"))?;
+                .ok_or(DriveError::Settings("the bare client sends messages of at most 16 KiB"))?;
             Driver::new(settings, bounds, || Grpc::new(prepared.clone()))?.run(interrupt, announce)
         }
     }
