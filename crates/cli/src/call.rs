@@ -27,7 +27,7 @@ pub(crate) fn run(args: &CallArgs) -> Result<ExitCode, Failure> {
     let args = &environment::expanded(args)?;
     let (target, wanted) = wanted::parse(&args.words)?;
     if matches!(wanted, Wanted::Method(_)) && args.output == MessageFormat::Binary {
-        terminal::check_takes_bytes("send them on (… | xxd), or leave -O binary out")?;
+        terminal::check_takes_bytes("use a pipe (… | xxd), or leave out -O binary")?;
     }
     let files = args.files.read().map_err(|failure| args.files.explain(failure))?;
     if target.is_none() && files.is_none() {

@@ -78,13 +78,13 @@ pub(crate) struct CompareArgs {
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
 enum Format {
-    /// For people
+    /// Human-readable
     Text,
-    /// A table for a pull request
+    /// Table for a pull request
     Markdown,
-    /// For programs: thalweg.comparison-report/1
+    /// Machine-readable (thalweg.comparison-report/1)
     Json,
-    /// One self-contained page
+    /// Self-contained HTML page
     Html,
 }
 

@@ -9,7 +9,7 @@ use crate::failure::Failure;
 use crate::terminal;
 
 const INSTALL: &str = "\
-Install it once, and begin a new shell:
+Install once, then start a new shell:
   bash:  thalweg completions bash \\
              > ~/.local/share/bash-completion/completions/thalweg
   zsh:   thalweg completions zsh > ~/.zfunc/_thalweg

@@ -77,7 +77,7 @@ impl Exchange {
         let head: Head = serde_json::from_slice(bytes).ok()?;
         let version = head.schema.strip_prefix("thalweg.exchange/")?;
         if head.schema != SCHEMA {
-            return Some(Err(format!("it is of version {version}, and this program reads {SCHEMA}")));
+            return Some(Err(format!("unsupported schema version {version}; expected {SCHEMA}")));
         }
         Some(serde_json::from_slice(bytes).map_err(|error| error.to_string()))
     }
@@ -91,6 +91,6 @@ impl Exchange {
 impl SavedMessage {
     /// The message's bytes.
     pub(crate) fn bytes(&self) -> Result<Vec<u8>, String> {
-        BASE64_STANDARD.decode(&self.wire).map_err(|error| format!("a message is no Base64: {error}"))
+        BASE64_STANDARD.decode(&self.wire).map_err(|error| format!("invalid Base64 in a message: {error}"))
     }
 }

@@ -9,22 +9,22 @@ use crate::terminal::Syntax;
 /// Figures of a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Format {
-    /// For people
+    /// Human-readable
     Text,
-    /// For programs
+    /// Machine-readable
     Json,
 }
 
 /// The result of a load.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum RunFormat {
-    /// For people
+    /// Human-readable
     Text,
-    /// For programs
+    /// Machine-readable
     Json,
-    /// A row for each interval
+    /// One row per interval
     Csv,
-    /// A page for a browser, in one file
+    /// Self-contained HTML page
     Html,
 }
 

@@ -109,21 +109,21 @@ pub(crate) struct InspectArgs {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Format {
-    /// For people
+    /// Human-readable tree
     Tree,
-    /// For people and --assemble
+    /// Human-readable, and the input of --assemble
     Text,
-    /// For programs
+    /// Machine-readable
     Json,
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
 enum FramingChoice {
-    /// One message, as long as the input
+    /// No framing: the input is one message
     Protobuf,
-    /// Messages with gRPC's flags and length before them
+    /// gRPC: 5-byte prefix (flags and length) before each message
     Grpc,
-    /// Messages with a varint of length before them
+    /// Delimited: varint length before each message
     Delimited,
 }
 
@@ -273,7 +273,7 @@ fn take_apart(
 fn assemble(args: &InspectArgs) -> Result<ExitCode, Failure> {
     let file = OutputFile::open(args.output.as_deref())?;
     if file.is_stdout() {
-        terminal::check_takes_bytes("say -o FILE, or send them on (… | xxd)")?;
+        terminal::check_takes_bytes("use -o FILE or a pipe (… | xxd)")?;
     }
     let input = args.input.read_any()?;
     let text = std::str::from_utf8(&input.bytes)

@@ -9,7 +9,7 @@ use clap::{Args, Command, ValueHint};
 use crate::failure::Failure;
 
 const READ: &str = "\
-Read them where they lie, or put them where `man` looks:
+Read a page directly, or write the pages to a directory that `man` searches:
   man ./man/thalweg-load.1
   thalweg man ~/.local/share/man/man1";
 

@@ -10,9 +10,9 @@ use crate::records::Records;
 pub(crate) enum MessageFormat {
     /// ProtoJSON
     Json,
-    /// Protobuf's text format
+    /// Protobuf text format
     Text,
-    /// As on the wire
+    /// Wire format
     Binary,
 }
 

@@ -17,7 +17,7 @@ pub(crate) enum Entry {
 /// `name: value`, or `name=value`.
 pub(crate) fn parse(text: &str) -> Result<Entry, String> {
     let split = text.split_once(':').or_else(|| text.split_once('='));
-    let (name, value) = split.ok_or_else(|| format!("`{text}` is not metadata: write 'name: value'"))?;
+    let (name, value) = split.ok_or_else(|| format!("`{text}` is not metadata; use 'name: value'"))?;
     let (name, value) = (name.trim().to_ascii_lowercase(), value.trim());
     let no_name =
         |name: &str| format!("invalid metadata key `{name}`; use letters, digits, `_`, `-` and `.`");
@@ -25,15 +25,16 @@ pub(crate) fn parse(text: &str) -> Result<Entry, String> {
         let config = GeneralPurposeConfig::new().with_decode_padding_mode(DecodePaddingMode::Indifferent);
         let bytes = GeneralPurpose::new(&STANDARD, config)
             .decode(value)
-            .map_err(|error| format!("{name}: its value is to be Base64, and is not: {error}"))?;
+            .map_err(|error| format!("{name}: invalid Base64: {error}"))?;
         let key = name.parse().map_err(|_| no_name(&name))?;
         return Ok(Entry::Binary(key, BinaryMetadataValue::from_bytes(&bytes)));
     }
     let key = name.parse().map_err(|_| no_name(&name))?;
     let is_plain = value.bytes().all(|byte| matches!(byte, b' '..=b'~'));
     let value = Some(value).filter(|_| is_plain).and_then(|value| value.parse().ok());
-    let value = value
-        .ok_or_else(|| format!("{name}: values are visible ASCII; bytes go into a name that ends in -bin"))?;
+    let value = value.ok_or_else(|| {
+        format!("{name}: the value must be visible ASCII; for bytes use a name that ends in -bin")
+    })?;
     Ok(Entry::Text(key, value))
 }
 
@@ -79,10 +80,10 @@ mod tests {
         assert_eq!(shown[..2], [("a".to_owned(), "b".to_owned()), ("a".to_owned(), "c".to_owned())]);
         assert_eq!(shown.len(), 4);
         for (text, expected) in [
-            ("a", "write 'name: value'"),
+            ("a", "use 'name: value'"),
             ("a b: c", "invalid metadata key"),
             ("a: \u{e9}", "visible ASCII"),
-            ("a-bin: !", "is to be Base64"),
+            ("a-bin: !", "invalid Base64"),
         ] {
             assert!(parse(text).unwrap_err().contains(expected), "{text}");
         }

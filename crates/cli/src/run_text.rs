@@ -103,7 +103,7 @@ pub(crate) fn text(run: &LoadRun) -> String {
             format!("{found} that meets {conditions}; the figures above are of the last rate"),
         );
         for tried in &search.tries {
-            let kept = if tried.is_kept { "kept" } else { "too high" };
+            let kept = if tried.is_kept { "met" } else { "too high" };
             row("", format!("{:>9}/s  {kept}: {}", grouped(tried.rate_per_s), tried.figures.join(", ")));
         }
     }

@@ -39,7 +39,7 @@ pub(crate) fn told() -> Vec<Setting> {
         default("stream window (stream_window)", http2.stream_window.into()),
         default("connection window (connection_window)", http2.connection_window.into()),
         default("largest frame (max_frame_size)", http2.max_frame_size.into()),
-        default("framed ahead of the socket (output_target)", http2.output_target as u64),
+        default("output buffer (output_target)", http2.output_target as u64),
         setting(
             "both",
             "largest message (max_decoding_message_size)",
@@ -55,31 +55,21 @@ pub(crate) fn told() -> Vec<Setting> {
         setting(
             "both",
             "flushing of stream writers",
-            "64 KiB, or no message at hand".to_owned(),
-            "messages share a write until then",
+            "at 64 KiB, or when no message is ready".to_owned(),
+            "messages are batched into one write",
         ),
         setting("both", "payloads", "shared, not copied".to_owned(), "bytes::Bytes, sent and received"),
         setting("both", "TCP_NODELAY", "on".to_owned(), "always"),
         setting("both", "compression", "off".to_owned(), "the default"),
-        setting(
-            "server",
-            "threads (threads)",
-            threads.to_string(),
-            "one for each processor; --threads says otherwise",
-        ),
-        setting(
-            "client",
-            "threads",
-            "1".to_owned(),
-            "tokio's current-thread runtime; --threads says otherwise",
-        ),
+        setting("server", "threads (threads)", threads.to_string(), "one per processor; set by --threads"),
+        setting("client", "threads", "1".to_owned(), "tokio's current-thread runtime; set by --threads"),
         setting("both", "allocator", "the system's".to_owned(), ""),
         setting("both", "build", build().to_owned(), ""),
     ]
 }
 
 fn build() -> &'static str {
-    if cfg!(debug_assertions) { "debug" } else { "release: opt-level 3, thin LTO" }
+    if cfg!(debug_assertions) { "debug" } else { "release" }
 }
 
 fn size(bytes: u64) -> String {

@@ -31,7 +31,7 @@ pub(crate) async fn described(status: &Status, catalogue: &mut Catalogue) -> Str
     }
     let Ok(details) = details(status.details()) else {
         let bytes = BASE64_STANDARD.encode(status.details());
-        return format!("{text}\n  details that are no google.rpc.Status: {bytes}");
+        return format!("{text}\n  details (not a google.rpc.Status): {bytes}");
     };
     for detail in details {
         text.push_str("\n  detail: ");

@@ -25,7 +25,7 @@ pub(crate) enum SelectError {
     #[error(transparent)]
     Own(#[from] OwnError),
     /// A name that nobody bears.
-    #[error("unknown {what} `{unknown}`; known are {known}")]
+    #[error("unknown {what} `{unknown}`; use one of {known}")]
     Unknown {
         /// A message or a codec.
         what: &'static str,
@@ -334,13 +334,13 @@ mod tests {
         let refused = |selected: Result<Codecs, SelectError>| selected.err().map(|error| error.to_string());
         assert_eq!(
             refused(select(names(&["order", "letter"]), None)).unwrap(),
-            "unknown message `letter`; known are person-full, person-sparse, several-data, order, \
+            "unknown message `letter`; use one of person-full, person-sparse, several-data, order, \
              log-record, visit, samples"
         );
         assert!(
             refused(select(None, names(&["xml"])))
                 .unwrap()
-                .starts_with("unknown codec `xml`; known are prost, buffa, ")
+                .starts_with("unknown codec `xml`; use one of prost, buffa, ")
         );
     }
 }

@@ -77,13 +77,13 @@ pub fn compare(a: &Side, b: &Side, together: Together, options: &Options) -> Res
     let differ = |differences: Vec<String>| format!("they differ in {}", differences.join("; "));
     let refused = |why: String| Refused { a: a.name.clone(), b: b.name.clone(), why };
     if pairs.is_empty() {
-        return Err(refused("no load of one was made under the conditions of one of the other".to_owned()));
+        return Err(refused("they have no load with the same conditions".to_owned()));
     }
     if !differences.is_empty() {
         if !options.force {
-            return Err(refused(differ(differences) + " (--force compares them all the same)"));
+            return Err(refused(differ(differences) + "; use --force to compare them anyway"));
         }
-        warnings.push(format!("compared by force, though {}", differ(differences)));
+        warnings.push(format!("compared with --force although {}", differ(differences)));
     }
     warnings.extend(unmatched);
     for (name, side) in [(&a.name, a), (&b.name, b)] {
@@ -127,7 +127,7 @@ fn machines(a: &Side, b: &Side, warnings: &mut Vec<String>) -> Vec<Obstacle> {
     let unknown: Vec<&str> =
         [a, b].into_iter().filter(|side| side.has_unknown_machine).map(|side| side.name.as_str()).collect();
     if !unknown.is_empty() {
-        warnings.push(format!("{} does not say on which machine it was measured", unknown.join(" and ")));
+        warnings.push(format!("no machine is recorded for {}", unknown.join(" and ")));
     }
     let all: Vec<&Machine> = a.machines.iter().chain(&b.machines).collect();
     let Some((first, others)) = all.split_first() else { return Vec::new() };
@@ -155,7 +155,7 @@ fn matched<'s>(
         let alone: Vec<&Cell> = side.cells.iter().filter(|cell| find(cell, other).is_none()).collect();
         if let Some(first) = alone.first() {
             unmatched.push(format!(
-                "{} of {} have none like them in {}, such as {}",
+                "{} of {} without a match in {}, for example {}",
                 counted(alone.len() as u64, "load"),
                 side.name,
                 other.name,
@@ -192,7 +192,7 @@ fn debug_builds(a: &Side, b: &Side) -> Option<String> {
 fn requests(a: &Side, b: &Side, cell_a: &Cell, cell_b: &Cell) -> Option<String> {
     let (of_a, of_b) = cell_a.other_requests(cell_b)?;
     Some(format!(
-        "requests of {} have {of_a:.0} bytes on average, and those of {} {of_b:.0}: they are not the same",
+        "requests differ in size: {} sends {of_a:.0} bytes on average, {} {of_b:.0}",
         a.name, b.name
     ))
 }
@@ -202,16 +202,16 @@ fn apart_warnings(a: &Side, b: &Side, pairs: &[(&Cell, &Cell)], bases: &[Basis])
     let mut warnings = Vec::new();
     if bases.contains(&Basis::Rounds) {
         warnings.push(format!(
-            "{} and {} were not measured in turns: what else the machine did meanwhile is in the ratios",
+            "{} and {} were not measured alternately, so the ratios include changes of the machine's load",
             a.name, b.name
         ));
     }
     if let Some(place) = bases.iter().position(|basis| *basis == Basis::Intervals) {
         let (cell_a, cell_b) = pairs[place];
         warnings.push(format!(
-            "there is a single run of {} or {}: its intervals ({} and {}) stand in for rounds. Intervals of one run \
-             are not independent, and what differs from run to run is not in them: the true uncertainty is larger \
-             than what is shown. Measure several runs of each, or in turns with --a and --b",
+            "there is only one run of {} or {}: confidence intervals are computed from time intervals within the \
+             runs ({} and {}). These are not independent and do not show differences between runs, so the true \
+             uncertainty is larger. Measure several runs of each, or use --a and --b",
             a.name,
             b.name,
             cell_a.intervals.len(),
@@ -223,7 +223,7 @@ fn apart_warnings(a: &Side, b: &Side, pairs: &[(&Cell, &Cell)], bases: &[Basis])
         .zip(bases)
         .any(|((a, b), basis)| *basis == Basis::Rounds && a.rounds.len().min(b.rounds.len()) < 3)
     {
-        warnings.push("fewer than 3 rounds of a side say nothing of how sure a ratio is".to_owned());
+        warnings.push("with fewer than 3 rounds per side there is no confidence interval".to_owned());
     }
     warnings
 }
@@ -279,10 +279,11 @@ fn missing(cells: &[CellReport], options: &Options) -> (Vec<String>, Vec<Figure>
             of_all.push(figure);
         }
         if is_of_none {
-            warnings.push(format!("{label} is not known of both: B is not judged by it"));
+            warnings.push(format!("{label} was not measured on both sides, so B is not judged by it"));
         } else {
             let of = |cell: &&CellReport| {
-                format!("{label} of {} is not known of both: B is not judged by it", cell.conditions.line())
+                let load = cell.conditions.line();
+                format!("{label} of {load} was not measured on both sides, so B is not judged by it")
             };
             warnings.extend(without.iter().map(of));
         }
@@ -368,12 +369,13 @@ fn means(cells: &[CellReport], estimates: &[Vec<(Figure, Estimate)>], options: &
 fn failed_calls(a: &Side, b: &Side, cell: &CellReport) -> Option<String> {
     let (of_a, of_b) = cell.failed_shares;
     let (dropped_a, dropped_b) = cell.dropped;
-    let dropped = (dropped_a + dropped_b > 0)
-        .then(|| format!("; of these did not start: {dropped_a} of {}, {dropped_b} of {}", a.name, b.name));
+    let dropped = (dropped_a + dropped_b > 0).then(|| {
+        format!(" (including {dropped_a} of {} and {dropped_b} of {} that did not start)", a.name, b.name)
+    });
     (of_a + of_b > 0.0).then(|| {
         format!(
-            "{}s failed: {} of {}, {} of {}{}; rates and latencies are of those that did not, \
-             processor time is shared by all that ended",
+            "failed {}s: {} of {}, {} of {}{}; rates and latencies count only successful ones, CPU time is divided \
+             by all that finished",
             cell.conditions.unit(),
             percent(of_a),
             a.name,

@@ -16,6 +16,6 @@ pub struct Obstacle {
 impl fmt::Display for Obstacle {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { what, a, b } = self;
-        write!(f, "{what}: {a}, and {b}")
+        write!(f, "{what} ({a} and {b})")
     }
 }

@@ -66,10 +66,10 @@ fn parse(text: &str) -> Result<Input, String> {
         Some("thalweg.lab/4") => whole(text).map(Input::Study),
         Some(comparison::SCHEMA) => whole(text).map(Input::Comparison),
         Some(schema @ ("thalweg.codec/1" | "thalweg.json/1")) => {
-            Err(format!("is a study ({schema}) that no other is compared with: read its own report"))
+            Err(format!("has results of {schema}, which cannot be compared; see its own report"))
         }
         Some(schema) => Err(format!(
-            "its schema is {schema}: what is compared are results of `thalweg load -O json`, of `thalweg lab` and of \
+            "has the unsupported schema {schema}; use results of `thalweg load -O json`, `thalweg lab` or \
              `thalweg compare --save`"
         )),
         None => Err("is not a result of a load: it has no `schema`".to_owned()),
@@ -104,8 +104,8 @@ mod tests {
         };
         check("{", "is not a result of a load");
         check("{}", "it has no `schema`");
-        check(r#"{"schema": "thalweg.load/2"}"#, "its schema is thalweg.load/2");
-        check(r#"{"schema": "thalweg.codec/1"}"#, "is a study (thalweg.codec/1)");
+        check(r#"{"schema": "thalweg.load/2"}"#, "has the unsupported schema thalweg.load/2");
+        check(r#"{"schema": "thalweg.codec/1"}"#, "has results of thalweg.codec/1");
         check(r#"{"schema": "thalweg.load-run/1"}"#, "is damaged: missing field");
     }
 }

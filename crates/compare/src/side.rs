@@ -35,10 +35,10 @@ pub enum SideError {
     #[error(transparent)]
     Read(#[from] ReadError),
     /// Both sides are in one file.
-    #[error("{0} has both sides already: name it alone")]
+    #[error("{0} already has both sides; pass it alone")]
     Both(String),
     /// There is nothing in it.
-    #[error("{0} has nothing that was measured")]
+    #[error("{0} has no measurements")]
     Empty(String),
     /// A study has no such pair of client and server.
     #[error("the study has no `{wanted}`: it has {known}")]
@@ -113,8 +113,8 @@ impl Side {
                 Some(known) => {
                     if let Some((first, other)) = known.other_requests(&cell) {
                         self.notes.push(format!(
-                            "requests of one run have {first:.0} bytes on average, and those of another {other:.0}: \
-                             they are not the same, and are rounds of one load all the same"
+                            "requests differ in size between runs ({first:.0} and {other:.0} bytes on average), but \
+                             the runs count as rounds of one load"
                         ));
                     }
                     known.add(cell);

@@ -197,7 +197,7 @@ async fn receive(client: BenchmarkServiceClient, messages: Messages) -> Result<(
     let mut responses = client.streaming_from_server(Request::new(request)).await?.into_inner();
     while messages.go_on() {
         if responses.message().await?.is_none() {
-            return Err(Status::data_loss("the server ended the stream before its time"));
+            return Err(Status::data_loss("the server ended the stream early"));
         }
         messages.count();
     }

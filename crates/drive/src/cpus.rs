@@ -25,10 +25,10 @@ pub struct CpuList(Vec<usize>);
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum CpuListError {
     /// The text is not a list.
-    #[error("`{0}` is not a list of processors: write numbers and ranges, such as 0 or 0-3,8")]
+    #[error("`{0}` is not a list of processors; use numbers and ranges, such as 0 or 0-3,8")]
     NotAList(String),
     /// A number is beyond what the kernel's mask holds.
-    #[error("processor {0} is beyond the {max} that a mask can name", max = CpuSet::count())]
+    #[error("processor {0} is out of range; the highest number is {max}", max = CpuSet::count() - 1)]
     TooLarge(usize),
 }
 

@@ -314,6 +314,6 @@ async fn first_call(call: &Call, settings: &LoadSettings, patience: Patience) ->
         |status| DriveError::FirstCall { target: settings.target.clone(), method: method.clone(), status };
     match tokio::time::timeout(patience.call, call.first()).await {
         Ok(called) => called.map_err(failed),
-        Err(_) => Err(failed(Status::deadline_exceeded(format!("no answer within {:?}", patience.call)))),
+        Err(_) => Err(failed(Status::deadline_exceeded(format!("no response within {:?}", patience.call)))),
     }
 }

@@ -51,9 +51,7 @@
 //! ```
 
 #[cfg(not(target_os = "linux"))]
-compile_error!(
-    "thalweg-drive, and with it the command, wants Linux: epoll, /proc, and what the kernel tells of sockets"
-);
+compile_error!("thalweg-drive and the `thalweg` command support Linux only");
 
 pub mod bare;
 pub mod cpus;

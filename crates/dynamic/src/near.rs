@@ -10,8 +10,8 @@ const LISTED: usize = 8;
 /// ```
 /// use thalweg_dynamic::near;
 ///
-/// assert_eq!(near(["shop.Order", "shop.Item"], "Oder"), "; is it `shop.Order`?");
-/// assert_eq!(near(["shop.Order", "shop.Item"], "xyz"), "; there are shop.Order, shop.Item");
+/// assert_eq!(near(["shop.Order", "shop.Item"], "Oder"), "; did you mean `shop.Order`?");
+/// assert_eq!(near(["shop.Order", "shop.Item"], "xyz"), "; available: shop.Order, shop.Item");
 /// ```
 pub fn near<'n>(names: impl IntoIterator<Item = &'n str>, name: &str) -> String {
     let name = name.to_lowercase();
@@ -30,10 +30,10 @@ pub fn near<'n>(names: impl IntoIterator<Item = &'n str>, name: &str) -> String 
     close.truncate(3);
     if close.is_empty() {
         let names = listed(names);
-        return if names.is_empty() { String::new() } else { format!("; there are {names}") };
+        return if names.is_empty() { String::new() } else { format!("; available: {names}") };
     }
     let quoted: Vec<String> = close.iter().map(|(_, name)| format!("`{name}`")).collect();
-    format!("; is it {}?", quoted.join(" or "))
+    format!("; did you mean {}?", quoted.join(" or "))
 }
 
 /// Names in a row, the first ones of many.

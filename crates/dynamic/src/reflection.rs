@@ -35,8 +35,8 @@ const VERSIONS: [&str; 2] = [
 pub enum ReflectionError {
     /// The server has no reflection.
     #[error(
-        "the server has no reflection, neither grpc.reflection.v1 nor v1alpha: give descriptors by --proto FILE and -i \
-         FOLDER, or by --protoset, or enable it there"
+        "the server does not support reflection (grpc.reflection.v1 or v1alpha); use --proto or --protoset, or enable \
+         reflection on the server"
     )]
     None,
     /// The call failed.
@@ -46,10 +46,10 @@ pub enum ReflectionError {
     #[error("the server's reflection {0}")]
     Answer(String),
     /// The exchange reached one of the [`ReflectionLimits`].
-    #[error("reflection was stopped: {0}; say --proto or --protoset")]
+    #[error("reflection aborted: {0}; use --proto or --protoset")]
     Limit(String),
     /// What it sent makes no schema.
-    #[error("the descriptors that the server's reflection sent are not right: {0}")]
+    #[error("invalid descriptors from server reflection: {0}")]
     Schema(#[from] SchemaError),
 }
 
@@ -201,7 +201,7 @@ impl Reflection {
                 if self.files.contains_key(name) {
                     return Ok(());
                 }
-                Err(ReflectionError::Answer(format!("was asked for {name} and sent other files")))
+                Err(ReflectionError::Answer(format!("returned other files when asked for {name}")))
             }
             // Some servers do not have what every compiler brings.
             Some(_) if name.starts_with("google/protobuf/") => {
@@ -330,7 +330,9 @@ impl Reflection {
         match response {
             Ok(response) => Ok(response?),
             Err(_) if left < response_timeout => Err(took_too_long(self.files.len())),
-            Err(_) => Err(Status::deadline_exceeded(format!("no answer within {response_timeout:?}")).into()),
+            Err(_) => {
+                Err(Status::deadline_exceeded(format!("no response within {response_timeout:?}")).into())
+            }
         }
     }
 
@@ -354,7 +356,7 @@ impl Reflection {
         };
         let response = stream.responses.message().await?;
         let response = response.filter(|response| !response.is_empty());
-        response.ok_or_else(|| Status::internal("the server ended the call without an answer"))
+        response.ok_or_else(|| Status::internal("the server sent no reflection response"))
     }
 }
 
@@ -362,9 +364,9 @@ fn unexpected(what: &str, response: &EncodedResponse) -> ReflectionError {
     ReflectionError::Answer(match &response.error {
         Some(error) => {
             let code = Code::from_i32(error.error_code);
-            format!("was asked for {what} and says {code:?}: {}", error.error_message)
+            format!("answered {code:?} when asked for {what}: {}", error.error_message)
         }
-        None => format!("was asked for {what} and sent something else"),
+        None => format!("sent an unexpected response when asked for {what}"),
     })
 }
 

@@ -221,10 +221,11 @@ async fn wrong_answers_are_said() {
         Arc::new(Box::new(|_| {
             Answer::Say(MessageResponse::ListServicesResponse(ListServiceResponse::default()))
         })),
-        "was asked for a file and sent something else",
+        "sent an unexpected response when asked for a file",
     )
     .await;
-    check(Arc::new(Box::new(|_| error(Code::Internal))), "Internal: not here").await;
+    check(Arc::new(Box::new(|_| error(Code::Internal))), "answered Internal when asked for a file: not here")
+        .await;
     // It has no item.proto, and sends itself when asked for it.
     let shop = shop_files();
     let missing = shop["shop.proto"].clone();
@@ -233,7 +234,7 @@ async fn wrong_answers_are_said() {
             MessageRequest::FileByFilename(name) if name.starts_with("google") => error(Code::NotFound),
             _ => files([missing.clone()]),
         })),
-        "was asked for item.proto and sent other files",
+        "returned other files when asked for item.proto",
     )
     .await;
     let alone = shop["shop.proto"].clone();
@@ -251,7 +252,7 @@ async fn wrong_answers_are_said() {
 async fn a_silent_server_is_given_up() {
     let mut reflection = client(V1(Arc::new(Box::new(|_| Answer::Nothing))), Duration::from_millis(50));
     let error = reflection.services().await.unwrap_err();
-    assert!(error.to_string().contains("no answer within 50ms"), "{error}");
+    assert!(error.to_string().contains("no response within 50ms"), "{error}");
 }
 
 /// A `FileDescriptorProto` with this name and these imports.
@@ -296,10 +297,7 @@ async fn an_exchange_has_limits() {
         change(&mut limits);
         let error = client_within(service, limits).fetch("a.B").await.unwrap_err();
         assert!(matches!(error, ReflectionError::Limit(_)), "{error}");
-        assert_eq!(
-            error.to_string(),
-            format!("reflection was stopped: {expected}; say --proto or --protoset")
-        );
+        assert_eq!(error.to_string(), format!("reflection aborted: {expected}; use --proto or --protoset"));
     };
     let imports = |count: usize| (0..count).map(|index| format!("import{index}")).collect::<Vec<_>>();
     let expected = "the server has more than 10 files or 67108864 bytes of descriptors";
@@ -325,7 +323,7 @@ async fn an_exchange_without_end_is_given_up() {
     let mut limits = ReflectionLimits::default();
     limits.total_timeout = Duration::from_millis(200);
     let error = client_within(service, limits).fetch("a.B").await.unwrap_err();
-    assert!(error.to_string().contains("stopped: it took longer than 0.2 s, for "), "{error}");
+    assert!(error.to_string().contains("aborted: it took longer than 0.2 s, for "), "{error}");
 }
 
 #[tokio::test]

@@ -77,8 +77,8 @@ impl fmt::Display for Topic {
             Self::Transports => "TCP or UDS",
             Self::Spikes => "Spikes",
             Self::Growth => "As connections grow",
-            Self::Floor => "Beside the bare echo",
-            Self::Servers => "Beside other servers",
+            Self::Floor => "Compared with the bare echo",
+            Self::Servers => "Compared with other servers",
             Self::IdleConnections => "Idle connections",
             Self::Memory => "Memory",
             Self::Fairness => "Fairness",
@@ -198,50 +198,48 @@ impl fmt::Display for Doubt {
                 write!(f, "The study was cut short: {done} of {planned} were measured.")
             }
             Self::Build(build) => {
-                write!(f, "This is a {build} build: its figures say nothing about the speed of a release.")
+                write!(f, "This is a {build} build; use --release for meaningful figures.")
             }
             Self::OneProcessor => {
                 f.write_str("There is only one processor: client and server competed for it.")
             }
             Self::Busy { load_average, cores } => write!(
                 f,
-                "Other programs ran on the machine when the study began (load average {load_average:.1} on {}): \
-                 figures of an idle machine are better.",
+                "Other programs were running when the study started (load average {load_average:.1} on {}); repeat it \
+                 on an idle machine.",
                 counted(*cores as u64, "core")
             ),
             Self::Paced { by } => write!(
                 f,
-                "TCP’s congestion control on this machine is {by}, which sends by a timer, at a rate that it \
-                 estimates: over loopback it holds up streams, by up to half, and differently each time. Linux’s \
-                 default is cubic: `sysctl -w net.ipv4.tcp_congestion_control=cubic`."
+                "TCP congestion control is {by}, which paces packets with a timer. Over loopback this slows streams \
+                 by up to 50 %, and varies between runs. Linux’s default is cubic: \
+                 `sysctl -w net.ipv4.tcp_congestion_control=cubic`."
             ),
             Self::MemoryGivenBack => f.write_str(
-                "This virtual machine gives free memory back to its host (its balloon reports free pages). The next \
-                 use of such a page waits for the host, up to ten times as long as a page takes otherwise: a window \
-                 in which the kernel needs memory that it had not used lately is slow, for whatever stack it is.",
+                "This virtual machine returns free memory to its host (free page reporting). Touching such a page \
+                 again takes up to ten times as long, so windows that need fresh memory are slow for every stack.",
             ),
             Self::Grid(why) => f.write_str(why),
             Self::Windows(remark) => remark.fmt(f),
             Self::Noisy { floor } => write!(
                 f,
-                "The same line, measured twice, differed by up to {}: that is the noise floor, smaller differences \
-                 are no finding.",
+                "Measured against itself, the same variant differed by up to {}: this is the noise floor, and \
+                 smaller differences are not significant.",
                 percent(floor - 1.0)
             ),
             Self::NoisyAt { what, floor } => write!(
                 f,
-                "{what}: the same, measured twice, differed by up to {}: that is the noise floor, smaller differences \
-                 are no finding there.",
+                "{what}: measured against itself, the same variant differed by up to {}: this is the noise floor \
+                 here, and smaller differences are not significant.",
                 percent(floor - 1.0)
             ),
             Self::UnsteadyPeers { unsteady, lines, by } => write!(
                 f,
-                "Of {lines} lines of peers {unsteady} were not steady: their iterations differ by more than {}.",
+                "{unsteady} of {lines} results of other programs are unstable: iterations differ by more than {}.",
                 percent(*by)
             ),
             Self::DynamicOnly => f.write_str(
-                "The message's type was known at run time only: codecs that generate code for a type do not take \
-                 part.",
+                "The message's type is known at run time only, so codecs with generated code are not measured.",
             ),
             Self::LeftOut { what, reason } => write!(f, "{what}: {reason}"),
         }

@@ -448,7 +448,7 @@ mod tests {
             usage = sides.sample().unwrap().since(&before);
         }
         let disturbance = usage.disturbance().unwrap_or_default();
-        assert!(disturbance.contains("the client was kept from its processor"), "{disturbance}: {usage:?}");
+        assert!(disturbance.contains("the client waited for a CPU"), "{disturbance}: {usage:?}");
     }
 
     #[test]
@@ -469,7 +469,7 @@ mod tests {
             ProcessUsage { others_ns: 60_000_000, ..alone },
             Some("for 20 % of the window: other programs"),
         );
-        check(ProcessUsage { stolen_ns: 60_000_000, ..alone }, Some("for 20 % of the window: the host"));
+        check(ProcessUsage { stolen_ns: 60_000_000, ..alone }, Some("for 20 % of the window: CPU steal"));
         // Others ran where the process did not want to.
         check(ProcessUsage { others_ns: 200_000_000, waited_ns: 0, ..alone }, None);
     }

@@ -49,9 +49,9 @@ mod tests {
         assert_eq!(check(now - Duration::from_millis(900), now), Ok(()));
         assert_eq!(
             said(now - Duration::from_millis(2500)),
-            "the time to begin at passed 2.500 s ago: let it lie farther ahead, or set the clocks"
+            "--start-at was 2.500 s ago; use a later time, or synchronize the clocks"
         );
-        assert!(said(now + Duration::from_secs(100_000)).contains("lies 100000 s ahead"));
+        assert!(said(now + Duration::from_secs(100_000)).contains("is 100000 s ahead"));
     }
 
     #[tokio::test]

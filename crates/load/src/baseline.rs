@@ -10,14 +10,10 @@ impl LoadRun {
     pub fn beside(&self, baseline: &Self) -> Vec<RunNote> {
         let mut notes = Vec::new();
         if baseline.so_far {
-            notes.push("the baseline's run had not ended: compared is what there was so far".to_owned());
+            notes.push("the baseline is of an unfinished run".to_owned());
         }
         let invalid = baseline.notes.iter().filter(|note| note.invalidates);
-        notes.extend(
-            invalid.map(|note| {
-                format!("the baseline is not valid, and says little of the server: {}", note.text)
-            }),
-        );
+        notes.extend(invalid.map(|note| format!("the baseline is of a NOT VALID run: {}", note.text)));
         notes.extend(self.conditions_beside(baseline));
         notes.into_iter().map(|text| RunNote { text, invalidates: false }).collect()
     }
@@ -29,14 +25,14 @@ impl LoadRun {
                 before
                     .differences(now)
                     .into_iter()
-                    .map(|(what, before, now)| format!("the machine's {what} was {before}, and not {now}")),
+                    .map(|(what, before, now)| format!("the machine's {what} was {before}, now {now}")),
             ),
-            (None, Some(_)) => others.push("it does not say on which machine".to_owned()),
+            (None, Some(_)) => others.push("its machine is not recorded".to_owned()),
             (_, None) => {}
         }
         (!others.is_empty()).then(|| {
             format!(
-                "the baseline was made under other conditions, which are in what differs: {}",
+                "the baseline was measured under different conditions, which may explain differences: {}",
                 others.join("; ")
             )
         })
@@ -56,7 +52,7 @@ impl LoadRun {
         let pairs = of(baseline).into_iter().zip(of(self)).filter(|((_, before), (_, now))| before != now);
         let shown = |value: Option<String>| value.unwrap_or_else(|| "none".to_owned());
         pairs
-            .map(|((what, before), (_, now))| format!("{what} was {}, and not {}", shown(before), shown(now)))
+            .map(|((what, before), (_, now))| format!("{what} was {}, now {}", shown(before), shown(now)))
             .collect()
     }
 }
@@ -74,40 +70,41 @@ mod tests {
 
     #[test]
     fn a_baseline_that_says_little_is_said() {
-        let so_far = "the baseline's run had not ended: compared is what there was so far";
+        let so_far = "the baseline is of an unfinished run";
         assert_eq!(notes(|run| run.so_far = true), [so_far]);
         let change = |run: &mut LoadRun| {
             run.so_far = true;
             let note = |text: &str, invalidates| RunNote { text: text.to_owned(), invalidates };
             run.notes = vec![note("late", false), note("busy", true)];
         };
-        let invalid = "the baseline is not valid, and says little of the server: busy";
+        let invalid = "the baseline is of a NOT VALID run: busy";
         assert_eq!(notes(change), [so_far, invalid]);
     }
 
     #[test]
     fn conditions_that_differ_are_named() {
         let check = |change: fn(&mut LoadRun), expected: &str| {
-            let said = "the baseline was made under other conditions, which are in what differs: ";
+            let said =
+                "the baseline was measured under different conditions, which may explain differences: ";
             let expected = if expected.is_empty() { Vec::new() } else { vec![format!("{said}{expected}")] };
             assert_eq!(notes(change), expected);
         };
         check(|_| (), "");
         check(|run| (run.ok, run.duration_ns) = (7, 8), "");
-        check(|run| run.schedule = Some("50".to_owned()), "the schedule was 50, and not 100");
+        check(|run| run.schedule = Some("50".to_owned()), "the schedule was 50, now 100");
         check(
             |run| run.spacing = Some("poisson".to_owned()),
-            "the spacing of starts was poisson, and not constant",
+            "the spacing of starts was poisson, now constant",
         );
         check(
             |run| (run.in_flight, run.connections) = (8, 2),
-            "the number of calls in flight was 8, and not 1000; the number of connections was 2, and not 1",
+            "the number of calls in flight was 8, now 1000; the number of connections was 2, now 1",
         );
-        check(|run| run.share = Share::new(0, 2).ok(), "the part of the load was 0/2, and not none");
-        check(|run| run.machine = None, "it does not say on which machine");
+        check(|run| run.share = Share::new(0, 2).ok(), "the part of the load was 0/2, now none");
+        check(|run| run.machine = None, "its machine is not recorded");
         check(
             |run| run.machine.iter_mut().for_each(|machine| machine.cpu = "Abacus".to_owned()),
-            "the machine's processor was Abacus, and not Model 7",
+            "the machine's processor was Abacus, now Model 7",
         );
     }
 }

@@ -27,7 +27,9 @@ pub struct Gate {
 
 /// What was written is no condition.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("`{gate}` is not a condition: {why} (p95<5ms, wait.p99<1ms, errors<0.1%, rate>10000, dropped<=0)")]
+#[error(
+    "invalid condition `{gate}`: {why}; examples: p95<5ms, wait.p99<1ms, errors<0.1%, rate>10000, dropped<=0"
+)]
 pub struct GateError {
     gate: String,
     why: String,
@@ -63,8 +65,8 @@ enum Quantile {
 }
 
 /// What a reader must know of conditions on a run whose figures are not the server's.
-const NOT_VALID: &str = "the run is not valid: that its conditions are kept, or are not, may be by the client and not \
-                         by the server";
+const NOT_VALID: &str =
+    "the run is NOT VALID: passed or failed conditions may be due to the client, not the server";
 
 const P50: Quantile = Quantile::Percentile(50.0);
 const P99: Quantile = Quantile::Percentile(99.0);
@@ -105,7 +107,9 @@ impl Gate {
             ("loop", &baseline.loop_kind, &run.loop_kind),
         ] {
             if one != other {
-                return Err(format!("the baseline has another {what}: {one}, and not {other}"));
+                return Err(format!(
+                    "cannot compare with the baseline: its {what} is {one}, this run's is {other}"
+                ));
             }
         }
         let (most, least) = (1.0 + margin, 1.0 - margin);
@@ -256,7 +260,7 @@ impl FromStr for Gate {
 
     fn from_str(text: &str) -> Result<Self, GateError> {
         let error = |why: String| GateError { gate: text.to_owned(), why };
-        let at = text.find(['<', '>']).ok_or_else(|| error("it has neither < nor >".to_owned()))?;
+        let at = text.find(['<', '>']).ok_or_else(|| error("it needs < or >".to_owned()))?;
         let (name, rest) = text.split_at(at);
         let (comparison, bound) = match (rest.as_bytes()[0], rest[1..].strip_prefix('=')) {
             (b'<', None) => (Comparison::Less, &rest[1..]),
@@ -315,7 +319,7 @@ mod tests {
         check("errors<=0", Figure::Errors, Comparison::AtMost, 0.0);
         check("rate>=10000", Figure::Rate, Comparison::AtLeast, 10_000.0);
         for (text, expected) in [
-            ("p99", "neither < nor >"),
+            ("p99", "it needs < or >"),
             ("p100<5ms", "unknown figure `p100`"),
             ("p0<5ms", "unknown figure `p0`"),
             ("p<5ms", "unknown figure `p`"),

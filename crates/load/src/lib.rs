@@ -20,9 +20,9 @@
 //! assert_eq!(gates.len(), 2);
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
-//!
-//! The path of a call: `arrivals` schedules it, `pacer` hands it to a worker, `worker` runs the steps of its flow,
-//! `perform` makes each call, and `tally` counts it.
+
+// The path of a call: `arrivals` schedules it, `pacer` hands it to a worker, `worker` runs the steps of its flow,
+// `perform` makes each call, and `tally` counts it.
 
 // The command prints, by one way.
 #![cfg_attr(not(test), deny(clippy::print_stdout, clippy::print_stderr))]

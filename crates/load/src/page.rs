@@ -29,7 +29,7 @@ const SCRIPT: &str = include_str!("../assets/load.js");
 
 /// Notes beyond this many are folded away.
 const NOTES_OPEN: usize = 4;
-const UNFINISHED: &str = "The run is not complete: figures are so far.";
+const UNFINISHED: &str = "The run is not complete: these are interim figures.";
 /// A run whose JSON is longer is offered as a table alone: a page of a run of hours stays one that can be mailed.
 const JSON_BYTES_MAX: usize = 1_000_000;
 
@@ -87,7 +87,7 @@ fn warning(run: &LoadRun) -> Markup {
     html! {
         @if !invalidating.is_empty() {
             section.doubts.invalid role="alert" {
-                h2 { "These figures are not the server’s" }
+                h2 { "Not valid: these figures do not describe the server" }
                 (folded(&invalidating, NOTES_OPEN, |text| html! { (bound(text)) }))
             }
         }

@@ -15,7 +15,7 @@ const NAMED_MAX: usize = 10;
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PartsError {
     /// A whole load beside a part of one.
-    #[error("run {part} is part {share} of a load, and run {whole} is no part")]
+    #[error("run {part} is part {share} of a distributed load, but run {whole} is a complete load")]
     Whole {
         /// Which one is a part, from 1.
         part: usize,
@@ -25,9 +25,7 @@ pub enum PartsError {
         whole: usize,
     },
     /// Parts of different loads.
-    #[error(
-        "run {number} is part {other} of a load, and the first is part {one}: these are parts of two loads"
-    )]
+    #[error("run {number} is part {other} and the first run is part {one}; they belong to different loads")]
     Numbers {
         /// Which one, from 1.
         number: usize,
@@ -37,7 +35,7 @@ pub enum PartsError {
         other: Share,
     },
     /// The same part a second time.
-    #[error("run {number} is part {share} of the load, and so is run {earlier}")]
+    #[error("runs {earlier} and {number} are both part {share}")]
     Twice {
         /// Which one, from 1.
         number: usize,
@@ -47,7 +45,7 @@ pub enum PartsError {
         earlier: usize,
     },
     /// Parts of different loads.
-    #[error("run {number} is a part of another load than the first: {other}, and not {one}")]
+    #[error("run {number} belongs to a different load: its schedule is {other}; the first run's is {one}")]
     Schedules {
         /// Which one, from 1.
         number: usize,
@@ -97,7 +95,7 @@ pub(crate) fn apart(runs: &[LoadRun], spread: Duration) -> Option<RunNote> {
 }
 
 fn written_schedule(run: &LoadRun) -> String {
-    let schedule = run.schedule.as_deref().unwrap_or("no schedule");
+    let schedule = run.schedule.as_deref().unwrap_or("none");
     run.spacing.as_ref().map_or(schedule.to_owned(), |spacing| format!("{schedule}, {spacing}"))
 }
 
@@ -107,5 +105,6 @@ fn named(missing: &[u32], of: u32) -> String {
     let more = if more > 0 { format!(" and {more} more") } else { String::new() };
     let (names, there) = (names.join(", "), of as usize - missing.len());
     let (part, is) = if missing.len() == 1 { ("part", "is") } else { ("parts", "are") };
-    format!("{part} {names}{more} of {of} {is} missing: counts and the rate are those of the other {there}")
+    let others = if there == 1 { "part".to_owned() } else { format!("{there} parts") };
+    format!("{part} {names}{more} of {of} {is} missing: counts and rates cover only the other {others}")
 }

@@ -7,6 +7,7 @@ use std::time::Instant;
 
 use thalweg::bytes::Bytes;
 use thalweg::{Channel, Code, Raw, Request, Status, Streaming};
+use thalweg_lab::record::code_name;
 
 use crate::call::{Call, CallKind, CallMetadata};
 use crate::stream_messages::{Counting, Received, StreamMessages};
@@ -34,7 +35,7 @@ pub(crate) struct Turn<'w> {
 
 /// A call that could not be begun.
 fn not_made(why: &str) -> Failure {
-    Failure::Status(Status::invalid_argument(format!("the request could not be made: {why}")))
+    Failure::Status(Status::invalid_argument(format!("cannot build the request: {why}")))
 }
 
 /// Makes the call. What steps behind it need goes into the turn's variables.
@@ -54,7 +55,7 @@ async fn in_time<T>(
         None => call.await,
         Some(at) => tokio::time::timeout_at(at.into(), call)
             .await
-            .unwrap_or_else(|_| Err(Status::cancelled("it was under way when the time was up"))),
+            .unwrap_or_else(|_| Err(Status::cancelled("still running when the measurement ended"))),
     }
 }
 
@@ -81,7 +82,7 @@ fn judged(call: &Call, ended: Result<(), Status>) -> Result<(), Failure> {
     let expected = call.expects.status;
     match ended {
         Ok(()) if expected == Code::Ok => Ok(()),
-        Ok(()) => Err(Failure::Check(format!("the status is OK, and not {expected:?}"))),
+        Ok(()) => Err(Failure::Check(format!("expected status {}, got OK", code_name(expected as i32)))),
         Err(status) if status.code() == expected && expected != Code::Ok => Ok(()),
         Err(status) => Err(Failure::Status(status)),
     }
@@ -155,7 +156,10 @@ async fn stream(call: &Call, channel: &Channel, turn: &mut Turn<'_>) -> Went {
     };
     let is_answered = counted.total == 1 || is_cut || call.kind != CallKind::ClientStream;
     let ended = match ended {
-        Ok(()) if !is_answered => Err(Status::new(Code::Internal, "no response came, and no error")),
+        Ok(()) if !is_answered => {
+            let received = counted.total;
+            Err(Status::new(Code::Internal, format!("expected one response, received {received}")))
+        }
         ended => ended,
     };
     let failure = judged(call, ended).and(check).err();

@@ -2,6 +2,8 @@
 
 use std::time::{Duration, Instant, SystemTime};
 
+use thalweg_lab::wording::counted;
+
 use crate::arrivals::Spacing;
 use crate::label::Label;
 use crate::schedule::Schedule;
@@ -87,31 +89,31 @@ pub struct Plan {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PlanError {
     /// Nothing would be in flight.
-    #[error("at least one call in flight is needed")]
+    #[error("-c must be at least 1")]
     NothingInFlight,
     /// It would be over at once.
-    #[error("a run that lasts no time measures nothing")]
+    #[error("the duration and the number of calls must be greater than 0")]
     NoTime,
     /// No flow is ever chosen, or one has no step.
     #[error("a scenario needs a flow with a weight above 0, and each flow a step")]
     NothingToCall,
     /// Intervals cannot be told apart.
-    #[error("an interval lasts at least 10 ms")]
+    #[error("--interval must be at least 10ms")]
     ShortInterval,
     /// Another part has begun already.
-    #[error("the time to begin at passed {} s ago: let it lie farther ahead, or set the clocks", seconds(*.by))]
+    #[error("--start-at was {} s ago; use a later time, or synchronize the clocks", seconds(*.by))]
     Late {
         /// When it was.
         by: Duration,
     },
     /// Nobody waits for so long.
-    #[error("the time to begin at lies {} s ahead, more than a day: is it in seconds since 1970?", .by.as_secs())]
+    #[error("--start-at is {} s ahead, more than a day; is it in seconds since 1970?", .by.as_secs())]
     Ahead {
         /// When it will be.
         by: Duration,
     },
     /// There are more parts than calls.
-    #[error("part {share} has none of {calls} calls: let there be at most as many parts as calls")]
+    #[error("part {share} gets no calls; -n {calls} allows at most {}", counted(*.calls, "part"))]
     NoCalls {
         /// Which part.
         share: Share,

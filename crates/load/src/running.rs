@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime};
 
 use thalweg_lab::record::CpuTime;
+use thalweg_lab::wording;
 
 use crate::intervals::{AtEnd, Intervals};
 use crate::pacer::Due;
@@ -354,18 +355,21 @@ fn notes(
         note(
             format!(
                 "{} waited because {} {unit}s were in flight, the limit of -c",
-                thalweg_lab::wording::counted(held_back, "start"),
+                wording::counted(held_back, "start"),
                 plan.in_flight
             ),
             false,
         );
     }
     match end {
-        End::NotYet => note("the run is not complete: figures are so far".to_owned(), false),
-        End::TimeUp => note(time_up(plan), false),
+        End::NotYet => note("the run is not complete: these are interim figures".to_owned(), false),
+        End::TimeUp => note(time_up(plan, unit), false),
         End::ScheduleOver(there) => {
-            let starts = starts(plan);
-            note(format!("the schedule was over after {there} starts, before all {starts} were done"), false);
+            let of = match plan.own_stop() {
+                Stop::Calls(calls) => format!("{there} of {}", wording::counted(calls, unit)),
+                Stop::After(_) => wording::counted(there, unit),
+            };
+            note(format!("the schedule ended after {of}"), false);
         }
         End::Interrupted => note("the run was interrupted before its end".to_owned(), false),
         End::AsPlanned => {}
@@ -373,24 +377,19 @@ fn notes(
     notes
 }
 
-fn time_up(plan: &Plan) -> String {
+fn time_up(plan: &Plan, unit: &str) -> String {
     let workers = match &plan.pace {
         Pace::Closed { workers: Some(workers) } => workers.over_after(0.5),
         _ => None,
     };
     let over = match plan.max_duration {
         Some(longest) if workers.is_none_or(|over| longest < over) => {
-            format!("the longest time that it was given, {}, was up", humantime::format_duration(longest))
+            format!("the time limit of {} (-x) ended the run", humantime::format_duration(longest))
         }
-        _ => "the schedule of workers was over".to_owned(),
+        _ => "the --workers schedule ended".to_owned(),
     };
-    format!("{over} before all {} starts were done", starts(plan))
-}
-
-/// How many there were to be.
-fn starts(plan: &Plan) -> String {
     match plan.own_stop() {
-        Stop::Calls(calls) => calls.to_string(),
-        Stop::After(_) => "those".to_owned(),
+        Stop::Calls(calls) => format!("{over} before all {} started", wording::counted(calls, unit)),
+        Stop::After(_) => format!("{over} before all {unit}s started"),
     }
 }

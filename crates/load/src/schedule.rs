@@ -66,8 +66,8 @@ impl Burst {
 /// What was written is no schedule.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "`{piece}` is not a rate: {why} (1000, 500/30s, 100..5000/60s, 100..500+100/10s or 50@10s, with commas between \
-     several)"
+    "invalid rate `{piece}`: {why}; examples: 1000, 500/30s, 100..5000/60s, 100..500+100/10s, 50@10s, several with \
+     commas"
 )]
 pub struct ScheduleError {
     piece: String,
@@ -200,7 +200,7 @@ impl FromStr for Schedule {
         for (index, word) in words.iter().enumerate() {
             let error = |why: &str| ScheduleError { piece: (*word).to_owned(), why: why.to_owned() };
             if pieces.last().is_some_and(|piece: &Piece| piece.seconds.is_infinite()) {
-                return Err(error("the piece before it lasts for ever: say for how long"));
+                return Err(error("the piece before it needs a time, such as /30s"));
             }
             pieces.extend(parsed(word, index + 1 == words.len()).map_err(|why| error(&why))?);
         }
@@ -250,11 +250,11 @@ fn parsed(word: &str, is_last: bool) -> Result<Vec<Piece>, String> {
     };
     let Some(step) = step else { return Ok(vec![Piece { from, to, seconds, burst: None }]) };
     if step <= 0.0 {
-        return Err("a step is more than 0".to_owned());
+        return Err("a step must be more than 0".to_owned());
     }
     let steps = ((to - from).abs() / step + 1e-9).floor();
     if steps > 100_000.0 {
-        return Err("these are more than 100,000 steps".to_owned());
+        return Err("a piece has at most 100,000 steps".to_owned());
     }
     let step = if to < from { -step } else { step };
     let flat = |index: u32| Piece::flat(from + step * f64::from(index), seconds);
@@ -385,7 +385,7 @@ mod tests {
         check("-1", "between 0 and");
         check("nan", "between 0 and");
         check("0", "no call would ever start");
-        check("1..9+0/1s", "a step is more than 0");
+        check("1..9+0/1s", "a step must be more than 0");
         check("5@", "`` is not a time");
         check("0@1s", "a whole number of calls");
         check("2.5@1s", "a whole number of calls");

@@ -34,7 +34,7 @@ struct Written {
 
 /// What was written is no part.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("`{text}` is not a part of a load: {why}")]
+#[error("invalid part `{text}`: {why}")]
 pub struct ShareError {
     text: String,
     why: String,
@@ -51,8 +51,8 @@ impl Share {
             return Ok(Self { index, of });
         }
         let why = match of {
-            0 => "there is at least one".to_owned(),
-            _ => format!("they are counted from 0, here to {}", of - 1),
+            0 => "the number of parts must be at least 1".to_owned(),
+            _ => format!("parts are numbered from 0 to {}", of - 1),
         };
         Err(ShareError { text: format!("{index}/{of}"), why })
     }
@@ -97,7 +97,7 @@ impl FromStr for Share {
             text.split_once('/').and_then(|(index, of)| Some((index.parse().ok()?, of.parse().ok()?)));
         let (index, of) = numbers.ok_or_else(|| ShareError {
             text: text.to_owned(),
-            why: "it is written as 0/4, the first of four".to_owned(),
+            why: "use INDEX/COUNT, such as 0/4 for the first of four".to_owned(),
         })?;
         Self::new(index, of)
     }
@@ -151,11 +151,11 @@ mod tests {
             let error = text.parse::<Share>().unwrap_err().to_string();
             assert!(error.contains(expected), "{error}");
         };
-        check("4/4", "`4/4` is not a part of a load: they are counted from 0, here to 3");
-        check("0/0", "there is at least one");
-        check("1", "it is written as 0/4");
-        check("-1/2", "it is written as 0/4");
-        check("a/b", "it is written as 0/4");
+        check("4/4", "invalid part `4/4`: parts are numbered from 0 to 3");
+        check("0/0", "the number of parts must be at least 1");
+        check("1", "use INDEX/COUNT");
+        check("-1/2", "use INDEX/COUNT");
+        check("a/b", "use INDEX/COUNT");
         assert_eq!("3/4".parse::<Share>().unwrap().to_string(), "3/4");
         assert!(serde_json::from_str::<Share>(r#"{"index": 2, "of": 2}"#).is_err());
         let share = Share::new(1, 2).unwrap();

@@ -76,7 +76,7 @@ pub struct Names<'a> {
 /// A place that cannot be filled.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "`{{{{{place}}}}}` {why}; there are .RequestNumber, .WorkerID, .MessageNumber, .Timestamp, .TimestampUnix, \
+    "`{place}` {why}; available are .RequestNumber, .WorkerID, .MessageNumber, .Timestamp, .TimestampUnix, \
      .TimestampUnixMilli, .TimestampUnixNano, .UUID or newUUID, randomInt MIN MAX, randomString LENGTH; of the method \
      .FullyQualifiedName, .MethodName, .ServiceName, .InputName, .OutputName, .IsClientStreaming, .IsServerStreaming"
 )]
@@ -107,8 +107,8 @@ impl Template {
                 parts.push(Part::Text(before.to_owned()));
             }
             let (place, after) = behind.split_once("}}").ok_or_else(|| TemplateError {
-                place: behind.chars().take(20).collect(),
-                why: "does not end",
+                place: format!("{{{{{}", behind.chars().take(20).collect::<String>()),
+                why: "has no closing }}",
             })?;
             parts.push(Part::parse(place.trim(), names)?);
             rest = after;
@@ -132,9 +132,9 @@ impl Names<'_> {
 
 impl Part {
     fn parse(place: &str, names: Names<'_>) -> Result<Self, TemplateError> {
-        let error = |why| TemplateError { place: place.to_owned(), why };
+        let error = |why| TemplateError { place: format!("{{{{{place}}}}}"), why };
         let words: Vec<&str> = place.split_whitespace().collect();
-        let number = |word: &str| word.parse::<i64>().map_err(|_| error("has no whole number there"));
+        let number = |word: &str| word.parse::<i64>().map_err(|_| error("needs whole numbers"));
         Ok(match words[..] {
             [".RequestNumber"] => Self::RequestNumber,
             [".WorkerID"] => Self::WorkerId,
@@ -148,21 +148,19 @@ impl Part {
             ["randomInt", min, max] => {
                 let (min, max) = (number(min)?, number(max)?);
                 if min > max {
-                    return Err(error("has a smallest number that is larger than the largest"));
+                    return Err(error("has MIN greater than MAX"));
                 }
                 Self::RandomInt { min, max }
             }
             ["randomString", length] => {
                 let length = usize::try_from(number(length)?).ok().filter(|length| *length <= LENGTH_MAX);
-                Self::RandomString {
-                    length: length.ok_or_else(|| error("is longer than 1 MiB, or than nothing"))?,
-                }
+                Self::RandomString { length: length.ok_or_else(|| error("needs a LENGTH from 0 to 1 MiB"))? }
             }
             [name] => match name.strip_prefix('.').and_then(|name| names.find(name)) {
                 Some(part) => part,
-                None => return Err(error("is not known")),
+                None => return Err(error("is unknown")),
             },
-            _ => return Err(error("is not known")),
+            _ => return Err(error("is unknown")),
         })
     }
 }
@@ -310,12 +308,12 @@ mod tests {
     #[test]
     fn what_cannot_be_filled_is_said() {
         for (text, expected) in [
-            ("{{.Nothing}}", "`{{.Nothing}}` is not known"),
-            ("{{.UUID", "does not end"),
-            ("{{randomInt 1}}", "is not known"),
-            ("{{randomInt 2 1}}", "larger than the largest"),
-            ("{{randomInt a b}}", "no whole number"),
-            ("{{randomString -1}}", "or than nothing"),
+            ("{{.Nothing}}", "`{{.Nothing}}` is unknown"),
+            ("{{.UUID", "`{{.UUID` has no closing }}"),
+            ("{{randomInt 1}}", "is unknown"),
+            ("{{randomInt 2 1}}", "has MIN greater than MAX"),
+            ("{{randomInt a b}}", "needs whole numbers"),
+            ("{{randomString -1}}", "needs a LENGTH from 0 to 1 MiB"),
         ] {
             let error = text.parse::<Template>().unwrap_err().to_string();
             assert!(error.contains(expected), "{error}");

@@ -5,7 +5,7 @@
 //! # let source = "syntax = 'proto3'; package shop; message Order { string item = 1; repeated int32 sizes = 2; }";
 //! # let set = thalweg_protobuf::sources::compile(&["shop.proto"], |_| Some(source.to_owned()))?;
 //!
-//! // What `protoc --include_imports -o` writes, or `sources::compile`, or gRPC's reflection gives.
+//! // A FileDescriptorSet from `protoc --include_imports -o`, `sources::compile` or server reflection.
 //! let schema = Schema::from_descriptor_set(&set)?;
 //! let order = schema.message("shop.Order").ok_or("no such message")?;
 //!
@@ -18,38 +18,20 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! # The way of a message
+//! # Modules
 //!
-//! **Descriptors** are compiled once into a [`Schema`] (`schema`): records of messages, fields and enums that name each
-//! other by index. [`MessageType`], [`Field`] and the other handles look into it. Text of `.proto` files is compiled by
-//! `sources` (with the feature of that name): proto2, proto3 and editions, to the descriptors that protoc writes.
+//! - [`Schema`]: message, field and enum types, from descriptors. With the feature `sources`, the module `sources`
+//!   compiles `.proto` files (proto2, proto3, editions), and `declarations` writes them.
+//! - [`Decoder`] decodes into reused memory; [`Message`] owns its memory. Both respect [`Limits`].
+//! - [`json`] and [`msgpack`] convert directly between wire bytes and JSON or MessagePack, without building a message.
+//! - [`text_format`]: the Protobuf text format.
+//! - [`dissect`]: annotated dumps of wire bytes, including malformed ones.
+//! - [`wire`]: varints, tags and lengths.
+//! - [`printable`] makes untrusted text safe to print.
 //!
-//! A message that is **decoded** enters these files, in this order:
+//! `docs/PERFORMANCE.md` compares its speed with prost, buffa and prost-reflect.
 //!
-//! 1. `message/decoder.rs` or `message/owned.rs`: a [`Decoder`] uses its memory again and again, a [`Message`] owns it.
-//! 2. `message/decode.rs`: one loop over the records of the wire, within [`Limits`].
-//! 3. `wire/reader.rs` and `wire/varint.rs` read the next tag.
-//! 4. `schema/table.rs` leads from its number to an `Entry`: what the field is, and where its slot is.
-//! 5. `schema/number.rs` makes the word of a number; `message/decode/packed.rs` and `wire/rows.rs` those of a packed
-//!    row.
-//! 6. `message/arena.rs` keeps the words.
-//! 7. `message/message_ref.rs`, `message/read.rs` and `message/value.rs`: a [`MessageRef`] gives [`Value`]s of it.
-//!
-//! **Encoding** goes from the end to the start (`message/encoder.rs`, `message/encode.rs`), so that each length is
-//! known when it is written, by words and blocks (`message/output.rs`).
-//!
-//! **[JSON](json) and [MessagePack](msgpack)** are printed straight from wire bytes and built straight to them,
-//! without a message in between: `json.rs`, then `transcode/print.rs`, which goes by the same `Entry`s, then
-//! `json/sink.rs`; the other way round `json/source.rs`, then `transcode/build.rs`.
-//!
-//! **[Text](text_format)** is printed from a [`Message`] and parsed to records, for people.
-//!
-//! **[`dissect`]** takes bytes apart, malformed ones too, for a person to look at.
-//!
-//! How fast that is beside prost, buffa and prost-reflect is in `docs/PERFORMANCE.md`; the example `speed` of
-//! `crates/codec` measures it.
-//!
-//! The crate does no I/O, reads no clock, and never panics on what it is given.
+//! The crate does no I/O, reads no clock, and never panics on invalid input.
 
 #![forbid(unsafe_code)]
 // The wire knows no signs: `int64` and `uint64` are the same bits, on purpose.

@@ -32,13 +32,14 @@
 //! | feature | adds |
 //! | --- | --- |
 //! | `prost` (default) | messages of prost |
-//! | `tls` | TLS with rustls and aws-lc-rs |
+//! | `tls` | TLS with rustls and aws-lc-rs; needs a C compiler |
 //! | `tls-webpki-roots` | Mozilla's root certificates, compiled in |
 //! | `web` | Connect, gRPC-Web and JSON on the same port |
 //! | `tower` | tower layers as interceptors |
 //! | `opentelemetry` | metrics and traces |
 //! | `buffa` | messages of buffa, optionally as zero-copy views |
-//! | `zstd`, `brotli` | more compression; gzip and deflate are always included |
+//! | `zstd`, `brotli` | more compression; gzip and deflate are always included; `zstd` needs a C compiler |
+//! | `testing` | hooks for deterministic tests; may change in any release |
 //!
 //! # Without generated code
 //!

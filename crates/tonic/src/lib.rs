@@ -1,6 +1,6 @@
 //! A drop-in for tonic 0.14 with Thalweg's transport.
 //!
-//! A program that uses tonic changes one line of its manifest and no code:
+//! Change one line of the manifest; the code stays as it is:
 //!
 //! ```toml
 //! [dependencies]

@@ -6,7 +6,7 @@
 //! - [`grpc_web`]: [gRPC-Web], binary and text;
 //! - [`transcoding`]: JSON over HTTP by `google.api.http` annotations;
 //! - [`openapi`]: OpenAPI documents of services;
-//! - [`page`]: an HTML page of services;
+//! - [`page`]: an HTML page that documents services and sends requests to them (`/docs`);
 //! - [`comments`]: comments of `.proto` files;
 //! - [`cors`]: cross-origin requests of browsers.
 //!
@@ -36,7 +36,7 @@
 //! let message = decompress(head.encoding, r#"{"name":"Ada"}"#.into(), 4 << 20)?;
 //! assert_eq!((head.codec, &message[..]), ("json", &br#"{"name":"Ada"}"#[..]));
 //!
-//! // The method of that path is called with the message. It may succeed, or fail:
+//! // The caller invokes the method at that path. Its result is one of:
 //! let none = HeaderMap::new();
 //! let response = head.answering().success(&none, &none, r#"{"greeting":"Hello, Ada"}"#.into());
 //! assert_eq!(response.status(), 200);

@@ -15,7 +15,7 @@ use crate::failure::Failure;
 pub(super) struct FileArgs {
     /// Result files or folders, the base first
     ///
-    /// FILE,FILE,... or a folder are several runs of one side. A result of --save needs no other.
+    /// Several runs of one side: FILE,FILE,... or a folder. A --save file already has both sides.
     #[arg(value_name = "FILES")]
     sides: Vec<String>,
 

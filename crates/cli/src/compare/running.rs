@@ -32,7 +32,7 @@ pub(super) struct RunningArgs {
     #[arg(long, value_name = "COMMAND", requires = "a")]
     b: Option<String>,
 
-    /// Git revision of A, built in a work tree of its own
+    /// Git revision of A, built in a separate worktree
     #[arg(long, value_name = "REVISION", requires_all = ["b_git", "command"], conflicts_with = "a")]
     a_git: Option<String>,
 
@@ -40,7 +40,7 @@ pub(super) struct RunningArgs {
     #[arg(long, value_name = "REVISION", requires = "a_git")]
     b_git: Option<String>,
 
-    /// Command that builds a revision
+    /// Command that builds a revision [default: none]
     #[arg(long, value_name = "COMMAND", requires = "a_git")]
     build: Option<String>,
 
@@ -98,24 +98,24 @@ const WINDOW_DEFAULT: Duration = Duration::from_secs(2);
 const WARM_UP_DEFAULT: Duration = Duration::from_millis(500);
 const START_TIMEOUT_DEFAULT: Duration = Duration::from_secs(30);
 
-/// Flags of `load` that are said here in another way, and how.
+/// Flags of `load` that cannot follow `--`, and what to do instead.
 const OWN_FLAGS: [(&str, &str); 16] = [
-    ("-z", "--window says how long a window measures"),
-    ("--duration", "--window says how long a window measures"),
-    ("-n", "a window ends by its time: --window"),
-    ("--total", "a window ends by its time: --window"),
-    ("-x", "a window ends by its time: --window"),
-    ("--max-duration", "a window ends by its time: --window"),
-    ("--warmup", "say it before the --"),
-    ("-O", "windows are read as JSON"),
-    ("--format", "windows are read as JSON"),
-    ("-o", "--save keeps what windows found"),
-    ("--output", "--save keeps what windows found"),
-    ("--expect", "--fail-on and --margin say what is expected"),
-    ("--also", "each side is one server, which --target, --a-target and --b-target name"),
-    ("--start-at", "windows begin one after the other"),
-    ("--find-max", "--rps says at which rate both are driven"),
-    ("--baseline", "A is the baseline"),
+    ("-z", "use --window"),
+    ("--duration", "use --window"),
+    ("-n", "windows are limited by time; use --window"),
+    ("--total", "windows are limited by time; use --window"),
+    ("-x", "windows are limited by time; use --window"),
+    ("--max-duration", "windows are limited by time; use --window"),
+    ("--warmup", "put it before --"),
+    ("-O", "leave it out; compare reads JSON from load"),
+    ("--format", "leave it out; compare reads JSON from load"),
+    ("-o", "use --save"),
+    ("--output", "use --save"),
+    ("--expect", "use --fail-on and --margin"),
+    ("--also", "each side is one server; use --target, --a-target or --b-target"),
+    ("--start-at", "leave it out; windows run one after the other"),
+    ("--find-max", "use --rps; both servers get the same rate"),
+    ("--baseline", "leave it out; A is the baseline"),
 ];
 
 impl RunningArgs {

@@ -23,7 +23,10 @@ pub(super) fn verdict(reports: &[Report]) -> Result<ExitCode, Failure> {
         .iter()
         .flat_map(|report| {
             report.not_measured.iter().map(move |figure| {
-                format!("{} cannot be judged by {figure}: it is not known of {} and it", report.b, report.a)
+                format!(
+                    "cannot compare {figure} of {} with {}: not measured on both sides",
+                    report.b, report.a
+                )
             })
         })
         .collect();

@@ -102,13 +102,13 @@ fn one(
 /// What else the capture has, and what it lacks.
 fn text(summary: &Summary, shown_count: u64, options: &Options<'_>) -> String {
     let Summary { calls, http2, packets, .. } = *summary;
-    let connections = counted(http2, "connection");
+    let connections = counted(http2, "HTTP/2 connection");
     let mut text = match (shown_count, calls) {
-        (_, 0) => format!("no calls of gRPC on {connections} of HTTP/2, {}\n", counted(packets, "packet")),
+        (_, 0) => format!("no gRPC calls on {connections}, {}\n", counted(packets, "packet")),
         (shown, all) => {
             let of = if shown < all { format!("{shown} of ") } else { String::new() };
             let (calls, packets) = (counted(all, "call"), counted(packets, "packet"));
-            format!("\n{of}{calls} on {connections} of HTTP/2, {packets}\n")
+            format!("\n{of}{calls} on {connections}, {packets}\n")
         }
     };
     for note in notes(summary, options) {
@@ -127,7 +127,11 @@ fn notes(summary: &Summary, options: &Options<'_>) -> Vec<String> {
     [
         (
             summary.tls,
-            format!("{} of TLS not opened: {}", connections(summary.tls), why_closed(summary, options)),
+            format!(
+                "{} not decrypted: {}",
+                counted(summary.tls, "TLS connection"),
+                why_closed(summary, options)
+            ),
         ),
         (
             summary.begun_before,
@@ -136,11 +140,11 @@ fn notes(summary: &Summary, options: &Options<'_>) -> Vec<String> {
                 connections(summary.begun_before)
             ),
         ),
-        (summary.other, format!("{} of other protocols", connections(summary.other))),
+        (summary.other, format!("{} with other protocols", connections(summary.other))),
         (
             summary.other_requests,
             format!(
-                "{} over HTTP/2 {} not gRPC's",
+                "{} over HTTP/2 {} not gRPC",
                 counted(summary.other_requests, "request"),
                 are(summary.other_requests)
             ),
@@ -148,38 +152,34 @@ fn notes(summary: &Summary, options: &Options<'_>) -> Vec<String> {
         (
             summary.gaps,
             format!(
-                "{} of connections {} not in the capture, in {}",
+                "{} missing from the capture, in {}",
                 counted(summary.gap_bytes, "byte"),
-                are(summary.gap_bytes),
                 counted(summary.gaps, "place")
             ),
         ),
         (
             summary.cut_packets,
             format!(
-                "{} {} cut off by the capture: capture whole packets, with `tcpdump -s 0`",
+                "{} {} cut off by the capture; use `tcpdump -s 0` to capture whole packets",
                 counted(summary.cut_packets, "packet"),
                 are(summary.cut_packets)
             ),
         ),
         (
             summary.fragments,
-            format!("{} of IP packets, which are not put together", counted(summary.fragments, "fragment")),
+            format!("{} skipped: reassembly is not supported", counted(summary.fragments, "IP fragment")),
         ),
         (
             summary.unknown_links,
             format!(
-                "{} of the link type {unknown_link}, which is not known",
+                "{} skipped: unsupported link type {unknown_link}",
                 counted(summary.unknown_links, "packet")
             ),
         ),
-        (
-            summary.given_up,
-            format!("{} given up: there were too many at once", connections(summary.given_up)),
-        ),
+        (summary.given_up, format!("{} not followed: too many at once", connections(summary.given_up))),
         (
             summary.calls_beyond,
-            format!("{} not followed: there were too many at once", counted(summary.calls_beyond, "call")),
+            format!("{} not followed: too many at once", counted(summary.calls_beyond, "call")),
         ),
     ]
     .into_iter()
@@ -190,7 +190,7 @@ fn notes(summary: &Summary, options: &Options<'_>) -> Vec<String> {
 /// Why connections of TLS were not opened, or what to do about it.
 fn why_closed<'s>(summary: &'s Summary, options: &Options<'_>) -> &'s str {
     match (&options.keys, &summary.tls_closed) {
-        (None, _) => "give their secrets by --keylog, in a file that SSLKEYLOGFILE named",
+        (None, _) => "use --keylog with the file that SSLKEYLOGFILE named",
         (Some(_), Some(why)) => why,
         (Some(_), None) => "their secrets are not in the key log",
     }

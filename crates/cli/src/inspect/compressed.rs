@@ -85,7 +85,7 @@ impl<'s> Opened<'s> {
             Content::Compressed { message, .. } => {
                 let start = self.frame.payload.start;
                 problems.extend(message.problems().iter().map(|p| {
-                    format!("at offset {} of what was compressed at offset {start}: {p}", p.offset)
+                    format!("at offset {} of the message decompressed from offset {start}: {p}", p.offset)
                 }));
             }
             Content::Closed(why) => problems.push(format!("at offset {}: {why}", self.frame.payload.start)),
@@ -99,14 +99,14 @@ impl<'s> Opened<'s> {
         let all = self.frame.missing_of?;
         let there = self.frame.payload.len();
         Some(match there {
-            0 => format!("the prefix says {all} bytes, and there are no more"),
-            _ => format!("the prefix says {all} bytes, and there are only {there} more"),
+            0 => format!("truncated: the prefix announces {all} bytes, none follow"),
+            _ => format!("truncated: the prefix announces {all} bytes, {there} follow"),
         })
     }
 }
 
 fn text(flags: u8, bytes: &[u8]) -> Content<'static> {
-    let what = if flags & WEB_TRAILERS != 0 { "trailers of gRPC-Web" } else { "end of a stream of Connect" };
+    let what = if flags & WEB_TRAILERS != 0 { "gRPC-Web trailers" } else { "Connect EndStreamResponse" };
     Content::Text { what, text: String::from_utf8_lossy(bytes).into_owned() }
 }
 
@@ -119,15 +119,15 @@ fn decompressed(payload: &[u8]) -> Result<(&'static str, Vec<u8>), String> {
             all("deflate", ZlibDecoder::new(payload))
         }
         [] => Err("flagged as compressed, but empty".to_owned()),
-        _ => Err("compressed, and neither by gzip nor by deflate".to_owned()),
+        _ => Err("unknown compression; expected gzip or deflate".to_owned()),
     }
 }
 
 fn all(by: &'static str, decoder: impl Read) -> Result<(&'static str, Vec<u8>), String> {
     let mut bytes = Vec::new();
     match decoder.take(DECOMPRESSED_LEN_MAX as u64 + 1).read_to_end(&mut bytes) {
-        Ok(len) if len > DECOMPRESSED_LEN_MAX => Err(format!("compressed by {by}, and more than 64 MiB")),
+        Ok(len) if len > DECOMPRESSED_LEN_MAX => Err(format!("more than 64 MiB after {by} decompression")),
         Ok(_) => Ok((by, bytes)),
-        Err(error) => Err(format!("not whole {by}: {error}")),
+        Err(error) => Err(format!("invalid {by}: {error}")),
     }
 }

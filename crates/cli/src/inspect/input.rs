@@ -123,7 +123,7 @@ impl InputArgs {
 impl Input {
     fn not_empty(self) -> Result<Self, Failure> {
         if self.bytes.is_empty() {
-            let why = "there are no bytes to take apart; an empty message is --hex ''";
+            let why = "empty input; for an empty message use --hex ''";
             return Err(Failure::failed(format!("{}: {why}", self.name)));
         }
         Ok(self)
@@ -197,9 +197,9 @@ fn base64(text: &str) -> Result<Vec<u8>, String> {
             base64::DecodeError::InvalidByte(at, _) => {
                 let at = start + at;
                 let c = text.get(at..).and_then(|rest| rest.chars().next()).unwrap_or_default();
-                format!("`{c}`, the character {}, is not of the alphabet", at + 1)
+                format!("invalid character `{c}` at position {}", at + 1)
             }
-            _ => format!("{} characters are no whole number of bytes", text.len()),
+            _ => format!("{} characters do not decode to whole bytes", text.len()),
         })?;
         start += part.len();
     }
@@ -215,9 +215,9 @@ mod tests {
         for text in ["+/8=", "+/8", "-_8=", "-_8", " +/ 8=\n"] {
             assert_eq!(base64(text), Ok(vec![0xfb, 0xff]), "{text:?}");
         }
-        assert_eq!(base64("ab!d"), Err("`!`, the character 3, is not of the alphabet".to_owned()));
+        assert_eq!(base64("ab!d"), Err("invalid character `!` at position 3".to_owned()));
         // Parts that each have padding.
         assert_eq!(base64("+/8=+/8=AA=="), Ok(vec![0xfb, 0xff, 0xfb, 0xff, 0]));
-        assert_eq!(base64("abcde"), Err("5 characters are no whole number of bytes".to_owned()));
+        assert_eq!(base64("abcde"), Err("5 characters do not decode to whole bytes".to_owned()));
     }
 }

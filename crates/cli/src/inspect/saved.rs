@@ -14,7 +14,7 @@ use crate::exchange::{Exchange, SavedMessage};
 /// The descriptors of the exchange.
 pub(super) fn schema(exchange: &Exchange) -> Result<Schema, String> {
     let set = BASE64_STANDARD.decode(&exchange.descriptor_set);
-    let set = set.map_err(|error| format!("its descriptors are no Base64: {error}"))?;
+    let set = set.map_err(|error| format!("invalid Base64 in descriptors: {error}"))?;
     Schema::from_descriptor_set(&set).map_err(|error| error.to_string())
 }
 
@@ -26,7 +26,7 @@ pub(super) fn shown<'s>(exchange: &Exchange, name: &str, schema: &'s Schema) -> 
         ("responses", &exchange.responses, &exchange.response_type),
     ] {
         let message_type =
-            schema.message(type_name).ok_or_else(|| format!("its descriptors do not have {type_name}"))?;
+            schema.message(type_name).ok_or_else(|| format!("its descriptors lack {type_name}"))?;
         parts.push(Part::new(way, name, framed(messages)?, Some(message_type)));
     }
     let document = json!({
@@ -77,7 +77,7 @@ fn framed(messages: &[SavedMessage]) -> Result<Vec<u8>, String> {
     let mut bytes = Vec::new();
     for message in messages {
         let wire = message.bytes()?;
-        let length = u32::try_from(wire.len()).map_err(|_| "a message has more than 4 GiB".to_owned())?;
+        let length = u32::try_from(wire.len()).map_err(|_| "a message is larger than 4 GiB".to_owned())?;
         bytes.push(0);
         bytes.extend(length.to_be_bytes());
         bytes.extend(wire);

@@ -26,8 +26,8 @@ const SEED: u64 = 1;
 /// What conversions may take with --quick beside a peer, so that all takes four minutes.
 const QUICK_BESIDE_PEERS: Duration = Duration::from_secs(75);
 /// Where there are none, or no sources to build them from.
-const HOW_TO_GET_CODECS: &str = "they are a program of their own, which `cargo xtask peers codec` leaves in \
-     target/peers of Thalweg's sources; run this command there, or name that folder with --peers";
+const HOW_TO_GET_CODECS: &str = "in a clone of the Thalweg repository run `cargo xtask peers codec`, then \
+     use --peers target/peers";
 
 /// Encoding and decoding: Protobuf, JSON, MessagePack (30 minutes; --quick: 4)
 #[derive(Debug, Args)]
@@ -131,7 +131,7 @@ impl CodecArgs {
     /// The program that has the codecs. Where its sources are, it is brought up to date: cargo knows whether it is.
     fn program(&self) -> Result<PathBuf, Failure> {
         let Some(directory) = self.directory() else {
-            return Err(Failure::failed(format!("no codecs found: {HOW_TO_GET_CODECS}")));
+            return Err(Failure::failed(format!("no codecs found; {HOW_TO_GET_CODECS}")));
         };
         let name = CODECS;
         if let Some(mut command) = directory.build_command(&[name]) {
@@ -147,7 +147,7 @@ impl CodecArgs {
         }
         directory
             .executable_of(name)
-            .map_err(|reason| Failure::failed(format!("no codecs: {reason}: {HOW_TO_GET_CODECS}")))
+            .map_err(|reason| Failure::failed(format!("no codecs: {reason}; {HOW_TO_GET_CODECS}")))
     }
 
     fn directory(&self) -> Option<PeersDirectory> {
@@ -202,16 +202,17 @@ impl CodecArgs {
 
     fn check_peers(&self) -> Result<(), Failure> {
         let known: Vec<String> = CONVERTERS.iter().map(|peer| peer.0.to_owned()).collect();
-        check_names("peer that converts", &self.against, &known)
+        check_names("stack", &self.against, &known)
     }
 }
 
 fn check_names(what: &str, wanted: &[String], known: &[String]) -> Result<(), Failure> {
     match wanted.iter().find(|name| !known.contains(name)) {
         None => Ok(()),
-        Some(unknown) => {
-            Err(Failure::bad_arguments(format!("unknown {what} `{unknown}`; known are {}", known.join(", "))))
-        }
+        Some(unknown) => Err(Failure::bad_arguments(format!(
+            "unknown {what} `{unknown}`; use one of {}",
+            known.join(", ")
+        ))),
     }
 }
 

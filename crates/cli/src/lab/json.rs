@@ -18,6 +18,7 @@ use thalweg_lab::peers::{COMPILED_LATE, JSON_SERVERS, PeersDirectory};
 use thalweg_lab::process::{OwnFiles, Program};
 use thalweg_lab::stack::{OURS, Stack};
 use thalweg_lab::study::{LeftOut, ResultsDirectory};
+use thalweg_lab::wording::counted;
 
 use super::common::{
     default_directory, finish, halves, listen_for_signals, rounds, show_earlier, this_program,
@@ -94,10 +95,10 @@ pub(super) fn run(args: &JsonArgs) -> Result<ExitCode, Failure> {
     let plan = plan(&options).map_err(Failure::bad_arguments)?;
     if let Some(usual) = options.budget.exceeded(plan.total()) {
         crate::terminal::say(&format!(
-            "{} ways take part: the study takes about {}, and not {}; fewer servers or --budget make it shorter",
-            options.ways.len(),
+            "the study takes about {} instead of {} because {} are measured; use fewer servers or --budget",
             span(plan.total()),
-            span(usual)
+            span(usual),
+            counted(options.ways.len() as u64, "way")
         ));
     }
     let setup = Setup {
@@ -131,7 +132,7 @@ impl JsonArgs {
         let mut asked = self.messages.iter().flatten().chain([&self.message]);
         let Some(OwnFiles { proto, type_name, data }) = self.own.files() else {
             if asked.any(|shape| *shape == Shape::Own) {
-                let how = "your own messages are named by --proto, --type and --data";
+                let how = "for your own messages use --proto, --type and --data";
                 return Err(Failure::bad_arguments(how));
             }
             return Ok(None);
@@ -144,7 +145,7 @@ impl JsonArgs {
         match self.against.iter().find(|stack| !JSON_SERVERS.contains(&stack.name())) {
             None => Ok(()),
             Some(unknown) => Err(Failure::bad_arguments(format!(
-                "unknown JSON server `{}`; known are {}",
+                "unknown JSON server `{}`; use one of {}",
                 unknown.name(),
                 JSON_SERVERS.join(", ")
             ))),
@@ -173,7 +174,7 @@ impl JsonArgs {
         for stack in &self.against {
             let program = match &directory {
                 Some(directory) => directory.program(stack.name()),
-                None => Err(format!("there is {NO_PEERS}")),
+                None => Err(NO_PEERS.to_owned()),
             };
             match program {
                 Ok(program) => {

@@ -55,10 +55,9 @@ pub(super) struct Stacks {
     left_out: Vec<LeftOut<Stack>>,
 }
 
-/// How to come by peers where there are no sources.
-pub(super) const NO_PEERS: &str = "no folder of peers here: other stacks are programs of their own, which \
-     `cargo xtask peers` leaves in target/peers of Thalweg's sources; run this command there, or name that folder with \
-     --peers";
+/// Says where to get the other stacks.
+pub(super) const NO_PEERS: &str = "other stacks not found; in a clone of the Thalweg repository run \
+     `cargo xtask peers`, then use --peers target/peers";
 
 /// Why a stack is left out of all pairs, or as a server of some.
 const NO_SERVER: &str =
@@ -256,12 +255,15 @@ impl Stacks {
 fn check_names(names: &[String], peers: Option<&PeersDirectory>) -> Result<(), Failure> {
     let known = peers.map(PeersDirectory::names).unwrap_or_default();
     let Some(unknown) = names.iter().find(|name| !known.contains(*name)) else { return Ok(()) };
-    let all: Vec<&str> = [OURS, SOCKET].into_iter().chain(known.iter().map(String::as_str)).collect();
-    let advice = match peers {
-        Some(peers) => format!("in {}", peers.path().display()),
-        None => format!("and there is {NO_PEERS}"),
+    let Some(peers) = peers else {
+        return Err(Failure::bad_arguments(format!("unknown stack `{unknown}`: {NO_PEERS}")));
     };
-    Err(Failure::bad_arguments(format!("unknown stack `{unknown}`; known are {} {advice}", all.join(", "))))
+    let all: Vec<&str> = [OURS, SOCKET].into_iter().chain(known.iter().map(String::as_str)).collect();
+    Err(Failure::bad_arguments(format!(
+        "unknown stack `{unknown}` in {}; use one of {}",
+        peers.path().display(),
+        all.join(", ")
+    )))
 }
 
 /// Builds the peers that are missing, if their sources are here. What could not be built is seen later, by its absence.

@@ -274,11 +274,11 @@ pub(crate) struct ExportArgs {
 /// What becomes of calls that are under way when the time is up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum DurationStop {
-    /// They are cancelled, and count as failed
+    /// Cancel them and count them as failed
     Close,
-    /// They are waited for, and count
+    /// Wait for them and count them
     Wait,
-    /// They are cancelled, and not counted
+    /// Cancel them and do not count them
     Ignore,
 }
 

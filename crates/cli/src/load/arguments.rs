@@ -33,7 +33,7 @@ Examples:
 
 Exit codes:
   0    OK
-  1    too many calls failed, or the run is invalid
+  1    too many calls failed, none finished, or the server is unreachable
   2    invalid arguments
   3    a condition failed
   130  interrupted";
@@ -54,11 +54,18 @@ pub(crate) struct LoadArgs {
     #[arg(value_parser = target::parse)]
     pub(super) target: String,
 
-    /// Method as package.Service/Method, or a call type of BenchmarkService
+    /// Method as package.Service/Method [default: unary of BenchmarkService]
     ///
-    /// The types are unary, client-stream, server-stream, bidi-stream, and ping-pong: a bidi stream with one message in
-    /// flight.
-    #[arg(long, value_name = "METHOD|TYPE", default_value = "unary", value_parser = parse_called)]
+    /// Your own server needs a method. The default calls grpc.testing.BenchmarkService, which `thalweg serve` offers.
+    /// Its call types are unary, client-stream, server-stream, bidi-stream, and ping-pong: a bidi stream with one
+    /// message in flight.
+    #[arg(
+        long,
+        value_name = "METHOD|TYPE",
+        default_value = "unary",
+        hide_default_value = true,
+        value_parser = parse_called
+    )]
     pub(super) call: What,
 
     /// Concurrent calls; with --rps the upper limit [default: 64; 1000 with --rps]
@@ -77,10 +84,10 @@ pub(crate) struct LoadArgs {
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
     pub(super) connections: u32,
 
-    /// Connections: fixed (--connections), adaptive, or per-call (a new one for each call)
+    /// Connections: fixed, adaptive or per-call
     ///
-    /// fixed: exactly --connections. adaptive: as many as the channel finds useful. per-call: a new channel for each
-    /// call.
+    /// fixed: as many as --connections. adaptive: the channel opens more while they raise throughput or lower latency.
+    /// per-call: one channel for each call, for BenchmarkService only.
     #[arg(long, value_name = "RULE", default_value = "fixed")]
     pub(super) lanes: LaneRule,
 

@@ -4,6 +4,7 @@ use std::cell::Cell;
 use std::process::ExitCode;
 use std::time::Duration;
 
+use thalweg::Code;
 use thalweg_lab::bare;
 use thalweg_lab::descriptors;
 use thalweg_lab::drive::{Announcement, DriveError, Patience, drive};
@@ -111,10 +112,19 @@ fn settings(args: &LoadArgs, call: CallType) -> Result<LoadSettings, Failure> {
     })
 }
 
+/// The service of the call types.
+const BENCHMARK_SERVICE: &str = "grpc.testing.BenchmarkService/";
+
 fn failure(error: DriveError) -> Failure {
     match error {
         DriveError::Settings(_) | DriveError::Method(_) | DriveError::Target(_) => {
             Failure::bad_arguments(error)
+        }
+        DriveError::FirstCall { ref method, ref status, .. }
+            if status.code() == Code::Unimplemented && method.starts_with(BENCHMARK_SERVICE) =>
+        {
+            let what_to_do = "without --call package.Service/Method, the server must offer BenchmarkService";
+            Failure::failed(format!("{error}; {what_to_do}"))
         }
         DriveError::Connect(_)
         | DriveError::Silent { .. }

@@ -149,12 +149,12 @@ impl FromStr for AskedCheck {
         let (left, right) = (text[..at].trim(), text[at + sign.len()..].trim());
         if left == "status" {
             if comparison != Comparison::Equal {
-                return Err(format!("`{text}`: a status is compared by =="));
+                return Err(format!("`{text}`: use == with status"));
             }
             return whole(On::Status(code(right)?));
         }
         if right.is_empty() {
-            return Err(format!("`{text}` compares with nothing"));
+            return Err(format!("`{text}` has no value after the operator"));
         }
         // A word without quotes is a text.
         let value = serde_json::from_str(right).unwrap_or_else(|_| Value::String(right.to_owned()));
@@ -169,7 +169,7 @@ fn code(name: &str) -> Result<Code, String> {
     let number = number.or_else(|| (0..=16).find(named));
     number
         .map(Code::from_i32)
-        .ok_or_else(|| format!("`{name}` is not a status: OK, NOT_FOUND … or a number from 0 to 16"))
+        .ok_or_else(|| format!("`{name}` is not a status; use OK, NOT_FOUND … or a number from 0 to 16"))
 }
 
 impl Relation {
@@ -301,23 +301,23 @@ impl fmt::Debug for Checks {
 
 impl Check for Checks {
     fn check(&self, response: &[u8], variables: &mut Variables) -> Result<(), String> {
-        let message = self.schema.message(&self.message).ok_or("the schema lacks the answer's type")?;
+        let message = self.schema.message(&self.message).ok_or("the schema lacks the response type")?;
         let options = PrintOptions { defaults: true, allow_partial: true, ..PrintOptions::default() };
         let mut text = Vec::new();
         json::print(message, response, &options, &mut text)
-            .map_err(|error| format!("the answer is no {}: {error}", self.message))?;
+            .map_err(|error| format!("the response is not a valid {}: {error}", self.message))?;
         let answer: Value = serde_json::from_slice(&text).map_err(|error| error.to_string())?;
         for (text, path, relation) in &self.conditions {
             let found = path.find(&answer);
             if !relation.holds(found.as_ref()) {
-                let found = found.map_or_else(|| "not there".to_owned(), |found| shortened(&found));
+                let found = found.map_or_else(|| "missing".to_owned(), |found| shortened(&found));
                 return Err(format!("{text}: {} is {found}", path.text));
             }
         }
         for (name, path) in &self.kept {
             let found = path
                 .find(&answer)
-                .ok_or_else(|| format!("`{name}` cannot be kept: the answer has no {}", path.text))?;
+                .ok_or_else(|| format!("cannot keep `{name}`: the response has no {}", path.text))?;
             // As it stands in JSON, without the quotes of a text: templates have their own.
             let text = found.to_string();
             let text = match found {
@@ -437,11 +437,11 @@ mod tests {
     fn what_is_no_condition_is_said() {
         for (text, expected) in [
             ("fine", "invalid check `fine`"),
-            ("status > OK", "a status is compared by =="),
+            ("status > OK", "use == with status"),
             ("status == SO_SO", "`SO_SO` is not a status"),
             ("a..b == 1", "invalid path `a..b`"),
             ("a[x] == 1", "invalid path"),
-            ("a ==", "compares with nothing"),
+            ("a ==", "has no value after the operator"),
         ] {
             let error = text.parse::<AskedCheck>().unwrap_err();
             assert!(error.contains(expected), "{error}");

@@ -18,16 +18,15 @@ use crate::message_format::{MessageFormat, Texts};
 /// What requests are written in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Input {
-    /// ProtoJSON, one document behind the other
+    /// ProtoJSON documents, one after the other
     Json,
-    /// Rows with the names of fields in the first: one request each. A file whose name ends in .csv is read so by
-    /// itself
+    /// CSV with field names in the first row, one request per row; default for *.csv files
     Csv,
-    /// Protobuf's text format, with the byte 0x1E between two messages
+    /// Protobuf text format, messages separated by byte 0x1E
     Text,
-    /// As on the wire: one message, and of a method that sends a stream as delimited
+    /// Wire format: one message, or a delimited stream for methods that take a stream
     Binary,
-    /// As on the wire, each with its length before it as a varint
+    /// Wire format, each message preceded by its length as a varint
     Delimited,
 }
 

@@ -8,7 +8,7 @@ pub(crate) type Tags = BTreeMap<String, String>;
 /// One line of text.
 pub(super) fn parse_name(text: &str) -> Result<String, String> {
     match line(text) {
-        Some("") | None => Err("a name is one line, and not empty".to_owned()),
+        Some("") | None => Err("a name must be one non-empty line".to_owned()),
         Some(name) => Ok(name.to_owned()),
     }
 }
@@ -16,20 +16,23 @@ pub(super) fn parse_name(text: &str) -> Result<String, String> {
 /// `KEY=VALUE`, or an object of texts in JSON.
 pub(super) fn parse_tags(text: &str) -> Result<Tags, String> {
     if text.trim_start().starts_with('{') {
-        let tags: Tags = serde_json::from_str(text)
-            .map_err(|error| format!("tags are texts, as in {{\"build\": \"7\"}}: {error}"))?;
+        let tags: Tags = serde_json::from_str(text).map_err(|error| {
+            format!("tags must be an object of strings, such as {{\"build\": \"7\"}}: {error}")
+        })?;
         return tags.iter().map(|(key, value)| tag(key, value)).collect();
     }
     let (key, value) = text
         .split_once('=')
-        .ok_or_else(|| format!("`{text}` is not a tag: build=7, or {{\"build\": \"7\"}}"))?;
+        .ok_or_else(|| format!("`{text}` is not a tag; use build=7 or {{\"build\": \"7\"}}"))?;
     Ok(Tags::from([tag(key, value)?]))
 }
 
 fn tag(key: &str, value: &str) -> Result<(String, String), String> {
     match (line(key), line(value)) {
         (Some(key), Some(value)) if !key.is_empty() => Ok((key.to_owned(), value.to_owned())),
-        _ => Err(format!("{key:?}={value:?} is not a tag: both are one line, and the key is not empty")),
+        _ => Err(format!(
+            "invalid tag {key:?}={value:?}: both must be one line, and the key must not be empty"
+        )),
     }
 }
 
@@ -49,10 +52,10 @@ mod tests {
         assert_eq!(parse_tags("empty="), Ok(Tags::from([("empty".to_owned(), String::new())])));
         for (text, expected) in [
             ("build", "is not a tag"),
-            ("=7", "the key is not empty"),
-            ("a=b\nc", "both are one line"),
-            (r#"{"build": 7}"#, "tags are texts"),
-            (r#"{"build": "7""#, "tags are texts"),
+            ("=7", "the key must not be empty"),
+            ("a=b\nc", "both must be one line"),
+            (r#"{"build": 7}"#, "tags must be an object of strings"),
+            (r#"{"build": "7""#, "tags must be an object of strings"),
         ] {
             assert!(parse_tags(text).unwrap_err().contains(expected), "{text}");
         }

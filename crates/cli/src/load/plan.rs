@@ -75,7 +75,7 @@ impl LoadArgs {
     fn pace(&self) -> Result<Pace, Failure> {
         let Some(text) = &self.any.rps else {
             if self.any.arrivals != Spacing::Constant && self.any.find_max.is_none() {
-                let why = "--arrivals says how the starts of --rps or --find-max lie about their rate";
+                let why = "--arrivals needs --rps or --find-max";
                 return Err(Failure::bad_arguments(why));
             }
             return Ok(Pace::Closed { workers: self.any.workers.clone() });

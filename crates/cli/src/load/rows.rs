@@ -85,7 +85,7 @@ impl<'s> Column<'s> {
             (_, true, "false") => Ok(Value::Bool(false)),
             (_, true, _) => Err(format!("`{cell}` in `{}` is neither true nor false", self.name)),
             (true, _, _) => serde_json::from_str(cell)
-                .map_err(|error| format!("`{cell}` in `{}` is no JSON: {error}", self.name)),
+                .map_err(|error| format!("`{cell}` in `{}` is not valid JSON: {error}", self.name)),
             // Numbers may stand in quotes.
             _ => Ok(Value::String(cell.to_owned())),
         }
@@ -158,7 +158,7 @@ mod tests {
             ("id\n7\n", "Order has no field `id`"),
             ("note.length\n7\n", "`note` of `note.length` is not a message"),
             ("paid\nyes\n", "line 2: `yes` in `paid` is neither true nor false"),
-            ("tags\nx\n", "line 2: `x` in `tags` is no JSON"),
+            ("tags\nx\n", "line 2: `x` in `tags` is not valid JSON"),
             ("note\n", "no row after the header"),
             ("note,paid\na\n", "found record with 1 fields"),
         ] {

@@ -19,7 +19,8 @@ pub(super) fn parse(text: &str) -> Result<SystemTime, String> {
     };
     time.ok_or_else(|| {
         format!(
-            "`{text}` is not a time: 2026-11-26T09:30:00Z, or seconds since 1970, such as $(($(date +%s) + 60))"
+            "`{text}` is not a time; use RFC 3339 (2026-11-26T09:30:00Z) or seconds since 1970 \
+             ($(($(date +%s) + 60)))"
         )
     })
 }

@@ -152,8 +152,8 @@ fn arguments_that_make_no_call_are_explained() {
         assert_eq!((code, stdout.as_str()), (Some(2), ""), "{arguments:?}: {stderr}");
         assert!(stderr.contains(expected), "{arguments:?}: {stderr}");
     };
-    check(&["grpc.testing.TestService/UnaryCal"], "has no method `UnaryCal`; is it `UnaryCall`?");
-    check(&["grpc.testing.TestServic/UnaryCall"], "is it `grpc.testing.TestService`");
+    check(&["grpc.testing.TestService/UnaryCal"], "has no method `UnaryCal`; did you mean `UnaryCall`?");
+    check(&["grpc.testing.TestServic/UnaryCall"], "did you mean `grpc.testing.TestService`");
     check(
         &[UNARY, "-d", r#"{"size": 1}"#],
         "the request is not a valid grpc.testing.SimpleRequest: line 1, column 2",
@@ -378,5 +378,5 @@ fn an_exchange_is_kept_and_taken_apart() {
     fs::write(&path, r#"{"schema": "thalweg.exchange/9"}"#).unwrap();
     let (code, _, stderr) = outcome(thalweg(&["inspect", &path]).output().unwrap());
     assert_eq!(code, Some(1));
-    assert!(stderr.contains("it is of version 9"), "{stderr}");
+    assert!(stderr.contains("unsupported schema version 9"), "{stderr}");
 }

@@ -96,7 +96,7 @@ fn own_messages_are_converted_by_those_that_learn_the_type() {
             (&"shop.Order".into(), &2.into())
         );
         assert_eq!(results["sizes"][0]["raw"], 15.5, "{name}: 8 and 23 bytes");
-        assert!(stdout.contains("known at run time only: codecs that generate code"), "{stdout}");
+        assert!(stdout.contains("known at run time only, so codecs with generated code"), "{stdout}");
     }
 }
 
@@ -218,11 +218,11 @@ fn without_the_codecs_it_says_how_to_get_them() {
     };
     check(&["--peers", "none"], 1, &["none/codec/peer is not there", "`cargo xtask peers codec`", "--peers"]);
     let peers = peers_with_codecs().to_str().unwrap();
-    let unknown = ["unknown codec `xml`; known are prost, buffa, ", "thalweg-msgpack"];
+    let unknown = ["unknown codec `xml`; use one of prost, buffa, ", "thalweg-msgpack"];
     check(&["--peers", peers, "--codecs", "prost,xml"], 2, &unknown);
     check(
         &["--peers", peers, "--messages", "letter"],
         2,
-        &["unknown message `letter`; known are person-full"],
+        &["unknown message `letter`; use one of person-full"],
     );
 }

@@ -135,22 +135,27 @@ fn results_in_files_are_compared_and_other_machines_are_refused() {
     check(&|_| (), &[], 0, "b against a: can't tell");
     let other_machine = |run: &mut Value| run["machine"]["cpu"] = "Abacus".into();
     // Nobody knows the processor time of a server in these files: that is no pass.
-    check(&|_| (), &["--fail-on", "server-cpu"], 2, "b cannot be judged by server-cpu");
+    check(
+        &|_| (),
+        &["--fail-on", "server-cpu"],
+        2,
+        "cannot compare server-cpu of b with a: not measured on both sides",
+    );
     check(&other_machine, &[], 2, "they differ in the machine's processor");
     check(
         &other_machine,
         &["--force"],
         0,
-        "! compared by force, though they differ in the machine's processor",
+        "! compared with --force although they differ in the machine's processor",
     );
     check(
         &|run| run["method"] = "a.B/C".into(),
         &[],
         2,
-        "they differ in method: grpc.testing.TestService/EmptyCall",
+        "they differ in method (grpc.testing.TestService/EmptyCall",
     );
-    check(&|run| run["in_flight"] = 2.into(), &[], 2, "they differ in in flight: 1, and 2");
-    check(&|run| run["machine"] = Value::Null, &[], 0, "! b does not say on which machine");
+    check(&|run| run["in_flight"] = 2.into(), &[], 2, "they differ in in flight (1 and 2)");
+    check(&|run| run["machine"] = Value::Null, &[], 0, "! no machine is recorded for b");
     // Several runs of each side, of which B's are ten times as slow.
     let sides = ["a", "b"].map(|side| folder.path().join(side));
     for (side, factor) in sides.iter().zip([1.0, 10.0]) {
@@ -198,7 +203,7 @@ fn what_makes_no_comparison_is_explained() {
         check(&[&nothing, &nothing, flag, value], 2, &expected);
     }
     check(&["--a", "serve {port}"], 2, "--b");
-    check(&["--a", "serve", "--b", "serve"], 2, "nothing says where `serve` listens");
+    check(&["--a", "serve", "--b", "serve"], 2, "unknown address of `serve`");
     for flag in ["--target", "--a-target", "--b-target"] {
         check(&["--a", "s", "--b", "s", flag, "localhost"], 2, "`localhost` has no port");
     }
@@ -206,16 +211,16 @@ fn what_makes_no_comparison_is_explained() {
     let malformed = ["--a", "s", "--b", "s", "--a-target", "ipv4:hello", "--b-target", "127.0.0.1:1"];
     check(&malformed, 1, "`hello` is not an address");
     check(&["--a", "s", "--b", "s", "--target", "127.0.0.1:1"], 2, "cannot both listen on 127.0.0.1:1");
-    check(&["--a", "s {port}", "--b", "s {port}", "--", "-z", "1s"], 2, "-z cannot follow --: --window");
+    check(&["--a", "s {port}", "--b", "s {port}", "--", "-z", "1s"], 2, "-z cannot follow --: use --window");
     check(&["--a", "s {port}", "--b", "s {port}", "--", "--expect=p99<1s"], 2, "--expect cannot follow --");
     for (flag, expected) in [
         ("--also=127.0.0.1:1", "--also cannot follow --: each side is one server"),
-        ("-x5s", "-x cannot follow --: a window ends by its time"),
-        ("--max-duration", "--max-duration cannot follow --: a window ends by its time"),
+        ("-x5s", "-x cannot follow --: windows are limited by time"),
+        ("--max-duration", "--max-duration cannot follow --: windows are limited by time"),
     ] {
         check(&["--a", "s {port}", "--b", "s {port}", "--", flag, "5s"], 2, expected);
     }
-    check(&["--margin", "5"], 2, "`5` is not a share");
+    check(&["--margin", "5"], 2, "`5` is not a percentage");
     check(&["--fail-on", "speed"], 2, "unknown figure `speed`");
     // A server that ends, one that never listens, and a load that is none.
     let ends = ["--a", "echo no such flag; exit 7; # {port}", "--b", "s {port}"];

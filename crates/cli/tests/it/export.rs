@@ -288,7 +288,7 @@ fn a_collector_that_does_not_answer_gets_the_last_push_all_the_same() {
     let push = ["--otlp", &target, "--otlp-interval", "400ms"];
     let (code, _, stderr) = outcome(thalweg(&[&words[..], &push].concat()).output().unwrap());
     assert_eq!(code, Some(0), "{stderr}");
-    assert!(stderr.contains("(DeadlineExceeded: no answer came)"), "{stderr}");
+    assert!(stderr.contains("(DeadlineExceeded: no response)"), "{stderr}");
     assert_eq!(collector.kept.lock().unwrap().len(), 1);
 }
 
@@ -302,7 +302,7 @@ fn a_collector_that_is_away_is_said_once_and_disturbs_nothing() {
     assert_eq!(code, Some(0), "{stderr}");
     assert!(stdout.contains("errors        none"), "{stdout}");
     assert_eq!(stderr.lines().count(), 1, "{stderr}");
-    assert!(stderr.starts_with("note: metrics are not taken by --otlp 127.0.0.1:1 (Unavailable"), "{stderr}");
+    assert!(stderr.starts_with("note: pushing metrics to 127.0.0.1:1 failed (Unavailable"), "{stderr}");
 }
 
 #[test]

@@ -51,9 +51,9 @@ fn calls_of_grpcurl_are_listed() {
     assert_has(lines[1], &parts);
     assert_has(lines[2], &["  FAILED_PRECONDITION  ", "  0, 0 B  "]);
     assert_has(lines[3], &["  OK  ", "  2, 8 B  ", "  2, 11 B  ", "/FullDuplexCall, "]);
-    assert_eq!(lines[4..], ["", "3 calls on 3 connections of HTTP/2, 54 packets"]);
+    assert_eq!(lines[4..], ["", "3 calls on 3 HTTP/2 connections, 54 packets"]);
     let (_, some, _) = inspect(&[GRPCURL, "--call", "Duplex"]);
-    assert_has(&some, &["    3  ", "1 of 3 calls on 3 connections"]);
+    assert_has(&some, &["    3  ", "1 of 3 calls on 3 HTTP/2 connections"]);
     assert!(!some.contains("UnaryCall"), "{some}");
 }
 
@@ -144,7 +144,7 @@ fn what_is_missing_and_what_is_wrong_is_said() {
     fs::write(file, &bytes[..bytes.len() - 10]).unwrap();
     let (code, stdout, stderr) = inspect(&[file]);
     assert_eq!(code, Some(1));
-    assert_has(&stdout, &["3 calls on 3 connections"]);
+    assert_has(&stdout, &["3 calls on 3 HTTP/2 connections"]);
     assert_eq!(stderr, format!("error: {file}: it ends in the middle of a packet\n"));
 
     let check = |arguments: &[&str], expected: &str| {
@@ -224,7 +224,7 @@ fn a_recorded_connection_has_the_calls_that_were_made() {
     let listed = inspect_known(&[file]);
     assert_has(
         &listed,
-        &["grpc.reflection.v1.ServerReflection/ServerReflectionInfo, ", "2 calls on 1 connection of"],
+        &["grpc.reflection.v1.ServerReflection/ServerReflectionInfo, ", "2 calls on 1 HTTP/2 connection,"],
     );
 
     // Without a segment of the large answer: what is behind it is not made up.
@@ -232,7 +232,7 @@ fn a_recorded_connection_has_the_calls_that_were_made() {
     let listed = inspect_known(&[file]);
     assert_has(
         &listed,
-        &["note: 100 bytes of connections are not in the capture, in 1 place\n", "2 calls on 1 connection"],
+        &["note: 100 bytes missing from the capture, in 1 place\n", "2 calls on 1 HTTP/2 connection,"],
     );
     assert_has(
         &listed,
@@ -253,10 +253,7 @@ fn tls_is_opened_with_the_secrets_of_a_key_log() {
     assert_eq!(code, Some(0), "{stderr}");
     fs::write(&file, capture(&recorded, None)).unwrap();
     let (_, closed, _) = inspect(&[&file]);
-    assert_has(
-        &closed,
-        &["no calls of gRPC", "note: 1 connection of TLS not opened: give their secrets by --keylog"],
-    );
+    assert_has(&closed, &["no gRPC calls on ", "note: 1 TLS connection not decrypted: use --keylog"]);
     let text = inspect_known(&[&file, "--keylog", &keys, "-v", "--call", "Unary"]);
     assert_has(&text, &["> trace: 7\n", "int32 response_size = 2", "\nOK (0)\n"]);
     assert!(!text.contains("note: "), "{text}");

@@ -182,9 +182,9 @@ fn a_search_shows_what_it_has_tried_and_a_scenario_its_steps() {
         &["--find-max", "p99<1h", "--rps", "20", "-z", "1s", "--interval", "200ms"],
     );
     terminal.wait("a try", |screen| {
-        screen.contains("the highest rate with p99<1h: 20")
-            && screen.contains("kept")
-            && screen.contains("now 40.0 calls/s")
+        screen.contains("highest rate that meets p99<1h: 20")
+            && screen.contains(" met ")
+            && screen.contains("now trying 40.0 calls/s")
     });
     terminal.press("q");
     assert_eq!(terminal.end(), Some(130), "{}", terminal.screen());

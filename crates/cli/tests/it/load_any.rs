@@ -280,7 +280,7 @@ fn what_makes_no_load_is_explained() {
         assert_eq!((code, stdout.as_str()), (Some(expected_code), ""), "{arguments:?}: {stderr}");
         assert!(stderr.contains(expected), "{arguments:?}: {stderr}");
     };
-    check(&["--call", "grpc.testing.TestService/UnaryCal"], 2, "is it `UnaryCall`?");
+    check(&["--call", "grpc.testing.TestService/UnaryCal"], 2, "did you mean `UnaryCall`?");
     check(&["--call", UNARY, "--rps", "fast"], 2, "`fast` is not a number");
     check(&["--call", UNARY, "--expect", "p100<1s"], 2, "unknown figure `p100`");
     check(&["--call", UNARY, "-d", "{\"a\": 1}"], 2, "request 1 is not a valid grpc.testing.SimpleRequest");
@@ -334,14 +334,14 @@ fn requests_and_metadata_are_made_for_each_call() {
         assert_eq!(code, Some(2), "{stderr}");
         assert!(stderr.contains(expected), "{stderr}");
     };
-    check(r#"{"response_size": {{.Nothing}}}"#, "request 1: `{{.Nothing}}` is not known");
+    check(r#"{"response_size": {{.Nothing}}}"#, "request 1: `{{.Nothing}}` is unknown");
     check(r#"{"response_size": "{{.UUID}}"}"#, "request 1 is not a valid grpc.testing.SimpleRequest");
     // Later ones are wrong: no call is made of them, and they are counted.
     let data =
         r#"{"response_status": {"message": "a"}, "response_size": "{{randomInt 0 1}}.{{.RequestNumber}}"}"#;
     let (code, stdout, stderr) = load(&addresses[0], &["--call", UNARY, "-n", "4", "-c", "1", "-d", data]);
     assert_eq!(code, Some(1), "{stdout}");
-    assert!(stderr.contains("the request could not be made"), "{stderr}");
+    assert!(stderr.contains("cannot build the request"), "{stderr}");
 }
 
 /// Calls of 400 ms, of which none ends within 100 ms.
@@ -361,7 +361,7 @@ fn conditions_of_a_run_that_is_not_valid_are_said_to_be() {
         assert!(stderr.contains(&said), "{stderr}");
         let (_, behind) =
             stdout.split_once(&format!("NOT VALID     {why}\n")).unwrap_or_else(|| panic!("{stdout}"));
-        assert!(behind.contains("may be by the client and not by the server"), "{stdout}");
+        assert!(behind.contains("may be due to the client, not the server"), "{stdout}");
     }
 }
 
@@ -388,23 +388,20 @@ fn a_baseline_of_other_conditions_is_said_to_be_one() {
         notes.filter(|note| note.contains("the baseline")).collect()
     };
     assert_eq!(note(&old), Vec::<String>::new());
-    let said = "the baseline was made under other conditions, which are in what differs: ";
+    let said = "the baseline was measured under different conditions, which may explain differences: ";
     let other = ["--call", UNARY, "--rps", "200", "-n", "20", "-c", "8", "--connections", "2"];
-    let differs = "the schedule was 100, and not 200; the number of calls in flight was 4, and not 8; \
-                   the number of connections was 1, and not 2";
+    let differs = "the schedule was 100, now 200; the number of calls in flight was 4, now 8; \
+                   the number of connections was 1, now 2";
     assert_eq!(note(&other), [format!("{said}{differs}")]);
     before["machine"]["cpu"] = "Abacus".into();
     std::fs::write(&path, before.to_string()).unwrap();
     let notes = note(&old);
-    assert!(
-        notes.len() == 1 && notes[0].contains("the machine's processor was Abacus, and not "),
-        "{notes:?}"
-    );
+    assert!(notes.len() == 1 && notes[0].contains("the machine's processor was Abacus, now "), "{notes:?}");
     // What a run leaves that is killed.
     before["so_far"] = true.into();
     std::fs::write(&path, before.to_string()).unwrap();
     let notes = note(&old);
-    assert!(notes.len() == 2 && notes[0].contains("the baseline's run had not ended"), "{notes:?}");
+    assert!(notes.len() == 2 && notes[0].contains("the baseline is of an unfinished run"), "{notes:?}");
 }
 
 #[test]
@@ -456,7 +453,7 @@ fn a_run_that_is_worse_than_its_baseline_is_exit_code_3() {
         ["--call", "grpc.testing.TestService/EmptyCall", "-n", "1", "-O", "json", "--baseline", &path];
     let (code, stdout, stderr) = load(&addresses[0], &other);
     assert_eq!(code, Some(2));
-    assert!(stderr.contains("the baseline has another method"), "{stderr}");
+    assert!(stderr.contains("cannot compare with the baseline: its method is "), "{stderr}");
     // The run itself was made, and is told.
     let told: Value = serde_json::from_str(&stdout).unwrap();
     assert_eq!(told["ok"], 1, "{told}");

@@ -64,6 +64,24 @@ fn reflection_has_metadata_of_its_own() {
 }
 
 #[test]
+fn server_without_benchmark_service_names_the_flag() {
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
+    let server = runtime.block_on(async {
+        let address = "127.0.0.1:0".parse::<ListenAddress>().unwrap();
+        Server::builder().add_service(HealthReporter::new().service()).bind(&[address]).await.unwrap()
+    });
+    let target = server.local_addresses()[0].to_string();
+    runtime.spawn(server.serve());
+    let (code, _, stderr) = outcome(thalweg(&["load", &target, "-n", "1"]).output().unwrap());
+    assert_eq!(code, Some(1), "{stderr}");
+    for part in
+        ["UNIMPLEMENTED", "; without --call package.Service/Method, the server must offer BenchmarkService"]
+    {
+        assert!(stderr.contains(part), "{stderr}");
+    }
+}
+
+#[test]
 fn connecting_has_a_time_of_its_own() {
     // It takes connections, and never says a word.
     let silent = TcpListener::bind("127.0.0.1:0").unwrap();

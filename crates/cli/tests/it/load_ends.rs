@@ -26,7 +26,11 @@ fn a_longest_time_ends_a_run_by_number() {
     let check = |words: &[&str], calls: u64| {
         let run = load_json(&addresses[0], &[words, &["-n", "1000", "-x", "1s"]].concat());
         assert_eq!((&run["ok"], &run["stopped_early"]), (&calls.into(), &true.into()), "{run}");
-        assert!(has_note(&run, "1s, was up before all 1000 starts were done"), "{}", run["notes"]);
+        assert!(
+            has_note(&run, "the time limit of 1s (-x) ended the run before all 1000 calls started"),
+            "{}",
+            run["notes"]
+        );
         assert!(run["duration_ns"].as_u64().unwrap() >= 1_000_000_000, "{}", run["duration_ns"]);
     };
     // Each of the two begins at 0, 400 and 800 ms, or a little later, and all that has begun is waited for.
@@ -35,7 +39,7 @@ fn a_longest_time_ends_a_run_by_number() {
     for words in [&closed[..], &open] {
         let run = load_json(&addresses[0], &[words, &["-n", "3", "--max-duration", "1h"]].concat());
         assert_eq!((&run["ok"], &run["stopped_early"]), (&3.into(), &false.into()), "{run}");
-        assert!(!has_note(&run, "was up"), "{}", run["notes"]);
+        assert!(!has_note(&run, "time limit"), "{}", run["notes"]);
     }
     let check = |words: &[&str], expected: &str| {
         let (code, _, stderr) = load(&addresses[0], words);
@@ -44,7 +48,10 @@ fn a_longest_time_ends_a_run_by_number() {
     };
     check(&["--call", UNARY, "-x", "1s"], "--total <N>");
     check(&["--call", UNARY, "-n", "1", "-x", "soon"], "invalid value 'soon'");
-    check(&["--call", UNARY, "-n", "1", "-x", "0s"], "a run that lasts no time measures nothing");
+    check(
+        &["--call", UNARY, "-n", "1", "-x", "0s"],
+        "the duration and the number of calls must be greater than 0",
+    );
     check(&["-n", "1", "-x", "1s"], "--max-duration needs a method");
 }
 
@@ -69,7 +76,7 @@ fn calls_under_way_are_closed_waited_for_or_ignored() {
     let close = run(&["--duration-stop", "close"]);
     assert_eq!((counts(&close), duration(&close)), ((4, 2), SECOND));
     assert_eq!(close["errors"]["CANCELLED"], 2);
-    assert!(has_note(&close, "it was under way when the time was up"), "{}", close["notes"]);
+    assert!(has_note(&close, "still running when the measurement ended"), "{}", close["notes"]);
     let longest = close["failed_latency"]["max"].as_u64().unwrap();
     assert!(longest < 390_000_000, "they were not waited for: {longest} ns");
 
@@ -141,9 +148,9 @@ fn a_run_has_a_name_and_tags() {
         assert!(stderr.contains(expected), "{stderr}");
     };
     check(&["--call", UNARY, "--tags", "build"], "is not a tag");
-    check(&["--call", UNARY, "--tags", r#"{"build": 7}"#], "tags are texts");
+    check(&["--call", UNARY, "--tags", r#"{"build": 7}"#], "tags must be an object of strings");
     check(&["--call", UNARY, "--tags", "a=1", "--tags", "a=2"], "--tags has `a` twice");
-    check(&["--call", UNARY, "--name", ""], "a name is one line");
+    check(&["--call", UNARY, "--name", ""], "a name must be one non-empty line");
     check(&["--name", "nightly"], "--name needs a method");
 }
 
@@ -158,7 +165,7 @@ fn workers_by_a_schedule_end_with_their_number_or_their_schedule() {
     let slow = ["--call", SLOW, "-d", SLOW_DATA, "--workers", "2..0/1s", "-c", "2", "-n", "1000"];
     let run = load_json(&addresses[0], &slow);
     assert_eq!(run["stopped_early"], true);
-    let words = "the schedule of workers was over before all 1000 starts were done";
+    let words = "the --workers schedule ended before all 1000 calls started";
     assert!(has_note(&run, words), "{}", run["notes"]);
 }
 
@@ -213,7 +220,7 @@ fn calls_under_way_have_a_second_after_an_interrupt() {
 fn a_schedule_that_is_over_before_all_calls_have_begun_is_said() {
     let (_server, addresses) = Running::serve(&["127.0.0.1:0"]);
     let words = ["--call", UNARY, "--rps", "50..0/1s", "-n", "1000"];
-    let note = "the schedule was over after 26 starts, before all 1000 were done";
+    let note = "the schedule ended after 26 of 1000 calls";
     for more in [&[][..], &["-x", "1h"]] {
         let run = load_json(&addresses[0], &[&words[..], more].concat());
         assert_eq!((&run["ok"], &run["stopped_early"]), (&26.into(), &true.into()), "{run}");
@@ -227,5 +234,5 @@ fn a_schedule_that_is_over_before_all_calls_have_begun_is_said() {
     let enough = load_json(&addresses[0], &["--call", UNARY, "--rps", "50..0/1s", "-n", "26"]);
     assert_eq!((&enough["ok"], &enough["stopped_early"]), (&26.into(), &false.into()), "{enough}");
     let part = load_json(&addresses[0], &[&words[..], &["--share", "1/2"]].concat());
-    assert!(has_note(&part, "the schedule was over after 13 starts, before all 500 were done"), "{part}");
+    assert!(has_note(&part, "the schedule ended after 13 of 500 calls"), "{part}");
 }

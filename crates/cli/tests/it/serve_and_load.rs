@@ -253,7 +253,7 @@ fn own_messages_are_echoed() {
     let stderr = |args: &[&str]| outcome(thalweg(args).output().unwrap());
     let (code, _, error) = stderr(&["load", &json, "--echo", "own"]);
     assert_eq!(code, Some(2), "{error}");
-    assert!(error.contains("--echo own and the messages themselves go together"), "{error}");
+    assert!(error.contains("--echo own needs the messages to send"), "{error}");
     let (code, _, error) = stderr(&["serve", "--proto", &proto, "--type", "shop.Nothing"]);
     assert_eq!(code, Some(2), "{error}");
     assert!(error.contains("unknown message `shop.Nothing` in "), "{error}");

@@ -114,7 +114,7 @@ fn a_time_that_has_passed_is_exit_code_2() {
     let words = ["load", &addresses[0], "--call", UNARY, "--start-at", &passed.to_string()];
     let (code, _, stderr) = outcome(thalweg(&words).output().unwrap());
     assert_eq!(code, Some(2), "{stderr}");
-    assert!(stderr.contains("the time to begin at passed 6"), "{stderr}");
+    assert!(stderr.contains("--start-at was 6"), "{stderr}");
 }
 
 #[test]
@@ -125,7 +125,7 @@ fn what_is_no_part_is_explained() {
         assert_eq!(code, Some(2), "{stderr}");
         assert!(stderr.contains(expected), "{stderr}");
     };
-    check(&["--call", UNARY, "--share", "4/4"], "they are counted from 0, here to 3");
+    check(&["--call", UNARY, "--share", "4/4"], "parts are numbered from 0 to 3");
     check(&["--share", "0/4"], "--share needs a method");
     check(&["--start-at", "60"], "--start-at needs a method");
     check(&["--call", UNARY, "--start-at", "soon"], "`soon` is not a time");
@@ -176,7 +176,7 @@ fn what_is_not_there_in_time_is_said() {
     }
     // Nor is it counted again where the result goes elsewhere.
     let (code, _, stderr) = merge(&[folder]);
-    assert!(code == Some(1) && stderr.contains("is joined of 2 already"), "{stderr}");
+    assert!(code == Some(1) && stderr.contains("is itself a merge of 2 runs"), "{stderr}");
     assert!(stderr.contains("merged.json"), "{stderr}");
     let (code, stdout, _) = merge(&[text(&results.path("merged.json")), "-O", "json"]);
     assert!(code == Some(0) && stdout.contains("\"merged_of\": 2"), "{stdout}");

@@ -104,7 +104,7 @@ fn what_is_not_understood_is_refused_in_one_line() {
         (&[], "the commands are `version`"),
         (&["bench"], "`bench` is not understood"),
         (&["bench", "{}"], "this is no selection of codecs: missing field `from`"),
-        (&["bench", &seed], "unknown codec `xml`; known are prost, "),
+        (&["bench", &seed], "unknown codec `xml`; use one of prost, "),
     ] {
         let output = once(arguments);
         let stderr = String::from_utf8(output.stderr).unwrap();

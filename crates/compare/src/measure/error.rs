@@ -5,7 +5,7 @@
 pub enum MeasureError {
     /// Another program would be measured.
     #[error(
-        "something listens at {target} already, where {name} is to: end it, or let {name} listen elsewhere"
+        "{target} is already in use, and {name} should listen there; stop that process, or use another address"
     )]
     Taken {
         /// Which side.

@@ -25,8 +25,8 @@ pub struct Target(String);
 pub enum TargetError {
     /// Nothing says where the server listens.
     #[error(
-        "nothing says where `{0}` listens: write {{port}} where it takes its port, which is replaced by a free one, \
-         or name its target"
+        "unknown address of `{0}`; write {{port}} for its port in the command, or name the address with --target, \
+         --a-target or --b-target"
     )]
     Unknown(String),
     /// There is no free port.
@@ -119,7 +119,7 @@ mod tests {
         let (fixed, command) = Target::of("serve", Some("unix:/a/b"), &mut ports).unwrap();
         assert_eq!((fixed.as_str(), command.as_str()), ("unix:/a/b", "serve"));
         let error = Target::of("serve", None, &mut ports).unwrap_err().to_string();
-        assert!(error.contains("write {port} where it takes its port"), "{error}");
+        assert!(error.contains("write {port} for its port"), "{error}");
     }
 
     #[test]

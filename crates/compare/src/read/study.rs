@@ -34,7 +34,7 @@ impl Part {
         let cells = cells.filter(|cell| !cell.rounds.is_empty()).collect();
         let notes = (excluded > 0).then(|| {
             format!(
-                "{} of the study failed or were disturbed, and are left out",
+                "{} of the study left out because of failures or disturbances",
                 counted(excluded as u64, "window")
             )
         });

@@ -111,9 +111,9 @@ impl Report {
         };
         let any = |verdict: Verdict| gated().any(|other| other == verdict);
         if gated().next().is_none() {
-            "nothing is judged".to_owned()
+            "no figure can fail B".to_owned()
         } else if any(Verdict::Worse) {
-            "worse, but not surely by more than the margin".to_owned()
+            "worse, but possibly within the margin".to_owned()
         } else if any(Verdict::CannotTell) {
             Verdict::CannotTell.to_string()
         } else if any(Verdict::Better) {

@@ -15,11 +15,11 @@ pub(super) fn method(report: &Report) -> String {
         .find(|compared| compared.figure == Figure::Rate)
         .map_or((0, 0), |compared| compared.rounds);
     let rounds = if report.is_paired {
-        format!("{} in turns, each a pair", counted(a as u64, "round"))
+        format!("{}, measured alternately in pairs", counted(a as u64, "round"))
     } else if a == b {
-        format!("{} of each, measured apart", counted(a as u64, "value"))
+        format!("{} of each, measured separately", counted(a as u64, "value"))
     } else {
-        format!("{a} and {}, measured apart", counted(b as u64, "value"))
+        format!("{a} and {}, measured separately", counted(b as u64, "value"))
     };
     format!("{rounds}; margin {}", percent(report.margin))
 }

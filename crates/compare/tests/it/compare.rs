@@ -23,7 +23,7 @@ fn runs_of_the_same_load_are_rounds() {
     assert!((p99.ratio - 0.5).abs() < 1e-3, "{p99:?}");
     assert_eq!((p99.verdict, p99.is_gated), (Verdict::Better, false));
     assert!(report.failures.is_empty() && report.headline() == "better");
-    assert!(report.warnings[0].contains("were not measured in turns"), "{:?}", report.warnings);
+    assert!(report.warnings[0].contains("were not measured alternately"), "{:?}", report.warnings);
     // The other way round B is worse, which is a failure.
     let report = apart(&rates("old", &faster), &rates("new", &STEADY));
     assert_eq!(figure(&report, "rate").verdict, Verdict::Worse);
@@ -107,16 +107,16 @@ fn other_machines_and_other_loads_are_refused_and_forced_with_a_warning() {
     };
     check(
         |run| run.machine.as_mut().unwrap().cpu = "Abacus 10".to_owned(),
-        "they differ in the machine's processor: Abacus 9, and Abacus 10",
+        "they differ in the machine's processor (Abacus 9 and Abacus 10)",
     );
-    check(|run| run.machine.as_mut().unwrap().cores = 2, "the machine's processors: 4, and 2");
+    check(|run| run.machine.as_mut().unwrap().cores = 2, "the machine's processors (4 and 2)");
     check(|run| run.machine.as_mut().unwrap().kernel = "Linux 7".to_owned(), "the machine's kernel");
-    check(|run| run.method = "shop.Orders/List".to_owned(), "method: shop.Orders/Get, and shop.Orders/List");
-    check(|run| run.in_flight = 1, "in flight: 64, and 1");
-    check(|run| run.connections = 2, "connections: 1, and 2");
+    check(|run| run.method = "shop.Orders/List".to_owned(), "method (shop.Orders/Get and shop.Orders/List)");
+    check(|run| run.in_flight = 1, "in flight (64 and 1)");
+    check(|run| run.connections = 2, "connections (1 and 2)");
     check(
         |run| (run.loop_kind, run.schedule) = ("open".to_owned(), Some("1000".to_owned())),
-        "loop: closed, and open",
+        "loop (closed and open)",
     );
 }
 
@@ -127,7 +127,7 @@ fn a_machine_that_nobody_names_and_requests_of_another_length_are_warned_of() {
     other.bytes_sent *= 2;
     let report = apart(&rates("old", &[1000.0]), &side("new", vec![other]));
     let has = |text: &str| report.warnings.iter().any(|warning| warning.contains(text));
-    assert!(has("new does not say on which machine") && has("requests of old have 20 bytes"), "{report:?}");
+    assert!(has("no machine is recorded for new") && has("old sends 20 bytes on average"), "{report:?}");
 }
 
 #[test]
@@ -143,8 +143,8 @@ fn requests_of_another_length_within_a_side_are_warned_of() {
         assert_eq!(warnings, expected);
     };
     check([20_000, 20_010, 20_000], &[]);
-    let warned = "new: requests of one run have 20 bytes on average, and those of another 40: they are not the same, \
-                  and are rounds of one load all the same";
+    let warned = "new: requests differ in size between runs (20 and 40 bytes on average), but the runs count as rounds \
+                  of one load";
     check([20_000, 20_000, 40_000], &[warned]);
     check([20_000, 40_000, 41_000], &[&format!("{warned} (and 1 more like it)")]);
 }
@@ -156,7 +156,7 @@ fn a_window_that_had_not_ended_is_warned_of() {
     run.so_far = true;
     let [a, b] = Side::both(&measured);
     let report = compare(&a, &b, Together::Pairs, &options()).unwrap();
-    assert_eq!(report.warnings, ["main: this is a part of a run that had not ended"]);
+    assert_eq!(report.warnings, ["main: the run had not finished"]);
 }
 
 #[test]
@@ -181,7 +181,7 @@ fn of_several_loads_each_is_compared_and_their_mean() {
     // That the mean is the same does not save the one that is slower.
     assert_eq!(report.failures.len(), 1);
     assert!(report.failures[0].contains("of shop.Orders/List"), "{:?}", report.failures);
-    let alone = "1 load of old have none like them in new, such as shop.Orders/Drop";
+    let alone = "1 load of old without a match in new, for example shop.Orders/Drop";
     assert!(report.warnings.iter().any(|warning| warning.contains(alone)), "{:?}", report.warnings);
 }
 
@@ -227,7 +227,9 @@ fn a_chosen_figure_that_was_not_measured_is_no_pass() {
         let options = Options { fail_on, ..options() };
         let report = compare(&runs("old", &[]), &runs("new", of_b), Together::Apart, &options).unwrap();
         assert_eq!((report.not_measured.as_slice(), report.headline().as_str()), (expected, headline));
-        let of = |warning: &&String| warning.starts_with("p99") && warning.contains("is not known of both");
+        let of = |warning: &&String| {
+            warning.starts_with("p99") && warning.contains("was not measured on both sides")
+        };
         assert_eq!(report.warnings.iter().filter(of).count(), usize::from(!of_b.is_empty()));
     };
     let (same, list) = ("the same within the margin", "shop.Orders/List");
@@ -247,7 +249,7 @@ fn more_failed_calls_are_worse_whatever_the_figures_say() {
     let check = |of_a: u64, of_b: u64, expected: bool| {
         let report = apart(&side("old", vec![failing(of_a)]), &side("new", vec![failing(of_b)]));
         assert_eq!(!report.failures.is_empty(), expected, "{:?}", report.failures);
-        assert!(report.warnings.iter().any(|it| it.contains("calls failed")), "{:?}", report.warnings);
+        assert!(report.warnings.iter().any(|it| it.contains("failed calls")), "{:?}", report.warnings);
     };
     check(0, 500, true);
     check(500, 500, false);
@@ -269,7 +271,7 @@ fn processor_time_is_of_all_calls_that_ended() {
     // The servers' are 10 µs a call of A and 20 µs of B.
     assert!((figure(&report, "server-cpu").ratio - 2.0).abs() < 1e-9, "{report:?}");
     assert!((figure(&report, "client-cpu").ratio - 1.0).abs() < 1e-9, "{report:?}");
-    let warned = "processor time is shared by all that ended";
+    let warned = "CPU time is divided by all that finished";
     assert!(report.warnings.iter().any(|it| it.contains(warned)), "{:?}", report.warnings);
 }
 
@@ -287,7 +289,7 @@ fn calls_that_never_began_are_failed_ones() {
         report.failures,
         ["9.1 % of the calls to new failed or did not start, and 0 % of those to old"]
     );
-    let warned = "of these did not start: 0 of old, 1000 of new";
+    let warned = "(including 0 of old and 1000 of new that did not start)";
     assert!(report.warnings.iter().any(|it| it.contains(warned)), "{:?}", report.warnings);
     let report = apart(&side("old", vec![open(500)]), &side("new", vec![open(500)]));
     assert_eq!(report.failures, [""; 0]);

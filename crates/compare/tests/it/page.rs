@@ -64,14 +64,14 @@ fn rounds_in_turns_are_shown() {
     let says = [
         "<title>a|b against main: worse, thalweg compare</title>",
         "<h1>a|b against main: worse</h1>",
-        "4 rounds in turns, each a pair",
+        "4 rounds, measured alternately in pairs",
         "ratios are a|b ÷ main.",
         "from 1\u{202f}000/s to",
         "worse, beyond the margin",
         "more is better, <b>judged</b>",
         "<dt>main, the base</dt><dd>serve main at a:1</dd>",
         "Abacus 9, 4 processors, Linux 6.0; thalweg 9.9.9 (release)",
-        "ratio is that of the pairs",
+        "Ratios are computed within pairs",
     ];
     check("paired", &[compared(&a, &b, Together::Pairs)], &says);
 }
@@ -80,7 +80,7 @@ fn rounds_in_turns_are_shown() {
 fn runs_that_were_measured_apart_are_warned_of() {
     let report =
         compared(&rates("old", &STEADY), &rates(LONG, &STEADY.map(|rate| rate * 4.0)), Together::Apart);
-    let says = ["were not measured in turns", "5 files, old.json to old.json", "<h1>feature/", "Welch"];
+    let says = ["were not measured alternately", "5 files, old.json to old.json", "<h1>feature/", "Welch"];
     check("apart", &[report], &says);
 }
 
@@ -107,7 +107,7 @@ fn single_runs_and_figures_without_an_interval_are_shown() {
     check(
         "single",
         &[report],
-        &["stand in for rounds", "no interval", "class=\"point unsure\"", "can't tell"],
+        &["computed from time intervals within", "no interval", "class=\"point unsure\"", "can't tell"],
     );
 }
 
@@ -141,7 +141,7 @@ fn what_was_forced_says_in_what_it_differs() {
     let options = Options { force: true, ..options() };
     let report =
         compare(&rates("old", &[1000.0]), &side("new", vec![other]), Together::Apart, &options).unwrap();
-    check("forced", &[report], &["compared by force", "Abacus 9, and Abacus 10"]);
+    check("forced", &[report], &["compared with --force", "Abacus 9 and Abacus 10"]);
 }
 
 #[test]
@@ -169,7 +169,7 @@ fn of_many_loads_those_that_fail_are_unfolded() {
 #[test]
 fn studies_of_the_lab_are_shown() {
     let of = |name: &str| Side::of(name, vec![(format!("{name}/results.json"), sample())]).unwrap();
-    let says = ["Load by load", "old/results.json", "of each, measured apart"];
+    let says = ["Load by load", "old/results.json", "of each, measured separately"];
     check("studies", &[compared(&of("old"), &of("new"), Together::Apart)], &says);
 }
 

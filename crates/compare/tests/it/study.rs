@@ -78,5 +78,5 @@ fn a_study_and_a_load_have_nothing_in_common() {
     let study = Side::of("study", vec![("s".to_owned(), sample())]).unwrap();
     let load = crate::support::rates("load", &[1000.0]);
     let error = compare(&study, &load, Together::Apart, &options()).unwrap_err().to_string();
-    assert!(error.contains("no load of one was made under the conditions"), "{error}");
+    assert!(error.contains("they have no load with the same conditions"), "{error}");
 }

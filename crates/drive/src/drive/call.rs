@@ -154,13 +154,13 @@ impl Replies {
 pub(super) fn check_size(response: &SimpleResponse, asked: usize) -> Result<(), Status> {
     match response.payload.as_ref().map_or(0, |payload| payload.body.len()) {
         got if got == asked => Ok(()),
-        got => Err(Status::data_loss(format!("a reply of {asked} bytes was asked for, {got} came"))),
+        got => Err(Status::data_loss(format!("expected a response of {asked} bytes, got {got}"))),
     }
 }
 
 /// A stream that ended with OK while it was still used.
 pub(super) fn ended_early() -> Status {
-    Status::data_loss("the server ended the stream before its time")
+    Status::data_loss("the server ended the stream early")
 }
 
 /// A request of `size` bytes that wants `response_size` bytes back. Both without payload: an empty message.

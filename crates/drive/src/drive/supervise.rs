@@ -254,14 +254,10 @@ pub(super) fn note_connections(result: &mut LoadResult) {
     match established {
         Some(_) if result.settings.lanes != LaneRule::Fixed => {}
         Some(established) if established != asked => {
-            note(
-                result,
-                format!("connections: {asked} requested, {established} in the kernel's tables"),
-                false,
-            );
+            note(result, format!("connections: {asked} requested, {established} established"), false);
         }
         Some(_) => {}
-        None => note(result, "the kernel could not be asked for the number of connections".to_owned(), false),
+        None => note(result, "cannot read the number of connections from the kernel".to_owned(), false),
     }
 }
 

@@ -88,7 +88,7 @@ impl Bodies {
                 grpc_status(answer.trailers.as_ref().unwrap_or(&answer.headers), answer)?;
                 match parts(&answer.body)? {
                     (message, []) => Ok(message),
-                    _ => Err(Status::data_loss("there is something behind the answer's message")),
+                    _ => Err(Status::data_loss("unexpected data after the response message")),
                 }
             }
             Framing::GrpcWeb => {
@@ -118,21 +118,19 @@ struct Message<'b> {
 /// The first message, and what is behind it.
 fn parts(body: &[u8]) -> Result<(Message<'_>, &[u8]), Status> {
     let [flag, a, b, c, d, rest @ ..] = body else {
-        return Err(Status::data_loss("the answer has no message"));
+        return Err(Status::data_loss("the response has no message"));
     };
     let len = u32::from_be_bytes([*a, *b, *c, *d]) as usize;
     let Some((bytes, behind)) = rest.split_at_checked(len) else {
         let (has, should) = (rest.len(), len);
-        return Err(Status::data_loss(format!(
-            "the answer's message should have {should} bytes and has {has}"
-        )));
+        return Err(Status::data_loss(format!("the response message has {has} of {should} bytes")));
     };
     Ok((Message { bytes, is_compressed: flag & COMPRESSED != 0 }, behind))
 }
 
 /// The status of gRPC-Web, which is a part of the body.
 fn trailers(part: &[u8]) -> Result<HeaderMap, Status> {
-    let no_status = || Status::data_loss("there is no status behind the answer's message");
+    let no_status = || Status::data_loss("missing grpc-status after the response message");
     if part.first().is_none_or(|first| first & TRAILERS == 0) {
         return Err(no_status());
     }
@@ -157,7 +155,7 @@ fn grpc_status(fields: &HeaderMap, answer: &Answer) -> Result<(), Status> {
         Some(code) => {
             Err(Status::unknown(format!("the server sent an unknown grpc-status: {code}: {message}")))
         }
-        None => Err(Status::unknown(format!("HTTP status {} without a status of gRPC", answer.status))),
+        None => Err(Status::unknown(format!("HTTP status {} without grpc-status", answer.status))),
     }
 }
 
@@ -176,7 +174,7 @@ fn compressed(bytes: &[u8], prefix_len: usize) -> Vec<u8> {
 fn decompressed(bytes: &[u8]) -> Result<Vec<u8>, String> {
     let mut plain = Vec::new();
     let read = GzDecoder::new(bytes).read_to_end(&mut plain);
-    read.map(|_| plain).map_err(|error| format!("the answer is not gzip: {error}"))
+    read.map(|_| plain).map_err(|error| format!("the response is not valid gzip: {error}"))
 }
 
 #[cfg(test)]

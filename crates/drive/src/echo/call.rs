@@ -82,7 +82,7 @@ impl EchoCall {
         let sent = self.next();
         let answer = self.exchange(&self.connections, sent.request.clone()).await?;
         if self.bodies.decode(&answer, &sent.document)? != sent.document {
-            return Err(Status::data_loss("the answer is not what was asked"));
+            return Err(Status::data_loss("the response does not match the request"));
         }
         sent.answer_len.get_or_init(|| answer.body.len());
         Ok(())
@@ -120,7 +120,8 @@ impl EchoCall {
                 let (client, answer) = self.objects_on(connections, monotonic_ns).await?;
                 let times = answer.headers.get(TIMES).and_then(|value| value.to_str().ok());
                 let times = times.and_then(Moments::parse);
-                let times = times.ok_or_else(|| Status::data_loss("the server does not say its times"))?;
+                let times =
+                    times.ok_or_else(|| Status::data_loss("the server does not report its timestamps"))?;
                 Ok(divide(client, times))
             }
         }
@@ -169,7 +170,7 @@ fn of_calls(calls: u64, lens: impl Iterator<Item = u64>) -> u64 {
 }
 
 fn unlike() -> Status {
-    Status::data_loss("the answer is not as large as what was asked")
+    Status::data_loss("the response does not have the expected size")
 }
 
 fn connections(

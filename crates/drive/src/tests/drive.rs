@@ -191,7 +191,7 @@ async fn refusals_are_errors() {
 #[tokio::test]
 async fn answers_of_another_size_are_errors() {
     for call in CallType::ALL {
-        check(Manner::AnswersShort, call, "DATA_LOSS", "was asked for").await;
+        check(Manner::AnswersShort, call, "DATA_LOSS", "expected a response of").await;
     }
 }
 
@@ -205,7 +205,7 @@ async fn calls_that_stall_are_given_up() {
 #[tokio::test]
 async fn streams_that_end_too_early_are_errors() {
     for call in [CallType::ServerStream, CallType::BidiStream] {
-        check(Manner::EndsAfter(0), call, "DATA_LOSS", "before its time").await;
+        check(Manner::EndsAfter(0), call, "DATA_LOSS", "ended the stream early").await;
     }
 }
 

@@ -68,11 +68,11 @@ impl Usage {
         let share = kept_ns as f64 / self.window_ns.max(1) as f64;
         (kept_ns >= KEPT_WAITING_NS_MIN && share > KEPT_WAITING_SHARE_MAX).then(|| {
             let who = if used.stolen_ns * 2 > kept_ns {
-                "the host took it away"
+                "CPU steal by the host"
             } else {
-                "other programs ran on it"
+                "other programs were running"
             };
-            format!("the {side} was kept from its processor for {} of the window: {who}", percent(share))
+            format!("the {side} waited for a CPU for {} of the window: {who}", percent(share))
         })
     }
 }

@@ -52,7 +52,7 @@ pub(crate) fn exclusion(window: &PointResult) -> Option<String> {
             Some(format!("calls failed: {}", errors.collect::<Vec<_>>().join(", ")))
         }
         Outcome::Measured(measured) if measured.messages == 0 => {
-            Some("nothing came to its end in the measured time".to_owned())
+            Some("no operation finished in the measured time".to_owned())
         }
         Outcome::Measured(_) => window.usage.and_then(|usage| usage.disturbance()),
     }

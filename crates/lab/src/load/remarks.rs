@@ -41,7 +41,7 @@ impl Remarks {
         usage: Option<Usage>,
     ) {
         if measured.messages == 0 && measured.errors.is_empty() {
-            self.add(Weight::NotMeasured, window, "no operation ended in the measured time");
+            self.add(Weight::NotMeasured, window, "no operation finished in the measured time");
         }
         for (code, count) in &measured.errors {
             self.add(Weight::CallsFailed, window, &format!("{count} with {code}"));
@@ -118,12 +118,12 @@ fn interruptions(measured: &LoadResult) -> Vec<String> {
     let mut interruptions = Vec::new();
     if is_long(longest_ns) {
         let (took, share) = (time(longest_ns as f64), share(longest_ns));
-        interruptions.push(format!("something stopped: the longest wait, {took}, is {share} of the window"));
+        interruptions.push(format!("stall: the longest wait was {took}, {share} of the window"));
     }
     if is_long(measured.drain_ns) {
         let (took, share) = (time(measured.drain_ns as f64), share(measured.drain_ns));
         interruptions.push(format!(
-            "something stopped: what was under way at the window's end took another {took}, {share} of it"
+            "stall: calls unfinished at the end of the window took another {took} ({share} of it)"
         ));
     }
     interruptions

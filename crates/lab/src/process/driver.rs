@@ -241,10 +241,8 @@ impl Driver {
             let is_noted = load.notes.iter().any(|note| note.text.starts_with(CONNECTIONS));
             let is_asked_for = self.lanes == LaneRule::Fixed;
             if is_asked_for && connections != self.point.connections && !is_noted {
-                let text = format!(
-                    "{CONNECTIONS} {} requested, {connections} in the kernel's tables",
-                    self.point.connections
-                );
+                let text =
+                    format!("{CONNECTIONS} {} requested, {connections} established", self.point.connections);
                 load.notes.push(Note { text, invalidates: false });
             }
         }

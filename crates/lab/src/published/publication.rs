@@ -42,7 +42,7 @@ impl fmt::Display for Publication {
 
 /// A name that is no publication's.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("unknown measurement `{0}`; known are qt, json, codec and channels")]
+#[error("unknown measurement `{0}`; use one of qt, json, codec and channels")]
 pub struct UnknownPublication(String);
 
 impl FromStr for Publication {

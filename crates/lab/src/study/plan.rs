@@ -39,15 +39,15 @@ impl<W: Window> Plan<W> {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PlanError {
     /// A list that the study multiplies is empty.
-    #[error("nothing to measure; give at least one of each")]
+    #[error("nothing to measure; give at least one value for each list")]
     NothingToMeasure,
     /// Zero in flight or zero connections.
-    #[error("in flight and connections are at least 1, and in flight is at least the number of connections")]
+    #[error("-c and --connections must be at least 1; for `lab sizes`, -c must be at least --connections")]
     NoLoad,
     /// More windows than the time allows.
     #[error(
-        "{windows} windows do not fit into {budget_s} s, they take {least_s} s at least: \
-         name fewer sizes, call types, transports or stacks, or allow more time"
+        "{windows} windows take at least {least_s} s, but --budget is {budget_s} s; use a longer --budget, or fewer \
+         sizes, call types, transports or stacks"
     )]
     BudgetTooSmall {
         /// How many there are.

@@ -183,7 +183,7 @@ fn what_peers_say_is_judged_as_well() {
     let text = said(&results, "On the JVM").unwrap();
     assert!(text.contains("is reached by small alone"), "{text}");
     let doubts = doubted(&results);
-    assert!(doubts.contains("Of 4 lines of peers 1 were not steady"), "{doubts}");
+    assert!(doubts.contains("1 of 4 results of other programs are unstable"), "{doubts}");
 }
 
 #[test]

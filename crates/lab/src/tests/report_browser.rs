@@ -316,7 +316,8 @@ fn check_connections(name: &str, width: u32) {
     assert_eq!(of_page("data-loaded"), "0", "the page loaded something");
     // Times, rates and latencies of three servers, with a tenth and with all connections active, 1 and 4 calls on each.
     assert_eq!(of_page("data-lines"), (3 * 3 * 4).to_string());
-    for words in ["Beside the bare echo", "Jain’s index", "<figcaption>100 % active, 1 on each</figcaption>"]
+    for words in
+        ["Compared with the bare echo", "Jain’s index", "<figcaption>100 % active, 1 on each</figcaption>"]
     {
         assert!(dom.contains(words), "the page does not say: {words}");
     }

@@ -10,7 +10,7 @@ pub enum MergeError {
     #[error("no run to merge")]
     Nothing,
     /// A file of another kind, or of another version.
-    #[error("run {number} is of the schema `{schema}`, and {SCHEMA} is joined")]
+    #[error("run {number} has schema `{schema}`, expected {SCHEMA}")]
     Schema {
         /// Which one, from 1.
         number: usize,
@@ -18,7 +18,7 @@ pub enum MergeError {
         schema: String,
     },
     /// Runs of different things.
-    #[error("run {number} has another {what} than the first: {one} and {other}")]
+    #[error("run {number} has a different {what}: {other}; the first has {one}")]
     Different {
         /// Which one, from 1.
         number: usize,
@@ -31,8 +31,8 @@ pub enum MergeError {
     },
     /// One that is joined already, beside others that may be in it.
     #[error(
-        "run {number} is joined of {of} already, and others here are not: those that are in it would count twice. Name \
-         the files that are to be joined"
+        "run {number} is itself a merge of {of} runs, which may count twice; merge either only original results or \
+         only merged ones"
     )]
     Joined {
         /// Which one, from 1.

@@ -261,12 +261,12 @@ fn a_part_that_is_missing_or_late_is_said() {
     let said = |runs: &[LoadRun]| LoadRun::merged(runs).unwrap().notes.remove(0).text;
     assert_eq!(
         said(&[part(1, 3), part(0, 3)]),
-        "part 2 of 3 is missing: counts and the rate are those of the other 2"
+        "part 2 of 3 is missing: counts and rates cover only the other 2 parts"
     );
     assert_eq!(
         said(&[part(1, 20)]),
-        "parts 0, 2, 3, 4, 5, 6, 7, 8, 9, 10 and 9 more of 20 are missing: counts and the rate are those of the \
-         other 1"
+        "parts 0, 2, 3, 4, 5, 6, 7, 8, 9, 10 and 9 more of 20 are missing: counts and rates cover only \
+         the other part"
     );
     let late = LoadRun { started: "1970-01-01T00:00:12.500Z".to_owned(), ..part(1, 2) };
     assert!(said(&[part(0, 2), late]).contains("started 2.5 s apart"));
@@ -278,11 +278,12 @@ fn what_are_not_the_parts_of_one_load_is_refused() {
         let error = LoadRun::merged(&[part(0, 3), other]).unwrap_err().to_string();
         assert!(error.contains(expected), "{error}");
     };
-    check(run(10, 0..10, 0), "run 1 is part 0/3 of a load, and run 2 is no part");
-    check(part(1, 4), "run 2 is part 1/4 of a load, and the first is part 0/3");
-    check(part(0, 3), "run 2 is part 0/3 of the load, and so is run 1");
+    check(run(10, 0..10, 0), "run 1 is part 0/3 of a distributed load, but run 2 is a complete load");
+    check(part(1, 4), "run 2 is part 1/4 and the first run is part 0/3");
+    check(part(0, 3), "runs 1 and 2 are both part 0/3");
     let slower = LoadRun { schedule: Some("5".to_owned()), ..part(1, 3) };
-    check(slower, "run 2 is a part of another load than the first: 5, constant, and not 10, constant");
+    let schedules = "its schedule is 5, constant; the first run's is 10, constant";
+    check(slower, &format!("run 2 belongs to a different load: {schedules}"));
 }
 
 #[test]
@@ -294,9 +295,9 @@ fn what_is_not_one_run_is_refused() {
         assert!(error.contains(expected), "{error}");
     };
     assert_eq!(LoadRun::merged(&[]), Err(MergeError::Nothing));
-    check(|run| run.schema = "thalweg.load/3".to_owned(), "run 2 is of the schema `thalweg.load/3`");
-    check(|run| run.method = "a.B/D".to_owned(), "another method than the first: a.B/C and a.B/D");
-    check(|run| run.loop_kind = "closed".to_owned(), "another loop");
+    check(|run| run.schema = "thalweg.load/3".to_owned(), "run 2 has schema `thalweg.load/3`");
+    check(|run| run.method = "a.B/D".to_owned(), "a different method: a.B/D; the first has a.B/C");
+    check(|run| run.loop_kind = "closed".to_owned(), "a different loop");
     check(|run| run.started = "yesterday".to_owned(), "its times cannot be read");
     check(
         |run| {

@@ -72,7 +72,12 @@ fn row(number: usize, tried: &Try, highest: f64) -> Markup {
                 }
             }
             td { (whole(tried.reached_per_s)) }
-            td { span class=(class) { (if tried.is_kept { "✓" } else { "✗" }) span.unseen { (class) } } }
+            td {
+                span class=(class) {
+                    (if tried.is_kept { "✓" } else { "✗" })
+                    span.unseen { (if tried.is_kept { "passed" } else { "failed" }) }
+                }
+            }
             td.words { (bound(&tried.figures.join("; "))) }
         }
     }

@@ -15,7 +15,7 @@ pub(super) const CASES: &[Case] = &[
         server: Kind::Etcd,
         words: &["list"],
         exit_code: 1,
-        says: &["the server has no reflection"],
+        says: &["the server does not support reflection"],
         ..PLAIN
     },
     Case {

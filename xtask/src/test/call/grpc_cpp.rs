@@ -33,7 +33,7 @@ pub(super) const CASES: &[Case] = &[
         server: Kind::Cpp,
         words: &["suite.Greeter/Greet", "-d", r#"{"name": "nobody"}"#],
         exit_code: 64 + 9,
-        says: &["FAILED_PRECONDITION (9): there is nobody", "details that are no google.rpc.Status: /w=="],
+        says: &["FAILED_PRECONDITION (9): there is nobody", "details (not a google.rpc.Status): /w=="],
         ..PLAIN
     },
     Case {

@@ -57,7 +57,7 @@ pub(super) const CASES: &[Case] = &[
         server: Kind::ErrorDetails,
         words: &["list"],
         exit_code: 1,
-        says: &["the server has no reflection"],
+        says: &["the server does not support reflection"],
         ..PLAIN
     },
     Case {
@@ -143,14 +143,14 @@ pub(super) const CASES: &[Case] = &[
         server: Kind::Greeter,
         words: &["helloworld.Greeter/SayHello"],
         exit_code: 1,
-        says: &["the server has no reflection"],
+        says: &["the server does not support reflection"],
         ..PLAIN
     },
     Case {
         server: Kind::Greeter,
         words: &["helloworld.Greeter/SayHelo", "--proto", GREETER],
         exit_code: 2,
-        says: &["helloworld.Greeter has no method `SayHelo`; is it `SayHello`?"],
+        says: &["helloworld.Greeter has no method `SayHelo`; did you mean `SayHello`?"],
         ..PLAIN
     },
     Case {

@@ -84,41 +84,36 @@ pub(super) fn families(snapshot: &Snapshot) -> Vec<Family> {
         Family { name, unit: "s", about, points: Points::Histograms(points(&target, buckets.collect())) }
     };
     let mut families = vec![
-        counts("thalweg.load.calls", "Calls that have ended", calls(run)),
-        histograms("thalweg.load.latency", "From the intended start of calls to their end", latencies(run)),
+        counts("thalweg.load.calls", "Finished calls", calls(run)),
+        histograms("thalweg.load.latency", "Call latency from the scheduled start", latencies(run)),
         counts(
             "thalweg.load.late",
-            "Calls (of a scenario: flows) that started more than a millisecond late",
+            "Scheduled calls (scenarios: flows) that started more than 1 ms late",
             vec![(Vec::new(), run.late)],
         ),
         counts(
             "thalweg.load.dropped",
-            "Calls that were to begin and never did; of a scenario flows",
+            "Scheduled calls (scenarios: flows) that never started",
             vec![(Vec::new(), run.dropped)],
         ),
-        now("thalweg.load.in_flight", "{call}", "Calls under way", *in_flight),
-        now(
-            "thalweg.load.connections",
-            "{connection}",
-            "Connections that take calls",
-            u64::from(*connections),
-        ),
+        now("thalweg.load.in_flight", "{call}", "Calls in flight", *in_flight),
+        now("thalweg.load.connections", "{connection}", "Open connections", u64::from(*connections)),
         Family {
             name: "thalweg.load.messages",
             unit: "{message}",
-            about: "Messages of calls",
+            about: "Messages sent and received",
             points: Points::Counts(points(&target, direction(run.messages_sent, run.messages_received))),
         },
         Family {
             name: "thalweg.load.io",
             unit: "By",
-            about: "Bytes of messages",
+            about: "Message bytes sent and received",
             points: Points::Counts(points(&target, direction(run.bytes_sent, run.bytes_received))),
         },
         Family {
             name: "process.cpu.time",
             unit: "s",
-            about: "The client's processor time",
+            about: "Client CPU time",
             points: Points::Seconds(points(
                 &target,
                 vec![cpu("user", run.client_cpu.user_ns), cpu("system", run.client_cpu.system_ns)],
@@ -128,7 +123,7 @@ pub(super) fn families(snapshot: &Snapshot) -> Vec<Family> {
     if scheduled.is_some() {
         families.push(counts(
             "thalweg.load.scheduled",
-            "Calls that were to begin; of a scenario flows",
+            "Scheduled calls (scenarios: flows)",
             scheduled.into_iter().collect(),
         ));
     }
@@ -138,7 +133,7 @@ pub(super) fn families(snapshot: &Snapshot) -> Vec<Family> {
         families.push(Family {
             name: "thalweg.load.flows",
             unit: "{flow}",
-            about: "Flows that have ended",
+            about: "Finished flows",
             points: Points::Counts(ended),
         });
     }
@@ -147,7 +142,7 @@ pub(super) fn families(snapshot: &Snapshot) -> Vec<Family> {
         let service = run.service.as_ref().or(run.latency.as_ref());
         families.push(histograms(
             "grpc.client.call.duration",
-            "From the actual start of calls that ended with OK to their end",
+            "Duration of calls that ended with OK, from the actual start",
             vec![(vec![("grpc.method", run.method.clone()), ("grpc.status", "OK".to_owned())], service)],
         ));
     }

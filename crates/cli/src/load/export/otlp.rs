@@ -73,7 +73,7 @@ impl Push {
         match answer.partial_success.filter(|partial| partial.rejected_data_points > 0) {
             None => Ok(()),
             Some(partial) => Err(Status::invalid_argument(format!(
-                "it rejected {} data points: {}",
+                "the collector rejected {} data points: {}",
                 partial.rejected_data_points, partial.error_message
             ))),
         }
@@ -85,7 +85,7 @@ impl Push {
         if !std::mem::replace(has_failed, true) {
             let (target, code, message) = (&self.target, status.code(), status.message());
             self.notices.say(&format!(
-                "metrics are not taken by --otlp {target} ({code:?}: {message}); the load goes on, and so do the tries"
+                "pushing metrics to {target} failed ({code:?}: {message}); the load continues and pushes are retried"
             ));
         }
     }
@@ -94,7 +94,7 @@ impl Push {
 /// Of a run that has ended.
 async fn soon(push: impl Future<Output = Result<(), Status>>) -> Result<(), Status> {
     let pushed = tokio::time::timeout(LAST_TIMEOUT, push).await;
-    pushed.unwrap_or_else(|_| Err(Status::deadline_exceeded("no answer came")))
+    pushed.unwrap_or_else(|_| Err(Status::deadline_exceeded("no response")))
 }
 
 fn export(snapshot: &Snapshot) -> ExportMetricsServiceRequest {

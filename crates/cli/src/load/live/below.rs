@@ -40,11 +40,12 @@ fn tries(search: &Search, run: &LoadRun, lines: &mut Vec<Line<'static>>) {
     let found = search.found_per_s.map_or("none yet".to_owned(), found);
     let conditions = search.conditions.join(", ");
     lines.push(
-        Line::from(format!(" the highest rate with {conditions}: {found}; now {trying} {unit}s/s")).bold(),
+        Line::from(format!(" highest rate that meets {conditions}: {found}; now trying {trying} {unit}s/s"))
+            .bold(),
     );
     for tried in search.tries.iter().rev() {
         let rate = grouped(tried.rate_per_s);
-        let (is_kept, color) = if tried.is_kept { ("kept", Color::Green) } else { ("too high", Color::Red) };
+        let (is_kept, color) = if tried.is_kept { ("met", Color::Green) } else { ("too high", Color::Red) };
         let line = format!(" {rate:>9} {unit}s/s  {is_kept:<9} {}", tried.figures.join(", "));
         lines.push(Line::from(line).fg(color));
     }

@@ -17,23 +17,23 @@ pub(super) fn section(reports: &[Report]) -> Markup {
         section #reading {
             h2 { "How to read it" }
             p.about {
-                "A ratio is the value of " (b) " divided by that of " (a) ": 1.10 is a tenth more. Of the rate more is \
-                 better, and of latency and processor time less. Below it is the interval in which it lies with a \
-                 confidence of 95" "\u{a0}" "%; the picture has both from half to double, with the margin in grey and \
-                 an arrow for what lies beyond. " "The margin, " (bound(&margin)) ", is what does not matter: ratios \
-                 from " (low) " to " (high) "."
+                "A ratio is the value of " (b) " divided by that of " (a) ": 1.10 means 10" "\u{a0}" "% more. A higher \
+                 rate is better; lower latency and CPU time are better. The 95" "\u{a0}" "% confidence interval is \
+                 shown below each ratio. Charts range from 0.5 to 2, with the margin in grey and arrows for values \
+                 outside. Differences within the margin (" (bound(&margin)) ": ratios from " (low) " to " (high) ") \
+                 are ignored."
             }
             dl.findings.verdicts {
                 dt.same { (Verdict::Same) }
-                dd { "The interval lies within the margin: whatever the difference is, it is no larger." }
+                dd { "The whole interval lies within the margin, so any difference is smaller than the margin." }
                 dt.better { span.is { (Verdict::Better) } ", " span.worse { span.is { (Verdict::Worse) } } }
-                dd { "The interval does not hold 1, and reaches beyond the margin." }
+                dd { "The interval excludes 1 and extends beyond the margin." }
                 dt.worse { span.is { (Verdict::Worse) ", beyond the margin" } }
-                dd { "The interval lies beyond the margin as a whole, of a figure that is judged: exit code 3." }
+                dd { "The whole interval lies beyond the margin, for a judged figure (--fail-on): exit code 3." }
                 dt.cannot-tell { (Verdict::CannotTell) }
                 dd {
-                    "The interval holds 1 and reaches beyond the margin, or there is none. There may be a difference \
-                     of that size, or not: more rounds, longer windows or a quieter machine tell."
+                    "The interval includes 1 and extends beyond the margin, or there is no interval. More rounds, \
+                     longer windows or an idle machine may decide it."
                 }
             }
         }
@@ -49,11 +49,10 @@ pub(super) fn method(reports: &[Report]) -> Markup {
     }
     sentences.push("The value of a side is the geometric mean of its rounds.".to_owned());
     sentences.push(if reports.iter().all(|report| report.is_paired) {
-        "The ratio is that of the pairs: what slowed the machine slowed both windows of a pair, and is not in it."
-            .to_owned()
+        "Ratios are computed within pairs of windows, which cancels out slow phases of the machine.".to_owned()
     } else {
-        "The ratio is that of the means, with the interval of Welch's t test on the logarithms: what the machine did \
-         meanwhile is in it."
+        "A ratio is that of the geometric means, with the interval of Welch's t-test on the logarithms. Changes of the \
+         machine's load between runs are not cancelled out."
             .to_owned()
     });
     html! {

@@ -234,9 +234,8 @@ fn method(results: &LabResults) -> Vec<String> {
              before has ended. Messages have {size} of payload. A ping-pong is a bidi stream of each worker with one \
              message under way."
         ),
-        "Ways are measured in short, interleaved windows, in forward and then reverse order (ABBA): what slows the \
-         machine slows all of them. An adaptive channel is driven longer before it is measured, so that it has found \
-         its number of lanes."
+        "Variants are measured in short, interleaved windows, in forward and then reverse order (ABBA), so slow phases \
+         of the machine affect all of them. An adaptive channel has a longer warm-up, to find its number of lanes."
             .to_owned(),
         "A delay is a link in user space between client and server, which holds each byte for half of it either way, \
          in order; it passes connections on one by one. Without a delay both talk directly."
@@ -246,11 +245,10 @@ fn method(results: &LabResults) -> Vec<String> {
          delay, in windows whose rates are not used."
             .to_owned(),
         "Ideal scaling is the rate of the fastest lone call, times the calls in flight.".to_owned(),
-        "A way with several connections is compared with one connection, and the adaptive channel with the best \
-         number, by the ratios of windows of the same round. The interval of such a ratio is that of 95 %, widened as \
-         one of as many as there are ways at the load; loads are not corrected for one another. A gain is shown where \
-         the interval does not hold 1 and the ratio lies outside the noise floor, which is the largest that one \
-         connection, measured against itself, came to."
+        "A variant with several connections is compared with one connection, and the adaptive channel with the best \
+         number, by the ratios of windows of the same round. Intervals are 95 % intervals with Bonferroni correction \
+         for the number of variants at each load, but not across loads. A gain requires that the interval excludes 1 \
+         and that the ratio exceeds the noise floor, which is the largest difference of one connection from itself."
             .to_owned(),
         "What limits a stack is derived from its line over one connection: it scales while it moves at least half of \
          what ideal scaling gives; one connection is the limit where a gain of 1.15 times or more by several is shown; \

@@ -376,7 +376,7 @@ mod tests {
         check(|it| it.contenders.clear(), "nothing to measure");
         check(|it| it.rounds = 0, "nothing to measure");
         check(|it| it.grids[0].in_flight.push(0), "at least 1");
-        check(|it| it.budget = Duration::from_secs(20), "do not fit");
+        check(|it| it.budget = Duration::from_secs(20), "but --budget is 20 s");
     }
 
     #[test]

@@ -90,7 +90,7 @@ impl<'b> CodecExecutor<'b> {
 
     fn peer(&mut self, name: &str) -> Result<PeerResult, String> {
         let folder = self.files.folder()?;
-        let peers = self.peers.as_ref().ok_or("there is no folder of peers here: name it with --peers")?;
+        let peers = self.peers.as_ref().ok_or("no peers found; use --peers")?;
         self.bench.write_messages(folder)?;
         peers::convert(peers, name, folder, self.quick)
     }
@@ -152,9 +152,8 @@ impl Calls {
         });
         let executor = started.as_mut().map_err(|reason| ExecuteError::Window(reason.clone()))?;
         match executor.measure(&calls_window(calls, round)) {
-            Ok(found) => figures(&found).ok_or_else(|| {
-                ExecuteError::Window("nothing came to its end in the measured time".to_owned())
-            }),
+            Ok(found) => figures(&found)
+                .ok_or_else(|| ExecuteError::Window("no operation finished in the measured time".to_owned())),
             // Conversions need no server.
             Err(ExecuteError::Study(reason)) => {
                 *started = Err(reason.clone());

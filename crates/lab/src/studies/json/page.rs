@@ -116,7 +116,7 @@ fn cards(results: &JsonResults, cells: &Cells) -> Markup {
             Verdict::CannotTell | Verdict::NotMeasured => ("? ", " (no difference is shown)"),
         };
         let detail = format!(
-            "as long by JSON over HTTP/1.1 as by gRPC, one call at a time: {} against {}{amounts_to}",
+            "the time of gRPC by JSON over HTTP/1.1, one call at a time: {} against {}{amounts_to}",
             time(json.p50()?),
             time(grpc.p50()?)
         );
@@ -146,39 +146,38 @@ fn method(results: &JsonResults) -> Vec<String> {
         }
         _ => "Client and server share the processors.".to_owned(),
     };
-    let objects = "One client, thalweg’s, calls all servers: prost’s messages for gRPC and gRPC-Web, structs of \
-                   serde’s with serde_json for JSON and rmp-serde for MessagePack. A server decodes what it is sent \
-                   to objects of its language, and encodes the answer from there anew.";
-    let own = "Nobody generated code for the type of your own messages. In the place of what it would make, client and \
-               server have thalweg-protobuf’s messages, whose type is known at run time only, for all formats alike: \
-               each end decodes to one and encodes from one, JSON and MessagePack by way of Protobuf’s bytes. Their \
-               strings stay in the bytes that came, where generated code copies them. They are sent one after the \
-               other.";
+    let objects = "One client, thalweg’s, calls all servers. It uses prost’s messages for gRPC and gRPC-Web, and serde \
+                   structs with serde_json for JSON and with rmp-serde for MessagePack. A server decodes each request \
+                   to objects of its language and encodes the response from them again.";
+    let own = "For your own messages there is no generated code, so client and server use dynamic messages of \
+               thalweg-protobuf in all formats: each end decodes to such a message and encodes from one, JSON and \
+               MessagePack by way of Protobuf’s bytes. Their strings stay in the received bytes, where generated code \
+               would copy them. The messages are sent in turn.";
     let own = settings.own.as_ref().map(|_| own.to_owned());
     let mut method = vec![pinned, objects.to_owned()];
     method.extend(own);
     method.extend([
-        "Latencies are of one call at a time, from the object in hand until the answer’s object is in hand. Each call \
-         asks the server for its moments, in ns of the clock that all processes of the machine share; with the \
-         client’s own they divide the call into stages without gap or overlap. What a server’s stack does not show, \
-         decoding or encoding, is part of the way there or back."
+        "Latencies are of one call at a time, from the request object to the decoded response object. Each call asks \
+         the server for its timestamps, in ns of the clock that all processes of the machine share. Together with the \
+         client’s own they divide the call into stages without gap or overlap. Decoding or encoding that a server’s \
+         stack does not show counts as part of the way there or back."
             .to_owned(),
-        "Rates are of 64 calls in flight, of 16 or 4 where messages are large, over one connection of HTTP/2 or as \
-         many of HTTP/1.1, by a client that encodes the request once and looks at the answer’s status and length \
-         only: the server is the limit."
+        "Rates are of 64 calls in flight, or 16 or 4 if messages are large, over one HTTP/2 connection or as many \
+         HTTP/1.1 connections. The client encodes the request once and checks only the response’s status and length, \
+         so the server is the limit."
             .to_owned(),
-        "Ways are measured in short windows that take turns, there and back: what slows the machine slows all. Ratios \
-         are of windows of the same round, with intervals of 95 %. The first way is measured once more beside itself, \
-         with each message: what it differs from itself by is the noise floor of that message, of times and of rates \
-         apart."
+        "Variants are measured in short windows in turn, forward and then in reverse order, so slow phases of the \
+         machine affect all of them. Ratios are of windows of the same round, with 95 % intervals. The first variant \
+         is also measured against itself with each message: the difference is the noise floor of that message, \
+         separately for times and rates."
             .to_owned(),
-        "No call of a window is left out. A window in which calls failed, or whose client or server was kept from \
-         its processors, is left out as a whole, and is named. The first calls of a server are of one \
-         that was started for them. A server whose code is compiled while it runs is driven for some seconds before it \
-         is measured, as it is measured: with as many calls in flight, and one at a time."
+        "No call of a window is left out. A window is left out as a whole, and named, if calls failed in it or if its \
+         client or server had to wait for CPUs. For the first calls of a server, a new one is started. A server whose \
+         code is compiled while it runs is driven for some seconds before it is measured, under the same loads: with \
+         as many calls in flight, and one at a time."
             .to_owned(),
-        "Networks are a link in user space between both ends, which holds each byte for half of the delay either way \
-         and lets so many bits per second through."
+        "Networks are simulated by a link in user space between both ends, which delays each byte by half of the added \
+         round trip in each direction and limits the bits per second."
             .to_owned(),
     ]);
     method

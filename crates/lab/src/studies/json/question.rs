@@ -8,7 +8,7 @@ use crate::statistics::Ratio;
 /// Before a ratio that shows no difference.
 const DOUBT: &str = "? ";
 /// What it says.
-pub(crate) const LEGEND: &str = "Where there is a question mark, no difference is shown.";
+pub(crate) const LEGEND: &str = "A question mark means that no difference is shown.";
 
 /// A question, its answer, and its figures.
 #[derive(Clone, Debug, PartialEq)]

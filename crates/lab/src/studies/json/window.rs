@@ -183,7 +183,7 @@ impl WindowResult {
                 Some(format!("calls failed: {}", errors.collect::<Vec<_>>().join(", ")))
             }
             (None, Some(load)) if load.messages == 0 => {
-                Some("nothing came to its end in the measured time".to_owned())
+                Some("no operation finished in the measured time".to_owned())
             }
             (None, Some(_)) => self.usage.and_then(|usage| usage.disturbance()),
         }

@@ -80,16 +80,16 @@ pub(super) fn about(verdicts: &[Verdict]) -> Markup {
         verdicts.iter().flat_map(|it| &it.numbers.rows).map(|row| row.several.len()).max().unwrap_or(0);
     html! {
         p.about {
-            "The best number is the fewest connections that are not shown to move less than the best: several where a \
-             gain is shown, 1 where a gain of more than 10 % is ruled out, and “cannot tell” where intervals leave it \
-             open. Below each ratio stands its interval of 95 %"
+            "The best number is the fewest connections that are not shown to be slower than the best: several if a \
+             gain is shown, 1 if a gain of more than 10 % is ruled out, and “cannot tell” if the intervals allow \
+             both. The 95 % interval is shown below each ratio"
             @if ways > 1 {
-                ", widened (Bonferroni) for the " (counted(ways as u64, "way")) " that are compared at a load, so \
-                 that it holds of the one that is picked too"
+                ", with Bonferroni correction for the " (counted(ways as u64, "variant")) " compared at a load, so \
+                 that it also holds for the one that is picked"
             }
-            ". A question mark: the interval, or the noise floor, leaves open whether there is a difference of more \
-             than 10 %. The adaptive channel stands beside the best number or, where that cannot be told, beside the \
-             fixed number with the largest rate."
+            ". A question mark means that a difference of more than 10 % is neither shown nor ruled out. The adaptive \
+             channel is compared with the best number or, if that is unknown, with the fixed number that has the \
+             highest rate."
         }
     }
 }

@@ -44,7 +44,7 @@ pub(super) fn stages(results: &JsonResults, cells: &Cells) -> Markup {
         section #stages {
             h2 { "Where a call’s time goes" }
             p.about {
-                "One call at a time; the mean of each stage, from the client’s object in hand to the answer’s."
+                "One call at a time: the mean of each stage, from the client’s request object to its response object."
             }
             (chosen(&shapes))
             div.key {
@@ -79,7 +79,7 @@ pub(super) fn rates(results: &JsonResults, cells: &Cells) -> Markup {
         section #rates {
             h2 { "Server capacity" }
             p.about {
-                "As many calls in flight as keep the server busy, by a client that encodes nothing; higher is better."
+                "Enough calls in flight to keep the server busy, from a client that encodes nothing; higher is better."
             }
             (chosen(&shapes))
             @for (index, shape) in shapes.iter().enumerate() {

@@ -85,14 +85,14 @@ impl Plots {
             "published" if !self.spikes.is_empty() => html! {
                 h3 { "Slow calls over time" }
                 p.about {
-                    "The windows of each way stand behind each other. Half of a window’s calls lie under the line, \
-                     99 % under the dashes, and the dots are its ten longest calls."
+                    "The windows of each variant are shown one after the other. Half of a window’s calls are below the \
+                     line, 99 % below the dashes, and the dots are its ten longest calls."
                 }
                 div.multiples data-plots="spikes" {}
             },
             "sizes" if !self.sizes.is_empty() => html! {
                 h3 { "By the number of strings" }
-                p.about { "How many times what gRPC takes; intervals are of 95 %." }
+                p.about { "Relative to gRPC, with 95 % intervals." }
                 div.key {
                     @for (protocol, colour) in BESIDE {
                         span { i style={ "background:var(--" (colour) ")" } {} (protocol.title()) }
@@ -139,9 +139,7 @@ fn sizes(results: &JsonResults, cells: &Cells) -> Vec<Sizes> {
     let figures: [(&str, Beside); 2] = [
         ("Time of a call, one at a time", |cells, way, grpc| cells.latency_ratio(way, grpc)),
         // How many times a server’s time, too.
-        ("Calls that a server takes: gRPC’s ÷ the way’s", |cells, way, grpc| {
-            cells.rate_ratio(grpc, way)
-        }),
+        ("Calls per second of a server: gRPC ÷ variant", |cells, way, grpc| cells.rate_ratio(grpc, way)),
     ];
     let line = |(protocol, colour): (Protocol, &'static str), compared: Beside| {
         let point = |n: u32| {

@@ -14,9 +14,9 @@ pub(super) fn connections(results: &JsonResults, cells: &Cells) -> Question {
         "Message",
         "Server",
         "Protocol",
-        "Kept",
-        "A new one for each call",
-        "More",
+        "Kept connection",
+        "New one per call",
+        "Difference",
         "New ÷ kept",
     ]);
     let mut sentences = Vec::new();
@@ -36,19 +36,19 @@ pub(super) fn connections(results: &JsonResults, cells: &Cells) -> Question {
                 Field::figure(Some(new_ns / kept_ns), |ratio| format!("{ratio:.1}")),
             ]);
             if let Some(factor) = cells.apart(cell, kept).filter(|_| cell.way.stack.is_ours()) {
-                factors.push(format!("{factor} by {}", cell.way.protocol.title()));
+                factors.push(format!("{factor} for {}", cell.way.protocol.title()));
             }
         }
         if !factors.is_empty() {
             sentences.push(format!(
-                "With {}, a new connection (of gRPC: a new channel) for each call takes {} as long as one that is \
-                 kept.",
+                "With {}, the time of a call on a new connection (for gRPC, a new channel) relative to a kept one is \
+                 {}.",
                 title(shape),
                 crate::wording::enumerated(&factors)
             ));
         }
     }
-    Question { id: "connections", title: "A new channel or connection for each call", sentences, table }
+    Question { id: "connections", title: "A new connection for each call", sentences, table }
 }
 
 pub(super) fn versions(results: &JsonResults, cells: &Cells) -> Question {
@@ -82,8 +82,8 @@ pub(super) fn versions(results: &JsonResults, cells: &Cells) -> Question {
             ]);
             if let Some(factor) = rate.factor().filter(|_| way.stack.is_ours()) {
                 sentences.push(format!(
-                    "With {}, our server takes {factor} as many JSON calls per second over one connection of HTTP/2 as \
-                     over several of HTTP/1.1.",
+                    "With {}, our server handles {factor} as many JSON calls per second over one HTTP/2 connection as \
+                     over several HTTP/1.1 connections.",
                     title(shape),
                 ));
             }

@@ -10,10 +10,11 @@ use crate::figures::{percent, time};
 use crate::load::verdict::Compared;
 use crate::report::grid::Field;
 use crate::size::ByteSize;
-use crate::wording::{capitalised, enumerated};
+use crate::wording::enumerated;
 
 pub(super) fn messagepack(results: &JsonResults, cells: &Cells) -> Question {
-    let mut table = Grid::new(&["Message", "Protocol", "Median", "÷ gRPC", "Bytes there", "Bytes back"]);
+    let mut table =
+        Grid::new(&["Message", "Protocol", "Median", "÷ gRPC", "Request bytes", "Response bytes"]);
     let mut sentences = Vec::new();
     for shape in super::sizes::shapes(results) {
         let case = Case::plain(shape);
@@ -39,7 +40,7 @@ pub(super) fn messagepack(results: &JsonResults, cells: &Cells) -> Question {
         let compared = msgpack.zip(json).map(|(msgpack, json)| cells.latency_ratio(msgpack, json));
         if let Some(factor) = compared.and_then(Compared::factor) {
             sentences.push(format!(
-                "With {}, MessagePack takes {factor} as long as JSON by the same protocol.",
+                "With {}, MessagePack takes {factor} as long as JSON over the same protocol.",
                 title(shape),
             ));
         }
@@ -65,7 +66,7 @@ pub(super) fn compression(cells: &Cells) -> Question {
         let (Some(plain_ns), Some(gzip_ns)) = (plain.p50(), cell.p50()) else { continue };
         let bytes = |bodies: (u64, u64)| (bodies.0 + bodies.1) as f64;
         let plain_bytes = plain.latency.as_ref().map(|it| bytes(it.bodies));
-        let network = cell.case.network().unwrap_or_else(|| "none, one machine".to_owned());
+        let network = cell.case.network().unwrap_or_else(|| "loopback".to_owned());
         let shown = |it: f64| ByteSize(it as u64).to_string();
         table.rows.push(vec![
             Field::words(network.clone()),
@@ -79,7 +80,7 @@ pub(super) fn compression(cells: &Cells) -> Question {
         if let Some(plain_bytes) = plain_bytes {
             let fewer = 1.0 - bytes(latency.bodies) / plain_bytes.max(1.0);
             told.push(format!(
-                "{} ({network}) has {} {} bytes and takes {} as long",
+                "{} ({network}) transfers {} {} bytes and takes {} as long",
                 cell.way.protocol.title(),
                 percent(fewer.abs()),
                 if fewer < 0.0 { "more" } else { "fewer" },
@@ -89,8 +90,8 @@ pub(super) fn compression(cells: &Cells) -> Question {
         }
     }
     let sentence = (!told.is_empty()).then(|| {
-        let random = if is_random { " It is random letters, of 26 kinds." } else { "" };
-        capitalised(&format!("compressed by gzip, both ways: {}.{random}", enumerated(&told)))
+        let random = if is_random { " The strings are random letters, of 26 different ones." } else { "" };
+        format!("With gzip in both directions: {}.{random}", enumerated(&told))
     });
     Question { id: "compression", title: "Compression", sentences: sentence.into_iter().collect(), table }
 }

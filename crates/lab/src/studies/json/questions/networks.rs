@@ -18,7 +18,7 @@ pub(super) fn networks(results: &JsonResults, cells: &Cells) -> Question {
     // Nothing to compare with.
     let cases = if cases.len() < 2 { Vec::new() } else { cases };
     for case in cases {
-        let network = case.network().unwrap_or_else(|| "none, one machine".to_owned());
+        let network = case.network().unwrap_or_else(|| "loopback".to_owned());
         let grpc = cells.at(&Way::reference(), case);
         for cell in cells.of_case(case).filter(|cell| is_apart(cells, cell)) {
             let compared =
@@ -40,17 +40,11 @@ pub(super) fn networks(results: &JsonResults, cells: &Cells) -> Question {
     }
     let sentences = (!factors.is_empty()).then(|| {
         format!(
-            "As long as gRPC, JSON over HTTP/1.1 takes, by what is between both ends: {}. What a network adds, it adds \
-             to both.",
+            "Time of JSON over HTTP/1.1 relative to gRPC, by network: {}. Network delay adds to both.",
             enumerated(&factors)
         )
     });
-    Question {
-        id: "networks",
-        title: "Over a network that is not local",
-        sentences: sentences.into_iter().collect(),
-        table,
-    }
+    Question { id: "networks", title: "Over a network", sentences: sentences.into_iter().collect(), table }
 }
 
 /// The published message without a network, and over each.

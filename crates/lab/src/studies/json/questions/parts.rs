@@ -14,9 +14,9 @@ use crate::wording::enumerated;
 /// From gRPC to a JSON API over HTTP/1.1, and what is new in each.
 const STEPS: [(Protocol, &str); 4] = [
     (Protocol::Grpc, ""),
-    (Protocol::ConnectH2, "the format: JSON in place of Protobuf"),
-    (Protocol::JsonH2, "a route of its own in place of the method’s path"),
-    (Protocol::JsonHttp1, "HTTP/1.1 in place of HTTP/2"),
+    (Protocol::ConnectH2, "the format (JSON instead of Protobuf)"),
+    (Protocol::JsonH2, "a REST path instead of the gRPC method’s path"),
+    (Protocol::JsonHttp1, "HTTP/1.1 instead of HTTP/2"),
 ];
 
 pub(super) fn parts(results: &JsonResults, cells: &Cells) -> Question {
@@ -24,11 +24,11 @@ pub(super) fn parts(results: &JsonResults, cells: &Cells) -> Question {
         "Message",
         "Protocol",
         "Median",
-        "More than above",
-        "Client’s conversion",
-        "Server’s processor time",
-        "Bytes there",
-        "Bytes back",
+        "Change from above",
+        "Client encoding and decoding",
+        "Server CPU time",
+        "Request bytes",
+        "Response bytes",
     ]);
     let mut sentences = Vec::new();
     for shape in results.settings.featured() {
@@ -81,13 +81,13 @@ fn sentence(cells: &Cells, shape: Shape, steps: &[(&Cell, &str)]) -> Option<Stri
     let more_bytes = bytes(last)? / bytes(first)?.max(1.0) - 1.0;
     let client = conversion(last) - conversion(first);
     let of_client = if more > 0.0 && client > 0.0 {
-        format!(" The client’s own encoding and decoding is {} of it.", percent((client / more).min(1.0)))
+        format!(" Encoding and decoding in the client are {} of it.", percent((client / more).min(1.0)))
     } else {
         String::new()
     };
     let difference =
-        if more > 0.0 { format!("{} longer", time(more)) } else { format!("{} less", time(-more)) };
-    let doubt = if cells.latency_ratio(last, first).differs() { "" } else { ", which shows no difference" };
+        if more > 0.0 { format!("{} longer", time(more)) } else { format!("{} less time", time(-more)) };
+    let doubt = if cells.latency_ratio(last, first).differs() { "" } else { " (no difference is shown)" };
     Some(format!(
         "With {}, JSON over HTTP/1.1 takes {difference} than gRPC{doubt}: {}. Its bodies have {} more \
          bytes.{of_client}",

@@ -34,7 +34,7 @@ pub(super) fn published(results: &JsonResults, cells: &Cells) -> Question {
     let title = if results.settings.published == PUBLISHED {
         "The published comparison"
     } else {
-        "One call at a time, none left out"
+        "One call at a time, including outliers"
     };
     Question { id: "published", title, sentences, table }
 }
@@ -49,16 +49,16 @@ fn sentences(cells: &Cells, case: Case, measured: &[&Cell]) -> Vec<String> {
     {
         let factor = cells.latency_ratio(json, grpc).factor().unwrap_or_default();
         sentences.push(format!(
-            "Each call echoes {}; there is one at a time. At our server the median is {} by gRPC and {} by JSON over \
+            "Each call echoes {}, one call at a time. With our server the median is {} for gRPC and {} for JSON over \
              HTTP/1.1: {factor}.",
             title(case.shape),
             time(grpc_all.all.p50 as f64),
             time(json_all.all.p50 as f64),
         ));
         sentences.push(format!(
-            "What is published as the time of a request ends where the handler has it: {} by gRPC and {} by JSON on \
-             average, {}. What is published as the time of a response begins where the handler gives it away: {} and \
-             {}, {}.",
+            "The published request time ends when the handler receives the request: {} for gRPC and {} for JSON on \
+             average, {}. The published response time starts when the handler returns the response: {} for gRPC and \
+             {} for JSON, {}.",
             time(grpc_all.request()),
             time(json_all.request()),
             as_long(json_all.request(), grpc_all.request()),
@@ -72,7 +72,7 @@ fn sentences(cells: &Cells, case: Case, measured: &[&Cell]) -> Vec<String> {
 }
 
 fn as_long(one: f64, other: f64) -> String {
-    if other > 0.0 { format!("{} as long", times(one / other)) } else { "which has no ratio".to_owned() }
+    if other > 0.0 { format!("{} as long", times(one / other)) } else { "without a ratio".to_owned() }
 }
 
 /// How many calls are far beyond the median, and the longest: whose it is and when it fell. The longest calls of each
@@ -84,11 +84,11 @@ fn spikes(measured: &[&Cell]) -> String {
     let late = latencies().filter(|(_, latency)| latency.spikes > 0);
     let late = late.flat_map(|(cell, latency)| latency.late_calls().map(move |call| (cell, call)));
     let Some((cell, longest)) = late.max_by_key(|(_, call)| call.took_ns) else {
-        return format!("None of {all} calls took more than {SPIKE_FACTOR} times its way’s median.");
+        return format!("None of {all} calls took more than {SPIKE_FACTOR} times the median of its variant.");
     };
     format!(
-        "Of {all} calls {} took more than {SPIKE_FACTOR} times the way’s median. The longest took {}, {} into window \
-         {} of {}.",
+        "{} of {all} calls took more than {SPIKE_FACTOR} times the median of their variant. The longest took {}; it \
+         ended {} into window {} of {}.",
         grouped(spikes as f64),
         time(longest.took_ns as f64),
         time(longest.at_ns as f64),
@@ -131,10 +131,10 @@ pub(super) fn cold(results: &JsonResults, cells: &Cells) -> Question {
     }
     let sentence = slowest.map(|(factor, cell, cold)| {
         format!(
-            "A server that has just been started answers its first call in {} ({}), and the {} after it take {} as \
-             long as later ones on average. A comparison of so few calls measures that.",
-            time(cold.first_ns as f64),
+            "The slowest start, relative to the warm median: {}. Its first call takes {}, and the next {} calls take \
+             {} that median on average. A comparison with so few calls measures the start.",
             cell.way,
+            time(cold.first_ns as f64),
             cold.calls,
             times(factor),
         )

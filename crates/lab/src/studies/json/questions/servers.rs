@@ -36,7 +36,7 @@ pub(super) fn servers(results: &JsonResults, cells: &Cells) -> Question {
         "Calls per second",
         "Ours ÷ theirs",
         "",
-        "Processor time of a call",
+        "CPU time per call",
         "Ours",
     ]);
     let mut told = Vec::new();
@@ -61,12 +61,12 @@ pub(super) fn servers(results: &JsonResults, cells: &Cells) -> Question {
                 table.rows.push(row);
                 if let Some(factor) = ratio.factor().filter(|_| theirs.way.is_json_api()) {
                     let stack = &theirs.way.stack;
-                    factors.push(format!("{factor} as many as {stack} ({})", protocol.title()));
+                    factors.push(format!("{factor} that of {stack} ({})", protocol.title()));
                 }
             }
             if !factors.is_empty() {
                 told.push(format!(
-                    "With {}, our server’s transcoded JSON{kind} takes {} calls per second.",
+                    "With {}, the rate of transcoded JSON calls at our server{kind} is {}.",
                     title(shape),
                     enumerated(&factors)
                 ));
@@ -95,7 +95,7 @@ pub(super) fn views(results: &JsonResults, cells: &Cells) -> Question {
         "With views, calls/s",
         "÷",
         "",
-        "Processor time of a call",
+        "CPU time per call",
         "With views",
     ]);
     let mut told = Vec::new();
@@ -115,12 +115,12 @@ pub(super) fn views(results: &JsonResults, cells: &Cells) -> Question {
             row.extend(compared(ratio));
             row.extend([Field::figure(cpu(ours), time), Field::figure(cpu(views), time)]);
             table.rows.push(row);
-            let by = |factor| format!("{factor} as many by {}", protocol.title());
+            let by = |factor| format!("{factor} for {}", protocol.title());
             factors.extend(ratio.factor().map(by));
         }
         if !factors.is_empty() {
             told.push(format!(
-                "With {}, a server whose messages stay in the bytes that came takes {} calls per second.",
+                "With {}, the rate with views of the received bytes relative to prost’s messages is {}.",
                 title(shape),
                 enumerated(&factors)
             ));
@@ -158,17 +158,17 @@ pub(super) fn gateway(results: &JsonResults, cells: &Cells) -> Question {
                 field(by_inside),
             ]);
             let factor = by_ours.and_then(Compared::factor);
-            factors.extend(factor.map(|factor| format!("{factor} by {}", cell.way.stack)));
+            factors.extend(factor.map(|factor| format!("{factor} through {}", cell.way.stack)));
             if let Some(factor) = by_inside.and_then(Compared::factor) {
                 told.push(format!(
-                    "With {}, a gateway in a process of its own takes {factor} as long as one inside the server.",
+                    "With {}, a gateway in its own process takes {factor} as long as one inside the server.",
                     title(shape)
                 ));
             }
         }
         if !factors.is_empty() {
             told.push(format!(
-                "With {}, a call of JSON takes {} as long as at a server that transcodes itself.",
+                "With {}, the time of a JSON call relative to our server, which transcodes itself, is {}.",
                 title(shape),
                 enumerated(&factors)
             ));
@@ -178,7 +178,7 @@ pub(super) fn gateway(results: &JsonResults, cells: &Cells) -> Question {
         // Our server alone is no comparison.
         table.rows.clear();
     }
-    Question { id: "gateway", title: "A gateway, or the server itself", sentences: told, table }
+    Question { id: "gateway", title: "A gateway or transcoding in the server", sentences: told, table }
 }
 
 fn is_gateway(cell: &Cell) -> bool {
@@ -215,7 +215,8 @@ pub(super) fn port(results: &JsonResults, cells: &Cells) -> Question {
         table.rows.push(row);
         if let Some(factor) = rate.factor() {
             told.push(format!(
-                "With {}, a port that speaks JSON too takes {factor} as many calls of gRPC as one that does not.",
+                "With {}, a server that also serves JSON on the same port handles {factor} as many gRPC calls as one \
+                 that does not.",
                 title(shape),
             ));
         }

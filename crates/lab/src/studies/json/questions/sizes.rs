@@ -10,7 +10,7 @@ use crate::figures::{count, time};
 use crate::load::verdict::Verdict;
 use crate::report::grid::Field;
 use crate::statistics::Ratio;
-use crate::wording::enumerated;
+use crate::wording::{counted, enumerated};
 
 const JSON: [Protocol; 3] = [Protocol::ConnectH2, Protocol::JsonH2, Protocol::JsonHttp1];
 
@@ -71,13 +71,18 @@ pub(super) fn sizes(results: &JsonResults, cells: &Cells) -> Question {
     over_networks(results, cells, &mut alike, &mut faster);
     let mut sentences = Vec::new();
     sentences.push(match alike.as_slice() {
-        [] => "One call at a time, JSON is nowhere shown to take as long as gRPC, to 10 %.".to_owned(),
-        alike => format!("One call at a time, JSON is as good as gRPC, to 10 %: {}.", enumerated(alike)),
+        [] => "One call at a time, no case shows JSON within 10 % of gRPC.".to_owned(),
+        alike => format!("One call at a time, JSON is within 10 % of gRPC in {}.", cases_of(alike)),
     });
     if !faster.is_empty() {
-        sentences.push(format!("It is faster: {}.", enumerated(&faster)));
+        sentences.push(format!("It is faster than gRPC in {}.", cases_of(&faster)));
     }
-    Question { id: "sizes", title: "By the message: when JSON is as good", sentences, table }
+    Question { id: "sizes", title: "By message: when JSON is as fast", sentences, table }
+}
+
+/// `2 cases: these and those`.
+fn cases_of(named: &[String]) -> String {
+    format!("{}: {}", counted(named.len() as u64, "case"), enumerated(named))
 }
 
 /// What a network leaves of the difference, too: the slower it is, the more is as good.

@@ -97,8 +97,8 @@ fn noise(comparison: &Comparison) -> Markup {
     if floors.is_empty() {
         return html! {
             p.about {
-                "Ours was not measured against itself, so there is no noise floor: only the intervals tell what is a \
-                 difference."
+                "Ours was not measured against itself, so there is no noise floor: only the intervals decide what is \
+                 a difference."
             }
         };
     }
@@ -127,21 +127,20 @@ fn noise_in_words(comparison: &Comparison) -> String {
     let cells: usize = floors.iter().map(|floor| floor.cells.len()).sum();
     let largest = floors.iter().map(|floor| floor.rate).fold(0.0, f64::max).exp() - 1.0;
     let is_loud = if largest > FLOOR_HIGH {
-        " That is a lot: the machine was not quiet, and a difference may hide in it. Repeat the study when nothing \
-         else runs."
+        " That is a lot: the machine was not idle, and real differences may be hidden. Repeat the study on an idle \
+         machine."
     } else {
         ""
     };
     let is_borrowed = if comparison.lines().iter().all(|&(kind, _)| comparison.noise.is_measured(kind)) {
         ""
     } else {
-        " Kinds of call without a row here are held to the largest floor of lone calls, of calls in flight or of \
-         streams, whichever they are."
+        " Call types without a row here use the largest floor of their kind: lone calls, calls in flight or streams."
     };
     format!(
         "First, thalweg was measured against itself, in {cells} cells, interleaved like the \
-         others. The results differ by up to {}: a ratio that lies nearer to 1 than the floor of its kind of \
-         call makes nobody faster, whatever its interval says.{is_loud}{is_borrowed}",
+         others. The results differ by up to {}: a ratio closer to 1 than the noise floor of its call type is not \
+         a difference, even if its interval excludes 1.{is_loud}{is_borrowed}",
         percent(largest)
     )
 }

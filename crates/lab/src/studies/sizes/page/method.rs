@@ -84,17 +84,17 @@ fn comparing() -> Vec<String> {
              or had errors are in no pair and are counted; with fewer than {PAIRS_MIN} pairs there is no interval. \
              Windows whose client was the limit stay: a pair is compared as a whole, its client included."
         ),
-        "The interval of 95 % comes from how much the pairs differ: at each end the farther of Student’s t of the log \
-         ratios and of a bootstrap over pairs, widened for small samples. In simulated studies of 6 to 16 pairs it \
-         holds the truth in about 95 of 100, in 87 to 93 where only one of the two has long waits."
+        "The 95 % interval comes from how much the pairs differ: each end is the farther one of Student’s t of the log \
+         ratios and of a bootstrap over pairs, widened for small samples. In simulated studies with 6 to 16 pairs, its \
+         coverage is about 95 %, or 87 to 93 % if only one side has long waits."
             .to_owned(),
-        "Faster or slower is said when the interval does not hold 1 and the ratio lies outside the noise floor: what \
-         ours against ours came to in the same interleaving. Of many cells with no difference one in twenty may still \
-         look like one."
+        "“Faster” and “slower” require that the interval excludes 1 and that the ratio differs from 1 by more than the \
+         noise floor, which is measured by comparing thalweg with itself in the same rounds. Of many equal cells, \
+         about one in twenty still looks different by chance."
             .to_owned(),
         format!(
-            "No difference is said when neither is faster and the whole interval lies within {} of 1. Where it reaches \
-             beyond, a difference of that size may be there or not: this study cannot tell.",
+            "“No difference” requires that neither is faster and that the whole interval is within {} of 1. If no \
+             verdict applies, the study cannot tell.",
             percent(MARGIN - 1.0)
         ),
         "Processor time and context switches are the kernel’s, of the client’s and of the server’s process, divided by \
