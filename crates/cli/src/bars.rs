@@ -1,6 +1,6 @@
 //! Times as bars.
 
-use thalweg_lab::record::{Distribution, Latency};
+use thalweg_measure::distribution::{Distribution, Latency};
 
 /// How many took longer than the bar before has it, and at most so long, in ns. Each bar is as wide as a part of the
 /// range from the shortest to the longest time, by its logarithm.

@@ -14,7 +14,7 @@ use rcgen::{
     KeyPair, KeyUsagePurpose,
 };
 use thalweg::tls::CertificateDer;
-use thalweg_lab::Replacement;
+use thalweg_measure::replacement::Replacement;
 
 use crate::failure::Failure;
 use crate::terminal::{self, Syntax};

@@ -5,9 +5,9 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::Args;
-use thalweg_lab::cpus::CpuList;
-use thalweg_lab::size::ByteSize;
 use thalweg_link::{Address, Control, Cut, Jitter, Link, LinkError, LinkOptions, Loss, Rate, StallPlan};
+use thalweg_measure::cpus::CpuList;
+use thalweg_measure::size::ByteSize;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 

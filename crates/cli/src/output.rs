@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::path::Path;
 
-use thalweg_lab::{Replacement, replace};
+use thalweg_measure::replacement::{Replacement, replace};
 
 use crate::failure::Failure;
 use crate::terminal::{self, Syntax};

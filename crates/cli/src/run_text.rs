@@ -2,10 +2,10 @@
 
 use std::fmt::Write;
 
-use thalweg_lab::figures::{grouped, percent, throughput, time};
-use thalweg_lab::record::Distribution;
-use thalweg_lab::wording::counted;
 use thalweg_load::{LoadRun, StepRun, Timing, scheduled};
+use thalweg_measure::distribution::Distribution;
+use thalweg_measure::figures::{grouped, percent, throughput, time};
+use thalweg_measure::wording::counted;
 use thalweg_protobuf::printable;
 
 use crate::bars::bars;

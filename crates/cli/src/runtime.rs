@@ -8,7 +8,7 @@ use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use clap::Args;
-use thalweg_lab::cpus::CpuList;
+use thalweg_measure::cpus::CpuList;
 use tokio::runtime::{Builder, Runtime};
 
 use crate::failure::Failure;

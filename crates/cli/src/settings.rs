@@ -5,8 +5,8 @@ use std::process::ExitCode;
 
 use clap::Args;
 use thalweg::http2::Config;
-use thalweg_lab::size::ByteSize;
 use thalweg_lab::stack::Setting;
+use thalweg_measure::size::ByteSize;
 
 use crate::failure::Failure;
 use crate::terminal::{self, Syntax};

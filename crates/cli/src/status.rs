@@ -6,7 +6,7 @@ use serde_json::Value;
 use thalweg::prost::Message as _;
 use thalweg::{Code, Status};
 use thalweg_dynamic::Catalogue;
-use thalweg_lab::record::code_name;
+use thalweg_measure::code::code_name;
 use thalweg_protobuf::json::{self, PrintOptions};
 use thalweg_protobuf::{Schema, printable};
 

@@ -2,11 +2,11 @@
 
 use std::fmt::Write;
 
-use thalweg_lab::figures::{grouped, percent, throughput, time};
 use thalweg_lab::record::LoadResult;
-use thalweg_lab::size::ByteSize;
-use thalweg_lab::wording::counted;
 use thalweg_link::{Distribution, Stats};
+use thalweg_measure::figures::{grouped, percent, throughput, time};
+use thalweg_measure::size::ByteSize;
+use thalweg_measure::wording::counted;
 use thalweg_protobuf::printable;
 
 /// A result of `load`: short, aligned, one figure a line.

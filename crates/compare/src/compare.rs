@@ -1,9 +1,9 @@
 //! Puts two sides beside each other.
 
-use thalweg_lab::figures::percent;
-use thalweg_lab::statistics::{Estimate, Interval, Ratio, apart};
-use thalweg_lab::study::Machine;
-use thalweg_lab::wording::counted;
+use thalweg_measure::figures::percent;
+use thalweg_measure::machine::Machine;
+use thalweg_measure::statistics::{Estimate, Interval, Ratio, apart};
+use thalweg_measure::wording::counted;
 
 use crate::cell::{Cell, Figures, Round};
 use crate::figure::Figure;
@@ -342,7 +342,7 @@ fn values(a: &Cell, b: &Cell, basis: Basis, figure: Figure) -> Values {
 }
 
 fn geometric_mean(values: &[f64]) -> f64 {
-    thalweg_lab::statistics::geometric_mean(values.iter().copied())
+    thalweg_measure::statistics::geometric_mean(values.iter().copied())
 }
 
 /// The mean ratio of the cells, of those figures that all of them have.

@@ -1,10 +1,10 @@
 //! The schema `thalweg.comparison/1`: two servers that were measured in turns.
 
 use serde::{Deserialize, Serialize};
-use thalweg_lab::cpus::CpuList;
 use thalweg_lab::record::LoadResult;
-use thalweg_lab::study::{Machine, Versions};
 use thalweg_load::LoadRun;
+use thalweg_measure::cpus::CpuList;
+use thalweg_measure::machine::{Machine, Versions};
 
 /// What a comparison says it is.
 pub const SCHEMA: &str = "thalweg.comparison/1";

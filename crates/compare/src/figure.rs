@@ -4,7 +4,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use serde::Serialize;
-use thalweg_lab::figures::{grouped, time};
+use thalweg_measure::figures::{grouped, time};
 
 /// A figure that loads have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]

@@ -10,8 +10,8 @@ mod target;
 
 use std::time::SystemTime;
 
-use thalweg_lab::interrupt::Interrupt;
-use thalweg_lab::study::{Machine, Versions};
+use thalweg_measure::interrupt::Interrupt;
+use thalweg_measure::machine::{Machine, Versions};
 
 use crate::comparison::{Comparison, MeasuredSide, SCHEMA, Settings, Which, WindowResult, WindowRun};
 use client::Client;

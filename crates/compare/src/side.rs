@@ -1,6 +1,6 @@
 //! What was measured of one side.
 
-use thalweg_lab::study::{Machine, Versions};
+use thalweg_measure::machine::{Machine, Versions};
 
 use crate::cell::Cell;
 use crate::comparison::{Comparison, MeasuredSide, Which};

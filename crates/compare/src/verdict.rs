@@ -3,7 +3,7 @@
 use std::fmt;
 
 use serde::Serialize;
-use thalweg_lab::statistics::Interval;
+use thalweg_measure::statistics::Interval;
 
 use crate::figure::Figure;
 

@@ -20,10 +20,10 @@ use clap::{Parser, ValueEnum};
 use hdrhistogram::Histogram;
 use serde_json::json;
 use thalweg::{Channel, Request, Status, Stream};
-use thalweg_drive::record::LATENCY_NS_MAX;
 use thalweg_drive::services::proto::benchmark_service_client::BenchmarkServiceClient;
 use thalweg_drive::services::proto::{Payload, SimpleRequest};
 use thalweg_drive::services::zeros;
+use thalweg_measure::distribution::LATENCY_NS_MAX;
 use tokio::task::{JoinHandle, JoinSet};
 
 /// What a message of 4 MiB, the most that a receiver takes by default, can carry.

@@ -19,9 +19,9 @@ use prost::Message;
 use thalweg::channel::{ChannelBuilder, ConnectError, Lanes};
 use thalweg::{Channel, Method, Status};
 use thalweg_engine::ChannelConfig;
+use thalweg_measure::kernel::Established;
 
 use crate::echo::{EchoCall, EchoWork, OwnEcho, Shape};
-use crate::kernel::Established;
 use crate::record::{CallType, LaneRule, LoadResult, LoadSettings, MethodCall};
 use crate::services::PAYLOAD_BYTES_MAX;
 use crate::services::proto::SimpleResponse;

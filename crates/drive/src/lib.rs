@@ -7,8 +7,7 @@
 //! - [`bare`] is the leanest client and server for many connections: a thread over epoll, and frames encoded once.
 //! - [`echo`] calls one service by gRPC, gRPC-Web, Connect, and JSON or MessagePack over plain HTTP.
 //! - [`services`] are those that are called.
-//! - [`record`] counts and times in constant memory, and has the result as it is saved.
-//! - What they need of the system: [`cpus`], [`kernel`] and [`interrupt`], and [`shards`] for threads that record.
+//! - [`record`] counts and times, and has the result as it is saved.
 //!
 //! A run needs settings, a runtime, and a server, which need not be of this process:
 //!
@@ -54,13 +53,9 @@
 compile_error!("thalweg-drive and the `thalweg` command support Linux only");
 
 pub mod bare;
-pub mod cpus;
 pub mod drive;
 pub mod echo;
-pub mod interrupt;
-pub mod kernel;
 pub mod record;
 pub mod services;
-pub mod shards;
 #[cfg(test)]
 mod tests;

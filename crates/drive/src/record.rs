@@ -4,54 +4,24 @@
 //! finishes as a [`LoadResult`].
 
 mod bare_run;
-mod distribution;
 mod load_result;
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant, SystemTime};
 
-use nix::sys::resource::{UsageWho, getrusage};
-use nix::sys::time::TimeValLike;
+use thalweg_measure::code::{CODE_NAMES, CODE_UNKNOWN};
+use thalweg_measure::cpu_time::CpuTime;
+use thalweg_measure::distribution::{Distribution, Latency};
 
 use crate::echo::{STAGES, Stages};
 pub use bare_run::{BareRun, BareWire};
-pub use distribution::{Distribution, LATENCY_NS_MAX, longer_than, merged};
 pub use load_result::{
-    CallType, Connections, CpuTime, Fairness, Handing, LOAD_SCHEMA, LaneRule, LanesAt, Latency, LoadResult,
-    LoadSettings, MethodCall, Note, Pace, Spike, StageTimes, UnknownCallType,
+    CallType, Connections, Fairness, Handing, LOAD_SCHEMA, LaneRule, LanesAt, LoadResult, LoadSettings,
+    MethodCall, Note, Pace, Spike, StageTimes, UnknownCallType,
 };
 
 /// How many of the largest latencies are kept with their time.
 pub const SPIKES_MAX: usize = 10;
-
-/// Canonical names of gRPC's status codes, by number.
-const CODE_NAMES: [&str; 17] = [
-    "OK",
-    "CANCELLED",
-    "UNKNOWN",
-    "INVALID_ARGUMENT",
-    "DEADLINE_EXCEEDED",
-    "NOT_FOUND",
-    "ALREADY_EXISTS",
-    "PERMISSION_DENIED",
-    "RESOURCE_EXHAUSTED",
-    "FAILED_PRECONDITION",
-    "ABORTED",
-    "OUT_OF_RANGE",
-    "UNIMPLEMENTED",
-    "INTERNAL",
-    "UNAVAILABLE",
-    "DATA_LOSS",
-    "UNAUTHENTICATED",
-];
-const CODE_UNKNOWN: usize = 2;
-
-/// The canonical name of a gRPC status code (`status.code() as i32`): `UNAVAILABLE`. Numbers that gRPC does not know
-/// are UNKNOWN.
-pub fn code_name(code: i32) -> &'static str {
-    let index = usize::try_from(code).ok().filter(|&index| index < CODE_NAMES.len());
-    CODE_NAMES[index.unwrap_or(CODE_UNKNOWN)]
-}
 
 /// Counts and times operations in constant memory. Its clock starts when it is made: make it when warm-up ends.
 #[derive(Clone, Debug)]
@@ -293,50 +263,6 @@ impl Recorder {
 impl Default for Recorder {
     fn default() -> Self {
         Self::new()
-    }
-}
-
-impl CpuTime {
-    /// What this process, with all its threads, has used since it began.
-    pub fn of_this_process() -> std::io::Result<Self> {
-        Self::of(UsageWho::RUSAGE_SELF)
-    }
-
-    /// What the calling thread has used since it began.
-    pub fn of_this_thread() -> std::io::Result<Self> {
-        Self::of(UsageWho::RUSAGE_THREAD)
-    }
-
-    fn of(who: UsageWho) -> std::io::Result<Self> {
-        let usage = getrusage(who)?;
-        Ok(Self {
-            user_ns: usage.user_time().num_nanoseconds() as f64,
-            system_ns: usage.system_time().num_nanoseconds() as f64,
-        })
-    }
-}
-
-impl std::ops::Sub for CpuTime {
-    type Output = Self;
-
-    fn sub(self, earlier: Self) -> Self {
-        Self { user_ns: self.user_ns - earlier.user_ns, system_ns: self.system_ns - earlier.system_ns }
-    }
-}
-
-impl std::ops::Add for CpuTime {
-    type Output = Self;
-
-    fn add(self, other: Self) -> Self {
-        Self { user_ns: self.user_ns + other.user_ns, system_ns: self.system_ns + other.system_ns }
-    }
-}
-
-impl std::ops::Div<f64> for CpuTime {
-    type Output = Self;
-
-    fn div(self, count: f64) -> Self {
-        Self { user_ns: self.user_ns / count, system_ns: self.system_ns / count }
     }
 }
 

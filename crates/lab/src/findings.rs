@@ -2,8 +2,8 @@
 
 use std::fmt;
 
-use crate::figures::percent;
-use crate::wording::counted;
+use thalweg_measure::figures::percent;
+use thalweg_measure::wording::counted;
 
 /// One thing that a study found.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -11,19 +11,14 @@
 //! windows, their results, doubts) is [`load`]; who measures these windows is [`process`]. [`report`] writes any
 //! analysis as a page, a table and text.
 //!
-//! What those processes run, the calls and their record, is a crate of its own, `thalweg-drive`; its modules are here,
-//! too.
+//! The processes themselves, with the services and the clients that call them, are in `thalweg-drive`. Figures,
+//! statistics and the frame of the page are in `thalweg-measure`.
 //!
-//! What all of them stand on: two things are measured in turns, and their ratio is taken pair by pair.
+//! ```no_run
+//! use thalweg_lab::{AnyResults, report};
 //!
-//! ```
-//! use thalweg_lab::statistics::Ratio;
-//!
-//! // Calls a second of two stacks, in windows that stood next to each other.
-//! let pairs = [(1020.0, 498.0), (990.0, 505.0), (1008.0, 500.0), (1001.0, 497.0)];
-//! let ratio = Ratio::of_pairs(pairs).ok_or("no pair")?;
-//! let interval = ratio.interval.ok_or("too few pairs")?;
-//! assert!(interval.contains(2.0) && interval.low > 1.9);
+//! let results = AnyResults::read("study/results.json".as_ref())?;
+//! println!("{}", report::terminal(&*results.analyse()));
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
@@ -31,30 +26,19 @@
 #![cfg_attr(not(test), deny(clippy::print_stdout, clippy::print_stderr))]
 
 pub mod descriptors;
-pub mod figures;
 mod findings;
 pub mod load;
 pub mod peers;
 pub mod process;
 pub mod published;
-mod replacement;
 pub mod report;
-pub mod size;
 mod socket;
 pub mod stack;
-pub mod statistics;
 mod studies;
 pub mod study;
 pub mod target;
 #[cfg(test)]
 mod tests;
-mod usage;
-pub mod wording;
 
-pub use replacement::{Replacement, replace};
 pub use studies::{AnyResults, channels, codec, connections, json, sizes};
-pub use thalweg_drive::kernel::Established;
-pub use thalweg_protobuf::printable;
-
-pub use thalweg_drive::{bare, cpus, drive, echo, interrupt, record, services, shards};
-pub use usage::processor_time;
+pub use thalweg_drive::{bare, drive, echo, record, services};

@@ -20,7 +20,7 @@ mod window;
 
 pub(crate) use draft::{Draft, fitted, in_rounds};
 pub use found::Found;
-pub(crate) use found::{Idle, Measured, ProcessUsage, ServerMemory, SystemCalls, Usage, Wire};
+pub(crate) use found::{Idle, Measured, SystemCalls, Wire};
 pub(crate) use kind::Kind;
 pub use measured_cell::{MeasuredCell, MeasuredWindow};
 pub use point::Transport;

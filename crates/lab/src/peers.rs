@@ -8,7 +8,9 @@ use std::process::{Command, ExitStatus, Stdio};
 use std::sync::mpsc::RecvTimeoutError;
 use std::time::{Duration, Instant};
 
-use crate::process::{Process, Program};
+use thalweg_measure::process::Process;
+
+use crate::process::Program;
 use crate::stack::{Setting, Stack};
 
 /// The folder of the codecs of the codec study.

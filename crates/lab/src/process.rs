@@ -2,7 +2,6 @@
 //!
 //! Ours and theirs are started alike, kept on the same processors, and looked at from outside alike.
 
-mod child;
 mod driver;
 mod echo;
 mod fresh;
@@ -15,8 +14,9 @@ mod target;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use crate::cpus::CpuAssignment;
-use crate::interrupt::Interrupt;
+use thalweg_measure::cpus::CpuAssignment;
+use thalweg_measure::interrupt::Interrupt;
+
 use crate::load::{Found, Label, Measured, Purpose, Strategy, SystemCalls, Window, Wire, Work};
 use crate::record::{CallType, LaneRule};
 use crate::socket;
@@ -31,8 +31,6 @@ pub(crate) use echo::{EchoProcesses, EchoRun, Network};
 pub use fresh::FreshExecutor;
 pub use program::Program;
 pub use target::TargetExecutor;
-
-pub use child::Process;
 
 /// Runs one server of each stack, and drives one of them at a time, on processors apart where there are two or more.
 #[derive(Debug)]

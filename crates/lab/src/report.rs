@@ -1,17 +1,13 @@
 //! Reports: the analysis of a study becomes text for a terminal, a CSV and one self-contained page.
 
-pub mod charts;
-pub mod frame;
 pub(crate) mod grid;
 pub(crate) mod multiples;
 pub(crate) mod page;
-pub mod parts;
 pub(crate) mod table;
 pub(crate) mod terminal;
+pub(crate) mod topics;
 
 pub use page::Page;
-pub use parts::{card, field, scrolled, sure_field};
-pub use terminal::{aligned, wrapped};
 
 use std::path::PathBuf;
 

@@ -13,11 +13,12 @@ use std::time::{Duration, Instant, SystemTime};
 
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use socket2::{Domain, SockAddr, Socket, Type};
+use thalweg_measure::cpu_time::CpuTime;
+use thalweg_measure::cpus::CpuList;
 
-use crate::cpus::CpuList;
 use crate::drive::{BIDI_OUTSTANDING_BYTES, BIDI_OUTSTANDING_MESSAGES_MAX};
 use crate::load::{Pattern, Point, Transport};
-use crate::record::{Connections, CpuTime, Handing, LaneRule, LoadResult, LoadSettings, Recorder, Run};
+use crate::record::{Connections, Handing, LaneRule, LoadResult, LoadSettings, Recorder, Run};
 
 /// gRPC's length-prefixed message: one byte of flags, four of length.
 const PREFIX_BYTES: u64 = 5;
@@ -375,9 +376,10 @@ fn unless_it_would_block(moved: io::Result<usize>) -> io::Result<Option<usize>> 
 
 #[cfg(test)]
 mod tests {
+    use thalweg_measure::size::ByteSize;
+
     use super::*;
     use crate::load::Work;
-    use crate::size::ByteSize;
 
     fn check(pattern: Pattern, transport: Transport, size: u64, in_flight: u32) {
         let point = Point {

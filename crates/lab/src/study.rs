@@ -20,7 +20,6 @@
 
 mod conduct;
 pub(crate) mod directory;
-mod environment;
 mod plan;
 mod results;
 pub(crate) mod rounds;
@@ -34,7 +33,6 @@ pub use conduct::{Conducted, CutShort, Execute, Observe, conduct};
 pub(crate) use directory::NotWritable;
 pub use directory::ResultsDirectory;
 pub(crate) use directory::{ReadError, ResultsText};
-pub use environment::{Machine, Versions};
 pub(crate) use plan::PlanError;
 pub use plan::{Plan, Window};
 pub(crate) use results::timestamp;

@@ -3,8 +3,8 @@
 use std::fmt;
 use std::str::FromStr;
 
-use thalweg_lab::figures::time;
-use thalweg_lab::record::Distribution;
+use thalweg_measure::distribution::Distribution;
+use thalweg_measure::figures::time;
 
 use crate::run::{Judged, LoadRun, RunNote, SCHEMA, Timing};
 

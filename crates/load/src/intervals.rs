@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use thalweg_lab::record::Distribution;
+use thalweg_measure::distribution::Distribution;
 
 use crate::run::Interval;
 use crate::tally::Recent;

@@ -9,8 +9,8 @@ mod tests;
 use std::collections::BTreeMap;
 use std::time::{Duration, SystemTime};
 
-use thalweg_lab::record::CpuTime;
-use thalweg_lab::study::Machine;
+use thalweg_measure::cpu_time::CpuTime;
+use thalweg_measure::machine::Machine;
 
 use self::added::{add_errors, steps, timing};
 pub use self::error::MergeError;

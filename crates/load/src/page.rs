@@ -17,9 +17,10 @@ mod timings;
 mod traffic;
 
 use maud::{Markup, PreEscaped, html};
-use thalweg_lab::figures::bound;
-use thalweg_lab::report::parts::{eyebrow, folded, script_json};
-use thalweg_lab::report::{charts as plots, frame::Frame};
+use thalweg_measure::figures::bound;
+use thalweg_measure::page::charts as plots;
+use thalweg_measure::page::frame::Frame;
+use thalweg_measure::page::parts::{eyebrow, folded, script_json};
 
 use crate::csv::csv;
 use crate::run::LoadRun;

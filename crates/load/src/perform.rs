@@ -7,7 +7,7 @@ use std::time::Instant;
 
 use thalweg::bytes::Bytes;
 use thalweg::{Channel, Code, Raw, Request, Status, Streaming};
-use thalweg_lab::record::code_name;
+use thalweg_measure::code::code_name;
 
 use crate::call::{Call, CallKind, CallMetadata};
 use crate::stream_messages::{Counting, Received, StreamMessages};

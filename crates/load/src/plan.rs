@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant, SystemTime};
 
-use thalweg_lab::wording::counted;
+use thalweg_measure::wording::counted;
 
 use crate::arrivals::Spacing;
 use crate::label::Label;

@@ -4,8 +4,9 @@ use std::collections::BTreeMap;
 use std::ops::AddAssign;
 
 use serde::{Deserialize, Serialize};
-use thalweg_lab::record::{CpuTime, Distribution, Latency};
-use thalweg_lab::study::Machine;
+use thalweg_measure::cpu_time::CpuTime;
+use thalweg_measure::distribution::{Distribution, Latency};
+use thalweg_measure::machine::Machine;
 
 use crate::share::Share;
 

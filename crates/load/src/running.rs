@@ -4,8 +4,8 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime};
 
-use thalweg_lab::record::CpuTime;
-use thalweg_lab::wording;
+use thalweg_measure::cpu_time::CpuTime;
+use thalweg_measure::wording;
 
 use crate::intervals::{AtEnd, Intervals};
 use crate::pacer::Due;

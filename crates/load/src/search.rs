@@ -4,7 +4,7 @@ use std::cell::Cell;
 use std::sync::Arc;
 use std::time::Duration;
 
-use thalweg_lab::wording::counted;
+use thalweg_measure::wording::counted;
 use tokio::task::JoinHandle;
 
 use crate::arrivals::Spacing;

@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 use std::sync::MutexGuard;
 
-use thalweg_lab::record::{Distribution, code_name};
+use thalweg_measure::code::code_name;
+use thalweg_measure::distribution::Distribution;
 
 use crate::run::Flows;
 use crate::traffic::{Batch, Replies, Traffic};
@@ -126,7 +127,7 @@ pub(crate) struct Recent {
 
 /// Where workers count: one for each thread, so that threads do not wait for each other.
 #[derive(Debug)]
-pub(crate) struct Shards(thalweg_lab::shards::Shards<Shard>);
+pub(crate) struct Shards(thalweg_measure::shards::Shards<Shard>);
 
 #[derive(Debug)]
 pub(crate) struct Shard {
@@ -240,7 +241,7 @@ impl Shards {
             steps: (0..steps).map(|_| step()).collect(),
             flow_times: Distribution::new(),
         };
-        Self(thalweg_lab::shards::Shards::new(threads, shard))
+        Self(thalweg_measure::shards::Shards::new(threads, shard))
     }
 
     pub(crate) fn own(&self) -> MutexGuard<'_, Shard> {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
-use thalweg_lab::shards::Apart;
+use thalweg_measure::shards::Apart;
 
 use crate::pacer::Due;
 use crate::perform::{Turn, perform};

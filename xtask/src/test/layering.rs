@@ -21,7 +21,8 @@ struct Layer {
     beside: &'static [&'static str],
 }
 
-/// `cli -> compare -> load -> lab -> drive -> thalweg -> engine -> http2`; `tonic -> engine`; `web -> protobuf`,
+/// `cli -> compare -> lab -> drive -> thalweg -> engine -> http2`; `compare -> load -> thalweg`; `lab`, `drive`, `load`
+/// and `compare` stand on `measure`; `tonic -> engine`; `web -> protobuf`,
 /// `thalweg -> web -> engine`; `build` and `link` depend on none of them; cli and lab use `link`, and so do the
 /// library's tests.
 const LAYERS: &[Layer] = &[
@@ -33,6 +34,7 @@ const LAYERS: &[Layer] = &[
             "thalweg-dynamic",
             "thalweg-lab",
             "thalweg-load",
+            "thalweg-measure",
             "thalweg-services",
             "thalweg-link",
             "thalweg-messages",
@@ -49,20 +51,22 @@ const LAYERS: &[Layer] = &[
     // Studies: it makes no call itself.
     Layer {
         name: "thalweg-lab",
-        normal: &["thalweg-drive", "thalweg-link", "thalweg-messages", "thalweg-protobuf"],
+        normal: &["thalweg-drive", "thalweg-measure", "thalweg-link", "thalweg-messages", "thalweg-protobuf"],
         beside: &[],
     },
     // What measuring processes run: it knows no study.
     Layer {
         name: "thalweg-drive",
         // `thalweg-engine` for requests as they are: what is not gRPC.
-        normal: &["thalweg-messages", "thalweg", "thalweg-engine", "thalweg-protobuf"],
+        normal: &["thalweg-measure", "thalweg-messages", "thalweg", "thalweg-engine", "thalweg-protobuf"],
         beside: &["thalweg-build"],
     },
+    // Figures, statistics, processes and the frame of a page: it makes no call.
+    Layer { name: "thalweg-measure", normal: &["thalweg-protobuf"], beside: &[] },
     // Loads beside each other.
-    Layer { name: "thalweg-compare", normal: &["thalweg-lab", "thalweg-load"], beside: &[] },
-    // The lab's figures, on services of anybody.
-    Layer { name: "thalweg-load", normal: &["thalweg", "thalweg-lab"], beside: &[] },
+    Layer { name: "thalweg-compare", normal: &["thalweg-lab", "thalweg-load", "thalweg-measure"], beside: &[] },
+    // Load on any method of any server.
+    Layer { name: "thalweg-load", normal: &["thalweg", "thalweg-measure"], beside: &[] },
     // Calls in a packet capture: both sides of a connection, and no call of its own.
     Layer { name: "thalweg-capture", normal: &["thalweg-http2"], beside: &[] },
     // Services that are known at run time only.

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Args;
-use thalweg_lab::size::ByteSize;
+use thalweg_measure::size::ByteSize;
 
 use crate::compression::Compression;
 use crate::descriptor_files::DescriptorFiles;

@@ -9,7 +9,7 @@ use thalweg::bytes::Bytes;
 use thalweg::metadata::MetadataMap;
 use thalweg::{CallOptions, Channel, Code, Method, Raw, Request, Status, Streaming};
 use thalweg_dynamic::{Catalogue, MethodName};
-use thalweg_lab::record::code_name;
+use thalweg_measure::code::code_name;
 use thalweg_protobuf::printable;
 
 use super::arguments::CallArgs;

@@ -6,8 +6,8 @@ use std::time::{Duration, SystemTime};
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
 use thalweg::bytes::Bytes;
-use thalweg_lab::size::ByteSize;
-use thalweg_lab::wording::counted;
+use thalweg_measure::size::ByteSize;
+use thalweg_measure::wording::counted;
 
 use super::timeline::Timeline;
 use crate::exchange::{SavedMessage, SavedPhase};

@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use thalweg::channel::ConnectStep;
-use thalweg_lab::figures::time;
+use thalweg_measure::figures::time;
 
 /// What is noted, and when; shared with whoever connects.
 #[derive(Clone, Debug)]

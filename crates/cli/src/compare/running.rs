@@ -10,10 +10,10 @@ use thalweg_compare::{
     Checkout, CheckoutError, Event, FreePorts, MeasureError, Measured, Options, Plan, Report, Repository,
     Revision, Side, SidePlan, Target, Together, build, compare, measure,
 };
-use thalweg_lab::cpus::CpuList;
-use thalweg_lab::figures::grouped;
-use thalweg_lab::interrupt::Interrupt;
 use thalweg_lab::target;
+use thalweg_measure::cpus::CpuList;
+use thalweg_measure::figures::grouped;
+use thalweg_measure::interrupt::Interrupt;
 
 use super::verdict::verdict;
 use crate::failure::{Failure, INTERRUPTED};

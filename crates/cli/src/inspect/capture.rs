@@ -8,7 +8,7 @@ use std::io::{Read, Write};
 
 use serde_json::json;
 use thalweg_capture::{Call, CaptureError, KeyLog, Limits, Summary};
-use thalweg_lab::wording::counted;
+use thalweg_measure::wording::counted;
 use thalweg_protobuf::Schema;
 
 use super::shown::{Part, show};

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
 use serde_json::json;
-use thalweg_lab::figures::time;
+use thalweg_measure::figures::time;
 use thalweg_protobuf::{Schema, printable};
 
 use super::shown::{Part, Shown};

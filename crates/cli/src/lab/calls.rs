@@ -7,13 +7,13 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::Args;
-use thalweg_lab::cpus::{CpuAssignment, CpuList};
-use thalweg_lab::interrupt::Interrupt;
 use thalweg_lab::load::{Found, LabResults, Settings, Setup, StackInfo, StudyKind, Window};
 use thalweg_lab::process::{ProcessExecutor, Program, TargetExecutor};
 use thalweg_lab::record::MethodCall;
 use thalweg_lab::stack::Stack;
 use thalweg_lab::study::{Execute, Plan, ResultsDirectory, Study};
+use thalweg_measure::cpus::{CpuAssignment, CpuList};
+use thalweg_measure::interrupt::Interrupt;
 
 use super::common::{default_directory, finish, halves, listen_for_signals, show_earlier, this_program};
 use super::stacks::{AgainstArgs, Stacks};

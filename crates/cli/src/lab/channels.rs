@@ -6,13 +6,13 @@ use std::time::Duration;
 
 use clap::Args;
 use thalweg_lab::channels::{self, Channels, ChannelsOptions, Contender, Grid, contenders};
-use thalweg_lab::cpus::CpuAssignment;
 use thalweg_lab::load::{Strategy, StudyKind, Window};
 use thalweg_lab::process::Program;
 use thalweg_lab::record::CallType;
-use thalweg_lab::size::ByteSize;
 use thalweg_lab::stack::Pair;
 use thalweg_lab::study::Plan;
+use thalweg_measure::cpus::CpuAssignment;
+use thalweg_measure::size::ByteSize;
 
 use super::calls::{Aim, CallsStudy, CommonArgs, MethodArgs, SidesArgs};
 use super::common::rounds;

@@ -9,10 +9,10 @@ use thalweg_lab::codec::{
     Besides, Codec, CodecExecutor, CodecProgram, CodecResults, NoCodecs, Options, Origin, Selection,
     Settings, Setup, WARM_UPS, calls, conversions, plan,
 };
-use thalweg_lab::cpus::{CpuAssignment, CpuList};
 use thalweg_lab::peers::{CODECS, CONVERTERS, PeersDirectory};
 use thalweg_lab::process::OwnFiles;
 use thalweg_lab::study::ResultsDirectory;
+use thalweg_measure::cpus::{CpuAssignment, CpuList};
 
 use super::common::{
     default_directory, finish, halves, listen_for_signals, rounds, show_earlier, this_program,

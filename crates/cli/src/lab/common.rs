@@ -6,11 +6,11 @@ use std::time::SystemTime;
 
 use clap::builder::RangedI64ValueParser;
 use thalweg_lab::AnyResults;
-use thalweg_lab::cpus::CpuAssignment;
-use thalweg_lab::interrupt::Interrupt;
 use thalweg_lab::process::Program;
 use thalweg_lab::report::{self, Report};
 use thalweg_lab::study::{Conducted, CutShort, Execute, Plan, Results, ResultsDirectory, Study, conduct};
+use thalweg_measure::cpus::CpuAssignment;
+use thalweg_measure::interrupt::Interrupt;
 
 use super::progress::Progress;
 use crate::failure::Failure;

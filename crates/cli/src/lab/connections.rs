@@ -4,13 +4,13 @@ use std::collections::BTreeMap;
 
 use clap::Args;
 use thalweg_lab::connections::{self, Connections, ConnectionsOptions, Many, Reach, Share};
-use thalweg_lab::cpus::CpuAssignment;
-use thalweg_lab::interrupt::Interrupt;
 use thalweg_lab::load::{StudyKind, Window};
 use thalweg_lab::process::{FreshExecutor, Program};
-use thalweg_lab::size::ByteSize;
 use thalweg_lab::stack::Stack;
 use thalweg_lab::study::Plan;
+use thalweg_measure::cpus::CpuAssignment;
+use thalweg_measure::interrupt::Interrupt;
+use thalweg_measure::size::ByteSize;
 
 use super::calls::{Aim, CallsExecutor, CallsStudy, CommonArgs, MethodArgs, SidesArgs};
 use super::common::rounds;

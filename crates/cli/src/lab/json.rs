@@ -8,7 +8,6 @@ use std::time::Duration;
 
 use clap::Args;
 use thalweg_lab::echo::Shape;
-use thalweg_lab::figures::span;
 use thalweg_lab::json::{
     Budget, Json, JsonExecutor, JsonOptions, JsonResults, OwnInfo, PUBLISHED, Settings, Setup, Way, our_ways,
     plan, ways_of,
@@ -18,7 +17,8 @@ use thalweg_lab::peers::{COMPILED_LATE, JSON_SERVERS, PeersDirectory};
 use thalweg_lab::process::{OwnFiles, Program};
 use thalweg_lab::stack::{OURS, Stack};
 use thalweg_lab::study::{LeftOut, ResultsDirectory};
-use thalweg_lab::wording::counted;
+use thalweg_measure::figures::span;
+use thalweg_measure::wording::counted;
 
 use super::common::{
     default_directory, finish, halves, listen_for_signals, rounds, show_earlier, this_program,

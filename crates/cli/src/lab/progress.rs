@@ -4,8 +4,8 @@ use std::fmt;
 use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use thalweg_lab::figures::span;
 use thalweg_lab::study::{Observe, Plan, Window, WindowOutcome};
+use thalweg_measure::figures::span;
 use thalweg_protobuf::printable;
 
 use crate::terminal;

@@ -5,10 +5,10 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::Args;
-use thalweg_lab::cpus::CpuList;
-use thalweg_lab::interrupt::Interrupt;
 use thalweg_lab::published::{Evidence, Extent, Publication, PublishedResults, Settings, judge, make, runs};
 use thalweg_lab::study::ResultsDirectory;
+use thalweg_measure::cpus::CpuList;
+use thalweg_measure::interrupt::Interrupt;
 
 use super::common::{default_directory, show};
 use crate::failure::Failure;

@@ -4,13 +4,13 @@ use std::collections::BTreeMap;
 use std::num::NonZeroU32;
 
 use clap::Args;
-use thalweg_lab::cpus::CpuAssignment;
 use thalweg_lab::load::{StudyKind, Transport, Window};
 use thalweg_lab::process::Program;
 use thalweg_lab::record::CallType;
-use thalweg_lab::size::ByteSize;
 use thalweg_lab::sizes::{self, Sizes, SizesOptions};
 use thalweg_lab::study::Plan;
+use thalweg_measure::cpus::CpuAssignment;
+use thalweg_measure::size::ByteSize;
 
 use super::calls::{CallsStudy, CommonArgs};
 use super::common::halves;

@@ -6,11 +6,12 @@ use std::time::SystemTime;
 
 use thalweg::channel::ChannelBuilder;
 use thalweg_dynamic::{Catalogue, MethodName};
+use thalweg_lab::descriptors;
 use thalweg_lab::drive::Announcement;
 use thalweg_lab::record::LaneRule;
-use thalweg_lab::study::Machine;
-use thalweg_lab::{Established, descriptors};
 use thalweg_load::{DriveError, Gate, LoadRun, Plan, Scenario, drive, find_max};
+use thalweg_measure::kernel::Established;
+use thalweg_measure::machine::Machine;
 use tokio::sync::Notify;
 
 use super::any_arguments::Gates;

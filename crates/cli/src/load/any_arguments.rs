@@ -4,9 +4,9 @@ use std::path::PathBuf;
 use std::time::{Duration, SystemTime};
 
 use clap::{Args, ValueEnum};
-use thalweg_lab::size::ByteSize;
 use thalweg_lab::target;
 use thalweg_load::{Gate, Order, Schedule, ScheduleError, Share, Spacing};
+use thalweg_measure::size::ByteSize;
 
 use super::checks::AskedCheck;
 use super::data::Input;

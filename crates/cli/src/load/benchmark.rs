@@ -8,8 +8,8 @@ use thalweg::Code;
 use thalweg_lab::bare;
 use thalweg_lab::descriptors;
 use thalweg_lab::drive::{Announcement, DriveError, Patience, drive};
-use thalweg_lab::interrupt::Interrupt;
 use thalweg_lab::record::{BareRun, CallType, LoadResult, LoadSettings};
+use thalweg_measure::interrupt::Interrupt;
 
 use super::arguments::{LoadArgs, nanoseconds};
 use super::defaults::{DURATION_DEFAULT, IN_FLIGHT_DEFAULT, TIMEOUT_DEFAULT, WARM_UP_DEFAULT};

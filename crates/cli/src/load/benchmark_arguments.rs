@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::Args;
 use thalweg_lab::echo::{EchoWork, Looks, OwnEcho, Protocol, Shape};
 use thalweg_lab::record::{BareWire, Handing};
-use thalweg_lab::size::ByteSize;
+use thalweg_measure::size::ByteSize;
 
 use crate::failure::Failure;
 use crate::own::echoed;

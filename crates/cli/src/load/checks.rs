@@ -164,7 +164,7 @@ impl FromStr for AskedCheck {
 
 fn code(name: &str) -> Result<Code, String> {
     let name = name.trim_matches('"');
-    let named = |number: &i32| thalweg_lab::record::code_name(*number) == name;
+    let named = |number: &i32| thalweg_measure::code::code_name(*number) == name;
     let number = name.parse().ok().filter(|number| (0..=16).contains(number));
     let number = number.or_else(|| (0..=16).find(named));
     number

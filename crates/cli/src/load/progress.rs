@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use thalweg_lab::figures::time;
 use thalweg_load::{Interval, Pace, Plan};
+use thalweg_measure::figures::time;
 
 use super::any_arguments::AnyArgs;
 use super::start_at::waits;

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, SystemTime};
 
-use thalweg_lab::figures::span;
+use thalweg_measure::figures::span;
 
 /// `measuring begins at 2026-11-26T09:30:00Z, in 12 s`; none for a time that has come.
 pub(super) fn waits(start_at: SystemTime) -> Option<String> {

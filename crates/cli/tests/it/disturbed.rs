@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command};
 
 use serde_json::Value;
-use thalweg_lab::cpus::CpuList;
+use thalweg_measure::cpus::CpuList;
 
 use crate::support::{outcome, thalweg};
 

@@ -5,9 +5,9 @@ use std::process::Command;
 use std::thread;
 use std::time::Duration;
 
-use thalweg_lab::cpus::CpuList;
-use thalweg_lab::interrupt::Interrupt;
-use thalweg_lab::process::Process;
+use thalweg_measure::cpus::CpuList;
+use thalweg_measure::interrupt::Interrupt;
+use thalweg_measure::process::Process;
 
 use super::error::MeasureError;
 

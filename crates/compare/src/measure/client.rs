@@ -5,9 +5,9 @@ use std::sync::mpsc::RecvTimeoutError;
 use std::time::{Duration, Instant};
 
 use thalweg_lab::drive::Announcement;
-use thalweg_lab::interrupt::Interrupt;
-use thalweg_lab::process::Process;
-use thalweg_lab::processor_time;
+use thalweg_measure::interrupt::Interrupt;
+use thalweg_measure::process::Process;
+use thalweg_measure::usage::processor_time;
 
 use super::build::LOOK_EVERY;
 use super::error::MeasureError;

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use thalweg_lab::cpus::CpuList;
+use thalweg_measure::cpus::CpuList;
 
 use super::target::Target;
 use crate::comparison::{Revision, Which};

@@ -3,8 +3,8 @@
 use std::thread;
 use std::time::Instant;
 
-use thalweg_lab::interrupt::Interrupt;
-use thalweg_lab::process::Process;
+use thalweg_measure::interrupt::Interrupt;
+use thalweg_measure::process::Process;
 
 use super::build::{LOOK_EVERY, shell};
 use super::error::MeasureError;

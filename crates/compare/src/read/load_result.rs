@@ -1,7 +1,7 @@
 //! `thalweg.load/3`: a load at BenchmarkService.
 
 use thalweg_lab::record::{Handing, LaneRule, LoadResult, LoadSettings};
-use thalweg_lab::size::ByteSize;
+use thalweg_measure::size::ByteSize;
 
 use super::invalid;
 use super::load_run::{of_all_that_ended, timed};

@@ -1,7 +1,8 @@
 //! `thalweg.load-run/1`: a load on any method.
 
-use thalweg_lab::record::{CpuTime, Latency};
 use thalweg_load::{Interval, LoadRun};
+use thalweg_measure::cpu_time::CpuTime;
+use thalweg_measure::distribution::Latency;
 
 use super::invalid;
 use super::part::Part;

@@ -1,6 +1,6 @@
 //! What one file has of a side.
 
-use thalweg_lab::study::{Machine, Versions};
+use thalweg_measure::machine::{Machine, Versions};
 
 use crate::cell::Cell;
 

@@ -1,7 +1,7 @@
 //! `thalweg.lab/4`: a study of calls.
 
 use thalweg_lab::load::{LabResults, MeasuredCell, MeasuredWindow};
-use thalweg_lab::wording::counted;
+use thalweg_measure::wording::counted;
 
 use super::load_run::timed;
 use super::part::Part;

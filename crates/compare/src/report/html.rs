@@ -7,9 +7,9 @@ mod reading;
 mod table;
 
 use maud::{Markup, html};
-use thalweg_lab::figures::bound;
-use thalweg_lab::report::frame::Frame;
-use thalweg_lab::report::parts::folded;
+use thalweg_measure::figures::bound;
+use thalweg_measure::page::frame::Frame;
+use thalweg_measure::page::parts::folded;
 
 use super::model::Report;
 

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 use serde_json::{Map, Value};
-use thalweg_lab::study::{Machine, Versions};
+use thalweg_measure::machine::{Machine, Versions};
 
 use super::model::{CellReport, Compared, Report};
 use crate::figure::Figure;

@@ -1,7 +1,7 @@
 //! A table to paste into a pull request.
 
-use thalweg_lab::figures::ratio_figure;
-use thalweg_lab::printable;
+use thalweg_measure::figures::ratio_figure;
+use thalweg_measure::printable;
 
 use super::model::{Compared, Report};
 use super::words;

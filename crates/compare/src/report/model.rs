@@ -1,8 +1,8 @@
 //! What comparing two sides comes to.
 
-use thalweg_lab::figures::ratio_figure;
-use thalweg_lab::statistics::Interval;
-use thalweg_lab::study::{Machine, Versions};
+use thalweg_measure::figures::ratio_figure;
+use thalweg_measure::machine::{Machine, Versions};
+use thalweg_measure::statistics::Interval;
 
 use crate::cell::Conditions;
 use crate::figure::Figure;

@@ -1,8 +1,8 @@
 //! For a terminal.
 
-use thalweg_lab::figures::ratio_figure;
-use thalweg_lab::printable;
-use thalweg_lab::report::{aligned, wrapped};
+use thalweg_measure::figures::ratio_figure;
+use thalweg_measure::printable;
+use thalweg_measure::text::{aligned, wrapped};
 
 use super::model::{Compared, Report};
 use super::words;

@@ -1,7 +1,7 @@
 //! Sentences that several forms of a report have.
 
-use thalweg_lab::figures::percent;
-use thalweg_lab::wording::counted;
+use thalweg_measure::figures::percent;
+use thalweg_measure::wording::counted;
 
 use super::model::{Compared, Report};
 use crate::figure::Figure;

@@ -4,8 +4,8 @@ use serde_json::{Value, json};
 use thalweg_compare::{
     Comparison, Input, MeasuredSide, Options, Report, SCHEMA, Settings, Side, Which, WindowResult, WindowRun,
 };
-use thalweg_lab::study::{Machine, Versions};
 use thalweg_load::LoadRun;
+use thalweg_measure::machine::{Machine, Versions};
 
 /// A machine that nobody has.
 pub(crate) fn machine() -> Machine {

@@ -8,9 +8,9 @@ use hdrhistogram::Histogram;
 use serde_json::{Value, json};
 use thalweg::tls::{Certificate, ClientTlsConfig};
 use thalweg::{Channel, Request};
-use thalweg_drive::record::LATENCY_NS_MAX;
 use thalweg_drive::services::proto::SimpleRequest;
 use thalweg_drive::services::proto::benchmark_service_client::BenchmarkServiceClient;
+use thalweg_measure::distribution::LATENCY_NS_MAX;
 use tokio::task::JoinSet;
 use tokio::time::MissedTickBehavior;
 

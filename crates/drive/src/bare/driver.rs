@@ -9,6 +9,8 @@ use std::time::{Duration, Instant, SystemTime};
 use nix::errno::Errno;
 use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags, EpollTimeout};
 use thalweg::Code;
+use thalweg_measure::cpu_time::CpuTime;
+use thalweg_measure::interrupt::Interrupt;
 
 use super::bounds::{EVENTS_MAX, MESSAGE_BYTES};
 use super::connection::{Buffers, Connection, Ended, Stage};
@@ -16,10 +18,8 @@ use super::grpc::{Grpc, Prepared};
 use super::messages::Messages;
 use super::wire::Wire;
 use crate::drive::{Announcement, DriveError, Patience, prepared_call};
-use crate::interrupt::Interrupt;
 use crate::record::{
-    self, BareRun, BareWire, CallType, Connections, CpuTime, Fairness, LoadResult, LoadSettings, Note,
-    Recorder,
+    self, BareRun, BareWire, CallType, Connections, Fairness, LoadResult, LoadSettings, Note, Recorder,
 };
 
 /// So many connections are opened at a time: less than what listeners have room for.

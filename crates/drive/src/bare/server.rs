@@ -5,9 +5,9 @@ use std::net::{SocketAddr, TcpListener, TcpStream};
 
 use nix::errno::Errno;
 use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags, EpollTimeout};
+use thalweg_measure::interrupt::Interrupt;
 
 use super::bounds::{EVENTS_MAX, READ_BYTES};
-use crate::interrupt::Interrupt;
 
 /// What the listener's events are told by; connections are told by their places.
 const LISTENER: u64 = u64::MAX;

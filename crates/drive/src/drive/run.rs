@@ -5,9 +5,10 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
 use thalweg::{Code, Status};
+use thalweg_measure::code::code_name;
+use thalweg_measure::shards::Shards;
 
-use crate::record::{CallType, LoadSettings, Recorder, code_name};
-use crate::shards::Shards;
+use crate::record::{CallType, LoadSettings, Recorder};
 
 /// One run: warm-up from `base`, measured from `from_ns` on.
 ///

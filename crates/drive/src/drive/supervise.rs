@@ -5,13 +5,14 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use thalweg::{Channel, Status};
+use thalweg_measure::cpu_time::CpuTime;
 use tokio::task::{AbortHandle, Id, JoinSet};
 use tokio::time::{Instant, MissedTickBehavior};
 
 use super::call::{Call, Progress, Worker};
 use super::patience::{Announcement, Patience};
 use super::run::Run;
-use crate::record::{self, Connections, CpuTime, LaneRule, LanesAt, LoadResult, LoadSettings, Note};
+use crate::record::{self, Connections, LaneRule, LanesAt, LoadResult, LoadSettings, Note};
 
 /// How often workers are looked at, at the most.
 const LOOK_EVERY_MAX: Duration = Duration::from_millis(250);

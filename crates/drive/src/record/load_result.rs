@@ -5,9 +5,11 @@ use std::fmt;
 use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
+use thalweg_measure::cpu_time::CpuTime;
+use thalweg_measure::cpus::CpuList;
+use thalweg_measure::distribution::Latency;
 
 use super::bare_run::BareRun;
-use crate::cpus::CpuList;
 use crate::echo::EchoWork;
 
 /// The schema's name and version: a field that changes its meaning raises the number.
@@ -310,44 +312,6 @@ pub struct LanesAt {
     pub lanes: u32,
 }
 
-/// A distribution of latencies, ns. Percentiles come from an HDR histogram of 3 significant digits; `min`, `mean` and
-/// `max` are exact.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Latency {
-    /// The shortest.
-    pub min: u64,
-    /// Their sum by their number.
-    pub mean: f64,
-    /// Half are no longer.
-    pub p50: u64,
-    /// 90 % are no longer.
-    pub p90: u64,
-    /// 99 % are no longer.
-    pub p99: u64,
-    /// 99.9 % are no longer.
-    pub p99_9: u64,
-    /// 99.99 % are no longer.
-    pub p99_99: u64,
-    /// The longest.
-    pub max: u64,
-}
-
-impl Latency {
-    /// The larger one of each figure of both, and the smaller minimum: a bound for both together.
-    pub fn worse(self, other: Self) -> Self {
-        Self {
-            min: self.min.min(other.min),
-            mean: self.mean.max(other.mean),
-            p50: self.p50.max(other.p50),
-            p90: self.p90.max(other.p90),
-            p99: self.p99.max(other.p99),
-            p99_9: self.p99_9.max(other.p99_9),
-            p99_99: self.p99_99.max(other.p99_99),
-            max: self.max.max(other.max),
-        }
-    }
-}
-
 /// What one stage of the calls took, ns.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct StageTimes {
@@ -418,15 +382,6 @@ impl Fairness {
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "as serde calls it")]
 fn is_nothing(nanoseconds: &u64) -> bool {
     *nanoseconds == 0
-}
-
-/// Processor time, ns.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct CpuTime {
-    /// In user space.
-    pub user_ns: f64,
-    /// In the kernel on the process's behalf.
-    pub system_ns: f64,
 }
 
 /// Connections of one run.

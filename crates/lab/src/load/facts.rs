@@ -1,11 +1,12 @@
 //! Where a study of calls was measured, and with what.
 
+use thalweg_measure::figures::span;
+use thalweg_measure::machine::Machine;
+use thalweg_measure::page::parts::took;
+use thalweg_measure::wording::counted;
+
 use super::results::{LabResults, StudyKind};
-use crate::figures::span;
-use crate::report::parts::took;
 use crate::stack::Pair;
-use crate::study::Machine;
-use crate::wording::counted;
 
 /// What was measured on which machine.
 pub(crate) fn lede(results: &LabResults) -> String {

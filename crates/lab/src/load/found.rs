@@ -3,8 +3,9 @@
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
+use thalweg_measure::figures::{count, percent, time};
+use thalweg_measure::usage::Usage;
 
-use crate::figures::{count, percent, time};
 use crate::record::LoadResult;
 
 /// What was found in a window, by what it was measured for.
@@ -25,98 +26,6 @@ pub struct Measured {
     pub(crate) load: LoadResult,
     /// What both processes used meanwhile; `None` where the kernel did not tell.
     pub(crate) usage: Option<Usage>,
-}
-
-/// What the client's and the server's process used in the measured time, warm-up excluded.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-pub(crate) struct Usage {
-    /// Between the two moments at which the parent looked, which are just after those at which the driver said
-    /// `measuring` and `measured`; ns. It is longer than [`LoadResult::duration_ns`] by some 0.1 ms.
-    pub(crate) window_ns: u64,
-    /// The driver's.
-    pub(crate) client: ProcessUsage,
-    /// The server's.
-    pub(crate) server: ProcessUsage,
-    /// What the server held, where the client said when it had its connections.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) server_memory: Option<ServerMemory>,
-}
-
-/// Resident memory of the server's process and of those that it started, bytes.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct ServerMemory {
-    /// With one idle connection, which had made a call.
-    pub(crate) first: u64,
-    /// With all connections idle, each of which had made a call.
-    pub(crate) connected: u64,
-    /// When the warm-up was over.
-    pub(crate) measuring: u64,
-}
-
-/// A side that was kept from its processors for a larger share of the window was not measured alone. On an idle machine
-/// it is 3 to 8 %: the kernel's own threads carry packets there, on behalf of the process.
-const KEPT_WAITING_SHARE_MAX: f64 = 0.15;
-/// What the kernel's ticks can tell from none: four of them.
-const KEPT_WAITING_NS_MIN: u64 = 40_000_000;
-
-impl Usage {
-    /// Says so when a side was kept from its processors for more than [`KEPT_WAITING_SHARE_MAX`] of the window.
-    pub(crate) fn disturbance(&self) -> Option<String> {
-        let sides = [("client", &self.client), ("server", &self.server)];
-        let (side, used) = sides.into_iter().max_by_key(|(_, used)| used.kept_waiting_ns())?;
-        let kept_ns = used.kept_waiting_ns();
-        let share = kept_ns as f64 / self.window_ns.max(1) as f64;
-        (kept_ns >= KEPT_WAITING_NS_MIN && share > KEPT_WAITING_SHARE_MAX).then(|| {
-            let who = if used.stolen_ns * 2 > kept_ns {
-                "CPU steal by the host"
-            } else {
-                "other programs were running"
-            };
-            format!("the {side} waited for a CPU for {} of the window: {who}", percent(share))
-        })
-    }
-}
-
-/// What one process used, with all its threads. Totals: divided by [`LoadResult::messages`] they are per operation.
-/// Processor time includes that of threads that ended meanwhile; their context switches nobody knows.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub(crate) struct ProcessUsage {
-    /// Processor time in user space, ns. The sum is exact; how it divides into user and system is sampled by
-    /// the kernel's tick, and coarse in short windows.
-    pub(crate) user_ns: u64,
-    /// Processor time in the kernel on the process's behalf, ns.
-    pub(crate) system_ns: u64,
-    /// Times that a thread gave up its processor to wait.
-    pub(crate) voluntary_switches: u64,
-    /// Times that a thread's processor was taken from it.
-    pub(crate) involuntary_switches: u64,
-    /// Time in which a thread was ready to run and others ran, added up over threads, ns.
-    #[serde(default)]
-    pub(crate) waited_ns: u64,
-    /// Time that others ran on the processors that the process is kept on, ns, to 10 ms. 0 where it is kept on none.
-    #[serde(default)]
-    pub(crate) others_ns: u64,
-    /// Time in which those processors would have run and the host ran something else (`steal`), ns, to 10 ms.
-    #[serde(default)]
-    pub(crate) stolen_ns: u64,
-}
-
-impl ProcessUsage {
-    /// Processor time, user and system, ns.
-    pub(crate) fn cpu_ns(&self) -> u64 {
-        self.user_ns + self.system_ns
-    }
-
-    /// Time that the process was kept from its processors, ns: others ran there while it waited, which is at most the
-    /// less of both, or the host took them away.
-    fn kept_waiting_ns(&self) -> u64 {
-        self.waited_ns.min(self.others_ns) + self.stolen_ns
-    }
-
-    /// Context switches of both kinds.
-    pub(crate) fn context_switches(&self) -> u64 {
-        self.voluntary_switches + self.involuntary_switches
-    }
 }
 
 /// System calls per operation.

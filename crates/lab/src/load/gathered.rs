@@ -1,10 +1,13 @@
 //! Windows that measured the same thing, put together.
 
+use thalweg_measure::cpu_time::CpuTime;
+use thalweg_measure::distribution::Latency;
+use thalweg_measure::statistics::{geometric_mean, median};
+
 use super::point::Point;
 use super::results::{Outcome, PointResult};
-use crate::record::{CpuTime, Latency, LoadResult, Note, Pace, SPIKES_MAX};
+use crate::record::{LoadResult, Note, Pace, SPIKES_MAX};
 use crate::stack::Pair;
-use crate::statistics::{geometric_mean, median};
 
 /// All windows of one pair, or of a bare socket, at one point.
 #[derive(Clone, Debug, PartialEq)]

@@ -1,9 +1,10 @@
 //! What a study of calls measured, for those who compare it with something else.
 
+use thalweg_measure::distribution::Latency;
+
 use super::gathered::{exclusion, gathered};
 use super::paired::Window;
 use super::results::LabResults;
-use crate::record::Latency;
 
 /// All windows of one pair, or of a bare socket, at one point.
 #[derive(Clone, Debug, PartialEq)]

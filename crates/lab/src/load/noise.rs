@@ -2,14 +2,15 @@
 
 use std::collections::BTreeMap;
 
+use thalweg_measure::size::ByteSize;
+use thalweg_measure::statistics::Ratio;
+
 use super::kind::Kind;
 use super::paired::{CellKey, Window, at, excluded, is_call, ratio};
 use super::point::{Transport, Work};
 use super::results::AaResult;
 use super::window::Label;
 use crate::record::CallType;
-use crate::size::ByteSize;
-use crate::statistics::Ratio;
 
 /// What the same stack measured against itself came to.
 #[derive(Clone, Debug, Default, PartialEq)]

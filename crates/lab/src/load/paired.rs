@@ -2,13 +2,14 @@
 
 use std::collections::BTreeSet;
 
-use super::found::{ProcessUsage, Usage};
+use thalweg_measure::size::ByteSize;
+use thalweg_measure::statistics::{Interval, Ratio};
+use thalweg_measure::usage::{ProcessUsage, Usage};
+
 use super::gathered::exclusion;
 use super::kind::Kind;
 use super::point::{Point, Transport, Work};
 use super::results::PointResult;
-use crate::size::ByteSize;
-use crate::statistics::{Interval, Ratio};
 
 /// A cell of a grid, whoever measured it.
 pub(crate) type CellKey = (Kind, Transport, ByteSize);

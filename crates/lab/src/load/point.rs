@@ -5,10 +5,10 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
+use thalweg_measure::figures::time;
+use thalweg_measure::size::ByteSize;
 
-use crate::figures::time;
 use crate::record::CallType;
-use crate::size::ByteSize;
 
 /// One thing to measure: one cell of a study's grid.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

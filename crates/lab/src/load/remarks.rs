@@ -2,12 +2,13 @@
 
 use std::fmt;
 
-use super::found::Usage;
+use thalweg_measure::figures::{percent, time};
+use thalweg_measure::machine::{Machine, Versions};
+use thalweg_measure::usage::Usage;
+
 use super::gathered::without_figures;
-use crate::figures::{percent, time};
 use crate::findings::{Doubt, Remark, Weight};
 use crate::record::LoadResult;
-use crate::study::{Machine, Versions};
 
 /// A wait beyond this share of a window, and so many times what is usual in it, is no part of what is usual.
 const LONG_SHARE: f64 = 0.25;

@@ -5,17 +5,17 @@ use std::path::Path;
 use std::time::SystemTime;
 
 use serde::{Deserialize, Serialize};
+use thalweg_measure::cpus::CpuList;
+use thalweg_measure::machine::{Machine, Versions};
+use thalweg_measure::usage::Usage;
 
-use super::found::{Found, Measured, SystemCalls, Usage, Wire};
+use super::found::{Found, Measured, SystemCalls, Wire};
 use super::point::Point;
 use super::strategy::Strategy;
 use super::window::{Label, Purpose, Window};
-use crate::cpus::CpuList;
 use crate::record::LoadResult;
 use crate::stack::{Pair, Setting, Stack};
-use crate::study::{
-    self, LeftOut, Machine, Plan, ReadError, ResultsText, Versions, WindowOutcome, timestamp,
-};
+use crate::study::{self, LeftOut, Plan, ReadError, ResultsText, WindowOutcome, timestamp};
 
 /// The schema's name and version: a field that changes its meaning raises the number.
 pub(crate) const LAB_SCHEMA: &str = "thalweg.lab/4";

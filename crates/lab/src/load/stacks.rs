@@ -1,12 +1,12 @@
 //! The stacks that took part in a study, for its page.
 
 use maud::{Markup, html};
+use thalweg_measure::page::parts::scrolled;
+use thalweg_measure::wording::counted;
 
 use super::results::StackInfo;
-use crate::report::parts::scrolled;
 use crate::stack::{Setting, Stack};
 use crate::study::LeftOut;
-use crate::wording::counted;
 
 /// Each with its version and its settings, and what could not be had.
 pub(crate) fn list(stacks: &[StackInfo], left_out: &[LeftOut<Stack>]) -> Markup {

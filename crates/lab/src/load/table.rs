@@ -1,6 +1,7 @@
 //! The table of a study of calls: one line for each window.
 
-use super::found::{ProcessUsage, Usage};
+use thalweg_measure::usage::{ProcessUsage, Usage};
+
 use super::results::{Outcome, PointResult};
 use crate::record::LoadResult;
 use crate::report::table::Table;

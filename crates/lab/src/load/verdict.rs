@@ -1,7 +1,7 @@
 //! What a ratio of two windows' figures amounts to.
 
-use crate::figures::{interval_figure, ratio_figure, ratio_text};
-use crate::statistics::Ratio;
+use thalweg_measure::figures::{interval_figure, ratio_figure, ratio_text};
+use thalweg_measure::statistics::Ratio;
 
 /// A ratio, and what it amounts to.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -93,8 +93,9 @@ impl Compared {
 
 #[cfg(test)]
 mod tests {
+    use thalweg_measure::statistics::Interval;
+
     use super::*;
-    use crate::statistics::Interval;
 
     #[test]
     fn a_ratio_is_worded_by_what_it_amounts_to() {

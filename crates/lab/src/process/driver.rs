@@ -9,19 +9,20 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use serde::Deserialize;
-use thalweg_drive::kernel::connections_at;
+use thalweg_measure::cpus::CpuList;
+use thalweg_measure::interrupt::Interrupt;
+use thalweg_measure::kernel::connections_at;
+use thalweg_measure::process::Process;
+use thalweg_measure::usage::{ServerMemory, Usage};
+use thalweg_measure::usage::{Side, Sides, resident_bytes};
 
-use super::child::Process;
 use super::hop::Hop;
-use crate::cpus::CpuList;
 use crate::drive::Announcement;
 use crate::echo::{EchoWork, Looks, Shape};
-use crate::interrupt::Interrupt;
 use crate::load::Measured;
-use crate::load::{Point, ServerMemory, Usage, Wire};
+use crate::load::{Point, Wire};
 use crate::record::{BareWire, CallType, LOAD_SCHEMA, LaneRule, LoadResult, MethodCall, Note};
 use crate::study::ExecuteError;
-use crate::usage::{Side, Sides, resident_bytes};
 
 /// How long a call, and a stream's next message or answer, may take: what a window has under way at its end is waited
 /// for no longer.
@@ -346,9 +347,10 @@ fn micros(duration: Duration) -> String {
 
 #[cfg(test)]
 mod tests {
+    use thalweg_measure::size::ByteSize;
+
     use super::*;
     use crate::load::{Transport, Work};
-    use crate::size::ByteSize;
 
     #[test]
     fn a_run_by_number_has_time_for_a_slow_server() {

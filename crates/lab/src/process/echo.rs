@@ -6,17 +6,17 @@ use std::num::NonZeroU64;
 use std::time::Duration;
 
 use thalweg_link::Rate;
+use thalweg_measure::cpus::CpuAssignment;
+use thalweg_measure::interrupt::Interrupt;
+use thalweg_measure::size::ByteSize;
 
 use super::driver::{Driver, Echo, OwnFiles};
 use super::hop::Hop;
 use super::program::Program;
 use super::server::Server;
-use crate::cpus::CpuAssignment;
 use crate::echo::{EchoWork, Protocol};
-use crate::interrupt::Interrupt;
 use crate::load::{Measured, Point, Transport, Work};
 use crate::record::{CallType, LaneRule};
-use crate::size::ByteSize;
 use crate::stack::{OURS, Stack, VIEWS};
 use crate::study::ExecuteError;
 

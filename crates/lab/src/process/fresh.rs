@@ -5,12 +5,13 @@ use std::ffi::{OsStr, OsString};
 use std::path::PathBuf;
 use std::process::Command;
 
-use super::child::Scratch;
+use tempfile::TempDir;
+use thalweg_measure::cpus::CpuAssignment;
+use thalweg_measure::interrupt::Interrupt;
+
 use super::driver::Driver;
 use super::program::Program;
 use super::server::Server;
-use crate::cpus::CpuAssignment;
-use crate::interrupt::Interrupt;
 use crate::load::{Found, Purpose, Strategy, Window, Work};
 use crate::record::{BareWire, LaneRule};
 use crate::stack::{OURS, SOCKET, Stack};
@@ -23,7 +24,7 @@ pub struct FreshExecutor {
     cpus: CpuAssignment,
     interrupt: Interrupt,
     /// Made when it is needed.
-    certificates: Option<Scratch>,
+    certificates: Option<TempDir>,
 }
 
 impl FreshExecutor {
@@ -64,9 +65,10 @@ impl FreshExecutor {
     /// A file of what `thalweg certs` makes.
     fn certificate(&mut self, name: &str) -> Result<PathBuf, String> {
         if self.certificates.is_none() {
-            let scratch = Scratch::create().map_err(|error| format!("no place for certificates: {error}"))?;
+            let scratch =
+                tempfile::tempdir().map_err(|error| format!("no place for certificates: {error}"))?;
             let mut command = Command::new(&self.program(&Stack::ours())?.path);
-            let made = command.arg("certs").arg("--out").arg(&scratch.0).output();
+            let made = command.arg("certs").arg("--out").arg(scratch.path()).output();
             let made = made.map_err(|error| format!("cannot make certificates: {error}"))?;
             if !made.status.success() {
                 let why = String::from_utf8_lossy(&made.stderr);
@@ -74,7 +76,7 @@ impl FreshExecutor {
             }
             self.certificates = Some(scratch);
         }
-        let folder = self.certificates.as_ref().map(|scratch| scratch.0.join(name));
+        let folder = self.certificates.as_ref().map(|scratch| scratch.path().join(name));
         folder.ok_or_else(|| "there are no certificates".to_owned())
     }
 

@@ -5,9 +5,9 @@ use std::thread;
 use std::time::Duration;
 
 use thalweg_link::{Link, LinkOptions, Rate, Stats};
+use thalweg_measure::cpus::CpuAssignment;
+use thalweg_measure::cpus::CpuList;
 
-use crate::cpus::CpuAssignment;
-use crate::cpus::CpuList;
 use crate::load::{Idle, Wire};
 
 /// A link to one server. Ended when the last clone is dropped.

@@ -6,8 +6,10 @@ use std::process::Command;
 use std::sync::mpsc::RecvTimeoutError;
 use std::time::{Duration, Instant};
 
-use super::child::{Process, Scratch};
-use crate::cpus::CpuList;
+use tempfile::TempDir;
+use thalweg_measure::cpus::CpuList;
+use thalweg_measure::process::Process;
+
 use crate::load::Transport;
 
 /// How long a server may take until it listens.
@@ -22,7 +24,7 @@ pub(super) struct Server {
     /// Where it serves JSON, if it was asked to.
     json: Option<String>,
     /// Removed after the server has ended.
-    _scratch: Scratch,
+    _scratch: TempDir,
 }
 
 impl Server {
@@ -33,8 +35,8 @@ impl Server {
         threads: Option<u32>,
         cpus: Option<&CpuList>,
     ) -> Result<Self, String> {
-        let scratch = Scratch::create().map_err(|error| format!("no place for its socket: {error}"))?;
-        let uds = format!("unix:{}", scratch.0.join("server.sock").display());
+        let scratch = tempfile::tempdir().map_err(|error| format!("no place for its socket: {error}"))?;
+        let uds = format!("unix:{}", scratch.path().join("server.sock").display());
         let mut command = Command::new(program);
         command.args(["serve", "--listen", "127.0.0.1:0", "--listen", &uds]);
         if let Some(variant) = variant {
@@ -57,7 +59,7 @@ impl Server {
         flags: &[&OsStr],
         cpus: Option<&CpuList>,
     ) -> Result<Self, String> {
-        let scratch = Scratch::create().map_err(|error| format!("no place for its files: {error}"))?;
+        let scratch = tempfile::tempdir().map_err(|error| format!("no place for its files: {error}"))?;
         let mut command = Command::new(program);
         command.args(["serve", "--listen", "127.0.0.1:0"]);
         if with_json {

@@ -11,7 +11,6 @@ use std::time::{Duration, Instant};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
-use super::child::Scratch;
 use super::driver::{Driver, INTERRUPT_INTERVAL};
 use crate::load::{Point, SystemCalls};
 use crate::study::ExecuteError;
@@ -49,8 +48,8 @@ fn per_operation(short: Counted, long: Counted) -> Option<SystemCalls> {
 
 fn count_run(driver: &Driver) -> Result<Counted, ExecuteError> {
     let failed = |what: &str, error: &dyn std::fmt::Display| ExecuteError::Window(format!("{what}: {error}"));
-    let scratch = Scratch::create().map_err(|error| failed("no place for strace's counts", &error))?;
-    let (client_file, server_file) = (scratch.0.join("client"), scratch.0.join("server"));
+    let scratch = tempfile::tempdir().map_err(|error| failed("no place for strace's counts", &error))?;
+    let (client_file, server_file) = (scratch.path().join("client"), scratch.path().join("server"));
     let tracer = Tracer::attach(driver, &server_file)?;
     let client_path = client_file.display().to_string();
     let load = driver.run_under(&["strace", "-f", "-c", "-o", &client_path, "--"])?;

@@ -1,9 +1,10 @@
 //! Our client at a server that is somebody else's.
 
+use thalweg_measure::cpus::CpuAssignment;
+use thalweg_measure::interrupt::Interrupt;
+
 use super::driver::Driver;
 use super::program::Program;
-use crate::cpus::CpuAssignment;
-use crate::interrupt::Interrupt;
 use crate::load::{Found, Purpose, Strategy, Window};
 use crate::record::{BareWire, CallType, LaneRule, MethodCall};
 use crate::study::{Execute, ExecuteError};

@@ -4,12 +4,13 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use super::child::Scratch;
+use tempfile::TempDir;
+use thalweg_measure::size::ByteSize;
+
 use super::*;
 use crate::load::{Point, Strategy, Transport};
 use crate::peers::PeersDirectory;
 use crate::record::MethodCall;
-use crate::size::ByteSize;
 use crate::stack::OURS;
 
 /// A peer that keeps the contract as far as it matters, and moves nothing: its server waits, and its driver claims to
@@ -45,12 +46,12 @@ esac
 "#;
 
 /// The fake peer in a folder of its own.
-struct Fake(Scratch);
+struct Fake(TempDir);
 
 impl Fake {
     fn new() -> Self {
-        let fake = Self(Scratch::create().unwrap());
-        let folder = fake.0.0.join("fake");
+        let fake = Self(tempfile::tempdir().unwrap());
+        let folder = fake.0.path().join("fake");
         fs::create_dir(&folder).unwrap();
         // Another process writes the program: what this one has open for writing, a child of another test's thread has
         // too for a moment, and then it could not be started.
@@ -66,7 +67,7 @@ impl Fake {
     }
 
     fn folder(&self) -> &Path {
-        &self.0.0
+        self.0.path()
     }
 
     /// It is told by a file how to misbehave.

@@ -1,12 +1,14 @@
 //! Figures of a study of calls, cell by cell.
 
+use thalweg_measure::distribution::Latency;
+use thalweg_measure::statistics::Ratio;
+
 use crate::load::gathered::{Windows, exclusion, gathered};
 use crate::load::paired::{self, Window};
 use crate::load::results::{SystemCallsOutcome, WireOutcome};
 use crate::load::{LabResults, Strategy, SystemCalls, Transport, Wire, Work};
-use crate::record::{CallType, Latency};
+use crate::record::CallType;
 use crate::stack::Pair;
-use crate::statistics::Ratio;
 
 /// All cells of a study.
 pub(crate) struct Calls<'r> {

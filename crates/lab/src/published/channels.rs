@@ -1,13 +1,14 @@
 //! One channel is a bottleneck.
 
+use thalweg_measure::cpus::CpuList;
+use thalweg_measure::figures::{count, percent, ratio_text, time, times};
+
 use super::calls::{At, Calls, Cell};
 use super::claim::Claim;
 use super::evidence::Evidence;
 use super::grid::Table;
 use super::judgement::{Figure, Judgement, Verdict, is_near};
 use super::original::{Extent, Flaw, Original, Run};
-use crate::cpus::CpuList;
-use crate::figures::{count, percent, ratio_text, time, times};
 use crate::load::{Idle, Strategy, Transport};
 use crate::record::CallType;
 use crate::report::grid::Field;
@@ -456,7 +457,7 @@ fn ways(calls: &Calls<'_>) -> Table {
             for in_flight in calls.in_flight() {
                 for round_trip_ns in calls.round_trips_ns() {
                     let Ok(cell) = cell(calls, &client, in_flight, round_trip_ns, way) else { continue };
-                    let latency = |of: fn(&crate::record::Latency) -> u64| {
+                    let latency = |of: fn(&thalweg_measure::distribution::Latency) -> u64| {
                         cell.latency.as_ref().map(|it| of(it) as f64)
                     };
                     table.rows.push(vec![

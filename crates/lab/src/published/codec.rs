@@ -1,5 +1,7 @@
 //! Protobuf against JSON: conversions of a small object.
 
+use thalweg_measure::figures::{grouped, time, times};
+use thalweg_measure::statistics::median;
 use thalweg_protobuf::dissect::{Limits, Span, dissect};
 
 use super::claim::Claim;
@@ -9,9 +11,7 @@ use super::judgement::{Figure, Judgement, Verdict, is_near};
 use super::original::{Extent, Flaw, Original, Run};
 use crate::codec::CodecResults;
 use crate::codec::line::Operation;
-use crate::figures::{grouped, time, times};
 use crate::report::grid::Field;
-use crate::statistics::median;
 
 pub(super) const ORIGINAL: Original = Original {
     title: "Protobuf against JSON",

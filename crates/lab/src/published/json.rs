@@ -3,6 +3,8 @@
 use std::fmt;
 use std::time::{Duration, SystemTime};
 
+use thalweg_measure::figures::{grouped, percent, ratio_text, time, times};
+
 use super::claim::Claim;
 use super::evidence::Evidence;
 use super::grid::Table;
@@ -10,7 +12,6 @@ use super::judgement::{Figure, Judgement, Verdict, is_near};
 use super::jvm_log::{JvmLog, Meanwhile};
 use super::original::{Extent, Flaw, Original, Run};
 use crate::echo::Protocol;
-use crate::figures::{grouped, percent, ratio_text, time, times};
 use crate::json::{Case, Cell, Cells, Cold, Json, JsonResults, Latencies, Purpose, Start, Way, WindowResult};
 use crate::report::grid::Field;
 use crate::study::Study;

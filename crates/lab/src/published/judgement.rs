@@ -103,32 +103,32 @@ impl Figure {
 
     /// A time, ns.
     pub(crate) fn time(name: impl Into<String>, ns: f64) -> Self {
-        Self::new(name, ns, "ns", crate::figures::time(ns))
+        Self::new(name, ns, "ns", thalweg_measure::figures::time(ns))
     }
 
     /// Operations per second.
     pub(crate) fn rate(name: impl Into<String>, per_s: f64) -> Self {
-        Self::new(name, per_s, "1/s", format!("{}/s", crate::figures::count(per_s)))
+        Self::new(name, per_s, "1/s", format!("{}/s", thalweg_measure::figures::count(per_s)))
     }
 
     /// Payload bytes per second.
     pub(crate) fn throughput(name: impl Into<String>, bytes_per_s: f64) -> Self {
-        Self::new(name, bytes_per_s, "B/s", crate::figures::throughput(bytes_per_s))
+        Self::new(name, bytes_per_s, "B/s", thalweg_measure::figures::throughput(bytes_per_s))
     }
 
     /// One figure ÷ another.
     pub(crate) fn ratio(name: impl Into<String>, ratio: f64) -> Self {
-        Self::new(name, ratio, "", crate::figures::times(ratio))
+        Self::new(name, ratio, "", thalweg_measure::figures::times(ratio))
     }
 
     /// A number of something.
     pub(crate) fn number(name: impl Into<String>, number: f64) -> Self {
-        Self::new(name, number, "", crate::figures::grouped(number))
+        Self::new(name, number, "", thalweg_measure::figures::grouped(number))
     }
 
     /// Bytes of a message.
     pub(crate) fn bytes(name: impl Into<String>, bytes: f64) -> Self {
-        Self::new(name, bytes, "B", format!("{} B", crate::figures::grouped(bytes)))
+        Self::new(name, bytes, "B", format!("{} B", thalweg_measure::figures::grouped(bytes)))
     }
 }
 

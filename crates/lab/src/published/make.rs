@@ -11,12 +11,12 @@ use std::time::{Duration, Instant};
 
 use nix::sys::signal::{Signal, killpg};
 use nix::unistd::Pid;
+use thalweg_measure::interrupt::Interrupt;
 
 use super::jvm_log::java_options;
 use super::original::Run;
 use super::publication::Publication;
 use super::results::RunResult;
-use crate::interrupt::Interrupt;
 use crate::report::REPORT_FILE;
 
 /// What a run prints lies in this file of its folder.

@@ -3,6 +3,9 @@
 use std::time::Duration;
 
 use maud::{Markup, html};
+use thalweg_measure::figures::{bound, span};
+use thalweg_measure::page::parts::{card, eyebrow, script_json, scrolled, took};
+use thalweg_measure::wording::counted;
 
 use super::grid::Table;
 use super::judgement::{Judged, Verdict};
@@ -12,12 +15,9 @@ use super::publication::Publication;
 use super::results::{Answered, PublishedResults, RunResult};
 use super::situations::{SITUATIONS, Situation};
 use super::terminal::summary;
-use crate::figures::{bound, span};
 use crate::findings::Doubt;
 use crate::report::grid::grid;
 use crate::report::page::Page;
-use crate::report::parts::{card, eyebrow, script_json, scrolled, took};
-use crate::wording::counted;
 
 const STYLE: &str = include_str!("../../assets/published.css");
 const SCRIPT: &str = include_str!("../../assets/published.js");

@@ -1,17 +1,18 @@
 //! Qt GRPC beside gRPC C++, over message sizes.
 
+use thalweg_measure::figures::{count, percent, throughput, time, times};
+use thalweg_measure::size::ByteSize;
+use thalweg_measure::statistics::Ratio;
+
 use super::calls::{At, Calls, Cell};
 use super::claim::Claim;
 use super::evidence::Evidence;
 use super::grid::Table;
 use super::judgement::{Figure, Judgement, Verdict, is_near};
 use super::original::{Extent, Flaw, Original, Run};
-use crate::figures::{count, percent, throughput, time, times};
 use crate::load::Transport;
 use crate::record::CallType;
 use crate::report::grid::Field;
-use crate::size::ByteSize;
-use crate::statistics::Ratio;
 
 pub(super) const ORIGINAL: Original = Original {
     title: "Qt GRPC against gRPC C++",
@@ -252,7 +253,8 @@ fn large(evidence: &Evidence) -> Result<Judgement, String> {
     if all <= missing {
         return Err(format!("above 32 KiB {all} cells were measured by both, and {missing} of all were not"));
     }
-    let median = crate::statistics::median(figures.iter().map(|figure| figure.value)).unwrap_or_default();
+    let median =
+        thalweg_measure::statistics::median(figures.iter().map(|figure| figure.value)).unwrap_or_default();
     let is_crossed = 2 * small_behind < small;
     let verdict = Verdict::of(2 * behind > all, behind == all && is_crossed);
     let cost = |client| {

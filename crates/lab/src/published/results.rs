@@ -4,12 +4,13 @@ use std::path::Path;
 use std::time::SystemTime;
 
 use serde::{Deserialize, Serialize};
+use thalweg_measure::machine::{Machine, Versions};
 
 use super::grid::Table;
 use super::judgement::{Judged, Verdict};
 use super::publication::Publication;
 use crate::study::directory::RESULTS_FILE;
-use crate::study::{Machine, NotWritable, ReadError, ResultsDirectory, ResultsText, Versions, timestamp};
+use crate::study::{NotWritable, ReadError, ResultsDirectory, ResultsText, timestamp};
 
 /// The schema's name and version: a field that changes its meaning raises the number.
 pub(crate) const PUBLISHED_SCHEMA: &str = "thalweg.published/1";

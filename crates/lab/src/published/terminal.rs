@@ -1,10 +1,11 @@
 //! What a terminal shows of published measurements that were tried again.
 
+use thalweg_measure::text::wrapped;
+use thalweg_measure::wording::counted;
+
 use super::judgement::Verdict;
 use super::originals::original;
 use super::results::PublishedResults;
-use crate::report::wrapped;
-use crate::wording::counted;
 
 pub(super) fn text(results: &PublishedResults) -> String {
     let mut text = String::new();

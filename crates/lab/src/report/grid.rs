@@ -3,7 +3,7 @@
 use maud::{Markup, html};
 use serde::{Deserialize, Serialize};
 
-use super::parts::{field, sorting_head};
+use thalweg_measure::page::parts::{field, sorting_head};
 
 /// In the place of a figure that there is not.
 pub(crate) const NONE: &str = "–";

@@ -2,8 +2,8 @@
 
 use serde::Serialize;
 
-use crate::figures::short;
-use crate::statistics::Interval;
+use thalweg_measure::figures::short;
+use thalweg_measure::statistics::Interval;
 
 /// Hues of peers, in the order of measuring; there are as many in the style sheet.
 const PEERS: [&str; 5] = ["peer-1", "peer-2", "peer-3", "peer-4", "peer-5"];

@@ -2,9 +2,9 @@
 
 use maud::{Markup, html};
 
-use crate::figures::bound;
-use crate::report::frame::Frame;
-use crate::report::parts::folded;
+use thalweg_measure::figures::bound;
+use thalweg_measure::page::frame::Frame;
+use thalweg_measure::page::parts::folded;
 
 /// Plots that pages draw by themselves: runs before their own scripts.
 pub(crate) const PLOT: &str = include_str!("../../assets/plot.js");

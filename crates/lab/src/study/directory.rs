@@ -8,7 +8,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use thalweg_protobuf::printable;
 
-use crate::replacement::replace;
+use thalweg_measure::replacement::replace;
 
 /// The name of the results in the study's directory.
 pub(crate) const RESULTS_FILE: &str = "results.json";

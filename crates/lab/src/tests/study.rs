@@ -3,14 +3,16 @@
 use std::fs;
 use std::time::Duration;
 
+use thalweg_measure::size::ByteSize;
+use thalweg_measure::usage::{ProcessUsage, Usage};
+
 use super::{sample, scratch};
 use crate::channels::{self, ChannelsOptions, contenders};
 use crate::load::results::Outcome;
 use crate::load::{
-    Found, Idle, LabResults, Measured, ProcessUsage, Purpose, Settings, Setup, StackInfo, StudyKind,
-    SystemCalls, SystemCallsOutcome, Usage, Window, Wire,
+    Found, Idle, LabResults, Measured, Purpose, Settings, Setup, StackInfo, StudyKind, SystemCalls,
+    SystemCallsOutcome, Window, Wire,
 };
-use crate::size::ByteSize;
 use crate::sizes::{self, SizesOptions};
 use crate::stack::{Pair, Stack};
 use crate::study::directory::RESULTS_FILE;

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use thalweg_lab::record::Distribution;
+use thalweg_measure::distribution::Distribution;
 
 use super::error::MergeError;
 use crate::run::{LoadRun, StepRun, Timing};

@@ -1,4 +1,4 @@
-use thalweg_lab::record::Distribution;
+use thalweg_measure::distribution::Distribution;
 
 use super::*;
 use crate::run::Interval;

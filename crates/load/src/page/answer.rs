@@ -1,8 +1,8 @@
 //! The run in a sentence, how it was driven, and the figures that are worth a glance.
 
 use maud::{Markup, html};
-use thalweg_lab::figures::{bound, percent, time};
-use thalweg_lab::wording::counted;
+use thalweg_measure::figures::{bound, percent, time};
+use thalweg_measure::wording::counted;
 
 use super::figures::whole;
 use crate::run::LoadRun;

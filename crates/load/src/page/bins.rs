@@ -1,6 +1,6 @@
 //! Bins of times that are equally wide by their logarithm.
 
-use thalweg_lab::record::Distribution;
+use thalweg_measure::distribution::Distribution;
 
 /// What is shorter is as long, ns: no call over a socket is, and a call that began at its time has waited for less.
 const SHORTEST_NS: u64 = 1000;

@@ -1,7 +1,7 @@
 //! Where plots go, and what is said of them. The script draws them.
 
 use maud::{Markup, html};
-use thalweg_lab::report::parts::choices;
+use thalweg_measure::page::parts::choices;
 
 use super::data::Drawn;
 use crate::run::LoadRun;

@@ -1,8 +1,8 @@
 //! What was expected of the run.
 
 use maud::{Markup, html};
-use thalweg_lab::figures::bound;
-use thalweg_lab::report::parts::scrolled;
+use thalweg_measure::figures::bound;
+use thalweg_measure::page::parts::scrolled;
 
 use crate::run::LoadRun;
 

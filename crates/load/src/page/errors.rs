@@ -1,8 +1,8 @@
 //! Calls that failed, by their status, and those that began late or never.
 
 use maud::{Markup, html};
-use thalweg_lab::figures::percent;
-use thalweg_lab::report::parts::scrolled;
+use thalweg_measure::figures::percent;
+use thalweg_measure::page::parts::scrolled;
 
 use super::figures::whole;
 use crate::run::LoadRun;

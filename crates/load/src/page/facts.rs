@@ -1,9 +1,9 @@
 //! How the run was driven, and what it cost the client.
 
 use maud::{Markup, html};
-use thalweg_lab::figures::{bound, time};
-use thalweg_lab::record::CpuTime;
-use thalweg_lab::wording::counted;
+use thalweg_measure::cpu_time::CpuTime;
+use thalweg_measure::figures::{bound, time};
+use thalweg_measure::wording::counted;
 
 use crate::run::LoadRun;
 

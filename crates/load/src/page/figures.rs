@@ -1,6 +1,6 @@
 //! Figures as the page has them.
 
-use thalweg_lab::figures::grouped;
+use thalweg_measure::figures::grouped;
 
 /// All digits before the point in groups that no line ends between; below a thousand three digits.
 pub(super) fn whole(value: f64) -> String {

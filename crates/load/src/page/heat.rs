@@ -2,7 +2,7 @@
 //! percentiles.
 
 use serde::Serialize;
-use thalweg_lab::record::Distribution;
+use thalweg_measure::distribution::Distribution;
 
 use super::bins::Bins;
 use crate::run::{Interval, LoadRun};

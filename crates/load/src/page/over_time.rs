@@ -1,8 +1,8 @@
 //! A run over time, a number for each interval.
 
 use serde::Serialize;
-use thalweg_lab::figures::short;
-use thalweg_lab::record::Latency;
+use thalweg_measure::distribution::Latency;
+use thalweg_measure::figures::short;
 
 use crate::run::{Interval, LoadRun};
 

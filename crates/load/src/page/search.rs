@@ -1,9 +1,9 @@
 //! How the highest rate was looked for.
 
 use maud::{Markup, html};
-use thalweg_lab::figures::bound;
-use thalweg_lab::report::parts::scrolled;
-use thalweg_lab::wording::counted;
+use thalweg_measure::figures::bound;
+use thalweg_measure::page::parts::scrolled;
+use thalweg_measure::wording::counted;
 
 use super::figures::whole;
 use crate::run::{LoadRun, Search, Try};

@@ -1,8 +1,8 @@
 //! How times were distributed over the whole run: bins for a histogram, and a curve by percentile.
 
 use serde::Serialize;
-use thalweg_lab::figures::short;
-use thalweg_lab::record::Distribution;
+use thalweg_measure::distribution::Distribution;
+use thalweg_measure::figures::short;
 
 use super::bins::Bins;
 use crate::run::{LoadRun, Timing};

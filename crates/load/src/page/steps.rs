@@ -1,8 +1,8 @@
 //! The steps of a scenario.
 
 use maud::{Markup, html};
-use thalweg_lab::figures::{percent, time};
-use thalweg_lab::report::parts::scrolled;
+use thalweg_measure::figures::{percent, time};
+use thalweg_measure::page::parts::scrolled;
 
 use super::figures::whole;
 use crate::run::{LoadRun, StepRun};

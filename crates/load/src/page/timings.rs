@@ -1,8 +1,8 @@
 //! All quantiles of all distributions.
 
 use maud::{Markup, html};
-use thalweg_lab::figures::time;
-use thalweg_lab::report::parts::scrolled;
+use thalweg_measure::figures::time;
+use thalweg_measure::page::parts::scrolled;
 
 use super::figures::whole;
 use crate::run::{LoadRun, Timing};

@@ -1,8 +1,8 @@
 //! Messages and their bytes.
 
 use maud::{Markup, html};
-use thalweg_lab::figures::throughput;
-use thalweg_lab::report::parts::scrolled;
+use thalweg_measure::figures::throughput;
+use thalweg_measure::page::parts::scrolled;
 
 use super::figures::whole;
 use crate::run::LoadRun;

@@ -10,9 +10,9 @@ use serde_json::{Value, json};
 use thalweg::{Code, Status};
 use thalweg_capture::{Call, Fields, Side};
 use thalweg_dynamic::Catalogue;
-use thalweg_lab::figures::time;
-use thalweg_lab::record::code_name;
-use thalweg_lab::wording::counted;
+use thalweg_measure::code::code_name;
+use thalweg_measure::figures::time;
+use thalweg_measure::wording::counted;
 use thalweg_protobuf::Schema;
 
 use super::line::ended;

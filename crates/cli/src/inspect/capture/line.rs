@@ -4,9 +4,9 @@ use std::fmt::Write;
 use std::time::Duration;
 
 use thalweg_capture::{Call, End, Peer, Side};
-use thalweg_lab::figures::time;
-use thalweg_lab::record::code_name;
-use thalweg_lab::size::ByteSize;
+use thalweg_measure::code::code_name;
+use thalweg_measure::figures::time;
+use thalweg_measure::size::ByteSize;
 use thalweg_protobuf::printable;
 
 /// What stands above the columns.

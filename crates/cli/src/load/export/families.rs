@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use thalweg_lab::record::Distribution;
 use thalweg_load::{Flows, LoadRun, StepRun, Timing};
+use thalweg_measure::distribution::Distribution;
 
 use super::snapshot::Snapshot;
 

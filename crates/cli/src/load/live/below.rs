@@ -5,8 +5,8 @@ use ratatui::layout::Rect;
 use ratatui::style::{Color, Stylize};
 use ratatui::text::Line;
 use ratatui::widgets::Paragraph;
-use thalweg_lab::figures::{grouped, time};
 use thalweg_load::{LoadRun, Search};
+use thalweg_measure::figures::{grouped, time};
 
 use super::view::{Now, View};
 

@@ -8,8 +8,8 @@ use ratatui::style::{Color, Style, Stylize};
 use ratatui::symbols::Marker;
 use ratatui::text::{Line, Span};
 use ratatui::widgets::{Axis, Block, Chart, Dataset, GraphType};
-use thalweg_lab::figures::{count, span, time};
-use thalweg_lab::record::Latency;
+use thalweg_measure::distribution::Latency;
+use thalweg_measure::figures::{count, span, time};
 
 use super::history::Past;
 use super::view::{Now, View};

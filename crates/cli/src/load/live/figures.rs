@@ -5,9 +5,9 @@ use ratatui::layout::Rect;
 use ratatui::style::{Color, Style, Stylize};
 use ratatui::text::{Line, Span};
 use ratatui::widgets::Paragraph;
-use thalweg_lab::figures::{grouped, percent, time};
-use thalweg_lab::record::{Distribution, Latency};
 use thalweg_load::LoadRun;
+use thalweg_measure::distribution::{Distribution, Latency};
+use thalweg_measure::figures::{grouped, percent, time};
 
 use super::view::{Now, View};
 use crate::bars::bars;

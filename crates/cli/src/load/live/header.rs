@@ -7,9 +7,9 @@ use ratatui::layout::{Constraint, Layout, Rect};
 use ratatui::style::{Color, Style, Stylize};
 use ratatui::text::{Line, Span};
 use ratatui::widgets::{LineGauge, Paragraph};
-use thalweg_lab::figures::{grouped, span, time};
-use thalweg_lab::wording::counted;
 use thalweg_load::{Stop, scheduled};
+use thalweg_measure::figures::{grouped, span, time};
+use thalweg_measure::wording::counted;
 
 use super::view::{Now, View};
 

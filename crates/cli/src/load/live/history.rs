@@ -3,8 +3,8 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use thalweg_lab::record::Latency;
 use thalweg_load::Interval;
+use thalweg_measure::distribution::Latency;
 
 /// As many as the widest terminal has dots.
 const POINTS_MAX: usize = 1024;

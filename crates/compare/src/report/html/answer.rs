@@ -1,8 +1,8 @@
 //! The verdict, and the figures that it is of.
 
 use maud::{Markup, html};
-use thalweg_lab::figures::{bound, ratio_figure};
-use thalweg_lab::wording::counted;
+use thalweg_measure::figures::{bound, ratio_figure};
+use thalweg_measure::wording::counted;
 
 use super::table::{bound_value, class};
 use crate::report::model::{Compared, Report};

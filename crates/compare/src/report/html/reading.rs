@@ -1,7 +1,7 @@
 //! What names, ratios and verdicts mean, and how it was measured.
 
 use maud::{Markup, html};
-use thalweg_lab::figures::{bound, percent, ratio_figure};
+use thalweg_measure::figures::{bound, percent, ratio_figure};
 
 use crate::report::model::Report;
 use crate::report::words;

@@ -1,8 +1,8 @@
 //! A table of ratios. Where there is little room each row becomes a small card.
 
 use maud::{Markup, html};
-use thalweg_lab::figures::ratio_figure;
-use thalweg_lab::report::scrolled;
+use thalweg_measure::figures::ratio_figure;
+use thalweg_measure::page::parts::scrolled;
 
 use super::bar::{bar, scale};
 use crate::report::model::{Compared, Report};

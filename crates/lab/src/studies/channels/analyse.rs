@@ -3,17 +3,19 @@
 
 use std::time::Duration;
 
+use thalweg_measure::distribution::Latency;
+use thalweg_measure::statistics::{Interval, median};
+use thalweg_measure::usage::{ProcessUsage, Usage};
+
 use crate::load::Kind;
 use crate::load::gathered::{Windows, gathered};
 use crate::load::noise::Noise;
 use crate::load::paired::{Window, interval};
 use crate::load::{
-    LabResults, Point, PointResult, ProcessUsage, Strategy, SystemCalls, SystemCallsOutcome, Usage, Wire,
-    WireOutcome, Work,
+    LabResults, Point, PointResult, Strategy, SystemCalls, SystemCallsOutcome, Wire, WireOutcome, Work,
 };
-use crate::record::{CallType, LanesAt, Latency};
+use crate::record::{CallType, LanesAt};
 use crate::stack::{OURS, Pair, Stack};
-use crate::statistics::{Interval, median};
 
 /// Everything that was found, by kind of call, delay, and line.
 #[derive(Clone, Debug, PartialEq)]
@@ -185,7 +187,7 @@ pub(crate) fn network(round_trip: Duration) -> String {
     if round_trip.is_zero() {
         "no added delay".to_owned()
     } else {
-        format!("{} added round trip", crate::figures::time(round_trip.as_nanos() as f64))
+        format!("{} added round trip", thalweg_measure::figures::time(round_trip.as_nanos() as f64))
     }
 }
 

@@ -1,10 +1,11 @@
 //! The first thing to know of a channels study, told from all rows of all its tables of best numbers.
 
+use thalweg_measure::figures::ratio_text;
+use thalweg_measure::wording::counted;
+
 use super::findings::{Verdict, by_load, is_behind};
 use super::numbers::{Row, Several, Tally, most};
-use crate::figures::ratio_text;
 use crate::load::Settings;
-use crate::wording::counted;
 
 /// The headline; `None` when nothing was measured.
 pub(crate) fn answer(verdicts: &[Verdict], settings: &Settings) -> Option<String> {

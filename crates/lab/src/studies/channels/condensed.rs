@@ -1,11 +1,11 @@
 //! What a study of channels came to, as small JSON: the figures that documents quote, without the windows behind them.
 
 use serde_json::{Value, json};
+use thalweg_measure::figures::short;
 
 use super::analyse::{Cell, Channels, Line, Panel};
 use super::findings::Verdict;
 use super::numbers::{Adaptive, Best, Numbers, Row};
-use crate::figures::short;
 use crate::load::LabResults;
 use crate::load::verdict::Compared;
 

@@ -1,13 +1,14 @@
 //! What limits each stack, in words, and what to change.
 
+use thalweg_measure::figures::{count, percent, ratio_text, time};
+use thalweg_measure::statistics::Ratio;
+use thalweg_measure::wording::{capitalised, counted, enumerated};
+
 use super::analyse::{Cell, Channels, Line, Panel, network};
 use super::limit::{Gain, Judgement, Limit, Reached, Scene, judge};
 use super::numbers::{Adaptive, Best, Names, Numbers, Row, Tally, lines_of, numbers};
-use crate::figures::{count, percent, ratio_text, time};
 use crate::load::verdict::{MARGIN, Verdict as Ratios};
 use crate::load::{Settings, Strategy};
-use crate::statistics::Ratio;
-use crate::wording::{capitalised, counted, enumerated};
 
 /// A wire that is silent for less than this share of the time is not worth a word.
 const IDLE_SHARE: f64 = 0.1;

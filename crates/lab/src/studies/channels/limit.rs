@@ -171,11 +171,12 @@ fn streams(scene: &Scene, first: &Reached) -> Option<f64> {
 
 #[cfg(test)]
 mod tests {
+    use thalweg_measure::statistics::{Interval, Ratio};
+
     use super::*;
     use crate::load::Strategy;
     use crate::load::verdict::{Better, Compared, Verdict};
     use crate::stack::Pair;
-    use crate::statistics::{Interval, Ratio};
     use crate::studies::channels::numbers::Best;
 
     /// (in flight, rate, client's processors, server's processors)

@@ -7,6 +7,9 @@ mod table;
 mod wire;
 
 use maud::{Markup, html};
+use thalweg_measure::figures::{bound, count, interval_figure, ratio_figure};
+use thalweg_measure::page::parts::{card, choices, eyebrow, scrolled};
+use thalweg_measure::size::ByteSize;
 
 use super::analyse::Channels;
 use super::analysis::ChannelsAnalysis;
@@ -14,11 +17,8 @@ use super::answer::answer;
 use super::findings::Verdict;
 use super::limit::{Judgement, Limit};
 use super::numbers::Tally;
-use crate::figures::{bound, count, interval_figure, ratio_figure};
 use crate::load::{LabResults, facts, stacks};
 use crate::report::page::{MULTIPLES, PLOT, Page};
-use crate::report::parts::{card, choices, eyebrow, scrolled};
-use crate::size::ByteSize;
 
 const STYLE: &str = include_str!("../../../assets/channels.css");
 const SCRIPT: &str = include_str!("../../../assets/channels.js");

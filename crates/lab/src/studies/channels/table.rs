@@ -1,10 +1,11 @@
 //! The table of a channels study: what every study of calls has, and what was counted and watched apart.
 
+use thalweg_measure::statistics::Ratio;
+
 use super::analyse::{Cell, Channels};
 use super::findings::Verdict;
 use crate::load::table::{Windows, measured, windows};
 use crate::load::{Strategy, Work};
-use crate::statistics::Ratio;
 
 /// What a channels study has besides: ratios of a load, and what was counted and watched apart, stand with every window
 /// of their point.

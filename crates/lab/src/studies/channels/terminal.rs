@@ -1,14 +1,15 @@
 //! A channels study in a terminal: best numbers, rates over calls in flight, what a point costs, and the verdicts.
 
+use thalweg_measure::figures::{count, percent, ratio_text, time};
+use thalweg_measure::text::{aligned, wrapped};
+
 use super::analyse::{Cell, Line, Panel};
 use super::analysis::ChannelsAnalysis;
 use super::answer::answer;
 use super::findings::Verdict;
 use super::numbers::Best;
-use crate::figures::{count, percent, ratio_text, time};
 use crate::load::verdict::{Compared, Verdict as Ratios};
 use crate::record::CallType;
-use crate::report::terminal::{aligned, wrapped};
 
 /// The table of what a point costs is of the point nearest to so many calls in flight.
 const IN_FLIGHT_TYPICAL: u32 = 64;

@@ -4,6 +4,8 @@ mod agreement;
 
 use std::time::Duration;
 
+use thalweg_measure::usage::{ProcessUsage, Usage};
+
 use super::analyse::{Channels, Line};
 use super::answer::{advised, answer};
 use super::findings::{Verdict, verdicts};
@@ -11,8 +13,7 @@ use super::limit::Limit;
 use super::numbers::{Best, Numbers, numbers};
 use crate::load::results::{Outcome, SystemCallsResult, WireResult};
 use crate::load::{
-    Idle, LabResults, PointResult, ProcessUsage, Strategy, StudyKind, SystemCalls, SystemCallsOutcome, Usage,
-    Wire, WireOutcome,
+    Idle, LabResults, PointResult, Strategy, StudyKind, SystemCalls, SystemCallsOutcome, Wire, WireOutcome,
 };
 use crate::record::CallType;
 use crate::stack::{Pair, Stack};

@@ -1,9 +1,10 @@
 //! What a codec study's figures say: pure functions of its results.
 
+use thalweg_measure::statistics::median;
+
 use super::line::{Decodes, Format, Line, Operation};
 use super::results::CodecResults;
 use super::tables::{Allocations, CallsOf, Step};
-use crate::statistics::median;
 
 /// Everything that reports show, of all lines, peers' lines behind ours.
 #[derive(Clone, Debug, PartialEq)]

@@ -1,11 +1,11 @@
 //! What a study of codecs came to, as small JSON: the figures that documents quote, without the windows behind them.
 
 use serde_json::{Value, json};
+use thalweg_measure::figures::short;
 
 use super::analyse::{Analysis, LineFigures, Share};
 use super::analysis::CodecAnalysis;
 use super::tables::Size;
-use crate::figures::short;
 use crate::findings::Finding;
 
 /// The schema's name and version.

@@ -5,14 +5,15 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use thalweg_measure::cpus::CpuAssignment;
+use thalweg_measure::interrupt::Interrupt;
+
 use super::bench::Bench;
 use super::line::Line;
 use super::peers;
 use super::plan::Estimate;
 use super::tables::{CallFigures, CallsOf, InstructionsOf, PeerResult};
 use super::window::{Conversions, Found, Window, calls_window};
-use crate::cpus::CpuAssignment;
-use crate::interrupt::Interrupt;
 use crate::load;
 use crate::peers::PeersDirectory;
 use crate::process::{ProcessExecutor, Program};

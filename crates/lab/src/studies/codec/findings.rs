@@ -2,13 +2,14 @@
 
 use std::fmt;
 
+use thalweg_measure::figures::{percent, ratio as number, time, times as factor};
+use thalweg_measure::statistics::median;
+
 use super::analyse::{Analysis, LineFigures, Share};
 use super::line::{Decodes, Format, Operation};
 use super::results::CodecResults;
 use super::tables::{CodecInfo, Size};
-use crate::figures::{percent, ratio as number, time, times as factor};
 use crate::findings::{Doubt, Finding, Topic};
-use crate::statistics::median;
 
 /// What protobuf-java was once said to be faster than Jackson by.
 const PUBLISHED_RATIO: f64 = 7.0;

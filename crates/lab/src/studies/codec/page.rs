@@ -6,16 +6,17 @@ mod table;
 
 use data::key;
 use maud::{Markup, html};
+use thalweg_measure::figures::{span, time};
+use thalweg_measure::page::parts::{card, choices, eyebrow, scrolled, took};
+use thalweg_measure::wording::counted;
 
 use super::analyse::Analysis;
 use super::analysis::CodecAnalysis;
 use super::line::{Format, Operation, WARM_UPS};
 use super::results::CodecResults;
 use super::tables::{CodecInfo, DataInfo};
-use crate::figures::{span, time};
 use crate::report::page::{PLOT, Page};
-use crate::report::parts::{card, choices, eyebrow, findings, scrolled, took};
-use crate::wording::counted;
+use crate::report::topics::findings;
 
 const STYLE: &str = include_str!("../../../assets/codec.css");
 const SCRIPT: &str = include_str!("../../../assets/codec.js");

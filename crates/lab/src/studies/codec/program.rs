@@ -9,12 +9,12 @@ use std::time::Duration;
 
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
+use thalweg_measure::cpus::CpuList;
+use thalweg_measure::process::Process;
 
 use super::bench::Bench;
 use super::line::{Line, WARM_UPS};
 use super::tables::{Allocations, CodecInfo, DataInfo, InstructionsOf, Size};
-use crate::cpus::CpuList;
-use crate::process::Process;
 
 /// The contract's name and version.
 const SCHEMA: &str = "thalweg.codec-bench/1";

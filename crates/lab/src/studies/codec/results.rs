@@ -3,12 +3,13 @@
 use std::time::{Duration, SystemTime};
 
 use serde::{Deserialize, Serialize};
+use thalweg_measure::machine::{Machine, Versions};
+use thalweg_measure::size::ByteSize;
 
 use super::line::{Decodes, Format, Operation};
 use super::plan::Planned;
 use super::window::{Conversions, Found, Window};
-use crate::size::ByteSize;
-use crate::study::{self, LeftOut, Machine, Versions, WindowOutcome};
+use crate::study::{self, LeftOut, WindowOutcome};
 
 use super::tables::{
     AllocationsOf, CallFigures, CallsOf, CodecInfo, DataInfo, InstructionsOf, PeerResult, Size, Step,

@@ -1,11 +1,12 @@
 //! A table for each operation, one of bytes, the findings, and the doubts.
 
+use thalweg_measure::figures::{count, time};
+use thalweg_measure::text::{aligned, wrapped};
+
 use super::analyse::Analysis;
 use super::analysis::CodecAnalysis;
 use super::line::{Decodes, Operation};
 use super::results::CodecResults;
-use crate::figures::{count, time};
-use crate::report::terminal::{aligned, wrapped};
 
 const NOTHING: &str = "-";
 /// Below the tables of times.

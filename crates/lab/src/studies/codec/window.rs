@@ -3,12 +3,13 @@
 use std::fmt;
 use std::time::Duration;
 
+use thalweg_measure::figures::{count, time};
+use thalweg_measure::size::ByteSize;
+
 use super::line::Line;
 use super::tables::{Allocations, CallFigures, CallsOf, InstructionsOf, PeerResult};
-use crate::figures::{count, time};
 use crate::load::{self, Point, Purpose, Transport, Work};
 use crate::record::CallType;
-use crate::size::ByteSize;
 use crate::stack::Pair;
 use crate::study;
 

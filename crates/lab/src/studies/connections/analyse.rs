@@ -1,12 +1,15 @@
 //! What a connections study found: a cell for each load, in which every server stands beside the bare echo. Pure.
 
+use thalweg_measure::distribution::Latency;
+use thalweg_measure::statistics::{Interval, Ratio, median};
+use thalweg_measure::usage::{ProcessUsage, ServerMemory, Usage};
+
 use crate::load::gathered::{Windows, gathered};
 use crate::load::paired::{Window, interval, ratio};
 use crate::load::verdict::{Better, Compared};
-use crate::load::{LabResults, PointResult, ProcessUsage, ServerMemory, Strategy, Usage};
-use crate::record::{Fairness, Latency, LoadResult};
+use crate::load::{LabResults, PointResult, Strategy};
+use crate::record::{Fairness, LoadResult};
 use crate::stack::{SOCKET, Stack};
-use crate::statistics::{Interval, Ratio, median};
 
 /// With fewer connections what one of them holds is lost in what the server takes besides.
 const MEMORY_CONNECTIONS_MIN: u32 = 100;

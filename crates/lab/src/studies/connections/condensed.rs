@@ -2,12 +2,12 @@
 //! them.
 
 use serde_json::{Value, json};
+use thalweg_measure::figures::short;
+use thalweg_measure::statistics::{Interval, Ratio};
 
 use super::analyse::{Arrivals, Client, Figures, LoadCell, Server, Used};
 use super::analysis::ConnectionsAnalysis;
-use crate::figures::short;
 use crate::load::verdict::Compared;
-use crate::statistics::{Interval, Ratio};
 
 /// The schema's name and version.
 const CONDENSED_SCHEMA: &str = "thalweg.lab-condensed/1";

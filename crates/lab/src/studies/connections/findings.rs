@@ -1,11 +1,12 @@
 //! What a connections study says, in sentences. Every figure is one of the tables'.
 
+use thalweg_measure::figures::{count, grouped, percent, ratio_figure, ratio_text, time};
+use thalweg_measure::wording::{capitalised, counted, enumerated};
+
 use super::analyse::{Arrivals, Cells, LoadCell, Memory, Server};
-use crate::figures::{count, grouped, percent, ratio_figure, ratio_text, time};
 use crate::findings::{Finding, Topic};
 use crate::load::verdict::{Compared, Verdict};
 use crate::stack::Stack;
-use crate::wording::{capitalised, counted, enumerated};
 
 /// Connections are served evenly while the one that has fewest calls has this share of the mean.
 const EVEN_SHARE: f64 = 0.8;

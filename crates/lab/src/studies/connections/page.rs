@@ -4,15 +4,16 @@ mod data;
 mod table;
 
 use maud::{Markup, html};
+use thalweg_measure::figures::{count, ratio_text, time};
+use thalweg_measure::page::parts::{card, choices, eyebrow, scrolled};
+use thalweg_measure::size::ByteSize;
 
 use super::analyse::{Cells, Server};
 use super::analysis::ConnectionsAnalysis;
 use super::findings::{bytes, connections, shown};
-use crate::figures::{count, ratio_text, time};
 use crate::load::{LabResults, facts, stacks};
 use crate::report::page::{MULTIPLES, PLOT, Page};
-use crate::report::parts::{card, choices, eyebrow, findings, scrolled};
-use crate::size::ByteSize;
+use crate::report::topics::findings;
 
 const SCRIPT: &str = include_str!("../../../assets/connections.js");
 

@@ -2,11 +2,12 @@
 
 use std::time::Duration;
 
+use thalweg_measure::size::ByteSize;
+
 use super::reach::Many;
 use super::share::Share;
 use crate::load::{Draft, Point, Purpose, Strategy, Transport, Window, Work, fitted, in_rounds};
 use crate::record::CallType;
-use crate::size::ByteSize;
 use crate::stack::{Pair, Stack};
 use crate::study::rounds::Length;
 use crate::study::{Plan, PlanError};

@@ -1,9 +1,11 @@
 //! The table of a connections study: what every study of calls has, and what is of connections.
 
+use thalweg_measure::statistics::Ratio;
+use thalweg_measure::usage::ServerMemory;
+
 use super::analyse::{Cells, Server, load_of};
 use crate::load::table::{Windows, measured, windows};
-use crate::load::{PointResult, ServerMemory, Strategy};
-use crate::statistics::Ratio;
+use crate::load::{PointResult, Strategy};
 
 /// Ratios stand with every window of their cell.
 pub(super) fn table(cells: &Cells) -> Windows<'_> {

@@ -1,11 +1,12 @@
 //! A connections study in a terminal: what a call costs by connections, and what new connections cost.
 
+use thalweg_measure::figures::{count, percent, ratio_text, time};
+use thalweg_measure::text::{aligned, wrapped};
+
 use super::analyse::{Arrivals, Client, Figures, LoadCell, Server};
 use super::analysis::ConnectionsAnalysis;
 use super::findings::bytes;
-use crate::figures::{count, percent, ratio_text, time};
 use crate::load::verdict::Compared;
-use crate::report::terminal::{aligned, wrapped};
 
 /// The answer, the tables, and what they say.
 pub(super) fn text(study: &ConnectionsAnalysis<'_>) -> String {

@@ -1,11 +1,12 @@
 //! The first thing to know of a study of gRPC against a JSON API.
 
+use thalweg_measure::figures::{ratio_text, time};
+
 use super::case::{Case, title};
 use super::cells::Cells;
 use super::results::JsonResults;
 use super::way::Way;
 use crate::echo::{Protocol, Shape};
-use crate::figures::{ratio_text, time};
 use crate::load::verdict::Verdict;
 
 /// How much longer a JSON API takes than gRPC, both ours: with the published message, and with a small one.
@@ -14,7 +15,7 @@ pub(super) fn answer(results: &JsonResults, cells: &Cells) -> Option<String> {
     let factors: Vec<String> = featured.into_iter().filter_map(|shape| factor(cells, shape)).collect();
     match factors.as_slice() {
         [] => None,
-        all => Some(format!("{}.", crate::wording::capitalised(&all.join("; ")))),
+        all => Some(format!("{}.", thalweg_measure::wording::capitalised(&all.join("; ")))),
     }
 }
 

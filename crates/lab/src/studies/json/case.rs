@@ -4,10 +4,10 @@ use std::fmt;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
+use thalweg_measure::figures::time;
 use thalweg_messages::Kind;
 
 use crate::echo::Shape;
-use crate::figures::time;
 
 /// A message, and what its calls go through.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -72,7 +72,7 @@ pub(crate) fn title(shape: Shape) -> String {
     match shape {
         Shape::Strings { count: 1, letters } => format!("one string of {letters} letters"),
         Shape::Strings { count, letters } => {
-            format!("{} strings of {letters} letters", crate::figures::grouped(f64::from(count)))
+            format!("{} strings of {letters} letters", thalweg_measure::figures::grouped(f64::from(count)))
         }
         Shape::Person => "a small person".to_owned(),
         Shape::Study(kind) => of_study(kind).to_owned(),

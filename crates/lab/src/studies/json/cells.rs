@@ -1,15 +1,17 @@
 //! What all windows of a way at a case came to.
 
+use thalweg_measure::distribution::{Latency, longer_than, merged};
+use thalweg_measure::figures::ratio_figure;
+use thalweg_measure::statistics::{Ratio, geometric_mean};
+
 use super::case::Case;
 use super::noise::Noise;
 use super::paired::ratio;
 use super::results::JsonResults;
 use super::way::Way;
 use super::window::{Purpose, WindowResult};
-use crate::figures::ratio_figure;
 use crate::load::verdict::{Better, Compared};
-use crate::record::{Latency, LoadResult, Spike, longer_than, merged};
-use crate::statistics::{Ratio, geometric_mean};
+use crate::record::{LoadResult, Spike};
 
 /// A call that took more than so many times the median is a spike.
 pub(crate) const SPIKE_FACTOR: u64 = 10;

@@ -1,13 +1,13 @@
 //! What a study came to, as small JSON, for documents that quote it.
 
 use serde_json::{Value, json};
+use thalweg_measure::figures::short;
 
 use super::analysis::JsonAnalysis;
 use super::case::Case;
 use super::cells::{Cell, Cells};
 use super::noise::Floor;
 use super::way::Way;
-use crate::figures::short;
 use crate::load::verdict::Compared;
 
 /// The schema's name and version.

@@ -33,6 +33,6 @@ pub(super) fn doubts(results: &JsonResults, cells: &Cells) -> Vec<Doubt> {
 
 fn noisy(noise: &Floor) -> Option<Doubt> {
     let floor = noise.log().exp();
-    let what = || crate::wording::capitalised(&format!("{}, {}", noise.of, noise.case));
+    let what = || thalweg_measure::wording::capitalised(&format!("{}, {}", noise.of, noise.case));
     (floor > FLOOR_MAX).then(|| Doubt::NoisyAt { what: what(), floor })
 }

@@ -4,11 +4,12 @@ use std::collections::BTreeMap;
 use std::num::NonZeroU64;
 use std::time::Duration;
 
+use thalweg_measure::cpus::CpuAssignment;
+use thalweg_measure::interrupt::Interrupt;
+
 use super::way::GRPC_ALONE;
 use super::window::{Found, Length, Purpose, Window};
-use crate::cpus::CpuAssignment;
 use crate::echo::EchoWork;
-use crate::interrupt::Interrupt;
 use crate::process::{EchoProcesses, EchoRun, Network, OwnFiles, Program};
 use crate::study::{Execute, ExecuteError};
 

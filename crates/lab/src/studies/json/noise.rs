@@ -1,11 +1,12 @@
 //! How small a difference a study can see: gRPC at our server beside itself.
 
+use thalweg_measure::statistics::Ratio;
+
 use super::case::Case;
 use super::paired::ratio;
 use super::results::JsonResults;
 use super::window::{Purpose, Window, WindowResult};
 use crate::load::noise::nearest;
-use crate::statistics::Ratio;
 
 /// What a way came to beside itself, at the cases that are so measured.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -90,9 +91,10 @@ fn figures(results: &JsonResults, of: &Window, is_again: bool) -> Vec<(u32, f64)
 
 #[cfg(test)]
 mod tests {
+    use thalweg_measure::statistics::Interval;
+
     use super::*;
     use crate::echo::Shape;
-    use crate::statistics::Interval;
 
     const PUBLISHED: Shape = Shape::Strings { count: 5000, letters: 20 };
 

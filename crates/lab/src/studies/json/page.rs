@@ -5,6 +5,10 @@ mod bars;
 mod plots;
 
 use maud::{Markup, html};
+use thalweg_measure::figures::{bound, ratio_figure, span, time};
+use thalweg_measure::page::parts::{card, eyebrow, script_json, scrolled, took};
+use thalweg_measure::size::ByteSize;
+use thalweg_measure::wording::counted;
 
 use super::analysis::JsonAnalysis;
 use super::case::{Case, title};
@@ -13,14 +17,10 @@ use super::question::{LEGEND, Question};
 use super::results::JsonResults;
 use super::way::Way;
 use crate::echo::{Protocol, Shape};
-use crate::figures::{bound, ratio_figure, span, time};
 use crate::load::stacks;
 use crate::load::verdict::Verdict;
 use crate::report::grid::grid;
 use crate::report::page::{PLOT, Page};
-use crate::report::parts::{card, eyebrow, script_json, scrolled, took};
-use crate::size::ByteSize;
-use crate::wording::counted;
 use plots::Plots;
 
 const STYLE: &str = include_str!("../../../assets/json.css");
@@ -121,7 +121,7 @@ fn cards(results: &JsonResults, cells: &Cells) -> Markup {
             time(grpc.p50()?)
         );
         let figure = format!("{doubt}{} ×", ratio_figure(compared.ratio?.ratio));
-        Some(card(&crate::wording::capitalised(&title(shape)), &figure, &detail))
+        Some(card(&thalweg_measure::wording::capitalised(&title(shape)), &figure, &detail))
     };
     let bytes = || {
         let case = Case::plain(results.settings.published);

@@ -1,6 +1,6 @@
 //! Windows of the same round, side by side.
 
-use crate::statistics::Ratio;
+use thalweg_measure::statistics::Ratio;
 
 /// Of figures, each with its round: those of the same round make a pair.
 pub(super) fn ratio(ones: &[(u32, f64)], others: &[(u32, f64)]) -> Option<Ratio> {

@@ -1,9 +1,10 @@
 //! An open question of the study, with its answer in words and its figures: what the page and the terminal show alike.
 
-use crate::figures::ratio_text;
+use thalweg_measure::figures::ratio_text;
+use thalweg_measure::statistics::Ratio;
+
 use crate::load::verdict::Compared;
 use crate::report::grid::{Field, NONE};
-use crate::statistics::Ratio;
 
 /// Before a ratio that shows no difference.
 const DOUBT: &str = "? ";

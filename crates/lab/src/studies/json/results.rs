@@ -3,14 +3,15 @@
 use std::time::SystemTime;
 
 use serde::{Deserialize, Serialize};
+use thalweg_measure::cpus::CpuList;
+use thalweg_measure::machine::{Machine, Versions};
 
 use super::way::Way;
 use super::window::{Found, Window, WindowResult};
-use crate::cpus::CpuList;
 use crate::echo::Shape;
 use crate::load::StackInfo;
 use crate::stack::Stack;
-use crate::study::{self, LeftOut, Machine, Versions, WindowOutcome, timestamp};
+use crate::study::{self, LeftOut, WindowOutcome, timestamp};
 
 /// The schema's name and version: a field that changes its meaning raises the number.
 pub(crate) const JSON_SCHEMA: &str = "thalweg.json/1";

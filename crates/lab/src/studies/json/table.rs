@@ -31,7 +31,7 @@ pub(super) fn table<'a>() -> Table<'a, &'a WindowResult> {
     table.column("calls", |it| Some(it.load.as_ref()?.messages.to_string()));
     table.column("errors", |it| Some(it.load.as_ref()?.error_count().to_string()));
     table.column("rate_per_s", |it| Some(format!("{:.1}", it.load.as_ref()?.rate_per_s)));
-    let mut latency = |name: &str, figure: fn(&crate::record::Latency) -> f64| {
+    let mut latency = |name: &str, figure: fn(&thalweg_measure::distribution::Latency) -> f64| {
         table.column(name, move |it| Some(format!("{:.0}", figure(&it.load.as_ref()?.latency_ns?))));
     };
     latency("latency_mean_ns", |it| it.mean);

@@ -1,9 +1,10 @@
 //! A study of gRPC against a JSON API in a terminal: the answer, and each question with its figures.
 
+use thalweg_measure::text::{aligned, wrapped};
+
 use super::analysis::JsonAnalysis;
 use super::question::{LEGEND, Question};
 use crate::report::grid::Field;
-use crate::report::terminal::{aligned, wrapped};
 
 /// Tables beyond so many columns are left to the page.
 const COLUMNS_MAX: usize = 9;

@@ -4,12 +4,13 @@ use std::fmt;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
+use thalweg_measure::figures::{count, time};
+use thalweg_measure::usage::Usage;
 
 use super::case::Case;
 use super::way::Way;
 use crate::echo::{Looks, Protocol, Shape};
-use crate::figures::{count, time};
-use crate::load::{Measured, Usage};
+use crate::load::Measured;
 use crate::peers::COMPILED_LATE;
 use crate::record::LoadResult;
 use crate::stack::Stack;

@@ -6,12 +6,13 @@
 
 pub(crate) mod words;
 
+use thalweg_measure::size::ByteSize;
+
 use super::lines::{Analysis, Cell};
 use crate::load::paired::ratio;
 use crate::load::verdict::{Better, Compared, Verdict};
 use crate::load::{Kind, Transport, Work};
 use crate::record::CallType;
-use crate::size::ByteSize;
 
 /// What somebody wants of messages. Calls of one job do the same work, and their figures may be compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

@@ -13,16 +13,18 @@ pub(crate) mod findings;
 
 use std::collections::BTreeSet;
 
+use thalweg_measure::distribution::Latency;
+use thalweg_measure::size::ByteSize;
+use thalweg_measure::statistics::{Interval, Ratio, geometric_mean, median};
+use thalweg_measure::usage::{ProcessUsage, Usage};
+
 use super::lines::Analysis;
 use crate::load::gathered::{Windows, gathered};
 use crate::load::noise::Noise;
 use crate::load::paired::{CellKey, Window, at, excluded, ratio};
 use crate::load::verdict::{Better, Compared, Verdict};
-use crate::load::{Kind, LabResults, PointResult, ProcessUsage, SystemCallsOutcome, Transport, Usage};
-use crate::record::Latency;
-use crate::size::ByteSize;
+use crate::load::{Kind, LabResults, PointResult, SystemCallsOutcome, Transport};
 use crate::stack::Pair;
-use crate::statistics::{Interval, Ratio, geometric_mean, median};
 
 /// What a comparing study found.
 #[derive(Clone, Debug, PartialEq)]

@@ -1,9 +1,9 @@
 //! What a comparison came to, as small JSON: the figures that documents quote, without the windows behind them.
 
 use serde_json::{Value, json};
+use thalweg_measure::figures::short;
 
 use super::compare::{Against, ComparedCell, Comparison};
-use crate::figures::short;
 use crate::load::LabResults;
 use crate::load::noise::Floor;
 use crate::load::verdict::Compared;

@@ -1,16 +1,18 @@
 //! What a study of sizes found, and what speaks against its figures.
 
+use thalweg_measure::distribution::Latency;
+use thalweg_measure::figures::{count, percent, throughput, time, times};
+use thalweg_measure::size::ByteSize;
+use thalweg_measure::statistics::{Interval, median};
+
 use super::choice::Choices;
 use super::choice::words::in_a_sentence;
 use super::lines::{Analysis, Cell, Line, PLATEAU_FACTOR, Plateau};
-use crate::figures::{count, percent, throughput, time, times};
 use crate::findings::{Doubt, Finding, Topic};
 use crate::load::noise::Noise;
 use crate::load::verdict::{Compared, MARGIN, Verdict};
 use crate::load::{Kind, Transport, Work};
-use crate::record::{CallType, Latency};
-use crate::size::ByteSize;
-use crate::statistics::{Interval, median};
+use crate::record::CallType;
 
 /// With a noise floor above this ratio, real differences are called none.
 const FLOOR_HIGH: f64 = 1.2;

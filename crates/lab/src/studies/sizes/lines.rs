@@ -1,13 +1,15 @@
 //! What our own pair and the bare sockets did, as lines over message sizes. Pure: results in, lines out.
 
+use thalweg_measure::distribution::Latency;
+use thalweg_measure::size::ByteSize;
+use thalweg_measure::statistics::Interval;
+
 use crate::load::gathered::gathered;
 use crate::load::noise::Noise;
 use crate::load::paired::{Window, interval, ratio};
 use crate::load::verdict::{Better, Compared};
 use crate::load::{Kind, LabResults, Pattern, Transport, Work};
-use crate::record::{CallType, Latency, Pace, Spike};
-use crate::size::ByteSize;
-use crate::statistics::Interval;
+use crate::record::{CallType, Pace, Spike};
 
 /// A median latency above this many times the plateau's has left it.
 pub(crate) const PLATEAU_FACTOR: f64 = 1.5;

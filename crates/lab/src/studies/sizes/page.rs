@@ -12,15 +12,16 @@ mod timeline;
 mod windows;
 
 use maud::{Markup, html};
+use thalweg_measure::page::charts;
+use thalweg_measure::page::parts::{card, choices, eyebrow};
 
 use super::analysis::SizesAnalysis;
 use super::compare::findings as compared;
 use super::findings::{answer, headlines};
 use super::lines::Analysis;
 use crate::load::{Kind, facts, stacks};
-use crate::report::charts;
 use crate::report::page::Page;
-use crate::report::parts::{card, choices, eyebrow, findings};
+use crate::report::topics::findings;
 use crate::stack::Pair;
 
 const SCRIPT: &str = include_str!("../../../assets/report.js");

@@ -2,9 +2,10 @@
 
 use std::time::Duration;
 
+use thalweg_measure::size::ByteSize;
+
 use crate::load::{Draft, Pattern, Point, Purpose, Transport, Window, Work, fitted, in_rounds};
 use crate::record::CallType;
-use crate::size::ByteSize;
 use crate::stack::Pair;
 use crate::study::rounds::Length;
 use crate::study::{Plan, PlanError};

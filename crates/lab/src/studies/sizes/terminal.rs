@@ -2,16 +2,17 @@
 
 mod versus;
 
+use thalweg_measure::figures::{count, percent, throughput, time};
+use thalweg_measure::size::ByteSize;
+use thalweg_measure::text::{aligned, wrapped};
+
 use super::choice::words::{carrier_in_few_words, in_few_words};
 use super::choice::{Choices, Job};
 use super::lines::{Analysis, Cell, Line};
-use crate::figures::{count, percent, throughput, time};
 use crate::findings::Finding;
 use crate::load::verdict::MARGIN;
 use crate::load::{Kind, Pattern, Transport, Work};
 use crate::record::CallType;
-use crate::report::terminal::{aligned, wrapped};
-use crate::size::ByteSize;
 
 pub(super) use versus::tables;
 

@@ -7,12 +7,14 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use hdrhistogram::Histogram;
 use hdrhistogram::serialization::{Serializer, V2Serializer};
+use thalweg_measure::distribution::Latency;
+use thalweg_measure::size::ByteSize;
+use thalweg_measure::usage::{ProcessUsage, Usage};
 
 use super::comparison::{self, Random};
 use crate::load::results::{AaResult, Outcome};
-use crate::load::{LabResults, Label, Point, PointResult, ProcessUsage, Transport, Usage, Work};
-use crate::record::{CallType, Latency, LoadResult, Note, Spike};
-use crate::size::ByteSize;
+use crate::load::{LabResults, Label, Point, PointResult, Transport, Work};
+use crate::record::{CallType, LoadResult, Note, Spike};
 use crate::sizes::SizesOptions;
 use crate::stack::Pair;
 use crate::study::rounds::interleaved;

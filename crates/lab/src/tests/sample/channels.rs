@@ -4,13 +4,16 @@
 
 use std::time::Duration;
 
+use thalweg_measure::distribution::Latency;
+use thalweg_measure::usage::{ProcessUsage, Usage};
+
 use crate::channels::{self, ChannelsOptions, Contender, contenders};
 use crate::load::results::{Outcome, SystemCallsResult, WireResult};
 use crate::load::{
-    Idle, LabResults, PointResult, ProcessUsage, Purpose, StackInfo, Strategy, StudyKind, SystemCalls,
-    SystemCallsOutcome, Usage, Window, Wire, WireOutcome,
+    Idle, LabResults, PointResult, Purpose, StackInfo, Strategy, StudyKind, SystemCalls, SystemCallsOutcome,
+    Window, Wire, WireOutcome,
 };
-use crate::record::{LanesAt, Latency, LoadResult};
+use crate::record::{LanesAt, LoadResult};
 use crate::stack::Pair;
 
 /// Operations per second that one connection moves at most.

@@ -1,12 +1,13 @@
 //! A codec study whose figures are made up: none was measured.
 
+use thalweg_measure::machine::{Machine, Versions};
+
 use crate::codec::line::{Decodes, Format, Line, Operation};
 use crate::codec::tables::{
     Allocations, AllocationsOf, CallFigures, CallsOf, CodecInfo, DataInfo, InstructionsOf, PeerLine,
     PeerResult, Size, Step,
 };
 use crate::codec::{CODEC_SCHEMA, CodecResults, Settings};
-use crate::study::{Machine, Versions};
 
 /// Messages, and what they cost beside the first.
 const DATA: [(&str, f64); 2] = [("small", 1.0), ("strings", 100.0)];

@@ -4,19 +4,23 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use thalweg_measure::cpu_time::CpuTime;
+use thalweg_measure::distribution::Latency;
+use thalweg_measure::machine::{Machine, Versions};
+use thalweg_measure::size::ByteSize;
+use thalweg_measure::usage::{ProcessUsage, Usage};
+
 use crate::load::results::{AaResult, Outcome, SystemCallsResult};
 use crate::load::{
-    LAB_SCHEMA, LabResults, Label, Pattern, Point, PointResult, ProcessUsage, Settings, StackInfo, StudyKind,
-    SystemCalls, SystemCallsOutcome, Transport, Usage, Work,
+    LAB_SCHEMA, LabResults, Label, Pattern, Point, PointResult, Settings, StackInfo, StudyKind, SystemCalls,
+    SystemCallsOutcome, Transport, Work,
 };
 use crate::record::{
-    CallType, Connections, CpuTime, Handing, LOAD_SCHEMA, LaneRule, Latency, LoadResult, LoadSettings, Note,
-    Pace, Spike,
+    CallType, Connections, Handing, LOAD_SCHEMA, LaneRule, LoadResult, LoadSettings, Note, Pace, Spike,
 };
-use crate::size::ByteSize;
 use crate::sizes::SizesOptions;
 use crate::stack::{Pair, Stack};
-use crate::study::{LeftOut, Machine, Versions};
+use crate::study::LeftOut;
 
 /// Rounds of each cell.
 const ROUNDS: u32 = 8;

@@ -1,12 +1,13 @@
 //! A connections study whose figures are made up: a call costs more as connections grow, ours less than gRPC C++'s, and
 //! TLS costs most where a connection begins.
 
+use thalweg_measure::distribution::Latency;
+use thalweg_measure::usage::{ProcessUsage, ServerMemory, Usage};
+
 use crate::connections::{self, ConnectionsOptions};
 use crate::load::results::Outcome;
-use crate::load::{
-    LabResults, PointResult, ProcessUsage, ServerMemory, StackInfo, Strategy, StudyKind, Usage, Window,
-};
-use crate::record::{Fairness, Latency, LoadResult};
+use crate::load::{LabResults, PointResult, StackInfo, Strategy, StudyKind, Window};
+use crate::record::{Fairness, LoadResult};
 use crate::stack::{OURS, SOCKET, Stack};
 
 /// What a call costs the server over one connection, ns: the bare echo, ours, others.

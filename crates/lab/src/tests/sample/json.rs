@@ -2,11 +2,14 @@
 
 use std::time::{Duration, SystemTime};
 
-use crate::cpus::CpuAssignment;
+use thalweg_measure::cpu_time::CpuTime;
+use thalweg_measure::cpus::CpuAssignment;
+use thalweg_measure::usage::{ProcessUsage, Usage};
+
 use crate::echo::{EchoWork, Looks, Protocol, STAGES, Shape};
 use crate::json::{JsonOptions, JsonResults, PUBLISHED, Settings, Setup, Way, our_ways, plan, ways_of};
-use crate::load::{Measured, ProcessUsage, StackInfo, Usage};
-use crate::record::{CallType, Connections, CpuTime, Handing, LaneRule, LoadSettings, Recorder, Run};
+use crate::load::{Measured, StackInfo};
+use crate::record::{CallType, Connections, Handing, LaneRule, LoadSettings, Recorder, Run};
 use crate::stack::Stack;
 use crate::study::{LeftOut, Results};
 

@@ -1,5 +1,7 @@
 //! What the studies of published measurements would leave, of figures that are made up: most as they were published.
 
+use thalweg_measure::size::ByteSize;
+
 use crate::AnyResults;
 use crate::codec::CodecResults;
 use crate::codec::line::{Line, Operation};
@@ -9,7 +11,6 @@ use crate::load::results::{Outcome, SystemCallsResult};
 use crate::load::{LabResults, SystemCalls, SystemCallsOutcome, Transport, Work};
 use crate::published::{Evidence, Publication, PublishedResults, Settings, judge};
 use crate::record::CallType;
-use crate::size::ByteSize;
 use crate::stack::Pair;
 
 use super::{channels, codec, comparison, json};

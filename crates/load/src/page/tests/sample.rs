@@ -2,8 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use thalweg_lab::record::{CpuTime, Distribution};
-use thalweg_lab::study::Machine;
+use thalweg_measure::cpu_time::CpuTime;
+use thalweg_measure::distribution::Distribution;
+use thalweg_measure::machine::Machine;
 
 use crate::run::{Interval, Judged, LoadRun, RunNote, SCHEMA, Search, StepRun, Timing, Try};
 

@@ -2,11 +2,11 @@
 
 use maud::Markup;
 use serde::Serialize;
+use thalweg_measure::figures::{bound, short};
+use thalweg_measure::page::parts::script_json;
 
-use crate::figures::{bound, short};
 use crate::load::Strategy;
 use crate::report::multiples::{Line, Way, ends, peer_colour};
-use crate::report::parts::script_json;
 use crate::stack::OURS;
 use crate::studies::channels::analyse::{Cell, Channels, label, network};
 

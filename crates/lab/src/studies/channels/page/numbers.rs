@@ -1,13 +1,13 @@
 //! The tables of best numbers: one for each stack, kind of call and delay.
 
 use maud::{Markup, html};
+use thalweg_measure::figures::{NO_BREAK_SPACE, bound, interval_figure, ratio_figure};
+use thalweg_measure::page::parts::sure_field;
+use thalweg_measure::wording::counted;
 
-use crate::figures::{NO_BREAK_SPACE, bound, interval_figure, ratio_figure};
 use crate::load::verdict::{Compared, Verdict as Ratios};
-use crate::report::parts::sure_field;
 use crate::studies::channels::findings::{Verdict, is_behind};
 use crate::studies::channels::numbers::{Best, Row};
-use crate::wording::counted;
 
 pub(super) fn tables(verdicts: &[Verdict]) -> Markup {
     html! {

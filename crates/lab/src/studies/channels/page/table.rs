@@ -1,10 +1,10 @@
 //! All figures of a channels study.
 
 use maud::{Markup, html};
+use thalweg_measure::figures::{count, from_to, interval_figure, percent, ratio_figure, time};
+use thalweg_measure::page::parts::{field, sorting_head, sure_field};
+use thalweg_measure::statistics::Ratio;
 
-use crate::figures::{count, from_to, interval_figure, percent, ratio_figure, time};
-use crate::report::parts::{field, sorting_head, sure_field};
-use crate::statistics::Ratio;
 use crate::studies::channels::analyse::{Cell, Channels, Line, Panel};
 use crate::studies::channels::findings::Verdict;
 

@@ -1,10 +1,10 @@
 //! The gaps between bytes, of all points that were watched.
 
 use maud::{Markup, html};
+use thalweg_measure::figures::{count, percent, time};
+use thalweg_measure::page::parts::scrolled;
 
-use crate::figures::{count, percent, time};
 use crate::load::{Idle, Wire};
-use crate::report::parts::scrolled;
 use crate::studies::channels::analyse::{Cell, Channels, Line, Panel};
 
 /// A hop that was awake for more of the time than this may have been the limit of what it watched.

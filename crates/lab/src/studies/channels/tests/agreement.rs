@@ -1,12 +1,13 @@
 //! Headline, verdicts, tables, terminal and page are told of the same rows: whatever the figures are, none of them says
 //! what another one denies.
 
+use thalweg_measure::figures::bound;
+
 use super::super::analysis::ChannelsAnalysis;
 use super::super::answer::answer;
 use super::super::numbers::{Row, Tally};
 use super::super::{page, terminal};
 use super::*;
-use crate::figures::bound;
 use crate::load::Label;
 use crate::load::results::AaResult;
 use crate::load::verdict::{MARGIN, Verdict as Ratios};
@@ -84,10 +85,10 @@ fn counted(rows: &[&Row], noise: f64) -> Tally {
     let mut tally = Tally::default();
     for row in rows {
         let ratios = || row.several.iter().map(|way| way.over_one.ratio);
-        let is_gain = |ratio: crate::statistics::Ratio| {
+        let is_gain = |ratio: thalweg_measure::statistics::Ratio| {
             ratio.ratio.ln() > noise && ratio.interval.is_some_and(|interval| interval.low > 1.0)
         };
-        let is_none = |ratio: Option<crate::statistics::Ratio>| {
+        let is_none = |ratio: Option<thalweg_measure::statistics::Ratio>| {
             ratio.and_then(|ratio| ratio.interval).is_some_and(|interval| interval.high <= MARGIN)
         };
         if row.several.is_empty() {

@@ -1,8 +1,8 @@
 //! Bars of a call and the conversions in it.
 
 use maud::{Markup, html};
+use thalweg_measure::figures::{bound, percent, time};
 
-use crate::figures::{bound, percent, time};
 use crate::studies::codec::analyse::{Analysis, Share};
 use crate::studies::codec::page::data::key;
 

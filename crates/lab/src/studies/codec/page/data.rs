@@ -2,9 +2,9 @@
 
 use maud::Markup;
 use serde::Serialize;
+use thalweg_measure::figures::short;
+use thalweg_measure::page::parts::script_json;
 
-use crate::figures::short;
-use crate::report::parts::script_json;
 use crate::studies::codec::analyse::{Analysis, LineFigures};
 use crate::studies::codec::line::{Decodes, Format, Operation};
 use crate::studies::codec::results::CodecResults;

@@ -1,9 +1,9 @@
 //! All figures of a codec study.
 
 use maud::{Markup, html};
+use thalweg_measure::figures::{count, percent, throughput, time};
+use thalweg_measure::page::parts::{field, sorting_head};
 
-use crate::figures::{count, percent, throughput, time};
-use crate::report::parts::{field, sorting_head};
 use crate::studies::codec::analyse::{Analysis, LineFigures};
 use crate::studies::codec::results::CodecResults;
 

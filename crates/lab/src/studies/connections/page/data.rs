@@ -2,10 +2,10 @@
 
 use maud::Markup;
 use serde::Serialize;
+use thalweg_measure::figures::short;
+use thalweg_measure::page::parts::script_json;
 
-use crate::figures::short;
 use crate::report::multiples::{Line, Way, ends, peer_colour};
-use crate::report::parts::script_json;
 use crate::stack::{OURS, SOCKET, Stack};
 use crate::studies::connections::analyse::{Cells, Load, LoadCell, Server};
 

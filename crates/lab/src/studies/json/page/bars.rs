@@ -1,13 +1,13 @@
 //! Bars: the stages of a call, and calls per second, of all ways at a message that the reader chooses.
 
 use maud::{Markup, html};
+use thalweg_measure::figures::{bound, count, time};
+use thalweg_measure::page::parts::choices;
 
 use super::super::case::{Case, title};
 use super::super::cells::{Cell, Cells};
 use super::super::results::JsonResults;
 use crate::echo::{STAGES, Shape};
-use crate::figures::{bound, count, time};
-use crate::report::parts::choices;
 
 /// What each stage is, in words.
 const MEANINGS: [(&str, &str); 7] = [

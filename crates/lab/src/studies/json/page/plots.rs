@@ -2,13 +2,13 @@
 
 use maud::{Markup, html};
 use serde::Serialize;
+use thalweg_measure::figures::short;
 
 use super::super::case::Case;
 use super::super::cells::{Cell, Cells};
 use super::super::results::JsonResults;
 use super::super::way::Way;
 use crate::echo::{Protocol, Shape};
-use crate::figures::short;
 use crate::load::verdict::Compared;
 
 /// Ways beside gRPC, and their hues.

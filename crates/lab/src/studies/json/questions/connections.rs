@@ -1,12 +1,13 @@
 //! A connection for each call against one that is kept, and HTTP/1.1 against HTTP/2.
 
+use thalweg_measure::figures::{count, time};
+
 use super::super::case::{Case, title};
 use super::super::cells::Cells;
 use super::super::question::{Grid, Question};
 use super::super::results::JsonResults;
 use super::super::way::Way;
 use crate::echo::Protocol;
-use crate::figures::{count, time};
 use crate::report::grid::Field;
 
 pub(super) fn connections(results: &JsonResults, cells: &Cells) -> Question {
@@ -44,7 +45,7 @@ pub(super) fn connections(results: &JsonResults, cells: &Cells) -> Question {
                 "With {}, the time of a call on a new connection (for gRPC, a new channel) relative to a kept one is \
                  {}.",
                 title(shape),
-                crate::wording::enumerated(&factors)
+                thalweg_measure::wording::enumerated(&factors)
             ));
         }
     }

@@ -1,16 +1,17 @@
 //! MessagePack beside JSON and Protobuf, and compression.
 
+use thalweg_measure::figures::{percent, time};
+use thalweg_measure::size::ByteSize;
+use thalweg_measure::wording::enumerated;
+
 use super::super::case::{Case, title};
 use super::super::cells::Cells;
 use super::super::question::{Grid, Question};
 use super::super::results::JsonResults;
 use super::super::way::Way;
 use crate::echo::{Protocol, Shape};
-use crate::figures::{percent, time};
 use crate::load::verdict::Compared;
 use crate::report::grid::Field;
-use crate::size::ByteSize;
-use crate::wording::enumerated;
 
 pub(super) fn messagepack(results: &JsonResults, cells: &Cells) -> Question {
     let mut table =

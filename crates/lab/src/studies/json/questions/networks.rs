@@ -1,15 +1,16 @@
 //! What a network between both ends leaves of the difference.
 
+use thalweg_measure::figures::time;
+use thalweg_measure::wording::enumerated;
+
 use super::super::case::Case;
 use super::super::cells::{Cell, Cells};
 use super::super::question::{Grid, Question};
 use super::super::results::JsonResults;
 use super::super::way::Way;
 use crate::echo::Protocol;
-use crate::figures::time;
 use crate::load::verdict::Compared;
 use crate::report::grid::Field;
-use crate::wording::enumerated;
 
 pub(super) fn networks(results: &JsonResults, cells: &Cells) -> Question {
     let mut table = Grid::new(&["Network", "Server", "Protocol", "Median", "p99", "÷ gRPC at our server"]);

@@ -1,5 +1,7 @@
 //! The published comparison: one message echoed by all ways, one call at a time, spikes included; and the first calls.
 
+use thalweg_measure::figures::{grouped, time, times};
+
 use super::super::case::{Case, title};
 use super::super::cells::{Cell, Cells, Cold, SPIKE_FACTOR};
 use super::super::plan::PUBLISHED;
@@ -7,7 +9,6 @@ use super::super::question::{Grid, Question};
 use super::super::results::JsonResults;
 use super::super::way::Way;
 use crate::echo::Protocol;
-use crate::figures::{grouped, time, times};
 use crate::report::grid::Field;
 
 pub(super) fn published(results: &JsonResults, cells: &Cells) -> Question {

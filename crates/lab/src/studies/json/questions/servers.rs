@@ -1,15 +1,16 @@
 //! Our server beside others', a gateway beside a server that transcodes itself, and what the shared port costs gRPC.
 
+use thalweg_measure::figures::{count, time};
+use thalweg_measure::wording::enumerated;
+
 use super::super::case::{Case, title};
 use super::super::cells::{Cell, Cells};
 use super::super::question::{Grid, Question};
 use super::super::results::JsonResults;
 use super::super::way::Way;
 use crate::echo::{Protocol, Shape};
-use crate::figures::{count, time};
 use crate::load::verdict::Compared;
 use crate::report::grid::Field;
-use crate::wording::enumerated;
 
 /// A gateway: a process, or a layer, that makes calls of gRPC of JSON.
 const GATEWAY: &str = "grpc-gateway";

@@ -1,16 +1,17 @@
 //! From which message on it matters, and when JSON is as good.
 
+use thalweg_measure::figures::{count, time};
+use thalweg_measure::statistics::Ratio;
+use thalweg_measure::wording::{counted, enumerated};
+
 use super::super::case::{Case, title};
 use super::super::cells::Cells;
 use super::super::question::{Grid, Question};
 use super::super::results::JsonResults;
 use super::super::way::Way;
 use crate::echo::{Protocol, Shape};
-use crate::figures::{count, time};
 use crate::load::verdict::Verdict;
 use crate::report::grid::Field;
-use crate::statistics::Ratio;
-use crate::wording::{counted, enumerated};
 
 const JSON: [Protocol; 3] = [Protocol::ConnectH2, Protocol::JsonH2, Protocol::JsonHttp1];
 

@@ -27,7 +27,7 @@ fn cell(rates: impl Iterator<Item = f64>) -> Cell {
         })
         .collect();
     let measured = || windows.iter().map(|window| window.outcome.as_ref().unwrap().rate_per_s);
-    let rate_per_s = crate::statistics::geometric_mean(measured());
+    let rate_per_s = thalweg_measure::statistics::geometric_mean(measured());
     Cell {
         size: ByteSize(1024),
         rate_per_s,

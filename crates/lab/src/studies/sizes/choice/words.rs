@@ -1,11 +1,12 @@
 //! Choices in sentences, and in few words for a table.
 
+use thalweg_measure::figures::{ratio_figure, ratio_text};
+use thalweg_measure::wording::enumerated;
+
 use super::{Advice, CallChoice, Choices, Job, TransportChoice};
-use crate::figures::{ratio_figure, ratio_text};
 use crate::load::verdict::Verdict;
 use crate::load::{Kind, Pattern, Transport, Work};
 use crate::record::CallType;
-use crate::wording::enumerated;
 
 /// What to use for each job over each transport, by runs of neighbouring sizes of which the same is said; `None` where
 /// there is nothing to choose from.

@@ -1,14 +1,15 @@
 //! A comparison in sentences.
 
-use crate::figures::{interval_figure, ratio_figure, ratio_text};
+use thalweg_measure::figures::{interval_figure, ratio_figure, ratio_text};
+use thalweg_measure::size::ByteSize;
+use thalweg_measure::statistics::Ratio;
+use thalweg_measure::wording::{capitalised, enumerated};
+
 use crate::load::Kind;
 use crate::load::Transport;
 use crate::load::verdict::{Compared, Verdict};
-use crate::size::ByteSize;
 use crate::stack::Pair;
-use crate::statistics::Ratio;
 use crate::studies::sizes::compare::{Against, ComparedCell, Comparison, Tally};
-use crate::wording::{capitalised, enumerated};
 
 /// One kind of call beside one other pair, over all sizes, in a sentence.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -1,13 +1,14 @@
 //! Small made-up results, and what is said of them.
 
+use thalweg_measure::figures::ratio_figure;
+use thalweg_measure::statistics::PAIRS_MIN;
+
 use super::super::lines::analyse;
 use super::findings::{answer, contrasts, losses, verdicts};
 use super::*;
-use crate::figures::ratio_figure;
 use crate::load::results::{AaResult, Outcome, SystemCallsResult};
 use crate::load::{Label, Pattern, SystemCalls, Work};
 use crate::record::CallType;
-use crate::statistics::PAIRS_MIN;
 use crate::tests::sample::sizes;
 
 const UNARY_16: Kind = Kind { work: Work::Call(CallType::Unary), in_flight: 16, connections: 1 };

@@ -5,12 +5,12 @@ mod ends;
 mod heat;
 
 use maud::{Markup, html};
+use thalweg_measure::figures::{bound, percent, ratio_figure, ratio_text};
+use thalweg_measure::page::parts::{choices, folded, scrolled};
 
-use crate::figures::{bound, percent, ratio_figure, ratio_text};
 use crate::load::noise::{AaCell, Floor};
 use crate::load::verdict::MARGIN;
 use crate::load::{LabResults, stacks};
-use crate::report::parts::{choices, folded, scrolled};
 use crate::stack::Pair;
 use crate::studies::sizes::compare::findings::{Loss, contrasts, losses, verdicts};
 use crate::studies::sizes::compare::{Comparison, Tally};

@@ -1,7 +1,8 @@
 //! Where things stand on the page.
 
+use thalweg_measure::size::ByteSize;
+
 use crate::load::{Kind, Transport};
-use crate::size::ByteSize;
 
 /// A kind of call in the page's data: `unary-16-1`, over one connection.
 pub(super) fn kind_id(kind: Kind) -> String {

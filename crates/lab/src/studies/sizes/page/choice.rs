@@ -1,13 +1,13 @@
 //! The table that the page begins with: for messages of this size, which call to use, and over which transport.
 
 use maud::{Markup, html};
+use thalweg_measure::figures::ratio_text;
+use thalweg_measure::figures::{bound, percent};
+use thalweg_measure::size::ByteSize;
 
 use super::anchor::anchor;
-use crate::figures::ratio_text;
-use crate::figures::{bound, percent};
 use crate::load::verdict::{Compared, MARGIN, Verdict};
 use crate::load::{Kind, Transport};
-use crate::size::ByteSize;
 use crate::studies::sizes::choice::words::best_and;
 use crate::studies::sizes::choice::{Advice, CallChoice, Choices, Job, TransportChoice};
 use crate::studies::sizes::lines::Analysis;

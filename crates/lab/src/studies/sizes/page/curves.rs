@@ -5,9 +5,9 @@ use base64::engine::general_purpose::STANDARD;
 use hdrhistogram::Histogram;
 use hdrhistogram::serialization::Deserializer;
 use serde::Serialize;
+use thalweg_measure::figures::short;
 
 use super::anchor::kind_id;
-use crate::figures::short;
 use crate::load::gathered::{Windows, gathered};
 use crate::load::{Kind, LabResults};
 

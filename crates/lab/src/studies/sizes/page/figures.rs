@@ -1,15 +1,15 @@
 //! The table of all figures of our own pair, and that of the spikes.
 
 use maud::{Markup, html};
+use thalweg_measure::figures::{count, percent, throughput, time};
+use thalweg_measure::page::parts::{field, scrolled, sorting_head, sure_field};
+use thalweg_measure::size::ByteSize;
+use thalweg_measure::statistics::Interval;
 
 use super::anchor::anchor;
-use crate::figures::{count, percent, throughput, time};
 use crate::load::gathered::{Windows, exclusion, gathered};
 use crate::load::{Kind, LabResults, Transport, Work};
 use crate::record::{LoadResult, Spike};
-use crate::report::parts::{field, scrolled, sorting_head, sure_field};
-use crate::size::ByteSize;
-use crate::statistics::Interval;
 use crate::studies::sizes::lines::{Analysis, Cell, Line};
 
 /// Of each line of calls the wait that lies farthest from what is typical beside it, farthest first.

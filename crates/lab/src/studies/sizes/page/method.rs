@@ -1,10 +1,11 @@
 //! How a study was measured, and where.
 
+use thalweg_measure::figures::{percent, time};
+use thalweg_measure::statistics::PAIRS_MIN;
+
 use super::super::lines::PLATEAU_FACTOR;
-use crate::figures::{percent, time};
 use crate::load::LabResults;
 use crate::load::verdict::MARGIN;
-use crate::statistics::PAIRS_MIN;
 
 /// How it was measured, in sentences.
 pub(super) fn method(results: &LabResults) -> Vec<String> {

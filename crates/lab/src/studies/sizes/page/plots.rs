@@ -2,14 +2,14 @@
 
 use maud::Markup;
 use serde::Serialize;
+use thalweg_measure::figures::short;
+use thalweg_measure::page::parts::script_json;
 
 use super::anchor::kind_id;
 use super::curves::{Curve, STEPS_PER_NINE, curves};
 use super::timeline::{Timeline, timeline};
-use crate::figures::short;
 use crate::load::{Kind, LabResults, Pattern, Work};
 use crate::record::CallType;
-use crate::report::parts::script_json;
 use crate::studies::sizes::choice::words::short as short_name;
 use crate::studies::sizes::lines::{Analysis, Cell};
 

@@ -1,14 +1,14 @@
 //! Every window at its time: its rate beside that of its cell, and what the machine did meanwhile.
 
 use serde::Serialize;
+use thalweg_measure::figures::short;
+use thalweg_measure::statistics::median;
 
 use super::anchor::kind_id;
 use super::windows::{seconds_since, taken_away, waited_share};
-use crate::figures::short;
 use crate::load::gathered::{Windows, exclusion, gathered};
 use crate::load::{Kind, LabResults, PointResult};
 use crate::record::LoadResult;
-use crate::statistics::median;
 
 /// Spikes beyond this many are not marked.
 const SPIKES_MARKED: usize = 24;

@@ -3,14 +3,15 @@
 use std::time::SystemTime;
 
 use maud::{Markup, html};
+use thalweg_measure::figures::{bound, count, percent, time};
+use thalweg_measure::page::parts::scrolled;
+use thalweg_measure::size::ByteSize;
+use thalweg_measure::usage::{ProcessUsage, Usage};
 
 use super::anchor::anchor;
-use crate::figures::{bound, count, percent, time};
 use crate::load::gathered::{Windows, exclusion, gathered};
-use crate::load::{Kind, LabResults, PointResult, ProcessUsage, Usage};
+use crate::load::{Kind, LabResults, PointResult};
 use crate::record::LoadResult;
-use crate::report::parts::scrolled;
-use crate::size::ByteSize;
 
 const COLUMNS: [&str; 8] =
     ["Cell", "Round", "At", "Rate", "Median or pace", "Waited: client, server", "Taken away", "Remark"];

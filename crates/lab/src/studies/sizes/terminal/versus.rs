@@ -1,9 +1,10 @@
 //! A comparison in a terminal.
 
-use crate::figures::{count, percent, ratio_figure, ratio_text, time};
+use thalweg_measure::figures::{count, percent, ratio_figure, ratio_text, time};
+use thalweg_measure::text::{aligned, wrapped};
+
 use crate::load::verdict::{Compared, MARGIN, Verdict};
 use crate::load::{Kind, Transport};
-use crate::report::terminal::{aligned, wrapped};
 use crate::stack::Stack;
 use crate::studies::sizes::compare::findings::answer;
 use crate::studies::sizes::compare::{ComparedCell, Comparison, Ends, Side};

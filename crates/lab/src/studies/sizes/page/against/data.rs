@@ -2,13 +2,13 @@
 
 use maud::Markup;
 use serde::Serialize;
+use thalweg_measure::figures::short;
+use thalweg_measure::page::parts::script_json;
+use thalweg_measure::statistics::Ratio;
 
-use crate::figures::short;
 use crate::load::verdict::{Compared, Verdict};
 use crate::load::{Kind, Transport, Work};
-use crate::report::parts::script_json;
 use crate::stack::Pair;
-use crate::statistics::Ratio;
 use crate::studies::sizes::compare::{Against, ComparedCell, Comparison, Cost, ProcessCost, Side};
 
 #[derive(Serialize)]

@@ -1,14 +1,14 @@
 //! The table of ratios to one peer, coloured by verdict.
 
 use maud::{Markup, html};
+use thalweg_measure::figures::{interval_figure, ratio_figure};
+use thalweg_measure::size::ByteSize;
+use thalweg_measure::statistics::Ratio;
 
-use crate::figures::{interval_figure, ratio_figure};
 use crate::load::Kind;
 use crate::load::Transport;
 use crate::load::verdict::{Compared, Verdict};
-use crate::size::ByteSize;
 use crate::stack::Pair;
-use crate::statistics::Ratio;
 use crate::studies::sizes::compare::{Against, Aggregate, ComparedCell, Comparison};
 
 /// The deepest colour of a cell stands for a ratio of at least this or at most its inverse.

@@ -1,27 +1,28 @@
-//! Ratios of what was measured apart, and how sure they are.
+//! Ratios of unpaired measurements, with confidence intervals.
 //!
-//! Where two sides were not measured in turns there are no pairs. What is compared are the means of the logs of each
-//! side's values, whose variances need not be equal: Welch's t test, its degrees of freedom by Welch and Satterthwaite
-//! (B. L. Welch, "The generalization of Student's problem when several different population variances are involved",
-//! Biometrika 34, 1947). What slowed the machine while one side was measured is in the ratio.
+//! If the two sides were not measured alternately, there are no pairs. This module compares the means of the logs of
+//! each side's values by Welch's t test, which allows unequal variances. The degrees of freedom follow Welch and
+//! Satterthwaite (B. L. Welch, "The generalization of Student's problem when several different population variances are
+//! involved", Biometrika 34, 1947). A slowdown of the machine during one side's measurement does not cancel out.
 
 use super::bootstrap::{CONFIDENCE, Interval, PAIRS_MIN, Ratio, mean, standard_error};
 use super::students_t::quantile_between;
 
-/// A mean of logs, and how far it may be off.
+/// A mean of logs with its standard error.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Estimate {
-    /// The mean.
+    /// Mean of the logs.
     pub mean: f64,
-    /// Its standard error.
+    /// Standard error of the mean.
     pub error: f64,
-    /// The degrees of freedom of that error; no whole number as a rule.
+    /// Degrees of freedom of the standard error, usually fractional.
     pub df: f64,
 }
 
-/// The ratio of the geometric mean of `of` to that of `to`, which were measured apart: values of both in any number and
-/// order. Values that are not above zero are none; `None` where a side has none left. Its interval needs as many of
-/// each side as one of pairs needs pairs, and [`Ratio::pairs`] is the smaller of both numbers.
+/// Returns the ratio of the geometric mean of `of` to that of `to`, for values that were not measured in pairs.
+///
+/// Skips values that are not finite or not above zero. Returns `None` if a side has no values left. The interval needs
+/// at least [`PAIRS_MIN`] values per side. [`Ratio::pairs`] is the smaller number of values.
 pub fn apart(of: &[f64], to: &[f64]) -> Option<Ratio> {
     let (of, to) = (logs(of), logs(to));
     if of.is_empty() || to.is_empty() {
@@ -39,36 +40,38 @@ fn logs(values: &[f64]) -> Vec<f64> {
 }
 
 impl Estimate {
-    /// The mean of these logs; `None` of fewer than two, which do not differ.
+    /// Returns the mean of `logs` with its error. `None` if there are fewer than two, because the error is then unknown.
     pub fn of(logs: &[f64]) -> Option<Self> {
         let df = logs.len().checked_sub(1).filter(|&df| df > 0)? as f64;
         Some(Self { mean: mean(logs), error: standard_error(logs), df })
     }
 
-    /// The ratios of pairs, as [`Ratio::of_pairs`] takes them.
+    /// Returns the mean log ratio of the pairs. Skips ratios that are not finite or not above zero.
     pub fn of_pairs(pairs: impl IntoIterator<Item = (f64, f64)>) -> Option<Self> {
         Self::of(&logs(&pairs.into_iter().map(|(of, to)| of / to).collect::<Vec<_>>()))
     }
 
-    /// The ratio of values that were measured apart.
+    /// Returns the log ratio of unpaired values, with the rules of [`apart`]. `None` if a side has fewer than two values.
     pub fn apart(of: &[f64], to: &[f64]) -> Option<Self> {
         Some(Self::of(&logs(of))?.less(Self::of(&logs(to))?))
     }
 
-    /// What it is more than another one that knows nothing of it.
+    /// Returns the difference from an independent estimate.
     fn less(self, other: Self) -> Self {
         Self::sum([self, Self { mean: -other.mean, ..other }])
     }
 
-    /// The mean of estimates that know nothing of each other; `None` of none.
+    /// Returns the mean of independent estimates. `None` if there are none.
     pub fn mean(estimates: &[Self]) -> Option<Self> {
         let all = Self::sum(estimates.iter().copied());
         let count = estimates.len() as f64;
         (count > 0.0).then_some(Self { mean: all.mean / count, error: all.error / count, df: all.df })
     }
 
-    /// Variances add up; the degrees of freedom of their sum v₁ + v₂ + … are (v₁ + v₂ + …)² ÷ (v₁²/df₁ + v₂²/df₂ + …):
-    /// between the smallest of them and all together.
+    /// Returns the sum of independent estimates. Their variances add up.
+    ///
+    /// The sum v₁ + v₂ + … has (v₁ + v₂ + …)² ÷ (v₁²/df₁ + v₂²/df₂ + …) degrees of freedom. This number lies between
+    /// the smallest dfᵢ and the sum of all.
     fn sum(estimates: impl IntoIterator<Item = Self>) -> Self {
         let (mut mean, mut variance, mut weighed) = (0.0, 0.0, 0.0);
         for estimate in estimates {
@@ -80,9 +83,9 @@ impl Estimate {
         Self { mean, error: variance.sqrt(), df: variance.powi(2) / weighed }
     }
 
-    /// Where the ratio lies, whose log this is, with the confidence of all intervals: 95 %.
+    /// Returns the 95 % confidence interval of the ratio whose log this estimates.
     pub fn interval(self) -> Interval {
-        // Values that do not differ at all have no error, and the degrees of freedom are 0 ÷ 0.
+        // Equal values have no error, and their degrees of freedom are 0 ÷ 0. `quantile_between` accepts NaN.
         let reach = quantile_between(1.0 - CONFIDENCE, self.df) * self.error;
         Interval { low: (self.mean - reach).exp(), high: (self.mean + reach).exp() }
     }
@@ -93,27 +96,27 @@ mod tests {
     use super::super::bootstrap::SplitMix64;
     use super::*;
 
-    /// Two samples of 15 from normal distributions with other variances. Figures computed by hand: means 20.82 and
-    /// 22.98667, variances of the samples 7.86743 and 3.81267.
+    /// Uses two samples of 15 from normal distributions with different variances. Computed by hand: means 20.82 and
+    /// 22.98667, sample variances 7.86743 and 3.81267.
     #[test]
-    fn it_meets_figures_that_were_computed_by_hand() {
+    fn welch_interval_matches_manual_computation() {
         let a = [27.5, 21.0, 19.0, 23.6, 17.0, 17.9, 16.9, 20.1, 21.9, 22.6, 23.1, 19.6, 19.0, 21.7, 21.4];
         let b = [27.1, 22.0, 20.8, 23.4, 23.4, 23.5, 25.8, 22.0, 24.8, 20.2, 21.9, 22.1, 22.9, 20.5, 24.4];
         let difference = Estimate::of(&a).unwrap().less(Estimate::of(&b).unwrap());
         let close = |value: f64, expected: f64, within: f64| {
-            assert!((value - expected).abs() < within, "{value}, and not {expected}");
+            assert!((value - expected).abs() < within, "got {value}, expected {expected}");
         };
         close(difference.mean, 20.82 - 22.986_667, 1e-6);
         close(difference.mean / difference.error, -2.46, 0.01);
         close(difference.df, 24.99, 0.01);
-        // t of 24.99 degrees of freedom, 97.5 %: 2.0596. Error: √(7.86743/15 + 3.81267/15) = 0.88242.
+        // The 97.5th percentile of t with 24.99 degrees of freedom is 2.0596. Error: √(7.86743/15 + 3.81267/15) = 0.88242.
         let Interval { low, high } = difference.interval();
         close(low.ln(), -2.166_667 - 2.0596 * 0.88242, 0.001);
         close(high.ln(), -2.166_667 + 2.0596 * 0.88242, 0.001);
     }
 
     #[test]
-    fn intervals_hold_the_truth_as_often_as_they_say() {
+    fn intervals_cover_truth_at_nominal_rate() {
         const STUDIES: usize = 1000;
         const TRUTH: f64 = 2.0;
         for (rounds, deviations) in
@@ -130,22 +133,23 @@ mod tests {
                 held += usize::from(apart(&of, &to).unwrap().interval.unwrap().contains(TRUTH));
             }
             let covered = held as f64 / STUDIES as f64;
-            // Of 1000 that hold it in 95 %, two standard deviations are 1.4 %. Few values make Welch's a little wide.
+            // With 1,000 studies and 95 % coverage, two standard deviations are 1.4 %. Welch's interval is slightly wide
+            // for few values.
             assert!((0.93..=0.98).contains(&covered), "{rounds:?}, {deviations:?}: {covered}");
         }
     }
 
-    /// Student's own test, with both variances as one, is wrong where the small side varies more.
+    /// Student's test pools both variances and is wrong if the smaller sample varies more.
     #[test]
-    fn variances_need_not_be_equal() {
+    fn degrees_of_freedom_follow_the_sample_with_larger_variance() {
         let (steady, wide) = ([100.0, 101.0, 99.0, 100.5, 99.5, 100.0], [80.0, 100.0, 125.0]);
         let estimate = Estimate::apart(&wide, &steady).unwrap();
-        // Nearly all of the error is of the three values, and so are the degrees of freedom.
+        // The three values cause nearly all of the error, so they determine the degrees of freedom.
         assert!((2.0..2.1).contains(&estimate.df), "{}", estimate.df);
     }
 
     #[test]
-    fn few_values_values_of_nothing_and_values_that_are_equal() {
+    fn two_values_have_no_interval_and_equal_values_have_zero_width() {
         assert_eq!(apart(&[], &[1.0]), None);
         assert_eq!(apart(&[0.0, f64::NAN], &[1.0]), None);
         let few = apart(&[2.0, 8.0], &[1.0, 1.0, 1.0]).unwrap();
@@ -155,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn the_mean_of_several_is_surer_than_one() {
+    fn mean_of_estimates_has_smaller_error() {
         let one = Estimate { mean: 0.1, error: 0.02, df: 9.0 };
         let mean = Estimate::mean(&[one; 4]).unwrap();
         assert!((mean.mean - 0.1).abs() < 1e-12 && (mean.error - 0.01).abs() < 1e-12, "{mean:?}");

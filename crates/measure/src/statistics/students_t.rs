@@ -1,6 +1,6 @@
-//! Quantiles of Student's t.
+//! Quantiles of Student's t distribution.
 
-/// Student's t that is exceeded, to either side, with this probability.
+/// Returns the two-sided quantile of Student's t: |t| exceeds it with probability `missed`.
 pub(super) fn quantile(missed: f64, df: usize) -> f64 {
     let (mut low, mut high) = (0.0, 1e6);
     while high - low > 1e-9 * high {
@@ -10,10 +10,12 @@ pub(super) fn quantile(missed: f64, df: usize) -> f64 {
     low
 }
 
-/// The same of degrees of freedom that are no whole number, as Welch's are: on the line between the whole ones beside
-/// it, drawn over 1 ÷ `df`, over which quantiles are convex, so that it is never too small. Of fewer than 1 that of 1.
+/// Returns the two-sided quantile for fractional degrees of freedom, which Welch's test needs.
+///
+/// Interpolates linearly over 1 ÷ `df` between the neighbouring whole numbers. Quantiles are convex over 1 ÷ `df`, so the
+/// result is never too small. Values of `df` below 1 count as 1.
 pub(super) fn quantile_between(missed: f64, df: f64) -> f64 {
-    /// Beyond it the sums are long, and quantiles are the normal distribution's to five digits.
+    /// Above this limit the sums are slow, and the quantiles equal the normal distribution's to about four digits.
     const DF_MAX: f64 = 10_000.0;
     let df = if df.is_finite() { df.clamp(1.0, DF_MAX) } else { DF_MAX };
     let (below, above) = (df.floor(), df.floor() + 1.0);
@@ -22,8 +24,9 @@ pub(super) fn quantile_between(missed: f64, df: f64) -> f64 {
     at_below + share * (at_above - at_below)
 }
 
-/// The probability that Student's t lies between -`t` and `t`: the finite sums for whole degrees of freedom (Abramowitz
-/// and Stegun, 26.7.3 and 26.7.4).
+/// Returns the probability that Student's t lies between -`t` and `t`.
+///
+/// Uses the finite sums for whole degrees of freedom (Abramowitz and Stegun, 26.7.3 and 26.7.4).
 fn within(t: f64, df: usize) -> f64 {
     let angle = (t / (df as f64).sqrt()).atan();
     let (sine, cosine) = angle.sin_cos();
@@ -42,9 +45,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn between_whole_degrees_of_freedom_it_lies_on_a_line() {
+    fn fractional_degrees_of_freedom_are_interpolated() {
         assert!((quantile_between(0.05, 9.0) - quantile(0.05, 9)).abs() < 1e-12);
-        // The middle of 1/2 and 1/3 is 1/2.4.
+        // The midpoint of 1/2 and 1/3 is 1/2.4.
         let middle = f64::midpoint(quantile(0.05, 2), quantile(0.05, 3));
         assert!((quantile_between(0.05, 2.4) - middle).abs() < 1e-9);
         assert!((quantile_between(0.05, 0.3) - quantile(0.05, 1)).abs() < 1e-12);
@@ -53,7 +56,7 @@ mod tests {
     }
 
     #[test]
-    fn quantiles_meet_the_published_values() {
+    fn quantiles_match_published_values() {
         for (missed, df, published) in [
             (0.05, 1, 12.706),
             (0.05, 2, 4.303),

@@ -1,4 +1,4 @@
-//! Which processors a thread may run on: the client and the server of one measurement are kept apart.
+//! CPU lists and pinning, which keep the client and the server of a measurement on different CPUs.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -9,10 +9,12 @@ use nix::sched::{CpuSet, sched_getaffinity, sched_setaffinity};
 use nix::unistd::Pid;
 use serde::{Deserialize, Serialize};
 
-/// A list of processors as Linux numbers them, written `0`, `0,2` or `0-3,8`. Never empty; sorted, without repeats.
+/// A list of CPUs by their Linux numbers, parsed from texts such as `0`, `0,2` or `0-3,8`.
+///
+/// A parsed list is sorted, without duplicates and never empty.
 ///
 /// ```
-/// use thalweg_drive::cpus::CpuList;
+/// use thalweg_measure::cpus::CpuList;
 ///
 /// let list: CpuList = "0-2,8".parse().unwrap();
 /// assert_eq!(list.as_slice(), [0, 1, 2, 8]);
@@ -21,27 +23,28 @@ use serde::{Deserialize, Serialize};
 #[serde(try_from = "String", into = "String")]
 pub struct CpuList(Vec<usize>);
 
-/// What is wrong with a list of processors.
+/// An invalid CPU list.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum CpuListError {
-    /// The text is not a list.
-    #[error("`{0}` is not a list of processors; use numbers and ranges, such as 0 or 0-3,8")]
+    /// The text is not a list of numbers and ranges.
+    #[error("invalid CPU list `{0}`; use numbers and ranges, such as 0 or 0-3,8")]
     NotAList(String),
-    /// A number is beyond what the kernel's mask holds.
-    #[error("processor {0} is out of range; the highest number is {max}", max = CpuSet::count() - 1)]
+    /// A number exceeds the size of the affinity mask.
+    #[error("CPU {0} is out of range; the highest number is {max}", max = CpuSet::count() - 1)]
     TooLarge(usize),
 }
 
 impl CpuList {
-    /// The processors that this thread may run on now.
+    /// Returns the CPUs that the calling thread may run on.
     pub fn available() -> std::io::Result<Self> {
         let set = sched_getaffinity(Pid::from_raw(0))?;
         Ok(Self((0..CpuSet::count()).filter(|&cpu| set.is_set(cpu).unwrap_or(false)).collect()))
     }
 
-    /// Two halves that share no core: the first for the client, the second for the server. Processors of one core,
-    /// which take its units from each other, stay together, and so do cores of a socket as far as that goes. `None`
-    /// when there is only one core.
+    /// Splits the list into two halves without a common core: the first for the client, the second for the server.
+    ///
+    /// Keeps hardware threads of a core together, because they compete for its execution units. Keeps cores of a socket
+    /// together where possible. Returns `None` if there is only one core.
     fn halves(&self, topology: &Topology) -> Option<(Self, Self)> {
         let mut cores: BTreeMap<(usize, usize), Vec<usize>> = BTreeMap::new();
         for &cpu in &self.0 {
@@ -57,28 +60,28 @@ impl CpuList {
         (!clients.is_empty()).then(|| (list(clients), list(servers)))
     }
 
-    /// Those of them that `others` does not have; `None` when there are none.
+    /// Returns the CPUs that are not in `others`, or `None` if there are none.
     pub fn without(&self, others: &Self) -> Option<Self> {
         let rest: Vec<usize> = self.0.iter().copied().filter(|cpu| !others.0.contains(cpu)).collect();
         (!rest.is_empty()).then_some(Self(rest))
     }
 
-    /// There is one that both have.
+    /// Returns whether the lists have a CPU in common.
     pub fn shares_with(&self, others: &Self) -> bool {
         self.0.iter().any(|cpu| others.0.contains(cpu))
     }
 
-    /// The first so many of them; `None` where there are fewer, or none is asked for.
+    /// Returns the first `count` CPUs. `None` if there are fewer or `count` is 0.
     pub fn first(&self, count: usize) -> Option<Self> {
         self.0.get(..count).filter(|first| !first.is_empty()).map(|first| Self(first.to_vec()))
     }
 
-    /// The processors' numbers, ascending.
+    /// Returns the CPU numbers in ascending order.
     pub fn as_slice(&self) -> &[usize] {
         &self.0
     }
 
-    /// Keeps the calling thread, and every thread it starts from now on, on these processors.
+    /// Pins the calling thread, and all threads that it starts later, to these CPUs.
     pub fn pin_this_thread(&self) -> std::io::Result<()> {
         let mut set = CpuSet::new();
         for &cpu in &self.0 {
@@ -88,11 +91,11 @@ impl CpuList {
     }
 }
 
-/// Where processors lie.
+/// Socket and core of each CPU.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Topology(BTreeMap<usize, Place>);
 
-/// A processor's socket, and its core: the lowest number of those that share it.
+/// Socket and core of a CPU. The core is the lowest number of the CPUs that share it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Place {
     socket: usize,
@@ -100,7 +103,7 @@ struct Place {
 }
 
 impl Topology {
-    /// This machine's, as `/sys` tells it. What it does not tell is a core of its own on socket 0.
+    /// Reads the topology of the available CPUs from `/sys`. Omits CPUs that `/sys` does not describe.
     pub fn this() -> Self {
         let cpus = CpuList::available().map(|list| list.0).unwrap_or_default();
         let told = |cpu: usize, name: &str| {
@@ -116,12 +119,12 @@ impl Topology {
         Self(cpus.into_iter().filter_map(place).collect())
     }
 
-    /// Socket and core.
+    /// Returns the socket and the core of a CPU. An unknown CPU counts as a core of its own on socket 0.
     fn place(&self, cpu: usize) -> (usize, usize) {
         self.0.get(&cpu).map_or((0, cpu), |place| (place.socket, place.core))
     }
 
-    /// How many sockets and cores those processors have that this program may run on.
+    /// Returns the numbers of sockets and cores of the known CPUs; both are 0 if none is known.
     pub fn sockets_and_cores(&self) -> (usize, usize) {
         let sockets: BTreeSet<usize> = self.0.values().map(|place| place.socket).collect();
         let cores: BTreeSet<(usize, usize)> = self.0.keys().map(|&cpu| self.place(cpu)).collect();
@@ -129,27 +132,28 @@ impl Topology {
     }
 }
 
-/// Which processors clients and servers run on, and on how many threads.
+/// CPUs and thread counts of clients and servers.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CpuAssignment {
-    /// Processors that clients are kept on; `None`: wherever the lab may run.
+    /// CPUs that clients are pinned to. `None`: no pinning.
     pub client_cpus: Option<CpuList>,
-    /// Processors that servers are kept on.
+    /// CPUs that servers are pinned to. `None`: no pinning.
     pub server_cpus: Option<CpuList>,
-    /// How many threads each client has; `None`: as many as it takes by itself.
+    /// Threads per client. `None`: the client's own default.
     pub client_threads: Option<u32>,
-    /// How many threads each server has.
+    /// Threads per server. `None`: the server's own default.
     pub server_threads: Option<u32>,
 }
 
 impl CpuAssignment {
-    /// Client and server on a half each of the cores that there are, if there are two.
+    /// Assigns half of the available cores to clients and the other half to servers. Pins nothing if there is only one
+    /// core.
     pub fn halves() -> std::io::Result<Self> {
         let (client_cpus, server_cpus) = CpuList::available()?.halves(&Topology::this()).unzip();
         Ok(Self { client_cpus, server_cpus, ..Self::default() })
     }
 
-    /// The same with the processors that were asked for; where one side's were, the other gets the rest.
+    /// Applies the CPUs that the user chose. If only one side was chosen, the other side gets the remaining CPUs.
     pub fn chosen(self, client_cpus: Option<CpuList>, server_cpus: Option<CpuList>) -> Self {
         let available = CpuList::available().ok();
         let rest = |taken: &Option<CpuList>| available.as_ref()?.without(taken.as_ref()?);
@@ -226,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn lists_are_read_sorted_without_repeats() {
+    fn cpu_lists_are_parsed_sorted_and_deduplicated() {
         check("0", Ok("0"));
         check("3,1, 1", Ok("1,3"));
         check("0-2,8", Ok("0,1,2,8"));
@@ -246,31 +250,31 @@ mod tests {
             let expected = expected.map(|(client, server)| (client.to_owned(), server.to_owned()));
             assert_eq!(halves, expected, "{text}");
         };
-        // Nothing is known of them.
+        // The topology is unknown.
         check("0", &[], None);
         check("0,1", &[], Some(("0", "1")));
         check("0-4", &[], Some(("0,1", "2,3,4")));
-        // Two threads of one core.
+        // Both CPUs are threads of one core.
         check("0,1", &[(0, 0, 0), (1, 0, 0)], None);
-        // Siblings numbered next to each other, and half the list apart.
+        // Sibling threads have adjacent numbers, or numbers half the list apart.
         let beside = [(0, 0, 0), (1, 0, 0), (2, 0, 2), (3, 0, 2)];
         check("0-3", &beside, Some(("0,1", "2,3")));
         let apart = [(0, 0, 0), (1, 0, 1), (2, 0, 0), (3, 0, 1)];
         check("0-3", &apart, Some(("0,2", "1,3")));
-        // Sockets that take turns in the numbers.
+        // CPU numbers alternate between sockets.
         let sockets = [(0, 0, 0), (1, 1, 1), (2, 0, 2), (3, 1, 3)];
         check("0-3", &sockets, Some(("0,2", "1,3")));
     }
 
     #[test]
-    fn this_machine_has_a_socket_and_a_core() {
+    fn this_machine_has_no_more_sockets_than_cores_and_cpus() {
         let (sockets, cores) = Topology::this().sockets_and_cores();
         let cpus = CpuList::available().unwrap().0.len();
         assert!(sockets <= cores && cores <= cpus, "{sockets} {cores} {cpus}");
     }
 
     #[test]
-    fn what_is_taken_away_is_gone() {
+    fn without_removes_other_cpus() {
         let without = |text: &str, others: &str| {
             let [list, others] = [text, others].map(|text| text.parse::<CpuList>().unwrap());
             list.without(&others).map(|rest| rest.to_string())
@@ -280,7 +284,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pinned_thread_sees_its_own_processor_only() {
+    fn pinned_thread_may_run_on_its_cpu_only() {
         std::thread::spawn(|| {
             let first = CpuList(vec![CpuList::available().unwrap().0[0]]);
             first.pin_this_thread().unwrap();

@@ -1,5 +1,6 @@
-//! Files that are replaced as a whole: whoever reads one, or whatever kills the program, finds its old contents or its
-//! new ones.
+//! Atomic file replacement: a reader sees the old or the new contents, even if the program is killed.
+//!
+//! Files are not synced to disk, so a power loss may still lose the new contents.
 
 use std::fs::{self, File, Metadata, OpenOptions, Permissions};
 use std::io::{self, ErrorKind, Write};
@@ -8,15 +9,16 @@ use std::path::{Path, PathBuf};
 use std::process;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-/// What a new file may at most be, before the process's umask.
+/// Mode of a new file, before the process's umask applies.
 const MODE_NEW: u32 = 0o666;
 
-/// The new contents of a file. They are written beside it, and take its place with [`commit`](Self::commit); dropped
-/// before, they are gone.
+/// The new contents of a file. [`commit`](Self::commit) puts them in place; dropping the value discards them.
 ///
-/// A symbolic link stays one, and permissions and the owner stay, as far as the process may set them. What is no plain
-/// file (a pipe, a device) gets what is written at once. A file in a folder in which no other can be made is
-/// overwritten.
+/// The contents go to a temporary file in the same folder, which `commit` renames. Special cases:
+///
+/// - Symbolic links stay links. Permissions are kept, and so is the owner if the process may set it.
+/// - Pipes, devices and paths of open files, such as `/dev/stdout`, receive every write immediately.
+/// - If the process may not create files in the folder, `commit` overwrites the file. That is not atomic.
 #[derive(Debug)]
 pub struct Replacement {
     way: Way,
@@ -25,25 +27,27 @@ pub struct Replacement {
 
 #[derive(Debug)]
 enum Way {
-    /// The file is beside its target.
+    /// `file` is a temporary file in the target's folder.
     Renamed { temporary: PathBuf, target: PathBuf },
-    /// The file is the target, and is overwritten when all is there.
+    /// `file` is the target. The contents are buffered here, and `commit` writes them.
     Overwritten(Vec<u8>),
-    /// The file is the target.
+    /// `file` is the target, and writes go to it directly.
     Direct,
 }
 
 impl Replacement {
-    /// Begins to replace the file at `path`, which may be there or not.
+    /// Starts replacing the file at `path`, or creating it if there is none.
+    ///
+    /// If `path` is a symbolic link whose target is missing, this creates the target as an empty file.
     ///
     /// # Errors
     ///
-    /// If the file can't be written, or its folder is not there.
+    /// Returns an error if the file is not writable or its folder does not exist.
     pub fn of(path: &Path) -> io::Result<Self> {
         let Some(old) = existing(path)? else {
             return Self::beside(path.to_owned(), MODE_NEW, None);
         };
-        // A file that may not be written is not replaced, either.
+        // A rename would also replace a read-only file, so this checks that the file is writable.
         let file = OpenOptions::new().append(true).open(path)?;
         if !old.is_file() || is_descriptor(path) {
             return Ok(Self { way: Way::Direct, file });
@@ -54,11 +58,11 @@ impl Replacement {
         }
     }
 
-    /// Begins to replace whatever is at `path`, also a link itself, by a file of this mode.
+    /// Starts replacing `path` with a file of this mode. Replaces a symbolic link itself, not its target.
     ///
     /// # Errors
     ///
-    /// If no file can be made in the folder.
+    /// Returns an error if the process cannot create a file in the folder.
     pub fn with_mode(path: &Path, mode: u32) -> io::Result<Self> {
         Self::beside(path.to_owned(), mode, None)
     }
@@ -71,13 +75,13 @@ impl Replacement {
             let name = format!(".thalweg-{}-{}.new", process::id(), MADE.fetch_add(1, Relaxed));
             let temporary = folder.join(name);
             let file = match OpenOptions::new().write(true).create_new(true).mode(mode).open(&temporary) {
-                // Of a process of the same number, in another container or long ago.
+                // Another process used the same PID, in another container or at an earlier time.
                 Err(error) if error.kind() == ErrorKind::AlreadyExists => continue,
                 file => file?,
             };
             let begun = Self { way: Way::Renamed { temporary, target }, file };
             if let Some(old) = old {
-                // Only root gives files away; others own what they make.
+                // Usually only root may change the owner. Other processes keep their own.
                 let _ = fchown(&begun.file, Some(old.uid()), Some(old.gid()));
                 begun.file.set_permissions(Permissions::from_mode(old.mode()))?;
             }
@@ -85,7 +89,7 @@ impl Replacement {
         }
     }
 
-    /// What is no plain file: what is written is there at once.
+    /// Returns the file if writes go to it directly, as with pipes and devices. Otherwise `None`.
     pub fn direct(&self) -> Option<&File> {
         matches!(self.way, Way::Direct).then_some(&self.file)
     }
@@ -94,7 +98,8 @@ impl Replacement {
     ///
     /// # Errors
     ///
-    /// If that is not possible. The old contents are still there then, unless they were being overwritten.
+    /// Returns an error if renaming or writing fails. The old contents then remain, unless the folder was not writable
+    /// and the file had to be overwritten.
     pub fn commit(mut self) -> io::Result<()> {
         match std::mem::replace(&mut self.way, Way::Direct) {
             Way::Renamed { temporary, target } => fs::rename(&temporary, target).inspect_err(|_| {
@@ -125,7 +130,7 @@ impl Write for Replacement {
 impl Drop for Replacement {
     fn drop(&mut self) {
         if let Way::Renamed { temporary, .. } = &self.way {
-            // That it stays behind is no reason to fail.
+            // A leftover temporary file is harmless, so this ignores errors.
             let _ = fs::remove_file(temporary);
         }
     }
@@ -135,14 +140,16 @@ impl Drop for Replacement {
 ///
 /// # Errors
 ///
-/// Those of [`Replacement::of`] and of writing.
+/// Returns the errors of [`Replacement::of`], of writing and of [`Replacement::commit`].
 pub fn replace(path: &Path, contents: &[u8]) -> io::Result<()> {
     let mut replacement = Replacement::of(path)?;
     replacement.write_all(contents)?;
     replacement.commit()
 }
 
-/// What is at `path`. A link that leads nowhere yet gets an empty file to lead to.
+/// Returns the metadata of the file at `path`, or `None` if there is none.
+///
+/// Creates an empty target for a dangling link, because `canonicalize` needs one.
 fn existing(path: &Path) -> io::Result<Option<Metadata>> {
     match fs::metadata(path) {
         Err(error) if error.kind() == ErrorKind::NotFound => {
@@ -156,7 +163,7 @@ fn existing(path: &Path) -> io::Result<Option<Metadata>> {
     }
 }
 
-/// Whether the path names an open file of a process: what it has is added to, not replaced.
+/// Returns whether the path names an open file of a process. Such a file is appended to, not replaced.
 fn is_descriptor(path: &Path) -> bool {
     path == Path::new("/dev/stdout")
         || path == Path::new("/dev/stderr")
@@ -164,7 +171,7 @@ fn is_descriptor(path: &Path) -> bool {
         || path.starts_with("/proc")
 }
 
-/// Whether a folder takes no new file, which says nothing of the files in it.
+/// Returns whether the folder is not writable. Files in it may still be.
 fn is_closed_folder(error: &io::Error) -> bool {
     matches!(error.kind(), ErrorKind::PermissionDenied | ErrorKind::ReadOnlyFilesystem)
 }
@@ -186,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn contents_are_the_old_ones_until_all_of_the_new_ones_are_there() {
+    fn old_contents_stay_until_commit() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("result");
         let mut first = Replacement::of(&path).unwrap();
@@ -206,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn links_and_permissions_stay() {
+    fn replacing_keeps_links_and_permissions() {
         let folder = tempfile::tempdir().unwrap();
         let (real, link) = (folder.path().join("real"), folder.path().join("link"));
         fs::write(&real, "old").unwrap();
@@ -225,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn a_mode_replaces_links_themselves() {
+    fn with_mode_replaces_link_not_its_target() {
         let folder = tempfile::tempdir().unwrap();
         let (elsewhere, link) = (folder.path().join("elsewhere"), folder.path().join("key"));
         fs::write(&elsewhere, "mine").unwrap();
@@ -241,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn pipes_get_what_is_written_at_once() {
+    fn pipe_receives_writes_before_commit() {
         let (mut reader, writer) = io::pipe().unwrap();
         let path = format!("/proc/self/fd/{}", std::os::fd::AsRawFd::as_raw_fd(&writer));
         let mut pipe = Replacement::of(Path::new(&path)).unwrap();
@@ -254,7 +261,7 @@ mod tests {
     }
 
     #[test]
-    fn what_an_open_file_has_is_added_to() {
+    fn descriptor_path_is_appended_to() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("log");
         let mut log = File::create(&path).unwrap();
@@ -265,7 +272,7 @@ mod tests {
     }
 
     #[test]
-    fn a_folder_that_is_not_there_is_said() {
+    fn missing_folder_is_an_error() {
         let error = Replacement::of(Path::new("/nonexistent/result")).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::NotFound);
         assert!(error.to_string().starts_with("No such file"), "{error}");

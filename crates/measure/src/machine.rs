@@ -1,4 +1,4 @@
-//! Where and with what a study was measured.
+//! Description of the machine and the build of a measurement.
 
 use std::fs;
 
@@ -6,58 +6,59 @@ use serde::{Deserialize, Serialize};
 
 use crate::cpus::{CpuList, Topology};
 
-/// Where a study was measured.
+/// The machine that a study ran on.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Machine {
-    /// The processor's model, as the kernel names it.
+    /// CPU model as the kernel names it, or `unknown`.
     pub cpu: String,
-    /// Processors that the study may use.
+    /// Number of CPUs that the study may use.
     pub cores: usize,
-    /// Physical cores that these are threads of; 0: unknown.
+    /// Number of physical cores of these CPUs; 0: unknown.
     #[serde(default)]
     pub physical_cores: usize,
-    /// Sockets that these are on; 0: unknown.
+    /// Number of sockets of these CPUs; 0: unknown.
     #[serde(default)]
     pub sockets: usize,
-    /// The processors' clock before the study, MHz, as the kernel tells it; 0: unknown.
+    /// CPU frequency before the study, in MHz; 0: unknown.
     #[serde(default)]
     pub mhz: f64,
-    /// What sets the clock (`performance`, `powersave` …); empty: unknown, as in most virtual machines.
+    /// Frequency governor (`performance`, `powersave` …); empty: unknown, as in most virtual machines.
     #[serde(default)]
     pub governor: String,
-    /// The kernel's name and release.
+    /// Name and release of the kernel.
     pub kernel: String,
-    /// How TCP decides when to send (`cubic`, `bbr` …); empty: unknown.
+    /// TCP congestion control (`cubic`, `bbr` …); empty: unknown.
     #[serde(default)]
     pub tcp_congestion: String,
-    /// Main memory, bytes.
+    /// Main memory in bytes; 0: unknown.
     pub memory_bytes: u64,
-    /// A virtual machine that gives free memory back to its host: the next use of such a page waits for the host.
+    /// Whether a virtual machine returns free memory to its host. The next access to such a page waits for the host.
     #[serde(default)]
     pub gives_memory_back: bool,
-    /// How many threads ran or wanted to, on average over the minute before the study.
+    /// Load average over the minute before the study: number of running or runnable threads; 0 if unknown.
     #[serde(default)]
     pub load_average: f64,
 }
 
-/// With what a study was measured.
+/// Version and build profile of a study.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Versions {
-    /// Of the stack and the lab.
+    /// Version of thalweg.
     pub thalweg: String,
-    /// `release`, or `debug`, whose figures say nothing about the stack.
+    /// `release` or `debug`. Results of a debug build are meaningless.
     pub build: String,
 }
 
 impl Machine {
-    /// Whether TCP sends by a timer, at a rate that it estimates: over loopback that is what is measured then.
-    pub(crate) fn is_paced(&self) -> bool {
+    /// Returns whether TCP paces its packets (BBR). Over loopback, the result then reflects the pacing, not the stack.
+    pub fn is_paced(&self) -> bool {
         self.tcp_congestion.starts_with("bbr")
     }
 
-    /// In what another machine differs, so that figures of both say nothing of each other: the name of each, and both
-    /// values. What is not known of one of them, the clock of the moment and how busy it was are no difference; memory
-    /// that differs by less than one part in a hundred is the same, as kernels keep more or less of it for themselves.
+    /// Returns the differences that make results of the two machines incomparable: name, this value, the other value.
+    ///
+    /// Ignores the CPU frequency, the load average and values that are unknown on one side. Ignores up to 1 % difference in
+    /// memory, because kernels reserve different amounts.
     pub fn differences(&self, other: &Self) -> Vec<(&'static str, String, String)> {
         let known = |number: usize| if number == 0 { String::new() } else { number.to_string() };
         let memory =
@@ -85,7 +86,7 @@ impl Machine {
             .collect()
     }
 
-    /// The machine this runs on. What the kernel does not tell is `unknown` or 0.
+    /// Describes the current machine. Values that the kernel does not provide are `unknown`, empty or 0.
     pub fn this() -> Self {
         let read = |path: &str| fs::read_to_string(path).unwrap_or_default();
         let value_of = |text: &str, key: &str| {
@@ -118,21 +119,20 @@ impl Machine {
     }
 }
 
-/// The features of each memory balloon of a virtual machine, as the kernel writes them: a digit for each, the first of
-/// number 0.
+/// Returns the feature bits of each virtio memory balloon, as the kernel writes them: one digit per bit, bit 0 first.
 fn balloons(driver: &str) -> impl Iterator<Item = String> {
     let devices = fs::read_dir(driver).into_iter().flatten().flatten();
     devices.filter_map(|device| fs::read_to_string(device.path().join("features")).ok())
 }
 
-/// `VIRTIO_BALLOON_F_REPORTING` (virtio 1.2, section 5.5.3).
+/// Returns whether the balloon has `VIRTIO_BALLOON_F_REPORTING` (virtio 1.2, section 5.5.3).
 fn reports_free_pages(features: &str) -> bool {
     const REPORTING: usize = 5;
     features.as_bytes().get(REPORTING) == Some(&b'1')
 }
 
 impl Versions {
-    /// This build's.
+    /// Describes the current build.
     pub fn this() -> Self {
         Self {
             thalweg: env!("CARGO_PKG_VERSION").to_owned(),
@@ -146,7 +146,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn machines_differ_in_what_figures_depend_on() {
+    fn differences_ignore_load_and_unknown_values() {
         let this = Machine::this();
         let check = |change: fn(&mut Machine), expected: &[&str]| {
             let mut other = this.clone();
@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn a_balloon_says_whether_it_gives_memory_back() {
+    fn free_page_reporting_is_read_from_balloon_features() {
         assert!(reports_free_pages("0110010000\n"));
         assert!(!reports_free_pages("0110000000\n"));
         assert!(!reports_free_pages(""));

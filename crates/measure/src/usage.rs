@@ -1,5 +1,6 @@
-//! What a process uses, read from outside: so it is known alike of every stack, and no stack is asked to measure
-//! itself.
+//! CPU time, context switches and memory of processes, read from `/proc`.
+//!
+//! Reading them from outside gives comparable values for every stack, without support by the stack.
 
 use std::fs;
 use std::io;
@@ -8,70 +9,172 @@ use std::time::{Duration, Instant};
 use nix::time::{ClockId, clock_getcpuclockid};
 use nix::unistd::Pid;
 
-use crate::cpus::CpuList;
-use crate::load::{ProcessUsage, Usage};
+use serde::{Deserialize, Serialize};
 
-/// A tick of `/proc/stat`, in which the kernel tells what processors did: USER_HZ is 100 on all that Linux runs on.
+use crate::cpus::CpuList;
+use crate::figures::percent;
+
+/// Resource usage of the client and the server process in the measured window, without the warm-up.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Usage {
+    /// Time between the two samples, in ns.
+    ///
+    /// The parent samples right after the driver reports `measuring` and `measured`. The window is therefore about 0.1 ms
+    /// longer than the driver's `LoadResult::duration_ns`.
+    pub window_ns: u64,
+    /// Usage of the driver process.
+    pub client: ProcessUsage,
+    /// Usage of the server process.
+    pub server: ProcessUsage,
+    /// Server memory. `None` if the client did not report when its connections were established.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub server_memory: Option<ServerMemory>,
+}
+
+/// Resident memory of the server process and its descendants, in bytes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ServerMemory {
+    /// With one connection, idle after one call.
+    pub first: u64,
+    /// With all connections, each idle after one call.
+    pub connected: u64,
+    /// At the end of the warm-up.
+    pub measuring: u64,
+}
+
+/// Above this share of the window, a side's waiting for a CPU counts as a disturbance. An idle machine shows 3 to 8 %,
+/// because kernel threads process packets on behalf of the side.
+const KEPT_WAITING_SHARE_MAX: f64 = 0.15;
+/// Least waiting time that kernel ticks can distinguish from none: four ticks, in ns.
+const KEPT_WAITING_NS_MIN: u64 = 40_000_000;
+
+impl Usage {
+    /// Describes the disturbance if a side waited for a CPU for more than 15 % of the window. Otherwise `None`.
+    ///
+    /// Reports the side that waited longer. Ignores waits below 40 ms.
+    pub fn disturbance(&self) -> Option<String> {
+        let sides = [("client", &self.client), ("server", &self.server)];
+        let (side, used) = sides.into_iter().max_by_key(|(_, used)| used.kept_waiting_ns())?;
+        let kept_ns = used.kept_waiting_ns();
+        let share = kept_ns as f64 / self.window_ns.max(1) as f64;
+        (kept_ns >= KEPT_WAITING_NS_MIN && share > KEPT_WAITING_SHARE_MAX).then(|| {
+            let who = if used.stolen_ns * 2 > kept_ns {
+                "CPU steal by the host"
+            } else {
+                "other programs were running"
+            };
+            format!("the {side} waited for a CPU for {} of the window: {who}", percent(share))
+        })
+    }
+}
+
+/// Total resource usage of one process and its descendants, over all threads.
+///
+/// Divide by the driver's `LoadResult::messages` for values per operation. CPU time includes threads that exited in the
+/// window. Context switches and waiting times of such threads are lost.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct ProcessUsage {
+    /// CPU time in user space, in ns. The sum with `system_ns` is exact. The split is sampled by the kernel's tick, so it
+    /// is coarse in short windows.
+    pub user_ns: u64,
+    /// CPU time in the kernel on behalf of the process, in ns.
+    pub system_ns: u64,
+    /// Number of times that a thread blocked.
+    pub voluntary_switches: u64,
+    /// Number of times that a thread was preempted.
+    pub involuntary_switches: u64,
+    /// Time that threads were runnable but not running, summed over threads, in ns.
+    #[serde(default)]
+    pub waited_ns: u64,
+    /// Time that other programs ran on the CPUs of this process, in ns, to 10 ms. 0 unless both sides are pinned.
+    #[serde(default)]
+    pub others_ns: u64,
+    /// Time that the host took from those CPUs (`steal`), in ns, to 10 ms. 0 unless both sides are pinned.
+    #[serde(default)]
+    pub stolen_ns: u64,
+}
+
+impl ProcessUsage {
+    /// Returns the CPU time, user plus system, in ns.
+    pub fn cpu_ns(&self) -> u64 {
+        self.user_ns + self.system_ns
+    }
+
+    /// Returns how long the process waited for a CPU because of others, in ns.
+    ///
+    /// Other programs account for at most their own CPU time and at most the waiting time, whichever is less. Steal time
+    /// is added.
+    fn kept_waiting_ns(&self) -> u64 {
+        self.waited_ns.min(self.others_ns) + self.stolen_ns
+    }
+
+    /// Returns the number of context switches, voluntary and involuntary.
+    pub fn context_switches(&self) -> u64 {
+        self.voluntary_switches + self.involuntary_switches
+    }
+}
+
+/// Length of a tick of `/proc/stat`, in ms. USER_HZ is 100 on practically all architectures of Linux.
 const TICK_MS: u64 = 10;
 
-/// Both ends of what is measured.
+/// The two processes of a measurement.
 #[derive(Clone, Debug)]
-pub(crate) struct Sides {
-    /// The driver.
-    pub(crate) client: Side,
-    /// The server.
-    pub(crate) server: Side,
+pub struct Sides {
+    /// The driver process.
+    pub client: Side,
+    /// The server process.
+    pub server: Side,
 }
 
-/// One end.
+/// One process of a measurement.
 #[derive(Clone, Debug)]
-pub(crate) struct Side {
-    /// Its number.
-    pub(crate) process: u32,
-    /// Processors that it is kept on; `None`: wherever it likes, and so does the other.
-    pub(crate) cpus: Option<CpuList>,
+pub struct Side {
+    /// PID.
+    pub process: u32,
+    /// CPUs that the process is pinned to. `None`: not pinned.
+    pub cpus: Option<CpuList>,
 }
 
-/// What a client's and a server's process have used at one moment.
+/// Counters of the client and the server process at one moment.
 #[derive(Clone, Debug)]
-pub(crate) struct Sample {
+pub struct Sample {
     taken: Instant,
     client: ProcessSample,
     server: ProcessSample,
-    /// What the processors of each side have done; `None` where no side is kept on any.
+    /// Counters of each side's CPUs. `None` unless both sides are pinned.
     processors: Option<[Processors; 2]>,
-    /// There are some that both sides have.
+    /// Whether the sides have a CPU in common.
     is_shared: bool,
 }
 
-/// What some processors have done since the machine began, whoever ran there.
+/// Time of a set of CPUs since boot, over all programs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Processors {
     busy: Duration,
-    /// They were ready to run, and the host ran something else.
+    /// The host ran something else while these CPUs were runnable.
     stolen: Duration,
 }
 
-/// What one process has used since it began, with those that it started and that are there.
+/// Counters of one process and its living descendants since they started.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct ProcessSample {
-    /// On a processor, all threads, those that have ended included.
+    /// CPU time of all threads, including those that have exited.
     cpu: Duration,
     ticks: Ticks,
-    /// Of each thread that is there, by its number.
+    /// Context switches of each living thread, by TID.
     switches: Vec<(u32, Switches)>,
-    /// How long each thread that is there was ready to run and did not, by its number.
+    /// Time that each living thread was runnable but not running, by TID.
     waited: Vec<(u32, Duration)>,
 }
 
-/// Ticks of the kernel's clock that found the process in user space and in the kernel.
+/// Kernel ticks that found the process in user space and in the kernel.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Ticks {
     user: u64,
     system: u64,
 }
 
-/// Context switches.
+/// Number of context switches by kind.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Switches {
     voluntary: u64,
@@ -79,8 +182,12 @@ struct Switches {
 }
 
 impl Sides {
-    /// Reads the accounts of both processes, and of the processors that they are kept on.
-    pub(crate) fn sample(&self) -> io::Result<Sample> {
+    /// Reads the counters of both processes, and of their CPUs if both are pinned.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if a process is gone or `/proc` is not readable.
+    pub fn sample(&self) -> io::Result<Sample> {
         let taken = Instant::now();
         let (client, server) =
             (ProcessSample::take(self.client.process)?, ProcessSample::take(self.server.process)?);
@@ -98,8 +205,8 @@ impl Sides {
 }
 
 impl Sample {
-    /// What was used since `earlier`.
-    pub(crate) fn since(&self, earlier: &Self) -> Usage {
+    /// Returns the usage since `earlier`, without server memory.
+    pub fn since(&self, earlier: &Self) -> Usage {
         let mut usage = Usage {
             window_ns: nanoseconds(self.taken - earlier.taken),
             client: self.client.since(&earlier.client),
@@ -107,7 +214,7 @@ impl Sample {
             server_memory: None,
         };
         if let (Some(now), Some(before)) = (self.processors, earlier.processors) {
-            // Where both sides are kept on the same processors, the other side is no program that disturbs.
+            // If both sides share CPUs, the other side does not count as a disturbance.
             let both_ns = usage.client.cpu_ns() + usage.server.cpu_ns();
             let sides = [&mut usage.client, &mut usage.server];
             for ((side, now), before) in sides.into_iter().zip(now).zip(before) {
@@ -122,7 +229,7 @@ impl Sample {
 }
 
 impl Processors {
-    /// Of the lines `cpuN user nice system idle iowait irq softirq steal …` of `/proc/stat` those of `cpus`.
+    /// Sums the lines `cpuN user nice system idle iowait irq softirq steal …` of `/proc/stat` over `cpus`.
     fn in_stat(stat: &str, cpus: &CpuList) -> Self {
         let mut sum = Self::default();
         for line in stat.lines() {
@@ -146,7 +253,7 @@ impl ProcessSample {
         let mut all = Self::of_process(pid)?;
         let mut left = children(pid);
         while let Some(child) = left.pop() {
-            // One may have ended since the listing.
+            // The child may have exited since the listing.
             let Ok(sample) = Self::of_process(child) else { continue };
             all.add(sample);
             left.extend(children(child));
@@ -165,12 +272,13 @@ impl ProcessSample {
     fn of_process(pid: u32) -> io::Result<Self> {
         let cpu = cpu_time(pid)?;
         let stat = fs::read_to_string(format!("/proc/{pid}/stat"))?;
-        let ticks = Ticks::in_stat(&stat).ok_or_else(|| io::Error::other("/proc/PID/stat has no times"))?;
+        let ticks =
+            Ticks::in_stat(&stat).ok_or_else(|| io::Error::other("no CPU times in /proc/PID/stat"))?;
         let (mut switches, mut waited) = (Vec::new(), Vec::new());
         for entry in fs::read_dir(format!("/proc/{pid}/task"))? {
             let entry = entry?;
             let thread = entry.file_name().to_str().and_then(|name| name.parse().ok());
-            // A thread may have ended since the listing.
+            // The thread may have exited since the listing.
             let status = fs::read_to_string(entry.path().join("status"));
             let schedule = fs::read_to_string(entry.path().join("schedstat")).unwrap_or_default();
             if let (Some(thread), Ok(status)) = (thread, status) {
@@ -204,7 +312,7 @@ impl ProcessSample {
 }
 
 impl ProcessSample {
-    /// Of all threads that are there, together.
+    /// Returns the waiting time since `earlier`, summed over the living threads.
     fn waited_since(&self, earlier: &Self) -> Duration {
         let since = |(thread, now): &(u32, Duration)| {
             let before = earlier.waited.iter().find(|(earlier, _)| earlier == thread);
@@ -214,13 +322,18 @@ impl ProcessSample {
     }
 }
 
-/// The processor time that a process and those that it started have used since they began: of those that are there,
-/// with their threads that have ended.
+/// Returns the CPU time that a process and its living descendants have used since they started.
+///
+/// Includes threads that have exited, but not descendants that have exited.
+///
+/// # Errors
+///
+/// Returns an error if the process is gone or `/proc` is not readable.
 pub fn processor_time(pid: u32) -> io::Result<Duration> {
     ProcessSample::take(pid).map(|sample| sample.cpu)
 }
 
-/// Processes that this one has started; none where the kernel does not tell.
+/// Returns the PIDs of the living children. Empty if the kernel does not list them (`CONFIG_PROC_CHILDREN`).
 fn children(pid: u32) -> Vec<u32> {
     let tasks = fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
     let of_task = |task: fs::DirEntry| fs::read_to_string(task.path().join("children")).unwrap_or_default();
@@ -230,36 +343,40 @@ fn children(pid: u32) -> Vec<u32> {
     tasks.map(of_task).flat_map(numbers).collect()
 }
 
-/// What the process and those that it started hold in memory, bytes.
-pub(crate) fn resident_bytes(pid: u32) -> io::Result<u64> {
+/// Returns the resident memory of the process and its descendants, in bytes. Counts shared pages once per process.
+///
+/// # Errors
+///
+/// Returns an error if the process is gone or is a zombie.
+pub fn resident_bytes(pid: u32) -> io::Result<u64> {
     let status = fs::read_to_string(format!("/proc/{pid}/status"))?;
-    let own = resident_in(&status).ok_or_else(|| io::Error::other("/proc/PID/status has no VmRSS"))?;
-    // One may have ended since the listing.
+    let own = resident_in(&status).ok_or_else(|| io::Error::other("no VmRSS in /proc/PID/status"))?;
+    // A child may have exited since the listing.
     Ok(own + children(pid).into_iter().filter_map(|child| resident_bytes(child).ok()).sum::<u64>())
 }
 
-/// The line `VmRSS:   5744 kB`.
+/// Reads the line `VmRSS:   5744 kB`, as bytes.
 fn resident_in(status: &str) -> Option<u64> {
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;
     Some(line.trim().strip_suffix(" kB")?.trim().parse::<u64>().ok()? << 10)
 }
 
-/// The second number of `/proc/PID/task/TID/schedstat`: ns on a run queue. Zero where the kernel does not count it.
+/// Reads the second number of `/proc/PID/task/TID/schedstat`: ns on a run queue. 0 if the kernel does not count it.
 fn waited_in(schedstat: &str) -> Duration {
     let waited = schedstat.split_ascii_whitespace().nth(1).and_then(|number| number.parse().ok());
     Duration::from_nanos(waited.unwrap_or(0))
 }
 
 impl Ticks {
-    /// Fields 14 and 15 of `/proc/PID/stat`. They are counted from behind the name, field 2, which stands in brackets
-    /// and may hold anything.
+    /// Reads fields 14 and 15 of `/proc/PID/stat`. Counts them from the last parenthesis, because the name in field 2 may
+    /// contain any character.
     fn in_stat(stat: &str) -> Option<Self> {
         let (_, behind) = stat.rsplit_once(')')?;
         let mut fields = behind.split_ascii_whitespace().skip(11).map_while(|field| field.parse().ok());
         Some(Self { user: fields.next()?, system: fields.next()? })
     }
 
-    /// Of the time since `earlier`, or where no tick has passed of all the time, how much was the kernel's: 0 to 1.
+    /// Returns the kernel's share of the time since `earlier`, from 0 to 1. Uses the total time if no tick has passed.
     fn system_share_since(self, earlier: Self) -> f64 {
         let (user, system) =
             (self.user.saturating_sub(earlier.user), self.system.saturating_sub(earlier.system));
@@ -272,7 +389,7 @@ impl Ticks {
 }
 
 impl Switches {
-    /// The lines `voluntary_ctxt_switches` and `nonvoluntary_ctxt_switches` of `/proc/PID/task/TID/status`.
+    /// Reads the lines `voluntary_ctxt_switches` and `nonvoluntary_ctxt_switches` of `/proc/PID/task/TID/status`.
     fn in_status(status: &str) -> Self {
         let value = |name: &str| {
             let line = status.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
@@ -282,8 +399,8 @@ impl Switches {
     }
 }
 
-/// The processor time of a process with all its threads, those that have ended included. Exact, unlike
-/// `/proc/PID/stat`, which counts in 10 ms.
+/// Returns the CPU time of a process, including threads that have exited. Exact, unlike `/proc/PID/stat` with its 10 ms
+/// ticks.
 fn cpu_time(pid: u32) -> io::Result<Duration> {
     let pid = i32::try_from(pid).map_err(io::Error::other)?;
     let clock: ClockId = clock_getcpuclockid(Pid::from_raw(pid))?;
@@ -302,7 +419,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_name_may_hold_anything() {
+    fn ticks_are_parsed_after_any_process_name() {
         let check = |stat: &str, expected: Option<(u64, u64)>| {
             assert_eq!(Ticks::in_stat(stat).map(|ticks| (ticks.user, ticks.system)), expected, "{stat}");
         };
@@ -313,21 +430,21 @@ mod tests {
     }
 
     #[test]
-    fn resident_memory_is_read_in_kib() {
+    fn resident_memory_is_parsed_from_kib() {
         assert_eq!(resident_in("Name:\tpeer\nVmRSS:\t    5744 kB\nRssAnon:\t 9 kB\n"), Some(5744 << 10));
         assert_eq!(resident_in("Name:\tpeer\n"), None);
         assert!(resident_bytes(std::process::id()).unwrap() > 1 << 20);
     }
 
     #[test]
-    fn switches_are_read_by_their_names() {
+    fn context_switches_are_parsed_by_name() {
         let status = "Name:\tpeer\nvoluntary_ctxt_switches:\t150\nnonvoluntary_ctxt_switches:\t545\n";
         assert_eq!(Switches::in_status(status), Switches { voluntary: 150, involuntary: 545 });
         assert_eq!(Switches::in_status("Name:\tpeer\n"), Switches::default());
     }
 
     #[test]
-    fn processors_are_those_of_a_side() {
+    fn cpu_times_are_summed_over_the_listed_cpus() {
         let stat =
             "cpu  9 9 9 9 9 9 9 9 0 0\ncpu0 1 2 3 100 5 6 7 8 0 0\ncpu1 10 0 0 50 0 0 0 1 0 0\nintr 5 5\n";
         let check = |cpus: &str, busy, stolen| {
@@ -342,13 +459,13 @@ mod tests {
     }
 
     #[test]
-    fn waiting_for_a_processor_is_the_second_number() {
+    fn waiting_time_is_the_second_number_of_schedstat() {
         assert_eq!(waited_in("2871446126 1503 9142\n"), Duration::from_nanos(1503));
         assert_eq!(waited_in(""), Duration::ZERO);
     }
 
     #[test]
-    fn time_is_divided_as_the_ticks_are_and_threads_are_told_apart() {
+    fn cpu_time_is_split_by_ticks_and_threads_are_matched_by_tid() {
         let switches = |voluntary, involuntary| Switches { voluntary, involuntary };
         let before = ProcessSample {
             cpu: Duration::from_millis(100),
@@ -356,7 +473,7 @@ mod tests {
             switches: vec![(1, switches(10, 1)), (2, switches(1000, 0))],
             waited: vec![(1, Duration::from_millis(10)), (2, Duration::from_millis(500))],
         };
-        // Thread 2 has ended, thread 3 has begun.
+        // Thread 2 has exited, thread 3 has started.
         let after = ProcessSample {
             cpu: Duration::from_millis(400),
             ticks: Ticks { user: 15, system: 25 },
@@ -367,16 +484,16 @@ mod tests {
         assert_eq!((usage.user_ns, usage.system_ns, usage.cpu_ns()), (100_000_000, 200_000_000, 300_000_000));
         assert_eq!((usage.voluntary_switches, usage.involuntary_switches), (12, 2));
         assert_eq!(usage.waited_ns, 24_000_000);
-        // No tick has passed: all that is known is the share so far.
+        // Without a new tick, the split so far applies.
         let soon = ProcessSample { cpu: Duration::from_millis(104), ..before.clone() };
         assert_eq!((soon.since(&before).user_ns, soon.since(&before).system_ns), (2_000_000, 2_000_000));
     }
 
-    /// A shell that does what the script says, and waits to be killed.
+    /// A shell that runs a script until it is killed.
     struct Shell(Child);
 
     impl Shell {
-        /// Returns when the script has printed a line.
+        /// Starts the script and returns after its first line of output.
         fn run(script: &str) -> Self {
             let mut child = Command::new("sh").args(["-c", script]).stdout(Stdio::piped()).spawn().unwrap();
             let mut line = String::new();
@@ -386,7 +503,7 @@ mod tests {
     }
 
     impl Shell {
-        /// As client and server, both kept on these processors.
+        /// Returns this shell as the client of `server`, both pinned to these CPUs.
         fn beside(&self, server: &Self, cpus: Option<&CpuList>) -> Sides {
             let side = |shell: &Self| Side { process: shell.0.id(), cpus: cpus.cloned() };
             Sides { client: side(self), server: side(server) }
@@ -401,14 +518,14 @@ mod tests {
     }
 
     #[test]
-    fn a_busy_process_uses_time_and_one_that_waits_does_not() {
+    fn busy_process_uses_more_cpu_time_than_idle_one() {
         let busy = Shell::run("echo; while :; do :; done");
         let idle = Shell::run("echo; exec sleep 1000");
         let sides = busy.beside(&idle, None);
         let before = sides.sample().unwrap();
         let mut usage = before.since(&before);
         assert_eq!(usage.client, ProcessUsage::default());
-        // However slow the machine, the busy one gets there.
+        // The busy process reaches this time on any machine.
         while usage.client.cpu_ns() < 50_000_000 {
             std::thread::sleep(Duration::from_millis(5));
             usage = sides.sample().unwrap().since(&before);
@@ -418,13 +535,13 @@ mod tests {
     }
 
     #[test]
-    fn what_a_process_has_started_counts_as_its_own() {
+    fn cpu_time_of_child_is_included() {
         let parent = Shell::run("sh -c 'while :; do :; done' & echo; trap 'kill $!' TERM; wait");
         let before = ProcessSample::take(parent.0.id()).unwrap();
         let began = Instant::now();
-        // However slow the machine, the child gets there; its parent waits.
+        // The child reaches this time on any machine. Its parent only waits.
         while ProcessSample::take(parent.0.id()).unwrap().since(&before).cpu_ns() < 30_000_000 {
-            assert!(began.elapsed() < Duration::from_secs(60), "the child's time is not counted");
+            assert!(began.elapsed() < Duration::from_secs(60), "the child's CPU time is not included");
             std::thread::sleep(Duration::from_millis(5));
         }
         for child in children(parent.0.id()) {
@@ -433,7 +550,7 @@ mod tests {
     }
 
     #[test]
-    fn a_neighbour_that_takes_a_processor_is_seen() {
+    fn other_program_on_same_cpu_is_reported_as_disturbance() {
         let cpu = CpuList::available().unwrap().as_slice()[0];
         let busy = format!("echo; exec taskset -c {cpu} sh -c 'while :; do :; done'");
         let (client, _neighbour) = (Shell::run(&busy), Shell::run(&busy));
@@ -442,7 +559,7 @@ mod tests {
         let before = sides.sample().unwrap();
         let mut usage = before.since(&before);
         assert_eq!(usage.disturbance(), None);
-        // Both get there, at the same pace.
+        // Both processes reach this time at the same pace.
         while usage.client.cpu_ns() < 200_000_000 {
             std::thread::sleep(Duration::from_millis(5));
             usage = sides.sample().unwrap().since(&before);
@@ -452,7 +569,7 @@ mod tests {
     }
 
     #[test]
-    fn threads_that_wait_for_each_other_are_not_disturbed() {
+    fn waiting_without_other_programs_is_no_disturbance() {
         let alone = ProcessUsage { user_ns: 290_000_000, waited_ns: 900_000_000, ..ProcessUsage::default() };
         let check = |client: ProcessUsage, expected: Option<&str>| {
             let server = ProcessUsage::default();
@@ -470,12 +587,12 @@ mod tests {
             Some("for 20 % of the window: other programs"),
         );
         check(ProcessUsage { stolen_ns: 60_000_000, ..alone }, Some("for 20 % of the window: CPU steal"));
-        // Others ran where the process did not want to.
+        // Other programs ran while the process had nothing to run.
         check(ProcessUsage { others_ns: 200_000_000, waited_ns: 0, ..alone }, None);
     }
 
     #[test]
-    fn a_process_that_is_gone_is_an_error() {
+    fn sampling_a_gone_process_is_an_error() {
         let mut child = Command::new("true").spawn().unwrap();
         child.wait().unwrap();
         let side = |process| Side { process, cpus: None };

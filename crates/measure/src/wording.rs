@@ -1,12 +1,12 @@
-//! How sentences are put together.
+//! Small helpers for writing sentences.
 
-/// `3 connections`, `1 connection`.
+/// Formats a number with its noun, in the plural unless it is 1: `3 connections`, `1 connection`.
 pub fn counted(number: u64, noun: &str) -> String {
     format!("{number} {noun}{}", if number == 1 { "" } else { "s" })
 }
 
-/// `a, b and c`.
-pub(crate) fn enumerated(parts: &[String]) -> String {
+/// Joins the parts into an enumeration: `a, b and c`.
+pub fn enumerated(parts: &[String]) -> String {
     match parts {
         [] => String::new(),
         [one] => one.clone(),
@@ -14,8 +14,8 @@ pub(crate) fn enumerated(parts: &[String]) -> String {
     }
 }
 
-/// With a capital at its beginning.
-pub(crate) fn capitalised(text: &str) -> String {
+/// Capitalises the first letter.
+pub fn capitalised(text: &str) -> String {
     let mut letters = text.chars();
     letters
         .next()
@@ -27,7 +27,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn parts_become_sentences() {
+    fn words_are_counted_enumerated_and_capitalised() {
         assert_eq!([counted(1, "window"), counted(2, "window")], ["1 window", "2 windows"]);
         assert_eq!(enumerated(&["a", "b", "c"].map(str::to_owned)), "a, b and c");
         assert_eq!(capitalised("ärger"), "Ärger");

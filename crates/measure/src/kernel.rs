@@ -1,62 +1,67 @@
-//! Counting connections where they cannot be mistaken: in the kernel's tables.
+//! Counts established connections from the kernel's socket tables.
 
 use std::collections::HashSet;
 use std::fmt::Display;
 use std::fs;
 use std::io;
 
-/// This process's established sockets at one moment, TCP and Unix stream; `None` when `/proc` does not say.
+/// Number of established TCP and Unix stream sockets of this process at one moment.
 ///
-/// Two moments, before and after connecting, tell the connections made in between from everything else that the
-/// process has open.
+/// Take it before and after connecting. The difference is the number of connections made in between.
 #[derive(Clone, Copy, Debug)]
 pub struct Established(Option<u32>);
 
 impl Established {
-    /// Those of this process.
+    /// Counts the sockets now. If `/proc` is not readable, [`since`](Self::since) returns `None`.
     pub fn now() -> Self {
         Self(sockets_of("self").and_then(|own| count("self", &own, |_| true)).ok())
     }
 
-    /// How many there are more than `before`.
+    /// Returns how many more sockets there are than `before`, at least 0. `None` if either count is unknown.
     pub fn since(self, before: Self) -> Option<u32> {
         Some(self.0?.saturating_sub(before.0?))
     }
 }
 
-/// How many connections the process `pid` has established at the place where it listens: `HOST:PORT` or `unix:PATH`.
+/// Returns the number of established connections that `pid` has at its listen address, `HOST:PORT` or `unix:PATH`.
+///
+/// TCP connections are matched by local port only. A path must not contain white space.
+///
+/// # Errors
+///
+/// Returns an error if the address has no port or `/proc` is not readable.
 pub fn connections_at(pid: u32, address: &str) -> io::Result<u32> {
     let own = sockets_of(pid)?;
     if let Some(path) = address.strip_prefix("unix:") {
         return count(pid, &own, |row| row.is_unix_at(path));
     }
     let port = address.rsplit_once(':').and_then(|(_, port)| port.parse::<u16>().ok());
-    let port = port.ok_or_else(|| io::Error::other(format!("`{address}` has no port")))?;
+    let port = port.ok_or_else(|| io::Error::other(format!("no port in address `{address}`")))?;
     count(pid, &own, |row| row.is_tcp_at(port))
 }
 
-/// How often the tables are read. The kernel writes them piece by piece while sockets come and go, and a row may be
-/// missed; hardly twice.
+/// Number of times that the tables are read. The kernel writes them in pieces while sockets open and close, so one
+/// reading may miss a row. Missing it twice is unlikely.
 const READINGS: usize = 2;
 
-/// How many of these sockets of the process are established and wanted.
+/// Returns how many of the sockets `own` are established and match `wanted`.
 fn count(pid: impl Display, own: &HashSet<u64>, wanted: impl Fn(&Row) -> bool) -> io::Result<u32> {
     let table = |name: &str| fs::read_to_string(format!("/proc/{pid}/net/{name}"));
     let mut found = HashSet::new();
     for _ in 0..READINGS {
         found.extend(inodes(&table("tcp")?, tcp_row, own, &wanted));
-        // A kernel without IPv6 has no such table.
+        // A kernel without IPv6 does not have this table.
         found.extend(inodes(&table("tcp6").unwrap_or_default(), tcp_row, own, &wanted));
         found.extend(inodes(&table("unix")?, unix_row, own, &wanted));
     }
     Ok(found.len() as u32)
 }
 
-/// Inodes of the sockets that the process (a number, or `self`) has open.
+/// Returns the inodes of all open sockets of the process, given by PID or `self`.
 fn sockets_of(pid: impl Display) -> io::Result<HashSet<u64>> {
     let mut inodes = HashSet::new();
     for entry in fs::read_dir(format!("/proc/{pid}/fd"))? {
-        // A descriptor may be closed between the listing and the look at it.
+        // A descriptor may be closed after the listing.
         let Ok(link) = fs::read_link(entry?.path()) else { continue };
         let name = link.to_str().unwrap_or_default();
         let inode = name.strip_prefix("socket:[").and_then(|name| name.strip_suffix(']'));
@@ -65,16 +70,16 @@ fn sockets_of(pid: impl Display) -> io::Result<HashSet<u64>> {
     Ok(inodes)
 }
 
-/// An established stream socket, as a row of a table in `/proc/net` has it.
+/// An established stream socket, from a row of a table in `/proc/PID/net`.
 struct Row<'t> {
     inode: u64,
     place: Place<'t>,
 }
 
 enum Place<'t> {
-    /// The local port.
+    /// Local port of a TCP socket.
     Tcp(u16),
-    /// What it is bound to, or was accepted at; empty for the side that connected.
+    /// Local path of a Unix socket; empty for the connecting side.
     Unix(&'t str),
 }
 
@@ -88,8 +93,8 @@ impl Row<'_> {
     }
 }
 
-/// `sl local_address rem_address st tx_queue:rx_queue tr:tm->when retrnsmt uid timeout inode …`; TCP_ESTABLISHED
-/// is 01.
+/// Parses a row `sl local_address rem_address st tx_queue:rx_queue tr:tm->when retrnsmt uid timeout inode …`.
+/// TCP_ESTABLISHED is 01.
 fn tcp_row(text: &str) -> Option<Row<'_>> {
     let columns: Vec<&str> = text.split_ascii_whitespace().collect();
     let &[_, local, _, "01", _, _, _, _, _, inode, ..] = columns.as_slice() else { return None };
@@ -98,7 +103,7 @@ fn tcp_row(text: &str) -> Option<Row<'_>> {
     Some(Row { inode: inode.parse().ok()?, place })
 }
 
-/// `Num RefCount Protocol Flags Type St Inode Path`; SOCK_STREAM is 0001, SS_CONNECTED is 03.
+/// Parses a row `Num RefCount Protocol Flags Type St Inode Path`. SOCK_STREAM is 0001, SS_CONNECTED is 03.
 fn unix_row(text: &str) -> Option<Row<'_>> {
     let columns: Vec<&str> = text.split_ascii_whitespace().collect();
     let &[_, _, _, _, "0001", "03", inode, ref path @ ..] = columns.as_slice() else { return None };
@@ -106,10 +111,10 @@ fn unix_row(text: &str) -> Option<Row<'_>> {
     Some(Row { inode: inode.parse().ok()?, place })
 }
 
-/// Reads a row of one table.
+/// Parser for a row of a table. Returns `None` for other sockets.
 type Parse = for<'t> fn(&'t str) -> Option<Row<'t>>;
 
-/// The inodes in a table that are the process's own and wanted.
+/// Returns the inodes in a table that are in `own` and match `wanted`.
 fn inodes(text: &str, parse: Parse, own: &HashSet<u64>, wanted: impl Fn(&Row) -> bool) -> HashSet<u64> {
     let rows = text.lines().skip(1).filter_map(parse);
     rows.filter(|row| own.contains(&row.inode) && wanted(row)).map(|row| row.inode).collect()
@@ -145,14 +150,14 @@ Num       RefCount Protocol Flags    Type St Inode Path
     }
 
     #[test]
-    fn only_established_sockets_of_the_process_count() {
+    fn only_established_sockets_of_the_process_are_counted() {
         check(TCP, tcp_row, |_| true, 1);
         check(UNIX, unix_row, |_| true, 2);
         check("", unix_row, |_| true, 0);
     }
 
     #[test]
-    fn connections_elsewhere_do_not_count() {
+    fn connections_at_other_addresses_are_not_counted() {
         check(TCP, tcp_row, |row| row.is_tcp_at(0x9C40), 1);
         check(TCP, tcp_row, |row| row.is_tcp_at(0xC383), 0);
         check(UNIX, unix_row, |row| row.is_unix_at("/tmp/socket"), 1);
@@ -160,7 +165,7 @@ Num       RefCount Protocol Flags    Type St Inode Path
     }
 
     #[test]
-    fn a_connection_is_seen_at_both_its_ends() {
+    fn both_ends_of_a_connection_are_counted() {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let client = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
         let (server, _) = listener.accept().unwrap();
@@ -175,7 +180,7 @@ Num       RefCount Protocol Flags    Type St Inode Path
     }
 
     #[test]
-    fn connections_are_counted_where_a_process_listens() {
+    fn connections_at_counts_accepted_connections_of_listen_address() {
         let pid = std::process::id();
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();

@@ -1,4 +1,4 @@
-//! Sizes in bytes, as people write and read them.
+//! Parses and formats sizes in bytes.
 
 use std::fmt;
 use std::str::FromStr;
@@ -9,10 +9,13 @@ const KIB: u64 = 1 << 10;
 const MIB: u64 = 1 << 20;
 const GIB: u64 = 1 << 30;
 
-/// A number of bytes. `K`, `KiB`, `M`, `MiB` are powers of 1024; `kB`, `KB`, `MB` are powers of 1000.
+/// A number of bytes.
+///
+/// `K`, `KiB`, `M`, `MiB`, `G` and `GiB` are powers of 1024. `kB`, `MB` and `GB` are powers of 1000. Parsing ignores the
+/// case of units. A fraction is valid if it gives a whole number of bytes.
 ///
 /// ```
-/// use thalweg_lab::size::ByteSize;
+/// use thalweg_measure::size::ByteSize;
 ///
 /// assert_eq!("64K".parse::<ByteSize>().unwrap(), ByteSize(65_536));
 /// assert_eq!("1.5MB".parse::<ByteSize>().unwrap(), ByteSize(1_500_000));
@@ -22,9 +25,9 @@ const GIB: u64 = 1 << 30;
 #[serde(transparent)]
 pub struct ByteSize(pub u64);
 
-/// A text that is no size.
+/// A text that is not a valid size.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("`{0}` is not a size: write a number of bytes, or one with a unit, such as 512, 64KiB or 1.5MB")]
+#[error("invalid size `{0}`; use a number of bytes or a number with a unit, such as 512, 64KiB or 1.5MB")]
 pub struct NotASize(String);
 
 impl FromStr for ByteSize {
@@ -50,7 +53,7 @@ impl FromStr for ByteSize {
         }
         let number: f64 = number.parse().map_err(|_| not_a_size())?;
         let bytes = number * unit_bytes as f64;
-        // Below 2^53 every whole number of bytes is exact in an f64.
+        // An f64 represents whole numbers exactly below 2^53.
         if bytes.fract() != 0.0 || bytes >= (1_u64 << 53) as f64 {
             return Err(not_a_size());
         }
@@ -59,7 +62,8 @@ impl FromStr for ByteSize {
 }
 
 impl fmt::Display for ByteSize {
-    /// The largest unit that states the size exactly, binary ones first.
+    /// Writes the exact size in the first unit that fits: GiB, MiB or KiB as a whole number, MB or kB with at most one
+    /// decimal, and otherwise bytes.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self(bytes) = *self;
         let text = match bytes {
@@ -82,11 +86,11 @@ mod tests {
     fn check(text: &str, bytes: u64, shown: &str) {
         assert_eq!(text.parse(), Ok(ByteSize(bytes)), "{text}");
         assert_eq!(ByteSize(bytes).to_string(), shown);
-        assert_eq!(shown.parse(), Ok(ByteSize(bytes)), "what is shown can be read");
+        assert_eq!(shown.parse(), Ok(ByteSize(bytes)), "formatted size parses to the same value");
     }
 
     #[test]
-    fn sizes_are_read_and_shown() {
+    fn sizes_are_parsed_and_formatted() {
         check("0", 0, "0 B");
         check("1", 1, "1 B");
         check("1000", 1000, "1 kB");
@@ -99,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_size_is_refused() {
+    fn invalid_sizes_are_rejected() {
         for text in ["", "-1", "K", "1X", "0.3", "1.2.3", "99999999999G", "inf", "1e3"] {
             assert_eq!(text.parse::<ByteSize>(), Err(NotASize(text.to_owned())));
         }

@@ -1,17 +1,21 @@
-//! Intervals that hold although the ratio was picked from several.
+//! Intervals corrected for multiple comparisons.
 
 use super::bootstrap::{CONFIDENCE, Interval, Ratio};
 use super::students_t::quantile;
 
 impl Ratio {
-    /// The same ratio as one of so many that are looked at together, of which the most striking is then told. The
-    /// largest of several is large by chance too, and an interval that is made for a single ratio promises more than
-    /// it holds. By Bonferroni's inequality the intervals of `comparisons` ratios hold the truth all at once with a
-    /// confidence of [`CONFIDENCE`], whichever is picked, if each of them is one of 1 − (1 − [`CONFIDENCE`]) ÷
-    /// `comparisons`: it is wider by the quotient of Student's t.
+    /// Widens the interval for a ratio that was selected from `comparisons` ratios (Bonferroni correction).
     ///
-    /// Worked: of 6 pairs t is 2.571, and 3.163 for one of two ratios, whose intervals are wider by 1.23.
-    pub(crate) fn among(self, comparisons: usize) -> Self {
+    /// The largest of several ratios is large partly by chance, so a 95 % interval of that ratio alone covers the true
+    /// value too rarely. By Bonferroni's inequality, a confidence of 1 − 0.05 ÷ `comparisons` for each interval
+    /// gives 95 % for all of them together. The half-width of the log interval therefore
+    /// grows by the quotient of the two quantiles of Student's t.
+    ///
+    /// Returns the ratio unchanged if it has no interval or if `comparisons` is at most 1.
+    ///
+    /// Example: with 6 pairs, t is 2.571 for one ratio and 3.163 for one of two. The interval becomes 1.23 times as
+    /// wide.
+    pub fn among(self, comparisons: usize) -> Self {
         let df = self.pairs.saturating_sub(1);
         let Some(Interval { low, high }) = self.interval.filter(|_| comparisons > 1 && df > 0) else {
             return self;
@@ -29,7 +33,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn one_of_two_is_wider_and_one_alone_is_not() {
+    fn interval_widens_only_with_several_comparisons() {
         let interval = Some(Interval { low: 1.0, high: 4.0 });
         let ratio = Ratio { ratio: 2.0, interval, pairs: 6 };
         assert_eq!(ratio.among(1), ratio);
@@ -41,19 +45,19 @@ mod tests {
         assert_eq!(few.among(8), few);
     }
 
-    /// Roughly normal, of standard deviation 1.
+    /// Returns an approximately normal value with standard deviation 1.
     fn noise(random: &mut SplitMix64) -> f64 {
         (0..12).map(|_| random.below(1 << 20) as f64 / f64::from(1 << 20)).sum::<f64>() - 6.0
     }
 
     #[test]
-    fn the_interval_of_the_largest_holds_the_truth_only_if_it_is_widened() {
+    fn interval_of_largest_ratio_covers_truth_only_when_widened() {
         const WAYS: usize = 8;
         const STUDIES: usize = 300;
         let mut random = SplitMix64(3);
         let (mut plain, mut widened) = (0, 0);
         for _ in 0..STUDIES {
-            // All ways are the same: the truth is 1. They share the windows that they are compared with.
+            // All variants are equal, so the true ratio is 1. They share one set of baseline windows.
             let one: Vec<f64> = (0..6).map(|_| (0.05 * noise(&mut random)).exp()).collect();
             let ratios = (0..WAYS).map(|_| {
                 let pairs = one.iter().map(|&one| ((0.05 * noise(&mut random)).exp(), one));

@@ -1,10 +1,10 @@
-//! Figures as people read them: three digits and a unit.
+//! Formats numbers for people: usually three significant digits and a unit.
 
 use std::time::Duration;
 
 use crate::statistics::{Interval, Ratio};
 
-/// A time, from ns: `84.1 µs`.
+/// Formats a time given in ns: `84.1 µs`.
 pub fn time(ns: f64) -> String {
     match ns {
         _ if ns < 999.5 => format!("{} ns", digits(ns)),
@@ -14,7 +14,7 @@ pub fn time(ns: f64) -> String {
     }
 }
 
-/// A count or a rate without its unit: `1.23 M`, `840`.
+/// Formats a count, or a rate without its unit: `1.23 M`, `840`.
 pub fn count(value: f64) -> String {
     match value {
         _ if value < 999.5 => digits(value),
@@ -24,7 +24,7 @@ pub fn count(value: f64) -> String {
     }
 }
 
-/// A throughput, from bytes per second, in powers of 1000: `2.93 GB/s`.
+/// Formats a throughput given in bytes per second, with powers of 1000: `2.93 GB/s`.
 pub fn throughput(bytes_per_s: f64) -> String {
     match bytes_per_s {
         _ if bytes_per_s < 999.5 => format!("{} B/s", digits(bytes_per_s)),
@@ -34,14 +34,14 @@ pub fn throughput(bytes_per_s: f64) -> String {
     }
 }
 
-/// A share, from 0..1: `62 %`, and `0.4 %` where whole percents would say nothing.
+/// Formats a fraction as a percentage: `62 %`, and two significant digits below 10 %: `0.41 %`.
 pub fn percent(share: f64) -> String {
     let percent = share * 100.0;
     if percent >= 9.95 { format!("{percent:.0} %") } else { format!("{} %", digits_of(percent, 2)) }
 }
 
-/// A ratio: two digits, and more from a hundred on: `0.95`, `5.1`, `12`.
-pub(crate) fn ratio(ratio: f64) -> String {
+/// Formats a ratio with two decimals below 1, one below 10 and none above: `0.95`, `5.1`, `12`.
+pub fn ratio(ratio: f64) -> String {
     match ratio {
         _ if ratio >= 9.95 => format!("{ratio:.0}"),
         _ if ratio >= 0.995 => format!("{ratio:.1}"),
@@ -49,29 +49,31 @@ pub(crate) fn ratio(ratio: f64) -> String {
     }
 }
 
-/// A ratio with its interval: `8.1 × (7.7–8.6)`.
-pub(crate) fn ratio_text(ratio: Ratio) -> String {
+/// Formats a ratio with its interval, if it has one: `8.1 × (7.7–8.6)`.
+pub fn ratio_text(ratio: Ratio) -> String {
     match interval_figure(ratio) {
         Some(interval) => format!("{} × ({interval})", ratio_figure(ratio.ratio)),
         None => format!("{} ×", ratio_figure(ratio.ratio)),
     }
 }
 
-/// An interval's ends as `show` writes them: `1.2 – 1.4`.
-pub(crate) fn from_to(interval: Option<Interval>, show: fn(f64) -> String) -> Option<String> {
+/// Formats an interval, with its ends formatted by `show`: `1.2 – 1.4`.
+pub fn from_to(interval: Option<Interval>, show: fn(f64) -> String) -> Option<String> {
     interval.map(|Interval { low, high }| format!("{} – {}", show(low), show(high)))
 }
 
-/// The ends of a ratio's interval: `7.7–8.6`.
-pub(crate) fn interval_figure(ratio: Ratio) -> Option<String> {
+/// Formats a ratio's interval: `7.7–8.6`. `None` if it has none.
+pub fn interval_figure(ratio: Ratio) -> Option<String> {
     let interval = ratio.interval?;
     Some(format!("{}–{}", ratio_figure(interval.low), ratio_figure(interval.high)))
 }
 
-/// A ratio without its sign: two or three decimals near 1, where they tell a difference, two or three digits elsewhere.
+/// Formats a ratio without a multiplication sign.
+///
+/// Writes two decimals below 2, one below 20 and none above. Writes three decimals within 0.5 % of 1 and below 0.1.
 pub fn ratio_figure(ratio: f64) -> String {
     let decimals = match ratio {
-        // An end of an interval beside 1 must not look as if it were 1.
+        // The end of an interval must not be rounded to 1 if it is not 1.
         _ if ratio < 0.0995 || (0.995..1.005).contains(&ratio) => 3,
         _ if ratio < 1.995 => 2,
         _ if ratio < 19.95 => 1,
@@ -80,12 +82,12 @@ pub fn ratio_figure(ratio: f64) -> String {
     format!("{ratio:.decimals$}")
 }
 
-/// How many times as much: `5.1 times`, `12 times`.
-pub(crate) fn times(factor: f64) -> String {
+/// Formats a factor: `5.1 times`, `12 times`.
+pub fn times(factor: f64) -> String {
     format!("{} times", ratio(factor))
 }
 
-/// All digits before the point, in groups of three; below a thousand three digits: `1 234 567`, `12.3`.
+/// Formats a number with its integer digits in groups of three, or with three digits below 1,000: `1 234 567`, `12.3`.
 pub fn grouped(value: f64) -> String {
     if value < 999.5 {
         return digits(value);
@@ -101,7 +103,7 @@ pub fn grouped(value: f64) -> String {
     grouped
 }
 
-/// A span of time for people: `1 min 14 s`, `8 s`.
+/// Formats a duration in minutes and whole seconds: `1 min 14 s`, `8 s`.
 pub fn span(duration: Duration) -> String {
     let seconds = duration.as_secs_f64().round() as u64;
     match (seconds / 60, seconds % 60) {
@@ -111,7 +113,9 @@ pub fn span(duration: Duration) -> String {
     }
 }
 
-/// Binds figures to their units with no-break spaces, so that no line ends between them.
+/// Replaces the space between a digit and a unit with a no-break space, so that no line breaks there.
+///
+/// Recognises units by their first character, one of `BKMGknµms%`.
 pub fn bound(text: &str) -> String {
     let mut bound = String::with_capacity(text.len());
     let mut after_digit = false;
@@ -124,10 +128,10 @@ pub fn bound(text: &str) -> String {
     bound
 }
 
-/// What [`bound`] puts between a figure and its unit.
-pub(crate) const NO_BREAK_SPACE: char = '\u{a0}';
+/// The character that [`bound`] puts between a number and its unit.
+pub const NO_BREAK_SPACE: char = '\u{a0}';
 
-/// Four digits: what is beyond them is noise.
+/// Rounds to four significant digits, because further digits are noise. Returns 0 if `value` is not finite.
 pub fn short(value: f64) -> f64 {
     if value == 0.0 || !value.is_finite() {
         return 0.0;
@@ -141,12 +145,13 @@ fn digits(value: f64) -> String {
     digits_of(value, 3)
 }
 
-/// At least `significant` digits, never fewer than stand before the point; no digit is claimed of a zero.
+/// Formats a value with `significant` digits, or with all its integer digits if there are more. Whole numbers below
+/// 1,000 have no decimals. Returns `0` for values that are not positive.
 fn digits_of(value: f64, significant: i32) -> String {
     if value <= 0.0 {
         return "0".to_owned();
     }
-    // Rounding may carry into another digit (9.996 is 10.0), so the magnitude is that of the rounded value.
+    // Rounding may add a digit (9.996 becomes 10.0), so this takes the magnitude of the rounded value.
     let scale = 10_f64.powi(significant - 1 - value.log10().floor() as i32);
     let rounded = (value * scale).round() / scale;
     let magnitude = rounded.log10().floor().max(-3.0) as i32;
@@ -159,7 +164,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn figures_are_bound_to_their_units_and_to_nothing_else() {
+    fn bound_inserts_no_break_space_before_units() {
         assert_eq!(
             bound("16 in flight of 4 KiB: 2.5 µs, 76 %"),
             "16 in flight of 4\u{a0}KiB: 2.5\u{a0}µs, 76\u{a0}%"
@@ -167,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn three_digits_and_a_unit() {
+    fn numbers_have_three_digits_and_a_unit() {
         let check = |shown: String, expected: &str| assert_eq!(shown, expected);
         check(time(0.0), "0 ns");
         check(time(87.0), "87 ns");
@@ -198,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn four_digits_are_kept() {
+    fn short_keeps_four_digits() {
         let figures = [
             (0.0, "0"),
             (1.0, "1"),

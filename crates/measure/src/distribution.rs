@@ -1,36 +1,38 @@
-//! Times in constant memory.
+//! Latency distributions in constant memory.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use hdrhistogram::Histogram;
 use hdrhistogram::serialization::{Deserializer, Serializer, V2Serializer};
 
-use super::load_result::Latency;
+use serde::{Deserialize, Serialize};
 
-/// What takes longer is counted as this long (one hour, in ns); it bounds the histogram's memory to some 270 KB.
+/// Upper limit of the histogram: one hour, in ns. Longer times count as this long in percentiles.
+///
+/// The limit bounds the histogram's memory to about 270 KB.
 pub const LATENCY_NS_MAX: u64 = 3_600_000_000_000;
 const SIGNIFICANT_DIGITS: u8 = 3;
 const COARSE_DIGITS: u8 = 2;
 
-/// How times are distributed: bounds and mean are exact, percentiles to three digits.
+/// A distribution of latencies. Minimum, maximum and mean are exact. Percentiles have three significant digits.
 #[derive(Clone, Debug)]
 pub struct Distribution {
     histogram: Histogram<u64>,
-    /// Exact, unlike the histogram's bounds.
+    /// Exact minimum, unlike the histogram's.
     min_ns: u64,
     max_ns: u64,
     sum_ns: u128,
 }
 
 impl Distribution {
-    /// Nothing yet.
+    /// Creates an empty distribution.
     pub fn new() -> Self {
         let histogram = Histogram::new_with_bounds(1, LATENCY_NS_MAX, SIGNIFICANT_DIGITS)
-            .expect("the bounds are constants within range");
+            .expect("the bounds are valid constants");
         Self { histogram, min_ns: u64::MAX, max_ns: 0, sum_ns: 0 }
     }
 
-    /// `count` times of `took_ns` each.
+    /// Records `count` latencies of `took_ns` each. `count` must be above 0.
     #[inline]
     pub fn record_many(&mut self, took_ns: u64, count: u64) {
         self.histogram.saturating_record_n(took_ns, count);
@@ -39,19 +41,19 @@ impl Distribution {
         self.sum_ns += u128::from(took_ns) * u128::from(count);
     }
 
-    /// One time.
+    /// Records one latency of `took_ns`.
     #[inline]
     pub fn record(&mut self, took_ns: u64) {
         self.record_many(took_ns, 1);
     }
 
-    /// Forgets all, and keeps the memory.
+    /// Removes all latencies and keeps the memory.
     pub fn clear(&mut self) {
         self.histogram.reset();
         (self.min_ns, self.max_ns, self.sum_ns) = (u64::MAX, 0, 0);
     }
 
-    /// Adds all that another one has.
+    /// Adds all latencies of `other`.
     pub fn merge(&mut self, other: &Self) {
         self.histogram += &other.histogram;
         self.min_ns = self.min_ns.min(other.min_ns);
@@ -59,17 +61,17 @@ impl Distribution {
         self.sum_ns += other.sum_ns;
     }
 
-    /// Whether there is no time yet.
+    /// Returns whether nothing has been recorded.
     pub fn is_empty(&self) -> bool {
         self.histogram.is_empty()
     }
 
-    /// How many times there are.
+    /// Returns the number of latencies.
     pub fn len(&self) -> u64 {
         self.histogram.len()
     }
 
-    /// `None` when there is nothing yet.
+    /// Returns a summary, or `None` if nothing has been recorded.
     pub fn latency(&self) -> Option<Latency> {
         let percentile =
             |percentile| self.histogram.value_at_percentile(percentile).clamp(self.min_ns, self.max_ns);
@@ -85,24 +87,28 @@ impl Distribution {
         })
     }
 
-    /// How many are at most as long, to three digits.
+    /// Returns how many latencies are at most `ns`, to three digits.
     pub fn count_up_to(&self, ns: u64) -> u64 {
         self.histogram.count_between(0, ns)
     }
 
-    /// The time that so many of them do not exceed, a share from 0 to 1; 0 where there is none.
+    /// Returns the latency that a share of all latencies, from 0 to 1, does not exceed, in ns. Returns 0 if there are none.
     pub fn value_at(&self, share: f64) -> u64 {
         let value = self.histogram.value_at_quantile(share);
         if self.is_empty() { 0 } else { value.clamp(self.min_ns, self.max_ns) }
     }
 
-    /// Times that were recorded, each with how often, ascending: the longest of those that are one to three digits.
+    /// Returns the recorded latencies in ascending order, each with its count.
+    ///
+    /// Latencies that are equal to three digits are one entry, with the largest value of that range.
     pub fn recorded(&self) -> impl Iterator<Item = (u64, u64)> {
         let recorded = self.histogram.iter_recorded();
         recorded.map(|it| (it.value_iterated_to().min(self.max_ns), it.count_since_last_iteration()))
     }
 
-    /// What [`encoded`](Self::encoded) and [`latency`](Self::latency) have said of one; `None` for what is none.
+    /// Restores a distribution from its [`encoded`](Self::encoded) histogram and its [`latency`](Self::latency).
+    ///
+    /// Returns `None` if `histogram` is not valid.
     pub fn decoded(histogram: &str, exact: &Latency) -> Option<Self> {
         let bytes = STANDARD.decode(histogram).ok()?;
         let decoded: Histogram<u64> = Deserializer::new().deserialize(&mut bytes.as_slice()).ok()?;
@@ -113,15 +119,15 @@ impl Distribution {
         Some(all)
     }
 
-    /// HdrHistogram V2 in base64.
+    /// Returns the histogram in HdrHistogram V2 format, in base64.
     pub fn encoded(&self) -> String {
         encoded(&self.histogram)
     }
 
-    /// The same to two digits, an eighth as long.
+    /// Returns the histogram with two significant digits, in the same format. It is an eighth as long.
     pub fn encoded_coarsely(&self) -> String {
         let mut coarse = Histogram::new_with_bounds(1, LATENCY_NS_MAX, COARSE_DIGITS)
-            .expect("the bounds are within range");
+            .expect("the bounds are valid constants");
         coarse.add(&self.histogram).expect("both have the same bounds");
         encoded(&coarse)
     }
@@ -129,7 +135,7 @@ impl Distribution {
 
 fn encoded(histogram: &Histogram<u64>) -> String {
     let mut bytes = Vec::new();
-    V2Serializer::new().serialize(histogram, &mut bytes).expect("a Vec takes every write");
+    V2Serializer::new().serialize(histogram, &mut bytes).expect("writing to a Vec does not fail");
     STANDARD.encode(bytes)
 }
 
@@ -139,7 +145,9 @@ impl Default for Distribution {
     }
 }
 
-/// Several distributions as one: their histograms in base64, and what is exact of each.
+/// Merges distributions, given as [encoded](Distribution::encoded) histograms with their exact values.
+///
+/// Returns `None` if a histogram is not valid or nothing has been recorded.
 pub fn merged<'d>(distributions: impl IntoIterator<Item = (&'d str, Latency)>) -> Option<Latency> {
     let mut all = Distribution::new();
     for (histogram, latency) in distributions {
@@ -148,17 +156,57 @@ pub fn merged<'d>(distributions: impl IntoIterator<Item = (&'d str, Latency)>) -
     all.latency()
 }
 
-/// How many of the times of several histograms in base64 are longer than this, to their three digits.
+/// Returns how many latencies of several [encoded](Distribution::encoded) histograms exceed `ns`, to three digits.
+///
+/// Returns `None` if a histogram is not valid.
 pub fn longer_than<'d>(ns: u64, histograms: impl IntoIterator<Item = &'d str>) -> Option<u64> {
     let mut count = 0;
     for histogram in histograms {
         let bytes = STANDARD.decode(histogram).ok()?;
         let histogram: Histogram<u64> = Deserializer::new().deserialize(&mut bytes.as_slice()).ok()?;
-        // Times that are no different to three digits are in one bucket.
+        // Times that are equal to three digits share a bucket.
         let longer = histogram.highest_equivalent(ns).saturating_add(1);
         count += histogram.count_between(longer, LATENCY_NS_MAX);
     }
     Some(count)
+}
+
+/// Summary of a latency distribution, in ns. Percentiles come from an HDR histogram with 3 significant digits. `min`,
+/// `mean` and `max` are exact.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Latency {
+    /// Shortest latency.
+    pub min: u64,
+    /// Arithmetic mean.
+    pub mean: f64,
+    /// Median.
+    pub p50: u64,
+    /// 90th percentile.
+    pub p90: u64,
+    /// 99th percentile.
+    pub p99: u64,
+    /// 99.9th percentile.
+    pub p99_9: u64,
+    /// 99.99th percentile.
+    pub p99_99: u64,
+    /// Longest latency.
+    pub max: u64,
+}
+
+impl Latency {
+    /// Returns the larger of each value, but the smaller minimum. The result bounds both distributions together.
+    pub fn worse(self, other: Self) -> Self {
+        Self {
+            min: self.min.min(other.min),
+            mean: self.mean.max(other.mean),
+            p50: self.p50.max(other.p50),
+            p90: self.p90.max(other.p90),
+            p99: self.p99.max(other.p99),
+            p99_9: self.p99_9.max(other.p99_9),
+            p99_99: self.p99_99.max(other.p99_99),
+            max: self.max.max(other.max),
+        }
+    }
 }
 
 #[cfg(test)]
@@ -166,19 +214,19 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_recorded_comes_back() {
+    fn recorded_latencies_are_returned_with_counts() {
         let mut some = Distribution::new();
         for ns in [7, 3, 3, 1_000_001] {
             some.record(ns);
         }
-        // The last is one with its neighbours, to three digits.
+        // The last value is the maximum, which limits its bucket.
         assert_eq!(some.recorded().collect::<Vec<_>>(), [(3, 2), (7, 1), (1_000_001, 1)]);
         assert_eq!([0.0, 0.5, 0.75, 1.0].map(|share| some.value_at(share)), [3, 3, 7, 1_000_001]);
         assert_eq!((Distribution::new().value_at(0.5), Distribution::new().recorded().count()), (0, 0));
     }
 
     #[test]
-    fn distributions_that_are_merged_are_those_of_all() {
+    fn merged_distributions_equal_one_of_all_latencies() {
         let (mut one, mut other, mut both) = (Distribution::new(), Distribution::new(), Distribution::new());
         for took_ns in 1..=1000 {
             if took_ns % 3 == 0 {
@@ -192,7 +240,7 @@ mod tests {
         let merged = merged(parts.iter().map(|(histogram, latency)| (histogram.as_str(), *latency))).unwrap();
         let expected = both.latency().unwrap();
         assert_eq!(merged, expected);
-        // A mean is a quotient, and what it was of comes back to the last nanosecond.
+        // Decoding restores the sum from the mean, exact to the nanosecond.
         for sum_ns in 1_000_000..1_001_000 {
             let mut long = Distribution::new();
             long.record_many(1, 1500);

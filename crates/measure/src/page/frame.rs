@@ -1,40 +1,39 @@
-//! The frame of a page: its head, the bar with its links, the footer, the style and the scripts. A page is one file
-//! that loads nothing.
+//! Frame of an HTML report: head element, navigation bar, footer, style sheets and scripts, all in one file.
 
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 use thalweg_protobuf::printable;
 
 const STYLE: &str = include_str!("../../assets/report.css");
-/// What all pages do alike.
+/// Script shared by all pages.
 const SCRIPT: &str = include_str!("../../assets/page.js");
 
-/// A page. What is text becomes markup here, without characters that turn its direction.
+/// A page. [`html`](Self::html) escapes the text fields and replaces unprintable characters, such as bidi controls.
 #[derive(Debug)]
 pub struct Frame<'a> {
-    /// What of thalweg made it, such as `lab`.
+    /// Subcommand that made the page, such as `lab`.
     pub part: &'a str,
-    /// Of the window.
+    /// Title of the browser window.
     pub title: &'a str,
-    /// Beside the style of all pages.
+    /// CSS of this page, added to the shared style sheet.
     pub style: &'a str,
-    /// The sections' names and titles.
+    /// Sections of the navigation bar: element id and title.
     pub links: &'a [(&'a str, &'a str)],
-    /// What lies between the bar and the footer.
+    /// Main content, between the navigation bar and the footer.
     pub content: Markup,
-    /// Which thalweg.
+    /// Version of thalweg.
     pub version: &'a str,
-    /// What the footer says besides.
+    /// Additional text of the footer, inserted without a leading space.
     pub notice: &'a str,
-    /// JSON for the scripts.
+    /// JSON for the scripts, from [`script_json`](super::parts::script_json).
     pub data: Markup,
-    /// Runs before the page's own scripts.
+    /// Script that runs before all others, such as a charting library.
     pub library: Option<&'a str>,
-    /// Run behind what all pages do.
+    /// Scripts of this page. They run after the shared script.
     pub scripts: &'a [&'a str],
 }
 
 impl Frame<'_> {
-    /// The file.
+    /// Returns the complete HTML file.
     pub fn html(self) -> String {
         let own = [&[SCRIPT], self.scripts].concat().join("\n");
         let page = html! {

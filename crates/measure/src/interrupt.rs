@@ -1,4 +1,4 @@
-//! Stopping when asked to.
+//! Graceful stop on signals.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -6,19 +6,23 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::flag;
 
-/// Whether the user asked to stop. Clones see the same.
+/// A flag for a requested stop. Clones share the flag.
 #[derive(Clone, Debug, Default)]
 pub struct Interrupt(Arc<AtomicBool>);
 
-/// The exit code of a command that was interrupted.
-pub(crate) const EXIT_CODE_INTERRUPTED: u8 = 130;
+/// Exit code of an interrupted command.
+pub const EXIT_CODE_INTERRUPTED: u8 = 130;
 
 impl Interrupt {
-    /// Asked by SIGINT (Ctrl-C) or SIGTERM. A second one ends the process at once.
+    /// Creates a flag that SIGINT (Ctrl-C) and SIGTERM set. A second signal exits the process immediately.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if a signal handler cannot be registered.
     pub fn on_signals() -> std::io::Result<Self> {
         let interrupt = Self::default();
         for signal in [SIGINT, SIGTERM] {
-            // In this order: the first signal finds the flag down and raises it, the second finds it up.
+            // The order matters: the first signal must see the flag unset, and then set it.
             flag::register_conditional_shutdown(
                 signal,
                 EXIT_CODE_INTERRUPTED.into(),
@@ -29,7 +33,13 @@ impl Interrupt {
         Ok(interrupt)
     }
 
-    /// The same, also by SIGHUP, and further signals change nothing: for who has others to end first, in seconds.
+    /// Creates a flag that SIGINT, SIGTERM and SIGHUP set. Further signals have no effect.
+    ///
+    /// Use it if the process needs a few seconds to stop its children first.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if a signal handler cannot be registered.
     pub fn on_signals_with_others_to_end() -> std::io::Result<Self> {
         let interrupt = Self::default();
         for signal in [SIGINT, SIGTERM, SIGHUP] {
@@ -38,12 +48,12 @@ impl Interrupt {
         Ok(interrupt)
     }
 
-    /// Asks to stop, as a signal would.
+    /// Requests a stop, like a signal.
     pub fn ask(&self) {
         self.0.store(true, Ordering::Relaxed);
     }
 
-    /// Whether somebody asked.
+    /// Returns whether a stop has been requested.
     pub fn is_asked(&self) -> bool {
         self.0.load(Ordering::Relaxed)
     }

@@ -1,4 +1,4 @@
-//! What stands on more than one page: cards, fields of tables that sort, buttons to choose with, data for scripts.
+//! Page elements shared by several reports: cards, sortable table cells, button groups and data for scripts.
 
 use std::time::Duration;
 
@@ -7,9 +7,8 @@ use serde::Serialize;
 use thalweg_protobuf::printable;
 
 use crate::figures::{bound, short, span};
-use crate::findings::Finding;
 
-/// A figure that is worth a glance, and what it is of.
+/// Returns a card with a title, a main figure and a line of detail.
 pub fn card(title: &str, figure: &str, detail: &str) -> Markup {
     html! {
         div.card {
@@ -20,7 +19,7 @@ pub fn card(title: &str, figure: &str, detail: &str) -> Markup {
     }
 }
 
-/// Buttons of which one is pressed, the first at first: what each stands for, and what it says.
+/// Returns a button group for a single choice, with the first button pressed. Each button has a value and a text.
 pub fn choices<V: AsRef<str>, T: AsRef<str>>(
     label: &str,
     choice: &str,
@@ -35,29 +34,17 @@ pub fn choices<V: AsRef<str>, T: AsRef<str>>(
     }
 }
 
-/// Topics, and a few sentences on each.
-pub(crate) fn findings(findings: &[Finding]) -> Markup {
-    html! {
-        dl.findings {
-            @for Finding { topic, text } in findings {
-                dt { (topic) }
-                dd { p { (bound(text)) } }
-            }
-        }
-    }
-}
-
-/// A table that may be wider and higher than the page has room for.
+/// Wraps a table in a scrollable container.
 pub fn scrolled(table: &Markup) -> Markup {
     html! { div.scroll tabindex="0" { (table) } }
 }
 
-/// The head of a column by which rows can be sorted.
-pub(crate) fn sorting_head(name: &str, class: Option<&str>) -> Markup {
+/// Returns the header cell of a sortable column.
+pub fn sorting_head(name: &str, class: Option<&str>) -> Markup {
     html! { th scope="col" class=[class] { button type="button" { (name) } } }
 }
 
-/// A field that sorts by its value, whatever unit it is shown in.
+/// Returns a table cell that sorts by `value`, regardless of the unit shown. `None` is shown as a dash.
 pub fn field(value: Option<f64>, show: impl FnOnce(f64) -> String) -> Markup {
     html! {
         @if let Some(value) = value {
@@ -68,7 +55,7 @@ pub fn field(value: Option<f64>, show: impl FnOnce(f64) -> String) -> Markup {
     }
 }
 
-/// The same with the interval of the value below it.
+/// Returns a [`field`] with the value's interval below it, if both are known.
 pub fn sure_field(value: Option<f64>, show: impl FnOnce(f64) -> String, interval: Option<String>) -> Markup {
     match (value, interval) {
         (Some(value), Some(interval)) => html! {
@@ -78,7 +65,7 @@ pub fn sure_field(value: Option<f64>, show: impl FnOnce(f64) -> String, interval
     }
 }
 
-/// The first few as a list, the others folded away.
+/// Returns the first `open` items as a list and the others in a collapsed element.
 pub fn folded<T>(items: &[T], open: usize, item: impl Fn(&T) -> Markup) -> Markup {
     let (open, folded) = items.split_at(items.len().min(open));
     let list = |items: &[T]| {
@@ -96,7 +83,7 @@ pub fn folded<T>(items: &[T], open: usize, item: impl Fn(&T) -> Markup) -> Marku
     }
 }
 
-/// Which study, on which day, and how long it took.
+/// Returns the name of the study, its date and, if both times are valid, how long it took.
 pub fn eyebrow(study: &str, started: &str, ended: &str) -> String {
     let day = started.split('T').next().unwrap_or_default();
     match took(started, ended) {
@@ -105,16 +92,20 @@ pub fn eyebrow(study: &str, started: &str, ended: &str) -> String {
     }
 }
 
-/// From when to when; `None` where the texts are no times.
-pub(crate) fn took(started: &str, ended: &str) -> Option<Duration> {
+/// Returns the time between two RFC 3339 timestamps. `None` if one is invalid or if `ended` precedes `started`.
+pub fn took(started: &str, ended: &str) -> Option<Duration> {
     let started = humantime::parse_rfc3339(started).ok()?;
     let ended = humantime::parse_rfc3339(ended).ok()?;
     ended.duration_since(started).ok()
 }
 
-/// Data for a script on the page. Within a script element only `<` could end it or begin a comment.
+/// Returns `data` as JSON for a script element. Escapes `<`, which could end the element or start a comment.
+///
+/// # Panics
+///
+/// Panics if `data` cannot be serialized, for example if it has map keys that are not strings.
 pub fn script_json(data: &impl Serialize) -> Markup {
-    let json = serde_json::to_string(data).expect("the data has string keys only");
+    let json = serde_json::to_string(data).expect("page data is serializable as JSON");
     PreEscaped(printable::json(&json.replace('<', "\\u003c")).into_owned())
 }
 
@@ -123,18 +114,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn text_cannot_become_markup() {
+    fn card_escapes_markup_in_text() {
         let shown = card(r#"<b a="1">&"#, "</p>", "").into_string();
         assert!(shown.contains("&lt;b a=&quot;1&quot;&gt;&amp;") && shown.contains("&lt;/p&gt;"), "{shown}");
     }
 
     #[test]
-    fn data_cannot_end_its_script() {
+    fn script_json_escapes_end_of_script_element() {
         assert_eq!(script_json(&"</script>").into_string(), r#""\u003c/script>""#);
     }
 
     #[test]
-    fn what_is_folded_away_is_counted() {
+    fn folded_shows_number_of_hidden_items() {
         let list = |open| folded(&[1, 2, 3], open, |n| html! { (n) }).into_string();
         assert_eq!(list(3), "<ul><li>1</li><li>2</li><li>3</li></ul>");
         assert_eq!(

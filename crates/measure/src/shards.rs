@@ -1,38 +1,40 @@
-//! Where the threads of a run record, each at a place of its own: tasks move between threads, and what a task had to
-//! itself would move with it, from one processor's cache to another's, with each call.
+//! Per-thread recording.
+//!
+//! Tasks move between threads. A recorder per task would move with its task from one CPU's cache to another's, so each
+//! thread has its own recorder instead.
 
 use std::cell::Cell;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// One `T` for each thread of a runtime.
+/// One `T` per thread of a runtime.
 #[derive(Debug)]
 pub struct Shards<T>(Vec<Apart<Mutex<T>>>);
 
-/// On lines of the cache of its own; processors fetch them by twos.
+/// A value on cache lines of its own. The alignment is 128 bytes because CPUs prefetch lines in pairs.
 #[derive(Debug, Default)]
 #[repr(align(128))]
 pub struct Apart<T>(pub T);
 
 impl<T> Shards<T> {
-    /// For so many threads. Where more of them record some share a place.
+    /// Creates shards for `threads` threads, at least one. If more threads record, some share a shard.
     pub fn new(threads: usize, make: impl Fn() -> T) -> Self {
         Self((0..threads.max(1)).map(|_| Apart(Mutex::new(make()))).collect())
     }
 
-    /// This thread's. A thread that panicked leaves its counts as they are.
+    /// Locks the calling thread's shard. Ignores poisoning, so the counts of a panicked thread remain.
     #[inline]
     pub fn own(&self) -> MutexGuard<'_, T> {
         self.0[thread_number() % self.0.len()].0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Each, in turn.
+    /// Locks each shard in turn.
     pub fn all(&self) -> impl Iterator<Item = MutexGuard<'_, T>> {
         self.0.iter().map(|place| place.0.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }
 
-/// The threads that record are counted, in the order in which they begin to.
+/// Returns the calling thread's number. Threads are numbered in the order of their first recording.
 fn thread_number() -> usize {
     static NEXT: AtomicUsize = AtomicUsize::new(0);
     thread_local! {
@@ -52,7 +54,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn threads_record_at_places_of_their_own_and_all_of_it_is_there() {
+    fn shards_keep_counts_of_all_threads() {
         let shards = Shards::new(4, || 0);
         std::thread::scope(|scope| {
             for _ in 0..4 {
