@@ -271,6 +271,7 @@ mod tests {
     use base64::Engine;
     use base64::engine::general_purpose::STANDARD;
     use hdrhistogram::serialization::Deserializer;
+    use thalweg_measure::distribution::LATENCY_NS_MAX;
 
     use super::*;
 

@@ -92,7 +92,8 @@ impl Distribution {
         self.histogram.count_between(0, ns)
     }
 
-    /// Returns the latency that a share of all latencies, from 0 to 1, does not exceed, in ns. Returns 0 if there are none.
+    /// Returns the latency that a share of all latencies, from 0 to 1, does not exceed, in ns. Returns 0 if there are
+    /// none.
     pub fn value_at(&self, share: f64) -> u64 {
         let value = self.histogram.value_at_quantile(share);
         if self.is_empty() { 0 } else { value.clamp(self.min_ns, self.max_ns) }

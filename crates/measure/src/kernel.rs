@@ -189,7 +189,7 @@ Num       RefCount Protocol Flags    Type St Inode Path
         let _servers = [(); 2].map(|()| listener.accept().unwrap());
         assert_eq!(connections_at(pid, &address.to_string()).unwrap(), 2);
 
-        let directory = std::env::temp_dir().join(format!("thalweg-drive-kernel-{pid}"));
+        let directory = std::env::temp_dir().join(format!("thalweg-measure-kernel-{pid}"));
         fs::create_dir(&directory).unwrap();
         let path = directory.join("socket");
         let listener = UnixListener::bind(&path).unwrap();

@@ -57,8 +57,8 @@ impl Machine {
 
     /// Returns the differences that make results of the two machines incomparable: name, this value, the other value.
     ///
-    /// Ignores the CPU frequency, the load average and values that are unknown on one side. Ignores up to 1 % difference in
-    /// memory, because kernels reserve different amounts.
+    /// Ignores the CPU frequency, the load average and values that are unknown on one side. Ignores up to 1 %
+    /// difference in memory, because kernels reserve different amounts.
     pub fn differences(&self, other: &Self) -> Vec<(&'static str, String, String)> {
         let known = |number: usize| if number == 0 { String::new() } else { number.to_string() };
         let memory =

@@ -1,7 +1,7 @@
 //! Child processes that are terminated when their handle is dropped.
 
 use std::collections::VecDeque;
-use std::io::{self, BufRead, BufReader};
+use std::io::{self, BufRead, BufReader, Read};
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::mpsc::{self, Receiver};
@@ -51,7 +51,7 @@ impl Process {
         let (sender, complaints) = mpsc::channel();
         thread::spawn(move || {
             let mut last = VecDeque::with_capacity(COMPLAINT_LINES_MAX + 1);
-            for line in BufReader::new(stderr).lines().map_while(Result::ok) {
+            for line in text_lines(stderr) {
                 last.push_back(line);
                 if last.len() > COMPLAINT_LINES_MAX {
                     last.pop_front();
@@ -63,7 +63,7 @@ impl Process {
         Ok(Self { child, complaints })
     }
 
-    /// Returns the lines of the process's stdout until it is closed, or until a line is not UTF-8.
+    /// Returns the lines of the process's stdout until it is closed. Bytes that are not UTF-8 become U+FFFD.
     ///
     /// # Panics
     ///
@@ -72,7 +72,7 @@ impl Process {
         let stdout = self.child.stdout.take().expect("stdout is piped and not taken yet");
         let (sender, lines) = mpsc::channel();
         thread::spawn(move || {
-            for line in BufReader::new(stdout).lines().map_while(Result::ok) {
+            for line in text_lines(stdout) {
                 // Keep reading even without a receiver, because a full pipe would block the process.
                 let _ = sender.send(line);
             }
@@ -164,6 +164,13 @@ fn spawned_on(command: &mut Command, cpus: Option<&CpuList>) -> io::Result<Child
     })
 }
 
+/// Returns the lines of a pipe until it is closed. A line that is not UTF-8 must not end them: the process would get
+/// SIGPIPE with its next line.
+fn text_lines(pipe: impl Read) -> impl Iterator<Item = String> {
+    let lines = BufReader::new(pipe).split(b'\n').map_while(Result::ok);
+    lines.map(|line| String::from_utf8_lossy(line.strip_suffix(b"\r").unwrap_or(&line)).into_owned())
+}
+
 impl Drop for Process {
     fn drop(&mut self) {
         // An error means that the child is gone already.
@@ -181,6 +188,14 @@ mod tests {
         let mut process = Process::spawn(Command::new("sh").args(["-c", script]), None).unwrap();
         let lines = process.lines();
         (process, lines)
+    }
+
+    #[test]
+    fn line_that_is_not_utf8_does_not_end_lines() {
+        let (mut process, lines) = shell("printf 'a\\377\\r\\nb\\n'; echo >&2 'c\\0377'; exit 3");
+        assert_eq!(lines.iter().collect::<Vec<_>>(), ["a\u{fffd}", "b"]);
+        assert_eq!(process.end().unwrap().code(), Some(3));
+        assert!(process.complaint().starts_with('c'));
     }
 
     fn is_there(process: &str) -> bool {

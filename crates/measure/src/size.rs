@@ -11,8 +11,8 @@ const GIB: u64 = 1 << 30;
 
 /// A number of bytes.
 ///
-/// `K`, `KiB`, `M`, `MiB`, `G` and `GiB` are powers of 1024. `kB`, `MB` and `GB` are powers of 1000. Parsing ignores the
-/// case of units. A fraction is valid if it gives a whole number of bytes.
+/// `K`, `KiB`, `M`, `MiB`, `G` and `GiB` are powers of 1024. `kB`, `MB` and `GB` are powers of 1000. Parsing ignores
+/// the case of units. A fraction is valid if it gives a whole number of bytes.
 ///
 /// ```
 /// use thalweg_measure::size::ByteSize;

@@ -19,8 +19,8 @@ use crate::figures::percent;
 pub struct Usage {
     /// Time between the two samples, in ns.
     ///
-    /// The parent samples right after the driver reports `measuring` and `measured`. The window is therefore about 0.1 ms
-    /// longer than the driver's `LoadResult::duration_ns`.
+    /// The parent samples right after the driver reports `measuring` and `measured`. The window is therefore about 0.1
+    /// ms longer than the driver's `LoadResult::duration_ns`.
     pub window_ns: u64,
     /// Usage of the driver process.
     pub client: ProcessUsage,
@@ -74,8 +74,8 @@ impl Usage {
 /// window. Context switches and waiting times of such threads are lost.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct ProcessUsage {
-    /// CPU time in user space, in ns. The sum with `system_ns` is exact. The split is sampled by the kernel's tick, so it
-    /// is coarse in short windows.
+    /// CPU time in user space, in ns. The sum with `system_ns` is exact. The split is sampled by the kernel's tick, so
+    /// it is coarse in short windows.
     pub user_ns: u64,
     /// CPU time in the kernel on behalf of the process, in ns.
     pub system_ns: u64,
@@ -102,8 +102,8 @@ impl ProcessUsage {
 
     /// Returns how long the process waited for a CPU because of others, in ns.
     ///
-    /// Other programs account for at most their own CPU time and at most the waiting time, whichever is less. Steal time
-    /// is added.
+    /// Other programs account for at most their own CPU time and at most the waiting time, whichever is less. Steal
+    /// time is added.
     fn kept_waiting_ns(&self) -> u64 {
         self.waited_ns.min(self.others_ns) + self.stolen_ns
     }
@@ -368,8 +368,8 @@ fn waited_in(schedstat: &str) -> Duration {
 }
 
 impl Ticks {
-    /// Reads fields 14 and 15 of `/proc/PID/stat`. Counts them from the last parenthesis, because the name in field 2 may
-    /// contain any character.
+    /// Reads fields 14 and 15 of `/proc/PID/stat`. Counts them from the last parenthesis, because the name in field 2
+    /// may contain any character.
     fn in_stat(stat: &str) -> Option<Self> {
         let (_, behind) = stat.rsplit_once(')')?;
         let mut fields = behind.split_ascii_whitespace().skip(11).map_while(|field| field.parse().ok());

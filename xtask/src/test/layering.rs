@@ -64,7 +64,11 @@ const LAYERS: &[Layer] = &[
     // Figures, statistics, processes and the frame of a page: it makes no call.
     Layer { name: "thalweg-measure", normal: &["thalweg-protobuf"], beside: &[] },
     // Loads beside each other.
-    Layer { name: "thalweg-compare", normal: &["thalweg-lab", "thalweg-load", "thalweg-measure"], beside: &[] },
+    Layer {
+        name: "thalweg-compare",
+        normal: &["thalweg-lab", "thalweg-load", "thalweg-measure"],
+        beside: &[],
+    },
     // Load on any method of any server.
     Layer { name: "thalweg-load", normal: &["thalweg", "thalweg-measure"], beside: &[] },
     // Calls in a packet capture: both sides of a connection, and no call of its own.

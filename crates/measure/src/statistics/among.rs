@@ -7,9 +7,9 @@ impl Ratio {
     /// Widens the interval for a ratio that was selected from `comparisons` ratios (Bonferroni correction).
     ///
     /// The largest of several ratios is large partly by chance, so a 95 % interval of that ratio alone covers the true
-    /// value too rarely. By Bonferroni's inequality, a confidence of 1 − 0.05 ÷ `comparisons` for each interval
-    /// gives 95 % for all of them together. The half-width of the log interval therefore
-    /// grows by the quotient of the two quantiles of Student's t.
+    /// value too rarely. By Bonferroni's inequality, a confidence of 1 − 0.05 ÷ `comparisons` for each interval gives
+    /// 95 % for all of them together. The half-width of the log interval therefore grows by the quotient of the two
+    /// quantiles of Student's t.
     ///
     /// Returns the ratio unchanged if it has no interval or if `comparisons` is at most 1.
     ///

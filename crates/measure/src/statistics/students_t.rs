@@ -12,8 +12,8 @@ pub(super) fn quantile(missed: f64, df: usize) -> f64 {
 
 /// Returns the two-sided quantile for fractional degrees of freedom, which Welch's test needs.
 ///
-/// Interpolates linearly over 1 ÷ `df` between the neighbouring whole numbers. Quantiles are convex over 1 ÷ `df`, so the
-/// result is never too small. Values of `df` below 1 count as 1.
+/// Interpolates linearly over 1 ÷ `df` between the neighbouring whole numbers. Quantiles are convex over 1 ÷ `df`, so
+/// the result is never too small. Values of `df` below 1 count as 1.
 pub(super) fn quantile_between(missed: f64, df: f64) -> f64 {
     /// Above this limit the sums are slow, and the quantiles equal the normal distribution's to about four digits.
     const DF_MAX: f64 = 10_000.0;

@@ -40,7 +40,8 @@ fn logs(values: &[f64]) -> Vec<f64> {
 }
 
 impl Estimate {
-    /// Returns the mean of `logs` with its error. `None` if there are fewer than two, because the error is then unknown.
+    /// Returns the mean of `logs` with its error. `None` if there are fewer than two, because the error is then
+    /// unknown.
     pub fn of(logs: &[f64]) -> Option<Self> {
         let df = logs.len().checked_sub(1).filter(|&df| df > 0)? as f64;
         Some(Self { mean: mean(logs), error: standard_error(logs), df })
@@ -51,7 +52,8 @@ impl Estimate {
         Self::of(&logs(&pairs.into_iter().map(|(of, to)| of / to).collect::<Vec<_>>()))
     }
 
-    /// Returns the log ratio of unpaired values, with the rules of [`apart`]. `None` if a side has fewer than two values.
+    /// Returns the log ratio of unpaired values, with the rules of [`apart`]. `None` if a side has fewer than two
+    /// values.
     pub fn apart(of: &[f64], to: &[f64]) -> Option<Self> {
         Some(Self::of(&logs(of))?.less(Self::of(&logs(to))?))
     }
@@ -109,7 +111,8 @@ mod tests {
         close(difference.mean, 20.82 - 22.986_667, 1e-6);
         close(difference.mean / difference.error, -2.46, 0.01);
         close(difference.df, 24.99, 0.01);
-        // The 97.5th percentile of t with 24.99 degrees of freedom is 2.0596. Error: √(7.86743/15 + 3.81267/15) = 0.88242.
+        // The 97.5th percentile of t with 24.99 degrees of freedom is 2.0596. Error: √(7.86743/15 + 3.81267/15) =
+        // 0.88242.
         let Interval { low, high } = difference.interval();
         close(low.ln(), -2.166_667 - 2.0596 * 0.88242, 0.001);
         close(high.ln(), -2.166_667 + 2.0596 * 0.88242, 0.001);
@@ -133,8 +136,8 @@ mod tests {
                 held += usize::from(apart(&of, &to).unwrap().interval.unwrap().contains(TRUTH));
             }
             let covered = held as f64 / STUDIES as f64;
-            // With 1,000 studies and 95 % coverage, two standard deviations are 1.4 %. Welch's interval is slightly wide
-            // for few values.
+            // With 1,000 studies and 95 % coverage, two standard deviations are 1.4 %. Welch's interval is slightly
+            // wide for few values.
             assert!((0.93..=0.98).contains(&covered), "{rounds:?}, {deviations:?}: {covered}");
         }
     }
