@@ -35,6 +35,7 @@ mod call;
 mod constant_memory;
 mod csv;
 mod drive;
+mod finishes;
 mod gates;
 mod intervals;
 mod label;

@@ -6,7 +6,7 @@ mod over_time;
 #[cfg(test)]
 mod tests;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::time::{Duration, SystemTime};
 
 use thalweg_measure::cpu_time::CpuTime;
@@ -28,14 +28,14 @@ impl LoadRun {
     ///
     /// # Errors
     ///
-    /// For runs of different methods or loops, for parts of different loads, for joined runs beside others, and for
-    /// results that are damaged.
+    /// For runs of different methods or loops, for parts of different loads, for a run that is given twice, alone or
+    /// within a merged one, and for damaged results.
     pub fn merged(runs: &[Self]) -> Result<Self, MergeError> {
         let first = runs.first().ok_or(MergeError::Nothing)?;
         check_alike(first, runs)?;
-        check_joined(runs)?;
+        check_once(runs)?;
         let of_parts = parts::check(runs)?;
-        let Span { started, last_start, ended } = Span::of(runs)?;
+        let Span { started, last_start, ended, gap } = Span::of(runs)?;
         let apart = parts::apart(runs, last_start.duration_since(started).unwrap_or_default());
         let duration = ended.duration_since(started).unwrap_or_default();
         let seconds = duration.as_secs_f64();
@@ -48,6 +48,7 @@ impl LoadRun {
         // A literal without `..`: a new field is joined, or this is not compiled.
         Ok(Self {
             schema: SCHEMA.to_owned(),
+            ids: runs.iter().flat_map(|run| run.ids.clone()).collect(),
             so_far: runs.iter().any(|run| run.so_far),
             name: label.name,
             tags: label.tags,
@@ -98,7 +99,13 @@ impl LoadRun {
             machine: machine(runs),
             gates: Vec::new(),
             search: None,
-            notes: of_parts.into_iter().chain(apart).chain(of_intervals).chain(notes(runs)).collect(),
+            notes: of_parts
+                .into_iter()
+                .chain(apart)
+                .chain(gap)
+                .chain(of_intervals)
+                .chain(notes(runs))
+                .collect(),
         })
     }
 }
@@ -123,7 +130,23 @@ fn check_alike(first: &LoadRun, runs: &[LoadRun]) -> Result<(), MergeError> {
     Ok(())
 }
 
-/// Whether none of them may be in another one.
+/// Checks that no run counts twice.
+fn check_once(runs: &[LoadRun]) -> Result<(), MergeError> {
+    let mut numbers = HashMap::new();
+    for (number, run) in (1..).zip(runs) {
+        if let Some(earlier) = run.ids.iter().find_map(|id| numbers.insert(id, number)) {
+            return Err(MergeError::Twice { number, earlier });
+        }
+        // Without identities, two results of one run are equal.
+        let earlier = || (1..).zip(&runs[..number - 1]).find_map(|(it, other)| (other == run).then_some(it));
+        if let Some(earlier) = run.ids.is_empty().then(earlier).flatten() {
+            return Err(MergeError::Twice { number, earlier });
+        }
+    }
+    if runs.iter().all(|run| !run.ids.is_empty()) { Ok(()) } else { check_joined(runs) }
+}
+
+/// Checks runs that may lack identities: none of them may be in a merged one.
 fn check_joined(runs: &[LoadRun]) -> Result<(), MergeError> {
     let joined = (1..).zip(runs).find_map(|(number, run)| Some((number, run.merged_of?)));
     match joined {
@@ -139,21 +162,31 @@ struct Span {
     started: SystemTime,
     last_start: SystemTime,
     ended: SystemTime,
+    /// A note on two runs that did not overlap in time.
+    gap: Option<RunNote>,
 }
 
 impl Span {
     fn of(runs: &[LoadRun]) -> Result<Self, MergeError> {
-        let mut all: Option<Self> = None;
-        for (number, run) in (1..).zip(runs) {
+        let mut spans = Vec::with_capacity(runs.len());
+        for (number, run) in (1_usize..).zip(runs) {
             let started = humantime::parse_rfc3339(&run.started)
                 .map_err(|_| MergeError::Damaged { number, what: "times" })?;
-            let ended = started + Duration::from_nanos(run.duration_ns);
-            let all = all.get_or_insert(Self { started, last_start: started, ended });
-            all.started = all.started.min(started);
-            all.last_start = all.last_start.max(started);
-            all.ended = all.ended.max(ended);
+            spans.push((number, started, started + Duration::from_nanos(run.duration_ns)));
         }
-        all.ok_or(MergeError::Nothing)
+        let first = spans.iter().min_by_key(|(_, started, _)| *started).ok_or(MergeError::Nothing)?;
+        let last = spans.iter().max_by_key(|(_, started, _)| *started).ok_or(MergeError::Nothing)?;
+        let first_to_end = spans.iter().min_by_key(|(_, _, ended)| *ended).ok_or(MergeError::Nothing)?;
+        let ended = spans.iter().map(|(_, _, ended)| *ended).max().ok_or(MergeError::Nothing)?;
+        let gap = (last.1 >= first_to_end.2 && last.0 != first_to_end.0).then(|| RunNote {
+            text: format!(
+                "run {} started after run {} ended: the merged rate is an average over all of the time from the first \
+                 start to the last end",
+                last.0, first_to_end.0
+            ),
+            invalidates: false,
+        });
+        Ok(Self { started: first.1, last_start: last.1, ended, gap })
     }
 }
 

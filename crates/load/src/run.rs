@@ -18,6 +18,10 @@ pub const SCHEMA: &str = "thalweg.load-run/1";
 pub struct LoadRun {
     /// [`SCHEMA`].
     pub schema: String,
+    /// Identities of the runs in it, 32 hex digits each: one, or several if it is a merge. Empty in results of versions
+    /// that had no identities.
+    #[serde(default)]
+    pub ids: Vec<String>,
     /// The run has not ended: this is what there was so far.
     #[serde(default)]
     pub so_far: bool,

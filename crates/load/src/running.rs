@@ -5,19 +5,23 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime};
 
 use thalweg_measure::cpu_time::CpuTime;
-use thalweg_measure::wording;
+use thalweg_measure::{figures, wording};
 
 use crate::intervals::{AtEnd, Intervals};
 use crate::pacer::Due;
 use crate::plan::{Pace, Plan, Stop};
 use crate::run::{Interval, LoadRun, RunNote, SCHEMA, Search, StepRun, Timing};
-use crate::tally::{Counted, StepTally};
+use crate::tally::{Counted, StepTally, Tally};
 use crate::worker::Shared;
 
 /// A client that used more of its processors than this was the limit of what it measured.
 const BUSY_SHARE_MAX: f64 = 0.95;
 /// Starts that began late by more than this share say that the schedule was not kept.
 const LATE_SHARE_MAX: f64 = 0.01;
+/// Shorter times without a finished call are not noted, ns.
+const OUTAGE_NS_MIN: u64 = 100_000_000;
+/// Nor is a smaller share of the run.
+const OUTAGE_SHARE_MIN: f64 = 0.05;
 
 /// So long before its end it is seen what is under way then: at the end itself calls may be cancelled.
 const BEFORE_END_NS: u64 = 5_000_000;
@@ -35,6 +39,8 @@ struct State {
     plan: Plan,
     shared: Arc<Shared>,
     threads: usize,
+    /// The identity of the run, in hex. `None` if the system has no random numbers.
+    id: Option<String>,
     measured: Mutex<Measured>,
 }
 
@@ -72,6 +78,13 @@ struct Spent {
     busy_share: f64,
 }
 
+/// Returns 128 random bits, by which `merge` recognizes a run that it is given twice.
+fn new_id() -> Option<String> {
+    let mut bytes = [0; 16];
+    getrandom::fill(&mut bytes).ok()?;
+    Some(format!("{:032x}", u128::from_be_bytes(bytes)))
+}
+
 /// How far a run is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum End {
@@ -95,7 +108,7 @@ impl Running {
             since_ns: shared.from_ns,
         };
         let measured = Mutex::new(measured);
-        let state = State { plan: plan.clone(), shared: shared.clone(), threads, measured };
+        let state = State { plan: plan.clone(), shared: shared.clone(), threads, id: new_id(), measured };
         Self { state: Arc::new(state), search: None }
     }
 
@@ -174,7 +187,7 @@ impl Running {
     }
 
     fn without_intervals(&self, end: End) -> LoadRun {
-        let State { plan, shared, .. } = &*self.state;
+        let State { plan, shared, id, .. } = &*self.state;
         let counted = shared.shards.merged();
         let Spent { started, measured_ns, drain_ns, cpu, cpu_of_calls, spun, busy_share } = self.spent();
         let (ok, failed) = (counted.tally.codes().ok(), counted.tally.codes().failed());
@@ -183,7 +196,12 @@ impl Running {
         let unit = if is_one_call { "call" } else { "flow" };
         let held_back = shared.due.as_ref().map(Due::held_back);
         let missed = Missed { dropped, held_back: held_back.unwrap_or(0) };
-        let notes = notes(plan, &counted, unit, missed, busy_share, end);
+        let mut notes = notes(plan, &counted, unit, missed, busy_share, end);
+        // Workers that are switched off, or that think, finish no calls.
+        let is_steady = matches!(plan.pace, Pace::Closed { workers: None });
+        if is_steady && shared.scenario.steps().all(|(_, step)| step.think.is_none()) {
+            notes.extend(outage(&counted.tally, shared.from_ns, measured_ns));
+        }
         let seconds = measured_ns as f64 / 1e9;
         let per_second = |count: f64| if seconds > 0.0 { count / seconds } else { 0.0 };
         let (schedule, spacing, workers) = match &plan.pace {
@@ -194,6 +212,7 @@ impl Running {
         let tally = counted.tally;
         LoadRun {
             schema: SCHEMA.to_owned(),
+            ids: id.iter().cloned().collect(),
             so_far: end == End::NotYet,
             name: plan.label.name.clone(),
             tags: plan.label.tags.clone(),
@@ -375,6 +394,23 @@ fn notes(
         End::AsPlanned => {}
     }
     notes
+}
+
+/// A note on a time without a finished call that a closed loop hides: it sends nothing meanwhile, so few latencies show
+/// it.
+fn outage(tally: &Tally, from_ns: u64, measured_ns: u64) -> Option<RunNote> {
+    let gap_ns = tally.finishes.longest_gap_ns(&(from_ns..from_ns + measured_ns));
+    let is_long = gap_ns >= OUTAGE_NS_MIN && gap_ns as f64 >= measured_ns as f64 * OUTAGE_SHARE_MIN;
+    // Calls that take long finish seldom.
+    let usual_ns = tally.latency.latency().map_or(0, |latency| latency.p50);
+    (is_long && gap_ns > 3 * usual_ns).then(|| RunNote {
+        text: format!(
+            "no call finished for {}, {} of the run; the percentiles of a closed loop hide this, use --rps",
+            figures::time(gap_ns as f64),
+            figures::percent(gap_ns as f64 / measured_ns as f64)
+        ),
+        invalidates: false,
+    })
 }
 
 fn time_up(plan: &Plan, unit: &str) -> String {

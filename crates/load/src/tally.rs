@@ -6,6 +6,7 @@ use std::sync::MutexGuard;
 use thalweg_measure::code::code_name;
 use thalweg_measure::distribution::Distribution;
 
+use crate::finishes::Finishes;
 use crate::run::Flows;
 use crate::traffic::{Batch, Replies, Traffic};
 use crate::went::{Failure, Went};
@@ -53,6 +54,7 @@ pub(crate) struct Tally {
     /// From a request of a bidi stream to its response.
     pub(crate) replies: Distribution,
     codes: Codes,
+    pub(crate) finishes: Finishes,
     pub(crate) flows: Flows,
     /// Flows that began late.
     pub(crate) late: u64,
@@ -158,6 +160,7 @@ impl Tally {
             first: Distribution::new(),
             replies: Distribution::new(),
             codes: Codes::default(),
+            finishes: Finishes::default(),
             flows: Flows::default(),
             late: 0,
             traffic: Traffic::default(),
@@ -174,6 +177,7 @@ impl Tally {
             first,
             replies,
             codes,
+            finishes,
             flows,
             late,
             traffic,
@@ -186,6 +190,7 @@ impl Tally {
         self.first.merge(first);
         self.replies.merge(replies);
         self.codes.merge(codes);
+        self.finishes.merge(finishes);
         self.flows += *flows;
         self.late += late;
         self.traffic += *traffic;
@@ -300,6 +305,7 @@ impl Shard {
         tally.flows += flows;
         recent.flows += flows;
         tally.codes.count(went);
+        tally.finishes.record(ended_ns);
         if let Some(failure) = &went.failure {
             tally.failed.record(latency_ns);
             recent.failed += 1;

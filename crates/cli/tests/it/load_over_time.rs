@@ -137,6 +137,23 @@ fn a_stalled_stream_is_seen_by_all_messages_that_were_to_be_sent() {
 }
 
 #[test]
+fn outage_in_a_closed_loop_is_noted() {
+    let (server, addresses) = Running::serve(&["127.0.0.1:0"]);
+    let words =
+        ["load", &addresses[0], "--call", UNARY, "-c", "4", "-z", "3s", "--warmup", "0s", "-O", "json"];
+    let client = thalweg(&words).spawn().unwrap();
+    std::thread::sleep(Duration::from_millis(1000));
+    server.signal(Signal::SIGSTOP);
+    std::thread::sleep(Duration::from_millis(1500));
+    server.signal(Signal::SIGCONT);
+    let (code, stdout, stderr) = outcome(client.wait_with_output().unwrap());
+    assert_eq!(code, Some(0), "{stderr}");
+    let said = serde_json::from_str::<Value>(&stdout).unwrap()["notes"].to_string();
+    assert!(said.contains("no call finished for 1."), "{said}");
+    assert!(said.contains("the percentiles of a closed loop hide this, use --rps"), "{said}");
+}
+
+#[test]
 fn streams_end_by_time_or_by_responses_and_count_as_ok() {
     let (_server, addresses) = Running::serve(&["127.0.0.1:0"]);
     let endless = ["--call", "grpc.testing.BenchmarkService/StreamingFromServer", "-n", "4", "-c", "2"];

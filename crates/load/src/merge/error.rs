@@ -29,6 +29,14 @@ pub enum MergeError {
         /// This one's.
         other: String,
     },
+    /// The same run a second time, alone or within a merged one.
+    #[error("runs {earlier} and {number} contain the same run, which would count twice; name it once")]
+    Twice {
+        /// Its number, from 1.
+        number: usize,
+        /// The number of the run that contains it as well, from 1.
+        earlier: usize,
+    },
     /// One that is joined already, beside others that may be in it.
     #[error(
         "run {number} is itself a merge of {of} runs, which may count twice; merge either only original results or \

@@ -1,8 +1,13 @@
+use std::sync::atomic::AtomicU64;
+use std::sync::atomic::Ordering::Relaxed;
+
 use thalweg_measure::distribution::Distribution;
 
 use super::*;
 use crate::run::Interval;
 use crate::share::Share;
+
+static NEXT_ID: AtomicU64 = AtomicU64::new(0);
 
 /// A run whose calls took these times.
 fn run(started_s: u64, took_ns: impl Iterator<Item = u64>, failed: u64) -> LoadRun {
@@ -29,6 +34,7 @@ fn run(started_s: u64, took_ns: impl Iterator<Item = u64>, failed: u64) -> LoadR
     };
     LoadRun {
         schema: SCHEMA.to_owned(),
+        ids: vec![NEXT_ID.fetch_add(1, Relaxed).to_string()],
         so_far: false,
         name: Some("nightly".to_owned()),
         tags: BTreeMap::from([
@@ -114,18 +120,47 @@ fn two_halves_are_the_whole() {
 
 #[test]
 fn a_joined_run_is_not_joined_with_what_may_be_in_it() {
-    let parts = [run(10, 0..10, 0), run(10, 0..10, 0)];
+    let without_ids = || LoadRun { ids: Vec::new(), ..run(10, 0..10, 0) };
+    let parts = [without_ids(), LoadRun { started: "1970-01-01T00:00:10.001Z".to_owned(), ..without_ids() }];
     let joined = LoadRun::merged(&parts).unwrap();
     let [one, other] = parts;
     let error = LoadRun::merged(&[one, other, joined.clone()]).unwrap_err();
     assert_eq!(error, MergeError::Joined { number: 3, of: 2 });
-    // Alone it stays what it is, and those of several groups are joined like runs.
-    let check = |runs: &[LoadRun], expected: (u64, u64)| {
-        let again = LoadRun::merged(runs).unwrap();
-        assert_eq!((again.ok, again.merged_of), (expected.0, Some(expected.1)));
+    let again = LoadRun::merged(std::slice::from_ref(&joined)).unwrap();
+    assert_eq!((again.ok, again.merged_of), (20, Some(2)));
+    assert_eq!(LoadRun::merged(&[joined.clone(), joined]), Err(MergeError::Twice { number: 2, earlier: 1 }));
+}
+
+#[test]
+fn run_given_twice_is_refused() {
+    let [one, other, third] = [run(10, 0..10, 0), run(10, 0..10, 0), run(10, 0..10, 0)];
+    let merged = |runs: &[&LoadRun]| LoadRun::merged(&runs.iter().copied().cloned().collect::<Vec<_>>());
+    let pair = merged(&[&one, &other]).unwrap();
+    let twice = |number, earlier| Err(MergeError::Twice { number, earlier });
+    assert_eq!(merged(&[&one, &other, &one]), twice(3, 1));
+    assert_eq!(merged(&[&pair, &other]), twice(2, 1));
+    assert_eq!(merged(&[&third, &pair, &pair]), twice(3, 2));
+    // An earlier state of a run is that run.
+    let so_far = LoadRun { so_far: true, ok: 3, ..one.clone() };
+    assert_eq!(merged(&[&so_far, &one]), twice(2, 1));
+    let all = merged(&[&pair, &third]).unwrap();
+    assert_eq!((all.ok, all.merged_of, all.ids.len()), (30, Some(3), 3));
+}
+
+#[test]
+fn runs_that_do_not_overlap_are_noted() {
+    let said = |runs: &[LoadRun]| -> Vec<String> {
+        let notes = LoadRun::merged(runs).unwrap().notes;
+        notes.into_iter().map(|note| note.text).filter(|text| text.contains("started after")).collect()
     };
-    check(std::slice::from_ref(&joined), (20, 2));
-    check(&[joined.clone(), joined], (40, 4));
+    // Each takes 2 s.
+    assert_eq!(said(&[run(10, 0..10, 0), run(11, 0..10, 0)]), [""; 0]);
+    let notes = said(&[run(13, 0..10, 0), run(10, 0..10, 0), run(11, 0..10, 0)]);
+    assert_eq!(notes.len(), 1);
+    assert!(
+        notes[0].starts_with("run 1 started after run 2 ended: the merged rate is an average"),
+        "{notes:?}"
+    );
 }
 
 #[test]

@@ -72,14 +72,15 @@ pub(super) fn cards(run: &LoadRun) -> Markup {
     let quantiles = run
         .latency
         .as_ref()
-        .map_or([None; 3], |latency| [Some(latency.ns.p50), Some(latency.ns.p99), Some(latency.ns.p99_9)]);
+        .map(|latency| latency.ns)
+        .map_or([None; 4], |ns| [ns.p50, ns.p99, ns.p99_9, ns.max].map(Some));
     let from = if run.is_open() { "from the scheduled start" } else { "from the start" };
     let kept = run.gates.iter().filter(|gate| gate.is_kept).count();
     let (verdict, figure) = if kept == run.gates.len() { (" kept", "passed") } else { (" broken", "failed") };
     let failed = format!("{} of {} calls", whole(run.failed as f64), whole(run.calls() as f64));
     html! {
         (card("", "Rate", &format!("{}/s", whole(run.rate_per_s)), &rate))
-        @for (name, ns) in ["p50", "p99", "p99.9"].into_iter().zip(quantiles) {
+        @for (name, ns) in ["p50", "p99", "p99.9", "Max"].into_iter().zip(quantiles) {
             (card("", name, &ns.map_or("–".to_owned(), |ns| time(ns as f64)), from))
         }
         (card(if run.failed == 0 { "" } else { " broken" }, "Errors", &errors(run), &failed))

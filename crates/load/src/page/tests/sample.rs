@@ -46,6 +46,7 @@ pub(super) fn open() -> LoadRun {
     let ok = 1000 * SECONDS;
     LoadRun {
         schema: SCHEMA.to_owned(),
+        ids: Vec::new(),
         so_far: false,
         name: None,
         tags: BTreeMap::new(),
