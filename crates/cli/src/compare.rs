@@ -47,7 +47,7 @@ pub(crate) struct CompareArgs {
     files: FileArgs,
 
     /// Ignore differences up to this; exit 3 if B is worse by more
-    #[arg(long, value_name = "SHARE", default_value = "5%", value_parser = percent::parse)]
+    #[arg(long, value_name = "PERCENT", default_value = "5%", value_parser = percent::parse)]
     margin: f64,
 
     /// Figures that can fail B, comma-separated, or none [default: rate; p99 with --rps]

@@ -34,7 +34,7 @@ Examples:
   thalweg lab codec --proto shop.proto --type shop.Order --data orders.jsonl
   thalweg lab published --quick";
 
-/// Run a study on this machine and write a report
+/// Measure Thalweg and other gRPC stacks on this machine, and write a report
 ///
 /// The default study is `sizes`. Servers are started as needed.
 #[derive(Debug, Args)]

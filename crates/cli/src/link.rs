@@ -18,7 +18,8 @@ use crate::{runtime, signals, text};
 
 const EXAMPLES: &str = "\
 Examples:
-  thalweg link --listen 127.0.0.1:6000 --to 127.0.0.1:50051 --delay 10ms";
+  thalweg link --listen 127.0.0.1:6000 --to 127.0.0.1:50051 --delay 10ms
+  thalweg load 127.0.0.1:6000 --call shop.Orders/Get      # through the link";
 
 /// Emulate a network between a client and a server: delay, bandwidth, stalls and cuts
 ///

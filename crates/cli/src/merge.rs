@@ -16,6 +16,8 @@ use gather::{Awaited, gather};
 
 const EXAMPLES: &str = "\
 Examples:
+  thalweg load HOST:50051 --call shop.Orders/Get --rps 1000 \\
+    --share 0/2 -O json -o worker-0.json      # on the other machine 1/2
   thalweg merge worker-0.json worker-1.json
   thalweg merge results -O json -o all.json
   thalweg merge results --wait-for 8 --timeout 10m";

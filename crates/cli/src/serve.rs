@@ -38,7 +38,7 @@ Examples:
   thalweg serve --json 127.0.0.1:8080
   thalweg serve --work 20us";
 
-/// Run a gRPC server for tests and benchmarks
+/// Run a gRPC server for tests: benchmark, interop, health and reflection services
 ///
 /// It serves BenchmarkService and TestService of grpc.testing, health and reflection, until SIGTERM or SIGINT.
 #[derive(Debug, Args)]

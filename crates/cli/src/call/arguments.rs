@@ -18,7 +18,7 @@ Examples:
   thalweg call localhost:50051 list
   thalweg call localhost:50051 describe helloworld.HelloRequest
   thalweg call localhost:50051 helloworld.Greeter/SayHello -d '{\"name\": \"Ada\"}'
-  thalweg call localhost:50051 shop.Orders/Get -d @order.json --timeout 2s -v
+  thalweg call localhost:50051 shop.Orders/Get -d @order.json --proto shop.proto
   thalweg call localhost:50051 chat.Chat/Talk -d @-
   thalweg call list --proto shop.proto
 

@@ -13,17 +13,17 @@ use crate::failure::Failure;
 /// What is said of files.
 #[derive(Debug, Args)]
 pub(super) struct FileArgs {
-    /// Result files or folders, the base first
+    /// Result files or folders: A (the base) first, then B
     ///
     /// Several runs of one side: FILE,FILE,... or a folder. A --save file already has both sides.
     #[arg(value_name = "FILES")]
     sides: Vec<String>,
 
-    /// Study with several stacks: the stack to compare
+    /// In results of `thalweg lab --against`: the stack to compare (B)
     #[arg(long, value_name = "STACK", requires = "to")]
     of: Option<String>,
 
-    /// Study with several stacks: the base
+    /// In results of `thalweg lab --against`: the base (A)
     #[arg(long, value_name = "STACK", requires = "of")]
     to: Option<String>,
 }

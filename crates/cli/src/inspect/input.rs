@@ -29,7 +29,7 @@ pub(super) const STDIN: &str = "stdin";
 #[derive(Debug, Args)]
 #[group(multiple = false)]
 pub(super) struct InputArgs {
-    /// File, or - for stdin [default: stdin if piped]
+    /// Message, pcap or pcapng capture; - for stdin [default: stdin if piped]
     #[arg(value_name = "FILE")]
     file: Option<String>,
 

@@ -73,7 +73,7 @@ pub(super) struct CodecArgs {
     #[arg(long, value_name = "NAMES", value_delimiter = ',', conflicts_with = "proto")]
     against: Vec<String>,
 
-    /// Folder of other stacks, each as NAME/peer [default: target/peers, built if missing]
+    /// Folder of other stacks, each as NAME/peer [default: target/peers, built in a clone]
     #[arg(long, value_name = "DIR")]
     peers: Option<PathBuf>,
 

@@ -72,7 +72,7 @@ pub(super) struct JsonArgs {
     #[arg(long, value_name = "DURATION", value_parser = humantime::parse_duration, conflicts_with = "from")]
     budget: Option<Duration>,
 
-    /// Folder of other stacks, each as NAME/peer [default: target/peers, built if missing]
+    /// Folder of other stacks, each as NAME/peer [default: target/peers, built in a clone]
     #[arg(long, value_name = "DIR", requires = "against")]
     peers: Option<PathBuf>,
 

@@ -32,7 +32,7 @@ pub(super) struct PublishedArgs {
     #[arg(long, value_name = "N")]
     cores: Option<NonZeroUsize>,
 
-    /// Folder of other stacks, each as NAME/peer [default: target/peers, built if missing]
+    /// Folder of other stacks, each as NAME/peer [default: target/peers, built in a clone]
     #[arg(long, value_name = "DIR")]
     peers: Option<PathBuf>,
 

@@ -17,7 +17,7 @@ use super::common::halves;
 use super::stacks::Stacks;
 use crate::failure::Failure;
 
-/// Call types and message sizes; the default (15 minutes; --quick: 2)
+/// Measure call types and message sizes: the default (15 minutes; 2 with --quick)
 ///
 /// Over TCP and Unix sockets. Comparing four stacks takes 50 minutes, or 6 with --quick.
 #[derive(Debug, Args)]

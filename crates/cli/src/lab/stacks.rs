@@ -15,7 +15,7 @@ use crate::failure::Failure;
 /// What to compare with.
 #[derive(Clone, Debug, Args)]
 pub(super) struct AgainstArgs {
-    /// Stacks to compare with, such as tonic,grpc-cpp:cq,grpc-go, or socket (a bare socket)
+    /// Stacks to compare with: tonic, grpc-cpp, grpc-go, socket (a bare socket)
     #[arg(long, value_name = "STACKS", value_delimiter = ',')]
     against: Vec<Stack>,
 
@@ -35,7 +35,7 @@ pub(super) struct AgainstArgs {
     #[arg(long, requires = "against", conflicts_with_all = ["client", "server", "matrix"])]
     ends: bool,
 
-    /// Folder of other stacks, each as NAME/peer [default: target/peers, built if missing]
+    /// Folder of other stacks, each as NAME/peer [default: target/peers, built in a clone]
     #[arg(long, value_name = "DIR", requires = "against")]
     peers: Option<PathBuf>,
 }

@@ -226,7 +226,7 @@ pub(crate) struct AnyArgs {
     #[arg(
         help_heading = "Pass or fail",
         long,
-        value_name = "SHARE",
+        value_name = "PERCENT",
         default_value = "10%",
         value_parser = percent::parse,
         requires = "baseline"
@@ -237,7 +237,7 @@ pub(crate) struct AnyArgs {
     #[arg(
         help_heading = "Pass or fail",
         long,
-        value_name = "SHARE",
+        value_name = "PERCENT",
         default_value = "1%",
         value_parser = percent::parse
     )]

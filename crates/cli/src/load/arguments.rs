@@ -23,17 +23,22 @@ use crate::terminal::{self, Syntax};
 use crate::tls::ClientTlsArgs;
 
 const EXAMPLES: &str = "\
+Without --call or --scenario, only the benchmark of `thalweg serve` runs; rates,
+request data, conditions, csv and html then do not apply.
+
 Examples:
   thalweg load localhost:50051 --call shop.Orders/Get -d '{\"id\": 1}' -c 32
   thalweg load localhost:50051 --call shop.Orders/Get --rps 100..5000/60s -z 2m
   thalweg load localhost:50051 --call shop.Orders/Get --find-max 'p99<10ms'
   thalweg load localhost:50051 --call shop.Orders/Get --expect 'p99<5ms'
-  thalweg load localhost:50051 --cacert ca.pem -n 100000 -O json -o run.json
+  thalweg load localhost:50051 --call shop.Orders/Get --cacert ca.pem -n 100000
+  thalweg load localhost:50051 --call shop.Orders/Get -O html -o report.html
   thalweg load unix:/run/server.sock --call bidi-stream --size 1KiB
 
 Exit codes:
   0    OK
-  1    too many calls failed, none finished, or the server is unreachable
+  1    more calls failed than --max-errors (without --call: all), none finished,
+       or the server is unreachable
   2    invalid arguments
   3    a condition failed
   130  interrupted";
@@ -54,7 +59,7 @@ pub(crate) struct LoadArgs {
     #[arg(value_parser = target::parse)]
     pub(super) target: String,
 
-    /// Method as package.Service/Method [default: unary of BenchmarkService]
+    /// package.Service/Method, or a call type of `thalweg serve` [default: unary]
     ///
     /// Your own server needs a method. The default calls grpc.testing.BenchmarkService, which `thalweg serve` offers.
     /// Its call types are unary, client-stream, server-stream, bidi-stream, and ping-pong: a bidi stream with one
@@ -84,7 +89,7 @@ pub(crate) struct LoadArgs {
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
     pub(super) connections: u32,
 
-    /// Connections: fixed, adaptive or per-call
+    /// Number of connections: fixed, adaptive, or one per call (per-call)
     ///
     /// fixed: as many as --connections. adaptive: the channel opens more while they raise throughput or lower latency.
     /// per-call: one channel for each call, for BenchmarkService only.

@@ -69,9 +69,9 @@ pub(crate) struct EchoArgs {
     #[arg(long, value_name = "FILE", requires = "echo_proto")]
     echo_messages: Option<PathBuf>,
 
-    /// Protocol of --echo: grpc, grpc-web, connect, json or msgpack, with -h1 or -h2
+    /// Protocol of --echo, such as grpc, connect-h2 or json-http1
     ///
-    /// For example json-h2: JSON over HTTP/2.
+    /// grpc, or grpc-web, connect, json or msgpack followed by -http1 or -h2.
     #[arg(long, value_name = "NAME", default_value = "grpc", requires = "echo")]
     pub(super) protocol: Protocol,
 
