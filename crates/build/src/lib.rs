@@ -21,7 +21,8 @@
 //! `tonic_prost_build::configure`, so most build scripts only change a name.
 //!
 //! Thalweg's own front end reads `.proto` files; it is tested to accept and reject the same files as protoc 36.
-//! [prost-build] generates messages, and this crate generates services. Errors have file, line and column, and show the line.
+//! [prost-build] generates messages, and this crate generates services. Errors have file, line and column, and
+//! show the line.
 //!
 //! For protoc and buf, `cargo install --git https://github.com/thalweg/thalweg thalweg-build` installs the plugin
 //! `protoc-gen-thalweg`. Its options are the methods of [`Builder`].

@@ -2,7 +2,7 @@
 //!
 //! A [`Scenario`] defines the calls: one method, or a mix of flows with several steps. A [`Plan`] sets rate and
 //! duration, and [`drive`](drive()) runs them. In a **closed loop** each worker starts a call when its previous one has
-//! finished. In an **open loop** a [`Schedule`] sets the start times, whatever the server does. Open-loop latency counts
+//! finished. In an **open loop** a [`Schedule`] sets the start times, whatever the server does. Its latency counts
 //! from the scheduled start, so a server stall delays every call scheduled during it (no coordinated omission).
 //!
 //! The result is a [`LoadRun`]: histograms, an [`Interval`] for each second, and statuses. A [`Gate`] checks it.
