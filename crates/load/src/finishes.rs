@@ -60,7 +60,9 @@ mod tests {
 
     fn finishes(ended_ns: &[u64]) -> Finishes {
         let mut finishes = Finishes::default();
-        ended_ns.iter().for_each(|ns| finishes.record(*ns));
+        for ns in ended_ns {
+            finishes.record(*ns);
+        }
         finishes
     }
 

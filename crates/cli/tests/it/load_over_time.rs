@@ -142,7 +142,7 @@ fn outage_in_a_closed_loop_is_noted() {
     let words =
         ["load", &addresses[0], "--call", UNARY, "-c", "4", "-z", "3s", "--warmup", "0s", "-O", "json"];
     let client = thalweg(&words).spawn().unwrap();
-    std::thread::sleep(Duration::from_millis(1000));
+    std::thread::sleep(Duration::from_secs(1));
     server.signal(Signal::SIGSTOP);
     std::thread::sleep(Duration::from_millis(1500));
     server.signal(Signal::SIGCONT);
