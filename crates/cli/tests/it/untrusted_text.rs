@@ -341,7 +341,8 @@ fn loads_and_their_results_print_nothing_that_acts_on_a_terminal() {
     run["targets"][0] = hostile().into();
     run["errors"] = serde_json::json!({ hostile(): 3 });
     let files = ["one.json", "two.json"].map(|name| folder.path().join(name).display().to_string());
-    for file in &files {
+    for (file, id) in files.iter().zip(["1", "2"]) {
+        run["ids"] = serde_json::json!([format!("{id}{}", hostile())]);
         fs::write(file, run.to_string()).unwrap();
     }
     for format in ["text", "json", "csv", "html"] {
