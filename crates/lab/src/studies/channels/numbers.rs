@@ -1,8 +1,8 @@
 //! Which number of connections is best at each load, and what it gains over one. Pure.
 //!
 //! Every way with several connections is compared with one connection by windows of the same round. The intervals of a
-//! load are corrected for [as many comparisons](thalweg_measure::statistics::Ratio::among) as there are ways, so they also
-//! hold for the way with the largest rate.
+//! load are corrected for [as many comparisons](thalweg_measure::statistics::Ratio::among) as there are ways, so they
+//! also hold for the way with the largest rate.
 
 use std::time::Duration;
 
