@@ -7,7 +7,7 @@
 //! - [`bare`] is the leanest client and server for many connections: a thread over epoll, and frames encoded once.
 //! - [`echo`] calls one service by gRPC, gRPC-Web, Connect, and JSON or MessagePack over plain HTTP.
 //! - [`services`] are those that are called.
-//! - [`record`] counts and times, and has the result as it is saved.
+//! - [`record`] counts and times, and has the saved result.
 //!
 //! A run needs settings, a runtime, and a server, which need not be of this process:
 //!

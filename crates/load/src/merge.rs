@@ -168,25 +168,29 @@ struct Span {
 
 impl Span {
     fn of(runs: &[LoadRun]) -> Result<Self, MergeError> {
-        let mut spans = Vec::with_capacity(runs.len());
-        for (number, run) in (1_usize..).zip(runs) {
+        // Each with the number of its run.
+        let (mut starts, mut ends) = (Vec::with_capacity(runs.len()), Vec::with_capacity(runs.len()));
+        for (number, run) in (1..).zip(runs) {
             let started = humantime::parse_rfc3339(&run.started)
                 .map_err(|_| MergeError::Damaged { number, what: "times" })?;
-            spans.push((number, started, started + Duration::from_nanos(run.duration_ns)));
+            starts.push((started, number));
+            ends.push((started + Duration::from_nanos(run.duration_ns), number));
         }
-        let first = spans.iter().min_by_key(|(_, started, _)| *started).ok_or(MergeError::Nothing)?;
-        let last = spans.iter().max_by_key(|(_, started, _)| *started).ok_or(MergeError::Nothing)?;
-        let first_to_end = spans.iter().min_by_key(|(_, _, ended)| *ended).ok_or(MergeError::Nothing)?;
-        let ended = spans.iter().map(|(_, _, ended)| *ended).max().ok_or(MergeError::Nothing)?;
-        let gap = (last.1 >= first_to_end.2 && last.0 != first_to_end.0).then(|| RunNote {
+        let (Some(&(started, _)), Some(&(last_start, last))) = (starts.iter().min(), starts.iter().max())
+        else {
+            return Err(MergeError::Nothing);
+        };
+        let (Some(&(first_end, first)), Some(&(ended, _))) = (ends.iter().min(), ends.iter().max()) else {
+            return Err(MergeError::Nothing);
+        };
+        let gap = (last_start >= first_end && last != first).then(|| RunNote {
             text: format!(
-                "run {} started after run {} ended: the merged rate is an average over all of the time from the first \
-                 start to the last end",
-                last.0, first_to_end.0
+                "run {last} started after run {first} ended: the merged rate is an average over all of the time from \
+                 the first start to the last end"
             ),
             invalidates: false,
         });
-        Ok(Self { started: first.1, last_start: last.1, ended, gap })
+        Ok(Self { started, last_start, ended, gap })
     }
 }
 

@@ -400,10 +400,12 @@ fn notes(
 /// it.
 fn outage(tally: &Tally, from_ns: u64, measured_ns: u64) -> Option<RunNote> {
     let gap_ns = tally.finishes.longest_gap_ns(&(from_ns..from_ns + measured_ns));
-    let is_long = gap_ns >= OUTAGE_NS_MIN && gap_ns as f64 >= measured_ns as f64 * OUTAGE_SHARE_MIN;
+    if gap_ns < OUTAGE_NS_MIN || (gap_ns as f64) < measured_ns as f64 * OUTAGE_SHARE_MIN {
+        return None;
+    }
     // Calls that take long finish seldom.
     let usual_ns = tally.latency.latency().map_or(0, |latency| latency.p50);
-    (is_long && gap_ns > 3 * usual_ns).then(|| RunNote {
+    (gap_ns > 3 * usual_ns).then(|| RunNote {
         text: format!(
             "no call finished for {}, {} of the run; the percentiles of a closed loop hide this, use --rps",
             figures::time(gap_ns as f64),

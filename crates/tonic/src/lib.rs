@@ -1,6 +1,6 @@
 //! A drop-in for tonic 0.14 with Thalweg's transport.
 //!
-//! Change one line of the manifest; the code stays as it is:
+//! Change one line of the manifest. No code changes:
 //!
 //! ```toml
 //! [dependencies]

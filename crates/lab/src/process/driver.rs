@@ -13,8 +13,7 @@ use thalweg_measure::cpus::CpuList;
 use thalweg_measure::interrupt::Interrupt;
 use thalweg_measure::kernel::connections_at;
 use thalweg_measure::process::Process;
-use thalweg_measure::usage::{ServerMemory, Usage};
-use thalweg_measure::usage::{Side, Sides, resident_bytes};
+use thalweg_measure::usage::{ServerMemory, Side, Sides, Usage, resident_bytes};
 
 use super::hop::Hop;
 use crate::drive::Announcement;

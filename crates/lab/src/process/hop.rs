@@ -5,8 +5,7 @@ use std::thread;
 use std::time::Duration;
 
 use thalweg_link::{Link, LinkOptions, Rate, Stats};
-use thalweg_measure::cpus::CpuAssignment;
-use thalweg_measure::cpus::CpuList;
+use thalweg_measure::cpus::{CpuAssignment, CpuList};
 
 use crate::load::{Idle, Wire};
 

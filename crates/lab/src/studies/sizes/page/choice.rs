@@ -1,8 +1,7 @@
 //! The table that the page begins with: for messages of this size, which call to use, and over which transport.
 
 use maud::{Markup, html};
-use thalweg_measure::figures::ratio_text;
-use thalweg_measure::figures::{bound, percent};
+use thalweg_measure::figures::{bound, percent, ratio_text};
 use thalweg_measure::size::ByteSize;
 
 use super::anchor::anchor;
