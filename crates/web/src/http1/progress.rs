@@ -1,7 +1,11 @@
 //! How far a connection is, and what it may still take: [`Progress`].
 
+use std::future::poll_fn;
+use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use http_body::Body as _;
+use hyper::body::Incoming;
 use thalweg_engine::server::{Http1Admission, Http1Request, Http1Requests};
 use thalweg_engine::{Pace, RequestShare};
 use tokio::time::Instant;
@@ -30,8 +34,12 @@ struct State {
     requests: u64,
     /// The request of whose body a part must come, and which: its time goes on between chunks.
     awaited: Option<(u64, u64)>,
-    /// The last request of which nobody reads the body any more.
-    let_go: Option<u64>,
+    /// The last request whose body was read to its end.
+    read: Option<u64>,
+    /// The response to the last request has begun.
+    has_begun: bool,
+    /// The body of the last request, where the service has dropped it before its end and before its response.
+    dropped: Option<Incoming>,
     /// A request is with the service, or its answer is not complete.
     is_answering: bool,
     /// Since when none is.
@@ -74,7 +82,9 @@ impl Progress {
             body: Waiting::default(),
             requests: 0,
             awaited: None,
-            let_go: None,
+            read: None,
+            has_begun: false,
+            dropped: None,
             is_answering: false,
             free_since: now,
             is_blocked: false,
@@ -135,23 +145,48 @@ impl Progress {
         }
     }
 
-    /// Nobody reads the body of this request any more.
-    pub(super) fn is_let_go(&self, request: u64) {
-        self.lock().let_go = Some(request);
+    /// The body of this request is read to its end.
+    pub(super) fn is_read(&self, request: u64) {
+        self.lock().read = Some(request);
     }
 
-    /// Nothing can follow the answer to this request: its body can't be read to its end, or is not.
+    /// The service has dropped the body of a request before its end.
+    pub(super) fn dropped(&self, body: Incoming) {
+        let mut state = self.lock();
+        if !state.has_begun {
+            state.dropped = Some(body);
+        }
+    }
+
+    /// The response to a request begins: what is left of a body that the service has dropped is read, if all of it has
+    /// arrived.
+    pub(super) async fn begins(&self, request: u64) {
+        let dropped = {
+            let mut state = self.lock();
+            state.has_begun = true;
+            state.dropped.take().filter(|_| state.place.message > request)
+        };
+        let Some(mut body) = dropped else { return };
+        loop {
+            match poll_fn(|cx| Pin::new(&mut body).poll_frame(cx)).await {
+                Some(Ok(_)) => {}
+                Some(Err(_)) => return,
+                None => return self.is_read(request),
+            }
+        }
+    }
+
+    /// Whether no further request can follow this one when its response begins now: hyper closes a connection where the
+    /// body of a request is not read to its end, and the client must know that (RFC 9112 §9.6).
     pub(super) fn is_last(&self, request: u64) -> bool {
-        let state = self.lock();
-        let is_missing =
-            state.place.message == request && matches!(state.place.part, Part::Body | Part::Pause);
-        is_missing && (state.ending.is_some() || state.let_go == Some(request))
+        self.lock().read != Some(request)
     }
 
     /// The service gets a request: the how manieth it is, and what is dropped when it is answered.
     pub(super) fn answering(&self) -> (u64, Answering) {
         let mut state = self.lock();
         state.is_answering = true;
+        state.has_begun = false;
         state.requests += 1;
         (state.requests - 1, Answering(self.clone()))
     }

@@ -3,7 +3,7 @@
 use std::error::Error;
 use std::io;
 use std::pin::Pin;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 
 use bytes::Bytes;
 use http_body::{Frame, SizeHint};
@@ -15,12 +15,17 @@ use super::progress::{Ending, Progress};
 /// The body of a request, from a connection of HTTP/1.1.
 #[derive(Debug)]
 pub(crate) struct ReceivedBody {
-    pub(super) body: Incoming,
-    pub(super) number: u64,
-    pub(super) progress: Progress,
+    /// Until its end.
+    body: Option<Incoming>,
+    number: u64,
+    progress: Progress,
 }
 
 impl ReceivedBody {
+    pub(super) fn new(body: Incoming, number: u64, progress: Progress) -> Self {
+        Self { body: Some(body), number, progress }
+    }
+
     /// See [`Body::awaits`](crate::body::Body): pauses between chunks are part of that time.
     pub(crate) fn awaits(&self, part: Option<u64>) {
         self.progress.awaits(self.number, part);
@@ -34,7 +39,9 @@ impl ReceivedBody {
 
 impl Drop for ReceivedBody {
     fn drop(&mut self) {
-        self.progress.is_let_go(self.number);
+        if let Some(body) = self.body.take() {
+            self.progress.dropped(body);
+        }
     }
 }
 
@@ -46,16 +53,21 @@ impl http_body::Body for ReceivedBody {
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, Status>>> {
-        let frame = Pin::new(&mut self.body).poll_frame(cx);
-        frame.map(|frame| frame.map(|frame| frame.map_err(|error| status_of(&error, &self.progress))))
+        let Some(body) = &mut self.body else { return Poll::Ready(None) };
+        let frame = ready!(Pin::new(&mut *body).poll_frame(cx));
+        if frame.is_none() || body.is_end_stream() {
+            self.body = None;
+            self.progress.is_read(self.number);
+        }
+        Poll::Ready(frame.map(|frame| frame.map_err(|error| status_of(&error, &self.progress))))
     }
 
     fn is_end_stream(&self) -> bool {
-        self.body.is_end_stream()
+        self.body.as_ref().is_none_or(Incoming::is_end_stream)
     }
 
     fn size_hint(&self) -> SizeHint {
-        self.body.size_hint()
+        self.body.as_ref().map_or_else(|| SizeHint::with_exact(0), Incoming::size_hint)
     }
 }
 

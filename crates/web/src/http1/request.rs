@@ -29,9 +29,10 @@ pub(super) fn checked(
         head.headers.insert(HOST, host);
     }
     let body = if http_body::Body::is_end_stream(&body) {
+        progress.is_read(number);
         Body::empty()
     } else {
-        Body::received(ReceivedBody { body, number, progress: progress.clone() })
+        Body::received(ReceivedBody::new(body, number, progress.clone()))
     };
     Ok(Request::from_parts(head, body))
 }

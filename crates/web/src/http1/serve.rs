@@ -62,13 +62,15 @@ pub(super) async fn serve_counted<IO, S, F>(
             let answer = match checked {
                 Ok(request) => {
                     let (mut answering, mut admission) = (pin!(service(request)), progress.admission());
-                    poll_fn(|cx| {
+                    let answer = poll_fn(|cx| {
                         if let Some(admission) = &mut admission {
                             ready!(admission.poll(UNSENT_MAX, cx));
                         }
                         answering.as_mut().poll(cx)
                     })
-                    .await
+                    .await;
+                    progress.begins(number).await;
+                    answer
                 }
                 Err(refusal) => refusal,
             };

@@ -55,6 +55,13 @@ async fn service(request: Request<Body>, log: Log) -> Response<Body> {
             log.add(asked);
             Response::new(Body::whole("unread"))
         }
+        "/early" => {
+            log.add(asked);
+            Response::new(Body::streaming(Early(
+                Some(body),
+                Slow::of(vec![Ok(Frame::data("early".into())), Ok(Frame::data(", and late".into()))]),
+            )))
+        }
         "/hang" => {
             log.add(asked);
             let _dropped = Dropped(log, "dropped");
@@ -171,6 +178,23 @@ impl http_body::Body for Slow {
         std::task::ready!(self.1.as_mut().poll(cx));
         self.1 = Box::pin(tokio::time::sleep(PAUSE));
         Pin::new(&mut self.0).poll_frame(cx)
+    }
+}
+
+/// A body that drops the request's with its first piece.
+struct Early(Option<Body>, Slow);
+
+impl http_body::Body for Early {
+    type Data = Bytes;
+    type Error = Status;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut std::task::Context<'_>,
+    ) -> std::task::Poll<Option<Result<Frame<Bytes>, Status>>> {
+        let frame = std::task::ready!(Pin::new(&mut self.1).poll_frame(cx));
+        self.0 = None;
+        std::task::Poll::Ready(frame)
     }
 }
 

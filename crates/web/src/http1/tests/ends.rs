@@ -167,3 +167,32 @@ async fn an_answer_is_sent_to_its_end_whatever_was_asked_besides() {
     assert!(came.is_closed);
     assert_eq!(came.text.split_once("\r\n\r\n").unwrap().1.len(), 1 << 20);
 }
+
+/// RFC 9112 §9.6: a client that doesn't know of it sends its next request on a connection that is closed.
+#[tokio::test(start_paused = true)]
+async fn a_connection_that_ends_behind_a_response_has_said_so() {
+    let (chunked, long) = ("Transfer-Encoding: chunked", "Content-Length: 9");
+    for path in ["/unread", "/early", "/read", "/whole"] {
+        for (length, body, arrives, is_kept) in [
+            (chunked, "3\r\nabc\r\n2\r\nde\r\n1\r\nf\r\n0\r\n\r\n", 41, true),
+            (chunked, "3\r\nabc\r\n2\r\nde\r\n1\r\nf\r\n0\r\n\r\n", 8, false),
+            (chunked, "0\r\n\r\n", 5, true),
+            (chunked, "0\r\n\r\n", 0, false),
+            (long, "abcdefghi", 9, true),
+            (long, "abcdefghi", 3, false),
+            (long, "abcdefghi", 0, false),
+        ] {
+            let mut client = Client::new();
+            let (now, later) = body.split_at(arrives.min(body.len()));
+            client.send(format!("POST {path} HTTP/1.1\r\nHost: a\r\n{length}\r\n\r\n{now}")).await;
+            tokio::time::sleep(Duration::from_secs(1)).await;
+            let came = client.ask(later).await;
+            let has_said = came.text.contains("\r\nconnection: close\r\n");
+            assert_eq!(has_said, came.is_closed, "{path}, {length}, {arrives} bytes: {came:?}");
+            let waits = matches!(path, "/read" | "/whole");
+            // `/early` holds the body of the request when its response begins.
+            let is_kept = waits || is_kept && path != "/early";
+            assert_eq!(!came.is_closed, is_kept, "{path}, {length}, {arrives} bytes: {came:?}");
+        }
+    }
+}
