@@ -351,8 +351,13 @@ impl Channel {
     }
 
     #[inline]
-    pub(crate) fn request_head(&self, method: &Method, accepts: EncodingSet) -> Arc<FixedFields> {
-        self.shared.heads.get(method, accepts, || {
+    pub(crate) fn request_head(
+        &self,
+        method: &Method,
+        accepts: EncodingSet,
+        timeout: Option<Duration>,
+    ) -> Arc<FixedFields> {
+        self.shared.heads.get(method, accepts, timeout, || {
             request::Method {
                 scheme: self.shared.scheme,
                 authority: &self.shared.authority,
@@ -360,6 +365,7 @@ impl Channel {
                 content_subtype: method.content_subtype(),
                 user_agent: &self.shared.user_agent,
                 accepts,
+                timeout,
             }
             .fixed_fields()
         })

@@ -1,6 +1,7 @@
 //! Request heads that were encoded once, for each method of a channel.
 
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::time::Duration;
 
 use http::HeaderMap;
 use http::header::{CONTENT_TYPE, TE, USER_AGENT};
@@ -12,7 +13,8 @@ use crate::grpc::metadata::{self, MetadataTooLarge};
 use crate::method::Method;
 use crate::per_thread::PerThread;
 
-/// The fixed part of the request heads of a channel, one for each method that was called.
+/// The fixed part of the request heads of a channel, one for each method that was called and each round timeout that its
+/// calls had.
 #[derive(Default)]
 pub(crate) struct RequestHeads {
     heads: Heads<CachedHead>,
@@ -22,20 +24,26 @@ pub(crate) struct RequestHeads {
 struct CachedHead {
     method: u32,
     accepts: EncodingSet,
+    timeout: Option<Duration>,
     fields: Arc<FixedFields>,
 }
 
 impl RequestHeads {
+    #[inline]
     pub(crate) fn get(
         &self,
         method: &Method,
         accepts: EncodingSet,
-        build: impl FnOnce() -> thalweg_http2::FieldList,
+        timeout: Option<Duration>,
+        build: impl FnOnce() -> FieldList,
     ) -> Arc<FixedFields> {
         let method = method.id();
-        let is_it = |head: &CachedHead| head.method == method && head.accepts == accepts;
-        let build = || CachedHead { method, accepts, fields: FixedFields::new(build()) };
-        self.heads.get(method as usize, is_it, build).fields
+        let is_it =
+            |head: &CachedHead| head.method == method && head.accepts == accepts && head.timeout == timeout;
+        let build = || CachedHead { method, accepts, timeout, fields: FixedFields::new(build()) };
+        // Methods have numbers in sequence, and most have one timeout.
+        let place = method as usize + timeout.map_or(0, |timeout| timeout.as_millis() as usize % 61);
+        self.heads.get(place, is_it, build).fields
     }
 }
 
@@ -291,6 +299,23 @@ mod tests {
         assert!(!heads.get(&Verb::POST, path, &HeaderMap::new(), origin).is_grpc());
     }
 
+    /// Encoders know a head by its number: calls with the same timeout have one, others have others.
+    #[test]
+    fn calls_of_a_method_share_a_head_for_each_timeout() {
+        let heads = RequestHeads::default();
+        let method = Method::new("/a.B/C");
+        let get = |millis: Option<u64>| {
+            let timeout = millis.map(Duration::from_millis);
+            heads.get(&method, EncodingSet::ALL, timeout, FieldList::new)
+        };
+        let of = [None, Some(100), Some(250), Some(10_000)].map(|millis| (millis, get(millis)));
+        for (millis, head) in &of {
+            for (other, _) in &of {
+                assert_eq!(Arc::ptr_eq(head, &get(*other)), millis == other, "{millis:?} and {other:?}");
+            }
+        }
+    }
+
     /// Threads that use a method for the first time, all at once, and another one whose head meets that one's.
     #[test]
     fn threads_have_copies_of_one_head_and_keep_two_that_meet() {
@@ -301,7 +326,7 @@ mod tests {
                 let mut fields = FieldList::new();
                 fields.push(b"built-by", builder.as_bytes(), Indexing::Literal);
                 let (method, accepts) = (method as u32, EncodingSet::ALL);
-                CachedHead { method, accepts, fields: FixedFields::new(fields) }
+                CachedHead { method, accepts, timeout: None, fields: FixedFields::new(fields) }
             };
             heads.get(method, |head| head.method as usize == method, build).fields
         };

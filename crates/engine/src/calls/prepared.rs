@@ -70,9 +70,12 @@ impl Prepared {
         let injected = measure.inject(metadata);
         let metadata = injected.as_deref().unwrap_or(metadata);
         let mut extra = FieldList::new();
-        let emitted = request::emit(timeout, encoding, metadata, metadata::SENT_SIZE_MAX, &mut extra);
+        // A round one is a part of the head that calls share.
+        let (shared_timeout, own_timeout) =
+            if timeout.is_some_and(timeout::is_round) { (timeout, None) } else { (None, timeout) };
+        let emitted = request::emit(own_timeout, encoding, metadata, metadata::SENT_SIZE_MAX, &mut extra);
         emitted.map_err(|error| refused(error.into())).inspect_err(|status| measure.fail(status))?;
-        let fixed = channel.request_head(method, options.accept_compressed);
+        let fixed = channel.request_head(method, options.accept_compressed, shared_timeout);
         Ok(Self {
             fields: RequestFields { fixed, extra },
             outgoing: Outgoing::new(
@@ -122,7 +125,10 @@ impl Prepared {
     #[cold]
     pub(super) fn again(&self) {
         let Some(injected) = self.measure.inject_again() else { return };
-        let timeout = self.deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
+        let is_shared =
+            self.fields.fixed.fields().iter().any(|field| field.name == timeout::NAME.as_str().as_bytes());
+        let left = |deadline: Instant| deadline.saturating_duration_since(Instant::now());
+        let timeout = self.deadline.map(left).filter(|_| !is_shared);
         let mut extra = FieldList::new();
         let encoding = self.outgoing.encoding;
         // It fits as the first did: what was injected into that has the same length.

@@ -30,6 +30,8 @@ pub(crate) struct Method<'a> {
     pub user_agent: &'a str,
     /// How the responses may be compressed.
     pub accepts: EncodingSet,
+    /// The time of calls that have all the same.
+    pub timeout: Option<Duration>,
 }
 
 impl Method<'_> {
@@ -46,8 +48,15 @@ impl Method<'_> {
         push("content-type", &content_type::of(self.content_subtype));
         push("user-agent", self.user_agent);
         push("grpc-accept-encoding", self.accepts.value());
+        if let Some(timeout) = self.timeout {
+            push_timeout(timeout, Indexing::Insert, &mut fields);
+        }
         fields
     }
+}
+
+fn push_timeout(timeout: Duration, indexing: Indexing, fields: &mut FieldList) {
+    fields.push(timeout::NAME.as_str().as_bytes(), TimeoutValue::new(timeout).as_bytes(), indexing);
 }
 
 /// Appends what differs between requests: the time left, the encoding of the messages, the metadata.
@@ -62,11 +71,7 @@ pub fn emit(
 ) -> Result<(), MetadataTooLarge> {
     if let Some(timeout) = timeout {
         // Another value with every call: in the dynamic table it would only displace what comes again.
-        fields.push(
-            timeout::NAME.as_str().as_bytes(),
-            TimeoutValue::new(timeout).as_bytes(),
-            Indexing::Literal,
-        );
+        push_timeout(timeout, Indexing::Literal, fields);
     }
     encoding.emit(fields);
     metadata::emit(metadata, size_max, fields)
@@ -224,30 +229,37 @@ mod tests {
 
     #[test]
     fn what_a_client_sends_is_what_a_server_reads() {
-        let check = |timeout: Option<Duration>, encoding: Encoding, metadata: &HeaderMap| {
-            let method = Method {
-                scheme: "http",
-                authority: "localhost:50051",
-                path: "/package.Service/Method",
-                content_subtype: "json",
-                user_agent: "test/1",
-                accepts: EncodingSet::ALL,
+        let check =
+            |shared: Option<Duration>, own: Option<Duration>, encoding: Encoding, metadata: &HeaderMap| {
+                let method = Method {
+                    scheme: "http",
+                    authority: "localhost:50051",
+                    path: "/package.Service/Method",
+                    content_subtype: "json",
+                    user_agent: "test/1",
+                    accepts: EncodingSet::ALL,
+                    timeout: shared,
+                };
+                let mut fields = method.fixed_fields();
+                emit(own, encoding, metadata, usize::MAX, &mut fields).unwrap();
+                assert_eq!(fields.get(b":path"), Some(&b"/package.Service/Method"[..]));
+                assert_eq!(fields.get(b"te"), Some(&b"trailers"[..]));
+                assert_eq!(content_subtype(fields.iter(), "json").unwrap(), "json");
+                let head = receive(fields.get(b":method"), EncodingSet::ALL, fields.iter()).unwrap();
+                assert_eq!(
+                    (head.timeout, head.encoding, head.accepts),
+                    (shared.or(own), encoding, EncodingSet::ALL)
+                );
+                let mut received = head.metadata;
+                assert_eq!(received.remove("user-agent").unwrap(), "test/1");
+                assert_eq!(received, *metadata);
             };
-            let mut fields = method.fixed_fields();
-            emit(timeout, encoding, metadata, usize::MAX, &mut fields).unwrap();
-            assert_eq!(fields.get(b":path"), Some(&b"/package.Service/Method"[..]));
-            assert_eq!(fields.get(b"te"), Some(&b"trailers"[..]));
-            assert_eq!(content_subtype(fields.iter(), "json").unwrap(), "json");
-            let head = receive(fields.get(b":method"), EncodingSet::ALL, fields.iter()).unwrap();
-            assert_eq!((head.timeout, head.encoding, head.accepts), (timeout, encoding, EncodingSet::ALL));
-            let mut received = head.metadata;
-            assert_eq!(received.remove("user-agent").unwrap(), "test/1");
-            assert_eq!(received, *metadata);
-        };
         let mut metadata = HeaderMap::new();
-        check(None, Encoding::Identity, &metadata);
+        check(None, None, Encoding::Identity, &metadata);
         metadata.insert("x-a", "b".parse().unwrap());
-        check(Some(Duration::from_millis(100)), Encoding::Gzip, &metadata);
+        let (round, rest) = (Duration::from_secs(10), Duration::from_micros(9_999_873));
+        check(Some(round), None, Encoding::Gzip, &metadata);
+        check(None, Some(rest), Encoding::Gzip, &metadata);
     }
 
     #[test]

@@ -21,13 +21,13 @@ pub(crate) struct TimeoutValue {
 
 impl TimeoutValue {
     /// Writes `timeout` in the finest unit in which eight digits can say it, rounded down: the peer never waits longer
-    /// than we do.
+    /// than we do. A time that a coarser unit says exactly is written in that: `10S`.
     ///
-    /// Rounding takes less than one part in 100,000: 99.9 s goes out in microseconds, 100 s in milliseconds
-    /// (`100000m`). More than 99,999,999 hours is sent as just that.
+    /// Rounding takes less than one part in 100,000: 99.9 s goes out in microseconds, 100.001 s in milliseconds
+    /// (`100001m`). More than 99,999,999 hours is sent as just that.
     pub(crate) fn new(timeout: Duration) -> TimeoutValue {
         let (secs, nanos) = (timeout.as_secs(), u64::from(timeout.subsec_nanos()));
-        let (value, unit) = match secs {
+        let (mut value, mut unit) = match secs {
             0 if nanos <= VALUE_MAX => (nanos, b'n'),
             0..=99 => (secs * 1_000_000 + nanos / 1_000, b'u'),
             100..=99_999 => (secs * 1_000 + nanos / 1_000_000, b'm'),
@@ -35,6 +35,9 @@ impl TimeoutValue {
             _ if secs / 60 <= VALUE_MAX => (secs / 60, b'M'),
             _ => ((secs / 3_600).min(VALUE_MAX), b'H'),
         };
+        while let Some(coarser) = coarser(unit).filter(|_| value > 0 && value.is_multiple_of(1000)) {
+            (value, unit) = (value / 1000, coarser);
+        }
         let mut bytes = [b'0', b'0', b'0', b'0', b'0', b'0', b'0', b'0', unit];
         let mut start = 8;
         let mut rest = value as u32; // At most VALUE_MAX.
@@ -51,6 +54,30 @@ impl TimeoutValue {
     /// The value of the field.
     pub(crate) fn as_bytes(&self) -> &[u8] {
         &self.bytes[usize::from(self.start)..]
+    }
+}
+
+/// Whether it is a whole number of milliseconds with at most three digits besides zeros at its end. A person has chosen
+/// such a time, and it comes again with the next call; what is left of an earlier deadline has more digits.
+#[inline]
+pub(crate) fn is_round(timeout: Duration) -> bool {
+    if timeout.subsec_nanos() % 1_000_000 != 0 || timeout.as_secs() >= 1_000_000_000 {
+        return false;
+    }
+    let mut millis = timeout.as_secs() * 1_000 + u64::from(timeout.subsec_millis());
+    while millis >= 1_000 && millis.is_multiple_of(10) {
+        millis /= 10;
+    }
+    millis < 1_000
+}
+
+/// The unit that is a thousand of this one, if there is one.
+fn coarser(unit: u8) -> Option<u8> {
+    match unit {
+        b'n' => Some(b'u'),
+        b'u' => Some(b'm'),
+        b'm' => Some(b'S'),
+        _ => None,
     }
 }
 
@@ -131,16 +158,31 @@ mod tests {
         exact(Duration::ZERO, "0n");
         exact(Duration::from_nanos(1), "1n");
         exact(Duration::from_nanos(99_999_999), "99999999n");
-        exact(Duration::from_millis(100), "100000u");
-        check(Duration::from_nanos(100_000_999), "100000u", Duration::from_millis(100));
-        exact(Duration::from_secs(1), "1000000u");
-        exact(Duration::from_secs(100), "100000m");
+        exact(Duration::from_nanos(1_500), "1500n");
+        exact(Duration::from_millis(100), "100m");
+        check(Duration::from_nanos(100_000_999), "100m", Duration::from_millis(100));
+        exact(Duration::from_millis(1_500), "1500m");
+        exact(Duration::from_secs(1), "1S");
+        exact(Duration::from_secs(100), "100S");
+        check(Duration::from_nanos(100_000_000_001), "100S", Duration::from_secs(100));
+        exact(Duration::from_nanos(100_001_000_000), "100001m");
         check(Duration::from_nanos(99_999_999_999), "99999999u", Duration::from_micros(99_999_999));
         exact(Duration::from_secs(100_000), "100000S");
         exact(Duration::from_secs(99_999_999), "99999999S");
         check(Duration::from_secs(100_000_019), "1666666M", Duration::from_secs(99_999_960));
         check(Duration::from_secs(6_000_000_019), "1666666H", Duration::from_secs(5_999_997_600));
         check(Duration::MAX, "99999999H", Duration::from_secs(359_999_996_400));
+    }
+
+    #[test]
+    fn times_that_people_choose_are_round() {
+        for millis in [0, 1, 5, 100, 250, 999, 1_000, 1_500, 10_000, 30_000, 60_000, 125_000, 3_600_000] {
+            assert!(is_round(Duration::from_millis(millis)), "{millis} ms");
+        }
+        for nanos in [1_001, 999_999, 9_999_873_211, 10_000_001_000, 1_234_000_000] {
+            assert!(!is_round(Duration::from_nanos(nanos)), "{nanos} ns");
+        }
+        assert!(!is_round(Duration::MAX));
     }
 
     #[test]
