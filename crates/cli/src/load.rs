@@ -4,7 +4,6 @@ mod any;
 mod any_arguments;
 mod arguments;
 mod benchmark;
-mod benchmark_arguments;
 mod checks;
 mod complete;
 mod connecting;
@@ -12,7 +11,6 @@ mod data;
 mod deadline;
 mod defaults;
 mod export;
-mod given;
 mod label;
 mod live;
 mod made;
@@ -23,7 +21,6 @@ mod progress;
 mod rows;
 mod scenario;
 mod scenario_file;
-mod sides;
 mod start_at;
 mod steps;
 mod verdict;
@@ -31,26 +28,14 @@ mod watching;
 
 use std::process::ExitCode;
 
-pub(crate) use self::arguments::LoadArgs;
+pub(crate) use self::arguments::{LoadArgs, announce, nanoseconds};
+pub(crate) use self::defaults::{DURATION_DEFAULT, IN_FLIGHT_DEFAULT, TIMEOUT_DEFAULT, WARM_UP_DEFAULT};
+
 use self::arguments::What;
 use crate::failure::Failure;
 
-/// Of any method, or of BenchmarkService.
 pub(crate) fn run(args: &LoadArgs) -> Result<ExitCode, Failure> {
-    driven(args).map_err(|failure| args.tls.explain(failure))
-}
-
-fn driven(args: &LoadArgs) -> Result<ExitCode, Failure> {
-    let method = match &args.call {
-        What::Method(name) => Some(name),
-        What::Benchmark(_) if args.any.scenario.is_some() => None,
-        What::Benchmark(call) => {
-            sides::check_benchmark(&args.given)?;
-            return benchmark::run(args, *call);
-        }
-    };
-    sides::check_any(&args.given, args.lanes)?;
-    any::run(args, method)
+    any::run(args).map_err(|failure| args.tls.explain(failure))
 }
 
 /// The names that begin with `typed`, where `here` is what is called.

@@ -34,6 +34,7 @@ mod metadata;
 mod names;
 mod output;
 mod own;
+mod peer;
 mod percent;
 mod records;
 mod request;
@@ -82,6 +83,8 @@ enum Command {
     Completions(completions::CompletionsArgs),
     Man(man::ManArgs),
     #[command(hide = true)]
+    Peer(peer::PeerArgs),
+    #[command(hide = true)]
     Complete(complete::CompleteArgs),
 }
 
@@ -95,7 +98,12 @@ fn main() -> ExitCode {
 }
 
 fn run() -> Result<ExitCode, Failure> {
-    let words = spellings::normalized(&Cli::command(), std::env::args_os().collect());
+    let mut words: Vec<OsString> = std::env::args_os().collect();
+    if let Some((moved, option)) = peer::from_load(&words) {
+        terminal::say(&format!("note: {option} is an option of `thalweg peer load`, which runs now"));
+        words = moved;
+    }
+    let words = spellings::normalized(&Cli::command(), words);
     match Cli::try_parse_from(words.map_err(Failure::bad_arguments)?) {
         Ok(cli) => command(cli.command),
         Err(error) => no_command(&error),
@@ -127,6 +135,7 @@ fn command(command: Command) -> Result<ExitCode, Failure> {
         Command::Settings(args) => settings::run(&args),
         Command::Completions(args) => completions::run(&args, &Cli::command()),
         Command::Man(args) => man::run(&args, Cli::command()),
+        Command::Peer(args) => peer::run(&args),
         Command::Complete(args) => complete::run(&args, &candidates),
     }
 }

@@ -47,7 +47,9 @@ pub(crate) fn text(run: &LoadRun) -> String {
     row("measured", format!("{} after {warm_up} warm-up", time(run.duration_ns as f64)));
     let scheduled =
         run.scheduled_per_s.map_or(String::new(), |rate| format!(" of {} scheduled", grouped(rate)));
-    if run.flows.is_some() {
+    if let (Some(lasts_ns), Some(rate)) = (run.stream_for_ns, run.messages_per_s()) {
+        row("rate", format!("{} messages/s in streams of {}", grouped(rate), time(lasts_ns as f64)));
+    } else if run.flows.is_some() {
         row("rate", format!("{} calls/s", grouped(run.rate_per_s)));
         row("flows", format!("{} flows/s{scheduled}", grouped(run.starts_per_s())));
     } else {
@@ -57,8 +59,14 @@ pub(crate) fn text(run: &LoadRun) -> String {
     for (name, messages, bytes) in
         [("sent", run.messages_sent, run.bytes_sent), ("received", run.messages_received, run.bytes_received)]
     {
-        let rate = throughput(bytes as f64 / seconds);
-        row(name, format!("{}, {rate}", counted(messages, "message")));
+        // An interrupted warm-up leaves no measured time.
+        let rate = throughput(if seconds > 0.0 { bytes as f64 / seconds } else { 0.0 });
+        let messages_per_s = match run.kind.as_str() {
+            "unary" => String::new(),
+            _ if seconds <= 0.0 => String::new(),
+            _ => format!(" ({}/s)", grouped(messages as f64 / seconds)),
+        };
+        row(name, format!("{}{messages_per_s}, {rate}", counted(messages, "message")));
     }
     let what = if run.schedule.is_some() { "from the scheduled start" } else { "from the start" };
     for (name, timing, note) in [

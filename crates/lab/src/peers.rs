@@ -101,7 +101,8 @@ impl PeersDirectory {
         let client_variants = client_variants.ok_or_else(|| unlike_contract(&path, "variants"))?;
         let serves = server_variants.is_some();
         let server_variants = server_variants.unwrap_or_default();
-        Ok(Program { path, version, serves, server_variants, client_variants, json, settings })
+        let words = &[];
+        Ok(Program { path, words, version, serves, server_variants, client_variants, json, settings })
     }
 
     /// The peer's executable, or why there is none.

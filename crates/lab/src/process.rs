@@ -91,7 +91,7 @@ impl ProcessExecutor {
         let program = self.program(&key.stack).map_err(start_error(key.stack.to_string()))?;
         let variant = program.server_variant(&key.stack);
         let CpuAssignment { server_threads, server_cpus, .. } = &self.cpus;
-        let server = Server::start(&program.path, variant, *server_threads, server_cpus.as_ref())
+        let server = Server::start(program, variant, *server_threads, server_cpus.as_ref())
             .map_err(start_error(program.path.display().to_string()))?;
         self.servers.insert(key.clone(), ServerState::Serving { server, restarted });
         Ok(())
@@ -135,7 +135,7 @@ impl ProcessExecutor {
         let hop = self.hop(window, &key, &target)?;
         let program = self.program(&pair.client).map_err(ExecuteError::Window)?;
         Ok(Driver {
-            program: program.path.clone(),
+            program: program.clone(),
             variant: program.client_variant(&pair.client).map(str::to_owned),
             call,
             point: window.point.clone(),

@@ -76,6 +76,8 @@ pub struct StreamPlan {
     pub lasts: Option<Duration>,
     /// After so many responses a stream is cancelled, and has gone well.
     pub responses: Option<u64>,
+    /// Requests of a bidi stream that may await their responses.
+    pub outstanding: Option<u64>,
 }
 
 /// What has to come back so that a call has gone well.

@@ -73,7 +73,7 @@ fn record() {
 fn stream() {
     let shards = Arc::new(Shards::new(1, 1));
     let counting = Arc::new(Counting { shards: shards.clone(), base: Instant::now() });
-    let stream = Arc::new(StreamMessages::new(&counting, &(0..u64::MAX), true));
+    let stream = Arc::new(StreamMessages::new(&counting, &(0..u64::MAX), true, None));
     let messages = iter::repeat_with(|| Ok(Bytes::from_static(b"message")));
     let mut requests = StreamRequests { messages, stream: stream.clone(), lasts: None, times: None };
     let mut received = Received::of(&stream);

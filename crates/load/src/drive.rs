@@ -220,7 +220,7 @@ mod tests {
     use crate::label::Label;
     use crate::plan::Pace;
     use crate::requests::{Order, Requests};
-    use crate::scenario::Step;
+    use crate::scenario::{Channels, Step};
     use crate::schedule::Schedule;
 
     const ALONE: &str = "THALWEG_TEST_ALONE";
@@ -261,7 +261,7 @@ mod tests {
             name: "a.B/C".to_owned(),
             targets: Vec::new(),
             connections: 1,
-            channels: vec![vec![Channel::builder("http://127.0.0.1:1").connect_lazy().unwrap()]],
+            channels: Channels::PerCall(vec![Channel::builder("http://127.0.0.1:1")]),
             flows: vec![Flow { name: "C".to_owned(), weight: 1, steps: vec![step] }],
             seed: 0,
         })

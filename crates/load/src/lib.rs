@@ -79,7 +79,7 @@ pub use plan::{Pace, Plan, PlanError, Stop, UnderWay};
 pub use requests::{Make, Order, Requests};
 pub use run::{Flows, Interval, Judged, LoadRun, RunNote, SCHEMA, Search, StepRun, Timing, Try};
 pub use running::Running;
-pub use scenario::{Flow, Scenario, Step, Think};
+pub use scenario::{Channels, Flow, Scenario, Step, Think};
 pub use schedule::{Schedule, ScheduleError, scheduled};
 pub use search::{Ceiling, find_max};
 pub use share::{Share, ShareError};

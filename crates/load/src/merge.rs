@@ -62,6 +62,7 @@ impl LoadRun {
             merged_of: Some(sum(|run| run.merged_of.unwrap_or(1))),
             in_flight: runs.iter().map(|run| run.in_flight).sum(),
             workers: first.workers.clone(),
+            stream_for_ns: first.stream_for_ns,
             connections: runs.iter().map(|run| run.connections).sum(),
             connections_established: runs.iter().map(|run| run.connections_established).sum(),
             warmup_ns: longest(|run| run.warmup_ns),

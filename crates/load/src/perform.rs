@@ -122,7 +122,8 @@ async fn unary(call: &Call, channel: &Channel, turn: &mut Turn<'_>) -> Went {
 async fn stream(call: &Call, channel: &Channel, turn: &mut Turn<'_>) -> Went {
     let plan = &call.stream;
     let is_paired = call.kind == CallKind::BidiStream;
-    let messages = Arc::new(StreamMessages::new(turn.counting, &turn.counted, is_paired));
+    let outstanding = plan.outstanding.filter(|_| is_paired);
+    let messages = Arc::new(StreamMessages::new(turn.counting, &turn.counted, is_paired, outstanding));
     let mut request = Request::new(requests(call, turn, messages.clone()));
     if let Err(failure) = put_metadata(call, &mut request, turn) {
         return Went { failure: Some(failure), ..Went::default() };

@@ -55,6 +55,9 @@ pub struct LoadRun {
     /// How many workers of a closed loop had calls, over time, as it was written; none: all of them, all the time.
     #[serde(default)]
     pub workers: Option<String>,
+    /// How long each stream was to last, if it was to: its latency is no measurement then. `null` for a scenario.
+    #[serde(default)]
+    pub stream_for_ns: Option<u64>,
     /// Connections that were asked for, of all targets.
     pub connections: u32,
     /// Those that the kernel saw; `null` where it could not be asked.
@@ -384,6 +387,17 @@ fn add_times(
 }
 
 impl LoadRun {
+    /// Messages per second of streams: those sent if the server answers with one message, else those received. `None`
+    /// for unary calls and scenarios.
+    pub fn messages_per_s(&self) -> Option<f64> {
+        let messages = match self.kind.as_str() {
+            "client-stream" => self.messages_sent,
+            "server-stream" | "bidi-stream" => self.messages_received,
+            _ => return None,
+        };
+        (self.duration_ns > 0).then(|| messages as f64 / (self.duration_ns as f64 / 1e9))
+    }
+
     /// What the schedule counts: `call`; of a scenario `flow`.
     pub fn unit(&self) -> &'static str {
         if self.flows.is_some() { "flow" } else { "call" }

@@ -225,6 +225,7 @@ impl Running {
             share: plan.share,
             in_flight: plan.in_flight,
             workers: workers.map(ToString::to_string),
+            stream_for_ns: scenario.stream_for().map(|time| time.as_nanos() as u64),
             connections: scenario.connections,
             connections_established: None,
             warmup_ns: plan.warm_up.as_nanos() as u64,

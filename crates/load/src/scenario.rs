@@ -1,8 +1,10 @@
 //! What is called: one method, or a mix of flows of several steps.
 
+use std::borrow::Cow;
 use std::time::Duration;
 
-use thalweg::Channel;
+use thalweg::channel::ChannelBuilder;
+use thalweg::{Channel, Status};
 
 use crate::arrivals::Random;
 use crate::call::Call;
@@ -19,12 +21,21 @@ pub struct Scenario {
     pub targets: Vec<String>,
     /// Connections that are asked for, of all targets.
     pub connections: u32,
-    /// Of each target: starts take turns at the targets, and workers at the channels of one.
-    pub channels: Vec<Vec<Channel>>,
+    /// Where the calls go: starts take turns at the targets.
+    pub channels: Channels,
     /// One of them is chosen for each start.
     pub flows: Vec<Flow>,
     /// From which flows and times to think are drawn.
     pub seed: u64,
+}
+
+/// The channels of calls.
+#[derive(Debug)]
+pub enum Channels {
+    /// Of each target: its workers take turns at them.
+    Shared(Vec<Vec<Channel>>),
+    /// Of each target: every call connects a channel of its own.
+    PerCall(Vec<ChannelBuilder>),
 }
 
 /// Calls one after the other: what one user does.
@@ -66,7 +77,8 @@ impl Scenario {
 
     /// Connections that take calls now.
     pub(crate) fn ready_connections(&self) -> u32 {
-        let lanes = self.channels.iter().flatten().flat_map(Channel::lanes);
+        let Channels::Shared(channels) = &self.channels else { return 0 };
+        let lanes = channels.iter().flatten().flat_map(Channel::lanes);
         lanes.filter(|lane| lane.state == READY).count() as u32
     }
 
@@ -81,6 +93,12 @@ impl Scenario {
             Some((_, step)) if self.is_one_call() => step.call.kind.name(),
             _ => "scenario",
         }
+    }
+
+    /// How long each stream of its one call is to last.
+    pub(crate) fn stream_for(&self) -> Option<Duration> {
+        let (_, step) = self.steps().next().filter(|_| self.is_one_call())?;
+        step.call.stream.lasts
     }
 
     /// The flow of this start, and the place of its first step among those of all flows. The same start has the same
@@ -104,9 +122,18 @@ impl Scenario {
 
     /// Where the calls of a flow go. `start` counts those of this part of the load alone: the numbers of a part leave
     /// out those of the others.
-    pub(crate) fn channel(&self, start: u64, worker: usize) -> &Channel {
-        let of_target = &self.channels[turn(start, self.channels.len())];
-        &of_target[worker % of_target.len()]
+    pub(crate) fn channel(&self, start: u64, worker: usize) -> Result<Cow<'_, Channel>, Status> {
+        match &self.channels {
+            Channels::Shared(targets) => {
+                let of_target = &targets[turn(start, targets.len())];
+                Ok(Cow::Borrowed(&of_target[worker % of_target.len()]))
+            }
+            Channels::PerCall(builders) => {
+                let builder = builders[turn(start, builders.len())].clone();
+                let channel = builder.connect_lazy().map_err(|error| Status::internal(error.to_string()))?;
+                Ok(Cow::Owned(channel))
+            }
+        }
     }
 
     /// How long is thought behind the step at this place of the flow of this start.

@@ -2,6 +2,7 @@
 
 use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::task::{Context, Poll, Waker};
 use std::time::Instant;
 
 use crate::tally::Shards;
@@ -28,21 +29,37 @@ pub(crate) struct StreamMessages {
     /// What comes then is counted, ns since the stream began.
     counted: Range<u64>,
     /// Of a stream whose responses answer its requests one by one.
-    unanswered: Option<Mutex<Unanswered>>,
+    unanswered: Option<Mutex<Paired>>,
+    /// So many of its requests may await their responses.
+    outstanding: u64,
     /// A message could not be made, and the stream ended before it.
     fault: OnceLock<String>,
 }
 
+/// What both directions of a bidi stream know.
+#[derive(Debug)]
+struct Paired {
+    requests: Unanswered,
+    /// Of the direction that sends, where it waits for responses.
+    sender: Option<Waker>,
+}
+
 impl StreamMessages {
     /// `counted` is when messages are counted, ns of the run's clock.
-    pub(crate) fn new(counting: &Arc<Counting>, counted: &Range<u64>, is_paired: bool) -> Self {
+    pub(crate) fn new(
+        counting: &Arc<Counting>,
+        counted: &Range<u64>,
+        is_paired: bool,
+        outstanding: Option<u64>,
+    ) -> Self {
         let began = Instant::now();
         let before_ns = began.saturating_duration_since(counting.base).as_nanos() as u64;
         Self {
             counting: counting.clone(),
             began,
             counted: counted.start.saturating_sub(before_ns)..counted.end.saturating_sub(before_ns),
-            unanswered: is_paired.then(|| Mutex::new(Unanswered::new())),
+            unanswered: is_paired.then(|| Mutex::new(Paired { requests: Unanswered::new(), sender: None })),
+            outstanding: outstanding.unwrap_or(u64::MAX),
             fault: OnceLock::new(),
         }
     }
@@ -54,12 +71,39 @@ impl StreamMessages {
 
     /// A request of so many bytes is sent now, and was to be sent at `due_ns`.
     pub(crate) fn send(&self, bytes: u64, due_ns: u64, now_ns: u64) {
-        if let Some(mut unanswered) = self.unanswered() {
-            unanswered.send(due_ns);
+        if let Some(mut paired) = self.unanswered() {
+            paired.requests.send(due_ns);
         }
         if self.counted.contains(&now_ns) {
             self.counting.shards.own().count_request(bytes);
         }
+    }
+
+    /// Ready when another request may be sent.
+    pub(crate) fn poll_room(&self, cx: &Context<'_>) -> Poll<()> {
+        if self.outstanding == u64::MAX {
+            return Poll::Ready(());
+        }
+        let Some(mut paired) = self.unanswered() else { return Poll::Ready(()) };
+        if paired.requests.count() < self.outstanding {
+            return Poll::Ready(());
+        }
+        paired.sender = Some(cx.waker().clone());
+        Poll::Pending
+    }
+
+    /// A response has come: the request that it answers.
+    fn answer(&self) -> Option<Answered> {
+        let mut paired = self.unanswered()?;
+        let answered = paired.requests.answer();
+        // Often enough to keep the stream full, seldom enough that requests go out together.
+        let enough = self.outstanding - (self.outstanding / 4).max(1);
+        if paired.sender.is_some() && paired.requests.count() <= enough {
+            let sender = paired.sender.take();
+            drop(paired);
+            sender.into_iter().for_each(Waker::wake);
+        }
+        answered
     }
 
     /// There is no next message.
@@ -73,7 +117,7 @@ impl StreamMessages {
         self.fault.get().map(String::as_str)
     }
 
-    fn unanswered(&self) -> Option<MutexGuard<'_, Unanswered>> {
+    fn unanswered(&self) -> Option<MutexGuard<'_, Paired>> {
         Some(self.unanswered.as_ref()?.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }
@@ -100,7 +144,7 @@ impl<'s> Received<'s> {
         if self.total == 0 {
             batch.first_ns = Some(now_ns);
         }
-        if let Some(Answered { at_ns, count }) = self.stream.unanswered().and_then(|mut it| it.answer()) {
+        if let Some(Answered { at_ns, count }) = self.stream.answer() {
             batch.replies.push(Replies { took_ns: now_ns.saturating_sub(at_ns), count });
         }
         batch.count += 1;
@@ -127,5 +171,49 @@ impl<'s> Received<'s> {
 impl Drop for Received<'_> {
     fn drop(&mut self) {
         self.count();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
+    use std::task::Wake;
+
+    use super::*;
+
+    #[derive(Default)]
+    struct Woken(AtomicU32);
+
+    impl Wake for Woken {
+        fn wake(self: Arc<Self>) {
+            self.0.fetch_add(1, Relaxed);
+        }
+    }
+
+    #[test]
+    fn requests_wait_for_responses_where_as_many_are_outstanding() {
+        let counting = Arc::new(Counting { shards: Arc::new(Shards::new(1, 1)), base: Instant::now() });
+        let woken = Arc::new(Woken::default());
+        let waker = Waker::from(woken.clone());
+        let cx = Context::from_waker(&waker);
+        for (outstanding, enough) in [(1, 1), (8, 2)] {
+            let stream = StreamMessages::new(&counting, &(0..u64::MAX), true, Some(outstanding));
+            for _ in 0..outstanding {
+                assert!(stream.poll_room(&cx).is_ready());
+                stream.send(1, 0, 0);
+            }
+            assert!(stream.poll_room(&cx).is_pending());
+            let before = woken.0.load(Relaxed);
+            for _ in 1..enough {
+                stream.answer();
+            }
+            assert_eq!(woken.0.load(Relaxed), before, "woken too early, of {outstanding}");
+            stream.answer();
+            assert_eq!(woken.0.load(Relaxed), before + 1, "of {outstanding}");
+            assert!(stream.poll_room(&cx).is_ready());
+        }
+        let unlimited = StreamMessages::new(&counting, &(0..u64::MAX), true, None);
+        (0..10_000).for_each(|_| unlimited.send(1, 0, 0));
+        assert!(unlimited.poll_room(&cx).is_ready());
     }
 }

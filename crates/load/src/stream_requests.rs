@@ -2,7 +2,7 @@
 
 use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 use std::time::{Duration, Instant};
 
 use thalweg::bytes::Bytes;
@@ -78,6 +78,7 @@ impl<I: Iterator<Item = Result<Bytes, String>> + Unpin> Stream for StreamRequest
     fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Raw>> {
         let this = &mut *self;
         let stream = &this.stream;
+        ready!(stream.poll_room(cx));
         let due_ns = match &mut this.times {
             Some(times) => match times.poll(stream.began, this.lasts, cx) {
                 Poll::Ready(Some(due_ns)) => Some(due_ns),

@@ -31,6 +31,11 @@ impl Unanswered {
         Self { noted: VecDeque::new(), every: 1, sent: 0, answered: 0 }
     }
 
+    /// Requests that have no response yet.
+    pub(crate) fn count(&self) -> u64 {
+        self.sent - self.answered
+    }
+
     /// A request is sent that was to be sent at this time.
     pub(crate) fn send(&mut self, at_ns: u64) {
         let number = self.sent;

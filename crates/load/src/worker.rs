@@ -16,7 +16,7 @@ use crate::share::Share;
 use crate::stream_messages::Counting;
 use crate::tally::{Shards, StepOfFlow, Times};
 use crate::variables::Variables;
-use crate::went::Went;
+use crate::went::{Failure, Went};
 
 /// How long a worker of a closed loop rests after a failed call: a server that refuses everything is not hammered.
 const REST: Duration = Duration::from_millis(10);
@@ -243,7 +243,10 @@ async fn call(shared: &Shared, step: &Step, turn: &mut Turn<'_>) -> Went {
     shared.under_way.0.fetch_add(1, Relaxed);
     let _ends = Ends(&shared.under_way.0);
     let start = shared.share.map_or(turn.number, |share| share.own(turn.number));
-    perform(&step.call, shared.scenario.channel(start, turn.worker), turn).await
+    match shared.scenario.channel(start, turn.worker) {
+        Ok(channel) => perform(&step.call, &channel, turn).await,
+        Err(status) => Went { failure: Some(Failure::Status(status)), ..Went::default() },
+    }
 }
 
 /// Counts a call as ended, however it ends.

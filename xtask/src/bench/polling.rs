@@ -79,7 +79,7 @@ fn round(rows: &[Row<'_>], transport: &str, log: &Log) -> Result<Vec<f64>, Failu
         Row::Stack { peer, flags, addresses, .. } => {
             let load = match transport {
                 "TCP" => peer.load(addresses.port, WINDOW),
-                _ => Job::new(&peer.program).words(&format!("load {} {WINDOW}", addresses.uds)),
+                _ => peer.command().words(&format!("load {} {WINDOW}", addresses.uds)),
             };
             let p50_ns = measure(load.words(flags).under(cores::CLIENT), log)?.p50_ns;
             Ok(p50_ns.ok_or_else(|| Failure::failed("a lone call has no latency"))? / 1e3)

@@ -73,8 +73,8 @@ pub(super) fn disguised(
          case \"$1\" in\n\
          version) echo 'Thalweg as \"{name}\"' ;;\n\
          variants) printf 'server\\nclient\\n' ;;\n\
-         serve) exec '{program}' \"$@\" {serve_flags} ;;\n\
-         *) exec '{program}' \"$@\" ;;\n\
+         serve) exec '{program}' peer \"$@\" {serve_flags} ;;\n\
+         *) exec '{program}' peer \"$@\" ;;\n\
          esac\n"
     );
     fs::write(&script, text)?;

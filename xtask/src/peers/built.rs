@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use serde_json::Value;
 
+use super::OURS;
 use crate::job::{Failure, Job, Log};
 
 /// A stack whose program is built.
@@ -16,14 +17,20 @@ pub(crate) struct BuiltPeer {
 }
 
 impl BuiltPeer {
+    /// The program, ready for a command of the contract.
+    pub(crate) fn command(&self) -> Job {
+        let program = Job::new(&self.program);
+        if self.name == OURS.name { program.words("peer") } else { program }
+    }
+
     /// The server on a port of the loopback address.
     pub(crate) fn serve(&self, port: u16) -> Job {
-        Job::new(&self.program).words(&format!("serve --listen 127.0.0.1:{port}"))
+        self.command().words(&format!("serve --listen 127.0.0.1:{port}"))
     }
 
     /// The load generator against that port; `words` are its flags.
     pub(crate) fn load(&self, port: u16, words: &str) -> Job {
-        Job::new(&self.program).words(&format!("load 127.0.0.1:{port} {words}"))
+        self.command().words(&format!("load 127.0.0.1:{port} {words}"))
     }
 }
 

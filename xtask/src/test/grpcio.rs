@@ -47,7 +47,7 @@ fn passed(output: &[u8]) -> usize {
     String::from_utf8_lossy(output).lines().filter(|line| line.starts_with("ok ")).count()
 }
 
-/// `thalweg load` against the servers of grpcio and grpclib, a client that compresses against one that does, too, and
+/// `thalweg peer load` against the servers of grpcio and grpclib, a client that compresses against one that does, too, and
 /// one that drops its channel while a stream runs.
 pub(super) fn client(log: &Log) -> Result<String, Failure> {
     let python = tools::python(log)?;
@@ -60,7 +60,7 @@ pub(super) fn client(log: &Log) -> Result<String, Failure> {
         for call in CALLS {
             for size in sizes {
                 let words =
-                    format!("load 127.0.0.1:{port} --call {call} --size {size} -n 20 -c 2 --warmup 0s");
+                    format!("peer load 127.0.0.1:{port} --call {call} --size {size} -n 20 -c 2 --warmup 0s");
                 match measure(Job::new(&thalweg).words(&words).seconds(60), log) {
                     Ok(_) => passed += 1,
                     Err(failure) => log.line(format_args!("FAIL  {call} {size}: {failure}"))?,

@@ -69,7 +69,7 @@ fn run_case(case: &Case, python: Job, thalweg: Job, log: &Log) -> Result<(), Fai
     let script = workspace::suites().join("python/misbehaving_server.py");
     let server = Server::start(&python.arg(script).arg(case.name).arg(port.to_string()), port, log)?;
     // The driver is told to give up after 3 s: what takes several times that hangs.
-    let words = format!("load 127.0.0.1:{port} --warmup 0s --timeout 3s {}", case.load);
+    let words = format!("peer load 127.0.0.1:{port} --warmup 0s --timeout 3s {}", case.load);
     let load = thalweg.words(&words).seconds(20);
     match case.expected {
         Success => {

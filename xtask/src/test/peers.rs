@@ -107,7 +107,7 @@ fn server(program: &Path, variant: &str, thalweg: &Path, log: &Log) -> Result<us
         .arg(format!("unix:{}", socket.display()));
     let server = Server::start(&serve, port, log)?;
     let targets = [format!("127.0.0.1:{port}"), format!("unix:{}", socket.display())];
-    let runs = all_calls(thalweg, "", &targets, log)?;
+    let runs = all_calls(&Job::new(thalweg).words("peer"), "", &targets, log)?;
     let status = server.stop()?;
     if !status.success() {
         return Err(Failure::failed(format!("`{serve}` ended with {status} when it was told to stop")));
@@ -127,14 +127,14 @@ fn client(program: &Path, variant: &str, thalweg: &Path, log: &Log) -> Result<us
         .arg(format!("unix:{}", socket.display()));
     let server = Server::start(&serve, port, log)?;
     let targets = [format!("127.0.0.1:{port}"), format!("unix:{}", socket.display())];
-    let runs = all_calls(program, variant, &targets, log)?;
+    let runs = all_calls(&Job::new(program), variant, &targets, log)?;
     announces(program, variant, &targets[0], log)?;
     server.stop()?;
     Ok(runs + 1)
 }
 
 /// Each kind of call with each size. The driver verifies what comes back; the number is verified here.
-fn all_calls(driver: &Path, variant: &str, targets: &[String], log: &Log) -> Result<usize, Failure> {
+fn all_calls(driver: &Job, variant: &str, targets: &[String], log: &Log) -> Result<usize, Failure> {
     const MESSAGES: u64 = 40;
     let mut runs = 0;
     for target in targets {
@@ -145,7 +145,7 @@ fn all_calls(driver: &Path, variant: &str, targets: &[String], log: &Log) -> Res
                 let words = format!(
                     "load {target} --call {call} --size {size} -n {MESSAGES} -c 4 --connections 2 --warmup 0s {variant}"
                 );
-                let job = Job::new(driver).words(&words).seconds(60);
+                let job = driver.clone().words(&words).seconds(60);
                 let found = measure(job.clone(), log)?;
                 if found.messages != MESSAGES {
                     let messages = found.messages;

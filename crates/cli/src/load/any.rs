@@ -5,17 +5,17 @@ use std::sync::Arc;
 use std::time::SystemTime;
 
 use thalweg::channel::ChannelBuilder;
-use thalweg_dynamic::{Catalogue, MethodName};
+use thalweg_dynamic::Catalogue;
 use thalweg_lab::descriptors;
 use thalweg_lab::drive::Announcement;
-use thalweg_lab::record::LaneRule;
-use thalweg_load::{DriveError, Gate, LoadRun, Plan, Scenario, drive, find_max};
+use thalweg_load::{Channels, DriveError, Gate, LoadRun, Plan, Scenario, drive, find_max};
 use thalweg_measure::kernel::Established;
 use thalweg_measure::machine::Machine;
 use tokio::sync::Notify;
 
 use super::any_arguments::Gates;
-use super::arguments::LoadArgs;
+use super::arguments::{LoadArgs, What, announce};
+use super::benchmark::Benchmark;
 use super::connecting::Connecting;
 use super::export::Export;
 use super::live::Live;
@@ -29,24 +29,22 @@ use crate::failure::Failure;
 use crate::results::read_result;
 use crate::{runtime, signals};
 
-/// Drives the method, or the scenario where there is none.
-pub(super) fn run(args: &LoadArgs, method: Option<&MethodName>) -> Result<ExitCode, Failure> {
+/// Drives the method, or the scenario.
+pub(super) fn run(args: &LoadArgs) -> Result<ExitCode, Failure> {
     let plan = args.plan()?;
     let output = Output::open(args.output.as_deref(), args.format)?;
-    let (run, was_interrupted) = written(args, &plan, method, &output)?;
+    let (run, was_interrupted) = written(args, &plan, &output)?;
     verdict(&run, args.any.max_errors, was_interrupted)
 }
 
 /// The result, judged by the conditions and written, and whether it was interrupted.
-fn written(
-    args: &LoadArgs,
-    plan: &Plan,
-    method: Option<&MethodName>,
-    output: &Output<'_>,
-) -> Result<(LoadRun, bool), Failure> {
+fn written(args: &LoadArgs, plan: &Plan, output: &Output<'_>) -> Result<(LoadRun, bool), Failure> {
     let any = &args.any;
-    let asked = AskedScenario::read(any, method, args.timeout.into())?;
-    let files = any.files.read().map_err(|failure| any.files.explain(failure))?;
+    let asked = AskedScenario::read(args)?;
+    let mut files = any.files.read().map_err(|failure| any.files.explain(failure))?;
+    if files.is_none() && asked.benchmark.is_some() {
+        files = Some(Benchmark::catalogue()?);
+    }
     let baseline = any.baseline.as_deref().map(read_result).transpose()?;
     // With fewer there are fewer connections, which the result says.
     let _ = descriptors::raise();
@@ -100,7 +98,9 @@ async fn driven(
     watching.end();
     let mut run = driven.map_err(failure)?;
     run.machine = Some(Machine::this());
-    run.connections_established = Established::now().since(before);
+    // Channels of single calls are gone by now.
+    let is_shared = matches!(scenario.channels, Channels::Shared(_));
+    run.connections_established = Established::now().since(before).filter(|_| is_shared);
     Ok((run, was_interrupted))
 }
 
@@ -121,11 +121,11 @@ async fn announced<T>(driven: impl Future<Output = T>, args: &LoadArgs, plan: &P
         biased;
         ended = &mut driven => ended,
         () = tokio::time::sleep(warm) => {
-            args.announce(Announcement::Measuring);
+            announce(args.announce, Announcement::Measuring);
             driven.await
         }
     };
-    args.announce(Announcement::Measured);
+    announce(args.announce, Announcement::Measured);
     ended
 }
 
@@ -147,7 +147,7 @@ async fn prepare(
     let connecting = Connecting {
         targets: &targets,
         connections: args.connections,
-        is_adaptive: args.lanes == LaneRule::Adaptive,
+        lanes: args.lanes,
         timeout: args.connect_timeout(),
         authority: args.any.authority.as_deref(),
         set_up: &set_up,
@@ -160,6 +160,14 @@ async fn prepare(
     };
     let connections = args.connections * targets.len() as u32;
     let channels = connecting.channels().await?;
+    // What nobody has named may not be there.
+    if let (Some(benchmark), What::Benchmark(_)) = (asked.benchmark, &args.call)
+        && let Channels::Shared(channels) = &channels
+    {
+        for (target, channel) in targets.iter().zip(channels.iter().flat_map(|channels| channels.first())) {
+            benchmark.try_out(target, channel, args.connect_timeout()).await?;
+        }
+    }
     Ok(Scenario { name: asked.name.clone(), targets, connections, channels, flows, seed: args.any.seed })
 }
 

@@ -29,7 +29,8 @@ pub(crate) struct AnyArgs {
         long,
         value_name = "FILE",
         conflicts_with_all = [
-            "call", "data", "check", "messages", "message_rate", "stream_for", "responses", "order", "input",
+            "call", "size", "data", "check", "messages", "message_rate", "stream_for", "responses", "outstanding", "order",
+            "input",
         ]
     )]
     pub(super) scenario: Option<PathBuf>,
@@ -41,6 +42,10 @@ pub(crate) struct AnyArgs {
     /// filled in for each call.
     #[arg(help_heading = "Requests", short = 'd', long, value_name = "TEXT")]
     pub(super) data: Vec<String>,
+
+    /// Payload bytes of BenchmarkService's messages: 0, 64KiB, 1.5MB [default: 0]
+    #[arg(help_heading = "Requests", long, value_name = "SIZE", conflicts_with = "data")]
+    pub(super) size: Option<ByteSize>,
 
     /// Format of --data [default: json; csv for *.csv]
     ///
@@ -74,6 +79,13 @@ pub(crate) struct AnyArgs {
     /// Cancel each stream after N responses and count it as OK
     #[arg(help_heading = "Streams", long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub(super) responses: Option<u64>,
+
+    /// Messages of a bidi stream that may await their responses [default: unlimited]
+    ///
+    /// 1 sends the next message when the response to the last one is there. The call type bidi-stream has 1 MiB, at
+    /// most 4096 messages.
+    #[arg(help_heading = "Streams", long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    pub(super) outstanding: Option<u64>,
 
     /// Fail calls whose response breaks a condition; repeatable
     ///

@@ -11,9 +11,8 @@ use thalweg_lab::record::{CallType, LaneRule, UnknownCallType};
 use thalweg_lab::target;
 
 use super::any_arguments::AnyArgs;
-use super::benchmark_arguments::BenchmarkArgs;
+use super::benchmark;
 use super::defaults::TIMEOUT_DEFAULT;
-use super::given::Given;
 use crate::failure::Failure;
 use crate::format::RunFormat;
 use crate::keepalive::keepalive;
@@ -23,9 +22,6 @@ use crate::terminal::{self, Syntax};
 use crate::tls::ClientTlsArgs;
 
 const EXAMPLES: &str = "\
-Without --call or --scenario, only the benchmark of `thalweg serve` runs; rates,
-request data, conditions, csv and html then do not apply.
-
 Examples:
   thalweg load localhost:50051 --call shop.Orders/Get -d '{\"id\": 1}' -c 32
   thalweg load localhost:50051 --call shop.Orders/Get --rps 100..5000/60s -z 2m
@@ -37,8 +33,8 @@ Examples:
 
 Exit codes:
   0    OK
-  1    more calls failed than --max-errors (without --call: all), none finished,
-       or the server is unreachable
+  1    more calls failed than --max-errors, none finished, or the server is
+       unreachable
   2    invalid arguments
   3    a condition failed
   130  interrupted";
@@ -49,10 +45,6 @@ Exit codes:
 #[derive(Debug, Args)]
 #[command(group = ArgGroup::new("end").args(["duration", "total"]), after_help = EXAMPLES)]
 pub(crate) struct LoadArgs {
-    // Before the others, which take what is theirs.
-    #[command(flatten)]
-    pub(super) given: Given,
-
     /// Server to load: HOST:PORT, https://HOST or unix:PATH
     ///
     /// Also dns:///HOST:PORT, ipv4:, ipv6:, grpc://, grpcs:// and unix-abstract:NAME.
@@ -75,7 +67,7 @@ pub(crate) struct LoadArgs {
 
     /// Concurrent calls; with --rps the upper limit [default: 64; 1000 with --rps]
     ///
-    /// Streams of BenchmarkService: one for each connection by default.
+    /// Streams of the call types: one for each connection by default.
     #[arg(
         short = 'c',
         long = "in-flight",
@@ -92,7 +84,7 @@ pub(crate) struct LoadArgs {
     /// Number of connections: fixed, adaptive, or one per call (per-call)
     ///
     /// fixed: as many as --connections. adaptive: the channel opens more while they raise throughput or lower latency.
-    /// per-call: one channel for each call, for BenchmarkService only.
+    /// per-call: one channel for each call.
     #[arg(long, value_name = "RULE", default_value = "fixed")]
     pub(super) lanes: LaneRule,
 
@@ -100,7 +92,7 @@ pub(crate) struct LoadArgs {
     #[arg(short = 'z', long, value_name = "DURATION", value_parser = humantime::parse_duration)]
     pub(super) duration: Option<Duration>,
 
-    /// Stop after N calls, or N messages of streams
+    /// Stop after N calls; with a call type of streams, after N messages
     #[arg(short = 'n', long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub(super) total: Option<u64>,
 
@@ -110,8 +102,8 @@ pub(crate) struct LoadArgs {
 
     /// Deadline of each call; 0 for none [default: 10s]
     ///
-    /// It covers a whole stream; for streams of BenchmarkService it is the longest wait for the next message. With
-    /// --message-rate the time that the messages take is added to the default.
+    /// It covers a whole stream. --stream-for is added to it, and to the default the time that messages take by
+    /// --message-rate.
     #[arg(
         short = 't',
         long,
@@ -132,12 +124,12 @@ pub(crate) struct LoadArgs {
     pub(super) keepalive_time: Option<Duration>,
 
     /// Print `measuring` and `measured` when measuring starts and ends
-    #[arg(long, conflicts_with = "find_max")]
+    #[arg(long, hide = true, conflicts_with = "find_max")]
     pub(super) announce: bool,
 
     /// Output format
     ///
-    /// JSON has the schema thalweg.load/3; for a method or a scenario, thalweg.load-run/1.
+    /// JSON has the schema thalweg.load-run/1.
     #[arg(short = 'O', long, value_enum, default_value_t = RunFormat::Text)]
     pub(super) format: RunFormat,
 
@@ -154,9 +146,6 @@ pub(crate) struct LoadArgs {
     // Options under a heading of their own follow those without one.
     #[command(flatten)]
     pub(super) any: AnyArgs,
-
-    #[command(flatten)]
-    pub(super) benchmark: BenchmarkArgs,
 }
 
 /// What `--call` names.
@@ -166,6 +155,15 @@ pub(crate) enum What {
     Benchmark(CallType),
     /// Any method.
     Method(MethodName),
+}
+
+impl What {
+    pub(super) fn method(&self) -> Result<MethodName, Failure> {
+        match self {
+            Self::Benchmark(call) => benchmark::method(*call),
+            Self::Method(name) => Ok(name.clone()),
+        }
+    }
 }
 
 fn parse_called(text: &str) -> Result<What, String> {
@@ -197,12 +195,11 @@ impl LoadArgs {
             }
         }
     }
+}
 
-    /// Prints the announcement's line, if it is asked for.
-    pub(super) fn announce(&self, announcement: Announcement) {
-        if !self.announce {
-            return;
-        }
+/// Prints the announcement's line, if it is asked for.
+pub(crate) fn announce(is_asked: bool, announcement: Announcement) {
+    if is_asked {
         // That the result cannot be written is said later.
         let _ = terminal::print(Syntax::Text, &format!("{}\n", announcement.name()));
     }
@@ -212,7 +209,7 @@ impl LoadArgs {
 pub(super) const YEAR: Duration = Duration::from_secs(366 * 24 * 3600);
 
 /// A year at the most.
-pub(super) fn nanoseconds(flag: &str, duration: Duration) -> Result<u64, Failure> {
+pub(crate) fn nanoseconds(flag: &str, duration: Duration) -> Result<u64, Failure> {
     if duration > YEAR {
         return Err(Failure::bad_arguments(format!("{flag} is longer than a year")));
     }

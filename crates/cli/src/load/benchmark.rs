@@ -1,155 +1,196 @@
-//! `thalweg load` of gRPC's BenchmarkService, or of the echo of messages: what the lab drives.
+//! gRPC's BenchmarkService: what is loaded if no method is named, and by `--call` with a call type.
 
-use std::cell::Cell;
-use std::process::ExitCode;
+use std::sync::Arc;
 use std::time::Duration;
 
-use thalweg::Code;
-use thalweg_lab::bare;
-use thalweg_lab::descriptors;
-use thalweg_lab::drive::{Announcement, DriveError, Patience, drive};
-use thalweg_lab::record::{BareRun, CallType, LoadResult, LoadSettings};
-use thalweg_measure::interrupt::Interrupt;
+use thalweg::bytes::Bytes;
+use thalweg::{CallOptions, Channel, Code, Method, Raw, Request};
+use thalweg_dynamic::{Catalogue, MethodName};
+use thalweg_lab::record::CallType;
+use thalweg_lab::services::proto::{DESCRIPTORS, Payload, SimpleRequest, SimpleResponse};
+use thalweg_lab::services::zeros;
+use thalweg_load::{Check, Variables};
+use thalweg_measure::code::code_name;
+use thalweg_protobuf::Schema;
 
-use super::arguments::{LoadArgs, nanoseconds};
-use super::defaults::{DURATION_DEFAULT, IN_FLIGHT_DEFAULT, TIMEOUT_DEFAULT, WARM_UP_DEFAULT};
-use super::output::Output;
-use crate::failure::{Failure, INTERRUPTED};
-use crate::format::{Format, RunFormat, json};
-use crate::{request, runtime, signals, text};
+use super::steps::AskedStream;
+use crate::failure::Failure;
 
-/// Drives calls of this type.
-pub(super) fn run(args: &LoadArgs, call: CallType) -> Result<ExitCode, Failure> {
-    let settings = settings(args, call)?;
-    let format = match args.format {
-        RunFormat::Text => Format::Text,
-        RunFormat::Json => Format::Json,
-        RunFormat::Csv | RunFormat::Html => {
-            return Err(Failure::bad_arguments(
-                "-O csv and -O html need a method, such as --call \
-                 grpc.testing.BenchmarkService/UnaryCall, or a scenario",
-            ));
-        }
-    };
-    let output = Output::open(args.output.as_deref(), args.format)?;
-    let (result, was_interrupted) = driven(args, &settings)?;
-    output.write(&match format {
-        Format::Text => text::load(&result),
-        Format::Json => json(&result),
-    })?;
-    verdict(&result, was_interrupted)
+const SERVICE: &str = "grpc.testing.BenchmarkService";
+/// The largest payload, in bytes.
+const PAYLOAD_BYTES_MAX: u64 = 64 << 20;
+/// Payload bytes of a bidi stream that may await their responses.
+const OUTSTANDING_BYTES: u64 = 1 << 20;
+/// Its messages that may. Streams of large messages have two.
+const OUTSTANDING_MESSAGES_MAX: u64 = 4096;
+/// How long a stream lasts if nothing else ends it, at most: calls must end within the run.
+const STREAM_FOR: Duration = Duration::from_secs(1);
+
+/// Payloads of calls of BenchmarkService.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Benchmark {
+    /// Payload bytes of a message.
+    size: usize,
 }
 
-/// What came of it, and whether it was interrupted.
-fn driven(args: &LoadArgs, settings: &LoadSettings) -> Result<(LoadResult, bool), Failure> {
-    let own = args.benchmark.echo.own()?;
-    // With fewer there are fewer connections, which is said where they are opened.
-    let _ = descriptors::raise();
-    let call_timeout = args.timeout.unwrap_or(TIMEOUT_DEFAULT);
-    let patience = Patience { connect: args.connect_timeout(), call: call_timeout, ..Patience::default() };
-    let announce = |it: Announcement| args.announce(it);
-    let threads = args.runtime.threads(|_| 1)?;
-    if settings.bare.is_some() {
-        // On this thread.
-        let interrupt = Interrupt::on_signals().map_err(Failure::failed)?;
-        let result = bare::drive(settings, patience, &interrupt, announce).map_err(failure)?;
-        return Ok((result, false));
+impl Benchmark {
+    /// Of a method with payloads of so many bytes, if it is one of the service's.
+    pub(super) fn of(method: &MethodName, size: Option<u64>) -> Result<Option<Self>, Failure> {
+        if method.service() != SERVICE {
+            return match size {
+                None => Ok(None),
+                Some(_) => Err(Failure::bad_arguments(format!(
+                    "--size sets the payload of {SERVICE}; use --data for {method}"
+                ))),
+            };
+        }
+        let size = size.unwrap_or(0);
+        if size > PAYLOAD_BYTES_MAX {
+            return Err(Failure::bad_arguments("--size is more than 64 MiB, the largest payload"));
+        }
+        Ok(Some(Self { size: size as usize }))
     }
-    let was_interrupted = Cell::new(false);
-    let result = runtime::runtime(threads)?.block_on(async {
-        let interrupt = signals::interrupt()?;
-        let interrupt = async {
-            interrupt.await;
-            was_interrupted.set(true);
+
+    /// What declares the service, so that no server has to.
+    pub(super) fn catalogue() -> Result<Catalogue, Failure> {
+        let schema = Schema::from_descriptor_set(DESCRIPTORS).map_err(Failure::failed)?;
+        Ok(Catalogue::Files { schema, set: DESCRIPTORS.to_vec() })
+    }
+
+    /// A request of a method that streams, or does not, in these directions.
+    pub(super) fn request(self, is_client_streaming: bool, is_server_streaming: bool) -> Bytes {
+        let (sent, received) = match (is_client_streaming, is_server_streaming) {
+            (true, false) => (self.size, 0),
+            (false, true) => (0, self.size),
+            _ => (self.size, self.size),
         };
-        drive(settings, own.as_ref(), args.set_up(), patience, interrupt, announce).await.map_err(failure)
-    })?;
-    Ok((result, was_interrupted.get()))
+        let request = SimpleRequest {
+            response_size: received as i32, // At most PAYLOAD_BYTES_MAX.
+            payload: payload(sent),
+            ..SimpleRequest::default()
+        };
+        prost::Message::encode_to_vec(&request).into()
+    }
+
+    /// Responses must have the payload that was asked for.
+    pub(super) fn check(self, is_client_streaming: bool, is_server_streaming: bool) -> Arc<dyn Check> {
+        let size = if is_client_streaming && !is_server_streaming { 0 } else { self.size };
+        let response = SimpleResponse { payload: payload(size), ..SimpleResponse::default() };
+        Arc::new(ResponseSize(prost::Message::encoded_len(&response)))
+    }
+
+    /// How a stream of this type goes. It has `messages`, if `-n` says how many; else it ends well within `measured`.
+    pub(super) fn stream(
+        self,
+        call: CallType,
+        asked: AskedStream,
+        messages: Option<u64>,
+        measured: Duration,
+    ) -> AskedStream {
+        let mut stream = asked;
+        match (call, messages) {
+            (CallType::Unary, _) => return stream,
+            (CallType::ServerStream, Some(messages)) => {
+                stream.responses = stream.responses.or(Some(messages))
+            }
+            (_, Some(messages)) => stream.messages = stream.messages.or(Some(messages)),
+            (_, None) => {}
+        }
+        if stream.messages.is_none() && stream.responses.is_none() {
+            stream.lasts = stream.lasts.or(Some(STREAM_FOR.min(measured / 2)));
+        }
+        let window = match call {
+            CallType::PingPong => Some(1),
+            CallType::BidiStream => {
+                let fitting = OUTSTANDING_BYTES / (self.size as u64).max(1);
+                Some(fitting.clamp(2, OUTSTANDING_MESSAGES_MAX))
+            }
+            _ => None,
+        };
+        stream.outstanding = stream.outstanding.or(window);
+        stream
+    }
+
+    /// Makes one call, so that a server without the service is an error and not a run of failures.
+    pub(super) async fn try_out(
+        self,
+        target: &str,
+        channel: &Channel,
+        timeout: Duration,
+    ) -> Result<(), Failure> {
+        let request = Request::new(Raw(self.request(false, false)));
+        let mut options = CallOptions::default();
+        options.timeout = Some(timeout);
+        options.max_decoding_message_size = 2 * PAYLOAD_BYTES_MAX as usize;
+        let method = Method::new("/grpc.testing.BenchmarkService/UnaryCall");
+        match channel.unary::<Raw, Raw>(&method, request, &options).await {
+            Ok(_) => Ok(()),
+            Err(status) if status.code() == Code::Unimplemented => Err(Failure::failed(format!(
+                "{target} does not offer {SERVICE}: name a method with --call package.Service/Method"
+            ))),
+            Err(status) => {
+                let (code, message) = (code_name(status.code() as i32), status.message());
+                if status.code() == Code::DeadlineExceeded {
+                    let timeout = humantime::format_duration(timeout);
+                    return Err(Failure::failed(format!(
+                        "{target}: the first call, of {SERVICE}, had no response within {timeout} ({code})"
+                    )));
+                }
+                Err(Failure::failed(format!(
+                    "{target}: the first call, of {SERVICE}, ended with {code}: {message}"
+                )))
+            }
+        }
+    }
 }
 
-fn settings(args: &LoadArgs, call: CallType) -> Result<LoadSettings, Failure> {
-    if args.timeout == Some(Duration::ZERO) {
-        return Err(Failure::bad_arguments(
-            "--timeout 0 needs a method, such as --call \
-             grpc.testing.BenchmarkService/UnaryCall",
-        ));
-    }
-    let duration = match (args.duration, args.total) {
-        (None, None) => Some(DURATION_DEFAULT),
-        (duration, _) => duration,
+/// The method of a call type.
+pub(super) fn method(call: CallType) -> Result<MethodName, Failure> {
+    let name = match call {
+        CallType::Unary => "UnaryCall",
+        CallType::ClientStream => "StreamingFromClient",
+        CallType::ServerStream => "StreamingFromServer",
+        CallType::BidiStream | CallType::PingPong => "StreamingCall",
     };
-    let warmup = args.warmup.unwrap_or(if args.total.is_some() { Duration::ZERO } else { WARM_UP_DEFAULT });
-    let in_flight = args.in_flight.unwrap_or(match call {
-        CallType::Unary => IN_FLIGHT_DEFAULT.max(args.connections),
-        _ => args.connections,
-    });
-    // HTTP/1.1 has a call at a time on each connection.
-    let echo = args.benchmark.echo.work();
-    let is_http1 = echo.is_some_and(|work| work.protocol.is_http1());
-    Ok(LoadSettings {
-        target: args.target.clone(),
-        call,
-        size_bytes: args.benchmark.size.0,
-        in_flight,
-        connections: if is_http1 { in_flight } else { args.connections },
-        lanes: args.lanes,
-        echo,
-        method: args
-            .benchmark
-            .method
-            .as_deref()
-            .map(|method| request::call(method, args.benchmark.hex.as_ref())),
-        handing: args.benchmark.variant,
-        warmup_ns: nanoseconds("--warmup", warmup)?,
-        duration_ns: duration.map(|duration| nanoseconds("-z", duration)).transpose()?,
-        total: args.total,
-        bare: args
-            .benchmark
-            .bare
-            .map(|wire| BareRun { wire, active: args.benchmark.active.unwrap_or(args.connections) }),
-        busy_poll_ns: args.runtime.busy_poll.map(|it| nanoseconds("--busy-poll", it)).transpose()?,
-        cpus: args.runtime.cpus.clone(),
-    })
+    format!("{SERVICE}/{name}").parse().map_err(Failure::failed)
 }
 
-/// The service of the call types.
-const BENCHMARK_SERVICE: &str = "grpc.testing.BenchmarkService/";
+fn payload(size: usize) -> Option<Payload> {
+    (size > 0).then(|| Payload { r#type: 0, body: zeros(size) })
+}
 
-fn failure(error: DriveError) -> Failure {
-    match error {
-        DriveError::Settings(_) | DriveError::Method(_) | DriveError::Target(_) => {
-            Failure::bad_arguments(error)
+/// Encoded responses must be so long.
+#[derive(Debug)]
+struct ResponseSize(usize);
+
+impl Check for ResponseSize {
+    fn check(&self, response: &[u8], _: &mut Variables) -> Result<(), String> {
+        match response.len() {
+            len if len == self.0 => Ok(()),
+            len => Err(format!("expected a response of {} bytes, got {len}", self.0)),
         }
-        DriveError::FirstCall { ref method, ref status, .. }
-            if status.code() == Code::Unimplemented && method.starts_with(BENCHMARK_SERVICE) =>
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn responses_have_the_payload_that_was_asked_for() {
+        let benchmark = Benchmark { size: 1000 };
+        let response = |size| {
+            let response = SimpleResponse { payload: payload(size), ..SimpleResponse::default() };
+            prost::Message::encode_to_vec(&response)
+        };
+        let variables = &mut Variables::new();
+        for (directions, size) in
+            [((false, false), 1000), ((true, true), 1000), ((false, true), 1000), ((true, false), 0)]
         {
-            let what_to_do = "without --call package.Service/Method, the server must offer BenchmarkService";
-            Failure::failed(format!("{error}; {what_to_do}"))
+            let check = benchmark.check(directions.0, directions.1);
+            assert_eq!(check.check(&response(size), variables), Ok(()), "{directions:?}");
+            let error = check.check(&response(999), variables).unwrap_err();
+            assert!(error.ends_with("bytes, got 1005"), "{directions:?}: {error}");
         }
-        DriveError::Connect(_)
-        | DriveError::Silent { .. }
-        | DriveError::Bare { .. }
-        | DriveError::FirstCall { .. } => Failure::failed(error),
-        DriveError::Interrupted => Failure::interrupted(error),
     }
-}
-
-/// The exit code, or what made the run a failure.
-fn verdict(result: &LoadResult, interrupted: bool) -> Result<ExitCode, Failure> {
-    if interrupted {
-        return Ok(ExitCode::from(INTERRUPTED));
-    }
-    if !result.is_valid() && result.error_count() > 0 {
-        let why = result.notes.iter().find(|note| note.invalidates).map(|note| note.text.as_str());
-        return Err(Failure::failed(format!("invalid run: {}", why.unwrap_or_default())));
-    }
-    if result.messages > 0 {
-        return Ok(ExitCode::SUCCESS);
-    }
-    let errors: Vec<String> = result.errors.iter().map(|(code, count)| format!("{code} {count}")).collect();
-    let first = result.notes.first().map(|note| note.text.as_str()).unwrap_or_default();
-    Err(Failure::failed(match errors.as_slice() {
-        [] => "no call finished in the measured time; use a longer -z".to_owned(),
-        _ => format!("every call failed ({}): {first}", errors.join(", ")),
-    }))
 }

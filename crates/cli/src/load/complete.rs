@@ -1,5 +1,7 @@
 //! What may come next on the command line of `thalweg load`.
 
+use thalweg_lab::record::LaneRule;
+
 use super::arguments::LoadArgs;
 use super::connecting::Connecting;
 use crate::names::{self, Place};
@@ -10,7 +12,7 @@ pub(super) async fn methods(args: &LoadArgs, typed: &str) -> Option<Vec<String>>
     let connecting = Connecting {
         targets: std::slice::from_ref(&args.target),
         connections: 1,
-        is_adaptive: false,
+        lanes: LaneRule::Fixed,
         timeout: args.connect_timeout(),
         authority: args.any.authority.as_deref(),
         set_up: &set_up,

@@ -6,6 +6,8 @@ use thalweg::Channel;
 use thalweg::channel::{ChannelBuilder, ConnectError, Lanes};
 use thalweg_dynamic::{Catalogue, Reflection, ReflectionLimits};
 use thalweg_lab::drive::shares;
+use thalweg_lab::record::LaneRule;
+use thalweg_load::Channels;
 
 use crate::failure::Failure;
 use crate::metadata::{self, Entry};
@@ -16,8 +18,8 @@ pub(super) struct Connecting<'a> {
     pub(super) targets: &'a [String],
     /// Connections to each.
     pub(super) connections: u32,
-    /// As many as a channel finds useful, in place of that number.
-    pub(super) is_adaptive: bool,
+    /// What decides how many there are.
+    pub(super) lanes: LaneRule,
     /// Of connecting, and of each answer of reflection.
     pub(super) timeout: Duration,
     pub(super) authority: Option<&'a str>,
@@ -50,17 +52,27 @@ impl Connecting<'_> {
     }
 
     /// The channels of calls, of each target.
-    pub(super) async fn channels(&self) -> Result<Vec<Vec<Channel>>, Failure> {
+    pub(super) async fn channels(&self) -> Result<Channels, Failure> {
+        if self.lanes == LaneRule::PerCall {
+            let one = |target: &String| self.builder(target).lanes(Lanes::fixed(1));
+            let builders: Vec<ChannelBuilder> = self.targets.iter().map(one).collect();
+            // Whether a server is there is said before calls fail.
+            for builder in &builders {
+                connect(builder.clone()).await?;
+            }
+            return Ok(Channels::PerCall(builders));
+        }
         let mut channels = Vec::new();
         for target in self.targets {
             let mut of_target = Vec::new();
             for lanes in shares(self.connections) {
-                let lanes = if self.is_adaptive { Lanes::adaptive() } else { Lanes::fixed(lanes as usize) };
+                let is_adaptive = self.lanes == LaneRule::Adaptive;
+                let lanes = if is_adaptive { Lanes::adaptive() } else { Lanes::fixed(lanes as usize) };
                 of_target.push(connect(self.builder(target).lanes(lanes)).await?);
             }
             channels.push(of_target);
         }
-        Ok(channels)
+        Ok(Channels::Shared(channels))
     }
 }
 

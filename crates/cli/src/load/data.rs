@@ -5,6 +5,7 @@ use std::io::{self, Read};
 use std::sync::Arc;
 
 use clap::ValueEnum;
+use thalweg::bytes::Bytes;
 use thalweg_load::{Names, Order, Requests};
 
 use super::made::{PLACE, TextTemplates};
@@ -48,11 +49,20 @@ pub(super) struct Data<'a> {
 }
 
 impl Data<'_> {
+    /// Messages of a stream, where they are said. Whoever sends one message has the next one in the next call.
+    fn per_stream(&self, called: &Called) -> Option<u64> {
+        let endless = self.is_endless.then_some(u64::MAX);
+        if called.is_client_streaming { self.messages.or(endless) } else { Some(1) }
+    }
+
+    /// These messages, encoded.
+    pub(super) fn of(&self, messages: Vec<Bytes>, called: &Called) -> Requests {
+        Requests::new(messages, self.order, self.per_stream(called))
+    }
+
     /// The requests of this method.
     pub(super) fn requests(&self, called: &Called) -> Result<Requests, Failure> {
-        let endless = self.is_endless.then_some(u64::MAX);
-        // Whoever sends one message has the next one in the next call.
-        let per_stream = if called.is_client_streaming { self.messages.or(endless) } else { Some(1) };
+        let per_stream = self.per_stream(called);
         if self.texts.is_empty() {
             called.empty().map_err(|why| {
                 Failure::bad_arguments(format!(

@@ -3,15 +3,15 @@
 use std::time::Duration;
 
 /// Unary calls in flight; of streams, there is one for each connection.
-pub(super) const IN_FLIGHT_DEFAULT: u32 = 64;
+pub(crate) const IN_FLIGHT_DEFAULT: u32 = 64;
 /// How long a run lasts that was told neither a time nor a number.
-pub(super) const DURATION_DEFAULT: Duration = Duration::from_secs(10);
+pub(crate) const DURATION_DEFAULT: Duration = Duration::from_secs(10);
 /// How long connecting, and a call, may take.
-pub(super) const TIMEOUT_DEFAULT: Duration = Duration::from_secs(10);
+pub(crate) const TIMEOUT_DEFAULT: Duration = Duration::from_secs(10);
 /// How long an interval of the result is.
 pub(super) const INTERVAL_DEFAULT: Duration = Duration::from_secs(1);
 /// How long a run by time warms up.
-pub(super) const WARM_UP_DEFAULT: Duration = Duration::from_secs(1);
+pub(crate) const WARM_UP_DEFAULT: Duration = Duration::from_secs(1);
 /// Calls in flight at the most, where a schedule says when they begin.
 pub(super) const IN_FLIGHT_MAX_DEFAULT: u32 = 1000;
 /// The rate that is tried first where the highest one is looked for.

@@ -3,10 +3,11 @@
 use std::fs;
 use std::time::Duration;
 
+use thalweg_lab::record::CallType;
 use thalweg_load::{Ceiling, Label, Pace, Plan, Schedule, Spacing, Stop, UnderWay};
 
 use super::any_arguments::{DurationStop, Gates};
-use super::arguments::{LoadArgs, nanoseconds};
+use super::arguments::{LoadArgs, What, nanoseconds};
 use super::defaults::{
     DURATION_DEFAULT, IN_FLIGHT_DEFAULT, IN_FLIGHT_MAX_DEFAULT, INTERVAL_DEFAULT, SEARCH_RATE_DEFAULT,
     SEARCH_WINDOW_DEFAULT, WARM_UP_DEFAULT,
@@ -24,6 +25,7 @@ impl LoadArgs {
         let in_flight_default = match &self.any.workers {
             _ if is_open => IN_FLIGHT_MAX_DEFAULT,
             Some(workers) => workers.most().ceil() as u32,
+            None if self.is_stream_type() => self.connections,
             None => IN_FLIGHT_DEFAULT,
         };
         let in_flight = self.in_flight.unwrap_or(in_flight_default.max(self.connections));
@@ -95,9 +97,31 @@ impl LoadArgs {
     /// What ends it: a number, a time, or where neither is said `window`.
     fn stop(&self, window: Duration) -> Stop {
         match self.total {
+            Some(_) if self.is_stream_type() => Stop::Calls(self.streams()),
             Some(total) => Stop::Calls(total),
             None => Stop::After(self.duration.unwrap_or(window)),
         }
+    }
+
+    /// Whether `--call` names a call type that is a stream: `-n` counts its messages.
+    fn is_stream_type(&self) -> bool {
+        let is_scenario = self.any.scenario.is_some();
+        !is_scenario && matches!(self.call, What::Benchmark(call) if call != CallType::Unary)
+    }
+
+    /// Of a call type, whose messages `-n` counts: each worker has one.
+    fn streams(&self) -> u64 {
+        u64::from(self.in_flight.unwrap_or(self.connections))
+    }
+
+    /// How long is measured, if a time ends the run.
+    pub(super) fn measured(&self) -> Duration {
+        self.duration.unwrap_or(DURATION_DEFAULT)
+    }
+
+    /// So many messages each stream of a call type has, if `-n` says how many all have.
+    pub(super) fn messages_of_stream(&self) -> Option<u64> {
+        self.total.filter(|_| self.is_stream_type()).map(|total| total.div_ceil(self.streams()))
     }
 
     fn check_times(&self) -> Result<(), Failure> {

@@ -1,9 +1,10 @@
 //! What is called, as it was asked for and as it is driven.
 
-use thalweg_dynamic::{Catalogue, MethodName};
+use thalweg_dynamic::Catalogue;
 use thalweg_load::Flow;
 
-use super::any_arguments::AnyArgs;
+use super::arguments::{LoadArgs, What};
+use super::benchmark::Benchmark;
 use super::deadline::Deadline;
 use super::scenario_file::{self, Defaults};
 use super::steps::{AskedFlow, AskedStep, AskedStream};
@@ -18,15 +19,14 @@ pub(super) struct AskedScenario {
     flows: Vec<AskedFlow>,
     /// By --call, and not by a file.
     is_one_call: bool,
+    /// What is called of BenchmarkService.
+    pub(super) benchmark: Option<Benchmark>,
 }
 
 impl AskedScenario {
     /// The file's, or this one method.
-    pub(super) fn read(
-        args: &AnyArgs,
-        method: Option<&MethodName>,
-        deadline: Deadline,
-    ) -> Result<Self, Failure> {
+    pub(super) fn read(load: &LoadArgs) -> Result<Self, Failure> {
+        let (args, deadline) = (&load.any, Deadline::from(load.timeout));
         if let Some(path) = &args.scenario {
             let defaults = Defaults {
                 deadline,
@@ -36,13 +36,25 @@ impl AskedScenario {
                 has_templates: !args.no_templates,
             };
             let (name, flows) = scenario_file::read(path, &defaults)?;
-            return Ok(Self { name, flows, is_one_call: false });
+            return Ok(Self { name, flows, is_one_call: false, benchmark: None });
         }
-        let method = method.ok_or_else(|| Failure::bad_arguments("no method; use --call or --scenario"))?;
+        let method = load.call.method()?;
+        let benchmark = Benchmark::of(&method, args.size.map(|size| size.0))?;
+        let mut stream = AskedStream {
+            messages: args.messages,
+            message_rate: args.message_rate.clone(),
+            lasts: args.stream_for,
+            responses: args.responses,
+            outstanding: args.outstanding,
+        };
+        if let (What::Benchmark(call), Some(benchmark)) = (&load.call, benchmark) {
+            stream = benchmark.stream(*call, stream, load.messages_of_stream(), load.measured());
+        }
         let step = AskedStep {
             name: method.to_string(),
             method: method.clone(),
             data: args.data.clone(),
+            benchmark,
             input: args.input,
             order: args.order,
             has_templates: !args.no_templates,
@@ -50,23 +62,18 @@ impl AskedScenario {
             deadline,
             compress: args.compress,
             max_message_bytes: max_message_bytes(args),
-            stream: AskedStream {
-                messages: args.messages,
-                message_rate: args.message_rate.clone(),
-                lasts: args.stream_for,
-                responses: args.responses,
-            },
+            stream,
             checks: args.check.clone(),
             keep: Vec::new(),
             think: None,
         };
         let name = format!("{}/{}", method.service(), method.method());
         let flow = AskedFlow { name: name.clone(), weight: 1, steps: vec![step] };
-        Ok(Self { name, flows: vec![flow], is_one_call: true })
+        Ok(Self { name, flows: vec![flow], is_one_call: true, benchmark })
     }
 }
 
-fn max_message_bytes(args: &AnyArgs) -> usize {
+fn max_message_bytes(args: &super::any_arguments::AnyArgs) -> usize {
     usize::try_from(args.max_message_size.0).unwrap_or(usize::MAX)
 }
 

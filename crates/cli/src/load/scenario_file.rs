@@ -53,6 +53,7 @@ struct StepOfFile {
     message_rate: Option<String>,
     stream_for: Option<String>,
     responses: Option<u64>,
+    outstanding: Option<u64>,
     #[serde(default)]
     check: Vec<String>,
     #[serde(default)]
@@ -133,6 +134,7 @@ impl StepOfFile {
             .collect::<Result<Vec<_>, String>>()?;
         let message_rate = self.message_rate.map(|text| text.parse()).transpose();
         Ok(AskedStep {
+            benchmark: None,
             name: self.name.unwrap_or_else(|| self.call.clone()),
             method: self.call.parse().map_err(|error: MethodNameError| error.to_string())?,
             data: self.data.map(|data| beside(file, data)).into_iter().collect(),
@@ -154,6 +156,7 @@ impl StepOfFile {
                 message_rate: message_rate.map_err(|error| format!("message_rate: {error}"))?,
                 lasts: time("stream_for", self.stream_for)?,
                 responses: self.responses,
+                outstanding: self.outstanding,
             },
             checks: self.check.iter().map(|text| text.parse()).collect::<Result<_, String>>()?,
             keep,

@@ -6,6 +6,7 @@ use thalweg::{CallOptions, Method};
 use thalweg_dynamic::MethodName;
 use thalweg_load::{Call, CallKind, Names, Order, Schedule, Step, StreamPlan, Think};
 
+use super::benchmark::Benchmark;
 use super::checks::{AskedCheck, FieldPath, expected};
 use super::data::{Data, Input};
 use super::deadline::Deadline;
@@ -29,6 +30,8 @@ pub(super) struct AskedStep {
     pub(super) name: String,
     pub(super) method: MethodName,
     pub(super) data: Vec<String>,
+    /// What is sent where `data` is empty, of BenchmarkService.
+    pub(super) benchmark: Option<Benchmark>,
     pub(super) input: Option<Input>,
     pub(super) order: Order,
     pub(super) has_templates: bool,
@@ -50,6 +53,7 @@ pub(super) struct AskedStream {
     pub(super) message_rate: Option<Schedule>,
     pub(super) lasts: Option<Duration>,
     pub(super) responses: Option<u64>,
+    pub(super) outstanding: Option<u64>,
 }
 
 impl AskedStep {
@@ -69,7 +73,17 @@ impl AskedStep {
             seed,
             names,
         };
-        let requests = data.requests(called)?;
+        let benchmark = self.benchmark.filter(|_| self.data.is_empty());
+        let directions = (called.is_client_streaming, called.is_server_streaming);
+        let requests = match benchmark {
+            Some(benchmark) => data.of(vec![benchmark.request(directions.0, directions.1)], called),
+            None => data.requests(called)?,
+        };
+        let mut expects =
+            expected(&self.checks, self.keep.clone(), called).map_err(Failure::bad_arguments)?;
+        if let Some(benchmark) = benchmark.filter(|_| self.checks.is_empty()) {
+            expects.responses = Some(benchmark.check(directions.0, directions.1));
+        }
         let mut options = CallOptions::default();
         let sending = self.stream.message_rate.as_ref().map(|rate| (rate, requests.per_stream()));
         options.timeout = self.deadline.timeout(self.stream.lasts, sending);
@@ -85,8 +99,9 @@ impl AskedStep {
                 message_rate: self.stream.message_rate.clone(),
                 lasts: self.stream.lasts,
                 responses: self.stream.responses,
+                outstanding: self.stream.outstanding,
             },
-            expects: expected(&self.checks, self.keep.clone(), called).map_err(Failure::bad_arguments)?,
+            expects,
         };
         Ok(Step { name: self.name.clone(), call, think: self.think })
     }
@@ -101,6 +116,7 @@ impl AskedStream {
             (self.messages.is_some(), sends, "--messages", "sends a stream"),
             (self.lasts.is_some(), sends || receives, "--stream-for", "is a stream"),
             (self.responses.is_some(), receives, "--responses", "answers with a stream"),
+            (self.outstanding.is_some(), sends && receives, "--outstanding", "streams in both directions"),
         ];
         match asked.iter().find(|(is_asked, fits, ..)| *is_asked && !fits) {
             Some((_, _, flag, what)) => Err(Failure::bad_arguments(format!(

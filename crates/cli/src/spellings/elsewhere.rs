@@ -70,7 +70,7 @@ pub(super) const ELSEWHERE: &[Elsewhere] = &[
     load(&["aws-session", "aws-sigv4", "a"], "use -m 'authorization: …'"),
     load(&["form", "F", "Z"], "use -d JSON or -d @FILE"),
     load(&["disable-compression"], "leave it out: no compression is the default"),
-    load(&["disable-keepalive"], "use --lanes per-call, for BenchmarkService"),
+    load(&["disable-keepalive"], "use --lanes per-call"),
     load(&["ipv4", "ipv6", "connect-to"], "use ipv4:ADDR:PORT or ipv6:[ADDR]:PORT as the target"),
     load(&["unix-socket"], "use unix:PATH as the target"),
     load(&["stats-success-breakdown"], "leave it out: latency and failed_latency are always apart"),

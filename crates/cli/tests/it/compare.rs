@@ -72,7 +72,7 @@ fn a_server_is_not_worse_than_itself() {
     let arguments = [&["--a", &server, "--b", &server], &gate[..], &SHORT, &["--", "-c", "1"]].concat();
     let (code, stdout, stderr) = compare(&arguments);
     assert_eq!(code, Some(0), "{stdout}{stderr}");
-    assert!(stdout.contains("unary, 0 B, 1 in flight"), "{stdout}");
+    assert!(stdout.contains("BenchmarkService/UnaryCall, unary, closed loop, 1 in flight"), "{stdout}");
 }
 
 /// An open loop, over TLS and over UNIX sockets. What is judged is the median, which a busy machine leaves alone; the

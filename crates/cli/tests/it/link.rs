@@ -24,7 +24,7 @@ fn json(line: &str) -> Value {
 
 /// `thalweg load` with these arguments, which must succeed.
 fn load(target: &str, args: &[&str]) -> Value {
-    let mut all = vec!["load", target, "-O", "json"];
+    let mut all = vec!["peer", "load", target, "-O", "json"];
     all.extend(args);
     let (code, stdout, stderr) = outcome(thalweg(&all).output().unwrap());
     assert_eq!((code, stderr.as_str()), (Some(0), ""), "thalweg {all:?}");
@@ -89,14 +89,14 @@ fn a_link_is_told_what_to_do() {
 fn a_client_waits_while_its_link_stalls_and_hears_of_a_cut() {
     let (_server, addresses) = Running::serve(&["127.0.0.1:0"]);
     let (mut link, address) = link(&addresses[0], &[]);
-    let args = ["load", &address, "-n", "1", "-c", "1", "-O", "json", "--timeout", "60s"];
+    let args = ["peer", "load", &address, "-n", "1", "-c", "1", "-O", "json", "--timeout", "60s"];
     assert_eq!(link.tell("stall 1s"), "stalled for 1s");
     let began = std::time::Instant::now();
     assert_eq!(outcome(thalweg(&args).output().unwrap()).0, Some(0));
     // The first call is made before anything is measured. The stall began somewhat before the load.
     assert!(began.elapsed().as_nanos() as u64 > SECOND_NS / 2, "{:?}", began.elapsed());
 
-    let load = Running::start(&["load", &address, "-z", "1h", "--warmup", "0s", "-O", "json"]);
+    let load = Running::start(&["peer", "load", &address, "-z", "1h", "--warmup", "0s", "-O", "json"]);
     load.until_at_work();
     let cut = link.tell("cut");
     assert_eq!(cut, "cut 1");

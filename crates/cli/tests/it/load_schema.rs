@@ -69,7 +69,8 @@ fn results(folder: &std::path::Path, address: &str) -> Vec<Value> {
     let scenario = ["--scenario", &file, "--rps", "50", "-n", "20", "--share", "0/2", "--tags", "a=b"];
     let scenario = [&scenario[..], &["--expect", "p99<1h"]].concat();
     let duplex = r#"{"response_parameters": [{"size": 1}]}"#;
-    let duplex = ["--call", DUPLEX, "-d", duplex, "--messages", "3", "-n", "5", "-c", "1"];
+    let duplex =
+        ["--call", DUPLEX, "-d", duplex, "--messages", "3", "--stream-for", "10s", "-n", "5", "-c", "1"];
     let failed = r#"{"response_status": {"code": 5, "message": "not here"}}"#;
     let failed = ["--call", UNARY, "-d", failed, "-n", "5", "--max-errors", "1"];
     let found = ["--call", UNARY, "--find-max", "p99<1ns", "--rps", "1", "-z", "100ms"];

@@ -14,6 +14,7 @@ mod inspect_capture;
 mod link;
 mod live;
 mod load_any;
+mod load_benchmark;
 mod load_connecting;
 mod load_ends;
 mod load_over_time;

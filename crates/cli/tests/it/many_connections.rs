@@ -11,7 +11,7 @@ const CALLS: [&str; 8] = ["-c", "12", "--warmup", "20ms", "-z", "200ms", "-O", "
 
 /// What `load` says.
 fn load(target: &str, rest: &[&str]) -> (Option<i32>, String, String) {
-    outcome(thalweg(&[&["load", target], rest, &CALLS].concat()).output().unwrap())
+    outcome(thalweg(&[&["peer", "load", target], rest, &CALLS].concat()).output().unwrap())
 }
 
 /// The bare client drives 3 of 10 connections.

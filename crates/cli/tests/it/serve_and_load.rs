@@ -13,7 +13,7 @@ use crate::support::{Running, outcome, thalweg};
 
 /// Drives `target` with these arguments besides; the run must succeed, and its JSON is returned.
 fn check(target: &str, args: &[&str]) -> Value {
-    let mut all = vec!["load", target, "-O", "json"];
+    let mut all = vec!["peer", "load", target, "-O", "json"];
     all.extend(args);
     let (code, stdout, stderr) = outcome(thalweg(&all).output().unwrap());
     assert_eq!((code, stderr.as_str()), (Some(0), ""), "thalweg {all:?}");
@@ -121,7 +121,7 @@ fn a_result_goes_where_it_is_wanted() {
     let (_server, addresses) = Running::serve(&["127.0.0.1:0"]);
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("result.txt");
-    let args = ["load", &addresses[0], "-n", "10", "-o", path.to_str().unwrap()];
+    let args = ["peer", "load", &addresses[0], "-n", "10", "-o", path.to_str().unwrap()];
     assert_eq!(outcome(thalweg(&args).output().unwrap()), (Some(0), String::new(), String::new()));
     let text = fs::read_to_string(path).unwrap();
     for part in
@@ -135,7 +135,8 @@ fn a_result_goes_where_it_is_wanted() {
 fn an_interrupted_run_says_what_there_is() {
     let (server, addresses) = Running::serve(&["127.0.0.1:0"]);
     for call in ["unary", "client-stream", "server-stream", "bidi-stream"] {
-        let args = ["load", &addresses[0], "--call", call, "-z", "1h", "--warmup", "0s", "-O", "json"];
+        let args =
+            ["peer", "load", &addresses[0], "--call", call, "-z", "1h", "--warmup", "0s", "-O", "json"];
         let load = Running::start(&args);
         load.until_at_work();
         load.signal(Signal::SIGINT);
@@ -151,7 +152,7 @@ fn an_interrupted_run_says_what_there_is() {
 #[test]
 fn a_run_that_is_interrupted_in_its_warm_up_has_no_figures() {
     let (_server, addresses) = Running::serve(&["127.0.0.1:0"]);
-    let load = Running::start(&["load", &addresses[0], "-z", "1s", "--warmup", "1h"]);
+    let load = Running::start(&["peer", "load", &addresses[0], "-z", "1s", "--warmup", "1h"]);
     load.until_at_work();
     load.signal(Signal::SIGINT);
     let (code, stdout, stderr) = load.end();
@@ -187,7 +188,7 @@ fn handlers_work_for_each_message() {
 fn a_message_beyond_the_servers_limit_is_named() {
     let (_server, addresses) = Running::serve_with(&["127.0.0.1:0"], &["--max-message-size", "1KiB"]);
     let target = &addresses[0];
-    let (code, _, stderr) = outcome(thalweg(&["load", target, "--size", "2KiB"]).output().unwrap());
+    let (code, _, stderr) = outcome(thalweg(&["peer", "load", target, "--size", "2KiB"]).output().unwrap());
     assert_eq!(code, Some(1));
     assert!(stderr.contains("RESOURCE_EXHAUSTED") && stderr.contains("1024"), "{stderr}");
 }
@@ -195,7 +196,7 @@ fn a_message_beyond_the_servers_limit_is_named() {
 #[test]
 fn a_server_that_goes_away_makes_the_run_not_valid() {
     let (server, addresses) = Running::serve(&["127.0.0.1:0"]);
-    let load = Running::start(&["load", &addresses[0], "-z", "4s", "--warmup", "0s", "-O", "json"]);
+    let load = Running::start(&["peer", "load", &addresses[0], "-z", "4s", "--warmup", "0s", "-O", "json"]);
     load.until_at_work();
     drop(server);
     let (code, stdout, stderr) = load.end();
@@ -208,7 +209,7 @@ fn a_server_that_goes_away_makes_the_run_not_valid() {
 #[test]
 fn a_server_told_to_stop_lets_its_calls_end() {
     let (server, addresses) = Running::serve(&["127.0.0.1:0"]);
-    let load = Running::start(&["load", &addresses[0], "-z", "1h", "--warmup", "0s"]);
+    let load = Running::start(&["peer", "load", &addresses[0], "-z", "1h", "--warmup", "0s"]);
     load.until_at_work();
     server.signal(Signal::SIGINT);
     assert_eq!(server.end(), (Some(0), String::new(), String::new()));
@@ -219,7 +220,7 @@ fn a_server_told_to_stop_lets_its_calls_end() {
 #[test]
 fn measuring_is_announced_before_the_result() {
     let (_server, addresses) = Running::serve(&["127.0.0.1:0"]);
-    let args = ["load", &addresses[0], "-O", "json", "--announce", "--warmup", "10ms", "-z", "20ms"];
+    let args = ["peer", "load", &addresses[0], "-O", "json", "--announce", "--warmup", "10ms", "-z", "20ms"];
     let (code, stdout, stderr) = outcome(thalweg(&args).output().unwrap());
     assert_eq!((code, stderr.as_str()), (Some(0), ""));
     let json = stdout.strip_prefix("measuring\nmeasured\n").unwrap_or_else(|| panic!("it says {stdout:?}"));
@@ -251,7 +252,7 @@ fn own_messages_are_echoed() {
         assert_eq!(result["settings"]["echo"]["shape"], "own");
     }
     let stderr = |args: &[&str]| outcome(thalweg(args).output().unwrap());
-    let (code, _, error) = stderr(&["load", &json, "--echo", "own"]);
+    let (code, _, error) = stderr(&["peer", "load", &json, "--echo", "own"]);
     assert_eq!(code, Some(2), "{error}");
     assert!(error.contains("--echo own needs the messages to send"), "{error}");
     let (code, _, error) = stderr(&["serve", "--proto", &proto, "--type", "shop.Nothing"]);

@@ -16,6 +16,7 @@ use thalweg_measure::process::Process;
 use thalweg_measure::usage::{ServerMemory, Side, Sides, Usage, resident_bytes};
 
 use super::hop::Hop;
+use super::program::Program;
 use crate::drive::Announcement;
 use crate::echo::{EchoWork, Looks, Shape};
 use crate::load::Measured;
@@ -40,7 +41,7 @@ const CONNECTIONS: &str = "connections:";
 /// A driver that is ready to be started.
 #[derive(Clone, Debug)]
 pub(super) struct Driver {
-    pub(super) program: PathBuf,
+    pub(super) program: Program,
     pub(super) variant: Option<String>,
     pub(super) call: CallType,
     pub(super) point: Point,
@@ -147,8 +148,8 @@ impl Driver {
     fn command(&self) -> Command {
         let Point { size_bytes, in_flight, connections, warmup, duration, .. } = &self.point;
         let target = self.hop.as_ref().map_or_else(|| self.target.clone(), Hop::target);
-        let mut command = Command::new(&self.program);
-        command.args(["load", &target]);
+        let mut command = self.program.command("load");
+        command.arg(&target);
         match &self.echo {
             None => command.args(["--call", self.call.name(), "--size", &size_bytes.0.to_string()]),
             Some(Echo { work, own, .. }) => {

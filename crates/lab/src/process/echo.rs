@@ -136,14 +136,14 @@ impl EchoProcesses {
         if stack.is_ours() && stack.variant() == Some(VIEWS) {
             flags.push(OsStr::new("--views"));
         }
-        Server::start_on_tcp(&program.path, program.server_variant(stack), with_json, &flags, cpus)
+        Server::start_on_tcp(program, program.server_variant(stack), with_json, &flags, cpus)
             .map_err(|why| format!("cannot start the server `{} serve`: {why}", program.path.display()))
     }
 
     fn driver(&mut self, (server, target): (u32, String), run: EchoRun) -> Result<Driver, ExecuteError> {
         let EchoRun { work, in_flight, afresh, warmup, duration, calls, network } = run;
         let ours = self.programs.get(OURS);
-        let ours = ours.ok_or_else(|| ExecuteError::Study("there is no client".to_owned()))?.path.clone();
+        let ours = ours.ok_or_else(|| ExecuteError::Study("there is no client".to_owned()))?.clone();
         let point = Point {
             work: Work::Call(CallType::Unary),
             size_bytes: ByteSize(0),

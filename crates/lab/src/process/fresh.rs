@@ -58,7 +58,7 @@ impl FreshExecutor {
         let program = self.program(stack)?;
         let flags: Vec<&OsStr> = flags.iter().map(OsString::as_os_str).collect();
         let cpus = self.cpus.server_cpus.as_ref();
-        Server::start_on_tcp(&program.path, program.server_variant(stack), false, &flags, cpus)
+        Server::start_on_tcp(program, program.server_variant(stack), false, &flags, cpus)
             .map_err(|why| format!("cannot start the server `{} serve`: {why}", program.path.display()))
     }
 
@@ -93,7 +93,7 @@ impl FreshExecutor {
         let authority = if window.point.tls { Some(self.certificate("ca.pem")?) } else { None };
         let program = self.program(&client)?;
         Ok(Driver {
-            program: program.path.clone(),
+            program: program.clone(),
             variant: program.client_variant(&client).map(str::to_owned),
             call,
             point: window.point.clone(),

@@ -1,6 +1,7 @@
 //! A program of a stack, and its variants.
 
 use std::path::PathBuf;
+use std::process::Command;
 
 use crate::record::Handing;
 use crate::stack::{OURS, Setting, Stack};
@@ -10,6 +11,8 @@ use crate::stack::{OURS, Setting, Stack};
 pub struct Program {
     /// The executable.
     pub(crate) path: PathBuf,
+    /// Its first words: the contract may be a command of several.
+    pub(crate) words: &'static [&'static str],
     /// What it calls itself: `gRPC C++ 1.51.1`.
     pub version: String,
     /// It has a server; a client it has in any case.
@@ -43,6 +46,7 @@ impl Program {
         let variants = Handing::ALL.map(|handing| handing.variant().to_owned()).to_vec();
         Self {
             path,
+            words: &["peer"],
             version: format!("{OURS} {}", env!("CARGO_PKG_VERSION")),
             serves: true,
             server_variants: variants.clone(),
@@ -50,6 +54,13 @@ impl Program {
             json: ["http1", "h2", "connect", "grpc-web"].map(str::to_owned).to_vec(),
             settings,
         }
+    }
+
+    /// The program with a command of the contract, such as `serve`.
+    pub(crate) fn command(&self, word: &str) -> Command {
+        let mut command = Command::new(&self.path);
+        command.args(self.words).arg(word);
+        command
     }
 
     /// Whether the stack's variant, if it names one, is known to a side that takes part.

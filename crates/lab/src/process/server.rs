@@ -1,7 +1,6 @@
 //! A server that is driven.
 
 use std::ffi::OsStr;
-use std::path::Path;
 use std::process::Command;
 use std::sync::mpsc::RecvTimeoutError;
 use std::time::{Duration, Instant};
@@ -10,6 +9,7 @@ use tempfile::TempDir;
 use thalweg_measure::cpus::CpuList;
 use thalweg_measure::process::Process;
 
+use super::program::Program;
 use crate::load::Transport;
 
 /// How long a server may take until it listens.
@@ -30,15 +30,15 @@ pub(super) struct Server {
 impl Server {
     /// Starts it on TCP and on a Unix domain socket, and waits until it listens on both.
     pub(super) fn start(
-        program: &Path,
+        program: &Program,
         variant: Option<&str>,
         threads: Option<u32>,
         cpus: Option<&CpuList>,
     ) -> Result<Self, String> {
         let scratch = tempfile::tempdir().map_err(|error| format!("no place for its socket: {error}"))?;
         let uds = format!("unix:{}", scratch.path().join("server.sock").display());
-        let mut command = Command::new(program);
-        command.args(["serve", "--listen", "127.0.0.1:0", "--listen", &uds]);
+        let mut command = program.command("serve");
+        command.args(["--listen", "127.0.0.1:0", "--listen", &uds]);
         if let Some(variant) = variant {
             command.args(["--variant", variant]);
         }
@@ -53,15 +53,15 @@ impl Server {
 
     /// Starts it on TCP alone, for gRPC and, if asked to, for JSON too, and waits until it listens.
     pub(super) fn start_on_tcp(
-        program: &Path,
+        program: &Program,
         variant: Option<&str>,
         with_json: bool,
         flags: &[&OsStr],
         cpus: Option<&CpuList>,
     ) -> Result<Self, String> {
         let scratch = tempfile::tempdir().map_err(|error| format!("no place for its files: {error}"))?;
-        let mut command = Command::new(program);
-        command.args(["serve", "--listen", "127.0.0.1:0"]);
+        let mut command = program.command("serve");
+        command.args(["--listen", "127.0.0.1:0"]);
         if with_json {
             command.args(["--json", "127.0.0.1:0"]);
         }

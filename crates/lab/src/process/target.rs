@@ -37,7 +37,7 @@ impl TargetExecutor {
         let processors = self.cpus.client_cpus.as_ref().map(|cpus| cpus.as_slice().len());
         let processors = processors.and_then(|processors| u32::try_from(processors).ok());
         Driver {
-            program: self.program.path.clone(),
+            program: self.program.clone(),
             variant: None,
             call: CallType::Unary,
             point: window.point.clone(),

@@ -51,6 +51,7 @@ fn run(started_s: u64, took_ns: impl Iterator<Item = u64>, failed: u64) -> LoadR
         merged_of: None,
         in_flight: 4,
         workers: None,
+        stream_for_ns: None,
         connections: 1,
         connections_established: Some(1),
         warmup_ns: 0,

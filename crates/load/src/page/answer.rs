@@ -26,12 +26,20 @@ pub(super) fn answer(run: &LoadRun) -> String {
         }
         None => format!("{} calls/s with {} in flight", whole(run.rate_per_s), run.in_flight),
     };
-    let (half, most) = (time(latency.ns.p50 as f64), time(latency.ns.p99 as f64));
+    // How long a stream lasts is no measurement where it was asked for.
+    let (rate, latency) = match run.stream_for_ns.and(run.messages_per_s()) {
+        Some(messages) => {
+            (format!("{} messages/s with {} in flight", whole(messages), run.in_flight), run.reply.as_ref())
+        }
+        None => (rate, Some(latency)),
+    };
+    let latency = latency
+        .map(|latency| format!("; p50 {}, p99 {}", time(latency.ns.p50 as f64), time(latency.ns.p99 as f64)));
     let failed = match run.failed {
         0 => String::new(),
         _ => format!("; {} failed", percent(run.failed_share())),
     };
-    format!("{rate}; p50 {half}, p99 {most}{failed}")
+    format!("{rate}{}{failed}", latency.unwrap_or_default())
 }
 
 /// What was called, of whom, and how.

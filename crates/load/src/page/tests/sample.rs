@@ -60,6 +60,7 @@ pub(super) fn open() -> LoadRun {
         merged_of: None,
         in_flight: 64,
         workers: None,
+        stream_for_ns: None,
         connections: 2,
         connections_established: Some(2),
         warmup_ns: 0,

@@ -1,20 +1,84 @@
-//! The command line of loads on gRPC's BenchmarkService, and on `thalweg.lab.v1.Echo`.
+//! The command line of `thalweg peer load`.
 
 use std::path::PathBuf;
+use std::time::Duration;
 
-use clap::Args;
+use clap::{ArgGroup, Args};
+use thalweg::channel::ChannelBuilder;
 use thalweg_lab::echo::{EchoWork, Looks, OwnEcho, Protocol, Shape};
-use thalweg_lab::record::{BareWire, Handing};
+use thalweg_lab::record::{BareWire, CallType, Handing, LaneRule};
+use thalweg_lab::target;
 use thalweg_measure::size::ByteSize;
 
 use crate::failure::Failure;
+use crate::format::Format;
 use crate::own::echoed;
 use crate::request::{self, RequestBytes};
+use crate::runtime::RuntimeArgs;
+use crate::seconds;
+use crate::tls::ClientTlsArgs;
 
-/// What is said of a load without a method.
 #[derive(Debug, Args)]
-#[command(next_help_heading = "Built-in benchmark (without a method)")]
-pub(crate) struct BenchmarkArgs {
+#[command(group = ArgGroup::new("end").args(["duration", "total"]))]
+pub(super) struct PeerLoadArgs {
+    /// Server to load: HOST:PORT or unix:PATH
+    #[arg(value_parser = target::parse)]
+    pub(super) target: String,
+
+    /// unary, client-stream, server-stream, bidi-stream or ping-pong
+    #[arg(long, value_name = "TYPE", default_value = "unary")]
+    pub(super) call: CallType,
+
+    /// Concurrent calls [default: 64; streams: one for each connection]
+    #[arg(short = 'c', long = "in-flight", value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub(super) in_flight: Option<u32>,
+
+    /// Number of connections
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
+    pub(super) connections: u32,
+
+    /// Number of connections: fixed, adaptive, or one per call (per-call)
+    #[arg(long, value_name = "RULE", default_value = "fixed")]
+    pub(super) lanes: LaneRule,
+
+    /// Duration of the measurement [default: 10s]
+    #[arg(short = 'z', long, value_name = "DURATION", value_parser = humantime::parse_duration)]
+    pub(super) duration: Option<Duration>,
+
+    /// Stop after N calls, or N messages of streams
+    #[arg(short = 'n', long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    pub(super) total: Option<u64>,
+
+    /// Run this long before measuring [default: 1s; 0s with -n]
+    #[arg(long, value_name = "DURATION", value_parser = humantime::parse_duration)]
+    pub(super) warmup: Option<Duration>,
+
+    /// Longest wait for a connection, a response or the next message [default: 10s]
+    #[arg(short = 't', long, value_name = "DURATION", value_parser = seconds::parse)]
+    pub(super) timeout: Option<Duration>,
+
+    /// Time limit to connect [default: --timeout]
+    #[arg(long, value_name = "DURATION", value_parser = seconds::parse)]
+    pub(super) connect_timeout: Option<Duration>,
+
+    /// Print `measuring` and `measured` when measuring starts and ends
+    #[arg(long)]
+    pub(super) announce: bool,
+
+    /// Output format; JSON has the schema thalweg.load/3
+    #[arg(short = 'O', long, value_enum, default_value_t = Format::Text)]
+    pub(super) format: Format,
+
+    /// Write the result to a file
+    #[arg(short = 'o', long, value_name = "FILE")]
+    pub(super) output: Option<PathBuf>,
+
+    #[command(flatten)]
+    pub(super) runtime: RuntimeArgs,
+
+    #[command(flatten)]
+    pub(super) tls: ClientTlsArgs,
+
     /// Payload bytes of a message: 0, 64KiB, 1.5MB
     #[arg(long, value_name = "SIZE", default_value = "0")]
     pub(super) size: ByteSize,
@@ -22,8 +86,7 @@ pub(crate) struct BenchmarkArgs {
     /// Use the bare epoll client: grpc or echo
     ///
     /// One thread sends prepared bytes: unary gRPC calls, or the messages of `thalweg serve --bare-echo`.
-    #[arg(long, value_name = "WIRE", conflicts_with_all = ["lanes", "echo", "total", "threads", "cacert",
-          "keepalive_time"])]
+    #[arg(long, value_name = "WIRE", conflicts_with_all = ["lanes", "echo", "total", "threads", "cacert"])]
     pub(super) bare: Option<BareWire>,
 
     /// With --bare: connections that carry calls [default: all]
@@ -34,12 +97,12 @@ pub(crate) struct BenchmarkArgs {
     #[arg(long, value_name = "NAME", default_value = "in-place")]
     pub(super) variant: Handing,
 
-    /// For the lab: this unary method by its path alone, with a request in hex
-    #[arg(long, value_name = "SERVICE/METHOD", hide = true, conflicts_with = "echo")]
+    /// This unary method instead, with a request in hex
+    #[arg(long, value_name = "SERVICE/METHOD", conflicts_with = "echo")]
     pub(super) method: Option<String>,
 
     /// The request message of that method: its bytes in hex, or @FILE
-    #[arg(long, value_name = "HEX", requires = "method", hide = true, value_parser = request::parse)]
+    #[arg(long, value_name = "HEX", requires = "method", value_parser = request::parse)]
     pub(super) hex: Option<RequestBytes>,
 
     /// Call thalweg.lab.v1.Echo with this payload
@@ -86,6 +149,17 @@ pub(crate) struct EchoArgs {
     /// Compress requests and responses with gzip
     #[arg(long, requires = "echo")]
     pub(super) gzip: bool,
+}
+
+impl PeerLoadArgs {
+    /// What all connections have.
+    pub(super) fn set_up(&self) -> impl Fn(ChannelBuilder) -> ChannelBuilder {
+        let tls = self.tls.config(&self.target);
+        move |channel| match &tls {
+            Some(tls) => channel.tls(tls.clone()),
+            None => channel,
+        }
+    }
 }
 
 impl EchoArgs {

@@ -1,0 +1,74 @@
+//! `thalweg load` without a method, and with a call type.
+
+use serde_json::Value;
+
+use crate::support::{Running, load, load_json, outcome, thalweg};
+
+/// Options that were for other methods alone, and bytes on the wire: a payload of 1000 bytes has 6 bytes around it, and
+/// a request says in 3 more how much it wants.
+#[test]
+fn it_is_a_load_like_any_other() {
+    let (_server, addresses) = Running::serve(&["127.0.0.1:0"]);
+    let words = ["--size", "1000", "--rps", "200", "-n", "50", "--expect", "errors<1%", "--tags", "a=b"];
+    let named = ["--call", "grpc.testing.BenchmarkService/UnaryCall"];
+    for words in [words.to_vec(), [&words[..], &["--call", "unary"]].concat(), [&words[..], &named].concat()]
+    {
+        let run = load_json(&addresses[0], &words);
+        assert_eq!(run["schema"], "thalweg.load-run/1");
+        assert_eq!(run["method"], "grpc.testing.BenchmarkService/UnaryCall");
+        assert_eq!((&run["ok"], &run["loop"]), (&50.into(), &"open".into()), "{run}");
+        assert_eq!((&run["bytes_sent"], &run["bytes_received"]), (&50_450.into(), &50_300.into()), "{run}");
+        assert_eq!(run["gates"][0]["is_kept"], true, "{run}");
+    }
+    let (code, page, stderr) = load(&addresses[0], &["-n", "10", "-O", "html"]);
+    assert_eq!(code, Some(0), "{stderr}");
+    assert!(page.contains("grpc.testing.BenchmarkService/UnaryCall"), "{page}");
+}
+
+#[test]
+fn call_types_are_methods_with_streams() {
+    let (_server, addresses) = Running::serve(&["127.0.0.1:0"]);
+    let run = |words: &[&str]| load_json(&addresses[0], &[words, &["--size", "100", "-c", "2"]].concat());
+    let messages =
+        |run: &Value| (run["messages_sent"].as_u64().unwrap(), run["messages_received"].as_u64().unwrap());
+    for (call, method, expected) in [
+        ("client-stream", "StreamingFromClient", (40, 2)),
+        ("server-stream", "StreamingFromServer", (2, 40)),
+        ("bidi-stream", "StreamingCall", (40, 40)),
+        ("ping-pong", "StreamingCall", (40, 40)),
+    ] {
+        let by_number = run(&["--call", call, "-n", "40"]);
+        assert_eq!(by_number["method"], format!("grpc.testing.BenchmarkService/{method}"));
+        assert_eq!((messages(&by_number), &by_number["ok"]), (expected, &2.into()), "{by_number}");
+        assert_eq!(by_number["stream_for_ns"], Value::Null, "{by_number}");
+        let by_time = run(&["--call", call, "-z", "400ms", "--warmup", "0s"]);
+        assert_eq!(by_time["stream_for_ns"], 200_000_000, "{by_time}");
+        let (sent, received) = messages(&by_time);
+        assert!(sent + received > 100 && by_time["failed"] == 0, "{by_time}");
+    }
+}
+
+#[test]
+fn each_call_may_have_a_connection_of_its_own() {
+    let (_server, addresses) = Running::serve(&["127.0.0.1:0"]);
+    let run = load_json(&addresses[0], &["--lanes", "per-call", "-n", "20", "-c", "1"]);
+    assert_eq!((&run["ok"], &run["connections_established"]), (&20.into(), &Value::Null), "{run}");
+}
+
+/// What the lab needs was a part of `load`.
+#[test]
+fn options_for_the_lab_still_work_and_say_where_they_are() {
+    let (_server, addresses) = Running::serve(&["127.0.0.1:0"]);
+    let words = ["load", &addresses[0], "--bare", "grpc", "-z", "100ms", "--warmup", "0s", "-O", "json"];
+    let (code, stdout, stderr) = outcome(thalweg(&words).output().unwrap());
+    assert_eq!(code, Some(0), "{stderr}");
+    assert_eq!(stderr, "note: --bare is an option of `thalweg peer load`, which runs now\n");
+    assert_eq!(serde_json::from_str::<Value>(&stdout).unwrap()["schema"], "thalweg.load/3");
+    for (word, begins) in
+        [("variants", "server in-place owned\nclient in-place owned\n"), ("version", "thalweg ")]
+    {
+        let (code, stdout, stderr) = outcome(thalweg(&["peer", word]).output().unwrap());
+        assert_eq!((code, stderr.as_str()), (Some(0), ""));
+        assert!(stdout.starts_with(begins), "{stdout}");
+    }
+}
