@@ -123,24 +123,18 @@ impl Benchmark {
         options.timeout = Some(timeout);
         options.max_decoding_message_size = 2 * PAYLOAD_BYTES_MAX as usize;
         let method = Method::new("/grpc.testing.BenchmarkService/UnaryCall");
-        match channel.unary::<Raw, Raw>(&method, request, &options).await {
-            Ok(_) => Ok(()),
-            Err(status) if status.code() == Code::Unimplemented => Err(Failure::failed(format!(
-                "{target} does not offer {SERVICE}: name a method with --call package.Service/Method"
-            ))),
-            Err(status) => {
-                let (code, message) = (code_name(status.code() as i32), status.message());
-                if status.code() == Code::DeadlineExceeded {
-                    let timeout = humantime::format_duration(timeout);
-                    return Err(Failure::failed(format!(
-                        "{target}: the first call, of {SERVICE}, had no response within {timeout} ({code})"
-                    )));
-                }
-                Err(Failure::failed(format!(
-                    "{target}: the first call, of {SERVICE}, ended with {code}: {message}"
-                )))
+        let Err(status) = channel.unary::<Raw, Raw>(&method, request, &options).await else { return Ok(()) };
+        let code = code_name(status.code() as i32);
+        Err(Failure::failed(match status.code() {
+            Code::Unimplemented => {
+                format!("{target} does not offer {SERVICE}: name a method with --call package.Service/Method")
             }
-        }
+            Code::DeadlineExceeded => {
+                let timeout = humantime::format_duration(timeout);
+                format!("{target}: the first call, of {SERVICE}, had no response within {timeout} ({code})")
+            }
+            _ => format!("{target}: the first call, of {SERVICE}, ended with {code}: {}", status.message()),
+        }))
     }
 }
 
