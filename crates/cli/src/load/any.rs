@@ -164,7 +164,7 @@ async fn prepare(
     if let (Some(benchmark), What::Benchmark(_)) = (asked.benchmark, &args.call)
         && let Channels::Shared(channels) = &channels
     {
-        for (target, channel) in targets.iter().zip(channels.iter().flat_map(|channels| channels.first())) {
+        for (target, channel) in targets.iter().zip(channels.iter().filter_map(|channels| channels.first())) {
             benchmark.try_out(target, channel, args.connect_timeout()).await?;
         }
     }

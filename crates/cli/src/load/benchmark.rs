@@ -65,7 +65,7 @@ impl Benchmark {
             _ => (self.size, self.size),
         };
         let request = SimpleRequest {
-            response_size: received as i32, // At most PAYLOAD_BYTES_MAX.
+            response_size: i32::try_from(received).expect("at most PAYLOAD_BYTES_MAX"),
             payload: payload(sent),
             ..SimpleRequest::default()
         };
@@ -91,7 +91,7 @@ impl Benchmark {
         match (call, messages) {
             (CallType::Unary, _) => return stream,
             (CallType::ServerStream, Some(messages)) => {
-                stream.responses = stream.responses.or(Some(messages))
+                stream.responses = stream.responses.or(Some(messages));
             }
             (_, Some(messages)) => stream.messages = stream.messages.or(Some(messages)),
             (_, None) => {}

@@ -119,7 +119,11 @@ fn flags_that_make_no_run() {
     check(&["load", "::1:80"], BAD_ARGUMENTS, &["`::1:80`", "brackets"]);
     check(&["load", "localhost"], BAD_ARGUMENTS, &["`localhost`", "no port", "localhost:50051"]);
     check(&["load", "https://127.0.0.1:1"], FAILED, &["127.0.0.1:1", "is the server running?"]);
-    check(&["load", nobody, "--rps", "fast"], BAD_ARGUMENTS, &["--rps: invalid rate `fast`: `fast` is not a number"]);
+    check(
+        &["load", nobody, "--rps", "fast"],
+        BAD_ARGUMENTS,
+        &["--rps: invalid rate `fast`: `fast` is not a number"],
+    );
 }
 
 #[test]

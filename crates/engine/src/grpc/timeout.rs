@@ -61,7 +61,7 @@ impl TimeoutValue {
 /// such a time, and it comes again with the next call; what is left of an earlier deadline has more digits.
 #[inline]
 pub(crate) fn is_round(timeout: Duration) -> bool {
-    if timeout.subsec_nanos() % 1_000_000 != 0 || timeout.as_secs() >= 1_000_000_000 {
+    if !timeout.subsec_nanos().is_multiple_of(1_000_000) || timeout.as_secs() >= 1_000_000_000 {
         return false;
     }
     let mut millis = timeout.as_secs() * 1_000 + u64::from(timeout.subsec_millis());
