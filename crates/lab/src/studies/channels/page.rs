@@ -28,7 +28,7 @@ const STATISTICS: [(&str, &str); 5] =
     [("p50", "median"), ("p90", "p90"), ("p99", "p99"), ("p99_9", "p99.9"), ("max", "max")];
 
 pub(super) fn page(study: &ChannelsAnalysis<'_>) -> String {
-    let ChannelsAnalysis { results, channels, verdicts, doubts } = study;
+    let ChannelsAnalysis { results, channels, verdicts, doubts, unanswered } = study;
     let lanes = data::lanes(channels);
     Page {
         title: "Channels study",
@@ -42,7 +42,7 @@ pub(super) fn page(study: &ChannelsAnalysis<'_>) -> String {
             ("figures", "Figures"),
         ],
         eyebrow: eyebrow("Channels study", &results.started, &results.ended),
-        answer: answer(verdicts, &results.settings),
+        answer: unanswered.clone().or_else(|| answer(verdicts, &results.settings)),
         lede: facts::lede(results),
         cards: cards(verdicts),
         doubts: doubts.iter().map(ToString::to_string).collect(),

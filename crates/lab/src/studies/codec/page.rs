@@ -35,7 +35,7 @@ const CARDS_MAX: usize = 4;
 
 /// The study as a page that opens without a network.
 pub(super) fn page(study: &CodecAnalysis<'_>) -> String {
-    let CodecAnalysis { results, figures, answer, doubts, .. } = study;
+    let CodecAnalysis { results, figures, answer, doubts, unanswered, .. } = study;
     Page {
         title: "Codec study",
         style: STYLE,
@@ -48,7 +48,7 @@ pub(super) fn page(study: &CodecAnalysis<'_>) -> String {
             ("figures", "Figures"),
         ],
         eyebrow: eyebrow("Codec study", &results.started, &results.ended),
-        answer: answer.clone(),
+        answer: unanswered.as_ref().or(answer.as_ref()).cloned(),
         lede: lede(results),
         cards: cards(results, figures),
         doubts: doubts.iter().map(ToString::to_string).collect(),

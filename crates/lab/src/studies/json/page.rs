@@ -27,7 +27,7 @@ const STYLE: &str = include_str!("../../../assets/json.css");
 const SCRIPT: &str = include_str!("../../../assets/json.js");
 
 pub(super) fn page(study: &JsonAnalysis<'_>) -> String {
-    let JsonAnalysis { results, cells, answer, questions, doubts } = study;
+    let JsonAnalysis { results, cells, answer, questions, doubts, unanswered } = study;
     let plots = Plots::of(results, cells);
     let mut links = vec![("stages", "Stages"), ("rates", "Rates")];
     let named =
@@ -41,9 +41,13 @@ pub(super) fn page(study: &JsonAnalysis<'_>) -> String {
         style: STYLE,
         links: &links,
         eyebrow: eyebrow("gRPC against a JSON API", &results.started, &results.ended),
-        answer: answer.clone(),
+        answer: unanswered.as_ref().or(answer.as_ref()).cloned(),
         lede: lede(results),
-        cards: cards(results, cells),
+        cards: if unanswered.is_some() {
+            html! {}
+        } else {
+            cards(results, cells)
+        },
         doubts: doubts.iter().map(ToString::to_string).collect(),
         sections: html! {
             (bars::stages(results, cells))

@@ -26,7 +26,8 @@ pub(super) fn table<'a>() -> Table<'a, &'a WindowResult> {
         Length::Calls(calls) => Some(calls.to_string()),
         Length::Ns(_) => None,
     });
-    table.column("left_out_because", |it| it.exclusion());
+    table.column("valid", |it| Some(it.validity().is_valid().to_string()));
+    table.column("left_out_because", |it| it.validity().why_not());
     table.column("duration_ns", |it| Some(it.load.as_ref()?.duration_ns.to_string()));
     table.column("calls", |it| Some(it.load.as_ref()?.messages.to_string()));
     table.column("errors", |it| Some(it.load.as_ref()?.error_count().to_string()));

@@ -16,9 +16,8 @@ use thalweg_measure::page::charts;
 use thalweg_measure::page::parts::{card, choices, eyebrow};
 
 use super::analysis::SizesAnalysis;
-use super::compare::findings as compared;
-use super::findings::{answer, headlines};
-use super::lines::Analysis;
+use super::compare::Comparison;
+use super::findings::Headline;
 use crate::load::{Kind, facts, stacks};
 use crate::report::page::Page;
 use crate::report::topics::findings;
@@ -64,11 +63,10 @@ pub(super) fn page(study: &SizesAnalysis<'_>) -> String {
         style: charts::STYLE,
         links: &links,
         eyebrow: eyebrow(&title, &results.started, &results.ended),
-        // That of the comparison, where there is one.
-        answer: comparison.as_ref().and_then(compared::answer).or_else(|| answer(lines)),
+        answer: study.unanswered.clone().or_else(|| study.answer.clone()),
         lede: facts::lede(results),
         // Behind the choices, where there is no comparison.
-        cards: comparison.as_ref().map_or_else(|| html! {}, against::cards),
+        cards: told(study).map_or_else(|| html! {}, against::cards),
         doubts: doubts.iter().map(ToString::to_string).collect(),
         sections: sections(study),
         method: method::method(results),
@@ -82,32 +80,45 @@ pub(super) fn page(study: &SizesAnalysis<'_>) -> String {
     .html()
 }
 
-fn cards(analysis: &Analysis) -> Markup {
+/// The comparison, if it tells anything.
+fn told<'s>(study: &'s SizesAnalysis<'_>) -> Option<&'s Comparison> {
+    study.comparison.as_ref().filter(|_| study.unanswered.is_none())
+}
+
+fn cards(headlines: &[Headline]) -> Markup {
     html! {
-        @for headline in headlines(analysis) {
+        @for headline in headlines {
             (card(headline.name, &headline.figure, &headline.detail))
         }
     }
 }
 
 fn sections(study: &SizesAnalysis<'_>) -> Markup {
-    let SizesAnalysis { results, lines: analysis, choices, comparison, findings: found, .. } = study;
+    let SizesAnalysis { results, lines: analysis, choices, comparison, findings: found, headlines, .. } =
+        study;
+    let has_figures = !analysis.lines.is_empty();
     html! {
-        @if let Some(comparison) = comparison {
+        @if let Some(comparison) = told(study) {
             (against::sections(results, comparison))
-            (alone(&comparison.ours, analysis))
+        }
+        @if let Some(comparison) = comparison {
+            (alone(&comparison.ours, headlines))
         } @else {
             (choice::section(analysis, choices))
-            div.cards { (cards(analysis)) }
+            div.cards { (cards(headlines)) }
         }
-        section #summary {
-            h2 { "Findings" }
-            (findings(found))
+        @if !found.is_empty() {
+            section #summary {
+                h2 { "Findings" }
+                (findings(found))
+            }
         }
-        (plots_section())
-        (percentiles_section())
+        @if has_figures {
+            (plots_section())
+            (percentiles_section())
+        }
         (time_section())
-        section #spikes {
+        @if has_figures { section #spikes {
             h2 { "Spikes" }
             p.about {
                 "For each kind of call the wait that lay farthest from what is typical of its run, and how long into \
@@ -115,7 +126,7 @@ fn sections(study: &SizesAnalysis<'_>) -> Markup {
                  readings of the clock. Spikes are part of every mean, percentile and maximum on this page."
             }
             (figures::spikes_table(analysis))
-        }
+        } }
         section #figures {
             h2 { "All figures" }
             div.controls {
@@ -143,12 +154,12 @@ fn sections(study: &SizesAnalysis<'_>) -> Markup {
 }
 
 /// What parts the comparison from the study of our own pair, with that study's own headlines.
-fn alone(ours: &Pair, analysis: &Analysis) -> Markup {
+fn alone(ours: &Pair, headlines: &[Headline]) -> Markup {
     html! {
         section.part {
             p.eyebrow { (ours) " alone" }
             p.about { "From here on the page is about " (ours) ", client and server, and the bare socket." }
-            div.cards { (cards(analysis)) }
+            div.cards { (cards(headlines)) }
         }
     }
 }
@@ -230,8 +241,7 @@ fn time_section() -> Markup {
             p.hint {
                 "The line is the median of " span data-neighbours {} " windows that stand next to each other, whatever \
                  they measured: where it leaves 1, something slowed the machine or left it alone. A ring is a window \
-                 with a note that it is not valid, a cross at the lower edge one that is in no ratio, and a triangle \
-                 at the upper edge a long wait, at its time. A click leads to the windows of the cell."
+                 whose client was the limit, a cross at the lower edge one that is not valid, and a triangle at the upper edge a long wait, at its time. A click leads to the windows of the cell."
             }
         }
     }

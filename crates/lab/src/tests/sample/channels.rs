@@ -47,6 +47,7 @@ pub(crate) fn quick() -> LabResults {
             Purpose::Figures => sample.points.push(PointResult {
                 outcome: Outcome::Measured(Box::new(measured(&window, &load))),
                 usage: Some(usage(point.duration)),
+                not_valid: None,
                 pair: Some(pair),
                 point,
                 strategy,

@@ -31,6 +31,7 @@ pub(crate) fn quick() -> LabResults {
     let point = |window: &Window| PointResult {
         outcome: Outcome::Measured(Box::new(measured(window, &load))),
         usage: Some(usage(window)),
+        not_valid: None,
         pair: window.pair.clone(),
         point: window.point.clone(),
         strategy: window.strategy,

@@ -7,7 +7,7 @@ use thalweg_measure::size::ByteSize;
 use thalweg_measure::statistics::Interval;
 
 use super::anchor::anchor;
-use crate::load::gathered::{Windows, exclusion, gathered};
+use crate::load::gathered::{Windows, gathered};
 use crate::load::{Kind, LabResults, Transport, Work};
 use crate::record::{LoadResult, Spike};
 use crate::studies::sizes::lines::{Analysis, Cell, Line};
@@ -108,7 +108,7 @@ fn row(windows: &Windows<'_>, analysis: &Analysis) -> Markup {
             @if let Some(measured) = windows.merged() {
                 (measured_fields(&measured, windows, analysis))
             } @else {
-                td.words.failed colspan=(COLUMNS.len() - 2) { (distinct(windows.failures()).join("; ")) }
+                td.words.failed colspan=(COLUMNS.len() - 2) { "no valid window: " (windows.why_not()) }
             }
         }
     }
@@ -182,24 +182,9 @@ fn measured_fields(measured: &LoadResult, windows: &Windows<'_>, analysis: &Anal
 /// What was noted, and how many windows are not in the figures.
 fn notes(measured: &LoadResult, windows: &Windows<'_>) -> Vec<String> {
     let mut notes: Vec<String> = measured.notes.iter().map(|note| note.text.clone()).collect();
-    let (all, good) = (windows.all.len(), windows.good().count());
-    if good > 0 && good < all {
-        let reasons = distinct(windows.all.iter().filter_map(|window| exclusion(window)));
-        notes.push(format!(
-            "{} of {all} windows are not in these figures: {}",
-            all - good,
-            reasons.join("; ")
-        ));
+    let (all, valid) = (windows.all.len(), windows.valid().count());
+    if valid < all {
+        notes.push(format!("{} of {all} windows are not valid: {}", all - valid, windows.why_not()));
     }
     notes
-}
-
-fn distinct<T: PartialEq>(values: impl Iterator<Item = T>) -> Vec<T> {
-    let mut distinct = Vec::new();
-    for value in values {
-        if !distinct.contains(&value) {
-            distinct.push(value);
-        }
-    }
-    distinct
 }
