@@ -36,7 +36,7 @@ Examples:
   thalweg load unix:/run/server.sock --call bidi-stream --size 1KiB
 
 Exit codes:
-  0    OK
+  0    OK, also if the run is NOT VALID
   1    more calls failed than --max-errors (without --call: all), none finished,
        or the server is unreachable
   2    invalid arguments
@@ -199,6 +199,11 @@ impl LoadArgs {
     }
 
     /// Prints the announcement's line, if it is asked for.
+    /// Another program starts this one, and watches it from outside.
+    pub(super) fn is_watched(&self) -> bool {
+        self.announce
+    }
+
     pub(super) fn announce(&self, announcement: Announcement) {
         if !self.announce {
             return;

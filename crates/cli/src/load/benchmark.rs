@@ -1,6 +1,6 @@
 //! `thalweg load` of gRPC's BenchmarkService, or of the echo of messages: what the lab drives.
 
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -8,8 +8,9 @@ use thalweg::Code;
 use thalweg_lab::bare;
 use thalweg_lab::descriptors;
 use thalweg_lab::drive::{Announcement, DriveError, Patience, drive};
-use thalweg_lab::record::{BareRun, CallType, LoadResult, LoadSettings};
+use thalweg_lab::record::{BareRun, CallType, LoadResult, LoadSettings, Note};
 use thalweg_measure::interrupt::Interrupt;
+use thalweg_measure::usage::{KeptWaiting, OwnUsage};
 
 use super::arguments::{LoadArgs, nanoseconds};
 use super::defaults::{DURATION_DEFAULT, IN_FLIGHT_DEFAULT, TIMEOUT_DEFAULT, WARM_UP_DEFAULT};
@@ -47,16 +48,23 @@ fn driven(args: &LoadArgs, settings: &LoadSettings) -> Result<(LoadResult, bool)
     let _ = descriptors::raise();
     let call_timeout = args.timeout.unwrap_or(TIMEOUT_DEFAULT);
     let patience = Patience { connect: args.connect_timeout(), call: call_timeout, ..Patience::default() };
-    let announce = |it: Announcement| args.announce(it);
+    let waiting = RefCell::new(Waiting::default());
+    let announce = |it: Announcement| {
+        if !args.is_watched() {
+            waiting.borrow_mut().announced(it, &args.target);
+        }
+        args.announce(it);
+    };
     let threads = args.runtime.threads(|_| 1)?;
     if settings.bare.is_some() {
         // On this thread.
         let interrupt = Interrupt::on_signals().map_err(Failure::failed)?;
-        let result = bare::drive(settings, patience, &interrupt, announce).map_err(failure)?;
+        let mut result = bare::drive(settings, patience, &interrupt, announce).map_err(failure)?;
+        result.notes.extend(waiting.into_inner().note);
         return Ok((result, false));
     }
     let was_interrupted = Cell::new(false);
-    let result = runtime::runtime(threads)?.block_on(async {
+    let mut result = runtime::runtime(threads)?.block_on(async {
         let interrupt = signals::interrupt()?;
         let interrupt = async {
             interrupt.await;
@@ -64,7 +72,29 @@ fn driven(args: &LoadArgs, settings: &LoadSettings) -> Result<(LoadResult, bool)
         };
         drive(settings, own.as_ref(), args.set_up(), patience, interrupt, announce).await.map_err(failure)
     })?;
+    result.notes.extend(waiting.into_inner().note);
     Ok((result, was_interrupted.get()))
+}
+
+/// How long this process waited for a CPU while it measured.
+#[derive(Default)]
+struct Waiting {
+    own: Option<OwnUsage>,
+    note: Option<Note>,
+}
+
+impl Waiting {
+    fn announced(&mut self, announcement: Announcement, target: &str) {
+        match announcement {
+            Announcement::Measuring => self.own = Some(OwnUsage::begin(&[target.to_owned()])),
+            Announcement::Measured => {
+                let waiting = self.own.take().and_then(|own| own.waiting());
+                let note = |KeptWaiting { reason, invalidates }| Note { text: reason.text, invalidates };
+                self.note = waiting.map(note);
+            }
+            Announcement::First | Announcement::Connected => {}
+        }
+    }
 }
 
 fn settings(args: &LoadArgs, call: CallType) -> Result<LoadSettings, Failure> {
