@@ -15,7 +15,7 @@ use super::analysis::CodecAnalysis;
 use super::line::{Format, Operation, WARM_UPS};
 use super::results::CodecResults;
 use super::tables::{CodecInfo, DataInfo};
-use crate::report::page::{PLOT, Page};
+use crate::report::page::{PLOT, Page, command_fact};
 use crate::report::topics::findings;
 
 const STYLE: &str = include_str!("../../../assets/codec.css");
@@ -243,7 +243,7 @@ fn facts(results: &CodecResults) -> Vec<(&'static str, String)> {
         results.codecs.iter().map(|codec| format!("{} {}", codec.name, codec.version)).collect();
     let left_out: Vec<&str> = results.left_out.iter().map(|left_out| left_out.what.as_str()).collect();
     vec![
-        ("Command", format!("thalweg {}", settings.arguments.join(" "))),
+        command_fact(&settings.arguments),
         ("Started", results.started.clone()),
         ("Took", took(&results.started, &results.ended).map(span).unwrap_or_default()),
         ("Windows", format!("{} of {}", results.measured(), results.planned)),

@@ -20,7 +20,7 @@ use crate::echo::{Protocol, Shape};
 use crate::load::stacks;
 use crate::load::verdict::Verdict;
 use crate::report::grid::grid;
-use crate::report::page::{PLOT, Page};
+use crate::report::page::{PLOT, Page, command_fact};
 use plots::Plots;
 
 const STYLE: &str = include_str!("../../../assets/json.css");
@@ -190,7 +190,7 @@ fn method(results: &JsonResults) -> Vec<String> {
 fn facts(results: &JsonResults) -> Vec<(&'static str, String)> {
     let (machine, settings, versions) = (&results.machine, &results.settings, &results.versions);
     vec![
-        ("Command", format!("thalweg {}", settings.arguments.join(" "))),
+        command_fact(&settings.arguments),
         ("Started", results.started.clone()),
         ("Took", took(&results.started, &results.ended).map(span).unwrap_or_default()),
         ("Windows", format!("{} of {}", results.windows.len(), results.planned)),
