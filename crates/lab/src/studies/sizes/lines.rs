@@ -166,7 +166,8 @@ impl Analysis {
         same.or_else(|| references().max_by_key(|reference| reference.kind.in_flight))
     }
 
-    /// The same without cells of which too few windows are valid for a claim: fewer than an interval needs, and not all.
+    /// The same without cells of which too few windows are valid for a claim: fewer than an interval needs, and not
+    /// all.
     pub(crate) fn sure(&self) -> Self {
         let mut sure = self.clone();
         for line in &mut sure.lines {

@@ -28,8 +28,10 @@ const PERCENTILES_SCRIPT: &str = include_str!("../../../assets/percentiles.js");
 const TIME_SCRIPT: &str = include_str!("../../../assets/time.js");
 const AGAINST_SCRIPT: &str = include_str!("../../../assets/against.js");
 
-/// Behind the first, which differs.
-const LINKS: [(&str, &str); 7] = [
+/// All sections that a page may have.
+const LINKS: [(&str, &str); 9] = [
+    ("against", "Compared with other stacks"),
+    ("choice", "Which call"),
     ("summary", "Summary"),
     ("plots", "Plots"),
     ("percentiles", "Percentiles"),
@@ -40,8 +42,14 @@ const LINKS: [(&str, &str); 7] = [
 ];
 
 /// What may be shown of latencies, the first at first.
-const STATISTICS: [(&str, &str); 5] =
-    [("p50", "median"), ("mean", "mean"), ("p99", "p99"), ("p99_99", "p99.99"), ("max", "max")];
+const STATISTICS: [(&str, &str); 6] = [
+    ("p50", "median"),
+    ("mean", "mean"),
+    ("p95", "p95"),
+    ("p99", "p99"),
+    ("p99_99", "p99.99"),
+    ("max", "max"),
+];
 
 const PACE: &str = "mean time from one message to the next of the same stream; lower is better";
 const GAP: &str = "the longest time between two readings of the clock, of which there is one in 16 messages below \
@@ -51,11 +59,8 @@ const THROUGHPUT: &str = "payload bytes per second, one direction; higher is bet
 
 pub(super) fn page(study: &SizesAnalysis<'_>) -> String {
     let SizesAnalysis { results, lines, comparison, doubts, .. } = study;
-    let (first, against) = match comparison {
-        Some(_) => (("against", "Compared with other stacks"), AGAINST_SCRIPT),
-        None => (("choice", "Which call"), ""),
-    };
-    let links = [&[first], LINKS.as_slice()].concat();
+    let against = if told(study).is_some() { AGAINST_SCRIPT } else { "" };
+    let links = links(study);
     let title =
         format!("Message {} {}", results.study, if comparison.is_some() { "comparison" } else { "study" });
     Page {
@@ -78,6 +83,19 @@ pub(super) fn page(study: &SizesAnalysis<'_>) -> String {
         scripts: &[charts::SCRIPT, charts::ENDS, PERCENTILES_SCRIPT, TIME_SCRIPT, against, SCRIPT],
     }
     .html()
+}
+
+/// The sections that the page has.
+fn links(study: &SizesAnalysis<'_>) -> Vec<(&'static str, &'static str)> {
+    let has_figures = !study.lines.lines.is_empty();
+    let is_there = |(id, _): &(&str, &str)| match *id {
+        "against" => told(study).is_some(),
+        "choice" => !study.choices.is_empty(),
+        "summary" => !study.findings.is_empty(),
+        "plots" | "percentiles" | "time" | "spikes" => has_figures,
+        _ => true,
+    };
+    LINKS.into_iter().filter(is_there).collect()
 }
 
 /// The comparison, if it tells anything.
@@ -116,17 +134,17 @@ fn sections(study: &SizesAnalysis<'_>) -> Markup {
         @if has_figures {
             (plots_section())
             (percentiles_section())
-        }
-        (time_section())
-        @if has_figures { section #spikes {
-            h2 { "Spikes" }
-            p.about {
-                "For each kind of call the wait that lay farthest from what is typical of its run, and how long into \
-                 the run it fell. Typical is the median latency, and of streams one way the mean time between two \
-                 readings of the clock. Spikes are part of every mean, percentile and maximum on this page."
+            (time_section())
+            section #spikes {
+                h2 { "Spikes" }
+                p.about {
+                    "For each kind of call the wait that lay farthest from what is typical of its run, and how long \
+                     into the run it fell. Typical is the median latency, and of streams one way the mean time between \
+                     two readings of the clock. Spikes are part of every mean, percentile and maximum on this page."
+                }
+                (figures::spikes_table(analysis))
             }
-            (figures::spikes_table(analysis))
-        } }
+        }
         section #figures {
             h2 { "All figures" }
             div.controls {
@@ -241,7 +259,8 @@ fn time_section() -> Markup {
             p.hint {
                 "The line is the median of " span data-neighbours {} " windows that stand next to each other, whatever \
                  they measured: where it leaves 1, something slowed the machine or left it alone. A ring is a window \
-                 whose client was the limit, a cross at the lower edge one that is not valid, and a triangle at the upper edge a long wait, at its time. A click leads to the windows of the cell."
+                 whose client was the limit, a cross at the lower edge one that is not valid, and a triangle at the \
+                 upper edge a long wait, at its time. A click leads to the windows of the cell."
             }
         }
     }
