@@ -43,7 +43,8 @@ pub struct ServerMemory {
     pub measuring: u64,
 }
 
-/// A process that was kept waiting for a CPU for more than this share of the time that it was ready to run was disturbed.
+/// A process was disturbed if it was kept waiting for a CPU for more than this share of the time that it was ready to
+/// run.
 ///
 /// Measured on two processors of an Intel Xeon (Linux 6.18), as the waiting share of a load generator's threads:
 ///

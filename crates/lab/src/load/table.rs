@@ -52,6 +52,7 @@ fn latencies(table: &mut Windows<'_>) {
     measured(table, "latency_mean_ns", |it| Some(format!("{:.1}", it.latency_ns?.mean)));
     measured(table, "latency_p50_ns", |it| Some(it.latency_ns?.p50.to_string()));
     measured(table, "latency_p90_ns", |it| Some(it.latency_ns?.p90.to_string()));
+    measured(table, "latency_p95_ns", |it| it.latency_ns?.p95.map(|ns| ns.to_string()));
     measured(table, "latency_p99_ns", |it| Some(it.latency_ns?.p99.to_string()));
     measured(table, "latency_p99_9_ns", |it| Some(it.latency_ns?.p99_9.to_string()));
     measured(table, "latency_p99_99_ns", |it| Some(it.latency_ns?.p99_99.to_string()));

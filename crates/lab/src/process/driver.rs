@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 
 use serde::Deserialize;
 use thalweg_measure::cpus::CpuList;
+use thalweg_measure::distribution::Distribution;
 use thalweg_measure::interrupt::Interrupt;
 use thalweg_measure::kernel::{Servers, connections_at};
 use thalweg_measure::process::Process;
@@ -274,7 +275,13 @@ fn read(text: &str) -> Result<LoadResult, String> {
             head.schema
         ));
     }
-    serde_json::from_str(text).map_err(unreadable)
+    let mut load: LoadResult = serde_json::from_str(text).map_err(unreadable)?;
+    if let Some(latency) = &mut load.latency_ns {
+        // Drivers of other stacks report some of the percentiles only.
+        let all = || Distribution::decoded(&load.histogram, latency).filter(|all| !all.is_empty());
+        latency.p95 = latency.p95.or_else(|| Some(all()?.value_at(0.95)));
+    }
+    Ok(load)
 }
 
 /// Reads what the driver prints, and looks at both processes when it says that measuring begins and ends; `counts`: and

@@ -24,8 +24,8 @@ const STYLE: &str = include_str!("../../../assets/channels.css");
 const SCRIPT: &str = include_str!("../../../assets/channels.js");
 
 /// What may be shown of latencies, the first at first.
-const STATISTICS: [(&str, &str); 5] =
-    [("p50", "median"), ("p90", "p90"), ("p99", "p99"), ("p99_9", "p99.9"), ("max", "max")];
+const STATISTICS: [(&str, &str); 6] =
+    [("p50", "median"), ("p90", "p90"), ("p95", "p95"), ("p99", "p99"), ("p99_9", "p99.9"), ("max", "max")];
 
 pub(super) fn page(study: &ChannelsAnalysis<'_>) -> String {
     let ChannelsAnalysis { results, channels, verdicts, doubts, unanswered } = study;

@@ -18,7 +18,8 @@ use crate::report::topics::findings;
 const SCRIPT: &str = include_str!("../../../assets/connections.js");
 
 /// What may be shown of latencies, the first at first.
-const STATISTICS: [(&str, &str); 4] = [("p50", "median"), ("p90", "p90"), ("p99", "p99"), ("p99_9", "p99.9")];
+const STATISTICS: [(&str, &str); 5] =
+    [("p50", "median"), ("p90", "p90"), ("p95", "p95"), ("p99", "p99"), ("p99_9", "p99.9")];
 
 pub(super) fn page(study: &ConnectionsAnalysis<'_>) -> String {
     let ConnectionsAnalysis { results, cells, answer, findings, doubts, unanswered } = study;

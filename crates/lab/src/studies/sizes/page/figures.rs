@@ -51,7 +51,7 @@ pub(super) fn spikes_table(analysis: &Analysis) -> Markup {
 }
 
 /// The columns of the table of all figures behind its first one. Words stand to the left.
-const COLUMNS: [(&str, bool); 22] = [
+const COLUMNS: [(&str, bool); 23] = [
     ("Transport", true),
     ("Size", false),
     ("Rate", false),
@@ -59,6 +59,7 @@ const COLUMNS: [(&str, bool); 22] = [
     ("Of socket", false),
     ("Median", false),
     ("p90", false),
+    ("p95", false),
     ("p99", false),
     ("p99.9", false),
     ("p99.99", false),
@@ -133,6 +134,7 @@ fn measured_fields(measured: &LoadResult, windows: &Windows<'_>, analysis: &Anal
     let latency = measured.latency_ns;
     let latencies = [
         latency.map(|l| l.p90 as f64),
+        latency.and_then(|l| l.p95).map(|ns| ns as f64),
         latency.map(|l| l.p99 as f64),
         latency.map(|l| l.p99_9 as f64),
         latency.map(|l| l.p99_99 as f64),
