@@ -115,7 +115,8 @@ fn study_without_valid_windows_has_one_sentence_and_fails() {
     let cpus = CpuList::available().unwrap();
     let _crowds: Vec<_> = cpus.as_slice().iter().map(|&cpu| crowd(cpu)).collect();
     let out = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("crowded-{}", std::process::id()));
-    let words = ["lab", "--quick", "--sizes", "0", "--transports", "tcp", "--budget", "12s", "--out"];
+    let calls = ["--calls", "unary", "--transports", "tcp", "--sizes", "0", "--budget", "20s"];
+    let words = [&["lab", "--quick"][..], &calls, &["--out"]].concat();
     let (code, stdout, stderr) =
         outcome(thalweg(&[&words[..], &[out.to_str().unwrap()]].concat()).output().unwrap());
     let read = |name: &str| fs::read_to_string(out.join(name)).unwrap_or_else(|_| panic!("{stdout}{stderr}"));
@@ -147,9 +148,10 @@ fn study_without_valid_windows_has_one_sentence_and_fails() {
     assert!(heading.contains("valid") && heading.contains("--budget"), "{heading}");
     let points = results["points"].as_array().unwrap();
     let reasons = |window: &Value| window["not_valid"].as_array().unwrap().len();
-    // Four busy programs on each processor disturb all windows, but for a rare short one.
-    let valid = points.iter().filter(|window| reasons(window) == 0).count();
-    assert!(valid * 4 <= points.len(), "{valid} of {} windows are valid\n{csv}", points.len());
+    // Four busy programs on each processor disturb all calls, but for a rare short window. Bare sockets are not judged.
+    let calls = points.iter().filter(|window| window["pair"].is_object());
+    let (valid, invalid): (Vec<_>, Vec<_>) = calls.partition(|window| reasons(window) == 0);
+    assert!(valid.len() * 4 <= invalid.len(), "{} valid calls\n{csv}", valid.len());
     let mut lines = csv.lines();
     let column = lines.next().unwrap().split(',').position(|name| name == "valid").unwrap();
     let told: Vec<bool> = lines.map(|line| line.split(',').nth(column) == Some("true")).collect();

@@ -326,9 +326,10 @@ impl LabResults {
         }
     }
 
-    /// The windows that are not valid; `None` if all are.
+    /// The windows of calls that are not valid; `None` if all are. Nobody looks at the threads of a bare socket.
     pub(crate) fn disturbance(&self) -> Option<Disturbance> {
-        let windows: Vec<Validity> = self.points.iter().map(PointResult::validity).collect();
+        let calls = self.points.iter().filter(|window| window.pair.is_some());
+        let windows: Vec<Validity> = calls.map(PointResult::validity).collect();
         Disturbance::of(&windows, &self.others)
     }
 

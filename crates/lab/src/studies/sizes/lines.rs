@@ -110,6 +110,10 @@ pub(crate) fn analyse(results: &LabResults) -> Analysis {
         line.cells.sort_by_key(|cell| cell.size);
     }
     lines.sort_by_key(|line| (line.kind, line.transport));
+    // Bare sockets are the calls' reference: without calls they tell nothing.
+    if !lines.iter().any(|line| matches!(line.kind.work, Work::Call(_))) {
+        lines.clear();
+    }
     let analysis = Analysis { lines, noise: Noise::of(&results.aa) };
     analysis.clone().with_shares(&analysis)
 }
