@@ -50,12 +50,18 @@ impl ProgramWatch {
             let before = self.ticks.get(&pid).copied().unwrap_or(0);
             *used.entry(process.name).or_default() += process.ticks.saturating_sub(before);
         }
-        let processors = |ticks: u64| Duration::from_millis(TICK_MS * ticks).as_secs_f64() / elapsed_s;
+        let processors =
+            |ticks: u64| thousandths(Duration::from_millis(TICK_MS * ticks).as_secs_f64() / elapsed_s);
         let all = used.into_iter().map(|(name, ticks)| BusyProgram { name, processors: processors(ticks) });
         let mut busy: Vec<BusyProgram> = all.filter(|program| program.processors >= PROCESSORS_MIN).collect();
         busy.sort_by(|a, b| b.processors.total_cmp(&a.processors).then_with(|| a.name.cmp(&b.name)));
         busy
     }
+}
+
+/// Rounds to three decimals, which JSON keeps exactly.
+pub(crate) fn thousandths(value: f64) -> f64 {
+    (value * 1000.0).round() / 1000.0
 }
 
 /// Returns all processes by PID but this one, its descendants, and the threads of the kernel.

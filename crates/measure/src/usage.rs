@@ -9,6 +9,7 @@ mod throttling;
 use serde::{Deserialize, Serialize};
 
 use crate::figures::percent;
+use crate::programs::thousandths;
 use crate::validity::{Cause, Reason};
 
 pub use own::{KeptWaiting, OwnUsage};
@@ -147,7 +148,7 @@ impl ProcessUsage {
             format!("the {side} waited for a CPU for {share} of the time that it was ready to run: {who}");
         let processors = if cause == Cause::Quota { 1 } else { self.processors.max(1) };
         let taken = taken_ns as f64 / (window_ns.max(1) as f64 * f64::from(processors));
-        Some(Reason { cause, text, share: Some(taken) })
+        Some(Reason { cause, text, share: Some(thousandths(taken)) })
     }
 
     /// Returns the number of context switches, voluntary and involuntary.

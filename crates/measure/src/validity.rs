@@ -152,9 +152,10 @@ impl fmt::Display for Disturbance {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let windows = counted(self.windows as u64, "window");
         let are = if self.invalid == 1 { "is" } else { "are" };
-        match self.invalid == self.windows {
-            true => write!(f, "No window of {windows} is valid: {}.", self.advice()),
-            false => write!(f, "{} of {windows} {are} not valid: {}.", self.invalid, self.advice()),
+        if self.invalid == self.windows {
+            write!(f, "No window of {windows} is valid: {}.", self.advice())
+        } else {
+            write!(f, "{} of {windows} {are} not valid: {}.", self.invalid, self.advice())
         }
     }
 }

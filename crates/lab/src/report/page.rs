@@ -94,9 +94,12 @@ impl Page<'_> {
 /// The fact that is the command with these arguments, as a shell reads it.
 pub(crate) fn command_fact(arguments: &[String]) -> (&'static str, String) {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "_@%+=:,./-".contains(c);
-    let quoted = |argument: &String| match argument.chars().all(is_plain) && !argument.is_empty() {
-        true => argument.clone(),
-        false => format!("'{}'", argument.replace('\'', r"'\''")),
+    let quoted = |argument: &String| {
+        if argument.chars().all(is_plain) && !argument.is_empty() {
+            argument.clone()
+        } else {
+            format!("'{}'", argument.replace('\'', r"'\''"))
+        }
     };
     let words = std::iter::once("thalweg".to_owned()).chain(arguments.iter().map(quoted));
     (COMMAND, words.collect::<Vec<_>>().join(" "))

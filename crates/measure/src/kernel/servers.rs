@@ -119,9 +119,8 @@ mod tests {
                 "--nocapture",
             ]);
             let mut child = command.env(ALONE, address).stdout(Stdio::piped()).spawn().unwrap();
-            let lines = BufReader::new(child.stdout.take().unwrap()).lines().map_while(Result::ok);
-            let at =
-                lines.filter_map(|line| Some(line.split_once("listens at ")?.1.to_owned())).next().unwrap();
+            let mut lines = BufReader::new(child.stdout.take().unwrap()).lines().map_while(Result::ok);
+            let at = lines.find_map(|line| Some(line.split_once("listens at ")?.1.to_owned())).unwrap();
             Self(child, at)
         }
     }

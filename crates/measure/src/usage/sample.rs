@@ -334,7 +334,7 @@ fn nanoseconds(duration: Duration) -> u64 {
     u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
 }
 
-/// Reads the line `Cpus_allowed_list:	0-3,8` of `/proc/PID/status`.
+/// Reads the line `Cpus_allowed_list: 0-3,8` of `/proc/PID/status`.
 fn allowed_cpus(status: &str) -> Option<CpuList> {
     status.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:"))?.trim().parse().ok()
 }
