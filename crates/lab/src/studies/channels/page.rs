@@ -112,18 +112,20 @@ fn beside(tally: Tally) -> String {
 
 fn sections(channels: &Channels, verdicts: &[Verdict], lanes: &[data::LanesPanel]) -> Markup {
     html! {
-        section #numbers {
-            h2 { "Best number of connections" }
-            (numbers::tables(verdicts))
-            (numbers::about(verdicts))
-        }
-        section #verdicts {
-            h2 { "What limits each stack" }
-            p.about {
-                "Derived from the figures below: where a line falls behind ideal scaling, whether more connections \
-                 move more, and how busy both sides’ processors were."
+        @if !verdicts.is_empty() {
+            section #numbers {
+                h2 { "Best number of connections" }
+                (numbers::tables(verdicts))
+                (numbers::about(verdicts))
             }
-            @for one in verdicts { (verdict(one)) }
+            section #verdicts {
+                h2 { "What limits each stack" }
+                p.about {
+                    "Derived from the figures below: where a line falls behind ideal scaling, whether more connections \
+                     move more, and how busy both sides’ processors were."
+                }
+                @for one in verdicts { (verdict(one)) }
+            }
         }
         (plots(channels))
         section #lanes {
