@@ -8,7 +8,8 @@ function percentiles(shared) {
   const box = figure.querySelector(".plot");
   const { curves, steps_per_nine: steps } = data;
   if (curves.length === 0) {
-    section.hidden = true;
+    section.querySelector(".controls").hidden = true;
+    box.textContent = "No percentiles: streams one way have no latency that their client could see.";
     return { drawAll() {}, plots: () => [] };
   }
   const distinct = (values) => [...new Set(values)];
@@ -43,7 +44,13 @@ function percentiles(shared) {
 
   function draw() {
     plot?.destroy();
+    plot = undefined;
     const all = shown().map((curve) => ({ curve, ...look(curve) }));
+    figure.dataset.linesShown = all.length;
+    section.querySelector('[data-of="size"]').hidden = state.curves !== "size";
+    section.querySelector('[data-of="kind"]').hidden = state.curves !== "kind";
+    box.textContent = all.length ? "" : `No valid window of this was measured over ${state.carrier}.`;
+    if (all.length === 0) return;
     const points = Math.max(...all.map(({ curve }) => curve.all.length));
     const nines = Array.from({ length: points }, (_, i) => i / steps);
     const column = (values) => nines.map((_, i) => values[i] || null);
@@ -95,9 +102,6 @@ function percentiles(shared) {
       const near = nearest(plot, all);
       if (near) shared.goTo(anchor(near.curve.kind, near.curve.transport, near.curve.size_bytes));
     });
-    figure.dataset.linesShown = all.length;
-    section.querySelector('[data-of="size"]').hidden = state.curves !== "size";
-    section.querySelector('[data-of="kind"]').hidden = state.curves !== "kind";
   }
 
   function nearest(u, all) {
@@ -158,6 +162,7 @@ function percentiles(shared) {
   return {
     drawAll: draw,
     plots: () => {
+      if (!plot) return [];
       const all = shown().map(look);
       return [
         { name: "percentiles", plot, positions: plot.data[0], shown: all.map(({ css }, i) => [css, 3 * i + 1, true]) },

@@ -138,7 +138,7 @@ function throughTime(shared) {
     });
   }
 
-  // Rings around windows that are not valid, crosses for those in no ratio, triangles for long waits.
+  // Rings around windows whose client was the limit, crosses for those that are not valid, triangles for long waits.
   function marks(u) {
     const px = devicePixelRatio;
     clipped(u, (ctx, { top, height }) => {
@@ -188,7 +188,7 @@ function throughTime(shared) {
       row("server waited", told(time.server_waited[idx], share)) +
       row("taken away", told(time.taken_away[idx], figures.rate)) +
       (spike ? row("longest wait", figures.time(spike.took_ns)) : "") +
-      ["", row("not valid", "see its note"), row("in no ratio", "see its note")][time.state[idx]];
+      ["", row("limit", "the client"), row("not valid", "see its remark")][time.state[idx]];
     placeTip(u, tip);
   }
 

@@ -153,6 +153,8 @@ pub enum Doubt {
     },
     /// The user's own messages leave out the codecs that generate code.
     DynamicOnly,
+    /// Windows are not valid, in a sentence.
+    Disturbed(String),
     /// Something could not be measured.
     LeftOut {
         /// What.
@@ -182,8 +184,6 @@ pub struct Remark {
 pub(crate) enum Weight {
     /// There are none.
     NotMeasured,
-    /// They are of the calls that did not fail.
-    CallsFailed,
     /// They must not be used.
     NotValid,
     /// They may be used.
@@ -219,7 +219,7 @@ impl fmt::Display for Doubt {
                 "This virtual machine returns free memory to its host (free page reporting). Touching such a page \
                  again takes up to ten times as long, so windows that need fresh memory are slow for every stack.",
             ),
-            Self::Grid(why) => f.write_str(why),
+            Self::Grid(text) | Self::Disturbed(text) => f.write_str(text),
             Self::Windows(remark) => remark.fmt(f),
             Self::Noisy { floor } => write!(
                 f,
@@ -261,7 +261,6 @@ impl fmt::Display for Weight {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::NotMeasured => "Not measured",
-            Self::CallsFailed => "Calls failed",
             Self::NotValid => "Not valid",
             Self::Note => "Note",
         })

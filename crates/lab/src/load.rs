@@ -15,6 +15,7 @@ pub(crate) mod results;
 pub(crate) mod stacks;
 mod strategy;
 pub(crate) mod table;
+pub(crate) mod validity;
 pub(crate) mod verdict;
 mod window;
 

@@ -11,6 +11,7 @@ pub use page::Page;
 
 use std::path::PathBuf;
 
+use thalweg_measure::text::wrapped;
 use thalweg_protobuf::printable;
 
 use crate::findings::Doubt;
@@ -34,6 +35,11 @@ pub trait Report {
 
     /// What a reader must know before using the figures.
     fn doubts(&self) -> &[Doubt];
+
+    /// Why the study has no answer, and what to do, if too many of its windows are not valid.
+    fn unanswered(&self) -> Option<&str> {
+        None
+    }
 }
 
 /// Writes what is said of a study in one format.
@@ -82,7 +88,8 @@ pub fn write(directory: &ResultsDirectory, report: &dyn Report) -> Result<PathBu
     Ok(directory.path().join(REPORT_FILE))
 }
 
-/// What a terminal shows: tables and findings, and the first of the doubts.
+/// What a terminal shows: why there is no answer, tables and findings, and the first of the doubts.
 pub fn terminal(report: &dyn Report) -> String {
-    report.text() + &terminal::doubts(report.doubts())
+    let unanswered = report.unanswered().map(wrapped).unwrap_or_default();
+    unanswered + &report.text() + &terminal::doubts(report.doubts())
 }

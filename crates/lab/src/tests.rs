@@ -7,6 +7,7 @@ mod report_browser;
 pub(crate) mod sample;
 mod sample_reports;
 mod study;
+mod validity;
 
 use std::path::PathBuf;
 

@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime};
 
 use thalweg_measure::cpu_time::CpuTime;
+use thalweg_measure::usage::{KeptWaiting, OwnUsage};
 use thalweg_measure::{figures, wording};
 
 use crate::intervals::{AtEnd, Intervals};
@@ -59,6 +60,8 @@ struct Measured {
     cpu: CpuTime,
     looked: Duration,
     spun: Duration,
+    /// How long the client's threads waited for a processor; `None` before measuring began.
+    own: Option<OwnUsage>,
     intervals: Intervals,
     /// When the last interval ended, ns of the run's clock.
     since_ns: u64,
@@ -104,6 +107,7 @@ impl Running {
             cpu: CpuTime::of_this_process().unwrap_or_default(),
             looked: thalweg::looked_in_vain(),
             spun: Duration::ZERO,
+            own: None,
             intervals: Intervals::new(plan.interval, !shared.scenario.is_one_call()),
             since_ns: shared.from_ns,
         };
@@ -152,6 +156,7 @@ impl Running {
         measured.cpu = CpuTime::of_this_process().unwrap_or_default();
         measured.looked = thalweg::looked_in_vain();
         measured.spun = self.state.spun();
+        measured.own = Some(OwnUsage::begin(&self.state.shared.scenario.targets));
     }
 
     /// Ends an interval, and gives it.
@@ -196,7 +201,12 @@ impl Running {
         let unit = if is_one_call { "call" } else { "flow" };
         let held_back = shared.due.as_ref().map(Due::held_back);
         let missed = Missed { dropped, held_back: held_back.unwrap_or(0) };
+        let own = self.measured().own.clone();
         let mut notes = notes(plan, &counted, unit, missed, busy_share, end);
+        notes.extend(own.and_then(|own| own.waiting()).map(|waiting| {
+            let KeptWaiting { reason, invalidates } = waiting;
+            RunNote { text: reason.text, invalidates }
+        }));
         // Workers that are switched off, or that think, finish no calls.
         let is_steady = matches!(plan.pace, Pace::Closed { workers: None });
         if is_steady && shared.scenario.steps().all(|(_, step)| step.think.is_none()) {
@@ -362,10 +372,12 @@ fn notes(
     let begun = tally.flows.begun;
     let late_share = tally.late as f64 / begun.max(1) as f64;
     if dropped > 0 || late_share > LATE_SHARE_MAX {
+        // Starts wait for the server only where the limit of -c is reached.
+        let who = if held_back == 0 { "the client" } else { "client or server" };
         note(
             format!(
-                "{} of {begun} {unit}s started more than 1 ms late and {dropped} did not start: client or server \
-                 could not keep up (latency includes the wait)",
+                "{} of {begun} {unit}s started more than 1 ms late and {dropped} did not start: {who} could not keep \
+                 up (latency includes the wait)",
                 tally.late
             ),
             false,

@@ -80,6 +80,7 @@ impl Distribution {
             mean: self.sum_ns as f64 / self.histogram.len() as f64,
             p50: percentile(50.0),
             p90: percentile(90.0),
+            p95: Some(percentile(95.0)),
             p99: percentile(99.0),
             p99_9: percentile(99.9),
             p99_99: percentile(99.99),
@@ -184,6 +185,9 @@ pub struct Latency {
     pub p50: u64,
     /// 90th percentile.
     pub p90: u64,
+    /// 95th percentile. `None` in results of earlier versions and of drivers that do not report it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub p95: Option<u64>,
     /// 99th percentile.
     pub p99: u64,
     /// 99.9th percentile.
@@ -202,6 +206,7 @@ impl Latency {
             mean: self.mean.max(other.mean),
             p50: self.p50.max(other.p50),
             p90: self.p90.max(other.p90),
+            p95: self.p95.max(other.p95),
             p99: self.p99.max(other.p99),
             p99_9: self.p99_9.max(other.p99_9),
             p99_99: self.p99_99.max(other.p99_99),

@@ -1,9 +1,13 @@
-//! Counts established connections from the kernel's socket tables.
+//! Established connections, from the kernel's socket tables.
+
+mod servers;
 
 use std::collections::HashSet;
 use std::fmt::Display;
 use std::fs;
 use std::io;
+
+pub use servers::Servers;
 
 /// Number of established TCP and Unix stream sockets of this process at one moment.
 ///

@@ -4,8 +4,9 @@
 //! - [`figures`], [`wording`], [`size`] and [`code`]: format values as text.
 //! - [`page`] and [`text`]: single-file HTML reports and terminal output.
 //! - [`cpus`], [`machine`] and [`kernel`]: CPU lists, a description of the machine, and counts of open connections.
-//! - [`process`], [`usage`], [`interrupt`] and [`shards`]: child processes, their resource usage, signals, and
-//!   per-thread recording.
+//! - [`process`], [`usage`], [`programs`] and [`validity`]: child processes, resource usage, what else ran, and whether
+//!   figures may be used.
+//! - [`interrupt`] and [`shards`]: signals, and per-thread recording.
 //! - [`replacement`]: atomic file replacement.
 //!
 //! This crate makes no RPCs and does not depend on any study.
@@ -37,12 +38,14 @@ pub mod kernel;
 pub mod machine;
 pub mod page;
 pub mod process;
+pub mod programs;
 pub mod replacement;
 pub mod shards;
 pub mod size;
 pub mod statistics;
 pub mod text;
 pub mod usage;
+pub mod validity;
 pub mod wording;
 
 pub use thalweg_protobuf::printable;

@@ -1,18 +1,20 @@
-//! CPU time, context switches and memory of processes, read from `/proc`.
+//! CPU time, context switches, waiting time and memory of processes, read from `/proc`.
 //!
 //! Reading them from outside gives comparable values for every stack, without support by the stack.
 
-use std::fs;
-use std::io;
-use std::time::{Duration, Instant};
-
-use nix::time::{ClockId, clock_getcpuclockid};
-use nix::unistd::Pid;
+mod own;
+mod sample;
+mod throttling;
 
 use serde::{Deserialize, Serialize};
 
-use crate::cpus::CpuList;
 use crate::figures::percent;
+use crate::programs::thousandths;
+use crate::validity::{Cause, Reason};
+
+pub use own::{KeptWaiting, OwnUsage};
+pub(crate) use sample::TICK_MS;
+pub use sample::{Sample, Side, Sides, processor_time, resident_bytes};
 
 /// Resource usage of the client and the server process in the measured window, without the warm-up.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
@@ -42,29 +44,31 @@ pub struct ServerMemory {
     pub measuring: u64,
 }
 
-/// Above this share of the window, a side's waiting for a CPU counts as a disturbance. An idle machine shows 3 to 8 %,
-/// because kernel threads process packets on behalf of the side.
-const KEPT_WAITING_SHARE_MAX: f64 = 0.15;
+/// A process was disturbed if it was kept waiting for a CPU for more than this share of the time that it was ready to
+/// run.
+///
+/// Measured on two processors of an Intel Xeon (Linux 6.18), as the waiting share of a load generator's threads:
+///
+/// | | |
+/// | --- | --- |
+/// | nothing else on its processor, 1 or 64 calls in flight, 1,000 or 10,000 calls per second | 0.4 to 7 % |
+/// | one other busy program on its processor | 44 to 50 % |
+/// | three other busy programs | 75 to 91 % |
+/// | a CPU quota of 20 % (cgroup) | 77 to 80 % |
+/// | the server on the same processors | 29 to 35 %, which is not counted as kept waiting |
+const WAITING_SHARE_MAX: f64 = 0.2;
 /// Least waiting time that kernel ticks can distinguish from none: four ticks, in ns.
 const KEPT_WAITING_NS_MIN: u64 = 40_000_000;
 
 impl Usage {
-    /// Describes the disturbance if a side waited for a CPU for more than 15 % of the window. Otherwise `None`.
-    ///
-    /// Reports the side that waited longer. Ignores waits below 40 ms.
-    pub fn disturbance(&self) -> Option<String> {
+    /// Returns why the figures of the window must not be used: a side was [kept waiting](ProcessUsage::kept_waiting)
+    /// for a CPU. Otherwise `None`. Reports the side with the larger share.
+    pub fn disturbance(&self) -> Option<Reason> {
         let sides = [("client", &self.client), ("server", &self.server)];
-        let (side, used) = sides.into_iter().max_by_key(|(_, used)| used.kept_waiting_ns())?;
-        let kept_ns = used.kept_waiting_ns();
-        let share = kept_ns as f64 / self.window_ns.max(1) as f64;
-        (kept_ns >= KEPT_WAITING_NS_MIN && share > KEPT_WAITING_SHARE_MAX).then(|| {
-            let who = if used.stolen_ns * 2 > kept_ns {
-                "CPU steal by the host"
-            } else {
-                "other programs were running"
-            };
-            format!("the {side} waited for a CPU for {} of the window: {who}", percent(share))
-        })
+        let (side, used) = sides
+            .into_iter()
+            .max_by(|(_, a), (_, b)| a.kept_waiting_share().total_cmp(&b.kept_waiting_share()))?;
+        used.kept_waiting(side, self.window_ns)
     }
 }
 
@@ -86,12 +90,18 @@ pub struct ProcessUsage {
     /// Time that threads were runnable but not running, summed over threads, in ns.
     #[serde(default)]
     pub waited_ns: u64,
-    /// Time that other programs ran on the CPUs of this process, in ns, to 10 ms. 0 unless both sides are pinned.
+    /// Time that other programs ran on the CPUs of this process, in ns, to 10 ms. The other side is no other program.
     #[serde(default)]
     pub others_ns: u64,
-    /// Time that the host took from those CPUs (`steal`), in ns, to 10 ms. 0 unless both sides are pinned.
+    /// Time that the host took from those CPUs (`steal`), in ns, to 10 ms.
     #[serde(default)]
     pub stolen_ns: u64,
+    /// Time that a CPU quota held back the cgroup of this process, in ns, summed over CPUs.
+    #[serde(default)]
+    pub throttled_ns: u64,
+    /// Number of CPUs that the process may run on; 0: unknown.
+    #[serde(default)]
+    pub processors: u32,
 }
 
 impl ProcessUsage {
@@ -102,10 +112,43 @@ impl ProcessUsage {
 
     /// Returns how long the process waited for a CPU because of others, in ns.
     ///
-    /// Other programs account for at most their own CPU time and at most the waiting time, whichever is less. Steal
-    /// time is added.
+    /// Other programs and a quota account for at most their own time and at most the waiting time, whichever is less.
+    /// Steal time is added.
     fn kept_waiting_ns(&self) -> u64 {
-        self.waited_ns.min(self.others_ns) + self.stolen_ns
+        self.waited_ns.min(self.others_ns + self.throttled_ns) + self.stolen_ns
+    }
+
+    /// Returns the share of the time that its threads were ready to run in which others kept them waiting.
+    fn kept_waiting_share(&self) -> f64 {
+        share_of(self.kept_waiting_ns(), self.cpu_ns())
+    }
+
+    /// Returns the share of the time that its threads were ready to run in which they waited, whatever for.
+    fn waiting_share(&self) -> f64 {
+        share_of(self.waited_ns, self.cpu_ns())
+    }
+
+    /// Describes the disturbance if others kept the process waiting for a CPU for more than 20 % of the time that its
+    /// threads were ready to run, and for at least 40 ms.
+    pub fn kept_waiting(&self, side: &str, window_ns: u64) -> Option<Reason> {
+        let share = self.kept_waiting_share();
+        if self.kept_waiting_ns() < KEPT_WAITING_NS_MIN || share <= WAITING_SHARE_MAX {
+            return None;
+        }
+        let is_most = |taken_ns: u64| taken_ns * 2 > self.kept_waiting_ns();
+        let (cause, taken_ns, who) = if is_most(self.stolen_ns) {
+            (Cause::Steal, self.stolen_ns, "CPU steal by the host")
+        } else if is_most(self.throttled_ns) {
+            (Cause::Quota, self.throttled_ns, "a CPU quota (cgroup) held it back")
+        } else {
+            (Cause::OtherPrograms, self.others_ns, "other programs were running")
+        };
+        let share = percent(share);
+        let text =
+            format!("the {side} waited for a CPU for {share} of the time that it was ready to run: {who}");
+        let processors = if cause == Cause::Quota { 1 } else { self.processors.max(1) };
+        let taken = taken_ns as f64 / (window_ns.max(1) as f64 * f64::from(processors));
+        Some(Reason { cause, text, share: Some(thousandths(taken)) })
     }
 
     /// Returns the number of context switches, voluntary and involuntary.
@@ -114,488 +157,44 @@ impl ProcessUsage {
     }
 }
 
-/// Length of a tick of `/proc/stat`, in ms. USER_HZ is 100 on practically all architectures of Linux.
-const TICK_MS: u64 = 10;
-
-/// The two processes of a measurement.
-#[derive(Clone, Debug)]
-pub struct Sides {
-    /// The driver process.
-    pub client: Side,
-    /// The server process.
-    pub server: Side,
-}
-
-/// One process of a measurement.
-#[derive(Clone, Debug)]
-pub struct Side {
-    /// PID.
-    pub process: u32,
-    /// CPUs that the process is pinned to. `None`: not pinned.
-    pub cpus: Option<CpuList>,
-}
-
-/// Counters of the client and the server process at one moment.
-#[derive(Clone, Debug)]
-pub struct Sample {
-    taken: Instant,
-    client: ProcessSample,
-    server: ProcessSample,
-    /// Counters of each side's CPUs. `None` unless both sides are pinned.
-    processors: Option<[Processors; 2]>,
-    /// Whether the sides have a CPU in common.
-    is_shared: bool,
-}
-
-/// Time of a set of CPUs since boot, over all programs.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-struct Processors {
-    busy: Duration,
-    /// The host ran something else while these CPUs were runnable.
-    stolen: Duration,
-}
-
-/// Counters of one process and its living descendants since they started.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-struct ProcessSample {
-    /// CPU time of all threads, including those that have exited.
-    cpu: Duration,
-    ticks: Ticks,
-    /// Context switches of each living thread, by TID.
-    switches: Vec<(u32, Switches)>,
-    /// Time that each living thread was runnable but not running, by TID.
-    waited: Vec<(u32, Duration)>,
-}
-
-/// Kernel ticks that found the process in user space and in the kernel.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-struct Ticks {
-    user: u64,
-    system: u64,
-}
-
-/// Number of context switches by kind.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-struct Switches {
-    voluntary: u64,
-    involuntary: u64,
-}
-
-impl Sides {
-    /// Reads the counters of both processes, and of their CPUs if both are pinned.
-    ///
-    /// # Errors
-    ///
-    /// Returns an error if a process is gone or `/proc` is not readable.
-    pub fn sample(&self) -> io::Result<Sample> {
-        let taken = Instant::now();
-        let (client, server) =
-            (ProcessSample::take(self.client.process)?, ProcessSample::take(self.server.process)?);
-        let processors = match (&self.client.cpus, &self.server.cpus) {
-            (Some(clients), Some(servers)) => {
-                let stat = fs::read_to_string("/proc/stat")?;
-                Some([clients, servers].map(|cpus| Processors::in_stat(&stat, cpus)))
-            }
-            _ => None,
-        };
-        let cpus = self.client.cpus.as_ref().zip(self.server.cpus.as_ref());
-        let is_shared = cpus.is_some_and(|(clients, servers)| clients.shares_with(servers));
-        Ok(Sample { taken, client, server, processors, is_shared })
-    }
-}
-
-impl Sample {
-    /// Returns the usage since `earlier`, without server memory.
-    pub fn since(&self, earlier: &Self) -> Usage {
-        let mut usage = Usage {
-            window_ns: nanoseconds(self.taken - earlier.taken),
-            client: self.client.since(&earlier.client),
-            server: self.server.since(&earlier.server),
-            server_memory: None,
-        };
-        if let (Some(now), Some(before)) = (self.processors, earlier.processors) {
-            // If both sides share CPUs, the other side does not count as a disturbance.
-            let both_ns = usage.client.cpu_ns() + usage.server.cpu_ns();
-            let sides = [&mut usage.client, &mut usage.server];
-            for ((side, now), before) in sides.into_iter().zip(now).zip(before) {
-                let busy_ns = nanoseconds(now.busy.saturating_sub(before.busy));
-                let own_ns = if self.is_shared { both_ns } else { side.cpu_ns() };
-                side.others_ns = busy_ns.saturating_sub(own_ns);
-                side.stolen_ns = nanoseconds(now.stolen.saturating_sub(before.stolen));
-            }
-        }
-        usage
-    }
-}
-
-impl Processors {
-    /// Sums the lines `cpuN user nice system idle iowait irq softirq steal …` of `/proc/stat` over `cpus`.
-    fn in_stat(stat: &str, cpus: &CpuList) -> Self {
-        let mut sum = Self::default();
-        for line in stat.lines() {
-            let mut fields = line.split_ascii_whitespace();
-            let cpu = fields.next().and_then(|name| name.strip_prefix("cpu")?.parse().ok());
-            if !cpu.is_some_and(|cpu: usize| cpus.as_slice().contains(&cpu)) {
-                continue;
-            }
-            let ticks: Vec<u64> = fields.map_while(|field| field.parse().ok()).take(8).collect();
-            if let [user, nice, system, _idle, _iowait, irq, softirq, steal] = ticks[..] {
-                sum.busy += Duration::from_millis(TICK_MS * (user + nice + system + irq + softirq));
-                sum.stolen += Duration::from_millis(TICK_MS * steal);
-            }
-        }
-        sum
-    }
-}
-
-impl ProcessSample {
-    fn take(pid: u32) -> io::Result<Self> {
-        let mut all = Self::of_process(pid)?;
-        let mut left = children(pid);
-        while let Some(child) = left.pop() {
-            // The child may have exited since the listing.
-            let Ok(sample) = Self::of_process(child) else { continue };
-            all.add(sample);
-            left.extend(children(child));
-        }
-        Ok(all)
-    }
-
-    fn add(&mut self, other: Self) {
-        self.cpu += other.cpu;
-        self.ticks.user += other.ticks.user;
-        self.ticks.system += other.ticks.system;
-        self.switches.extend(other.switches);
-        self.waited.extend(other.waited);
-    }
-
-    fn of_process(pid: u32) -> io::Result<Self> {
-        let cpu = cpu_time(pid)?;
-        let stat = fs::read_to_string(format!("/proc/{pid}/stat"))?;
-        let ticks =
-            Ticks::in_stat(&stat).ok_or_else(|| io::Error::other("no CPU times in /proc/PID/stat"))?;
-        let (mut switches, mut waited) = (Vec::new(), Vec::new());
-        for entry in fs::read_dir(format!("/proc/{pid}/task"))? {
-            let entry = entry?;
-            let thread = entry.file_name().to_str().and_then(|name| name.parse().ok());
-            // The thread may have exited since the listing.
-            let status = fs::read_to_string(entry.path().join("status"));
-            let schedule = fs::read_to_string(entry.path().join("schedstat")).unwrap_or_default();
-            if let (Some(thread), Ok(status)) = (thread, status) {
-                switches.push((thread, Switches::in_status(&status)));
-                waited.push((thread, waited_in(&schedule)));
-            }
-        }
-        Ok(Self { cpu, ticks, switches, waited })
-    }
-
-    fn since(&self, earlier: &Self) -> ProcessUsage {
-        let cpu_ns = nanoseconds(self.cpu.saturating_sub(earlier.cpu));
-        let system_ns = (cpu_ns as f64 * self.ticks.system_share_since(earlier.ticks)).round() as u64;
-        let mut switches = Switches::default();
-        for (thread, now) in &self.switches {
-            let before = earlier.switches.iter().find(|(earlier, _)| earlier == thread);
-            let before = before.map_or(Switches::default(), |(_, before)| *before);
-            switches.voluntary += now.voluntary.saturating_sub(before.voluntary);
-            switches.involuntary += now.involuntary.saturating_sub(before.involuntary);
-        }
-        ProcessUsage {
-            user_ns: cpu_ns - system_ns,
-            system_ns,
-            voluntary_switches: switches.voluntary,
-            involuntary_switches: switches.involuntary,
-            waited_ns: nanoseconds(self.waited_since(earlier)),
-            others_ns: 0,
-            stolen_ns: 0,
-        }
-    }
-}
-
-impl ProcessSample {
-    /// Returns the waiting time since `earlier`, summed over the living threads.
-    fn waited_since(&self, earlier: &Self) -> Duration {
-        let since = |(thread, now): &(u32, Duration)| {
-            let before = earlier.waited.iter().find(|(earlier, _)| earlier == thread);
-            now.saturating_sub(before.map_or(Duration::ZERO, |(_, before)| *before))
-        };
-        self.waited.iter().map(since).sum()
-    }
-}
-
-/// Returns the CPU time that a process and its living descendants have used since they started.
-///
-/// Includes threads that have exited, but not descendants that have exited.
-///
-/// # Errors
-///
-/// Returns an error if the process is gone or `/proc` is not readable.
-pub fn processor_time(pid: u32) -> io::Result<Duration> {
-    ProcessSample::take(pid).map(|sample| sample.cpu)
-}
-
-/// Returns the PIDs of the living children. Empty if the kernel does not list them (`CONFIG_PROC_CHILDREN`).
-fn children(pid: u32) -> Vec<u32> {
-    let tasks = fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
-    let of_task = |task: fs::DirEntry| fs::read_to_string(task.path().join("children")).unwrap_or_default();
-    let numbers = |text: String| -> Vec<u32> {
-        text.split_ascii_whitespace().filter_map(|number| number.parse().ok()).collect()
-    };
-    tasks.map(of_task).flat_map(numbers).collect()
-}
-
-/// Returns the resident memory of the process and its descendants, in bytes. Counts shared pages once per process.
-///
-/// # Errors
-///
-/// Returns an error if the process is gone or is a zombie.
-pub fn resident_bytes(pid: u32) -> io::Result<u64> {
-    let status = fs::read_to_string(format!("/proc/{pid}/status"))?;
-    let own = resident_in(&status).ok_or_else(|| io::Error::other("no VmRSS in /proc/PID/status"))?;
-    // A child may have exited since the listing.
-    Ok(own + children(pid).into_iter().filter_map(|child| resident_bytes(child).ok()).sum::<u64>())
-}
-
-/// Reads the line `VmRSS:   5744 kB`, as bytes.
-fn resident_in(status: &str) -> Option<u64> {
-    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;
-    Some(line.trim().strip_suffix(" kB")?.trim().parse::<u64>().ok()? << 10)
-}
-
-/// Reads the second number of `/proc/PID/task/TID/schedstat`: ns on a run queue. 0 if the kernel does not count it.
-fn waited_in(schedstat: &str) -> Duration {
-    let waited = schedstat.split_ascii_whitespace().nth(1).and_then(|number| number.parse().ok());
-    Duration::from_nanos(waited.unwrap_or(0))
-}
-
-impl Ticks {
-    /// Reads fields 14 and 15 of `/proc/PID/stat`. Counts them from the last parenthesis, because the name in field 2
-    /// may contain any character.
-    fn in_stat(stat: &str) -> Option<Self> {
-        let (_, behind) = stat.rsplit_once(')')?;
-        let mut fields = behind.split_ascii_whitespace().skip(11).map_while(|field| field.parse().ok());
-        Some(Self { user: fields.next()?, system: fields.next()? })
-    }
-
-    /// Returns the kernel's share of the time since `earlier`, from 0 to 1. Uses the total time if no tick has passed.
-    fn system_share_since(self, earlier: Self) -> f64 {
-        let (user, system) =
-            (self.user.saturating_sub(earlier.user), self.system.saturating_sub(earlier.system));
-        match (user + system, self.user + self.system) {
-            (0, 0) => 0.0,
-            (0, all) => self.system as f64 / all as f64,
-            (passed, _) => system as f64 / passed as f64,
-        }
-    }
-}
-
-impl Switches {
-    /// Reads the lines `voluntary_ctxt_switches` and `nonvoluntary_ctxt_switches` of `/proc/PID/task/TID/status`.
-    fn in_status(status: &str) -> Self {
-        let value = |name: &str| {
-            let line = status.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
-            line.and_then(|value| value.trim().parse().ok()).unwrap_or(0)
-        };
-        Self { voluntary: value("voluntary_ctxt_switches"), involuntary: value("nonvoluntary_ctxt_switches") }
-    }
-}
-
-/// Returns the CPU time of a process, including threads that have exited. Exact, unlike `/proc/PID/stat` with its 10 ms
-/// ticks.
-fn cpu_time(pid: u32) -> io::Result<Duration> {
-    let pid = i32::try_from(pid).map_err(io::Error::other)?;
-    let clock: ClockId = clock_getcpuclockid(Pid::from_raw(pid))?;
-    Ok(clock.now()?.into())
-}
-
-fn nanoseconds(duration: Duration) -> u64 {
-    u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
+/// Returns the waiting share of waiting and running time, from 0 to 1.
+fn share_of(waited_ns: u64, ran_ns: u64) -> f64 {
+    waited_ns as f64 / (waited_ns + ran_ns).max(1) as f64
 }
 
 #[cfg(test)]
 mod tests {
-    use std::io::{BufRead, BufReader};
-    use std::process::{Child, Command, Stdio};
-
     use super::*;
 
     #[test]
-    fn ticks_are_parsed_after_any_process_name() {
-        let check = |stat: &str, expected: Option<(u64, u64)>| {
-            assert_eq!(Ticks::in_stat(stat).map(|ticks| (ticks.user, ticks.system)), expected, "{stat}");
-        };
-        check("7 (peer) S 1 7 7 0 -1 4194560 103 0 0 0 31 14 0 0 20 0 1 0 9 8 7", Some((31, 14)));
-        check("7 (a) R (b)) S 1 7 7 0 -1 4194560 103 0 0 0 31 14 0 0 20 0 1 0 9", Some((31, 14)));
-        check("7 (peer) S 1 7 7 0 -1 4194560 103 0 0 0 31", None);
-        check("", None);
-    }
-
-    #[test]
-    fn resident_memory_is_parsed_from_kib() {
-        assert_eq!(resident_in("Name:\tpeer\nVmRSS:\t    5744 kB\nRssAnon:\t 9 kB\n"), Some(5744 << 10));
-        assert_eq!(resident_in("Name:\tpeer\n"), None);
-        assert!(resident_bytes(std::process::id()).unwrap() > 1 << 20);
-    }
-
-    #[test]
-    fn context_switches_are_parsed_by_name() {
-        let status = "Name:\tpeer\nvoluntary_ctxt_switches:\t150\nnonvoluntary_ctxt_switches:\t545\n";
-        assert_eq!(Switches::in_status(status), Switches { voluntary: 150, involuntary: 545 });
-        assert_eq!(Switches::in_status("Name:\tpeer\n"), Switches::default());
-    }
-
-    #[test]
-    fn cpu_times_are_summed_over_the_listed_cpus() {
-        let stat =
-            "cpu  9 9 9 9 9 9 9 9 0 0\ncpu0 1 2 3 100 5 6 7 8 0 0\ncpu1 10 0 0 50 0 0 0 1 0 0\nintr 5 5\n";
-        let check = |cpus: &str, busy, stolen| {
-            let [busy, stolen] = [busy, stolen].map(|ticks| Duration::from_millis(TICK_MS * ticks));
-            let expected = Processors { busy, stolen };
-            assert_eq!(Processors::in_stat(stat, &cpus.parse().unwrap()), expected, "{cpus}");
-        };
-        check("0", 19, 8);
-        check("1", 10, 1);
-        check("0-1", 29, 9);
-        check("7", 0, 0);
-    }
-
-    #[test]
-    fn waiting_time_is_the_second_number_of_schedstat() {
-        assert_eq!(waited_in("2871446126 1503 9142\n"), Duration::from_nanos(1503));
-        assert_eq!(waited_in(""), Duration::ZERO);
-    }
-
-    #[test]
-    fn cpu_time_is_split_by_ticks_and_threads_are_matched_by_tid() {
-        let switches = |voluntary, involuntary| Switches { voluntary, involuntary };
-        let before = ProcessSample {
-            cpu: Duration::from_millis(100),
-            ticks: Ticks { user: 5, system: 5 },
-            switches: vec![(1, switches(10, 1)), (2, switches(1000, 0))],
-            waited: vec![(1, Duration::from_millis(10)), (2, Duration::from_millis(500))],
-        };
-        // Thread 2 has exited, thread 3 has started.
-        let after = ProcessSample {
-            cpu: Duration::from_millis(400),
-            ticks: Ticks { user: 15, system: 25 },
-            switches: vec![(1, switches(15, 3)), (3, switches(7, 0))],
-            waited: vec![(1, Duration::from_millis(30)), (3, Duration::from_millis(4))],
-        };
-        let usage = after.since(&before);
-        assert_eq!((usage.user_ns, usage.system_ns, usage.cpu_ns()), (100_000_000, 200_000_000, 300_000_000));
-        assert_eq!((usage.voluntary_switches, usage.involuntary_switches), (12, 2));
-        assert_eq!(usage.waited_ns, 24_000_000);
-        // Without a new tick, the split so far applies.
-        let soon = ProcessSample { cpu: Duration::from_millis(104), ..before.clone() };
-        assert_eq!((soon.since(&before).user_ns, soon.since(&before).system_ns), (2_000_000, 2_000_000));
-    }
-
-    /// A shell that runs a script until it is killed.
-    struct Shell(Child);
-
-    impl Shell {
-        /// Starts the script and returns after its first line of output.
-        fn run(script: &str) -> Self {
-            let mut child = Command::new("sh").args(["-c", script]).stdout(Stdio::piped()).spawn().unwrap();
-            let mut line = String::new();
-            BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
-            Self(child)
-        }
-    }
-
-    impl Shell {
-        /// Returns this shell as the client of `server`, both pinned to these CPUs.
-        fn beside(&self, server: &Self, cpus: Option<&CpuList>) -> Sides {
-            let side = |shell: &Self| Side { process: shell.0.id(), cpus: cpus.cloned() };
-            Sides { client: side(self), server: side(server) }
-        }
-    }
-
-    impl Drop for Shell {
-        fn drop(&mut self) {
-            self.0.kill().unwrap();
-            self.0.wait().unwrap();
-        }
-    }
-
-    #[test]
-    fn busy_process_uses_more_cpu_time_than_idle_one() {
-        let busy = Shell::run("echo; while :; do :; done");
-        let idle = Shell::run("echo; exec sleep 1000");
-        let sides = busy.beside(&idle, None);
-        let before = sides.sample().unwrap();
-        let mut usage = before.since(&before);
-        assert_eq!(usage.client, ProcessUsage::default());
-        // The busy process reaches this time on any machine.
-        while usage.client.cpu_ns() < 50_000_000 {
-            std::thread::sleep(Duration::from_millis(5));
-            usage = sides.sample().unwrap().since(&before);
-        }
-        assert!(usage.server.cpu_ns() < usage.client.cpu_ns(), "{usage:?}");
-        assert!(usage.window_ns >= 25_000_000, "{usage:?}");
-    }
-
-    #[test]
-    fn cpu_time_of_child_is_included() {
-        let parent = Shell::run("sh -c 'while :; do :; done' & echo; trap 'kill $!' TERM; wait");
-        let before = ProcessSample::take(parent.0.id()).unwrap();
-        let began = Instant::now();
-        // The child reaches this time on any machine. Its parent only waits.
-        while ProcessSample::take(parent.0.id()).unwrap().since(&before).cpu_ns() < 30_000_000 {
-            assert!(began.elapsed() < Duration::from_secs(60), "the child's CPU time is not included");
-            std::thread::sleep(Duration::from_millis(5));
-        }
-        for child in children(parent.0.id()) {
-            nix::sys::signal::kill(Pid::from_raw(child.cast_signed()), nix::sys::signal::SIGKILL).unwrap();
-        }
-    }
-
-    #[test]
-    fn other_program_on_same_cpu_is_reported_as_disturbance() {
-        let cpu = CpuList::available().unwrap().as_slice()[0];
-        let busy = format!("echo; exec taskset -c {cpu} sh -c 'while :; do :; done'");
-        let (client, _neighbour) = (Shell::run(&busy), Shell::run(&busy));
-        let server = Shell::run("echo; exec sleep 1000");
-        let sides = client.beside(&server, Some(&cpu.to_string().parse().unwrap()));
-        let before = sides.sample().unwrap();
-        let mut usage = before.since(&before);
-        assert_eq!(usage.disturbance(), None);
-        // Both processes reach this time at the same pace.
-        while usage.client.cpu_ns() < 200_000_000 {
-            std::thread::sleep(Duration::from_millis(5));
-            usage = sides.sample().unwrap().since(&before);
-        }
-        let disturbance = usage.disturbance().unwrap_or_default();
-        assert!(disturbance.contains("the client waited for a CPU"), "{disturbance}: {usage:?}");
-    }
-
-    #[test]
     fn waiting_without_other_programs_is_no_disturbance() {
-        let alone = ProcessUsage { user_ns: 290_000_000, waited_ns: 900_000_000, ..ProcessUsage::default() };
-        let check = |client: ProcessUsage, expected: Option<&str>| {
+        let alone = ProcessUsage { user_ns: 240_000_000, waited_ns: 900_000_000, ..ProcessUsage::default() };
+        let check = |client: ProcessUsage, expected: Option<(Cause, &str)>| {
             let server = ProcessUsage::default();
             let usage = Usage { window_ns: 300_000_000, client, server, server_memory: None };
             let said = usage.disturbance();
-            assert_eq!(
-                said.as_deref().map(|said| said.contains(expected.unwrap_or("-"))),
-                expected.map(|_| true)
-            );
+            assert_eq!(said.as_ref().map(|said| said.cause), expected.map(|(cause, _)| cause), "{said:?}");
+            let share = expected.map_or("", |(_, share)| share);
+            assert!(said.is_none_or(|said| said.text.contains(&format!("waited for a CPU for {share} of"))));
         };
         check(alone, None);
         check(ProcessUsage { others_ns: 10_000_000, ..alone }, None);
-        check(
-            ProcessUsage { others_ns: 60_000_000, ..alone },
-            Some("for 20 % of the window: other programs"),
-        );
-        check(ProcessUsage { stolen_ns: 60_000_000, ..alone }, Some("for 20 % of the window: CPU steal"));
+        check(ProcessUsage { others_ns: 80_000_000, ..alone }, Some((Cause::OtherPrograms, "25 %")));
+        check(ProcessUsage { stolen_ns: 80_000_000, ..alone }, Some((Cause::Steal, "25 %")));
+        check(ProcessUsage { throttled_ns: 80_000_000, ..alone }, Some((Cause::Quota, "25 %")));
         // Other programs ran while the process had nothing to run.
         check(ProcessUsage { others_ns: 200_000_000, waited_ns: 0, ..alone }, None);
     }
 
     #[test]
-    fn sampling_a_gone_process_is_an_error() {
-        let mut child = Command::new("true").spawn().unwrap();
-        child.wait().unwrap();
-        let side = |process| Side { process, cpus: None };
-        assert!(Sides { client: side(child.id()), server: side(std::process::id()) }.sample().is_err());
+    fn share_of_disturbance_is_of_all_cpus_of_the_side() {
+        let used = ProcessUsage {
+            waited_ns: 600_000_000,
+            others_ns: 600_000_000,
+            processors: 2,
+            ..ProcessUsage::default()
+        };
+        let reason = used.kept_waiting("client", 600_000_000).unwrap();
+        assert_eq!(reason.share, Some(0.5));
     }
 }

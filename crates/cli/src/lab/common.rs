@@ -38,10 +38,11 @@ pub(super) fn finish<S: Study>(
     if let (Some(CutShort::Failed(reason)), true) = (&cut_short, results.is_empty()) {
         return Err(Failure::failed(reason));
     }
-    let code = show(directory, &S::analyse(&results))?;
+    let report = S::analyse(&results);
+    show(directory, &report)?;
     match cut_short {
         None if results.has_failures() => Err(Failure::failed("some points failed; see above")),
-        None => Ok(code),
+        None => answered(&report),
         Some(CutShort::Interrupted) => Err(Failure::interrupted("interrupted; the report is partial")),
         Some(error @ (CutShort::Failed(_) | CutShort::NotWritable(_))) => Err(Failure::failed(error)),
     }
@@ -52,7 +53,17 @@ pub(super) fn show_earlier(file: &Path, directory: PathBuf) -> Result<ExitCode, 
     let results = AnyResults::read(file).map_err(Failure::failed)?;
     let directory = ResultsDirectory::create(directory).map_err(Failure::failed)?;
     results.save(&directory).map_err(Failure::failed)?;
-    show(&directory, &*results.analyse())
+    let report = results.analyse();
+    show(&directory, &*report)?;
+    answered(&*report)
+}
+
+/// A study that has no answer has failed.
+fn answered(report: &dyn Report) -> Result<ExitCode, Failure> {
+    match report.unanswered() {
+        Some(_) => Err(Failure::failed("the study has no answer: too many windows are not valid; see above")),
+        None => Ok(ExitCode::SUCCESS),
+    }
 }
 
 pub(super) fn this_program() -> Result<Program, Failure> {
@@ -77,9 +88,8 @@ pub(super) fn default_directory() -> PathBuf {
 }
 
 /// Writes the report, prints its tables and findings, and says where it is.
-pub(super) fn show(directory: &ResultsDirectory, report: &dyn Report) -> Result<ExitCode, Failure> {
+pub(super) fn show(directory: &ResultsDirectory, report: &dyn Report) -> Result<(), Failure> {
     let page = report::write(directory, report).map_err(Failure::failed)?;
     let text = format!("{}\nReport: {}\n", report::terminal(report), page.display());
-    terminal::print(Syntax::Text, &text)?;
-    Ok(ExitCode::SUCCESS)
+    terminal::print(Syntax::Text, &text)
 }

@@ -8,7 +8,7 @@ use std::process::{Child, Command};
 use serde_json::Value;
 use thalweg_measure::cpus::CpuList;
 
-use crate::support::{outcome, thalweg};
+use crate::support::{Running, load_json, outcome, thalweg};
 
 /// Our own stack as a peer of another name, whose server runs as `serve` says: `$server` starts it in the same process.
 fn peer(name: &str, serve: &str) -> PathBuf {
@@ -103,4 +103,122 @@ fn a_neighbour_that_takes_a_processor_is_named() {
     let text = stdout.split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(text.contains("waited for a CPU for"), "{stdout}{stderr}");
     assert!(text.contains("other programs were running"), "{stdout}{stderr}");
+}
+
+/// So many busy programs on a processor leave another one little of it.
+fn crowd(cpu: usize) -> Vec<Neighbour> {
+    (0..4).map(|_| Neighbour::on(cpu)).collect()
+}
+
+#[test]
+fn study_without_valid_windows_has_one_sentence_and_fails() {
+    let cpus = CpuList::available().unwrap();
+    let _crowds: Vec<_> = cpus.as_slice().iter().map(|&cpu| crowd(cpu)).collect();
+    let out = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("crowded-{}", std::process::id()));
+    let calls = ["--calls", "unary", "--transports", "tcp", "--sizes", "0", "--budget", "20s"];
+    let words = [&["lab", "--quick"][..], &calls, &["--out"]].concat();
+    let (code, stdout, stderr) =
+        outcome(thalweg(&[&words[..], &[out.to_str().unwrap()]].concat()).output().unwrap());
+    let read = |name: &str| fs::read_to_string(out.join(name)).unwrap_or_else(|_| panic!("{stdout}{stderr}"));
+    let (page, csv) = (read("report.html"), read("results.csv"));
+    let results: Value = serde_json::from_str(&read("results.json")).unwrap();
+    let earlier = outcome(
+        thalweg(&[
+            "lab",
+            "--from",
+            out.join("results.json").to_str().unwrap(),
+            "--out",
+            out.to_str().unwrap(),
+        ])
+        .output()
+        .unwrap(),
+    );
+    fs::remove_dir_all(&out).unwrap();
+
+    assert_eq!(code, Some(1), "{stdout}{stderr}");
+    assert!(stderr.contains("the study has no answer: too many windows are not valid"), "{stderr}");
+    let text = stdout.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(text.contains("other program") && text.contains("or use a longer --budget."), "{stdout}");
+    assert!(!text.contains("cannot tell"), "{stdout}");
+    assert_eq!((earlier.0, &earlier.1), (Some(1), &stdout), "the saved results say the same");
+
+    // The page, the CSV and the JSON have one value.
+    let (_, heading) = page.split_once("<h1>").unwrap();
+    let (heading, _) = heading.split_once("</h1>").unwrap();
+    assert!(heading.contains("valid") && heading.contains("--budget"), "{heading}");
+    let points = results["points"].as_array().unwrap();
+    let reasons = |window: &Value| window["not_valid"].as_array().unwrap().len();
+    // Four busy programs on each processor disturb all calls, but for a rare short window. Bare sockets are not judged.
+    let calls = points.iter().filter(|window| window["pair"].is_object());
+    let (valid, invalid): (Vec<_>, Vec<_>) = calls.partition(|window| reasons(window) == 0);
+    assert!(valid.len() * 4 <= invalid.len(), "{} valid calls\n{csv}", valid.len());
+    let mut lines = csv.lines();
+    let column = lines.next().unwrap().split(',').position(|name| name == "valid").unwrap();
+    let told: Vec<bool> = lines.map(|line| line.split(',').nth(column) == Some("true")).collect();
+    assert_eq!(told, points.iter().map(|window| reasons(window) == 0).collect::<Vec<_>>(), "{csv}");
+}
+
+const UNARY: &str = "grpc.testing.BenchmarkService/UnaryCall";
+
+/// What makes this run unusable.
+fn invalid(run: &Value) -> String {
+    let notes = run["notes"].as_array().unwrap().iter();
+    let texts = notes.filter(|note| note["invalidates"] == true).map(|note| note["text"].as_str().unwrap());
+    texts.collect::<Vec<_>>().join("; ")
+}
+
+#[test]
+fn generator_among_busy_programs_makes_a_run_not_valid() {
+    let (_server, addresses) = Running::serve(&["127.0.0.1:0"]);
+    let cpu = *CpuList::available().unwrap().as_slice().last().unwrap();
+    let _crowd = crowd(cpu);
+    let cpu = cpu.to_string();
+    for calls in [&["--call", UNARY, "-c", "1"][..], &["--call", UNARY, "--rps", "2000"], &["-c", "1"]] {
+        let run = load_json(&addresses[0], &[calls, &["-z", "2s", "--cpus", &cpu]].concat());
+        let why = invalid(&run);
+        assert!(why.contains("the client waited for a CPU for"), "{calls:?}: {run:#}");
+        assert!(why.contains("other programs were running"), "{calls:?}: {why}");
+    }
+}
+
+/// A group of processes that may use a fifth of a processor, where this test may make one.
+struct Quota(PathBuf);
+
+impl Quota {
+    fn new() -> Option<Self> {
+        let name = format!("thalweg-test-{}", std::process::id());
+        let mounts = ["/sys/fs/cgroup/cpu", "/sys/fs/cgroup/cpu,cpuacct", "/sys/fs/cgroup"];
+        let group = mounts.iter().map(|mount| Path::new(mount).join(&name));
+        let group = group.into_iter().find(|group| fs::create_dir(group).is_ok())?;
+        let quota = Self(group);
+        let is_set = fs::write(quota.0.join("cpu.max"), "20000 100000").is_ok()
+            || fs::write(quota.0.join("cpu.cfs_quota_us"), "20000").is_ok();
+        is_set.then_some(quota)
+    }
+}
+
+impl Drop for Quota {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir(&self.0);
+    }
+}
+
+#[test]
+fn generator_under_a_cpu_quota_makes_a_run_not_valid() {
+    let Some(quota) = Quota::new() else {
+        eprintln!("skipped: this user may not set a CPU quota");
+        return;
+    };
+    let (_server, addresses) = Running::serve(&["127.0.0.1:0"]);
+    let script = format!("echo $$ > {}/cgroup.procs; exec \"$@\"", quota.0.display());
+    let mut command = Command::new("sh");
+    command.args(["-c", &script, "sh", env!("CARGO_BIN_EXE_thalweg"), "load", &addresses[0]]);
+    command.args(["--call", UNARY, "-c", "8", "-z", "2s", "-O", "json"]);
+    let (code, stdout, stderr) = outcome(command.output().unwrap());
+    assert_eq!(code, Some(0), "{stderr}");
+    let run: Value = serde_json::from_str(&stdout).unwrap();
+    let why = invalid(&run);
+    // On a busy machine other programs may leave it less than its quota.
+    let reasons = ["a CPU quota (cgroup) held it back", "other programs were running"];
+    assert!(reasons.iter().any(|reason| why.contains(reason)), "{run:#}");
 }

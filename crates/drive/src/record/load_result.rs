@@ -94,6 +94,11 @@ impl LoadResult {
         self
     }
 
+    /// A note says that the client was the limit.
+    pub fn is_client_limit(&self) -> bool {
+        self.notes.iter().any(Note::is_client_limit)
+    }
+
     /// No note forbids using the figures.
     pub fn is_valid(&self) -> bool {
         self.notes.iter().all(|note| !note.invalidates)
@@ -400,4 +405,14 @@ pub struct Note {
     pub text: String,
     /// The figures must not be used as a measure of the server (the generator was the limit, say).
     pub invalidates: bool,
+}
+
+/// What the note of a saturated client begins with, in every driver.
+const CLIENT_LIMIT: &str = "the client's processors were busy for";
+
+impl Note {
+    /// It says that the client was the limit of what it measured.
+    pub fn is_client_limit(&self) -> bool {
+        self.invalidates && self.text.starts_with(CLIENT_LIMIT)
+    }
 }

@@ -1,7 +1,7 @@
 //! What a reader must know before using the figures of a study of calls.
 
 use super::remarks::{Remarks, of_study};
-use super::results::{LabResults, Outcome, PointResult};
+use super::results::{LabResults, PointResult};
 use crate::findings::Doubt;
 use crate::stack::Pair;
 
@@ -16,10 +16,7 @@ pub(crate) fn doubts(results: &LabResults) -> Vec<Doubt> {
     let mut remarks = Remarks::new(windows.clone().count());
     for window in windows {
         let name = name(window);
-        match &window.outcome {
-            Outcome::Failed(reason) => remarks.failed(&name, reason),
-            Outcome::Measured(measured) => remarks.measured(&name, measured, window.usage),
-        }
+        remarks.window(&name, window.measured(), &window.validity());
     }
     doubts.extend(remarks.into_doubts());
     doubts

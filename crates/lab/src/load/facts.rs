@@ -6,6 +6,7 @@ use thalweg_measure::page::parts::took;
 use thalweg_measure::wording::counted;
 
 use super::results::{LabResults, StudyKind};
+use crate::report::page::command_fact;
 use crate::stack::Pair;
 
 /// What was measured on which machine.
@@ -34,7 +35,7 @@ pub(crate) fn facts(results: &LabResults) -> Vec<(&'static str, String)> {
         bytes => format!("{:.1} GiB", bytes as f64 / f64::from(1 << 30)),
     };
     vec![
-        ("Command", format!("thalweg {}", settings.arguments.join(" "))),
+        command_fact(&settings.arguments),
         ("Started", results.started.clone()),
         ("Took", took(&results.started, &results.ended).map(span).unwrap_or_default()),
         ("Windows", format!("{} of {}", results.points.len(), results.planned)),

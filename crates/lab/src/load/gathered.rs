@@ -5,7 +5,7 @@ use thalweg_measure::distribution::Latency;
 use thalweg_measure::statistics::{geometric_mean, median};
 
 use super::point::Point;
-use super::results::{Outcome, PointResult};
+use super::results::PointResult;
 use crate::record::{LoadResult, Note, Pace, SPIKES_MAX};
 use crate::stack::Pair;
 
@@ -44,47 +44,27 @@ pub(crate) fn gathered<'a>(results: impl IntoIterator<Item = &'a PointResult>) -
     gathered
 }
 
-/// What keeps a window out of every ratio; `None` for a good one.
-///
-/// A note that the client was the limit does not: a pair is compared as a whole, its client included.
-pub(crate) fn exclusion(window: &PointResult) -> Option<String> {
-    match &window.outcome {
-        Outcome::Failed(reason) => Some(reason.clone()),
-        Outcome::Measured(measured) if measured.error_count() > 0 => {
-            let errors = measured.errors.iter().map(|(code, count)| format!("{count} {code}"));
-            Some(format!("calls failed: {}", errors.collect::<Vec<_>>().join(", ")))
-        }
-        Outcome::Measured(measured) if measured.messages == 0 => {
-            Some("no operation finished in the measured time".to_owned())
-        }
-        Outcome::Measured(_) => window.usage.and_then(|usage| usage.disturbance()),
-    }
-}
-
 impl<'a> Windows<'a> {
-    /// Those that no [`exclusion`] keeps out.
-    pub(crate) fn good(&self) -> impl Iterator<Item = (&'a PointResult, &'a LoadResult)> {
-        self.all
-            .iter()
-            .filter(|window| exclusion(window).is_none())
-            .filter_map(|&window| Some((window, window.measured()?)))
+    /// Those whose figures may be used.
+    pub(crate) fn valid(&self) -> impl Iterator<Item = (&'a PointResult, &'a LoadResult)> {
+        self.all.iter().filter_map(|&window| Some((window, window.valid()?)))
     }
 
-    /// The windows that figures are of: the good ones, or, when none is good, all that were measured.
-    pub(crate) fn used(&self) -> Vec<(&'a PointResult, &'a LoadResult)> {
-        let good: Vec<_> = self.good().collect();
-        let measured = || self.all.iter().filter_map(|&window| Some((window, window.measured()?)));
-        if good.is_empty() { measured().collect() } else { good }
+    /// Why windows are not valid, each reason once.
+    pub(crate) fn why_not(&self) -> String {
+        let mut reasons: Vec<String> = self.all.iter().filter_map(|window| window.why_not()).collect();
+        reasons.dedup_by(|a, b| without_figures(a) == without_figures(b));
+        reasons.join("; ")
     }
 
-    /// The windows that are [used](Self::used) as one result. `None` when none was measured.
+    /// The valid windows as one result. `None` when none is valid.
     ///
     /// The rate is their geometric mean, as ratios are; percentiles are the medians of the windows' percentiles;
     /// minimum and maximum are those of all; what is counted is added up. Errors of windows that are left out are
     /// counted too.
     pub(crate) fn merged(&self) -> Option<LoadResult> {
         let measured: Vec<&LoadResult> = self.all.iter().filter_map(|window| window.measured()).collect();
-        let used: Vec<&LoadResult> = self.used().into_iter().map(|(_, result)| result).collect();
+        let used: Vec<&LoadResult> = self.valid().map(|(_, result)| result).collect();
         let (&first, rest) = used.split_first()?;
         let mut merged = first.clone();
         if measured.len() == 1 {
@@ -120,14 +100,6 @@ impl<'a> Windows<'a> {
         }
         Some(merged)
     }
-
-    /// Why the windows that were not measured were not, in order.
-    pub(crate) fn failures(&self) -> impl Iterator<Item = &'a str> {
-        self.all.iter().filter_map(|window| match &window.outcome {
-            Outcome::Failed(reason) => Some(reason.as_str()),
-            Outcome::Measured(_) => None,
-        })
-    }
 }
 
 fn latency(results: &[&LoadResult]) -> Option<Latency> {
@@ -143,6 +115,8 @@ fn latency(results: &[&LoadResult]) -> Option<Latency> {
         mean: weighted.sum::<f64>() / total.max(1.0),
         p50: percentile(|latency| latency.p50)?,
         p90: percentile(|latency| latency.p90)?,
+        p95: median(latencies.iter().filter_map(|latency| latency.p95).map(|ns| ns as f64))
+            .map(|ns| ns.round() as u64),
         p99: percentile(|latency| latency.p99)?,
         p99_9: percentile(|latency| latency.p99_9)?,
         p99_99: percentile(|latency| latency.p99_99)?,
@@ -177,6 +151,7 @@ pub(super) fn without_figures(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::load::results::Outcome;
 
     fn sample() -> Vec<PointResult> {
         crate::tests::sample::sizes().points
@@ -215,11 +190,10 @@ mod tests {
             failed,
         ];
         let gathered = gathered(&windows);
-        assert_eq!((gathered.len(), gathered[0].all.len(), gathered[0].good().count()), (1, 4, 2));
+        assert_eq!((gathered.len(), gathered[0].all.len(), gathered[0].valid().count()), (1, 4, 2));
         let merged = gathered[0].merged().unwrap();
         assert!((merged.rate_per_s - 200.0).abs() < 1e-9);
         assert_eq!((merged.messages, merged.error_count()), (20, 3));
-        assert_eq!(gathered[0].failures().collect::<Vec<_>>(), ["no server"]);
-        assert_eq!(exclusion(&windows[2]).as_deref(), Some("calls failed: 3 UNAVAILABLE"));
+        assert_eq!(gathered[0].why_not(), "calls failed: 3 UNAVAILABLE; no server");
     }
 }

@@ -2,7 +2,7 @@
 
 use thalweg_measure::distribution::Latency;
 
-use super::gathered::{exclusion, gathered};
+use super::gathered::gathered;
 use super::paired::Window;
 use super::results::LabResults;
 
@@ -58,14 +58,13 @@ impl LabResults {
             if let Some(strategy) = cell.all.first().and_then(|window| window.strategy) {
                 conditions.push(("connections by", strategy.to_string()));
             }
-            let good = |window: &&super::results::PointResult| exclusion(window).is_none();
-            let figures = cell.all.iter().copied().filter(good).filter_map(|result| {
+            let figures = cell.valid().filter_map(|(result, load)| {
                 let window = Window::of(result);
                 let measured = window.outcome.ok()?;
                 Some(MeasuredWindow {
                     round: window.round,
                     rate_per_s: measured.rate_per_s,
-                    latency_ns: result.measured()?.latency_ns,
+                    latency_ns: load.latency_ns,
                     client_cpu_ns: measured.client_ns,
                     server_cpu_ns: measured.server_ns,
                 })

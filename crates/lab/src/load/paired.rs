@@ -6,10 +6,10 @@ use thalweg_measure::size::ByteSize;
 use thalweg_measure::statistics::{Interval, Ratio};
 use thalweg_measure::usage::{ProcessUsage, Usage};
 
-use super::gathered::exclusion;
 use super::kind::Kind;
 use super::point::{Point, Transport, Work};
 use super::results::PointResult;
+use crate::record::LoadResult;
 
 /// A cell of a grid, whoever measured it.
 pub(crate) type CellKey = (Kind, Transport, ByteSize);
@@ -21,8 +21,7 @@ pub(crate) struct Window {
     pub(crate) round: u32,
     /// What it measured, or why it is in no ratio.
     pub(crate) outcome: Result<Measured, String>,
-    /// Its figures carry a note that they are no measure of the server: its client was the limit, say. It is in the
-    /// ratio all the same, because a pair is compared as a whole.
+    /// Its client was the limit. It is in the ratio all the same, because a pair is compared as a whole.
     pub(crate) is_limited: bool,
 }
 
@@ -40,7 +39,7 @@ pub(crate) struct Measured {
 
 impl Window {
     pub(crate) fn of(window: &PointResult) -> Self {
-        let outcome = match (exclusion(window), window.measured()) {
+        let outcome = match (window.why_not(), window.measured()) {
             (None, Some(result)) => Ok(Measured {
                 rate_per_s: result.rate_per_s,
                 p50_ns: result.latency_ns.map_or(0.0, |latency| latency.p50 as f64),
@@ -49,7 +48,7 @@ impl Window {
             }),
             (reason, _) => Err(reason.unwrap_or_default()),
         };
-        let is_limited = window.measured().is_some_and(|result| !result.is_valid());
+        let is_limited = window.measured().is_some_and(LoadResult::is_client_limit);
         Self { round: window.round, outcome, is_limited }
     }
 }

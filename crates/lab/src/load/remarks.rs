@@ -4,11 +4,11 @@ use std::fmt;
 
 use thalweg_measure::figures::{percent, time};
 use thalweg_measure::machine::{Machine, Versions};
-use thalweg_measure::usage::Usage;
+use thalweg_measure::validity::{Cause, Validity};
 
 use super::gathered::without_figures;
 use crate::findings::{Doubt, Remark, Weight};
-use crate::record::LoadResult;
+use crate::record::{LoadResult, Note};
 
 /// A wait beyond this share of a window, and so many times what is usual in it, is no part of what is usual.
 const LONG_SHARE: f64 = 0.25;
@@ -29,33 +29,25 @@ impl Remarks {
         Self { all: Vec::new(), of }
     }
 
-    /// On one that has no figures.
-    pub(crate) fn failed(&mut self, window: &dyn fmt::Display, reason: &str) {
-        self.add(Weight::NotMeasured, window, reason);
-    }
-
-    /// On one that has.
-    pub(crate) fn measured(
+    /// On a window, with what was measured, if anything was.
+    pub(crate) fn window(
         &mut self,
         window: &dyn fmt::Display,
-        measured: &LoadResult,
-        usage: Option<Usage>,
+        measured: Option<&LoadResult>,
+        validity: &Validity,
     ) {
-        if measured.messages == 0 && measured.errors.is_empty() {
-            self.add(Weight::NotMeasured, window, "no operation finished in the measured time");
+        for reason in &validity.reasons {
+            let is_measured = reason.cause != Cause::NotMeasured;
+            let weight = if is_measured { Weight::NotValid } else { Weight::NotMeasured };
+            self.add(weight, window, &reason.text);
         }
-        for (code, count) in &measured.errors {
-            self.add(Weight::CallsFailed, window, &format!("{count} with {code}"));
-        }
-        if let Some(text) = usage.and_then(|usage| usage.disturbance()) {
-            self.add(Weight::NotValid, window, &text);
-        }
+        let Some(measured) = measured else { return };
         for text in &interruptions(measured) {
             self.add(Weight::Note, window, text);
         }
-        for note in &measured.notes {
-            let weight = if note.invalidates { Weight::NotValid } else { Weight::Note };
-            self.add(weight, window, &note.text);
+        let is_told = |note: &&Note| validity.reasons.iter().any(|reason| reason.text == note.text);
+        for note in measured.notes.iter().filter(|note| !is_told(note)) {
+            self.add(Weight::Note, window, &note.text);
         }
     }
 

@@ -7,11 +7,14 @@ use std::time::SystemTime;
 use serde::{Deserialize, Serialize};
 use thalweg_measure::cpus::CpuList;
 use thalweg_measure::machine::{Machine, Versions};
+use thalweg_measure::programs::BusyProgram;
 use thalweg_measure::usage::Usage;
+use thalweg_measure::validity::{Disturbance, Validity};
 
 use super::found::{Found, Measured, SystemCalls, Wire};
 use super::point::Point;
 use super::strategy::Strategy;
+use super::validity::judged;
 use super::window::{Label, Purpose, Window};
 use crate::record::LoadResult;
 use crate::stack::{Pair, Setting, Stack};
@@ -57,6 +60,9 @@ pub struct LabResults {
     /// Gaps between bytes, watched in windows of their own. Of the channels study alone.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) wire: Vec<WireResult>,
+    /// Other programs that were busy meanwhile.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) others: Vec<BusyProgram>,
 }
 
 /// The studies whose results have this schema.
@@ -146,6 +152,9 @@ pub(crate) struct PointResult {
     /// [`LoadResult::client_cpu`], which is what the driver says of itself. `None` for bare sockets, for windows that
     /// failed, and where the kernel does not tell.
     pub(crate) usage: Option<Usage>,
+    /// Why the figures must not be used, decided when the window was made. `None` in results of earlier versions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) not_valid: Option<Validity>,
 }
 
 /// A window of ours against ours.
@@ -230,7 +239,27 @@ impl PointResult {
             other => (Outcome::Failed(reason(other)), None),
         };
         let Window { point, pair, strategy, round, .. } = window.clone();
-        Self { point, pair, strategy, round, outcome, usage }
+        let result = Self { point, pair, strategy, round, outcome, usage, not_valid: None };
+        Self { not_valid: Some(result.validity()), ..result }
+    }
+
+    /// Whether the figures may be used.
+    pub(crate) fn validity(&self) -> Validity {
+        let outcome = match &self.outcome {
+            Outcome::Measured(result) => Ok(&**result),
+            Outcome::Failed(reason) => Err(reason.as_str()),
+        };
+        self.not_valid.clone().unwrap_or_else(|| judged(outcome, self.usage.as_ref()))
+    }
+
+    /// Why the figures must not be used; `None` for a valid window.
+    pub(crate) fn why_not(&self) -> Option<String> {
+        self.validity().why_not()
+    }
+
+    /// The driver's result, where its figures may be used.
+    pub(crate) fn valid(&self) -> Option<&LoadResult> {
+        self.measured().filter(|_| self.validity().is_valid())
     }
 
     /// The driver's result, where there is one.
@@ -293,7 +322,15 @@ impl LabResults {
             points: Vec::with_capacity(planned),
             system_calls: Vec::new(),
             wire: Vec::new(),
+            others: Vec::new(),
         }
+    }
+
+    /// The windows of calls that are not valid; `None` if all are. Nobody looks at the threads of a bare socket.
+    pub(crate) fn disturbance(&self) -> Option<Disturbance> {
+        let calls = self.points.iter().filter(|window| window.pair.is_some());
+        let windows: Vec<Validity> = calls.map(PointResult::validity).collect();
+        Disturbance::of(&windows, &self.others)
     }
 
     /// Reads what a study saved.
@@ -336,6 +373,10 @@ impl study::Results<Window, Found> for LabResults {
             Purpose::SystemCalls => self.system_calls.push(SystemCallsResult::of(window, outcome)),
             Purpose::Wire => self.wire.push(WireResult::of(window, outcome)),
         }
+    }
+
+    fn ran_beside(&mut self, others: Vec<BusyProgram>) {
+        self.others = others;
     }
 
     fn is_empty(&self) -> bool {

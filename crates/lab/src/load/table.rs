@@ -52,6 +52,7 @@ fn latencies(table: &mut Windows<'_>) {
     measured(table, "latency_mean_ns", |it| Some(format!("{:.1}", it.latency_ns?.mean)));
     measured(table, "latency_p50_ns", |it| Some(it.latency_ns?.p50.to_string()));
     measured(table, "latency_p90_ns", |it| Some(it.latency_ns?.p90.to_string()));
+    measured(table, "latency_p95_ns", |it| it.latency_ns?.p95.map(|ns| ns.to_string()));
     measured(table, "latency_p99_ns", |it| Some(it.latency_ns?.p99.to_string()));
     measured(table, "latency_p99_9_ns", |it| Some(it.latency_ns?.p99_9.to_string()));
     measured(table, "latency_p99_99_ns", |it| Some(it.latency_ns?.p99_99.to_string()));
@@ -65,7 +66,7 @@ fn used(table: &mut Windows<'_>) {
     type Side = (&'static str, fn(&Usage) -> &ProcessUsage);
     type Figure = (&'static str, fn(&ProcessUsage) -> u64);
     const SIDES: [Side; 2] = [("client", |usage| &usage.client), ("server", |usage| &usage.server)];
-    const FIGURES: [Figure; 7] = [
+    const FIGURES: [Figure; 8] = [
         ("user_ns", |used| used.user_ns),
         ("system_ns", |used| used.system_ns),
         ("voluntary_switches", |used| used.voluntary_switches),
@@ -73,6 +74,7 @@ fn used(table: &mut Windows<'_>) {
         ("waited_ns", |used| used.waited_ns),
         ("others_ns", |used| used.others_ns),
         ("stolen_ns", |used| used.stolen_ns),
+        ("throttled_ns", |used| used.throttled_ns),
     ];
     measured(table, "client_cpu_user_ns_per_operation", |it| {
         Some(format!("{:.1}", it.client_cpu_per_call?.user_ns))
@@ -92,7 +94,8 @@ fn used(table: &mut Windows<'_>) {
 
 fn outcome(table: &mut Windows<'_>) {
     measured(table, "started", |it| Some(it.started.clone()));
-    table.column("valid", |window| Some(window.measured().is_some_and(LoadResult::is_valid).to_string()));
+    table.column("valid", |window| Some(window.validity().is_valid().to_string()));
+    table.column("not_valid_because", |window| window.why_not());
     table.column("failure", |window| match &window.outcome {
         Outcome::Failed(reason) => Some(reason.clone()),
         Outcome::Measured(_) => None,

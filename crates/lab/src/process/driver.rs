@@ -10,8 +10,9 @@ use std::time::{Duration, Instant};
 
 use serde::Deserialize;
 use thalweg_measure::cpus::CpuList;
+use thalweg_measure::distribution::Distribution;
 use thalweg_measure::interrupt::Interrupt;
-use thalweg_measure::kernel::connections_at;
+use thalweg_measure::kernel::{Servers, connections_at};
 use thalweg_measure::process::Process;
 use thalweg_measure::usage::{ServerMemory, Side, Sides, Usage, resident_bytes};
 
@@ -101,6 +102,8 @@ struct Seen {
     /// The JSON.
     text: String,
     usage: Option<Usage>,
+    /// That the client waited for a CPU, where the server is somebody else's.
+    waiting: Option<Note>,
     connections: Option<u32>,
     wire: Option<Wire>,
 }
@@ -109,7 +112,9 @@ impl Driver {
     /// Runs it to its end.
     pub(super) fn run(&self) -> Result<Measured, ExecuteError> {
         let (load, seen) = self.run_as(self.command())?;
-        Ok(Measured { load: self.completed(load, seen.connections), usage: seen.usage })
+        let mut load = self.completed(load, seen.connections);
+        load.notes.extend(seen.waiting);
+        Ok(Measured { load, usage: seen.usage })
     }
 
     /// Runs it to its end; what its hop saw meanwhile.
@@ -197,16 +202,16 @@ impl Driver {
         let stdout = process.child.stdout.take().expect("every process is spawned with its stdout piped");
         let listens_at = self.target.clone();
         let (hop, cpus) = (self.hop.clone(), self.cpus.clone());
-        let sides = self.server_pid.map(|server| Sides {
-            client: Side { process: process.child.id(), cpus },
-            server: Side { process: server, cpus: self.server_cpus.clone() },
-        });
+        let sides = Sides {
+            client: Side::of(process.child.id(), cpus),
+            server: self.server_pid.map(|server| Side::of(server, self.server_cpus.clone())),
+        };
         // The bare client knows its own; of very many the look would take longer than the window.
         let counts = self.bare.is_none() && self.point.connections <= COUNTED_MAX;
         // This thread looks at the processes itself: each hand-over between threads would shift the measured time.
         thread::spawn(move || {
             // Nobody listens any more when the window was given up.
-            let _ = sender.send(watch(stdout, sides.as_ref(), &listens_at, hop.as_ref(), counts));
+            let _ = sender.send(watch(stdout, sides, &listens_at, hop.as_ref(), counts));
         });
         let calls = self.echo.as_ref().and_then(|echo| echo.calls);
         let patience = patience(&self.point, calls);
@@ -271,23 +276,31 @@ fn read(text: &str) -> Result<LoadResult, String> {
             head.schema
         ));
     }
-    serde_json::from_str(text).map_err(unreadable)
+    let mut load: LoadResult = serde_json::from_str(text).map_err(unreadable)?;
+    if let Some(latency) = &mut load.latency_ns {
+        // Drivers of other stacks report some of the percentiles only.
+        let all = || Distribution::decoded(&load.histogram, latency).filter(|all| !all.is_empty());
+        latency.p95 = latency.p95.or_else(|| Some(all()?.value_at(0.95)));
+    }
+    Ok(load)
 }
 
 /// Reads what the driver prints, and looks at both processes when it says that measuring begins and ends; `counts`: and
 /// at the kernel's tables of connections.
 fn watch(
     stdout: ChildStdout,
-    sides: Option<&Sides>,
+    mut sides: Sides,
     listens_at: &str,
     hop: Option<&Hop>,
     counts: bool,
 ) -> io::Result<Seen> {
-    let mut seen = Seen { text: String::new(), usage: None, connections: None, wire: None };
+    let mut seen = Seen { text: String::new(), usage: None, waiting: None, connections: None, wire: None };
+    // Other programs may be the server.
+    let mut is_hidden = false;
     let mut begin = None;
     let mut memory: Option<ServerMemory> = None;
     // What the kernel does not tell stays unknown.
-    let server = sides.map(|sides| sides.server.process);
+    let server = sides.server.as_ref().and_then(|server| server.processes.first().copied());
     let held = || server.and_then(|server| resident_bytes(server).ok());
     let connected = || server.and_then(|server| connections_at(server, listens_at).ok());
     for line in BufReader::new(stdout).lines() {
@@ -302,7 +315,10 @@ fn watch(
             if let Some((memory, held)) = memory.as_mut().zip(held()) {
                 memory.measuring = held;
             }
-            begin = sides.and_then(|sides| sides.sample().ok());
+            if server.is_none() {
+                is_hidden = sides.find_server(&[listens_at.to_owned()]) == Servers::Hidden;
+            }
+            begin = sides.sample().ok();
             if let Some(hop) = hop {
                 hop.begin();
             }
@@ -310,10 +326,19 @@ fn watch(
                 seen.connections = connected();
             }
         } else if line == Announcement::Measured.name() {
-            let end = sides.and_then(|sides| sides.sample().ok());
+            let end = sides.sample().ok();
             seen.wire = hop.map(Hop::seen);
             let usage = begin.as_ref().zip(end).map(|(begin, end)| end.since(begin));
-            seen.usage = usage.map(|usage| Usage { server_memory: memory, ..usage });
+            match (server, usage) {
+                (Some(_), usage) => {
+                    seen.usage = usage.map(|usage| Usage { server_memory: memory, ..usage });
+                }
+                (None, Some(usage)) => {
+                    let reason = usage.client.kept_waiting("client", usage.window_ns);
+                    seen.waiting = reason.map(|reason| Note { text: reason.text, invalidates: !is_hidden });
+                }
+                (None, None) => {}
+            }
         } else {
             seen.text += &line;
             seen.text.push('\n');

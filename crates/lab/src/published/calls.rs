@@ -3,7 +3,7 @@
 use thalweg_measure::distribution::Latency;
 use thalweg_measure::statistics::Ratio;
 
-use crate::load::gathered::{Windows, exclusion, gathered};
+use crate::load::gathered::{Windows, gathered};
 use crate::load::paired::{self, Window};
 use crate::load::results::{SystemCallsOutcome, WireOutcome};
 use crate::load::{LabResults, Strategy, SystemCalls, Transport, Wire, Work};
@@ -85,13 +85,9 @@ impl<'r> Calls<'r> {
         let windows = self.cells.iter().find(|cell| is_at(cell, at));
         let windows =
             windows.ok_or_else(|| format!("not measured: {}", self.why(at).unwrap_or_else(name)))?;
-        // Figures of disturbed windows alone would judge the disturbance.
-        let merged = windows.merged().filter(|_| windows.good().next().is_some()).ok_or_else(|| {
-            let reason = windows.all.iter().find_map(|window| exclusion(window));
-            format!("{}: no window could be used: {}", name(), reason.unwrap_or_default())
-        })?;
-        let used = windows.used();
-        let seen = used.iter().filter_map(|(_, load)| load.connections.established).max();
+        let why_not = || format!("{}: no window is valid: {}", name(), windows.why_not());
+        let merged = windows.merged().ok_or_else(why_not)?;
+        let seen = windows.valid().filter_map(|(_, load)| load.connections.established).max();
         let all: Vec<Window> = windows.all.iter().map(|window| Window::of(window)).collect();
         let mean = |side: fn(&paired::Measured) -> f64| {
             let measured: Vec<f64> = all

@@ -132,8 +132,7 @@ fn of_original(results: &JsonResults) -> Result<(&'static str, Both), String> {
 }
 
 /// Why there is no figure of a way that was measured.
-const UNUSABLE: &str =
-    "none of its windows could be used: they failed, or other programs ran; the study’s page has why";
+const UNUSABLE: &str = "none of its windows is valid; the study’s page has why";
 
 /// A part of a call: what a way's first calls have of it, one start of them, and warm ones. ns.
 struct Part {
@@ -274,7 +273,7 @@ fn slow(evidence: &Evidence) -> Result<Vec<Slow>, String> {
     };
     let mut all = Vec::new();
     for result in results.windows.iter().filter(is_of) {
-        let Some(load) = result.good() else { continue };
+        let Some(load) = result.valid() else { continue };
         let began = humantime::parse_rfc3339(&load.started).ok();
         all.extend(load.spikes.iter().take(OF_WINDOW).map(|spike| {
             let ended = began.map(|began| began + Duration::from_nanos(spike.at_ns));

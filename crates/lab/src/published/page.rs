@@ -17,7 +17,7 @@ use super::situations::{SITUATIONS, Situation};
 use super::terminal::summary;
 use crate::findings::Doubt;
 use crate::report::grid::grid;
-use crate::report::page::Page;
+use crate::report::page::{Page, command_fact};
 
 const STYLE: &str = include_str!("../../assets/published.css");
 const SCRIPT: &str = include_str!("../../assets/published.js");
@@ -246,7 +246,7 @@ fn method(results: &PublishedResults) -> Vec<String> {
 fn facts(results: &PublishedResults) -> Vec<(&'static str, String)> {
     let (machine, settings, versions) = (&results.machine, &results.settings, &results.versions);
     vec![
-        ("Command", format!("thalweg {}", settings.arguments.join(" "))),
+        command_fact(&settings.arguments),
         ("Started", results.started.clone()),
         ("Took", took(&results.started, &results.ended).map(span).unwrap_or_default()),
         ("Processor", machine.cpu.clone()),

@@ -6,10 +6,16 @@ use thalweg_measure::figures::bound;
 use thalweg_measure::page::frame::Frame;
 use thalweg_measure::page::parts::folded;
 
+use super::CSV_FILE;
+use crate::study::directory::RESULTS_FILE;
+
 /// Plots that pages draw by themselves: runs before their own scripts.
 pub(crate) const PLOT: &str = include_str!("../../assets/plot.js");
 /// Plots beside each other on the same axes, of lines that can be hidden: runs behind [`PLOT`].
 pub(crate) const MULTIPLES: &str = include_str!("../../assets/multiples.js");
+
+/// The name of the fact that is the command.
+const COMMAND: &str = "Command";
 
 /// Doubts beyond this many are folded away.
 const DOUBTS_OPEN: usize = 3;
@@ -53,17 +59,20 @@ pub struct Page<'a> {
 impl Page<'_> {
     /// The page.
     pub fn html(self) -> String {
+        let (command, facts): (Vec<_>, Vec<_>) =
+            self.facts.into_iter().partition(|(name, _)| *name == COMMAND);
         let answer = self.answer.as_deref().unwrap_or("Nothing was measured.");
         let content = html! {
             section.hero {
                 p.eyebrow { (self.eyebrow) }
                 h1 { (bound(answer)) }
                 p.lede { (self.lede) }
+                @for (_, command) in &command { (self::command(command)) }
                 div.cards { (self.cards) }
             }
             (doubts(&self.doubts))
             (self.sections)
-            (method(&self.method, &self.facts))
+            (method(&self.method, &facts))
         };
         let links = [self.links, &[("method", "Method")]].concat();
         Frame {
@@ -79,6 +88,33 @@ impl Page<'_> {
             scripts: self.scripts,
         }
         .html()
+    }
+}
+
+/// The fact that is the command with these arguments, as a shell reads it.
+pub(crate) fn command_fact(arguments: &[String]) -> (&'static str, String) {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "_@%+=:,./-".contains(c);
+    let quoted = |argument: &String| {
+        if argument.chars().all(is_plain) && !argument.is_empty() {
+            argument.clone()
+        } else {
+            format!("'{}'", argument.replace('\'', r"'\''"))
+        }
+    };
+    let words = std::iter::once("thalweg".to_owned()).chain(arguments.iter().map(quoted));
+    (COMMAND, words.collect::<Vec<_>>().join(" "))
+}
+
+/// The command that repeats the study, to copy, and the files beside the page.
+fn command(command: &str) -> Markup {
+    html! {
+        p.command {
+            code { (command) }
+            button type="button" data-copies=(command) { "Copy" }
+            span {
+                "Beside this page: " a href=(CSV_FILE) download { "CSV" } ", " a href=(RESULTS_FILE) download { "JSON" }
+            }
+        }
     }
 }
 
@@ -106,5 +142,16 @@ fn method(sentences: &[String], facts: &[(&'static str, String)]) -> Markup {
                 }
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn command_is_quoted_for_a_shell() {
+        let words = ["lab", "--data", "it's.jsonl", "--out", ""].map(str::to_owned);
+        assert_eq!(command_fact(&words).1, r"thalweg lab --data 'it'\''s.jsonl' --out ''");
     }
 }

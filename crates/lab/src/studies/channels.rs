@@ -61,6 +61,10 @@ impl Report for ChannelsAnalysis<'_> {
     fn doubts(&self) -> &[Doubt] {
         &self.doubts
     }
+
+    fn unanswered(&self) -> Option<&str> {
+        self.unanswered.as_deref()
+    }
 }
 
 #[cfg(test)]

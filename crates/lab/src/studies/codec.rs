@@ -72,4 +72,8 @@ impl Report for CodecAnalysis<'_> {
     fn doubts(&self) -> &[Doubt] {
         &self.doubts
     }
+
+    fn unanswered(&self) -> Option<&str> {
+        self.unanswered.as_deref()
+    }
 }

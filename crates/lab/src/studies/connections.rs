@@ -64,6 +64,10 @@ impl Report for ConnectionsAnalysis<'_> {
     fn doubts(&self) -> &[Doubt] {
         &self.doubts
     }
+
+    fn unanswered(&self) -> Option<&str> {
+        self.unanswered.as_deref()
+    }
 }
 
 #[cfg(test)]

@@ -75,4 +75,8 @@ impl Report for JsonAnalysis<'_> {
     fn doubts(&self) -> &[Doubt] {
         &self.doubts
     }
+
+    fn unanswered(&self) -> Option<&str> {
+        self.unanswered.as_deref()
+    }
 }

@@ -57,9 +57,14 @@ impl Report for SizesAnalysis<'_> {
 
     fn text(&self) -> String {
         match &self.comparison {
+            Some(_) if self.unanswered.is_some() => terminal::left_out(&self.results.left_out),
             Some(comparison) => terminal::tables(comparison, &self.results.left_out),
             None => terminal::alone(&self.lines, &self.choices, &self.findings),
         }
+    }
+
+    fn unanswered(&self) -> Option<&str> {
+        self.unanswered.as_deref()
     }
 
     fn doubts(&self) -> &[Doubt] {

@@ -2,6 +2,8 @@
 
 use std::time::{Duration, Instant, SystemTime};
 
+use thalweg_measure::programs::ProgramWatch;
+
 use super::directory::{NotWritable, ResultsDirectory};
 use super::plan::{Plan, Window};
 use super::results::{Results, WindowOutcome};
@@ -84,7 +86,9 @@ pub fn conduct<W: Window, F, R: Results<W, F>>(
     directory: &ResultsDirectory,
     observer: &mut dyn Observe<W, F>,
 ) -> Conducted<R> {
+    let others = ProgramWatch::begin();
     let measured = measure_all(plan, executor, directory, observer, &mut results);
+    results.ran_beside(others.busy());
     let saved = directory.save(&results);
     let cut_short = measured.and(saved.map_err(CutShort::from)).err();
     Conducted { results, cut_short }

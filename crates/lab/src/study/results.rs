@@ -3,6 +3,7 @@
 use std::time::SystemTime;
 
 use serde::{Deserialize, Serialize};
+use thalweg_measure::programs::BusyProgram;
 
 /// What came of a window: what it found, or why it failed.
 pub type WindowOutcome<F> = Result<F, String>;
@@ -21,6 +22,9 @@ pub struct LeftOut<T> {
 pub trait Results<W, F>: Serialize {
     /// Keeps what came of a window, which ended now.
     fn record(&mut self, window: &W, outcome: WindowOutcome<F>, now: SystemTime);
+
+    /// Keeps the other programs that were busy while the windows were measured.
+    fn ran_beside(&mut self, others: Vec<BusyProgram>);
 
     /// No window has told anything.
     fn is_empty(&self) -> bool;

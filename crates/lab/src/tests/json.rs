@@ -144,6 +144,7 @@ fn what_failed_is_no_figure_and_is_said() {
         if window.window.way.stack.name() == "axum" {
             (window.load, window.usage) = (None, None);
             window.failed = Some("it fell over".to_owned());
+            window.not_valid = None;
         }
     }
     let analysis = analyse(&results);

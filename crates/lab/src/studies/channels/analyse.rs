@@ -231,8 +231,8 @@ fn cell(windows: &Windows<'_>, results: &LabResults) -> Option<Cell> {
     };
     let counted = results.system_calls.iter().find(|it| is_here(&it.point, &it.pair, it.strategy));
     let watched = results.wire.iter().find(|it| is_here(&it.point, &it.pair, it.strategy));
-    let established = windows.good().filter_map(|(_, load)| load.connections.established).map(f64::from);
-    let last = windows.good().last();
+    let established = windows.valid().filter_map(|(_, load)| load.connections.established).map(f64::from);
+    let last = windows.valid().last();
     let rounds: Vec<Window> = windows.all.iter().map(|&window| Window::of(window)).collect();
     Some(Cell {
         in_flight: windows.point.in_flight,
@@ -261,7 +261,7 @@ fn cell(windows: &Windows<'_>, results: &LabResults) -> Option<Cell> {
 /// What the client says of itself, where nobody looked at it from outside.
 fn own_account(windows: &Windows<'_>) -> Option<Used> {
     let (mut cpu_ns, mut window_ns, mut operations) = (0.0, 0.0, 0.0);
-    for (_, load) in windows.good() {
+    for (_, load) in windows.valid() {
         cpu_ns += load.client_cpu.user_ns + load.client_cpu.system_ns;
         window_ns += load.duration_ns as f64;
         operations += load.messages as f64;
@@ -274,9 +274,9 @@ fn own_account(windows: &Windows<'_>) -> Option<Used> {
     })
 }
 
-/// What one side used in the good windows, all together.
+/// What one side used in the valid windows, all together.
 fn used(windows: &Windows<'_>, side: fn(&Usage) -> &ProcessUsage) -> Option<Used> {
-    let known = windows.good().filter_map(|(window, load): (&PointResult, _)| Some((window.usage?, load)));
+    let known = windows.valid().filter_map(|(window, load): (&PointResult, _)| Some((window.usage?, load)));
     let (mut cpu_ns, mut window_ns, mut operations, mut switches, mut waited_ns) = (0, 0, 0, 0, 0);
     for (usage, load) in known {
         let process = side(&usage);

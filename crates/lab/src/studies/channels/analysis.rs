@@ -2,6 +2,7 @@
 
 use super::analyse::Channels;
 use super::findings::{Verdict, verdicts};
+use super::numbers::Tally;
 use crate::findings::Doubt;
 use crate::load::LabResults;
 use crate::load::doubts::doubts;
@@ -14,12 +15,22 @@ pub struct ChannelsAnalysis<'r> {
     /// Which number is best for each stack at each load, and what limits it.
     pub(super) verdicts: Vec<Verdict>,
     pub(super) doubts: Vec<Doubt>,
+    /// Why there is no answer, if too many windows are not valid.
+    pub(super) unanswered: Option<String>,
 }
 
 impl<'r> ChannelsAnalysis<'r> {
     pub(super) fn of(results: &'r LabResults) -> Self {
         let channels = Channels::of(results);
-        let verdicts = verdicts(&channels, &results.settings);
-        Self { results, channels, verdicts, doubts: doubts(results) }
+        let mut verdicts = verdicts(&channels, &results.settings);
+        let tally: Tally = verdicts.iter().flat_map(|verdict| &verdict.numbers.rows).collect();
+        let is_open = verdicts.is_empty() || tally.cannot_tell > 0;
+        let is_unanswered = is_open && tally.gains + tally.nothing == 0;
+        let disturbance = results.disturbance().filter(|it| is_unanswered && it.is_widespread());
+        let unanswered = disturbance.map(|disturbance| disturbance.to_string());
+        if unanswered.is_some() {
+            verdicts.clear();
+        }
+        Self { results, channels, verdicts, doubts: doubts(results), unanswered }
     }
 }

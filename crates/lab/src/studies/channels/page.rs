@@ -24,11 +24,11 @@ const STYLE: &str = include_str!("../../../assets/channels.css");
 const SCRIPT: &str = include_str!("../../../assets/channels.js");
 
 /// What may be shown of latencies, the first at first.
-const STATISTICS: [(&str, &str); 5] =
-    [("p50", "median"), ("p90", "p90"), ("p99", "p99"), ("p99_9", "p99.9"), ("max", "max")];
+const STATISTICS: [(&str, &str); 6] =
+    [("p50", "median"), ("p90", "p90"), ("p95", "p95"), ("p99", "p99"), ("p99_9", "p99.9"), ("max", "max")];
 
 pub(super) fn page(study: &ChannelsAnalysis<'_>) -> String {
-    let ChannelsAnalysis { results, channels, verdicts, doubts } = study;
+    let ChannelsAnalysis { results, channels, verdicts, doubts, unanswered } = study;
     let lanes = data::lanes(channels);
     Page {
         title: "Channels study",
@@ -42,7 +42,7 @@ pub(super) fn page(study: &ChannelsAnalysis<'_>) -> String {
             ("figures", "Figures"),
         ],
         eyebrow: eyebrow("Channels study", &results.started, &results.ended),
-        answer: answer(verdicts, &results.settings),
+        answer: unanswered.clone().or_else(|| answer(verdicts, &results.settings)),
         lede: facts::lede(results),
         cards: cards(verdicts),
         doubts: doubts.iter().map(ToString::to_string).collect(),
@@ -112,18 +112,20 @@ fn beside(tally: Tally) -> String {
 
 fn sections(channels: &Channels, verdicts: &[Verdict], lanes: &[data::LanesPanel]) -> Markup {
     html! {
-        section #numbers {
-            h2 { "Best number of connections" }
-            (numbers::tables(verdicts))
-            (numbers::about(verdicts))
-        }
-        section #verdicts {
-            h2 { "What limits each stack" }
-            p.about {
-                "Derived from the figures below: where a line falls behind ideal scaling, whether more connections \
-                 move more, and how busy both sides’ processors were."
+        @if !verdicts.is_empty() {
+            section #numbers {
+                h2 { "Best number of connections" }
+                (numbers::tables(verdicts))
+                (numbers::about(verdicts))
             }
-            @for one in verdicts { (verdict(one)) }
+            section #verdicts {
+                h2 { "What limits each stack" }
+                p.about {
+                    "Derived from the figures below: where a line falls behind ideal scaling, whether more connections \
+                     move more, and how busy both sides’ processors were."
+                }
+                @for one in verdicts { (verdict(one)) }
+            }
         }
         (plots(channels))
         section #lanes {

@@ -206,8 +206,10 @@ fn peers_lines(results: &CodecResults) -> impl Iterator<Item = LineFigures> + '_
     })
 }
 
+/// Steps of a line that have a valid window.
 fn steps_of<'a>(results: &'a CodecResults, line: &'a Line, again: bool) -> impl Iterator<Item = &'a Step> {
-    results.steps.iter().filter(move |step| step.line == *line && step.again == again)
+    let is_wanted = move |step: &&Step| step.line == *line && step.again == again;
+    results.steps.iter().filter(is_wanted).filter(|step| !step.elapsed_ns.is_empty())
 }
 
 fn per_conversion(step: &Step) -> Vec<f64> {

@@ -17,14 +17,19 @@ pub struct CodecAnalysis<'r> {
     pub(crate) findings: Vec<Finding>,
     /// What to know before the figures are used.
     pub(crate) doubts: Vec<Doubt>,
+    /// Why there is no answer, if too many windows are not valid.
+    pub(super) unanswered: Option<String>,
 }
 
 impl<'r> CodecAnalysis<'r> {
     pub(super) fn of(results: &'r CodecResults) -> Self {
         let figures = analyse(results);
+        let answer = answer(results, &figures);
+        let disturbance = results.disturbance().filter(|it| answer.is_none() && it.is_widespread());
         Self {
             results,
-            answer: answer(results, &figures),
+            unanswered: disturbance.map(|disturbance| disturbance.to_string()),
+            answer,
             findings: findings(results, &figures),
             doubts: doubts(results, &figures),
             figures,

@@ -11,6 +11,11 @@ pub trait Bench {
     /// [`WARM_UPS`] conversions, then so many that are timed.
     fn convert(&mut self, line: &Line, conversions: u64) -> Result<Duration, String>;
 
+    /// The process that converts, if it is not this one.
+    fn process(&self) -> Option<u32> {
+        None
+    }
+
     /// What the line asks of the allocator, for each conversion.
     fn allocations(&mut self, line: &Line) -> Result<Allocations, String>;
 

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use thalweg_measure::cpus::CpuAssignment;
 use thalweg_measure::interrupt::Interrupt;
+use thalweg_measure::usage::{Side, Sides};
 
 use super::bench::Bench;
 use super::line::Line;
@@ -15,6 +16,7 @@ use super::plan::Estimate;
 use super::tables::{CallFigures, CallsOf, InstructionsOf, PeerResult};
 use super::window::{Conversions, Found, Window, calls_window};
 use crate::load;
+use crate::load::validity::judged;
 use crate::peers::PeersDirectory;
 use crate::process::{ProcessExecutor, Program};
 use crate::stack::{OURS, Stack};
@@ -84,6 +86,17 @@ impl<'b> CodecExecutor<'b> {
         estimates
     }
 
+    /// Converts, and sees whether others kept the program waiting meanwhile.
+    fn convert(&mut self, line: &Line, conversions: u64) -> Result<Found, String> {
+        let sides = self.bench.process().map(|pid| Sides { client: Side::of(pid, None), server: None });
+        let sample = || sides.as_ref().and_then(|sides| sides.sample().ok());
+        let before = sample();
+        let elapsed = self.bench.convert(line, conversions)?;
+        let usage = before.zip(sample()).map(|(before, after)| after.since(&before));
+        let reason = usage.and_then(|usage| usage.client.kept_waiting("program", usage.window_ns));
+        Ok(Found::Elapsed(elapsed, reason))
+    }
+
     fn instructions(&mut self) -> Result<Vec<InstructionsOf>, String> {
         let folder = self.files.folder()?;
         self.bench.instructions(folder)
@@ -106,9 +119,7 @@ impl Execute for CodecExecutor<'_> {
             return Err(ExecuteError::Interrupted);
         }
         let found = match window {
-            Window::Conversions(Conversions { line, conversions, .. }) => {
-                self.bench.convert(line, *conversions).map(Found::Elapsed)
-            }
+            Window::Conversions(Conversions { line, conversions, .. }) => self.convert(line, *conversions),
             Window::Allocations(line) => self.bench.allocations(line).map(Found::Allocations),
             Window::Calls { calls, round } => {
                 return self.calls.measure(calls, *round, &self.interrupt).map(Found::Calls);
@@ -153,8 +164,7 @@ impl Calls {
         });
         let executor = started.as_mut().map_err(|reason| ExecuteError::Window(reason.clone()))?;
         match executor.measure(&calls_window(calls, round)) {
-            Ok(found) => figures(&found)
-                .ok_or_else(|| ExecuteError::Window("no operation finished in the measured time".to_owned())),
+            Ok(found) => figures(&found).map_err(ExecuteError::Window),
             // Conversions need no server.
             Err(ExecuteError::Study(reason)) => {
                 *started = Err(reason.clone());
@@ -165,13 +175,18 @@ impl Calls {
     }
 }
 
-fn figures(found: &load::Found) -> Option<CallFigures> {
-    let load::Found::Figures(measured) = found else { return None };
-    let load = &measured.load;
-    let usage = measured.usage?;
+/// The figures of a valid window, or why there are none.
+fn figures(found: &load::Found) -> Result<CallFigures, String> {
+    let load::Found::Figures(measured) = found else { return Err("the window found no figures".to_owned()) };
+    let (load, usage) = (&measured.load, measured.usage.as_ref());
+    if let Some(reason) = judged(Ok(load), usage).why_not() {
+        return Err(reason);
+    }
+    let (Some(usage), Some(latency)) = (usage, load.latency_ns) else {
+        return Err("the kernel does not tell CPU time, or no call was timed".to_owned());
+    };
     let cpu_ns = (usage.client.cpu_ns() + usage.server.cpu_ns()) as f64 / load.messages as f64;
-    let latency = load.latency_ns?;
-    Some(CallFigures { p50_ns: latency.p50 as f64, cpu_ns, rate_per_s: load.rate_per_s })
+    Ok(CallFigures { p50_ns: latency.p50 as f64, cpu_ns, rate_per_s: load.rate_per_s })
 }
 
 /// A folder that is there as long as it is needed.

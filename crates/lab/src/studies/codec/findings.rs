@@ -88,6 +88,7 @@ pub(crate) fn doubts(results: &CodecResults, analysis: &Analysis) -> Vec<Doubt> 
     if let Some(noise) = analysis.noise.as_ref().filter(|noise| noise.floor > FLOOR_HIGH) {
         doubts.push(Doubt::Noisy { floor: noise.floor });
     }
+    doubts.extend(results.disturbance().map(|disturbance| Doubt::Disturbed(disturbance.to_string())));
     if !results.is_complete() {
         let (done, planned) = (results.measured(), results.planned);
         doubts.push(Doubt::CutShort { done, planned });

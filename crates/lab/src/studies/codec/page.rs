@@ -15,7 +15,7 @@ use super::analysis::CodecAnalysis;
 use super::line::{Format, Operation, WARM_UPS};
 use super::results::CodecResults;
 use super::tables::{CodecInfo, DataInfo};
-use crate::report::page::{PLOT, Page};
+use crate::report::page::{PLOT, Page, command_fact};
 use crate::report::topics::findings;
 
 const STYLE: &str = include_str!("../../../assets/codec.css");
@@ -35,7 +35,7 @@ const CARDS_MAX: usize = 4;
 
 /// The study as a page that opens without a network.
 pub(super) fn page(study: &CodecAnalysis<'_>) -> String {
-    let CodecAnalysis { results, figures, answer, doubts, .. } = study;
+    let CodecAnalysis { results, figures, answer, doubts, unanswered, .. } = study;
     Page {
         title: "Codec study",
         style: STYLE,
@@ -48,7 +48,7 @@ pub(super) fn page(study: &CodecAnalysis<'_>) -> String {
             ("figures", "Figures"),
         ],
         eyebrow: eyebrow("Codec study", &results.started, &results.ended),
-        answer: answer.clone(),
+        answer: unanswered.as_ref().or(answer.as_ref()).cloned(),
         lede: lede(results),
         cards: cards(results, figures),
         doubts: doubts.iter().map(ToString::to_string).collect(),
@@ -243,7 +243,7 @@ fn facts(results: &CodecResults) -> Vec<(&'static str, String)> {
         results.codecs.iter().map(|codec| format!("{} {}", codec.name, codec.version)).collect();
     let left_out: Vec<&str> = results.left_out.iter().map(|left_out| left_out.what.as_str()).collect();
     vec![
-        ("Command", format!("thalweg {}", settings.arguments.join(" "))),
+        command_fact(&settings.arguments),
         ("Started", results.started.clone()),
         ("Took", took(&results.started, &results.ended).map(span).unwrap_or_default()),
         ("Windows", format!("{} of {}", results.measured(), results.planned)),

@@ -159,6 +159,10 @@ impl Bench for CodecProgram {
         }
     }
 
+    fn process(&self) -> Option<u32> {
+        Some(self.process.id())
+    }
+
     fn allocations(&mut self, line: &Line) -> Result<Allocations, String> {
         match self.ask(&Request::Allocations { line })? {
             Answer::Allocations(allocations) => Ok(allocations),

@@ -4,7 +4,9 @@ use std::time::{Duration, SystemTime};
 
 use serde::{Deserialize, Serialize};
 use thalweg_measure::machine::{Machine, Versions};
+use thalweg_measure::programs::BusyProgram;
 use thalweg_measure::size::ByteSize;
+use thalweg_measure::validity::{Disturbance, Reason, Validity};
 
 use super::line::{Decodes, Format, Operation};
 use super::plan::Planned;
@@ -56,6 +58,9 @@ pub struct CodecResults {
     pub(crate) peers: Vec<PeerResult>,
     /// What was asked for and could not be had: codecs, peers, instructions, calls.
     pub(crate) left_out: Vec<LeftOut<String>>,
+    /// Other programs that were busy meanwhile.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) others: Vec<BusyProgram>,
 }
 
 /// What there is to say of a study before it begins.
@@ -110,6 +115,7 @@ impl CodecResults {
             calls: Vec::new(),
             peers: Vec::new(),
             left_out: setup.left_out,
+            others: Vec::new(),
         }
     }
 
@@ -137,12 +143,12 @@ impl CodecResults {
 
     /// All windows were measured.
     pub(crate) fn is_complete(&self) -> bool {
-        self.steps.iter().map(|step| step.elapsed_ns.len()).sum::<usize>() >= self.planned
+        self.measured() >= self.planned
     }
 
     /// Windows that were measured.
     pub(crate) fn measured(&self) -> usize {
-        self.steps.iter().map(|step| step.elapsed_ns.len()).sum()
+        self.steps.iter().map(|step| step.elapsed_ns.len() + step.not_valid.len()).sum()
     }
 
     /// The operations that were measured.
@@ -156,7 +162,9 @@ impl study::Results<Window, Found> for CodecResults {
     fn record(&mut self, window: &Window, outcome: WindowOutcome<Found>, now: SystemTime) {
         self.ended = timestamp(now);
         match (window, outcome) {
-            (Window::Conversions(window), Ok(Found::Elapsed(elapsed))) => self.add_elapsed(window, elapsed),
+            (Window::Conversions(window), Ok(Found::Elapsed(elapsed, reason))) => {
+                self.add_elapsed(window, elapsed, reason);
+            }
             (Window::Allocations(line), Ok(Found::Allocations(allocations))) => {
                 self.allocations.push(AllocationsOf { line: line.clone(), allocations });
             }
@@ -170,6 +178,10 @@ impl study::Results<Window, Found> for CodecResults {
         }
     }
 
+    fn ran_beside(&mut self, others: Vec<BusyProgram>) {
+        self.others = others;
+    }
+
     fn is_empty(&self) -> bool {
         self.steps.is_empty()
     }
@@ -181,20 +193,31 @@ impl study::Results<Window, Found> for CodecResults {
 }
 
 impl CodecResults {
-    fn add_elapsed(&mut self, window: &Conversions, elapsed: Duration) {
+    /// The windows that are not valid; `None` if all are.
+    pub(crate) fn disturbance(&self) -> Option<Disturbance> {
+        let of_step = |step: &Step| {
+            let valid = step.elapsed_ns.iter().map(|_| Validity::default());
+            let others = step.not_valid.iter().map(|reason| Validity { reasons: vec![reason.clone()] });
+            valid.chain(others).collect::<Vec<_>>()
+        };
+        let windows: Vec<Validity> = self.steps.iter().flat_map(of_step).collect();
+        Disturbance::of(&windows, &self.others)
+    }
+
+    fn add_elapsed(&mut self, window: &Conversions, elapsed: Duration, not_valid: Option<Reason>) {
         let Conversions { line, again, conversions, .. } = window;
         let elapsed_ns = u64::try_from(elapsed.as_nanos()).unwrap_or(u64::MAX);
         let is_same =
-            |step: &&mut Step| (&step.line, step.again, step.conversions) == (line, *again, *conversions);
+            |step: &Step| (&step.line, step.again, step.conversions) == (line, *again, *conversions);
         // The step of a window is among the last: those of its rounds.
-        match self.steps.iter_mut().rev().find(is_same) {
-            Some(step) => step.elapsed_ns.push(elapsed_ns),
-            None => self.steps.push(Step {
-                line: line.clone(),
-                again: *again,
-                conversions: *conversions,
-                elapsed_ns: vec![elapsed_ns],
-            }),
+        let index = self.steps.iter().rposition(is_same).unwrap_or_else(|| {
+            let (line, again, conversions) = (line.clone(), *again, *conversions);
+            self.steps.push(Step { line, again, conversions, elapsed_ns: Vec::new(), not_valid: Vec::new() });
+            self.steps.len() - 1
+        });
+        match not_valid {
+            None => self.steps[index].elapsed_ns.push(elapsed_ns),
+            Some(reason) => self.steps[index].not_valid.push(reason),
         }
     }
 

@@ -1,6 +1,7 @@
 //! The tables of the `thalweg.codec/1` schema.
 
 use serde::{Deserialize, Serialize};
+use thalweg_measure::validity::Reason;
 
 use super::line::{Decodes, Format, Line};
 
@@ -59,8 +60,11 @@ pub(crate) struct Step {
     pub(crate) again: bool,
     /// How many conversions each window had.
     pub(crate) conversions: u64,
-    /// How long each window took, by round.
+    /// How long each valid window took, by round.
     pub(crate) elapsed_ns: Vec<u64>,
+    /// Why the others are not valid.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) not_valid: Vec<Reason>,
 }
 
 /// A step that would have taken too long.

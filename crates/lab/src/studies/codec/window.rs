@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use thalweg_measure::figures::{count, time};
 use thalweg_measure::size::ByteSize;
+use thalweg_measure::validity::Reason;
 
 use super::line::Line;
 use super::tables::{Allocations, CallFigures, CallsOf, InstructionsOf, PeerResult};
@@ -63,8 +64,8 @@ pub struct Conversions {
 /// What a window finds.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Found {
-    /// How long the conversions took.
-    Elapsed(Duration),
+    /// How long the conversions took, and why that must not be used.
+    Elapsed(Duration, Option<Reason>),
     /// What one of them asks of the allocator.
     Allocations(Allocations),
     /// What calls took.
@@ -118,7 +119,7 @@ impl fmt::Display for Window {
 impl fmt::Display for Found {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Elapsed(elapsed) => f.write_str(&time(elapsed.as_nanos() as f64)),
+            Self::Elapsed(elapsed, _) => f.write_str(&time(elapsed.as_nanos() as f64)),
             Self::Allocations(allocations) => write!(f, "{:.1} blocks", allocations.blocks),
             Self::Calls(calls) => write!(f, "median {}", time(calls.p50_ns)),
             Self::Instructions(lines) => write!(f, "{} lines", lines.len()),

@@ -5,7 +5,7 @@ use thalweg_measure::statistics::{Interval, Ratio, median};
 use thalweg_measure::usage::{ProcessUsage, ServerMemory, Usage};
 
 use crate::load::gathered::{Windows, gathered};
-use crate::load::paired::{Window, interval, ratio};
+use crate::load::paired::{Window, excluded, interval, ratio};
 use crate::load::verdict::{Better, Compared};
 use crate::load::{LabResults, PointResult, Strategy};
 use crate::record::{Fairness, LoadResult};
@@ -168,6 +168,20 @@ impl Cells {
         Self { loads, arrivals }
     }
 
+    /// The same without figures of which too few windows are valid for a claim: fewer than an interval needs, and not
+    /// all.
+    pub(crate) fn sure(&self) -> Self {
+        let is_sure = |figures: &Figures| figures.rate_interval.is_some() || excluded(&figures.windows) == 0;
+        let mut sure = self.clone();
+        for cell in &mut sure.loads {
+            cell.servers.retain(|server| is_sure(&server.figures));
+            cell.clients.retain(|client| is_sure(&client.figures));
+        }
+        sure.loads.retain(|cell| !cell.servers.is_empty());
+        sure.arrivals.retain(|arrivals| is_sure(&arrivals.figures));
+        sure
+    }
+
     /// What stands beside a window: the server's cell.
     pub(crate) fn server(&self, window: &PointResult) -> Option<&Server> {
         let pair = window.pair.as_ref().filter(|pair| pair.client == Stack::bare())?;
@@ -250,7 +264,7 @@ fn compared(ours: &[Window], theirs: &[Window]) -> Compared {
 fn figures(windows: &Windows<'_>) -> Option<Figures> {
     let merged = windows.merged()?;
     let rounds: Vec<Window> = windows.all.iter().map(|&window| Window::of(window)).collect();
-    let established = windows.used().into_iter().filter_map(|(_, load)| load.connections.established);
+    let established = windows.valid().filter_map(|(_, load)| load.connections.established);
     let established = established.map(f64::from);
     Some(Figures {
         rate_interval: interval(&rounds, |window| window.rate_per_s),
@@ -267,10 +281,10 @@ fn figures(windows: &Windows<'_>) -> Option<Figures> {
     })
 }
 
-/// All [used](Windows::used) windows together.
+/// All valid windows together.
 fn used(windows: &Windows<'_>, side: fn(&Usage) -> &ProcessUsage) -> Option<Used> {
     let (mut user, mut system, mut window_ns, mut operations) = (0, 0, 0, 0);
-    for (usage, load) in windows.used().into_iter().filter_map(|(it, load)| Some((it.usage?, load))) {
+    for (usage, load) in windows.valid().filter_map(|(it, load)| Some((it.usage?, load))) {
         let process = side(&usage);
         user += process.user_ns;
         system += process.system_ns;
@@ -299,11 +313,11 @@ fn memory(windows: &Windows<'_>) -> Option<Memory> {
 }
 
 fn evenness(windows: &Windows<'_>) -> Option<Evenness> {
-    let several = |(_, load): &(&PointResult, &LoadResult)| {
+    let several = |(_, load): (&PointResult, &LoadResult)| {
         let fairness = load.fairness.filter(|it| it.connections > 1)?;
         Some((fairness, load.messages.max(1) as f64 / f64::from(fairness.connections)))
     };
-    let seen: Vec<(Fairness, f64)> = windows.used().iter().filter_map(several).collect();
+    let seen: Vec<(Fairness, f64)> = windows.valid().filter_map(several).collect();
     let share = |calls: fn(&Fairness) -> u64| median(seen.iter().map(|(it, mean)| calls(it) as f64 / mean));
     Some(Evenness {
         jain: median(seen.iter().map(|(fairness, _)| fairness.jain))?,

@@ -15,12 +15,17 @@ pub struct ConnectionsAnalysis<'r> {
     pub(super) answer: Option<String>,
     pub(super) findings: Vec<Finding>,
     pub(super) doubts: Vec<Doubt>,
+    /// Why there is no answer, if too many windows are not valid.
+    pub(super) unanswered: Option<String>,
 }
 
 impl<'r> ConnectionsAnalysis<'r> {
     pub(super) fn of(results: &'r LabResults) -> Self {
         let cells = Cells::of(results);
-        let (answer, findings) = (answer(&cells), findings(&cells));
-        Self { results, cells, answer, findings, doubts: doubts(results) }
+        let sure = cells.sure();
+        let (answer, findings) = (answer(&sure), findings(&sure));
+        let disturbance = results.disturbance().filter(|it| answer.is_none() && it.is_widespread());
+        let unanswered = disturbance.map(|disturbance| disturbance.to_string());
+        Self { results, cells, answer, findings, doubts: doubts(results), unanswered }
     }
 }

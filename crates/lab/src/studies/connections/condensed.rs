@@ -84,6 +84,7 @@ fn figures(figures: &Figures) -> Value {
         "client_time": used(figures.client),
         "p50_ns": latency.p50,
         "p90_ns": latency.p90,
+        "p95_ns": latency.p95,
         "p99_ns": latency.p99,
         "p99_9_ns": latency.p99_9,
         "idle_bytes": figures.memory.map(|memory| short(memory.idle)),

@@ -18,10 +18,11 @@ use crate::report::topics::findings;
 const SCRIPT: &str = include_str!("../../../assets/connections.js");
 
 /// What may be shown of latencies, the first at first.
-const STATISTICS: [(&str, &str); 4] = [("p50", "median"), ("p90", "p90"), ("p99", "p99"), ("p99_9", "p99.9")];
+const STATISTICS: [(&str, &str); 5] =
+    [("p50", "median"), ("p90", "p90"), ("p95", "p95"), ("p99", "p99"), ("p99_9", "p99.9")];
 
 pub(super) fn page(study: &ConnectionsAnalysis<'_>) -> String {
-    let ConnectionsAnalysis { results, cells, answer, findings, doubts } = study;
+    let ConnectionsAnalysis { results, cells, answer, findings, doubts, unanswered } = study;
     Page {
         title: "Connections study",
         style: "",
@@ -33,9 +34,13 @@ pub(super) fn page(study: &ConnectionsAnalysis<'_>) -> String {
             ("arrivals", "New connections"),
         ],
         eyebrow: eyebrow("Connections study", &results.started, &results.ended),
-        answer: answer.clone(),
+        answer: unanswered.as_ref().or(answer.as_ref()).cloned(),
         lede: facts::lede(results),
-        cards: cards(cells),
+        cards: if unanswered.is_some() {
+            html! {}
+        } else {
+            cards(cells)
+        },
         doubts: doubts.iter().map(ToString::to_string).collect(),
         sections: html! {
             section #findings {

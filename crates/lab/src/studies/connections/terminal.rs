@@ -59,6 +59,7 @@ fn servers(cells: &[LoadCell]) -> String {
         "calls/s",
         "p50",
         "p90",
+        "p95",
         "p99",
         "p99.9",
         "Jain",
@@ -81,6 +82,7 @@ fn servers(cells: &[LoadCell]) -> String {
             count(figures.rate_per_s),
             p50,
             p90,
+            or_none(latency.p95.map(|ns| time(ns as f64))),
             p99,
             p99_9,
             or_none(figures.fairness.map(|it| format!("{:.3}", it.jain))),
@@ -102,6 +104,7 @@ fn clients(cells: &[LoadCell]) -> String {
         "server time",
         "calls/s",
         "p50",
+        "p95",
         "p99",
     ])];
     let row = |cell: &LoadCell, client: &Client| {
@@ -113,6 +116,7 @@ fn clients(cells: &[LoadCell]) -> String {
             or_none(figures.server.map(|used| time(used.ns()))),
             count(figures.rate_per_s),
             time(figures.latency.p50 as f64),
+            or_none(figures.latency.p95.map(|ns| time(ns as f64))),
             time(figures.latency.p99 as f64),
         ]);
         row
@@ -130,6 +134,7 @@ fn arrivals(arrivals: &[Arrivals]) -> String {
         "client time",
         "ours ÷ it",
         "p50",
+        "p95",
         "p99",
     ])];
     rows.extend(arrivals.iter().map(|it| {
@@ -142,6 +147,7 @@ fn arrivals(arrivals: &[Arrivals]) -> String {
             or_none(figures.client.map(|used| time(used.ns()))),
             or_none(factor(it.ours_over)),
             time(figures.latency.p50 as f64),
+            or_none(figures.latency.p95.map(|ns| time(ns as f64))),
             time(figures.latency.p99 as f64),
         ]
     }));

@@ -16,6 +16,8 @@ pub struct JsonAnalysis<'r> {
     pub(super) answer: Option<String>,
     pub(super) questions: Vec<Question>,
     pub(super) doubts: Vec<Doubt>,
+    /// Why there is no answer, if too many windows are not valid.
+    pub(super) unanswered: Option<String>,
 }
 
 impl<'r> JsonAnalysis<'r> {
@@ -26,9 +28,15 @@ impl<'r> JsonAnalysis<'r> {
 
     pub(super) fn of(results: &'r JsonResults) -> Self {
         let cells = Cells::of(results);
+        let answer = super::answer::answer(results, &cells);
+        let is_told = answer.as_ref().is_some_and(|answer| answer.is_told);
+        let disturbance = results.disturbance().filter(|it| !is_told && it.is_widespread());
+        let is_empty = disturbance.as_ref().is_some_and(|it| it.invalid == it.windows);
+        let unanswered = disturbance.map(|disturbance| disturbance.to_string());
         Self {
-            answer: super::answer::answer(results, &cells),
-            questions: questions(results, &cells),
+            answer: answer.filter(|_| unanswered.is_none()).map(|answer| answer.text),
+            questions: if is_empty { Vec::new() } else { questions(results, &cells) },
+            unanswered,
             doubts: doubts(results, &cells),
             results,
             cells,

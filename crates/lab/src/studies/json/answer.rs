@@ -9,17 +9,24 @@ use super::way::Way;
 use crate::echo::{Protocol, Shape};
 use crate::load::verdict::Verdict;
 
-/// How much longer a JSON API takes than gRPC, both ours: with the published message, and with a small one.
-pub(super) fn answer(results: &JsonResults, cells: &Cells) -> Option<String> {
-    let featured = results.settings.featured();
-    let factors: Vec<String> = featured.into_iter().filter_map(|shape| factor(cells, shape)).collect();
-    match factors.as_slice() {
-        [] => None,
-        all => Some(format!("{}.", thalweg_measure::wording::capitalised(&all.join("; ")))),
-    }
+/// An answer, and whether it tells anything.
+pub(super) struct Answer {
+    pub(super) text: String,
+    /// It is known of some message whether both differ.
+    pub(super) is_told: bool,
 }
 
-fn factor(cells: &Cells, shape: Shape) -> Option<String> {
+/// How much longer a JSON API takes than gRPC, both ours: with the published message, and with a small one.
+pub(super) fn answer(results: &JsonResults, cells: &Cells) -> Option<Answer> {
+    let featured = results.settings.featured();
+    let factors: Vec<Answer> = featured.into_iter().filter_map(|shape| factor(cells, shape)).collect();
+    let is_told = factors.iter().any(|factor| factor.is_told);
+    let texts: Vec<String> = factors.into_iter().map(|factor| factor.text).collect();
+    let text = thalweg_measure::wording::capitalised(&texts.join("; "));
+    (!texts.is_empty()).then(|| Answer { text: format!("{text}."), is_told })
+}
+
+fn factor(cells: &Cells, shape: Shape) -> Option<Answer> {
     let case = Case::plain(shape);
     let grpc = cells.at(&Way::reference(), case)?;
     let json = cells.at(&Way::ours(Protocol::JsonHttp1), case)?;
@@ -27,7 +34,8 @@ fn factor(cells: &Cells, shape: Shape) -> Option<String> {
     let times = format!("{} against {}", time(json.p50()?), time(grpc.p50()?));
     let what = title(shape);
     let api = "a JSON API over HTTP/1.1";
-    Some(match (compared.verdict, compared.ratio?) {
+    let is_told = !matches!(compared.verdict, Verdict::CannotTell | Verdict::NotMeasured);
+    let text = match (compared.verdict, compared.ratio?) {
         (Verdict::NoDifference, _) => format!("with {what}, {api} takes as long as gRPC ({times})"),
         (Verdict::CannotTell | Verdict::NotMeasured, ratio) => {
             let ratio = ratio_text(ratio);
@@ -36,5 +44,6 @@ fn factor(cells: &Cells, shape: Shape) -> Option<String> {
         (Verdict::Faster | Verdict::Slower, ratio) => {
             format!("with {what}, {api} takes {} as long as gRPC ({times})", ratio_text(ratio))
         }
-    })
+    };
+    Some(Answer { text, is_told })
 }

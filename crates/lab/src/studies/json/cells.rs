@@ -259,7 +259,7 @@ fn cell(results: &JsonResults, way: &Way, case: Case) -> Cell {
 
 fn latencies(windows: &[&WindowResult]) -> Option<Latencies> {
     let good: Vec<(&WindowResult, &LoadResult)> =
-        windows.iter().filter_map(|&window| Some((window, window.good()?))).collect();
+        windows.iter().filter_map(|&window| Some((window, window.valid()?))).collect();
     let all = merged(good.iter().filter_map(|(_, load)| Some((load.histogram.as_str(), load.latency_ns?))))?;
     let of_window = |(window, load): &(&WindowResult, &LoadResult)| {
         let latency = load.latency_ns?;
@@ -300,7 +300,7 @@ fn stages<'l>(loads: &(impl Iterator<Item = &'l LoadResult> + Clone)) -> Vec<Sta
 
 fn rates(windows: &[&WindowResult]) -> Option<Rates> {
     let good: Vec<(&WindowResult, &LoadResult)> =
-        windows.iter().filter_map(|&window| Some((window, window.good()?))).collect();
+        windows.iter().filter_map(|&window| Some((window, window.valid()?))).collect();
     let of_windows: Vec<(u32, f64)> =
         good.iter().map(|(window, load)| (window.window.round, load.rate_per_s)).collect();
     (!of_windows.is_empty()).then(|| Rates {
@@ -322,7 +322,7 @@ fn cpu(good: &[(&WindowResult, &LoadResult)]) -> Option<(f64, f64)> {
 
 fn cold(windows: &[&WindowResult]) -> Option<Cold> {
     let good: Vec<(u32, &LoadResult)> =
-        windows.iter().filter_map(|window| Some((window.window.round, window.good()?))).collect();
+        windows.iter().filter_map(|window| Some((window.window.round, window.valid()?))).collect();
     let loads = || good.iter().map(|(_, load)| *load);
     let next = merged(loads().filter_map(|load| Some((load.histogram.as_str(), load.latency_ns?))))?;
     let mut firsts: Vec<u64> = loads().filter_map(|load| load.first_call_ns).collect();

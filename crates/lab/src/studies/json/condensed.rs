@@ -57,7 +57,7 @@ fn cell(cells: &Cells, cell: &Cell) -> Value {
         "gzip": gzip,
         "latency": cell.latency.as_ref().map(|latency| json!({
             "calls": latency.calls,
-            "p50_ns": latency.all.p50, "p90_ns": latency.all.p90, "p99_ns": latency.all.p99,
+            "p50_ns": latency.all.p50, "p90_ns": latency.all.p90, "p95_ns": latency.all.p95, "p99_ns": latency.all.p99,
             "p99_9_ns": latency.all.p99_9, "max_ns": latency.all.max, "mean_ns": short(latency.all.mean),
             "request_mean_ns": short(latency.request()), "response_mean_ns": short(latency.response()),
             "stages_mean_ns": latency.stages.iter()

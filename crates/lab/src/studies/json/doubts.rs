@@ -21,11 +21,7 @@ pub(super) fn doubts(results: &JsonResults, cells: &Cells) -> Vec<Doubt> {
     }
     let mut remarks = Remarks::new(results.windows.len());
     for result in &results.windows {
-        match (&result.failed, &result.load) {
-            (Some(reason), _) => remarks.failed(&result.window, reason),
-            (None, Some(load)) => remarks.measured(&result.window, load, result.usage),
-            (None, None) => remarks.failed(&result.window, "nothing was found"),
-        }
+        remarks.window(&result.window, result.load.as_ref(), &result.validity());
     }
     doubts.extend(remarks.into_doubts());
     doubts

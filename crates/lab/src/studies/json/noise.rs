@@ -79,7 +79,7 @@ fn figures(results: &JsonResults, of: &Window, is_again: bool) -> Vec<(u32, f64)
         (&window.way, window.case, window.purpose, window.again) == (&of.way, of.case, of.purpose, is_again)
     };
     let figure = |it: &WindowResult| {
-        let load = it.good()?;
+        let load = it.valid()?;
         let figure = match of.purpose {
             Purpose::Rate => load.rate_per_s,
             _ => load.latency_ns?.p50 as f64,

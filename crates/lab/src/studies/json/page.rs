@@ -20,14 +20,14 @@ use crate::echo::{Protocol, Shape};
 use crate::load::stacks;
 use crate::load::verdict::Verdict;
 use crate::report::grid::grid;
-use crate::report::page::{PLOT, Page};
+use crate::report::page::{PLOT, Page, command_fact};
 use plots::Plots;
 
 const STYLE: &str = include_str!("../../../assets/json.css");
 const SCRIPT: &str = include_str!("../../../assets/json.js");
 
 pub(super) fn page(study: &JsonAnalysis<'_>) -> String {
-    let JsonAnalysis { results, cells, answer, questions, doubts } = study;
+    let JsonAnalysis { results, cells, answer, questions, doubts, unanswered } = study;
     let plots = Plots::of(results, cells);
     let mut links = vec![("stages", "Stages"), ("rates", "Rates")];
     let named =
@@ -41,9 +41,13 @@ pub(super) fn page(study: &JsonAnalysis<'_>) -> String {
         style: STYLE,
         links: &links,
         eyebrow: eyebrow("gRPC against a JSON API", &results.started, &results.ended),
-        answer: answer.clone(),
+        answer: unanswered.as_ref().or(answer.as_ref()).cloned(),
         lede: lede(results),
-        cards: cards(results, cells),
+        cards: if unanswered.is_some() {
+            html! {}
+        } else {
+            cards(results, cells)
+        },
         doubts: doubts.iter().map(ToString::to_string).collect(),
         sections: html! {
             (bars::stages(results, cells))
@@ -186,7 +190,7 @@ fn method(results: &JsonResults) -> Vec<String> {
 fn facts(results: &JsonResults) -> Vec<(&'static str, String)> {
     let (machine, settings, versions) = (&results.machine, &results.settings, &results.versions);
     vec![
-        ("Command", format!("thalweg {}", settings.arguments.join(" "))),
+        command_fact(&settings.arguments),
         ("Started", results.started.clone()),
         ("Took", took(&results.started, &results.ended).map(span).unwrap_or_default()),
         ("Windows", format!("{} of {}", results.windows.len(), results.planned)),

@@ -5,9 +5,11 @@ use std::time::SystemTime;
 use serde::{Deserialize, Serialize};
 use thalweg_measure::cpus::CpuList;
 use thalweg_measure::machine::{Machine, Versions};
+use thalweg_measure::programs::BusyProgram;
+use thalweg_measure::validity::{Disturbance, Validity};
 
 use super::way::Way;
-use super::window::{Found, Window, WindowResult};
+use super::window::{Found, Purpose, Window, WindowResult};
 use crate::echo::Shape;
 use crate::load::StackInfo;
 use crate::stack::Stack;
@@ -39,6 +41,9 @@ pub struct JsonResults {
     pub(crate) left_out: Vec<LeftOut<Stack>>,
     /// In the order of measuring.
     pub(crate) windows: Vec<WindowResult>,
+    /// Other programs that were busy meanwhile.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) others: Vec<BusyProgram>,
 }
 
 /// How a study was made.
@@ -102,18 +107,26 @@ impl JsonResults {
             stacks: setup.stacks,
             left_out: setup.left_out,
             windows: Vec::new(),
+            others: Vec::new(),
         }
+    }
+
+    /// The windows that are not valid, of those that figures are made of; `None` if all are valid.
+    pub(crate) fn disturbance(&self) -> Option<Disturbance> {
+        let measured = self.windows.iter().filter(|it| it.window.purpose != Purpose::WarmUp);
+        let windows: Vec<Validity> = measured.map(WindowResult::validity).collect();
+        Disturbance::of(&windows, &self.others)
     }
 }
 
 impl study::Results<Window, Found> for JsonResults {
     fn record(&mut self, window: &Window, outcome: WindowOutcome<Found>, now: SystemTime) {
         self.ended = timestamp(now);
-        let (failed, load, usage) = match outcome {
-            Ok(found) => (None, Some(found.load), found.usage),
-            Err(reason) => (Some(reason), None, None),
-        };
-        self.windows.push(WindowResult { window: window.clone(), failed, load, usage });
+        self.windows.push(WindowResult::of(window, outcome));
+    }
+
+    fn ran_beside(&mut self, others: Vec<BusyProgram>) {
+        self.others = others;
     }
 
     fn is_empty(&self) -> bool {

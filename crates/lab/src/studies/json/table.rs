@@ -26,20 +26,22 @@ pub(super) fn table<'a>() -> Table<'a, &'a WindowResult> {
         Length::Calls(calls) => Some(calls.to_string()),
         Length::Ns(_) => None,
     });
-    table.column("left_out_because", |it| it.exclusion());
+    table.column("valid", |it| Some(it.validity().is_valid().to_string()));
+    table.column("left_out_because", |it| it.validity().why_not());
     table.column("duration_ns", |it| Some(it.load.as_ref()?.duration_ns.to_string()));
     table.column("calls", |it| Some(it.load.as_ref()?.messages.to_string()));
     table.column("errors", |it| Some(it.load.as_ref()?.error_count().to_string()));
     table.column("rate_per_s", |it| Some(format!("{:.1}", it.load.as_ref()?.rate_per_s)));
-    let mut latency = |name: &str, figure: fn(&thalweg_measure::distribution::Latency) -> f64| {
-        table.column(name, move |it| Some(format!("{:.0}", figure(&it.load.as_ref()?.latency_ns?))));
+    let mut latency = |name: &str, figure: fn(&thalweg_measure::distribution::Latency) -> Option<f64>| {
+        table.column(name, move |it| Some(format!("{:.0}", figure(&it.load.as_ref()?.latency_ns?)?)));
     };
-    latency("latency_mean_ns", |it| it.mean);
-    latency("latency_p50_ns", |it| it.p50 as f64);
-    latency("latency_p90_ns", |it| it.p90 as f64);
-    latency("latency_p99_ns", |it| it.p99 as f64);
-    latency("latency_p99_9_ns", |it| it.p99_9 as f64);
-    latency("latency_max_ns", |it| it.max as f64);
+    latency("latency_mean_ns", |it| Some(it.mean));
+    latency("latency_p50_ns", |it| Some(it.p50 as f64));
+    latency("latency_p90_ns", |it| Some(it.p90 as f64));
+    latency("latency_p95_ns", |it| Some(it.p95? as f64));
+    latency("latency_p99_ns", |it| Some(it.p99 as f64));
+    latency("latency_p99_9_ns", |it| Some(it.p99_9 as f64));
+    latency("latency_max_ns", |it| Some(it.max as f64));
     table.column("first_call_ns", |it| it.load.as_ref()?.first_call_ns.map(|ns| ns.to_string()));
     for stage in crate::echo::STAGES {
         table.column(format!("{}_mean_ns", stage.replace('-', "_")), move |it: &&WindowResult| {

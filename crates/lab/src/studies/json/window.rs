@@ -6,15 +6,17 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use thalweg_measure::figures::{count, time};
 use thalweg_measure::usage::Usage;
+use thalweg_measure::validity::Validity;
 
 use super::case::Case;
 use super::way::Way;
 use crate::echo::{Looks, Protocol, Shape};
 use crate::load::Measured;
+use crate::load::validity::judged;
 use crate::peers::COMPILED_LATE;
 use crate::record::LoadResult;
 use crate::stack::Stack;
-use crate::study;
+use crate::study::{self, WindowOutcome};
 
 /// What a window takes besides driving: the client's process starts, connects, and ends what is in flight.
 const OVERHEAD: Duration = Duration::from_millis(60);
@@ -171,27 +173,31 @@ pub(crate) struct WindowResult {
     /// What both processes used meanwhile, as the kernel accounts it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) usage: Option<Usage>,
+    /// Why the figures must not be used, decided when the window was made. `None` in results of earlier versions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) not_valid: Option<Validity>,
 }
 
 impl WindowResult {
-    /// What keeps the window out of every figure; `None` for a good one.
-    pub(crate) fn exclusion(&self) -> Option<String> {
-        match (&self.failed, &self.load) {
-            (Some(reason), _) => Some(reason.clone()),
-            (None, None) => Some("nothing was found".to_owned()),
-            (None, Some(load)) if load.error_count() > 0 => {
-                let errors = load.errors.iter().map(|(code, count)| format!("{count} {code}"));
-                Some(format!("calls failed: {}", errors.collect::<Vec<_>>().join(", ")))
-            }
-            (None, Some(load)) if load.messages == 0 => {
-                Some("no operation finished in the measured time".to_owned())
-            }
-            (None, Some(_)) => self.usage.and_then(|usage| usage.disturbance()),
-        }
+    /// What came of it.
+    pub(super) fn of(window: &Window, outcome: WindowOutcome<Found>) -> Self {
+        let (failed, load, usage) = match outcome {
+            Ok(found) => (None, Some(found.load), found.usage),
+            Err(reason) => (Some(reason), None, None),
+        };
+        let result = Self { window: window.clone(), failed, load, usage, not_valid: None };
+        Self { not_valid: Some(result.validity()), ..result }
     }
 
-    /// What the client found, if it may be used.
-    pub(crate) fn good(&self) -> Option<&LoadResult> {
-        self.load.as_ref().filter(|_| self.exclusion().is_none())
+    /// Whether the figures may be used.
+    pub(crate) fn validity(&self) -> Validity {
+        let failed = || self.failed.as_deref().unwrap_or("nothing was found");
+        let outcome = self.load.as_ref().ok_or_else(failed);
+        self.not_valid.clone().unwrap_or_else(|| judged(outcome, self.usage.as_ref()))
+    }
+
+    /// What the client found, if its figures may be used.
+    pub(crate) fn valid(&self) -> Option<&LoadResult> {
+        self.load.as_ref().filter(|_| self.validity().is_valid())
     }
 }

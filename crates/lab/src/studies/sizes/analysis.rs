@@ -1,8 +1,8 @@
 //! A study of sizes, analysed: what every exporter writes down.
 
 use super::choice::Choices;
-use super::compare::{Comparison, compare};
-use super::findings::{findings, noisy};
+use super::compare::{Comparison, compare, findings as compared};
+use super::findings::{Headline, answer, findings, headlines, noisy};
 use super::lines::{Analysis, analyse};
 use crate::findings::{Doubt, Finding};
 use crate::load::LabResults;
@@ -18,20 +18,39 @@ pub struct SizesAnalysis<'r> {
     pub(super) choices: Choices,
     /// With the other pairs, where there are any.
     pub(super) comparison: Option<Comparison>,
+    /// The study in a sentence; `None` where nothing can be claimed.
+    pub(super) answer: Option<String>,
+    /// Figures that are worth a glance, of our own pair.
+    pub(super) headlines: Vec<Headline>,
     pub(super) findings: Vec<Finding>,
     pub(super) doubts: Vec<Doubt>,
+    /// Why there is no answer, if too many windows are not valid.
+    pub(super) unanswered: Option<String>,
 }
 
 impl<'r> SizesAnalysis<'r> {
     pub(super) fn of(results: &'r LabResults) -> Self {
         let lines = analyse(results);
-        let is_comparison = results.is_comparison();
-        let choices = if is_comparison { Choices::default() } else { Choices::of(&lines) };
+        let sure = lines.sure();
+        let comparison = results.is_comparison().then(|| compare(results, &lines));
+        let choices = if comparison.is_some() { Choices::default() } else { Choices::of(&lines) };
+        let (answer, is_told) = match &comparison {
+            Some(comparison) => (compared::answer(comparison), comparison.is_told()),
+            None => (answer(&sure), choices.is_empty() || choices.is_told()),
+        };
+        let is_answered = answer.is_some() && is_told;
+        let disturbance = results.disturbance().filter(|it| !is_answered && it.is_widespread());
+        let unanswered = disturbance.map(|disturbance| disturbance.to_string());
+        // What tells nothing because of disturbed windows is said in that sentence.
+        let choices = if unanswered.is_some() && !is_told { Choices::default() } else { choices };
         Self {
             results,
-            comparison: is_comparison.then(|| compare(results, &lines)),
-            findings: findings(&lines, &choices),
+            comparison,
+            answer,
+            headlines: headlines(&sure),
+            findings: findings(&sure, &choices),
             doubts: noisy(&lines.noise).into_iter().chain(doubts(results)).collect(),
+            unanswered,
             choices,
             lines,
         }

@@ -106,6 +106,19 @@ impl Choices {
         choices
     }
 
+    /// There is nothing to choose from.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.calls.is_empty() && self.transports.is_empty()
+    }
+
+    /// It is known of a call or a transport whether it is faster than another.
+    pub(crate) fn is_told(&self) -> bool {
+        let is_told =
+            |compared: &Compared| !matches!(compared.verdict, Verdict::CannotTell | Verdict::NotMeasured);
+        self.calls.iter().flat_map(|choice| &choice.others).any(|(_, compared)| is_told(compared))
+            || self.transports.iter().any(|choice| is_told(&choice.compared))
+    }
+
     /// The choice of a call at this size.
     pub(crate) fn call(&self, job: Job, transport: Transport, size: ByteSize) -> Option<&CallChoice> {
         let place = (job, transport, size);

@@ -4,7 +4,7 @@
 //! **Pairing.** In each round every pair of a cell has a window; round 0 goes through the pairs in order, round 1 back,
 //! and so on (ABBA). Our window and theirs of the same round are a pair of measurements: they are as close in time as
 //! the interleaving makes them, and each comes first as often as the other. A round in which one of the two is missing
-//! or [kept out](crate::load::gathered::exclusion) makes no pair, and is counted.
+//! or not [valid](crate::load::PointResult::validity) makes no pair, and is counted.
 //!
 //! **Direction.** A ratio is always ours ÷ theirs. Of rates more is better, so above 1 ours is faster; of latencies
 //! less is better, so below 1 ours is faster. [`Verdict`] says which it is.
@@ -82,9 +82,9 @@ pub(crate) struct Against {
 pub(crate) struct Side {
     /// Its windows, in the order of rounds. Empty where it was not measured at all.
     pub(crate) windows: Vec<Window>,
-    /// Operations per second: the geometric mean of the good windows.
+    /// Operations per second: the geometric mean of the valid windows.
     pub(crate) rate_per_s: Option<f64>,
-    /// Of one operation: percentiles are medians of the good windows' percentiles.
+    /// Of one operation: percentiles are medians of the valid windows' percentiles.
     pub(crate) latency: Option<Latency>,
     /// What an operation costs; `None` where the kernel did not tell.
     pub(crate) cost: Option<Cost>,
@@ -108,7 +108,7 @@ pub(crate) struct Cost {
     pub(crate) server: ProcessCost,
 }
 
-/// What one operation costs a process. Counted by the kernel over the good windows, divided by their operations.
+/// What one operation costs a process. Counted by the kernel over the valid windows, divided by their operations.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct ProcessCost {
     /// Processor time in user space, ns.
@@ -222,6 +222,13 @@ impl Comparison {
     /// The verdicts on the rates of this pair.
     pub(crate) fn tally(&self, pair: &Pair) -> Tally {
         self.against(pair).map(|(_, against)| against.rate.verdict).collect()
+    }
+
+    /// It is known of some cell whether ours differs from another pair.
+    pub(crate) fn is_told(&self) -> bool {
+        let all: Tally =
+            self.cells.iter().flat_map(|cell| &cell.against).map(|against| against.rate.verdict).collect();
+        all.faster + all.no_difference + all.slower > 0
     }
 
     /// The ratio of rates in the middle: as many cells have a larger as have a smaller one.
@@ -387,9 +394,7 @@ impl Study<'_> {
             _ => None,
         });
         let mut side = Side::of(&windows.all);
-        if windows.good().next().is_some()
-            && let Some(merged) = windows.merged()
-        {
+        if let Some(merged) = windows.merged() {
             side.rate_per_s = Some(merged.rate_per_s);
             side.latency = merged.latency_ns;
         }
@@ -425,7 +430,7 @@ fn replaced(pair: &Pair) -> Option<Pair> {
 }
 
 fn cost(windows: &Windows<'_>) -> Option<Cost> {
-    let used: Vec<_> = windows.good().filter_map(|(window, result)| Some((window.usage?, result))).collect();
+    let used: Vec<_> = windows.valid().filter_map(|(window, result)| Some((window.usage?, result))).collect();
     let operations = used.iter().map(|(_, result)| result.messages as f64).sum::<f64>();
     let per_operation = |process: fn(&Usage) -> ProcessUsage| {
         let sum = |figure: fn(ProcessUsage) -> u64| {

@@ -335,9 +335,9 @@ fn most<'a>(
         .max_by(|(_, a), (_, b)| figure(a).total_cmp(&figure(b)))
 }
 
-/// Behind a figure whose point has a note that forbids using it.
+/// Behind a figure whose client was the limit.
 fn caution(cell: &Cell) -> &'static str {
-    if cell.valid { "" } else { " (not valid: see its note)" }
+    if cell.is_limited { " (the client was the limit)" } else { "" }
 }
 
 /// What a line of calls counts.

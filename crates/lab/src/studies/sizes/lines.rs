@@ -6,7 +6,7 @@ use thalweg_measure::statistics::Interval;
 
 use crate::load::gathered::gathered;
 use crate::load::noise::Noise;
-use crate::load::paired::{Window, interval, ratio};
+use crate::load::paired::{Window, excluded, interval, ratio};
 use crate::load::verdict::{Better, Compared};
 use crate::load::{Kind, LabResults, Pattern, Transport, Work};
 use crate::record::{CallType, Pace, Spike};
@@ -55,8 +55,8 @@ pub(crate) struct Cell {
     pub(crate) p50_interval: Option<Interval>,
     /// Of messages one way.
     pub(crate) pace: Option<Pace>,
-    /// No note forbids using the figures.
-    pub(crate) valid: bool,
+    /// The client was the limit.
+    pub(crate) is_limited: bool,
     /// The largest latencies with their time.
     pub(crate) spikes: Vec<Spike>,
     /// This rate, divided by the bare socket's at the same size and transport. `None` for the socket itself.
@@ -84,7 +84,7 @@ pub(crate) fn analyse(results: &LabResults) -> Analysis {
             continue;
         }
         let point = windows.point;
-        let Some(measured) = windows.merged().filter(|measured| measured.messages > 0) else { continue };
+        let Some(measured) = windows.merged() else { continue };
         let kind = Kind::of(point);
         let known = lines.iter().position(|line| (line.kind, line.transport) == (kind, point.transport));
         let index = known.unwrap_or_else(|| {
@@ -101,7 +101,7 @@ pub(crate) fn analyse(results: &LabResults) -> Analysis {
             bytes_per_s: measured.rate_per_s * point.size_bytes.0 as f64,
             latency: measured.latency_ns,
             pace: measured.pace_ns,
-            valid: measured.is_valid(),
+            is_limited: measured.is_client_limit(),
             spikes: measured.spikes,
             share_of_socket: None,
         });
@@ -110,6 +110,10 @@ pub(crate) fn analyse(results: &LabResults) -> Analysis {
         line.cells.sort_by_key(|cell| cell.size);
     }
     lines.sort_by_key(|line| (line.kind, line.transport));
+    // Bare sockets are the calls' reference: without calls they tell nothing.
+    if !lines.iter().any(|line| matches!(line.kind.work, Work::Call(_))) {
+        lines.clear();
+    }
     let analysis = Analysis { lines, noise: Noise::of(&results.aa) };
     analysis.clone().with_shares(&analysis)
 }
@@ -164,6 +168,17 @@ impl Analysis {
             .then(|| references().find(|reference| reference.kind.in_flight == kind.in_flight))
             .flatten();
         same.or_else(|| references().max_by_key(|reference| reference.kind.in_flight))
+    }
+
+    /// The same without cells of which too few windows are valid for a claim: fewer than an interval needs, and not
+    /// all.
+    pub(crate) fn sure(&self) -> Self {
+        let mut sure = self.clone();
+        for line in &mut sure.lines {
+            line.cells.retain(|cell| cell.rate_interval.is_some() || excluded(&cell.windows) == 0);
+        }
+        sure.lines.retain(|line| !line.cells.is_empty());
+        sure
     }
 
     fn with_shares(mut self, all: &Self) -> Self {

@@ -16,9 +16,8 @@ use thalweg_measure::page::charts;
 use thalweg_measure::page::parts::{card, choices, eyebrow};
 
 use super::analysis::SizesAnalysis;
-use super::compare::findings as compared;
-use super::findings::{answer, headlines};
-use super::lines::Analysis;
+use super::compare::Comparison;
+use super::findings::Headline;
 use crate::load::{Kind, facts, stacks};
 use crate::report::page::Page;
 use crate::report::topics::findings;
@@ -29,8 +28,10 @@ const PERCENTILES_SCRIPT: &str = include_str!("../../../assets/percentiles.js");
 const TIME_SCRIPT: &str = include_str!("../../../assets/time.js");
 const AGAINST_SCRIPT: &str = include_str!("../../../assets/against.js");
 
-/// Behind the first, which differs.
-const LINKS: [(&str, &str); 7] = [
+/// All sections that a page may have.
+const LINKS: [(&str, &str); 9] = [
+    ("against", "Compared with other stacks"),
+    ("choice", "Which call"),
     ("summary", "Summary"),
     ("plots", "Plots"),
     ("percentiles", "Percentiles"),
@@ -41,8 +42,14 @@ const LINKS: [(&str, &str); 7] = [
 ];
 
 /// What may be shown of latencies, the first at first.
-const STATISTICS: [(&str, &str); 5] =
-    [("p50", "median"), ("mean", "mean"), ("p99", "p99"), ("p99_99", "p99.99"), ("max", "max")];
+const STATISTICS: [(&str, &str); 6] = [
+    ("p50", "median"),
+    ("mean", "mean"),
+    ("p95", "p95"),
+    ("p99", "p99"),
+    ("p99_99", "p99.99"),
+    ("max", "max"),
+];
 
 const PACE: &str = "mean time from one message to the next of the same stream; lower is better";
 const GAP: &str = "the longest time between two readings of the clock, of which there is one in 16 messages below \
@@ -52,11 +59,8 @@ const THROUGHPUT: &str = "payload bytes per second, one direction; higher is bet
 
 pub(super) fn page(study: &SizesAnalysis<'_>) -> String {
     let SizesAnalysis { results, lines, comparison, doubts, .. } = study;
-    let (first, against) = match comparison {
-        Some(_) => (("against", "Compared with other stacks"), AGAINST_SCRIPT),
-        None => (("choice", "Which call"), ""),
-    };
-    let links = [&[first], LINKS.as_slice()].concat();
+    let against = if told(study).is_some() { AGAINST_SCRIPT } else { "" };
+    let links = links(study);
     let title =
         format!("Message {} {}", results.study, if comparison.is_some() { "comparison" } else { "study" });
     Page {
@@ -64,11 +68,10 @@ pub(super) fn page(study: &SizesAnalysis<'_>) -> String {
         style: charts::STYLE,
         links: &links,
         eyebrow: eyebrow(&title, &results.started, &results.ended),
-        // That of the comparison, where there is one.
-        answer: comparison.as_ref().and_then(compared::answer).or_else(|| answer(lines)),
+        answer: study.unanswered.clone().or_else(|| study.answer.clone()),
         lede: facts::lede(results),
         // Behind the choices, where there is no comparison.
-        cards: comparison.as_ref().map_or_else(|| html! {}, against::cards),
+        cards: told(study).map_or_else(|| html! {}, against::cards),
         doubts: doubts.iter().map(ToString::to_string).collect(),
         sections: sections(study),
         method: method::method(results),
@@ -82,39 +85,65 @@ pub(super) fn page(study: &SizesAnalysis<'_>) -> String {
     .html()
 }
 
-fn cards(analysis: &Analysis) -> Markup {
+/// The sections that the page has.
+fn links(study: &SizesAnalysis<'_>) -> Vec<(&'static str, &'static str)> {
+    let has_figures = !study.lines.lines.is_empty();
+    let is_there = |(id, _): &(&str, &str)| match *id {
+        "against" => told(study).is_some(),
+        "choice" => !study.choices.is_empty(),
+        "summary" => !study.findings.is_empty(),
+        "plots" | "percentiles" | "time" | "spikes" => has_figures,
+        _ => true,
+    };
+    LINKS.into_iter().filter(is_there).collect()
+}
+
+/// The comparison, if it tells anything.
+fn told<'s>(study: &'s SizesAnalysis<'_>) -> Option<&'s Comparison> {
+    study.comparison.as_ref().filter(|_| study.unanswered.is_none())
+}
+
+fn cards(headlines: &[Headline]) -> Markup {
     html! {
-        @for headline in headlines(analysis) {
+        @for headline in headlines {
             (card(headline.name, &headline.figure, &headline.detail))
         }
     }
 }
 
 fn sections(study: &SizesAnalysis<'_>) -> Markup {
-    let SizesAnalysis { results, lines: analysis, choices, comparison, findings: found, .. } = study;
+    let SizesAnalysis { results, lines: analysis, choices, comparison, findings: found, headlines, .. } =
+        study;
+    let has_figures = !analysis.lines.is_empty();
     html! {
-        @if let Some(comparison) = comparison {
+        @if let Some(comparison) = told(study) {
             (against::sections(results, comparison))
-            (alone(&comparison.ours, analysis))
+        }
+        @if let Some(comparison) = comparison {
+            (alone(&comparison.ours, headlines))
         } @else {
             (choice::section(analysis, choices))
-            div.cards { (cards(analysis)) }
+            div.cards { (cards(headlines)) }
         }
-        section #summary {
-            h2 { "Findings" }
-            (findings(found))
-        }
-        (plots_section())
-        (percentiles_section())
-        (time_section())
-        section #spikes {
-            h2 { "Spikes" }
-            p.about {
-                "For each kind of call the wait that lay farthest from what is typical of its run, and how long into \
-                 the run it fell. Typical is the median latency, and of streams one way the mean time between two \
-                 readings of the clock. Spikes are part of every mean, percentile and maximum on this page."
+        @if !found.is_empty() {
+            section #summary {
+                h2 { "Findings" }
+                (findings(found))
             }
-            (figures::spikes_table(analysis))
+        }
+        @if has_figures {
+            (plots_section())
+            (percentiles_section())
+            (time_section())
+            section #spikes {
+                h2 { "Spikes" }
+                p.about {
+                    "For each kind of call the wait that lay farthest from what is typical of its run, and how long \
+                     into the run it fell. Typical is the median latency, and of streams one way the mean time between \
+                     two readings of the clock. Spikes are part of every mean, percentile and maximum on this page."
+                }
+                (figures::spikes_table(analysis))
+            }
         }
         section #figures {
             h2 { "All figures" }
@@ -143,12 +172,12 @@ fn sections(study: &SizesAnalysis<'_>) -> Markup {
 }
 
 /// What parts the comparison from the study of our own pair, with that study's own headlines.
-fn alone(ours: &Pair, analysis: &Analysis) -> Markup {
+fn alone(ours: &Pair, headlines: &[Headline]) -> Markup {
     html! {
         section.part {
             p.eyebrow { (ours) " alone" }
             p.about { "From here on the page is about " (ours) ", client and server, and the bare socket." }
-            div.cards { (cards(analysis)) }
+            div.cards { (cards(headlines)) }
         }
     }
 }
@@ -230,8 +259,8 @@ fn time_section() -> Markup {
             p.hint {
                 "The line is the median of " span data-neighbours {} " windows that stand next to each other, whatever \
                  they measured: where it leaves 1, something slowed the machine or left it alone. A ring is a window \
-                 with a note that it is not valid, a cross at the lower edge one that is in no ratio, and a triangle \
-                 at the upper edge a long wait, at its time. A click leads to the windows of the cell."
+                 whose client was the limit, a cross at the lower edge one that is not valid, and a triangle at the \
+                 upper edge a long wait, at its time. A click leads to the windows of the cell."
             }
         }
     }

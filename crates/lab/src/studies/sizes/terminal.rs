@@ -14,7 +14,7 @@ use crate::load::verdict::MARGIN;
 use crate::load::{Kind, Pattern, Transport, Work};
 use crate::record::CallType;
 
-pub(super) use versus::tables;
+pub(super) use versus::{left_out, tables};
 
 /// Which call to use, tables of the median latency of a lone call and of the rates of all calls, and the findings.
 pub(super) fn alone(analysis: &Analysis, choices: &Choices, findings: &[Finding]) -> String {

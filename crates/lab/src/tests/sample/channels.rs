@@ -47,6 +47,7 @@ pub(crate) fn quick() -> LabResults {
             Purpose::Figures => sample.points.push(PointResult {
                 outcome: Outcome::Measured(Box::new(measured(&window, &load))),
                 usage: Some(usage(point.duration)),
+                not_valid: None,
                 pair: Some(pair),
                 point,
                 strategy,
@@ -116,6 +117,7 @@ fn measured(window: &Window, load: &LoadResult) -> LoadResult {
         mean: median,
         p50: at(1.0),
         p90: at(1.3),
+        p95: Some(at(1.6)),
         p99: at(1.9),
         p99_9: at(2.6),
         p99_99: at(4.0),

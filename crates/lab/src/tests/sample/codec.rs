@@ -61,6 +61,7 @@ pub(crate) fn quick() -> CodecResults {
         calls: Vec::new(),
         peers: vec![peer()],
         left_out: Vec::new(),
+        others: Vec::new(),
     };
     for (index, (data, scale)) in DATA.into_iter().enumerate() {
         for (name, _, _, small, large) in CODECS {
@@ -98,7 +99,7 @@ fn add(results: &mut CodecResults, line: Line, ns: f64, twice: bool) {
         let step = |again, factor: f64| {
             let elapsed = |round: f64| (ns * times * conversions as f64 * factor * round) as u64;
             let elapsed_ns = [1.0, 0.98, 1.02].map(elapsed).to_vec();
-            Step { line: line.clone(), again, conversions, elapsed_ns }
+            Step { line: line.clone(), again, conversions, elapsed_ns, not_valid: Vec::new() }
         };
         results.steps.push(step(false, 1.0));
         if twice {

@@ -109,6 +109,7 @@ fn comparison(sizes: &[ByteSize]) -> LabResults {
             settings: Vec::new(),
         })
         .to_vec(),
+        others: Vec::new(),
         left_out: vec![LeftOut {
             what: stack("connect-go"),
             reason: "target/peers/connect-go/peer is not there; build it with `cargo xtask peers connect-go`"
@@ -189,6 +190,7 @@ pub(super) fn window(point: &Point, pair: Option<Pair>, round: u32, random: &mut
             round,
             outcome: Outcome::Failed(reason.to_owned()),
             usage: None,
+            not_valid: None,
         };
     }
     let operation_ns = match &pair {
@@ -226,6 +228,7 @@ pub(super) fn window(point: &Point, pair: Option<Pair>, round: u32, random: &mut
         round,
         outcome: Outcome::Measured(Box::new(result)),
         usage,
+        not_valid: None,
     }
 }
 
@@ -299,6 +302,7 @@ fn result(point: &Point, rate_per_s: f64, random: &mut Random) -> LoadResult {
             mean,
             p50: at(0.95),
             p90: at(1.3),
+            p95: Some(at(1.6)),
             p99: at(1.9),
             p99_9: at(2.6),
             p99_99: at(4.0),
@@ -328,9 +332,7 @@ fn usage(pair: &Pair, result: &LoadResult) -> Usage {
             system_ns: (cpu_ns * costs.in_kernel) as u64,
             voluntary_switches: result.messages / if result.settings.in_flight == 1 { 1 } else { 12 },
             involuntary_switches: 3,
-            waited_ns: 0,
-            others_ns: 0,
-            stolen_ns: 0,
+            ..ProcessUsage::default()
         }
     };
     let (client, server) = (of(&pair.client, 0.93), of(&pair.server, 0.86));

@@ -31,6 +31,7 @@ pub(crate) fn quick() -> LabResults {
     let point = |window: &Window| PointResult {
         outcome: Outcome::Measured(Box::new(measured(window, &load))),
         usage: Some(usage(window)),
+        not_valid: None,
         pair: window.pair.clone(),
         point: window.point.clone(),
         strategy: window.strategy,
@@ -92,6 +93,7 @@ fn measured(window: &Window, load: &LoadResult) -> LoadResult {
         mean: median,
         p50: at(1.0),
         p90: at(1.2),
+        p95: Some(at(1.4)),
         p99: at(1.7),
         p99_9: at(2.4),
         p99_99: at(3.0),

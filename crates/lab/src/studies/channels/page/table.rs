@@ -8,7 +8,7 @@ use thalweg_measure::statistics::Ratio;
 use crate::studies::channels::analyse::{Cell, Channels, Line, Panel};
 use crate::studies::channels::findings::Verdict;
 
-const COLUMNS: [&str; 19] = [
+const COLUMNS: [&str; 20] = [
     "Way",
     "Call",
     "Round trip",
@@ -17,6 +17,7 @@ const COLUMNS: [&str; 19] = [
     "÷ one",
     "p50",
     "p90",
+    "p95",
     "p99",
     "p99.9",
     "max",
@@ -70,8 +71,8 @@ fn row((panel, line, cell): (&Panel, &Line, &Cell), over_one: Option<Ratio>) -> 
                 over_one.and_then(interval_figure),
             ))
             (sure_field(Some(latency.p50 as f64), time, from_to(cell.p50_interval, time)))
-            @for ns in [latency.p90, latency.p99, latency.p99_9, latency.max] {
-                (field(Some(ns as f64), time))
+            @for ns in [Some(latency.p90), latency.p95, Some(latency.p99), Some(latency.p99_9), Some(latency.max)] {
+                (field(ns.map(|ns| ns as f64), time))
             }
             (field(cell.connections.map(f64::from), |connections| connections.to_string()))
             @for used in used { (field(used.map(|used| used.ns_per_operation), time)) }

@@ -34,6 +34,7 @@ struct CellData {
     rate_windows: Vec<f64>,
     p50: u64,
     p90: u64,
+    p95: Option<u64>,
     p99: u64,
     p99_9: u64,
 }
@@ -93,6 +94,7 @@ fn cell(cell: &LoadCell, server: &Server) -> CellData {
         rate_windows: windows().map(|window| short(window.rate_per_s)).collect(),
         p50: latency.p50,
         p90: latency.p90,
+        p95: latency.p95,
         p99: latency.p99,
         p99_9: latency.p99_9,
     }

@@ -9,7 +9,7 @@ use crate::studies::connections::analyse::{Arrivals, Client, Figures, LoadCell, 
 use crate::studies::connections::findings::bytes;
 
 const LOAD: [&str; 3] = ["Connections", "Active", "Calls on each"];
-const SERVER: [&str; 20] = [
+const SERVER: [&str; 21] = [
     "Server time",
     "User",
     "Kernel",
@@ -21,6 +21,7 @@ const SERVER: [&str; 20] = [
     "Calls",
     "p50",
     "p90",
+    "p95",
     "p99",
     "p99.9",
     "Jain’s index",
@@ -31,9 +32,20 @@ const SERVER: [&str; 20] = [
     "Established",
     "Errors",
 ];
-const CLIENT: [&str; 8] = ["Client time", "User", "Kernel", "Server time", "Calls", "p50", "p99", "Errors"];
-const ARRIVALS: [&str; 9] =
-    ["Connections", "Server time", "User", "Kernel", "Client time", "Ours ÷ it", "p50", "p99", "Errors"];
+const CLIENT: [&str; 9] =
+    ["Client time", "User", "Kernel", "Server time", "Calls", "p50", "p95", "p99", "Errors"];
+const ARRIVALS: [&str; 10] = [
+    "Connections",
+    "Server time",
+    "User",
+    "Kernel",
+    "Client time",
+    "Ours ÷ it",
+    "p50",
+    "p95",
+    "p99",
+    "Errors",
+];
 
 pub(super) fn servers(cells: &[LoadCell]) -> Markup {
     html! {
@@ -106,7 +118,9 @@ fn server_row(cell: &LoadCell, server: &Server) -> Markup {
             (field(figures.client.map(Used::ns), time))
             (field(busy[1], percent))
             (rate(figures))
-            @for ns in [latency.p50, latency.p90, latency.p99, latency.p99_9] { (field(Some(ns as f64), time)) }
+            @for ns in [Some(latency.p50), Some(latency.p90), latency.p95, Some(latency.p99), Some(latency.p99_9)] {
+                (field(ns.map(|ns| ns as f64), time))
+            }
             (field(figures.fairness.map(|it| it.jain), |jain| format!("{jain:.3}")))
             (field(figures.fairness.map(|it| it.least), percent))
             (field(figures.fairness.map(|it| it.most), percent))
@@ -129,7 +143,7 @@ fn client_row(cell: &LoadCell, client: &Client) -> Markup {
             (field(figures.client.map(|used| used.system_ns), time))
             (field(figures.server.map(Used::ns), time))
             (rate(figures))
-            @for ns in [figures.latency.p50, figures.latency.p99] { (field(Some(ns as f64), time)) }
+            @for ns in few(figures) { (field(ns, time)) }
             (field(Some(figures.errors as f64), count))
         }
     }
@@ -144,7 +158,7 @@ fn arrivals_row(arrivals: &Arrivals) -> Markup {
             (server_fields(figures))
             (field(figures.client.map(Used::ns), time))
             (ratio(arrivals.ours_over.and_then(|compared| compared.ratio)))
-            @for ns in [figures.latency.p50, figures.latency.p99] { (field(Some(ns as f64), time)) }
+            @for ns in few(figures) { (field(ns, time)) }
             (field(Some(figures.errors as f64), count))
         }
     }
@@ -157,6 +171,12 @@ fn server_fields(figures: &Figures) -> Markup {
         (field(figures.server.map(|used| used.user_ns), time))
         (field(figures.server.map(|used| used.system_ns), time))
     }
+}
+
+/// Median, p95 and p99.
+fn few(figures: &Figures) -> [Option<f64>; 3] {
+    let latency = figures.latency;
+    [Some(latency.p50), latency.p95, Some(latency.p99)].map(|ns| ns.map(|ns| ns as f64))
 }
 
 fn rate(figures: &Figures) -> Markup {

@@ -15,20 +15,21 @@ pub(super) fn published(results: &JsonResults, cells: &Cells) -> Question {
     let case = Case::plain(results.settings.published);
     let measured: Vec<&Cell> = cells.of_case(case).filter(|cell| cell.latency.is_some()).collect();
     let mut table = Grid::new(&[
-        "Server", "Protocol", "Calls", "Median", "p90", "p99", "p99.9", "Longest", "Mean", "Request",
+        "Server", "Protocol", "Calls", "Median", "p90", "p95", "p99", "p99.9", "Longest", "Mean", "Request",
         "Response",
     ]);
     for cell in &measured {
         let Some(latency) = &cell.latency else { continue };
         let all = &latency.all;
-        let times = [all.p50, all.p90, all.p99, all.p99_9, all.max].map(|ns| ns as f64);
+        let times = [Some(all.p50), Some(all.p90), all.p95, Some(all.p99), Some(all.p99_9), Some(all.max)];
         let mut row = vec![
             Field::words(cell.way.stack.to_string()),
             Field::words(cell.way.protocol.title()),
             Field::figure(Some(latency.calls as f64), grouped),
         ];
-        let means = [all.mean, latency.request(), latency.response()];
-        row.extend(times.into_iter().chain(means).map(|ns| Field::figure(Some(ns), time)));
+        let times = times.into_iter().map(|ns| ns.map(|ns| ns as f64));
+        let means = [all.mean, latency.request(), latency.response()].map(Some);
+        row.extend(times.chain(means).map(|ns| Field::figure(ns, time)));
         table.rows.push(row);
     }
     let sentences = sentences(cells, case, &measured);

@@ -36,7 +36,7 @@ fn cell(rates: impl Iterator<Item = f64>) -> Cell {
         latency: None,
         p50_interval: None,
         pace: None,
-        valid: true,
+        is_limited: false,
         spikes: Vec::new(),
         share_of_socket: None,
         windows,

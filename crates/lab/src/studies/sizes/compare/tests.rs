@@ -127,9 +127,7 @@ fn what_an_operation_costs_is_of_both_processes() {
         system_ns: 500,
         voluntary_switches: 40,
         involuntary_switches: 10,
-        waited_ns: 0,
-        others_ns: 0,
-        stolen_ns: 0,
+        ..ProcessUsage::default()
     };
     for window in &mut results.points {
         window.usage =

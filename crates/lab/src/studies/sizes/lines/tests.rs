@@ -18,6 +18,7 @@ fn line(work: Work, in_flight: u32, transport: Transport, p50s: &[(u64, u64)]) -
                 mean: p50 as f64,
                 p50,
                 p90: p50,
+                p95: Some(p50),
                 p99: p50,
                 p99_9: p50,
                 p99_99: p50,
@@ -25,7 +26,7 @@ fn line(work: Work, in_flight: u32, transport: Transport, p50s: &[(u64, u64)]) -
             }),
             p50_interval: None,
             pace: None,
-            valid: true,
+            is_limited: false,
             spikes: Vec::new(),
             share_of_socket: None,
         })
@@ -182,7 +183,7 @@ fn what_is_wrong_with_many_points_is_said_once() {
         [
             format!("The study was cut short: {total} of {} windows were measured.", total + 1),
             format!("Not valid in 5 of {total} windows, first in {first}: the client was busy for 95 %."),
-            format!("Calls failed: {third}: 7 with UNAVAILABLE."),
+            format!("Not valid: {third}: calls failed: 7 UNAVAILABLE."),
         ]
     );
 }

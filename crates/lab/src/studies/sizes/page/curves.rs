@@ -39,7 +39,7 @@ pub(super) fn curves(results: &LabResults) -> Vec<Curve> {
 
 fn curve(windows: &Windows<'_>) -> Option<Curve> {
     let of_windows: Vec<Distribution> =
-        windows.good().filter_map(|(_, result)| Distribution::decoded(&result.histogram)).collect();
+        windows.valid().filter_map(|(_, result)| Distribution::decoded(&result.histogram)).collect();
     let all = Distribution::merged(&of_windows)?.percentiles();
     let single: Vec<Vec<u64>> = of_windows.iter().map(Distribution::percentiles).collect();
     let range = |choose: fn(std::vec::IntoIter<u64>) -> Option<u64>| {

@@ -7,7 +7,7 @@ use thalweg_measure::size::ByteSize;
 use thalweg_measure::statistics::Interval;
 
 use super::anchor::anchor;
-use crate::load::gathered::{Windows, exclusion, gathered};
+use crate::load::gathered::{Windows, gathered};
 use crate::load::{Kind, LabResults, Transport, Work};
 use crate::record::{LoadResult, Spike};
 use crate::studies::sizes::lines::{Analysis, Cell, Line};
@@ -51,7 +51,7 @@ pub(super) fn spikes_table(analysis: &Analysis) -> Markup {
 }
 
 /// The columns of the table of all figures behind its first one. Words stand to the left.
-const COLUMNS: [(&str, bool); 22] = [
+const COLUMNS: [(&str, bool); 23] = [
     ("Transport", true),
     ("Size", false),
     ("Rate", false),
@@ -59,6 +59,7 @@ const COLUMNS: [(&str, bool); 22] = [
     ("Of socket", false),
     ("Median", false),
     ("p90", false),
+    ("p95", false),
     ("p99", false),
     ("p99.9", false),
     ("p99.99", false),
@@ -108,7 +109,7 @@ fn row(windows: &Windows<'_>, analysis: &Analysis) -> Markup {
             @if let Some(measured) = windows.merged() {
                 (measured_fields(&measured, windows, analysis))
             } @else {
-                td.words.failed colspan=(COLUMNS.len() - 2) { (distinct(windows.failures()).join("; ")) }
+                td.words.failed colspan=(COLUMNS.len() - 2) { "no valid window: " (windows.why_not()) }
             }
         }
     }
@@ -133,6 +134,7 @@ fn measured_fields(measured: &LoadResult, windows: &Windows<'_>, analysis: &Anal
     let latency = measured.latency_ns;
     let latencies = [
         latency.map(|l| l.p90 as f64),
+        latency.and_then(|l| l.p95).map(|ns| ns as f64),
         latency.map(|l| l.p99 as f64),
         latency.map(|l| l.p99_9 as f64),
         latency.map(|l| l.p99_99 as f64),
@@ -182,24 +184,9 @@ fn measured_fields(measured: &LoadResult, windows: &Windows<'_>, analysis: &Anal
 /// What was noted, and how many windows are not in the figures.
 fn notes(measured: &LoadResult, windows: &Windows<'_>) -> Vec<String> {
     let mut notes: Vec<String> = measured.notes.iter().map(|note| note.text.clone()).collect();
-    let (all, good) = (windows.all.len(), windows.good().count());
-    if good > 0 && good < all {
-        let reasons = distinct(windows.all.iter().filter_map(|window| exclusion(window)));
-        notes.push(format!(
-            "{} of {all} windows are not in these figures: {}",
-            all - good,
-            reasons.join("; ")
-        ));
+    let (all, valid) = (windows.all.len(), windows.valid().count());
+    if valid < all {
+        notes.push(format!("{} of {all} windows are not valid: {}", all - valid, windows.why_not()));
     }
     notes
-}
-
-fn distinct<T: PartialEq>(values: impl Iterator<Item = T>) -> Vec<T> {
-    let mut distinct = Vec::new();
-    for value in values {
-        if !distinct.contains(&value) {
-            distinct.push(value);
-        }
-    }
-    distinct
 }

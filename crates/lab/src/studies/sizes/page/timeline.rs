@@ -6,7 +6,7 @@ use thalweg_measure::statistics::median;
 
 use super::anchor::kind_id;
 use super::windows::{seconds_since, taken_away, waited_share};
-use crate::load::gathered::{Windows, exclusion, gathered};
+use crate::load::gathered::{Windows, gathered};
 use crate::load::{Kind, LabResults, PointResult};
 use crate::record::LoadResult;
 
@@ -24,14 +24,14 @@ pub(super) struct Timeline {
     /// Which of `cells`.
     cell: Vec<usize>,
     round: Vec<u32>,
-    /// ÷ the median of the cell's windows; none of a window that is in no ratio.
+    /// ÷ the median of the cell's windows; none of a window that is not valid.
     rate: Vec<Option<f64>>,
     /// Shares of the window's time in which threads were ready and did not run.
     client_waited: Vec<Option<f64>>,
     server_waited: Vec<Option<f64>>,
     /// Times per second that a thread's processor was taken from it, client and server together.
     taken_away: Vec<Option<f64>>,
-    /// 0: good, 1: with a note that it is not valid, 2: in no ratio.
+    /// 0: valid, 1: valid, with its client as the limit, 2: not valid.
     state: Vec<u8>,
     spikes: Vec<TimeSpike>,
 }
@@ -93,12 +93,12 @@ pub(super) fn timeline(results: &LabResults) -> Timeline {
 /// A window that failed has no time of its own: it stands where the one before it in its cell does, or the one behind.
 fn rows_of<'a>(windows: &Windows<'a>, cell: usize, results: &LabResults) -> Vec<Row<'a>> {
     let Ok(began) = humantime::parse_rfc3339(&results.started) else { return Vec::new() };
-    let typical = median(windows.good().map(|(_, result)| result.rate_per_s));
+    let typical = median(windows.valid().map(|(_, result)| result.rate_per_s));
     let time_of = |window: &PointResult| window.measured().and_then(|it| seconds_since(it, began));
     let mut at = windows.all.iter().find_map(|&window| time_of(window)).unwrap_or(0.0);
     let row = |&window: &&'a PointResult| {
         at = time_of(window).unwrap_or(at);
-        let is_good = exclusion(window).is_none();
+        let is_good = window.validity().is_valid();
         let rate = window.measured().filter(|_| is_good).map(|it| it.rate_per_s);
         Row { at, cell, rate: rate.zip(typical).map(|(rate, typical)| rate / typical), window }
     };
@@ -117,7 +117,7 @@ impl Timeline {
         let per_second = usage.map(|usage| taken_away(usage) as f64 * 1e9 / usage.window_ns.max(1) as f64);
         self.taken_away.push(per_second.map(short));
         self.state.push(match row.window.measured() {
-            Some(measured) if row.rate.is_some() => u8::from(!measured.is_valid()),
+            Some(measured) if row.rate.is_some() => u8::from(measured.is_client_limit()),
             _ => 2,
         });
     }
@@ -166,7 +166,10 @@ mod tests {
         };
         let mut limited = window(1, 7, 200.0);
         let Outcome::Measured(measured) = &mut limited.outcome else { panic!() };
-        measured.notes.push(crate::record::Note { text: "busy".to_owned(), invalidates: true });
+        measured.notes.push(crate::record::Note {
+            text: "the client's processors were busy for 97 % of the time".to_owned(),
+            invalidates: true,
+        });
         let failed = PointResult { outcome: Outcome::Failed("lost".to_owned()), ..window(2, 9, 0.0) };
         results.points = vec![window(3, 11, 100.0), window(0, 5, 50.0), limited, failed];
         let timeline = timeline(&results);

@@ -9,7 +9,7 @@ use thalweg_measure::size::ByteSize;
 use thalweg_measure::usage::{ProcessUsage, Usage};
 
 use super::anchor::anchor;
-use crate::load::gathered::{Windows, exclusion, gathered};
+use crate::load::gathered::{Windows, gathered};
 use crate::load::{Kind, LabResults, PointResult};
 use crate::record::LoadResult;
 
@@ -133,15 +133,13 @@ pub(super) fn taken_away(usage: &Usage) -> u64 {
     usage.client.involuntary_switches + usage.server.involuntary_switches
 }
 
-/// Why a window is in no ratio, or what was noted of it; nothing of a good one.
+/// Why a window is not valid, or what was noted of it; nothing of most.
 fn remark(window: &PointResult) -> String {
-    if let Some(reason) = exclusion(window) {
-        return format!("in no ratio: {reason}");
+    if let Some(reason) = window.why_not() {
+        return format!("not valid: {reason}");
     }
     let notes = window.measured().into_iter().flat_map(|measured| &measured.notes);
-    let told = notes
-        .map(|note| if note.invalidates { format!("not valid: {}", note.text) } else { note.text.clone() });
-    told.collect::<Vec<_>>().join("; ")
+    notes.map(|note| note.text.clone()).collect::<Vec<_>>().join("; ")
 }
 
 #[cfg(test)]

@@ -31,10 +31,12 @@ pub(in crate::studies::sizes) fn tables(comparison: &Comparison, left_out: &[Lef
     if let Some(answer) = answer(comparison) {
         text += &wrapped(&answer);
     }
-    for left_out in left_out {
-        text += &wrapped(&format!("! {} is left out: {}", left_out.what, left_out.reason));
-    }
-    text
+    text + &self::left_out(left_out)
+}
+
+/// A line for each stack that was left out.
+pub(in crate::studies::sizes) fn left_out(left_out: &[LeftOut<Stack>]) -> String {
+    left_out.iter().map(|it| wrapped(&format!("! {} is left out: {}", it.what, it.reason))).collect()
 }
 
 fn table(comparison: &Comparison, kind: Kind, transport: Transport, with_mixed: bool) -> String {

@@ -1,0 +1,28 @@
+//! Whether the figures of a window of calls may be used.
+
+use thalweg_measure::usage::Usage;
+use thalweg_measure::validity::{Cause, Reason, Validity};
+
+use crate::record::LoadResult;
+
+/// Judges a window by what came of it and what both processes used meanwhile.
+///
+/// A client that was the limit is no reason: a pair is compared as a whole, its client included.
+pub(crate) fn judged(outcome: Result<&LoadResult, &str>, usage: Option<&Usage>) -> Validity {
+    let load = match outcome {
+        Ok(load) => load,
+        Err(reason) => return Validity { reasons: vec![Reason::new(Cause::NotMeasured, reason)] },
+    };
+    let mut reasons = Vec::new();
+    if load.error_count() > 0 {
+        let errors = load.errors.iter().map(|(code, count)| format!("{count} {code}"));
+        let text = format!("calls failed: {}", errors.collect::<Vec<_>>().join(", "));
+        reasons.push(Reason::new(Cause::CallsFailed, text));
+    } else if load.messages == 0 {
+        reasons.push(Reason::new(Cause::NotMeasured, "no operation finished in the measured time"));
+    }
+    reasons.extend(usage.and_then(Usage::disturbance));
+    let reported = load.notes.iter().filter(|note| note.invalidates && !note.is_client_limit());
+    reasons.extend(reported.map(|note| Reason::new(Cause::Reported, note.text.clone())));
+    Validity { reasons }
+}
