@@ -80,6 +80,7 @@ impl Distribution {
             mean: self.sum_ns as f64 / self.histogram.len() as f64,
             p50: percentile(50.0),
             p90: percentile(90.0),
+            p95: Some(percentile(95.0)),
             p99: percentile(99.0),
             p99_9: percentile(99.9),
             p99_99: percentile(99.99),
@@ -184,6 +185,9 @@ pub struct Latency {
     pub p50: u64,
     /// 90th percentile.
     pub p90: u64,
+    /// 95th percentile. `None` in results of earlier versions and of drivers that do not report it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub p95: Option<u64>,
     /// 99th percentile.
     pub p99: u64,
     /// 99.9th percentile.
@@ -202,6 +206,7 @@ impl Latency {
             mean: self.mean.max(other.mean),
             p50: self.p50.max(other.p50),
             p90: self.p90.max(other.p90),
+            p95: self.p95.max(other.p95),
             p99: self.p99.max(other.p99),
             p99_9: self.p99_9.max(other.p99_9),
             p99_99: self.p99_99.max(other.p99_99),
@@ -224,6 +229,19 @@ mod tests {
         assert_eq!(some.recorded().collect::<Vec<_>>(), [(3, 2), (7, 1), (1_000_001, 1)]);
         assert_eq!([0.0, 0.5, 0.75, 1.0].map(|share| some.value_at(share)), [3, 3, 7, 1_000_001]);
         assert_eq!((Distribution::new().value_at(0.5), Distribution::new().recorded().count()), (0, 0));
+    }
+
+    #[test]
+    fn percentile_95_is_recorded_and_missing_in_older_results() {
+        let mut all = Distribution::new();
+        (1..=100).for_each(|ns| all.record(ns));
+        let latency = all.latency().unwrap();
+        assert_eq!(latency.p95, Some(95));
+        let mut written = serde_json::to_value(latency).unwrap();
+        assert_eq!(written["p95"], 95);
+        written.as_object_mut().unwrap().remove("p95");
+        let read: Latency = serde_json::from_value(written).unwrap();
+        assert_eq!(read, Latency { p95: None, ..latency });
     }
 
     #[test]

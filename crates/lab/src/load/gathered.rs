@@ -143,6 +143,8 @@ fn latency(results: &[&LoadResult]) -> Option<Latency> {
         mean: weighted.sum::<f64>() / total.max(1.0),
         p50: percentile(|latency| latency.p50)?,
         p90: percentile(|latency| latency.p90)?,
+        p95: median(latencies.iter().filter_map(|latency| latency.p95).map(|ns| ns as f64))
+            .map(|ns| ns.round() as u64),
         p99: percentile(|latency| latency.p99)?,
         p99_9: percentile(|latency| latency.p99_9)?,
         p99_99: percentile(|latency| latency.p99_99)?,

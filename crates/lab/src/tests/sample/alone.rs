@@ -116,6 +116,7 @@ impl Machine {
             mean: histogram.mean(),
             p50: at(0.5),
             p90: at(0.9),
+            p95: Some(at(0.95)),
             p99: at(0.99),
             p99_9: at(0.999),
             p99_99: at(0.9999),

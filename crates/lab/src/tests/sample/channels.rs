@@ -116,6 +116,7 @@ fn measured(window: &Window, load: &LoadResult) -> LoadResult {
         mean: median,
         p50: at(1.0),
         p90: at(1.3),
+        p95: Some(at(1.6)),
         p99: at(1.9),
         p99_9: at(2.6),
         p99_99: at(4.0),

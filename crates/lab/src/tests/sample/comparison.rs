@@ -299,6 +299,7 @@ fn result(point: &Point, rate_per_s: f64, random: &mut Random) -> LoadResult {
             mean,
             p50: at(0.95),
             p90: at(1.3),
+            p95: Some(at(1.6)),
             p99: at(1.9),
             p99_9: at(2.6),
             p99_99: at(4.0),

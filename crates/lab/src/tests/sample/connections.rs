@@ -92,6 +92,7 @@ fn measured(window: &Window, load: &LoadResult) -> LoadResult {
         mean: median,
         p50: at(1.0),
         p90: at(1.2),
+        p95: Some(at(1.4)),
         p99: at(1.7),
         p99_9: at(2.4),
         p99_99: at(3.0),

@@ -18,6 +18,7 @@ fn line(work: Work, in_flight: u32, transport: Transport, p50s: &[(u64, u64)]) -
                 mean: p50 as f64,
                 p50,
                 p90: p50,
+                p95: Some(p50),
                 p99: p50,
                 p99_9: p50,
                 p99_99: p50,
