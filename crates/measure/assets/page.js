@@ -64,6 +64,18 @@ const page = (() => {
     dark.addEventListener("change", changed);
   }
 
+  // A button that copies a command; where the browser does not let it, the command is selected.
+  for (const button of document.querySelectorAll("[data-copies]")) {
+    button.addEventListener("click", async () => {
+      try {
+        await navigator.clipboard.writeText(button.dataset.copies);
+        button.textContent = "Copied";
+      } catch {
+        getSelection().selectAllChildren(button.previousElementSibling);
+      }
+    });
+  }
+
   // The heads of a table's columns have buttons that sort its rows.
   function makeSortable(table) {
     const body = table.tBodies[0];
