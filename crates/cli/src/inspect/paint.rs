@@ -68,12 +68,7 @@ fn is_wanted(choice: ColorChoice, is_terminal: bool, variable: impl Fn(&str) -> 
     match choice {
         ColorChoice::Always => true,
         ColorChoice::Never => false,
-        ColorChoice::Auto => {
-            // https://no-color.org: set, and not empty.
-            let is_forbidden = variable("NO_COLOR").is_some_and(|value| !value.is_empty());
-            let is_dumb = variable("TERM").is_some_and(|term| term == "dumb");
-            is_terminal && !is_forbidden && !is_dumb
-        }
+        ColorChoice::Auto => terminal::are_colours_wanted(is_terminal, variable),
     }
 }
 
