@@ -4,20 +4,23 @@ mod files;
 mod running;
 mod verdict;
 
+use std::env;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::str::FromStr;
 use std::time::SystemTime;
 
 use clap::{Args, ValueEnum};
-use thalweg_compare::{Figure, Options, Report, json, markdown, page, text};
+use thalweg_compare::{Figure, Options, Report, csv, json, markdown, page, text};
+use thalweg_measure::page::parts::command_line;
 
 use crate::failure::Failure;
 use crate::output::OutputFile;
 use crate::percent;
-use crate::terminal::Syntax;
+use crate::terminal::{self, Style, Syntax};
 use files::FileArgs;
 use running::RunningArgs;
+use verdict::Inconclusive;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -31,10 +34,10 @@ Examples:
       -- --call shop.Orders/Get -d '{\"id\": 1}'
 
 Exit codes:
-  0    B is not worse
+  0    B is not worse, or it cannot be told
   1    the comparison failed
   2    invalid arguments
-  3    B is worse
+  3    B is worse; or it cannot be told, with --inconclusive fail
   130  interrupted";
 
 /// Compare results, servers or git revisions
@@ -50,11 +53,21 @@ pub(crate) struct CompareArgs {
     #[arg(long, value_name = "PERCENT", default_value = "5%", value_parser = percent::parse)]
     margin: f64,
 
-    /// Figures that can fail B, comma-separated, or none [default: rate; p99 with --rps]
+    /// Figures that can fail B, comma-separated, or none [default: rate,p50,p99; p50,p99 with --rps]
     ///
-    /// rate, mean, p50, p90, p99, client-cpu, server-cpu.
+    /// rate, mean, p50, p90, p95, p99, client-cpu, server-cpu.
     #[arg(long, value_name = "FIGURES")]
     fail_on: Option<FailOn>,
+
+    /// If a figure cannot be told: exit with 0 (pass) or 3 (fail)
+    #[arg(
+        long,
+        value_name = "pass|fail",
+        value_enum,
+        default_value_t = Inconclusive::Pass,
+        hide_possible_values = true
+    )]
+    inconclusive: Inconclusive,
 
     /// Compare even if machines or conditions differ
     #[arg(long)]
@@ -84,6 +97,8 @@ enum Format {
     Markdown,
     /// Machine-readable (thalweg.comparison-report/1)
     Json,
+    /// A line for each figure
+    Csv,
     /// Self-contained HTML page
     Html,
 }
@@ -91,7 +106,7 @@ enum Format {
 impl Format {
     fn syntax(self) -> Syntax {
         match self {
-            Self::Text | Self::Markdown => Syntax::Text,
+            Self::Text | Self::Markdown | Self::Csv => Syntax::Text,
             Self::Json => Syntax::Json,
             Self::Html => Syntax::Html,
         }
@@ -120,15 +135,20 @@ pub(crate) fn run(args: &CompareArgs) -> Result<ExitCode, Failure> {
         force: args.force,
     };
     let output = OutputFile::open(args.output.as_deref())?;
-    let write = |reports: &[Report]| output.write(args.format.syntax(), &rendered(reports, args.format));
+    let write = |reports: &[Report]| match args.format {
+        Format::Text if output.is_stdout() => {
+            terminal::print_styled(&with_colours(&rendered(reports, args.format)))
+        }
+        format => output.write(format.syntax(), &rendered(reports, format)),
+    };
     match (args.running.is_asked_for(), args.files.is_asked_for()) {
         (true, true) => Err(Failure::bad_arguments("give files or servers, not both")),
-        (true, false) => running::run(&args.running, &args.names, &options, write),
+        (true, false) => running::run(&args.running, &args.names, &options, args.inconclusive, write),
         (false, _) => match args.running.foreign() {
             Some(flag) => Err(Failure::bad_arguments(format!(
                 "{flag} needs servers; use --a and --b, or --a-git and --b-git"
             ))),
-            None => files::run(&args.files, &args.names, &options, write),
+            None => files::run(&args.files, &args.names, &options, args.inconclusive, write),
         },
     }
 }
@@ -139,6 +159,37 @@ fn rendered(reports: &[Report], format: Format) -> String {
         Format::Text => joined(text),
         Format::Markdown => joined(markdown),
         Format::Json => json(reports),
-        Format::Html => page(reports, &humantime::format_rfc3339_seconds(SystemTime::now()).to_string()),
+        Format::Csv => csv(reports),
+        Format::Html => {
+            let now = humantime::format_rfc3339_seconds(SystemTime::now()).to_string();
+            let arguments = env::args_os().skip(1).map(|argument| argument.to_string_lossy().into_owned());
+            page(reports, &now, &command_line(["thalweg".to_owned()].into_iter().chain(arguments)))
+        }
+    }
+}
+
+/// Warnings in yellow: lines that start with `! `, and those that continue them.
+fn with_colours(text: &str) -> String {
+    let mut is_warning = false;
+    let coloured = text.split_inclusive('\n').map(|line| {
+        is_warning = line.starts_with("! ") || (is_warning && line.starts_with("  "));
+        match line.strip_suffix('\n') {
+            Some(text) if is_warning => Style::Yellow.marked(text) + "\n",
+            _ => line.to_owned(),
+        }
+    });
+    coloured.collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn warnings_are_coloured_with_the_lines_that_continue_them() {
+        let yellow = |text: &str| Style::Yellow.marked(text) + "\n";
+        let coloured = with_colours("B against A\n  rate\n! one\n  two\nend\n  other\n");
+        let expected = ["B against A\n  rate\n", &yellow("! one"), &yellow("  two"), "end\n  other\n"];
+        assert_eq!(coloured, expected.concat());
     }
 }

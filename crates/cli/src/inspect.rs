@@ -1,16 +1,10 @@
 //! `thalweg inspect`.
 
 mod capture;
-mod compressed;
-mod hex;
 mod input;
-mod inspection;
-mod json;
 mod paint;
 mod saved;
 mod shown;
-mod sizes;
-mod tree;
 
 use std::fs;
 use std::io::{Read, Write};
@@ -18,9 +12,10 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::{Args, ValueEnum};
-use thalweg_capture::KeyLog;
-use thalweg_protobuf::dissect::framing::{Detection, Framing, detect, split};
-use thalweg_protobuf::dissect::{Limits, Message, Span, dissect, text};
+use thalweg_inspect::capture::KeyLog;
+use thalweg_inspect::{Input, Inspection, write};
+use thalweg_protobuf::dissect::framing::Framing;
+use thalweg_protobuf::dissect::text;
 use thalweg_protobuf::{MessageType, Schema};
 
 use crate::exchange::Exchange;
@@ -30,10 +25,8 @@ use crate::output::OutputFile;
 use crate::schema::SchemaArgs;
 use crate::terminal::{self, Escaping, Syntax, written as ended};
 use capture::Selection;
-use compressed::Opened;
-use input::{Input, STDIN, Source};
-use inspection::Inspection;
-use paint::{ColorChoice, Paint};
+use input::{STDIN, Source};
+use paint::ColorChoice;
 use shown::{Part, show};
 
 const EXAMPLES: &str = "\
@@ -151,7 +144,7 @@ pub(crate) fn run(args: &InspectArgs) -> Result<ExitCode, Failure> {
     let is_live = matches!(&source, Source::Capture { name, .. } if name == STDIN);
     let mut writer = file.writer(is_live)?;
     let syntax = if args.format == Format::Json { Syntax::Json } else { Syntax::Text };
-    let mut output = Escaping::new(&mut writer, syntax, Paint::new(args.color, file.is_stdout()).is_on());
+    let mut output = Escaping::new(&mut writer, syntax, paint::is_on(args.color, file.is_stdout()));
     let problem = match source {
         Source::Bytes(input) => of_bytes(args, schema.as_ref(), &input, &mut output)?,
         Source::Capture { name, reader } => of_capture(args, schema.as_ref(), &name, reader, &mut output)?,
@@ -233,37 +226,19 @@ fn take_apart(
     framing: Option<Framing>,
     output: &mut dyn Write,
 ) -> Result<Option<String>, Failure> {
-    let limits = Limits::default();
-    let detection = framing.is_none().then(|| detected(&input.bytes, message_type, &limits));
-    let said = framing.unwrap_or(Framing::Protobuf);
-    let framing = detection.as_ref().map_or(said, |detection| detection.framing);
-    let frames = split(&input.bytes, framing, &limits);
-    let open = |frame| Opened::new(&input.bytes, frame, message_type, &limits);
-    let inspection = Inspection {
-        input,
-        message_type,
-        framing,
-        detection,
-        frames: frames.frames.iter().copied().map(open).collect(),
-        rest: frames.rest,
-        rest_problem: frames.problem.clone(),
-    };
+    let inspection = Inspection::of(input, message_type, framing);
     let written = match args.format {
         Format::Tree => {
-            let paint = Paint::new(args.color, args.output.is_none());
+            let paint = paint::paint(args.color, args.output.is_none());
             let width = args.width.map_or_else(|| paint::width(args.output.is_none()), usize::from);
-            tree::write(output, &inspection, paint, width, args.full)
-                .and_then(|()| sizes::write(output, &inspection, paint, args.full))
+            write::tree(&inspection, output, paint, width, args.full)
         }
         Format::Text => {
-            let messages: Vec<Option<Message>> =
-                inspection.frames.iter().map(|opened| opened.plain().cloned()).collect();
             let heading =
                 "# Written by `thalweg inspect -O text`; `thalweg inspect --assemble` makes bytes of it.\n";
-            let text = text::write_frames(&input.bytes, &frames, &messages);
-            output.write_all(heading.as_bytes()).and_then(|()| output.write_all(text.as_bytes()))
+            output.write_all(heading.as_bytes()).and_then(|()| write::text(&inspection, output))
         }
-        Format::Json => json::write(output, &inspection),
+        Format::Json => write::json(&inspection, output),
     };
     ended(written)?;
     Ok(inspection.verdict())
@@ -282,20 +257,4 @@ fn assemble(args: &InspectArgs) -> Result<ExitCode, Failure> {
     let bytes = text::assemble(text).map_err(|error| Failure::failed(format!("{}: {error}", input.name)))?;
     file.write_bytes(&bytes)?;
     Ok(ExitCode::SUCCESS)
-}
-
-/// The framing that fits, and makes of all messages what the schema says, if that can be.
-fn detected(bytes: &[u8], message_type: Option<MessageType>, limits: &Limits) -> Detection {
-    let shallow = Limits { depth_max: 1, ..*limits };
-    let fits = |span: Span| {
-        let message = dissect(bytes, span, message_type, &shallow);
-        message.records.iter().all(|record| record.known().is_some())
-    };
-    if message_type.is_some() {
-        let detection = detect(bytes, limits, fits);
-        if detection.fits {
-            return detection;
-        }
-    }
-    detect(bytes, limits, |_| true)
 }

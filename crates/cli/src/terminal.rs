@@ -6,6 +6,8 @@
 #![expect(clippy::disallowed_methods, reason = "everybody else prints by this module")]
 
 use std::borrow::Cow;
+use std::env;
+use std::ffi::OsString;
 use std::io::{self, ErrorKind, IsTerminal, Write};
 
 use thalweg_protobuf::printable;
@@ -37,6 +39,14 @@ impl Syntax {
 /// Prints on stdout, at once. A reader that has gone has seen enough (`thalweg load … | head`): the command goes on.
 pub(crate) fn print(syntax: Syntax, text: &str) -> Result<(), Failure> {
     print_bytes(syntax.escaped(text).as_bytes())
+}
+
+/// Prints a text with [styles](Style) on stdout, in colours if the terminal shows them.
+pub(crate) fn print_styled(text: &str) -> Result<(), Failure> {
+    let is_coloured = are_colours_wanted(stdout_is_terminal(), |name| env::var_os(name));
+    let mut bytes = Vec::new();
+    written(Escaping::new(&mut bytes, Syntax::Text, is_coloured).write_all(text.as_bytes()))?;
+    print_bytes(&bytes)
 }
 
 /// Prints what programs read, byte by byte, as [`print`] does.
@@ -109,6 +119,14 @@ pub(crate) fn stdout_is_terminal() -> bool {
 
 pub(crate) fn stderr_is_terminal() -> bool {
     io::stderr().is_terminal()
+}
+
+/// Whether output is coloured: on a terminal that is not dumb, unless `NO_COLOR` is set and not empty
+/// (<https://no-color.org>).
+pub(crate) fn are_colours_wanted(is_terminal: bool, variable: impl Fn(&str) -> Option<OsString>) -> bool {
+    let is_forbidden = variable("NO_COLOR").is_some_and(|value| !value.is_empty());
+    let is_dumb = variable("TERM").is_some_and(|term| term == "dumb");
+    is_terminal && !is_forbidden && !is_dumb
 }
 
 /// Bytes for the screen: of what draws it, and escapes by itself.

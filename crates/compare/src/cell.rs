@@ -1,5 +1,7 @@
 //! A load under some conditions, measured in rounds.
 
+use std::ops::Add;
+
 use thalweg_load::scheduled;
 
 use crate::figure::Figure;
@@ -18,6 +20,19 @@ pub struct Round {
     pub number: u32,
     /// What was found.
     pub figures: Figures,
+    /// How its calls went.
+    pub calls: Calls,
+}
+
+/// Calls of a round, or flows of a scenario, by outcome. All 0 if they were not counted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Calls {
+    /// Calls that ended with OK.
+    pub ok: u64,
+    /// Calls that failed.
+    pub failed: u64,
+    /// Calls that the schedule had and that never started.
+    pub dropped: u64,
 }
 
 /// A load under some conditions.
@@ -33,12 +48,6 @@ pub struct Cell {
     pub intervals: Vec<Figures>,
     /// Bytes of a request on average, where that is known: not one of the conditions, as templates make them differ.
     pub request_bytes: Option<f64>,
-    /// Calls that ended with OK, of a scenario flows; 0 where nobody counted.
-    pub ok: u64,
-    /// Those that did not.
-    pub failed: u64,
-    /// Those that a schedule had and that never began.
-    pub dropped: u64,
 }
 
 /// What was asked for, by name. Loads with the same conditions are one cell.
@@ -58,12 +67,34 @@ impl Figures {
     }
 }
 
+impl Calls {
+    /// Returns the number of calls with any outcome.
+    pub fn total(self) -> u64 {
+        self.ok + self.failed + self.dropped
+    }
+
+    /// Returns the share of calls that failed or never started, or 0 if there are no calls.
+    pub fn failed_share(self) -> f64 {
+        (self.failed + self.dropped) as f64 / self.total().max(1) as f64
+    }
+}
+
+impl Add for Calls {
+    type Output = Self;
+
+    fn add(self, other: Self) -> Self {
+        Self {
+            ok: self.ok + other.ok,
+            failed: self.failed + other.failed,
+            dropped: self.dropped + other.dropped,
+        }
+    }
+}
+
 impl Cell {
-    /// The share of calls that failed, or never began, of a scenario of flows; 0 where there are none.
-    pub fn failed_share(&self) -> f64 {
-        let not_ok = self.failed + self.dropped;
-        let calls = self.ok + not_ok;
-        if calls == 0 { 0.0 } else { not_ok as f64 / calls as f64 }
+    /// Returns the calls of all rounds.
+    pub fn calls(&self) -> Calls {
+        self.rounds.iter().map(|round| round.calls).fold(Calls::default(), Calls::add)
     }
 
     /// What two loads' requests have on average, in bytes, where they are not the same.
@@ -83,9 +114,6 @@ impl Cell {
     pub(crate) fn join(&mut self, other: Self) {
         self.rounds.extend(other.rounds);
         self.intervals.extend(other.intervals);
-        self.ok += other.ok;
-        self.failed += other.failed;
-        self.dropped += other.dropped;
     }
 }
 

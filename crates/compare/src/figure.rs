@@ -18,6 +18,8 @@ pub enum Figure {
     P50,
     /// 90 % are no longer.
     P90,
+    /// 95 % are no longer.
+    P95,
     /// 99 % are no longer.
     P99,
     /// Processor time of the client for a call.
@@ -28,13 +30,21 @@ pub enum Figure {
 
 /// A name that is no figure's.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("unknown figure `{0}`: rate, mean, p50, p90, p99, client-cpu, server-cpu")]
+#[error("unknown figure `{0}`: rate, mean, p50, p90, p95, p99, client-cpu, server-cpu")]
 pub struct UnknownFigure(String);
 
 impl Figure {
     /// All, in the order of reports.
-    pub const ALL: [Self; 7] =
-        [Self::Rate, Self::Mean, Self::P50, Self::P90, Self::P99, Self::ClientCpu, Self::ServerCpu];
+    pub const ALL: [Self; 8] = [
+        Self::Rate,
+        Self::Mean,
+        Self::P50,
+        Self::P90,
+        Self::P95,
+        Self::P99,
+        Self::ClientCpu,
+        Self::ServerCpu,
+    ];
 
     /// The name on the command line and in JSON.
     pub fn name(self) -> &'static str {
@@ -43,6 +53,7 @@ impl Figure {
             Self::Mean => "mean",
             Self::P50 => "p50",
             Self::P90 => "p90",
+            Self::P95 => "p95",
             Self::P99 => "p99",
             Self::ClientCpu => "client-cpu",
             Self::ServerCpu => "server-cpu",
@@ -55,7 +66,7 @@ impl Figure {
             Self::Mean => "mean latency",
             Self::ClientCpu => "client CPU per call",
             Self::ServerCpu => "server CPU per call",
-            Self::Rate | Self::P50 | Self::P90 | Self::P99 => self.name(),
+            Self::Rate | Self::P50 | Self::P90 | Self::P95 | Self::P99 => self.name(),
         }
     }
 

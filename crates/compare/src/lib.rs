@@ -38,6 +38,7 @@
 mod cell;
 mod compare;
 mod comparison;
+mod failed_shares;
 mod figure;
 mod measure;
 mod obstacle;
@@ -46,9 +47,10 @@ mod report;
 mod side;
 mod verdict;
 
-pub use cell::{Cell, Conditions, Figures, Round};
+pub use cell::{Calls, Cell, Conditions, Figures, Round};
 pub use compare::{Options, Refused, Together, compare};
 pub use comparison::{Comparison, MeasuredSide, Revision, SCHEMA, Settings, Which, WindowResult, WindowRun};
+pub use failed_shares::FailedShares;
 pub use figure::{Figure, UnknownFigure};
 pub use measure::{
     Checkout, CheckoutError, Event, FreePorts, MeasureError, Measured, Plan, Repository, SidePlan, Target,
@@ -57,7 +59,8 @@ pub use measure::{
 pub use obstacle::Obstacle;
 pub use read::{Input, ReadError, read};
 pub use report::{
-    CellReport, Compared, REPORT_SCHEMA, Report, html::page, json::json, markdown::markdown, text::text,
+    CellReport, Compared, Intervals, REPORT_SCHEMA, Report, csv::csv, html::page, json::json,
+    markdown::markdown, text::text,
 };
 pub use side::{Side, SideError};
 pub use verdict::Verdict;

@@ -8,7 +8,7 @@ mod plan;
 mod server;
 mod target;
 
-use std::time::SystemTime;
+use std::time::{Duration, Instant, SystemTime};
 
 use thalweg_measure::interrupt::Interrupt;
 use thalweg_measure::machine::{Machine, Versions};
@@ -45,6 +45,8 @@ pub enum Event<'a> {
         round: u32,
         /// What it found.
         run: &'a WindowRun,
+        /// How long the windows to come will take, as those so far did.
+        left: Duration,
     },
 }
 
@@ -65,12 +67,15 @@ pub fn measure(
     let mut servers = [start(&plan.a)?, start(&plan.b)?];
     let mut comparison = begun(plan);
     let mut cut_short = None;
+    let started = Instant::now();
     'rounds: for round in 0..plan.rounds {
         let order = if round % 2 == 0 { [Which::A, Which::B] } else { [Which::B, Which::A] };
         for which in order {
             match window(plan, which, round, &mut servers, interrupt) {
                 Ok(window) => {
-                    observe(Event::Window { side: plan.side(which), round, run: &window.run });
+                    let done = comparison.windows.len() as u32 + 1;
+                    let left = started.elapsed() / done * (2 * plan.rounds).saturating_sub(done);
+                    observe(Event::Window { side: plan.side(which), round, run: &window.run, left });
                     comparison.windows.push(window);
                     comparison.ended = timestamp();
                 }

@@ -1,5 +1,6 @@
 //! What comparing two sides comes to, and how it is written down.
 
+pub(crate) mod csv;
 pub(crate) mod html;
 pub(crate) mod json;
 pub(crate) mod markdown;
@@ -8,4 +9,4 @@ pub(crate) mod text;
 mod words;
 
 pub use json::REPORT_SCHEMA;
-pub use model::{CellReport, Compared, Report};
+pub use model::{CellReport, Compared, Intervals, Report};

@@ -33,11 +33,9 @@ impl Verdict {
         }
     }
 
-    /// Whether B is worse by more than the margin, wherever in the interval the truth lies.
-    pub fn is_beyond(figure: Figure, interval: Option<Interval>, margin: f64) -> bool {
-        interval.is_some_and(|interval| {
-            if figure.is_good() { interval.high < 1.0 / (1.0 + margin) } else { interval.low > 1.0 + margin }
-        })
+    /// Returns whether the whole interval lies beyond the margin, on either side.
+    pub fn is_beyond(interval: Option<Interval>, margin: f64) -> bool {
+        interval.is_some_and(|interval| interval.low > 1.0 + margin || interval.high < 1.0 / (1.0 + margin))
     }
 }
 
@@ -60,20 +58,21 @@ mod tests {
     fn a_verdict_is_where_the_interval_lies() {
         let check = |figure: Figure, (low, high): (f64, f64), expected: Verdict, beyond: bool| {
             let interval = Some(Interval { low, high });
-            let found = (Verdict::of(figure, interval, 0.05), Verdict::is_beyond(figure, interval, 0.05));
+            let found = (Verdict::of(figure, interval, 0.05), Verdict::is_beyond(interval, 0.05));
             assert_eq!(found, (expected, beyond), "{figure}: {low} to {high}");
         };
-        check(Figure::Rate, (1.10, 1.20), Verdict::Better, false);
+        check(Figure::Rate, (1.10, 1.20), Verdict::Better, true);
+        check(Figure::Rate, (1.02, 1.20), Verdict::Better, false);
         check(Figure::Rate, (0.80, 0.90), Verdict::Worse, true);
         check(Figure::Rate, (0.80, 0.97), Verdict::Worse, false);
         check(Figure::P99, (1.10, 1.20), Verdict::Worse, true);
         check(Figure::P99, (1.01, 1.20), Verdict::Worse, false);
-        check(Figure::P99, (0.80, 0.90), Verdict::Better, false);
+        check(Figure::P99, (0.80, 0.90), Verdict::Better, true);
         check(Figure::P99, (0.96, 1.04), Verdict::Same, false);
         // Not 1, and no larger than the margin.
         check(Figure::P99, (1.01, 1.04), Verdict::Same, false);
         check(Figure::P99, (0.90, 1.10), Verdict::CannotTell, false);
         assert_eq!(Verdict::of(Figure::Rate, None, 0.05), Verdict::CannotTell);
-        assert!(!Verdict::is_beyond(Figure::Rate, None, 0.05));
+        assert!(!Verdict::is_beyond(None, 0.05));
     }
 }

@@ -232,6 +232,19 @@ mod tests {
     }
 
     #[test]
+    fn percentile_95_is_recorded_and_missing_in_older_results() {
+        let mut all = Distribution::new();
+        (1..=100).for_each(|ns| all.record(ns));
+        let latency = all.latency().unwrap();
+        assert_eq!(latency.p95, Some(95));
+        let mut written = serde_json::to_value(latency).unwrap();
+        assert_eq!(written["p95"], 95);
+        written.as_object_mut().unwrap().remove("p95");
+        let read: Latency = serde_json::from_value(written).unwrap();
+        assert_eq!(read, Latency { p95: None, ..latency });
+    }
+
+    #[test]
     fn merged_distributions_equal_one_of_all_latencies() {
         let (mut one, mut other, mut both) = (Distribution::new(), Distribution::new(), Distribution::new());
         for took_ns in 1..=1000 {

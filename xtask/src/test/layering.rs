@@ -29,9 +29,9 @@ const LAYERS: &[Layer] = &[
     Layer {
         name: "thalweg-cli",
         normal: &[
-            "thalweg-capture",
             "thalweg-compare",
             "thalweg-dynamic",
+            "thalweg-inspect",
             "thalweg-lab",
             "thalweg-load",
             "thalweg-measure",
@@ -71,8 +71,8 @@ const LAYERS: &[Layer] = &[
     },
     // Load on any method of any server.
     Layer { name: "thalweg-load", normal: &["thalweg", "thalweg-measure"], beside: &[] },
-    // Calls in a packet capture: both sides of a connection, and no call of its own.
-    Layer { name: "thalweg-capture", normal: &["thalweg-http2"], beside: &[] },
+    // Messages and captured calls, explained: it makes no call.
+    Layer { name: "thalweg-inspect", normal: &["thalweg-http2", "thalweg-protobuf"], beside: &[] },
     // Services that are known at run time only.
     Layer {
         name: "thalweg-dynamic",
@@ -105,7 +105,7 @@ const LAYERS: &[Layer] = &[
     Layer { name: "thalweg-build", normal: &["thalweg-protobuf"], beside: &["thalweg"] },
     Layer {
         name: "thalweg-sim",
-        normal: &["thalweg-capture", "thalweg", "thalweg-http2", "thalweg-protobuf", "thalweg-web"],
+        normal: &["thalweg-inspect", "thalweg", "thalweg-http2", "thalweg-protobuf", "thalweg-web"],
         beside: &[],
     },
     Layer { name: "thalweg-examples", normal: &["thalweg"], beside: &["thalweg-services", "thalweg-build"] },

@@ -7,7 +7,7 @@ use std::process::ExitCode;
 use clap::Args;
 use thalweg_compare::{Input, Options, Report, Side, SideError, Together, compare, read};
 
-use super::verdict::verdict;
+use super::verdict::{Inconclusive, verdict};
 use crate::failure::Failure;
 
 /// What is said of files.
@@ -40,6 +40,7 @@ pub(super) fn run(
     args: &FileArgs,
     names: &[String],
     options: &Options,
+    inconclusive: Inconclusive,
     write: impl FnOnce(&[Report]) -> Result<(), Failure>,
 ) -> Result<ExitCode, Failure> {
     let (sides, together) = sides(args, names)?;
@@ -47,7 +48,7 @@ pub(super) fn run(
     let compared = others.iter().map(|b| compare(a, b, together, options));
     let reports = compared.collect::<Result<Vec<Report>, _>>().map_err(Failure::bad_arguments)?;
     write(&reports)?;
-    verdict(&reports)
+    verdict(&reports, inconclusive)
 }
 
 /// Two or more, and whether their rounds are pairs.

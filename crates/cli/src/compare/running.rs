@@ -12,10 +12,10 @@ use thalweg_compare::{
 };
 use thalweg_lab::target;
 use thalweg_measure::cpus::CpuList;
-use thalweg_measure::figures::grouped;
+use thalweg_measure::figures::{grouped, span};
 use thalweg_measure::interrupt::Interrupt;
 
-use super::verdict::verdict;
+use super::verdict::{Inconclusive, verdict};
 use crate::failure::{Failure, INTERRUPTED};
 use crate::output::OutputFile;
 use crate::terminal::{self, Syntax};
@@ -178,6 +178,7 @@ pub(super) fn run(
     args: &RunningArgs,
     names: &[String],
     options: &Options,
+    inconclusive: Inconclusive,
     write: impl FnOnce(&[Report]) -> Result<(), Failure>,
 ) -> Result<ExitCode, Failure> {
     args.check()?;
@@ -209,7 +210,7 @@ pub(super) fn run(
             });
         }
         write(std::slice::from_ref(&report))?;
-        if is_interrupted { Ok(ExitCode::from(INTERRUPTED)) } else { verdict(&[report]) }
+        if is_interrupted { Ok(ExitCode::from(INTERRUPTED)) } else { verdict(&[report], inconclusive) }
     })
 }
 
@@ -329,12 +330,13 @@ impl Progress {
     fn tell(&mut self, event: &Event<'_>) {
         match event {
             Event::Starts(side) => tell(&format!("starting {} at {}", side.name, side.target)),
-            Event::Window { side, round, run } => tell(&format!(
-                "round {} of {}: {} {}/s",
+            Event::Window { side, round, run, left } => tell(&format!(
+                "round {} of {}: {} {}/s; {} left",
                 round + 1,
                 self.rounds,
                 side.name,
-                grouped(run.rate_per_s())
+                grouped(run.rate_per_s()),
+                span(*left)
             )),
         }
     }

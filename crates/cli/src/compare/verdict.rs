@@ -2,15 +2,25 @@
 
 use std::process::ExitCode;
 
-use thalweg_compare::Report;
+use clap::ValueEnum;
+use thalweg_compare::{Report, Verdict};
 
 use crate::failure::Failure;
 
-/// B is worse by more than the margin.
+/// B is worse by more than the margin, or that cannot be told and is to fail.
 const WORSE: u8 = 3;
 
+/// What becomes of a comparison that cannot tell if B is worse.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(super) enum Inconclusive {
+    /// It succeeds.
+    Pass,
+    /// It fails, as if B were worse.
+    Fail,
+}
+
 /// Success, unless one of the sides is worse by more than the margin, or was to be judged by what was not measured.
-pub(super) fn verdict(reports: &[Report]) -> Result<ExitCode, Failure> {
+pub(super) fn verdict(reports: &[Report], inconclusive: Inconclusive) -> Result<ExitCode, Failure> {
     let worse: Vec<String> = reports
         .iter()
         .filter(|report| !report.failures.is_empty())
@@ -30,5 +40,18 @@ pub(super) fn verdict(reports: &[Report]) -> Result<ExitCode, Failure> {
             })
         })
         .collect();
-    if unjudged.is_empty() { Ok(ExitCode::SUCCESS) } else { Err(Failure::bad_arguments(unjudged.join("; "))) }
+    if !unjudged.is_empty() {
+        return Err(Failure::bad_arguments(unjudged.join("; ")));
+    }
+    let open = reports.iter().filter(|report| report.is_inconclusive());
+    let open: Vec<String> = open
+        .map(|report| {
+            let unsure = report.judged_by(|verdict| matches!(verdict, Verdict::CannotTell | Verdict::Worse));
+            format!("can't tell if {} is worse than {} by {}", report.b, report.a, unsure.join(", "))
+        })
+        .collect();
+    if inconclusive == Inconclusive::Fail && !open.is_empty() {
+        return Err(Failure { message: open.join("; "), code: WORSE });
+    }
+    Ok(ExitCode::SUCCESS)
 }

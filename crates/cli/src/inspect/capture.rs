@@ -7,7 +7,7 @@ mod selection;
 use std::io::{Read, Write};
 
 use serde_json::json;
-use thalweg_capture::{Call, CaptureError, KeyLog, Limits, Summary};
+use thalweg_inspect::capture::{Call, CaptureError, KeyLog, Limits, Summary};
 use thalweg_measure::wording::counted;
 use thalweg_protobuf::Schema;
 
@@ -46,7 +46,7 @@ pub(super) fn inspect(
     let mut outcome = Ok(None);
     let no_keys = KeyLog::default();
     let keys = options.keys.as_ref().unwrap_or(&no_keys);
-    let read = thalweg_capture::read_with_keys(input, &Limits::default(), keys, |call| {
+    let read = thalweg_inspect::capture::read_with_keys(input, &Limits::default(), keys, |call| {
         number += 1;
         if !selection::has(options.selections, number, &call) {
             return true;

@@ -3,6 +3,7 @@
 use std::ffi::OsString;
 
 use clap::ValueEnum;
+use thalweg_inspect::{Paint, Role};
 
 use crate::terminal::{self, Style};
 
@@ -18,62 +19,37 @@ pub(super) enum ColorChoice {
     Never,
 }
 
-/// What a piece of the output is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Role {
-    Plain,
-    Tag,
-    Length,
-    Payload,
-    Name,
-    Problem,
-    Remark,
-    Aside,
-}
-
 /// Whether there are colours.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Paint {
-    is_on: bool,
+pub(super) fn is_on(choice: ColorChoice, to_stdout: bool) -> bool {
+    let is_terminal = to_stdout && terminal::stdout_is_terminal();
+    is_wanted(choice, is_terminal, |name| std::env::var_os(name))
 }
 
-impl Paint {
-    pub(super) fn new(choice: ColorChoice, to_stdout: bool) -> Self {
-        let is_terminal = to_stdout && terminal::stdout_is_terminal();
-        Self { is_on: is_wanted(choice, is_terminal, |name| std::env::var_os(name)) }
-    }
+/// The styles of a tree, if there are colours.
+pub(super) fn paint(choice: ColorChoice, to_stdout: bool) -> Paint {
+    if is_on(choice, to_stdout) { Paint::with(styled) } else { Paint::default() }
+}
 
-    /// Whether there are colours.
-    pub(super) fn is_on(self) -> bool {
-        self.is_on
-    }
-
-    /// The text in the style of its role, as [`Escaping`](crate::terminal::Escaping) understands it.
-    pub(super) fn paint(self, role: Role, text: &str) -> String {
-        let style = match role {
-            Role::Plain => return text.to_owned(),
-            Role::Tag => Style::Cyan,
-            Role::Length => Style::Yellow,
-            Role::Payload => Style::Green,
-            Role::Name => Style::Bold,
-            Role::Problem => Style::BoldRed,
-            Role::Remark => Style::Magenta,
-            Role::Aside => Style::Dim,
-        };
-        if self.is_on && !text.is_empty() { style.marked(text) } else { text.to_owned() }
-    }
+/// The text in the style of its role, as [`Escaping`](crate::terminal::Escaping) understands it.
+fn styled(role: Role, text: &str) -> String {
+    let style = match role {
+        Role::Plain => return text.to_owned(),
+        Role::Tag => Style::Cyan,
+        Role::Length => Style::Yellow,
+        Role::Payload => Style::Green,
+        Role::Name => Style::Bold,
+        Role::Problem => Style::BoldRed,
+        Role::Remark => Style::Magenta,
+        Role::Aside => Style::Dim,
+    };
+    style.marked(text)
 }
 
 fn is_wanted(choice: ColorChoice, is_terminal: bool, variable: impl Fn(&str) -> Option<OsString>) -> bool {
     match choice {
         ColorChoice::Always => true,
         ColorChoice::Never => false,
-        ColorChoice::Auto => {
-            // https://no-color.org: set, and not empty.
-            let is_forbidden = variable("NO_COLOR").is_some_and(|value| !value.is_empty());
-            let is_dumb = variable("TERM").is_some_and(|term| term == "dumb");
-            is_terminal && !is_forbidden && !is_dumb
-        }
+        ColorChoice::Auto => terminal::are_colours_wanted(is_terminal, variable),
     }
 }
 
@@ -112,9 +88,8 @@ mod tests {
     }
 
     #[test]
-    fn text_without_colours_is_the_text() {
-        assert_eq!(Paint { is_on: false }.paint(Role::Tag, "0A"), "0A");
-        assert_eq!(Paint { is_on: true }.paint(Role::Tag, "0A"), Style::Cyan.marked("0A"));
-        assert_eq!(Paint { is_on: true }.paint(Role::Plain, "0A"), "0A");
+    fn text_is_styled_by_its_role() {
+        assert_eq!(styled(Role::Tag, "0A"), Style::Cyan.marked("0A"));
+        assert_eq!(styled(Role::Plain, "0A"), "0A");
     }
 }

@@ -2,9 +2,9 @@
 
 use std::io::Write;
 
+use thalweg_inspect::Input;
 use thalweg_protobuf::MessageType;
 
-use super::input::Input;
 use crate::failure::Failure;
 use crate::terminal::written;
 

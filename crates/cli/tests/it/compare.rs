@@ -133,6 +133,12 @@ fn results_in_files_are_compared_and_other_machines_are_refused() {
         assert!(stdout.contains(expected) || stderr.contains(expected), "{expected}: {stdout}{stderr}");
     };
     check(&|_| (), &[], 0, "b against a: can't tell");
+    check(&|_| (), &["--inconclusive", "pass"], 0, "b against a: can't tell");
+    let unsure = "error: can't tell if b is worse than a by rate, p50, p99";
+    check(&|_| (), &["--inconclusive", "fail"], 3, unsure);
+    check(&|_| (), &["--inconclusive", "fail", "--fail-on", "none"], 0, "no figure can fail B");
+    check(&|_| (), &["-O", "csv"], 0, "a,b,load,figure,value_a,value_b");
+    check(&|_| (), &["-O", "html"], 0, "<code>thalweg compare ");
     let other_machine = |run: &mut Value| run["machine"]["cpu"] = "Abacus".into();
     // Nobody knows the processor time of a server in these files: that is no pass.
     check(

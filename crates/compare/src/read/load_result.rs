@@ -6,7 +6,7 @@ use thalweg_measure::size::ByteSize;
 use super::invalid;
 use super::load_run::{of_all_that_ended, timed};
 use super::part::Part;
-use crate::cell::{Cell, Conditions, Round};
+use crate::cell::{Calls, Cell, Conditions, Round};
 use crate::figure::Figure;
 
 impl Part {
@@ -32,12 +32,13 @@ pub(super) fn cell_of_benchmark(result: &LoadResult, number: u32, server_cpu_ns:
     Cell {
         conditions: conditions(&result.settings),
         is_open: false,
-        rounds: vec![Round { number, figures }],
+        rounds: vec![Round {
+            number,
+            figures,
+            calls: Calls { ok: result.messages, failed: result.error_count(), dropped: 0 },
+        }],
         intervals: Vec::new(),
         request_bytes: None,
-        ok: result.messages,
-        failed: result.error_count(),
-        dropped: 0,
     }
 }
 

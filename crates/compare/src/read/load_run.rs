@@ -6,7 +6,7 @@ use thalweg_measure::distribution::Latency;
 
 use super::invalid;
 use super::part::Part;
-use crate::cell::{Cell, Conditions, Figures, Round};
+use crate::cell::{Calls, Cell, Conditions, Figures, Round};
 use crate::figure::Figure;
 
 /// An interval that is shorter than this share of the others is the rest of a run, and no part like them.
@@ -32,12 +32,13 @@ pub(super) fn cell_of_run(run: &LoadRun, number: u32, server_cpu_ns: Option<f64>
     Cell {
         conditions: conditions(run),
         is_open: run.schedule.is_some(),
-        rounds: vec![Round { number, figures }],
+        rounds: vec![Round {
+            number,
+            figures,
+            calls: Calls { ok: starts.ok, failed: starts.failed, dropped: run.dropped },
+        }],
         intervals: intervals(run),
         request_bytes: (run.messages_sent > 0).then(|| run.bytes_sent as f64 / run.messages_sent as f64),
-        ok: starts.ok,
-        failed: starts.failed,
-        dropped: run.dropped,
     }
 }
 
@@ -68,6 +69,7 @@ pub(super) fn timed(latency: Option<Latency>) -> Figures {
         .with(Figure::Mean, ns(|latency| latency.mean))
         .with(Figure::P50, ns(|latency| latency.p50 as f64))
         .with(Figure::P90, ns(|latency| latency.p90 as f64))
+        .with(Figure::P95, latency.and_then(|latency| latency.p95).map(|ns| ns as f64))
         .with(Figure::P99, ns(|latency| latency.p99 as f64))
 }
 

@@ -5,7 +5,7 @@ use thalweg_measure::wording::counted;
 
 use super::load_run::timed;
 use super::part::Part;
-use crate::cell::{Cell, Conditions, Round};
+use crate::cell::{Calls, Cell, Conditions, Round};
 use crate::figure::Figure;
 
 impl Part {
@@ -26,9 +26,6 @@ impl Part {
                 rounds,
                 intervals: Vec::new(),
                 request_bytes: None,
-                ok: 0,
-                failed: 0,
-                dropped: 0,
             }
         });
         let cells = cells.filter(|cell| !cell.rounds.is_empty()).collect();
@@ -52,5 +49,5 @@ fn round(window: MeasuredWindow) -> Round {
         .with(Figure::Rate, Some(window.rate_per_s))
         .with(Figure::ClientCpu, Some(window.client_cpu_ns))
         .with(Figure::ServerCpu, Some(window.server_cpu_ns));
-    Round { number: window.round, figures }
+    Round { number: window.round, figures, calls: Calls::default() }
 }

@@ -9,22 +9,34 @@ mod table;
 use maud::{Markup, html};
 use thalweg_measure::figures::bound;
 use thalweg_measure::page::frame::Frame;
-use thalweg_measure::page::parts::folded;
+use thalweg_measure::page::parts::{Download, folded, source};
 
+use super::csv::csv;
+use super::json::json;
 use super::model::Report;
 
 const STYLE: &str = include_str!("../../assets/compare.css");
 /// Items of a list beyond this many are folded away.
 const ITEMS_OPEN: usize = 4;
 
-/// All reports of one call of the command.
-pub fn page(reports: &[Report], now: &str) -> String {
+/// All reports of one call of the command, which `command` is, as a shell takes it.
+pub fn page(reports: &[Report], now: &str, command: &str) -> String {
+    let (json, csv) = (json(reports), csv(reports));
+    let downloads = [
+        Download { name: "comparison.csv", media: "text/csv", content: &csv },
+        Download { name: "comparison.json", media: "application/json", content: &json },
+    ];
     let version = reports.first().and_then(|it| it.versions.as_ref());
     Frame {
         part: "compare",
         title: &answer::title(reports),
         style: STYLE,
-        links: &[("comparison-0", "Figures"), ("reading", "How to read it"), ("method", "Method")],
+        links: &[
+            ("comparison-0", "Figures"),
+            ("reading", "How to read it"),
+            ("method", "Method"),
+            ("source", "Data"),
+        ],
         content: html! {
             (answer::hero(reports, now))
             (listed("failures", "Worse by more than the margin", &failures(reports)))
@@ -32,6 +44,7 @@ pub fn page(reports: &[Report], now: &str) -> String {
             @for (number, report) in reports.iter().enumerate() { (loads::section(number, report)) }
             (reading::section(reports))
             (reading::method(reports))
+            (source(command, &downloads))
         },
         version: version.map_or(env!("CARGO_PKG_VERSION"), |it| &it.thalweg),
         notice: "",

@@ -4,7 +4,7 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 use thalweg_measure::machine::{Machine, Versions};
 
-use super::model::{CellReport, Compared, Report};
+use super::model::{CellReport, Compared, Intervals, Report};
 use crate::figure::Figure;
 use crate::verdict::Verdict;
 
@@ -23,7 +23,9 @@ struct ReportJson<'a> {
     b: &'a str,
     verdict: String,
     failures: &'a [String],
+    inconclusive: bool,
     margin: f64,
+    intervals: Intervals,
     paired: bool,
     machine: Option<&'a Machine>,
     versions: Option<&'a Versions>,
@@ -38,7 +40,16 @@ struct CellJson<'a> {
     #[serde(rename = "loop")]
     loop_kind: &'a str,
     failed_share: [f64; 2],
+    failed_share_difference: DifferenceJson,
     figures: Vec<ComparedJson>,
+}
+
+#[derive(Serialize)]
+struct DifferenceJson {
+    low: f64,
+    high: f64,
+    verdict: Verdict,
+    fails: bool,
 }
 
 #[derive(Serialize)]
@@ -52,6 +63,7 @@ struct ComparedJson {
     high: Option<f64>,
     verdict: Verdict,
     gated: bool,
+    beyond: bool,
     fails: bool,
 }
 
@@ -68,7 +80,9 @@ fn of_report(report: &Report) -> ReportJson<'_> {
         b: &report.b,
         verdict: report.headline(),
         failures: &report.failures,
+        inconclusive: report.is_inconclusive(),
         margin: report.margin,
+        intervals: report.intervals,
         paired: report.is_paired,
         machine: report.machine.as_ref(),
         versions: report.versions.as_ref(),
@@ -83,7 +97,13 @@ fn of_cell(cell: &CellReport) -> CellJson<'_> {
     CellJson {
         conditions: cell.conditions.iter().map(named).collect(),
         loop_kind: if cell.is_open { "open" } else { "closed" },
-        failed_share: [cell.failed_shares.0, cell.failed_shares.1],
+        failed_share: [cell.failed.a, cell.failed.b],
+        failed_share_difference: DifferenceJson {
+            low: cell.failed.difference.low,
+            high: cell.failed.difference.high,
+            verdict: cell.failed.verdict(),
+            fails: cell.failed.fails(),
+        },
         figures: cell.figures.iter().map(of_figure).collect(),
     }
 }
@@ -99,6 +119,7 @@ fn of_figure(compared: &Compared) -> ComparedJson {
         high: compared.interval.map(|interval| interval.high),
         verdict: compared.verdict,
         gated: compared.is_gated,
+        beyond: compared.is_beyond,
         fails: compared.fails(),
     }
 }

@@ -1,12 +1,20 @@
 //! What comparing two sides comes to.
 
-use thalweg_measure::figures::ratio_figure;
+use serde::Serialize;
+use thalweg_measure::figures::{percent, ratio_figure};
 use thalweg_measure::machine::{Machine, Versions};
 use thalweg_measure::statistics::Interval;
+use thalweg_measure::wording::enumerated;
 
 use crate::cell::Conditions;
+use crate::failed_shares::FailedShares;
 use crate::figure::Figure;
 use crate::verdict::Verdict;
+
+/// A headline names this many figures of a kind.
+const NAMED_MAX: usize = 4;
+/// How the headline starts if B is better.
+const BETTER: &str = "better, ";
 
 /// B beside A.
 #[derive(Clone, Debug, PartialEq)]
@@ -19,6 +27,8 @@ pub struct Report {
     pub origins: [String; 2],
     /// What lies within it is the same.
     pub margin: f64,
+    /// How many confidence intervals hold together.
+    pub intervals: Intervals,
     /// Rounds were measured in turns.
     pub is_paired: bool,
     /// By load.
@@ -37,6 +47,21 @@ pub struct Report {
     pub versions: Option<Versions>,
 }
 
+/// The number of confidence intervals in each of two families. Those of a family hold together with 95 %.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct Intervals {
+    /// Of judged figures and of the shares of failed calls.
+    pub judged: usize,
+    /// Of all other figures.
+    pub others: usize,
+}
+
+impl Intervals {
+    pub(crate) fn family(self, is_judged: bool) -> usize {
+        if is_judged { self.judged } else { self.others }
+    }
+}
+
 /// One load.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CellReport {
@@ -46,8 +71,8 @@ pub struct CellReport {
     pub is_open: bool,
     /// Those that both sides have.
     pub figures: Vec<Compared>,
-    /// The share of calls that failed or never began, of A and of B.
-    pub failed_shares: (f64, f64),
+    /// The shares of calls that failed or never began.
+    pub failed: FailedShares,
     /// Calls that a schedule had and that never began, of A and of B.
     pub dropped: (u64, u64),
 }
@@ -65,13 +90,14 @@ pub struct Compared {
     pub rounds: (usize, usize),
     /// B ÷ A.
     pub ratio: f64,
-    /// Where it lies, with a confidence of 95 %; `None` of fewer than three rounds.
+    /// Where it lies: with 95 % confidence together with the other [`Intervals`] of
+    /// its family. `None` of fewer than three rounds.
     pub interval: Option<Interval>,
     /// What it amounts to.
     pub verdict: Verdict,
     /// B fails if it is worse by more than the margin.
     pub is_gated: bool,
-    /// It is, wherever in the interval the truth lies.
+    /// The whole interval lies beyond the margin, whichever side of it.
     pub is_beyond: bool,
 }
 
@@ -91,35 +117,126 @@ impl Compared {
 
     /// Whether it makes B fail.
     pub fn fails(&self) -> bool {
-        self.is_gated && self.is_beyond
+        self.is_gated && self.is_worse_beyond()
+    }
+
+    fn is_worse_beyond(&self) -> bool {
+        self.is_beyond && self.verdict == Verdict::Worse
     }
 }
 
 impl Report {
-    /// The verdict in a word or two: whether B fails, and else what the gated figures say.
+    /// Returns the verdict in one line: whether B fails and by what, otherwise what the judged figures say. It names
+    /// every figure whose whole interval lies beyond the margin, judged or not.
     pub fn headline(&self) -> String {
+        let is_better = |compared: &Compared| compared.is_beyond && compared.verdict == Verdict::Better;
+        let lead = self.lead();
+        // What the lead names is not said again.
+        let is_told = lead.starts_with(BETTER);
+        let short = |is_wanted: &dyn Fn(&Compared) -> bool| -> Vec<String> {
+            let wanted = self.named().filter(|(_, compared)| is_wanted(compared));
+            wanted.map(|(name, compared)| format!("{name} {} ×", ratio_figure(compared.ratio))).collect()
+        };
+        let worse = short(&|compared| compared.is_worse_beyond() && !compared.is_gated);
+        let better = short(&|compared| is_better(compared) && !(compared.is_gated && is_told));
+        let mut parts = vec![lead];
+        parts.extend((!worse.is_empty()).then(|| format!("worse but not judged: {}", few(&worse))));
+        parts.extend((!better.is_empty()).then(|| format!("better: {}", few(&better))));
+        parts.join("; ")
+    }
+
+    fn lead(&self) -> String {
         if !self.failures.is_empty() {
-            return "worse".to_owned();
+            return format!("worse, {}", few(&self.failures));
         }
         if !self.not_measured.is_empty() {
             let names: Vec<&str> = self.not_measured.iter().map(|figure| figure.label()).collect();
             return format!("not judged by {}", names.join(" and "));
         }
-        let gated = || {
-            let all = self.cells.iter().flat_map(|cell| &cell.figures).chain(&self.overall);
-            all.filter(|compared| compared.is_gated).map(|compared| compared.verdict)
-        };
-        let any = |verdict: Verdict| gated().any(|other| other == verdict);
-        if gated().next().is_none() {
+        let names = |verdict| self.names(|compared| compared.is_gated && compared.verdict == verdict);
+        let (worse, better) = (names(Verdict::Worse), names(Verdict::Better));
+        let unsure = self.judged_by(|verdict| verdict == Verdict::CannotTell);
+        let same = self.judged_by(|verdict| verdict == Verdict::Same);
+        if !self.named().any(|(_, compared)| compared.is_gated) {
             "no figure can fail B".to_owned()
-        } else if any(Verdict::Worse) {
-            "worse, but possibly within the margin".to_owned()
-        } else if any(Verdict::CannotTell) {
-            Verdict::CannotTell.to_string()
-        } else if any(Verdict::Better) {
-            Verdict::Better.to_string()
-        } else {
+        } else if !worse.is_empty() {
+            format!("worse, but possibly within the margin: {}", few(&worse))
+        } else if unsure.is_empty() && better.is_empty() {
             Verdict::Same.to_string()
+        } else if unsure.is_empty() {
+            format!("{BETTER}{}", few(&better))
+        } else if same.is_empty() && better.is_empty() {
+            Verdict::CannotTell.to_string()
+        } else {
+            let same: Vec<String> = same.into_iter().filter(|label| !unsure.contains(label)).collect();
+            let parts = [(Verdict::CannotTell, unsure), (Verdict::Same, same)].into_iter();
+            let parts = parts.filter(|(_, names)| !names.is_empty());
+            let parts = parts.map(|(verdict, names)| format!("{verdict} by {}", enumerated(&names)));
+            parts.collect::<Vec<_>>().join("; ")
         }
     }
+
+    /// Returns whether it stays open if B is worse by more than the margin: a judged figure, or the share of failed
+    /// calls, is not sure enough.
+    pub fn is_inconclusive(&self) -> bool {
+        self.failures.is_empty()
+            && !self.judged_by(|verdict| matches!(verdict, Verdict::CannotTell | Verdict::Worse)).is_empty()
+    }
+
+    /// Returns by what B fails.
+    pub(crate) fn failing(&self) -> Vec<String> {
+        let mut failures = self.names(Compared::fails);
+        for cell in self.cells.iter().filter(|cell| cell.failed.fails()) {
+            failures.push(format!(
+                "{} of the {}s to {} failed{}, and {} of those to {}",
+                percent(cell.failed.b),
+                cell.conditions.unit(),
+                self.b,
+                if cell.dropped.1 > 0 { " or did not start" } else { "" },
+                percent(cell.failed.a),
+                self.a
+            ));
+        }
+        failures
+    }
+
+    /// Returns the names of what B is judged by and has such a verdict, each once.
+    pub fn judged_by(&self, is_wanted: impl Fn(Verdict) -> bool) -> Vec<String> {
+        let figures = self.named().filter(|(_, compared)| compared.is_gated && is_wanted(compared.verdict));
+        let mut names: Vec<String> =
+            figures.map(|(_, compared)| compared.figure.label().to_owned()).collect();
+        // That as many calls fail is no news.
+        let is_told =
+            |cell: &&CellReport| cell.failed.verdict() != Verdict::Same && is_wanted(cell.failed.verdict());
+        names.extend(
+            self.cells.iter().find(is_told).map(|cell| format!("failed {}s", cell.conditions.unit())),
+        );
+        names.sort_by_key(|name| Figure::ALL.iter().position(|figure| figure.label() == name));
+        names.dedup();
+        names
+    }
+
+    /// Returns such figures with their ratios and intervals: `p50 is 1.08 × (1.07–1.08)`.
+    fn names(&self, is_wanted: impl Fn(&Compared) -> bool) -> Vec<String> {
+        let wanted = self.named().filter(|(_, compared)| is_wanted(compared));
+        wanted.map(|(name, compared)| format!("{name} is {}", compared.factor())).collect()
+    }
+
+    /// All figures, each with its load where there are several.
+    fn named(&self) -> impl Iterator<Item = (String, &Compared)> {
+        let several = self.cells.len() > 1;
+        let of_cells = self.cells.iter().flat_map(move |cell| {
+            let of = if several { format!(" of {}", cell.conditions.line()) } else { String::new() };
+            cell.figures.iter().map(move |compared| (format!("{}{of}", compared.figure.label()), compared))
+        });
+        let overall = self.overall.iter().map(|it| (format!("{} over all loads", it.figure.label()), it));
+        of_cells.chain(overall)
+    }
+}
+
+/// The first of them, and how many there are more.
+fn few(names: &[String]) -> String {
+    let (shown, others) = names.split_at(names.len().min(NAMED_MAX));
+    let more = if others.is_empty() { String::new() } else { format!(" and {} more", others.len()) };
+    shown.join(", ") + &more
 }

@@ -11,7 +11,7 @@ use super::words;
 pub fn text(report: &Report) -> String {
     let Report { a, b, .. } = report;
     let title = format!("{b} against {a}: {}", report.headline());
-    let mut blocks = vec![format!("{}\n{}\n", printable::line(&title), words::method(report))];
+    let mut blocks = vec![format!("{}{}", wrapped(&title), wrapped(&words::method(report)))];
     for cell in &report.cells {
         let conditions = cell.conditions.line();
         blocks.push(format!("{}\n{}", printable::line(&conditions), table(report, &cell.figures)));

@@ -21,7 +21,8 @@ pub(super) fn method(report: &Report) -> String {
     } else {
         format!("{a} and {}, measured separately", counted(b as u64, "value"))
     };
-    format!("{rounds}; margin {}", percent(report.margin))
+    let intervals = counted(report.intervals.judged as u64, "judged interval");
+    format!("{rounds}; margin {}; 95 % for {intervals} together", percent(report.margin))
 }
 
 /// Where it was measured, and with what; nothing where nobody knows.
@@ -35,12 +36,10 @@ pub(super) fn place(report: &Report) -> Option<String> {
     (!parts.is_empty()).then(|| parts.join("; "))
 }
 
-/// The verdict, and whether it counts.
+/// The verdict, and whether all of the interval lies beyond the margin.
 pub(super) fn verdict(compared: &Compared) -> String {
-    match (compared.fails(), compared.is_gated) {
-        (true, _) => format!("{}, beyond the margin", compared.verdict),
-        _ => compared.verdict.to_string(),
-    }
+    let beyond = if compared.is_beyond { ", beyond the margin" } else { "" };
+    format!("{}{beyond}", compared.verdict)
 }
 
 /// The value of a side, or a dash.

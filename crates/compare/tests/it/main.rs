@@ -1,5 +1,6 @@
 //! Comparisons of figures that are made up: one binary for all modules.
 
+mod alarms;
 mod compare;
 mod formats;
 mod page;

@@ -25,7 +25,7 @@ fn compared(a: &Side, b: &Side, together: Together) -> Report {
 
 /// The page's elements, of which nothing went wrong.
 fn shown(name: &str, width: u32, reports: &[Report]) -> String {
-    let page = page(reports, "2026-11-26T00:00:00Z") + PROBE + LOOK;
+    let page = page(reports, "2026-11-26T00:00:00Z", "thalweg compare a.json b.json") + PROBE + LOOK;
     let dom = shown_page(&format!("compare-{name}-{width}"), width, &page);
     let of_page = |name: &str| attribute(&dom, "<html", name);
     assert_eq!(of_page("data-error"), None);
@@ -62,8 +62,8 @@ fn rounds_in_turns_are_shown() {
     let measured = comparison(&[(1000.0, 800.0), (1010.0, 800.0), (990.0, 800.0), (1000.0, 810.0)]);
     let [a, b] = Side::both(&measured);
     let says = [
-        "<title>a|b against main: worse, thalweg compare</title>",
-        "<h1>a|b against main: worse</h1>",
+        "<title>a|b against main: worse, rate is 0.80 × (",
+        "<h1>a|b against main: worse, rate is",
         "4 rounds, measured alternately in pairs",
         "ratios are a|b ÷ main.",
         "from 1\u{202f}000/s to",
@@ -119,8 +119,8 @@ fn several_sides_have_an_answer_each() {
     };
     let says = [
         "<title>3 results compared with main, thalweg compare</title>",
-        "<a class=\"answer\" href=\"#comparison-0\">fast against main: better</a>",
-        "<a class=\"answer\" href=\"#comparison-2\">slow against main: worse</a>",
+        "<a class=\"answer\" href=\"#comparison-0\">fast against main: better, rate is",
+        "<a class=\"answer\" href=\"#comparison-2\">slow against main: worse, rate is",
         "<section id=\"comparison-2\">",
     ];
     check("several", &[of("fast", 3.0), of("same", 1.0), of("slow", 0.3)], &says);
@@ -161,7 +161,7 @@ fn of_many_loads_those_that_fail_are_unfolded() {
         "<a href=\"#load-0-7\">com.example.warehouse.v1.ReservationsOfAllWarehousesService/List7</a>",
         "<details id=\"load-0-7\" open=\"\">",
         "<details id=\"load-0-8\">",
-        "3 more",
+        "17 more",
     ];
     check("many", &[report], &says);
 }

@@ -38,7 +38,7 @@ fn latency(rate_per_s: f64) -> Value {
     let mean = 64e9 / rate_per_s;
     let times = |factor: f64| (mean * factor) as u64;
     json!({
-        "min": times(0.3), "mean": mean, "p50": times(0.9), "p90": times(1.5), "p99": times(3.0),
+        "min": times(0.3), "mean": mean, "p50": times(0.9), "p90": times(1.5), "p95": times(2.0), "p99": times(3.0),
         "p99_9": times(5.0), "p99_99": times(8.0), "max": times(9.0),
     })
 }

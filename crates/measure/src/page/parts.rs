@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
 use maud::{Markup, PreEscaped, html};
 use serde::Serialize;
 use thalweg_protobuf::printable;
@@ -99,6 +101,51 @@ pub fn took(started: &str, ended: &str) -> Option<Duration> {
     ended.duration_since(started).ok()
 }
 
+/// A file that a page offers for download.
+#[derive(Clone, Copy, Debug)]
+pub struct Download<'a> {
+    /// Suggested file name.
+    pub name: &'a str,
+    /// Media type, such as `text/csv`.
+    pub media: &'a str,
+    /// Content. The page contains it, so that it loads nothing.
+    pub content: &'a str,
+}
+
+/// Joins the arguments of a command as a shell takes them. Quotes those with characters that a shell interprets.
+pub fn command_line(arguments: impl IntoIterator<Item = String>) -> String {
+    let is_plain = |c: char| c.is_alphanumeric() || "-_=+./:,%@^".contains(c);
+    let quoted = |argument: String| {
+        if !argument.is_empty() && argument.chars().all(is_plain) {
+            argument
+        } else {
+            format!("'{}'", argument.replace('\'', r"'\''"))
+        }
+    };
+    arguments.into_iter().map(quoted).collect::<Vec<_>>().join(" ")
+}
+
+/// Returns the section with the command line that made the page, with a button to copy it, and files to download.
+///
+/// Its id is `source`. An empty command line is left out.
+pub fn source(command: &str, downloads: &[Download<'_>]) -> Markup {
+    let url = |file: &Download<'_>| {
+        format!("data:{};charset=utf-8;base64,{}", file.media, STANDARD.encode(file.content))
+    };
+    html! {
+        section #source {
+            h2 { "Command and data" }
+            @if !command.is_empty() {
+                p.command { code { (command) } button type="button" data-copies=(command) { "Copy" } }
+            }
+            p.downloads {
+                "Download: "
+                @for file in downloads { a download=(file.name) href=(url(file)) { (file.name) } " " }
+            }
+        }
+    }
+}
+
 /// Returns `data` as JSON for a script element. Escapes `<`, which could end the element or start a comment.
 ///
 /// # Panics
@@ -122,6 +169,23 @@ mod tests {
     #[test]
     fn script_json_escapes_end_of_script_element() {
         assert_eq!(script_json(&"</script>").into_string(), r#""\u003c/script>""#);
+    }
+
+    #[test]
+    fn arguments_are_quoted_for_a_shell() {
+        let arguments = ["thalweg", "compare", "--a", "./old --port {port}", "it's", "", "--margin=5%"];
+        let line = command_line(arguments.map(str::to_owned));
+        assert_eq!(line, r"thalweg compare --a './old --port {port}' 'it'\''s' '' --margin=5%");
+    }
+
+    #[test]
+    fn source_has_command_and_files_in_the_page() {
+        let file = Download { name: "a.csv", media: "text/csv", content: "a,ä\n" };
+        let shown = source("thalweg compare 'a b' <c>", &[file]).into_string();
+        assert!(shown.contains("<code>thalweg compare 'a b' &lt;c&gt;</code><button"), "{shown}");
+        let link = "<a download=\"a.csv\" href=\"data:text/csv;charset=utf-8;base64,YSzDpAo=\">a.csv</a>";
+        assert!(shown.contains(link), "{shown}");
+        assert!(!source("", &[]).into_string().contains("command\""));
     }
 
     #[test]

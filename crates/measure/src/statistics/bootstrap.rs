@@ -59,8 +59,7 @@ impl Ratio {
     ///
     /// Skips pairs with a value that is not finite or not above zero. Returns `None` if no pair is left.
     pub fn of_pairs(pairs: impl IntoIterator<Item = (f64, f64)>) -> Option<Self> {
-        let usable = |&(a, b): &(f64, f64)| a > 0.0 && b > 0.0 && a.is_finite() && b.is_finite();
-        let logs: Vec<f64> = pairs.into_iter().filter(usable).map(|(a, b)| (a / b).ln()).collect();
+        let logs = log_ratios(pairs);
         if logs.is_empty() {
             return None;
         }
@@ -95,6 +94,12 @@ impl Interval {
     }
 }
 
+/// Returns the log ratios of the pairs whose values are both finite and above zero.
+pub(super) fn log_ratios(pairs: impl IntoIterator<Item = (f64, f64)>) -> Vec<f64> {
+    let is_usable = |&(a, b): &(f64, f64)| a > 0.0 && b > 0.0 && a.is_finite() && b.is_finite();
+    pairs.into_iter().filter(is_usable).map(|(a, b)| (a / b).ln()).collect()
+}
+
 /// Returns the interval of the mean: at each end the wider of Student's t and the widened bootstrap. See the module.
 fn interval(logs: &[f64]) -> Option<(f64, f64)> {
     if logs.len() < PAIRS_MIN {
@@ -127,9 +132,9 @@ fn percentile_bootstrap(logs: &[f64]) -> (f64, f64) {
     let mut means: Vec<f64> = (0..RESAMPLES)
         .map(|_| (0..logs.len()).map(|_| logs[random.below(logs.len())]).sum::<f64>() / logs.len() as f64)
         .collect();
-    means.sort_by(f64::total_cmp);
     let tail = (RESAMPLES as f64 * (1.0 - CONFIDENCE) / 2.0) as usize;
-    (means[tail], means[RESAMPLES - 1 - tail])
+    let mut at = |place| *means.select_nth_unstable_by(place, f64::total_cmp).1;
+    (at(tail), at(RESAMPLES - 1 - tail))
 }
 
 pub(super) fn mean(values: &[f64]) -> f64 {

@@ -5,7 +5,7 @@
 //! Satterthwaite (B. L. Welch, "The generalization of Student's problem when several different population variances are
 //! involved", Biometrika 34, 1947). A slowdown of the machine during one side's measurement does not cancel out.
 
-use super::bootstrap::{CONFIDENCE, Interval, PAIRS_MIN, Ratio, mean, standard_error};
+use super::bootstrap::{CONFIDENCE, Interval, PAIRS_MIN, Ratio, log_ratios, mean, standard_error};
 use super::students_t::quantile_between;
 
 /// A mean of logs with its standard error.
@@ -47,9 +47,9 @@ impl Estimate {
         Some(Self { mean: mean(logs), error: standard_error(logs), df })
     }
 
-    /// Returns the mean log ratio of the pairs. Skips ratios that are not finite or not above zero.
+    /// Returns the mean log ratio of the pairs that [`Ratio::of_pairs`] uses: both values are finite and above zero.
     pub fn of_pairs(pairs: impl IntoIterator<Item = (f64, f64)>) -> Option<Self> {
-        Self::of(&logs(&pairs.into_iter().map(|(of, to)| of / to).collect::<Vec<_>>()))
+        Self::of(&log_ratios(pairs))
     }
 
     /// Returns the log ratio of unpaired values, with the rules of [`apart`]. `None` if a side has fewer than two
@@ -59,7 +59,7 @@ impl Estimate {
     }
 
     /// Returns the difference from an independent estimate.
-    fn less(self, other: Self) -> Self {
+    pub fn less(self, other: Self) -> Self {
         Self::sum([self, Self { mean: -other.mean, ..other }])
     }
 
@@ -87,9 +87,22 @@ impl Estimate {
 
     /// Returns the 95 % confidence interval of the ratio whose log this estimates.
     pub fn interval(self) -> Interval {
+        self.interval_among(1)
+    }
+
+    /// Returns the [`interval`](Self::interval), widened for one of `comparisons` ratios as by [`Ratio::among`].
+    pub fn interval_among(self, comparisons: usize) -> Interval {
+        let Interval { low, high } = self.mean_among(comparisons);
+        Interval { low: low.exp(), high: high.exp() }
+    }
+
+    /// Returns the confidence interval of the mean itself, widened for one of `comparisons` means: 95 % for all of them
+    /// together.
+    pub fn mean_among(self, comparisons: usize) -> Interval {
         // Equal values have no error, and their degrees of freedom are 0 ÷ 0. `quantile_between` accepts NaN.
-        let reach = quantile_between(1.0 - CONFIDENCE, self.df) * self.error;
-        Interval { low: (self.mean - reach).exp(), high: (self.mean + reach).exp() }
+        let missed = (1.0 - CONFIDENCE) / comparisons.max(1) as f64;
+        let reach = quantile_between(missed, self.df) * self.error;
+        Interval { low: self.mean - reach, high: self.mean + reach }
     }
 }
 
@@ -159,6 +172,26 @@ mod tests {
         assert!((few.ratio - 4.0).abs() < 1e-12 && few.interval.is_none() && few.pairs == 2, "{few:?}");
         let equal = apart(&[2.0; 3], &[1.0; 4]).unwrap().interval.unwrap();
         assert!((equal.low - 2.0).abs() < 1e-9 && (equal.high - 2.0).abs() < 1e-9, "{equal:?}");
+    }
+
+    #[test]
+    fn pairs_of_estimate_and_ratio_are_the_same() {
+        let pairs = [(2.0, 1.0), (-1.0, -1.0), (8.0, 1.0), (0.0, 0.0), (f64::INFINITY, f64::INFINITY)];
+        let ratio = Ratio::of_pairs(pairs).unwrap();
+        let estimate = Estimate::of_pairs(pairs).unwrap();
+        assert_eq!((ratio.pairs, estimate.df + 1.0), (2, 2.0));
+        assert!((estimate.mean - ratio.ratio.ln()).abs() < 1e-12, "{estimate:?}, {ratio:?}");
+    }
+
+    #[test]
+    fn interval_of_estimate_widens_with_comparisons() {
+        let one = Estimate { mean: 0.1, error: 0.02, df: 5.0 };
+        let (single, double) = (one.interval(), one.interval_among(2));
+        // Student's t with 5 degrees of freedom: 2.5706 for 5 %, and 3.1634 for half of it.
+        assert!((single.high.ln() - 0.1 - 2.5706 * 0.02).abs() < 1e-5, "{single:?}");
+        assert!((double.high.ln() - 0.1 - 3.1634 * 0.02).abs() < 1e-5, "{double:?}");
+        let mean = one.mean_among(2);
+        assert!((mean.low - (0.1 - 3.1634 * 0.02)).abs() < 1e-5, "{mean:?}");
     }
 
     #[test]

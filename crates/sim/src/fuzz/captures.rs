@@ -1,7 +1,7 @@
 //! Packet captures in pcap and pcapng.
 
 use bytes::Bytes;
-use thalweg_capture::{Call, CaptureError, End, Limits, Summary, read};
+use thalweg_inspect::capture::{Call, CaptureError, End, Limits, Summary, read};
 use thalweg_http2::{Block, Config, Connection, Event, FieldList, Indexing, Output, Tag};
 
 use super::features::{Features, feature};

@@ -3,7 +3,7 @@
 use std::fmt::Write;
 use std::time::Duration;
 
-use thalweg_capture::{Call, End, Peer, Side};
+use thalweg_inspect::capture::{Call, End, Peer, Side};
 use thalweg_measure::code::code_name;
 use thalweg_measure::figures::time;
 use thalweg_measure::size::ByteSize;

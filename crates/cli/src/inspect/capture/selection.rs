@@ -2,7 +2,7 @@
 
 use std::ops::RangeInclusive;
 
-use thalweg_capture::Call;
+use thalweg_inspect::capture::Call;
 
 /// What `--call` names.
 #[derive(Clone, Debug, PartialEq, Eq)]

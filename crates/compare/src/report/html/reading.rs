@@ -18,9 +18,11 @@ pub(super) fn section(reports: &[Report]) -> Markup {
             h2 { "How to read it" }
             p.about {
                 "A ratio is the value of " (b) " divided by that of " (a) ": 1.10 means 10" "\u{a0}" "% more. A higher \
-                 rate is better; lower latency and CPU time are better. The 95" "\u{a0}" "% confidence interval is \
-                 shown below each ratio. Charts range from 0.5 to 2, with the margin in grey and arrows for values \
-                 outside. Differences within the margin (" (bound(&margin)) ": ratios from " (low) " to " (high) ") \
+                 rate is better; lower latency and CPU time are better. The confidence interval is shown below each \
+                 ratio. With 95" "\u{a0}" "% confidence the " (report.intervals.judged) " intervals of judged figures \
+                 and of failed calls hold together, and so do the others. Charts range from 0.5 to 2, with the \
+                 margin in grey and arrows for values outside. Differences within the margin (" (bound(&margin)) ": \
+                 ratios from " (low) " to " (high) ") \
                  are ignored."
             }
             dl.findings.verdicts {
@@ -29,7 +31,7 @@ pub(super) fn section(reports: &[Report]) -> Markup {
                 dt.better { span.is { (Verdict::Better) } ", " span.worse { span.is { (Verdict::Worse) } } }
                 dd { "The interval excludes 1 and extends beyond the margin." }
                 dt.worse { span.is { (Verdict::Worse) ", beyond the margin" } }
-                dd { "The whole interval lies beyond the margin, for a judged figure (--fail-on): exit code 3." }
+                dd { "The whole interval lies beyond the margin. If the figure is judged (--fail-on): exit code 3." }
                 dt.cannot-tell { (Verdict::CannotTell) }
                 dd {
                     "The interval includes 1 and extends beyond the margin, or there is no interval. More rounds, \

@@ -5,10 +5,10 @@ use std::time::Duration;
 
 use thalweg_http2::frame::PREFACE;
 
-use crate::call::{End, Peer};
-use crate::exchange::{Exchange, Shared};
-use crate::reassembly::Piece;
-use crate::tls::{Closed, KeyLog, Plain, Session};
+use crate::capture::call::{End, Peer};
+use crate::capture::exchange::{Exchange, Shared};
+use crate::capture::reassembly::Piece;
+use crate::capture::tls::{Closed, KeyLog, Plain, Session};
 
 /// Bytes of each side that are held until it is known what they are: a server may speak first.
 const HELD_MAX: usize = 16 << 10;

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::call::{Message, Side};
+use crate::capture::call::{Message, Side};
 
 /// Flags and length.
 const PREFIX_LEN: usize = 5;

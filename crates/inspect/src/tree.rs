@@ -8,9 +8,9 @@ use thalweg_protobuf::dissect::readings::Reading;
 use thalweg_protobuf::dissect::{Message, Problem, Record, Span, Tag, Value, Varint, wire_type_name};
 use thalweg_protobuf::{Field, MessageType};
 
-use super::compressed::{Content, Opened};
-use super::inspection::Inspection;
-use super::paint::{Paint, Role};
+use crate::compressed::{Content, Opened};
+use crate::inspection::Inspection;
+use crate::paint::{Paint, Role};
 use layout::{Layout, Piece};
 
 mod layout;
@@ -29,7 +29,7 @@ const UNLIKELY_RECORDS_SHOWN: usize = 3;
 const SUM_BYTES_MAX: usize = 3;
 
 /// Writes all frames of an input.
-pub(super) fn write(
+pub(crate) fn write(
     output: &mut dyn Write,
     inspection: &Inspection,
     paint: Paint,
@@ -406,6 +406,6 @@ fn absent_field(field: Field) -> String {
 }
 
 /// `1 byte`, `2 bytes`.
-pub(super) fn counted(number: usize, noun: &str) -> String {
+pub(crate) fn counted(number: usize, noun: &str) -> String {
     format!("{number} {noun}{}", if number == 1 { "" } else { "s" })
 }

@@ -1,6 +1,6 @@
 //! Connections that are not there whole, are something else, or are too many.
 
-use thalweg_capture::{CaptureError, End, Limits, is_capture, read};
+use thalweg_inspect::capture::{CaptureError, End, Limits, is_capture, read};
 
 use crate::support::{
     CLIENT, Link, SERVER, Speaker, THREE, Tcp, described, pcap, read_all, read_within, talk, three_calls,

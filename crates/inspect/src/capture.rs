@@ -7,7 +7,7 @@
 //!
 //! ```no_run
 //! use std::fs::File;
-//! use thalweg_capture::{Limits, read};
+//! use thalweg_inspect::capture::{Limits, read};
 //!
 //! let summary = read(File::open("calls.pcapng")?, &Limits::default(), |call| {
 //!     let method = call.method().unwrap_or_default();
@@ -16,7 +16,7 @@
 //!     true
 //! })?;
 //! println!("{} calls on {} connections of HTTP/2", summary.calls, summary.http2);
-//! # Ok::<(), thalweg_capture::CaptureError>(())
+//! # Ok::<(), thalweg_inspect::capture::CaptureError>(())
 //! ```
 //!
 //! A packet goes this way: `container` takes it out of the file, `segment` finds the TCP segment in it, `connections`
@@ -24,10 +24,6 @@
 //! `exchange` follow HTTP/2, and `messages` cuts its DATA into gRPC's messages.
 //!
 //! Memory is bounded by [`Limits`], whatever the capture holds.
-
-// The command prints, by one way.
-#![cfg_attr(not(test), deny(clippy::print_stdout, clippy::print_stderr))]
-#![forbid(unsafe_code)]
 
 mod call;
 mod connections;

@@ -1,7 +1,7 @@
 //! What is seen of calls.
 
-use thalweg_capture::{End, Limits, Peer};
 use thalweg_http2::frame::{Flags, Kind};
+use thalweg_inspect::capture::{End, Limits, Peer};
 
 use crate::support::{
     BEGAN_US, CLIENT, Link, SERVER, Speaker, THREE, Tcp, at, described, pcap, pcapng, read_all, read_within,

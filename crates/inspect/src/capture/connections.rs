@@ -4,14 +4,14 @@ use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use crate::call::{Call, End};
-use crate::exchange::Shared;
-use crate::limits::Limits;
-use crate::protocol::{Begin, Ends, Protocol};
-use crate::reassembly::Reassembly;
-use crate::segment::Segment;
-use crate::summary::Summary;
-use crate::tls::KeyLog;
+use crate::capture::call::{Call, End};
+use crate::capture::exchange::Shared;
+use crate::capture::limits::Limits;
+use crate::capture::protocol::{Begin, Ends, Protocol};
+use crate::capture::reassembly::Reassembly;
+use crate::capture::segment::Segment;
+use crate::capture::summary::Summary;
+use crate::capture::tls::KeyLog;
 
 /// The connections that have not ended, by their addresses, the lesser one first.
 #[derive(Debug)]

@@ -12,13 +12,13 @@ const DECOMPRESSED_LEN_MAX: usize = 64 << 20;
 
 /// A frame and what is in it.
 #[derive(Debug)]
-pub(super) struct Opened<'s> {
-    pub(super) frame: Frame,
-    pub(super) content: Content<'s>,
+pub(crate) struct Opened<'s> {
+    pub(crate) frame: Frame,
+    pub(crate) content: Content<'s>,
 }
 
 #[derive(Debug)]
-pub(super) enum Content<'s> {
+pub(crate) enum Content<'s> {
     /// A message that lies in the input.
     Message(Message<'s>),
     /// A message that was compressed; its offsets are those in `bytes`.
@@ -30,7 +30,7 @@ pub(super) enum Content<'s> {
 }
 
 impl<'s> Opened<'s> {
-    pub(super) fn new(
+    pub(crate) fn new(
         input: &[u8],
         frame: Frame,
         message_type: Option<MessageType<'s>>,
@@ -56,7 +56,7 @@ impl<'s> Opened<'s> {
     }
 
     /// A message that lies in the input as it is.
-    pub(super) fn plain(&self) -> Option<&Message<'s>> {
+    pub(crate) fn plain(&self) -> Option<&Message<'s>> {
         match &self.content {
             Content::Message(message) => Some(message),
             _ => None,
@@ -64,7 +64,7 @@ impl<'s> Opened<'s> {
     }
 
     /// The message, and the bytes in which it lies.
-    pub(super) fn message<'a>(&'a self, input: &'a [u8]) -> Option<(&'a Message<'s>, &'a [u8])> {
+    pub(crate) fn message<'a>(&'a self, input: &'a [u8]) -> Option<(&'a Message<'s>, &'a [u8])> {
         match &self.content {
             Content::Message(message) => Some((message, input)),
             Content::Compressed { bytes, message, .. } => Some((message, bytes)),
@@ -73,7 +73,7 @@ impl<'s> Opened<'s> {
     }
 
     /// What is wrong, with offsets.
-    pub(super) fn problems(&self) -> Vec<String> {
+    pub(crate) fn problems(&self) -> Vec<String> {
         let mut problems = Vec::new();
         if let Some(problem) = self.cut_off() {
             problems.push(format!("at offset {}: {problem}", self.frame.prefix_span.start));
@@ -95,7 +95,7 @@ impl<'s> Opened<'s> {
     }
 
     /// The input ends before the message does.
-    pub(super) fn cut_off(&self) -> Option<String> {
+    pub(crate) fn cut_off(&self) -> Option<String> {
         let all = self.frame.missing_of?;
         let there = self.frame.payload.len();
         Some(match there {

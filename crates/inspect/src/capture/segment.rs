@@ -6,7 +6,7 @@ use std::time::Duration;
 use etherparse::{EtherType, LaxNetSlice, LaxSlicedPacket, TransportSlice};
 use pcap_parser::Linktype;
 
-use crate::container::Packet;
+use crate::capture::container::Packet;
 
 /// A TCP segment.
 #[derive(Clone, Copy, Debug)]

@@ -10,9 +10,9 @@ use thalweg_protobuf::dissect::known::{self, Meaning, Scalar};
 use thalweg_protobuf::dissect::readings::Reading;
 use thalweg_protobuf::dissect::{Message, Problem, Record, Span, Tag, Value, Varint, wire_type_name};
 
-use super::compressed::{Content, Opened};
-use super::inspection::Inspection;
-use super::sizes::Sizes;
+use crate::compressed::{Content, Opened};
+use crate::inspection::Inspection;
+use crate::sizes::Sizes;
 
 /// Greater whole numbers are no whole numbers any more in JavaScript and jq: they are strings.
 const EXACT_MAX: i128 = 1 << 53;
@@ -39,7 +39,7 @@ struct Framing<'a> {
     or: Vec<&'static str>,
 }
 
-pub(super) fn write(output: &mut dyn Write, inspection: &Inspection) -> io::Result<()> {
+pub(crate) fn write(output: &mut dyn Write, inspection: &Inspection) -> io::Result<()> {
     let input = &inspection.input.bytes;
     let detection = inspection.detection.as_ref();
     let document = Document {

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use crate::segment::Segment;
+use crate::capture::segment::Segment;
 
 /// So many packets are waited for what was acknowledged and is not there: packets may be captured out of order.
 const PATIENCE: u32 = 64;

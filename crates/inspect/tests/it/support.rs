@@ -4,10 +4,10 @@ use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
 use etherparse::{IpNumber, PacketBuilder, PacketBuilderStep, TcpHeader};
-use thalweg_capture::{Call, Limits, Summary, read};
 use thalweg_http2::frame::{Flags, Kind, PREFACE, emit};
 use thalweg_http2::hpack::Encoder;
 use thalweg_http2::{Block, FieldList, Indexing, StreamId};
+use thalweg_inspect::capture::{Call, Limits, Summary, read};
 
 /// Link types, as both formats number them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -290,7 +290,7 @@ pub(crate) fn read_within(file: &[u8], limits: &Limits) -> (Vec<Call>, Summary) 
 
 /// What is known of each call, without its times.
 pub(crate) fn described(calls: &[Call]) -> Vec<String> {
-    let messages = |side: &thalweg_capture::Side| {
+    let messages = |side: &thalweg_inspect::capture::Side| {
         let texts: Vec<String> =
             side.messages.iter().map(|message| message.bytes.escape_ascii().to_string()).collect();
         texts.join(",")

@@ -1,7 +1,7 @@
 //! Bytes written in hex: pairs of digits as people type them, and dumps of xxd, hexdump, od, tcpdump and Wireshark.
 
 /// Reads a dump with offsets, or pairs of digits and over what people put between them.
-pub(super) fn read(text: &str) -> Result<Vec<u8>, String> {
+pub(crate) fn read(text: &str) -> Result<Vec<u8>, String> {
     match dump(text) {
         Some(bytes) => Ok(bytes),
         None => pairs(text),
@@ -10,7 +10,7 @@ pub(super) fn read(text: &str) -> Result<Vec<u8>, String> {
 
 /// Reads a dump whose lines begin with the offset of their first byte. None if it is not one from the first to the
 /// last line: each offset must be the number of bytes before it.
-pub(super) fn dump(text: &str) -> Option<Vec<u8>> {
+pub(crate) fn dump(text: &str) -> Option<Vec<u8>> {
     let lines: Vec<(usize, &str)> =
         text.lines().filter(|line| !line.trim().is_empty()).map(offset).collect::<Option<_>>()?;
     // One offset alone could be two bytes of plain hex.

@@ -4,7 +4,7 @@ use std::io::{self, Write};
 
 use thalweg_protobuf::dissect::Span;
 
-use crate::inspect::paint::{Paint, Role};
+use crate::paint::{Paint, Role};
 
 /// Text of one role.
 pub(super) type Piece = (Role, String);

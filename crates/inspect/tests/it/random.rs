@@ -1,6 +1,6 @@
 //! Packets as a network leaves them, and files as nobody writes them.
 
-use thalweg_capture::{Limits, read};
+use thalweg_inspect::capture::{Limits, read};
 
 use crate::support::{
     CLIENT, Link, Packet, SERVER, THREE, Tcp, described, pcap, pcapng, read_all, three_calls,

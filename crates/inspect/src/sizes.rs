@@ -8,33 +8,33 @@ use thalweg_protobuf::dissect::account::{Account, Share};
 use thalweg_protobuf::json::{self, PrintOptions};
 use thalweg_protobuf::{MessageType, msgpack};
 
-use super::inspection::Inspection;
-use super::paint::{Paint, Role};
+use crate::inspection::Inspection;
+use crate::paint::{Paint, Role};
 
 /// Rows that are shown, if not all are: those of the most bytes.
 const SHARES_SHOWN: usize = 24;
 
 /// What all messages of an input cost together.
-pub(super) struct Sizes {
-    pub(super) account: Account,
+pub(crate) struct Sizes {
+    pub(crate) account: Account,
     /// Before messages.
-    pub(super) framing: usize,
+    pub(crate) framing: usize,
     /// The same content in several forms.
-    pub(super) forms: Vec<Form>,
+    pub(crate) forms: Vec<Form>,
     /// Why it has no others, though there is a schema.
-    pub(super) unlike: Option<String>,
+    pub(crate) unlike: Option<String>,
 }
 
 /// A form of the same content.
-pub(super) struct Form {
-    pub(super) name: &'static str,
-    pub(super) bytes: usize,
-    pub(super) gzip: usize,
-    pub(super) zstd: usize,
+pub(crate) struct Form {
+    pub(crate) name: &'static str,
+    pub(crate) bytes: usize,
+    pub(crate) gzip: usize,
+    pub(crate) zstd: usize,
 }
 
 impl Sizes {
-    pub(super) fn of(inspection: &Inspection) -> Self {
+    pub(crate) fn of(inspection: &Inspection) -> Self {
         let mut account = Account::default();
         let mut protobuf = Vec::new();
         for (message, bytes) in inspection.messages() {
@@ -77,7 +77,7 @@ impl Form {
 }
 
 /// Writes the account as a table.
-pub(super) fn write(
+pub(crate) fn write(
     output: &mut dyn Write,
     inspection: &Inspection,
     paint: Paint,

@@ -10,7 +10,7 @@ use rustls::{
     ClientConfig, ClientConnection, Connection, KeyLog as Log, RootCertStore, ServerConfig, ServerConnection,
     SupportedCipherSuite,
 };
-use thalweg_capture::{Call, KeyLog, Limits, Summary, read_with_keys};
+use thalweg_inspect::capture::{Call, KeyLog, Limits, Summary, read_with_keys};
 
 use crate::support::{CLIENT, SERVER, Speaker, Tcp, described, read_all};
 

@@ -8,12 +8,12 @@ use thalweg_http2::FieldList;
 use thalweg_http2::frame::{Flags, FrameHead, GoAway, Kind, Priority, unpad};
 use thalweg_http2::hpack::{DecodeOutcome, Decoder};
 
-use crate::call::{self, Call, End, Fields, Peer, Side, field};
-use crate::frames::{Frames, Part};
-use crate::limits::Limits;
-use crate::messages::Messages;
-use crate::summary::Summary;
-use crate::tls::KeyLog;
+use crate::capture::call::{self, Call, End, Fields, Peer, Side, field};
+use crate::capture::frames::{Frames, Part};
+use crate::capture::limits::Limits;
+use crate::capture::messages::Messages;
+use crate::capture::summary::Summary;
+use crate::capture::tls::KeyLog;
 
 /// The largest HPACK table that is followed. Hardly anybody asks for more than 4 KiB.
 const TABLE_SIZE_MAX: usize = 64 << 10;

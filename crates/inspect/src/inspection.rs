@@ -1,0 +1,76 @@
+//! What was found in an input.
+
+use thalweg_protobuf::MessageType;
+use thalweg_protobuf::dissect::framing::{Detection, Frames, Framing, detect, split};
+use thalweg_protobuf::dissect::{Limits, Message, Span, dissect};
+
+use crate::compressed::Opened;
+use crate::input::Input;
+
+/// An input taken apart.
+#[derive(Debug)]
+pub struct Inspection<'a> {
+    pub(crate) input: &'a Input,
+    pub(crate) message_type: Option<MessageType<'a>>,
+    pub(crate) framing: Framing,
+    /// None if the framing was said.
+    pub(crate) detection: Option<Detection>,
+    pub(crate) frames: Vec<Opened<'a>>,
+    /// What is no frame, at the end, and why.
+    pub(crate) rest: Span,
+    pub(crate) rest_problem: Option<String>,
+}
+
+impl<'a> Inspection<'a> {
+    /// Takes an input apart. Its messages are of type `message_type`, if that is known. Without `framing`, the framing
+    /// is detected.
+    pub fn of(input: &'a Input, message_type: Option<MessageType<'a>>, framing: Option<Framing>) -> Self {
+        let limits = Limits::default();
+        let detection = framing.is_none().then(|| detected(&input.bytes, message_type, &limits));
+        let said = framing.unwrap_or(Framing::Protobuf);
+        let framing = detection.as_ref().map_or(said, |detection| detection.framing);
+        let Frames { frames, rest, problem, .. } = split(&input.bytes, framing, &limits);
+        let open = |frame| Opened::new(&input.bytes, frame, message_type, &limits);
+        let frames = frames.into_iter().map(open).collect();
+        Self { input, message_type, framing, detection, frames, rest, rest_problem: problem }
+    }
+    /// All messages, each with the bytes in which it lies.
+    pub(crate) fn messages(&self) -> impl Iterator<Item = (&Message<'_>, &[u8])> {
+        self.frames.iter().filter_map(|opened| opened.message(&self.input.bytes))
+    }
+
+    /// All that is wrong, with offsets.
+    pub(crate) fn problems(&self) -> Vec<String> {
+        let mut problems: Vec<String> = self.frames.iter().flat_map(Opened::problems).collect();
+        let rest = self.rest_problem.as_ref();
+        problems.extend(rest.map(|problem| format!("at offset {}: {problem}", self.rest.start)));
+        problems
+    }
+
+    /// Returns the first thing that is wrong, and how many more there are. `None` if nothing is.
+    pub fn verdict(&self) -> Option<String> {
+        let problems = self.problems();
+        let (first, more) = problems.split_first()?;
+        let more = match more.len() {
+            0 => String::new(),
+            number => format!(", and {number} more"),
+        };
+        Some(format!("{}: {first}{more}{}", self.input.name, self.input.hint()))
+    }
+}
+
+/// The framing that fits, and makes of all messages what the schema says, if that can be.
+fn detected(bytes: &[u8], message_type: Option<MessageType>, limits: &Limits) -> Detection {
+    let shallow = Limits { depth_max: 1, ..*limits };
+    let fits = |span: Span| {
+        let message = dissect(bytes, span, message_type, &shallow);
+        message.records.iter().all(|record| record.known().is_some())
+    };
+    if message_type.is_some() {
+        let detection = detect(bytes, limits, fits);
+        if detection.fits {
+            return detection;
+        }
+    }
+    detect(bytes, limits, |_| true)
+}

@@ -1,0 +1,38 @@
+//! Ways to write what was found in an input. Each fails if the output does.
+
+use std::io::{self, Write};
+
+use thalweg_protobuf::dissect::framing::split;
+use thalweg_protobuf::dissect::{Limits, Message};
+
+use crate::inspection::Inspection;
+use crate::paint::Paint;
+use crate::{json, sizes, tree};
+
+/// Writes bytes on the left, their meaning on the right, and what each field takes. Long values are shortened unless
+/// `is_full`.
+pub fn tree(
+    inspection: &Inspection<'_>,
+    output: &mut dyn Write,
+    paint: Paint,
+    width: usize,
+    is_full: bool,
+) -> io::Result<()> {
+    tree::write(output, inspection, paint, width, is_full)?;
+    sizes::write(output, inspection, paint, is_full)
+}
+
+/// Writes a JSON document of the schema `thalweg.inspect/1`.
+pub fn json(inspection: &Inspection<'_>, output: &mut dyn Write) -> io::Result<()> {
+    json::write(output, inspection)
+}
+
+/// Writes text of which [`assemble`](thalweg_protobuf::dissect::text::assemble) makes the bytes again.
+pub fn text(inspection: &Inspection<'_>, output: &mut dyn Write) -> io::Result<()> {
+    let input = &inspection.input.bytes;
+    let frames = split(input, inspection.framing, &Limits::default());
+    let messages: Vec<Option<Message>> =
+        inspection.frames.iter().map(|opened| opened.plain().cloned()).collect();
+    let text = thalweg_protobuf::dissect::text::write_frames(input, &frames, &messages);
+    output.write_all(text.as_bytes())
+}
