@@ -18,7 +18,7 @@ use peer::{Contract, Recipe};
 
 /// This workspace, which benchmarks take as one of the stacks.
 const OURS: Peer =
-    Peer { name: "thalweg", about: "this workspace", recipe: Recipe::Workspace, contract: Contract::Calls };
+    Peer { name: built::OURS, about: "this workspace", recipe: Recipe::Workspace, contract: Contract::Calls };
 
 const GRPC_CPP: Peer = Peer {
     name: "grpc-cpp",

@@ -3,6 +3,7 @@
 mod any;
 mod any_arguments;
 mod arguments;
+mod asked_stream;
 mod benchmark;
 mod checks;
 mod complete;

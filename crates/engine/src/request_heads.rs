@@ -13,8 +13,8 @@ use crate::grpc::metadata::{self, MetadataTooLarge};
 use crate::method::Method;
 use crate::per_thread::PerThread;
 
-/// The fixed part of the request heads of a channel, one for each method that was called and each round timeout that its
-/// calls had.
+/// The fixed part of the request heads of a channel, one for each method that was called and each round timeout that
+/// its calls had.
 #[derive(Default)]
 pub(crate) struct RequestHeads {
     heads: Heads<CachedHead>,

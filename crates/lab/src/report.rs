@@ -19,8 +19,7 @@ use crate::study::directory::{NotWritable, ResultsDirectory};
 
 /// The name of the page in the study's directory.
 pub(crate) const REPORT_FILE: &str = "report.html";
-/// The name of the table in the study's directory.
-pub(crate) const CSV_FILE: &str = "results.csv";
+pub(crate) use page::CSV_FILE;
 
 /// A study that has been analysed: what exporters write down, each in its format.
 pub trait Report {

@@ -1,6 +1,7 @@
 //! Established connections, from the kernel's socket tables.
 
 mod servers;
+mod sockets;
 
 use std::collections::HashSet;
 use std::fmt::Display;
@@ -8,6 +9,10 @@ use std::fs;
 use std::io;
 
 pub use servers::Servers;
+use sockets::{Row, sockets_of, tcp_row, unix_row};
+
+/// Length of a tick of `/proc/stat`, in ms. USER_HZ is 100 on practically all architectures of Linux.
+pub(crate) const TICK_MS: u64 = 10;
 
 /// Number of established TCP and Unix stream sockets of this process at one moment.
 ///
@@ -59,60 +64,6 @@ fn count(pid: impl Display, own: &HashSet<u64>, wanted: impl Fn(&Row) -> bool) -
         found.extend(inodes(&table("unix")?, unix_row, own, &wanted));
     }
     Ok(found.len() as u32)
-}
-
-/// Returns the inodes of all open sockets of the process, given by PID or `self`.
-fn sockets_of(pid: impl Display) -> io::Result<HashSet<u64>> {
-    let mut inodes = HashSet::new();
-    for entry in fs::read_dir(format!("/proc/{pid}/fd"))? {
-        // A descriptor may be closed after the listing.
-        let Ok(link) = fs::read_link(entry?.path()) else { continue };
-        let name = link.to_str().unwrap_or_default();
-        let inode = name.strip_prefix("socket:[").and_then(|name| name.strip_suffix(']'));
-        inodes.extend(inode.and_then(|inode| inode.parse::<u64>().ok()));
-    }
-    Ok(inodes)
-}
-
-/// An established stream socket, from a row of a table in `/proc/PID/net`.
-struct Row<'t> {
-    inode: u64,
-    place: Place<'t>,
-}
-
-enum Place<'t> {
-    /// Local port of a TCP socket.
-    Tcp(u16),
-    /// Local path of a Unix socket; empty for the connecting side.
-    Unix(&'t str),
-}
-
-impl Row<'_> {
-    fn is_tcp_at(&self, port: u16) -> bool {
-        matches!(self.place, Place::Tcp(local) if local == port)
-    }
-
-    fn is_unix_at(&self, path: &str) -> bool {
-        matches!(self.place, Place::Unix(local) if local == path)
-    }
-}
-
-/// Parses a row `sl local_address rem_address st tx_queue:rx_queue tr:tm->when retrnsmt uid timeout inode …`.
-/// TCP_ESTABLISHED is 01.
-fn tcp_row(text: &str) -> Option<Row<'_>> {
-    let columns: Vec<&str> = text.split_ascii_whitespace().collect();
-    let &[_, local, _, "01", _, _, _, _, _, inode, ..] = columns.as_slice() else { return None };
-    let (_, port) = local.rsplit_once(':')?;
-    let place = Place::Tcp(u16::from_str_radix(port, 16).ok()?);
-    Some(Row { inode: inode.parse().ok()?, place })
-}
-
-/// Parses a row `Num RefCount Protocol Flags Type St Inode Path`. SOCK_STREAM is 0001, SS_CONNECTED is 03.
-fn unix_row(text: &str) -> Option<Row<'_>> {
-    let columns: Vec<&str> = text.split_ascii_whitespace().collect();
-    let &[_, _, _, _, "0001", "03", inode, ref path @ ..] = columns.as_slice() else { return None };
-    let place = Place::Unix(path.first().copied().unwrap_or_default());
-    Some(Row { inode: inode.parse().ok()?, place })
 }
 
 /// Parser for a row of a table. Returns `None` for other sockets.

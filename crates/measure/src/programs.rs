@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
 
-use crate::usage::TICK_MS;
+use crate::kernel::TICK_MS;
 
 /// A program that used processors beside a measurement.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

@@ -4,8 +4,10 @@ use std::path::PathBuf;
 
 use serde_json::Value;
 
-use super::OURS;
 use crate::job::{Failure, Job, Log};
+
+/// The name of this workspace among the stacks.
+pub(super) const OURS: &str = "thalweg";
 
 /// A stack whose program is built.
 #[derive(Clone, Debug)]
@@ -20,7 +22,7 @@ impl BuiltPeer {
     /// The program, ready for a command of the contract.
     pub(crate) fn command(&self) -> Job {
         let program = Job::new(&self.program);
-        if self.name == OURS.name { program.words("peer") } else { program }
+        if self.name == OURS { program.words("peer") } else { program }
     }
 
     /// The server on a port of the loopback address.

@@ -47,8 +47,8 @@ fn passed(output: &[u8]) -> usize {
     String::from_utf8_lossy(output).lines().filter(|line| line.starts_with("ok ")).count()
 }
 
-/// `thalweg peer load` against the servers of grpcio and grpclib, a client that compresses against one that does, too, and
-/// one that drops its channel while a stream runs.
+/// `thalweg peer load` against the servers of grpcio and grpclib, a client that compresses against one that does, too,
+/// and one that drops its channel while a stream runs.
 pub(super) fn client(log: &Log) -> Result<String, Failure> {
     let python = tools::python(log)?;
     let thalweg = rust::thalweg(log)?;

@@ -29,8 +29,8 @@ pub(crate) struct AnyArgs {
         long,
         value_name = "FILE",
         conflicts_with_all = [
-            "call", "size", "data", "check", "messages", "message_rate", "stream_for", "responses", "outstanding", "order",
-            "input",
+            "call", "size", "data", "check", "messages", "message_rate", "stream_for", "responses", "outstanding",
+            "order", "input",
         ]
     )]
     pub(super) scenario: Option<PathBuf>,

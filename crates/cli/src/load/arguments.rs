@@ -12,7 +12,7 @@ use thalweg_lab::target;
 
 use super::any_arguments::AnyArgs;
 use super::benchmark;
-use super::defaults::TIMEOUT_DEFAULT;
+use super::defaults::{TIMEOUT_DEFAULT, YEAR};
 use crate::failure::Failure;
 use crate::format::RunFormat;
 use crate::keepalive::keepalive;
@@ -204,9 +204,6 @@ pub(crate) fn announce(is_asked: bool, announcement: Announcement) {
         let _ = terminal::print(Syntax::Text, &format!("{}\n", announcement.name()));
     }
 }
-
-/// The longest time, so that times can be added without a second thought.
-pub(super) const YEAR: Duration = Duration::from_secs(366 * 24 * 3600);
 
 /// A year at the most.
 pub(crate) fn nanoseconds(flag: &str, duration: Duration) -> Result<u64, Failure> {

@@ -13,7 +13,7 @@ use thalweg_load::{Check, Variables};
 use thalweg_measure::code::code_name;
 use thalweg_protobuf::Schema;
 
-use super::steps::AskedStream;
+use super::asked_stream::AskedStream;
 use crate::failure::Failure;
 
 const SERVICE: &str = "grpc.testing.BenchmarkService";

@@ -4,8 +4,7 @@ use std::time::Duration;
 
 use thalweg_load::Schedule;
 
-use super::arguments::YEAR;
-use super::defaults::TIMEOUT_DEFAULT;
+use super::defaults::{TIMEOUT_DEFAULT, YEAR};
 
 /// The deadline of calls, as it was asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -18,3 +18,5 @@ pub(super) const IN_FLIGHT_MAX_DEFAULT: u32 = 1000;
 pub(super) const SEARCH_RATE_DEFAULT: f64 = 100.0;
 /// How long a rate is tried then.
 pub(super) const SEARCH_WINDOW_DEFAULT: Duration = Duration::from_secs(5);
+/// The longest time, so that times can be added without a second thought.
+pub(super) const YEAR: Duration = Duration::from_secs(366 * 24 * 3600);

@@ -4,10 +4,11 @@ use thalweg_dynamic::Catalogue;
 use thalweg_load::Flow;
 
 use super::arguments::{LoadArgs, What};
+use super::asked_stream::AskedStream;
 use super::benchmark::Benchmark;
 use super::deadline::Deadline;
 use super::scenario_file::{self, Defaults};
-use super::steps::{AskedFlow, AskedStep, AskedStream};
+use super::steps::{AskedFlow, AskedStep};
 use crate::called;
 use crate::failure::Failure;
 

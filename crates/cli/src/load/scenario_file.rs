@@ -7,9 +7,10 @@ use clap::ValueEnum;
 use serde::Deserialize;
 use thalweg_dynamic::MethodNameError;
 
+use super::asked_stream::AskedStream;
 use super::data::Input;
 use super::deadline::Deadline;
-use super::steps::{AskedFlow, AskedStep, AskedStream, parse_think};
+use super::steps::{AskedFlow, AskedStep, parse_think};
 use crate::compression::Compression;
 use crate::failure::Failure;
 use crate::message_format::BYTE_ORDER_MARK;

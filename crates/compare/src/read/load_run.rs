@@ -22,9 +22,18 @@ impl Part {
 
 /// The run as one round of this number.
 pub(super) fn cell_of_run(run: &LoadRun, number: u32, server_cpu_ns: Option<f64>) -> Cell {
-    let client_cpu = run.client_cpu_per_call.map(|cpu| of_all_that_ended(cpu, run.ok, run.failed));
-    let figures = timed(run.latency.as_ref().map(|timing| timing.ns))
-        .with(Figure::Rate, Some(run.rate_per_s))
+    // Streams that were to last a given time are judged by their messages.
+    let messages_per_s = run.stream_for_ns.and(run.messages_per_s());
+    let latency = if messages_per_s.is_some() { &run.reply } else { &run.latency };
+    let client_cpu = match messages_per_s {
+        Some(rate) => {
+            let messages = rate * run.duration_ns as f64 / 1e9;
+            (messages > 0.0).then(|| (run.client_cpu.user_ns + run.client_cpu.system_ns) / messages)
+        }
+        None => run.client_cpu_per_call.map(|cpu| of_all_that_ended(cpu, run.ok, run.failed)),
+    };
+    let figures = timed(latency.as_ref().map(|timing| timing.ns))
+        .with(Figure::Rate, Some(messages_per_s.unwrap_or(run.rate_per_s)))
         .with(Figure::ClientCpu, client_cpu)
         .with(Figure::ServerCpu, server_cpu_ns);
     // What never began is of these, too.

@@ -6,8 +6,10 @@ use thalweg_measure::figures::bound;
 use thalweg_measure::page::frame::Frame;
 use thalweg_measure::page::parts::folded;
 
-use super::CSV_FILE;
 use crate::study::directory::RESULTS_FILE;
+
+/// The name of the table in the study's directory.
+pub(crate) const CSV_FILE: &str = "results.csv";
 
 /// Plots that pages draw by themselves: runs before their own scripts.
 pub(crate) const PLOT: &str = include_str!("../../assets/plot.js");

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::fs;
 use std::io;
 
-use super::{sockets_of, unix_row};
+use super::sockets::{sockets_of, unix_row};
 
 /// Where the servers run that a process is connected to.
 #[derive(Clone, Debug, PartialEq, Eq)]

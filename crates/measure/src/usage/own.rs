@@ -5,7 +5,7 @@ use std::sync::{Arc, OnceLock};
 use crate::figures::percent;
 use crate::kernel::Servers;
 use crate::usage::sample::{Sample, Side, Sides};
-use crate::usage::{KEPT_WAITING_NS_MIN, Usage, WAITING_SHARE_MAX};
+use crate::usage::used::{KEPT_WAITING_NS_MIN, Usage, WAITING_SHARE_MAX};
 use crate::validity::{Cause, Reason};
 
 /// CPU time and waiting time of this process since a moment, with the servers on this machine that it is connected to.

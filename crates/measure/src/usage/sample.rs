@@ -8,12 +8,9 @@ use nix::time::{ClockId, clock_getcpuclockid};
 use nix::unistd::Pid;
 
 use super::throttling::throttled;
-use super::{ProcessUsage, Usage};
+use super::used::{ProcessUsage, Usage};
 use crate::cpus::CpuList;
-use crate::kernel::Servers;
-
-/// Length of a tick of `/proc/stat`, in ms. USER_HZ is 100 on practically all architectures of Linux.
-pub(crate) const TICK_MS: u64 = 10;
+use crate::kernel::{Servers, TICK_MS};
 
 /// The two processes of a measurement.
 #[derive(Clone, Debug)]

@@ -1,8 +1,8 @@
 //! Packet captures in pcap and pcapng.
 
 use bytes::Bytes;
-use thalweg_inspect::capture::{Call, CaptureError, End, Limits, Summary, read};
 use thalweg_http2::{Block, Config, Connection, Event, FieldList, Indexing, Output, Tag};
+use thalweg_inspect::capture::{Call, CaptureError, End, Limits, Summary, read};
 
 use super::features::{Features, feature};
 
