@@ -1,7 +1,6 @@
-//! What we build on: that it compiles with our `rust-version`, and that `deny.toml` accepts its licences, its sources,
-//! its advisories, and whatever is there twice.
+//! Dependencies: that they compile with our `rust-version`, and that `deny.toml` accepts their licences, sources,
+//! advisories and duplicates.
 
-use super::{deny, extent, oldest};
 use crate::job::{Failure, Job, Log, find};
 use crate::metadata::{Metadata, Package};
 use crate::tools;
@@ -9,26 +8,27 @@ use crate::tools;
 pub(super) fn check(log: &Log) -> Result<String, Failure> {
     let metadata = Metadata::load(log)?;
     let minor = msrv(&metadata, log)?;
-    deny::check(log)?;
-    let oldest = if extent::is_long() {
-        oldest::check(&metadata, log)?;
-        "; the oldest that our manifests name are enough"
+    let packages = metadata.built_packages().count();
+    // It takes minutes to compile: the step `advisories` installs it.
+    let Some(deny) = find("cargo-deny") else {
+        return Ok(format!("{packages} packages fit Rust 1.{minor}; deny.toml NOT checked: no cargo-deny"));
+    };
+    Job::new(deny).words(DENY).minutes(5).run(log)?;
+    Ok(format!("{packages} packages fit Rust 1.{minor} and deny.toml"))
+}
+
+/// cargo-deny's checks that need no network.
+const DENY: &str = "check licenses bans sources";
+
+/// All of cargo-deny's checks.
+pub(super) fn advisories(log: &Log) -> Result<String, Failure> {
+    let deny = tools::cargo_deny(log)?;
+    Job::new(&deny).words(DENY).minutes(5).run(log)?;
+    if advisories_are_checked(&deny, log)? {
+        Ok("no advisory applies; licences, sources and duplicates fit deny.toml".to_owned())
     } else {
-        ""
-    };
-    // It takes minutes to build, so it is built for the whole form alone.
-    let deny = if extent::is_long() { Some(tools::cargo_deny(log)?) } else { find("cargo-deny") };
-    let advisories = match deny {
-        None => "; advisories NOT checked: `--long` does that",
-        Some(deny) => {
-            Job::new(&deny).words("check licenses bans sources").minutes(5).run(log)?;
-            if advisories_are_checked(&deny, log)? { "" } else { "; advisories NOT checked: no network" }
-        }
-    };
-    Ok(format!(
-        "{} packages fit Rust 1.{minor} and deny.toml{oldest}{advisories}",
-        metadata.built_packages().count()
-    ))
+        Err(Failure::missing("the advisory database cannot be fetched"))
+    }
 }
 
 /// The minor number of our `rust-version`, which none of the packages may exceed. Our own code is held to it by clippy.
