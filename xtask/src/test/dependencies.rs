@@ -1,34 +1,32 @@
 //! Dependencies: that they compile with our `rust-version`, and that `deny.toml` accepts their licences, sources,
 //! advisories and duplicates.
 
-use crate::job::{Failure, Job, Log, find};
+use crate::job::{Failure, Job, Log};
 use crate::metadata::{Metadata, Package};
 use crate::tools;
 
 pub(super) fn check(log: &Log) -> Result<String, Failure> {
     let metadata = Metadata::load(log)?;
     let minor = msrv(&metadata, log)?;
-    let packages = metadata.built_packages().count();
-    // It takes minutes to compile: the step `advisories` installs it.
-    let Some(deny) = find("cargo-deny") else {
-        return Ok(format!("{packages} packages fit Rust 1.{minor}; deny.toml NOT checked: no cargo-deny"));
-    };
-    Job::new(deny).words(DENY).minutes(5).run(log)?;
-    Ok(format!("{packages} packages fit Rust 1.{minor} and deny.toml"))
+    Ok(format!("{} packages fit Rust 1.{minor}", metadata.built_packages().count()))
 }
 
-/// cargo-deny's checks that need no network.
-const DENY: &str = "check licenses bans sources";
+/// By `deny.toml`, without advisories.
+pub(super) fn deny(log: &Log) -> Result<String, Failure> {
+    Job::new(tools::cargo_deny(log)?).words("check licenses bans sources").minutes(5).run(log)?;
+    Ok("licences, sources and duplicates fit deny.toml".to_owned())
+}
 
-/// All of cargo-deny's checks.
+/// Their database is fetched over the network, which a build machine need not have.
 pub(super) fn advisories(log: &Log) -> Result<String, Failure> {
-    let deny = tools::cargo_deny(log)?;
-    Job::new(&deny).words(DENY).minutes(5).run(log)?;
-    if advisories_are_checked(&deny, log)? {
-        Ok("no advisory applies; licences, sources and duplicates fit deny.toml".to_owned())
-    } else {
-        Err(Failure::missing("the advisory database cannot be fetched"))
+    let output = Job::new(tools::cargo_deny(log)?).words("check advisories").minutes(5).output(log)?;
+    if String::from_utf8_lossy(&output.stderr).contains("failed to fetch advisory database") {
+        return Err(Failure::missing("the advisory database cannot be fetched"));
     }
+    if !output.status.success() {
+        return Err(Failure::failed("advisories apply to our dependencies"));
+    }
+    Ok("no advisory applies".to_owned())
 }
 
 /// The minor number of our `rust-version`, which none of the packages may exceed. Our own code is held to it by clippy.
@@ -58,21 +56,6 @@ fn too_new(package: &Package, ours: (u32, u32)) -> Option<String> {
 fn release(version: &str) -> (u32, u32) {
     let mut parts = version.split('.').map(|part| part.parse().unwrap_or(0));
     (parts.next().unwrap_or(0), parts.next().unwrap_or(0))
-}
-
-/// Whether the advisories could be checked; that one applies is an error. Their database is fetched over the network,
-/// which a build machine need not have.
-fn advisories_are_checked(deny: &std::path::Path, log: &Log) -> Result<bool, Failure> {
-    let check = Job::new(deny).words("check advisories");
-    let output = check.output(log)?;
-    if String::from_utf8_lossy(&output.stderr).contains("failed to fetch advisory database") {
-        return Ok(false);
-    }
-    if output.status.success() {
-        Ok(true)
-    } else {
-        Err(Failure::failed("advisories apply to what we build on"))
-    }
 }
 
 #[cfg(test)]
