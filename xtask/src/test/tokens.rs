@@ -126,7 +126,7 @@ fn words(text: &str) -> Vec<Token> {
 }
 
 fn flatten(stream: TokenStream, tokens: &mut Vec<Token>) {
-    let mut push = |line: usize, text: String, tokens: &mut Vec<Token>| {
+    let push = |line: usize, text: String, tokens: &mut Vec<Token>| {
         tokens.push(Token { line, text, inline: Vec::new(), depth: 0 });
     };
     let mut is_half = false;
