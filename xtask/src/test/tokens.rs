@@ -1,6 +1,6 @@
 //! A Rust file as words and punctuation, without its tests: enough to see what imports what.
 
-use proc_macro2::{Delimiter, Spacing, TokenStream, TokenTree};
+use rustc_lexer::{FrontmatterAllowed, TokenKind};
 
 /// A word or a mark.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -117,44 +117,35 @@ fn block_end(tokens: &[Token], open: usize) -> usize {
     tokens.len()
 }
 
-/// Words and punctuation by line; `::` is one token, and literals and documentation are none.
+/// Words and punctuation by line; `::` is one token, and literals and comments are none.
 fn words(text: &str) -> Vec<Token> {
-    let mut tokens = Vec::new();
-    // What is no Rust does not compile, which is not for this check to say.
-    flatten(text.parse().unwrap_or_default(), &mut tokens);
-    tokens
-}
-
-fn flatten(stream: TokenStream, tokens: &mut Vec<Token>) {
-    let push = |line: usize, text: String, tokens: &mut Vec<Token>| {
-        tokens.push(Token { line, text, inline: Vec::new(), depth: 0 });
-    };
-    let mut is_half = false;
-    for tree in stream {
-        let line = tree.span().start().line;
-        match tree {
-            TokenTree::Group(group) => {
-                let (open, close) = match group.delimiter() {
-                    Delimiter::Parenthesis => ("(", ")"),
-                    Delimiter::Brace => ("{", "}"),
-                    Delimiter::Bracket => ("[", "]"),
-                    Delimiter::None => ("", ""),
-                };
-                push(line, open.to_owned(), tokens);
-                flatten(group.stream(), tokens);
-                push(group.span_close().start().line, close.to_owned(), tokens);
+    let mut tokens: Vec<Token> = Vec::new();
+    let (mut line, mut at) = (1, 0);
+    let mut colon = None;
+    for lexed in rustc_lexer::tokenize(text, FrontmatterAllowed::No) {
+        let end = at + lexed.len as usize;
+        let word = &text[at..end];
+        let mut push = |text: &str| {
+            tokens.push(Token { line, text: text.to_owned(), inline: Vec::new(), depth: 0 });
+        };
+        match lexed.kind {
+            TokenKind::Colon if colon == Some(at) => {
+                tokens.pop();
+                tokens.push(Token { line, text: "::".to_owned(), inline: Vec::new(), depth: 0 });
             }
-            TokenTree::Ident(word) => push(line, word.to_string(), tokens),
-            TokenTree::Punct(mark)
-                if mark.as_char() == ':' && mark.spacing() == Spacing::Joint && !is_half =>
-            {
-                is_half = true;
-                continue;
+            TokenKind::Colon => {
+                colon = Some(end);
+                push(word);
             }
-            TokenTree::Punct(_) if is_half => push(line, "::".to_owned(), tokens),
-            TokenTree::Punct(mark) if mark.as_char() != '\'' => push(line, mark.to_string(), tokens),
-            TokenTree::Punct(_) | TokenTree::Literal(_) => {}
+            TokenKind::Lifetime { .. } => push(&word[1..]),
+            TokenKind::Literal { .. }
+            | TokenKind::LineComment { .. }
+            | TokenKind::BlockComment { .. }
+            | TokenKind::Whitespace => {}
+            _ => push(word),
         }
-        is_half = false;
+        line += word.matches('\n').count();
+        at = end;
     }
+    tokens
 }
