@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use super::examples;
 use crate::job::{Failure, Job, Log, TIMED_OUT, is_installed};
 use crate::metadata::Metadata;
 use crate::{tools, workspace};
@@ -72,7 +73,9 @@ pub(super) fn build(log: &Log) -> Result<String, Failure> {
 /// Unit, integration and doc tests.
 pub(super) fn tests(log: &Log) -> Result<String, Failure> {
     // No browser: a test that needs one is marked `#[ignore]`, or fails here.
-    run_tests(Job::cargo(TEST).arg(FEATURES).env("CHROMIUM", "/ignore-tests-that-open-a-browser"), 40, log)
+    let tests = Job::cargo(TEST).arg(FEATURES).env("CHROMIUM", "/ignore-tests-that-open-a-browser");
+    let doc_tests = Job::cargo("test --workspace --no-fail-fast --doc --features").arg(FEATURES);
+    run_tests(&[tests, doc_tests], 40, log)
 }
 
 /// The tests that need a program from elsewhere.
@@ -82,38 +85,58 @@ pub(super) fn ignored(log: &Log) -> Result<String, Failure> {
     if !is_installed("go") {
         return Err(Failure::missing("there is no `go` on the PATH"));
     }
-    let job = Job::cargo(TEST).arg(FEATURES).words("--tests -- --ignored").env("CHROMIUM", browser);
-    run_tests(job, 20, log)
+    let job = Job::cargo(TEST).arg(FEATURES).words("-- --ignored").env("CHROMIUM", browser);
+    run_tests(&[job], 20, log)
 }
 
 /// Simulations and fuzzing, for longer than `tests`.
 pub(super) fn simulations(log: &Log) -> Result<String, Failure> {
     let set = |name: &str, default: &str| std::env::var(name).unwrap_or_else(|_| default.to_owned());
     let (seeds, seconds) = (set("THALWEG_SIM_SEEDS", "100000"), set("THALWEG_FUZZ_SECONDS", "60"));
-    let job = Job::cargo(TEST).arg(FEATURES).words("--tests --").words(SIMULATIONS);
+    let job = Job::cargo(TEST).arg(FEATURES).arg("--").words(SIMULATIONS);
     let job = job.env("THALWEG_SIM_SEEDS", &seeds).env("THALWEG_FUZZ_SECONDS", &seconds);
     // Two days, for whoever sets the variables.
-    let account = run_tests(job, 2 * 24 * 60, log)?;
+    let account = run_tests(&[job], 2 * 24 * 60, log)?;
     Ok(format!("{account}: {seeds} seeds of each simulation, {seconds} s of each fuzz target"))
 }
 
-const TEST: &str = "test --workspace --no-fail-fast --features";
+/// All targets but the examples: no test is in them, `lints` checks them, and to link them all takes a minute.
+const TEST: &str = "test --workspace --no-fail-fast --lib --bins --tests --features";
+/// The examples that steps run, besides those of `examples`.
+const EXAMPLES: &[&str] = &[
+    "blocking_client",
+    "bookstore",
+    "compressed",
+    "conformance",
+    "connect_client",
+    "connect_server",
+    "descriptor_set",
+    "dropped",
+    "interop_client",
+    "openapi",
+];
 /// Parts of the names of simulations and fuzz targets.
 const SIMULATIONS: &str = "grpc_peers http2_peers fuzz::";
 
 /// Runs tests. The summary lines of cargo's own runner are passed on verbatim.
-fn run_tests(job: Job, minutes: u64, log: &Log) -> Result<String, Failure> {
+fn run_tests(jobs: &[Job], minutes: u64, log: &Log) -> Result<String, Failure> {
     // The command's tests would build this program again, with the features that it has outside the workspace.
     let codec = workspace::target().join("debug/thalweg-codec");
-    let output = job.env("THALWEG_CODEC", codec).minutes(minutes).output(log)?;
-    let stdout = String::from_utf8_lossy(&output.stdout);
+    let mut stdout = String::new();
+    let (mut success, mut timed_out) = (true, false);
+    for job in jobs {
+        let output = job.clone().env("THALWEG_CODEC", &codec).minutes(minutes).output(log)?;
+        stdout.push_str(&String::from_utf8_lossy(&output.stdout));
+        success &= output.status.success();
+        timed_out |= output.status.code() == Some(TIMED_OUT);
+    }
     let lines: Vec<&str> = stdout.lines().filter(|line| line.starts_with("test result:")).collect();
     for line in lines.iter().filter(|line| !line.contains(" 0 passed; 0 failed")) {
         println!("{line}");
     }
     let sum = |noun| lines.iter().map(|line| count(line, noun)).sum::<u64>();
     let (passed, failed, ignored) = (sum("passed"), sum("failed"), sum("ignored"));
-    match (output.status.success(), passed) {
+    match (success, passed) {
         (true, 1..) if ignored == 0 => Ok(format!("{passed} tests")),
         (true, 1..) => Ok(format!("{passed} tests; {ignored} ignored, which the step `ignored` runs")),
         (true, 0) => Err(Failure::failed("no test ran")),
@@ -123,7 +146,7 @@ fn run_tests(job: Job, minutes: u64, log: &Log) -> Result<String, Failure> {
                 println!("{line}");
             }
             let counts = format!("{failed} of {} tests failed", passed + failed);
-            if output.status.code() != Some(TIMED_OUT) {
+            if !timed_out {
                 return Err(Failure::failed(format!("{counts}, or a build did")));
             }
             let slow: Vec<&str> = unended(&stdout).collect();
@@ -158,7 +181,12 @@ fn unended(stdout: &str) -> impl Iterator<Item = &str> {
 
 /// Builds all tests, and runs none.
 pub(super) fn tests_built() -> Job {
-    Job::cargo("test --workspace --no-run --features").arg(FEATURES).builds().minutes(40)
+    let build = Job::cargo(TEST).arg(FEATURES).arg("--no-run").builds().minutes(40);
+    EXAMPLES
+        .iter()
+        .copied()
+        .chain(examples::names())
+        .fold(build, |build, name| build.arg("--example").arg(name))
 }
 
 /// The command `thalweg` as the tests built it.

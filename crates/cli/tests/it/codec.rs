@@ -2,7 +2,6 @@
 
 use std::fs;
 use std::path::Path;
-use std::process::Command;
 
 use crate::support::{outcome, peers_with_codecs, thalweg};
 use serde_json::Value;
