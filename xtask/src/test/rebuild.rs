@@ -8,9 +8,10 @@ use serde_json::Value;
 use super::rust;
 use crate::job::{Failure, Job, Log};
 
-/// Of the workspace with its tests.
+/// Of the workspace with its tests and examples.
 pub(super) fn check(log: &Log) -> Result<String, Failure> {
-    twice(rust::tests_built(), log)
+    let tests = twice(rust::tests_built(), log)?;
+    Ok(format!("tests: {tests}; examples: {}", twice(rust::examples_built(), log)?))
 }
 
 /// Of the command in release.

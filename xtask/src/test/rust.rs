@@ -67,6 +67,7 @@ pub(super) fn features(log: &Log) -> Result<String, Failure> {
 /// Everything that the steps after it run: the tests, the programs and the examples.
 pub(super) fn build(log: &Log) -> Result<String, Failure> {
     tests_built().run(log)?;
+    examples_built().run(log)?;
     Ok("compiled".to_owned())
 }
 
@@ -181,12 +182,14 @@ fn unended(stdout: &str) -> impl Iterator<Item = &str> {
 
 /// Builds all tests, and runs none.
 pub(super) fn tests_built() -> Job {
-    let build = Job::cargo(TEST).arg(FEATURES).arg("--no-run").builds().minutes(40);
-    EXAMPLES
-        .iter()
-        .copied()
-        .chain(examples::names())
-        .fold(build, |build, name| build.arg("--example").arg(name))
+    Job::cargo(TEST).arg(FEATURES).arg("--no-run").builds().minutes(40)
+}
+
+/// Builds the examples that steps run. `cargo test --example` would make a test of each.
+pub(super) fn examples_built() -> Job {
+    let build = Job::cargo("build --workspace --features").arg(FEATURES).builds().minutes(30);
+    let names = EXAMPLES.iter().copied().chain(examples::names());
+    names.fold(build, |build, name| build.arg("--example").arg(name))
 }
 
 /// The command `thalweg` as the tests built it.
