@@ -40,7 +40,7 @@ Usage: cargo xtask COMMAND
 Commands:
   test [--tier TIER,... | --all | --only STEP,...] [--list [--markdown]] [--allow-missing]
                           Run the steps of a tier: push (the default: formatting, lints, all unit and integration
-                          tests; 10 minutes), pull (suites of other projects), nightly, release (what people download).
+                          tests), pull (suites of other projects), nightly, release (what people download).
                           A tier does not contain the others; --all runs all four. --list names their steps
   peers [--list] [NAME]...
                           Build the other stacks that we measure against, and try each
