@@ -1,17 +1,45 @@
-//! What is built already is not built again: a build script that names its own output, or a file that is never written,
-//! costs a minute with each command otherwise.
+//! The build that other steps run. What is built already is not built again: a build script that names its own output,
+//! or a file that is never written, costs a minute with each command otherwise.
 
 use std::fs;
 
 use serde_json::Value;
 
-use super::rust;
+use super::{examples, rust};
 use crate::job::{Failure, Job, Log};
+
+/// The examples that steps run, besides those of `examples`.
+const EXAMPLES: &[&str] = &[
+    "blocking_client",
+    "bookstore",
+    "compressed",
+    "conformance",
+    "connect_client",
+    "connect_server",
+    "descriptor_set",
+    "dropped",
+    "interop_client",
+    "openapi",
+];
+
+/// Everything that the steps after it run: the tests, the programs and the examples.
+pub(super) fn build(log: &Log) -> Result<String, Failure> {
+    rust::tests_built().run(log)?;
+    examples_built().run(log)?;
+    Ok("compiled".to_owned())
+}
+
+/// Builds the examples that steps run. `cargo test --example` would make a test of each.
+fn examples_built() -> Job {
+    let build = Job::cargo("build --workspace --features").arg(rust::FEATURES).builds().minutes(30);
+    let names = EXAMPLES.iter().copied().chain(examples::names());
+    names.fold(build, |build, name| build.arg("--example").arg(name))
+}
 
 /// Of the workspace with its tests and examples.
 pub(super) fn check(log: &Log) -> Result<String, Failure> {
     let tests = twice(rust::tests_built(), log)?;
-    Ok(format!("tests: {tests}; examples: {}", twice(rust::examples_built(), log)?))
+    Ok(format!("tests: {tests}; examples: {}", twice(examples_built(), log)?))
 }
 
 /// Of the command in release.

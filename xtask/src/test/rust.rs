@@ -2,13 +2,12 @@
 
 use std::path::PathBuf;
 
-use super::examples;
 use crate::job::{Failure, Job, Log, TIMED_OUT, is_installed};
 use crate::metadata::Metadata;
 use crate::{tools, workspace};
 
 /// What can be switched on and off, and is held to the same as the rest.
-const FEATURES: &str = "thalweg/brotli,thalweg/buffa,thalweg/opentelemetry,thalweg/tls,\
+pub(super) const FEATURES: &str = "thalweg/brotli,thalweg/buffa,thalweg/opentelemetry,thalweg/tls,\
      thalweg/tls-webpki-roots,thalweg/tower,thalweg/web,thalweg/zstd,thalweg-build/buffa,\
      thalweg-services/channelz,thalweg-services/health,thalweg-services/reflection,\
      thalweg-web/brotli,thalweg-web/zstd";
@@ -64,13 +63,6 @@ pub(super) fn features(log: &Log) -> Result<String, Failure> {
     Ok(format!("no warnings with each of {count} features"))
 }
 
-/// Everything that the steps after it run: the tests, the programs and the examples.
-pub(super) fn build(log: &Log) -> Result<String, Failure> {
-    tests_built().run(log)?;
-    examples_built().run(log)?;
-    Ok("compiled".to_owned())
-}
-
 /// Unit, integration and doc tests.
 pub(super) fn tests(log: &Log) -> Result<String, Failure> {
     // No browser: a test that needs one is marked `#[ignore]`, or fails here.
@@ -103,19 +95,6 @@ pub(super) fn simulations(log: &Log) -> Result<String, Failure> {
 
 /// All targets but the examples: no test is in them, `lints` checks them, and to link them all takes a minute.
 const TEST: &str = "test --workspace --no-fail-fast --lib --bins --tests --features";
-/// The examples that steps run, besides those of `examples`.
-const EXAMPLES: &[&str] = &[
-    "blocking_client",
-    "bookstore",
-    "compressed",
-    "conformance",
-    "connect_client",
-    "connect_server",
-    "descriptor_set",
-    "dropped",
-    "interop_client",
-    "openapi",
-];
 /// Parts of the names of simulations and fuzz targets.
 const SIMULATIONS: &str = "grpc_peers http2_peers fuzz::";
 
@@ -183,13 +162,6 @@ fn unended(stdout: &str) -> impl Iterator<Item = &str> {
 /// Builds all tests, and runs none.
 pub(super) fn tests_built() -> Job {
     Job::cargo(TEST).arg(FEATURES).arg("--no-run").builds().minutes(40)
-}
-
-/// Builds the examples that steps run. `cargo test --example` would make a test of each.
-pub(super) fn examples_built() -> Job {
-    let build = Job::cargo("build --workspace --features").arg(FEATURES).builds().minutes(30);
-    let names = EXAMPLES.iter().copied().chain(examples::names());
-    names.fold(build, |build, name| build.arg("--example").arg(name))
 }
 
 /// The command `thalweg` as the tests built it.

@@ -121,7 +121,7 @@ pub(super) const STEPS: &[Step] = &[
         needs: "",
         sequence: Builds,
         after: &[],
-        run: rust::build,
+        run: rebuild::build,
     },
     Step {
         name: "tests",
