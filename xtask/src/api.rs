@@ -77,21 +77,24 @@ fn recorded(library: &str) -> PathBuf {
 
 fn listings(log: &Log) -> Result<Vec<Listing>, Failure> {
     let metadata = Metadata::load(log)?;
-    // rustdoc's JSON is for nightly alone, unless this says otherwise; what is built so is kept apart.
+    // Stable rustdoc writes JSON only with RUSTC_BOOTSTRAP, with which build scripts run again: it has its own folder.
     let target = workspace::target().join("api");
     let lister = workspace::suites().join("api");
     let build = Job::cargo("build --locked --quiet").directory(&lister).env("CARGO_TARGET_DIR", &target);
     build.builds().minutes(10).run(log)?;
-    let list = |library: &&'static str| -> Result<Listing, Failure> {
+    let mut document = Job::cargo("doc --lib --no-deps --quiet");
+    for library in LIBRARIES {
         let package = metadata.packages.iter().find(|package| package.name == *library);
         let package = package.ok_or_else(|| Failure::failed(format!("there is no package {library}")))?;
-        let features: Vec<&str> =
-            package.features.keys().map(String::as_str).filter(|name| is_for_users(name)).collect();
-        let document = Job::cargo("rustdoc --lib --quiet --package").arg(library);
-        let document = document.arg("--features").arg(features.join(","));
-        let document = document.words("-- -Z unstable-options --output-format json --cap-lints allow");
-        let document = document.env("RUSTC_BOOTSTRAP", "1").env("CARGO_TARGET_DIR", &target);
-        document.builds().minutes(20).run(log)?;
+        document = document.arg("--package").arg(library);
+        for feature in package.features.keys().filter(|name| is_for_users(name)) {
+            document = document.arg("--features").arg(format!("{library}/{feature}"));
+        }
+    }
+    let document = document.env("RUSTDOCFLAGS", "-Z unstable-options --output-format json --cap-lints allow");
+    let document = document.env("RUSTC_BOOTSTRAP", "1").env("CARGO_TARGET_DIR", &target);
+    document.builds().minutes(20).run(log)?;
+    let list = |library: &&'static str| -> Result<Listing, Failure> {
         let json = target.join("doc").join(format!("{}.json", library.replace('-', "_")));
         let text = Job::new(target.join("debug/api-listing")).arg(json).quiet_text(log).map_err(|failure| {
             Failure::missing(format!(

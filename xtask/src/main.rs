@@ -38,9 +38,10 @@ What a person automates in this workspace.
 Usage: cargo xtask COMMAND
 
 Commands:
-  test [--only STEP,...] [--long] [--list [--markdown]] [--allow-missing]
-                          Run the tests: formatting, lints, layering, unit and simulation tests, outside suites;
-                          with --long the whole of what is long by nature
+  test [--tier TIER,... | --all | --only STEP,...] [--list [--markdown]] [--allow-missing]
+                          Run the steps of a tier: push (the default: formatting, lints, all unit and integration
+                          tests), pull (suites of other projects), nightly, release (what people download).
+                          A tier does not contain the others; --all runs all four. --list names their steps
   peers [--list] [NAME]...
                           Build the other stacks that we measure against, and try each
   bench instructions|allocations|memory|polling|alignment|idle|beside|tls|drop-in|flight [--peers NAME,...]

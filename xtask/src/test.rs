@@ -1,4 +1,4 @@
-//! `cargo xtask test`: every check that a change must pass, in two sequences beside each other.
+//! `cargo xtask test`: the steps of a tier, in two sequences beside each other.
 
 mod book;
 mod call;
@@ -6,14 +6,13 @@ mod circles;
 mod conformance;
 mod connect;
 mod costs;
-mod deny;
 mod dependencies;
 mod deploy;
 mod disk;
 mod dist;
+mod environment;
 mod etcd;
 mod examples;
-mod extent;
 mod grpcio;
 mod h2spec;
 mod interop;
@@ -52,32 +51,31 @@ use crate::ended::Ended;
 use crate::job::Log;
 
 use outcome::{Took, Verdict};
-use steps::{STEPS, Step};
+use steps::{STEPS, Step, TIERS, Tier};
 
 pub(crate) fn run(mut arguments: Arguments) -> Result<ExitCode, Ended> {
     let list = arguments.flag("--list");
     let as_markdown = arguments.flag("--markdown");
     let allow_missing = arguments.flag("--allow-missing");
-    let is_long = arguments.flag("--long");
+    let all = arguments.flag("--all");
     let one = arguments.value("--step")?;
     let only = arguments.value("--only")?;
+    let tier = arguments.value("--tier")?;
     arguments.finish()?;
     if let Some(name) = one {
         return run_alone(&name);
     }
-    let steps = selected(only.as_deref(), is_long || list)?;
     if list {
-        if as_markdown {
-            print!("{}", steps::markdown());
-        } else {
-            for step in steps {
-                println!("{:<14} {}", step.name, step.proves);
-            }
-        }
+        print_list(as_markdown);
         return Ok(ExitCode::SUCCESS);
     }
+    let steps = match only {
+        Some(names) => named(&names)?,
+        None if all => STEPS.iter().collect(),
+        None => of_tiers(tier.as_deref().unwrap_or(Tier::Push.name()))?,
+    };
 
-    let environment = extent::environment(is_long);
+    let environment = environment::variables();
     for (name, value) in &environment {
         println!("{name}={value}");
     }
@@ -86,22 +84,34 @@ pub(crate) fn run(mut arguments: Arguments) -> Result<ExitCode, Ended> {
         println!("{} of disk are free", disk::gigabytes(free));
     }
     let start = Instant::now();
-    let told = |ended: &schedule::Ended| {
+    let report = |ended: &schedule::Ended| {
         print!("{}", ended.said);
         println!("{}", row(ended, allow_missing));
-        if is_failure(&ended.verdict, allow_missing) {
+        if is_failure(ended, allow_missing) {
             print_log(ended.step);
         }
     };
-    let ended = schedule::run(&steps, &environment, told);
+    let ended = schedule::run(&steps, &environment, report);
     if let Some((before, now)) = free.zip(disk::free()) {
         println!(
-            "\nOf the disk {} more are in use, and {} are free",
+            "\nDisk: {} more in use, {} free",
             disk::gigabytes(before.saturating_sub(now)),
             disk::gigabytes(now)
         );
     }
     Ok(summarise(&ended, start.elapsed(), allow_missing))
+}
+
+fn print_list(as_markdown: bool) {
+    if as_markdown {
+        print!("{}", steps::markdown());
+        return;
+    }
+    for tier in TIERS {
+        for step in steps::of_tier(*tier) {
+            println!("{:<8} {:<14} {}", tier.name(), step.name, step.proves);
+        }
+    }
 }
 
 /// A step in this process, which [`schedule::run`] started for it.
@@ -114,11 +124,8 @@ fn run_alone(name: &str) -> Result<ExitCode, Ended> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// The steps named in `--only`, in our order, or all of them; those that have no bounded form only if `is_long`.
-fn selected(only: Option<&str>, is_long: bool) -> Result<Vec<&'static Step>, Misuse> {
-    let Some(only) = only else {
-        return Ok(STEPS.iter().filter(|step| is_long || !steps::ONLY_LONG.contains(&step.name)).collect());
-    };
+/// The steps named in `--only`, in our order.
+fn named(only: &str) -> Result<Vec<&'static Step>, Misuse> {
     let names: Vec<&str> = only.split(',').map(str::trim).collect();
     if let Some(unknown) = names.iter().find(|name| STEPS.iter().all(|step| step.name != **name)) {
         let known: Vec<&str> = STEPS.iter().map(|step| step.name).collect();
@@ -127,11 +134,24 @@ fn selected(only: Option<&str>, is_long: bool) -> Result<Vec<&'static Step>, Mis
     Ok(STEPS.iter().filter(|step| names.contains(&step.name)).collect())
 }
 
-fn is_failure(verdict: &Verdict, allow_missing: bool) -> bool {
-    match verdict {
+/// The steps of the tiers named in `--tier`, with the steps of other tiers that these need.
+fn of_tiers(names: &str) -> Result<Vec<&'static Step>, Misuse> {
+    let names: Vec<&str> = names.split(',').map(str::trim).collect();
+    if let Some(unknown) = names.iter().find(|name| TIERS.iter().all(|tier| tier.name() != **name)) {
+        let known: Vec<&str> = TIERS.iter().map(|tier| tier.name()).collect();
+        return Err(Misuse(format!("there is no tier `{unknown}`; the tiers are {}", known.join(", "))));
+    }
+    let is_of_tiers = |step: &Step| names.contains(&step.tier.name());
+    let is_needed =
+        |step: &Step| STEPS.iter().any(|other| is_of_tiers(other) && other.after.contains(&step.name));
+    Ok(STEPS.iter().filter(|step| is_of_tiers(step) || is_needed(step)).collect())
+}
+
+fn is_failure(ended: &schedule::Ended, allow_missing: bool) -> bool {
+    match &ended.verdict {
         Verdict::Passed(_) => false,
         Verdict::Failed(_) => true,
-        Verdict::Missing(_) => !allow_missing,
+        Verdict::Missing(_) => !allow_missing && !ended.step.tier.allows_missing(),
     }
 }
 
@@ -139,8 +159,8 @@ fn row(ended: &schedule::Ended, allow_missing: bool) -> String {
     let (Verdict::Passed(account) | Verdict::Failed(account) | Verdict::Missing(account)) = &ended.verdict;
     let word = match &ended.verdict {
         Verdict::Passed(_) => "ok",
-        Verdict::Missing(_) if allow_missing => "left",
-        Verdict::Failed(_) | Verdict::Missing(_) => "FAIL",
+        _ if is_failure(ended, allow_missing) => "FAIL",
+        _ => "skip",
     };
     format!("{word:<5} {:<14} {:>7.1} s  {account}", ended.step.name, ended.took.elapsed.as_secs_f64())
 }
@@ -162,11 +182,11 @@ fn print_log(step: &Step) {
 }
 
 fn summarise(ended: &[schedule::Ended], elapsed: Duration, allow_missing: bool) -> ExitCode {
-    println!("\nWhere the minutes went; two sequences ran beside each other:\n");
+    println!("\nMinutes of each step; two sequences ran beside each other:\n");
     println!("{:<6}{:<16}{:>8}{:>8}{:>8}{:>12}", "", "step", "minutes", "builds", "runs", "processor");
     let mut sum = Took::default();
     for one in ended {
-        let word = if is_failure(&one.verdict, allow_missing) { "FAIL" } else { "" };
+        let word = if is_failure(one, allow_missing) { "FAIL" } else { "" };
         println!("{}", minutes(word, one.step.name, one.took));
         sum.elapsed += one.took.elapsed;
         sum.builds += one.took.builds;
@@ -178,7 +198,7 @@ fn summarise(ended: &[schedule::Ended], elapsed: Duration, allow_missing: bool) 
     for one in ended {
         println!("{}", row(one, allow_missing));
     }
-    let failed = ended.iter().filter(|one| is_failure(&one.verdict, allow_missing)).count();
+    let failed = ended.iter().filter(|one| is_failure(one, allow_missing)).count();
     let passed = ended.iter().filter(|one| matches!(one.verdict, Verdict::Passed(_))).count();
     let left_out = ended.len() - passed - failed;
     println!("\nIn {:.1} minutes:", elapsed.as_secs_f64() / 60.0);

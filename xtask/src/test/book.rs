@@ -1,43 +1,20 @@
-//! The book of the guides: mdBook makes it of `docs`, and each of its links leads somewhere.
+//! The guides: their links, and the book that mdBook makes of them.
 
-use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
-use std::path::{Component, Path, PathBuf};
 
 use crate::job::{Failure, Job, Log};
 use crate::{files, tools, workspace};
 
-pub(super) fn check(log: &Log) -> Result<String, Failure> {
-    let pages = build(log)?;
-    let mut found = BTreeMap::new();
-    for path in files::below(&pages)? {
-        if files::has_extension(&path, "html") {
-            found.insert(path.clone(), Page::read(&fs::read_to_string(&path)?));
-        }
-    }
-    let mut wrong = Vec::new();
-    let mut links = 0;
-    for (path, page) in &found {
-        for link in &page.links {
-            links += 1;
-            if let Some(why) = leads_nowhere(&pages, path, link, &found) {
-                let from = path.strip_prefix(&pages).unwrap_or(path).display();
-                wrong.push(format!("{from}: {link}: {why}"));
-            }
-        }
-    }
-    for line in &wrong {
-        log.line(line)?;
-    }
-    match (wrong.len(), links) {
-        (0, 1..) => Ok(format!("{} pages, {links} links within the book", found.len())),
-        (0, _) => Err(Failure::failed("the book has no links: it is no book")),
-        (count, _) => Err(Failure::failed(format!("{count} of {links} links lead nowhere"))),
-    }
+/// The links of all pages to each other and to places in them; links to other hosts are not followed.
+pub(super) fn links(log: &Log) -> Result<String, Failure> {
+    let pages = Job::new("git").words("ls-files -- *.md").quiet_text(log)?;
+    let lychee = Job::new(tools::lychee(log)?).words("--offline --include-fragments --no-progress");
+    pages.lines().fold(lychee, Job::arg).run(log)?;
+    Ok(format!("the links of {} pages", pages.lines().count()))
 }
 
-/// Makes the book; the folder with its pages.
-fn build(log: &Log) -> Result<PathBuf, Failure> {
+/// Makes the book.
+pub(super) fn check(log: &Log) -> Result<String, Failure> {
     let mdbook = tools::mdbook(log)?;
     let folder = workspace::target().join("book");
     if folder.exists() {
@@ -60,9 +37,11 @@ fn build(log: &Log) -> Result<PathBuf, Failure> {
         Job::new(mdbook).arg("build").arg(&folder).arg("--dest-dir").arg(folder.join("pages")).output(log)?;
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
     if !output.status.success() || said.contains("WARN") || said.contains("ERROR") {
-        return Err(Failure::failed(format!("mdBook is not content: {}", said.trim())));
+        return Err(Failure::failed(format!("mdBook warns: {}", said.trim())));
     }
-    Ok(folder.join("pages"))
+    let pages =
+        files::below(&folder.join("pages"))?.into_iter().filter(|path| files::has_extension(path, "html"));
+    Ok(format!("{} pages", pages.count()))
 }
 
 /// Where the sources are shown.
@@ -95,81 +74,9 @@ fn with_links_out(text: &str, depth: usize, repository: &str) -> String {
     out
 }
 
-/// What links of a page lead to, and what others may lead to in it.
-#[derive(Debug, Default)]
-struct Page {
-    links: BTreeSet<String>,
-    anchors: BTreeSet<String>,
-}
-
-impl Page {
-    fn read(html: &str) -> Self {
-        let mut page = Self::default();
-        for tag in html.split('<').skip(1) {
-            let tag = tag.split('>').next().unwrap_or_default();
-            for name in ["href", "src"] {
-                page.links.extend(attribute(tag, name).map(|value| value.replace("&amp;", "&")));
-            }
-            for name in ["id", "name"] {
-                page.anchors.extend(attribute(tag, name).map(str::to_owned));
-            }
-        }
-        page.links.retain(|link| is_within(link));
-        page
-    }
-}
-
-fn attribute<'t>(tag: &'t str, name: &str) -> Option<&'t str> {
-    let (_, rest) = tag.split_once(&format!(" {name}=\""))?;
-    rest.split('"').next()
-}
-
-/// It leads to no other place.
-fn is_within(link: &str) -> bool {
-    !link.is_empty()
-        && !["http:", "https:", "mailto:", "data:", "javascript:"]
-            .iter()
-            .any(|scheme| link.starts_with(scheme))
-}
-
-/// Why a link of a page leads nowhere, if it does not.
-fn leads_nowhere(pages: &Path, from: &Path, link: &str, found: &BTreeMap<PathBuf, Page>) -> Option<String> {
-    let (path, anchor) = link.split_once('#').unwrap_or((link, ""));
-    let path = path.split('?').next().unwrap_or_default();
-    let to = match path {
-        "" => from.to_owned(),
-        path if path.starts_with('/') => pages.join(path.trim_start_matches('/')),
-        path => plain(&from.parent().unwrap_or(pages).join(path)),
-    };
-    if !to.starts_with(pages) {
-        return Some("it leaves the book".to_owned());
-    }
-    if !to.exists() {
-        return Some("there is no such file".to_owned());
-    }
-    let is_there = |page: &Page| anchor.is_empty() || page.anchors.contains(anchor);
-    let is_wrong = found.get(&to).is_some_and(|page| !is_there(page));
-    is_wrong.then(|| format!("that page has no `{anchor}`"))
-}
-
-/// Without `..`.
-fn plain(path: &Path) -> PathBuf {
-    let mut plain = PathBuf::new();
-    for component in path.components() {
-        match component {
-            Component::ParentDir => {
-                plain.pop();
-            }
-            Component::CurDir => {}
-            component => plain.push(component),
-        }
-    }
-    plain
-}
-
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use super::with_links_out;
 
     #[test]
     fn links_out_of_the_book_lead_to_the_repository() {
@@ -183,24 +90,5 @@ mod tests {
         );
         check("[a](../lab.md)", 1, "[a](../lab.md)");
         check("[a](../../README.md), [b](x)", 1, "[a](https://r.test/t/blob/main/README.md), [b](x)");
-    }
-
-    #[test]
-    fn what_leads_nowhere_is_found() {
-        let page = Page::read(
-            "<a href=\"#there\">x</a><h2 id=\"there\">y</h2><a href=\"https://x.test\">z</a><a href=\"#gone\">w</a>",
-        );
-        assert_eq!(page.links, BTreeSet::from(["#there".to_owned(), "#gone".to_owned()]));
-        let (pages, from) = (Path::new("/"), PathBuf::from("/proc/self/status"));
-        let found = BTreeMap::from([(from.clone(), page)]);
-        let check = |link: &str, is_right: bool| {
-            let why = leads_nowhere(pages, &from, link, &found);
-            assert_eq!(why.is_none(), is_right, "{link}: {why:?}");
-        };
-        check("#there", true);
-        check("#gone", false);
-        check("../self/status#there", true);
-        check("nothing.html", false);
-        check("/proc/version", true);
     }
 }

@@ -22,7 +22,7 @@ use load::Load;
 use servers::{KINDS, Servers};
 
 pub(super) fn check(log: &Log) -> Result<String, Failure> {
-    let thalweg = rust::thalweg(log)?;
+    let thalweg = rust::command(log)?;
     let servers = Servers::start(log)?;
     // A word `EXAMPLES/…` is a file of grpc-go's examples, and `ETCD/…` one of etcd's protos.
     let word = |word: &str| match word.split_once('/') {

@@ -1,34 +1,32 @@
-//! What we build on: that it compiles with our `rust-version`, and that `deny.toml` accepts its licences, its sources,
-//! its advisories, and whatever is there twice.
+//! Dependencies: that they compile with our `rust-version`, and that `deny.toml` accepts their licences, sources,
+//! advisories and duplicates.
 
-use super::{deny, extent, oldest};
-use crate::job::{Failure, Job, Log, find};
+use crate::job::{Failure, Job, Log};
 use crate::metadata::{Metadata, Package};
 use crate::tools;
 
 pub(super) fn check(log: &Log) -> Result<String, Failure> {
     let metadata = Metadata::load(log)?;
     let minor = msrv(&metadata, log)?;
-    deny::check(log)?;
-    let oldest = if extent::is_long() {
-        oldest::check(&metadata, log)?;
-        "; the oldest that our manifests name are enough"
-    } else {
-        ""
-    };
-    // It takes minutes to build, so it is built for the whole form alone.
-    let deny = if extent::is_long() { Some(tools::cargo_deny(log)?) } else { find("cargo-deny") };
-    let advisories = match deny {
-        None => "; advisories NOT checked: `--long` does that",
-        Some(deny) => {
-            Job::new(&deny).words("check licenses bans sources").minutes(5).run(log)?;
-            if advisories_are_checked(&deny, log)? { "" } else { "; advisories NOT checked: no network" }
-        }
-    };
-    Ok(format!(
-        "{} packages fit Rust 1.{minor} and deny.toml{oldest}{advisories}",
-        metadata.built_packages().count()
-    ))
+    Ok(format!("{} packages fit Rust 1.{minor}", metadata.built_packages().count()))
+}
+
+/// By `deny.toml`, without advisories.
+pub(super) fn deny(log: &Log) -> Result<String, Failure> {
+    Job::new(tools::cargo_deny(log)?).words("check licenses bans sources").minutes(5).run(log)?;
+    Ok("licences, sources and duplicates fit deny.toml".to_owned())
+}
+
+/// Their database is fetched over the network, which a build machine need not have.
+pub(super) fn advisories(log: &Log) -> Result<String, Failure> {
+    let output = Job::new(tools::cargo_deny(log)?).words("check advisories").minutes(5).output(log)?;
+    if String::from_utf8_lossy(&output.stderr).contains("failed to fetch advisory database") {
+        return Err(Failure::missing("the advisory database cannot be fetched"));
+    }
+    if !output.status.success() {
+        return Err(Failure::failed("advisories apply to our dependencies"));
+    }
+    Ok("no advisory applies".to_owned())
 }
 
 /// The minor number of our `rust-version`, which none of the packages may exceed. Our own code is held to it by clippy.
@@ -58,21 +56,6 @@ fn too_new(package: &Package, ours: (u32, u32)) -> Option<String> {
 fn release(version: &str) -> (u32, u32) {
     let mut parts = version.split('.').map(|part| part.parse().unwrap_or(0));
     (parts.next().unwrap_or(0), parts.next().unwrap_or(0))
-}
-
-/// Whether the advisories could be checked; that one applies is an error. Their database is fetched over the network,
-/// which a build machine need not have.
-fn advisories_are_checked(deny: &std::path::Path, log: &Log) -> Result<bool, Failure> {
-    let check = Job::new(deny).words("check advisories");
-    let output = check.output(log)?;
-    if String::from_utf8_lossy(&output.stderr).contains("failed to fetch advisory database") {
-        return Ok(false);
-    }
-    if output.status.success() {
-        Ok(true)
-    } else {
-        Err(Failure::failed("advisories apply to what we build on"))
-    }
 }
 
 #[cfg(test)]

@@ -5,7 +5,6 @@ mod image;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use super::extent;
 use crate::dist::{self, Dist, GLIBC, LICENCES, NOTICES, SBOM};
 use crate::job::{Failure, Job, Log};
 use crate::{files, tools, workspace};
@@ -13,15 +12,17 @@ use crate::{files, tools, workspace};
 /// The program has at most so many bytes.
 const LEN_MAX: u64 = 15_000_000;
 
+/// The bill of materials and the licences alone.
+pub(super) fn papers(log: &Log) -> Result<String, Failure> {
+    let folder = workspace::output().join("dist-papers");
+    let parts = dist::papers(&folder, log)?;
+    bill_of_materials(&folder.join(SBOM), log)?;
+    licences(&folder, &parts)?;
+    Ok(format!("{} packages with their licences", parts.len()))
+}
+
+/// Everything that `cargo xtask dist` makes.
 pub(super) fn check(log: &Log) -> Result<String, Failure> {
-    if !extent::is_long() {
-        let folder = workspace::output().join("dist-papers");
-        let parts = dist::papers(&folder, log)?;
-        bill_of_materials(&folder.join(SBOM), log)?;
-        licences(&folder, &parts)?;
-        let count = parts.len();
-        return Ok(format!("{count} packages with their licences; `--long` builds what is given away"));
-    }
     let dist = dist::make(log)?;
     Job::new("sha256sum").words("--check --strict SHA256SUMS").directory(&dist.folder).run(log)?;
     let folder = unpack(&dist, log)?;

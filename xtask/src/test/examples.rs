@@ -49,9 +49,12 @@ const EXAMPLES: &[(&str, Run)] = &[
     ("uds", Alone),
 ];
 
+pub(super) fn names() -> impl Iterator<Item = &'static str> {
+    EXAMPLES.iter().map(|(name, _)| *name)
+}
+
 pub(super) fn check(log: &Log) -> Result<String, Failure> {
-    let names: Vec<&str> = EXAMPLES.iter().map(|(name, _)| *name).collect();
-    let folder = rust::examples(&names, log)?;
+    let folder = rust::examples(&names().collect::<Vec<_>>(), log)?;
     let program = |name: &str| Job::new(folder.join(name)).seconds(20);
     let mut wrong = Vec::new();
     let mut runs = 0;

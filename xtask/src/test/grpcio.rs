@@ -32,7 +32,7 @@ pub(super) fn server(log: &Log) -> Result<String, Failure> {
         if output.status.success() { Ok(passed) } else { Err(Failure::failed(format!("{passed} passed"))) }
     };
     let port = free_port()?;
-    let serve = Job::new(rust::thalweg(log)?).words(&format!("serve --listen 127.0.0.1:{port}"));
+    let serve = Job::new(rust::command(log)?).words(&format!("serve --listen 127.0.0.1:{port}"));
     let mut all = check(port, &serve, None)?;
     let program = rust::example("compressed", log)?;
     for encoding in ENCODINGS {
@@ -51,7 +51,7 @@ fn passed(output: &[u8]) -> usize {
 /// and one that drops its channel while a stream runs.
 pub(super) fn client(log: &Log) -> Result<String, Failure> {
     let python = tools::python(log)?;
-    let thalweg = rust::thalweg(log)?;
+    let thalweg = rust::command(log)?;
     let port = free_port()?;
     let script = workspace::suites().join("python/grpcio_server.py");
     let serve = |port: u16| Job::new(&python).arg(&script).arg(port.to_string());

@@ -31,7 +31,7 @@ pub(super) fn server(log: &Log) -> Result<String, Failure> {
 
 fn server_with(serve_flags: &str, h2spec_flags: &str, log: &Log) -> Result<String, Failure> {
     let h2spec = tools::H2SPEC.get(log)?;
-    let thalweg = rust::thalweg(log)?;
+    let thalweg = rust::command(log)?;
     let port = free_port()?;
     let serve = Job::new(thalweg).words(&format!("serve --listen 127.0.0.1:{port} {serve_flags}"));
     let server = Server::start(&serve, port, log)?;

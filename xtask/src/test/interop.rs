@@ -29,7 +29,7 @@ const CASES: &[&str] = &[
 /// grpc-go's client against `thalweg serve`.
 pub(super) fn server(log: &Log) -> Result<String, Failure> {
     let client = Job::new(tools::INTEROP_CLIENT.get(log)?);
-    let thalweg = Job::new(rust::thalweg(log)?);
+    let thalweg = Job::new(rust::command(log)?);
     let port = free_port()?;
     let serve = thalweg.clone().words(&format!("serve --listen 127.0.0.1:{port}"));
     let plain = run_cases(&client, &serve, port, log)?;
@@ -50,7 +50,7 @@ pub(super) fn client(log: &Log) -> Result<String, Failure> {
     let port = free_port()?;
     let go = Job::new(tools::INTEROP_SERVER.get(log)?);
     let plain = run_cases(&client, &go.clone().words(&format!("--port {port}")), port, log)?;
-    let certs = certificates::make(Job::new(rust::thalweg(log)?), FOLDER, log)?;
+    let certs = certificates::make(Job::new(rust::command(log)?), FOLDER, log)?;
     let port = free_port()?;
     let serve = go.words(&format!("--port {port} --use_tls --tls_cert_file")).arg(certs.join("server.pem"));
     let serve = serve.arg("--tls_key_file").arg(certs.join("server.key"));

@@ -36,7 +36,7 @@ const ACCEPT_TEXT: &str = "text/plain;version=0.0.4";
 pub(super) fn check(log: &Log) -> Result<String, Failure> {
     let metrics = tools::metrics(log)?;
     prometheus_is_strict(&metrics, log)?;
-    let thalweg = rust::thalweg(log)?;
+    let thalweg = rust::command(log)?;
     let folder = workspace::output().join("metrics");
     let _ = fs::remove_dir_all(&folder);
     fs::create_dir_all(&folder)?;

@@ -50,7 +50,7 @@ const CASES: &[Case] = &[
 
 pub(super) fn check(log: &Log) -> Result<String, Failure> {
     let python = tools::python(log)?;
-    let thalweg = rust::thalweg(log)?;
+    let thalweg = rust::command(log)?;
     let mut wrong = Vec::new();
     for case in CASES {
         if let Err(failure) = run_case(case, Job::new(&python), Job::new(&thalweg), log) {

@@ -9,7 +9,8 @@ use crate::metadata::Metadata;
 use crate::workspace;
 
 /// Builds what is published in a copy of the workspace, whose manifest asks for the oldest versions and no others.
-pub(super) fn check(metadata: &Metadata, log: &Log) -> Result<(), Failure> {
+pub(super) fn check(log: &Log) -> Result<String, Failure> {
+    let metadata = Metadata::load(log)?;
     let copy = workspace::target().join("oldest");
     let _ = fs::remove_dir_all(copy.join("crates"));
     fs::create_dir_all(&copy)?;
@@ -25,7 +26,8 @@ pub(super) fn check(metadata: &Metadata, log: &Log) -> Result<(), Failure> {
     let build = Job::cargo("check --locked --quiet --all-features").directory(&copy);
     let published = metadata.member_packages().filter(|package| package.is_published);
     let build = published.fold(build, |build, package| build.arg("--package").arg(&package.name));
-    build.env("CARGO_TARGET_DIR", copy.join("target")).builds().minutes(30).run(log)
+    build.env("CARGO_TARGET_DIR", copy.join("target")).builds().minutes(30).run(log)?;
+    Ok("the oldest versions that our manifests allow are enough".to_owned())
 }
 
 /// What others ask for is as new as ever: only what we ask for is old.

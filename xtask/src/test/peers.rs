@@ -8,7 +8,7 @@ use serde_json::Value;
 use crate::job::{Failure, Job, Log};
 use crate::peers::{clients, converters, json_servers, measure, stacks, try_out_json};
 use crate::server::{Server, free_port};
-use crate::test::{extent, rust};
+use crate::test::rust;
 use crate::workspace;
 
 const CALLS: &[&str] = &["unary", "client-stream", "server-stream", "bidi-stream"];
@@ -16,7 +16,7 @@ const CALLS: &[&str] = &["unary", "client-stream", "server-stream", "bidi-stream
 const SIZES: &[usize] = &[0, 16_385, 1_500_000];
 
 pub(super) fn check(log: &Log) -> Result<String, Failure> {
-    let thalweg = rust::thalweg(log)?;
+    let thalweg = rust::release_command(log)?;
     let mut accounts = Vec::new();
     for peer in stacks() {
         let built = peer.build(log)?;
@@ -138,8 +138,8 @@ fn all_calls(driver: &Job, variant: &str, targets: &[String], log: &Log) -> Resu
     const MESSAGES: u64 = 40;
     let mut runs = 0;
     for target in targets {
-        // What the transport can change is seen with one size; the whole matrix is for `--long`.
-        let sizes = if extent::is_long() || !target.starts_with("unix:") { SIZES } else { &SIZES[1..2] };
+        // One size shows what the transport can change.
+        let sizes = if target.starts_with("unix:") { &SIZES[1..2] } else { SIZES };
         for call in CALLS {
             for size in sizes {
                 let words = format!(

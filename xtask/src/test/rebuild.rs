@@ -1,30 +1,67 @@
-//! What is built already is not built again: a build script that names its own output, or a file that is never written,
-//! costs a minute with each command otherwise.
+//! The build that other steps run. What is built already is not built again: a build script that names its own output,
+//! or a file that is never written, costs a minute with each command otherwise.
+
+use std::fs;
 
 use serde_json::Value;
 
-use super::rust;
-use crate::job::{Failure, Log};
+use super::{examples, rust};
+use crate::job::{Failure, Job, Log};
 
+/// The examples that steps run, besides those of `examples`.
+const EXAMPLES: &[&str] = &[
+    "blocking_client",
+    "bookstore",
+    "compressed",
+    "conformance",
+    "connect_client",
+    "connect_server",
+    "descriptor_set",
+    "dropped",
+    "interop_client",
+    "openapi",
+];
+
+/// Everything that the steps after it run: the tests, the programs and the examples.
+pub(super) fn build(log: &Log) -> Result<String, Failure> {
+    rust::tests_built().run(log)?;
+    examples_built().run(log)?;
+    Ok("compiled".to_owned())
+}
+
+/// Builds the examples that steps run. `cargo test --example` would make a test of each.
+fn examples_built() -> Job {
+    let build = Job::cargo("build --workspace --features").arg(rust::FEATURES).builds().minutes(30);
+    let names = EXAMPLES.iter().copied().chain(examples::names());
+    names.fold(build, |build, name| build.arg("--example").arg(name))
+}
+
+/// Of the workspace with its tests and examples.
 pub(super) fn check(log: &Log) -> Result<String, Failure> {
-    let mut units = 0;
-    for build in [rust::tests_built(), rust::thalweg_built()] {
-        build.run(log)?;
-        let again = build.words("--message-format json").quiet_text(log)?;
-        let artifacts = artifacts(&again);
-        let compiled: Vec<&str> =
-            artifacts.iter().filter(|(_, fresh)| !fresh).map(|(id, _)| id.as_str()).collect();
-        if !compiled.is_empty() {
-            let compiled = compiled.join(", ");
-            return Err(Failure::failed(format!(
-                "a second build compiled {compiled} (`CARGO_LOG=cargo::core::compiler::fingerprint=info` says why)"
-            )));
-        }
-        units += artifacts.len();
+    let tests = twice(rust::tests_built(), log)?;
+    Ok(format!("tests: {tests}; examples: {}", twice(examples_built(), log)?))
+}
+
+/// Of the command in release.
+pub(super) fn release(log: &Log) -> Result<String, Failure> {
+    let size = fs::metadata(rust::release_command(log)?)?.len();
+    Ok(format!("{:.1} MB; {}", size as f64 / 1e6, twice(rust::release_built(), log)?))
+}
+
+fn twice(build: Job, log: &Log) -> Result<String, Failure> {
+    build.run(log)?;
+    let artifacts = artifacts(&build.words("--message-format json").quiet_text(log)?);
+    let compiled: Vec<&str> =
+        artifacts.iter().filter(|(_, fresh)| !fresh).map(|(id, _)| id.as_str()).collect();
+    if !compiled.is_empty() {
+        let compiled = compiled.join(", ");
+        return Err(Failure::failed(format!(
+            "a second build compiled {compiled} (`CARGO_LOG=cargo::core::compiler::fingerprint=info` says why)"
+        )));
     }
-    match units {
+    match artifacts.len() {
         0 => Err(Failure::failed("cargo named nothing that was built")),
-        _ => Ok(format!("of {units} units a second build compiles none")),
+        units => Ok(format!("a second build compiles none of {units} units")),
     }
 }
 

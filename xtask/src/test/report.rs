@@ -23,7 +23,7 @@ const PROBE: &str = "<script>
 
 pub(super) fn check(log: &Log) -> Result<String, Failure> {
     let browser = Job::new(tools::browser(log)?);
-    let thalweg = rust::thalweg(log)?;
+    let thalweg = rust::release_command(log)?;
     let folder = workspace::output().join("report");
     let _ = fs::remove_dir_all(&folder);
     // Quick is promised within 2 minutes on two cores; the rest is for machines that have other things to do.

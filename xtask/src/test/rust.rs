@@ -2,16 +2,19 @@
 
 use std::path::PathBuf;
 
-use super::extent;
 use crate::job::{Failure, Job, Log, TIMED_OUT, is_installed};
 use crate::metadata::Metadata;
 use crate::{tools, workspace};
 
 /// What can be switched on and off, and is held to the same as the rest.
-const FEATURES: &str = "thalweg/brotli,thalweg/buffa,thalweg/opentelemetry,thalweg/tls,\
+pub(super) const FEATURES: &str = "thalweg/brotli,thalweg/buffa,thalweg/opentelemetry,thalweg/tls,\
      thalweg/tls-webpki-roots,thalweg/tower,thalweg/web,thalweg/zstd,thalweg-build/buffa,\
      thalweg-services/channelz,thalweg-services/health,thalweg-services/reflection,\
      thalweg-web/brotli,thalweg-web/zstd";
+
+/// Set for a step whose programs the step `build` has built in the same run: it starts no `cargo`, which could wait
+/// for the lock of another build.
+pub(super) const IS_BUILT: &str = "THALWEG_TEST_IS_BUILT";
 
 pub(super) fn format(log: &Log) -> Result<String, Failure> {
     component("cargo-fmt", "rustfmt")?;
@@ -19,29 +22,28 @@ pub(super) fn format(log: &Log) -> Result<String, Failure> {
     Ok("formatted".to_owned())
 }
 
-/// Clippy as the manifest configures it. `incompatible_msrv`, which is on by default, is what holds our own code to
-/// `rust-version`: no second toolchain is needed for that.
+/// Clippy as the manifest configures it. `incompatible_msrv`, which is on by default, holds our own code to
+/// `rust-version` without a second toolchain.
 pub(super) fn lints(log: &Log) -> Result<String, Failure> {
     component("cargo-clippy", "clippy")?;
-    let all = "clippy --workspace --all-targets --no-deps --features";
-    Job::cargo(all).arg(FEATURES).words("-- -D warnings").builds().minutes(30).run(log)?;
-    // Without the optional features of the libraries.
-    let bare = Job::cargo("clippy --package thalweg --package thalweg-build --lib --no-deps -- -D warnings");
-    bare.builds().minutes(30).run(log)?;
-    // A link of the documentation that leads nowhere is a warning too.
-    let documents = Job::cargo("doc --workspace --lib --no-deps --features").arg(FEATURES);
-    documents.env("RUSTDOCFLAGS", "-D warnings").builds().minutes(30).run(log)?;
-    if !extent::is_long() {
-        return Ok("no warnings, with the features and without".to_owned());
-    }
-    let count = each_feature(log)?;
-    Ok(format!("no warnings, with the features, without, and with each of {count} alone"))
+    let all = Job::cargo("clippy --workspace --all-targets --no-deps --features").arg(FEATURES);
+    all.words("-- -D warnings").builds().minutes(30).run(log)?;
+    Ok("no warnings".to_owned())
 }
 
-/// Each feature of each package for the registry: alone, and all of a package together. How many there are.
+/// rustdoc, for which a broken link is a warning too, and rustc without the optional features.
+pub(super) fn docs(log: &Log) -> Result<String, Failure> {
+    let documents = Job::cargo("doc --workspace --lib --no-deps --features").arg(FEATURES);
+    documents.env("RUSTDOCFLAGS", "-D warnings").builds().minutes(30).run(log)?;
+    let bare = Job::cargo("clippy --package thalweg --package thalweg-build --lib --no-deps -- -D warnings");
+    bare.builds().minutes(30).run(log)?;
+    Ok("no warnings".to_owned())
+}
+
+/// Each feature of each package for the registry: alone, and all of a package together.
 ///
-/// Only rustc's lints count: what clippy thinks of a type or a match changes with what is left of it.
-fn each_feature(log: &Log) -> Result<usize, Failure> {
+/// Only rustc's lints count: clippy's opinion of a type or a match changes with what the features leave of it.
+pub(super) fn features(log: &Log) -> Result<String, Failure> {
     let lint = |package: &str, features: &str| {
         let job = Job::cargo("clippy --lib --no-deps --no-default-features --package").arg(package);
         let job =
@@ -58,40 +60,73 @@ fn each_feature(log: &Log) -> Result<usize, Failure> {
         lint(&package.name, &package.features.keys().cloned().collect::<Vec<_>>().join(","))?;
         count += package.features.len();
     }
-    Ok(count)
+    Ok(format!("no warnings with each of {count} features"))
 }
 
-/// All tests. The summary lines of cargo's own runner are passed on as they are.
+/// Unit, integration and doc tests.
 pub(super) fn tests(log: &Log) -> Result<String, Failure> {
-    // Tests open pages in the browser that this names: of the lab, of runs, of comparisons.
+    // No browser: a test that needs one is marked `#[ignore]`, or fails here.
+    let tests = Job::cargo(TEST).arg(FEATURES).env("CHROMIUM", "/ignore-tests-that-open-a-browser");
+    let doc_tests = Job::cargo("test --workspace --no-fail-fast --doc --features").arg(FEATURES);
+    run_tests(&[tests, doc_tests], 40, log)
+}
+
+/// The tests that need a program from elsewhere.
+pub(super) fn ignored(log: &Log) -> Result<String, Failure> {
     let browser = tools::browser(log)?;
-    // Those of the command complete words in these shells.
-    tools::debian("fish zsh", &["fish", "zsh"], log)?;
-    tests_built().run(log)?;
-    let job = Job::cargo("test --workspace --no-fail-fast --features").arg(FEATURES);
-    // Two days are more than all that `--long` asks for.
-    let minutes = if extent::is_long() { 2 * 24 * 60 } else { 40 };
-    // The command's tests would build it once more, with the features that it has without the workspace.
+    tools::debian("fish zsh valgrind", &["fish", "zsh", "valgrind"], log)?;
+    if !is_installed("go") {
+        return Err(Failure::missing("there is no `go` on the PATH"));
+    }
+    let job = Job::cargo(TEST).arg(FEATURES).words("-- --ignored").env("CHROMIUM", browser);
+    run_tests(&[job], 20, log)
+}
+
+/// Simulations and fuzzing, for longer than `tests`.
+pub(super) fn simulations(log: &Log) -> Result<String, Failure> {
+    let set = |name: &str, default: &str| std::env::var(name).unwrap_or_else(|_| default.to_owned());
+    let (seeds, seconds) = (set("THALWEG_SIM_SEEDS", "100000"), set("THALWEG_FUZZ_SECONDS", "60"));
+    let job = Job::cargo(TEST).arg(FEATURES).arg("--").words(SIMULATIONS);
+    let job = job.env("THALWEG_SIM_SEEDS", &seeds).env("THALWEG_FUZZ_SECONDS", &seconds);
+    // Two days, for whoever sets the variables.
+    let account = run_tests(&[job], 2 * 24 * 60, log)?;
+    Ok(format!("{account}: {seeds} seeds of each simulation, {seconds} s of each fuzz target"))
+}
+
+/// All targets but the examples: no test is in them, `lints` checks them, and to link them all takes a minute.
+const TEST: &str = "test --workspace --no-fail-fast --lib --bins --tests --features";
+/// Parts of the names of simulations and fuzz targets.
+const SIMULATIONS: &str = "grpc_peers http2_peers fuzz::";
+
+/// Runs tests. The summary lines of cargo's own runner are passed on verbatim.
+fn run_tests(jobs: &[Job], minutes: u64, log: &Log) -> Result<String, Failure> {
+    // The command's tests would build this program again, with the features that it has outside the workspace.
     let codec = workspace::target().join("debug/thalweg-codec");
-    let job = job.env("CHROMIUM", browser).env("THALWEG_CODEC", codec).minutes(minutes);
-    let output = job.output(log)?;
-    let stdout = String::from_utf8_lossy(&output.stdout);
+    let mut stdout = String::new();
+    let (mut success, mut timed_out) = (true, false);
+    for job in jobs {
+        let output = job.clone().env("THALWEG_CODEC", &codec).minutes(minutes).output(log)?;
+        stdout.push_str(&String::from_utf8_lossy(&output.stdout));
+        success &= output.status.success();
+        timed_out |= output.status.code() == Some(TIMED_OUT);
+    }
     let lines: Vec<&str> = stdout.lines().filter(|line| line.starts_with("test result:")).collect();
     for line in lines.iter().filter(|line| !line.contains(" 0 passed; 0 failed")) {
         println!("{line}");
     }
-    let passed: u64 = lines.iter().map(|line| count(line, "passed")).sum();
-    let failed: u64 = lines.iter().map(|line| count(line, "failed")).sum();
-    match (output.status.success(), passed) {
-        (true, 1..) => Ok(format!("{passed} tests")),
+    let sum = |noun| lines.iter().map(|line| count(line, noun)).sum::<u64>();
+    let (passed, failed, ignored) = (sum("passed"), sum("failed"), sum("ignored"));
+    match (success, passed) {
+        (true, 1..) if ignored == 0 => Ok(format!("{passed} tests")),
+        (true, 1..) => Ok(format!("{passed} tests; {ignored} ignored, which the step `ignored` runs")),
         (true, 0) => Err(Failure::failed("no test ran")),
         (false, _) => {
-            // The log is long, and its end is seldom where the failure stands.
+            // The log is long, and a failure is seldom at its end.
             for line in failures(&stdout) {
                 println!("{line}");
             }
             let counts = format!("{failed} of {} tests failed", passed + failed);
-            if output.status.code() != Some(TIMED_OUT) {
+            if !timed_out {
                 return Err(Failure::failed(format!("{counts}, or a build did")));
             }
             let slow: Vec<&str> = unended(&stdout).collect();
@@ -126,48 +161,49 @@ fn unended(stdout: &str) -> impl Iterator<Item = &str> {
 
 /// Builds all tests, and runs none.
 pub(super) fn tests_built() -> Job {
-    Job::cargo("test --workspace --no-run --features").arg(FEATURES).builds().minutes(40)
+    Job::cargo(TEST).arg(FEATURES).arg("--no-run").builds().minutes(40)
 }
 
-pub(super) fn release(log: &Log) -> Result<String, Failure> {
-    let path = thalweg(log)?;
-    let size = std::fs::metadata(&path)?.len();
-    Ok(format!(
-        "{} ({:.1} MB)",
-        path.strip_prefix(workspace::root()).unwrap_or(&path).display(),
-        size as f64 / 1e6
-    ))
+/// The command `thalweg` as the tests built it.
+pub(crate) fn command(log: &Log) -> Result<PathBuf, Failure> {
+    program("thalweg", log)
 }
 
-/// The command `thalweg` in release, built if it is not up to date.
-pub(crate) fn thalweg(log: &Log) -> Result<PathBuf, Failure> {
-    thalweg_built().run(log)?;
+/// The command `thalweg` in release, for measuring.
+pub(crate) fn release_command(log: &Log) -> Result<PathBuf, Failure> {
+    release_built().run(log)?;
     Ok(workspace::target().join("release/thalweg"))
 }
 
 /// Builds it as a user does, with the features of the command alone.
-pub(super) fn thalweg_built() -> Job {
+pub(super) fn release_built() -> Job {
     Job::cargo("build --release --package thalweg-cli --bin thalweg").builds().minutes(30)
 }
 
-/// An example of the workspace, as the tests built it: in release it would need all its dependencies a second time.
+/// An example of the workspace, as the tests built it.
 pub(crate) fn example(name: &str, log: &Log) -> Result<PathBuf, Failure> {
     Ok(examples(&[name], log)?.join(name))
 }
 
 /// The folder that has these examples, as the tests built them.
 pub(super) fn examples(names: &[&str], log: &Log) -> Result<PathBuf, Failure> {
-    let build = Job::cargo("build --workspace --features").arg(FEATURES);
-    let build = names.iter().fold(build, |build, name| build.arg("--example").arg(name));
-    build.builds().minutes(30).run(log)?;
+    let words = names.iter().map(|name| format!("--example {name}")).collect::<Vec<_>>();
+    built(&words.join(" "), log)?;
     Ok(workspace::target().join("debug/examples"))
 }
 
 /// A program of the workspace, as the tests built it.
 pub(super) fn program(name: &str, log: &Log) -> Result<PathBuf, Failure> {
-    let build = Job::cargo("build --workspace --features").arg(FEATURES);
-    build.words("--bin").arg(name).builds().minutes(30).run(log)?;
+    built(&format!("--bin {name}"), log)?;
     Ok(workspace::target().join("debug").join(name))
+}
+
+/// Builds these targets with the features of the tests, unless the step `build` has.
+fn built(targets: &str, log: &Log) -> Result<(), Failure> {
+    if std::env::var_os(IS_BUILT).is_some() {
+        return Ok(());
+    }
+    Job::cargo("build --workspace --features").arg(FEATURES).words(targets).builds().minutes(30).run(log)
 }
 
 /// An example of a package in release, for measuring.
@@ -181,8 +217,8 @@ fn component(program: &str, name: &str) -> Result<(), Failure> {
     if is_installed(program) {
         return Ok(());
     }
-    Err(Failure::missing(format!(
-        "{program}; where rustup manages the toolchain, `rustup component add {name}`"
+    Err(Failure::failed(format!(
+        "{program} is missing; where rustup manages the toolchain, `rustup component add {name}`"
     )))
 }
 

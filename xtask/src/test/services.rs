@@ -101,7 +101,7 @@ const CASES: &[Case] = &[
 pub(super) fn check(log: &Log) -> Result<String, Failure> {
     let (grpcurl, python) = (tools::GRPCURL.get(log)?, tools::python(log)?);
     let port = free_port()?;
-    let serve = Job::new(rust::thalweg(log)?).words(&format!("serve --listen 127.0.0.1:{port}"));
+    let serve = Job::new(rust::command(log)?).words(&format!("serve --listen 127.0.0.1:{port}"));
     let server = Server::start(&serve, port, log)?;
     let address = format!("127.0.0.1:{port}");
     let mut failed = 0;

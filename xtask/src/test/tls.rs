@@ -297,7 +297,7 @@ struct Folder {
 
 impl Folder {
     fn make(log: &Log) -> Result<Self, Failure> {
-        let thalweg = rust::thalweg(log)?;
+        let thalweg = rust::command(log)?;
         let path = certificates::make(Job::new(&thalweg), "test-tls", log)?;
         let rsa = "req -x509 -newkey rsa:2048 -nodes -days 2 -subj /CN=localhost -addext \
                    subjectAltName=DNS:localhost -keyout rsa.key -out rsa.pem";

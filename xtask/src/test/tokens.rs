@@ -1,8 +1,6 @@
-//! A Rust file as words and punctuation. No full parser is needed to see what imports what: words, `::` and braces are
-//! enough, once comments, strings, characters and tests are out of the way.
+//! A Rust file as words and punctuation, without its tests: enough to see what imports what.
 
-use std::iter::Peekable;
-use std::str::Chars;
+use rustc_lexer::{FrontmatterAllowed, TokenKind};
 
 /// A word or a mark.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -119,126 +117,35 @@ fn block_end(tokens: &[Token], open: usize) -> usize {
     tokens.len()
 }
 
-/// Words and punctuation; `::` is one token.
+/// Words and punctuation by line; `::` is one token, and literals and comments are none.
 fn words(text: &str) -> Vec<Token> {
-    let mut tokens = Vec::new();
-    let mut line = 1;
-    let mut rest = text.chars().peekable();
-    while let Some(character) = rest.next() {
-        let mut push = |text: String| tokens.push(Token { line, text, inline: Vec::new(), depth: 0 });
-        match character {
-            '\n' => line += 1,
-            '/' if rest.peek() == Some(&'/') => while rest.next_if(|next| *next != '\n').is_some() {},
-            '/' if rest.peek() == Some(&'*') => line += skip_block_comment(&mut rest),
-            '"' => line += skip_string(&mut rest),
-            '\'' => skip_character(&mut rest),
-            'r' if is_raw_name(&rest) => {
-                // With the mark it is no keyword.
-                let mut word = String::from(character);
-                word.extend(rest.next());
-                while let Some(next) = rest.next_if(|next| is_word(*next)) {
-                    word.push(next);
-                }
+    let mut tokens: Vec<Token> = Vec::new();
+    let (mut line, mut at) = (1, 0);
+    let mut colon = None;
+    for lexed in rustc_lexer::tokenize(text, FrontmatterAllowed::No) {
+        let end = at + lexed.len as usize;
+        let word = &text[at..end];
+        let mut push = |text: &str| {
+            tokens.push(Token { line, text: text.to_owned(), inline: Vec::new(), depth: 0 });
+        };
+        match lexed.kind {
+            TokenKind::Colon if colon == Some(at) => {
+                tokens.pop();
+                tokens.push(Token { line, text: "::".to_owned(), inline: Vec::new(), depth: 0 });
+            }
+            TokenKind::Colon => {
+                colon = Some(end);
                 push(word);
             }
-            'r' if matches!(rest.peek(), Some('"' | '#')) => line += skip_raw_string(&mut rest),
-            ':' if rest.next_if_eq(&':').is_some() => push("::".to_owned()),
-            _ if is_word(character) => {
-                let mut word = String::from(character);
-                while let Some(next) = rest.next_if(|next| is_word(*next)) {
-                    word.push(next);
-                }
-                push(word);
-            }
-            _ if character.is_whitespace() => {}
-            _ => push(character.to_string()),
+            TokenKind::Lifetime { .. } => push(&word[1..]),
+            TokenKind::Literal { .. }
+            | TokenKind::LineComment { .. }
+            | TokenKind::BlockComment { .. }
+            | TokenKind::Whitespace => {}
+            _ => push(word),
         }
+        line += word.matches('\n').count();
+        at = end;
     }
     tokens
-}
-
-fn is_word(character: char) -> bool {
-    character.is_alphanumeric() || character == '_'
-}
-
-/// `r#name`, of which `r` is read. It is a name, whatever word it is.
-fn is_raw_name(rest: &Peekable<Chars<'_>>) -> bool {
-    let mut ahead = rest.clone();
-    ahead.next() == Some('#') && ahead.next().is_some_and(|next| next.is_alphabetic() || next == '_')
-}
-
-/// Each of these is past the opening characters and gives how many line ends it skipped.
-fn skip_block_comment(rest: &mut Peekable<Chars<'_>>) -> usize {
-    let mut lines = 0;
-    let mut open = 0_usize;
-    let mut previous = '/';
-    for character in rest.by_ref() {
-        lines += usize::from(character == '\n');
-        match (previous, character) {
-            ('/', '*') => open += 1,
-            ('*', '/') => open -= 1,
-            _ => {}
-        }
-        // `/*/` is no comment that ends where it starts.
-        previous = if matches!((previous, character), ('/', '*') | ('*', '/')) { ' ' } else { character };
-        if open == 0 {
-            break;
-        }
-    }
-    lines
-}
-
-fn skip_string(rest: &mut Peekable<Chars<'_>>) -> usize {
-    let mut lines = 0;
-    while let Some(character) = rest.next() {
-        match character {
-            '\\' => lines += usize::from(rest.next() == Some('\n')),
-            '\n' => lines += 1,
-            '"' => break,
-            _ => {}
-        }
-    }
-    lines
-}
-
-/// `r"…"`, `r#"…"#` and so on.
-fn skip_raw_string(rest: &mut Peekable<Chars<'_>>) -> usize {
-    let mut hashes = 0;
-    while rest.next_if_eq(&'#').is_some() {
-        hashes += 1;
-    }
-    if rest.next_if_eq(&'"').is_none() {
-        return 0;
-    }
-    let mut lines = 0;
-    let mut closing = None;
-    for character in rest.by_ref() {
-        lines += usize::from(character == '\n');
-        closing = match (character, closing) {
-            ('"', _) => Some(0),
-            ('#', Some(seen)) => Some(seen + 1),
-            _ => None,
-        };
-        if closing == Some(hashes) {
-            break;
-        }
-    }
-    lines
-}
-
-/// `'x'` and `'\n'`, but not the lifetime `'a`.
-fn skip_character(rest: &mut Peekable<Chars<'_>>) {
-    let mut ahead = rest.clone();
-    match (ahead.next(), ahead.next()) {
-        (Some('\\'), _) => {
-            rest.next();
-            rest.next();
-            while rest.next().is_some_and(|character| character != '\'') {}
-        }
-        (Some(_), Some('\'')) => {
-            rest.next();
-            rest.next();
-        }
-        _ => {}
-    }
 }

@@ -84,6 +84,7 @@ impl Zsh {
 }
 
 #[test]
+#[ignore = "needs zsh"]
 fn zsh_completes_services_and_methods_of_the_server() {
     let (_server, addresses) = Running::serve(&["127.0.0.1:0"]);
     let zsh = Zsh::start();
@@ -116,6 +117,7 @@ fn zsh_completes_services_and_methods_of_the_server() {
 }
 
 #[test]
+#[ignore = "needs zsh"]
 fn zsh_completes_names_of_files_and_says_nothing_of_failures() {
     let protos = concat!(env!("CARGO_MANIFEST_DIR"), "/../drive/proto");
     let zsh = Zsh::start();
@@ -142,6 +144,7 @@ fn fish(line: &str) -> Vec<String> {
 }
 
 #[test]
+#[ignore = "needs fish"]
 fn fish_completes_services_and_methods_of_the_server() {
     let (_server, addresses) = Running::serve(&["127.0.0.1:0"]);
     let call = |typed: &str| fish(&format!("thalweg call {} {typed}", addresses[0]));
@@ -164,6 +167,7 @@ fn fish_completes_services_and_methods_of_the_server() {
 }
 
 #[test]
+#[ignore = "needs fish"]
 fn fish_completes_names_of_files_and_says_nothing_of_failures() {
     let protos = concat!(env!("CARGO_MANIFEST_DIR"), "/../drive/proto");
     let command = format!("thalweg call --proto {protos}/grpc/testing/test.proto -i {protos} list");

@@ -58,6 +58,7 @@ fn check(name: &str, reports: &[Report], says: &[&str]) {
 }
 
 #[test]
+#[ignore = "needs Chromium"]
 fn rounds_in_turns_are_shown() {
     let measured = comparison(&[(1000.0, 800.0), (1010.0, 800.0), (990.0, 800.0), (1000.0, 810.0)]);
     let [a, b] = Side::both(&measured);
@@ -77,6 +78,7 @@ fn rounds_in_turns_are_shown() {
 }
 
 #[test]
+#[ignore = "needs Chromium"]
 fn runs_that_were_measured_apart_are_warned_of() {
     let report =
         compared(&rates("old", &STEADY), &rates(LONG, &STEADY.map(|rate| rate * 4.0)), Together::Apart);
@@ -85,6 +87,7 @@ fn runs_that_were_measured_apart_are_warned_of() {
 }
 
 #[test]
+#[ignore = "needs Chromium"]
 fn the_answer_is_above_all_figures() {
     let report = compared(&rates("old", &STEADY), &rates("new", &STEADY), Together::Apart);
     let dom = shown("order", 390, &[report]);
@@ -101,6 +104,7 @@ fn the_answer_is_above_all_figures() {
 }
 
 #[test]
+#[ignore = "needs Chromium"]
 fn single_runs_and_figures_without_an_interval_are_shown() {
     let (a, b) = (run_of_intervals(&STEADY), run_of_intervals(&STEADY.map(|rate| rate * 1.01)));
     let report = compared(&side("old", vec![a]), &side("new", vec![b]), Together::Apart);
@@ -112,6 +116,7 @@ fn single_runs_and_figures_without_an_interval_are_shown() {
 }
 
 #[test]
+#[ignore = "needs Chromium"]
 fn several_sides_have_an_answer_each() {
     let a = rates("main", &STEADY);
     let of = |name: &str, factor: f64| {
@@ -127,6 +132,7 @@ fn several_sides_have_an_answer_each() {
 }
 
 #[test]
+#[ignore = "needs Chromium"]
 fn calls_that_failed_are_said_beside_the_cards() {
     let mut failing = run(1000.0);
     failing.failed = 500;
@@ -135,6 +141,7 @@ fn calls_that_failed_are_said_beside_the_cards() {
 }
 
 #[test]
+#[ignore = "needs Chromium"]
 fn what_was_forced_says_in_what_it_differs() {
     let mut other = run(1000.0);
     other.machine.as_mut().unwrap().cpu = "Abacus 10".to_owned();
@@ -145,6 +152,7 @@ fn what_was_forced_says_in_what_it_differs() {
 }
 
 #[test]
+#[ignore = "needs Chromium"]
 fn of_many_loads_those_that_fail_are_unfolded() {
     let runs = |factor: f64| {
         let load = |(place, rate): (usize, &f64)| {
@@ -167,6 +175,7 @@ fn of_many_loads_those_that_fail_are_unfolded() {
 }
 
 #[test]
+#[ignore = "needs Chromium"]
 fn studies_of_the_lab_are_shown() {
     let of = |name: &str| Side::of(name, vec![(format!("{name}/results.json"), sample())]).unwrap();
     let says = ["Load by load", "old/results.json", "of each, measured separately"];
@@ -174,6 +183,7 @@ fn studies_of_the_lab_are_shown() {
 }
 
 #[test]
+#[ignore = "needs Chromium"]
 fn stacks_of_a_study_are_shown() {
     let Input::Study(results) = of_two_stacks() else { panic!("it is a study") };
     let [tonic, ours] = ["tonic", "thalweg"].map(|stack| Side::of_study(&results, stack).unwrap());
@@ -182,6 +192,7 @@ fn stacks_of_a_study_are_shown() {
 }
 
 #[test]
+#[ignore = "needs Chromium"]
 fn what_comes_from_outside_is_text() {
     let hostile = "<img src=x onerror=\"document.documentElement.dataset.error='hostile'\">";
     let mut run = run(1000.0);

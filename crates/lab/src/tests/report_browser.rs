@@ -73,26 +73,31 @@ const FOLLOW: &str = "<script>addEventListener('load', () => setTimeout(() => {
 }, 40))</script>";
 
 #[test]
+#[ignore = "needs Chromium"]
 fn every_line_of_every_plot_draws_on_a_wide_page() {
     check_drawn("wide", 1280);
 }
 
 #[test]
+#[ignore = "needs Chromium"]
 fn every_line_of_every_plot_draws_on_a_narrow_page() {
     check_drawn("narrow", 390);
 }
 
 #[test]
+#[ignore = "needs Chromium"]
 fn a_study_alone_draws_on_a_wide_page() {
     check_alone("alone-wide", 1280);
 }
 
 #[test]
+#[ignore = "needs Chromium"]
 fn a_study_alone_draws_on_a_narrow_page() {
     check_alone("alone-narrow", 390);
 }
 
 #[test]
+#[ignore = "needs Chromium"]
 fn a_study_alone_draws_on_a_page_of_middle_width() {
     check_alone("alone-middle", 820);
 }
@@ -104,6 +109,7 @@ fn a_whole_study_alone_is_a_page_of_reasonable_size() {
 }
 
 #[test]
+#[ignore = "needs Chromium"]
 fn every_figure_leads_to_its_windows() {
     let dom = shown_with("windows", 1280, &alone::quick(), &[PROBE, FOLLOW].concat());
     let of_page = |name| attribute(&dom, "<html", name).unwrap_or_else(|| panic!("the page has no {name}"));
@@ -115,6 +121,7 @@ fn every_figure_leads_to_its_windows() {
 }
 
 #[test]
+#[ignore = "needs Chromium"]
 fn a_page_without_results_shows_no_plot_and_says_so() {
     let empty = LabResults { points: Vec::new(), ..sample::sizes() };
     let dom = shown("empty", 1280, &empty);
@@ -124,6 +131,7 @@ fn a_page_without_results_shows_no_plot_and_says_so() {
 }
 
 #[test]
+#[ignore = "needs Chromium"]
 fn text_of_the_results_is_not_run_as_a_script() {
     let mut hostile = sample::sizes();
     hostile.machine.cpu =
@@ -134,16 +142,19 @@ fn text_of_the_results_is_not_run_as_a_script() {
 }
 
 #[test]
+#[ignore = "needs Chromium"]
 fn a_comparison_draws_on_a_wide_page() {
     check_comparison("comparison-wide", 1280);
 }
 
 #[test]
+#[ignore = "needs Chromium"]
 fn a_comparison_draws_on_a_narrow_page() {
     check_comparison("comparison-narrow", 390);
 }
 
 #[test]
+#[ignore = "needs Chromium"]
 fn a_comparison_of_nobody_says_whom_it_leaves_out() {
     let mut lonely = comparison::quick();
     lonely.points.retain(|window| window.pair.as_ref().is_none_or(|pair| pair.to_string() == "thalweg"));
@@ -156,16 +167,19 @@ fn a_comparison_of_nobody_says_whom_it_leaves_out() {
 }
 
 #[test]
+#[ignore = "needs Chromium"]
 fn a_channels_study_draws_on_a_wide_page() {
     check_channels("channels-wide", 1280);
 }
 
 #[test]
+#[ignore = "needs Chromium"]
 fn a_channels_study_draws_on_a_narrow_page() {
     check_channels("channels-narrow", 390);
 }
 
 #[test]
+#[ignore = "needs Chromium"]
 fn a_channels_study_without_results_shows_no_plot_and_says_so() {
     let mut empty = channels::quick();
     empty.points.clear();
@@ -175,21 +189,25 @@ fn a_channels_study_without_results_shows_no_plot_and_says_so() {
 }
 
 #[test]
+#[ignore = "needs Chromium"]
 fn a_connections_study_draws_on_a_wide_page() {
     check_connections("connections-wide", 1280);
 }
 
 #[test]
+#[ignore = "needs Chromium"]
 fn a_connections_study_draws_on_a_narrow_page() {
     check_connections("connections-narrow", 390);
 }
 
 #[test]
+#[ignore = "needs Chromium"]
 fn a_codec_study_draws_on_a_wide_page() {
     check_codec("codec-wide", 1280);
 }
 
 #[test]
+#[ignore = "needs Chromium"]
 fn a_codec_study_draws_on_a_narrow_page() {
     check_codec("codec-narrow", 390);
 }
@@ -210,21 +228,25 @@ fn check_codec(name: &str, width: u32) {
 }
 
 #[test]
+#[ignore = "needs Chromium"]
 fn a_json_study_draws_on_a_wide_page() {
     check_json("json-wide", 1280);
 }
 
 #[test]
+#[ignore = "needs Chromium"]
 fn a_json_study_draws_on_a_narrow_page() {
     check_json("json-narrow", 390);
 }
 
 #[test]
+#[ignore = "needs Chromium"]
 fn published_measurements_draw_on_a_wide_page() {
     check_published("published-wide", 1280);
 }
 
 #[test]
+#[ignore = "needs Chromium"]
 fn published_measurements_draw_on_a_narrow_page() {
     check_published("published-narrow", 390);
 }

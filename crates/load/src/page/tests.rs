@@ -93,16 +93,19 @@ fn check_open(name: &str, width: u32) {
 }
 
 #[test]
+#[ignore = "needs Chromium"]
 fn an_open_loop_is_shown_on_a_wide_page() {
     check_open("open-wide", 1280);
 }
 
 #[test]
+#[ignore = "needs Chromium"]
 fn an_open_loop_is_shown_on_a_narrow_page() {
     check_open("open-narrow", 390);
 }
 
 #[test]
+#[ignore = "needs Chromium"]
 fn a_closed_loop_has_no_schedule() {
     let dom = shown("closed", 820, &closed());
     check_drawn(&dom, &[("rate", 1), ("in-flight", 1), ("latency", 4), ("percentiles", 1), ("histogram", 1)]);
@@ -113,6 +116,7 @@ fn a_closed_loop_has_no_schedule() {
 }
 
 #[test]
+#[ignore = "needs Chromium"]
 fn a_scenario_has_its_steps() {
     let dom = shown("scenario", 390, &scenario());
     check_says(&dom, &["a scenario", "sign up", "<small>shop.Carts/Add</small>", "7 ABORTED", "all steps"]);
@@ -138,6 +142,7 @@ fn a_run_says_what_its_user_calls_it() {
 }
 
 #[test]
+#[ignore = "needs Chromium"]
 fn a_search_has_its_tries() {
     let dom = shown("search", 390, &searched());
     check_says(
@@ -147,12 +152,14 @@ fn a_search_has_its_tries() {
 }
 
 #[test]
+#[ignore = "needs Chromium"]
 fn what_comes_from_outside_is_text() {
     let dom = shown("hostile", 1280, &hostile());
     assert_eq!(attribute(&dom, "<html", "data-hostile"), None);
 }
 
 #[test]
+#[ignore = "needs Chromium"]
 fn a_run_of_which_nothing_came_says_so() {
     let dom = shown("nothing", 390, &nothing());
     check_says(&dom, &["No call finished", "–"]);
@@ -160,6 +167,7 @@ fn a_run_of_which_nothing_came_says_so() {
 }
 
 #[test]
+#[ignore = "needs Chromium"]
 fn a_single_interval_is_drawn() {
     let mut run = stalled();
     run.intervals.truncate(1);
@@ -168,6 +176,7 @@ fn a_single_interval_is_drawn() {
 }
 
 #[test]
+#[ignore = "needs Chromium"]
 fn a_run_that_failed_throughout_has_its_errors() {
     let mut run = stalled();
     (run.failed, run.ok, run.rate_per_s) = (run.calls(), 0, 0.0);
@@ -186,6 +195,7 @@ fn a_run_that_failed_throughout_has_its_errors() {
 }
 
 #[test]
+#[ignore = "needs Chromium"]
 fn a_run_of_hours_is_a_page_of_reasonable_size() {
     let mut run = stalled();
     let parts = run.intervals.clone();
@@ -202,6 +212,7 @@ fn a_run_of_hours_is_a_page_of_reasonable_size() {
 }
 
 #[test]
+#[ignore = "needs Chromium"]
 fn runs_that_were_joined_are_shown() {
     let mut later = open();
     later.started = "2026-11-26T10:00:05.000Z".to_owned();

@@ -12,11 +12,13 @@ use crate::page_library::Site;
 const PROBE: &str = include_str!("page_probe.js");
 
 #[tokio::test(flavor = "multi_thread")]
+#[ignore = "needs Chromium"]
 async fn all_four_types_of_calls_on_a_wide_light_page() {
     check("wide", 1280, false).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
+#[ignore = "needs Chromium"]
 async fn all_four_types_of_calls_on_a_narrow_dark_page() {
     check("narrow", 390, true).await;
 }

@@ -88,7 +88,7 @@ const DAMAGES: &[Damage] = &[
 
 pub(super) fn check(log: &Log) -> Result<String, Failure> {
     let manifests = tools::manifests(log)?;
-    let thalweg = rust::thalweg(log)?;
+    let thalweg = rust::command(log)?;
     let mut parts = 0;
     for deployed in DEPLOYED {
         let folder = manifests_folder().join(deployed.folder);

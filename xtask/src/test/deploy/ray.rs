@@ -9,7 +9,7 @@ use crate::{tools, workspace};
 const CASES: usize = 25;
 
 pub(super) fn check(log: &Log) -> Result<String, Failure> {
-    let thalweg = rust::thalweg(log)?;
+    let thalweg = rust::command(log)?;
     let python = tools::ray(log)?;
     let port = free_port()?;
     let address = format!("127.0.0.1:{port}");

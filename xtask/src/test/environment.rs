@@ -1,0 +1,17 @@
+//! The environment of the steps: seeds that rotate, and no incremental builds.
+
+use std::env;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+/// The variables that repeat a run, and how the steps compile. A variable that is set already is kept.
+///
+/// Simulations and fuzzing start with the seconds of the clock. Incremental builds would cost a fresh clone time and
+/// disk, and save nothing here.
+pub(super) fn variables() -> Vec<(&'static str, String)> {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs()).to_string();
+    let variable =
+        |(name, default): (&'static str, &str)| (name, env::var(name).unwrap_or_else(|_| default.to_owned()));
+    [("THALWEG_SIM_FIRST", &*now), ("THALWEG_FUZZ_SEED", &now), ("CARGO_INCREMENTAL", "0")]
+        .map(variable)
+        .into()
+}
