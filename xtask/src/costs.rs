@@ -48,6 +48,7 @@ const CASES: &[Case] = &[
     Case { name: "core-unary-64", program: Program::Core, lengths: [1280, 3840] },
     Case { name: "unary-1", program: Program::Library, lengths: [200, 600] },
     Case { name: "unary-64", program: Program::Library, lengths: [1280, 3840] },
+    Case { name: "unary-64-timeout", program: Program::Library, lengths: [1280, 3840] },
     Case { name: "unary-64-deadline", program: Program::Library, lengths: [1280, 3840] },
     Case { name: "unary-64-web", program: Program::Library, lengths: [1280, 3840] },
     Case { name: "unary-64-1KiB", program: Program::Library, lengths: [1280, 3840] },

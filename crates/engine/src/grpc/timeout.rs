@@ -165,7 +165,7 @@ mod tests {
         exact(Duration::from_secs(1), "1S");
         exact(Duration::from_secs(100), "100S");
         check(Duration::from_nanos(100_000_000_001), "100S", Duration::from_secs(100));
-        exact(Duration::from_nanos(100_001_000_000), "100001m");
+        exact(Duration::from_millis(100_001), "100001m");
         check(Duration::from_nanos(99_999_999_999), "99999999u", Duration::from_micros(99_999_999));
         exact(Duration::from_secs(100_000), "100000S");
         exact(Duration::from_secs(99_999_999), "99999999S");

@@ -50,6 +50,10 @@ enum Kind {
     Unary {
         in_flight: usize,
     },
+    /// The same, all with the same timeout.
+    UnaryWithin {
+        in_flight: usize,
+    },
     /// The same, each with a deadline of its own.
     UnaryUntil {
         in_flight: usize,
@@ -80,6 +84,7 @@ enum Handing {
 const CASES: &[Case] = &[
     Case { name: "unary-1", kind: Kind::Unary { in_flight: 1 }, body_bytes: 0 },
     Case { name: "unary-64", kind: Kind::Unary { in_flight: 64 }, body_bytes: 0 },
+    Case { name: "unary-64-timeout", kind: Kind::UnaryWithin { in_flight: 64 }, body_bytes: 0 },
     Case { name: "unary-64-deadline", kind: Kind::UnaryUntil { in_flight: 64 }, body_bytes: 0 },
     Case { name: "unary-64-web", kind: Kind::UnaryBesideWeb { in_flight: 64 }, body_bytes: 0 },
     Case { name: "unary-64-1KiB", kind: Kind::Unary { in_flight: 64 }, body_bytes: 1 << 10 },
@@ -204,6 +209,10 @@ async fn drive(channel: &Channel, case: &'static Case, count: usize) -> Result<(
     let seen = match case.kind {
         Kind::Unary { in_flight } | Kind::UnaryBesideWeb { in_flight } | Kind::Connect { in_flight } => {
             return unary_calls(channel, &message, in_flight, count, |_| None).await;
+        }
+        Kind::UnaryWithin { in_flight } => {
+            let timeout = |_| Some(Duration::from_secs(10));
+            return unary_calls(channel, &message, in_flight, count, timeout).await;
         }
         Kind::UnaryUntil { in_flight } => {
             // As if they were passed on: what is left differs from call to call.
