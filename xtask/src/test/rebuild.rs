@@ -8,10 +8,12 @@ use serde_json::Value;
 use super::{examples, rust};
 use crate::job::{Failure, Job, Log};
 
-/// The examples that steps run, besides those of `examples`.
+/// The examples that steps and tests run, besides those of `examples`.
 const EXAMPLES: &[&str] = &[
     "blocking_client",
     "bookstore",
+    "chat-client",
+    "chat-server",
     "compressed",
     "conformance",
     "connect_client",

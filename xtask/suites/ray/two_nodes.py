@@ -153,7 +153,7 @@ def shipped_and_not_kept(address):
     load = ["--rps", "@rate", "-z", "500ms", "--expect", "p50<1ns"]
     done = drive(address, [*options, "--output", path("shipped.json")], load)
     check("a condition that is not kept is exit code 3", done.returncode == 3, done.returncode)
-    check("it is said of which part", "part 1 on " in done.stderr and "not kept: p50<1ns" in done.stderr, done.stderr)
+    check("it is said of which part", "part 1 on " in done.stderr and "condition failed: p50<1ns" in done.stderr, done.stderr)
     merged = read("shipped.json")
     # A call may find no processor before the end.
     check("there is a result all the same", merged["ok"] + merged["dropped"] == 200, merged["notes"])
@@ -163,7 +163,7 @@ def shipped_and_not_kept(address):
 def failures(address):
     options = ["--parts", "2", "--thalweg", thalweg]
     done = drive(address, options, ["--rps", "fast"])
-    told = "ended with exit code 2" in done.stderr and "`fast` is no number" in done.stderr
+    told = "ended with exit code 2" in done.stderr and "`fast` is not a number" in done.stderr
     check("arguments that make no load are exit code 2", done.returncode == 2 and told, done.returncode)
     done = drive(address, ["--parts", "3", "--strict", "--placed-within", "2", "--thalweg", thalweg], ["-n", "1"])
     told = "3 parts with 1 CPUs each were not placed within 2 s: there are 2 nodes" in done.stderr
