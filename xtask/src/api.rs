@@ -82,18 +82,25 @@ fn listings(log: &Log) -> Result<Vec<Listing>, Failure> {
     let lister = workspace::suites().join("api");
     let build = Job::cargo("build --locked --quiet").directory(&lister).env("CARGO_TARGET_DIR", &target);
     build.builds().minutes(10).run(log)?;
-    let mut document = Job::cargo("doc --lib --no-deps --quiet");
-    for library in LIBRARIES {
-        let package = metadata.packages.iter().find(|package| package.name == *library);
-        let package = package.ok_or_else(|| Failure::failed(format!("there is no package {library}")))?;
-        document = document.arg("--package").arg(library);
-        for feature in package.features.keys().filter(|name| is_for_users(name)) {
-            document = document.arg("--features").arg(format!("{library}/{feature}"));
+    // Of this one Cargo takes features by their own names only, as it does where one package is documented.
+    let (tonic, others): (Vec<&str>, Vec<&str>) =
+        LIBRARIES.iter().partition(|name| **name == "thalweg-tonic");
+    for (libraries, is_one) in [(others, false), (tonic, true)] {
+        let mut document = Job::cargo("doc --lib --no-deps --quiet");
+        for library in libraries {
+            let package = metadata.packages.iter().find(|package| package.name == library);
+            let package = package.ok_or_else(|| Failure::failed(format!("there is no package {library}")))?;
+            document = document.arg("--package").arg(library);
+            for feature in package.features.keys().filter(|name| is_for_users(name)) {
+                let package = if is_one { String::new() } else { format!("{library}/") };
+                document = document.arg("--features").arg(package + feature);
+            }
         }
+        let document =
+            document.env("RUSTDOCFLAGS", "-Z unstable-options --output-format json --cap-lints allow");
+        let document = document.env("RUSTC_BOOTSTRAP", "1").env("CARGO_TARGET_DIR", &target);
+        document.builds().minutes(20).run(log)?;
     }
-    let document = document.env("RUSTDOCFLAGS", "-Z unstable-options --output-format json --cap-lints allow");
-    let document = document.env("RUSTC_BOOTSTRAP", "1").env("CARGO_TARGET_DIR", &target);
-    document.builds().minutes(20).run(log)?;
     let list = |library: &&'static str| -> Result<Listing, Failure> {
         let json = target.join("doc").join(format!("{}.json", library.replace('-', "_")));
         let text = Job::new(target.join("debug/api-listing")).arg(json).quiet_text(log).map_err(|failure| {
