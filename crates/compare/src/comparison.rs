@@ -110,7 +110,10 @@ impl WindowRun {
     /// Calls, or messages of streams, that ended well, and calls that did not.
     pub(crate) fn ended(&self) -> u64 {
         match self {
-            Self::Method(run) => run.calls(),
+            Self::Method(run) => {
+                let messages = run.timed_messages(run.messages_sent, run.messages_received);
+                messages.unwrap_or(run.ok) + run.failed
+            }
             Self::Benchmark(result) => result.messages + result.error_count(),
         }
     }
@@ -118,7 +121,7 @@ impl WindowRun {
     /// Each second.
     pub fn rate_per_s(&self) -> f64 {
         match self {
-            Self::Method(run) => run.rate_per_s,
+            Self::Method(run) => run.messages_per_s().unwrap_or(run.rate_per_s),
             Self::Benchmark(result) => result.rate_per_s,
         }
     }

@@ -27,7 +27,8 @@ use crate::services::PAYLOAD_BYTES_MAX;
 use crate::services::proto::SimpleResponse;
 use call::{Call, RawMethod, client};
 
-pub use bidi::{BIDI_OUTSTANDING_BYTES, BIDI_OUTSTANDING_MESSAGES_MAX};
+pub use bidi::{BIDI_OUTSTANDING_BYTES, BIDI_OUTSTANDING_MESSAGES_MAX, window};
+pub use call::{payload, request};
 pub use patience::{Announcement, Patience};
 
 /// How long a server is looked for whose calls have failed.

@@ -22,5 +22,4 @@ pub use echo_views::EchoViewsServer;
 pub use interop::InteropServer;
 pub use offered::Offered;
 pub use own::EchoOwnServer;
-pub(crate) use zeros::PAYLOAD_BYTES_MAX;
-pub use zeros::zeros;
+pub use zeros::{PAYLOAD_BYTES_MAX, zeros};

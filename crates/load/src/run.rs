@@ -387,14 +387,20 @@ fn add_times(
 }
 
 impl LoadRun {
-    /// Messages per second of streams: those sent if the server answers with one message, else those received. `None`
-    /// for unary calls and scenarios.
+    /// Returns which messages are the operations of a run whose streams were to last a given time: those sent if the
+    /// server answers with one message, else those received. `None` for other runs, whose operations are calls.
+    pub fn timed_messages(&self, sent: u64, received: u64) -> Option<u64> {
+        self.stream_for_ns?;
+        match self.kind.as_str() {
+            "client-stream" => Some(sent),
+            "server-stream" | "bidi-stream" => Some(received),
+            _ => None,
+        }
+    }
+
+    /// Returns the rate of [`timed_messages`](Self::timed_messages).
     pub fn messages_per_s(&self) -> Option<f64> {
-        let messages = match self.kind.as_str() {
-            "client-stream" => self.messages_sent,
-            "server-stream" | "bidi-stream" => self.messages_received,
-            _ => return None,
-        };
+        let messages = self.timed_messages(self.messages_sent, self.messages_received)?;
         (self.duration_ns > 0).then(|| messages as f64 / (self.duration_ns as f64 / 1e9))
     }
 

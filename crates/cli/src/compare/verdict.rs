@@ -10,7 +10,7 @@ use crate::failure::Failure;
 /// B is worse by more than the margin, or that cannot be told and is to fail.
 const WORSE: u8 = 3;
 
-/// What becomes of a comparison that cannot tell if B is worse.
+/// Outcome of a comparison that cannot tell whether B is worse.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(super) enum Inconclusive {
     /// It succeeds.

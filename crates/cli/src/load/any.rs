@@ -160,7 +160,7 @@ async fn prepare(
     };
     let connections = args.connections * targets.len() as u32;
     let channels = connecting.channels().await?;
-    // What nobody has named may not be there.
+    // The server may lack a service that the command line does not name.
     if let (Some(benchmark), What::Benchmark(_)) = (asked.benchmark, &args.call)
         && let Channels::Shared(channels) = &channels
     {

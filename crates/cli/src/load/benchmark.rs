@@ -6,9 +6,10 @@ use std::time::Duration;
 use thalweg::bytes::Bytes;
 use thalweg::{CallOptions, Channel, Code, Method, Raw, Request};
 use thalweg_dynamic::{Catalogue, MethodName};
+use thalweg_lab::drive::{payload, request, window};
 use thalweg_lab::record::CallType;
-use thalweg_lab::services::proto::{DESCRIPTORS, Payload, SimpleRequest, SimpleResponse};
-use thalweg_lab::services::zeros;
+use thalweg_lab::services::PAYLOAD_BYTES_MAX;
+use thalweg_lab::services::proto::{DESCRIPTORS, SimpleResponse};
 use thalweg_load::{Check, Variables};
 use thalweg_measure::code::code_name;
 use thalweg_protobuf::Schema;
@@ -17,12 +18,6 @@ use super::asked_stream::AskedStream;
 use crate::failure::Failure;
 
 const SERVICE: &str = "grpc.testing.BenchmarkService";
-/// The largest payload, in bytes.
-const PAYLOAD_BYTES_MAX: u64 = 64 << 20;
-/// Payload bytes of a bidi stream that may await their responses.
-const OUTSTANDING_BYTES: u64 = 1 << 20;
-/// Its messages that may. Streams of large messages have two.
-const OUTSTANDING_MESSAGES_MAX: u64 = 4096;
 /// How long a stream lasts if nothing else ends it, at most: calls must end within the run.
 const STREAM_FOR: Duration = Duration::from_secs(1);
 
@@ -34,7 +29,7 @@ pub(super) struct Benchmark {
 }
 
 impl Benchmark {
-    /// Of a method with payloads of so many bytes, if it is one of the service's.
+    /// Returns `None` if the method is not one of BenchmarkService. `size`: payload bytes of a message.
     pub(super) fn of(method: &MethodName, size: Option<u64>) -> Result<Option<Self>, Failure> {
         if method.service() != SERVICE {
             return match size {
@@ -45,13 +40,13 @@ impl Benchmark {
             };
         }
         let size = size.unwrap_or(0);
-        if size > PAYLOAD_BYTES_MAX {
+        if size > PAYLOAD_BYTES_MAX as u64 {
             return Err(Failure::bad_arguments("--size is more than 64 MiB, the largest payload"));
         }
         Ok(Some(Self { size: size as usize }))
     }
 
-    /// What declares the service, so that no server has to.
+    /// Returns the descriptors of the service: servers need no reflection.
     pub(super) fn catalogue() -> Result<Catalogue, Failure> {
         let schema = Schema::from_descriptor_set(DESCRIPTORS).map_err(Failure::failed)?;
         Ok(Catalogue::Files { schema, set: DESCRIPTORS.to_vec() })
@@ -64,12 +59,7 @@ impl Benchmark {
             (false, true) => (0, self.size),
             _ => (self.size, self.size),
         };
-        let request = SimpleRequest {
-            response_size: i32::try_from(received).expect("at most PAYLOAD_BYTES_MAX"),
-            payload: payload(sent),
-            ..SimpleRequest::default()
-        };
-        prost::Message::encode_to_vec(&request).into()
+        prost::Message::encode_to_vec(&request(sent, received)).into()
     }
 
     /// Responses must have the payload that was asked for.
@@ -99,14 +89,8 @@ impl Benchmark {
         if stream.messages.is_none() && stream.responses.is_none() {
             stream.lasts = stream.lasts.or(Some(STREAM_FOR.min(measured / 2)));
         }
-        let window = match call {
-            CallType::PingPong => Some(1),
-            CallType::BidiStream => {
-                let fitting = OUTSTANDING_BYTES / (self.size as u64).max(1);
-                Some(fitting.clamp(2, OUTSTANDING_MESSAGES_MAX))
-            }
-            _ => None,
-        };
+        let is_paired = matches!(call, CallType::BidiStream | CallType::PingPong);
+        let window = is_paired.then(|| window(call, self.size));
         stream.outstanding = stream.outstanding.or(window);
         stream
     }
@@ -121,7 +105,7 @@ impl Benchmark {
         let request = Request::new(Raw(self.request(false, false)));
         let mut options = CallOptions::default();
         options.timeout = Some(timeout);
-        options.max_decoding_message_size = 2 * PAYLOAD_BYTES_MAX as usize;
+        options.max_decoding_message_size = 2 * PAYLOAD_BYTES_MAX;
         let method = Method::new("/grpc.testing.BenchmarkService/UnaryCall");
         let Err(status) = channel.unary::<Raw, Raw>(&method, request, &options).await else { return Ok(()) };
         let code = code_name(status.code() as i32);
@@ -147,10 +131,6 @@ pub(super) fn method(call: CallType) -> Result<MethodName, Failure> {
         CallType::BidiStream | CallType::PingPong => "StreamingCall",
     };
     format!("{SERVICE}/{name}").parse().map_err(Failure::failed)
-}
-
-fn payload(size: usize) -> Option<Payload> {
-    (size > 0).then(|| Payload { r#type: 0, body: zeros(size) })
 }
 
 /// Encoded responses must be so long.

@@ -18,7 +18,7 @@ pub(super) struct Connecting<'a> {
     pub(super) targets: &'a [String],
     /// Connections to each.
     pub(super) connections: u32,
-    /// What decides how many there are.
+    /// Rule for the number of connections.
     pub(super) lanes: LaneRule,
     /// Of connecting, and of each answer of reflection.
     pub(super) timeout: Duration,

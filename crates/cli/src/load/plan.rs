@@ -109,7 +109,7 @@ impl LoadArgs {
         !is_scenario && matches!(self.call, What::Benchmark(call) if call != CallType::Unary)
     }
 
-    /// Of a call type, whose messages `-n` counts: each worker has one.
+    /// Number of streams if `-n` counts the messages of a call type: one for each worker.
     fn streams(&self) -> u64 {
         u64::from(self.in_flight.unwrap_or(self.connections))
     }

@@ -20,7 +20,7 @@ pub(super) struct AskedScenario {
     flows: Vec<AskedFlow>,
     /// By --call, and not by a file.
     is_one_call: bool,
-    /// What is called of BenchmarkService.
+    /// Payloads, if the method is one of BenchmarkService.
     pub(super) benchmark: Option<Benchmark>,
 }
 

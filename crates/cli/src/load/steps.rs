@@ -29,7 +29,7 @@ pub(super) struct AskedStep {
     pub(super) name: String,
     pub(super) method: MethodName,
     pub(super) data: Vec<String>,
-    /// What is sent where `data` is empty, of BenchmarkService.
+    /// Payloads to send if `data` is empty, for a method of BenchmarkService.
     pub(super) benchmark: Option<Benchmark>,
     pub(super) input: Option<Input>,
     pub(super) order: Order,

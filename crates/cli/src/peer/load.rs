@@ -31,7 +31,7 @@ pub(super) fn run(args: &PeerLoadArgs) -> Result<ExitCode, Failure> {
     verdict(&result, was_interrupted)
 }
 
-/// What came of it, and whether it was interrupted.
+/// Returns the result, and whether the run was interrupted.
 fn driven(args: &PeerLoadArgs, settings: &LoadSettings) -> Result<(LoadResult, bool), Failure> {
     let own = args.echo.own()?;
     // With fewer there are fewer connections, which is said where they are opened.

@@ -152,7 +152,7 @@ pub(crate) struct EchoArgs {
 }
 
 impl PeerLoadArgs {
-    /// What all connections have.
+    /// Applies the options of all connections.
     pub(super) fn set_up(&self) -> impl Fn(ChannelBuilder) -> ChannelBuilder {
         let tls = self.tls.config(&self.target);
         move |channel| match &tls {

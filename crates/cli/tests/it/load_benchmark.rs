@@ -1,5 +1,7 @@
 //! `thalweg load` without a method, and with a call type.
 
+use std::fs;
+
 use serde_json::Value;
 
 use crate::support::{Running, load, load_json, outcome, thalweg};
@@ -27,6 +29,7 @@ fn it_is_a_load_like_any_other() {
 
 #[test]
 fn call_types_are_methods_with_streams() {
+    let folder = tempfile::tempdir().unwrap();
     let (_server, addresses) = Running::serve(&["127.0.0.1:0"]);
     let run = |words: &[&str]| load_json(&addresses[0], &[words, &["--size", "100", "-c", "2"]].concat());
     let messages =
@@ -45,6 +48,18 @@ fn call_types_are_methods_with_streams() {
         assert_eq!(by_time["stream_for_ns"], 200_000_000, "{by_time}");
         let (sent, received) = messages(&by_time);
         assert!(sent + received > 100 && by_time["failed"] == 0, "{by_time}");
+        // Such streams are compared by their messages.
+        let file = folder.path().join(format!("{call}.json"));
+        fs::write(&file, by_time.to_string()).unwrap();
+        let file = file.display().to_string();
+        let (_, report, stderr) =
+            outcome(thalweg(&["compare", &file, &file, "-O", "json"]).output().unwrap());
+        let report: Value = serde_json::from_str(&report).expect(&stderr);
+        let figures = report["comparisons"][0]["cells"][0]["figures"].as_array().unwrap();
+        let rate = figures.iter().find(|figure| figure["figure"] == "rate").unwrap();
+        let messages = if call == "client-stream" { sent } else { received };
+        let expected = messages as f64 / 0.4;
+        assert!((rate["a"].as_f64().unwrap() / expected - 1.0).abs() < 0.01, "{rate}, not {expected}");
     }
 }
 
@@ -55,7 +70,7 @@ fn each_call_may_have_a_connection_of_its_own() {
     assert_eq!((&run["ok"], &run["connections_established"]), (&20.into(), &Value::Null), "{run}");
 }
 
-/// What the lab needs was a part of `load`.
+/// Options for the lab were options of `load` before.
 #[test]
 fn options_for_the_lab_still_work_and_say_where_they_are() {
     let (_server, addresses) = Running::serve(&["127.0.0.1:0"]);

@@ -23,17 +23,17 @@ impl Part {
 /// The run as one round of this number.
 pub(super) fn cell_of_run(run: &LoadRun, number: u32, server_cpu_ns: Option<f64>) -> Cell {
     // Streams that were to last a given time are judged by their messages.
-    let messages_per_s = run.stream_for_ns.and(run.messages_per_s());
-    let latency = if messages_per_s.is_some() { &run.reply } else { &run.latency };
-    let client_cpu = match messages_per_s {
-        Some(rate) => {
-            let messages = rate * run.duration_ns as f64 / 1e9;
-            (messages > 0.0).then(|| (run.client_cpu.user_ns + run.client_cpu.system_ns) / messages)
+    let messages = run.timed_messages(run.messages_sent, run.messages_received);
+    let latency = if messages.is_some() { &run.reply } else { &run.latency };
+    let client_cpu = match messages {
+        Some(messages) => {
+            let used_ns = run.client_cpu.user_ns + run.client_cpu.system_ns;
+            (messages > 0).then(|| used_ns / messages as f64)
         }
         None => run.client_cpu_per_call.map(|cpu| of_all_that_ended(cpu, run.ok, run.failed)),
     };
     let figures = timed(latency.as_ref().map(|timing| timing.ns))
-        .with(Figure::Rate, Some(messages_per_s.unwrap_or(run.rate_per_s)))
+        .with(Figure::Rate, Some(run.messages_per_s().unwrap_or(run.rate_per_s)))
         .with(Figure::ClientCpu, client_cpu)
         .with(Figure::ServerCpu, server_cpu_ns);
     // What never began is of these, too.
@@ -89,8 +89,10 @@ fn intervals(run: &LoadRun) -> Vec<Figures> {
     let figures = |(interval, end): (&Interval, u64)| {
         let length_ns = end.saturating_sub(interval.at_ns) as f64;
         let is_whole = length_ns >= run.interval_ns as f64 * WHOLE_SHARE_MIN && length_ns > 0.0;
-        let rate = interval.ok as f64 / (length_ns / 1e9);
-        is_whole.then(|| timed(interval.latency_ns).with(Figure::Rate, Some(rate)))
+        let messages = run.timed_messages(interval.messages_sent, interval.messages_received);
+        let latency = if messages.is_some() { interval.reply_ns } else { interval.latency_ns };
+        let rate = messages.unwrap_or(interval.ok) as f64 / (length_ns / 1e9);
+        is_whole.then(|| timed(latency).with(Figure::Rate, Some(rate)))
     };
     lengths.filter_map(figures).collect()
 }

@@ -69,8 +69,8 @@ pub(super) async fn bidi_stream(call: &Call, worker: &Worker) -> Result<(), Stat
     Ok(())
 }
 
-/// How many messages may await their replies.
-fn window(kind: CallType, size: usize) -> u64 {
+/// Returns how many messages of a stream with payloads of `size` bytes may await their replies.
+pub fn window(kind: CallType, size: usize) -> u64 {
     if kind == CallType::PingPong {
         return 1;
     }

@@ -164,7 +164,7 @@ pub(super) fn ended_early() -> Status {
 }
 
 /// A request of `size` bytes that wants `response_size` bytes back. Both without payload: an empty message.
-pub(super) fn request(size: usize, response_size: usize) -> SimpleRequest {
+pub fn request(size: usize, response_size: usize) -> SimpleRequest {
     SimpleRequest {
         response_size: i32::try_from(response_size).expect("payloads are bounded by PAYLOAD_BYTES_MAX"),
         payload: payload(size),
@@ -173,6 +173,6 @@ pub(super) fn request(size: usize, response_size: usize) -> SimpleRequest {
 }
 
 /// So many bytes; none is no payload at all.
-pub(super) fn payload(size: usize) -> Option<Payload> {
+pub fn payload(size: usize) -> Option<Payload> {
     (size > 0).then(|| Payload { r#type: 0, body: zeros(size) })
 }

@@ -8,7 +8,7 @@ use thalweg::Status;
 use super::proto::Payload;
 
 /// The largest payload that a peer can make this process hold, in bytes.
-pub(crate) const PAYLOAD_BYTES_MAX: usize = 64 << 20;
+pub const PAYLOAD_BYTES_MAX: usize = 64 << 20;
 
 /// Blocks of 2⁰, 2¹, … 2²⁶ bytes: whatever the peers ask for, all of them together take less than twice
 /// `PAYLOAD_BYTES_MAX`.

@@ -27,7 +27,7 @@ pub(super) fn answer(run: &LoadRun) -> String {
         None => format!("{} calls/s with {} in flight", whole(run.rate_per_s), run.in_flight),
     };
     // How long a stream lasts is no measurement where it was asked for.
-    let (rate, latency) = match run.stream_for_ns.and(run.messages_per_s()) {
+    let (rate, latency) = match run.messages_per_s() {
         Some(messages) => {
             (format!("{} messages/s with {} in flight", whole(messages), run.in_flight), run.reply.as_ref())
         }
