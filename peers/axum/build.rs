@@ -3,7 +3,7 @@
 use std::error::Error;
 use std::fs;
 
-const PROTO: &str = "../../crates/drive/proto";
+const PROTO: &str = "../../crates/load/proto";
 
 fn main() -> Result<(), Box<dyn Error>> {
     println!("cargo::rerun-if-changed={PROTO}");

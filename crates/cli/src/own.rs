@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use thalweg_lab::echo::OwnEcho;
+use thalweg_load::echo::OwnEcho;
 use thalweg_lab::process::OwnFiles;
 use thalweg_messages::OwnMessages;
 

@@ -7,7 +7,7 @@ mod moved;
 use std::process::ExitCode;
 
 use clap::{Args, Subcommand};
-use thalweg_lab::record::Handing;
+use thalweg_load::record::Handing;
 
 use self::load_arguments::PeerLoadArgs;
 use crate::failure::Failure;

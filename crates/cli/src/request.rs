@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use thalweg_lab::record::MethodCall;
+use thalweg_load::record::MethodCall;
 
 /// The bytes of a request message.
 #[derive(Clone, Debug, PartialEq, Eq)]

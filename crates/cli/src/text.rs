@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use thalweg_lab::record::LoadResult;
+use thalweg_load::record::LoadResult;
 use thalweg_link::{Distribution, Stats};
 use thalweg_measure::figures::{grouped, percent, throughput, time};
 use thalweg_measure::size::ByteSize;

@@ -1,7 +1,7 @@
 //! The schema `thalweg.comparison/1`: two servers that were measured in turns.
 
 use serde::{Deserialize, Serialize};
-use thalweg_lab::record::LoadResult;
+use thalweg_load::record::LoadResult;
 use thalweg_load::LoadRun;
 use thalweg_measure::cpus::CpuList;
 use thalweg_measure::machine::{Machine, Versions};

@@ -13,7 +13,7 @@ use std::path::Path;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use thalweg_lab::load::LabResults;
-use thalweg_lab::record::LoadResult;
+use thalweg_load::record::LoadResult;
 use thalweg_load::LoadRun;
 
 use crate::comparison::{self, Comparison};

@@ -11,7 +11,7 @@
 //! windows, their results, doubts) is [`load`]; who measures these windows is [`process`]. [`report`] writes any
 //! analysis as a page, a table and text.
 //!
-//! The processes themselves, with the services and the clients that call them, are in `thalweg-drive`. Figures,
+//! The processes themselves, with the services and the clients that call them, are in `thalweg-load`. Figures,
 //! statistics and the frame of the page are in `thalweg-measure`.
 //!
 //! ```no_run
@@ -41,4 +41,4 @@ pub mod target;
 mod tests;
 
 pub use studies::{AnyResults, channels, codec, connections, json, sizes};
-pub use thalweg_drive::{bare, drive, echo, record, services};
+pub(crate) use thalweg_load::{echo, record};

@@ -16,7 +16,7 @@ use socket2::{Domain, SockAddr, Socket, Type};
 use thalweg_measure::cpu_time::CpuTime;
 use thalweg_measure::cpus::CpuList;
 
-use crate::drive::{BIDI_OUTSTANDING_BYTES, BIDI_OUTSTANDING_MESSAGES_MAX};
+use thalweg_load::peer::{BIDI_OUTSTANDING_BYTES, BIDI_OUTSTANDING_MESSAGES_MAX};
 use crate::load::{Pattern, Point, Transport};
 use crate::record::{Connections, Handing, LaneRule, LoadResult, LoadSettings, Recorder, Run};
 

@@ -27,6 +27,15 @@
 // The command prints, by one way.
 #![cfg_attr(not(test), deny(clippy::print_stdout, clippy::print_stderr))]
 
+#[cfg(not(target_os = "linux"))]
+compile_error!("thalweg-load and the `thalweg` command support Linux only");
+
+pub mod bare;
+pub mod echo;
+pub mod peer;
+pub mod record;
+pub mod services;
+
 mod agreed;
 mod arrivals;
 mod baseline;
@@ -59,6 +68,8 @@ mod stream_messages;
 mod stream_requests;
 mod tally;
 mod template;
+#[cfg(test)]
+mod tests;
 mod traffic;
 mod unanswered;
 mod variables;

@@ -127,7 +127,7 @@ fn run_all(
 ) -> Result<Vec<Table>, Failure> {
     let attacks: Vec<Attack> = attacks.collect();
     let field = Field {
-        attacker: rust::release_example("thalweg-drive", "attack", log)?,
+        attacker: rust::release_example("thalweg-load", "attack", log)?,
         certs: tls::certificates(log)?,
     };
     peers.iter().map(|peer| field.table(peer, &attacks, log)).collect()

@@ -17,7 +17,7 @@ const ROUNDS: usize = 6;
 const POINTS: &[(&str, u32)] = &[("client", 1), ("client", 4), ("server", 1), ("server", 4)];
 
 pub(super) fn run(peers: &[BuiltPeer], log: &Log) -> Result<Vec<Table>, Failure> {
-    let driver = rust::release_example("thalweg-drive", "beside", log)?;
+    let driver = rust::release_example("thalweg-load", "beside", log)?;
     let mut tables = Vec::new();
     for peer in peers {
         let port = free_port()?;

@@ -29,7 +29,7 @@ const LOAD: &str = "-c 64 --connections 1 -z 500ms --warmup 200ms";
 
 pub(super) fn run(peers: &[BuiltPeer], log: &Log) -> Result<Vec<Table>, Failure> {
     open_files::allow(FILES_OPEN)?;
-    let holder = rust::release_example("thalweg-drive", "idle_lanes", log)?;
+    let holder = rust::release_example("thalweg-load", "idle_lanes", log)?;
     let mut memory_rows = Vec::new();
     let mut rate_rows = Vec::new();
     for peer in peers {

@@ -72,7 +72,7 @@ struct Row<'p> {
 
 pub(super) fn run(peers: &[BuiltPeer], log: &Log) -> Result<Vec<Table>, Failure> {
     open_files::allow(2 * (IDLE + IDLE_BEFORE) + 100)?;
-    let limits = rust::release_example("thalweg-drive", "tls_limits", log)?;
+    let limits = rust::release_example("thalweg-load", "tls_limits", log)?;
     let ours = peers.iter().find(|peer| peer.name == "thalweg");
     let ours = ours.ok_or_else(|| Failure::failed("the others are compared with thalweg: name it, too"))?;
     let certs = certificates(log)?;

@@ -45,7 +45,7 @@ enum How {
 const STACK: &[&str] = &["crates/http2", "crates/engine", "crates/thalweg"];
 const DROP_IN: &[&str] = &["crates/http2", "crates/engine", "crates/tonic"];
 const GENERATOR: &[&str] = &["crates/http2", "crates/engine", "crates/thalweg", "crates/load", "crates/cli"];
-const LAB: &[&str] = &["crates/drive", "crates/lab", "crates/measure"];
+const LAB: &[&str] = &["crates/load", "crates/lab", "crates/measure"];
 const ENGINE: &[&str] = &["crates/protobuf"];
 const CODECS: &[&str] = &["crates/codec", "crates/messages", "crates/protobuf"];
 const WEB: &[&str] = &["crates/http2", "crates/engine", "crates/thalweg", "crates/web", "crates/protobuf"];

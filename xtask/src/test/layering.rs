@@ -51,15 +51,8 @@ const LAYERS: &[Layer] = &[
     // Studies: it makes no call itself.
     Layer {
         name: "thalweg-lab",
-        normal: &["thalweg-drive", "thalweg-measure", "thalweg-link", "thalweg-messages", "thalweg-protobuf"],
+        normal: &["thalweg-load", "thalweg-measure", "thalweg-link", "thalweg-messages", "thalweg-protobuf"],
         beside: &[],
-    },
-    // What measuring processes run: it knows no study.
-    Layer {
-        name: "thalweg-drive",
-        // `thalweg-engine` for requests as they are: what is not gRPC.
-        normal: &["thalweg-measure", "thalweg-messages", "thalweg", "thalweg-engine", "thalweg-protobuf"],
-        beside: &["thalweg-build"],
     },
     // Figures, statistics, processes and the frame of a page: it makes no call.
     Layer { name: "thalweg-measure", normal: &["thalweg-protobuf"], beside: &[] },
@@ -69,8 +62,13 @@ const LAYERS: &[Layer] = &[
         normal: &["thalweg-lab", "thalweg-load", "thalweg-measure"],
         beside: &[],
     },
-    // Load on any method of any server.
-    Layer { name: "thalweg-load", normal: &["thalweg", "thalweg-measure"], beside: &[] },
+    // Load on any method of any server, and the services that the lab calls: it knows no study.
+    Layer {
+        name: "thalweg-load",
+        // `thalweg-engine` for requests as they are: what is not gRPC.
+        normal: &["thalweg-measure", "thalweg-messages", "thalweg", "thalweg-engine", "thalweg-protobuf"],
+        beside: &["thalweg-build"],
+    },
     // Messages and captured calls, explained: it makes no call.
     Layer { name: "thalweg-inspect", normal: &["thalweg-http2", "thalweg-protobuf"], beside: &[] },
     // Services that are known at run time only.

@@ -13,7 +13,7 @@ const SOURCES: &[(&str, &str)] = &[
     ("crates/services/proto", "grpc/health/v1/health.proto"),
     ("crates/services/proto", "grpc/reflection/v1/reflection.proto"),
     ("crates/services/proto", "grpc/channelz/v1/channelz.proto"),
-    ("crates/drive/proto", "grpc/testing/test.proto"),
+    ("crates/load/proto", "grpc/testing/test.proto"),
     ("crates/services/tests/proto", "shop/orders.proto"),
     ("examples/proto", "routeguide.proto"),
     ("examples/chat/proto", "chat.proto"),

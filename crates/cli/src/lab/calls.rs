@@ -9,7 +9,7 @@ use std::time::Duration;
 use clap::Args;
 use thalweg_lab::load::{Found, LabResults, Settings, Setup, StackInfo, StudyKind, Window};
 use thalweg_lab::process::{ProcessExecutor, Program, TargetExecutor};
-use thalweg_lab::record::MethodCall;
+use thalweg_load::record::MethodCall;
 use thalweg_lab::stack::Stack;
 use thalweg_lab::study::{Execute, Plan, ResultsDirectory, Study};
 use thalweg_measure::cpus::{CpuAssignment, CpuList};

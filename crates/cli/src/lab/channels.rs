@@ -8,7 +8,7 @@ use clap::Args;
 use thalweg_lab::channels::{self, Channels, ChannelsOptions, Contender, Grid, contenders};
 use thalweg_lab::load::{Strategy, StudyKind, Window};
 use thalweg_lab::process::Program;
-use thalweg_lab::record::CallType;
+use thalweg_load::record::CallType;
 use thalweg_lab::stack::Pair;
 use thalweg_lab::study::Plan;
 use thalweg_measure::cpus::CpuAssignment;

@@ -7,7 +7,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::Args;
-use thalweg_lab::echo::Shape;
+use thalweg_load::echo::Shape;
 use thalweg_lab::json::{
     Budget, Json, JsonExecutor, JsonOptions, JsonResults, OwnInfo, PUBLISHED, Settings, Setup, Way, our_ways,
     plan, ways_of,

@@ -6,7 +6,7 @@ use std::num::NonZeroU32;
 use clap::Args;
 use thalweg_lab::load::{StudyKind, Transport, Window};
 use thalweg_lab::process::Program;
-use thalweg_lab::record::CallType;
+use thalweg_load::record::CallType;
 use thalweg_lab::sizes::{self, Sizes, SizesOptions};
 use thalweg_lab::study::Plan;
 use thalweg_measure::cpus::CpuAssignment;

@@ -7,7 +7,7 @@ use std::time::SystemTime;
 use thalweg::channel::ChannelBuilder;
 use thalweg_dynamic::Catalogue;
 use thalweg_lab::descriptors;
-use thalweg_lab::drive::Announcement;
+use thalweg_load::peer::Announcement;
 use thalweg_load::{Channels, DriveError, Gate, LoadRun, Plan, Scenario, drive, find_max};
 use thalweg_measure::kernel::Established;
 use thalweg_measure::machine::Machine;

@@ -1,6 +1,6 @@
 //! What may come next on the command line of `thalweg load`.
 
-use thalweg_lab::record::LaneRule;
+use thalweg_load::record::LaneRule;
 
 use super::arguments::LoadArgs;
 use super::connecting::Connecting;

@@ -5,8 +5,8 @@ use std::time::Duration;
 use thalweg::Channel;
 use thalweg::channel::{ChannelBuilder, ConnectError, Lanes};
 use thalweg_dynamic::{Catalogue, Reflection, ReflectionLimits};
-use thalweg_lab::drive::shares;
-use thalweg_lab::record::LaneRule;
+use thalweg_load::peer::shares;
+use thalweg_load::record::LaneRule;
 use thalweg_load::Channels;
 
 use crate::failure::Failure;

@@ -3,7 +3,7 @@
 use std::fs;
 use std::time::Duration;
 
-use thalweg_lab::record::CallType;
+use thalweg_load::record::CallType;
 use thalweg_load::{Ceiling, Label, Pace, Plan, Schedule, Spacing, Stop, UnderWay};
 
 use super::any_arguments::{DurationStop, Gates};

@@ -4,10 +4,10 @@ use std::cell::Cell;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use thalweg_lab::bare;
+use thalweg_load::bare;
 use thalweg_lab::descriptors;
-use thalweg_lab::drive::{Announcement, DriveError, Patience, drive};
-use thalweg_lab::record::{BareRun, CallType, LoadResult, LoadSettings};
+use thalweg_load::peer::{Announcement, DriveError, Patience, drive};
+use thalweg_load::record::{BareRun, CallType, LoadResult, LoadSettings};
 use thalweg_measure::interrupt::Interrupt;
 
 use super::load_arguments::PeerLoadArgs;

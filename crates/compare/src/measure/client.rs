@@ -4,7 +4,7 @@ use std::process::Command;
 use std::sync::mpsc::RecvTimeoutError;
 use std::time::{Duration, Instant};
 
-use thalweg_lab::drive::Announcement;
+use thalweg_load::peer::Announcement;
 use thalweg_measure::interrupt::Interrupt;
 use thalweg_measure::process::Process;
 use thalweg_measure::usage::processor_time;

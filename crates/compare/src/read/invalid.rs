@@ -1,6 +1,6 @@
 //! Why figures of a run say nothing of its server.
 
-use thalweg_lab::record::LoadResult;
+use thalweg_load::record::LoadResult;
 use thalweg_load::LoadRun;
 
 use crate::comparison::WindowRun;

@@ -1,6 +1,6 @@
 //! `thalweg.load/3`: a load at BenchmarkService.
 
-use thalweg_lab::record::{Handing, LaneRule, LoadResult, LoadSettings};
+use thalweg_load::record::{Handing, LaneRule, LoadResult, LoadSettings};
 use thalweg_measure::size::ByteSize;
 
 use super::invalid;

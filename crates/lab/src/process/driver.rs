@@ -18,7 +18,7 @@ use thalweg_measure::usage::{ServerMemory, Side, Sides, Usage, resident_bytes};
 
 use super::hop::Hop;
 use super::program::Program;
-use crate::drive::Announcement;
+use thalweg_load::peer::Announcement;
 use crate::echo::{EchoWork, Looks, Shape};
 use crate::load::Measured;
 use crate::load::{Point, Wire};

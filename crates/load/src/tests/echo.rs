@@ -15,7 +15,7 @@ use thalweg_messages::own::descriptors;
 use thalweg_messages::{Kind, OwnMessages};
 use tokio::net::TcpListener;
 
-use crate::drive::{DriveError, Patience, drive};
+use crate::peer::{DriveError, Patience, drive};
 use crate::echo::{EchoWork, Looks, NoOwnEcho, OwnEcho, Protocol, Shape};
 use crate::record::{CallType, Handing, LaneRule, LoadResult, LoadSettings};
 use crate::services::echo_proto::echo_client::EchoClient;
@@ -199,7 +199,7 @@ async fn own_messages_are_driven_and_divided() {
     const TYPE: &str = "shop.Order";
     const ORDERS: &str = "{\"item\": \"boot\", \"count\": \"2\", \"labels\": {\"size\": \"43\", \"sale\": \"yes\"}}\n\
                           {\"item\": \"hat\", \"prices\": [9.5, \"NaN\"]}\n{}\n";
-    let folder = std::env::temp_dir().join(format!("thalweg-drive-own-{}", std::process::id()));
+    let folder = std::env::temp_dir().join(format!("thalweg-load-own-{}", std::process::id()));
     std::fs::create_dir_all(&folder).unwrap();
     let (proto, data) = (folder.join("shop.proto"), folder.join("orders.jsonl"));
     let source = "syntax = 'proto3'; package shop; message Order { string item = 1; int64 count = 2;

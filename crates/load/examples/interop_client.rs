@@ -2,7 +2,7 @@
 //! that grpc-go's client has.
 //!
 //! ```text
-//! cargo run -p thalweg-drive --example interop_client -- --server_port 10000 --test_case ping_pong
+//! cargo run -p thalweg-load --example interop_client -- --server_port 10000 --test_case ping_pong
 //! ```
 //!
 //! Cancelling is dropping here, so a dropped call has no status to look at. In its place the cancel cases look at what
@@ -18,13 +18,13 @@ use thalweg::channel::ChannelBuilder;
 use thalweg::metadata::{AsciiMetadataValue, BinaryMetadataValue};
 use thalweg::tls::{Certificate, ClientTlsConfig};
 use thalweg::{Channel, Code, Request, Status, Streaming};
-use thalweg_drive::services::proto::test_service_client::TestServiceClient;
-use thalweg_drive::services::proto::unimplemented_service_client::UnimplementedServiceClient;
-use thalweg_drive::services::proto::{
+use thalweg_load::services::proto::test_service_client::TestServiceClient;
+use thalweg_load::services::proto::unimplemented_service_client::UnimplementedServiceClient;
+use thalweg_load::services::proto::{
     EchoStatus, Empty, Payload, ResponseParameters, SimpleRequest, StreamingInputCallRequest,
     StreamingOutputCallRequest, StreamingOutputCallResponse,
 };
-use thalweg_drive::services::zeros;
+use thalweg_load::services::zeros;
 use tokio::sync::mpsc;
 use tokio_stream::wrappers::ReceiverStream;
 

@@ -17,7 +17,7 @@ use super::connection::{Buffers, Connection, Ended, Stage};
 use super::grpc::{Grpc, Prepared};
 use super::messages::Messages;
 use super::wire::Wire;
-use crate::drive::{Announcement, DriveError, Patience, prepared_call};
+use crate::peer::{Announcement, DriveError, Patience, prepared_call};
 use crate::record::{
     self, BareRun, BareWire, CallType, Connections, Fairness, LoadResult, LoadSettings, Note, Recorder,
 };
@@ -29,7 +29,7 @@ const LOOK_EVERY: Duration = Duration::from_millis(50);
 /// How long both sides rest at a moment at which memory is looked at.
 const REST: Duration = Duration::from_millis(30);
 
-/// Drives `settings.target`, as [`crate::drive::drive`] does, with calls on some of the connections, and the others
+/// Drives `settings.target`, as [`crate::peer::drive`] does, with calls on some of the connections, and the others
 /// idle.
 pub fn drive(
     settings: &LoadSettings,

@@ -1,9 +1,9 @@
 //! A client that means harm, of one kind: what it may do before it is cut, and what the server pays for it.
 //!
 //! ```text
-//! cargo run --release -p thalweg-drive --example attack -- 127.0.0.1:50051 ping --for 10s
-//! cargo run --release -p thalweg-drive --example attack -- 127.0.0.1:50051 tls-silent --cacert certs/ca.pem
-//! cargo run --release -p thalweg-drive --example attack -- 127.0.0.1:50051 honest
+//! cargo run --release -p thalweg-load --example attack -- 127.0.0.1:50051 ping --for 10s
+//! cargo run --release -p thalweg-load --example attack -- 127.0.0.1:50051 tls-silent --cacert certs/ca.pem
+//! cargo run --release -p thalweg-load --example attack -- 127.0.0.1:50051 honest
 //! ```
 //!
 //! The server must offer `grpc.testing.BenchmarkService`, and show a certificate for `localhost` where TLS is attacked.

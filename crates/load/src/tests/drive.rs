@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 
-use crate::drive::{Announcement, DriveError, Patience, drive};
+use crate::peer::{Announcement, DriveError, Patience, drive};
 use crate::record::{CallType, Handing, LaneRule, LoadResult, LoadSettings, MethodCall};
 use crate::services::BenchmarkWorker;
 use crate::services::proto::benchmark_service_server::{BenchmarkService, BenchmarkServiceServer};

@@ -1,8 +1,8 @@
 //! One end of calls whose messages are compressed both ways, for tests against other stacks:
 //!
 //! ```text
-//! cargo run -p thalweg-drive --example compressed -- server 10000 gzip
-//! cargo run -p thalweg-drive --example compressed -- client 10000 deflate
+//! cargo run -p thalweg-load --example compressed -- server 10000 gzip
+//! cargo run -p thalweg-load --example compressed -- client 10000 deflate
 //! ```
 //!
 //! The server has gRPC's `TestService`, the client calls its `BenchmarkService`, as the suites' programs for other
@@ -12,10 +12,10 @@ use std::error::Error;
 
 use clap::{Parser, ValueEnum};
 use thalweg::{Channel, Encoding, Request, Server};
-use thalweg_drive::services::InteropServer;
-use thalweg_drive::services::proto::benchmark_service_client::BenchmarkServiceClient;
-use thalweg_drive::services::proto::test_service_server::TestServiceServer;
-use thalweg_drive::services::proto::{Payload, SimpleRequest};
+use thalweg_load::services::InteropServer;
+use thalweg_load::services::proto::benchmark_service_client::BenchmarkServiceClient;
+use thalweg_load::services::proto::test_service_server::TestServiceServer;
+use thalweg_load::services::proto::{Payload, SimpleRequest};
 
 /// One end of calls whose messages are compressed both ways
 #[derive(Debug, Parser)]

@@ -3,7 +3,7 @@
 //! the same work in the first two, so what differs is what calls and stream do to each other on one connection.
 //!
 //! ```text
-//! cargo run --release -p thalweg-drive --example beside -- 127.0.0.1:50051 --stream server -c 4
+//! cargo run --release -p thalweg-load --example beside -- 127.0.0.1:50051 --stream server -c 4
 //! ```
 //!
 //! Prints a line of JSON for each round and place of the stream: percentiles of the small calls over both windows, and
@@ -20,9 +20,9 @@ use clap::{Parser, ValueEnum};
 use hdrhistogram::Histogram;
 use serde_json::json;
 use thalweg::{Channel, Request, Status, Stream};
-use thalweg_drive::services::proto::benchmark_service_client::BenchmarkServiceClient;
-use thalweg_drive::services::proto::{Payload, SimpleRequest};
-use thalweg_drive::services::zeros;
+use thalweg_load::services::proto::benchmark_service_client::BenchmarkServiceClient;
+use thalweg_load::services::proto::{Payload, SimpleRequest};
+use thalweg_load::services::zeros;
 use thalweg_measure::distribution::LATENCY_NS_MAX;
 use tokio::task::{JoinHandle, JoinSet};
 

@@ -25,8 +25,8 @@ use thalweg::tls::rustls::unbuffered::ConnectionState;
 use thalweg::tls::rustls::{CipherSuite, ClientConfig, RootCertStore, ServerConfig};
 use thalweg::tls::{Certificate, CertificateDer, ClientTlsConfig, PrivateKeyDer};
 use thalweg::{Channel, Request};
-use thalweg_drive::services::proto::SimpleRequest;
-use thalweg_drive::services::proto::benchmark_service_client::BenchmarkServiceClient;
+use thalweg_load::services::proto::SimpleRequest;
+use thalweg_load::services::proto::benchmark_service_client::BenchmarkServiceClient;
 use thalweg_measure::cpus::CpuList;
 
 type Outcome<T> = Result<T, Box<dyn std::error::Error>>;

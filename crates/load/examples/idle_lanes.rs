@@ -2,7 +2,7 @@
 //! prints one line of JSON: how many, and this process's memory without them.
 //!
 //! ```text
-//! cargo run --release -p thalweg-drive --example idle_lanes -- 127.0.0.1:50051 10000
+//! cargo run --release -p thalweg-load --example idle_lanes -- 127.0.0.1:50051 10000
 //! ```
 
 use std::error::Error;
@@ -12,8 +12,8 @@ use std::io::Read;
 use clap::Parser;
 use serde_json::json;
 use thalweg::{Channel, Request};
-use thalweg_drive::services::proto::SimpleRequest;
-use thalweg_drive::services::proto::benchmark_service_client::BenchmarkServiceClient;
+use thalweg_load::services::proto::SimpleRequest;
+use thalweg_load::services::proto::benchmark_service_client::BenchmarkServiceClient;
 
 /// A channel has at most 1024.
 const LANES_PER_CHANNEL: usize = 1000;

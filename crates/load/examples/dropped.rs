@@ -1,7 +1,7 @@
 //! A client that drops its channel while a stream runs, for tests against other stacks. The stream must go on:
 //!
 //! ```text
-//! cargo run -p thalweg-drive --example dropped -- 10000
+//! cargo run -p thalweg-load --example dropped -- 10000
 //! ```
 //!
 //! The server has gRPC's `BenchmarkService`, as the suites' programs for other stacks do.
@@ -9,8 +9,8 @@
 use std::error::Error;
 
 use thalweg::Channel;
-use thalweg_drive::services::proto::SimpleRequest;
-use thalweg_drive::services::proto::benchmark_service_client::BenchmarkServiceClient;
+use thalweg_load::services::proto::SimpleRequest;
+use thalweg_load::services::proto::benchmark_service_client::BenchmarkServiceClient;
 use tokio::sync::mpsc;
 use tokio_stream::wrappers::UnboundedReceiverStream;
 
