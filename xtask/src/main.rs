@@ -38,7 +38,7 @@ What a person automates in this workspace.
 Usage: cargo xtask COMMAND
 
 Commands:
-  test [--tier TIER,... | --all | --only STEP,...] [--list [--markdown]] [--allow-missing]
+  test [--tier TIER,... | --all | --only STEP,...] [--list] [--allow-missing]
                           Run the steps of a tier: push (the default: formatting, lints, all unit and integration
                           tests), pull (suites of other projects), nightly, release (what people download).
                           A tier does not contain the others; --all runs all four. --list names their steps

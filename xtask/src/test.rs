@@ -55,7 +55,6 @@ use steps::{STEPS, Step, TIERS, Tier};
 
 pub(crate) fn run(mut arguments: Arguments) -> Result<ExitCode, Ended> {
     let list = arguments.flag("--list");
-    let as_markdown = arguments.flag("--markdown");
     let allow_missing = arguments.flag("--allow-missing");
     let all = arguments.flag("--all");
     let one = arguments.value("--step")?;
@@ -66,7 +65,7 @@ pub(crate) fn run(mut arguments: Arguments) -> Result<ExitCode, Ended> {
         return run_alone(&name);
     }
     if list {
-        print_list(as_markdown);
+        print!("{}", steps::list());
         return Ok(ExitCode::SUCCESS);
     }
     let steps = match only {
@@ -100,18 +99,6 @@ pub(crate) fn run(mut arguments: Arguments) -> Result<ExitCode, Ended> {
         );
     }
     Ok(summarise(&ended, start.elapsed(), allow_missing))
-}
-
-fn print_list(as_markdown: bool) {
-    if as_markdown {
-        print!("{}", steps::markdown());
-        return;
-    }
-    for tier in TIERS {
-        for step in steps::of_tier(*tier) {
-            println!("{:<8} {:<14} {}", tier.name(), step.name, step.proves);
-        }
-    }
 }
 
 /// A step in this process, which [`schedule::run`] started for it.
