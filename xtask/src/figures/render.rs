@@ -1,31 +1,178 @@
-//! The tables, of results.
+//! The tables: each is a template in `xtask/figures`, filled with what the results files have.
 
-mod benches;
-mod codec;
-mod comparison;
-mod connections;
-mod ends;
-mod engine;
-mod goals;
-mod json;
-mod lanes;
-mod protos;
-mod published;
-mod readme;
-mod table;
+use std::cmp::Ordering;
+use std::fs;
 
-pub(super) use benches::{
-    allocations, attacks, beside, costs, drop_in, flight, generators, generators_stopped, hoards, idle,
-    instructions, memory, polling, same, slowed, tls,
-};
-pub(super) use codec::{codec, codec_findings, codec_ten_million};
-pub(super) use comparison::{comparison_tcp, comparison_uds, in_flight};
-pub(super) use connections::connections;
-pub(super) use ends::ends;
-pub(super) use engine::protobuf;
-pub(super) use goals::goals;
-pub(super) use json::json;
-pub(super) use lanes::{lanes, many_processors};
-pub(super) use protos::protos;
-pub(super) use published::published;
-pub(super) use readme::speed;
+use minijinja::syntax::SyntaxConfig;
+use minijinja::value::{Kwargs, Rest, Serde, ValueKind};
+use minijinja::{Environment, Error, ErrorKind, UndefinedBehavior, Value, context};
+
+use super::numbers;
+use super::results::Results;
+use crate::bench::table::grouped;
+use crate::job::Failure;
+use crate::{files, workspace};
+
+/// The stacks that comparisons have columns for.
+const STACKS: [&str; 3] = ["tonic", "grpc-cpp", "grpc-go"];
+
+/// Figures with the template of another name: the tables of a benchmark as it printed them, and comparisons.
+const SHARED: &[(&str, &str)] = &[
+    ("allocations", "printed"),
+    ("beside", "printed"),
+    ("drop-in", "printed"),
+    ("flight", "printed"),
+    ("hoards", "printed"),
+    ("idle", "printed"),
+    ("instructions", "printed"),
+    ("memory", "printed"),
+    ("polling", "printed"),
+    ("same", "printed"),
+    ("slowed", "printed"),
+    ("tls", "printed"),
+    ("comparison-tcp", "comparison"),
+    ("comparison-uds", "comparison"),
+];
+
+/// The templates, and what fills them.
+pub(super) struct Tables {
+    templates: Environment<'static>,
+}
+
+impl Tables {
+    /// Of these results, and of the costs that the tests hold the code to.
+    pub(super) fn of(results: &Results, costs: &serde_json::Value) -> Result<Self, Failure> {
+        let mut templates = Environment::new();
+        let syntax = SyntaxConfig::builder().trim_blocks(true).lstrip_blocks(true).build();
+        templates.set_syntax(syntax.map_err(|why| Failure::failed(why.to_string()))?);
+        templates.set_undefined_behavior(UndefinedBehavior::SemiStrict);
+        add_formats(&mut templates);
+        add_selection(&mut templates);
+        let captions = results.clone();
+        templates.add_function("caption", move |names: Rest<String>| captions.caption(&names));
+        let captions = results.clone();
+        templates.add_function("caption_of", move |name: &str, link: &str| captions.caption_of(name, link));
+        for path in files::below(&workspace::root().join("xtask/figures"))? {
+            let name = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+            let added = templates.add_template_owned(name, fs::read_to_string(&path)?);
+            added.map_err(|why| Failure::failed(format!("{}: {why:#}", path.display())))?;
+        }
+        templates.add_global("results", Value::from(Serde(results.all_figures())));
+        templates.add_global("costs", Value::from(Serde(costs)));
+        templates.add_global("STACKS", Value::from(STACKS.to_vec()));
+        Ok(Self { templates })
+    }
+
+    /// The text of a figure.
+    pub(super) fn render(&self, name: &str) -> Result<String, Failure> {
+        let shared = SHARED.iter().find(|(figure, _)| *figure == name);
+        let template = self.templates.get_template(shared.map_or(name, |(_, template)| template));
+        let filled = template.and_then(|template| template.render(context! { name }));
+        let mut text = filled.map_err(|why| Failure::failed(format!("figure `{name}`: {why:#}")))?;
+        // An empty cell is one space wide, as in the rest of the documents.
+        while text.contains("|  |") {
+            text = text.replace("|  |", "| |");
+        }
+        Ok(text)
+    }
+}
+
+/// How numbers are written; what is missing is a dash.
+fn add_formats(templates: &mut Environment<'_>) {
+    type Format = fn(f64) -> String;
+    let formats: [(&str, Format); 5] = [
+        ("grouped", grouped),
+        ("rate", numbers::rate),
+        ("ratio", numbers::ratio),
+        ("share", numbers::share),
+        ("time", numbers::time),
+    ];
+    for (name, format) in formats {
+        templates.add_filter(name, move |it: Value| number(&it).map_or_else(missing, format));
+    }
+    templates.add_filter("size", numbers::size);
+    templates.add_filter("fixed", |it: Value, decimals: usize| {
+        number(&it).map_or_else(missing, |it| format!("{it:.decimals$}"))
+    });
+    templates.add_filter("stack", stack);
+    // The number with which a cell of a printed table begins.
+    templates.add_filter("number", |cell: &str| {
+        let digits = cell.replace(',', "");
+        let end = digits.find(|it: char| !it.is_ascii_digit() && it != '.').unwrap_or(digits.len());
+        digits[..end].parse::<f64>().map_err(|_| unusable(format!("`{cell}` is no number")))
+    });
+}
+
+/// How rows and cells are found.
+fn add_selection(templates: &mut Environment<'_>) {
+    templates.add_filter("where", |list: Value, wanted: Kwargs| selected(&list, &wanted));
+    // The first of those, or none.
+    templates.add_filter("find", |list: Value, wanted: Kwargs| {
+        Ok::<Value, Error>(selected(&list, &wanted)?.into_iter().next().unwrap_or(Value::from(())))
+    });
+    // The first member of each set of values of these keys.
+    templates.add_filter("distinct", |list: Value, keys: Rest<String>| {
+        let mut known: Vec<Vec<Value>> = Vec::new();
+        let is_new = |member: &Value| {
+            let values = keys.iter().map(|key| member.get_attr(key).unwrap_or_default()).collect();
+            let is_new = !known.contains(&values);
+            known.extend(is_new.then_some(values));
+            is_new
+        };
+        Ok::<Vec<Value>, Error>(list.try_iter()?.filter(is_new).collect())
+    });
+    // The cell of this row and column of a printed table, which there must be.
+    templates.add_filter("cell", |table: Value, row: &str, head: &str| {
+        let column = table.get_attr("heads")?.try_iter()?.position(|it| it.as_str() == Some(head));
+        let mut rows = table.get_attr("rows")?.try_iter()?;
+        let found = rows.find(|cells| {
+            cells
+                .get_item_by_index(0)
+                .is_ok_and(|name| name.partial_cmp(&row.into()) == Some(Ordering::Equal))
+        });
+        let cell = found.zip(column).and_then(|(cells, column)| cells.get_item_by_index(column).ok());
+        cell.ok_or_else(|| unusable(format!("a table has no `{head}` of `{row}`")))
+    });
+}
+
+/// The members that have these values; of a list of values, one of them.
+fn selected(list: &Value, wanted: &Kwargs) -> Result<Vec<Value>, Error> {
+    let wanted = wanted.args().map(|name| Ok((name, wanted.get(name)?)));
+    let wanted = wanted.collect::<Result<Vec<(&str, Value)>, Error>>()?;
+    let is_it = |member: &Value| {
+        wanted.iter().all(|(name, wanted)| {
+            let found = member.get_attr(name).unwrap_or_default();
+            match wanted.kind() {
+                ValueKind::Seq => wanted.try_iter().is_ok_and(|mut any| any.any(|one| one == found)),
+                _ => *wanted == found,
+            }
+        })
+    };
+    Ok(list.try_iter()?.filter(is_it).collect())
+}
+
+/// A stack's name as people write it.
+fn stack(cell: &str) -> String {
+    if let Some(name) = cell.strip_suffix(" TLS") {
+        return format!("{} over TLS", stack(name));
+    }
+    let shown = match cell {
+        "thalweg" => "Thalweg",
+        "thalweg busy" => "Thalweg, busy polling",
+        "grpc-cpp" => "gRPC C++",
+        other => other,
+    };
+    shown.to_owned()
+}
+
+fn number(value: &Value) -> Option<f64> {
+    f64::try_from(value.clone()).ok()
+}
+
+fn missing() -> String {
+    "–".to_owned()
+}
+
+fn unusable(why: String) -> Error {
+    Error::new(ErrorKind::InvalidOperation, why)
+}

@@ -12,6 +12,7 @@ use crate::{files, workspace};
 const SCHEMA: &str = "thalweg.figures/1";
 
 /// All results files, by name.
+#[derive(Clone)]
 pub(super) struct Results {
     files: BTreeMap<String, Value>,
 }
@@ -54,15 +55,9 @@ impl Results {
         Self { files: files.into_iter().map(|(name, value)| (name.to_owned(), value)).collect() }
     }
 
-    pub(super) fn has(&self, name: &str) -> bool {
-        self.files.contains_key(name)
-    }
-
-    /// What was measured.
-    pub(super) fn figures(&self, name: &str) -> Result<&Value, Failure> {
-        let file = self.files.get(name);
-        file.map(|file| &file["figures"])
-            .ok_or_else(|| Failure::failed(format!("docs/results has no {name}.json")))
+    /// What was measured, by name.
+    pub(super) fn all_figures(&self) -> BTreeMap<&str, &Value> {
+        self.files.iter().map(|(name, file)| (name.as_str(), &file["figures"])).collect()
     }
 
     pub(super) fn provenance(&self, name: &str) -> Option<Provenance> {
@@ -85,8 +80,8 @@ impl Results {
     }
 
     /// The line above a table that says where its figures are from.
-    pub(super) fn caption(&self, names: &[&str]) -> String {
-        let all: Vec<Provenance> = names.iter().filter_map(|name| self.provenance(name)).collect();
+    pub(super) fn caption(&self, names: &[impl AsRef<str>]) -> String {
+        let all: Vec<Provenance> = names.iter().filter_map(|name| self.provenance(name.as_ref())).collect();
         let distinct = |part: fn(&Provenance) -> Vec<String>| {
             let mut parts: Vec<String> = Vec::new();
             for part in all.iter().flat_map(part) {
