@@ -31,9 +31,37 @@ pub(super) fn build(log: &Log) -> Result<String, Failure> {
     Ok("compiled".to_owned())
 }
 
+/// Clippy as the manifest configures it. `incompatible_msrv`, which is on by default, holds our own code to
+/// `rust-version` without a second toolchain.
+pub(super) fn lints(log: &Log) -> Result<String, Failure> {
+    rust::component("cargo-clippy", "clippy")?;
+    if std::env::var_os(rust::IS_BUILT).is_none() {
+        let all = Job::cargo("clippy --workspace --all-targets --no-deps --features").arg(rust::FEATURES);
+        all.words("-- -D warnings").builds().minutes(30).run(log)?;
+        return Ok("no warnings".to_owned());
+    }
+    // The build had clippy compile the workspace: cargo repeats the warnings of what is up to date.
+    for build in [rust::tests_built(), examples_built()] {
+        let output = build.output(log)?;
+        let said = String::from_utf8_lossy(&output.stderr);
+        let warned: Vec<&str> = said.lines().filter_map(package_with_warnings).collect();
+        if !warned.is_empty() || !output.status.success() {
+            return Err(Failure::failed(format!("clippy has warnings for {}", warned.join(", "))));
+        }
+    }
+    Ok("no warnings".to_owned())
+}
+
+/// The `x` in cargo's line ``warning: `x` (lib) generated 1 warning``.
+fn package_with_warnings(line: &str) -> Option<&str> {
+    let (package, _) = line.strip_prefix("warning: `")?.split_once(" generated ")?;
+    package.split('`').next()
+}
+
 /// Builds the examples that steps run. `cargo test --example` would make a test of each.
 fn examples_built() -> Job {
-    let build = Job::cargo("build --workspace --features").arg(rust::FEATURES).builds().minutes(30);
+    let build =
+        rust::workspace_cargo("build --workspace --features").arg(rust::FEATURES).builds().minutes(30);
     let names = EXAMPLES.iter().copied().chain(examples::names());
     names.fold(build, |build, name| build.arg("--example").arg(name))
 }
@@ -79,7 +107,14 @@ fn artifacts(messages: &str) -> Vec<(String, bool)> {
 
 #[cfg(test)]
 mod tests {
-    use super::artifacts;
+    use super::{artifacts, package_with_warnings};
+
+    #[test]
+    fn packages_with_warnings_are_named() {
+        let said =
+            ["warning: unused variable: `x`", "warning: `a` (lib test) generated 2 warnings (1 duplicate)"];
+        assert_eq!(said.into_iter().filter_map(package_with_warnings).collect::<Vec<_>>(), ["a"]);
+    }
 
     #[test]
     fn units_that_were_compiled_are_found() {

@@ -1,6 +1,7 @@
 //! The checks that cargo itself runs.
 
 use std::path::PathBuf;
+use std::process::Command;
 
 use crate::job::{Failure, Job, Log, TIMED_OUT, is_installed};
 use crate::metadata::Metadata;
@@ -22,21 +23,15 @@ pub(super) fn format(log: &Log) -> Result<String, Failure> {
     Ok("formatted".to_owned())
 }
 
-/// Clippy as the manifest configures it. `incompatible_msrv`, which is on by default, holds our own code to
-/// `rust-version` without a second toolchain.
-pub(super) fn lints(log: &Log) -> Result<String, Failure> {
-    component("cargo-clippy", "clippy")?;
-    let all = Job::cargo("clippy --workspace --all-targets --no-deps --features").arg(FEATURES);
-    all.words("-- -D warnings").builds().minutes(30).run(log)?;
-    Ok("no warnings".to_owned())
-}
-
-/// rustdoc, for which a broken link is a warning too, and rustc without the optional features.
+/// rustdoc, for which a broken link is a warning too, rustc without the optional features, and clippy for the examples
+/// that no step runs.
 pub(super) fn docs(log: &Log) -> Result<String, Failure> {
     let documents = Job::cargo("doc --workspace --lib --no-deps --features").arg(FEATURES);
     documents.env("RUSTDOCFLAGS", "-D warnings").builds().minutes(30).run(log)?;
-    let bare = Job::cargo("clippy --package thalweg --package thalweg-build --lib --no-deps -- -D warnings");
-    bare.builds().minutes(30).run(log)?;
+    for clippy in ["--workspace --examples", "--package thalweg --package thalweg-build --lib"] {
+        let job = Job::cargo("clippy --no-deps").words(clippy).words("-- -D warnings");
+        job.builds().minutes(30).run(log)?;
+    }
     Ok("no warnings".to_owned())
 }
 
@@ -66,8 +61,8 @@ pub(super) fn features(log: &Log) -> Result<String, Failure> {
 /// Unit, integration and doc tests.
 pub(super) fn tests(log: &Log) -> Result<String, Failure> {
     // No browser: a test that needs one is marked `#[ignore]`, or fails here.
-    let tests = Job::cargo(TEST).arg(FEATURES).env("CHROMIUM", "/ignore-tests-that-open-a-browser");
-    let doc_tests = Job::cargo("test --workspace --no-fail-fast --doc --features").arg(FEATURES);
+    let tests = workspace_cargo(TEST).arg(FEATURES).env("CHROMIUM", "/ignore-tests-that-open-a-browser");
+    let doc_tests = workspace_cargo("test --workspace --no-fail-fast --doc --features").arg(FEATURES);
     run_tests(&[tests, doc_tests], 40, log)
 }
 
@@ -78,7 +73,7 @@ pub(super) fn ignored(log: &Log) -> Result<String, Failure> {
     if !is_installed("go") {
         return Err(Failure::missing("there is no `go` on the PATH"));
     }
-    let job = Job::cargo(TEST).arg(FEATURES).words("-- --ignored").env("CHROMIUM", browser);
+    let job = workspace_cargo(TEST).arg(FEATURES).words("-- --ignored").env("CHROMIUM", browser);
     run_tests(&[job], 20, log)
 }
 
@@ -86,14 +81,14 @@ pub(super) fn ignored(log: &Log) -> Result<String, Failure> {
 pub(super) fn simulations(log: &Log) -> Result<String, Failure> {
     let set = |name: &str, default: &str| std::env::var(name).unwrap_or_else(|_| default.to_owned());
     let (seeds, seconds) = (set("THALWEG_SIM_SEEDS", "100000"), set("THALWEG_FUZZ_SECONDS", "60"));
-    let job = Job::cargo(TEST).arg(FEATURES).arg("--").words(SIMULATIONS);
+    let job = workspace_cargo(TEST).arg(FEATURES).arg("--").words(SIMULATIONS);
     let job = job.env("THALWEG_SIM_SEEDS", &seeds).env("THALWEG_FUZZ_SECONDS", &seconds);
     // Two days, for whoever sets the variables.
     let account = run_tests(&[job], 2 * 24 * 60, log)?;
     Ok(format!("{account}: {seeds} seeds of each simulation, {seconds} s of each fuzz target"))
 }
 
-/// All targets but the examples: no test is in them, `lints` checks them, and to link them all takes a minute.
+/// All targets but the examples: no test is in them, `docs` checks them, and to link them all takes a minute.
 const TEST: &str = "test --workspace --no-fail-fast --lib --bins --tests --features";
 /// Parts of the names of simulations and fuzz targets.
 const SIMULATIONS: &str = "grpc_peers http2_peers fuzz::";
@@ -159,9 +154,19 @@ fn unended(stdout: &str) -> impl Iterator<Item = &str> {
     slow.filter(move |test| !stdout.lines().any(|line| line.starts_with(&format!("test {test} ... "))))
 }
 
+/// Cargo for what tests run. clippy's driver compiles our own crates: they are compiled once, and not a second time for
+/// the lints. It is no slower than rustc, and what it makes is neither (it leaves out optimisations of MIR alone).
+pub(super) fn workspace_cargo(words: &str) -> Job {
+    const DRIVER: &str = "clippy-driver";
+    // rustup has a program of this name also where the component is not installed.
+    let is_there = Command::new(DRIVER).arg("--version").output().is_ok_and(|said| said.status.success());
+    let job = Job::cargo(words);
+    if is_there { job.env("RUSTC_WORKSPACE_WRAPPER", DRIVER) } else { job }
+}
+
 /// Builds all tests, and runs none.
 pub(super) fn tests_built() -> Job {
-    Job::cargo(TEST).arg(FEATURES).arg("--no-run").builds().minutes(40)
+    workspace_cargo(TEST).arg(FEATURES).arg("--no-run").builds().minutes(40)
 }
 
 /// The command `thalweg` as the tests built it.
@@ -203,7 +208,7 @@ fn built(targets: &str, log: &Log) -> Result<(), Failure> {
     if std::env::var_os(IS_BUILT).is_some() {
         return Ok(());
     }
-    Job::cargo("build --workspace --features").arg(FEATURES).words(targets).builds().minutes(30).run(log)
+    workspace_cargo("build --workspace --features").arg(FEATURES).words(targets).builds().minutes(30).run(log)
 }
 
 /// An example of a package in release, for measuring.
@@ -213,7 +218,7 @@ pub(crate) fn release_example(package: &str, name: &str, log: &Log) -> Result<Pa
     Ok(workspace::target().join("release/examples").join(name))
 }
 
-fn component(program: &str, name: &str) -> Result<(), Failure> {
+pub(super) fn component(program: &str, name: &str) -> Result<(), Failure> {
     if is_installed(program) {
         return Ok(());
     }
