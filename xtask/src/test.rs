@@ -18,7 +18,6 @@ mod h2spec;
 mod interop;
 mod layering;
 mod metrics;
-mod modules;
 mod negative;
 mod oldest;
 mod openapi;

@@ -17,7 +17,8 @@ pub const FRAME_SIZE_MAX: u32 = 1 << 20;
 // medians of five windows of 0.4 s in turns, with a yield_threshold of 32 KiB (the default), 64 and 128 KiB:
 // from the server, 1 KiB: 1.63, 1.65 and 1.52 million; 64 KiB: 37, 32 and 31 thousand;
 // from the client, 1 KiB: 1.69, 1.51 and 1.45 million; 64 KiB: 21, 22 and 30 thousand.
-// None of that stands out of the noise, nor do 256 KiB, nor a buffer_size of 1 and 64 KiB; 8 KiB halve streams of 1 KiB.
+// None of that stands out of the noise, nor do 256 KiB, nor a buffer_size of 1 and 64 KiB; 8 KiB halve streams of
+// 1 KiB.
 
 /// The largest message, both ways: none is too large.
 pub const MESSAGE_SIZE_MAX: usize = usize::MAX;

@@ -1,14 +1,14 @@
 //! No files of a crate import each other in a circle.
 //!
-//! An import is a name that one file defines and another one uses, whatever it is re-exported through. A `mod x;` is
+//! An import is a name that one file defines and another one uses, whatever it is re-exported through; or a method that
+//! an `impl` block calls on itself, and a block of the same type in another file has. A `mod x;` is
 //! none, so a parent may use what its children define, as long as they use nothing that it defines. What is re-exported
 //! from another crate no file of this one defines.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-use super::modules::path_of;
-use super::tokens::{self, Token, Tokens};
+use super::tokens::{self, Token, Tokens, module_of};
 
 /// The files of one crate, as modules.
 pub(super) struct Crate {
@@ -60,7 +60,7 @@ impl Crate {
         let read: Vec<(PathBuf, Vec<String>, Tokens)> = sources
             .iter()
             .filter_map(|(path, text)| {
-                let module = path_of(path.strip_prefix(root).ok()?);
+                let module = module_of(path.strip_prefix(root).ok()?);
                 Some((path.clone(), module, tokens::read(text)))
             })
             .collect();
@@ -106,9 +106,13 @@ impl Crate {
         Self { files, modules, macros }
     }
 
-    /// The circles, each as lines: `a.rs -> b.rs: Name, other`.
-    pub(super) fn circles(&self) -> Vec<Vec<String>> {
-        let imports = self.imports();
+    /// The circles, each as lines: `a.rs -> b.rs: Name, other`. Methods of the types `passed_over` tie no files.
+    pub(super) fn circles(&self, passed_over: &[&str]) -> Vec<Vec<String>> {
+        let mut imports = self.imports();
+        let is_passed_over =
+            |name: &str| name.split_once("::").is_some_and(|(of, _)| passed_over.contains(&of));
+        imports.values_mut().for_each(|names| names.retain(|name| !is_passed_over(name)));
+        imports.retain(|_, names| !names.is_empty());
         let reached: Vec<BTreeSet<usize>> = (0..self.files.len()).map(|file| reach(file, &imports)).collect();
         let mut told = BTreeSet::new();
         let mut circles = Vec::new();
@@ -130,8 +134,17 @@ impl Crate {
         circles
     }
 
+    /// The importing and the imported file, with the names that tie them.
+    pub(super) fn imports_by_path(&self) -> impl Iterator<Item = (&Path, &Path, String)> {
+        self.imports().into_iter().map(|((from, to), names)| {
+            let [from, to] = [from, to].map(|file| self.files[file].path.as_path());
+            (from, to, names.into_iter().collect::<Vec<_>>().join(", "))
+        })
+    }
+
+    /// What ties the files: names that one uses of another, and methods of a type whose `impl` blocks lie in several.
     fn imports(&self) -> Imports {
-        let mut imports = Imports::new();
+        let mut imports = self.calls_of_methods();
         for (from, file) in self.files.iter().enumerate() {
             let mut add = |path: &[String]| {
                 let Some(Found::Item(to)) = self.find(path, REEXPORTS_MAX) else { return };
@@ -151,6 +164,52 @@ impl Crate {
             }
         }
         imports
+    }
+
+    /// Methods that one `impl` block calls on itself, and another file's block of the same type has.
+    fn calls_of_methods(&self) -> Imports {
+        let blocks: Vec<(usize, Block<'_>)> = self
+            .files
+            .iter()
+            .enumerate()
+            .flat_map(|(index, file)| blocks(&file.tokens).into_iter().map(move |block| (index, block)))
+            .collect();
+        let mut homes: BTreeMap<(usize, &str, &str), BTreeSet<usize>> = BTreeMap::new();
+        for (index, block) in &blocks {
+            let Some(owner) = self.owner(*index, block) else { continue };
+            for three in block.tokens.windows(2) {
+                if three[0].text == "fn" && three[0].depth == block.depth + 1 {
+                    homes.entry((owner, block.name, &three[1].text)).or_default().insert(*index);
+                }
+            }
+        }
+        let mut imports = Imports::new();
+        for (index, block) in &blocks {
+            let Some(owner) = self.owner(*index, block) else { continue };
+            for four in block.tokens.windows(4) {
+                let [own, dot, method, call] =
+                    [&four[0], &four[1], &four[2], &four[3]].map(|it| it.text.as_str());
+                let is_call =
+                    matches!((own, dot, call), ("self", ".", "(" | "::") | ("Self", "::", "(" | "::"));
+                let Some(found) = homes.get(&(owner, block.name, method)).filter(|_| is_call) else {
+                    continue;
+                };
+                if let (false, Some(home)) = (found.contains(index), found.first()) {
+                    imports.entry((*index, *home)).or_default().insert(format!("{}::{method}", block.name));
+                }
+            }
+        }
+        imports
+    }
+
+    /// The file that defines the type of an `impl` block.
+    fn owner(&self, index: usize, block: &Block<'_>) -> Option<usize> {
+        let file = &self.files[index];
+        let here = [&file.module[..], &block.tokens.first()?.inline[..]].concat();
+        match self.find(&joined(&here, block.name), REEXPORTS_MAX)? {
+            Found::Item(owner) => Some(owner),
+            Found::Module => None,
+        }
     }
 
     /// Paths in code, `use` aside, that lead into the crate.
@@ -222,6 +281,53 @@ impl Crate {
             _ => Some(Found::Item(index)),
         }
     }
+}
+
+/// An `impl` block outside of functions.
+struct Block<'t> {
+    /// The type, without its path and its parameters.
+    name: &'t str,
+    depth: usize,
+    tokens: &'t [Token],
+}
+
+fn blocks(tokens: &[Token]) -> Vec<Block<'_>> {
+    let mut found = Vec::new();
+    let mut position = 0;
+    while position < tokens.len() {
+        let Some(offset) = tokens[position..].iter().position(|it| it.text == "impl" && it.depth == 0) else {
+            break;
+        };
+        let start = position + offset;
+        let open = tokens[start..].iter().position(|it| matches!(it.text.as_str(), "{" | ";"));
+        let Some(open) = open.map(|offset| start + offset) else { break };
+        position = open + 1;
+        let depth = tokens[start].depth;
+        let end = tokens[position..].iter().position(|it| it.text == "}" && it.depth <= depth);
+        let end = end.map_or(tokens.len(), |offset| position + offset);
+        if let Some(name) = implemented(&tokens[start + 1..open]) {
+            found.push(Block { name, depth, tokens: &tokens[position..end] });
+            position = end;
+        }
+    }
+    found
+}
+
+/// The type in the head of an `impl`: `Type` in `<T: A<B>> fmt::Debug for path::Type<T> where …`.
+fn implemented(head: &[Token]) -> Option<&str> {
+    let mut angles = 0_usize;
+    let mut name = None;
+    for (at, token) in head.iter().enumerate() {
+        match token.text.as_str() {
+            "<" => angles += 1,
+            ">" if head[at - 1].text != "-" => angles = angles.saturating_sub(1),
+            "where" => break,
+            "for" if angles == 0 => name = None,
+            word if angles == 0 && word.starts_with(char::is_alphabetic) => name = Some(word),
+            _ => {}
+        }
+    }
+    name
 }
 
 fn joined(module: &[String], name: &str) -> Vec<String> {
@@ -383,7 +489,7 @@ mod tests {
     fn check(files: &[(&str, &str)], circles: &[&[&str]]) {
         let sources: Vec<(PathBuf, String)> =
             files.iter().map(|(path, text)| (Path::new("src").join(path), (*text).to_owned())).collect();
-        assert_eq!(Crate::read(Path::new("src"), &sources).circles(), circles, "{files:?}");
+        assert_eq!(Crate::read(Path::new("src"), &sources).circles(&[]), circles, "{files:?}");
     }
 
     #[test]
@@ -467,6 +573,26 @@ mod tests {
                 ("a.rs", "pub struct A; fn g() { crate::f() }"),
             ],
             &[&["src/lib.rs -> src/a.rs: A", "src/a.rs -> src/lib.rs: f"]],
+        );
+    }
+
+    #[test]
+    fn methods_of_a_type_tie_the_files_of_its_impl_blocks() {
+        let a = "mod b; pub struct A; impl A { fn f(&self) { self.g() } fn h(&self) {} }";
+        let circle: &[&str] = &["src/a.rs -> src/a/b.rs: A::g", "src/a/b.rs -> src/a.rs: A"];
+        check(&[("a.rs", a), ("a/b.rs", "use super::A; impl A { pub fn g(&self) {} }")], &[circle]);
+        check(
+            &[("a.rs", a), ("a/b.rs", "use super::A; impl<T: B<u8>> C<T> for A where T: D { fn g() {} }")],
+            &[circle],
+        );
+        check(&[("a.rs", a), ("a/b.rs", "use super::A; struct B; impl B { pub fn g(&self) {} }")], &[]);
+        check(
+            &[
+                ("a.rs", "mod b; mod c; pub struct A;"),
+                ("a/b.rs", "use super::A; impl A { fn f() { Self::g() } }"),
+                ("a/c.rs", "use super::A; impl A { fn g() { if true { self.f() } } }"),
+            ],
+            &[&["src/a/b.rs -> src/a/c.rs: A::g", "src/a/c.rs -> src/a/b.rs: A::f"]],
         );
     }
 

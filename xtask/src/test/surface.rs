@@ -14,8 +14,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use super::circles::leaf;
-use super::modules::path_of;
-use super::tokens::{self, Token};
+use super::tokens::{self, Token, module_of};
 use crate::arguments::Arguments;
 use crate::ended::Ended;
 use crate::job::{Failure, Log};
@@ -153,7 +152,7 @@ impl Surface {
     fn add(&mut self, path: &Path, text: &str) {
         let parts: Vec<_> = path.iter().collect();
         let root = parts.iter().rposition(|part| *part == "src").map_or(0, |at| at + 1);
-        let module = path_of(&parts[root..].iter().collect::<PathBuf>());
+        let module = module_of(&parts[root..].iter().collect::<PathBuf>());
         let tokens = tokens::read(text).kept;
         self.add_names(&module, &tokens);
         self.add_members(&module, &tokens);

@@ -1,5 +1,7 @@
 //! A Rust file as words and punctuation, without its tests: enough to see what imports what.
 
+use std::path::Path;
+
 use rustc_lexer::{FrontmatterAllowed, TokenKind};
 
 /// A word or a mark.
@@ -148,4 +150,46 @@ fn words(text: &str) -> Vec<Token> {
         at = end;
     }
     tokens
+}
+
+/// The module path of a file below `src`: `server/dispatch.rs` is `server::dispatch`.
+pub(super) fn module_of(file: &Path) -> Vec<String> {
+    let without_extension = file.with_extension("");
+    let mut path: Vec<String> =
+        without_extension.iter().map(|part| part.to_string_lossy().into_owned()).collect();
+    let is_own_folder = path.last().is_some_and(|last| last == "mod" || last == "lib" || last == "main");
+    if is_own_folder {
+        path.pop();
+    }
+    path
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::module_of;
+
+    #[test]
+    fn what_is_not_code_is_not_read() {
+        let check = |text: &str, words: &str| {
+            let kept = super::read(text).kept.into_iter().map(|token| token.text).collect::<Vec<_>>();
+            assert_eq!(kept.join(" "), words, "{text}");
+        };
+        check("// use crate::b;\n/* crate::c /* crate::d */ */ use crate::e;", "use crate :: e ;");
+        check("let s = \"\\\" crate::b\n\"; use e;", "let s = ; use e ;");
+        check("let s = r#\"crate::b \" \n\"#; use e;", "let s = ; use e ;");
+        check("fn f<'a>(c: &'a str) -> char { '\"' }", "fn f < a > ( c : & a str ) - > char { }");
+        check("#[cfg(test)] mod tests { use b; mod c { } use d; } use e;", "use e ;");
+    }
+
+    #[test]
+    fn files_have_module_paths() {
+        let check =
+            |file: &str, path: &str| assert_eq!(module_of(Path::new(file)).join("::"), path, "{file}");
+        check("server/dispatch.rs", "server::dispatch");
+        check("server/mod.rs", "server");
+        check("server.rs", "server");
+        check("lib.rs", "");
+    }
 }
