@@ -111,7 +111,9 @@ impl Crate {
         let mut imports = self.imports();
         let is_passed_over =
             |name: &str| name.split_once("::").is_some_and(|(of, _)| passed_over.contains(&of));
-        imports.values_mut().for_each(|names| names.retain(|name| !is_passed_over(name)));
+        for names in imports.values_mut() {
+            names.retain(|name| !is_passed_over(name));
+        }
         imports.retain(|_, names| !names.is_empty());
         let reached: Vec<BTreeSet<usize>> = (0..self.files.len()).map(|file| reach(file, &imports)).collect();
         let mut told = BTreeSet::new();

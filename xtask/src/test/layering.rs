@@ -15,8 +15,8 @@ use crate::{files, workspace};
 /// Each crate of the workspace, what it may import of the others in its code, and what in its build script and its
 /// tests besides. `thalweg-sim` is for tests alone.
 ///
-/// `cli -> compare -> lab -> load -> thalweg -> engine -> http2`; those that measure import `measure`; `tonic -> engine`;
-/// `thalweg -> web -> engine`; `web -> protobuf`; `build` and `link` depend on none of them.
+/// `cli -> compare -> lab -> load -> thalweg -> engine -> http2`; those that measure import `measure`;
+/// `tonic -> engine`; `thalweg -> web -> engine`; `web -> protobuf`; `build` and `link` depend on none of them.
 const LAYERS: &[(&str, &[&str], &[&str])] = &[
     (
         "thalweg-cli",
