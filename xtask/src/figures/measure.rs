@@ -24,18 +24,8 @@ pub(super) struct Measurement {
 enum How {
     /// `cargo xtask bench NAME --peers …`; without peers where it compares none.
     Bench { name: &'static str, peers: &'static str },
-    /// `thalweg lab sizes …`, condensed by the lab.
-    Sizes(&'static str),
-    /// `thalweg lab channels …`, condensed by the lab.
-    Channels(&'static str),
-    /// `thalweg lab connections …`, condensed by the lab.
-    Connections(&'static str),
-    /// `thalweg lab codec …`, condensed by the lab.
-    Codec(&'static str),
-    /// `thalweg lab json …`, condensed by the lab.
-    Json(&'static str),
-    /// `thalweg lab published …`, condensed by the lab.
-    Published(&'static str),
+    /// `thalweg lab …`, condensed by the lab.
+    Study(&'static str),
     /// The example `speed` of the Protobuf engine.
     Speed,
     /// `cargo xtask protos`.
@@ -53,130 +43,94 @@ const SPEED_RUNS: usize = 5;
 const SPEED: &str = "cargo run --release -p thalweg-codec --example speed -- --rounds 11";
 const ALL: &str = "thalweg,tonic,grpc-cpp";
 
-const fn bench(name: &'static str, peers: &'static str) -> Measurement {
-    Measurement { name, how: How::Bench { name, peers }, subject: STACK, processors: 1 }
+const fn bench(name: &'static str, peers: &'static str, subject: &'static [&'static str]) -> Measurement {
+    Measurement { name, how: How::Bench { name, peers }, subject, processors: 1 }
 }
 
-const fn sizes(name: &'static str, arguments: &'static str) -> Measurement {
-    Measurement { name, how: How::Sizes(arguments), subject: STACK, processors: 1 }
+const fn study(name: &'static str, words: &'static str, subject: &'static [&'static str]) -> Measurement {
+    Measurement { name, how: How::Study(words), subject, processors: 1 }
 }
 
 /// All of them, in the order in which they are measured.
 pub(super) const MEASUREMENTS: &[Measurement] = &[
-    sizes(
+    study(
         "ends",
-        "--quick --against tonic,grpc-cpp,grpc-go --ends --connections 1,16 -c 64 --sizes 0,1KiB,64KiB \
-         --transports tcp --budget 18m",
+        "sizes --quick --against tonic,grpc-cpp,grpc-go --ends --connections 1,16 -c 64 --sizes \
+         0,1KiB,64KiB --transports tcp --budget 18m",
+        STACK,
     ),
-    sizes("comparison-tcp", "--against tonic,grpc-cpp,grpc-go,socket --quick"),
-    sizes(
+    study("comparison-tcp", "sizes --against tonic,grpc-cpp,grpc-go,socket --quick", STACK),
+    study(
         "comparison-uds",
-        "--against tonic,grpc-cpp,socket --quick --transports uds --sizes 0,1KiB,64KiB,1.5MB,4MiB -c 4 \
-         --budget 340s",
+        "sizes --against tonic,grpc-cpp,socket --quick --transports uds --sizes 0,1KiB,64KiB,1.5MB,4MiB \
+         -c 4 --budget 340s",
+        STACK,
     ),
-    sizes(
+    study(
         "streams-tcp-4mib",
-        "--against tonic,socket --quick --calls client-stream,server-stream --sizes 4MiB --transports tcp \
-         --budget 40s",
+        "sizes --against tonic,socket --quick --calls client-stream,server-stream --sizes 4MiB \
+         --transports tcp --budget 40s",
+        STACK,
     ),
-    sizes(
+    study(
         "in-flight-64",
-        "--against tonic,grpc-cpp,socket --quick --calls unary --sizes 0 --transports tcp --budget 60s -c 64",
+        "sizes --against tonic,grpc-cpp,socket --quick --calls unary --sizes 0 --transports tcp --budget \
+         60s -c 64",
+        STACK,
     ),
-    sizes(
+    study(
         "in-flight-256",
-        "--against tonic,grpc-cpp,socket --quick --calls unary --sizes 0 --transports tcp --budget 60s -c 256",
+        "sizes --against tonic,grpc-cpp,socket --quick --calls unary --sizes 0 --transports tcp --budget \
+         60s -c 256",
+        STACK,
     ),
-    sizes(
+    study(
         "in-flight-256-connections-16",
-        "--against tonic,grpc-cpp,socket --quick --calls unary --sizes 0 --transports tcp --budget 60s -c 256 \
-         --connections 16",
+        "sizes --against tonic,grpc-cpp,socket --quick --calls unary --sizes 0 --transports tcp --budget \
+         60s -c 256 --connections 16",
+        STACK,
     ),
+    study("lanes", "channels --quick --rounds 6 --strategies adaptive,1,2,3", STACK),
     Measurement {
-        name: "lanes",
-        how: How::Channels("--quick --rounds 6 --strategies adaptive,1,2,3"),
-        subject: STACK,
-        processors: 1,
-    },
-    Measurement {
-        name: "many-processors",
-        how: How::Channels(
-            "--against tonic,grpc-cpp,grpc-go --calls unary -c 16,64,256,1024 --rounds 5 --round-trips 0s \
-             --strategies adaptive,1,4,8 --connections 8 --client-cpus 0-7 --server-cpus 8-15 --budget 290s",
-        ),
-        subject: STACK,
         processors: 16,
+        ..study(
+            "many-processors",
+            "channels --against tonic,grpc-cpp,grpc-go --calls unary -c 16,64,256,1024 --rounds 5 \
+         --round-trips 0s --strategies adaptive,1,4,8 --connections 8 --client-cpus 0-7 --server-cpus \
+         8-15 --budget 290s",
+            STACK,
+        )
     },
-    bench("polling", ALL),
-    bench("instructions", "thalweg,thalweg-tonic,tonic,grpc-cpp"),
-    bench("allocations", ALL),
-    bench("memory", ALL),
-    bench("idle", "thalweg"),
-    bench("tls", ALL),
-    Measurement {
-        name: "drop-in",
-        how: How::Bench { name: "drop-in", peers: "tonic,thalweg-tonic,thalweg" },
-        subject: DROP_IN,
-        processors: 1,
-    },
-    bench("beside", "thalweg"),
-    Measurement {
-        name: "flight",
-        how: How::Bench { name: "flight", peers: "" },
-        subject: DROP_IN,
-        processors: 1,
-    },
-    Measurement {
-        name: "generators",
-        how: How::Bench { name: "generators", peers: "thalweg" },
-        subject: GENERATOR,
-        processors: 1,
-    },
-    Measurement {
-        name: "same",
-        how: How::Bench { name: "same", peers: "thalweg" },
-        subject: LAB,
-        processors: 1,
-    },
-    Measurement {
-        name: "slowed",
-        how: How::Bench { name: "slowed", peers: "thalweg" },
-        subject: LAB,
-        processors: 1,
-    },
-    bench("attacks", "thalweg,tonic,grpc-go,grpc-cpp"),
-    bench("hoards", "thalweg"),
-    Measurement {
-        name: "connections",
-        how: How::Connections("--quick --against tonic,grpc-cpp,grpc-go"),
-        subject: STACK,
-        processors: 1,
-    },
-    Measurement {
-        name: "codec",
-        how: How::Codec("--quick --against jvm --budget 150s"),
-        subject: CODECS,
-        processors: 1,
-    },
-    Measurement {
-        name: "codec-ten-million",
-        how: How::Codec(
-            "--messages person-sparse --steps 10,10000000 --rounds 3 --no-calls --no-instructions \
-             --codecs prost,buffa,serde_json,sonic-rs,rmp-serde",
-        ),
-        subject: CODECS,
-        processors: 1,
-    },
-    Measurement {
-        name: "json",
-        how: How::Json(
-            "--quick --against axum,grpc-gateway,grpc-gateway:inside,connect-go,spring,armeria,armeria:transcoded,\
-             lognet --budget 12m",
-        ),
-        subject: WEB,
-        processors: 1,
-    },
-    Measurement { name: "published", how: How::Published(""), subject: STACK, processors: 1 },
+    bench("polling", ALL, STACK),
+    bench("instructions", "thalweg,thalweg-tonic,tonic,grpc-cpp", STACK),
+    bench("allocations", ALL, STACK),
+    bench("memory", ALL, STACK),
+    bench("idle", "thalweg", STACK),
+    bench("tls", ALL, STACK),
+    bench("drop-in", "tonic,thalweg-tonic,thalweg", DROP_IN),
+    bench("beside", "thalweg", STACK),
+    bench("flight", "", DROP_IN),
+    bench("generators", "thalweg", GENERATOR),
+    bench("same", "thalweg", LAB),
+    bench("slowed", "thalweg", LAB),
+    bench("attacks", "thalweg,tonic,grpc-go,grpc-cpp", STACK),
+    bench("hoards", "thalweg", STACK),
+    study("connections", "connections --quick --against tonic,grpc-cpp,grpc-go", STACK),
+    study("codec", "codec --quick --against jvm --budget 150s", CODECS),
+    study(
+        "codec-ten-million",
+        "codec --messages person-sparse --steps 10,10000000 --rounds 3 --no-calls --no-instructions \
+         --codecs prost,buffa,serde_json,sonic-rs,rmp-serde",
+        CODECS,
+    ),
+    study(
+        "json",
+        "json --quick --against \
+         axum,grpc-gateway,grpc-gateway:inside,connect-go,spring,armeria,armeria:transcoded,lognet \
+         --budget 12m",
+        WEB,
+    ),
+    study("published", "published", STACK),
     Measurement { name: "protobuf", how: How::Speed, subject: ENGINE, processors: 1 },
     Measurement { name: "protos", how: How::Protos, subject: ENGINE, processors: 1 },
 ];
@@ -187,12 +141,7 @@ impl Measurement {
         match &self.how {
             How::Bench { name, peers: "" } => format!("cargo xtask bench {name}"),
             How::Bench { name, peers } => format!("cargo xtask bench {name} --peers {peers}"),
-            How::Sizes(arguments) => format!("cargo run --release -- lab sizes {arguments}"),
-            How::Channels(arguments) => format!("cargo run --release -- lab channels {arguments}"),
-            How::Connections(arguments) => format!("cargo run --release -- lab connections {arguments}"),
-            How::Codec(arguments) => format!("cargo run --release -- lab codec {arguments}"),
-            How::Json(arguments) => format!("cargo run --release -- lab json {arguments}"),
-            How::Published(arguments) => format!("cargo run --release -- lab published{arguments}"),
+            How::Study(words) => format!("cargo run --release -- lab {words}"),
             How::Speed => SPEED.to_owned(),
             How::Protos => "cargo xtask protos".to_owned(),
         }
@@ -204,19 +153,12 @@ impl Measurement {
                 let tables = bench::tables(name, peers, log)?;
                 Ok(json!({"tables": tables.iter().map(bench::table::Table::json).collect::<Vec<_>>()}))
             }
-            How::Sizes(arguments) => self.study(&format!("sizes {arguments}"), log),
-            How::Channels(arguments) => self.study(&format!("channels {arguments}"), log),
-            How::Connections(arguments) => self.study(&format!("connections {arguments}"), log),
-            How::Codec(arguments) => self.study(&format!("codec {arguments}"), log),
-            How::Json(arguments) => self.study(&format!("json {arguments}"), log),
-            How::Published(arguments) => self.study(&format!("published{arguments}"), log),
+            How::Study(words) => {
+                lab::condensed(words, &workspace::output().join("figures").join(self.name), log)
+            }
             How::Speed => speed(log),
             How::Protos => crate::protos::measure(log),
         }
-    }
-
-    fn study(&self, words: &str, log: &Log) -> Result<Value, Failure> {
-        lab::condensed(words, &workspace::output().join("figures").join(self.name), log)
     }
 }
 
