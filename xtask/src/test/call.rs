@@ -4,22 +4,21 @@
 
 mod case;
 mod compare;
-mod etcd;
-mod grpc_cpp;
-mod grpc_go;
 mod load;
 mod servers;
-mod tonic;
 
 use std::fs;
+
+use serde_json::Value;
 
 use crate::job::{Failure, Job, Log};
 use crate::test::rust;
 use crate::workspace;
 
-use case::Case;
-use load::Load;
 use servers::{KINDS, Servers};
+
+/// Runs, each with the server that it is made at, its words behind the target, and what is expected of it.
+const CASES: &str = include_str!("../../suites/call/cases.json");
 
 pub(super) fn check(log: &Log) -> Result<String, Failure> {
     let thalweg = rust::command(log)?;
@@ -44,23 +43,53 @@ pub(super) fn check(log: &Log) -> Result<String, Failure> {
         failed += 1;
         log.line(format_args!("FAIL  {what} {}: {fault}", words.join(" ")))
     };
-    let loads: [&[Load]; 4] = [grpc_go::LOADS, tonic::LOADS, grpc_cpp::LOADS, etcd::LOADS];
-    for load in loads.into_iter().flatten() {
-        let words = [load.words, &["-O", "json"]].concat();
-        let output = run("load", servers.target(load.server), &words, "")?;
-        count("load", load.words, load.fault(&output))?;
+    let all_cases: Value = serde_json::from_str(CASES)
+        .map_err(|why| Failure::failed(format!("suites/call/cases.json is not JSON: {why}")))?;
+    let cases = |kind: &str| all_cases[kind].as_array().into_iter().flatten();
+    let target = |case: &Value| servers.target(case["server"].as_str().unwrap_or_default());
+    for load in cases("loads") {
+        let words: Vec<&str> = texts(&load["words"]).chain(["-O", "json"]).collect();
+        let output = run("load", target(load)?, &words, "")?;
+        count("load", &words, load::fault(load, &output))?;
     }
-    let cases: [&[Case]; 4] = [grpc_go::CASES, tonic::CASES, grpc_cpp::CASES, etcd::CASES];
-    for case in cases.into_iter().flatten() {
-        let output = run("call", servers.target(case.server), case.words, case.stdin)?;
-        count("call", case.words, case.fault(&output))?;
+    for case in cases("calls") {
+        let words: Vec<&str> = texts(&case["words"]).collect();
+        let output = run("call", target(case)?, &words, case["stdin"].as_str().unwrap_or_default())?;
+        count("call", &words, case::fault(case, &output))?;
     }
-    for comparison in compare::COMPARISONS {
-        let words = comparison.words(log)?;
+    for comparison in cases("comparisons") {
+        let words = compare::words(comparison, log)?;
         let job = words.iter().fold(Job::new(&thalweg).arg("compare"), |job, it| job.arg(word(it)));
         let words: Vec<&str> = words.iter().map(String::as_str).collect();
-        count("compare", &words, comparison.fault(&job.directory(workspace::suites()).output(log)?))?;
+        let output = job.directory(workspace::suites()).output(log)?;
+        count("compare", &words, compare::fault(comparison, &output))?;
     }
     let account = format!("{} of {all} cases at {} servers of others", all - failed, KINDS.len());
     if failed == 0 { Ok(account) } else { Err(Failure::failed(account)) }
+}
+
+fn texts(list: &Value) -> impl Iterator<Item = &str> {
+    list.as_array().into_iter().flatten().filter_map(Value::as_str)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::Value;
+
+    use super::servers::Kind;
+
+    #[test]
+    fn each_case_has_a_server_and_words() {
+        let cases: Value = serde_json::from_str(super::CASES).unwrap();
+        let all = |kind: &str| cases[kind].as_array().unwrap().iter();
+        let mut servers: Vec<&Value> = all("loads").chain(all("calls")).map(|case| &case["server"]).collect();
+        servers.extend(all("comparisons").flat_map(|case| [&case["a"], &case["b"]]));
+        assert!(!servers.is_empty());
+        for server in servers {
+            assert!(server.as_str().is_some_and(|name| Kind::named(name).is_ok()), "{server}");
+        }
+        for case in all("loads").chain(all("calls")).chain(all("comparisons")) {
+            assert!(super::texts(&case["words"]).count() > 0, "{case}");
+        }
+    }
 }

@@ -2,36 +2,20 @@
 
 use std::process::Output;
 
-use super::servers::Kind;
+use serde_json::Value;
 
-/// One run of `thalweg call`.
-pub(super) struct Case {
-    pub(super) server: Kind,
-    /// Behind the target.
-    pub(super) words: &'static [&'static str],
-    /// What stdin gives, for `-d @-`.
-    pub(super) stdin: &'static str,
-    pub(super) exit_code: i32,
-    /// What it prints, among other things, on stdout or stderr.
-    pub(super) says: &'static [&'static str],
-}
+use super::texts;
 
-/// Nothing on stdin, and it ends with OK.
-pub(super) const PLAIN: Case =
-    Case { server: Kind::Reflection, words: &[], stdin: "", exit_code: 0, says: &[] };
-
-impl Case {
-    /// What is otherwise than expected.
-    pub(super) fn fault(&self, output: &Output) -> Option<String> {
-        let said = [&output.stdout[..], &output.stderr[..]].concat();
-        let said = String::from_utf8_lossy(&said).into_owned();
-        let missing: Vec<_> = self.says.iter().filter(|part| !said.contains(**part)).collect();
-        if output.status.code() == Some(self.exit_code) && missing.is_empty() {
-            return None;
-        }
-        let (status, code) = (output.status, self.exit_code);
-        Some(format!("{status}, not {code}; missing: {missing:?}\n{said}"))
+/// What is otherwise than expected: the `exit_code`, or a part that is not among what it `says` on stdout or stderr.
+pub(super) fn fault(case: &Value, output: &Output) -> Option<String> {
+    let said = [&output.stdout[..], &output.stderr[..]].concat();
+    let said = String::from_utf8_lossy(&said).into_owned();
+    let missing: Vec<_> = texts(&case["says"]).filter(|part| !said.contains(part)).collect();
+    let code = case["exit_code"].as_i64().unwrap_or(0);
+    if output.status.code().map(i64::from) == Some(code) && missing.is_empty() {
+        return None;
     }
+    Some(format!("{}, not {code}; missing: {missing:?}\n{said}", output.status))
 }
 
 #[cfg(test)]
@@ -39,18 +23,20 @@ mod tests {
     use std::os::unix::process::ExitStatusExt;
     use std::process::{ExitStatus, Output};
 
-    use super::{Case, PLAIN};
+    use serde_json::json;
+
+    use super::fault;
 
     #[test]
     fn both_outputs_and_the_exit_code_count() {
-        let case = Case { exit_code: 67, says: &["{}", "error: INVALID_ARGUMENT"], ..PLAIN };
+        let case = json!({"exit_code": 67, "says": ["{}", "error: INVALID_ARGUMENT"]});
         let output = |code: i32, stdout: &str| Output {
             status: ExitStatus::from_raw(code << 8),
             stdout: stdout.into(),
             stderr: "error: INVALID_ARGUMENT (3)".into(),
         };
-        assert_eq!(case.fault(&output(67, "{}\n")), None);
-        assert!(case.fault(&output(0, "{}\n")).is_some_and(|why| why.contains("not 67")));
-        assert!(case.fault(&output(67, "")).is_some_and(|why| why.contains("missing: [\"{}\"]")));
+        assert_eq!(fault(&case, &output(67, "{}\n")), None);
+        assert!(fault(&case, &output(0, "{}\n")).is_some_and(|why| why.contains("not 67")));
+        assert!(fault(&case, &output(67, "")).is_some_and(|why| why.contains("missing: [\"{}\"]")));
     }
 }

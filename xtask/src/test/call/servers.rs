@@ -48,6 +48,12 @@ pub(super) const KINDS: [Kind; 11] = [
 ];
 
 impl Kind {
+    /// The one that the cases call so.
+    pub(super) fn named(name: &str) -> Result<Self, Failure> {
+        let found = KINDS.into_iter().find(|kind| format!("{kind:?}") == name);
+        found.ok_or_else(|| Failure::failed(format!("there is no server `{name}`")))
+    }
+
     /// What starts it on `port`.
     pub(super) fn job(self, port: &str, log: &Log) -> Result<Job, Failure> {
         let go = |tool: &tools::GoTool, words: &str| {
@@ -91,9 +97,10 @@ impl Servers {
     }
 
     /// `localhost:50051`.
-    pub(super) fn target(&self, kind: Kind) -> String {
+    pub(super) fn target(&self, name: &str) -> Result<String, Failure> {
+        let kind = Kind::named(name)?;
         let port = self.running.iter().find(|(of, ..)| *of == kind).map_or(0, |(_, port, _)| *port);
-        format!("localhost:{port}")
+        Ok(format!("localhost:{port}"))
     }
 }
 
