@@ -4,6 +4,8 @@
 use std::fs;
 use std::path::PathBuf;
 
+use serde_json::Value;
+
 use crate::job::{Failure, Job, Log};
 use crate::server::{Server, free_port};
 use crate::test::rust;
@@ -20,25 +22,15 @@ const TAKEN: &[&[&str]] = &[
 const KINDS: &[&str] =
     &["ADH-", "NULL-MD5", "-NULL-SHA", "AES128-SHA", "AES128-GCM-SHA256", "DHE-RSA-", "CCM"];
 
-/// `openssl s_client` once.
-struct Case {
-    about: &'static str,
-    server: Kind,
-    /// Behind the address; what is written in capitals is a file of the folder.
-    flags: &'static str,
-    /// What it sends once hands are shaken.
-    sends: &'static [u8],
-    /// What it prints, among other things.
-    says: &'static [&'static str],
-}
-
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Kind {
-    /// With an ECDSA certificate.
-    Ecdsa,
-    /// The same, and clients must have a certificate.
-    Mutual,
-}
+/// Runs of `openssl s_client` and of curl, which sends a gRPC message.
+///
+/// - `server`: with an ECDSA certificate; `mutual`: clients must have a certificate, too.
+/// - `flags`: behind the address; what is written in capitals is a file of the folder.
+/// - `sends`: what it sends once hands are shaken; nothing, or [`GOODBYE`].
+/// - `says`: what it prints, among other things; [`CLOSED`] is what it prints when the server has closed in order.
+/// - `exit_codes`: curl's, of which it is one. 35 is a handshake that failed, 55 and 56 a connection that did when it
+///   was written to and read, 60 a certificate that can't be verified.
+const CASES: &str = include_str!("../../suites/tls/cases.json");
 
 /// The preface, SETTINGS, and GOAWAY: whoever speaks HTTP/2 closes the connection (RFC 9113 §3.4, §6.8).
 const GOODBYE: &[u8] =
@@ -46,202 +38,6 @@ const GOODBYE: &[u8] =
 /// What `openssl s_client` prints when the server has closed in order, with close_notify.
 const CLOSED: &str = "closed\n";
 const NOTHING: &[u8] = b"";
-
-const CASES: &[Case] = &[
-    Case {
-        about: "TLS 1.3, ALPN, a certificate that can be verified",
-        server: Kind::Ecdsa,
-        flags: "-alpn h2 -tls1_3 -CAfile CA -verify_return_error -servername localhost -ign_eof",
-        sends: GOODBYE,
-        says: &["New, TLSv1.3", "ALPN protocol: h2", "Verify return code: 0", "Compression: NONE", CLOSED],
-    },
-    Case {
-        about: "TLS 1.2, with its secure renegotiation extension (RFC 5746) and extended master secret (RFC 7627)",
-        server: Kind::Ecdsa,
-        flags: "-alpn h2 -tls1_2 -CAfile CA -verify_return_error -servername localhost -ign_eof",
-        sends: GOODBYE,
-        says: &[
-            "New, TLSv1.2",
-            "ALPN protocol: h2",
-            "Secure Renegotiation IS supported",
-            "Compression: NONE",
-            "Extended master secret: yes",
-            CLOSED,
-        ],
-    },
-    Case {
-        about: "compression is offered, and not taken (RFC 9113 §9.2.1)",
-        server: Kind::Ecdsa,
-        flags: "-alpn h2 -tls1_2 -comp -ign_eof",
-        sends: GOODBYE,
-        says: &["Compression: NONE", CLOSED],
-    },
-    Case {
-        about: "`h2` among other protocols",
-        server: Kind::Ecdsa,
-        flags: "-alpn http/1.1,h2 -ign_eof",
-        sends: GOODBYE,
-        says: &["ALPN protocol: h2", CLOSED],
-    },
-    Case {
-        about: "other protocols alone",
-        server: Kind::Ecdsa,
-        flags: "-alpn http/1.1,h3 -ign_eof",
-        sends: NOTHING,
-        says: &["alert no application protocol"],
-    },
-    Case {
-        about: "no ALPN: the connection is closed in order",
-        server: Kind::Ecdsa,
-        flags: "-ign_eof",
-        sends: NOTHING,
-        says: &["No ALPN negotiated", CLOSED],
-    },
-    Case {
-        about: "a server name that is not the certificate's, and OCSP asked for",
-        server: Kind::Ecdsa,
-        flags: "-alpn h2 -servername elsewhere.test -status -ign_eof",
-        sends: GOODBYE,
-        says: &["OCSP response: no response sent", CLOSED],
-    },
-    Case {
-        about: "no server name",
-        server: Kind::Ecdsa,
-        flags: "-alpn h2 -noservername -ign_eof",
-        sends: GOODBYE,
-        says: &[CLOSED],
-    },
-    Case {
-        about: "TLS 1.1",
-        server: Kind::Ecdsa,
-        flags: "-alpn h2 -tls1_1 -cipher ALL:@SECLEVEL=0",
-        sends: NOTHING,
-        says: &["SSL alert number"],
-    },
-    Case {
-        about: "TLS 1.0",
-        server: Kind::Ecdsa,
-        flags: "-alpn h2 -tls1 -cipher ALL:@SECLEVEL=0",
-        sends: NOTHING,
-        says: &["SSL alert number"],
-    },
-    Case {
-        about: "TLS 1.3's suite with CCM",
-        server: Kind::Ecdsa,
-        flags: "-alpn h2 -tls1_3 -ciphersuites TLS_AES_128_CCM_SHA256",
-        sends: NOTHING,
-        says: &["alert handshake failure"],
-    },
-    Case {
-        about: "TLS 1.3's suite with ChaCha20-Poly1305",
-        server: Kind::Ecdsa,
-        flags: "-alpn h2 -tls1_3 -ciphersuites TLS_CHACHA20_POLY1305_SHA256 -ign_eof",
-        sends: GOODBYE,
-        says: &["Cipher is TLS_CHACHA20_POLY1305_SHA256", CLOSED],
-    },
-    Case {
-        about: "a key exchange of finite fields",
-        server: Kind::Ecdsa,
-        flags: "-alpn h2 -tls1_3 -groups ffdhe2048",
-        sends: NOTHING,
-        says: &["alert handshake failure"],
-    },
-    Case {
-        about: "a session of TLS 1.3 begins",
-        server: Kind::Ecdsa,
-        flags: "-alpn h2 -tls1_3 -ign_eof -sess_out SESSION13",
-        sends: GOODBYE,
-        says: &["New, TLSv1.3", "New Session Ticket arrived", CLOSED],
-    },
-    Case {
-        about: "it is resumed",
-        server: Kind::Ecdsa,
-        flags: "-alpn h2 -tls1_3 -ign_eof -sess_in SESSION13",
-        sends: GOODBYE,
-        says: &["Reused, TLSv1.3", "ALPN protocol: h2", CLOSED],
-    },
-    Case {
-        about: "a session of TLS 1.2 begins",
-        server: Kind::Ecdsa,
-        flags: "-alpn h2 -tls1_2 -ign_eof -sess_out SESSION12",
-        sends: GOODBYE,
-        says: &["New, TLSv1.2", CLOSED],
-    },
-    Case {
-        about: "it is resumed",
-        server: Kind::Ecdsa,
-        flags: "-alpn h2 -tls1_2 -ign_eof -sess_in SESSION12",
-        sends: GOODBYE,
-        says: &["Reused, TLSv1.2", "ALPN protocol: h2", CLOSED],
-    },
-    Case {
-        about: "a client with the certificate that is asked for",
-        server: Kind::Mutual,
-        flags: "-alpn h2 -cert CERT -key KEY -ign_eof",
-        sends: GOODBYE,
-        says: &["Acceptable client certificate CA names", CLOSED],
-    },
-    Case {
-        about: "a client without it",
-        server: Kind::Mutual,
-        flags: "-alpn h2 -tls1_3 -ign_eof",
-        sends: NOTHING,
-        says: &["alert certificate required"],
-    },
-    Case {
-        about: "a client without it, TLS 1.2",
-        server: Kind::Mutual,
-        flags: "-alpn h2 -tls1_2 -ign_eof",
-        sends: NOTHING,
-        says: &["SSL alert number"],
-    },
-    Case {
-        about: "a client with another authority's",
-        server: Kind::Mutual,
-        flags: "-alpn h2 -cert RSACERT -key RSAKEY -ign_eof",
-        sends: NOTHING,
-        says: &["SSL alert number"],
-    },
-];
-
-/// curl once, with a gRPC message as the body.
-struct Post {
-    about: &'static str,
-    server: Kind,
-    flags: &'static str,
-    /// curl's, of which it is one: 35 is a handshake that failed, 55 and 56 a connection that did when it was written
-    /// to and read, 60 a certificate that can't be verified.
-    exit_codes: &'static [i32],
-}
-
-const POSTS: &[Post] = &[
-    Post { about: "a call", server: Kind::Ecdsa, flags: "--http2 --cacert CA", exit_codes: &[0] },
-    Post {
-        about: "a call over TLS 1.2",
-        server: Kind::Ecdsa,
-        flags: "--http2 --cacert CA --tls-max 1.2",
-        exit_codes: &[0],
-    },
-    Post {
-        about: "a call with a certificate",
-        server: Kind::Mutual,
-        flags: "--http2 --cacert CA --cert CERT --key KEY",
-        exit_codes: &[0],
-    },
-    Post {
-        about: "a call without the certificate",
-        server: Kind::Mutual,
-        flags: "--http2 --cacert CA",
-        exit_codes: &[55, 56],
-    },
-    Post {
-        about: "an authority that nobody told of",
-        server: Kind::Ecdsa,
-        flags: "--http2 --cacert RSACERT",
-        exit_codes: &[60],
-    },
-    Post { about: "HTTP/1.1", server: Kind::Ecdsa, flags: "--http1.1 --cacert CA", exit_codes: &[35] },
-];
 
 /// `SimpleRequest { response_size: 5 }`, and the `SimpleResponse` that answers: a payload with five zeros.
 const REQUEST: &[u8] = b"\0\0\0\0\x02\x10\x05";
@@ -253,15 +49,22 @@ pub(super) fn check(log: &Log) -> Result<String, Failure> {
     let ecdsa = folder.serve("server.pem", "server.key", "", log)?;
     let rsa = folder.serve("rsa.pem", "rsa.key", "", log)?;
     let mutual = folder.serve("server.pem", "server.key", "--cacert CA", log)?;
-    let port = |kind| if kind == Kind::Mutual { mutual.0 } else { ecdsa.0 };
+    let port = |case: &Value| if case["server"] == "mutual" { mutual.0 } else { ecdsa.0 };
+    let all_cases: Value = serde_json::from_str(CASES)
+        .map_err(|why| Failure::failed(format!("suites/tls/cases.json is not JSON: {why}")))?;
+    let of = |program: &str| all_cases[program].as_array().map_or(&[][..], Vec::as_slice);
+    let (cases, posts) = (of("openssl"), of("curl"));
     let mut wrong = Vec::new();
-    for case in CASES {
-        let said = folder.s_client(port(case.server), case.flags, case.sends, log)?;
-        wrong.extend(missing(case.about, case.says, &said));
+    for case in cases {
+        let sends = if case["sends"] == "goodbye" { GOODBYE } else { NOTHING };
+        let said = folder.s_client(port(case), text(case, "flags"), sends, log)?;
+        let says: Vec<&str> =
+            case["says"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
+        wrong.extend(missing(text(case, "about"), &says, &said));
     }
     wrong.extend(Folder::renegotiation(ecdsa.0, log)?);
-    for post in POSTS {
-        wrong.extend(folder.post(port(post.server), post, log)?);
+    for post in posts {
+        wrong.extend(folder.post(port(post), post, log)?);
     }
     let mut taken = 0;
     let (suites, refused) = folder.suites(&[ecdsa.0, rsa.0], log, |is_taken, what| {
@@ -273,7 +76,7 @@ pub(super) fn check(log: &Log) -> Result<String, Failure> {
         let status = server.stop()?;
         wrong.extend((!status.success()).then(|| format!("a server ended with {status}")));
     }
-    let (cases, posts) = (CASES.len() + 1, POSTS.len());
+    let (cases, posts) = (cases.len() + 1, posts.len());
     let account = format!(
         "openssl: {cases} cases, {suites} suites of TLS 1.2 ({taken} taken, {refused} refused), {hybrid}; curl: {posts}"
     );
@@ -281,6 +84,10 @@ pub(super) fn check(log: &Log) -> Result<String, Failure> {
         return Ok(account);
     }
     Err(Failure::failed(format!("{} went wrong ({}); {account}", wrong.len(), wrong.join("; "))))
+}
+
+fn text<'c>(case: &'c Value, key: &str) -> &'c str {
+    case[key].as_str().unwrap_or_default()
 }
 
 /// Says so if some of the parts are missing.
@@ -350,7 +157,7 @@ impl Folder {
     }
 
     /// Says so if it goes otherwise than it should.
-    fn post(&self, port: u16, post: &Post, log: &Log) -> Result<Option<String>, Failure> {
+    fn post(&self, port: u16, post: &Value, log: &Log) -> Result<Option<String>, Failure> {
         let (head, body) = (self.file("head"), self.file("body"));
         for path in [&head, &body] {
             fs::write(path, "")?;
@@ -360,13 +167,16 @@ impl Folder {
             .words("--silent --show-error --header content-type:application/grpc --header te:trailers")
             .words(&format!("--resolve localhost:{port}:127.0.0.1 --data-binary"))
             .arg(format!("@{}", self.file("request").display()));
-        let job = self.with(job, post.flags).arg("--dump-header").arg(&head).arg("--output").arg(&body);
+        let job =
+            self.with(job, text(post, "flags")).arg("--dump-header").arg(&head).arg("--output").arg(&body);
         let status = job.arg(&url).seconds(20).status(log)?;
         let (head, body) = (fs::read_to_string(head)?, fs::read(body)?);
         let answered = head.starts_with("HTTP/2 200") && head.contains("grpc-status: 0") && body == RESPONSE;
-        let is_right =
-            status.code().is_some_and(|code| post.exit_codes.contains(&code) && answered == (code == 0));
-        Ok((!is_right).then(|| format!("{}: {status}, {head:?} {body:?}", post.about)))
+        let is_among = |post: &Value, code: i32| {
+            post["exit_codes"].as_array().is_some_and(|codes| codes.contains(&code.into()))
+        };
+        let is_right = status.code().is_some_and(|code| is_among(post, code) && answered == (code == 0));
+        Ok((!is_right).then(|| format!("{}: {status}, {head:?} {body:?}", text(post, "about"))))
     }
 
     /// Each suite that this openssl has for TLS 1.2 and older, alone, at each server: whether it is taken, and whether
@@ -414,6 +224,22 @@ impl Folder {
         match missing("X25519MLKEM768", &["X25519MLKEM768", CLOSED], &said) {
             None => Ok("X25519MLKEM768".to_owned()),
             Some(wrong) => Err(Failure::failed(wrong)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::Value;
+
+    #[test]
+    fn cases_are_there_for_both_programs() {
+        let cases: Value = serde_json::from_str(super::CASES).unwrap();
+        for (program, expected) in [("openssl", "says"), ("curl", "exit_codes")] {
+            let cases = cases[program].as_array().unwrap();
+            assert!(!cases.is_empty());
+            let is_whole = |case: &Value| case["flags"].is_string() && !case[expected][0].is_null();
+            assert!(cases.iter().all(is_whole), "{program}");
         }
     }
 }
