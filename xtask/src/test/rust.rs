@@ -28,9 +28,10 @@ pub(super) fn format(log: &Log) -> Result<String, Failure> {
 pub(super) fn docs(log: &Log) -> Result<String, Failure> {
     let documents = Job::cargo("doc --workspace --lib --no-deps --features").arg(FEATURES);
     documents.env("RUSTDOCFLAGS", "-D warnings").builds().minutes(30).run(log)?;
-    for clippy in ["--workspace --examples", "--package thalweg --package thalweg-build --lib"] {
-        let job = Job::cargo("clippy --no-deps").words(clippy).words("-- -D warnings");
-        job.builds().minutes(30).run(log)?;
+    let examples = Job::cargo("clippy --workspace --examples --no-deps --features").arg(FEATURES);
+    let bare = Job::cargo("clippy --package thalweg --package thalweg-build --lib --no-deps");
+    for job in [examples, bare] {
+        job.words("-- -D warnings").builds().minutes(30).run(log)?;
     }
     Ok("no warnings".to_owned())
 }
