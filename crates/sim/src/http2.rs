@@ -14,7 +14,6 @@ mod monitor;
 mod pair;
 mod peer;
 mod plan;
-mod probe;
 mod side;
 mod world;
 

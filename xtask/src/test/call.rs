@@ -15,6 +15,7 @@ use crate::job::{Failure, Job, Log};
 use crate::test::rust;
 use crate::workspace;
 
+use case::texts;
 use servers::{KINDS, Servers};
 
 /// Runs, each with the server that it is made at, its words behind the target, and what is expected of it.
@@ -66,10 +67,6 @@ pub(super) fn check(log: &Log) -> Result<String, Failure> {
     }
     let account = format!("{} of {all} cases at {} servers of others", all - failed, KINDS.len());
     if failed == 0 { Ok(account) } else { Err(Failure::failed(account)) }
-}
-
-fn texts(list: &Value) -> impl Iterator<Item = &str> {
-    list.as_array().into_iter().flatten().filter_map(Value::as_str)
 }
 
 #[cfg(test)]

@@ -38,29 +38,6 @@ impl State {
         self.slots.iter().map(move |(index, slot)| (key(index, slot), slot))
     }
 
-    /// Server: what the metadata of all calls takes, and the requests that handlers have, in bytes.
-    pub(crate) fn held_by_calls(&self) -> usize {
-        let calls = self.slots.iter().filter_map(|(_, slot)| Some(slot.server_ref()?.held as usize));
-        calls.sum()
-    }
-
-    /// Server: a request that took `before` bytes beside what is known takes `now`: that of a call, or one of a
-    /// protocol that has the connection.
-    pub(crate) fn hold(&mut self, key: Option<SlotKey>, before: usize, now: usize) {
-        let Some(key) = key else {
-            if let Some(foreign) = &mut self.foreign {
-                foreign.held = foreign.held.saturating_sub(before) + now;
-            }
-            self.note_growth(before.abs_diff(now));
-            return;
-        };
-        if let Some(call) = self.slot(key).and_then(Slot::server) {
-            call.release(before);
-            call.hold(now);
-            self.note_growth(before.abs_diff(now));
-        }
-    }
-
     /// None once the slot was removed: a key is never taken for a later stream's.
     #[inline]
     pub(crate) fn slot(&mut self, key: SlotKey) -> Option<&mut Slot> {

@@ -36,6 +36,23 @@ pub(super) enum Room {
 }
 
 impl State {
+    /// Reports that a request buffers `now` bytes in place of `before`: that of a call, or without a key the request of
+    /// an HTTP/1.1 connection.
+    pub(crate) fn hold(&mut self, key: Option<SlotKey>, before: usize, now: usize) {
+        let Some(key) = key else {
+            if let Some(foreign) = &mut self.foreign {
+                foreign.held = foreign.held.saturating_sub(before) + now;
+            }
+            self.note_growth(before.abs_diff(now));
+            return;
+        };
+        if let Some(call) = self.slot(key).and_then(Slot::server) {
+            call.release(before);
+            call.hold(now);
+            self.note_growth(before.abs_diff(now));
+        }
+    }
+
     /// Reports that buffered requests may have grown by `len` bytes.
     #[inline]
     pub(crate) fn note_growth(&mut self, len: usize) {
@@ -105,6 +122,12 @@ impl State {
             requests: self.http2.held() + self.held_by_calls() + gathered,
             responses: self.held_responses(),
         }
+    }
+
+    /// Returns the bytes of all calls' metadata, and of the requests that handlers have.
+    fn held_by_calls(&self) -> usize {
+        let calls = self.slots.iter().filter_map(|(_, slot)| Some(slot.server_ref()?.held as usize));
+        calls.sum()
     }
 
     fn held_responses(&self) -> usize {

@@ -1,8 +1,8 @@
 //! The study of connections: what a server and a client cost as the number of connections grows, beside the bare echo
 //! of as many.
 //!
-//! Every server has the same load, by [the bare client](thalweg_load::bare); each window has a server process of its own, so
-//! that what it holds is of that window's connections.
+//! Every server has the same load, by [the bare client](thalweg_load::bare); each window has a server process of its
+//! own, so that what it holds is of that window's connections.
 
 mod analyse;
 mod analysis;

@@ -4,8 +4,6 @@ use std::process::Output;
 
 use serde_json::Value;
 
-use super::texts;
-
 /// What is otherwise than expected: the `exit_code`, or a part that is not among what it `says` on stdout or stderr.
 pub(super) fn fault(case: &Value, output: &Output) -> Option<String> {
     let said = [&output.stdout[..], &output.stderr[..]].concat();
@@ -16,6 +14,11 @@ pub(super) fn fault(case: &Value, output: &Output) -> Option<String> {
         return None;
     }
     Some(format!("{}, not {code}; missing: {missing:?}\n{said}", output.status))
+}
+
+/// The texts of a list.
+pub(super) fn texts(list: &Value) -> impl Iterator<Item = &str> {
+    list.as_array().into_iter().flatten().filter_map(Value::as_str)
 }
 
 #[cfg(test)]

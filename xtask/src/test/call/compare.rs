@@ -4,8 +4,8 @@ use std::process::Output;
 
 use serde_json::Value;
 
+use super::case::texts;
 use super::servers::Kind;
-use super::texts;
 use crate::job::{Failure, Log};
 
 const ROUNDS: usize = 3;
