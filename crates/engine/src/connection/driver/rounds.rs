@@ -1,0 +1,311 @@
+//! How a driver runs: rounds of writing and reading until nothing moves, and then it sleeps.
+
+use std::future::Future;
+use std::io;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::time::Instant;
+
+use super::{Driver, Endpoint, Phase, Progress, Seen, ending, output_buffer, take_output};
+use crate::buffers;
+use crate::connection::give_way::give_way;
+use crate::connection::memory::Room;
+use crate::connection::read_chunks;
+use crate::connection::state::DriverState;
+use crate::status::Status;
+
+/// How many reads one poll of the driver does before it lets other tasks run.
+const ROUNDS_MAX: usize = 16;
+/// After so many reads it looks at the clock, which most polls never come to.
+const ROUNDS_UNTIMED: usize = 2;
+/// How long it goes on then: other connections of this thread wait meanwhile.
+const POLL_TIME_MAX: Duration = Duration::from_millis(1);
+/// How much it reads, in bytes, until those that it has woken have their turn.
+const READ_LEN_MAX: usize = 192 * 1024;
+
+impl<IO, E> Driver<IO, E>
+where
+    IO: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    E: Endpoint,
+{
+    /// One round: write, read, and see whether the connection is over.
+    fn round(&mut self, cx: &mut Context<'_>) -> io::Result<Progress> {
+        // The client's first bytes are mostly there when a server first looks: what answers them leaves with SETTINGS.
+        if !E::IS_CLIENT
+            && !self.has_settings
+            && self.phase == Phase::Open
+            && matches!(self.read(cx)?, Progress::Made)
+        {
+            if !self.output.is_empty() {
+                // SETTINGS, which have waited for the socket.
+                self.take_output();
+            }
+            return Ok(Progress::Made);
+        }
+        let wrote = match self.write(cx) {
+            Ok(wrote) => wrote,
+            Err(error) => {
+                // A peer that says its last and closes refuses what we write, but what it said is there to be read.
+                for _ in 0..ROUNDS_MAX {
+                    if matches!(self.read(cx)?, Progress::None) {
+                        break;
+                    }
+                }
+                return Err(error);
+            }
+        };
+        if self.endpoint.is_postponing() && (matches!(wrote, Progress::Made) || self.has_room) {
+            self.has_room = false;
+            self.endpoint.run_ready(&self.connection, &[], false, self.polled_at);
+            self.may_have_output = true;
+        }
+        if self.phase == Phase::Open {
+            if self.seen.is_drained {
+                // Nothing more comes. Where calls are left, the connection was closed over their heads.
+                let peer = &self.connection.peer;
+                let status = Status::unavailable(format!("connection to {peer} was closed"));
+                self.connection.lock().end_all(&status);
+                self.enter(Phase::Closing);
+                return Ok(Progress::Made);
+            }
+            let read = self.read(cx)?;
+            if matches!(read, Progress::Made) || (self.may_have_output && self.output.is_empty()) {
+                return Ok(Progress::Made);
+            }
+            return Ok(self.poll_timer(cx));
+        }
+        if matches!(wrote, Progress::Made) {
+            self.stepped_at = Instant::now();
+        }
+        if matches!(self.poll_linger(cx), Progress::Over) {
+            return Ok(Progress::Over);
+        }
+        if self.phase == Phase::Closing
+            && self.output.is_empty()
+            && Pin::new(&mut self.io).poll_shutdown(cx)?.is_ready()
+        {
+            self.enter(Phase::Lingering);
+            return Ok(Progress::Made);
+        }
+        let read = self.read(cx)?;
+        let is_made = matches!(wrote, Progress::Made) || matches!(read, Progress::Made);
+        Ok(if is_made { Progress::Made } else { Progress::None })
+    }
+
+    /// Goes to sleep, unless a caller has left something to write since output was last taken, or there is something
+    /// else to see.
+    fn sleep(&mut self, cx: &Context<'_>) -> bool {
+        // A client's is taken by whoever makes the next call; a server's is mostly still there.
+        let mut waker = E::IS_CLIENT.then(|| cx.waker().clone());
+        let mut state = self.connection.lock();
+        if waker.is_none() && !state.is_woken_by(cx.waker()) {
+            drop(state);
+            waker = Some(cx.waker().clone());
+            state = self.connection.lock();
+        }
+        // With output of our own still blocked, more of it can't leave either: the socket's waker will come. But the
+        // connection may have been drained or closed meanwhile, which sets a time to all waiting.
+        let mut has_news = if self.output.is_empty() {
+            state.http2.wants_write()
+        } else {
+            matches!(state.driver, DriverState::Notified)
+        };
+        let seen = Seen::of(&state);
+        if seen != self.seen {
+            self.seen = seen;
+            has_news = true;
+        }
+        let mut full = None;
+        if !E::IS_CLIENT {
+            state.note_written(std::mem::take(&mut self.written_len), self.output.len());
+            if self.output.is_empty() {
+                state.http2.note_written();
+            }
+            state.settle_memory();
+        }
+        if !E::IS_CLIENT && (self.endpoint.is_postponing() || state.memory.has_waiting()) {
+            match state.room() {
+                Room::Some => {
+                    self.has_room = self.endpoint.is_postponing();
+                    has_news |= self.has_room;
+                }
+                Room::OfConnection => {}
+                Room::OfServer(budget) => full = Some(budget),
+            }
+        }
+        if has_news {
+            state.driver = DriverState::Running;
+            self.may_have_output = true;
+            return false;
+        }
+        let before = state.fall_asleep(waker);
+        self.chunks.note_sleep();
+        if E::IS_SAMPLED && state.http2.is_window_blocked() {
+            self.work.blocked_since = Some(Instant::now());
+            self.work.is_due = true;
+        }
+        let shrinks = state.shrunk;
+        drop(state);
+        drop(before);
+        if full.is_some_and(|budget| !budget.wait(&mut self.turn, cx.waker())) {
+            cx.waker().wake_by_ref();
+        }
+        if !E::IS_CLIENT {
+            output_buffer::take_back(&mut self.output);
+        }
+        if shrinks {
+            self.output.shrink();
+            self.leftover.shrink_to_fit();
+            self.deferred.shrink();
+            self.endpoint.shrink();
+            buffers::shrink();
+        }
+        true
+    }
+
+    fn poll_over(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.polled_at = Instant::now();
+        if !self.busy_poll.is_looking() {
+            self.is_alone = read_chunks::is_alone(self.identity());
+        }
+        let mut state = self.connection.lock();
+        if E::IS_CLIENT
+            && matches!(state.driver, DriverState::Notified)
+            && self.connection.in_flight() > 1
+            && self.callers_first.go()
+        {
+            drop(state);
+            cx.waker().wake_by_ref();
+            return Poll::Pending;
+        }
+        self.callers_first.have_gone();
+        // Woken by the socket rather than by a caller, it need not be woken by one as well.
+        state.driver = DriverState::Running;
+        state.polled_at = self.polled_at;
+        if !E::IS_CLIENT {
+            state.note_written(std::mem::take(&mut self.written_len), self.output.len());
+            state.note_growth(std::mem::take(&mut self.read_len));
+            self.has_waiting = state.memory.has_waiting();
+        }
+        let now = self.polled_at.into_std();
+        // Here too, for a peer that never lets a round pass without anything to do.
+        let overdue = if state.http2.timeout().is_some_and(|at| at <= now) {
+            state.http2.handle_timeout(now)
+        } else {
+            Ok(())
+        };
+        if E::IS_SAMPLED {
+            if self.work.is_due {
+                self.work.tell(&mut state.load, self.polled_at);
+            }
+            state.tell_watcher(self.polled_at);
+        }
+        self.seen = Seen::of(&state);
+        if self.output.is_empty() && (E::IS_CLIENT || self.has_settings) {
+            self.may_have_output =
+                take_output(&mut state, &mut self.output, &mut self.endpoint, self.polled_at);
+        } else {
+            self.may_have_output = true;
+        }
+        drop(state);
+        if let Err(error) = overdue {
+            self.fail(&error, &[]);
+        }
+        let mut rounds = 0;
+        self.busy_poll.begin_poll();
+        let outcome = self.poll_rounds(cx, &mut rounds);
+        self.busy_poll.end_poll();
+        if E::IS_SAMPLED {
+            self.work.note_poll(self.polled_at, rounds);
+        }
+        outcome
+    }
+
+    /// Nothing moved: whether to look again before it sleeps.
+    #[inline]
+    fn goes_on(&mut self) -> bool {
+        if self.has_waiting || self.endpoint.is_postponing() {
+            // They are admitted before the driver sleeps.
+            self.busy_poll.stop();
+            return false;
+        }
+        let identity = self.identity();
+        let Self { connection, output, is_alone, expected, .. } = self;
+        self.busy_poll.goes_on(identity, expected.is_some(), *is_alone, || {
+            output.is_empty() && (!E::IS_CLIENT || connection.in_flight() > 0)
+        })
+    }
+
+    /// The number of no other connection while this one lives.
+    #[inline]
+    fn identity(&self) -> usize {
+        Arc::as_ptr(&self.connection).addr()
+    }
+
+    fn poll_rounds(&mut self, cx: &mut Context<'_>, rounds: &mut usize) -> Poll<io::Result<()>> {
+        self.read_len = 0;
+        let mut has_woken = false;
+        while *rounds < ROUNDS_MAX {
+            if *rounds > ROUNDS_UNTIMED && self.polled_at.elapsed() > POLL_TIME_MAX {
+                break;
+            }
+            *rounds += 1;
+            match self.round(cx)? {
+                Progress::Made => {
+                    if self.chunks.is_between() && self.has_woken {
+                        // Whom this chunk woke runs, and leaves what it has to send, before the next.
+                        cx.waker().wake_by_ref();
+                        return Poll::Pending;
+                    }
+                    has_woken |= self.has_woken;
+                    if has_woken && self.read_len > READ_LEN_MAX {
+                        // Who reads a stream runs while what came is in the processor's cache.
+                        return give_way(cx);
+                    }
+                }
+                Progress::Over => return Poll::Ready(Ok(())),
+                Progress::None if self.phase == Phase::Open && self.goes_on() => {
+                    self.busy_poll.give_way(cx);
+                    return Poll::Pending;
+                }
+                Progress::None => {
+                    if self.sleep(cx) {
+                        return Poll::Pending;
+                    }
+                }
+            }
+        }
+        if E::IS_SAMPLED {
+            self.work.gave_way_at = Some(Instant::now());
+            self.work.is_due = true;
+        }
+        give_way(cx)
+    }
+}
+
+impl<IO, E> Future for Driver<IO, E>
+where
+    IO: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    E: Endpoint,
+{
+    type Output = ();
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
+        let outcome = ready!(self.poll_over(cx));
+        let connection = &self.connection;
+        let mut state = connection.lock();
+        // A TLS alert is shorter than a frame's head: what said it may be told only by what is left over.
+        let identified = ending::non_http2_peer(&state, &self.leftover, E::IS_CLIENT);
+        if let (Err(error), None) = (&outcome, identified) {
+            connection.measure.note_error(error.kind());
+        }
+        let message = ending::message(&connection.peer, &outcome, identified, &state, E::IS_CLIENT);
+        let status = Status::unavailable(message);
+        state.end_all(&status);
+        Poll::Ready(())
+    }
+}
