@@ -7,12 +7,14 @@
 // An enum's number has a name or has none: both arms say what then is done.
 #![allow(clippy::single_match_else)]
 
+mod decoding;
 mod packed;
+
+use decoding::{Decoding, Values};
 
 use super::arena::{Arena, OWN, QUEUED, choose, set_present};
 use super::limits::{DecodeError, Fault, INPUT_LEN_MAX, Limits, wire};
 use crate::schema::Kind;
-use crate::schema::number::read_number;
 use crate::schema::pool::Pool;
 use crate::schema::table::{Entry, Flags, Op, Table};
 use crate::wire::{Reader, Tag, WireErrorKind, WireType, message_set};
@@ -39,53 +41,6 @@ pub(super) fn merge(
     let mut decoding = Decoding { values: Values { pool, base }, arena, words_max, allowed };
     let table = &pool.tables[type_index as usize];
     decoding.records(&mut Reader::new(input), table, at, limits.depth_max, 0).map_err(|fault| *fault)
-}
-
-struct Decoding<'d> {
-    values: Values<'d>,
-    arena: &'d mut Arena,
-    words_max: usize,
-    /// The same for this input alone.
-    allowed: usize,
-}
-
-/// Reads values that need no memory.
-#[derive(Clone, Copy)]
-struct Values<'d> {
-    pool: &'d Pool,
-    /// Added to each text: where the input begins, and whose it is.
-    base: u64,
-}
-
-impl Values<'_> {
-    /// One value that is neither a message nor of a closed enum, as a slot holds it.
-    #[inline(always)]
-    fn read(self, reader: &mut Reader<'_>, op: Op, entry: &Entry) -> Result<u64, Fault> {
-        Ok(match op {
-            _ if op < Op::Bytes => read_number(op, reader)?,
-            Op::String => {
-                let text = reader.nested()?;
-                if !is_utf8(text.rest()) {
-                    return Err(not_utf8(self.pool, text.offset(), entry));
-                }
-                self.text(&text)
-            }
-            _ => self.text(&reader.nested()?),
-        })
-    }
-
-    /// The word for the bytes that `reader` has.
-    #[inline(always)]
-    fn text(self, reader: &Reader<'_>) -> u64 {
-        self.base + ((reader.offset() as u64) << 32) + reader.remaining() as u64
-    }
-}
-
-#[cold]
-#[expect(clippy::unnecessary_box_returns, reason = "a fault is boxed from the start")]
-fn not_utf8(pool: &Pool, offset: usize, entry: &Entry) -> Fault {
-    let field = pool.full_name(pool.field(entry));
-    Box::new(DecodeError::Utf8 { offset, field })
 }
 
 impl<'d> Decoding<'d> {
@@ -189,32 +144,6 @@ impl<'d> Decoding<'d> {
             address
         };
         Ok((address, table))
-    }
-
-    #[inline(always)]
-    fn new_record(&mut self, reader: &Reader<'_>, table: &Table) -> Result<usize, Fault> {
-        self.check_memory(reader, table.record_words as usize)?;
-        Ok(self.arena.new_record(table))
-    }
-
-    /// Whether `words` more are allowed; asked before they are taken.
-    #[inline(always)]
-    fn check_memory(&self, reader: &Reader<'_>, words: usize) -> Result<(), Fault> {
-        if self.arena.top + words > self.words_max { Err(self.no_memory(reader)) } else { Ok(()) }
-    }
-
-    #[cold]
-    #[expect(clippy::unnecessary_box_returns, reason = "a fault is boxed from the start")]
-    fn no_memory(&self, reader: &Reader<'_>) -> Fault {
-        Box::new(DecodeError::Memory { offset: reader.offset(), max: self.allowed * 8 })
-    }
-
-    /// Appends to a list, whose memory grows with what has arrived.
-    #[inline(always)]
-    fn push(&mut self, reader: &Reader<'_>, slot: usize, word: u64) -> Result<(), Fault> {
-        self.arena.push(slot, word);
-        // It has grown by a factor at most.
-        self.check_memory(reader, 0)
     }
 
     /// Messages of a list, as long as the same tag follows.
@@ -339,19 +268,6 @@ impl<'d> Decoding<'d> {
         self.check_memory(reader, 0)
     }
 
-    /// A value of a closed enum; none if it has no name.
-    fn closed_enum(&mut self, reader: &mut Reader<'_>, entry: &Entry) -> Result<Option<u64>, Fault> {
-        let word = read_number(Op::ClosedEnum, reader)?;
-        let known = self.values.pool.enums[entry.type_index as usize].value(word as i32).is_some();
-        Ok(known.then_some(word))
-    }
-
-    /// Keeps the record from `start` to here as an unknown field.
-    fn unknown(&mut self, reader: &Reader<'_>, at: usize, start: usize) {
-        let word = self.values.base + ((start as u64) << 32) + (reader.offset() - start) as u64;
-        self.arena.add_unknown(at, word, 0);
-    }
-
     /// A record whose tag is not what a field of the table expects. Gives whether the group ended with it.
     #[inline(never)]
     fn other(
@@ -444,51 +360,4 @@ fn deeper(reader: &Reader<'_>, depth: usize) -> Result<usize, Fault> {
 #[inline(always)]
 fn follows(reader: &mut Reader<'_>, entry: &Entry) -> bool {
     reader.eat(entry.tag_bytes())
-}
-
-/// Text is ASCII mostly, and short: then words that overlap are looked at, and no call is made.
-#[inline(always)]
-fn is_utf8(bytes: &[u8]) -> bool {
-    const HIGH: u64 = 0x8080_8080_8080_8080;
-    let high = if let Some((first, last)) = ends::<8>(bytes) {
-        let ends = u64::from_le_bytes(*first) | u64::from_le_bytes(*last);
-        let words = bytes.as_chunks().0.iter().map(|word| u64::from_le_bytes(*word));
-        if bytes.len() <= 16 { ends } else { words.fold(ends, |bits, word| bits | word) }
-    } else if let Some((first, last)) = ends::<4>(bytes) {
-        u64::from(u32::from_le_bytes(*first) | u32::from_le_bytes(*last))
-    } else if let Some(([first], [last])) = ends::<1>(bytes) {
-        // Three at most.
-        u64::from(first | bytes[bytes.len() / 2] | last)
-    } else {
-        0
-    };
-    high & HIGH == 0 || std::str::from_utf8(bytes).is_ok()
-}
-
-/// The first bytes and the last ones, which may be the same.
-#[inline(always)]
-fn ends<const N: usize>(bytes: &[u8]) -> Option<(&[u8; N], &[u8; N])> {
-    bytes.first_chunk().zip(bytes.last_chunk())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::is_utf8;
-
-    #[test]
-    fn every_byte_of_a_text_is_looked_at() {
-        for len in 0..100 {
-            let plain = vec![b'a'; len];
-            assert!(is_utf8(&plain));
-            for at in 0..len {
-                let mut bytes = plain.clone();
-                bytes[at] = 0xe9;
-                assert!(!is_utf8(&bytes), "{at} of {len}");
-                if at + 1 < len {
-                    bytes[at..at + 2].copy_from_slice("é".as_bytes());
-                    assert!(is_utf8(&bytes), "{at} of {len}");
-                }
-            }
-        }
-    }
 }

@@ -1,6 +1,6 @@
 //! Rows of numbers without tags.
 
-use super::Decoding;
+use super::decoding::Decoding;
 use crate::message::limits::{Fault, wire};
 use crate::schema::number::{convert_row, read_number};
 use crate::schema::table::{Entry, Op};

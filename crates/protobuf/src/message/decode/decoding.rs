@@ -1,0 +1,148 @@
+//! What a message is decoded with: values that need no memory, and the memory of all else.
+
+use crate::message::arena::Arena;
+use crate::message::limits::{DecodeError, Fault};
+use crate::schema::number::read_number;
+use crate::schema::pool::Pool;
+use crate::schema::table::{Entry, Op, Table};
+use crate::wire::Reader;
+
+/// What a message is decoded with.
+pub(super) struct Decoding<'d> {
+    pub(super) values: Values<'d>,
+    pub(super) arena: &'d mut Arena,
+    pub(super) words_max: usize,
+    /// The same for this input alone.
+    pub(super) allowed: usize,
+}
+
+/// Reads values that need no memory.
+#[derive(Clone, Copy)]
+pub(super) struct Values<'d> {
+    pub(super) pool: &'d Pool,
+    /// Added to each text: where the input begins, and whose it is.
+    pub(super) base: u64,
+}
+
+impl Values<'_> {
+    /// One value that is neither a message nor of a closed enum, as a slot holds it.
+    #[inline(always)]
+    pub(super) fn read(self, reader: &mut Reader<'_>, op: Op, entry: &Entry) -> Result<u64, Fault> {
+        Ok(match op {
+            _ if op < Op::Bytes => read_number(op, reader)?,
+            Op::String => {
+                let text = reader.nested()?;
+                if !is_utf8(text.rest()) {
+                    return Err(not_utf8(self.pool, text.offset(), entry));
+                }
+                self.text(&text)
+            }
+            _ => self.text(&reader.nested()?),
+        })
+    }
+
+    /// The word for the bytes that `reader` has.
+    #[inline(always)]
+    pub(super) fn text(self, reader: &Reader<'_>) -> u64 {
+        self.base + ((reader.offset() as u64) << 32) + reader.remaining() as u64
+    }
+}
+
+#[cold]
+#[expect(clippy::unnecessary_box_returns, reason = "a fault is boxed from the start")]
+fn not_utf8(pool: &Pool, offset: usize, entry: &Entry) -> Fault {
+    let field = pool.full_name(pool.field(entry));
+    Box::new(DecodeError::Utf8 { offset, field })
+}
+
+impl Decoding<'_> {
+    #[inline(always)]
+    pub(super) fn new_record(&mut self, reader: &Reader<'_>, table: &Table) -> Result<usize, Fault> {
+        self.check_memory(reader, table.record_words as usize)?;
+        Ok(self.arena.new_record(table))
+    }
+
+    /// Whether `words` more are allowed; asked before they are taken.
+    #[inline(always)]
+    pub(super) fn check_memory(&self, reader: &Reader<'_>, words: usize) -> Result<(), Fault> {
+        if self.arena.top + words > self.words_max { Err(self.no_memory(reader)) } else { Ok(()) }
+    }
+
+    #[cold]
+    #[expect(clippy::unnecessary_box_returns, reason = "a fault is boxed from the start")]
+    fn no_memory(&self, reader: &Reader<'_>) -> Fault {
+        Box::new(DecodeError::Memory { offset: reader.offset(), max: self.allowed * 8 })
+    }
+
+    /// Appends to a list, whose memory grows with what has arrived.
+    #[inline(always)]
+    pub(super) fn push(&mut self, reader: &Reader<'_>, slot: usize, word: u64) -> Result<(), Fault> {
+        self.arena.push(slot, word);
+        // It has grown by a factor at most.
+        self.check_memory(reader, 0)
+    }
+
+    /// A value of a closed enum; none if it has no name.
+    pub(super) fn closed_enum(
+        &mut self,
+        reader: &mut Reader<'_>,
+        entry: &Entry,
+    ) -> Result<Option<u64>, Fault> {
+        let word = read_number(Op::ClosedEnum, reader)?;
+        let known = self.values.pool.enums[entry.type_index as usize].value(word as i32).is_some();
+        Ok(known.then_some(word))
+    }
+
+    /// Keeps the record from `start` to here as an unknown field.
+    pub(super) fn unknown(&mut self, reader: &Reader<'_>, at: usize, start: usize) {
+        let word = self.values.base + ((start as u64) << 32) + (reader.offset() - start) as u64;
+        self.arena.add_unknown(at, word, 0);
+    }
+}
+
+/// Text is ASCII mostly, and short: then words that overlap are looked at, and no call is made.
+#[inline(always)]
+fn is_utf8(bytes: &[u8]) -> bool {
+    const HIGH: u64 = 0x8080_8080_8080_8080;
+    let high = if let Some((first, last)) = ends::<8>(bytes) {
+        let ends = u64::from_le_bytes(*first) | u64::from_le_bytes(*last);
+        let words = bytes.as_chunks().0.iter().map(|word| u64::from_le_bytes(*word));
+        if bytes.len() <= 16 { ends } else { words.fold(ends, |bits, word| bits | word) }
+    } else if let Some((first, last)) = ends::<4>(bytes) {
+        u64::from(u32::from_le_bytes(*first) | u32::from_le_bytes(*last))
+    } else if let Some(([first], [last])) = ends::<1>(bytes) {
+        // Three at most.
+        u64::from(first | bytes[bytes.len() / 2] | last)
+    } else {
+        0
+    };
+    high & HIGH == 0 || std::str::from_utf8(bytes).is_ok()
+}
+
+/// The first bytes and the last ones, which may be the same.
+#[inline(always)]
+fn ends<const N: usize>(bytes: &[u8]) -> Option<(&[u8; N], &[u8; N])> {
+    bytes.first_chunk().zip(bytes.last_chunk())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::is_utf8;
+
+    #[test]
+    fn every_byte_of_a_text_is_looked_at() {
+        for len in 0..100 {
+            let plain = vec![b'a'; len];
+            assert!(is_utf8(&plain));
+            for at in 0..len {
+                let mut bytes = plain.clone();
+                bytes[at] = 0xe9;
+                assert!(!is_utf8(&bytes), "{at} of {len}");
+                if at + 1 < len {
+                    bytes[at..at + 2].copy_from_slice("é".as_bytes());
+                    assert!(is_utf8(&bytes), "{at} of {len}");
+                }
+            }
+        }
+    }
+}
