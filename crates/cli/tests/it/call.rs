@@ -196,7 +196,7 @@ fn services_and_types_are_listed_and_described() {
 
 #[test]
 fn files_stand_in_for_reflection() {
-    let protos = concat!(env!("CARGO_MANIFEST_DIR"), "/../drive/proto");
+    let protos = concat!(env!("CARGO_MANIFEST_DIR"), "/../load/proto");
     let proto = format!("{protos}/grpc/testing/test.proto");
     let folder = tempfile::tempdir().unwrap();
     let set = folder.path().join("set").display().to_string();

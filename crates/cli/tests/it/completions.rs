@@ -100,7 +100,7 @@ fn services_and_methods_of_the_server_are_proposed() {
 
 #[test]
 fn names_come_from_files_too_and_failures_say_nothing() {
-    let protos = concat!(env!("CARGO_MANIFEST_DIR"), "/../drive/proto");
+    let protos = concat!(env!("CARGO_MANIFEST_DIR"), "/../load/proto");
     let proto = format!("{protos}/grpc/testing/test.proto");
     let from_files = ["call", "--proto", &proto, "-i", protos, "list", "grpc.testing.T"];
     assert_eq!(proposed_with_names(&from_files), ["grpc.testing.TestService"]);

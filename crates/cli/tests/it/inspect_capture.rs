@@ -14,7 +14,7 @@ use crate::support::{Running, outcome, thalweg};
 const GRPCURL: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/grpcurl.pcap");
 const GRPCIO: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/grpcio.pcap.gz");
 const ALL_PROTO: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/all.proto");
-const PROTOS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../drive/proto");
+const PROTOS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../load/proto");
 
 fn inspect(arguments: &[&str]) -> (Option<i32>, String, String) {
     outcome(thalweg(&[&["inspect"], arguments].concat()).output().unwrap())

@@ -119,7 +119,7 @@ fn zsh_completes_services_and_methods_of_the_server() {
 #[test]
 #[ignore = "needs zsh"]
 fn zsh_completes_names_of_files_and_says_nothing_of_failures() {
-    let protos = concat!(env!("CARGO_MANIFEST_DIR"), "/../drive/proto");
+    let protos = concat!(env!("CARGO_MANIFEST_DIR"), "/../load/proto");
     let zsh = Zsh::start();
     let command = format!("thalweg call --proto {protos}/grpc/testing/test.proto -i {protos} list");
     zsh.completes(&format!("{command} grpc.testing.T"), &format!("{command} grpc.testing.TestService #"));
@@ -169,7 +169,7 @@ fn fish_completes_services_and_methods_of_the_server() {
 #[test]
 #[ignore = "needs fish"]
 fn fish_completes_names_of_files_and_says_nothing_of_failures() {
-    let protos = concat!(env!("CARGO_MANIFEST_DIR"), "/../drive/proto");
+    let protos = concat!(env!("CARGO_MANIFEST_DIR"), "/../load/proto");
     let command = format!("thalweg call --proto {protos}/grpc/testing/test.proto -i {protos} list");
     assert_eq!(fish(&format!("{command} grpc.testing.T")), ["grpc.testing.TestService"]);
     // Nobody listens at port 1.
