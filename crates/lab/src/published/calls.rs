@@ -1,12 +1,12 @@
-//! Figures of a study of calls, cell by cell.
+//! Measures of a study of calls, cell by cell.
 
-use thalweg_measure::distribution::Latency;
-use thalweg_measure::statistics::Ratio;
-
+use super::cell::Cell;
+use super::scope::Scope;
+use super::value::{Found, Value};
 use crate::load::gathered::{Windows, gathered};
 use crate::load::paired::{self, Window};
 use crate::load::results::{SystemCallsOutcome, WireOutcome};
-use crate::load::{LabResults, Strategy, SystemCalls, Transport, Wire, Work};
+use crate::load::{Idle, LabResults, Point, Strategy, Transport, Work};
 use crate::record::CallType;
 use crate::stack::Pair;
 
@@ -16,73 +16,56 @@ pub(crate) struct Calls<'r> {
     cells: Vec<Windows<'r>>,
 }
 
-/// Which cell; in a study of sizes without a way to come by connections.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct At<'a> {
-    /// Names of stacks, with their variants.
-    pub(crate) client: &'a str,
-    pub(crate) server: &'a str,
-    pub(crate) call: CallType,
-    pub(crate) size: u64,
-    pub(crate) transport: Transport,
-    pub(crate) in_flight: u32,
+/// Which cell: names of stacks with their variants, and the conditions of the scope.
+#[derive(Clone)]
+struct At {
+    client: String,
+    server: String,
+    call: CallType,
+    size: u64,
+    transport: Transport,
+    in_flight: u32,
     /// What the network adds, ns.
-    pub(crate) round_trip_ns: u64,
-    pub(crate) strategy: Option<Strategy>,
+    round_trip_ns: u64,
+    /// In a study of sizes there is no way to come by connections.
+    strategy: Option<Strategy>,
 }
 
-/// What was measured there.
-pub(crate) struct Cell {
-    pub(crate) at: String,
-    pub(crate) rate_per_s: f64,
-    /// How many operations its figures are of.
-    pub(crate) operations: u64,
-    /// None of streams one way.
-    pub(crate) latency: Option<Latency>,
-    /// The most that the kernel saw.
-    pub(crate) connections: Option<u32>,
-    /// Processor time of an operation, client's and server's, ns; 0 where it is not known.
-    pub(crate) processor_ns: (f64, f64),
-    windows: Vec<Window>,
-}
-
-impl<'a> At<'a> {
-    /// A lone unary call over a Unix socket.
-    pub(crate) fn lone(client: &'a str, server: &'a str, size: u64) -> Self {
-        Self::stream(client, server, CallType::Unary, size)
-    }
-
-    /// One stream over a Unix socket.
-    pub(crate) fn stream(client: &'a str, server: &'a str, call: CallType, size: u64) -> Self {
-        Self {
-            client,
-            server,
-            call,
-            size,
-            transport: Transport::Uds,
-            in_flight: 1,
-            round_trip_ns: 0,
-            strategy: None,
-        }
-    }
-}
+/// A client that comes by its connections in this way, with channels of equal arguments.
+const SHARED: &str = ":shared";
 
 impl<'r> Calls<'r> {
     pub(crate) fn of(results: &'r LabResults) -> Self {
         Self { results, cells: gathered(&results.points) }
     }
 
-    pub(crate) fn results(&self) -> &'r LabResults {
-        self.results
+    /// What has this name, if this is where it is measured.
+    pub(crate) fn measure(&self, name: &str, scope: &Scope<'_>) -> Option<Found> {
+        let points = || self.cells.iter().map(|cell| cell.point);
+        Some(match name {
+            "cell" => At::of(scope).and_then(|at| self.at(&at)).map(Value::from),
+            "sizes" => Ok(Value::ascending(points().map(|point| point.size_bytes.0))),
+            "loads" => {
+                let unary = points().filter(|point| point.work == Work::Call(CallType::Unary));
+                Ok(Value::ascending(unary.map(|point| point.in_flight.into())))
+            }
+            "round_trips" => Ok(Value::ascending(points().map(round_trip_ns))),
+            "cores" => Ok(Value::Number(self.results.machine.cores as f64)),
+            "ways" => scope.words("client").map(|client| self.ways(&client).into_iter().map(way).collect()),
+            "gain" => At::of(scope).and_then(|at| self.gain(&at, scope.number("counts")?)),
+            "system_calls" => At::of(scope).and_then(|at| self.system_calls(&at)),
+            "wire" => At::of(scope).and_then(|at| self.wire(&at)),
+            _ => return None,
+        })
     }
 
     /// The cell, or why it is not there.
-    pub(crate) fn at(&self, at: At<'_>) -> Result<Cell, String> {
+    fn at(&self, at: &At) -> Result<Cell, String> {
         let name = || {
             let by = at.strategy.map(|by| format!(" over {by}")).unwrap_or_default();
             format!("{} of {} B by {} at {}{by}", at.call, at.size, at.client, at.server)
         };
-        let windows = self.cells.iter().find(|cell| is_at(cell, at));
+        let windows = self.cells.iter().find(|cell| at.is_of(cell));
         let windows =
             windows.ok_or_else(|| format!("not measured: {}", self.why(at).unwrap_or_else(name)))?;
         let why_not = || format!("{}: no window is valid: {}", name(), windows.why_not());
@@ -90,13 +73,9 @@ impl<'r> Calls<'r> {
         let seen = windows.valid().filter_map(|(_, load)| load.connections.established).max();
         let all: Vec<Window> = windows.all.iter().map(|window| Window::of(window)).collect();
         let mean = |side: fn(&paired::Measured) -> f64| {
-            let measured: Vec<f64> = all
-                .iter()
-                .filter_map(|window| window.outcome.as_ref().ok())
-                .map(side)
-                .filter(|ns| *ns > 0.0)
-                .collect();
-            measured.iter().sum::<f64>() / measured.len().max(1) as f64
+            let measured = all.iter().filter_map(|window| window.outcome.as_ref().ok()).map(side);
+            let known: Vec<f64> = measured.filter(|ns| *ns > 0.0).collect();
+            known.iter().sum::<f64>() / known.len().max(1) as f64
         };
         Ok(Cell {
             at: name(),
@@ -110,46 +89,18 @@ impl<'r> Calls<'r> {
     }
 
     /// Why a stack takes no part, if it does not.
-    fn why(&self, at: At<'_>) -> Option<String> {
-        let of = |name: &str| {
-            self.results.left_out.iter().find(|it| it.what.name() == name.split(':').next().unwrap_or(name))
-        };
-        let left_out = of(at.client).or_else(|| of(at.server))?;
+    fn why(&self, at: &At) -> Option<String> {
+        let of = |name: &str| self.results.left_out.iter().find(|it| it.what.name() == base(name));
+        let left_out = of(&at.client).or_else(|| of(&at.server))?;
         Some(format!("{} was left out: {}", left_out.what, left_out.reason))
     }
 
-    /// Sizes that were measured, ascending.
-    pub(crate) fn sizes(&self) -> Vec<u64> {
-        let mut sizes: Vec<u64> = self.cells.iter().map(|cell| cell.point.size_bytes.0).collect();
-        sizes.sort_unstable();
-        sizes.dedup();
-        sizes
-    }
-
-    /// Unary calls in flight that were measured, ascending.
-    pub(crate) fn in_flight(&self) -> Vec<u32> {
-        let unary = self.cells.iter().filter(|cell| cell.point.work == Work::Call(CallType::Unary));
-        let mut numbers: Vec<u32> = unary.map(|cell| cell.point.in_flight).collect();
-        numbers.sort_unstable();
-        numbers.dedup();
-        numbers
-    }
-
-    /// What networks added to a round trip, ns, ascending.
-    pub(crate) fn round_trips_ns(&self) -> Vec<u64> {
-        let ns = |cell: &Windows<'_>| u64::try_from(cell.point.round_trip.as_nanos()).unwrap_or(u64::MAX);
-        let mut all: Vec<u64> = self.cells.iter().map(ns).collect();
-        all.sort_unstable();
-        all.dedup();
-        all
-    }
-
     /// Ways in which this client came by its connections.
-    pub(crate) fn ways(&self, name: &str) -> Vec<(String, Strategy)> {
+    fn ways(&self, name: &str) -> Vec<(String, Strategy)> {
         let mut ways: Vec<(String, Strategy)> = Vec::new();
         for cell in &self.cells {
             let Some(pair) = cell.pair.filter(|pair| pair.client.name() == name) else { continue };
-            let Some(strategy) = cell.all.first().and_then(|window| window.strategy) else { continue };
+            let Some(strategy) = strategy(cell) else { continue };
             let way = (pair.client.to_string(), strategy);
             if !ways.contains(&way) {
                 ways.push(way);
@@ -158,64 +109,141 @@ impl<'r> Calls<'r> {
         ways
     }
 
-    /// System calls of an operation, counted in a run of its own; the smallest size.
-    pub(crate) fn system_calls(
-        &self,
-        client: &str,
-        server: &str,
-        call: CallType,
-        in_flight: u32,
-    ) -> Option<SystemCalls> {
-        let counted = self.results.system_calls.iter().find(|it| {
-            is_pair(&it.pair, client, server)
-                && it.point.work == Work::Call(call)
-                && it.point.in_flight == in_flight
-        })?;
-        match counted.outcome {
-            SystemCallsOutcome::Counted(counted) => Some(counted),
-            SystemCallsOutcome::Failed(_) => None,
-        }
-    }
-
-    /// What was seen on the wire between this client and its server, with so many calls in flight.
-    pub(crate) fn wire(&self, client: &str, strategy: Strategy, in_flight: u32) -> Option<&'r Wire> {
-        let of = |it: &&crate::load::results::WireResult| {
-            it.pair.client.to_string() == client
-                && it.strategy == Some(strategy)
-                && it.point.in_flight == in_flight
-                && it.point.work == Work::Call(CallType::Unary)
+    /// A stack's one connection, the fastest of its ways with several, and how many times the calls these have.
+    fn gain(&self, at: &At, counts: f64) -> Found {
+        let stack = &at.client;
+        let one = self.at(&At { strategy: Some(Strategy::Fixed(1)), ..at.clone() })?;
+        let has_several = |(client, strategy): &(String, Strategy)| {
+            let several = match strategy {
+                Strategy::Adaptive => true,
+                Strategy::Fixed(connections) => *connections > 1,
+                Strategy::PerWorker | Strategy::PerCall => false,
+            };
+            several && !client.ends_with(SHARED)
         };
-        match &self.results.wire.iter().find(of)?.outcome {
-            WireOutcome::Watched(wire) => Some(wire),
-            WireOutcome::Failed(_) => None,
+        let ways = self.ways(stack).into_iter().filter(has_several);
+        let measured =
+            ways.filter_map(|(client, way)| self.at(&At { client, strategy: Some(way), ..at.clone() }).ok());
+        // A channel that found one connection to be enough has none to compare.
+        let measured = measured.filter(|cell| cell.connections.is_none_or(|connections| connections > 1));
+        let several = measured.max_by(|a, b| a.rate_per_s.total_cmp(&b.rate_per_s));
+        let several = several.ok_or_else(|| format!("{stack} with several connections was not measured"))?;
+        let ratio = several.rate_over(&one).ok_or_else(|| {
+            format!("{stack} has no round in which one connection and several were measured")
+        })?;
+        let interval = ratio
+            .interval
+            .ok_or_else(|| format!("{stack} has too few good windows to tell a gain from chance"))?;
+        let is_shown = ratio.ratio >= counts && interval.low > 1.0;
+        Ok([
+            ("one", one.into()),
+            ("several", several.into()),
+            ("ratio", ratio.into()),
+            ("shown", is_shown.into()),
+        ]
+        .into())
+    }
+
+    /// System calls of an operation, counted in a run of its own; the smallest size.
+    fn system_calls(&self, at: &At) -> Found {
+        let counted = self.results.system_calls.iter().find(|it| {
+            at.is_of_pair(&it.pair)
+                && it.point.work == Work::Call(at.call)
+                && it.point.in_flight == at.in_flight
+        });
+        match counted.map(|counted| &counted.outcome) {
+            Some(SystemCallsOutcome::Counted(counted)) => Ok(counted.client_per_operation.into()),
+            _ => Err("system calls could not be counted (strace)".to_owned()),
         }
     }
+
+    /// What was seen on the wire between this client and its server.
+    fn wire(&self, at: &At) -> Found {
+        let watched = self.results.wire.iter().find(|it| {
+            it.pair.client.to_string() == at.client
+                && it.strategy == at.strategy
+                && it.point.in_flight == at.in_flight
+                && it.point.work == Work::Call(CallType::Unary)
+        });
+        let Some(WireOutcome::Watched(wire)) = watched.map(|watched| &watched.outcome) else {
+            return Err(format!("the wire between client and server of {} was not watched", at.client));
+        };
+        Ok([
+            ("share", wire.all.share.into()),
+            ("gap", middle_of_silence_ns(&wire.all).into()),
+            ("p50", (wire.all.p50_ns as f64).into()),
+        ]
+        .into())
+    }
 }
 
-impl Cell {
-    /// How many times the rate of another cell this one has, by windows of the same round.
-    pub(crate) fn rate_over(&self, other: &Self) -> Option<Ratio> {
-        paired::ratio(&self.windows, &other.windows, |window| window.rate_per_s)
+/// A way to come by connections, by its client's name.
+fn way((client, strategy): (String, Strategy)) -> Value {
+    let words = |text: String| Value::Words(text);
+    [("client", words(client)), ("strategy", words(strategy.name())), ("title", words(strategy.to_string()))]
+        .into()
+}
+
+/// Half of the silent time lies in gaps as long as this, or longer, ns. Most gaps are short ones between packets of a
+/// batch, and little of the time.
+fn middle_of_silence_ns(idle: &Idle) -> f64 {
+    let time = |&(bound, gaps): &(u64, u64)| bound as f64 * gaps as f64;
+    let half = idle.buckets.iter().map(time).sum::<f64>() / 2.0;
+    let mut sum = 0.0;
+    let middle = idle.buckets.iter().find(|bucket| {
+        sum += time(bucket);
+        sum >= half
+    });
+    middle.map_or(0.0, |&(bound, _)| bound as f64)
+}
+
+impl At {
+    /// Where the scope says; the server of a client's own stack where it names none.
+    fn of(scope: &Scope<'_>) -> Result<Self, String> {
+        let client = scope.words("client")?;
+        let server = match scope.get("server") {
+            Some(_) => scope.words("server")?,
+            None => base(&client).to_owned(),
+        };
+        let strategy = scope.get("strategy").map(|_| scope.words("strategy")).transpose()?;
+        let strategy = strategy.map(|name| name.parse::<Strategy>().map_err(|error| error.to_string()));
+        Ok(Self {
+            server,
+            client,
+            call: scope.words("call")?.parse::<CallType>().map_err(|error| error.to_string())?,
+            size: scope.number("size")? as u64,
+            transport: if scope.words("transport")? == "uds" { Transport::Uds } else { Transport::Tcp },
+            in_flight: scope.number("in_flight")? as u32,
+            round_trip_ns: scope.number("round_trip")? as u64,
+            strategy: strategy.transpose()?,
+        })
     }
 
-    /// The median of a call, ns.
-    pub(crate) fn p50(&self) -> Result<f64, String> {
-        self.latency.map(|latency| latency.p50 as f64).ok_or_else(|| format!("{}: no latency", self.at))
+    fn is_of(&self, cell: &Windows<'_>) -> bool {
+        let point = cell.point;
+        cell.pair.is_some_and(|pair| self.is_of_pair(pair))
+            && point.work == Work::Call(self.call)
+            && point.size_bytes.0 == self.size
+            && point.transport == self.transport
+            && point.in_flight == self.in_flight
+            && round_trip_ns(point) == self.round_trip_ns
+            && strategy(cell) == self.strategy
+    }
+
+    fn is_of_pair(&self, pair: &Pair) -> bool {
+        pair.client.to_string() == self.client && pair.server.to_string() == self.server
     }
 }
 
-fn is_at(cell: &Windows<'_>, at: At<'_>) -> bool {
-    let point = cell.point;
-    let strategy = cell.all.first().and_then(|window| window.strategy);
-    cell.pair.is_some_and(|pair| is_pair(pair, at.client, at.server))
-        && point.work == Work::Call(at.call)
-        && point.size_bytes.0 == at.size
-        && point.transport == at.transport
-        && point.in_flight == at.in_flight
-        && point.round_trip.as_nanos() == u128::from(at.round_trip_ns)
-        && strategy == at.strategy
+/// A stack's name without its variant.
+fn base(client: &str) -> &str {
+    client.split(':').next().unwrap_or(client)
 }
 
-fn is_pair(pair: &Pair, client: &str, server: &str) -> bool {
-    pair.client.to_string() == client && pair.server.to_string() == server
+fn strategy(cell: &Windows<'_>) -> Option<Strategy> {
+    cell.all.first().and_then(|window| window.strategy)
+}
+
+fn round_trip_ns(point: &Point) -> u64 {
+    u64::try_from(point.round_trip.as_nanos()).unwrap_or(u64::MAX)
 }

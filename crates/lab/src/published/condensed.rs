@@ -1,55 +1,30 @@
 //! What documents quote: claims with what came of them.
 
-use serde::Serialize;
+use serde_json::{Value, json};
 
-use super::judgement::Judged;
-use super::originals::original;
+use super::original::original;
 use super::results::{Answered, PublishedResults};
 use super::terminal::summary;
-
-#[derive(Serialize)]
-struct Condensed<'r> {
-    answer: String,
-    publications: Vec<Publication<'r>>,
-}
-
-#[derive(Serialize)]
-struct Publication<'r> {
-    title: &'static str,
-    source: &'static str,
-    claims: Vec<Claim<'r>>,
-}
-
-#[derive(Serialize)]
-struct Claim<'r> {
-    id: &'r str,
-    #[serde(rename = "claim")]
-    text: &'r str,
-    published: &'r str,
-    /// In words.
-    verdict: &'static str,
-    ours: &'r str,
-    cause: &'r str,
-}
 
 impl PublishedResults {
     /// What documents quote of it, as small JSON.
     pub fn condensed(&self) -> String {
-        let condensed = Condensed {
-            answer: summary(self),
-            publications: self.answered.iter().map(publication).collect(),
-        };
-        serde_json::to_string(&condensed).expect("it has string keys only")
+        let publications: Vec<Value> = self.answered.iter().map(publication).collect();
+        json!({ "answer": summary(self), "publications": publications }).to_string()
     }
 }
 
-fn publication(answered: &Answered) -> Publication<'_> {
+fn publication(answered: &Answered) -> Value {
+    let claims = answered.claims.iter().map(|judged| {
+        json!({
+            "id": judged.id,
+            "claim": judged.claim,
+            "published": judged.published,
+            "verdict": judged.verdict.title(),
+            "ours": judged.ours,
+            "cause": judged.cause,
+        })
+    });
     let original = original(answered.publication);
-    let claims = answered.claims.iter().map(claim).collect();
-    Publication { title: original.title, source: original.source, claims }
-}
-
-fn claim(judged: &Judged) -> Claim<'_> {
-    let Judged { id, claim, published, verdict, ours, cause, figures: _ } = judged;
-    Claim { id, text: claim, published, verdict: verdict.title(), ours, cause }
+    json!({ "title": original.title, "source": original.source, "claims": claims.collect::<Vec<_>>() })
 }

@@ -3,11 +3,9 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use super::calls::Calls;
 use super::jvm_log::JvmLog;
 use super::results::RunResult;
 use crate::AnyResults;
-use crate::codec::CodecResults;
 use crate::json::JsonResults;
 use crate::study::directory::RESULTS_FILE;
 
@@ -50,26 +48,17 @@ impl Evidence {
         self
     }
 
-    /// Of a study of calls.
-    pub(crate) fn calls(&self, run: &str) -> Result<Calls<'_>, String> {
-        match self.run(run)? {
-            AnyResults::Calls(results) => Ok(Calls::of(results)),
-            _ => Err(format!("the run `{run}` is not a study of calls")),
-        }
+    /// All that were read.
+    pub(crate) fn runs(&self) -> impl Iterator<Item = (&str, &AnyResults)> {
+        self.results.iter().filter_map(|(name, results)| Some((name.as_str(), results.as_ref().ok()?)))
     }
 
-    pub(crate) fn json(&self, run: &str) -> Result<&JsonResults, String> {
-        match self.run(run)? {
-            AnyResults::Json(results) => Ok(results),
-            _ => Err(format!("the run `{run}` is not a study of gRPC against a JSON API")),
-        }
-    }
-
-    pub(crate) fn codec(&self, run: &str) -> Result<&CodecResults, String> {
-        match self.run(run)? {
-            AnyResults::Codec(results) => Ok(results),
-            _ => Err(format!("the run `{run}` is not a study of codecs")),
-        }
+    /// Of the study of gRPC against a JSON API.
+    pub(crate) fn json(&self) -> Option<&JsonResults> {
+        self.runs().find_map(|(_, results)| match results {
+            AnyResults::Json(results) => Some(results.as_ref()),
+            _ => None,
+        })
     }
 
     /// What virtual machines did meanwhile.
@@ -77,7 +66,8 @@ impl Evidence {
         self.logs.get(run).filter(|log| !log.is_empty())
     }
 
-    fn run(&self, run: &str) -> Result<&AnyResults, String> {
+    /// What a run found, or why it found nothing.
+    pub(crate) fn run(&self, run: &str) -> Result<&AnyResults, String> {
         let results = self.results.get(run).ok_or_else(|| format!("the run `{run}` was not made"))?;
         results.as_ref().map_err(Clone::clone)
     }

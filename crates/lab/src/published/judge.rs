@@ -1,19 +1,126 @@
 //! From what the studies left to what came of each claim.
 
 use super::evidence::Evidence;
-use super::originals::original;
+use super::judgement::{Figure, Judged, Verdict};
+use super::original::{Claim, Column, FigureTable, Question, Shown, original};
 use super::publication::Publication;
-use super::results::Answered;
+use super::results::{Answered, Table};
+use super::scope::Scope;
+use super::sources::Sources;
+use super::value::{Value, unit};
+use crate::json::Json;
+use crate::report::grid::Field;
+use crate::study::Study;
 
 /// What the evidence says of each claim of these publications.
 pub fn judge(publications: &[Publication], evidence: &Evidence) -> Vec<Answered> {
+    let sources = Sources::of(evidence);
+    let outermost = Scope::new(&sources);
     let answered = |&publication: &Publication| {
         let original = original(publication);
+        let scope = outermost.binding(&original.values);
+        let tables = original.tables.iter().filter_map(|rows| rows.table(&scope));
         Answered {
             publication,
-            claims: original.claims.iter().map(|claim| claim.judged(evidence)).collect(),
-            tables: (original.tables)(evidence).into_iter().filter(|table| !table.rows.is_empty()).collect(),
+            claims: original.claims.iter().map(|claim| claim.judged(&scope)).collect(),
+            tables: tables.chain(questions(&original.questions, evidence)).collect(),
         }
     };
     publications.iter().map(answered).collect()
+}
+
+impl Claim {
+    fn judged(&self, scope: &Scope<'_>) -> Judged {
+        let scope = scope.binding(&self.values);
+        let (verdict, ours, cause, figures) = match self.judgement(&scope) {
+            Ok((verdict, ours, cause)) => (verdict, ours, cause, self.figures(&scope)),
+            Err(reason) => (Verdict::CannotBeTried, "–".to_owned(), reason, Vec::new()),
+        };
+        let (id, claim, published) = (self.id.clone(), self.text.clone(), self.published.clone());
+        Judged { id, claim, published, verdict, ours, cause, figures }
+    }
+
+    /// The verdict, what was found and why it is so; an error is why the evidence says nothing.
+    fn judgement(&self, scope: &Scope<'_>) -> Result<(Verdict, String, String), String> {
+        if let Some(needs) = &self.needs
+            && !scope.holds(needs)?
+        {
+            return Err(scope.text(&self.without)?);
+        }
+        let verdict = match (scope.holds(&self.there)?, scope.holds(&self.as_large)?) {
+            (true, true) => Verdict::Confirmed,
+            (true, false) => Verdict::InDirection,
+            (false, _) => Verdict::NotConfirmed,
+        };
+        Ok((verdict, scope.text(&self.ours)?, scope.text(&self.cause)?))
+    }
+
+    fn figures(&self, scope: &Scope<'_>) -> Vec<Figure> {
+        let mut figures = Vec::new();
+        for shown in self.figures.chunk_by(|one, next| one.of.is_some() && one.of == next.of) {
+            let rows = shown[0].of.as_ref().map(|of| scope.value(of).and_then(Value::list));
+            let rows = rows.unwrap_or_else(|| Ok(vec![Ok(Vec::new().into())]));
+            for row in rows.into_iter().flatten().flatten() {
+                let scope = scope.of(&row);
+                figures.extend(shown.iter().filter_map(|shown| shown.figure(&scope).ok()));
+            }
+        }
+        figures
+    }
+}
+
+impl Shown {
+    fn figure(&self, scope: &Scope<'_>) -> Result<Figure, String> {
+        let value = scope.value(&self.value)?;
+        Ok(Figure {
+            name: scope.text(&self.name)?,
+            value: value.number()?,
+            unit: unit(&self.format).to_owned(),
+            text: value.shown(&self.format)?,
+        })
+    }
+}
+
+impl FigureTable {
+    /// The table, if it has a row.
+    fn table(&self, scope: &Scope<'_>) -> Option<Table> {
+        let rows = scope.value(&self.rows).and_then(Value::list).ok()?;
+        let row = |row: Value| {
+            let scope = scope.of(&row);
+            self.columns.iter().map(|column| column.field(&scope)).collect()
+        };
+        let rows: Vec<Vec<Field>> = rows.into_iter().flatten().map(row).collect();
+        let heads = self.columns.iter().map(|column| column.name.clone()).collect();
+        let about = scope.text(&self.about).unwrap_or_default();
+        (!rows.is_empty()).then(|| Table { title: self.title.clone(), about, heads, rows })
+    }
+}
+
+impl Column {
+    /// A figure, words, or a dash.
+    fn field(&self, scope: &Scope<'_>) -> Field {
+        let field = || {
+            let value = scope.value(&self.value)?;
+            let (text, value) = match &self.text {
+                Some(text) => (scope.text(text)?, Some(value.number()?)),
+                None if self.format.is_empty() => (value.shown("")?, None),
+                None => (value.shown(&self.format)?, Some(value.number()?)),
+            };
+            Ok::<_, String>(Field { text, value })
+        };
+        field().unwrap_or_else(|_| Field::figure(None, |_| String::new()))
+    }
+}
+
+/// What the original left open, as the study of gRPC against a JSON API answers it.
+fn questions(questions: &[Question], evidence: &Evidence) -> Vec<Table> {
+    let Some(results) = evidence.json().filter(|_| !questions.is_empty()) else { return Vec::new() };
+    let analysis = Json::analyse(results);
+    let table = |asked: &Question| {
+        let question = analysis.questions().iter().find(|question| question.id == asked.id)?;
+        let (heads, rows) = (question.table.heads.clone(), question.table.rows.clone());
+        let about = question.sentences.join(" ");
+        (!rows.is_empty()).then(|| Table { title: asked.title.clone(), about, heads, rows })
+    };
+    questions.iter().filter_map(table).collect()
 }

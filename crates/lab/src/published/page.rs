@@ -7,13 +7,10 @@ use thalweg_measure::figures::{bound, span};
 use thalweg_measure::page::parts::{card, eyebrow, script_json, scrolled, took};
 use thalweg_measure::wording::counted;
 
-use super::grid::Table;
 use super::judgement::{Judged, Verdict};
-use super::original::{Flaw, Original};
-use super::originals::original;
+use super::original::{Flaw, Original, Situation, original, situations};
 use super::publication::Publication;
-use super::results::{Answered, PublishedResults, RunResult};
-use super::situations::{SITUATIONS, Situation};
+use super::results::{Answered, PublishedResults, RunResult, Table};
 use super::terminal::summary;
 use crate::findings::Doubt;
 use crate::report::grid::grid;
@@ -26,7 +23,7 @@ pub(super) fn page(results: &PublishedResults, doubts: &[Doubt]) -> String {
     let mut links: Vec<(&str, &str)> = results
         .answered
         .iter()
-        .map(|answered| (answered.publication.name(), short(answered.publication)))
+        .map(|answered| (answered.publication.name(), original(answered.publication).short.as_str()))
         .collect();
     links.push(("situations", "What to change"));
     let answer = (results.claims().next().is_some()).then(|| summary(results));
@@ -41,7 +38,7 @@ pub(super) fn page(results: &PublishedResults, doubts: &[Doubt]) -> String {
         doubts: doubts.iter().map(ToString::to_string).collect(),
         sections: html! {
             @for answered in &results.answered { (section(answered, &results.runs)) }
-            (situations(results))
+            (what_to_change(results))
         },
         method: method(results),
         facts: facts(results),
@@ -52,16 +49,6 @@ pub(super) fn page(results: &PublishedResults, doubts: &[Doubt]) -> String {
         scripts: &[SCRIPT],
     }
     .html()
-}
-
-/// Its name in the bar.
-fn short(publication: Publication) -> &'static str {
-    match publication {
-        Publication::Qt => "Qt GRPC",
-        Publication::Json => "JSON API",
-        Publication::Codec => "Protobuf, JSON",
-        Publication::Channels => "Channels",
-    }
 }
 
 fn lede(results: &PublishedResults) -> String {
@@ -84,7 +71,11 @@ fn of_publication(answered: &Answered) -> Markup {
         (count > 0).then(|| format!("{count} {verdict}"))
     });
     let detail = counts.collect::<Vec<_>>().join(", ");
-    card(short(answered.publication), &format!("{} of {}", held.count(), answered.claims.len()), &detail)
+    card(
+        &original(answered.publication).short,
+        &format!("{} of {}", held.count(), answered.claims.len()),
+        &detail,
+    )
 }
 
 fn section(answered: &Answered, runs: &[RunResult]) -> Markup {
@@ -94,7 +85,7 @@ fn section(answered: &Answered, runs: &[RunResult]) -> Markup {
         section id=(answered.publication.name()) {
             h2 { (title) }
             p.source { "Published: " (source) "." }
-            ul.published { @for sentence in *method { li { (bound(sentence)) } } }
+            ul.published { @for sentence in method { li { (bound(sentence)) } } }
             div.claims { @for claim in &answered.claims { (judged(claim)) } }
             (studies(&runs))
             @for one in &answered.tables { (table(one)) }
@@ -185,16 +176,31 @@ fn prose(text: &str) -> Markup {
     }
 }
 
-/// What to do, by situation: those whose claim was tried.
-fn situations(results: &PublishedResults) -> Markup {
-    let shown = |publication: Publication, id: &str| {
-        let answered = results.answered.iter().find(|it| it.publication == publication)?;
-        answered.claims.iter().find(|claim| claim.id == id && claim.verdict != Verdict::CannotBeTried)
-    };
-    // Advice that rests on a claim which did not hold here is none.
-    let is_refuted = |it: &Situation| {
-        it.rests
-            && shown(it.publication, it.claim).is_some_and(|claim| claim.verdict == Verdict::NotConfirmed)
+/// What to do, by situation: those whose claim was tried. Advice that rests on a claim which did not hold here is none.
+fn what_to_change(results: &PublishedResults) -> Markup {
+    let row = |Situation { claim: id, always, reader, advice }: &Situation| {
+        let publication =
+            Publication::ALL.into_iter().find(|&it| original(it).claims.iter().any(|it| it.id == *id));
+        if !results.settings.publications.contains(&publication?) {
+            return None;
+        }
+        let claim = results.claims().find(|it| it.id == *id && it.verdict != Verdict::CannotBeTried);
+        if !always && claim.is_some_and(|claim| claim.verdict == Verdict::NotConfirmed) {
+            return None;
+        }
+        Some(html! {
+            tr {
+                td.words { (bound(reader)) }
+                td.words { (prose(advice)) }
+                td.words {
+                    @if let Some(claim) = claim {
+                        a href={ "#claim-" (claim.id) } { (bound(&claim.ours)) }
+                    } @else {
+                        "not here"
+                    }
+                }
+            }
+        })
     };
     html! {
         section #situations {
@@ -202,22 +208,7 @@ fn situations(results: &PublishedResults) -> Markup {
             (scrolled(&html! {
                 table.situations {
                     thead { tr { th { "Where you stand" } th { "What to change" } th { "Measured here" } } }
-                    tbody {
-                        @for it in SITUATIONS {
-                            @if results.settings.publications.contains(&it.publication) && !is_refuted(it) {
-                                tr {
-                                    td.words { (bound(it.reader)) }
-                                    td.words { (prose(it.advice)) }
-                                    td.words {
-                                        @match shown(it.publication, it.claim) {
-                                            Some(claim) => { a href={ "#claim-" (claim.id) } { (bound(&claim.ours)) } }
-                                            None => { "not here" }
-                                        }
-                                    }
-                                }
-                            }
-                        }
-                    }
+                    tbody { @for row in situations().iter().filter_map(row) { (row) } }
                 }
             }))
         }

@@ -6,9 +6,9 @@ use std::time::SystemTime;
 use serde::{Deserialize, Serialize};
 use thalweg_measure::machine::{Machine, Versions};
 
-use super::grid::Table;
 use super::judgement::{Judged, Verdict};
 use super::publication::Publication;
+use crate::report::grid::Field;
 use crate::study::directory::RESULTS_FILE;
 use crate::study::{NotWritable, ReadError, ResultsDirectory, ResultsText, timestamp};
 
@@ -81,6 +81,16 @@ pub struct Answered {
     pub(crate) publication: Publication,
     pub(crate) claims: Vec<Judged>,
     pub(crate) tables: Vec<Table>,
+}
+
+/// A table of figures with its title.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Table {
+    pub(crate) title: String,
+    /// What it says, and of what.
+    pub(crate) about: String,
+    pub(crate) heads: Vec<String>,
+    pub(crate) rows: Vec<Vec<Field>>,
 }
 
 impl PublishedResults {

@@ -4,13 +4,13 @@ use thalweg_measure::text::wrapped;
 use thalweg_measure::wording::counted;
 
 use super::judgement::Verdict;
-use super::originals::original;
+use super::original::original;
 use super::results::PublishedResults;
 
 pub(super) fn text(results: &PublishedResults) -> String {
     let mut text = String::new();
     for answered in &results.answered {
-        text.extend(["\n", original(answered.publication).title, "\n"]);
+        text.extend(["\n", &original(answered.publication).title, "\n"]);
         for claim in &answered.claims {
             let found = match claim.verdict {
                 Verdict::CannotBeTried => claim.cause.clone(),

@@ -3,11 +3,9 @@
 use std::collections::BTreeSet;
 
 use super::judgement::Verdict;
-use super::original::Extent;
-use super::originals::{original, runs};
+use super::original::{Extent, original, runs, situations};
 use super::publication::Publication;
 use super::results::{PublishedResults, RunResult};
-use super::situations::SITUATIONS;
 use super::{Evidence, judge};
 use crate::AnyResults;
 use crate::report::Report;
@@ -42,16 +40,15 @@ fn a_claim_that_cannot_be_tried_says_why() {
 #[test]
 fn claims_and_runs_have_names_of_their_own() {
     let claims: Vec<&str> =
-        Publication::ALL.iter().flat_map(|&it| original(it).claims).map(|claim| claim.id).collect();
+        Publication::ALL.iter().flat_map(|&it| &original(it).claims).map(|claim| claim.id.as_str()).collect();
     assert_eq!(claims.iter().collect::<BTreeSet<_>>().len(), claims.len(), "{claims:?}");
     for extent in [Extent::Quick, Extent::Whole] {
         let runs: Vec<&str> =
             Publication::ALL.iter().flat_map(|&it| runs(it, extent)).map(|run| run.name).collect();
         assert_eq!(runs.iter().collect::<BTreeSet<_>>().len(), runs.len(), "{runs:?}");
     }
-    for it in SITUATIONS {
-        let known = original(it.publication).claims.iter().any(|claim| claim.id == it.claim);
-        assert!(known, "the advice “{}” rests on no claim", it.reader);
+    for it in situations() {
+        assert!(claims.contains(&it.claim.as_str()), "the advice “{}” rests on no claim", it.reader);
     }
 }
 
@@ -76,7 +73,7 @@ fn the_page_has_every_claim_and_every_study() {
     assert!(page.contains("href=\"qt-at-cpp/report.html\"") && page.contains("it &lt;failed&gt;"));
     assert_eq!(csv.lines().count(), results.claims().count() + 1);
     for publication in Publication::ALL {
-        assert!(text.contains(original(publication).title), "{text}");
+        assert!(text.contains(&original(publication).title), "{text}");
     }
     let doubts: Vec<String> = report.doubts().iter().map(ToString::to_string).collect();
     assert!(doubts.iter().any(|doubt| doubt.contains("qt-at-cpp")), "{doubts:?}");
@@ -144,4 +141,20 @@ fn a_peer_that_is_not_there_is_named() {
     let several = answered[0].claims.iter().find(|claim| claim.id == "several").unwrap();
     assert_eq!(several.verdict, Verdict::CannotBeTried);
     assert!(several.cause.contains("there is no compiler"), "{}", several.cause);
+}
+
+#[test]
+fn every_byte_of_both_formats_is_accounted_for() {
+    let results = results();
+    let codec = results.answered.iter().find(|answered| answered.publication == Publication::Codec).unwrap();
+    let table = codec.tables.iter().find(|table| table.title == "Byte by byte").unwrap();
+    let of = |format: &str| -> (String, f64) {
+        let rows = || table.rows.iter().filter(|row| row[0].text == format);
+        (rows().map(|row| row[1].text.as_str()).collect(), rows().filter_map(|row| row[2].value).sum())
+    };
+    let json = r#"{"name":"polar penguin","age":20,"hobbies":null,"address":null}"#;
+    assert_eq!(of("JSON"), (json.to_owned(), 63.0));
+    let hex = "0a0d706f6c61722070656e6775696e1014".to_owned();
+    let (bytes, count) = of("Protobuf");
+    assert_eq!((bytes.replace(' ', ""), count), (hex, 17.0));
 }
