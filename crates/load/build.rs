@@ -22,8 +22,11 @@ const WIDE: &[&str] = &[
 fn main() {
     let Some(out) = env::var_os("OUT_DIR") else { panic!("cargo sets OUT_DIR for build scripts") };
     let out = Path::new(&out);
-    let generated =
-        testing(out).and_then(|()| shapes()).and_then(|()| echo()).and_then(|()| views(&out.join("views")));
+    let generated = testing(out)
+        .and_then(|()| otlp())
+        .and_then(|()| shapes())
+        .and_then(|()| echo())
+        .and_then(|()| views(&out.join("views")));
     if let Err(error) = generated {
         eprintln!("{error}");
         std::process::exit(1);
@@ -38,6 +41,12 @@ fn testing(out: &Path) -> Result<(), Error> {
         .bytes(".grpc.testing")
         .file_descriptor_set_path(out.join("testing.bin"))
         .compile_protos(&protos, &["proto"])
+}
+
+/// The messages and stubs of OTLP.
+fn otlp() -> Result<(), Error> {
+    let proto = "proto/opentelemetry/proto/collector/metrics/v1/metrics_service.proto";
+    configure().include_file("otlp.rs").compile_protos(&[proto], &["proto"])
 }
 
 /// The codec study's messages, which are objects of serde's too: a client of JSON has them so.

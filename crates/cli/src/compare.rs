@@ -17,7 +17,8 @@ use thalweg_measure::page::parts::command_line;
 use crate::failure::Failure;
 use crate::output::OutputFile;
 use crate::percent;
-use crate::terminal::{self, Style, Syntax};
+use crate::report_text;
+use crate::terminal::Syntax;
 use files::FileArgs;
 use running::RunningArgs;
 use verdict::Inconclusive;
@@ -136,9 +137,7 @@ pub(crate) fn run(args: &CompareArgs) -> Result<ExitCode, Failure> {
     };
     let output = OutputFile::open(args.output.as_deref())?;
     let write = |reports: &[Report]| match args.format {
-        Format::Text if output.is_stdout() => {
-            terminal::print_styled(&with_colours(&rendered(reports, args.format)))
-        }
+        Format::Text => report_text::write(&output, &rendered(reports, args.format)),
         format => output.write(format.syntax(), &rendered(reports, format)),
     };
     match (args.running.is_asked_for(), args.files.is_asked_for()) {
@@ -165,31 +164,5 @@ fn rendered(reports: &[Report], format: Format) -> String {
             let arguments = env::args_os().skip(1).map(|argument| argument.to_string_lossy().into_owned());
             page(reports, &now, &command_line(["thalweg".to_owned()].into_iter().chain(arguments)))
         }
-    }
-}
-
-/// Warnings in yellow: lines that start with `! `, and those that continue them.
-fn with_colours(text: &str) -> String {
-    let mut is_warning = false;
-    let coloured = text.split_inclusive('\n').map(|line| {
-        is_warning = line.starts_with("! ") || (is_warning && line.starts_with("  "));
-        match line.strip_suffix('\n') {
-            Some(text) if is_warning => Style::Yellow.marked(text) + "\n",
-            _ => line.to_owned(),
-        }
-    });
-    coloured.collect()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn warnings_are_coloured_with_the_lines_that_continue_them() {
-        let yellow = |text: &str| Style::Yellow.marked(text) + "\n";
-        let coloured = with_colours("B against A\n  rate\n! one\n  two\nend\n  other\n");
-        let expected = ["B against A\n  rate\n", &yellow("! one"), &yellow("  two"), "end\n  other\n"];
-        assert_eq!(coloured, expected.concat());
     }
 }

@@ -3,8 +3,10 @@
 use clap::ValueEnum;
 use thalweg_load::LoadRun;
 
-use crate::run_text;
+use crate::failure::Failure;
+use crate::output::OutputFile;
 use crate::terminal::Syntax;
+use crate::{report_text, run_text};
 
 /// Figures of a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -34,6 +36,14 @@ impl RunFormat {
             Self::Text | Self::Csv => Syntax::Text,
             Self::Json => Syntax::Json,
             Self::Html => Syntax::Html,
+        }
+    }
+
+    /// Writes what is in this format.
+    pub(crate) fn write(self, output: &OutputFile<'_>, text: &str) -> Result<(), Failure> {
+        match self {
+            Self::Text => report_text::write(output, text),
+            _ => output.write(self.syntax(), text),
         }
     }
 

@@ -41,14 +41,14 @@ Examples:
 #[command(after_help = EXAMPLES, args_conflicts_with_subcommands = true)]
 pub(crate) struct LabArgs {
     #[command(subcommand)]
-    study: Option<StudyArgs>,
+    study: Option<StudyCommand>,
 
     #[command(flatten)]
     sizes: SizesArgs,
 }
 
 #[derive(Debug, Subcommand)]
-enum StudyArgs {
+enum StudyCommand {
     Sizes(Box<SizesArgs>),
     Channels(Box<ChannelsArgs>),
     Connections(Box<ConnectionsArgs>),
@@ -60,11 +60,11 @@ enum StudyArgs {
 pub(crate) fn run(args: LabArgs) -> Result<ExitCode, Failure> {
     match args.study {
         None => calls::run(&args.sizes),
-        Some(StudyArgs::Sizes(sizes)) => calls::run(&*sizes),
-        Some(StudyArgs::Channels(channels)) => calls::run(&*channels),
-        Some(StudyArgs::Connections(connections)) => calls::run(&*connections),
-        Some(StudyArgs::Codec(args)) => codec::run(&args),
-        Some(StudyArgs::Json(args)) => json::run(&args),
-        Some(StudyArgs::Published(args)) => published::run(&args),
+        Some(StudyCommand::Sizes(sizes)) => calls::run(&*sizes),
+        Some(StudyCommand::Channels(channels)) => calls::run(&*channels),
+        Some(StudyCommand::Connections(connections)) => calls::run(&*connections),
+        Some(StudyCommand::Codec(args)) => codec::run(&args),
+        Some(StudyCommand::Json(args)) => json::run(&args),
+        Some(StudyCommand::Published(args)) => published::run(&args),
     }
 }

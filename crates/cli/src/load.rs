@@ -5,7 +5,6 @@ mod any_arguments;
 mod arguments;
 mod asked_stream;
 mod benchmark;
-mod checks;
 mod complete;
 mod connecting;
 mod data;

@@ -10,6 +10,7 @@
 mod alternate_screen;
 mod bars;
 mod call;
+mod call_arguments;
 mod called;
 mod certs;
 mod compare;
@@ -37,6 +38,7 @@ mod own;
 mod peer;
 mod percent;
 mod records;
+mod report_text;
 mod request;
 mod results;
 mod run_text;

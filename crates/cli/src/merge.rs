@@ -54,7 +54,7 @@ pub(crate) struct MergeArgs {
 pub(crate) fn run(args: &MergeArgs) -> Result<ExitCode, Failure> {
     let output = OutputFile::open(args.output.as_deref())?;
     let merged = merged(args)?;
-    output.write(args.format.syntax(), &args.format.rendered(&merged))?;
+    args.format.write(&output, &args.format.rendered(&merged))?;
     Ok(ExitCode::SUCCESS)
 }
 

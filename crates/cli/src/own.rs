@@ -3,8 +3,8 @@
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use thalweg_load::echo::OwnEcho;
 use thalweg_lab::process::OwnFiles;
+use thalweg_load::echo::OwnEcho;
 use thalweg_messages::OwnMessages;
 
 use crate::failure::Failure;
@@ -15,7 +15,7 @@ pub(crate) struct OwnArgs {
     /// .proto file of your own message type
     ///
     /// Only codecs that learn types at run time take part.
-    #[arg(long, value_name = "FILE", requires_all = ["type_name", "data"])]
+    #[arg(long, value_name = "FILE", requires_all = ["type_name", "data"], conflicts_with = "from")]
     pub(crate) proto: Option<PathBuf>,
 
     /// Your message type, such as shop.Order

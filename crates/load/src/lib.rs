@@ -32,6 +32,7 @@ compile_error!("thalweg-load and the `thalweg` command support Linux only");
 
 pub mod bare;
 pub mod echo;
+pub mod export;
 pub mod peer;
 pub mod record;
 pub mod services;
@@ -40,6 +41,7 @@ mod agreed;
 mod arrivals;
 mod baseline;
 mod call;
+mod conditions;
 #[cfg(test)]
 mod constant_memory;
 mod csv;
@@ -78,6 +80,7 @@ mod worker;
 
 pub use arrivals::{Arrivals, Spacing};
 pub use call::{Call, CallKind, CallMetadata, Check, Expected, StreamPlan};
+pub use conditions::{Condition, FieldPath, expected};
 pub use csv::csv;
 pub use drive::{DriveError, drive};
 pub use gates::{Gate, GateError};

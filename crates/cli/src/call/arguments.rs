@@ -4,9 +4,8 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Args;
-use thalweg_measure::size::ByteSize;
 
-use crate::compression::Compression;
+use crate::call_arguments::EachCallArgs;
 use crate::descriptor_files::DescriptorFiles;
 use crate::message_format::MessageFormat;
 use crate::metadata::{self, Entry};
@@ -87,27 +86,12 @@ pub(crate) struct CallArgs {
     )]
     pub(super) keepalive_time: Option<Duration>,
 
-    /// Value of :authority, instead of the target
-    #[arg(help_heading = "Connection", long, value_name = "NAME")]
-    pub(super) authority: Option<String>,
-
     /// Prefix of the user-agent header
     #[arg(help_heading = "Connection", long, value_name = "TEXT")]
     pub(super) user_agent: Option<String>,
 
-    /// Compress requests
-    #[arg(help_heading = "Connection", long, value_enum, value_name = "ENCODING")]
-    pub(super) compress: Option<Compression>,
-
-    /// Largest message to accept
-    #[arg(
-        help_heading = "Connection",
-        long,
-        visible_alias = "max-msg-sz",
-        value_name = "SIZE",
-        default_value = "64MiB"
-    )]
-    pub(super) max_message_size: ByteSize,
+    #[command(flatten)]
+    pub(super) each: EachCallArgs,
 
     /// Format of --data
     ///

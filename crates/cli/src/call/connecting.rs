@@ -24,7 +24,7 @@ impl Connecting {
             .lanes(Lanes::fixed(1))
             .connect_timeout(args.connect_timeout)
             .on_connect_step(move |step| told.connecting(step));
-        if let Some(authority) = &args.authority {
+        if let Some(authority) = &args.each.authority {
             builder = builder.authority(authority);
         }
         if let Some(user_agent) = &args.user_agent {

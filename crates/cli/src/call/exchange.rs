@@ -151,8 +151,8 @@ async fn exchange(
     let method = Method::from_path(&called.path).map_err(Failure::bad_arguments)?;
     let mut options = CallOptions::default();
     options.timeout = args.timeout;
-    options.max_decoding_message_size = usize::try_from(args.max_message_size.0).unwrap_or(usize::MAX);
-    options.send_compressed = args.compress.map(Into::into);
+    options.max_decoding_message_size = args.each.message_max();
+    options.send_compressed = args.each.compress.map(Into::into);
     if options.send_compressed.is_some() {
         // Who asks for it wants to see it, whatever it gains.
         options.compression_threshold = 0;

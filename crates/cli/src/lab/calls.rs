@@ -2,20 +2,19 @@
 
 use std::collections::BTreeMap;
 use std::num::NonZeroU32;
-use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::Args;
 use thalweg_lab::load::{Found, LabResults, Settings, Setup, StackInfo, StudyKind, Window};
 use thalweg_lab::process::{ProcessExecutor, Program, TargetExecutor};
-use thalweg_load::record::MethodCall;
 use thalweg_lab::stack::Stack;
-use thalweg_lab::study::{Execute, Plan, ResultsDirectory, Study};
+use thalweg_lab::study::{Execute, Plan, Study};
+use thalweg_load::record::MethodCall;
 use thalweg_measure::cpus::{CpuAssignment, CpuList};
 use thalweg_measure::interrupt::Interrupt;
 
-use super::common::{default_directory, finish, halves, listen_for_signals, show_earlier, this_program};
+use super::common::{StudyArgs, finish, halves, listen_for_signals, this_program};
 use super::stacks::{AgainstArgs, Stacks};
 use crate::failure::Failure;
 use crate::request::{self, RequestBytes};
@@ -23,26 +22,22 @@ use crate::request::{self, RequestBytes};
 /// What every study of calls understands.
 #[derive(Debug, Args)]
 pub(super) struct CommonArgs {
-    /// Fewer and shorter measurements
-    #[arg(long)]
-    pub(super) quick: bool,
-
-    /// Output folder [default: lab-DATE-TIME]
-    ///
-    /// It gets results.json, results.csv and report.html.
-    #[arg(long, value_name = "DIR")]
-    pub(super) out: Option<PathBuf>,
-
-    /// Time limit of the whole study
-    #[arg(long, value_name = "DURATION", value_parser = humantime::parse_duration)]
-    pub(super) budget: Option<Duration>,
+    #[command(flatten)]
+    pub(super) study: StudyArgs,
 
     #[command(flatten)]
     pub(super) against: AgainstArgs,
+}
 
-    /// Write the report of an existing results.json
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["quick", "budget", "against"])]
-    pub(super) from: Option<PathBuf>,
+impl CommonArgs {
+    /// Rounds and time, as asked for. Fewer rounds do not make it shorter: what servers and channels take to settle stays.
+    pub(super) fn limit(&self, asked: Option<u32>, rounds: &mut u32, budget: &mut Duration) {
+        if let Some(asked) = asked {
+            *budget = *budget * asked.max(*rounds) / *rounds;
+            *rounds = asked;
+        }
+        *budget = self.study.budget.unwrap_or(*budget);
+    }
 }
 
 /// Where clients and servers run, and on how many threads.
@@ -141,14 +136,13 @@ pub(super) trait CallsStudy {
 /// Measures a study of calls.
 pub(super) fn run<C: CallsStudy>(args: &C) -> Result<ExitCode, Failure> {
     let common = args.common();
-    let directory = common.out.clone().unwrap_or_else(default_directory);
-    if let Some(file) = &common.from {
-        return show_earlier(file, directory);
+    if let Some(shown) = common.study.earlier() {
+        return shown;
     }
 
     let cpus = args.cpus()?;
     if let Some(aim) = args.aim()? {
-        return at_target(args, aim, cpus, directory);
+        return at_target(args, aim, cpus);
     }
     let mut stacks = common.against.stacks();
     // What cannot be planned is said before anything is built or started.
@@ -164,7 +158,7 @@ pub(super) fn run<C: CallsStudy>(args: &C) -> Result<ExitCode, Failure> {
         None => Box::new(executor),
     };
     let plan = args.plan(&stacks, &programs)?;
-    let directory = ResultsDirectory::create(directory).map_err(Failure::failed)?;
+    let directory = common.study.directory()?;
     let (stacks, left_out) = stacks.told(&programs);
     let settings = Settings {
         arguments: std::env::args().skip(1).collect(),
@@ -187,16 +181,11 @@ pub(super) struct Aim {
 }
 
 /// Our client at somebody else's server.
-fn at_target<C: CallsStudy>(
-    args: &C,
-    aim: Aim,
-    cpus: CpuAssignment,
-    directory: PathBuf,
-) -> Result<ExitCode, Failure> {
+fn at_target<C: CallsStudy>(args: &C, aim: Aim, cpus: CpuAssignment) -> Result<ExitCode, Failure> {
     if args.common().against.compares() {
         return Err(Failure::bad_arguments("--target works with our client only; leave out --against"));
     }
-    let directory = ResultsDirectory::create(directory).map_err(Failure::failed)?;
+    let directory = args.common().study.directory()?;
     let settings = Settings {
         arguments: std::env::args().skip(1).collect(),
         client_cpus: cpus.client_cpus.clone(),

@@ -8,9 +8,9 @@ use clap::Args;
 use thalweg_lab::channels::{self, Channels, ChannelsOptions, Contender, Grid, contenders};
 use thalweg_lab::load::{Strategy, StudyKind, Window};
 use thalweg_lab::process::Program;
-use thalweg_load::record::CallType;
 use thalweg_lab::stack::Pair;
 use thalweg_lab::study::Plan;
+use thalweg_load::record::CallType;
 use thalweg_measure::cpus::CpuAssignment;
 use thalweg_measure::size::ByteSize;
 
@@ -114,15 +114,15 @@ impl CallsStudy for ChannelsArgs {
 
     fn aim(&self) -> Result<Option<Aim>, Failure> {
         let Some(target) = self.target.clone() else { return Ok(None) };
-        let mut options = ChannelsOptions::advice(match (&self.in_flight, self.common.quick) {
+        let mut options = ChannelsOptions::advice(match (&self.in_flight, self.common.study.quick) {
             (Some(in_flight), _) => in_flight.clone(),
             (None, true) => AIMED_QUICKLY.to_vec(),
             (None, false) => AIMED_IN_FLIGHT.to_vec(),
         });
-        if self.common.quick && self.in_flight.is_none() {
+        if self.common.study.quick && self.in_flight.is_none() {
             options.budget /= 2;
         }
-        self.allow(&mut options);
+        self.common.limit(self.rounds, &mut options.rounds, &mut options.budget);
         let plan = channels::plan(&options).map_err(Failure::bad_arguments)?;
         Ok(Some(Aim { target, method: self.method.call(), plan }))
     }
@@ -135,7 +135,7 @@ impl ChannelsArgs {
         programs: &BTreeMap<String, Program>,
     ) -> Result<ChannelsOptions, Failure> {
         let contenders = self.contenders(stacks, programs);
-        let mut options = if self.common.quick {
+        let mut options = if self.common.study.quick {
             ChannelsOptions::quick(contenders)
         } else {
             ChannelsOptions::whole(contenders)
@@ -152,18 +152,8 @@ impl ChannelsArgs {
             }
         }
         options.size = self.size;
-        self.allow(&mut options);
+        self.common.limit(self.rounds, &mut options.rounds, &mut options.budget);
         Ok(options)
-    }
-
-    /// Rounds and time, as asked for.
-    fn allow(&self, options: &mut ChannelsOptions) {
-        if let Some(rounds) = self.rounds {
-            // Fewer do not make it shorter: what channels take to settle stays.
-            options.budget = options.budget * rounds.max(options.rounds) / options.rounds;
-            options.rounds = rounds;
-        }
-        options.budget = self.common.budget.unwrap_or(options.budget);
     }
 
     fn contenders(&self, stacks: &Stacks, programs: &BTreeMap<String, Program>) -> Vec<Contender> {

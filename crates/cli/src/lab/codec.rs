@@ -14,9 +14,7 @@ use thalweg_lab::process::OwnFiles;
 use thalweg_lab::study::ResultsDirectory;
 use thalweg_measure::cpus::{CpuAssignment, CpuList};
 
-use super::common::{
-    default_directory, finish, halves, listen_for_signals, rounds, show_earlier, this_program,
-};
+use super::common::{PeersArgs, StudyArgs, finish, halves, listen_for_signals, rounds, this_program};
 use super::stacks::build_missing;
 use crate::failure::Failure;
 use crate::own::OwnArgs;
@@ -31,35 +29,28 @@ const HOW_TO_GET_CODECS: &str = "in a clone of the Thalweg repository run `cargo
 
 /// Encoding and decoding: Protobuf, JSON, MessagePack (30 minutes; --quick: 4)
 #[derive(Debug, Args)]
+#[command(
+    mut_arg("quick", |quick| quick.help("10 to 10⁶ conversions in place of 10 to 10⁷, and fewer rounds")),
+    mut_arg("budget", |budget| budget.help("Time limit of all conversions; skips the longest steps")),
+)]
 pub(super) struct CodecArgs {
-    /// 10 to 10⁶ conversions in place of 10 to 10⁷, and fewer rounds
-    #[arg(long)]
-    quick: bool,
-
-    /// Output folder [default: lab-DATE-TIME]
-    ///
-    /// It gets results.json, results.csv and report.html.
-    #[arg(long, value_name = "DIR")]
-    out: Option<PathBuf>,
-
-    /// Time limit of all conversions; skips the longest steps
-    #[arg(long, value_name = "DURATION", value_parser = humantime::parse_duration)]
-    budget: Option<Duration>,
+    #[command(flatten)]
+    study: StudyArgs,
 
     /// Conversion counts, such as 10,1000,100000 [default: powers of ten]
-    #[arg(long, value_name = "NUMBERS", value_delimiter = ',')]
+    #[arg(long, value_name = "NUMBERS", value_delimiter = ',', conflicts_with = "from")]
     steps: Option<Vec<u64>>,
 
     /// Windows per line and step [default: 7; --quick: 5]
-    #[arg(long, value_name = "N", value_parser = rounds())]
+    #[arg(long, value_name = "N", value_parser = rounds(), conflicts_with = "from")]
     rounds: Option<u32>,
 
     /// Messages, such as person-sparse,order [default: all]
-    #[arg(long, value_name = "NAMES", value_delimiter = ',', conflicts_with = "proto")]
+    #[arg(long, value_name = "NAMES", value_delimiter = ',', conflicts_with_all = ["from", "proto"])]
     messages: Option<Vec<String>>,
 
     /// Codecs, such as prost,serde_json [default: all]
-    #[arg(long, value_name = "NAMES", value_delimiter = ',')]
+    #[arg(long, value_name = "NAMES", value_delimiter = ',', conflicts_with = "from")]
     codecs: Option<Vec<String>>,
 
     /// Random seed of messages
@@ -70,12 +61,11 @@ pub(super) struct CodecArgs {
     own: OwnArgs,
 
     /// Codecs of other languages: jvm (protobuf-java and Jackson)
-    #[arg(long, value_name = "NAMES", value_delimiter = ',', conflicts_with = "proto")]
+    #[arg(long, value_name = "NAMES", value_delimiter = ',', conflicts_with_all = ["from", "proto"])]
     against: Vec<String>,
 
-    /// Folder of other stacks, each as NAME/peer [default: target/peers, built in a clone]
-    #[arg(long, value_name = "DIR")]
-    peers: Option<PathBuf>,
+    #[command(flatten)]
+    peers: PeersArgs,
 
     /// Do not count instructions
     #[arg(long)]
@@ -84,28 +74,17 @@ pub(super) struct CodecArgs {
     /// Do not measure calls
     #[arg(long)]
     no_calls: bool,
-
-    /// Write the report of an existing results.json
-    #[arg(
-        long,
-        value_name = "FILE",
-        conflicts_with_all = [
-            "quick", "budget", "steps", "rounds", "messages", "codecs", "proto", "against",
-        ]
-    )]
-    from: Option<PathBuf>,
 }
 
 pub(super) fn run(args: &CodecArgs) -> Result<ExitCode, Failure> {
-    let directory = args.out.clone().unwrap_or_else(default_directory);
-    if let Some(file) = &args.from {
-        return show_earlier(file, directory);
+    if let Some(shown) = args.study.earlier() {
+        return shown;
     }
     args.check_peers()?;
     let cpus = halves()?;
     let cpu = cpus.client_cpus.as_ref().and_then(|cpus| cpus.as_slice().first().copied());
     let bench = args.bench(cpu)?;
-    let directory = ResultsDirectory::create(directory).map_err(Failure::failed)?;
+    let directory = args.study.directory()?;
     study(args, bench, cpus, cpu, &directory)
 }
 
@@ -130,7 +109,7 @@ impl CodecArgs {
 
     /// The program that has the codecs. Where its sources are, it is brought up to date: cargo knows whether it is.
     fn program(&self) -> Result<PathBuf, Failure> {
-        let Some(directory) = self.directory() else {
+        let Some(directory) = self.peers.directory() else {
             return Err(Failure::failed(format!("no codecs found; {HOW_TO_GET_CODECS}")));
         };
         let name = CODECS;
@@ -150,12 +129,8 @@ impl CodecArgs {
             .map_err(|reason| Failure::failed(format!("no codecs: {reason}; {HOW_TO_GET_CODECS}")))
     }
 
-    fn directory(&self) -> Option<PeersDirectory> {
-        PeersDirectory::named_or_found(self.peers.as_deref())
-    }
-
     fn options(&self) -> Options {
-        let mut options = if self.quick { Options::quick() } else { Options::whole() };
+        let mut options = if self.study.quick { Options::quick() } else { Options::whole() };
         if let Some(steps) = &self.steps {
             options.steps.clone_from(steps);
             options.steps.sort_unstable();
@@ -163,10 +138,10 @@ impl CodecArgs {
             options.steps.retain(|&step| step > 0);
         }
         options.rounds = self.rounds.unwrap_or(options.rounds);
-        if self.quick && !self.against.is_empty() {
+        if self.study.quick && !self.against.is_empty() {
             options.budget = QUICK_BESIDE_PEERS;
         }
-        options.budget = self.budget.unwrap_or(options.budget);
+        options.budget = self.study.budget.unwrap_or(options.budget);
         options
     }
 
@@ -175,7 +150,7 @@ impl CodecArgs {
             calls: !self.no_calls,
             instructions: !self.no_instructions,
             peers: self.against.clone(),
-            quick: self.quick,
+            quick: self.study.quick,
         }
     }
 
@@ -193,7 +168,7 @@ impl CodecArgs {
 
     /// Where the peers are, those that are asked for built if that is possible.
     fn peers(&self) -> Result<Option<PeersDirectory>, Failure> {
-        let Some(directory) = self.directory() else { return Ok(None) };
+        let Some(directory) = self.peers.directory() else { return Ok(None) };
         let asked = CONVERTERS.iter().filter(|peer| self.against.iter().any(|name| name == peer.0));
         let folders: Vec<String> = asked.map(|peer| peer.1.to_owned()).collect();
         build_missing(&directory, &folders)?;
@@ -229,7 +204,7 @@ fn study(
     let peers = args.peers()?;
     let interrupt = listen_for_signals()?;
     let executor = CodecExecutor::new(&mut bench, this_program()?, cpus, directory.path(), interrupt);
-    let mut executor = executor.with_peers(peers, args.quick);
+    let mut executor = executor.with_peers(peers, args.study.quick);
 
     let mut left_out = Vec::new();
     let estimates = executor.look(&lines, &mut left_out);

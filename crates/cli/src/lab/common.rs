@@ -2,10 +2,12 @@
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
+use clap::Args;
 use clap::builder::RangedI64ValueParser;
 use thalweg_lab::AnyResults;
+use thalweg_lab::peers::PeersDirectory;
 use thalweg_lab::process::Program;
 use thalweg_lab::report::{self, Report};
 use thalweg_lab::study::{Conducted, CutShort, Execute, Plan, Results, ResultsDirectory, Study, conduct};
@@ -14,8 +16,64 @@ use thalweg_measure::interrupt::Interrupt;
 
 use super::progress::Progress;
 use crate::failure::Failure;
-use crate::settings;
-use crate::terminal::{self, Syntax};
+use crate::output::OutputFile;
+use crate::{report_text, settings};
+
+/// What every study takes.
+#[derive(Debug, Args)]
+pub(super) struct StudyArgs {
+    /// Fewer and shorter measurements
+    #[arg(long)]
+    pub(super) quick: bool,
+
+    /// Output folder [default: lab-DATE-TIME]
+    ///
+    /// It gets results.json, results.csv and report.html.
+    #[arg(long, value_name = "DIR")]
+    out: Option<PathBuf>,
+
+    /// Time limit of the whole study
+    #[arg(long, value_name = "DURATION", value_parser = humantime::parse_duration)]
+    pub(super) budget: Option<Duration>,
+
+    /// Write the report of an existing results.json
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["quick", "budget"])]
+    from: Option<PathBuf>,
+}
+
+impl StudyArgs {
+    /// Where the results go.
+    pub(super) fn directory(&self) -> Result<ResultsDirectory, Failure> {
+        results_directory(self.out.as_deref())
+    }
+
+    /// The report of results that exist, if that is what was asked for.
+    pub(super) fn earlier(&self) -> Option<Result<ExitCode, Failure>> {
+        let show = |file: &PathBuf| {
+            let results = AnyResults::read(file).map_err(Failure::failed)?;
+            let directory = self.directory()?;
+            results.save(&directory).map_err(Failure::failed)?;
+            let report = results.analyse();
+            show(&directory, &*report)?;
+            answered(&*report)
+        };
+        self.from.as_ref().map(show)
+    }
+}
+
+/// Where the programs of other stacks are.
+#[derive(Clone, Debug, Args)]
+pub(super) struct PeersArgs {
+    /// Folder of other stacks, each as NAME/peer [default: target/peers, built in a clone]
+    #[arg(long, value_name = "DIR")]
+    pub(super) peers: Option<PathBuf>,
+}
+
+impl PeersArgs {
+    pub(super) fn directory(&self) -> Option<PeersDirectory> {
+        PeersDirectory::named_or_found(self.peers.as_deref())
+    }
+}
 
 /// How often a study may measure the same: each round is planned, so there is a bound.
 pub(super) fn rounds() -> RangedI64ValueParser<u32> {
@@ -48,16 +106,6 @@ pub(super) fn finish<S: Study>(
     }
 }
 
-/// The report of results that exist, of whichever study.
-pub(super) fn show_earlier(file: &Path, directory: PathBuf) -> Result<ExitCode, Failure> {
-    let results = AnyResults::read(file).map_err(Failure::failed)?;
-    let directory = ResultsDirectory::create(directory).map_err(Failure::failed)?;
-    results.save(&directory).map_err(Failure::failed)?;
-    let report = results.analyse();
-    show(&directory, &*report)?;
-    answered(&*report)
-}
-
 /// A study that has no answer has failed.
 fn answered(report: &dyn Report) -> Result<ExitCode, Failure> {
     match report.unanswered() {
@@ -81,15 +129,18 @@ pub(super) fn halves() -> Result<CpuAssignment, Failure> {
     CpuAssignment::halves().map_err(|error| Failure::failed(format!("cannot read the CPUs: {error}")))
 }
 
-/// `lab-2026-11-21T08-00-00` here.
-pub(super) fn default_directory() -> PathBuf {
-    let now = humantime::format_rfc3339_seconds(SystemTime::now()).to_string();
-    PathBuf::from(format!("lab-{}", now.trim_end_matches('Z').replace(':', "-")))
+/// The folder of the results: `lab-2026-11-21T08-00-00` here by default.
+pub(super) fn results_directory(named: Option<&Path>) -> Result<ResultsDirectory, Failure> {
+    let default = || {
+        let now = humantime::format_rfc3339_seconds(SystemTime::now()).to_string();
+        PathBuf::from(format!("lab-{}", now.trim_end_matches('Z').replace(':', "-")))
+    };
+    ResultsDirectory::create(named.map_or_else(default, Path::to_owned)).map_err(Failure::failed)
 }
 
 /// Writes the report, prints its tables and findings, and says where it is.
 pub(super) fn show(directory: &ResultsDirectory, report: &dyn Report) -> Result<(), Failure> {
     let page = report::write(directory, report).map_err(Failure::failed)?;
     let text = format!("{}\nReport: {}\n", report::terminal(report), page.display());
-    terminal::print(Syntax::Text, &text)
+    report_text::write(&OutputFile::Stdout, &text)
 }

@@ -88,7 +88,7 @@ impl CallsStudy for ConnectionsArgs {
                 "this study uses one client for all servers; leave out --client, --server, --matrix and --ends",
             ));
         };
-        let mut options = if self.common.quick {
+        let mut options = if self.common.study.quick {
             ConnectionsOptions::quick(named.to_vec())
         } else {
             ConnectionsOptions::whole(named.to_vec())
@@ -99,7 +99,7 @@ impl CallsStudy for ConnectionsArgs {
 
     fn aim(&self) -> Result<Option<Aim>, Failure> {
         let Some(target) = self.target.clone() else { return Ok(None) };
-        let plan = self.planned(ConnectionsOptions::aimed(self.common.quick))?;
+        let plan = self.planned(ConnectionsOptions::aimed(self.common.study.quick))?;
         Ok(Some(Aim { target, method: self.method.call(), plan }))
     }
 
@@ -139,11 +139,7 @@ impl ConnectionsArgs {
         if let Some(active) = &self.active {
             options.active.clone_from(active);
         }
-        if let Some(rounds) = self.rounds {
-            options.budget = options.budget * rounds.max(options.rounds) / options.rounds;
-            options.rounds = rounds;
-        }
-        options.budget = self.common.budget.unwrap_or(options.budget);
+        self.common.limit(self.rounds, &mut options.rounds, &mut options.budget);
         connections::plan(&options).map_err(Failure::bad_arguments)
     }
 }

@@ -2,43 +2,37 @@
 
 use std::collections::BTreeMap;
 use std::num::NonZeroU64;
-use std::path::PathBuf;
 use std::process::ExitCode;
-use std::time::Duration;
 
 use clap::Args;
-use thalweg_load::echo::Shape;
 use thalweg_lab::json::{
     Budget, Json, JsonExecutor, JsonOptions, JsonResults, OwnInfo, PUBLISHED, Settings, Setup, Way, our_ways,
     plan, ways_of,
 };
 use thalweg_lab::load::StackInfo;
-use thalweg_lab::peers::{COMPILED_LATE, JSON_SERVERS, PeersDirectory};
+use thalweg_lab::peers::{COMPILED_LATE, JSON_SERVERS};
 use thalweg_lab::process::{OwnFiles, Program};
 use thalweg_lab::stack::{OURS, Stack};
-use thalweg_lab::study::{LeftOut, ResultsDirectory};
+use thalweg_lab::study::LeftOut;
+use thalweg_load::echo::Shape;
 use thalweg_measure::figures::span;
 use thalweg_measure::wording::counted;
 
-use super::common::{
-    default_directory, finish, halves, listen_for_signals, rounds, show_earlier, this_program,
-};
+use super::common::{PeersArgs, StudyArgs, finish, halves, listen_for_signals, rounds, this_program};
 use super::stacks::{NO_PEERS, build_missing};
 use crate::failure::Failure;
 use crate::own::{OwnArgs, echoed};
 
 /// gRPC and a JSON API, stage by stage (50 minutes; --quick: 5)
 #[derive(Debug, Args)]
+#[command(
+    mut_arg("quick", |quick| quick.help("Fewer messages and rounds")),
+    mut_arg("budget", |budget| budget.help("Time limit of all windows [default: 50 minutes; --quick: 4.5]")),
+    mut_arg("peers", |peers| peers.requires("against")),
+)]
 pub(super) struct JsonArgs {
-    /// Fewer messages and rounds
-    #[arg(long)]
-    quick: bool,
-
-    /// Output folder [default: lab-DATE-TIME]
-    ///
-    /// It gets results.json, results.csv and report.html.
-    #[arg(long, value_name = "DIR")]
-    out: Option<PathBuf>,
+    #[command(flatten)]
+    study: StudyArgs,
 
     /// Servers to compare with, such as axum,grpc-gateway,connect-go,spring
     #[arg(long, value_name = "STACKS", value_delimiter = ',', conflicts_with_all = ["from", "proto"])]
@@ -68,28 +62,18 @@ pub(super) struct JsonArgs {
     #[arg(long, value_name = "N", value_parser = rounds(), conflicts_with = "from")]
     rounds: Option<u32>,
 
-    /// Time limit of all windows [default: 50 minutes; --quick: 4.5]
-    #[arg(long, value_name = "DURATION", value_parser = humantime::parse_duration, conflicts_with = "from")]
-    budget: Option<Duration>,
-
-    /// Folder of other stacks, each as NAME/peer [default: target/peers, built in a clone]
-    #[arg(long, value_name = "DIR", requires = "against")]
-    peers: Option<PathBuf>,
-
-    /// Write the report of an existing results.json
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["quick", "proto"])]
-    from: Option<PathBuf>,
+    #[command(flatten)]
+    peers: PeersArgs,
 }
 
 pub(super) fn run(args: &JsonArgs) -> Result<ExitCode, Failure> {
-    let directory = args.out.clone().unwrap_or_else(default_directory);
-    if let Some(file) = &args.from {
-        return show_earlier(file, directory);
+    if let Some(shown) = args.study.earlier() {
+        return shown;
     }
     args.check_names()?;
     let own = args.own()?;
     let cpus = halves()?;
-    let directory = ResultsDirectory::create(directory).map_err(Failure::failed)?;
+    let directory = args.study.directory()?;
     let Servers { programs, stacks, ways, left_out } = args.servers()?;
     let options = args.options(ways.clone());
     let plan = plan(&options).map_err(Failure::bad_arguments)?;
@@ -166,7 +150,7 @@ impl JsonArgs {
             ways: our_ways(),
             left_out: Vec::new(),
         };
-        let directory = PeersDirectory::named_or_found(self.peers.as_deref());
+        let directory = self.peers.directory();
         if let Some(directory) = &directory {
             let names: Vec<String> = self.against.iter().map(|stack| stack.name().to_owned()).collect();
             build_missing(directory, &names)?;
@@ -195,7 +179,7 @@ impl JsonArgs {
     fn options(&self, ways: Vec<Way>) -> JsonOptions {
         let late = COMPILED_LATE.iter().map(|&name| name.to_owned()).collect();
         let mut options =
-            if self.quick { JsonOptions::quick(ways, late) } else { JsonOptions::whole(ways, late) };
+            if self.study.quick { JsonOptions::quick(ways, late) } else { JsonOptions::whole(ways, late) };
         let own = self.own.proto.is_some();
         let first = if own { Shape::Own } else { self.message };
         match &self.messages {
@@ -209,7 +193,7 @@ impl JsonArgs {
         }
         options.calls = self.calls.map(NonZeroU64::get).or(options.calls);
         options.rounds = self.rounds.unwrap_or(options.rounds);
-        options.budget = self.budget.map_or(options.budget, Budget::AtMost);
+        options.budget = self.study.budget.map_or(options.budget, Budget::AtMost);
         options
     }
 }

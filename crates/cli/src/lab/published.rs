@@ -10,7 +10,7 @@ use thalweg_lab::study::ResultsDirectory;
 use thalweg_measure::cpus::CpuList;
 use thalweg_measure::interrupt::Interrupt;
 
-use super::common::{default_directory, show};
+use super::common::{PeersArgs, results_directory, show};
 use crate::failure::Failure;
 
 /// Published measurements of gRPC, repeated (80 minutes; --quick: 15)
@@ -32,9 +32,8 @@ pub(super) struct PublishedArgs {
     #[arg(long, value_name = "N")]
     cores: Option<NonZeroUsize>,
 
-    /// Folder of other stacks, each as NAME/peer [default: target/peers, built in a clone]
-    #[arg(long, value_name = "DIR")]
-    peers: Option<PathBuf>,
+    #[command(flatten)]
+    peers: PeersArgs,
 
     /// Judge the results in this folder again
     #[arg(long, value_name = "DIR", conflicts_with_all = ["quick", "cores", "peers", "out"])]
@@ -62,7 +61,7 @@ pub(super) fn run(args: &PublishedArgs) -> Result<ExitCode, Failure> {
     };
     let interrupt = Interrupt::on_signals_with_others_to_end()
         .map_err(|error| Failure::failed(format!("cannot listen for signals: {error}")))?;
-    measure(args.peers.as_deref(), &program, &mut results, &directory, &interrupt)?;
+    measure(args.peers.peers.as_deref(), &program, &mut results, &directory, &interrupt)?;
     let finished = finish(results, &directory);
     if interrupt.is_asked() {
         return Err(Failure::interrupted("interrupted: the page has what was measured until then"));
@@ -82,8 +81,7 @@ impl PublishedArgs {
         let cores = self.cores.map(NonZeroUsize::get);
         // Before there is a folder that nothing will be put into.
         keep_on_cores(cores)?;
-        let directory = self.out.clone().unwrap_or_else(default_directory);
-        let directory = ResultsDirectory::create(directory).map_err(Failure::failed)?;
+        let directory = results_directory(self.out.as_deref())?;
         let results = PublishedResults::begun(Settings {
             arguments: std::env::args().skip(1).collect(),
             publications: self.publications(),

@@ -6,9 +6,9 @@ use std::num::NonZeroU32;
 use clap::Args;
 use thalweg_lab::load::{StudyKind, Transport, Window};
 use thalweg_lab::process::Program;
-use thalweg_load::record::CallType;
 use thalweg_lab::sizes::{self, Sizes, SizesOptions};
 use thalweg_lab::study::Plan;
+use thalweg_load::record::CallType;
 use thalweg_measure::cpus::CpuAssignment;
 use thalweg_measure::size::ByteSize;
 
@@ -70,7 +70,7 @@ impl CallsStudy for SizesArgs {
 
 impl SizesArgs {
     fn options(&self, stacks: &Stacks) -> SizesOptions {
-        let study = match (stacks.compares(), self.common.quick) {
+        let study = match (stacks.compares(), self.common.study.quick) {
             (false, true) => SizesOptions::quick(),
             (false, false) => SizesOptions::whole(),
             (true, true) => SizesOptions::quick_comparison(stacks.pairs(), stacks.with_socket()),
@@ -82,7 +82,7 @@ impl SizesArgs {
             transports: self.transports.clone().unwrap_or(study.transports),
             in_flight: self.in_flight,
             connections: self.connections.clone(),
-            budget: self.common.budget.unwrap_or(study.budget),
+            budget: self.common.study.budget.unwrap_or(study.budget),
             rounds: study.rounds,
             comparison: study.comparison,
         }

@@ -1,7 +1,7 @@
 //! Which stacks `thalweg lab` measures, and where they come from.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use clap::Args;
 use thalweg_lab::load::StackInfo;
@@ -10,13 +10,15 @@ use thalweg_lab::process::{ProcessExecutor, Program};
 use thalweg_lab::stack::{OURS, Pair, Pairing, SOCKET, Stack};
 use thalweg_lab::study::LeftOut;
 
+use super::common::PeersArgs;
 use crate::failure::Failure;
 
 /// What to compare with.
 #[derive(Clone, Debug, Args)]
+#[command(mut_arg("peers", |peers| peers.requires("against")))]
 pub(super) struct AgainstArgs {
     /// Stacks to compare with: tonic, grpc-cpp, grpc-go, socket (a bare socket)
-    #[arg(long, value_name = "STACKS", value_delimiter = ',')]
+    #[arg(long, value_name = "STACKS", value_delimiter = ',', conflicts_with = "from")]
     against: Vec<Stack>,
 
     /// Measure this stack's client with every server
@@ -35,9 +37,8 @@ pub(super) struct AgainstArgs {
     #[arg(long, requires = "against", conflicts_with_all = ["client", "server", "matrix"])]
     ends: bool,
 
-    /// Folder of other stacks, each as NAME/peer [default: target/peers, built in a clone]
-    #[arg(long, value_name = "DIR", requires = "against")]
-    peers: Option<PathBuf>,
+    #[command(flatten)]
+    peers: PeersArgs,
 }
 
 /// The stacks that are measured.
@@ -87,10 +88,6 @@ impl AgainstArgs {
         let with_socket = self.against.iter().any(|stack| stack.name() == SOCKET);
         let compares = self.compares();
         Stacks { named: stacks, pairing, compares, with_socket, serverless: Vec::new(), left_out: Vec::new() }
-    }
-
-    fn directory(&self) -> Option<PeersDirectory> {
-        PeersDirectory::named_or_found(self.peers.as_deref())
     }
 }
 
@@ -153,7 +150,7 @@ impl Stacks {
         ours: Program,
     ) -> Result<BTreeMap<String, Program>, Failure> {
         let names = self.peer_names();
-        let peers = args.directory();
+        let peers = args.peers.directory();
         check_names(&names, peers.as_ref())?;
         let mut programs = BTreeMap::from([(OURS.to_owned(), ours)]);
         if let Some(peers) = &peers {

@@ -17,7 +17,7 @@ use super::any_arguments::Gates;
 use super::arguments::{LoadArgs, What, announce};
 use super::benchmark::Benchmark;
 use super::connecting::Connecting;
-use super::export::Export;
+use super::export;
 use super::live::Live;
 use super::notices::Notices;
 use super::output::Output;
@@ -149,7 +149,7 @@ async fn prepare(
         connections: args.connections,
         lanes: args.lanes,
         timeout: args.connect_timeout(),
-        authority: args.any.authority.as_deref(),
+        authority: args.any.each.authority.as_deref(),
         set_up: &set_up,
     };
     let flows = {
@@ -181,7 +181,7 @@ fn watchers(
 ) -> Result<Vec<Box<dyn Watcher>>, Failure> {
     let notices = Notices::new(is_live);
     let mut watchers: Vec<Box<dyn Watcher>> = Vec::new();
-    watchers.extend(Export::begin(&args.any.export, &notices)?);
+    watchers.extend(export::begin(&args.any.export, &notices)?);
     watchers.extend(output.checkpoints());
     if is_live {
         match Live::begin(plan, quit, &notices) {

@@ -5,14 +5,13 @@ use std::time::{Duration, SystemTime};
 
 use clap::{Args, ValueEnum};
 use thalweg_lab::target;
-use thalweg_load::{Gate, Order, Schedule, ScheduleError, Share, Spacing};
+use thalweg_load::{Condition, Gate, Order, Schedule, ScheduleError, Share, Spacing};
 use thalweg_measure::size::ByteSize;
 
-use super::checks::AskedCheck;
 use super::data::Input;
 use super::label::{self, Tags};
 use super::start_at;
-use crate::compression::Compression;
+use crate::call_arguments::EachCallArgs;
 use crate::descriptor_files::DescriptorFiles;
 use crate::metadata::{self, Entry};
 use crate::percent;
@@ -91,7 +90,7 @@ pub(crate) struct AnyArgs {
     ///
     /// Examples: 'status == NOT_FOUND', 'items.length > 0', 'user.name == "Ada"'. Such calls count as CHECK errors.
     #[arg(help_heading = "Pass or fail", long, value_name = "CONDITION")]
-    pub(super) check: Vec<AskedCheck>,
+    pub(super) check: Vec<Condition>,
 
     /// Metadata of each call; values of `-bin` keys in Base64; repeatable
     #[arg(
@@ -108,23 +107,8 @@ pub(crate) struct AnyArgs {
     #[arg(help_heading = "Requests", long, value_name = "NAME: VALUE", value_parser = metadata::parse)]
     pub(super) reflect_metadata: Vec<Entry>,
 
-    /// Value of :authority, instead of the target
-    #[arg(help_heading = "Connection", long, value_name = "NAME")]
-    pub(super) authority: Option<String>,
-
-    /// Compress requests
-    #[arg(help_heading = "Connection", long, value_enum, value_name = "ENCODING")]
-    pub(super) compress: Option<Compression>,
-
-    /// Largest message to accept
-    #[arg(
-        help_heading = "Connection",
-        long,
-        visible_alias = "max-msg-sz",
-        value_name = "SIZE",
-        default_value = "64MiB"
-    )]
-    pub(super) max_message_size: ByteSize,
+    #[command(flatten)]
+    pub(super) each: EachCallArgs,
 
     /// Another server, called in turn; repeatable
     #[arg(help_heading = "Connection", long, value_name = "TARGET", value_parser = target::parse)]

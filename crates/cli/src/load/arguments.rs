@@ -6,9 +6,9 @@ use std::time::Duration;
 use clap::{ArgGroup, Args};
 use thalweg::channel::ChannelBuilder;
 use thalweg_dynamic::{MethodName, MethodNameError};
+use thalweg_lab::target;
 use thalweg_load::peer::Announcement;
 use thalweg_load::record::{CallType, LaneRule, UnknownCallType};
-use thalweg_lab::target;
 
 use super::any_arguments::AnyArgs;
 use super::benchmark;

@@ -14,7 +14,7 @@ pub(super) async fn methods(args: &LoadArgs, typed: &str) -> Option<Vec<String>>
         connections: 1,
         lanes: LaneRule::Fixed,
         timeout: args.connect_timeout(),
-        authority: args.any.authority.as_deref(),
+        authority: args.any.each.authority.as_deref(),
         set_up: &set_up,
     };
     let files = args.any.files.read().ok()?;

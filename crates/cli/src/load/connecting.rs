@@ -5,9 +5,9 @@ use std::time::Duration;
 use thalweg::Channel;
 use thalweg::channel::{ChannelBuilder, ConnectError, Lanes};
 use thalweg_dynamic::{Catalogue, Reflection, ReflectionLimits};
+use thalweg_load::Channels;
 use thalweg_load::peer::shares;
 use thalweg_load::record::LaneRule;
-use thalweg_load::Channels;
 
 use crate::failure::Failure;
 use crate::metadata::{self, Entry};

@@ -27,7 +27,7 @@ impl<'a> Output<'a> {
     }
 
     pub(super) fn write(&self, text: &str) -> Result<(), Failure> {
-        self.file.write(self.format.syntax(), text)
+        self.format.write(&self.file, text)
     }
 
     pub(super) fn write_run(&self, run: &LoadRun) -> Result<(), Failure> {

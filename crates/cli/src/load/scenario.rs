@@ -32,8 +32,8 @@ impl AskedScenario {
             let defaults = Defaults {
                 deadline,
                 metadata: &args.metadata,
-                compress: args.compress,
-                max_message_bytes: max_message_bytes(args),
+                compress: args.each.compress,
+                max_message_bytes: args.each.message_max(),
                 has_templates: !args.no_templates,
             };
             let (name, flows) = scenario_file::read(path, &defaults)?;
@@ -61,8 +61,8 @@ impl AskedScenario {
             has_templates: !args.no_templates,
             metadata: args.metadata.clone(),
             deadline,
-            compress: args.compress,
-            max_message_bytes: max_message_bytes(args),
+            compress: args.each.compress,
+            max_message_bytes: args.each.message_max(),
             stream,
             checks: args.check.clone(),
             keep: Vec::new(),
@@ -72,10 +72,6 @@ impl AskedScenario {
         let flow = AskedFlow { name: name.clone(), weight: 1, steps: vec![step] };
         Ok(Self { name, flows: vec![flow], is_one_call: true, benchmark })
     }
-}
-
-fn max_message_bytes(args: &super::any_arguments::AnyArgs) -> usize {
-    usize::try_from(args.max_message_size.0).unwrap_or(usize::MAX)
 }
 
 /// The flows, by the descriptors of their methods.

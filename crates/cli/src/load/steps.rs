@@ -2,11 +2,10 @@
 
 use thalweg::{CallOptions, Method};
 use thalweg_dynamic::MethodName;
-use thalweg_load::{Call, CallKind, Names, Order, Step, StreamPlan, Think};
+use thalweg_load::{Call, CallKind, Condition, FieldPath, Names, Order, Step, StreamPlan, Think, expected};
 
 use super::asked_stream::AskedStream;
 use super::benchmark::Benchmark;
-use super::checks::{AskedCheck, FieldPath, expected};
 use super::data::{Data, Input};
 use super::deadline::Deadline;
 use super::made::call_metadata;
@@ -40,7 +39,7 @@ pub(super) struct AskedStep {
     /// Largest response, in bytes.
     pub(super) max_message_bytes: usize,
     pub(super) stream: AskedStream,
-    pub(super) checks: Vec<AskedCheck>,
+    pub(super) checks: Vec<Condition>,
     pub(super) keep: Vec<(String, FieldPath)>,
     pub(super) think: Option<Think>,
 }
@@ -68,8 +67,8 @@ impl AskedStep {
             Some(benchmark) => data.of(vec![benchmark.request(directions.0, directions.1)], called),
             None => data.requests(called)?,
         };
-        let mut expects =
-            expected(&self.checks, self.keep.clone(), called).map_err(Failure::bad_arguments)?;
+        let mut expects = expected(&self.checks, self.keep.clone(), &called.schema, &called.response_type)
+            .map_err(Failure::bad_arguments)?;
         if let Some(benchmark) = benchmark.filter(|_| self.checks.is_empty()) {
             expects.responses = Some(benchmark.check(directions.0, directions.1));
         }

@@ -1,5 +1,3 @@
-//! OTLP's messages, and a server of its service.
+//! OTLP's messages, and its service.
 
-#![allow(dead_code, unreachable_pub, clippy::all, clippy::pedantic, reason = "generated code")]
-
-include!(concat!(env!("OUT_DIR"), "/otlp.rs"));
+pub(crate) use thalweg_load::export::pb::opentelemetry;

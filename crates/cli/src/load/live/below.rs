@@ -7,42 +7,46 @@ use ratatui::text::Line;
 use ratatui::widgets::Paragraph;
 use thalweg_load::{LoadRun, Search};
 use thalweg_measure::figures::{grouped, time};
+use thalweg_protobuf::printable;
 
 use super::view::{Now, View};
+use crate::report_text::fitted;
 
 /// The most important ones first: there may not be room for all.
-pub(super) fn lines(view: &View, now: &Now) -> Vec<Line<'static>> {
+pub(super) fn lines(view: &View, now: &Now, columns: usize) -> Vec<Line<'static>> {
     let run = &now.so_far;
     let mut lines = Vec::new();
+    let mut say = |text: &str, color| {
+        let text = fitted(&format!(" {}", printable::line(text)), columns);
+        lines.extend(text.lines().map(|line| Line::from(line.to_owned()).fg(color)));
+    };
     if run.failed > 0 {
         let errors: Vec<String> = run.errors.iter().map(|(code, count)| format!("{count} {code}")).collect();
-        lines.push(Line::from(format!(" failed: {}", errors.join(", "))).fg(Color::Red));
+        say(&format!("failed: {}", errors.join(", ")), Color::Red);
     }
     // That it has not ended is seen.
     let notes = run.notes.iter().filter(|note| !note.text.starts_with("the run is not complete"));
     for note in notes {
         let color = if note.invalidates { Color::Red } else { Color::Yellow };
-        lines.push(Line::from(format!(" {}", note.text)).fg(color));
+        say(&note.text, color);
     }
-    lines.extend(view.notices.iter().map(|notice| Line::from(format!(" {notice}")).fg(Color::Yellow)));
+    view.notices.iter().for_each(|notice| say(notice, Color::Yellow));
     if let Some(search) = &run.search {
-        tries(search, run, &mut lines);
+        tries(search, run, columns, &mut lines);
     }
     steps(run, &mut lines);
     lines
 }
 
 /// The last one first.
-fn tries(search: &Search, run: &LoadRun, lines: &mut Vec<Line<'static>>) {
+fn tries(search: &Search, run: &LoadRun, columns: usize, lines: &mut Vec<Line<'static>>) {
     let trying = run.schedule.as_deref().unwrap_or_default();
     let unit = run.unit();
     let found = |rate| format!("{} {unit}s/s", grouped(rate));
     let found = search.found_per_s.map_or("none yet".to_owned(), found);
     let conditions = search.conditions.join(", ");
-    lines.push(
-        Line::from(format!(" highest rate that meets {conditions}: {found}; now trying {trying} {unit}s/s"))
-            .bold(),
-    );
+    let head = format!(" highest rate that meets {conditions}: {found}; now trying {trying} {unit}s/s");
+    lines.extend(fitted(&head, columns).lines().map(|line| Line::from(line.to_owned()).bold()));
     for tried in search.tries.iter().rev() {
         let rate = grouped(tried.rate_per_s);
         let (is_kept, color) = if tried.is_kept { ("met", Color::Green) } else { ("too high", Color::Red) };

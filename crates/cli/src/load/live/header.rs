@@ -24,13 +24,28 @@ pub(super) fn draw(view: &View, now: &Now, frame: &mut Frame<'_>, area: Rect) {
         _ => "",
     };
     let name = run.name.as_ref().map_or(String::new(), |name| format!("{name}: "));
+    let columns = usize::from(area.width);
+    let place = format!(" on {}", run.targets.join(", "));
+    let is_wide =
+        1 + [&name, &run.method, &place].map(|part| part.chars().count()).iter().sum::<usize>() > columns;
+    let place = if is_wide { String::new() } else { place };
     let method = Span::from(run.method.clone()).bold();
-    let line =
-        Line::from(vec![" ".into(), name.into(), method, format!(" on {}", run.targets.join(", ")).into()]);
-    frame.render_widget(Paragraph::new(line), what);
-    let line = Line::from(vec![Span::from(state).yellow().bold(), format!(" {}", driven(now)).into()]);
+    frame
+        .render_widget(Paragraph::new(Line::from(vec![" ".into(), name.into(), method, place.into()])), what);
+    let clauses = whole_clauses(driven(now), columns.saturating_sub(1 + state.chars().count()));
+    let line = Line::from(vec![Span::from(state).yellow().bold(), format!(" {clauses}").into()]);
     frame.render_widget(Paragraph::new(line), how);
     draw_gauge(now, frame, far);
+}
+
+/// As many of a text's clauses as there is room for; the first one always.
+fn whole_clauses(mut text: String, columns: usize) -> String {
+    while text.chars().count() > columns
+        && let Some(end) = text.rfind(", ")
+    {
+        text.truncate(end);
+    }
+    text
 }
 
 /// `open loop, 1000 calls/s, 12 of at most 1000 in flight, 3 connections`
@@ -154,4 +169,22 @@ pub(super) fn one_line(view: &View, now: &Now) -> String {
     let failed = now.so_far.failed;
     let failed = if failed > 0 { format!(", {failed} failed") } else { String::new() };
     format!("{} calls/s{p99}{failed}, {}", grouped(rate), far.done)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn clauses_are_left_out_whole_where_there_is_no_room() {
+        let text = "open loop, 1000 calls/s, 12 of at most 1000 in flight, 3 connections";
+        for (columns, expected) in [
+            (80, text),
+            (60, "open loop, 1000 calls/s, 12 of at most 1000 in flight"),
+            (40, "open loop, 1000 calls/s"),
+            (5, "open loop"),
+        ] {
+            assert_eq!(whole_clauses(text.to_owned(), columns), expected, "{columns}");
+        }
+    }
 }

@@ -52,7 +52,7 @@ fn draw_parts(view: &View, frame: &mut Frame<'_>) {
         );
         return;
     }
-    let lines = below::lines(view, now);
+    let lines = below::lines(view, now, area.width.into());
     let rows = Rows::of(area.height, figures::rows(&now.so_far), lines.len() as u16);
     let parts = Layout::vertical([
         Constraint::Length(header::ROWS),
@@ -140,7 +140,12 @@ fn draw_keys(view: &View, frame: &mut Frame<'_>, area: Rect) {
     let histogram = if view.is_whole { "last interval" } else { "whole run" };
     let pause = if view.is_paused { "go on" } else { "pause" };
     let charts = if view.is_other { "rate, latency" } else { "in flight, failures" };
-    let keys = format!(" q {ending}   p {pause}   h histogram of the {histogram}   v {charts}");
+    let histogram = match area.width {
+        // There is none.
+        ..COLUMNS_OF_TWO => String::new(),
+        _ => format!("   h histogram of the {histogram}"),
+    };
+    let keys = format!(" q {ending}   p {pause}{histogram}   v {charts}");
     frame.render_widget(Paragraph::new(Line::from(keys)).style(Style::new().dim()), area);
 }
 

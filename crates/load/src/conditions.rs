@@ -1,4 +1,4 @@
-//! What answers have to be: `status == NOT_FOUND`, `items.length > 0`, `user.name == "Ada"`.
+//! Conditions on responses: `status == NOT_FOUND`, `items.length > 0`, `user.name == "Ada"`.
 
 use std::cmp::Ordering;
 use std::fmt;
@@ -7,15 +7,19 @@ use std::sync::Arc;
 
 use serde_json::Value;
 use thalweg::Code;
-use thalweg_load::{Check, Expected, Variables};
 use thalweg_protobuf::Schema;
 use thalweg_protobuf::json::{self, PrintOptions};
 
-use crate::called::Called;
+use crate::{Check, Expected, Variables};
 
-/// One condition, on the status or on a field of the answer.
+/// A condition on the status or on a field of a response.
+///
+/// ```
+/// let condition: thalweg_load::Condition = "items.length > 0".parse()?;
+/// # Ok::<(), String>(())
+/// ```
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct AskedCheck {
+pub struct Condition {
     text: String,
     on: On,
 }
@@ -54,9 +58,9 @@ const COMPARISONS: [(&str, Comparison); 7] = [
     (" contains ", Comparison::Contains),
 ];
 
-/// A place in an answer: `user.addresses[0].city`, `items.length`.
+/// A field of a response: `user.addresses[0].city`, `items.length`.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct FieldPath {
+pub struct FieldPath {
     text: String,
     parts: Vec<Part>,
 }
@@ -127,7 +131,7 @@ fn length(value: &Value) -> Option<Value> {
     }
 }
 
-impl FromStr for AskedCheck {
+impl FromStr for Condition {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
@@ -256,11 +260,16 @@ fn whole_to_real(whole: i128, real: f64) -> Option<Ordering> {
     Some((whole as f64).partial_cmp(&real)?.then_with(|| whole.cmp(&(real as i128))))
 }
 
-/// What a step has to bring, and what it keeps for those behind it.
-pub(super) fn expected(
-    conditions: &[AskedCheck],
+/// The conditions on a call whose responses have this type, and the fields that it keeps for later steps by name.
+///
+/// # Errors
+///
+/// If a call that is to fail has conditions on its response.
+pub fn expected(
+    conditions: &[Condition],
     kept: Vec<(String, FieldPath)>,
-    called: &Called,
+    schema: &Schema,
+    response_type: &str,
 ) -> Result<Expected, String> {
     let mut expected = Expected::default();
     let mut on_fields = Vec::new();
@@ -276,7 +285,7 @@ pub(super) fn expected(
         return Err("a call that is expected to fail has no response to check".to_owned());
     }
     if !(on_fields.is_empty() && kept.is_empty()) {
-        let (schema, message) = (called.schema.clone(), called.response_type.clone());
+        let (schema, message) = (schema.clone(), response_type.to_owned());
         expected.responses = Some(Arc::new(Checks { schema, message, conditions: on_fields, kept }));
     }
     Ok(expected)
@@ -344,7 +353,7 @@ mod tests {
     use super::*;
 
     fn holds(condition: &str, answer: &str) -> bool {
-        let condition: AskedCheck = condition.parse().unwrap_or_else(|error| panic!("{error}"));
+        let condition: Condition = condition.parse().unwrap_or_else(|error| panic!("{error}"));
         let On::Field { path, relation } = condition.on else { panic!("no field") };
         relation.holds(path.find(&serde_json::from_str(answer).unwrap()).as_ref())
     }
@@ -429,7 +438,7 @@ mod tests {
     #[test]
     fn statuses_go_by_name_and_number() {
         for text in ["status == NOT_FOUND", "status==5", "status == \"NOT_FOUND\""] {
-            assert_eq!(text.parse::<AskedCheck>().unwrap().on, On::Status(Code::NotFound));
+            assert_eq!(text.parse::<Condition>().unwrap().on, On::Status(Code::NotFound));
         }
     }
 
@@ -443,7 +452,7 @@ mod tests {
             ("a[x] == 1", "invalid path"),
             ("a ==", "has no value after the operator"),
         ] {
-            let error = text.parse::<AskedCheck>().unwrap_err();
+            let error = text.parse::<Condition>().unwrap_err();
             assert!(error.contains(expected), "{error}");
         }
     }

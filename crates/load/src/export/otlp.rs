@@ -18,7 +18,6 @@ use super::pb::opentelemetry::proto::metrics::v1::{
 };
 use super::pb::opentelemetry::proto::resource::v1::Resource;
 use super::snapshot::{Latest, Snapshot};
-use crate::load::notices::Notices;
 
 /// Who pushes.
 const SERVICE: &str = "thalweg-load";
@@ -27,22 +26,31 @@ const PUSH_TIMEOUT: Duration = Duration::from_secs(5);
 /// When a run has ended a collector is waited for so long, for the push that is under way and for the last one.
 const LAST_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// Pushes what there is, again and again.
-pub(super) struct Push {
-    pub(super) channel: Channel,
-    /// As the user named it.
-    pub(super) target: String,
-    pub(super) headers: MetadataMap,
-    pub(super) every: Duration,
-    pub(super) latest: Latest,
-    pub(super) notices: Notices,
+/// Where metrics are pushed.
+pub struct Push {
+    /// The channel to the collector.
+    pub channel: Channel,
+    /// The collector, as the user named it.
+    pub target: String,
+    /// Metadata of each push.
+    pub headers: MetadataMap,
+    /// Interval of pushes.
+    pub every: Duration,
 }
 
-impl Push {
+/// Pushes what there is, again and again.
+pub(super) struct Pusher {
+    pub(super) push: Push,
+    pub(super) latest: Latest,
+    /// Told of the first failure.
+    pub(super) say: Box<dyn Fn(&str) + Send + Sync>,
+}
+
+impl Pusher {
     /// Until `ends`, and once more then.
     pub(super) async fn until(self, mut ends: oneshot::Receiver<()>) {
-        let client = MetricsServiceClient::new(self.channel.clone()).timeout(PUSH_TIMEOUT);
-        let mut ticks = tokio::time::interval_at(tokio::time::Instant::now() + self.every, self.every);
+        let client = MetricsServiceClient::new(self.push.channel.clone()).timeout(PUSH_TIMEOUT);
+        let mut ticks = tokio::time::interval_at(tokio::time::Instant::now() + self.push.every, self.push.every);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let mut has_failed = false;
         loop {
@@ -61,14 +69,14 @@ impl Push {
                 break;
             }
         }
-        self.channel.reset_connect_backoff();
+        self.push.channel.reset_connect_backoff();
         self.told(soon(self.push(&client)).await, &mut has_failed);
     }
 
     async fn push(&self, client: &MetricsServiceClient<Channel>) -> Result<(), Status> {
         let Some(snapshot) = self.latest.snapshot() else { return Ok(()) };
         let mut request = Request::new(export(&snapshot));
-        *request.metadata_mut() = self.headers.clone();
+        *request.metadata_mut() = self.push.headers.clone();
         let answer = client.export(request).await?.into_inner();
         match answer.partial_success.filter(|partial| partial.rejected_data_points > 0) {
             None => Ok(()),
@@ -83,8 +91,8 @@ impl Push {
     fn told(&self, pushed: Result<(), Status>, has_failed: &mut bool) {
         let Err(status) = pushed else { return };
         if !std::mem::replace(has_failed, true) {
-            let (target, code, message) = (&self.target, status.code(), status.message());
-            self.notices.say(&format!(
+            let (target, code, message) = (&self.push.target, status.code(), status.message());
+            (self.say)(&format!(
                 "pushing metrics to {target} failed ({code:?}: {message}); the load continues and pushes are retried"
             ));
         }

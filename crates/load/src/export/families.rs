@@ -2,10 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use thalweg_load::{Flows, LoadRun, StepRun, Timing};
 use thalweg_measure::distribution::Distribution;
 
 use super::snapshot::Snapshot;
+use crate::{Flows, LoadRun, StepRun, Timing};
 
 /// Upper ends of buckets, seconds: gRFC A66's for durations.
 pub(super) const BOUNDS_S: [f64; 41] = [

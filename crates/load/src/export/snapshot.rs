@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use thalweg_load::{LoadRun, Running};
+use crate::{LoadRun, Running};
 
 /// What there is of a run at one moment.
 pub(super) struct Snapshot {

@@ -1,0 +1,34 @@
+//! What `call` and `load` take of every call.
+
+use clap::Args;
+use thalweg_measure::size::ByteSize;
+
+use crate::compression::Compression;
+
+#[derive(Clone, Debug, Args)]
+pub(crate) struct EachCallArgs {
+    /// Value of :authority, instead of the target
+    #[arg(help_heading = "Connection", long, value_name = "NAME")]
+    pub(crate) authority: Option<String>,
+
+    /// Compress requests
+    #[arg(help_heading = "Connection", long, value_enum, value_name = "ENCODING")]
+    pub(crate) compress: Option<Compression>,
+
+    /// Largest message to accept
+    #[arg(
+        help_heading = "Connection",
+        long,
+        visible_alias = "max-msg-sz",
+        value_name = "SIZE",
+        default_value = "64MiB"
+    )]
+    max_message_size: ByteSize,
+}
+
+impl EachCallArgs {
+    /// The largest message to accept, in bytes.
+    pub(crate) fn message_max(&self) -> usize {
+        usize::try_from(self.max_message_size.0).unwrap_or(usize::MAX)
+    }
+}

@@ -1,5 +1,0 @@
-//! OTLP's messages, and a client of its service.
-
-#![allow(dead_code, unreachable_pub, clippy::all, clippy::pedantic, reason = "generated code")]
-
-include!(concat!(env!("OUT_DIR"), "/otlp.rs"));

@@ -1,0 +1,5 @@
+//! OTLP's messages, and a client of its service.
+
+#![allow(dead_code, missing_docs, unreachable_pub, clippy::all, clippy::pedantic, reason = "generated code")]
+
+include!(concat!(env!("OUT_DIR"), "/otlp.rs"));
