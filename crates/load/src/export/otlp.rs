@@ -50,7 +50,8 @@ impl Pusher {
     /// Until `ends`, and once more then.
     pub(super) async fn until(self, mut ends: oneshot::Receiver<()>) {
         let client = MetricsServiceClient::new(self.push.channel.clone()).timeout(PUSH_TIMEOUT);
-        let mut ticks = tokio::time::interval_at(tokio::time::Instant::now() + self.push.every, self.push.every);
+        let mut ticks =
+            tokio::time::interval_at(tokio::time::Instant::now() + self.push.every, self.push.every);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let mut has_failed = false;
         loop {
