@@ -1,5 +1,5 @@
-//! Metrics of a run while it goes on: scraped by Prometheus, pushed by OTLP. They are collected on a thread of their own,
-//! when they are asked for or pushed.
+//! Metrics of a run while it goes on: scraped by Prometheus, pushed by OTLP. They are collected on a thread of their
+//! own, when they are asked for or pushed.
 
 mod accept;
 mod families;

@@ -30,7 +30,7 @@ pub(super) struct CommonArgs {
 }
 
 impl CommonArgs {
-    /// Rounds and time, as asked for. Fewer rounds do not make it shorter: what servers and channels take to settle stays.
+    /// Sets rounds and time. Fewer rounds do not make it shorter: servers and channels take as long to settle.
     pub(super) fn limit(&self, asked: Option<u32>, rounds: &mut u32, budget: &mut Duration) {
         if let Some(asked) = asked {
             *budget = *budget * asked.max(*rounds) / *rounds;

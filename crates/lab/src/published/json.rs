@@ -65,8 +65,8 @@ impl<'r> Servers<'r> {
         Ok([at(Protocol::Grpc)?, at(Protocol::JsonHttp1)?])
     }
 
-    /// The slowest calls of servers on the JVM, as many first ones as warm ones, the slowest first; with what the virtual
-    /// machine did meanwhile where it left a log.
+    /// The slowest calls of servers on the JVM, as many first ones as warm ones, the slowest first; with what the
+    /// virtual machine did meanwhile where it left a log.
     fn slowest(&self) -> Found {
         /// So many of each window are listed.
         const OF_WINDOW: usize = 3;
