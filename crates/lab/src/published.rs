@@ -4,8 +4,8 @@
 //! An `Original` is data, in a file for each publication: what was published, which [`Run`]s try it again, and the rule
 //! by which each claim is judged from what they found, in a small language of expressions over the measures.
 //!
-//! A run is a study of its own, whose command anybody can repeat; what it leaves is read back as [`Evidence`]. What came
-//! of all claims is [`PublishedResults`], and a page.
+//! A run is a study of its own, whose command anybody can repeat; what it leaves is read back as [`Evidence`]. What
+//! came of all claims is [`PublishedResults`], and a page.
 
 mod calls;
 mod cell;
