@@ -199,6 +199,22 @@ pub struct Latency {
 }
 
 impl Latency {
+    /// Returns the figure of this name: `min`, `mean`, `p50` to `p99.99` or `max`. `None` if it is not known.
+    pub fn named(self, name: &str) -> Option<f64> {
+        Some(match name {
+            "min" => self.min as f64,
+            "mean" => self.mean,
+            "p50" => self.p50 as f64,
+            "p90" => self.p90 as f64,
+            "p95" => self.p95? as f64,
+            "p99" => self.p99 as f64,
+            "p99.9" => self.p99_9 as f64,
+            "p99.99" => self.p99_99 as f64,
+            "max" => self.max as f64,
+            _ => return None,
+        })
+    }
+
     /// Returns the larger of each value, but the smaller minimum. The result bounds both distributions together.
     pub fn worse(self, other: Self) -> Self {
         Self {

@@ -1,5 +1,9 @@
 //! HTML reports: single files that load no external resources.
 
+pub mod bars;
+pub mod chart;
 pub mod charts;
 pub mod frame;
 pub mod parts;
+pub mod section;
+pub mod table;

@@ -1,8 +1,8 @@
-//! What `multiples.js` draws: small plots side by side, a line for each of the same ways in all of them.
+//! Charts beside each other on the same axes, of a figure over a number.
 
-use serde::Serialize;
-
-use thalweg_measure::figures::short;
+use thalweg_measure::distribution::Latency;
+use thalweg_measure::page::chart::{Chart, Series, Unit, Way, XAxis, YAxis};
+use thalweg_measure::page::section::{Choice, When, when};
 use thalweg_measure::statistics::Interval;
 
 /// Hues of peers, in the order of measuring; there are as many in the style sheet.
@@ -13,25 +13,90 @@ pub(crate) fn peer_colour(number: usize) -> &'static str {
     PEERS[number % PEERS.len()]
 }
 
-/// What a line is of, and how it is drawn.
-#[derive(Serialize)]
-pub(crate) struct Way {
-    pub(crate) id: usize,
-    pub(crate) label: String,
-    /// A custom property of the style sheet.
-    pub(crate) colour: &'static str,
-    pub(crate) dash: &'static str,
-    pub(crate) width: f64,
+/// One of several hues that follow each other: line `index` of `count`.
+pub(crate) fn hue(index: usize, count: usize) -> String {
+    let hue = 205 + 150 * index / count.saturating_sub(1).max(1);
+    format!("light-dark(hsl({hue} 75% 38%), hsl({hue} 75% 70%))")
 }
 
-/// A way's line in one of the plots.
-#[derive(Serialize)]
-pub(crate) struct Line<C> {
+/// A figure of a cell: its value, its interval, and the values of its windows.
+pub(crate) struct Figure<C> {
+    pub(crate) of: Box<dyn Fn(&C) -> Option<f64>>,
+    pub(crate) ends: fn(&C) -> Option<Interval>,
+    pub(crate) windows: fn(&C) -> Vec<f64>,
+    pub(crate) when: When,
+}
+
+/// What all charts have in common.
+pub(crate) struct Multiples<C> {
+    /// Beginning of their ids, and their common scale.
+    pub(crate) name: &'static str,
+    pub(crate) unit: Unit,
+    pub(crate) ways: Vec<Way>,
+    pub(crate) x: XAxis,
+    /// Figures, of which the reader chooses one.
+    pub(crate) figures: Vec<Figure<C>>,
+    /// Text behind a way's name.
+    pub(crate) note: Option<fn(&C) -> String>,
+}
+
+/// A line: its way, and a cell or none for each position.
+pub(crate) struct Line<'c, C> {
     pub(crate) way: usize,
-    pub(crate) cells: Vec<C>,
+    pub(crate) cells: Vec<Option<&'c C>>,
 }
 
-/// The ends of an interval, as they are drawn.
-pub(crate) fn ends(Interval { low, high }: Interval) -> [f64; 2] {
-    [short(low), short(high)]
+impl<C> Multiples<C> {
+    pub(crate) fn chart(&self, index: usize, title: &str, lines: &[Line<'_, C>]) -> Chart {
+        let series = |line: &Line<'_, C>, figure: &Figure<C>| {
+            let y = line.cells.iter().map(|cell| (figure.of)((*cell)?).filter(|&value| value > 0.0));
+            let windows: Vec<Vec<f64>> = line
+                .cells
+                .iter()
+                .map(|cell| cell.map(|cell| (figure.windows)(cell)).unwrap_or_default())
+                .collect();
+            let note = |note: fn(&C) -> String| {
+                line.cells.iter().map(|cell| cell.map(note).unwrap_or_default()).collect()
+            };
+            Series {
+                windows: if windows.iter().all(Vec::is_empty) { Vec::new() } else { windows },
+                notes: self.note.map(note).unwrap_or_default(),
+                ..Series::new(line.way, figure.when.clone(), y)
+                    .intervals(line.cells.iter().map(|cell| (figure.ends)((*cell)?)))
+            }
+        };
+        let all = lines.iter().flat_map(|line| self.figures.iter().map(move |figure| series(line, figure)));
+        Chart {
+            id: format!("{}-{index}", self.name),
+            title: title.to_owned(),
+            x: self.x.clone(),
+            y: YAxis { unit: self.unit, log: true, group: Some(self.name), ..YAxis::default() },
+            ways: self.ways.clone(),
+            series: all.filter(|series| !series.is_empty()).collect(),
+            ..Chart::default()
+        }
+    }
+}
+
+/// Latencies to choose from: the name of [`Latency::named`], and text.
+const STATISTICS: [(&str, &str); 6] =
+    [("p50", "median"), ("p90", "p90"), ("p95", "p95"), ("p99", "p99"), ("p99.9", "p99.9"), ("max", "max")];
+
+/// The choice between the figures of [`latencies`].
+pub(crate) fn statistic() -> Choice {
+    Choice::buttons("statistic", "Latency shown", STATISTICS)
+}
+
+/// Latencies, of which the median may have an interval.
+pub(crate) fn latencies<C: 'static>(
+    of: fn(&C) -> Latency,
+    ends: fn(&C) -> Option<Interval>,
+) -> Vec<Figure<C>> {
+    let figure = |(name, _)| Figure {
+        of: Box::new(move |cell: &C| of(cell).named(name)) as Box<dyn Fn(&C) -> Option<f64>>,
+        ends: if name == "p50" { ends } else { |_| None },
+        windows: |_| Vec::new(),
+        when: when("statistic", [name]),
+    };
+    STATISTICS.into_iter().map(figure).collect()
 }

@@ -3,24 +3,76 @@
 use maud::{Markup, html};
 
 use thalweg_measure::figures::bound;
+use thalweg_measure::page::charts;
 use thalweg_measure::page::frame::Frame;
-use thalweg_measure::page::parts::folded;
+use thalweg_measure::page::parts::{eyebrow, folded};
+use thalweg_measure::page::section::Section;
 
 use crate::study::directory::RESULTS_FILE;
 
 /// The name of the table in the study's directory.
 pub(crate) const CSV_FILE: &str = "results.csv";
 
-/// Plots that pages draw by themselves: runs before their own scripts.
-pub(crate) const PLOT: &str = include_str!("../../assets/plot.js");
-/// Plots beside each other on the same axes, of lines that can be hidden: runs behind [`PLOT`].
-pub(crate) const MULTIPLES: &str = include_str!("../../assets/multiples.js");
-
 /// The name of the fact that is the command.
 const COMMAND: &str = "Command";
 
 /// Doubts beyond this many are folded away.
 const DOUBTS_OPEN: usize = 3;
+
+/// A study's page, described by its sections.
+pub(crate) struct StudyPage<'a> {
+    /// Title. The page adds “, thalweg lab”.
+    pub(crate) title: &'a str,
+    /// Name above the answer.
+    pub(crate) name: &'a str,
+    /// RFC 3339 timestamps.
+    pub(crate) started: &'a str,
+    pub(crate) ended: &'a str,
+    /// The study in a sentence. `None` if nothing was measured.
+    pub(crate) answer: Option<&'a String>,
+    /// What was measured, and on which machine.
+    pub(crate) lede: String,
+    /// Cards of the main figures.
+    pub(crate) cards: Markup,
+    /// What a reader must know before using the figures.
+    pub(crate) doubts: Vec<String>,
+    pub(crate) sections: Vec<Section>,
+    /// How it was measured, in sentences.
+    pub(crate) method: Vec<String>,
+    /// Names and values.
+    pub(crate) facts: Vec<(&'static str, String)>,
+    /// Version of thalweg.
+    pub(crate) version: &'a str,
+}
+
+impl StudyPage<'_> {
+    pub(crate) fn html(self) -> String {
+        let links: Vec<(&str, &str)> = self
+            .sections
+            .iter()
+            .filter_map(|section| Some((section.id.as_str(), section.link.as_deref()?)))
+            .collect();
+        Page {
+            title: self.title,
+            style: charts::STYLE,
+            links: &links,
+            eyebrow: eyebrow(self.name, self.started, self.ended),
+            answer: self.answer.cloned(),
+            lede: self.lede,
+            cards: self.cards,
+            doubts: self.doubts,
+            sections: html! { @for section in &self.sections { (section.html()) } },
+            method: self.method,
+            facts: self.facts,
+            version: self.version,
+            notice: charts::NOTICE,
+            data: html! { "null" },
+            library: Some(charts::LIBRARY),
+            scripts: &[charts::SCRIPT, charts::ENDS, charts::PLOTS],
+        }
+        .html()
+    }
+}
 
 /// A page of one study. What is text becomes markup here.
 pub struct Page<'a> {

@@ -1,18 +1,10 @@
 //! Findings on a page.
 
-use maud::{Markup, html};
-use thalweg_measure::figures::bound;
+use thalweg_measure::page::section::Block;
 
 use crate::findings::Finding;
 
 /// Topics, and a few sentences on each.
-pub(crate) fn findings(findings: &[Finding]) -> Markup {
-    html! {
-        dl.findings {
-            @for Finding { topic, text } in findings {
-                dt { (topic) }
-                dd { p { (bound(text)) } }
-            }
-        }
-    }
+pub(crate) fn findings(findings: &[Finding]) -> Block {
+    Block::Findings(findings.iter().map(|it| (it.topic.to_string(), it.text.clone())).collect())
 }

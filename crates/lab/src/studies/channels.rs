@@ -3,6 +3,7 @@
 mod analyse;
 mod analysis;
 mod answer;
+mod columns;
 mod condensed;
 mod contenders;
 mod findings;

@@ -6,6 +6,7 @@
 
 mod analyse;
 mod analysis;
+mod columns;
 mod condensed;
 mod findings;
 mod page;

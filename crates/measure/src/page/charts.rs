@@ -10,3 +10,5 @@ pub const NOTICE: &str = " Charts by uPlot 1.6.32 (MIT licence, © 2022 Leon Sor
 pub const SCRIPT: &str = include_str!("../../assets/charts.js");
 /// Script that labels each line at its right end.
 pub const ENDS: &str = include_str!("../../assets/ends.js");
+/// Script that draws a page's [`Chart`](super::chart::Chart)s and follows choices. It must run after the others.
+pub const PLOTS: &str = include_str!("../../assets/plots.js");

@@ -1,69 +1,41 @@
 //! A channels study as a page of its own.
 
-mod data;
-mod numbers;
+mod plots;
 mod settable;
-mod table;
-mod wire;
 
 use maud::{Markup, html};
 use thalweg_measure::figures::{bound, count, interval_figure, ratio_figure};
-use thalweg_measure::page::parts::{card, choices, eyebrow, scrolled};
+use thalweg_measure::page::parts::card;
+use thalweg_measure::page::section::{Block, Section};
 use thalweg_measure::size::ByteSize;
+use thalweg_measure::wording::counted;
 
 use super::analyse::Channels;
 use super::analysis::ChannelsAnalysis;
 use super::answer::answer;
+use super::columns;
 use super::findings::Verdict;
 use super::limit::{Judgement, Limit};
 use super::numbers::Tally;
 use crate::load::{LabResults, facts, stacks};
-use crate::report::page::{MULTIPLES, PLOT, Page};
-
-const STYLE: &str = include_str!("../../../assets/channels.css");
-const SCRIPT: &str = include_str!("../../../assets/channels.js");
-
-/// What may be shown of latencies, the first at first.
-const STATISTICS: [(&str, &str); 6] =
-    [("p50", "median"), ("p90", "p90"), ("p95", "p95"), ("p99", "p99"), ("p99_9", "p99.9"), ("max", "max")];
+use crate::report::page::StudyPage;
 
 pub(super) fn page(study: &ChannelsAnalysis<'_>) -> String {
-    let ChannelsAnalysis { results, channels, verdicts, doubts, unanswered } = study;
-    let lanes = data::lanes(channels);
-    Page {
+    let ChannelsAnalysis { results, verdicts, doubts, unanswered, .. } = study;
+    let answer = unanswered.clone().or_else(|| answer(verdicts, &results.settings));
+    StudyPage {
         title: "Channels study",
-        style: STYLE,
-        links: &[
-            ("numbers", "Best numbers"),
-            ("verdicts", "Verdicts"),
-            ("plots", "Plots"),
-            ("lanes", "Lanes"),
-            ("wire", "Wire"),
-            ("figures", "Figures"),
-        ],
-        eyebrow: eyebrow("Channels study", &results.started, &results.ended),
-        answer: unanswered.clone().or_else(|| answer(verdicts, &results.settings)),
+        name: "Channels study",
+        started: &results.started,
+        ended: &results.ended,
+        answer: answer.as_ref(),
         lede: facts::lede(results),
         cards: cards(verdicts),
         doubts: doubts.iter().map(ToString::to_string).collect(),
-        sections: html! {
-            (sections(channels, verdicts, &lanes))
-            section #settable {
-                h2 { "Several connections, by stack" }
-                (settable::list(results))
-            }
-            section #stacks {
-                h2 { "How each stack was set up" }
-                (stacks::list(&results.stacks, &results.left_out))
-            }
-        },
+        sections: sections(study),
         method: method(results),
         facts: facts::facts(results),
         version: &results.versions.thalweg,
-        notice: "",
-        data: data::json(channels, lanes),
-        library: None,
-        scripts: &[PLOT, MULTIPLES, SCRIPT],
     }
     .html()
 }
@@ -110,43 +82,85 @@ fn beside(tally: Tally) -> String {
     }
 }
 
-fn sections(channels: &Channels, verdicts: &[Verdict], lanes: &[data::LanesPanel]) -> Markup {
-    html! {
-        @if !verdicts.is_empty() {
-            section #numbers {
-                h2 { "Best number of connections" }
-                (numbers::tables(verdicts))
-                (numbers::about(verdicts))
-            }
-            section #verdicts {
-                h2 { "What limits each stack" }
-                p.about {
-                    "Derived from the figures below: where a line falls behind ideal scaling, whether more connections \
-                     move more, and how busy both sides’ processors were."
-                }
-                @for one in verdicts { (verdict(one)) }
-            }
-        }
-        (plots(channels))
-        section #lanes {
-            h2 { "Lanes over time" }
-            (lanes_over_time(lanes))
-        }
-        section #wire {
-            h2 { "Idle wire time" }
-            (wire::gaps(channels))
-        }
-        section #figures {
-            h2 { "All figures" }
-            (scrolled(&table::table(channels, verdicts)))
-            p.hint {
-                "A click on a column’s name sorts by it. Connections are those in the kernel’s tables. Processor \
-                 time is user and system together, of one operation. System calls were counted, and the wire was \
-                 watched, in windows of their own. The same figures lie in " code { "results.csv" }
-                ", and with whole distributions in " code { "results.json" } "."
-            }
-        }
+fn sections(study: &ChannelsAnalysis<'_>) -> Vec<Section> {
+    let ChannelsAnalysis { results, channels, verdicts, .. } = study;
+    let best = verdicts.iter().map(|it| (format!("{}, {}", it.stack, it.place()), columns::numbers(it)));
+    let limits = "Derived from the figures below: where a line falls behind ideal scaling, whether more connections \
+                  move more, and how busy both sides’ processors were.";
+    let mut sections = vec![
+        Section::new(
+            "numbers",
+            "Best numbers",
+            "Best number of connections",
+            vec![Block::Tables(best.collect()), Block::About(about_numbers(verdicts))],
+        ),
+        Section::new(
+            "verdicts",
+            "Verdicts",
+            "What limits each stack",
+            vec![
+                Block::About(limits.to_owned()),
+                Block::Raw(html! { @for one in verdicts { (verdict(one)) } }),
+            ],
+        ),
+    ];
+    sections.retain(|_| !verdicts.is_empty());
+    sections.extend([
+        Section::new("plots", "Plots", "Rate and latency over calls in flight", plots::over_load(channels)),
+        Section::new("lanes", "Lanes", "Lanes over time", plots::lanes(channels)),
+        Section::new("wire", "Wire", "Idle wire time", wire(channels)),
+        Section::new("figures", "Figures", "All figures", vec![
+            Block::Table(columns::figures(verdicts, channels.points())),
+            Block::Hint(
+                "A click on a column’s name sorts by it. Connections are those in the kernel’s tables. Processor time \
+                 is user and system together, of one operation. System calls were counted, and the wire was watched, \
+                 in windows of their own. The same figures lie in `results.csv`, and with whole distributions in \
+                 `results.json`."
+                    .to_owned(),
+            ),
+        ]),
+        Section::new("settable", "", "Several connections, by stack", vec![Block::Raw(settable::list(results))]),
+        Section::new("stacks", "", "How each stack was set up", vec![Block::Raw(stacks::list(
+            &results.stacks,
+            &results.left_out,
+        ))]),
+    ]);
+    sections
+}
+
+/// What the tables of best numbers mean.
+fn about_numbers(verdicts: &[Verdict]) -> String {
+    let ways =
+        verdicts.iter().flat_map(|it| &it.numbers.rows).map(|row| row.several.len()).max().unwrap_or(0);
+    let corrected = if ways > 1 {
+        format!(
+            ", with Bonferroni correction for the {} compared at a load, so that it also holds for the one that is \
+             picked",
+            counted(ways as u64, "variant")
+        )
+    } else {
+        String::new()
+    };
+    format!(
+        "The best number is the fewest connections that are not shown to be slower than the best: several if a gain is \
+         shown, 1 if a gain of more than 10 % is ruled out, and “cannot tell” if the intervals allow both. The 95 % \
+         interval is shown behind each ratio{corrected}. A question mark means that a difference of more than 10 % is \
+         neither shown nor ruled out. The adaptive channel is compared with the best number or, if that is unknown, \
+         with the fixed number that has the highest rate."
+    )
+}
+
+fn wire(channels: &Channels) -> Vec<Block> {
+    let gaps = columns::gaps(channels);
+    if gaps.rows.is_empty() {
+        return vec![Block::About("The wire was not observed.".to_owned())];
     }
+    let about = "Silent: the share of the time in which calls were outstanding (the load is a closed loop: always) and \
+                 no byte was under way on any connection, or on a connection for all of them; and how long such gaps \
+                 lasted. A hop without a delay watched the bytes, in windows of their own. Where it was awake most of \
+                 the time, it was itself the limit. Bars are gaps by their length, each a quarter longer than the one \
+                 before, from 1 µs on.";
+    vec![Block::About(about.to_owned()), Block::Table(gaps)]
 }
 
 fn verdict(verdict: &Verdict) -> Markup {
@@ -176,47 +190,6 @@ fn badge(limit: Limit) -> (&'static str, &'static str) {
         Limit::Both => ("", "both sides’ processors"),
         Limit::Unknown => ("", "something else"),
         Limit::CannotTell => ("", "cannot tell"),
-    }
-}
-
-fn plots(channels: &Channels) -> Markup {
-    html! {
-        section #plots {
-            h2 { "Rate and latency over calls in flight" }
-            div.controls {
-                (choices("Kind of call", "call", channels.calls().into_iter().map(|call| (call.name(), call.name()))))
-                (choices("Latency shown", "statistic", STATISTICS))
-            }
-            div.legend role="group" aria-label="Lines shown" {}
-            h3.table-title { "Operations per second; higher is better" }
-            div.multiples data-figure="rate" {}
-            h3.table-title { span data-statistic { "Median" } " latency; lower is better" }
-            div.multiples data-figure="latency" {}
-            p.hint {
-                "A plot for each delay, all on the same axes, both logarithmic. The grey line is ideal scaling: \
-                 every call in flight as fast as the lone call of the fastest line. Bars are intervals of 95 %, of \
-                 rates and medians; dots beside them the windows that a rate was told from. Point at a plot for its \
-                 values."
-            }
-        }
-    }
-}
-
-fn lanes_over_time(lanes: &[data::LanesPanel]) -> Markup {
-    html! {
-        @if lanes.is_empty() {
-            p.about { "No channel of this study finds its own number of connections." }
-        } @else {
-            p.about {
-                "Connected lanes of the adaptive channel, from the beginning of the warm-up on; a line for each \
-                 number of calls in flight, which stands at its end."
-            }
-            div.multiples {
-                @for (index, panel) in lanes.iter().enumerate() {
-                    figure data-lanes=(index) { figcaption { (bound(&panel.title)) } }
-                }
-            }
-        }
     }
 }
 

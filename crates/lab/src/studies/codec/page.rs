@@ -1,33 +1,22 @@
-//! A codec study as one self-contained page. The texts and the tables are written here; bars and lines the page draws.
+//! The page of a codec study.
 
-mod calls;
-mod data;
-mod table;
+mod charts;
 
-use data::key;
 use maud::{Markup, html};
-use thalweg_measure::figures::{span, time};
-use thalweg_measure::page::parts::{card, choices, eyebrow, scrolled, took};
+use thalweg_measure::figures::{count, percent, span, throughput, time};
+use thalweg_measure::page::parts::{card, took};
+use thalweg_measure::page::section::{Block, Section};
+use thalweg_measure::page::table::{Columns, Table};
 use thalweg_measure::wording::counted;
 
-use super::analyse::Analysis;
+use super::analyse::{Analysis, LineFigures};
 use super::analysis::CodecAnalysis;
 use super::line::{Format, Operation, WARM_UPS};
 use super::results::CodecResults;
 use super::tables::{CodecInfo, DataInfo};
-use crate::report::page::{PLOT, Page, command_fact};
+use crate::report::page::{StudyPage, command_fact};
 use crate::report::topics::findings;
 
-const STYLE: &str = include_str!("../../../assets/codec.css");
-const SCRIPT: &str = include_str!("../../../assets/codec.js");
-
-/// What may be shown of a conversion, the first at first.
-const FIGURES: [(&str, &str); 4] = [
-    ("ns", "time"),
-    ("rate", "bytes per second"),
-    ("allocations", "allocations"),
-    ("instructions", "instructions"),
-];
 /// Formats that are read as JSON.
 const JSON: [Format; 2] = [Format::Json, Format::ProtoJson];
 /// A card for each message up to this many.
@@ -36,19 +25,12 @@ const CARDS_MAX: usize = 4;
 /// The study as a page that opens without a network.
 pub(super) fn page(study: &CodecAnalysis<'_>) -> String {
     let CodecAnalysis { results, figures, answer, doubts, unanswered, .. } = study;
-    Page {
+    StudyPage {
         title: "Codec study",
-        style: STYLE,
-        links: &[
-            ("findings", "Findings"),
-            ("times", "Times"),
-            ("steps", "Steps"),
-            ("bytes", "Bytes"),
-            ("calls", "Calls"),
-            ("figures", "Figures"),
-        ],
-        eyebrow: eyebrow("Codec study", &results.started, &results.ended),
-        answer: unanswered.as_ref().or(answer.as_ref()).cloned(),
+        name: "Codec study",
+        started: &results.started,
+        ended: &results.ended,
+        answer: unanswered.as_ref().or(answer.as_ref()),
         lede: lede(results),
         cards: cards(results, figures),
         doubts: doubts.iter().map(ToString::to_string).collect(),
@@ -56,10 +38,6 @@ pub(super) fn page(study: &CodecAnalysis<'_>) -> String {
         method: method(results),
         facts: facts(results),
         version: &results.versions.thalweg,
-        notice: "",
-        data: data::json(results, figures),
-        library: None,
-        scripts: &[PLOT, SCRIPT],
     }
     .html()
 }
@@ -101,75 +79,54 @@ fn cards(results: &CodecResults, analysis: &Analysis) -> Markup {
     }
 }
 
-fn sections(study: &CodecAnalysis<'_>) -> Markup {
+fn sections(study: &CodecAnalysis<'_>) -> Vec<Section> {
     let CodecAnalysis { results, figures: analysis, findings: found, .. } = study;
-    html! {
-        section #findings {
-            h2 { "Findings" }
-            (findings(found))
-        }
-        (times(results, analysis))
-        section #steps {
-            h2 { "Time by number of conversions" }
-            div.legend role="group" aria-label="Lines shown" {}
-            div.multiples data-steps {}
-            p.hint {
-                "The time of a conversion over how many of them were timed together, both logarithmic, for the \
-                 operation chosen above. Fifty conversions come before each window and are not counted. Ten \
-                 conversions of a small message take less than a microsecond, of which reading the clock is a part."
-            }
-        }
-        section #bytes {
-            h2 { "Bytes of a message" }
-            div.bars data-sizes {}
-            p.hint {
-                "As the codec writes it, and each message compressed by itself: " i.swatch.raw {} " raw, "
-                i.swatch.gzip {} " gzip, " i.swatch.zstd {} " zstd. On average over the messages of a kind."
-            }
-        }
-        section #calls {
-            h2 { "Share of a whole call" }
-            (calls::bars(analysis))
-        }
-        section #figures {
-            h2 { "All figures" }
-            (scrolled(&table::table(results, analysis)))
-            p.hint {
-                "A click on a column’s name sorts by it. The same figures lie in " code { "results.csv" } ", and \
-                 every window in " code { "results.json" } "."
-            }
-        }
-    }
+    let mut times = charts::costs(results, analysis);
+    times.push(Block::Hint(
+        "A panel for each message, each with a scale of its own, codecs from the smallest figure to the largest. The \
+         time is the median of the rounds at the largest number of conversions. Bytes per second are of the codec’s \
+         own bytes: who writes more bytes for the same message looks faster by it."
+            .to_owned(),
+    ));
+    vec![
+        Section::new("findings", "Findings", "Findings", vec![findings(found)]),
+        Section::new("times", "Times", "Cost of a conversion", times),
+        Section::new("steps", "Steps", "Time by number of conversions", charts::steps(results, analysis)),
+        Section::new("bytes", "Bytes", "Bytes of a message", charts::bytes(results)),
+        Section::new("calls", "Calls", "Share of a whole call", charts::calls(analysis)),
+        Section::new("figures", "Figures", "All figures", vec![
+            Block::Table(table(results, analysis)),
+            Block::Hint(
+                "A click on a column’s name sorts by it. The same figures lie in `results.csv`, and every window in \
+                 `results.json`."
+                    .to_owned(),
+            ),
+        ]),
+    ]
 }
 
-fn times(results: &CodecResults, analysis: &Analysis) -> Markup {
-    let operations =
-        results.operations().into_iter().map(|operation| (key(&operation), operation.to_string()));
-    let mut formats: Vec<Format> = analysis.lines.iter().map(|line| line.format).collect();
-    formats.sort_unstable();
-    formats.dedup();
-    html! {
-        section #times {
-            h2 { "Cost of a conversion" }
-            div.controls {
-                (choices("Operation", "operation", operations))
-                (choices("Figure shown", "figure", FIGURES))
-            }
-            ul.key.formats {
-                @for format in formats {
-                    li { i style={ "background:var(--" (key(&format)) ")" } {} " " (format) }
-                }
-                li { span.dynamic { "slanted" } " the type is known at run time only" }
-                li { b { "&" } " borrowed: strings stay in the bytes, and each field is read within the time" }
-            }
-            div.bars data-bars {}
-            p.hint {
-                "A panel for each message, each with a scale of its own, codecs from the smallest figure to the \
-                 largest. The time is the median of the rounds at the largest number of conversions. Bytes per \
-                 second are of the codec’s own bytes: who writes more bytes for the same message looks faster by it."
-            }
-        }
-    }
+/// All figures.
+fn table(results: &CodecResults, analysis: &Analysis) -> Table {
+    let whole = |bytes: f64| format!("{bytes:.0}");
+    let size = |line: &LineFigures| results.size(&line.line.data, &line.line.codec);
+    let conversions = |line: &LineFigures| Some(line.conversions() as f64).filter(|&it| it > 0.0);
+    Columns::<&LineFigures>::default()
+        .words("Message", |line| line.line.data.clone())
+        .words("Codec", |line| line.line.codec.clone())
+        .words("Operation", |line| line.line.operation.to_string())
+        .words("Format", |line| line.format.to_string())
+        .words("Decoded", |line| line.decodes.map(|it| it.to_string()).unwrap_or_default())
+        .figure("Time", time, |line| Some(line.ns))
+        .figure("Rounds within", percent, |line| Some(line.spread))
+        .figure("Per second", |rate| format!("{}/s", count(rate)), |line| Some(1e9 / line.ns))
+        .figure("Bytes/s", throughput, |line| Some(line.bytes_per_s()))
+        .figure("Bytes", whole, |line| Some(line.bytes))
+        .figure("gzip", whole, move |line| Some(size(line)?.gzip))
+        .figure("zstd", whole, move |line| Some(size(line)?.zstd))
+        .figure("Allocations", count, |line| Some(line.allocations?.blocks))
+        .figure("Instructions", count, |line| line.instructions)
+        .figure("Conversions", count, move |line| conversions(line))
+        .table(&analysis.lines)
 }
 
 fn method(results: &CodecResults) -> Vec<String> {

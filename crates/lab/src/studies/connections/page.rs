@@ -1,72 +1,72 @@
-//! A connections study as a page of its own.
-
-mod data;
-mod table;
+//! The page of a connections study.
 
 use maud::{Markup, html};
-use thalweg_measure::figures::{count, ratio_text, time};
-use thalweg_measure::page::parts::{card, choices, eyebrow, scrolled};
+use thalweg_measure::figures::{count, ratio_text, short, time};
+use thalweg_measure::page::chart::{Chart, Unit, Way, XAxis};
+use thalweg_measure::page::parts::card;
+use thalweg_measure::page::section::{Block, Section, When};
 use thalweg_measure::size::ByteSize;
+use thalweg_measure::wording::counted;
 
-use super::analyse::{Cells, Server};
+use super::analyse::{Cells, Load, LoadCell, Server};
 use super::analysis::ConnectionsAnalysis;
+use super::columns::{arrivals, clients, servers};
 use super::findings::{bytes, connections, shown};
+use crate::load::paired::Measured;
 use crate::load::{LabResults, facts, stacks};
-use crate::report::page::{MULTIPLES, PLOT, Page};
+use crate::report::multiples::{Figure, Line, Multiples, latencies, peer_colour, statistic};
+use crate::report::page::StudyPage;
 use crate::report::topics::findings;
-
-const SCRIPT: &str = include_str!("../../../assets/connections.js");
-
-/// What may be shown of latencies, the first at first.
-const STATISTICS: [(&str, &str); 5] =
-    [("p50", "median"), ("p90", "p90"), ("p95", "p95"), ("p99", "p99"), ("p99_9", "p99.9")];
+use crate::stack::{OURS, SOCKET, Stack};
 
 pub(super) fn page(study: &ConnectionsAnalysis<'_>) -> String {
     let ConnectionsAnalysis { results, cells, answer, findings, doubts, unanswered } = study;
-    Page {
+    StudyPage {
         title: "Connections study",
-        style: "",
-        links: &[
-            ("findings", "Findings"),
-            ("plots", "Plots"),
-            ("servers", "Servers"),
-            ("clients", "Clients"),
-            ("arrivals", "New connections"),
-        ],
-        eyebrow: eyebrow("Connections study", &results.started, &results.ended),
-        answer: unanswered.as_ref().or(answer.as_ref()).cloned(),
+        name: "Connections study",
+        started: &results.started,
+        ended: &results.ended,
+        answer: unanswered.as_ref().or(answer.as_ref()),
         lede: facts::lede(results),
-        cards: if unanswered.is_some() {
-            html! {}
-        } else {
-            cards(cells)
-        },
+        cards: cards(cells, unanswered.is_some()),
         doubts: doubts.iter().map(ToString::to_string).collect(),
-        sections: html! {
-            section #findings {
-                h2 { "Findings" }
-                (self::findings(findings))
-            }
-            (plots())
-            (sections(cells))
-            section #stacks {
-                h2 { "How each stack was set up" }
-                (stacks::list(&results.stacks, &results.left_out))
-            }
-        },
+        sections: vec![
+            Section::new("findings", "Findings", "Findings", vec![self::findings(findings)]),
+            Section::new("plots", "Plots", "Costs over connections", plots(cells)),
+            Section::new("servers", "Servers", "Servers, all with the same load", vec![
+                Block::Table(servers(cells)),
+                Block::Hint(
+                    "A click on a column’s name sorts by it. Processor time is of one call, in user space and in the \
+                     kernel. Memory is what the server grew by since its first connection, for each of the others: \
+                     idle after a call, and under the load. Jain’s index is 1 where all active connections had as many \
+                     calls. The same figures lie in `results.csv`."
+                        .to_owned(),
+                ),
+            ]),
+            Section::new("clients", "Clients", "Each stack’s own client at its own server", vec![
+                Block::table_or(clients(cells), "No client was measured."),
+            ]),
+            Section::new("arrivals", "New connections", "New connections", vec![
+                Block::About(
+                    "Each connects, makes a call, and ends. Processor time is of one connection, with its call."
+                        .to_owned(),
+                ),
+                Block::table_or(arrivals(cells), "None were measured."),
+            ]),
+            Section::new("stacks", "", "How each stack was set up", vec![Block::Raw(stacks::list(
+                &results.stacks,
+                &results.left_out,
+            ))]),
+        ],
         method: method(results),
         facts: facts::facts(results),
         version: &results.versions.thalweg,
-        notice: "",
-        data: data::json(cells),
-        library: None,
-        scripts: &[PLOT, MULTIPLES, SCRIPT],
     }
     .html()
 }
 
 /// What a call costs each server with most connections, all of them active.
-fn cards(cells: &Cells) -> Markup {
+fn cards(cells: &Cells, is_unanswered: bool) -> Markup {
     let curve = cells.all_active();
     let detail = |server: &Server, many: u32| {
         let over = server.over_floor.filter(|_| !server.is_floor());
@@ -76,75 +76,102 @@ fn cards(cells: &Cells) -> Markup {
         format!("over {}{}{}", connections(many), over.unwrap_or_default(), held.unwrap_or_default())
     };
     html! {
-        @if let Some(last) = curve.last() {
+        @if let Some(last) = curve.last().filter(|_| !is_unanswered) {
             @for server in &last.servers {
-                @if let Some(ns) = server.ns() {
-                    (card(&shown(&server.stack), &time(ns), &detail(server, last.load.connections)))
-                } @else {
-                    (card(
-                        &shown(&server.stack),
-                        &format!("{}/s", count(server.figures.rate_per_s)),
-                        &detail(server, last.load.connections),
-                    ))
-                }
+                @let figure = server.ns().map_or_else(|| format!("{}/s", count(server.figures.rate_per_s)), time);
+                (card(&shown(&server.stack), &figure, &detail(server, last.load.connections)))
             }
         }
     }
 }
 
-fn plots() -> Markup {
-    html! {
-        section #plots {
-            h2 { "Costs over connections" }
-            div.controls {
-                (choices("Latency shown", "statistic", STATISTICS))
-            }
-            div.legend role="group" aria-label="Lines shown" {}
-            h3.table-title { "The server’s processor time of a call; lower is better" }
-            div.multiples data-figure="server" {}
-            h3.table-title { "Calls per second; higher is better" }
-            div.multiples data-figure="rate" {}
-            h3.table-title { span data-statistic { "Median" } " latency; lower is better" }
-            div.multiples data-figure="latency" {}
-            p.hint {
-                "A plot for each share of active connections and each number of calls on them, all on the same axes, \
-                 both logarithmic. Bars are intervals of 95 %; dots beside them the windows. Point at a plot for its \
-                 values."
-            }
-        }
+fn plots(cells: &Cells) -> Vec<Block> {
+    let stacks = cells.stacks();
+    let ways: Vec<Way> = stacks.iter().enumerate().map(|(id, stack)| way(id, stack)).collect();
+    vec![
+        Block::Choices(vec![statistic()]),
+        Block::Legend(ways.clone()),
+        Block::Heading("The server’s processor time of a call; lower is better".to_owned()),
+        Block::Multiples(panels(cells, &stacks, &ways, "server", Unit::Time, vec![Figure {
+            of: Box::new(Server::ns),
+            ends: |server| server.figures.server_interval,
+            windows: |server| valid(server, |it| it.server_ns),
+            when: When::new(),
+        }])),
+        Block::Heading("Calls per second; higher is better".to_owned()),
+        Block::Multiples(panels(cells, &stacks, &ways, "rate", Unit::Rate, vec![Figure {
+            of: Box::new(|server: &Server| Some(server.figures.rate_per_s)),
+            ends: |server| server.figures.rate_interval,
+            windows: |server| valid(server, |it| it.rate_per_s),
+            when: When::new(),
+        }])),
+        Block::Heading("Latency, {statistic}; lower is better".to_owned()),
+        Block::Multiples(panels(cells, &stacks, &ways, "latency", Unit::Time, latencies(
+            |server: &Server| server.figures.latency,
+            |_| None,
+        ))),
+        Block::Hint(
+            "A plot for each share of active connections and each number of calls on them, all on the same axes, both \
+             logarithmic. Bars are intervals of 95 %; dots beside them the windows. Point at a plot for its values."
+                .to_owned(),
+        ),
+    ]
+}
+
+/// A figure of each valid window.
+fn valid(server: &Server, of: fn(&Measured) -> f64) -> Vec<f64> {
+    server.figures.windows.iter().filter_map(|window| Some(of(window.outcome.as_ref().ok()?))).collect()
+}
+
+fn way(id: usize, stack: &Stack) -> Way {
+    let (colour, dash, width): (_, &[u8], _) = match stack.name() {
+        OURS => ("ours", &[], 2.6),
+        SOCKET => ("muted", &[2, 4], 1.8),
+        _ => (peer_colour(id.saturating_sub(1)), &[], 1.8),
+    };
+    Way {
+        key: stack.to_string(),
+        name: stack.to_string(),
+        colour: colour.to_owned(),
+        dash,
+        width,
+        ..Way::default()
     }
 }
 
-fn sections(cells: &Cells) -> Markup {
-    html! {
-        section #servers {
-            h2 { "Servers, all with the same load" }
-            (scrolled(&table::servers(&cells.loads)))
-            p.hint {
-                "A click on a column’s name sorts by it. Processor time is of one call, in user space and in the \
-                 kernel. Memory is what the server grew by since its first connection, for each of the others: idle \
-                 after a call, and under the load. Jain’s index is 1 where all active connections had as many calls. \
-                 The same figures lie in " code { "results.csv" } "."
-            }
-        }
-        section #clients {
-            h2 { "Each stack’s own client at its own server" }
-            @if cells.loads.iter().all(|cell| cell.clients.is_empty()) {
-                p.about { "No client was measured." }
-            } @else {
-                (scrolled(&table::clients(&cells.loads)))
-            }
-        }
-        section #arrivals {
-            h2 { "New connections" }
-            @if cells.arrivals.is_empty() {
-                p.about { "None were measured." }
-            } @else {
-                p.about { "Each connects, makes a call, and ends. Processor time is of one connection, with its call." }
-                (scrolled(&table::arrivals(&cells.arrivals)))
-            }
-        }
-    }
+/// A chart for each share of active connections and each number of calls on them. Shares are told from the largest
+/// number of connections: of few, different shares are the same.
+fn panels(
+    cells: &Cells,
+    stacks: &[&Stack],
+    ways: &[Way],
+    name: &'static str,
+    unit: Unit,
+    figures: Vec<Figure<Server>>,
+) -> Vec<Chart> {
+    let Some(most) = cells.loads.iter().map(|cell| cell.load.connections).max() else { return Vec::new() };
+    let mut numbers: Vec<u64> = cells.loads.iter().map(|cell| u64::from(cell.load.connections)).collect();
+    numbers.dedup();
+    let x = XAxis::log(&numbers, |many| counted(many, "connection"));
+    let multiples = Multiples { name, unit, ways: ways.to_vec(), x, figures, note: None };
+    let panel = |(index, at): (usize, &LoadCell)| {
+        let share = f64::from(at.load.active) / f64::from(most);
+        let cell_of = |&number: &u64| {
+            cells.loads.iter().find(|cell| {
+                let Load { connections, active, in_flight } = cell.load;
+                let expected = (f64::from(connections) * share).ceil().max(1.0) as u32;
+                u64::from(connections) == number && in_flight == at.load.in_flight && active == expected
+            })
+        };
+        let line = |(way, stack): (usize, &&Stack)| Line {
+            way,
+            cells: numbers.iter().map(|number| cell_of(number)?.server(stack)).collect(),
+        };
+        let lines: Vec<Line<'_, Server>> = stacks.iter().enumerate().map(line).collect();
+        let title = format!("{} % active, {} on each", short(share * 100.0), at.load.in_flight);
+        multiples.chart(index, &title, &lines)
+    };
+    cells.loads.iter().filter(|cell| cell.load.connections == most).enumerate().map(panel).collect()
 }
 
 fn method(results: &LabResults) -> Vec<String> {

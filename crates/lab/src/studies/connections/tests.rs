@@ -90,11 +90,12 @@ fn every_topic_has_its_sentences_and_every_report_its_figures() {
     ];
     assert_eq!(topics, expected);
     let text = terminal::text(&analysis);
-    for words in ["Over 10 000 connections thalweg’s server takes", "ours ÷ it", "5.7 KB", "TLS", "Jain"] {
+    for words in ["Over 10 000 connections thalweg’s server takes", "Ours ÷ it", "5.7 KB", "TLS", "Jain"] {
         assert!(text.contains(words), "{words}: {text}");
     }
     let page = page::page(&analysis);
-    for words in ["As connections grow", "data-figure=\"server\"", "100 % active, 1 on each", "Jain’s index"]
+    for words in
+        ["As connections grow", "data-chart=\"server-0\"", "100\u{a0}% active, 1 on each", "Jain’s index"]
     {
         assert!(page.contains(words), "{words}");
     }

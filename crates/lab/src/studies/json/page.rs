@@ -1,12 +1,12 @@
-//! A study of gRPC against a JSON API as a page of its own. Words, tables and bars are written here; the page's script
-//! chooses between messages, sorts, and draws what is over time or over sizes.
+//! The page of a study of gRPC against a JSON API.
 
 mod bars;
 mod plots;
 
 use maud::{Markup, html};
-use thalweg_measure::figures::{bound, ratio_figure, span, time};
-use thalweg_measure::page::parts::{card, eyebrow, script_json, scrolled, took};
+use thalweg_measure::figures::{ratio_figure, span, time};
+use thalweg_measure::page::parts::{card, took};
+use thalweg_measure::page::section::{Block, Section};
 use thalweg_measure::size::ByteSize;
 use thalweg_measure::wording::counted;
 
@@ -19,29 +19,36 @@ use super::way::Way;
 use crate::echo::{Protocol, Shape};
 use crate::load::stacks;
 use crate::load::verdict::Verdict;
-use crate::report::grid::grid;
-use crate::report::page::{PLOT, Page, command_fact};
-use plots::Plots;
+use crate::report::page::{StudyPage, command_fact};
 
-const STYLE: &str = include_str!("../../../assets/json.css");
-const SCRIPT: &str = include_str!("../../../assets/json.js");
+/// Questions in the navigation bar.
+const LINKS: [(&str, &str); 5] = [
+    ("published", "Published"),
+    ("parts", "Breakdown"),
+    ("sizes", "Messages"),
+    ("networks", "Networks"),
+    ("servers", "Servers"),
+];
 
 pub(super) fn page(study: &JsonAnalysis<'_>) -> String {
     let JsonAnalysis { results, cells, answer, questions, doubts, unanswered } = study;
-    let plots = Plots::of(results, cells);
-    let mut links = vec![("stages", "Stages"), ("rates", "Rates")];
-    let named =
-        [("published", "Published"), ("parts", "Breakdown"), ("sizes", "Messages"), ("networks", "Networks")];
-    links.extend(named.into_iter().filter(|(id, _)| questions.iter().any(|question| question.id == *id)));
-    links.extend(
-        [("servers", "Servers")].into_iter().filter(|(id, _)| questions.iter().any(|it| it.id == *id)),
-    );
-    Page {
+    let mut sections = vec![
+        Section::new("stages", "Stages", "Where a call’s time goes", bars::stages(results, cells)),
+        Section::new("rates", "Rates", "Server capacity", bars::rates(results, cells)),
+    ];
+    sections.extend(questions.iter().map(|it| question(it, results, cells)));
+    sections.push(Section::new(
+        "stacks",
+        "",
+        "How each server was set up",
+        vec![Block::Raw(stacks::list(&results.stacks, &results.left_out))],
+    ));
+    StudyPage {
         title: "JSON study",
-        style: STYLE,
-        links: &links,
-        eyebrow: eyebrow("gRPC against a JSON API", &results.started, &results.ended),
-        answer: unanswered.as_ref().or(answer.as_ref()).cloned(),
+        name: "gRPC against a JSON API",
+        started: &results.started,
+        ended: &results.ended,
+        answer: unanswered.as_ref().or(answer.as_ref()),
         lede: lede(results),
         cards: if unanswered.is_some() {
             html! {}
@@ -49,36 +56,21 @@ pub(super) fn page(study: &JsonAnalysis<'_>) -> String {
             cards(results, cells)
         },
         doubts: doubts.iter().map(ToString::to_string).collect(),
-        sections: html! {
-            (bars::stages(results, cells))
-            (bars::rates(results, cells))
-            @for one in questions { (question(one, &plots)) }
-            section #stacks {
-                h2 { "How each server was set up" }
-                (stacks::list(&results.stacks, &results.left_out))
-            }
-        },
+        sections,
         method: method(results),
         facts: facts(results),
         version: &results.versions.thalweg,
-        notice: "",
-        data: script_json(&plots),
-        library: None,
-        scripts: &[PLOT, SCRIPT],
     }
     .html()
 }
 
-fn question(question: &Question, plots: &Plots) -> Markup {
-    html! {
-        section id=(question.id) {
-            h2 { (question.title) }
-            @for sentence in &question.sentences { p.said { (bound(sentence)) } }
-            (plots.at(question.id))
-            @if question.table.has_doubt() { p.about { (LEGEND) } }
-            (scrolled(&grid(&question.table.heads, &question.table.rows)))
-        }
-    }
+fn question(question: &Question, results: &JsonResults, cells: &Cells) -> Section {
+    let link = LINKS.iter().find(|(id, _)| *id == question.id).map_or("", |(_, link)| link);
+    let mut blocks: Vec<Block> = question.sentences.iter().cloned().map(Block::Sentence).collect();
+    blocks.extend(plots::of_question(question.id, results, cells));
+    blocks.extend(question.has_doubt().then(|| Block::About(LEGEND.to_owned())));
+    blocks.push(Block::Table(question.table.clone()));
+    Section::new(question.id, link, question.title, blocks)
 }
 
 /// What was measured on which machine.

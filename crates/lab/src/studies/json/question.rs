@@ -1,10 +1,8 @@
 //! An open question of the study, with its answer in words and its figures: what the page and the terminal show alike.
 
-use thalweg_measure::figures::ratio_text;
-use thalweg_measure::statistics::Ratio;
+use thalweg_measure::page::table::{Field, Table};
 
 use crate::load::verdict::Compared;
-use crate::report::grid::{Field, NONE};
 
 /// Before a ratio that shows no difference.
 const DOUBT: &str = "? ";
@@ -19,40 +17,19 @@ pub(crate) struct Question {
     pub(crate) title: &'static str,
     /// The answer.
     pub(crate) sentences: Vec<String>,
-    pub(crate) table: Grid,
+    pub(crate) table: Table,
 }
 
-/// A table.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub(crate) struct Grid {
-    pub(crate) heads: Vec<String>,
-    pub(crate) rows: Vec<Vec<Field>>,
-}
-
-impl Grid {
-    /// A ratio in it shows no difference.
+impl Question {
+    /// A ratio in its table shows no difference.
     pub(crate) fn has_doubt(&self) -> bool {
-        self.rows.iter().flatten().any(|field| field.text.starts_with(DOUBT))
-    }
-
-    pub(crate) fn new(heads: &[&str]) -> Self {
-        Self { heads: heads.iter().map(|&head| head.to_owned()).collect(), rows: Vec::new() }
+        self.table.rows.iter().flatten().any(|field| field.text.starts_with(DOUBT))
     }
 }
 
-impl Field {
-    /// A ratio with its interval, which sorts by the ratio.
-    pub(crate) fn ratio(ratio: Option<Ratio>) -> Self {
-        Self {
-            text: ratio.map_or_else(|| NONE.to_owned(), ratio_text),
-            value: ratio.map(|ratio| ratio.ratio),
-        }
-    }
-
-    /// The same with a question mark where no difference is shown.
-    pub(crate) fn compared(compared: Compared) -> Self {
-        let field = Self::ratio(compared.ratio);
-        let is_doubted = compared.ratio.is_some() && !compared.differs();
-        if is_doubted { Self { text: format!("{DOUBT}{}", field.text), ..field } } else { field }
-    }
+/// A ratio with its interval, behind a question mark where no difference is shown.
+pub(crate) fn compared_field(compared: Compared) -> Field {
+    let field = Field::ratio(compared.ratio);
+    let is_doubted = compared.ratio.is_some() && !compared.differs();
+    if is_doubted { Field { text: format!("{DOUBT}{}", field.text), ..field } } else { field }
 }

@@ -128,7 +128,7 @@ fn sections(study: &SizesAnalysis<'_>) -> Markup {
         @if !found.is_empty() {
             section #summary {
                 h2 { "Findings" }
-                (findings(found))
+                (findings(found).html())
             }
         }
         @if has_figures {

@@ -1,13 +1,14 @@
-//! What the page’s script draws: when calls took long, and what the number of strings makes of the ratio.
+//! Charts: when calls took long, and what the number of strings makes of the ratio.
 
-use maud::{Markup, html};
-use serde::Serialize;
-use thalweg_measure::figures::short;
+use thalweg_measure::figures::time;
+use thalweg_measure::page::chart::{Chart, Mark, Series, Unit, Way, XAxis, YAxis};
+use thalweg_measure::page::section::{Block, When};
+use thalweg_measure::statistics::Ratio;
 
 use super::super::case::Case;
-use super::super::cells::{Cell, Cells};
+use super::super::cells::{Cell, Cells, LatencyWindow};
 use super::super::results::JsonResults;
-use super::super::way::Way;
+use super::super::way;
 use crate::echo::{Protocol, Shape};
 use crate::load::verdict::Compared;
 
@@ -24,141 +25,154 @@ const POINTS_MIN: usize = 2;
 /// How a way's cell, and gRPC's, compare.
 type Beside = fn(&Cells, &Cell, &Cell) -> Compared;
 
-/// What is drawn.
-#[derive(Serialize)]
-pub(super) struct Plots {
-    spikes: Vec<Spikes>,
-    sizes: Vec<Sizes>,
-}
-
-/// A way’s calls of the published message.
-#[derive(Serialize)]
-struct Spikes {
-    way: String,
-    /// A custom property of the style sheet.
-    colour: &'static str,
-    windows: Vec<SpikesWindow>,
-}
-
-#[derive(Serialize)]
-struct SpikesWindow {
-    /// How long it was.
-    s: f64,
-    /// ns.
-    p50: u64,
-    p99: u64,
-    /// The longest: s since it began, and what it took, ns.
-    calls: Vec<(f64, u64)>,
-}
-
-/// One figure of ways beside gRPC, by the number of strings.
-#[derive(Serialize)]
-struct Sizes {
-    title: &'static str,
-    lines: Vec<Line>,
-}
-
-#[derive(Serialize)]
-struct Line {
-    name: &'static str,
-    colour: &'static str,
-    points: Vec<Point>,
-}
-
-#[derive(Serialize)]
-struct Point {
-    /// How many strings.
-    n: u32,
-    ratio: f64,
-    ends: Option<[f64; 2]>,
-}
-
-impl Plots {
-    pub(super) fn of(results: &JsonResults, cells: &Cells) -> Self {
-        let published = cells.of_case(Case::plain(results.settings.published));
-        Self { spikes: published.filter_map(spikes).collect(), sizes: sizes(results, cells) }
-    }
-
-    /// Those that belong to a question.
-    pub(super) fn at(&self, question: &str) -> Markup {
-        match question {
-            "published" if !self.spikes.is_empty() => html! {
-                h3 { "Slow calls over time" }
-                p.about {
-                    "The windows of each variant are shown one after the other. Half of a window’s calls are below the \
-                     line, 99 % below the dashes, and the dots are its ten longest calls."
-                }
-                div.multiples data-plots="spikes" {}
-            },
-            "sizes" if !self.sizes.is_empty() => html! {
-                h3 { "By the number of strings" }
-                p.about { "Relative to gRPC, with 95 % intervals." }
-                div.key {
-                    @for (protocol, colour) in BESIDE {
-                        span { i style={ "background:var(--" (colour) ")" } {} (protocol.title()) }
-                    }
-                }
-                div.multiples data-plots="sizes" {}
-            },
-            _ => html! {},
-        }
+/// Those that belong to a question.
+pub(super) fn of_question(id: &str, results: &JsonResults, cells: &Cells) -> Vec<Block> {
+    match id {
+        "published" => spikes(results, cells),
+        "sizes" => sizes(results, cells),
+        _ => Vec::new(),
     }
 }
 
-fn spikes(cell: &Cell) -> Option<Spikes> {
-    let windows = cell.latency.as_ref()?.windows.iter().map(|window| SpikesWindow {
-        s: seconds(window.took_ns),
-        p50: window.p50,
-        p99: window.p99,
-        calls: window.longest.iter().map(|call| (seconds(call.at_ns), call.took_ns)).collect(),
-    });
+fn spikes(results: &JsonResults, cells: &Cells) -> Vec<Block> {
+    let published = cells.of_case(Case::plain(results.settings.published));
+    let charts: Vec<Chart> = published.filter_map(spikes_of).collect();
+    if charts.is_empty() {
+        return Vec::new();
+    }
+    vec![
+        Block::Heading("Slow calls over time".to_owned()),
+        Block::About(
+            "The windows of each variant are shown one after the other. Half of a window’s calls are below the line, \
+             99 % below the dashes, and the dots are its ten longest calls."
+                .to_owned(),
+        ),
+        Block::Multiples(charts),
+    ]
+}
+
+/// A way's windows one after the other.
+fn spikes_of(cell: &Cell) -> Option<Chart> {
+    let windows = &cell.latency.as_ref()?.windows;
     let colour = match (cell.way.stack.is_ours(), cell.way.protocol) {
         (true, _) => "ours",
         (false, Protocol::Grpc) => "peer-4",
         (false, _) => "peer-1",
     };
-    Some(Spikes { way: cell.way.to_string(), colour, windows: windows.collect() })
+    let way = |name: &str, dash, width| Way {
+        key: String::new(),
+        name: name.to_owned(),
+        colour: colour.to_owned(),
+        dash,
+        width,
+        ..Way::default()
+    };
+    let mut begins = vec![0.0];
+    let mut calls: Vec<(f64, u64, String)> = Vec::new();
+    for (index, window) in windows.iter().enumerate() {
+        let begin = begins[index];
+        let seconds = |ns: u64| ns as f64 / 1e9;
+        calls.extend(window.longest.iter().map(|call| {
+            let note = format!(", {} into window {}", time(call.at_ns as f64), index + 1);
+            (begin + seconds(call.at_ns), call.took_ns, note)
+        }));
+        begins.push(begin + seconds(window.took_ns));
+    }
+    calls.sort_by(|(a, ..), (b, ..)| a.total_cmp(b));
+    let steps = |way, of: fn(&LatencyWindow) -> u64| {
+        let values = windows.iter().chain(windows.last()).map(|window| Some(of(window) as f64));
+        Series { x: begins.clone(), mark: Mark::Steps, ..Series::new(way, When::new(), values) }
+    };
+    let dots = Series {
+        x: calls.iter().map(|(at, ..)| *at).collect(),
+        notes: calls.iter().map(|(.., note)| note.clone()).collect(),
+        mark: Mark::Dots,
+        ..Series::new(2, When::new(), calls.iter().map(|(_, took, _)| Some(*took as f64)))
+    };
+    let inner = begins.get(1..windows.len()).unwrap_or_default();
+    Some(Chart {
+        id: format!("spikes {}", cell.way),
+        title: cell.way.to_string(),
+        x: XAxis {
+            clock: true,
+            marks: inner.iter().map(|&at| (at, String::new())).collect(),
+            ..XAxis::default()
+        },
+        y: YAxis { unit: Unit::Time, log: true, group: Some("spikes"), ..YAxis::default() },
+        ways: vec![way("median", &[], 2.0), way("p99", &[4, 3], 1.3), way("a call", &[1, 3], 1.3)],
+        series: vec![steps(0, |it| it.p50), steps(1, |it| it.p99), dots],
+        ..Chart::default()
+    })
 }
 
-fn sizes(results: &JsonResults, cells: &Cells) -> Vec<Sizes> {
+fn sizes(results: &JsonResults, cells: &Cells) -> Vec<Block> {
     let asked = match results.settings.published {
         Shape::Strings { letters, .. } => letters,
         // As long as the published ones.
         _ => 20,
     };
-    let mut counts: Vec<u32> = cells
+    let mut counts: Vec<u64> = cells
         .all
         .iter()
         .filter_map(|cell| match cell.case.shape {
-            Shape::Strings { count, letters } if letters == asked && count > 0 => Some(count),
+            Shape::Strings { count, letters } if letters == asked && count > 0 => Some(u64::from(count)),
             _ => None,
         })
         .collect();
     counts.sort_unstable();
     counts.dedup();
+    let ways = BESIDE.map(|(protocol, colour)| Way {
+        key: protocol.title().to_owned(),
+        name: protocol.title().to_owned(),
+        colour: colour.to_owned(),
+        width: 2.0,
+        ..Way::default()
+    });
     let figures: [(&str, Beside); 2] = [
         ("Time of a call, one at a time", |cells, way, grpc| cells.latency_ratio(way, grpc)),
         // How many times a server’s time, too.
         ("Calls per second of a server: gRPC ÷ variant", |cells, way, grpc| cells.rate_ratio(grpc, way)),
     ];
-    let line = |(protocol, colour): (Protocol, &'static str), compared: Beside| {
-        let point = |n: u32| {
-            let case = Case::plain(Shape::Strings { count: n, letters: asked });
-            let (way, grpc) = (cells.at(&Way::ours(protocol), case)?, cells.at(&Way::reference(), case)?);
-            let ratio = compared(cells, way, grpc).ratio?;
-            let ends = ratio.interval.map(|interval| [short(interval.low), short(interval.high)]);
-            Some(Point { n, ratio: short(ratio.ratio), ends })
+    let line = |(index, (protocol, _)): (usize, (Protocol, &str)), compared: Beside| {
+        let at = |&count: &u64| {
+            let case = Case::plain(Shape::Strings { count: count as u32, letters: asked });
+            let ours = way::Way::ours(protocol);
+            let reference = way::Way::reference();
+            compared(cells, cells.at(&ours, case)?, cells.at(&reference, case)?).ratio
         };
-        let points: Vec<Point> = counts.iter().copied().filter_map(point).collect();
-        (points.len() >= POINTS_MIN).then(|| Line { name: protocol.title(), colour, points })
+        let ratios: Vec<Option<Ratio>> = counts.iter().map(at).collect();
+        let series = Series::new(index, When::new(), ratios.iter().map(|ratio| Some((*ratio)?.ratio)));
+        (ratios.iter().flatten().count() >= POINTS_MIN)
+            .then(|| series.intervals(ratios.iter().map(|ratio| (*ratio)?.interval)))
     };
-    let figure = |(title, compared)| Sizes {
-        title,
-        lines: BESIDE.into_iter().filter_map(|way| line(way, compared)).collect(),
+    let chart = |(index, (title, compared)): (usize, (&str, Beside))| {
+        let series: Vec<Series> =
+            BESIDE.into_iter().enumerate().filter_map(|way| line(way, compared)).collect();
+        (!series.is_empty()).then(|| Chart {
+            id: format!("sizes-{index}"),
+            title: title.to_owned(),
+            x: XAxis::log(&counts, |count| format!("{count} strings")),
+            y: YAxis {
+                unit: Unit::Ratio,
+                log: true,
+                group: Some("sizes"),
+                includes: vec![0.9, 1.1],
+                line: Some(1.0),
+                ..YAxis::default()
+            },
+            ways: ways.to_vec(),
+            series,
+            ..Chart::default()
+        })
     };
-    figures.into_iter().map(figure).filter(|figure| !figure.lines.is_empty()).collect()
-}
-
-fn seconds(ns: u64) -> f64 {
-    short(ns as f64 / 1e9)
+    let charts: Vec<Chart> = figures.into_iter().enumerate().filter_map(chart).collect();
+    if charts.is_empty() {
+        return Vec::new();
+    }
+    vec![
+        Block::Heading("By the number of strings".to_owned()),
+        Block::About("Relative to gRPC, with 95 % intervals.".to_owned()),
+        Block::Legend(ways.to_vec()),
+        Block::Charts(charts),
+    ]
 }

@@ -1,17 +1,17 @@
 //! A connection for each call against one that is kept, and HTTP/1.1 against HTTP/2.
 
 use thalweg_measure::figures::{count, time};
+use thalweg_measure::page::table::{Field, Table};
 
 use super::super::case::{Case, title};
 use super::super::cells::Cells;
-use super::super::question::{Grid, Question};
+use super::super::question::{Question, compared_field};
 use super::super::results::JsonResults;
 use super::super::way::Way;
 use crate::echo::Protocol;
-use crate::report::grid::Field;
 
 pub(super) fn connections(results: &JsonResults, cells: &Cells) -> Question {
-    let mut table = Grid::new(&[
+    let mut table = Table::new(&[
         "Message",
         "Server",
         "Protocol",
@@ -53,7 +53,7 @@ pub(super) fn connections(results: &JsonResults, cells: &Cells) -> Question {
 }
 
 pub(super) fn versions(results: &JsonResults, cells: &Cells) -> Question {
-    let mut table = Grid::new(&[
+    let mut table = Table::new(&[
         "Message",
         "Server",
         "HTTP/1.1, median",
@@ -76,10 +76,10 @@ pub(super) fn versions(results: &JsonResults, cells: &Cells) -> Question {
                 Field::words(way.stack.to_string()),
                 Field::figure(over_http1.p50(), time),
                 Field::figure(over_h2.p50(), time),
-                Field::compared(latency),
+                compared_field(latency),
                 Field::figure(over_http1.per_s(), count),
                 Field::figure(over_h2.per_s(), count),
-                Field::compared(rate),
+                compared_field(rate),
             ]);
             if let Some(factor) = rate.factor().filter(|_| way.stack.is_ours()) {
                 sentences.push(format!(

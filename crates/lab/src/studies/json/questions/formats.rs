@@ -1,21 +1,21 @@
 //! MessagePack beside JSON and Protobuf, and compression.
 
 use thalweg_measure::figures::{percent, time};
+use thalweg_measure::page::table::{Field, Table};
 use thalweg_measure::size::ByteSize;
 use thalweg_measure::wording::enumerated;
 
 use super::super::case::{Case, title};
 use super::super::cells::Cells;
-use super::super::question::{Grid, Question};
+use super::super::question::{Question, compared_field};
 use super::super::results::JsonResults;
 use super::super::way::Way;
 use crate::echo::{Protocol, Shape};
 use crate::load::verdict::Compared;
-use crate::report::grid::Field;
 
 pub(super) fn messagepack(results: &JsonResults, cells: &Cells) -> Question {
     let mut table =
-        Grid::new(&["Message", "Protocol", "Median", "÷ gRPC", "Request bytes", "Response bytes"]);
+        Table::new(&["Message", "Protocol", "Median", "÷ gRPC", "Request bytes", "Response bytes"]);
     let mut sentences = Vec::new();
     for shape in super::sizes::shapes(results) {
         let case = Case::plain(shape);
@@ -31,7 +31,7 @@ pub(super) fn messagepack(results: &JsonResults, cells: &Cells) -> Question {
                 Field::words(title(shape)),
                 Field::words(protocol.title()),
                 Field::figure(cell.p50(), time),
-                compared.map_or_else(|| Field::ratio(None), Field::compared),
+                compared.map_or_else(|| Field::ratio(None), compared_field),
                 bytes(bodies.map(|bodies| bodies.0)),
                 bytes(bodies.map(|bodies| bodies.1)),
             ]);
@@ -50,7 +50,7 @@ pub(super) fn messagepack(results: &JsonResults, cells: &Cells) -> Question {
 }
 
 pub(super) fn compression(cells: &Cells) -> Question {
-    let mut table = Grid::new(&[
+    let mut table = Table::new(&[
         "Network",
         "Protocol",
         "Plain, median",

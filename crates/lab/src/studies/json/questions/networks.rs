@@ -1,19 +1,19 @@
 //! What a network between both ends leaves of the difference.
 
 use thalweg_measure::figures::time;
+use thalweg_measure::page::table::{Field, Table};
 use thalweg_measure::wording::enumerated;
 
 use super::super::case::Case;
 use super::super::cells::{Cell, Cells};
-use super::super::question::{Grid, Question};
+use super::super::question::{Question, compared_field};
 use super::super::results::JsonResults;
 use super::super::way::Way;
 use crate::echo::Protocol;
 use crate::load::verdict::Compared;
-use crate::report::grid::Field;
 
 pub(super) fn networks(results: &JsonResults, cells: &Cells) -> Question {
-    let mut table = Grid::new(&["Network", "Server", "Protocol", "Median", "p99", "÷ gRPC at our server"]);
+    let mut table = Table::new(&["Network", "Server", "Protocol", "Median", "p99", "÷ gRPC at our server"]);
     let mut factors = Vec::new();
     let cases = cases(results, cells);
     // Nothing to compare with.
@@ -30,7 +30,7 @@ pub(super) fn networks(results: &JsonResults, cells: &Cells) -> Question {
                 Field::words(cell.way.protocol.title()),
                 Field::figure(cell.p50(), time),
                 Field::figure(cell.latency.as_ref().map(|it| it.all.p99 as f64), time),
-                compared.map_or_else(|| Field::ratio(None), Field::compared),
+                compared.map_or_else(|| Field::ratio(None), compared_field),
             ]);
             if cell.way == Way::ours(Protocol::JsonHttp1)
                 && let Some(factor) = compared.and_then(Compared::factor)

@@ -1,16 +1,16 @@
 //! Where the difference between gRPC and a JSON API comes from: one thing changes from row to row.
 
 use thalweg_measure::figures::{percent, time};
+use thalweg_measure::page::table::{Field, Table};
 use thalweg_measure::size::ByteSize;
 use thalweg_measure::wording::enumerated;
 
 use super::super::case::{Case, title};
 use super::super::cells::{Cell, Cells};
-use super::super::question::{Grid, Question};
+use super::super::question::Question;
 use super::super::results::JsonResults;
 use super::super::way::Way;
 use crate::echo::{Protocol, Shape};
-use crate::report::grid::Field;
 
 /// From gRPC to a JSON API over HTTP/1.1, and what is new in each.
 const STEPS: [(Protocol, &str); 4] = [
@@ -21,7 +21,7 @@ const STEPS: [(Protocol, &str); 4] = [
 ];
 
 pub(super) fn parts(results: &JsonResults, cells: &Cells) -> Question {
-    let mut table = Grid::new(&[
+    let mut table = Table::new(&[
         "Message",
         "Protocol",
         "Median",

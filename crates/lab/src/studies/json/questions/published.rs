@@ -1,20 +1,20 @@
 //! The published comparison: one message echoed by all ways, one call at a time, spikes included; and the first calls.
 
 use thalweg_measure::figures::{grouped, time, times};
+use thalweg_measure::page::table::{Field, Table};
 
 use super::super::case::{Case, title};
 use super::super::cells::{Cell, Cells, Cold, SPIKE_FACTOR};
 use super::super::plan::PUBLISHED;
-use super::super::question::{Grid, Question};
+use super::super::question::Question;
 use super::super::results::JsonResults;
 use super::super::way::Way;
 use crate::echo::Protocol;
-use crate::report::grid::Field;
 
 pub(super) fn published(results: &JsonResults, cells: &Cells) -> Question {
     let case = Case::plain(results.settings.published);
     let measured: Vec<&Cell> = cells.of_case(case).filter(|cell| cell.latency.is_some()).collect();
-    let mut table = Grid::new(&[
+    let mut table = Table::new(&[
         "Server", "Protocol", "Calls", "Median", "p90", "p95", "p99", "p99.9", "Longest", "Mean", "Request",
         "Response",
     ]);
@@ -102,7 +102,7 @@ fn spikes(measured: &[&Cell]) -> String {
 /// What a server’s first calls take, which are among those that are published.
 pub(super) fn cold(results: &JsonResults, cells: &Cells) -> Question {
     let case = Case::plain(results.settings.published);
-    let mut table = Grid::new(&[
+    let mut table = Table::new(&[
         "Server",
         "Protocol",
         "First call",

@@ -1,16 +1,16 @@
 //! Our server beside others', a gateway beside a server that transcodes itself, and what the shared port costs gRPC.
 
 use thalweg_measure::figures::{count, time};
+use thalweg_measure::page::table::{Field, Table};
 use thalweg_measure::wording::enumerated;
 
 use super::super::case::{Case, title};
 use super::super::cells::{Cell, Cells};
-use super::super::question::{Grid, Question};
+use super::super::question::{Question, compared_field};
 use super::super::results::JsonResults;
 use super::super::way::Way;
 use crate::echo::{Protocol, Shape};
 use crate::load::verdict::Compared;
-use crate::report::grid::Field;
 
 /// A gateway: a process, or a layer, that makes calls of gRPC of JSON.
 const GATEWAY: &str = "grpc-gateway";
@@ -28,7 +28,7 @@ fn compared(compared: Compared) -> [Field; 2] {
 
 /// Every other server's rate beside ours by the same protocol: with prost's messages, and with views.
 pub(super) fn servers(results: &JsonResults, cells: &Cells) -> Question {
-    let mut table = Grid::new(&[
+    let mut table = Table::new(&[
         "Message",
         "Protocol",
         "Server",
@@ -89,7 +89,7 @@ fn cpu(cell: &Cell) -> Option<f64> {
 
 /// What it costs our server that messages are objects of their own, beside views of the bytes that came.
 pub(super) fn views(results: &JsonResults, cells: &Cells) -> Question {
-    let mut table = Grid::new(&[
+    let mut table = Table::new(&[
         "Message",
         "Protocol",
         "With prost’s messages, calls/s",
@@ -133,7 +133,7 @@ pub(super) fn views(results: &JsonResults, cells: &Cells) -> Question {
 /// JSON by a gateway in a process of its own, in the server's, and by a server that transcodes itself.
 pub(super) fn gateway(results: &JsonResults, cells: &Cells) -> Question {
     let heads = ["Message", "Server", "Protocol", "Median", "Longest", "÷ our server’s JSON", "÷ inside"];
-    let mut table = Grid::new(&heads);
+    let mut table = Table::new(&heads);
     let mut told = Vec::new();
     for shape in results.settings.featured().into_iter().rev() {
         let case = Case::plain(shape);
@@ -148,7 +148,7 @@ pub(super) fn gateway(results: &JsonResults, cells: &Cells) -> Question {
             };
             let (by_ours, by_inside) = (beside(ours), beside(inside));
             let field =
-                |compared: Option<Compared>| compared.map_or_else(|| Field::ratio(None), Field::compared);
+                |compared: Option<Compared>| compared.map_or_else(|| Field::ratio(None), compared_field);
             table.rows.push(vec![
                 Field::words(title(shape)),
                 Field::words(cell.way.stack.to_string()),
@@ -188,7 +188,7 @@ fn is_gateway(cell: &Cell) -> bool {
 
 /// gRPC where the port serves JSON too, beside gRPC on a port of its own.
 pub(super) fn port(results: &JsonResults, cells: &Cells) -> Question {
-    let mut table = Grid::new(&[
+    let mut table = Table::new(&[
         "Message",
         "Shared, median",
         "Alone, median",

@@ -1,17 +1,17 @@
 //! From which message on it matters, and when JSON is as good.
 
 use thalweg_measure::figures::{count, time};
+use thalweg_measure::page::table::{Field, Table};
 use thalweg_measure::statistics::Ratio;
 use thalweg_measure::wording::{counted, enumerated};
 
 use super::super::case::{Case, title};
 use super::super::cells::Cells;
-use super::super::question::{Grid, Question};
+use super::super::question::Question;
 use super::super::results::JsonResults;
 use super::super::way::Way;
 use crate::echo::{Protocol, Shape};
 use crate::load::verdict::Verdict;
-use crate::report::grid::Field;
 
 const JSON: [Protocol; 3] = [Protocol::ConnectH2, Protocol::JsonH2, Protocol::JsonHttp1];
 
@@ -35,7 +35,7 @@ pub(super) fn shapes(results: &JsonResults) -> Vec<Shape> {
 
 pub(super) fn sizes(results: &JsonResults, cells: &Cells) -> Question {
     let mut table =
-        Grid::new(&["Message", "Protocol", "Median", "÷ gRPC", "", "Calls per second", "÷ gRPC", ""]);
+        Table::new(&["Message", "Protocol", "Median", "÷ gRPC", "", "Calls per second", "÷ gRPC", ""]);
     let (mut alike, mut faster) = (Vec::new(), Vec::new());
     for shape in shapes(results) {
         let case = Case::plain(shape);

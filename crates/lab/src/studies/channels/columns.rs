@@ -1,0 +1,128 @@
+//! The tables of a channels study, for its page and for a terminal.
+
+use thalweg_measure::figures::{NO_BREAK_SPACE, count, percent, ratio_text, time};
+use thalweg_measure::page::table::{Columns, Field, Table};
+
+use super::analyse::{Cell, Channels, Line, Panel};
+use super::findings::{Verdict, is_behind};
+use super::numbers::{Best, Row};
+use crate::load::verdict::{Compared, Verdict as Ratios};
+use crate::load::{Idle, Wire};
+
+/// A hop that was awake for more of the time than this may have been the limit of what it watched.
+const HOP_BUSY_SHARE: f64 = 0.8;
+
+/// A way at a number of calls in flight.
+type Point<'c> = (&'c Panel, &'c Line, &'c Cell);
+
+/// All figures, with a row for each of these points.
+pub(super) fn figures<'c>(verdicts: &[Verdict], points: impl Iterator<Item = Point<'c>>) -> Table {
+    let over_one = |&(panel, line, cell): &Point<'_>| {
+        let at = (panel.call, panel.round_trip, cell.in_flight);
+        let several = verdicts.iter().find_map(|it| it.numbers.several(at, &line.pair, line.strategy));
+        several?.over_one.ratio
+    };
+    let direct = |ns: f64| if ns > 0.0 { time(ns) } else { "direct".to_owned() };
+    let mut columns = Columns::<Point<'_>>::default()
+        .words("Way", |(_, line, _)| line.label())
+        .words("Call", |(panel, ..)| panel.call.to_string())
+        .figure("Round trip", direct, |(panel, ..)| Some(panel.round_trip.as_nanos() as f64))
+        .figure("In flight", whole, |(.., cell)| Some(cell.in_flight.into()))
+        .field("Rate", |(.., cell)| Field::rate(Some(cell.rate_per_s), cell.rate_interval))
+        .field("÷ one", move |point| Field::ratio(over_one(point)))
+        .field("p50", |(.., cell)| Field::sure(cell.latency.named("p50"), time, cell.p50_interval));
+    for name in ["p90", "p95", "p99", "p99.9", "max"] {
+        columns = columns.figure(name, time, move |(.., cell)| cell.latency.named(name));
+    }
+    let silent = |(.., cell): &Point<'_>| Some(cell.wire.as_ref()?.all.share);
+    columns
+        .figure("Connections", whole, |(.., cell)| cell.connections.map(f64::from))
+        .figure("Client CPU", time, |(.., cell)| Some(cell.client?.ns_per_operation))
+        .figure("Server CPU", time, |(.., cell)| Some(cell.server?.ns_per_operation))
+        .figure("Client busy", percent, |(.., cell)| Some(cell.client?.processors))
+        .figure("Server busy", percent, |(.., cell)| Some(cell.server?.processors))
+        .figure("Client calls", hundredths, |(.., cell)| Some(cell.system_calls?.client_per_operation))
+        .figure("Server calls", hundredths, |(.., cell)| Some(cell.system_calls?.server_per_operation))
+        .figure("Wire idle", percent, silent)
+        .figure("Gaps p50", time, |(.., cell)| gap(&cell.wire.as_ref()?.all, |it| it.p50_ns))
+        .figure("Gaps p99", time, |(.., cell)| gap(&cell.wire.as_ref()?.all, |it| it.p99_ns))
+        .figure("Errors", count, |(.., cell)| Some(cell.errors as f64))
+        .table(points)
+}
+
+/// The gaps between bytes, with a row for each point that was watched.
+pub(super) fn gaps(channels: &Channels) -> Table {
+    let busy = |it: &Wire| {
+        let field = Field::figure(Some(it.hop_busy_share), percent);
+        if it.hop_busy_share > HOP_BUSY_SHARE { field.class("failed") } else { field }
+    };
+    Columns::<(Point<'_>, &Wire)>::default()
+        .words("Way", |((_, line, _), _)| line.label())
+        .words("Call", |((panel, ..), _)| panel.call.to_string())
+        .figure("In flight", whole, |((.., cell), _)| Some(cell.in_flight.into()))
+        .figure("Silent", percent, |(_, wire)| Some(wire.all.share))
+        .figure("Each connection", percent, |(_, wire)| Some(wire.each.share))
+        .figure("Gaps", count, |(_, wire)| Some(wire.all.gaps as f64))
+        .figure("p50", time, |(_, wire)| gap(&wire.all, |it| it.p50_ns))
+        .figure("p90", time, |(_, wire)| gap(&wire.all, |it| it.p90_ns))
+        .figure("p99", time, |(_, wire)| gap(&wire.all, |it| it.p99_ns))
+        .figure("max", time, |(_, wire)| gap(&wire.all, |it| it.max_ns))
+        .field("Distribution", |(_, wire)| distribution(&wire.all))
+        .field("Hop awake", move |(_, wire)| busy(wire))
+        .table(channels.points().filter_map(|point| Some((point, point.2.wire.as_ref()?))))
+}
+
+fn gap(idle: &Idle, ns: fn(&Idle) -> u64) -> Option<f64> {
+    (idle.gaps > 0).then_some(ns(idle) as f64)
+}
+
+/// Where a bucket stands follows from its bound: they grow by a quarter from 1 µs on.
+fn distribution(idle: &Idle) -> Field {
+    let index = |bound: u64| ((bound as f64 / 1000.0).max(1.0).ln() / 1.25_f64.ln()).round();
+    let bar = |&(bound, gaps): &(u64, u64)| {
+        (index(bound), gaps as f64, format!("up to {}: {gaps}", time(bound as f64)))
+    };
+    Field { bars: idle.buckets.iter().map(bar).collect(), ..Field::words("Gaps by length") }
+}
+
+/// Loads of a stack, the best number at each, and what it gains.
+pub(super) fn numbers(verdict: &Verdict) -> Table {
+    let rows = &verdict.numbers.rows;
+    let mut columns = Columns::<&Row>::default()
+        .figure("In flight", whole, |row| Some(row.in_flight.into()))
+        .field("Best number", |row| best(row))
+        .field("Several ÷ one", |row| ratio(row.told().map(|it| (&it.over_one, it.connections)), "with"));
+    if rows.iter().any(|row| row.adaptive.is_some()) {
+        columns = columns.field("Adaptive ÷ fixed", |row| {
+            let word = if row.adaptive.as_ref().is_some_and(is_behind) { "behind" } else { "of" };
+            ratio(row.adaptive.as_ref().map(|it| (&it.share, it.of)), word)
+        });
+    }
+    Table { is_fixed: true, ..columns.table(rows) }
+}
+
+fn best(row: &Row) -> Field {
+    match &row.best {
+        Best::Only => Field::figure(Some(1.0), whole),
+        Best::One => Field::figure(Some(1.0), whole).class("best one"),
+        Best::Several(it) => Field::figure(Some(it.connections.into()), whole).class("best several"),
+        Best::CannotTell => Field::words("cannot tell").class("best open"),
+    }
+}
+
+/// `1.83 × (1.6–2.1) with 4`; a question mark where a difference may be there or not.
+fn ratio(compared: Option<(&Compared, u32)>, word: &str) -> Field {
+    let Some((compared, connections)) = compared else { return Field::figure(None, whole) };
+    let mark = if compared.verdict == Ratios::CannotTell { "? " } else { "" };
+    let text = compared.ratio.map_or_else(|| "not measured".to_owned(), ratio_text);
+    let value = compared.ratio.map(|it| it.ratio);
+    Field { value, ..Field::words(format!("{mark}{text} {word}{NO_BREAK_SPACE}{connections}")) }
+}
+
+fn whole(number: f64) -> String {
+    number.to_string()
+}
+
+fn hundredths(number: f64) -> String {
+    format!("{number:.2}")
+}

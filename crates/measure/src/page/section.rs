@@ -1,0 +1,260 @@
+//! Sections of a page as data: headings, sentences, tables, charts and choices between them.
+
+use std::collections::BTreeMap;
+
+use maud::{Markup, html};
+
+use super::bars::{Bars, bars};
+use super::chart::{Chart, Way};
+use super::table::Table;
+use crate::figures::bound;
+
+/// With which values of choices something is shown: all named choices must have one of the values.
+pub type When = BTreeMap<&'static str, Vec<String>>;
+
+/// Returns a condition of one choice.
+pub fn when(choice: &'static str, values: impl IntoIterator<Item = impl Into<String>>) -> When {
+    When::from([(choice, values.into_iter().map(Into::into).collect())])
+}
+
+/// A choice of the reader. Initially it has its first option.
+#[derive(Clone, Debug, Default)]
+pub struct Choice {
+    /// Name in [`When`].
+    pub name: &'static str,
+    /// What is chosen.
+    pub label: String,
+    /// Value and text of each option.
+    pub options: Vec<(String, String)>,
+    /// A drop-down list in place of buttons.
+    pub is_list: bool,
+    /// When the choice itself is shown.
+    pub when: When,
+}
+
+impl Choice {
+    /// Returns a choice by buttons.
+    pub fn buttons<V: Into<String>, T: Into<String>>(
+        name: &'static str,
+        label: &str,
+        options: impl IntoIterator<Item = (V, T)>,
+    ) -> Self {
+        let options = options.into_iter().map(|(value, text)| (value.into(), text.into())).collect();
+        Self { name, label: label.to_owned(), options, ..Self::default() }
+    }
+
+    /// Returns a choice from a list.
+    pub fn list<V: Into<String>, T: Into<String>>(
+        name: &'static str,
+        label: &str,
+        options: impl IntoIterator<Item = (V, T)>,
+    ) -> Self {
+        Self { is_list: true, ..Self::buttons(name, label, options) }
+    }
+
+    /// The choice, shown under a condition only.
+    #[must_use]
+    pub fn when(self, when: When) -> Self {
+        Self { when, ..self }
+    }
+
+    fn html(&self) -> Markup {
+        let condition = when_json(&self.when);
+        html! {
+            @if self.is_list {
+                label data-when=[condition] {
+                    (self.label) " "
+                    select data-choice=(self.name) {
+                        @for (value, text) in &self.options { option value=(value) { (text) } }
+                    }
+                }
+            } @else {
+                div.choices role="group" aria-label=(self.label) data-choice=(self.name) data-when=[condition] {
+                    @for (index, (value, text)) in self.options.iter().enumerate() {
+                        button type="button" data-value=(value) aria-pressed=(index == 0) { (text) }
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// A section.
+#[derive(Debug, Default)]
+pub struct Section {
+    /// Element id.
+    pub id: String,
+    /// Title in the navigation bar. `None` if the bar does not list the section.
+    pub link: Option<String>,
+    /// Heading.
+    pub heading: String,
+    /// Content.
+    pub blocks: Vec<Block>,
+}
+
+impl Section {
+    /// Returns a section.
+    pub fn new(id: &str, link: &str, heading: &str, blocks: Vec<Block>) -> Self {
+        Self {
+            id: id.to_owned(),
+            link: (!link.is_empty()).then(|| link.to_owned()),
+            heading: heading.to_owned(),
+            blocks,
+        }
+    }
+
+    /// Returns the section as HTML.
+    pub fn html(&self) -> Markup {
+        html! {
+            section id=(self.id) {
+                h2 { (inline(&self.heading)) }
+                @for block in &self.blocks { (block.html()) }
+            }
+        }
+    }
+}
+
+/// A part of a section. Its text is [`inline`] text.
+#[derive(Debug)]
+pub enum Block {
+    /// Heading of the blocks that follow.
+    Heading(String),
+    /// A sentence that answers the section's question.
+    Sentence(String),
+    /// What the section shows.
+    About(String),
+    /// How to read what is above.
+    Hint(String),
+    /// Choices, side by side.
+    Choices(Vec<Choice>),
+    /// Buttons that hide the lines of these ways in all charts.
+    Legend(Vec<Way>),
+    /// Large charts, two beside each other.
+    Charts(Vec<Chart>),
+    /// Small charts beside each other.
+    Multiples(Vec<Chart>),
+    /// Panels of bars.
+    Bars(Vec<Bars>),
+    /// What colours mean: a custom property of the style sheet, and text.
+    Key(Vec<(String, String)>),
+    /// A table.
+    Table(Table),
+    /// Small tables beside each other, with their titles.
+    Tables(Vec<(String, Table)>),
+    /// Topics, and what was found.
+    Findings(Vec<(String, String)>),
+    /// Blocks that a click unfolds.
+    Folded(String, Vec<Block>),
+    /// Blocks shown under a condition.
+    When(When, Vec<Block>),
+    /// Markup of no other kind.
+    Raw(Markup),
+}
+
+impl Block {
+    /// Returns the table, or a sentence in its place if it has no rows.
+    pub fn table_or(table: Table, sentence: &str) -> Self {
+        if table.rows.is_empty() { Self::About(sentence.to_owned()) } else { Self::Table(table) }
+    }
+
+    /// Returns the block as HTML.
+    pub fn html(&self) -> Markup {
+        html! {
+            @match self {
+                Self::Heading(text) => { h3.table-title { (inline(text)) } }
+                Self::Sentence(text) => { p.said { (inline(text)) } }
+                Self::About(text) => { p.about { (inline(text)) } }
+                Self::Hint(text) => { p.hint { (inline(text)) } }
+                Self::Choices(choices) => { div.controls { @for choice in choices { (choice.html()) } } }
+                Self::Legend(ways) => { (legend(ways)) }
+                Self::Charts(charts) => { div.charts { @for chart in charts { (chart.html()) } } }
+                Self::Multiples(charts) => { div.multiples { @for chart in charts { (chart.html()) } } }
+                Self::Bars(panels) => { (bars(panels)) }
+                Self::Key(meanings) => {
+                    ul.key.colours {
+                        @for (colour, text) in meanings {
+                            li { i style={ "background:var(--" (colour) ")" } {} (inline(text)) }
+                        }
+                    }
+                }
+                Self::Table(table) => { (table.html()) }
+                Self::Tables(tables) => {
+                    div.numbers {
+                        @for (title, table) in tables { figure { figcaption { (inline(title)) } (table.bare()) } }
+                    }
+                }
+                Self::Findings(findings) => {
+                    dl.findings { @for (topic, text) in findings { dt { (topic) } dd { p { (bound(text)) } } } }
+                }
+                Self::Folded(summary, blocks) => {
+                    details { summary { (inline(summary)) } @for block in blocks { (block.html()) } }
+                }
+                Self::When(when, blocks) => {
+                    div data-when=[when_json(when)] { @for block in blocks { (block.html()) } }
+                }
+                Self::Raw(markup) => { (markup) }
+            }
+        }
+    }
+}
+
+fn legend(ways: &[Way]) -> Markup {
+    html! {
+        div.legend role="group" aria-label="Lines shown" {
+            @for way in ways {
+                button type="button" data-key=(way.key) aria-pressed=(!way.hidden) { (way.swatch()) (way.name) }
+            }
+        }
+    }
+}
+
+/// Returns a condition as the page's script reads it. `None` if it always holds.
+pub(super) fn when_json(when: &When) -> Option<String> {
+    (!when.is_empty()).then(|| serde_json::to_string(when).expect("a map of strings is JSON"))
+}
+
+/// Marks up a sentence: `code` in back quotes, `**bold**`, and `{name}` for the text of the chosen option.
+pub fn inline(text: &str) -> Markup {
+    let text = bound(text);
+    html! {
+        @for (index, part) in text.split('`').enumerate() {
+            @if index % 2 == 1 { code { (part) } } @else {
+                @for (index, part) in part.split("**").enumerate() {
+                    @if index % 2 == 1 { b { (part) } } @else { (chosen(part)) }
+                }
+            }
+        }
+    }
+}
+
+fn chosen(text: &str) -> Markup {
+    html! {
+        @for (index, part) in text.split('{').enumerate() {
+            @match part.split_once('}') {
+                Some((name, rest)) if index > 0 => { span data-says=(name) {} (rest) }
+                _ => { (part) }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sentences_have_code_bold_text_and_chosen_words() {
+        assert_eq!(
+            inline("in `a<b>`, **now** {statistic} time").into_string(),
+            "in <code>a&lt;b&gt;</code>, <b>now</b> <span data-says=\"statistic\"></span> time"
+        );
+    }
+
+    #[test]
+    fn choice_names_its_condition() {
+        let choice = Choice::list("size", "Size", [("1", "1 B")]).when(when("curves", ["kind"]));
+        let shown = choice.html().into_string();
+        let condition = "data-when=\"{&quot;curves&quot;:[&quot;kind&quot;]}\"";
+        assert!(shown.contains(condition) && shown.contains("<option value=\"1\">1 B</option>"), "{shown}");
+    }
+}

@@ -1,0 +1,293 @@
+//! Tables as data: one description of the columns, rendered as HTML that sorts and as text for a terminal.
+
+use maud::{Markup, html};
+use serde::{Deserialize, Serialize};
+
+use super::parts::scrolled;
+use super::section::{When, when_json};
+use crate::figures::{count, from_to, ratio_text, short};
+use crate::statistics::{Interval, Ratio};
+use crate::text::aligned;
+
+/// Stands for a figure that is not known.
+pub const NONE: &str = "–";
+
+/// A table cell: the text shown, and the value that it sorts by.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Field {
+    /// Text.
+    pub text: String,
+    /// Sort key. Cells without one sort by their text.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub value: Option<f64>,
+    /// Interval or remark. HTML shows it below the text, a terminal omits it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub below: Option<String>,
+    /// CSS class.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub class: Option<String>,
+    /// Id of the element that the text links to.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub link: Option<String>,
+    /// A distribution in place of the text: the position, height and title of each bar.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub bars: Vec<(f64, f64, String)>,
+}
+
+/// Width and largest height of a [`Field`]'s bars, px.
+const BAR: (f64, f64) = (3.0, 22.0);
+
+impl Field {
+    /// Text that sorts alphabetically.
+    pub fn words(text: impl Into<String>) -> Self {
+        Self { text: text.into(), value: None, below: None, class: None, link: None, bars: Vec::new() }
+    }
+
+    /// A figure, or [`NONE`].
+    pub fn figure(value: Option<f64>, show: impl FnOnce(f64) -> String) -> Self {
+        Self { value, ..Self::words(value.map_or_else(|| NONE.to_owned(), show)) }
+    }
+
+    /// A figure with its interval.
+    pub fn sure(value: Option<f64>, show: fn(f64) -> String, interval: Option<Interval>) -> Self {
+        Self { below: value.and(from_to(interval, show)), ..Self::figure(value, show) }
+    }
+
+    /// A rate per second with its interval.
+    pub fn rate(value: Option<f64>, interval: Option<Interval>) -> Self {
+        Self {
+            below: value.and(from_to(interval, count)),
+            ..Self::figure(value, |rate| format!("{}/s", count(rate)))
+        }
+    }
+
+    /// A ratio with its interval behind it, which sorts by the ratio.
+    pub fn ratio(ratio: Option<Ratio>) -> Self {
+        Self {
+            value: ratio.map(|it| it.ratio),
+            ..Self::words(ratio.map_or_else(|| NONE.to_owned(), ratio_text))
+        }
+    }
+
+    /// The field with a CSS class.
+    #[must_use]
+    pub fn class(self, class: &str) -> Self {
+        Self { class: Some(class.to_owned()), ..self }
+    }
+
+    fn html(&self, is_words: bool) -> Markup {
+        let (_, below) = self.parts();
+        let class = [self.class.as_deref(), is_words.then_some("words"), below.is_some().then_some("sure")];
+        let class = class.into_iter().flatten().collect::<Vec<_>>().join(" ");
+        let class = (!class.is_empty()).then_some(class);
+        let key = match self.value {
+            Some(value) => Some(short(value).to_string()),
+            None if is_words => None,
+            None => Some(String::new()),
+        };
+        html! { td class=[class] data-v=[key] { (self.content()) } }
+    }
+
+    /// The text, and what HTML shows below it: a ratio's interval, too.
+    fn parts(&self) -> (&str, Option<&str>) {
+        match self.text.split_once(" × (") {
+            Some((ratio, _)) => {
+                let (ratio, interval) = self.text.split_at(ratio.len() + " ×".len());
+                (ratio, Some(interval.trim_start()))
+            }
+            None => (&self.text, self.below.as_deref()),
+        }
+    }
+
+    fn content(&self) -> Markup {
+        let (text, below) = self.parts();
+        html! {
+            @match &self.link {
+                Some(link) => { a href={ "#" (link) } { (text) } }
+                None => { @if self.bars.is_empty() { (text) } }
+            }
+            @if let Some(below) = below { small { (below) } }
+            @if !self.bars.is_empty() { (self.drawn_bars()) }
+        }
+    }
+
+    fn drawn_bars(&self) -> Markup {
+        let (width, most) = BAR;
+        let end = self.bars.iter().map(|(at, ..)| *at + 1.0).fold(0.0, f64::max);
+        let highest = self.bars.iter().map(|(_, height, _)| *height).fold(f64::MIN_POSITIVE, f64::max);
+        html! {
+            svg.gaps width=(format!("{:.0}", end * width)) height=(most) role="img" aria-label=(self.text) {
+                @for (at, height, title) in &self.bars {
+                    @let height = (most * height / highest).max(1.0);
+                    rect x=(format!("{:.0}", at * width)) y=(format!("{:.1}", most - height))
+                        width=(width - 0.5) height=(format!("{height:.1}")) { title { (title) } }
+                }
+            }
+        }
+    }
+}
+
+/// The columns of a table whose rows are made from values of one type.
+pub struct Columns<'a, R> {
+    columns: Vec<(String, CellOf<'a, R>)>,
+}
+
+type CellOf<'a, R> = Box<dyn Fn(&R) -> Field + 'a>;
+
+impl<R> Default for Columns<'_, R> {
+    fn default() -> Self {
+        Self { columns: Vec::new() }
+    }
+}
+
+impl<'a, R> Columns<'a, R> {
+    /// Adds a column.
+    #[must_use]
+    pub fn field(mut self, head: impl Into<String>, cell: impl Fn(&R) -> Field + 'a) -> Self {
+        self.columns.push((head.into(), Box::new(cell)));
+        self
+    }
+
+    /// Adds a column of text.
+    #[must_use]
+    pub fn words(self, head: impl Into<String>, cell: impl Fn(&R) -> String + 'a) -> Self {
+        self.field(head, move |row| Field::words(cell(row)))
+    }
+
+    /// Adds a column of figures.
+    #[must_use]
+    pub fn figure(
+        self,
+        head: impl Into<String>,
+        show: fn(f64) -> String,
+        cell: impl Fn(&R) -> Option<f64> + 'a,
+    ) -> Self {
+        self.field(head, move |row| Field::figure(cell(row), show))
+    }
+
+    /// Fills the columns.
+    pub fn table(&self, rows: impl IntoIterator<Item = R>) -> Table {
+        let cells = |row: R| self.columns.iter().map(|(_, cell)| cell(&row)).collect();
+        Table {
+            heads: self.columns.iter().map(|(head, _)| head.clone()).collect(),
+            rows: rows.into_iter().map(cells).collect(),
+            ..Table::default()
+        }
+    }
+}
+
+/// A table.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Table {
+    /// Names of the columns.
+    pub heads: Vec<String>,
+    /// Cells, as many in each row as there are columns.
+    pub rows: Vec<Vec<Field>>,
+    /// The columns cannot be sorted.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_fixed: bool,
+    /// Of each row: CSS class, and with which choices it is shown. Empty if no row has either.
+    #[serde(skip)]
+    pub row_styles: Vec<(Option<&'static str>, When)>,
+}
+
+impl Table {
+    /// Returns an empty table with these columns.
+    pub fn new(heads: &[&str]) -> Self {
+        Self { heads: heads.iter().map(|&head| head.to_owned()).collect(), ..Self::default() }
+    }
+
+    /// Returns the table as HTML in a scrollable container. The first column heads the rows.
+    pub fn html(&self) -> Markup {
+        scrolled(&self.bare())
+    }
+
+    /// Returns the table as HTML without a container.
+    pub fn bare(&self) -> Markup {
+        // A column without a figure is one of words.
+        let has_figure = |column: usize| self.rows.iter().any(|row| row[column].value.is_some());
+        let words: Vec<bool> = (0..self.heads.len()).map(|column| !has_figure(column)).collect();
+        let plain = (None, When::default());
+        html! {
+            table {
+                thead {
+                    tr {
+                        @for (index, (head, is_words)) in self.heads.iter().zip(&words).enumerate() {
+                            th scope="col" class=[(*is_words && index > 0).then_some("words")] {
+                                @if self.is_fixed { (head) } @else { button type="button" { (head) } }
+                            }
+                        }
+                    }
+                }
+                tbody {
+                    @for (index, row) in self.rows.iter().enumerate() {
+                        @let (class, when) = self.row_styles.get(index).unwrap_or(&plain);
+                        tr class=[*class] data-when=[when_json(when)] {
+                            @for (index, (field, is_words)) in row.iter().zip(&words).enumerate() {
+                                @if index == 0 {
+                                    th scope="row" data-v=[field.value.map(|it| short(it).to_string())] {
+                                        (field.content())
+                                    }
+                                } @else {
+                                    (field.html(*is_words))
+                                }
+                            }
+                        }
+                    }
+                }
+            }
+        }
+    }
+
+    /// Returns the columns with these names as aligned text. Empty if the table has no rows.
+    ///
+    /// # Panics
+    ///
+    /// Panics if the table has no column of one of the names.
+    pub fn text(&self, columns: &[&str]) -> String {
+        let found = |name: &&str| self.heads.iter().position(|head| head == name);
+        let columns: Vec<usize> =
+            columns.iter().map(|name| found(name).unwrap_or_else(|| panic!("no column {name}"))).collect();
+        let cells = |row: &Vec<Field>| -> Vec<String> {
+            columns.iter().map(|&column| row[column].text.replace('\u{a0}', " ")).collect()
+        };
+        let heads = columns.iter().map(|&column| self.heads[column].clone()).collect();
+        let rows: Vec<Vec<String>> = std::iter::once(heads).chain(self.rows.iter().map(cells)).collect();
+        if self.rows.is_empty() { String::new() } else { aligned(&rows) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::figures::time;
+
+    fn sample() -> Table {
+        let columns = Columns::<(&str, Option<f64>)>::default()
+            .words("name", |(name, _)| (*name).to_owned())
+            .field("time", |&(_, ns)| Field::sure(ns, time, Some(Interval { low: 1.0, high: 2.0 })));
+        columns.table([("a<b", Some(1500.0)), ("c", None)])
+    }
+
+    #[test]
+    fn cells_sort_by_their_value_whatever_is_shown() {
+        let shown = sample().html().into_string();
+        assert!(shown.contains("<th scope=\"row\">a&lt;b</th>"), "{shown}");
+        assert!(shown.contains("<td class=\"sure\" data-v=\"1500\">1.50 µs<small>1 ns – 2 ns</small></td>"));
+        assert!(shown.contains("<td data-v=\"\">–</td>"), "{shown}");
+    }
+
+    #[test]
+    fn interval_of_a_ratio_is_below_it_in_html_and_behind_it_in_a_terminal() {
+        let ratio = Ratio { ratio: 2.0, interval: Some(Interval { low: 1.5, high: 3.0 }), pairs: 5 };
+        let field = Field::ratio(Some(ratio));
+        assert_eq!(field.text, "2.0 × (1.50–3.0)");
+        let shown = field.html(false).into_string();
+        assert_eq!(shown, "<td class=\"sure\" data-v=\"2\">2.0 ×<small>(1.50–3.0)</small></td>");
+    }
+
+    #[test]
+    fn terminal_shows_the_columns_asked_for_without_intervals() {
+        assert_eq!(sample().text(&["time", "name"]), "   time  name\n1.50 µs   a<b\n      –     c\n");
+    }
+}
