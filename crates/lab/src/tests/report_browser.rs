@@ -424,7 +424,7 @@ fn check_drawn(name: &str, width: u32) {
     }
 }
 
-/// How many lines the charts show whose ids begin like this. Each chart has drawn at least half of its own: lines may
+/// How many lines the charts show whose ids begin like this. Each chart has drawn at least a third of its own: lines may
 /// hide each other.
 fn lines(dom: &str, name: &str) -> usize {
     let mark = format!("<figure data-chart=\"{name}");
@@ -432,7 +432,7 @@ fn lines(dom: &str, name: &str) -> usize {
     let counts = tags.map(|tag| {
         let count = |name| attribute(tag, "<figure", name).unwrap_or_default().parse().unwrap_or(0);
         let (shown, drawn): (usize, usize) = (count("data-lines-shown"), count("data-lines-drawn"));
-        assert!(2 * drawn >= shown, "{}: {drawn} of {shown} lines are drawn", &tag[..80]);
+        assert!(3 * drawn >= shown, "{}: {drawn} of {shown} lines are drawn", &tag[..80]);
         shown
     });
     counts.sum()

@@ -114,7 +114,11 @@ fn best(row: &Row) -> Field {
 fn ratio(compared: Option<(&Compared, u32)>, word: &str) -> Field {
     let Some((compared, connections)) = compared else { return Field::figure(None, whole) };
     let mark = if compared.verdict == Ratios::CannotTell { "? " } else { "" };
-    let text = compared.ratio.map_or_else(|| "not measured".to_owned(), ratio_text);
+    let text = match compared.ratio {
+        Some(ratio) if ratio.interval.is_none() => format!("{} (too few windows)", ratio_text(ratio)),
+        Some(ratio) => ratio_text(ratio),
+        None => "not measured".to_owned(),
+    };
     let value = compared.ratio.map(|it| it.ratio);
     Field { value, ..Field::words(format!("{mark}{text} {word}{NO_BREAK_SPACE}{connections}")) }
 }

@@ -114,7 +114,7 @@ fn printed(text: &str) -> Tally {
             let cells: Vec<&str> = row.split("  ").map(str::trim).filter(|cell| !cell.is_empty()).collect();
             match cells[1] {
                 "cannot tell" => tally.cannot_tell += 1,
-                "1" if cells[2] != "-" => tally.nothing += 1,
+                "1" if cells[2] != "–" => tally.nothing += 1,
                 "1" => {}
                 number => {
                     assert!(number.parse::<u32>().unwrap() > 1, "{row}");
