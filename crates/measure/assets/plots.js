@@ -1,6 +1,6 @@
 // Draws a page's charts from their data, and follows the reader's choices. The words, tables and bars are in the page
 // already.
-const plots = (() => {
+(() => {
   "use strict";
 
   const { colour, resolve, swatchOf, tooltip, placeTip } = charts;
@@ -18,6 +18,8 @@ const plots = (() => {
   };
   const clock = (s) => `${Math.floor(s / 60)}:${String(Math.floor(s % 60)).padStart(2, "0")}`;
 
+  const seconds = (s) => (s === 0 ? "0 s" : figures.time(s * 1e9));
+
   // What the reader has chosen, by the names of the choices, and which ways are hidden.
   const state = {};
   const hidden = new Set(all('.legend [data-key][aria-pressed="false"]').map(({ dataset }) => dataset.key));
@@ -28,6 +30,9 @@ const plots = (() => {
     box: figure.querySelector(".plot"),
     data: JSON.parse(figure.querySelector("script").textContent),
   }));
+  for (const { data } of made) {
+    if (data.x.same_as) data.x = made.find(({ figure }) => figure.dataset.chart === data.x.same_as).data.x;
+  }
   const isVisible = ({ figure }) => !figure.closest("[hidden]");
 
   // The series that show, each with the way that it appears as.
@@ -41,13 +46,15 @@ const plots = (() => {
   const cssOf = ({ colour: hue }) => (hue.includes("(") ? hue : `var(--${hue})`);
   const canvasColour = (way) => resolve(cssOf(way));
 
+  const isAtEdge = ({ mark }) => mark === "crosses" || mark === "triangles";
+
   // From the lowest to the highest value of all charts that have one scale.
   function rangeOf(chart) {
     const { group, log, includes = [] } = chart.data.y;
     const fellows = group ? made.filter((other) => other.data.y.group === group && isVisible(other)) : [chart];
     const values = fellows
       .flatMap(shownIn)
-      .filter(({ is_reference, mark }) => !is_reference && mark !== "crosses" && mark !== "triangles")
+      .filter((line) => !line.is_reference && !isAtEdge(line))
       .flatMap(({ y, low = [], high = [], windows = [] }) => [...y, ...low, ...high, ...windows.flat()])
       .concat(includes, ...(chart.data.shades ?? []).filter(([, when]) => holds(when)).map(([ends]) => ends))
       .filter((value) => isKnown(value) && (!log || value > 0));
@@ -78,11 +85,12 @@ const plots = (() => {
   }
 
   // Positions, and a column for each line; behind them the ends of bands.
-  function columnsOf(lines, { at }) {
-    if (lines.some(({ x }) => x)) return uPlot.join(lines.map(({ x, y }) => [x ?? at, y]));
+  function columnsOf(lines, { at }, log) {
+    const valid = (y) => (log ? y.map((value) => (value > 0 ? value : null)) : y);
+    if (lines.some(({ x }) => x)) return uPlot.join(lines.map(({ x, y }) => [x ?? at, valid(y)]));
     const ends = lines.filter(({ band }) => band).flatMap(({ low, high }) => [low, high]);
     const whole = (column) => at.map((_, i) => column[i] ?? null);
-    return [at, ...lines.map(({ y }) => y), ...ends].map((column, i) => (i === 0 ? column : whole(column)));
+    return [at, ...[...lines.map(({ y }) => valid(y)), ...ends].map(whole)];
   }
 
   function bandsOf(lines) {
@@ -104,7 +112,7 @@ const plots = (() => {
     }
     if (x.clock) {
       const incrs = [0.001, 0.01, 0.1, 0.5, 1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 1200];
-      const shown = (values) => (values.at(-1) < 10 ? values.map((s) => figures.time(s * 1e9)) : values.map(clock));
+      const shown = (values) => (values.at(-1) < 10 ? values.map(seconds) : values.map(clock));
       return { ...base, ...label, space: 56, incrs, values: (u, values) => shown(values) };
     }
     return { ...base, ...label };
@@ -149,7 +157,7 @@ const plots = (() => {
     const ends = lines.map(({ way }, i) => ({ index: i + 1, name: way.short, colour: cssOf(way) }));
     const tip = tooltip();
     const [low, high] = rangeOf(chart);
-    const columns = columnsOf(lines, data.x);
+    const columns = columnsOf(lines, data.x, data.y.log);
     const apart = data.x.labels && data.x.at.length > 1 ? 0.05 * (data.x.at.at(-1) - data.x.at[0]) : 0;
     const margin = data.x.labels ? Math.max(apart, data.x.at.length > 1 ? 0 : 1) : 0;
     const edge = { stroke: "transparent", width: 0, points: { show: false } };
@@ -157,7 +165,7 @@ const plots = (() => {
       {
         width: box.clientWidth,
         height: box.clientHeight,
-        padding: [10, names.length ? lineEnds.room(names.map(({ way }) => way.short)) : 12, 0, 0],
+        padding: [10, names.length ? lineEnds.room(names.map(({ way }) => way.short)) : data.x.clock ? 24 : 12, 0, 0],
         legend: { show: false },
         cursor: {
           ...(data.x.sync && { sync: { key: data.x.sync } }),
@@ -294,10 +302,16 @@ const plots = (() => {
   const escape = (text) =>
     text.replace(/[&<>"]/g, (c) => ({ "&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;" })[c]);
 
-  function titleAt({ x }, i, value) {
+  // Which of the axis' titles and keys a position has.
+  function nameAt({ at, title_of }, value) {
+    const i = at.indexOf(value);
+    return title_of?.[i] ?? i;
+  }
+
+  function titleAt({ x }, value) {
     if (x.nines) return `${charts.nines.percent(value)} took no longer than`;
-    const title = (x.titles ?? x.labels)?.[x.title_of?.[i] ?? i];
-    if (x.clock) return [title, value < 10 ? figures.time(value * 1e9) : clock(value)].filter(Boolean).join(", ");
+    const title = (x.titles ?? x.labels)?.[nameAt(x, value)];
+    if (x.clock) return [title, value < 10 ? seconds(value) : clock(value)].filter(Boolean).join(", ");
     return title ?? String(value);
   }
 
@@ -307,12 +321,12 @@ const plots = (() => {
     let value = u.data[index + 1][idx];
     if (line.mark === "steps") for (let i = idx; i >= 0 && !isKnown(value); i--) value = u.data[index + 1][i];
     if (!isKnown(value) || line.is_reference) return [];
-    const own = line.x ? line.x.indexOf(u.data[0][idx]) : idx;
+    const own = (line.x ?? data.x.at).indexOf(u.data[0][idx]);
     const note = line.notes?.[own] ? escape(line.notes[own]) : "";
     const show = figures[data.y.unit];
     const ends = isKnown(line.low?.[own]) && isKnown(line.high?.[own]);
     const interval = ends ? `<small>${show(line.low[own])} – ${show(line.high[own])}</small>` : "";
-    const shown = line.mark === "crosses" || line.mark === "triangles" ? "" : show(value);
+    const shown = isAtEdge(line) ? "" : show(value);
     const text = `<span>${escape(line.way.name)}${note}</span><span>${shown}${interval}</span>`;
     return [{ value, html: `<div>${swatchOf(line.way.colour, line.way.dash)}${text}</div>` }];
   }
@@ -325,7 +339,7 @@ const plots = (() => {
     const rows = chart.lines.flatMap((line, i) => rowAt(u, chart, line, i)).sort((a, b) => b.value - a.value);
     tip.hidden = rows.length === 0;
     tip.innerHTML =
-      `<b>${escape(titleAt(chart.data, idx, u.data[0][idx]))}</b>` + rows.map(({ html }) => html).join("");
+      `<b>${escape(titleAt(chart.data, u.data[0][idx]))}</b>` + rows.map(({ html }) => html).join("");
     placeTip(u, tip);
   }
 
@@ -339,7 +353,7 @@ const plots = (() => {
       .filter(({ link, value }) => isKnown(link) && isKnown(value))
       .filter((it) => distance(it) < 16)
       .sort((a, b) => distance(a) - distance(b));
-    const id = nearest && nearest.link + (data.x.keys?.[idx] ?? "");
+    const id = nearest && nearest.link + (data.x.keys?.[nameAt(data.x, plot.data[0][idx])] ?? "");
     if (id && document.getElementById(id)) location.hash = id;
   }
 
@@ -351,10 +365,9 @@ const plots = (() => {
   function countDrawn() {
     let sum = 0;
     for (const { figure, plot, lines } of made) {
-      const drawn = (lines ?? []).filter(({ way }, i) =>
-        charts.isDrawn(plot, plot.data[0], way.colour, plot.data[i + 1]),
-      );
-      figure.dataset.linesShown = lines?.length ?? 0;
+      const inside = (lines ?? []).map((line, i) => ({ ...line, i })).filter((line) => !isAtEdge(line));
+      const drawn = inside.filter(({ way, i }) => charts.isDrawn(plot, plot.data[0], way.colour, plot.data[i + 1]));
+      figure.dataset.linesShown = inside.length;
       figure.dataset.linesDrawn = drawn.length;
       sum += drawn.length;
     }
@@ -384,6 +397,58 @@ const plots = (() => {
     follow();
   }
 
+  // Fields of tables that tell more when pointed at. The arrow keys move between them, a click makes their choice.
+  function tellDetails() {
+    const tip = tooltip();
+    tip.classList.add("fixed");
+    document.body.append(tip);
+    const fieldOf = (event) => event.target.closest("td:has(> template)");
+    const hide = () => {
+      tip.hidden = true;
+    };
+    const tell = (event) => {
+      const field = fieldOf(event);
+      if (!field) return hide();
+      tip.innerHTML = field.querySelector("template").innerHTML;
+      tip.hidden = false;
+      const { left, width, top, bottom } = field.getBoundingClientRect();
+      const middle = Math.min(left + width / 2 - tip.offsetWidth / 2, innerWidth - tip.offsetWidth - 8);
+      const above = top - tip.offsetHeight - 8;
+      tip.style.left = `${Math.max(8, middle)}px`;
+      tip.style.top = `${above > 56 ? above : bottom + 8}px`;
+    };
+    const open = (field) => {
+      const [name, value] = field.dataset.sets.split("=");
+      choose(document.querySelector(`[data-choice="${name}"]`), value);
+    };
+    function move(event, field, rows) {
+      const step = { ArrowLeft: [0, -1], ArrowRight: [0, 1], ArrowUp: [-1, 0], ArrowDown: [1, 0] }[event.key];
+      if (event.key === "Escape") hide();
+      if (event.key === "Enter") open(field);
+      if (!step) return;
+      event.preventDefault();
+      const y = rows.findIndex((row) => row.includes(field));
+      const next = rows[y + step[0]]?.[rows[y].indexOf(field) + step[1]];
+      if (!next) return;
+      field.tabIndex = -1;
+      next.tabIndex = 0;
+      next.focus();
+    }
+    for (const table of all("table:has(td > template)")) {
+      const rows = all("tbody tr", table).map((row) => all("td:has(> template)", row)).filter((row) => row.length > 0);
+      // One stop of the tab key for each table.
+      for (const field of rows.flat()) field.tabIndex = field === rows[0][0] ? 0 : -1;
+      for (const name of ["pointerover", "focusin"]) table.addEventListener(name, tell);
+      for (const name of ["pointerleave", "focusout"]) table.addEventListener(name, hide);
+      table.addEventListener("click", (event) => {
+        fieldOf(event)?.focus({ preventScroll: true });
+        if (fieldOf(event)) open(fieldOf(event));
+      });
+      table.addEventListener("keydown", (event) => fieldOf(event) && move(event, fieldOf(event), rows));
+    }
+    addEventListener("scroll", hide, { passive: true, capture: true });
+  }
+
   for (const control of all("[data-choice]")) {
     const first = control.tagName === "SELECT" ? control.value : control.querySelector("button")?.dataset.value;
     state[control.dataset.choice] = first;
@@ -409,6 +474,7 @@ const plots = (() => {
   for (const table of all("table")) {
     if (table.querySelector("thead button")) page.makeSortable(table);
   }
+  tellDetails();
   page.makeTheme(drawAll);
   follow();
   // uPlot draws in a microtask of its own.
@@ -419,6 +485,4 @@ const plots = (() => {
     width = innerWidth;
     drawAll();
   });
-
-  return { choose: (name, value) => choose(document.querySelector(`[data-choice="${name}"]`), value), figures };
 })();

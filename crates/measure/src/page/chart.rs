@@ -31,7 +31,7 @@ pub struct Way {
 
 impl Way {
     /// Returns a sample of the line.
-    pub(super) fn swatch(&self) -> Markup {
+    pub fn swatch(&self) -> Markup {
         let colour =
             if self.colour.contains('(') { self.colour.clone() } else { format!("var(--{})", self.colour) };
         let dash = self.dash.iter().map(ToString::to_string).collect::<Vec<_>>().join(" ");
@@ -91,12 +91,20 @@ pub struct XAxis {
     /// Vertical lines.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub marks: Vec<(f64, String)>,
+    /// All of the axis is that of another chart.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub same_as: Option<&'static str>,
     /// Charts of the same name follow each other's pointer.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sync: Option<&'static str>,
 }
 
 impl XAxis {
+    /// The axis of the chart of this id.
+    pub fn same_as(id: &'static str) -> Self {
+        Self { same_as: Some(id), ..Self::default() }
+    }
+
     /// Positions at the logarithms of numbers, labelled with them.
     pub fn log(numbers: &[u64], title: impl Fn(u64) -> String) -> Self {
         Self {

@@ -17,7 +17,7 @@ pub fn when(choice: &'static str, values: impl IntoIterator<Item = impl Into<Str
     When::from([(choice, values.into_iter().map(Into::into).collect())])
 }
 
-/// A choice of the reader. Initially it has its first option.
+/// A choice of the reader. Buttons initially have their first option.
 #[derive(Clone, Debug, Default)]
 pub struct Choice {
     /// Name in [`When`].
@@ -26,6 +26,8 @@ pub struct Choice {
     pub label: String,
     /// Value and text of each option.
     pub options: Vec<(String, String)>,
+    /// Index of the initial option of a list.
+    pub initial: usize,
     /// A drop-down list in place of buttons.
     pub is_list: bool,
     /// When the choice itself is shown.
@@ -65,7 +67,9 @@ impl Choice {
                 label data-when=[condition] {
                     (self.label) " "
                     select data-choice=(self.name) {
-                        @for (value, text) in &self.options { option value=(value) { (text) } }
+                        @for (index, (value, text)) in self.options.iter().enumerate() {
+                            option value=(value) selected[index > 0 && index == self.initial] { (text) }
+                        }
                     }
                 }
             } @else {
@@ -86,7 +90,7 @@ pub struct Section {
     pub id: String,
     /// Title in the navigation bar. `None` if the bar does not list the section.
     pub link: Option<String>,
-    /// Heading.
+    /// Heading, or nothing.
     pub heading: String,
     /// Content.
     pub blocks: Vec<Block>,
@@ -107,7 +111,7 @@ impl Section {
     pub fn html(&self) -> Markup {
         html! {
             section id=(self.id) {
-                h2 { (inline(&self.heading)) }
+                @if !self.heading.is_empty() { h2 { (inline(&self.heading)) } }
                 @for block in &self.blocks { (block.html()) }
             }
         }
@@ -131,6 +135,8 @@ pub enum Block {
     Legend(Vec<Way>),
     /// Large charts, two beside each other.
     Charts(Vec<Chart>),
+    /// Charts below each other, as wide as the page.
+    Wide(Vec<Chart>),
     /// Small charts beside each other.
     Multiples(Vec<Chart>),
     /// Panels of bars.
@@ -168,6 +174,7 @@ impl Block {
                 Self::Choices(choices) => { div.controls { @for choice in choices { (choice.html()) } } }
                 Self::Legend(ways) => { (legend(ways)) }
                 Self::Charts(charts) => { div.charts { @for chart in charts { (chart.html()) } } }
+                Self::Wide(charts) => { div.wide { @for chart in charts { (chart.html()) } } }
                 Self::Multiples(charts) => { div.multiples { @for chart in charts { (chart.html()) } } }
                 Self::Bars(panels) => { (bars(panels)) }
                 Self::Key(meanings) => {

@@ -1,19 +1,28 @@
 //! What a comparison adds to the page: noise floor, tables of ratios, costs, and the matrix of clients and servers.
 
-mod data;
+mod closer;
+mod details;
 mod ends;
 mod heat;
+mod matrix;
 
 use maud::{Markup, html};
 use thalweg_measure::figures::{bound, percent, ratio_figure, ratio_text};
-use thalweg_measure::page::parts::{choices, folded, scrolled};
+use thalweg_measure::page::chart::Way;
+use thalweg_measure::page::parts::folded;
+use thalweg_measure::page::section::{Block, Choice, Section, when};
+use thalweg_measure::page::table::{Columns, Field};
 
 use crate::load::noise::{AaCell, Floor};
 use crate::load::verdict::MARGIN;
-use crate::load::{LabResults, stacks};
+use crate::load::{Kind, LabResults, Transport, stacks};
+use crate::report::multiples::peer_colour;
 use crate::stack::Pair;
 use crate::studies::sizes::compare::findings::{Loss, contrasts, losses, verdicts};
 use crate::studies::sizes::compare::{Comparison, Tally};
+
+/// A kind of call over a transport.
+type LineKey = (Kind, Transport);
 
 /// With a floor above this share, real differences are called none.
 const FLOOR_HIGH: f64 = 0.2;
@@ -79,47 +88,80 @@ fn bar(tally: Tally) -> Markup {
 }
 
 /// All sections of the comparison.
-pub(super) fn sections(results: &LabResults, comparison: &Comparison) -> Markup {
-    html! {
-        section #noise {
-            h2 { "Noise floor: the smallest difference that this study can see" }
-            (noise(comparison))
-        }
-        (against(results, comparison))
-        (closer(&comparison.ours))
-        @if !comparison.mixed.is_empty() && comparison.ends().is_empty() { (matrix()) }
-        script type="application/json" id="against-data" { (data::json(comparison)) }
+pub(super) fn sections(results: &LabResults, comparison: &Comparison) -> Vec<Section> {
+    let title = "Noise floor: the smallest difference that this study can see";
+    let mut sections = vec![
+        Section::new("noise", "", title, noise(comparison)),
+        Section::new(
+            "against",
+            "Compared with other stacks",
+            "Compared with other stacks",
+            against(results, comparison),
+        ),
+        Section::new("closer", "", "Details by call type", closer::blocks(comparison)),
+    ];
+    if !comparison.mixed.is_empty() && comparison.ends().is_empty() {
+        sections.push(Section::new("matrix", "", "Clients with other servers", matrix::blocks(comparison)));
+    }
+    sections
+}
+
+/// A stack's lines: ours, or the peer of this number.
+fn way(pair: &Pair, peer: Option<usize>) -> Way {
+    Way {
+        key: pair.to_string(),
+        name: pair.to_string(),
+        colour: peer.map_or("ours", peer_colour).to_owned(),
+        width: if peer.is_some() { 2.0 } else { 2.8 },
+        ..Way::default()
     }
 }
 
-fn noise(comparison: &Comparison) -> Markup {
+fn socket() -> Way {
+    Way {
+        key: "bare socket".to_owned(),
+        name: "bare socket".to_owned(),
+        colour: "socket".to_owned(),
+        dash: &[2, 3],
+        width: 1.6,
+        ..Way::default()
+    }
+}
+
+/// `unary, 16 in flight, TCP`
+fn line_name((kind, transport): LineKey) -> String {
+    format!("{}, {transport}", kind.label())
+}
+
+fn noise(comparison: &Comparison) -> Vec<Block> {
     let floors = &comparison.noise.floors;
     if floors.is_empty() {
-        return html! {
-            p.about {
-                "Ours was not measured against itself, so there is no noise floor: only the intervals decide what is \
-                 a difference."
-            }
+        return vec![Block::About(
+            "Ours was not measured against itself, so there is no noise floor: only the intervals decide what is a \
+             difference."
+                .to_owned(),
+        )];
+    }
+    let figure =
+        |log: f64| Field::figure((log > 0.0).then_some(log), |log| format!("± {}", percent(log.exp() - 1.0)));
+    let of_cell = |cell: &AaCell| {
+        let rate = cell.rate.map_or("no pair of windows".to_owned(), ratio_text);
+        let excluded = match cell.excluded {
+            0 => String::new(),
+            count => format!(", {count} windows left out"),
         };
-    }
-    html! {
-        p.about { (bound(&noise_in_words(comparison))) }
-        (scrolled(&html! {
-            table.floors {
-                thead {
-                    tr {
-                        @for head in ["Kind of call", "Floor of rates", "Floor of medians"] {
-                            th scope="col" { (head) }
-                        }
-                        th.words scope="col" { "Ours ÷ ours, with interval" }
-                    }
-                }
-                tbody {
-                    @for floor in floors { (floor_row(floor)) }
-                }
-            }
-        }))
-    }
+        format!("{} {}: {rate}{excluded}", cell.size, cell.transport)
+    };
+    let table = Columns::<&Floor>::default()
+        .words("Kind of call", |floor| floor.kind.label())
+        .field("Floor of rates", move |floor| figure(floor.rate))
+        .field("Floor of medians", move |floor| figure(floor.median))
+        .field("Ours ÷ ours, with interval", move |floor| {
+            let cells: Vec<String> = floor.cells.iter().map(of_cell).collect();
+            Field { below: Some(bound(&cells.join(" · "))), ..Field::words("") }.class("long")
+        })
+        .table(floors);
+    vec![Block::About(noise_in_words(comparison)), Block::Table(table)]
 }
 
 fn noise_in_words(comparison: &Comparison) -> String {
@@ -145,56 +187,34 @@ fn noise_in_words(comparison: &Comparison) -> String {
     )
 }
 
-fn floor_row(floor: &Floor) -> Markup {
-    let of_cell = |cell: &AaCell| {
-        let rate = cell.rate.map_or("no pair of windows".to_owned(), ratio_text);
-        let excluded = match cell.excluded {
-            0 => String::new(),
-            count => format!(", {count} windows left out"),
-        };
-        format!("{} {}: {rate}{excluded}", cell.size, cell.transport)
-    };
-    let cells: Vec<String> = floor.cells.iter().map(of_cell).collect();
-    let figure =
-        |log: f64| if log > 0.0 { format!("± {}", percent(log.exp() - 1.0)) } else { "–".to_owned() };
-    html! {
-        tr {
-            th scope="row" { (floor.kind.label()) }
-            td { (figure(floor.rate)) }
-            td { (figure(floor.median)) }
-            td.words { (bound(&cells.join(" · "))) }
-        }
-    }
-}
-
-fn against(results: &LabResults, comparison: &Comparison) -> Markup {
+fn against(results: &LabResults, comparison: &Comparison) -> Vec<Block> {
     let ours = &comparison.ours;
     let peers = comparison.peers.iter().map(|pair| (pair.to_string(), pair.to_string()));
-    html! {
-        section #against {
-            h2 { "Compared with other stacks" }
-            (stacks::list(&results.stacks, &results.left_out))
-            (losses_block(comparison))
-            div.controls {
-                (choices("Compared with", "peer", peers))
-                ul.key aria-label="Colours" {
-                    li { i.faster { "▲" } (ours) " is faster" }
-                    li { i.same { "=" } "no difference beyond " (margin()) }
-                    li { i { "?" } "cannot tell" }
-                    li { i.slower { "▼" } (ours) " is slower" }
-                }
+    let mut blocks = vec![
+        Block::Raw(stacks::list(&results.stacks, &results.left_out)),
+        Block::Raw(losses_block(comparison)),
+        Block::Choices(vec![Choice::buttons("peer", "Compared with", peers)]),
+        Block::Raw(html! {
+            ul.key aria-label="Colours" {
+                li { i.faster { "▲" } (ours) " is faster" }
+                li { i.same { "=" } "no difference beyond " (margin()) }
+                li { i { "?" } "cannot tell" }
+                li { i.slower { "▼" } (ours) " is slower" }
             }
-            @for pair in &comparison.peers { (peer(results, comparison, pair)) }
-            p.hint {
-                "Each field is a rate of " (ours) " divided by the peer’s, 2.0 being twice as many operations per \
-                 second, with the interval in which the ratio lies with 95 % confidence below it. Fields in the rows \
-                 of median times are times divided by times: 0.50 is half the time. The deeper the colour, the \
-                 larger the difference that is certain. Point at a field, or go there with the arrow keys, for what \
-                 was measured; a click or Enter shows its kind of call in the plots below. "
-                b { "!" } " marks fields of which windows failed."
-            }
-        }
-    }
+        }),
+    ];
+    blocks.extend(comparison.peers.iter().enumerate().map(|(index, pair)| {
+        let shown = Block::Raw(peer(results, comparison, (index, pair)));
+        Block::When(when("peer", [pair.to_string()]), vec![shown])
+    }));
+    blocks.push(Block::Hint(format!(
+        "Each field is a rate of {ours} divided by the peer’s, 2.0 being twice as many operations per second, with the \
+         interval in which the ratio lies with 95 % confidence below it. Fields in the rows of median times are times \
+         divided by times: 0.50 is half the time. The deeper the colour, the larger the difference that is certain. \
+         Point at a field, or go there with the arrow keys, for what was measured; a click or Enter shows its kind of \
+         call in the plots below. **!** marks fields of which windows failed."
+    )));
+    blocks
 }
 
 /// What others are better at, before all the rest.
@@ -226,16 +246,16 @@ fn loss(loss: &Loss) -> Markup {
 }
 
 /// The table of one peer, and what it says in sentences.
-fn peer(results: &LabResults, comparison: &Comparison, pair: &Pair) -> Markup {
+fn peer(results: &LabResults, comparison: &Comparison, (index, pair): (usize, &Pair)) -> Markup {
     let own = Some(&pair.server).filter(|_| pair.client == pair.server);
     let stack = results.stacks.iter().find(|info| Some(&info.stack) == own);
     html! {
-        div.peer data-peer=(pair) {
+        div.peer {
             h3 {
                 (comparison.ours) " ÷ " (pair)
                 @if let Some(stack) = stack { " " small { (stack.version) } }
             }
-            div.scroll { (heat::table(comparison, pair)) }
+            div.scroll { (heat::table(comparison, (index, pair))) }
             @for ends in comparison.ends().into_iter().filter(|ends| ends.both == pair) {
                 h4 { "Mixed pairs" }
                 div.scroll { (ends::table(comparison, ends)) }
@@ -245,69 +265,6 @@ fn peer(results: &LabResults, comparison: &Comparison, pair: &Pair) -> Markup {
                     li { (bound(&contrast.text)) }
                 }
             }
-        }
-    }
-}
-
-/// The plots and the costs of the kind of call that is chosen.
-fn closer(ours: &Pair) -> Markup {
-    html! {
-        section #closer {
-            h2 { "Details by call type " span data-looked {} }
-            div.controls {
-                label { "Calls " select data-look {} }
-            }
-            div.legend role="group" aria-label="Stacks shown" data-legend="stacks" {}
-            div.charts {
-                figure data-chart="against-rate" {
-                    figcaption {
-                        h3 { "Rate" }
-                        p {
-                            span data-operation { "calls" }
-                            " per second, with the bare socket as the reference; higher is better"
-                        }
-                    }
-                    div.plot role="img"
-                        aria-label="Rate of each stack over message size. All values are in the table below." {}
-                }
-                figure data-chart="against-ratio" {
-                    figcaption {
-                        h3 { "Ratio" }
-                        p {
-                            (ours) " ÷ peer with the interval of 95 %; above 1 " (ours) " is faster. The band is the \
-                             noise floor."
-                        }
-                    }
-                    div.plot role="img" aria-label={
-                        "Ratio of " (ours) " to each peer over message size. All values are in the tables above."
-                    } {}
-                }
-            }
-            h3.table-title { "Cost per operation" }
-            (scrolled(&html! { table.costs {} }))
-            p.hint {
-                "Processor time is user + system, of the client’s and of the server’s process, divided by \
-                 operations; so are context switches, voluntary or not. System calls were counted in runs of their \
-                 own; – is not counted."
-            }
-        }
-    }
-}
-
-/// The section of clients and servers of different stacks.
-fn matrix() -> Markup {
-    html! {
-        section #matrix {
-            h2 { "Clients with other servers" }
-            p.about {
-                "Rates, clients in rows and servers in columns, with the ratio of thalweg’s own pair to each: above \
-                 1 that pair is slower than ours at both ends. A column shows what a client is worth at the same \
-                 server, a row what a server is worth to the same client."
-            }
-            div.controls {
-                label { "Cell " select data-matrix {} }
-            }
-            (scrolled(&html! { table.heat.matrix {} }))
         }
     }
 }

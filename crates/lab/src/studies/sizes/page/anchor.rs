@@ -11,5 +11,10 @@ pub(super) fn kind_id(kind: Kind) -> String {
 
 /// Where the windows of a cell stand.
 pub(super) fn anchor(kind: Kind, transport: Transport, size: ByteSize) -> String {
-    format!("w-{}-{transport}-{}", kind_id(kind), size.0)
+    format!("{}{}", anchor_of_line(kind, transport), size.0)
+}
+
+/// The beginning of the anchors of a line; the size in bytes completes them.
+pub(super) fn anchor_of_line(kind: Kind, transport: Transport) -> String {
+    format!("w-{}-{transport}-", kind_id(kind))
 }

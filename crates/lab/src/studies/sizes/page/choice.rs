@@ -12,38 +12,34 @@ use crate::studies::sizes::choice::{Advice, CallChoice, Choices, Job, TransportC
 use crate::studies::sizes::lines::Analysis;
 
 /// A row for each size; nothing where there is nothing to choose from.
-pub(super) fn section(analysis: &Analysis, choices: &Choices) -> Markup {
+pub(super) fn table(analysis: &Analysis, choices: &Choices) -> Option<Markup> {
     let columns = columns(analysis, choices);
     let jobs: Vec<Job> =
         Job::ALL.into_iter().filter(|&job| columns.iter().any(|it| it.job() == job)).collect();
     let width = |job| columns.iter().filter(|column| column.job() == job).count();
-    html! {
-        @if !columns.is_empty() {
-            section #choice {
-                h2 { "Best call type by message size" }
-                table.choice {
-                    thead {
-                        tr {
-                            th scope="col" rowspan="2" { "Size" }
-                            @for &job in &jobs {
-                                th.job scope="colgroup" colspan=(width(job)) { (title(job)) small { (measure(job)) } }
-                            }
-                        }
-                        tr { @for column in &columns { th scope="col" class=(column.class()) { (column.title()) } } }
-                    }
-                    tbody {
-                        @for size in analysis.sizes() {
-                            tr {
-                                th scope="row" { (size) }
-                                @for column in &columns { (column.cell(choices, size)) }
-                            }
-                        }
+    let table = html! {
+        table.choice {
+            thead {
+                tr {
+                    th scope="col" rowspan="2" { "Size" }
+                    @for &job in &jobs {
+                        th.job scope="colgroup" colspan=(width(job)) { (title(job)) small { (measure(job)) } }
                     }
                 }
-                (reading())
+                tr { @for column in &columns { th scope="col" class=(column.class()) { (column.title()) } } }
+            }
+            tbody {
+                @for size in analysis.sizes() {
+                    tr {
+                        th scope="row" { (size) }
+                        @for column in &columns { (column.cell(choices, size)) }
+                    }
+                }
             }
         }
-    }
+        (reading())
+    };
+    (!columns.is_empty()).then_some(table)
 }
 
 /// One column of the table.

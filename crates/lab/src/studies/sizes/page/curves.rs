@@ -4,25 +4,29 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use hdrhistogram::Histogram;
 use hdrhistogram::serialization::Deserializer;
-use serde::Serialize;
 use thalweg_measure::figures::short;
+use thalweg_measure::page::chart::{Chart, Mark, Series, Unit, Way, XAxis, YAxis};
+use thalweg_measure::page::section::{Block, Choice, When, when};
+use thalweg_measure::size::ByteSize;
 
-use super::anchor::kind_id;
+use super::anchor::{anchor, kind_id};
+use super::plots::unhidden;
 use crate::load::gathered::{Windows, gathered};
-use crate::load::{Kind, LabResults};
+use crate::load::{Kind, LabResults, Transport};
+use crate::report::multiples::hue;
 
 /// Points of a curve from one number of nines to the next: 90 %, 92.5 %, 94.4 %, …, 99 %.
-pub(super) const STEPS_PER_NINE: u32 = 8;
+const STEPS_PER_NINE: u32 = 8;
 /// A curve ends at 99.9999 %, however many operations there are.
 const NINES_MAX: u32 = 6;
 
 /// How long the operations of one cell took. Point `i` of each column is the percentile of 1 − 10^(−i ÷
 /// [`STEPS_PER_NINE`]), ns; a column ends where fewer than one operation would lie above.
-#[derive(Debug, PartialEq, Serialize)]
-pub(super) struct Curve {
-    kind: String,
-    transport: String,
-    size_bytes: u64,
+#[derive(Debug, PartialEq)]
+struct Curve {
+    kind: Kind,
+    transport: Transport,
+    size: ByteSize,
     /// Of all good windows together.
     all: Vec<u64>,
     /// The lowest and the highest of single windows, as far as two of them reach.
@@ -30,8 +34,108 @@ pub(super) struct Curve {
     high: Vec<u64>,
 }
 
+/// The chart of latency over percentile: sizes of one kind of call, or kinds of calls of one size.
+pub(super) fn blocks(results: &LabResults) -> Vec<Block> {
+    let curves = curves(results);
+    if curves.is_empty() {
+        return vec![Block::About(
+            "No percentiles: streams one way have no latency that their client could see.".to_owned(),
+        )];
+    }
+    let of_kinds = distinct(curves.iter().map(|curve| curve.kind));
+    let mut sizes = distinct(curves.iter().map(|curve| curve.size));
+    sizes.sort_unstable();
+    let transports = distinct(curves.iter().map(|curve| curve.transport));
+    let named =
+        |name: &'static str, label, options: Vec<(String, String)>| Choice::list(name, label, options);
+    let calls = of_kinds.iter().map(|kind| (kind_id(*kind), kind.label())).collect();
+    let bytes = sizes.iter().map(|size| (size.0.to_string(), size.to_string())).collect();
+    let carriers = transports.iter().map(|transport| (transport.to_string(), transport.to_string()));
+    vec![
+        Block::Choices(vec![
+            Choice::buttons("curves", "Curves", [("size", "sizes of one call"), ("kind", "calls of one size")]),
+            named("curve-call", "Call", calls).when(when("curves", ["size"])),
+            named("curve-size", "Size", bytes).when(when("curves", ["kind"])),
+            Choice::buttons("carrier", "Transport of the curves", carriers),
+        ]),
+        Block::Wide(vec![chart(&curves, &of_kinds, &sizes)]),
+        Block::Hint(
+            "A line is of all windows of a cell together; around it lies the range from the lowest to the highest \
+             single window, as far as two of them have so many operations. The percentiles in the table of figures are \
+             medians over windows. Streams one way have no latency that their client could see. A line ends where \
+             fewer than one operation lies above, at 99.9999 % at the latest."
+                .to_owned(),
+        ),
+    ]
+}
+
+fn distinct<T: PartialEq>(all: impl Iterator<Item = T>) -> Vec<T> {
+    let mut distinct = Vec::new();
+    for one in all {
+        if !distinct.contains(&one) {
+            distinct.push(one);
+        }
+    }
+    distinct
+}
+
+fn chart(curves: &[Curve], kinds: &[Kind], sizes: &[ByteSize]) -> Chart {
+    let of_size = |(index, size): (usize, &ByteSize)| Way {
+        name: size.to_string(),
+        short: size.to_string(),
+        colour: hue(index, sizes.len()),
+        width: 2.2,
+        ..Way::default()
+    };
+    let of_kinds = kinds.iter().copied().map(unhidden);
+    let points = curves.iter().map(|curve| curve.all.len()).max().unwrap_or(0);
+    let series = |curve: &Curve| {
+        let shown = |curves: &str, choice: &'static str, value: String| {
+            When::from([
+                ("curves", vec![curves.to_owned()]),
+                (choice, vec![value]),
+                ("carrier", vec![curve.transport.to_string()]),
+            ])
+        };
+        let size = sizes.iter().position(|it| *it == curve.size).unwrap_or_default();
+        let kind = kinds.iter().position(|it| *it == curve.kind).unwrap_or_default() + sizes.len();
+        let column = |values: &[u64]| values.iter().map(|&ns| Some(ns as f64)).collect();
+        Series {
+            shown: vec![
+                (size, shown("size", "curve-call", kind_id(curve.kind))),
+                (kind, shown("kind", "curve-size", curve.size.0.to_string())),
+            ],
+            y: column(&curve.all),
+            low: column(&curve.low),
+            high: column(&curve.high),
+            band: true,
+            mark: Mark::Line,
+            link: Some(anchor(curve.kind, curve.transport, curve.size)),
+            ..Series::default()
+        }
+    };
+    Chart {
+        id: "percentiles".to_owned(),
+        title: "Latency by percentile".to_owned(),
+        about: "so many of a hundred operations took no longer than this; lower is better".to_owned(),
+        class: "tall",
+        empty: "No valid window of this was measured, or it is a stream one way, which has no latency that its client \
+                could see."
+            .to_owned(),
+        x: XAxis {
+            at: (0..points).map(|index| index as f64 / f64::from(STEPS_PER_NINE)).collect(),
+            nines: true,
+            ..XAxis::default()
+        },
+        y: YAxis { unit: Unit::Time, log: true, ..YAxis::default() },
+        ways: sizes.iter().enumerate().map(of_size).chain(of_kinds).collect(),
+        series: curves.iter().map(series).collect(),
+        ..Chart::default()
+    }
+}
+
 /// One for each cell of our own pair and of the bare sockets that has latencies.
-pub(super) fn curves(results: &LabResults) -> Vec<Curve> {
+fn curves(results: &LabResults) -> Vec<Curve> {
     let ours = results.reference();
     let own = gathered(&results.points);
     own.iter().filter(|windows| windows.pair.is_none_or(|pair| *pair == ours)).filter_map(curve).collect()
@@ -51,9 +155,9 @@ fn curve(windows: &Windows<'_>) -> Option<Curve> {
     };
     let point = windows.point;
     Some(Curve {
-        kind: kind_id(Kind::of(point)),
-        transport: point.transport.to_string(),
-        size_bytes: point.size_bytes.0,
+        kind: Kind::of(point),
+        transport: point.transport,
+        size: point.size_bytes,
         low: range(Iterator::min),
         high: range(Iterator::max),
         all,

@@ -1,10 +1,9 @@
 //! The table of all figures of our own pair, and that of the spikes.
 
-use maud::{Markup, html};
 use thalweg_measure::figures::{count, percent, throughput, time};
-use thalweg_measure::page::parts::{field, scrolled, sorting_head, sure_field};
+use thalweg_measure::page::section::{Choice, When};
+use thalweg_measure::page::table::{Columns, Field, Table};
 use thalweg_measure::size::ByteSize;
-use thalweg_measure::statistics::Interval;
 
 use super::anchor::anchor;
 use crate::load::gathered::{Windows, gathered};
@@ -13,180 +12,161 @@ use crate::record::{LoadResult, Spike};
 use crate::studies::sizes::lines::{Analysis, Cell, Line};
 
 /// Of each line of calls the wait that lies farthest from what is typical beside it, farthest first.
-pub(super) fn spikes_table(analysis: &Analysis) -> Markup {
+pub(super) fn spikes(analysis: &Analysis) -> Table {
+    type Row<'a> = (&'a Line, &'a Cell, Spike);
     let typical_ns = |cell: &Cell| cell.typical_ns().unwrap_or_default();
-    let ratio = |cell: &Cell, spike: Spike| spike.took_ns as f64 / typical_ns(cell).max(1.0);
-    let mut spikes: Vec<(&Line, &Cell, Spike)> = analysis
+    let ratio = move |&(_, cell, spike): &Row<'_>| spike.took_ns as f64 / typical_ns(cell).max(1.0);
+    let mut spikes: Vec<Row<'_>> = analysis
         .calls()
         .filter_map(|line| {
             let all = line.cells.iter().filter_map(|cell| Some((line, cell, *cell.spikes.first()?)));
-            all.max_by(|(_, a, s), (_, b, t)| ratio(a, *s).total_cmp(&ratio(b, *t)))
+            all.max_by(|a, b| ratio(a).total_cmp(&ratio(b)))
         })
         .collect();
-    spikes.sort_by(|(_, a, s), (_, b, t)| ratio(b, *t).total_cmp(&ratio(a, *s)));
-    scrolled(&html! {
-        table {
-            thead {
-                tr {
-                    @for head in ["Work", "Wait", "Size", "Transport", "Typical there", "Wait / typical", "After"] {
-                        th scope="col" { (head) }
-                    }
-                }
-            }
-            tbody {
-                @for (line, cell, spike) in spikes {
-                    tr {
-                        th scope="row" { (linked(line.kind, line.transport, cell.size)) }
-                        td { (time(spike.took_ns as f64)) }
-                        td { (cell.size) }
-                        td { (line.transport) }
-                        td { (time(typical_ns(cell))) }
-                        td { (count(ratio(cell, spike))) " ×" }
-                        td { (time(spike.at_ns as f64)) }
-                    }
-                }
-            }
-        }
-    })
+    spikes.sort_by(|a, b| ratio(b).total_cmp(&ratio(a)));
+    Columns::default()
+        .field("Work", |(line, cell, _): &Row<'_>| linked(line.kind, line.transport, cell.size))
+        .figure("Wait", time, |(.., spike)| Some(spike.took_ns as f64))
+        .field("Size", |(_, cell, _)| size_field(cell.size))
+        .words("Transport", |(line, ..)| line.transport.to_string())
+        .figure("Typical there", time, move |(_, cell, _)| Some(typical_ns(cell)))
+        .figure("Wait / typical", |ratio| format!("{} ×", count(ratio)), move |row| Some(ratio(row)))
+        .figure("After", time, |(.., spike)| Some(spike.at_ns as f64))
+        .table(spikes)
 }
 
-/// The columns of the table of all figures behind its first one. Words stand to the left.
-const COLUMNS: [(&str, bool); 23] = [
-    ("Transport", true),
-    ("Size", false),
-    ("Rate", false),
-    ("Throughput", false),
-    ("Of socket", false),
-    ("Median", false),
-    ("p90", false),
-    ("p95", false),
-    ("p99", false),
-    ("p99.9", false),
-    ("p99.99", false),
-    ("Max", false),
-    ("Mean", false),
-    ("Min", false),
-    ("Pace", false),
-    ("Largest gap", false),
-    ("CPU", false),
-    ("Operations", false),
-    ("Calls", false),
-    ("Errors", false),
-    ("Connections", false),
-    ("Measured for", false),
-    ("Notes", true),
-];
+/// Names of the choices of rows.
+const TRANSPORT: &str = "figures-transport";
+const KIND: &str = "figures-kind";
 
-pub(super) fn figures_table(results: &LabResults, analysis: &Analysis) -> Markup {
+/// Choices of the rows of [`table`].
+pub(super) fn filters(analysis: &Analysis) -> Vec<Choice> {
+    let options = |names: Vec<String>| {
+        let named = names.into_iter().map(|name| (name.clone(), name));
+        std::iter::once((String::new(), "all".to_owned())).chain(named).collect::<Vec<_>>()
+    };
+    let transports = analysis.transports().iter().map(ToString::to_string).collect();
+    let kinds = analysis.kinds().into_iter().map(Kind::label).collect();
+    vec![
+        Choice::list(TRANSPORT, "Transport", options(transports)),
+        Choice::list(KIND, "Work", options(kinds)),
+    ]
+}
+
+/// A cell: its windows, what they came to together, and what the analysis made of them.
+struct Row<'a> {
+    windows: &'a Windows<'a>,
+    measured: Option<LoadResult>,
+    cell: Option<&'a Cell>,
+}
+
+pub(super) fn table(results: &LabResults, analysis: &Analysis) -> Table {
     let ours = results.reference();
     let gathered = gathered(&results.points);
-    let own = gathered.iter().filter(|windows| windows.pair.is_none_or(|pair| *pair == ours));
-    scrolled(&html! {
-        table {
-            thead {
-                tr {
-                    (sorting_head("Work", None))
-                    @for (name, words) in COLUMNS { (sorting_head(name, words.then_some("words"))) }
-                }
-            }
-            tbody {
-                @for windows in own { (row(windows, analysis)) }
-            }
-        }
-    })
+    let own: Vec<&Windows<'_>> =
+        gathered.iter().filter(|windows| windows.pair.is_none_or(|pair| *pair == ours)).collect();
+    let rows = own.iter().map(|&windows| {
+        let point = windows.point;
+        let line = analysis.line(Kind::of(point), point.transport);
+        Row { windows, measured: windows.merged(), cell: line.and_then(|line| line.at(point.size_bytes)) }
+    });
+    let styles = own.iter().map(|windows| {
+        let point = windows.point;
+        let either = |name: String| vec![String::new(), name];
+        let when = When::from([
+            (TRANSPORT, either(point.transport.to_string())),
+            (KIND, either(Kind::of(point).label())),
+        ]);
+        (matches!(point.work, Work::Socket(_)).then_some("reference"), when)
+    });
+    Table { row_styles: styles.collect(), ..columns().table(rows) }
 }
 
-fn row(windows: &Windows<'_>, analysis: &Analysis) -> Markup {
-    let point = windows.point;
-    let kind = Kind::of(point);
-    let label = kind.label();
-    let class = matches!(point.work, Work::Socket(_)).then_some("reference");
-    html! {
-        tr class=[class] data-transport=(point.transport) data-kind=(label) {
-            th scope="row" { (linked(kind, point.transport, point.size_bytes)) }
-            td.words { (point.transport) }
-            (field(Some(point.size_bytes.0 as f64), |_| point.size_bytes.to_string()))
-            @if let Some(measured) = windows.merged() {
-                (measured_fields(&measured, windows, analysis))
-            } @else {
-                td.words.failed colspan=(COLUMNS.len() - 2) { "no valid window: " (windows.why_not()) }
-            }
-        }
+fn columns<'a>() -> Columns<'a, Row<'a>> {
+    let measured = |of: fn(&LoadResult) -> Option<f64>| move |row: &Row<'_>| of(row.measured.as_ref()?);
+    let rate = measured(|it| Some(it.rate_per_s));
+    let mut columns = Columns::<Row<'_>>::default()
+        .field("Work", |row| {
+            let point = row.windows.point;
+            linked(Kind::of(point), point.transport, point.size_bytes)
+        })
+        .words("Transport", |row| row.windows.point.transport.to_string())
+        .field("Size", |row| size_field(row.windows.point.size_bytes))
+        .field("Rate", move |row| Field::rate(rate(row), row.cell.and_then(|cell| cell.rate_interval)))
+        .figure("Throughput", throughput, move |row| Some(rate(row)? * row.windows.point.size_bytes.0 as f64))
+        .figure("Of socket", percent, |row| {
+            row.measured.as_ref()?;
+            row.cell?.share_of_socket
+        })
+        .field("Median", |row| {
+            let median = row.measured.as_ref().and_then(|it| it.latency_ns?.named("p50"));
+            Field::sure(median, time, row.cell.and_then(|cell| cell.p50_interval))
+        });
+    for (head, name) in [
+        ("p90", "p90"),
+        ("p95", "p95"),
+        ("p99", "p99"),
+        ("p99.9", "p99.9"),
+        ("p99.99", "p99.99"),
+        ("Max", "max"),
+        ("Mean", "mean"),
+        ("Min", "min"),
+    ] {
+        columns = columns.figure(head, time, move |row| row.measured.as_ref()?.latency_ns?.named(name));
     }
+    columns
+        .figure("Pace", time, measured(|it| Some(it.pace_ns?.mean)))
+        .figure("Largest gap", time, measured(|it| Some(it.pace_ns?.gap_max as f64)))
+        .figure("CPU", time, measured(|it| it.client_cpu_per_call.map(|cpu| cpu.user_ns + cpu.system_ns)))
+        .figure("Operations", count, measured(|it| Some(it.messages as f64)))
+        .figure("Calls", count, measured(|it| Some(it.calls as f64)))
+        .field("Errors", |row| row.measured.as_ref().map_or_else(|| Field::figure(None, count), errors))
+        .field("Connections", |row| {
+            row.measured.as_ref().map_or_else(|| Field::figure(None, count), connections)
+        })
+        .figure("Measured for", time, measured(|it| Some(it.duration_ns as f64)))
+        .field("Notes", notes)
 }
 
 /// A kind's name that leads to the windows of its cell.
-fn linked(kind: Kind, transport: Transport, size: ByteSize) -> Markup {
-    html! { a href={ "#" (anchor(kind, transport, size)) } { (kind.label()) } }
+fn linked(kind: Kind, transport: Transport, size: ByteSize) -> Field {
+    Field { link: Some(anchor(kind, transport, size)), ..Field::words(kind.label()) }
 }
 
-fn measured_fields(measured: &LoadResult, windows: &Windows<'_>, analysis: &Analysis) -> Markup {
-    let point = windows.point;
-    let kind = Kind::of(point);
-    let line = analysis.line(kind, point.transport);
-    let cell = line.and_then(|line| line.at(point.size_bytes));
-    let share = cell.and_then(|cell| cell.share_of_socket);
-    let ends = |interval: Option<Interval>, show: fn(f64) -> String| {
-        interval.map(|Interval { low, high }| format!("{} – {}", show(low), show(high)))
+fn size_field(size: ByteSize) -> Field {
+    Field::figure(Some(size.0 as f64), |_| size.to_string())
+}
+
+fn errors(measured: &LoadResult) -> Field {
+    let errors = measured.error_count();
+    let shown = |_| match errors {
+        0 => "0".to_owned(),
+        _ => measured.errors.iter().map(|(code, n)| format!("{n} {code}")).collect::<Vec<_>>().join(", "),
     };
-    let bytes_per_s = measured.rate_per_s * point.size_bytes.0 as f64;
-    let cpu = measured.client_cpu_per_call.map(|cpu| cpu.user_ns + cpu.system_ns);
-    let latency = measured.latency_ns;
-    let latencies = [
-        latency.map(|l| l.p90 as f64),
-        latency.and_then(|l| l.p95).map(|ns| ns as f64),
-        latency.map(|l| l.p99 as f64),
-        latency.map(|l| l.p99_9 as f64),
-        latency.map(|l| l.p99_99 as f64),
-        latency.map(|l| l.max as f64),
-        latency.map(|l| l.mean),
-        latency.map(|l| l.min as f64),
-        measured.pace_ns.map(|pace| pace.mean),
-        measured.pace_ns.map(|pace| pace.gap_max as f64),
-        cpu,
-    ];
+    Field::figure(Some(errors as f64), shown)
+}
+
+fn connections(measured: &LoadResult) -> Field {
     let connections = measured.connections;
-    let shown_connections = |established: f64| {
+    Field::figure(connections.established.map(f64::from), |established| {
         if connections.established == Some(connections.asked) {
             established.to_string()
         } else {
             format!("{established} of {}", connections.asked)
         }
-    };
-    let errors = measured.error_count();
-    let shown_errors = match errors {
-        0 => "0".to_owned(),
-        _ => measured.errors.iter().map(|(code, n)| format!("{n} {code}")).collect::<Vec<_>>().join(", "),
-    };
-    html! {
-        (sure_field(
-            Some(measured.rate_per_s),
-            |rate| format!("{}/s", count(rate)),
-            ends(cell.and_then(|cell| cell.rate_interval), count),
-        ))
-        (field(Some(bytes_per_s), throughput))
-        (field(share, percent))
-        (sure_field(
-            latency.map(|latency| latency.p50 as f64),
-            time,
-            ends(cell.and_then(|cell| cell.p50_interval), time),
-        ))
-        @for latency in latencies { (field(latency, time)) }
-        (field(Some(measured.messages as f64), count))
-        (field(Some(measured.calls as f64), count))
-        (field(Some(errors as f64), |_| shown_errors))
-        (field(connections.established.map(f64::from), shown_connections))
-        (field(Some(measured.duration_ns as f64), time))
-        td.words { (notes(measured, windows).join("; ")) }
-    }
+    })
 }
 
 /// What was noted, and how many windows are not in the figures.
-fn notes(measured: &LoadResult, windows: &Windows<'_>) -> Vec<String> {
+fn notes(row: &Row<'_>) -> Field {
+    let windows = row.windows;
+    let Some(measured) = &row.measured else {
+        return Field::words(format!("no valid window: {}", windows.why_not())).class("failed");
+    };
     let mut notes: Vec<String> = measured.notes.iter().map(|note| note.text.clone()).collect();
     let (all, valid) = (windows.all.len(), windows.valid().count());
     if valid < all {
         notes.push(format!("{} of {all} windows are not valid: {}", all - valid, windows.why_not()));
     }
-    notes
+    Field::words(notes.join("; "))
 }

@@ -1,133 +1,195 @@
-//! The data of the plots of our own pair.
+//! The charts of our own pair over message size.
 
-use maud::Markup;
-use serde::Serialize;
 use thalweg_measure::figures::short;
-use thalweg_measure::page::parts::script_json;
+use thalweg_measure::page::chart::{Chart, Series, Unit, Way, XAxis, YAxis};
+use thalweg_measure::page::section::{Block, Choice, When, when};
+use thalweg_measure::size::ByteSize;
+use thalweg_measure::statistics::Interval;
 
-use super::anchor::kind_id;
-use super::curves::{Curve, STEPS_PER_NINE, curves};
-use super::timeline::{Timeline, timeline};
-use crate::load::{Kind, LabResults, Pattern, Work};
+use super::anchor::{anchor_of_line, kind_id};
+use crate::load::{Kind, Pattern, Transport, Work};
 use crate::record::CallType;
 use crate::studies::sizes::choice::words::short as short_name;
-use crate::studies::sizes::lines::{Analysis, Cell};
+use crate::studies::sizes::lines::{Analysis, Cell, Line};
 
-/// What the page's script draws.
-#[derive(Serialize)]
-struct PlotData {
-    sizes: Vec<PlotSize>,
-    transports: Vec<String>,
-    kinds: Vec<PlotKind>,
-    lines: Vec<PlotLine>,
-    steps_per_nine: u32,
-    curves: Vec<Curve>,
-    time: Timeline,
-}
+/// Latencies to choose from.
+const STATISTICS: [(&str, &str); 6] = [
+    ("p50", "median"),
+    ("mean", "mean"),
+    ("p95", "p95"),
+    ("p99", "p99"),
+    ("p99.99", "p99.99"),
+    ("max", "max"),
+];
+/// Shows lines of both transports.
+const BOTH: &str = "both";
 
-#[derive(Serialize)]
-struct PlotSize {
-    bytes: u64,
-    label: String,
-}
+const LATENCY: &str = "{statistic} of one operation; lower is better";
+const PACE: &str = "mean time from one message to the next of the same stream; lower is better";
+const GAP: &str = "the longest time between two readings of the clock, of which there is one in 16 messages below \
+                   4 KiB and one in each above; lower is better";
+const RATE: &str = "calls, messages or round trips per second; higher is better";
+const THROUGHPUT: &str = "payload bytes per second, one direction; higher is better";
 
-#[derive(Serialize)]
-struct PlotKind {
-    id: String,
-    label: String,
-    /// For the end of a line.
-    short: String,
-    /// A custom property of the style sheet.
-    colour: &'static str,
-    /// Not shown until asked for.
-    hidden: bool,
-}
-
-/// A column for each figure, as long as there are sizes; none where a line has no such figure.
-#[derive(Serialize)]
-struct PlotLine {
-    kind: String,
-    transport: String,
-    /// Of messages one way the pace and the largest gap stand in place of a latency.
-    pace: Option<Vec<Option<f64>>>,
-    gap: Option<Vec<Option<f64>>>,
-    p50: Option<Vec<Option<f64>>>,
-    mean: Option<Vec<Option<f64>>>,
-    p95: Option<Vec<Option<f64>>>,
-    p99: Option<Vec<Option<f64>>>,
-    p99_99: Option<Vec<Option<f64>>>,
-    max: Option<Vec<Option<f64>>>,
-    rate: Option<Vec<Option<f64>>>,
-    /// The ends of the intervals, and the rates of the windows.
-    rate_low: Option<Vec<Option<f64>>>,
-    rate_high: Option<Vec<Option<f64>>>,
-    p50_low: Option<Vec<Option<f64>>>,
-    p50_high: Option<Vec<Option<f64>>>,
-    windows: Vec<Vec<f64>>,
-    throughput: Option<Vec<Option<f64>>>,
-}
-
-pub(super) fn plot_data(results: &LabResults, analysis: &Analysis) -> Markup {
-    let sizes = analysis.sizes();
-    let lines = analysis.lines.iter().map(|line| {
-        let column = |figure: fn(&Cell) -> Option<f64>| {
-            let column: Vec<_> = sizes.iter().map(|&size| line.at(size).and_then(figure)).collect();
-            column.iter().any(Option::is_some).then_some(column)
-        };
-        PlotLine {
-            kind: kind_id(line.kind),
-            transport: line.transport.to_string(),
-            pace: column(|cell| Some(cell.pace?.mean)),
-            gap: column(|cell| Some(cell.pace?.gap_max as f64)),
-            p50: column(|cell| Some(cell.latency?.p50 as f64)),
-            mean: column(|cell| Some(cell.latency?.mean)),
-            p95: column(|cell| Some(cell.latency?.p95? as f64)),
-            p99: column(|cell| Some(cell.latency?.p99 as f64)),
-            p99_99: column(|cell| Some(cell.latency?.p99_99 as f64)),
-            max: column(|cell| Some(cell.latency?.max as f64)),
-            rate: column(|cell| Some(cell.rate_per_s)),
-            rate_low: column(|cell| Some(short(cell.rate_interval?.low))),
-            rate_high: column(|cell| Some(short(cell.rate_interval?.high))),
-            p50_low: column(|cell| Some(short(cell.p50_interval?.low))),
-            p50_high: column(|cell| Some(short(cell.p50_interval?.high))),
-            windows: sizes.iter().map(|&size| line.at(size).map(rates).unwrap_or_default()).collect(),
-            throughput: column(|cell| Some(cell.bytes_per_s)),
-        }
-    });
-    let data = PlotData {
-        lines: lines.collect(),
-        kinds: analysis
-            .kinds()
-            .into_iter()
-            .map(|kind| PlotKind {
-                id: kind_id(kind),
-                label: kind.label(),
-                short: short_name(kind),
-                colour: colour(kind),
-                // The lower bound of latency and the upper bound of throughput are enough for a first look.
-                hidden: match kind.work {
-                    Work::Call(_) | Work::Socket(Pattern::OneWay) => false,
-                    Work::Socket(Pattern::Echo) => kind.in_flight > 1,
-                    Work::Socket(Pattern::Pipelined) => true,
-                },
-            })
-            .collect(),
-        transports: analysis.transports().iter().map(ToString::to_string).collect(),
-        steps_per_nine: STEPS_PER_NINE,
-        curves: curves(results),
-        time: timeline(results),
-        sizes: sizes.iter().map(|&size| PlotSize { bytes: size.0, label: size.to_string() }).collect(),
+pub(super) fn blocks(analysis: &Analysis) -> Vec<Block> {
+    let transports: Vec<String> = analysis.transports().iter().map(ToString::to_string).collect();
+    let both = (transports.len() > 1).then(|| BOTH.to_owned());
+    let offered = transports.into_iter().chain(both).map(|name| (name.clone(), name));
+    let legend = analysis.kinds().into_iter().map(|kind| way(kind, None));
+    let rate = Figure {
+        of: Box::new(|cell| Some(cell.rate_per_s)),
+        ends: |cell| cell.rate_interval,
+        windows: rates,
+        statistic: None,
     };
-    script_json(&data)
+    let throughput = Figure {
+        of: Box::new(|cell| Some(cell.bytes_per_s)),
+        ends: |cell| {
+            let bytes = cell.size.0 as f64;
+            cell.rate_interval.map(|it| Interval { low: it.low * bytes, high: it.high * bytes })
+        },
+        windows: |cell| rates(cell).into_iter().map(|rate| rate * cell.size.0 as f64).collect(),
+        statistic: None,
+    };
+    let latencies = STATISTICS.map(|(name, _)| Figure {
+        ends: if name == "p50" { |cell| cell.p50_interval } else { |_| None },
+        statistic: Some(name),
+        ..Figure::of(move |cell| cell.latency?.named(name))
+    });
+    let pace = Figure::of(|cell| Some(cell.pace?.mean));
+    let gap = Figure::of(|cell| Some(cell.pace?.gap_max as f64));
+    let time = || y(Unit::Time, true);
+    let charts = vec![
+        chart(analysis, "latency", ["Latency", LATENCY], time(), &latencies),
+        chart(analysis, "rate", ["Rate", RATE], y(Unit::Rate, true), &[rate]),
+        chart(analysis, "throughput", ["Throughput", THROUGHPUT], y(Unit::Throughput, false), &[throughput]),
+        chart(analysis, "pace", ["Pace of streams one way", PACE], time(), &[pace]),
+        chart(analysis, "gap", ["Largest gap in streams one way", GAP], time(), &[gap]),
+    ];
+    vec![
+        Block::Choices(vec![
+            Choice::buttons("transport", "Transport", offered),
+            Choice::buttons("statistic", "Latency shown", STATISTICS),
+        ]),
+        Block::Legend(legend.collect()),
+        Block::Charts(charts),
+        Block::Hint(
+            "Bars are intervals of 95 %, of rates, throughputs and medians; dots are the windows that a rate was told \
+             from. Point at a plot for its values; a click on a point leads to its windows. Drag over a part to \
+             enlarge it; a double click shows all again. The size axis is logarithmic, with 0 B set beside it."
+                .to_owned(),
+        ),
+    ]
+}
+
+/// A figure of a cell.
+struct Figure {
+    of: Box<dyn Fn(&Cell) -> Option<f64>>,
+    ends: fn(&Cell) -> Option<Interval>,
+    windows: fn(&Cell) -> Vec<f64>,
+    statistic: Option<&'static str>,
+}
+
+impl Figure {
+    fn of(of: impl Fn(&Cell) -> Option<f64> + 'static) -> Self {
+        Self { of: Box::new(of), ends: |_| None, windows: |_| Vec::new(), statistic: None }
+    }
+}
+
+fn y(unit: Unit, log: bool) -> YAxis {
+    YAxis { unit, log, is_free: true, ..YAxis::default() }
+}
+
+fn chart(analysis: &Analysis, id: &str, [title, about]: [&str; 2], y: YAxis, figures: &[Figure]) -> Chart {
+    let (sizes, kinds, transports) = (analysis.sizes(), analysis.kinds(), analysis.transports());
+    let of_kind = |&kind: &Kind| {
+        [None].into_iter().chain(transports.iter().copied().map(Some)).map(move |it| way(kind, it))
+    };
+    let mut chart = Chart {
+        id: id.to_owned(),
+        title: title.to_owned(),
+        about: about.to_owned(),
+        x: size_axis(&sizes),
+        y,
+        ways: kinds.iter().flat_map(of_kind).collect(),
+        ..Chart::default()
+    };
+    for line in &analysis.lines {
+        let plain =
+            kinds.iter().position(|kind| *kind == line.kind).unwrap_or_default() * (transports.len() + 1);
+        let both = plain + 1 + transports.iter().position(|it| *it == line.transport).unwrap_or_default();
+        chart.series.extend(figures.iter().map(|figure| series(line, &sizes, figure, [plain, both])));
+    }
+    chart.series.retain(|series| !series.is_empty());
+    chart
+}
+
+fn series(line: &Line, sizes: &[ByteSize], figure: &Figure, [plain, both]: [usize; 2]) -> Series {
+    let cells: Vec<Option<&Cell>> = sizes.iter().map(|&size| line.at(size)).collect();
+    let shown = |transport: &str| {
+        let chosen = figure.statistic.map(|name| when("statistic", [name])).unwrap_or_default();
+        when("transport", [transport]).into_iter().chain(chosen).collect::<When>()
+    };
+    let windows: Vec<Vec<f64>> =
+        cells.iter().map(|cell| cell.map(figure.windows).unwrap_or_default()).collect();
+    Series {
+        shown: vec![(plain, shown(&line.transport.to_string())), (both, shown(BOTH))],
+        windows: if windows.iter().all(Vec::is_empty) { Vec::new() } else { windows },
+        link: Some(anchor_of_line(line.kind, line.transport)),
+        ..Series::new(plain, When::new(), cells.iter().map(|cell| (figure.of)((*cell)?)))
+            .intervals(cells.iter().map(|cell| (figure.ends)((*cell)?)))
+    }
+}
+
+/// Powers of two; 0 B lies two of them below the smallest size that has a logarithm.
+pub(super) fn size_axis(sizes: &[ByteSize]) -> XAxis {
+    let smallest = sizes.iter().map(|size| size.0).find(|&bytes| bytes > 0).unwrap_or(1) as f64;
+    let at = |size: &ByteSize| if size.0 == 0 { smallest / 4.0 } else { size.0 as f64 }.log2();
+    XAxis {
+        at: sizes.iter().map(at).collect(),
+        labels: sizes.iter().map(ToString::to_string).collect(),
+        keys: sizes.iter().map(|size| size.0.to_string()).collect(),
+        label: "message size".to_owned(),
+        sync: Some("sizes"),
+        ..XAxis::default()
+    }
+}
+
+/// A kind of call: over a transport beside the other, or alone.
+fn way(kind: Kind, beside: Option<Transport>) -> Way {
+    let named = |name: String| beside.map_or(name.clone(), |transport| format!("{name}, {transport}"));
+    let is_socket = matches!(kind.work, Work::Socket(_));
+    let dash: &[u8] = match (is_socket, beside == Some(Transport::Uds)) {
+        (true, true) => &[7, 3, 2, 3],
+        (true, false) => &[2, 3],
+        (false, true) => &[7, 4],
+        (false, false) => &[],
+    };
+    Way {
+        key: kind_id(kind),
+        name: named(kind.label()),
+        short: named(short_name(kind)),
+        colour: colour(kind).to_owned(),
+        dash,
+        width: if is_socket { 1.6 } else { 2.2 },
+        // The lower bound of latency and the upper bound of throughput are enough for a first look.
+        hidden: match kind.work {
+            Work::Call(_) | Work::Socket(Pattern::OneWay) => false,
+            Work::Socket(Pattern::Echo) => kind.in_flight > 1,
+            Work::Socket(Pattern::Pipelined) => true,
+        },
+    }
+}
+
+/// A line of a kind in charts that the legend does not hide.
+pub(super) fn unhidden(kind: Kind) -> Way {
+    Way { key: String::new(), ..way(kind, None) }
 }
 
 /// Of the windows that can be used; none where there is one alone.
 fn rates(cell: &Cell) -> Vec<f64> {
-    let rates: Vec<f64> = cell
-        .windows
-        .iter()
-        .filter_map(|window| Some(short(window.outcome.as_ref().ok()?.rate_per_s)))
-        .collect();
+    let rates = cell.windows.iter().filter_map(|window| Some(window.outcome.as_ref().ok()?.rate_per_s));
+    let rates: Vec<f64> = rates.map(short).collect();
     if rates.len() > 1 { rates } else { Vec::new() }
 }
 

@@ -1,97 +1,75 @@
 //! Every window at its time: its rate beside that of its cell, and what the machine did meanwhile.
 
-use serde::Serialize;
-use thalweg_measure::figures::short;
+use thalweg_measure::figures::{short, time};
+use thalweg_measure::page::chart::{Chart, Mark, Series, Unit, Way, XAxis, YAxis, rounded};
+use thalweg_measure::page::section::{Block, When};
 use thalweg_measure::statistics::median;
 
-use super::anchor::kind_id;
+use super::anchor::anchor;
+use super::plots::unhidden;
 use super::windows::{seconds_since, taken_away, waited_share};
 use crate::load::gathered::{Windows, gathered};
 use crate::load::{Kind, LabResults, PointResult};
-use crate::record::LoadResult;
+use crate::record::{LoadResult, Spike};
 
 /// Spikes beyond this many are not marked.
 const SPIKES_MARKED: usize = 24;
 /// A wait that is less than this many times its window's typical one is not marked.
 const SPIKE_FACTOR: f64 = 10.0;
+/// Windows at the same time are drawn so far apart, s.
+const APART: f64 = 0.001;
+/// The chart whose axis the others have, too.
+const RATES: &str = "time-rate";
 
-/// Columns as long as there are windows, in the order of time.
-#[derive(Debug, Default, Serialize)]
-pub(super) struct Timeline {
-    cells: Vec<TimeCell>,
-    /// Since the study began, s.
-    at: Vec<f64>,
-    /// Which of `cells`.
-    cell: Vec<usize>,
-    round: Vec<u32>,
-    /// ÷ the median of the cell's windows; none of a window that is not valid.
-    rate: Vec<Option<f64>>,
-    /// Shares of the window's time in which threads were ready and did not run.
-    client_waited: Vec<Option<f64>>,
-    server_waited: Vec<Option<f64>>,
-    /// Times per second that a thread's processor was taken from it, client and server together.
-    taken_away: Vec<Option<f64>>,
-    /// 0: valid, 1: valid, with its client as the limit, 2: not valid.
-    state: Vec<u8>,
-    spikes: Vec<TimeSpike>,
-}
-
-#[derive(Debug, Serialize)]
-struct TimeCell {
-    kind: String,
-    transport: String,
-    size_bytes: u64,
-    size: String,
+/// A window at its time.
+struct Row<'a> {
+    /// Since the study began, s. Rows have ascending times, no two the same.
+    at: f64,
+    /// ÷ the median of the cell's windows; `None` if the window is not valid.
+    rate: Option<f64>,
+    window: &'a PointResult,
     /// Ours against ours.
     against_itself: bool,
 }
 
-#[derive(Debug, Serialize)]
-struct TimeSpike {
-    at: f64,
-    took_ns: u64,
-    /// Which of the windows.
-    window: usize,
+/// The charts of the windows of our own pair and of the bare sockets, and those of the noise floor.
+pub(super) fn blocks(results: &LabResults) -> Vec<Block> {
+    let rows = rows(results);
+    if rows.is_empty() {
+        return vec![Block::About("No window was measured.".to_owned())];
+    }
+    // The line is the median of so many windows that stand next to each other.
+    let neighbours = (2 * (rows.len() / 8) + 1).min(25);
+    vec![
+        Block::Wide(vec![rates(&rows, neighbours), waited(&rows), taken(&rows)]),
+        Block::Hint(format!(
+            "The line is the median of {neighbours} windows that stand next to each other, whatever they measured: \
+             where it leaves 1, something slowed the machine or left it alone. A ring is a window whose client was the \
+             limit, a cross at the lower edge one that is not valid, and a triangle at the upper edge a long wait. A \
+             click leads to the windows of the cell."
+        )),
+    ]
 }
 
-struct Row<'a> {
-    at: f64,
-    cell: usize,
-    rate: Option<f64>,
-    window: &'a PointResult,
-}
-
-/// The windows of our own pair and of the bare sockets, and those of the noise floor.
-pub(super) fn timeline(results: &LabResults) -> Timeline {
+fn rows(results: &LabResults) -> Vec<Row<'_>> {
     let ours = results.reference();
     let own = gathered(&results.points);
     let own = own.into_iter().filter(|windows| windows.pair.is_none_or(|pair| *pair == ours));
     let against_itself = gathered(results.aa.iter().map(|aa| &aa.window));
     let cells = against_itself.into_iter().map(|cell| (cell, true)).chain(own.map(|cell| (cell, false)));
-
-    let mut timeline = Timeline::default();
-    let mut rows = Vec::new();
-    for (windows, against_itself) in cells {
-        rows.extend(rows_of(&windows, timeline.cells.len(), results));
-        let point = windows.point;
-        timeline.cells.push(TimeCell {
-            kind: kind_id(Kind::of(point)),
-            transport: point.transport.to_string(),
-            size_bytes: point.size_bytes.0,
-            size: point.size_bytes.to_string(),
-            against_itself,
-        });
-    }
+    let mut rows: Vec<Row<'_>> =
+        cells.flat_map(|(windows, against_itself)| rows_of(&windows, against_itself, results)).collect();
     rows.sort_by(|a, b| a.at.total_cmp(&b.at));
-    for row in &rows {
-        timeline.push(row);
+    let mut last = f64::NEG_INFINITY;
+    for row in &mut rows {
+        row.at = ((row.at.max(last + APART)) * 1000.0).round() / 1000.0;
+        last = row.at;
     }
-    timeline.spikes = spikes(&rows);
-    timeline
+    rows
 }
 
 /// A window that failed has no time of its own: it stands where the one before it in its cell does, or the one behind.
-fn rows_of<'a>(windows: &Windows<'a>, cell: usize, results: &LabResults) -> Vec<Row<'a>> {
+fn rows_of<'a>(windows: &Windows<'a>, against_itself: bool, results: &LabResults) -> Vec<Row<'a>> {
     let Ok(began) = humantime::parse_rfc3339(&results.started) else { return Vec::new() };
     let typical = median(windows.valid().map(|(_, result)| result.rate_per_s));
     let time_of = |window: &PointResult| window.measured().and_then(|it| seconds_since(it, began));
@@ -100,44 +78,173 @@ fn rows_of<'a>(windows: &Windows<'a>, cell: usize, results: &LabResults) -> Vec<
         at = time_of(window).unwrap_or(at);
         let is_good = window.validity().is_valid();
         let rate = window.measured().filter(|_| is_good).map(|it| it.rate_per_s);
-        Row { at, cell, rate: rate.zip(typical).map(|(rate, typical)| rate / typical), window }
+        Row { at, against_itself, rate: rate.zip(typical).map(|(rate, typical)| rate / typical), window }
     };
     windows.all.iter().map(row).collect()
 }
 
-impl Timeline {
-    fn push(&mut self, row: &Row<'_>) {
-        let usage = row.window.usage.as_ref();
-        self.at.push((row.at * 1000.0).round() / 1000.0);
-        self.cell.push(row.cell);
-        self.round.push(row.window.round);
-        self.rate.push(row.rate.map(short));
-        self.client_waited.push(usage.map(|usage| short(waited_share(usage, |it| &it.client))));
-        self.server_waited.push(usage.map(|usage| short(waited_share(usage, |it| &it.server))));
-        let per_second = usage.map(|usage| taken_away(usage) as f64 * 1e9 / usage.window_ns.max(1) as f64);
-        self.taken_away.push(per_second.map(short));
-        self.state.push(match row.window.measured() {
-            Some(measured) if row.rate.is_some() => u8::from(measured.is_client_limit()),
-            _ => 2,
+/// Titles at the pointer, and the times of all windows.
+fn time_axis(rows: &[Row<'_>]) -> XAxis {
+    let (mut titles, mut keys) = (Vec::new(), Vec::new());
+    let mut title_of = |row: &Row<'_>| {
+        let point = &row.window.point;
+        let kind = Kind::of(point);
+        let itself = if row.against_itself { ", ours against ours" } else { "" };
+        let title = format!("{}, {}, {}{itself}", kind.label(), point.transport, point.size_bytes);
+        titles.iter().position(|known| *known == title).unwrap_or_else(|| {
+            titles.push(title);
+            let is_linked = !row.against_itself;
+            keys.push(if is_linked {
+                anchor(kind, point.transport, point.size_bytes)
+            } else {
+                String::new()
+            });
+            titles.len() - 1
+        })
+    };
+    let title_of = rows.iter().map(&mut title_of).collect();
+    XAxis {
+        at: rows.iter().map(|row| row.at).collect(),
+        titles,
+        title_of,
+        keys,
+        clock: true,
+        sync: Some("time"),
+        ..XAxis::default()
+    }
+}
+
+/// A series of some rows.
+fn series<'r, 'a: 'r>(
+    way: usize,
+    mark: Mark,
+    rows: impl Iterator<Item = &'r Row<'a>>,
+    y: impl Fn(&Row<'_>) -> Option<f64>,
+) -> Series {
+    let (x, y): (Vec<f64>, Vec<Option<f64>>) = rows.map(|row| (row.at, y(row))).unzip();
+    Series { x, y: rounded(y), mark, shown: vec![(way, When::new())], ..Series::default() }
+}
+
+fn stems(way: usize, rows: &[Row<'_>], y: impl Fn(&Row<'_>) -> Option<f64>) -> Series {
+    Series { mark: Mark::Stems, ..Series::new(way, When::new(), rows.iter().map(y)) }
+}
+
+fn way(name: &str, colour: &str) -> Way {
+    Way { name: name.to_owned(), colour: colour.to_owned(), width: 2.0, ..Way::default() }
+}
+
+fn rates(rows: &[Row<'_>], neighbours: usize) -> Chart {
+    let mut ways: Vec<Way> = Vec::new();
+    let mut all: Vec<Series> = Vec::new();
+    for row in rows.iter().filter(|row| row.rate.is_some()) {
+        let kind = Kind::of(&row.window.point);
+        let dots = Way { short: String::new(), ..unhidden(kind) };
+        let index = ways.iter().position(|known| known.name == dots.name).unwrap_or_else(|| {
+            ways.push(dots);
+            all.push(Series {
+                mark: Mark::Dots,
+                shown: vec![(ways.len() - 1, When::new())],
+                ..Series::default()
+            });
+            ways.len() - 1
         });
+        let series = &mut all[index];
+        series.x.push(row.at);
+        series.y.push(row.rate.map(short));
+        series.notes.push(format!(", round {}", row.window.round));
+        series.link = Some(String::new());
+    }
+    let named = [
+        (format!("median of {neighbours} windows"), "text"),
+        ("the client was the limit".to_owned(), "warn"),
+        ("not valid: see its remark".to_owned(), "warn"),
+        ("longest wait".to_owned(), "muted"),
+    ];
+    let first = ways.len();
+    ways.extend(named.iter().map(|(name, colour)| way(name, colour)));
+    let smooth = smooth(rows, neighbours);
+    let limited = |row: &&Row<'_>| row.window.measured().is_some_and(LoadResult::is_client_limit);
+    let spikes = spikes(rows);
+    all.extend([
+        Series { mark: Mark::Line, ..Series::new(first, When::new(), smooth) },
+        series(first + 1, Mark::Rings, rows.iter().filter(limited), |row| row.rate),
+        series(first + 2, Mark::Crosses, rows.iter().filter(|row| row.rate.is_none()), |_| Some(1.0)),
+        Series {
+            notes: spikes.iter().map(|(_, spike)| format!(" {}", time(spike.took_ns as f64))).collect(),
+            ..series(first + 3, Mark::Triangles, spikes.iter().map(|(row, _)| *row), |_| Some(1.0))
+        },
+    ]);
+    Chart {
+        id: RATES.to_owned(),
+        title: "Windows over time".to_owned(),
+        about: "its rate ÷ the median rate of its cell: 1 is typical of the same call, size and transport"
+            .to_owned(),
+        x: time_axis(rows),
+        y: YAxis { unit: Unit::Ratio, log: true, includes: vec![0.8, 1.25], ..YAxis::default() },
+        ways,
+        series: all.into_iter().filter(|series| !series.is_empty()).collect(),
+        ..Chart::default()
+    }
+}
+
+/// Medians of neighbouring rates, where three of them are known.
+fn smooth(rows: &[Row<'_>], neighbours: usize) -> Vec<Option<f64>> {
+    let near = |index: usize| {
+        let window = index.saturating_sub(neighbours / 2)..rows.len().min(index + neighbours / 2 + 1);
+        let rates: Vec<f64> = rows[window].iter().filter_map(|row| row.rate).collect();
+        if rates.len() > 2 { median(rates) } else { None }
+    };
+    (0..rows.len()).map(near).collect()
+}
+
+fn waited(rows: &[Row<'_>]) -> Chart {
+    let client = |row: &Row<'_>| Some(waited_share(row.window.usage.as_ref()?, |it| &it.client));
+    let server = |row: &Row<'_>| Some(waited_share(row.window.usage.as_ref()?, |it| &it.server));
+    Chart {
+        id: "time-waited".to_owned(),
+        title: "Waited for a processor".to_owned(),
+        about: "of the window’s time".to_owned(),
+        class: "low",
+        x: XAxis::same_as(RATES),
+        y: YAxis { unit: Unit::Percent, includes: vec![0.0, 0.01], ..YAxis::default() },
+        ways: vec![way("client", "ours"), way("server", "peer-1")],
+        series: vec![stems(0, rows, client), stems(1, rows, server)],
+        ..Chart::default()
+    }
+}
+
+fn taken(rows: &[Row<'_>]) -> Chart {
+    let per_second = |row: &Row<'_>| {
+        let usage = row.window.usage.as_ref()?;
+        Some(taken_away(usage) as f64 * 1e9 / usage.window_ns.max(1) as f64)
+    };
+    Chart {
+        id: "time-taken".to_owned(),
+        title: "CPU time taken by others".to_owned(),
+        about: "per second, client and server together".to_owned(),
+        class: "low",
+        x: XAxis::same_as(RATES),
+        y: YAxis { unit: Unit::Rate, includes: vec![0.0, 1.0], ..YAxis::default() },
+        ways: vec![way("taken away", "muted")],
+        series: vec![stems(0, rows, per_second)],
+        ..Chart::default()
     }
 }
 
 /// The longest wait of each window, if it is long beside what is typical there: of all windows those that are longest
-/// beside it.
-fn spikes(rows: &[Row<'_>]) -> Vec<TimeSpike> {
-    let longest = |(window, row): (usize, &Row<'_>)| {
+/// beside it, in the order of time.
+fn spikes<'r, 'a>(rows: &'r [Row<'a>]) -> Vec<(&'r Row<'a>, Spike)> {
+    let longest = |row: &'r Row<'a>| {
         let measured = row.window.measured()?;
-        let spike = measured.spikes.first()?;
-        let factor = spike.took_ns as f64 / typical_ns(measured)?.max(1.0);
-        let at = row.at + spike.at_ns as f64 / 1e9;
-        Some((factor, TimeSpike { at: (at * 1000.0).round() / 1000.0, took_ns: spike.took_ns, window }))
+        let spike = *measured.spikes.first()?;
+        Some((spike.took_ns as f64 / typical_ns(measured)?.max(1.0), row, spike))
     };
-    let mut spikes: Vec<(f64, TimeSpike)> = rows.iter().enumerate().filter_map(longest).collect();
-    spikes.retain(|(factor, _)| *factor >= SPIKE_FACTOR);
-    spikes.sort_by(|(a, _), (b, _)| b.total_cmp(a));
+    let mut spikes: Vec<_> = rows.iter().filter_map(longest).collect();
+    spikes.retain(|(factor, ..)| *factor >= SPIKE_FACTOR);
+    spikes.sort_by(|(a, ..), (b, ..)| b.total_cmp(a));
     spikes.truncate(SPIKES_MARKED);
-    spikes.into_iter().map(|(_, spike)| spike).collect()
+    spikes.sort_by(|(_, a, _), (_, b, _)| a.at.total_cmp(&b.at));
+    spikes.into_iter().map(|(_, row, spike)| (row, spike)).collect()
 }
 
 /// What a wait or a gap of this window is compared with.
@@ -172,12 +279,16 @@ mod tests {
         });
         let failed = PointResult { outcome: Outcome::Failed("lost".to_owned()), ..window(2, 9, 0.0) };
         results.points = vec![window(3, 11, 100.0), window(0, 5, 50.0), limited, failed];
-        let timeline = timeline(&results);
-        assert_eq!(timeline.at, [5.0, 7.0, 7.0, 11.0]);
-        assert_eq!(timeline.rate, [Some(0.5), Some(2.0), None, Some(1.0)]);
-        assert_eq!(timeline.state, [0, 1, 2, 0]);
-        assert_eq!(timeline.round, [0, 1, 2, 3]);
+        let rows = rows(&results);
+        let column = |of: fn(&Row<'_>) -> Option<f64>| rows.iter().map(of).collect::<Vec<_>>();
+        assert_eq!(column(|row| Some(row.at)), [5.0, 7.0, 7.001, 11.0].map(Some));
+        assert_eq!(column(|row| row.rate), [Some(0.5), Some(2.0), None, Some(1.0)]);
+        assert_eq!(column(|row| Some(row.window.round.into())), [0.0, 1.0, 2.0, 3.0].map(Some));
+        let chart = rates(&rows, 1);
+        let of = |mark| chart.series.iter().filter(move |it| it.mark == mark).flat_map(|it| it.x.clone());
+        assert_eq!(of(Mark::Rings).collect::<Vec<_>>(), [7.0]);
+        assert_eq!(of(Mark::Crosses).collect::<Vec<_>>(), [7.001]);
         // The sample's longest wait is 15 times its median.
-        assert_eq!(timeline.spikes.len(), 3);
+        assert_eq!(of(Mark::Triangles).count(), 3);
     }
 }

@@ -5,6 +5,7 @@ use std::time::SystemTime;
 use maud::{Markup, html};
 use thalweg_measure::figures::{bound, count, percent, time};
 use thalweg_measure::page::parts::scrolled;
+use thalweg_measure::page::section::{Block, Section};
 use thalweg_measure::size::ByteSize;
 use thalweg_measure::usage::{ProcessUsage, Usage};
 
@@ -17,7 +18,7 @@ const COLUMNS: [&str; 8] =
     ["Cell", "Round", "At", "Rate", "Median or pace", "Waited: client, server", "Taken away", "Remark"];
 
 /// The windows of our own pair and of the bare sockets, folded by size.
-pub(super) fn section(results: &LabResults) -> Markup {
+pub(super) fn section(results: &LabResults) -> Section {
     let ours = results.reference();
     let own: Vec<Windows<'_>> = gathered(&results.points)
         .into_iter()
@@ -28,23 +29,20 @@ pub(super) fn section(results: &LabResults) -> Markup {
     sizes.dedup();
     let against_itself = gathered(results.aa.iter().map(|aa| &aa.window));
     let began = humantime::parse_rfc3339(&results.started).ok();
-    html! {
-        section #windows {
-            h2 { "Windows" }
-            p.about {
-                "What every figure of this page was told from. A window’s time is that since the study began. “Waited” \
+    let about = "What every figure of this page was told from. A window’s time is that since the study began. “Waited” \
                  is the time in which threads were ready to run while others ran, of the window’s time and added up \
                  over threads; “taken away” is how often a thread’s processor was, by another. The kernel tells both \
-                 of client and server, and not of the threads of a bare socket."
-            }
-            @for size in sizes {
-                (folded(&size.to_string(), own.iter().filter(|it| it.point.size_bytes == size), began, true))
-            }
-            @if !against_itself.is_empty() {
-                (folded("Ours against ours, for the noise floor", against_itself.iter(), began, false))
-            }
-        }
+                 of client and server, and not of the threads of a bare socket.";
+    let mut blocks = vec![Block::About(about.to_owned())];
+    blocks.extend(sizes.iter().map(|&size| {
+        let of_size = own.iter().filter(|it| it.point.size_bytes == size);
+        Block::Raw(folded(&size.to_string(), of_size, began, true))
+    }));
+    if !against_itself.is_empty() {
+        let title = "Ours against ours, for the noise floor";
+        blocks.push(Block::Raw(folded(title, against_itself.iter(), began, false)));
     }
+    Section::new("windows", "Windows", "Windows", blocks)
 }
 
 fn folded<'a>(

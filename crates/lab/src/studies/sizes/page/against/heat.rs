@@ -5,6 +5,7 @@ use thalweg_measure::figures::{interval_figure, ratio_figure};
 use thalweg_measure::size::ByteSize;
 use thalweg_measure::statistics::Ratio;
 
+use super::details::details;
 use crate::load::Kind;
 use crate::load::Transport;
 use crate::load::verdict::{Compared, Verdict};
@@ -16,7 +17,7 @@ const DEEPEST: f64 = 8.0;
 /// A table of more sizes than this is set closer.
 const SIZES_WIDE: usize = 9;
 
-pub(super) fn table(comparison: &Comparison, pair: &Pair) -> Markup {
+pub(super) fn table(comparison: &Comparison, (peer, pair): (usize, &Pair)) -> Markup {
     let ours = &comparison.ours;
     let sizes = comparison.sizes();
     let aggregates = comparison.aggregates();
@@ -35,7 +36,7 @@ pub(super) fn table(comparison: &Comparison, pair: &Pair) -> Markup {
             tbody {
                 @for (index, line) in comparison.lines().into_iter().enumerate() {
                     @let all = aggregates.iter().find(|it| it.pair == *pair && (it.kind, it.transport) == line);
-                    (rows(&Line { comparison, pair, index, kind: line.0, transport: line.1 }, &sizes, all))
+                    (rows(&Line { comparison, pair, peer, index, kind: line.0, transport: line.1 }, &sizes, all))
                 }
             }
         }
@@ -46,6 +47,8 @@ pub(super) fn table(comparison: &Comparison, pair: &Pair) -> Markup {
 struct Line<'a> {
     comparison: &'a Comparison,
     pair: &'a Pair,
+    /// Number of the pair among peers.
+    peer: usize,
     index: usize,
     kind: Kind,
     transport: Transport,
@@ -66,9 +69,9 @@ fn row(line: &Line<'_>, sizes: &[ByteSize], label: &str, is_rate: bool, all: Opt
     html! {
         tr {
             th scope="row" { (line.kind.label()) " " small { (label) } }
-            @for (at, &size) in sizes.iter().enumerate() {
+            @for &size in sizes {
                 @match found(line, size) {
-                    Some((cell, against)) => (heat_cell(cell, against, is_rate, (line.index, at))),
+                    Some((cell, against)) => (heat_cell(line, cell, against, is_rate)),
                     None => td {},
                 }
             }
@@ -93,34 +96,46 @@ fn figure(ratio: Ratio, word: &str) -> Markup {
 }
 
 /// A cell is coloured by its verdict, the deeper the farther from 1, and says the verdict by a sign and a word too.
-fn heat_cell(cell: &ComparedCell, against: &Against, is_rate: bool, (line, at): (usize, usize)) -> Markup {
+fn heat_cell(line: &Line<'_>, cell: &ComparedCell, against: &Against, is_rate: bool) -> Markup {
     let compared = if is_rate { Some(against.rate) } else { against.median };
     let has_failed = cell.ours.excluded() + against.theirs.excluded() > 0;
-    field(compared, has_failed, Some(&format!("{line},{at}")))
+    let details = details(line.comparison, cell, against, line.peer);
+    field(compared, has_failed, Some((format!("line={}", line.index), details)))
 }
 
-/// A field of a table of ratios; `at`: where the details of its cell are.
-pub(super) fn field(compared: Option<Compared>, has_failed: bool, at: Option<&str>) -> Markup {
-    let Some(Compared { ratio, verdict }) = compared else { return html! { td {} } };
-    let (class, sign, word) = match verdict {
-        Verdict::Faster => ("faster", "▲", "faster"),
-        Verdict::NoDifference => ("same", "=", "no difference"),
-        Verdict::Slower => ("slower", "▼", "slower"),
-        Verdict::CannotTell => ("open", "?", "cannot tell"),
-        Verdict::NotMeasured => ("open", "", "not measured"),
-    };
-    let depth = ratio.map_or(0.0, depth);
-    html! {
-        td class=(class) style=(format!("--d:{depth:.2}")) data-at=[at] tabindex=[at.map(|_| "-1")] {
-            i aria-hidden="true" { (sign) }
-            span.unseen { (word) ", " }
-            @match ratio {
+/// A field of a table of ratios; `more`: the choice that a click makes, and details to be pointed at.
+pub(super) fn field(compared: Option<Compared>, has_failed: bool, more: Option<(String, Markup)>) -> Markup {
+    let Some(compared) = compared else { return html! { td {} } };
+    let word = compared.verdict.name();
+    coloured(
+        compared,
+        more,
+        &html! {
+            @match compared.ratio {
                 Some(ratio) => (figure(ratio, word)),
                 None => { b { "–" } small { (word) } }
             }
-            @if has_failed {
-                em title="some windows failed" { "!" }
-            }
+            @if has_failed { em title="some windows failed" { "!" } }
+        },
+    )
+}
+
+/// A field with the colour and the sign of its verdict.
+pub(super) fn coloured(compared: Compared, more: Option<(String, Markup)>, content: &Markup) -> Markup {
+    let (class, sign) = match compared.verdict {
+        Verdict::Faster => ("faster", "▲"),
+        Verdict::NoDifference => ("same", "="),
+        Verdict::Slower => ("slower", "▼"),
+        Verdict::CannotTell => ("open", "?"),
+        Verdict::NotMeasured => ("open", ""),
+    };
+    let depth = compared.ratio.map_or(0.0, depth);
+    html! {
+        td class=(class) style=(format!("--d:{depth:.2}")) data-sets=[more.as_ref().map(|(sets, _)| sets)] {
+            i aria-hidden="true" { (sign) }
+            span.unseen { (compared.verdict.name()) ", " }
+            (content)
+            @if let Some((_, details)) = more { template { (details) } }
         }
     }
 }

@@ -1,0 +1,158 @@
+//! The charts and the costs of the kind of call that is chosen.
+
+use thalweg_measure::figures::{count, time};
+use thalweg_measure::page::chart::{Chart, Series, Unit, Way, YAxis};
+use thalweg_measure::page::section::{Block, Choice, When, when};
+use thalweg_measure::page::table::{Columns, Field, Table};
+use thalweg_measure::statistics::Ratio;
+
+use super::{LineKey, line_name, socket, way};
+use crate::studies::sizes::compare::{Against, ComparedCell, Comparison, ProcessCost, Side};
+use crate::studies::sizes::page::plots::size_axis;
+
+pub(super) fn blocks(comparison: &Comparison) -> Vec<Block> {
+    let lines = comparison.lines();
+    let ours = &comparison.ours;
+    let named = lines.iter().enumerate().map(|(index, line)| (index.to_string(), line_name(*line)));
+    // A first look is at calls in flight.
+    let initial = lines.iter().position(|(kind, _)| kind.label().contains("in flight")).unwrap_or(0);
+    let mut ways: Vec<Way> = vec![way(ours, None)];
+    ways.extend(comparison.peers.iter().enumerate().map(|(index, pair)| way(pair, Some(index))));
+    if comparison.cells.iter().any(|cell| cell.reference.is_some()) {
+        ways.push(socket());
+    }
+    let ratio_about = format!(
+        "{ours} ÷ peer with the interval of 95 %; above 1 {ours} is faster. The band is the noise floor."
+    );
+    let mut blocks = vec![
+        Block::Choices(vec![Choice { initial, ..Choice::list("line", "Calls", named) }]),
+        Block::Legend(ways.clone()),
+        Block::Charts(vec![
+            Chart {
+                id: "against-rate".to_owned(),
+                title: "Rate".to_owned(),
+                about: "operations per second, with the bare socket as the reference; higher is better"
+                    .to_owned(),
+                x: size_axis(&comparison.sizes()),
+                y: YAxis { unit: Unit::Rate, log: true, ..YAxis::default() },
+                ways: ways.clone(),
+                series: numbered(&lines).flat_map(|line| rates(comparison, line)).collect(),
+                ..Chart::default()
+            },
+            Chart {
+                id: "against-ratio".to_owned(),
+                title: "Ratio".to_owned(),
+                about: ratio_about,
+                x: size_axis(&comparison.sizes()),
+                y: YAxis {
+                    unit: Unit::Ratio,
+                    log: true,
+                    includes: vec![0.9, 1.1],
+                    line: Some(1.0),
+                    ..YAxis::default()
+                },
+                ways,
+                series: numbered(&lines).flat_map(|line| ratios(comparison, line)).collect(),
+                shades: numbered(&lines).map(|line| shade(comparison, line)).collect(),
+                ..Chart::default()
+            },
+        ]),
+        Block::Heading("Cost per operation".to_owned()),
+    ];
+    blocks.extend(numbered(&lines).map(|(index, line)| {
+        Block::When(when("line", [index.to_string()]), vec![Block::Table(costs(comparison, line))])
+    }));
+    blocks.push(Block::Hint(
+        "Processor time is user + system, of the client’s and of the server’s process, divided by operations; so are \
+         context switches, voluntary or not. System calls were counted in runs of their own; – is not counted."
+            .to_owned(),
+    ));
+    blocks
+}
+
+fn numbered(lines: &[LineKey]) -> impl Iterator<Item = (usize, LineKey)> + '_ {
+    lines.iter().copied().enumerate()
+}
+
+/// A series of the line, if it has a value.
+fn series(
+    comparison: &Comparison,
+    (index, (kind, transport)): (usize, LineKey),
+    way: usize,
+    of: impl Fn(&ComparedCell) -> Option<Ratio>,
+) -> Option<Series> {
+    let cell = |size| comparison.line(kind, transport).find(|cell| cell.size == size);
+    let ratios: Vec<Option<Ratio>> = comparison.sizes().into_iter().map(|size| of(cell(size)?)).collect();
+    let series =
+        Series::new(way, when("line", [index.to_string()]), ratios.iter().map(|it| Some((*it)?.ratio)));
+    (!series.is_empty()).then(|| series.intervals(ratios.iter().map(|it| (*it)?.interval)))
+}
+
+fn alone(value: f64) -> Ratio {
+    Ratio { ratio: value, interval: None, pairs: 0 }
+}
+
+fn rates(comparison: &Comparison, line: (usize, LineKey)) -> Vec<Series> {
+    let ours = series(comparison, line, 0, |cell| cell.ours.rate_per_s.map(alone));
+    let peers = comparison.peers.iter().enumerate().map(|(index, pair)| {
+        series(comparison, line, index + 1, |cell| cell.against(pair)?.theirs.rate_per_s.map(alone))
+    });
+    let socket = series(comparison, line, comparison.peers.len() + 1, |cell| {
+        cell.reference.map(|reference| alone(reference.rate_per_s))
+    });
+    std::iter::once(ours).chain(peers).chain([socket]).flatten().collect()
+}
+
+fn ratios(comparison: &Comparison, line: (usize, LineKey)) -> Vec<Series> {
+    let of_peer = |(index, pair)| series(comparison, line, index + 1, |cell| cell.against(pair)?.rate.ratio);
+    comparison.peers.iter().enumerate().filter_map(of_peer).collect()
+}
+
+fn shade(comparison: &Comparison, (index, (kind, _)): (usize, LineKey)) -> ([f64; 2], When) {
+    let floor = comparison.noise.rate(kind).exp();
+    ([1.0 / floor, floor], when("line", [index.to_string()]))
+}
+
+/// For each size a row for each stack.
+fn costs(comparison: &Comparison, (kind, transport): LineKey) -> Table {
+    type Row<'a> = (&'a ComparedCell, String, &'a Side, Option<&'a Against>);
+    let cost = |side: &Side| side.cost.map(|cost| [cost.client, cost.server]);
+    let of_process =
+        move |at: usize, of: fn(ProcessCost) -> Option<f64>| move |row: &Row<'_>| of(cost(row.2)?[at]);
+    let processor = move |at: usize| {
+        move |row: &Row<'_>| {
+            let cost = cost(row.2).map(|costs| costs[at]);
+            let sum = Field::figure(cost.map(|it| it.user_ns + it.system_ns), time);
+            let below = cost.map(|it| format!("{} + {}", time(it.user_ns), time(it.system_ns)));
+            Field { below, ..sum }
+        }
+    };
+    let columns = Columns::<Row<'_>>::default()
+        .field("Size", |(cell, ..)| Field::figure(Some(cell.size.0 as f64), |_| cell.size.to_string()))
+        .words("Stack", |(_, name, ..)| name.clone())
+        .figure("Rate", |rate| format!("{}/s", count(rate)), |(.., side, _)| side.rate_per_s)
+        .field(format!("{} ÷ it", comparison.ours), |(.., against)| {
+            Field::ratio(against.and_then(|against| against.rate.ratio))
+        })
+        .field("Client CPU time", processor(0))
+        .field("Server CPU time", processor(1))
+        .figure("Client switches", few, of_process(0, |cost| Some(cost.switches)))
+        .figure("Server switches", few, of_process(1, |cost| Some(cost.switches)))
+        .figure("Client system calls", few, of_process(0, |cost| cost.system_calls))
+        .figure("Server system calls", few, of_process(1, |cost| cost.system_calls));
+    let rows = comparison.line(kind, transport).flat_map(|cell| {
+        let peers = comparison.peers.iter().filter_map(move |pair| {
+            let against = cell.against(pair)?;
+            Some((cell, pair.to_string(), &against.theirs, Some(against)))
+        });
+        std::iter::once((cell, comparison.ours.to_string(), &cell.ours, None)).chain(peers)
+    });
+    let rows: Vec<Row<'_>> = rows.collect();
+    let styles = rows.iter().map(|row| (row.3.is_none().then_some("own"), When::new())).collect();
+    Table { row_styles: styles, ..columns.table(rows) }
+}
+
+/// Two digits, and three decimals of what is small.
+fn few(value: f64) -> String {
+    if value >= 0.0095 { thalweg_measure::figures::ratio(value) } else { format!("{value:.3}") }
+}

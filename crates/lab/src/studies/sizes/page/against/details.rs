@@ -1,0 +1,106 @@
+//! What is told of a field of the tables of ratios: rates and latencies of both, and the ratio of each pair of windows.
+
+use maud::{Markup, html};
+use thalweg_measure::figures::{bound, count, percent, ratio_text, time};
+use thalweg_measure::page::chart::Way;
+
+use super::{line_name, socket, way};
+use crate::load::verdict::{Compared, Verdict};
+use crate::studies::sizes::compare::{Against, ComparedCell, Comparison, Side};
+
+/// Width of the strip of ratios, and its margin, px.
+const STRIP: (f64, f64) = (240.0, 6.0);
+
+/// `peer`: its number among peers.
+pub(super) fn details(
+    comparison: &Comparison,
+    cell: &ComparedCell,
+    against: &Against,
+    peer: usize,
+) -> Markup {
+    let ours = &comparison.ours;
+    html! {
+        b { (line_name((cell.kind, cell.transport))) ", " (cell.size) }
+        (side(&way(ours, None), &cell.ours))
+        (side(&way(&against.pair, Some(peer)), &against.theirs))
+        @if let Some(reference) = cell.reference {
+            (row(&socket(), Some(reference.rate_per_s)))
+            p { (ours) " reaches " (percent(reference.share.ratio)) " of it" }
+        }
+        p {
+            @match against.rate.ratio {
+                Some(ratio) => {
+                    strong { (bound(&ratio_text(ratio))) } ", " (ratio.pairs) " pairs of windows: "
+                    (words(comparison, against.rate))
+                }
+                None => strong { (words(comparison, against.rate)) },
+            }
+        }
+        @if let Some((median, ratio)) = against.median.and_then(|median| Some((median, median.ratio?))) {
+            p { "median time " strong { (bound(&ratio_text(ratio))) } ": " (words(comparison, median)) }
+        }
+        (strip(&cell.ours, &against.theirs))
+    }
+}
+
+fn row(way: &Way, rate: Option<f64>) -> Markup {
+    let rate = rate.map_or_else(|| "–".to_owned(), |rate| format!("{}/s", count(rate)));
+    html! { div { (way.swatch()) span { (way.name) } span { (rate) } } }
+}
+
+fn side(way: &Way, side: &Side) -> Markup {
+    let mut excluded: Vec<&String> =
+        side.windows.iter().filter_map(|window| window.outcome.as_ref().err()).collect();
+    let (left_out, all) = (excluded.len(), side.windows.len());
+    excluded.dedup();
+    html! {
+        (row(way, side.rate_per_s))
+        @if let Some(it) = side.latency {
+            p { "median " (time(it.p50 as f64)) ", p99 " (time(it.p99 as f64)) ", max " (time(it.max as f64)) }
+        }
+        @for (index, reason) in excluded.into_iter().enumerate() {
+            p.failed {
+                "left out: " @if index == 0 { (left_out) " of " (all) " windows: " } (reason)
+            }
+        }
+        @if side.limited() > 0 {
+            p { (side.limited()) " of " (all) " windows: its client was the limit" }
+        }
+    }
+}
+
+pub(super) fn words(comparison: &Comparison, compared: Compared) -> String {
+    match compared.verdict {
+        Verdict::Faster => format!("{} is faster", comparison.ours),
+        Verdict::NoDifference => "no difference".to_owned(),
+        Verdict::Slower => format!("{} is slower", comparison.ours),
+        Verdict::CannotTell => {
+            "cannot tell: the interval is too wide, or there are too few windows".to_owned()
+        }
+        Verdict::NotMeasured => "not measured".to_owned(),
+    }
+}
+
+/// One dot for the ratio of each round, so that a spread is seen and not only told.
+fn strip(ours: &Side, theirs: &Side) -> Markup {
+    let rate = |side: &Side, index: usize| Some(side.windows.get(index)?.outcome.as_ref().ok()?.rate_per_s);
+    let ratio = |index| Some(rate(ours, index)? / rate(theirs, index)?);
+    let ratios: Vec<f64> = (0..ours.windows.len()).filter_map(ratio).collect();
+    if ratios.len() < 2 {
+        return html! {};
+    }
+    let low = (ratios.iter().copied().fold(1.0, f64::min) * 0.97).ln();
+    let high = (ratios.iter().copied().fold(1.0, f64::max) * 1.03).ln();
+    let (width, margin) = STRIP;
+    let x =
+        |ratio: f64| format!("{:.1}", margin + (width - 2.0 * margin) * (ratio.ln() - low) / (high - low));
+    let dot = |(index, ratio): (usize, &f64)| format!("M{} {}h0", x(*ratio), 10 + index % 2 * 6);
+    let dots: String = ratios.iter().enumerate().map(dot).collect();
+    html! {
+        svg.strip viewBox="0 0 240 34" width="240" height="34" aria-hidden="true" {
+            line x1=(x(1.0)) x2=(x(1.0)) y1="2" y2="24" {}
+            text x=(x(1.0)) y="33" { "1" }
+            path d=(dots) {}
+        }
+    }
+}
