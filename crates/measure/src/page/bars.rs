@@ -2,7 +2,7 @@
 
 use maud::{Markup, html};
 
-use super::section::{When, when_json};
+use super::when::{When, when_json};
 use crate::figures::bound;
 
 /// A panel of bars on one scale.

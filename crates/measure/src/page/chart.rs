@@ -3,8 +3,9 @@
 use maud::{Markup, html};
 use serde::Serialize;
 
+use super::inline::inline;
 use super::parts::script_json;
-use super::section::{When, inline, when_json};
+use super::when::{When, when_json};
 use crate::figures::{bound, short};
 use crate::statistics::Interval;
 

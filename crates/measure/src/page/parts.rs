@@ -8,7 +8,7 @@ use maud::{Markup, PreEscaped, html};
 use serde::Serialize;
 use thalweg_protobuf::printable;
 
-use crate::figures::{bound, short, span};
+use crate::figures::{bound, span};
 
 /// Returns a card with a title, a main figure and a line of detail.
 pub fn card(title: &str, figure: &str, detail: &str) -> Markup {
@@ -39,32 +39,6 @@ pub fn choices<V: AsRef<str>, T: AsRef<str>>(
 /// Wraps a table in a scrollable container.
 pub fn scrolled(table: &Markup) -> Markup {
     html! { div.scroll tabindex="0" { (table) } }
-}
-
-/// Returns the header cell of a sortable column.
-pub fn sorting_head(name: &str, class: Option<&str>) -> Markup {
-    html! { th scope="col" class=[class] { button type="button" { (name) } } }
-}
-
-/// Returns a table cell that sorts by `value`, regardless of the unit shown. `None` is shown as a dash.
-pub fn field(value: Option<f64>, show: impl FnOnce(f64) -> String) -> Markup {
-    html! {
-        @if let Some(value) = value {
-            td data-v=(short(value)) { (show(value)) }
-        } @else {
-            td data-v="" { "–" }
-        }
-    }
-}
-
-/// Returns a [`field`] with the value's interval below it, if both are known.
-pub fn sure_field(value: Option<f64>, show: impl FnOnce(f64) -> String, interval: Option<String>) -> Markup {
-    match (value, interval) {
-        (Some(value), Some(interval)) => html! {
-            td.sure data-v=(short(value)) { (show(value)) small { (interval) } }
-        },
-        (value, _) => field(value, show),
-    }
 }
 
 /// Returns the first `open` items as a list and the others in a collapsed element.

@@ -1,21 +1,14 @@
 //! Sections of a page as data: headings, sentences, tables, charts and choices between them.
 
-use std::collections::BTreeMap;
-
 use maud::{Markup, html};
 
 use super::bars::{Bars, bars};
 use super::chart::{Chart, Way};
+use super::inline::inline;
 use super::table::Table;
+use super::when::when_json;
+pub use super::when::{When, when};
 use crate::figures::bound;
-
-/// With which values of choices something is shown: all named choices must have one of the values.
-pub type When = BTreeMap<&'static str, Vec<String>>;
-
-/// Returns a condition of one choice.
-pub fn when(choice: &'static str, values: impl IntoIterator<Item = impl Into<String>>) -> When {
-    When::from([(choice, values.into_iter().map(Into::into).collect())])
-}
 
 /// A choice of the reader. Buttons initially have their first option.
 #[derive(Clone, Debug, Default)]
@@ -118,7 +111,8 @@ impl Section {
     }
 }
 
-/// A part of a section. Its text is [`inline`] text.
+/// A part of a section. In its sentences `code` is in back quotes, `**bold**` between asterisks, and `{name}` stands for
+/// the text of the option that is chosen.
 #[derive(Debug)]
 pub enum Block {
     /// Heading of the blocks that follow.
@@ -215,47 +209,9 @@ fn legend(ways: &[Way]) -> Markup {
     }
 }
 
-/// Returns a condition as the page's script reads it. `None` if it always holds.
-pub(super) fn when_json(when: &When) -> Option<String> {
-    (!when.is_empty()).then(|| serde_json::to_string(when).expect("a map of strings is JSON"))
-}
-
-/// Marks up a sentence: `code` in back quotes, `**bold**`, and `{name}` for the text of the chosen option.
-pub fn inline(text: &str) -> Markup {
-    let text = bound(text);
-    html! {
-        @for (index, part) in text.split('`').enumerate() {
-            @if index % 2 == 1 { code { (part) } } @else {
-                @for (index, part) in part.split("**").enumerate() {
-                    @if index % 2 == 1 { b { (part) } } @else { (chosen(part)) }
-                }
-            }
-        }
-    }
-}
-
-fn chosen(text: &str) -> Markup {
-    html! {
-        @for (index, part) in text.split('{').enumerate() {
-            @match part.split_once('}') {
-                Some((name, rest)) if index > 0 => { span data-says=(name) {} (rest) }
-                _ => { (part) }
-            }
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn sentences_have_code_bold_text_and_chosen_words() {
-        assert_eq!(
-            inline("in `a<b>`, **now** {statistic} time").into_string(),
-            "in <code>a&lt;b&gt;</code>, <b>now</b> <span data-says=\"statistic\"></span> time"
-        );
-    }
 
     #[test]
     fn choice_names_its_condition() {

@@ -4,7 +4,7 @@ use maud::{Markup, html};
 use serde::{Deserialize, Serialize};
 
 use super::parts::scrolled;
-use super::section::{When, when_json};
+use super::when::{When, when_json};
 use crate::figures::{count, from_to, ratio_text, short};
 use crate::statistics::{Interval, Ratio};
 use crate::text::aligned;

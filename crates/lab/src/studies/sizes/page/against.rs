@@ -5,24 +5,20 @@ mod details;
 mod ends;
 mod heat;
 mod matrix;
+mod names;
 
 use maud::{Markup, html};
 use thalweg_measure::figures::{bound, percent, ratio_figure, ratio_text};
-use thalweg_measure::page::chart::Way;
 use thalweg_measure::page::parts::folded;
 use thalweg_measure::page::section::{Block, Choice, Section, when};
 use thalweg_measure::page::table::{Columns, Field};
 
 use crate::load::noise::{AaCell, Floor};
 use crate::load::verdict::MARGIN;
-use crate::load::{Kind, LabResults, Transport, stacks};
-use crate::report::multiples::peer_colour;
+use crate::load::{LabResults, stacks};
 use crate::stack::Pair;
 use crate::studies::sizes::compare::findings::{Loss, contrasts, losses, verdicts};
 use crate::studies::sizes::compare::{Comparison, Tally};
-
-/// A kind of call over a transport.
-type LineKey = (Kind, Transport);
 
 /// With a floor above this share, real differences are called none.
 const FLOOR_HIGH: f64 = 0.2;
@@ -104,33 +100,6 @@ pub(super) fn sections(results: &LabResults, comparison: &Comparison) -> Vec<Sec
         sections.push(Section::new("matrix", "", "Clients with other servers", matrix::blocks(comparison)));
     }
     sections
-}
-
-/// A stack's lines: ours, or the peer of this number.
-fn way(pair: &Pair, peer: Option<usize>) -> Way {
-    Way {
-        key: pair.to_string(),
-        name: pair.to_string(),
-        colour: peer.map_or("ours", peer_colour).to_owned(),
-        width: if peer.is_some() { 2.0 } else { 2.8 },
-        ..Way::default()
-    }
-}
-
-fn socket() -> Way {
-    Way {
-        key: "bare socket".to_owned(),
-        name: "bare socket".to_owned(),
-        colour: "socket".to_owned(),
-        dash: &[2, 3],
-        width: 1.6,
-        ..Way::default()
-    }
-}
-
-/// `unary, 16 in flight, TCP`
-fn line_name((kind, transport): LineKey) -> String {
-    format!("{}, {transport}", kind.label())
 }
 
 fn noise(comparison: &Comparison) -> Vec<Block> {

@@ -6,7 +6,7 @@ use thalweg_measure::page::section::{Block, Choice, When, when};
 use thalweg_measure::page::table::{Columns, Field, Table};
 use thalweg_measure::statistics::Ratio;
 
-use super::{LineKey, line_name, socket, way};
+use super::names::{LineKey, line_name, socket, way};
 use crate::studies::sizes::compare::{Against, ComparedCell, Comparison, ProcessCost, Side};
 use crate::studies::sizes::page::plots::size_axis;
 

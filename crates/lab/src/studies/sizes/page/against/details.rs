@@ -4,7 +4,7 @@ use maud::{Markup, html};
 use thalweg_measure::figures::{bound, count, percent, ratio_text, time};
 use thalweg_measure::page::chart::Way;
 
-use super::{line_name, socket, way};
+use super::names::{line_name, socket, way};
 use crate::load::verdict::{Compared, Verdict};
 use crate::studies::sizes::compare::{Against, ComparedCell, Comparison, Side};
 

@@ -6,7 +6,7 @@ use thalweg_measure::page::parts::scrolled;
 use thalweg_measure::page::section::{Block, Choice, when};
 
 use super::heat;
-use super::line_name;
+use super::names::line_name;
 use crate::stack::{Pair, Stack};
 use crate::studies::sizes::compare::{ComparedCell, Comparison};
 

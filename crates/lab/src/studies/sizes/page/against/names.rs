@@ -1,0 +1,38 @@
+//! Names and hues of what is compared.
+
+use thalweg_measure::page::chart::Way;
+
+use crate::load::{Kind, Transport};
+use crate::report::multiples::peer_colour;
+use crate::stack::Pair;
+
+/// A kind of call over a transport.
+pub(super) type LineKey = (Kind, Transport);
+
+/// A stack's lines: ours, or the peer of this number.
+pub(super) fn way(pair: &Pair, peer: Option<usize>) -> Way {
+    Way {
+        key: pair.to_string(),
+        name: pair.to_string(),
+        colour: peer.map_or("ours", peer_colour).to_owned(),
+        width: if peer.is_some() { 2.0 } else { 2.8 },
+        ..Way::default()
+    }
+}
+
+/// The bare socket's lines.
+pub(super) fn socket() -> Way {
+    Way {
+        key: "bare socket".to_owned(),
+        name: "bare socket".to_owned(),
+        colour: "socket".to_owned(),
+        dash: &[2, 3],
+        width: 1.6,
+        ..Way::default()
+    }
+}
+
+/// `unary, 16 in flight, TCP`
+pub(super) fn line_name((kind, transport): LineKey) -> String {
+    format!("{}, {transport}", kind.label())
+}
