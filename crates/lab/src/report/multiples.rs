@@ -1,7 +1,7 @@
 //! Charts beside each other on the same axes, of a figure over a number.
 
 use thalweg_measure::distribution::Latency;
-use thalweg_measure::page::chart::{Chart, Series, Unit, Way, XAxis, YAxis};
+use thalweg_measure::page::chart::{Chart, Series, Unit, Way, XAxis, YAxis, rounded};
 use thalweg_measure::page::section::{Choice, When, when};
 use thalweg_measure::statistics::Interval;
 
@@ -49,20 +49,13 @@ pub(crate) struct Line<'c, C> {
 impl<C> Multiples<C> {
     pub(crate) fn chart(&self, index: usize, title: &str, lines: &[Line<'_, C>]) -> Chart {
         let series = |line: &Line<'_, C>, figure: &Figure<C>| {
-            let y = line.cells.iter().map(|cell| (figure.of)((*cell)?).filter(|&value| value > 0.0));
-            let windows: Vec<Vec<f64>> = line
-                .cells
-                .iter()
-                .map(|cell| cell.map(|cell| (figure.windows)(cell)).unwrap_or_default())
-                .collect();
             let note = |note: fn(&C) -> String| {
                 line.cells.iter().map(|cell| cell.map(note).unwrap_or_default()).collect()
             };
             Series {
-                windows: if windows.iter().all(Vec::is_empty) { Vec::new() } else { windows },
+                shown: vec![(line.way, figure.when.clone())],
                 notes: self.note.map(note).unwrap_or_default(),
-                ..Series::new(line.way, figure.when.clone(), y)
-                    .intervals(line.cells.iter().map(|cell| (figure.ends)((*cell)?)))
+                ..figure.series(&line.cells)
             }
         };
         let all = lines.iter().flat_map(|line| self.figures.iter().map(move |figure| series(line, figure)));
@@ -75,6 +68,26 @@ impl<C> Multiples<C> {
             series: all.filter(|series| !series.is_empty()).collect(),
             ..Chart::default()
         }
+    }
+}
+
+impl<C> Figure<C> {
+    /// A figure without an interval.
+    pub(crate) fn of(of: impl Fn(&C) -> Option<f64> + 'static) -> Self {
+        Self { of: Box::new(of), ends: |_| None, windows: |_| Vec::new(), when: When::new() }
+    }
+
+    /// Values, intervals and windows of these cells, of no way.
+    pub(crate) fn series(&self, cells: &[Option<&C>]) -> Series {
+        let of = |cell: &Option<&C>| (self.of)((*cell)?);
+        let windows: Vec<Vec<f64>> =
+            cells.iter().map(|cell| cell.map(self.windows).unwrap_or_default()).collect();
+        let series = Series {
+            y: rounded(cells.iter().map(of)),
+            windows: if windows.iter().all(Vec::is_empty) { Vec::new() } else { windows },
+            ..Series::default()
+        };
+        series.intervals(cells.iter().map(|cell| (self.ends)((*cell)?)))
     }
 }
 
@@ -93,10 +106,9 @@ pub(crate) fn latencies<C: 'static>(
     ends: fn(&C) -> Option<Interval>,
 ) -> Vec<Figure<C>> {
     let figure = |(name, _)| Figure {
-        of: Box::new(move |cell: &C| of(cell).named(name)) as Box<dyn Fn(&C) -> Option<f64>>,
         ends: if name == "p50" { ends } else { |_| None },
-        windows: |_| Vec::new(),
         when: when("statistic", [name]),
+        ..Figure::of(move |cell: &C| of(cell).named(name))
     };
     STATISTICS.into_iter().map(figure).collect()
 }

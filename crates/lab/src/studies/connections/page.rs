@@ -4,7 +4,7 @@ use maud::{Markup, html};
 use thalweg_measure::figures::{count, ratio_text, short, time};
 use thalweg_measure::page::chart::{Chart, Unit, Way, XAxis};
 use thalweg_measure::page::parts::card;
-use thalweg_measure::page::section::{Block, Section, When};
+use thalweg_measure::page::section::{Block, Section};
 use thalweg_measure::size::ByteSize;
 use thalweg_measure::wording::counted;
 
@@ -93,17 +93,15 @@ fn plots(cells: &Cells) -> Vec<Block> {
         Block::Legend(ways.clone()),
         Block::Heading("The server’s processor time of a call; lower is better".to_owned()),
         Block::Multiples(panels(cells, &stacks, &ways, "server", Unit::Time, vec![Figure {
-            of: Box::new(Server::ns),
             ends: |server| server.figures.server_interval,
             windows: |server| valid(server, |it| it.server_ns),
-            when: When::new(),
+            ..Figure::of(Server::ns)
         }])),
         Block::Heading("Calls per second; higher is better".to_owned()),
         Block::Multiples(panels(cells, &stacks, &ways, "rate", Unit::Rate, vec![Figure {
-            of: Box::new(|server: &Server| Some(server.figures.rate_per_s)),
             ends: |server| server.figures.rate_interval,
             windows: |server| valid(server, |it| it.rate_per_s),
-            when: When::new(),
+            ..Figure::of(|server: &Server| Some(server.figures.rate_per_s))
         }])),
         Block::Heading("Latency, {statistic}; lower is better".to_owned()),
         Block::Multiples(panels(cells, &stacks, &ways, "latency", Unit::Time, latencies(

@@ -13,12 +13,11 @@ use crate::studies::channels::analyse::{self, Cell, Channels, Panel, label, netw
 pub(super) fn over_load(channels: &Channels) -> Vec<Block> {
     let ways = ways(channels);
     let rate = Figure {
-        of: Box::new(|cell: &Cell| Some(cell.rate_per_s)),
-        ends: |cell| cell.rate_interval,
+        ends: |cell: &Cell| cell.rate_interval,
         windows: |cell| {
             cell.windows.iter().filter_map(|it| Some(it.outcome.as_ref().ok()?.rate_per_s)).collect()
         },
-        when: When::new(),
+        ..Figure::of(|cell: &Cell| Some(cell.rate_per_s))
     };
     let latencies = latencies(|cell: &Cell| cell.latency, |cell| cell.p50_interval);
     let calls = channels.calls().into_iter().map(|call| (call.name(), call.name()));

@@ -9,6 +9,7 @@ use thalweg_measure::statistics::Interval;
 use super::anchor::{anchor_of_line, kind_id};
 use crate::load::{Kind, Pattern, Transport, Work};
 use crate::record::CallType;
+use crate::report::multiples::Figure;
 use crate::studies::sizes::choice::words::short as short_name;
 use crate::studies::sizes::lines::{Analysis, Cell, Line};
 
@@ -37,27 +38,25 @@ pub(super) fn blocks(analysis: &Analysis) -> Vec<Block> {
     let offered = transports.into_iter().chain(both).map(|name| (name.clone(), name));
     let legend = analysis.kinds().into_iter().map(|kind| way(kind, None));
     let rate = Figure {
-        of: Box::new(|cell| Some(cell.rate_per_s)),
-        ends: |cell| cell.rate_interval,
+        ends: |cell: &Cell| cell.rate_interval,
         windows: rates,
-        statistic: None,
+        ..Figure::of(|cell: &Cell| Some(cell.rate_per_s))
     };
     let throughput = Figure {
-        of: Box::new(|cell| Some(cell.bytes_per_s)),
-        ends: |cell| {
+        ends: |cell: &Cell| {
             let bytes = cell.size.0 as f64;
             cell.rate_interval.map(|it| Interval { low: it.low * bytes, high: it.high * bytes })
         },
         windows: |cell| rates(cell).into_iter().map(|rate| rate * cell.size.0 as f64).collect(),
-        statistic: None,
+        ..Figure::of(|cell: &Cell| Some(cell.bytes_per_s))
     };
     let latencies = STATISTICS.map(|(name, _)| Figure {
-        ends: if name == "p50" { |cell| cell.p50_interval } else { |_| None },
-        statistic: Some(name),
-        ..Figure::of(move |cell| cell.latency?.named(name))
+        ends: if name == "p50" { |cell: &Cell| cell.p50_interval } else { |_| None },
+        when: when("statistic", [name]),
+        ..Figure::of(move |cell: &Cell| cell.latency?.named(name))
     });
-    let pace = Figure::of(|cell| Some(cell.pace?.mean));
-    let gap = Figure::of(|cell| Some(cell.pace?.gap_max as f64));
+    let pace = Figure::of(|cell: &Cell| Some(cell.pace?.mean));
+    let gap = Figure::of(|cell: &Cell| Some(cell.pace?.gap_max as f64));
     let time = || y(Unit::Time, true);
     let charts = vec![
         chart(analysis, "latency", ["Latency", LATENCY], time(), &latencies),
@@ -82,25 +81,17 @@ pub(super) fn blocks(analysis: &Analysis) -> Vec<Block> {
     ]
 }
 
-/// A figure of a cell.
-struct Figure {
-    of: Box<dyn Fn(&Cell) -> Option<f64>>,
-    ends: fn(&Cell) -> Option<Interval>,
-    windows: fn(&Cell) -> Vec<f64>,
-    statistic: Option<&'static str>,
-}
-
-impl Figure {
-    fn of(of: impl Fn(&Cell) -> Option<f64> + 'static) -> Self {
-        Self { of: Box::new(of), ends: |_| None, windows: |_| Vec::new(), statistic: None }
-    }
-}
-
 fn y(unit: Unit, log: bool) -> YAxis {
     YAxis { unit, log, is_free: true, ..YAxis::default() }
 }
 
-fn chart(analysis: &Analysis, id: &str, [title, about]: [&str; 2], y: YAxis, figures: &[Figure]) -> Chart {
+fn chart(
+    analysis: &Analysis,
+    id: &str,
+    [title, about]: [&str; 2],
+    y: YAxis,
+    figures: &[Figure<Cell>],
+) -> Chart {
     let (sizes, kinds, transports) = (analysis.sizes(), analysis.kinds(), analysis.transports());
     let of_kind = |&kind: &Kind| {
         [None].into_iter().chain(transports.iter().copied().map(Some)).map(move |it| way(kind, it))
@@ -124,20 +115,15 @@ fn chart(analysis: &Analysis, id: &str, [title, about]: [&str; 2], y: YAxis, fig
     chart
 }
 
-fn series(line: &Line, sizes: &[ByteSize], figure: &Figure, [plain, both]: [usize; 2]) -> Series {
+fn series(line: &Line, sizes: &[ByteSize], figure: &Figure<Cell>, [plain, both]: [usize; 2]) -> Series {
     let cells: Vec<Option<&Cell>> = sizes.iter().map(|&size| line.at(size)).collect();
     let shown = |transport: &str| {
-        let chosen = figure.statistic.map(|name| when("statistic", [name])).unwrap_or_default();
-        when("transport", [transport]).into_iter().chain(chosen).collect::<When>()
+        when("transport", [transport]).into_iter().chain(figure.when.clone()).collect::<When>()
     };
-    let windows: Vec<Vec<f64>> =
-        cells.iter().map(|cell| cell.map(figure.windows).unwrap_or_default()).collect();
     Series {
         shown: vec![(plain, shown(&line.transport.to_string())), (both, shown(BOTH))],
-        windows: if windows.iter().all(Vec::is_empty) { Vec::new() } else { windows },
         link: Some(anchor_of_line(line.kind, line.transport)),
-        ..Series::new(plain, When::new(), cells.iter().map(|cell| (figure.of)((*cell)?)))
-            .intervals(cells.iter().map(|cell| (figure.ends)((*cell)?)))
+        ..figure.series(&cells)
     }
 }
 
