@@ -1,5 +1,6 @@
 //! Where a study of calls was measured, and with what.
 
+use thalweg_measure::cpus::CpuList;
 use thalweg_measure::figures::span;
 use thalweg_measure::machine::Machine;
 use thalweg_measure::page::parts::took;
@@ -47,6 +48,16 @@ pub(crate) fn facts(results: &LabResults) -> Vec<(&'static str, String)> {
         ("thalweg", format!("{} ({} build)", versions.thalweg, versions.build)),
         ("Schema", results.schema.clone()),
     ]
+}
+
+/// On which processors clients and servers were kept, in a sentence.
+pub(crate) fn pinned(client: Option<&CpuList>, server: Option<&CpuList>) -> String {
+    match (client, server) {
+        (Some(client), Some(server)) => {
+            format!("Clients are kept on the processors {client}, servers on {server}.")
+        }
+        _ => "Client and server share the processors.".to_owned(),
+    }
 }
 
 /// `16: 8 cores of 2 threads, 1 socket, 3.0 GHz, governor performance`, as far as it is known.

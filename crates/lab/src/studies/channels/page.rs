@@ -195,12 +195,7 @@ fn badge(limit: Limit) -> (&'static str, &'static str) {
 
 fn method(results: &LabResults) -> Vec<String> {
     let settings = &results.settings;
-    let pinned = match (&settings.client_cpus, &settings.server_cpus) {
-        (Some(client), Some(server)) => {
-            format!("Clients are kept on the processors {client}, servers on {server}.")
-        }
-        _ => "Client and server share the processors.".to_owned(),
-    };
+    let pinned = facts::pinned(settings.client_cpus.as_ref(), settings.server_cpus.as_ref());
     let size = results.points.first().map_or(ByteSize(0), |window| window.point.size_bytes);
     vec![
         pinned,

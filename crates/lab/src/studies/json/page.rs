@@ -17,7 +17,7 @@ use super::question::{LEGEND, Question};
 use super::results::JsonResults;
 use super::way::Way;
 use crate::echo::{Protocol, Shape};
-use crate::load::stacks;
+use crate::load::{facts as shared_facts, stacks};
 use crate::load::verdict::Verdict;
 use crate::report::page::{StudyPage, command_fact};
 
@@ -136,12 +136,7 @@ fn cards(results: &JsonResults, cells: &Cells) -> Markup {
 
 fn method(results: &JsonResults) -> Vec<String> {
     let settings = &results.settings;
-    let pinned = match (&settings.client_cpus, &settings.server_cpus) {
-        (Some(client), Some(server)) => {
-            format!("The client is kept on the processors {client}, servers on {server}.")
-        }
-        _ => "Client and server share the processors.".to_owned(),
-    };
+    let pinned = shared_facts::pinned(settings.client_cpus.as_ref(), settings.server_cpus.as_ref());
     let objects = "One client, thalweg’s, calls all servers. It uses prost’s messages for gRPC and gRPC-Web, and serde \
                    structs with serde_json for JSON and with rmp-serde for MessagePack. A server decodes each request \
                    to objects of its language and encodes the response from them again.";
