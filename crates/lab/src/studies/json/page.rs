@@ -17,8 +17,8 @@ use super::question::{LEGEND, Question};
 use super::results::JsonResults;
 use super::way::Way;
 use crate::echo::{Protocol, Shape};
-use crate::load::{facts as shared_facts, stacks};
 use crate::load::verdict::Verdict;
+use crate::load::{facts as shared_facts, stacks};
 use crate::report::page::{StudyPage, command_fact};
 
 /// Questions in the navigation bar.
