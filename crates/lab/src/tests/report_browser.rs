@@ -72,6 +72,17 @@ const FOLLOW: &str = "<script>addEventListener('load', () => setTimeout(() => {
     }, 30);
 }, 40))</script>";
 
+/// Points at the middle of the first chart, and notes what it tells there.
+const POINT: &str = "<script>addEventListener('load', () => setTimeout(() => {
+    const over = document.querySelector('figure[data-chart] .u-over');
+    const { left, top, width, height } = over.getBoundingClientRect();
+    const at = { clientX: left + width / 2, clientY: top + height / 2, bubbles: true };
+    for (const name of ['mouseenter', 'mousemove']) over.dispatchEvent(new MouseEvent(name, at));
+    setTimeout(() => {
+        document.documentElement.dataset.told = over.querySelector('.tip:not([hidden])')?.textContent;
+    }, 20);
+}, 40))</script>";
+
 #[test]
 #[ignore = "needs Chromium"]
 fn every_line_of_every_plot_draws_on_a_wide_page() {
@@ -333,12 +344,14 @@ fn check_channels(name: &str, width: u32) {
 }
 
 fn check_connections(name: &str, width: u32) {
-    let dom = shown(name, width, &connections::quick());
+    let dom = shown_with(name, width, &connections::quick(), &[PROBE, POINT].concat());
     let of_page = |name| attribute(&dom, "<html", name).unwrap_or_else(|| panic!("the page has no {name}"));
     assert_eq!(of_page("data-sticks-out"), "0", "something is wider than {width} px");
     assert_eq!(of_page("data-loaded"), "0", "the page loaded something");
     // Times, rates and latencies of three servers, with a tenth and with all connections active, 1 and 4 calls on each.
     assert_eq!(["server-", "rate-", "latency-"].map(|name| lines(&dom, name)), [3 * 4; 3]);
+    let told = of_page("data-told");
+    assert!(told.starts_with("100 connections") && told.contains("grpc-cpp") && told.contains("µs"), "{told}");
     for words in ["Compared with the bare echo", "Jain’s index", "100&nbsp;% active, 1 on each"] {
         assert!(dom.contains(words), "the page does not say: {words}");
     }
