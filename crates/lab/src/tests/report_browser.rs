@@ -351,7 +351,10 @@ fn check_connections(name: &str, width: u32) {
     // Times, rates and latencies of three servers, with a tenth and with all connections active, 1 and 4 calls on each.
     assert_eq!(["server-", "rate-", "latency-"].map(|name| lines(&dom, name)), [3 * 4; 3]);
     let told = of_page("data-told");
-    assert!(told.starts_with("100 connections") && told.contains("grpc-cpp") && told.contains("µs"), "{told}");
+    assert!(
+        told.starts_with("100 connections") && told.contains("grpc-cpp") && told.contains("µs"),
+        "{told}"
+    );
     for words in ["Compared with the bare echo", "Jain’s index", "100&nbsp;% active, 1 on each"] {
         assert!(dom.contains(words), "the page does not say: {words}");
     }
