@@ -32,7 +32,7 @@ pub struct Way {
 
 impl Way {
     /// Returns a sample of the line.
-    pub fn swatch(&self) -> Markup {
+    pub(super) fn swatch(&self) -> Markup {
         let colour =
             if self.colour.contains('(') { self.colour.clone() } else { format!("var(--{})", self.colour) };
         let dash = self.dash.iter().map(ToString::to_string).collect::<Vec<_>>().join(" ");

@@ -75,12 +75,14 @@ impl Field {
         Self { class: Some(class.to_owned()), ..self }
     }
 
-    fn html(&self, is_words: bool) -> Markup {
+    /// `sorts`: the cell has its sort key.
+    fn html(&self, is_words: bool, sorts: bool) -> Markup {
         let (_, below) = self.parts();
         let class = [self.class.as_deref(), is_words.then_some("words"), below.is_some().then_some("sure")];
         let class = class.into_iter().flatten().collect::<Vec<_>>().join(" ");
         let class = (!class.is_empty()).then_some(class);
         let key = match self.value {
+            _ if !sorts => None,
             Some(value) => Some(short(value).to_string()),
             None if is_words => None,
             None => Some(String::new()),
@@ -229,7 +231,7 @@ impl Table {
                                         (field.content())
                                     }
                                 } @else {
-                                    (field.html(*is_words))
+                                    (field.html(*is_words, !self.is_fixed))
                                 }
                             }
                         }
@@ -282,7 +284,7 @@ mod tests {
         let ratio = Ratio { ratio: 2.0, interval: Some(Interval { low: 1.5, high: 3.0 }), pairs: 5 };
         let field = Field::ratio(Some(ratio));
         assert_eq!(field.text, "2.0 × (1.50–3.0)");
-        let shown = field.html(false).into_string();
+        let shown = field.html(false, true).into_string();
         assert_eq!(shown, "<td class=\"sure\" data-v=\"2\">2.0 ×<small>(1.50–3.0)</small></td>");
     }
 

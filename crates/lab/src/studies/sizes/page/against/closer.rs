@@ -149,7 +149,7 @@ fn costs(comparison: &Comparison, (kind, transport): LineKey) -> Table {
     });
     let rows: Vec<Row<'_>> = rows.collect();
     let styles = rows.iter().map(|row| (row.3.is_none().then_some("own"), When::new())).collect();
-    Table { row_styles: styles, ..columns.table(rows) }
+    Table { row_styles: styles, is_fixed: true, ..columns.table(rows) }
 }
 
 /// Two digits, and three decimals of what is small.

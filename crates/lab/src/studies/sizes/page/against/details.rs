@@ -45,7 +45,7 @@ pub(super) fn details(
 
 fn row(way: &Way, rate: Option<f64>) -> Markup {
     let rate = rate.map_or_else(|| "–".to_owned(), |rate| format!("{}/s", count(rate)));
-    html! { div { (way.swatch()) span { (way.name) } span { (rate) } } }
+    html! { div { i style={ "background:var(--" (way.colour) ")" } {} span { (way.name) } span { (rate) } } }
 }
 
 fn side(way: &Way, side: &Side) -> Markup {
@@ -93,14 +93,10 @@ fn strip(ours: &Side, theirs: &Side) -> Markup {
     let high = (ratios.iter().copied().fold(1.0, f64::max) * 1.03).ln();
     let (width, margin) = STRIP;
     let x =
-        |ratio: f64| format!("{:.1}", margin + (width - 2.0 * margin) * (ratio.ln() - low) / (high - low));
+        |ratio: f64| format!("{:.0}", margin + (width - 2.0 * margin) * (ratio.ln() - low) / (high - low));
     let dot = |(index, ratio): (usize, &f64)| format!("M{} {}h0", x(*ratio), 10 + index % 2 * 6);
     let dots: String = ratios.iter().enumerate().map(dot).collect();
     html! {
-        svg.strip viewBox="0 0 240 34" width="240" height="34" aria-hidden="true" {
-            line x1=(x(1.0)) x2=(x(1.0)) y1="2" y2="24" {}
-            text x=(x(1.0)) y="33" { "1" }
-            path d=(dots) {}
-        }
+        svg.strip { path.one d={ "M" (x(1.0)) " 2v22" } {} text x=(x(1.0)) y="33" { "1" } path d=(dots) {} }
     }
 }
