@@ -372,7 +372,7 @@
       sum += drawn.length;
     }
     root.dataset.lines = sum;
-    root.dataset.plots = "drawn";
+    if (made.length > 0) root.dataset.plots = "drawn";
   }
 
   // Shows what belongs to the choices, and says them where the page names them.
