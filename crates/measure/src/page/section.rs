@@ -188,7 +188,7 @@ impl Block {
                     dl.findings { @for (topic, text) in findings { dt { (topic) } dd { p { (bound(text)) } } } }
                 }
                 Self::Folded(summary, blocks) => {
-                    details { summary { (inline(summary)) } @for block in blocks { (block.html()) } }
+                    details.folded { summary { (inline(summary)) } @for block in blocks { (block.html()) } }
                 }
                 Self::When(when, blocks) => {
                     div data-when=[when_json(when)] { @for block in blocks { (block.html()) } }

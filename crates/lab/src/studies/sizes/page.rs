@@ -72,9 +72,11 @@ fn sections(study: &SizesAnalysis<'_>) -> Vec<Section> {
         }
         None => {
             let table = choice::table(analysis, choices);
-            let (title, table) = table.map_or(("", None), |it| ("Best call type by message size", Some(it)));
-            let link = if table.is_some() { "Which call" } else { "" };
-            let blocks = table.map(Block::Raw).into_iter().chain([cards]).collect();
+            let is_there = table.is_some();
+            let [link, title] =
+                if is_there { ["Which call", "Best call type by message size"] } else { ["", ""] };
+            let reading = is_there.then(choice::reading);
+            let blocks = table.map(Block::Raw).into_iter().chain(reading).chain([cards]).collect();
             sections.push(Section::new("choice", link, title, blocks));
         }
     }

@@ -2,6 +2,7 @@
 
 use maud::{Markup, html};
 use thalweg_measure::figures::{bound, percent, ratio_text};
+use thalweg_measure::page::section::Block;
 use thalweg_measure::size::ByteSize;
 
 use super::anchor::anchor;
@@ -37,7 +38,6 @@ pub(super) fn table(analysis: &Analysis, choices: &Choices) -> Option<Markup> {
                 }
             }
         }
-        (reading())
     };
     (!columns.is_empty()).then_some(table)
 }
@@ -193,25 +193,23 @@ fn ratio(compared: Compared) -> String {
     text.replace(' ', "\u{a0}").replace('–', "\u{2060}–\u{2060}")
 }
 
-fn reading() -> Markup {
+/// How the verdicts of the table come about.
+pub(super) fn reading() -> Block {
     let margin = percent(MARGIN - 1.0);
-    html! {
-        details.reading {
-            summary { "How “use”, “equal” and “cannot tell” are decided" }
-            p.hint {
-                "Calls are compared with those that do the same work. One way: client and server streams. Each message \
-                 answered with one of its size: unary calls, one at a time or overlapping, and bidi streams. A stream \
-                 one way moves more messages than one that is answered, and is not compared with it."
-            }
-            p.hint {
-                "A ratio is the best call’s messages per second ÷ those of the nearest other one, from windows of the \
-                 same round. The intervals of all pairs of a field’s calls hold at once with 95 %, so that it does not \
-                 matter that the best was picked after measuring. " b { "Use" } ": faster than every other, by more \
-                 than the noise floor. " b { "Equal" } ": the whole interval lies within " (bound(&margin)) " of 1. "
-                b { "Cannot tell" } ": neither; a difference may be there or not. Of many fields without a difference \
-                 one in twenty may look like one."
-            }
-            p.hint { "A name leads to the windows that its figures come from." }
-        }
-    }
+    let hints = [
+        "Calls are compared with those that do the same work. One way: client and server streams. Each message answered \
+         with one of its size: unary calls, one at a time or overlapping, and bidi streams. A stream one way moves \
+         more messages than one that is answered, and is not compared with it."
+            .to_owned(),
+        format!(
+            "A ratio is the best call’s messages per second ÷ those of the nearest other one, from windows of the same \
+             round. The intervals of all pairs of a field’s calls hold at once with 95 %, so that it does not matter \
+             that the best was picked after measuring. **Use**: faster than every other, by more than the noise floor. \
+             **Equal**: the whole interval lies within {margin} of 1. **Cannot tell**: neither; a difference may be \
+             there or not. Of many fields without a difference one in twenty may look like one."
+        ),
+        "A name leads to the windows that its figures come from.".to_owned(),
+    ];
+    let summary = "How “use”, “equal” and “cannot tell” are decided".to_owned();
+    Block::Folded(summary, hints.into_iter().map(Block::Hint).collect())
 }

@@ -36,11 +36,11 @@ pub(super) fn section(results: &LabResults) -> Section {
     let mut blocks = vec![Block::About(about.to_owned())];
     blocks.extend(sizes.iter().map(|&size| {
         let of_size = own.iter().filter(|it| it.point.size_bytes == size);
-        Block::Raw(folded(&size.to_string(), of_size, began, true))
+        folded(&size.to_string(), of_size, began, true)
     }));
     if !against_itself.is_empty() {
         let title = "Ours against ours, for the noise floor";
-        blocks.push(Block::Raw(folded(title, against_itself.iter(), began, false)));
+        blocks.push(folded(title, against_itself.iter(), began, false));
     }
     Section::new("windows", "Windows", "Windows", blocks)
 }
@@ -50,7 +50,7 @@ fn folded<'a>(
     cells: impl Iterator<Item = &'a Windows<'a>> + Clone,
     began: Option<SystemTime>,
     is_named: bool,
-) -> Markup {
+) -> Block {
     let windows: usize = cells.clone().map(|cell| cell.all.len()).sum();
     let table = html! {
         table.windows {
@@ -58,12 +58,7 @@ fn folded<'a>(
             @for cell in cells { (cell_windows(cell, began, is_named)) }
         }
     };
-    html! {
-        details {
-            summary { (title) small { (windows) " windows" } }
-            (scrolled(&table))
-        }
-    }
+    Block::Folded(format!("**{title}** · {windows} windows"), vec![Block::Raw(scrolled(&table))])
 }
 
 fn cell_windows(cell: &Windows<'_>, began: Option<SystemTime>, is_named: bool) -> Markup {
