@@ -23,7 +23,9 @@
   // What the reader has chosen, by the names of the choices, and which ways are hidden.
   const state = {};
   const hidden = new Set(all('.legend [data-key][aria-pressed="false"]').map(({ dataset }) => dataset.key));
-  const holds = (when) => Object.entries(when).every(([name, values]) => values.includes(state[name]));
+  // An empty choice is one of all.
+  const holds = (when) =>
+    Object.entries(when).every(([name, values]) => state[name] === "" || values.includes(state[name]));
 
   const made = all("figure[data-chart]").map((figure) => ({
     figure,

@@ -1,7 +1,7 @@
 //! Charts as data. One script draws all of them with uPlot.
 
 use maud::{Markup, html};
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 
 use super::inline::inline;
 use super::parts::script_json;
@@ -170,15 +170,16 @@ pub struct Series {
     /// As which way the line appears, and when. The first condition that holds decides.
     pub shown: Vec<(usize, When)>,
     /// Values.
+    #[serde(serialize_with = "briefly")]
     pub y: Column,
     /// Positions, if they are not the chart's.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub x: Vec<f64>,
     /// Ends of intervals.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[serde(skip_serializing_if = "Vec::is_empty", serialize_with = "briefly")]
     pub low: Column,
     /// Ends of intervals.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[serde(skip_serializing_if = "Vec::is_empty", serialize_with = "briefly")]
     pub high: Column,
     /// Intervals are a band around the line in place of bars.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
@@ -220,6 +221,21 @@ impl Series {
     pub fn is_empty(&self) -> bool {
         self.y.iter().all(Option::is_none)
     }
+}
+
+/// Writes whole numbers without a decimal point: most columns are of ns, and this saves a fifth of a page.
+fn briefly<S: Serializer>(values: &[Option<f64>], serializer: S) -> Result<S::Ok, S::Error> {
+    #[derive(Serialize)]
+    #[serde(untagged)]
+    enum Number {
+        Whole(i64),
+        Other(Option<f64>),
+    }
+    let brief = |value: &Option<f64>| match value {
+        Some(value) if value.fract() == 0.0 && value.abs() < 1e15 => Number::Whole(*value as i64),
+        _ => Number::Other(*value),
+    };
+    serializer.collect_seq(values.iter().map(brief))
 }
 
 /// Rounds to four significant digits.

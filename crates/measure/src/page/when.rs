@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-/// With which values of choices something is shown: all named choices must have one of the values.
+/// With which values of choices something is shown: all named choices must have one of the values, or be empty.
 pub type When = BTreeMap<&'static str, Vec<String>>;
 
 /// Returns a condition of one choice.

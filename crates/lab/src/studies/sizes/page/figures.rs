@@ -72,10 +72,9 @@ pub(super) fn table(results: &LabResults, analysis: &Analysis) -> Table {
     });
     let styles = own.iter().map(|windows| {
         let point = windows.point;
-        let either = |name: String| vec![String::new(), name];
         let when = When::from([
-            (TRANSPORT, either(point.transport.to_string())),
-            (KIND, either(Kind::of(point).label())),
+            (TRANSPORT, vec![point.transport.to_string()]),
+            (KIND, vec![Kind::of(point).label()]),
         ]);
         (matches!(point.work, Work::Socket(_)).then_some("reference"), when)
     });
