@@ -19,9 +19,11 @@ pub(crate) fn hue(index: usize, count: usize) -> String {
     format!("light-dark(hsl({hue} 75% 38%), hsl({hue} 75% 70%))")
 }
 
+type Value<C> = Box<dyn Fn(&C) -> Option<f64>>;
+
 /// A figure of a cell: its value, its interval, and the values of its windows.
 pub(crate) struct Figure<C> {
-    pub(crate) of: Box<dyn Fn(&C) -> Option<f64>>,
+    pub(crate) of: Value<C>,
     pub(crate) ends: fn(&C) -> Option<Interval>,
     pub(crate) windows: fn(&C) -> Vec<f64>,
     pub(crate) when: When,
@@ -79,11 +81,10 @@ impl<C> Figure<C> {
 
     /// Values, intervals and windows of these cells, of no way.
     pub(crate) fn series(&self, cells: &[Option<&C>]) -> Series {
-        let of = |cell: &Option<&C>| (self.of)((*cell)?);
         let windows: Vec<Vec<f64>> =
             cells.iter().map(|cell| cell.map(self.windows).unwrap_or_default()).collect();
         let series = Series {
-            y: rounded(cells.iter().map(of)),
+            y: rounded(cells.iter().map(|cell| (self.of)((*cell)?))),
             windows: if windows.iter().all(Vec::is_empty) { Vec::new() } else { windows },
             ..Series::default()
         };

@@ -62,23 +62,19 @@ fn sections(study: &SizesAnalysis<'_>) -> Vec<Section> {
         study;
     let mut sections = told(study).map_or_else(Vec::new, |comparison| against::sections(results, comparison));
     let cards = Block::Raw(cards(headlines));
-    match comparison {
+    if let Some(Comparison { ours, .. }) = comparison {
         // Parts the comparison from the study of our own pair.
-        Some(Comparison { ours, .. }) => {
-            let about =
-                format!("From here on the page is about {ours}, client and server, and the bare socket.");
-            let title = format!("{ours} alone");
-            sections.push(Section::new("alone", "", &title, vec![Block::About(about), cards]));
-        }
-        None => {
-            let table = choice::table(analysis, choices);
-            let is_there = table.is_some();
-            let [link, title] =
-                if is_there { ["Which call", "Best call type by message size"] } else { ["", ""] };
-            let reading = is_there.then(choice::reading);
-            let blocks = table.map(Block::Raw).into_iter().chain(reading).chain([cards]).collect();
-            sections.push(Section::new("choice", link, title, blocks));
-        }
+        let about = format!("From here on the page is about {ours}, client and server, and the bare socket.");
+        let title = format!("{ours} alone");
+        sections.push(Section::new("alone", "", &title, vec![Block::About(about), cards]));
+    } else {
+        let table = choice::table(analysis, choices);
+        let is_there = table.is_some();
+        let [link, title] =
+            if is_there { ["Which call", "Best call type by message size"] } else { ["", ""] };
+        let reading = is_there.then(choice::reading);
+        let blocks = table.map(Block::Raw).into_iter().chain(reading).chain([cards]).collect();
+        sections.push(Section::new("choice", link, title, blocks));
     }
     if !found.is_empty() {
         sections.push(Section::new("summary", "Summary", "Findings", vec![findings(found)]));

@@ -21,8 +21,10 @@ const FIGURES: [Figure; 4] = [
 ];
 /// How lines of one format are told apart.
 const DASHES: [&[u8]; 5] = [&[], &[6, 3], &[2, 3], &[8, 3, 2, 3], &[1, 4]];
-/// Sizes of a message: name, colour and value.
-const SIZES: [(&str, &str, fn(&Size) -> f64); 3] =
+/// A size of a message: name, colour and value.
+type SizeOf = (&'static str, &'static str, fn(&Size) -> f64);
+
+const SIZES: [SizeOf; 3] =
     [("raw", "ours", |it| it.raw), ("gzip", "peer-2", |it| it.gzip), ("zstd", "peer-5", |it| it.zstd)];
 
 /// The colour of a format.
