@@ -106,7 +106,7 @@ impl Column {
                 None if self.format.is_empty() => (value.shown("")?, None),
                 None => (value.shown(&self.format)?, Some(value.number()?)),
             };
-            Ok::<_, String>(Field { text, value })
+            Ok::<_, String>(Field { value, ..Field::words(text) })
         };
         field().unwrap_or_else(|_| Field::figure(None, |_| String::new()))
     }
