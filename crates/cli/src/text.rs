@@ -2,8 +2,8 @@
 
 use std::fmt::Write;
 
-use thalweg_load::record::LoadResult;
 use thalweg_link::{Distribution, Stats};
+use thalweg_load::record::LoadResult;
 use thalweg_measure::figures::{grouped, percent, throughput, time};
 use thalweg_measure::size::ByteSize;
 use thalweg_measure::wording::counted;

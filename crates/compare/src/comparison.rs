@@ -1,8 +1,8 @@
 //! The schema `thalweg.comparison/1`: two servers that were measured in turns.
 
 use serde::{Deserialize, Serialize};
-use thalweg_load::record::LoadResult;
 use thalweg_load::LoadRun;
+use thalweg_load::record::LoadResult;
 use thalweg_measure::cpus::CpuList;
 use thalweg_measure::machine::{Machine, Versions};
 

@@ -13,8 +13,8 @@ use std::path::Path;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use thalweg_lab::load::LabResults;
-use thalweg_load::record::LoadResult;
 use thalweg_load::LoadRun;
+use thalweg_load::record::LoadResult;
 
 use crate::comparison::{self, Comparison};
 
@@ -27,7 +27,7 @@ pub enum Input {
     Run(Box<LoadRun>),
     /// `thalweg.load/3`: of `thalweg load` at BenchmarkService.
     Benchmark(Box<LoadResult>),
-    /// `thalweg.lab/4`: of `thalweg lab`.
+    /// `thalweg.lab/5` or `/4`: of `thalweg lab`.
     Study(Box<LabResults>),
     /// `thalweg.comparison/1`: of `thalweg compare`. Both sides.
     Comparison(Box<Comparison>),
@@ -57,17 +57,24 @@ fn parse(text: &str) -> Result<Input, String> {
     #[derive(Deserialize)]
     struct Head {
         schema: Option<String>,
+        #[serde(default)]
+        study: serde_json::Value,
     }
     let head: Head =
         serde_json::from_str(text).map_err(|error| format!("is not a result of a load: {error}"))?;
     match head.schema.as_deref() {
         Some(thalweg_load::SCHEMA) => whole(text).map(Input::Run),
         Some("thalweg.load/3") => whole(text).map(Input::Benchmark),
-        Some("thalweg.lab/4") => whole(text).map(Input::Study),
         Some(comparison::SCHEMA) => whole(text).map(Input::Comparison),
         Some(schema @ ("thalweg.codec/1" | "thalweg.json/1")) => {
             Err(format!("has results of {schema}, which cannot be compared; see its own report"))
         }
+        Some("thalweg.lab/5" | "thalweg.lab/4") => match head.study.as_str() {
+            Some(study @ ("codec" | "json")) => {
+                Err(format!("has results of lab {study}, which cannot be compared; see its own report"))
+            }
+            _ => whole(text).map(Input::Study),
+        },
         Some(schema) => Err(format!(
             "has the unsupported schema {schema}; use results of `thalweg load -O json`, `thalweg lab` or \
              `thalweg compare --save`"
@@ -106,6 +113,7 @@ mod tests {
         check("{}", "it has no `schema`");
         check(r#"{"schema": "thalweg.load/2"}"#, "has the unsupported schema thalweg.load/2");
         check(r#"{"schema": "thalweg.codec/1"}"#, "has results of thalweg.codec/1");
+        check(r#"{"schema": "thalweg.lab/5", "study": "codec"}"#, "has results of lab codec");
         check(r#"{"schema": "thalweg.load-run/1"}"#, "is damaged: missing field");
     }
 }

@@ -21,7 +21,7 @@ fn main() -> ExitCode {
     }
     match AnyResults::read(path.as_ref()) {
         Ok(results) => {
-            let Some(condensed) = results.condensed() else {
+            let Some(condensed) = results.analyse().condensed() else {
                 eprintln!(
                     "{path} is of no comparison: a study of sizes is condensed when it has several stacks"
                 );

@@ -1,5 +1,6 @@
-//! What studies of calls share: points, windows, who measures them, and the schema `thalweg.lab/4` of what was found.
+//! What studies of calls share: points, windows, who measures them, and the tables of what was found.
 
+pub(crate) mod condensed;
 pub(crate) mod doubts;
 mod draft;
 pub(crate) mod facts;
@@ -15,19 +16,24 @@ pub(crate) mod results;
 pub(crate) mod stacks;
 mod strategy;
 pub(crate) mod table;
+pub(crate) mod used;
 pub(crate) mod validity;
 pub(crate) mod verdict;
 mod window;
+mod window_result;
 
-pub(crate) use draft::{Draft, fitted, in_rounds};
+pub(crate) use draft::{Draft, planned};
 pub use found::Found;
 pub(crate) use found::{Idle, Measured, SystemCalls, Wire};
 pub(crate) use kind::Kind;
 pub use measured_cell::{MeasuredCell, MeasuredWindow};
 pub use point::Transport;
 pub(crate) use point::{Pattern, Point, Work};
-pub(crate) use results::{LAB_SCHEMA, PointResult, SystemCallsOutcome, WireOutcome};
-pub use results::{LabResults, Settings, Setup, StackInfo, StudyKind};
+pub(crate) use results::PointResult;
+pub use results::{CallsSettings, CallsTables, LabResults, StackInfo};
 pub use strategy::Strategy;
 pub use window::Window;
-pub(crate) use window::{Label, Purpose};
+pub(crate) use window::{Asked, Label, Purpose};
+#[cfg(test)]
+pub(crate) use window_result::Outcome;
+pub(crate) use window_result::WindowResult;

@@ -8,6 +8,7 @@ mod fresh;
 mod hop;
 mod program;
 mod server;
+mod servers;
 mod system_calls;
 mod target;
 
@@ -18,13 +19,14 @@ use thalweg_measure::cpus::CpuAssignment;
 use thalweg_measure::interrupt::Interrupt;
 
 use crate::load::{Found, Label, Measured, Purpose, Strategy, SystemCalls, Window, Wire, Work};
-use crate::record::{CallType, LaneRule};
+use crate::record::LaneRule;
 use crate::socket;
 use crate::stack::{Pair, Stack};
 use crate::study::{Execute, ExecuteError};
 use driver::Driver;
 use hop::Hop;
-use server::Server;
+use server::{Addresses, Server, threads};
+use servers::{ServerKey, Servers};
 
 pub use driver::OwnFiles;
 pub(crate) use echo::{EchoProcesses, EchoRun, Network};
@@ -36,121 +38,49 @@ pub use target::TargetExecutor;
 #[derive(Debug)]
 pub struct ProcessExecutor {
     programs: BTreeMap<String, Program>,
-    servers: BTreeMap<ServerKey, ServerState>,
+    servers: Servers,
     /// Networks to the servers, by what they add to a round trip.
     hops: BTreeMap<(ServerKey, Duration), Hop>,
     interrupt: Interrupt,
     cpus: CpuAssignment,
 }
 
-/// Which server.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct ServerKey {
-    stack: Stack,
-    /// Another one of the same, for the noise floor.
-    is_twin: bool,
-}
-
-/// What is known of a server.
-#[derive(Debug)]
-enum ServerState {
-    Serving {
-        server: Server,
-        restarted: bool,
-    },
-    /// It ended more than once. Why the last time.
-    Gone(String),
-}
-
 /// Why a server cannot be had.
 #[derive(Debug, thiserror::Error)]
-#[error("cannot start the server `{program} serve`: {reason}")]
-pub struct StartError {
-    program: String,
-    reason: String,
-}
+#[error("{0}")]
+pub struct StartError(String);
 
 impl ProcessExecutor {
     /// For stacks of these names. Nothing is started yet.
     pub fn new(programs: BTreeMap<String, Program>, cpus: CpuAssignment, interrupt: Interrupt) -> Self {
-        Self { programs, servers: BTreeMap::new(), hops: BTreeMap::new(), interrupt, cpus }
+        Self { programs, servers: Servers::default(), hops: BTreeMap::new(), interrupt, cpus }
     }
 
     /// Starts the stack's server, on TCP and on a Unix domain socket, and waits until it listens on both. It serves
     /// until the executor is dropped; an idle server costs nothing.
     pub fn serve(&mut self, stack: &Stack) -> Result<(), StartError> {
-        self.start(&ServerKey { stack: stack.clone(), is_twin: false }, false)
-    }
-
-    fn program(&self, stack: &Stack) -> Result<&Program, String> {
-        self.programs.get(stack.name()).ok_or_else(|| format!("there is no program of the stack {stack}"))
-    }
-
-    fn start(&mut self, key: &ServerKey, restarted: bool) -> Result<(), StartError> {
-        let start_error = |program: String| move |reason: String| StartError { program, reason };
-        let program = self.program(&key.stack).map_err(start_error(key.stack.to_string()))?;
-        let variant = program.server_variant(&key.stack);
-        let CpuAssignment { server_threads, server_cpus, .. } = &self.cpus;
-        let server = Server::start(program, variant, *server_threads, server_cpus.as_ref())
-            .map_err(start_error(program.path.display().to_string()))?;
-        self.servers.insert(key.clone(), ServerState::Serving { server, restarted });
+        let server = start(&self.programs, &self.cpus, stack).map_err(StartError)?;
+        self.servers.insert(&ServerKey { stack: stack.clone(), is_twin: false }, server);
         Ok(())
     }
 
-    /// The server that this window drives. One that has ended is started again, once; ours may not end.
-    fn server(&mut self, key: &ServerKey) -> Result<&mut Server, ExecuteError> {
-        let ended = match self.servers.get_mut(key) {
-            None => Some((None, false)),
-            Some(ServerState::Gone(why)) => return Err(ExecuteError::Window(why.clone())),
-            Some(ServerState::Serving { server, restarted }) => {
-                server.ended().map(|why| (Some(why), *restarted))
-            }
-        };
-        if let Some((why, restarted)) = ended {
-            let failed = match why {
-                Some(why) if key.stack.is_ours() => return Err(ExecuteError::Study(why)),
-                Some(why) if restarted => Err(format!("{}, and not for the first time", why.trim_end())),
-                why => self.start(key, why.is_some()).map_err(|error| error.to_string()),
-            };
-            if let Err(why) = failed {
-                self.servers.insert(key.clone(), ServerState::Gone(why.clone()));
-                return Err(ExecuteError::Window(why));
-            }
-        }
-        match self.servers.get_mut(key) {
-            Some(ServerState::Serving { server, .. }) => Ok(server),
-            Some(ServerState::Gone(why)) => Err(ExecuteError::Window(why.clone())),
-            None => Err(ExecuteError::Window(format!("there is no server of {}", key.stack))),
-        }
-    }
-
     /// What drives the pair's server with the pair's client.
-    fn driver(&mut self, window: &Window, call: CallType, pair: &Pair) -> Result<Driver, ExecuteError> {
+    fn driver(&mut self, window: &Window, pair: &Pair) -> Result<Driver, ExecuteError> {
         if self.interrupt.is_asked() {
             return Err(ExecuteError::Interrupted);
         }
         let key = server_key(window, pair);
-        let server = self.server(&key)?;
+        let server = self.servers.serving(&key, || start(&self.programs, &self.cpus, &key.stack))?;
         let (server_pid, target) = (server.pid(), server.target(window.point.transport).to_owned());
         let hop = self.hop(window, &key, &target)?;
-        let program = self.program(&pair.client).map_err(ExecuteError::Window)?;
+        let program = Program::of(&self.programs, &pair.client).map_err(ExecuteError::Window)?;
         Ok(Driver {
-            program: program.clone(),
             variant: program.client_variant(&pair.client).map(str::to_owned),
-            call,
-            point: window.point.clone(),
-            target,
             hop,
             server_pid: Some(server_pid),
-            method: None,
-            echo: None,
-            bare: None,
-            authority: None,
             lanes: window.strategy.map_or(LaneRule::Fixed, Strategy::rule),
             threads: self.client_threads(window),
-            cpus: self.cpus.client_cpus.clone(),
-            server_cpus: self.cpus.server_cpus.clone(),
-            interrupt: self.interrupt.clone(),
+            ..Driver::new(program, &target, window.point.clone(), &self.cpus, &self.interrupt)
         })
     }
 
@@ -176,20 +106,16 @@ impl ProcessExecutor {
         let processors = || u32::try_from(client_cpus.as_ref()?.as_slice().len()).ok();
         client_threads.or_else(|| window.strategy.and_then(|_| processors()))
     }
+}
 
-    /// Nothing counts that was found of a server which ended meanwhile. The end of ours ends the study, too.
-    fn judged<T>(&mut self, key: &ServerKey, found: Result<T, ExecuteError>) -> Result<T, ExecuteError> {
-        let Some(ServerState::Serving { server, .. }) = self.servers.get_mut(key) else { return found };
-        match found {
-            Err(ExecuteError::Interrupted) => found,
-            _ if !server.has_ended() => found,
-            _ if key.stack.is_ours() => server.ended().map_or(found, |why| Err(ExecuteError::Study(why))),
-            Err(ExecuteError::Window(reason)) => {
-                Err(ExecuteError::Window(format!("{reason}; the server is gone")))
-            }
-            _ => Err(ExecuteError::Window("the server ended within the window".to_owned())),
-        }
-    }
+/// Starts the stack's server, on TCP and on a Unix domain socket.
+fn start(
+    programs: &BTreeMap<String, Program>,
+    cpus: &CpuAssignment,
+    stack: &Stack,
+) -> Result<Server, String> {
+    let program = Program::of(programs, stack)?;
+    Server::start(program, stack, Addresses::TcpAndUds, &threads(cpus), cpus.server_cpus.as_ref())
 }
 
 fn server_key(window: &Window, pair: &Pair) -> ServerKey {
@@ -217,11 +143,7 @@ impl ProcessExecutor {
             return Err(ExecuteError::Interrupted);
         }
         match window.point.work {
-            Work::Call(call) => {
-                let pair = window.callers()?;
-                let driven = self.driver(window, call, &pair)?.run();
-                self.judged(&server_key(window, &pair), driven)
-            }
+            Work::Call(_) => self.driven(window, "", Driver::run),
             Work::Socket(pattern) => {
                 let CpuAssignment { client_cpus, server_cpus, .. } = &self.cpus;
                 socket::measure(&window.point, pattern, client_cpus.as_ref(), server_cpus.as_ref())
@@ -231,22 +153,27 @@ impl ProcessExecutor {
         }
     }
 
-    fn count_system_calls(&mut self, window: &Window) -> Result<SystemCalls, ExecuteError> {
-        let Work::Call(call) = window.point.work else {
-            return Err(ExecuteError::Window("system calls of a bare socket are not counted".to_owned()));
-        };
+    /// What is done with the driver of a window of calls, and why it is not done of a bare socket.
+    fn driven<T>(
+        &mut self,
+        window: &Window,
+        why_not: &str,
+        of: impl FnOnce(&Driver) -> Result<T, ExecuteError>,
+    ) -> Result<T, ExecuteError> {
+        if matches!(window.point.work, Work::Socket(_)) {
+            return Err(ExecuteError::Window(why_not.to_owned()));
+        }
         let pair = window.callers()?;
-        let counted = system_calls::count(&self.driver(window, call, &pair)?);
-        self.judged(&server_key(window, &pair), counted)
+        let found = of(&self.driver(window, &pair)?);
+        self.servers.judged(&server_key(window, &pair), found)
+    }
+
+    fn count_system_calls(&mut self, window: &Window) -> Result<SystemCalls, ExecuteError> {
+        self.driven(window, "system calls of a bare socket are not counted", system_calls::count)
     }
 
     fn watch_wire(&mut self, window: &Window) -> Result<Wire, ExecuteError> {
-        let Work::Call(call) = window.point.work else {
-            return Err(ExecuteError::Window("the wire of a bare socket is not watched".to_owned()));
-        };
-        let pair = window.callers()?;
-        let watched = self.driver(window, call, &pair)?.watch_wire();
-        self.judged(&server_key(window, &pair), watched)
+        self.driven(window, "the wire of a bare socket is not watched", Driver::watch_wire)
     }
 }
 

@@ -32,6 +32,11 @@ pub trait Report {
     /// Tables and findings for a terminal.
     fn text(&self) -> String;
 
+    /// What documents quote, as small JSON; `None` where there is nothing of the kind.
+    fn condensed(&self) -> Option<String> {
+        None
+    }
+
     /// What a reader must know before using the figures.
     fn doubts(&self) -> &[Doubt];
 

@@ -16,9 +16,9 @@ use socket2::{Domain, SockAddr, Socket, Type};
 use thalweg_measure::cpu_time::CpuTime;
 use thalweg_measure::cpus::CpuList;
 
-use thalweg_load::peer::{BIDI_OUTSTANDING_BYTES, BIDI_OUTSTANDING_MESSAGES_MAX};
 use crate::load::{Pattern, Point, Transport};
 use crate::record::{Connections, Handing, LaneRule, LoadResult, LoadSettings, Recorder, Run};
+use thalweg_load::peer::{BIDI_OUTSTANDING_BYTES, BIDI_OUTSTANDING_MESSAGES_MAX};
 
 /// gRPC's length-prefixed message: one byte of flags, four of length.
 const PREFIX_BYTES: u64 = 5;

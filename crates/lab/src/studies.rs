@@ -8,14 +8,14 @@ pub mod sizes;
 
 use std::path::Path;
 
-use crate::load::{LAB_SCHEMA, LabResults, StudyKind};
+use crate::load::LabResults;
 use crate::report::Report;
-use crate::study::{NotWritable, ReadError, ResultsDirectory, ResultsText, Study};
-use channels::Channels;
-use codec::{CODEC_SCHEMA, Codec, CodecResults};
-use connections::Connections;
-use json::{JSON_SCHEMA, Json, JsonResults};
-use sizes::Sizes;
+use crate::study::{Analyse, NotWritable, ReadError, ResultsDirectory, SavedResults, StudyKind};
+use channels::ChannelsAnalysis;
+use codec::{CodecAnalysis, CodecResults};
+use connections::ConnectionsAnalysis;
+use json::{JsonAnalysis, JsonResults};
+use sizes::SizesAnalysis;
 
 /// What an earlier study saved, of whichever kind.
 #[derive(Clone, Debug, PartialEq)]
@@ -31,11 +31,13 @@ pub enum AnyResults {
 impl AnyResults {
     /// Reads what a study saved.
     pub fn read(path: &Path) -> Result<Self, ReadError> {
-        let text = ResultsText::read(path, &[LAB_SCHEMA, CODEC_SCHEMA, JSON_SCHEMA])?;
-        match text.schema() {
-            CODEC_SCHEMA => text.parse().map(Box::new).map(Self::Codec),
-            JSON_SCHEMA => text.parse().map(Box::new).map(Self::Json),
-            _ => text.parse().map(Box::new).map(Self::Calls),
+        let saved = SavedResults::read(path)?;
+        match saved.study {
+            StudyKind::Codec => saved.parse().map(Box::new).map(Self::Codec),
+            StudyKind::Json => saved.parse().map(Box::new).map(Self::Json),
+            StudyKind::Sizes | StudyKind::Channels | StudyKind::Connections => {
+                saved.parse().map(Box::new).map(Self::Calls)
+            }
         }
     }
 
@@ -48,29 +50,34 @@ impl AnyResults {
         }
     }
 
-    /// What documents quote of them, as small JSON; `None` where there is nothing of the kind.
-    pub fn condensed(&self) -> Option<String> {
-        match self {
-            Self::Calls(results) => match results.study {
-                StudyKind::Sizes => Sizes::analyse(results).condensed(),
-                StudyKind::Channels => Some(Channels::analyse(results).condensed()),
-                StudyKind::Connections => Some(Connections::analyse(results).condensed()),
-            },
-            Self::Codec(results) => Some(Codec::analyse(results).condensed()),
-            Self::Json(results) => Some(Json::analyse(results).condensed()),
-        }
-    }
-
     /// What they say, for every exporter.
     pub fn analyse(&self) -> Box<dyn Report + '_> {
         match self {
-            Self::Calls(results) => match results.study {
-                StudyKind::Sizes => Box::new(Sizes::analyse(results)),
-                StudyKind::Channels => Box::new(Channels::analyse(results)),
-                StudyKind::Connections => Box::new(Connections::analyse(results)),
-            },
-            Self::Codec(results) => Box::new(Codec::analyse(results)),
-            Self::Json(results) => Box::new(Json::analyse(results)),
+            Self::Calls(results) => results.analyse(),
+            Self::Codec(results) => results.analyse(),
+            Self::Json(results) => results.analyse(),
         }
+    }
+}
+
+impl Analyse for LabResults {
+    fn analyse(&self) -> Box<dyn Report + '_> {
+        match self.study {
+            StudyKind::Channels => Box::new(ChannelsAnalysis::of(self)),
+            StudyKind::Connections => Box::new(ConnectionsAnalysis::of(self)),
+            _ => Box::new(SizesAnalysis::of(self)),
+        }
+    }
+}
+
+impl Analyse for CodecResults {
+    fn analyse(&self) -> Box<dyn Report + '_> {
+        Box::new(CodecAnalysis::of(self))
+    }
+}
+
+impl Analyse for JsonResults {
+    fn analyse(&self) -> Box<dyn Report + '_> {
+        Box::new(JsonAnalysis::of(self))
     }
 }

@@ -2,9 +2,8 @@
 //!
 //! A study is data. Its grid becomes a [`Plan`]: windows in the order of measuring, what is compared side by side in
 //! time (in rounds). [`conduct`] measures one after the other with an [executor](Execute), which prints nothing, and
-//! hands what came of each to the study's [results](Results), which are saved on the way, whatever ends the study.
-//! The results are [analysed](Study::analyse) once, and the analysis is what every
-//! exporter writes down.
+//! hands what came of each to the study's [results](StudyResults), which are saved on the way, whatever ends the study.
+//! The results are [analysed](Analyse::analyse) once, and the analysis is what every exporter writes down.
 //!
 //! ```text
 //! Options ──plan──▶ Plan<Window> ──conduct──▶ Results ──analyse──▶ Analysis ──Exporter──▶ page, CSV, terminal
@@ -15,16 +14,15 @@
 //! ```
 //!
 //! What differs from study to study is in its folder under `studies/`: the plan from its options, its analysis, and
-//! its sections of the page; and, where a window measures something new, an executor and a schema of results. The
+//! its sections of the page; and, where a window measures something new, an executor and tables of results. The
 //! studies of calls (sizes, channels) share both: [`crate::load`].
 
 mod conduct;
 pub(crate) mod directory;
+pub(crate) mod draft;
 mod plan;
 mod results;
 pub(crate) mod rounds;
-
-use std::fmt;
 
 use crate::report::Report;
 
@@ -35,20 +33,11 @@ pub use directory::ResultsDirectory;
 pub(crate) use directory::{ReadError, ResultsText};
 pub(crate) use plan::PlanError;
 pub use plan::{Plan, Window};
-pub(crate) use results::timestamp;
-pub use results::{LeftOut, Results, WindowOutcome};
+pub use results::{LeftOut, StudyKind, StudyResults, StudyTables, WindowOutcome};
+pub(crate) use results::{SavedResults, timestamp};
 
-/// What a study is made of.
-pub trait Study {
-    /// What is measured at once.
-    type Window: Window;
-    /// What a window finds. Shown, it is a few words.
-    type Found: fmt::Display;
-    /// What was found in all windows.
-    type Results: Results<Self::Window, Self::Found>;
-    /// What the results say.
-    type Analysis<'r>: Report + 'r;
-
+/// Results that can be analysed.
+pub trait Analyse {
     /// Everything that any exporter shows, told from the results once.
-    fn analyse(results: &Self::Results) -> Self::Analysis<'_>;
+    fn analyse(&self) -> Box<dyn Report + '_>;
 }

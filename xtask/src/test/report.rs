@@ -31,7 +31,7 @@ pub(super) fn check(log: &Log) -> Result<String, Failure> {
 
     let results: Value = serde_json::from_str(&fs::read_to_string(folder.join("results.json"))?)
         .map_err(|error| Failure::failed(format!("results.json: {error}")))?;
-    if results["schema"] != "thalweg.lab/4" {
+    if results["schema"] != "thalweg.lab/5" {
         return Err(Failure::failed(format!("results.json has the schema {}", results["schema"])));
     }
     if fs::read_to_string(folder.join("results.csv"))?.lines().count() < 2 {

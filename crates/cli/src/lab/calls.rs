@@ -6,10 +6,10 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::Args;
-use thalweg_lab::load::{Found, LabResults, Settings, Setup, StackInfo, StudyKind, Window};
+use thalweg_lab::load::{CallsSettings, Found, LabResults, StackInfo, Window};
 use thalweg_lab::process::{ProcessExecutor, Program, TargetExecutor};
 use thalweg_lab::stack::Stack;
-use thalweg_lab::study::{Execute, Plan, Study};
+use thalweg_lab::study::{Execute, Plan, StudyKind};
 use thalweg_load::record::MethodCall;
 use thalweg_measure::cpus::{CpuAssignment, CpuList};
 use thalweg_measure::interrupt::Interrupt;
@@ -98,9 +98,6 @@ pub(super) type CallsExecutor = Box<dyn Execute<Window = Window, Found = Found>>
 
 /// A study of calls, as it was asked for.
 pub(super) trait CallsStudy {
-    /// How what it finds is analysed.
-    type Study: Study<Window = Window, Found = Found, Results = LabResults>;
-
     /// Which study it is.
     const KIND: StudyKind;
 
@@ -160,7 +157,7 @@ pub(super) fn run<C: CallsStudy>(args: &C) -> Result<ExitCode, Failure> {
     let plan = args.plan(&stacks, &programs)?;
     let directory = common.study.directory()?;
     let (stacks, left_out) = stacks.told(&programs);
-    let settings = Settings {
+    let settings = CallsSettings {
         arguments: std::env::args().skip(1).collect(),
         client_cpus: cpus.client_cpus,
         server_cpus: cpus.server_cpus,
@@ -169,8 +166,8 @@ pub(super) fn run<C: CallsStudy>(args: &C) -> Result<ExitCode, Failure> {
         target: None,
         cut: args.cut()?,
     };
-    let results = LabResults::begun(C::KIND, &plan, Setup { settings, stacks, left_out });
-    finish::<C::Study>(&plan, "", results, executor, &directory)
+    let results = LabResults::begun(C::KIND, &plan, settings, stacks, left_out);
+    finish(&plan, "", results, executor, &directory)
 }
 
 /// Somebody else's server, what is called there, and the windows.
@@ -186,13 +183,13 @@ fn at_target<C: CallsStudy>(args: &C, aim: Aim, cpus: CpuAssignment) -> Result<E
         return Err(Failure::bad_arguments("--target works with our client only; leave out --against"));
     }
     let directory = args.common().study.directory()?;
-    let settings = Settings {
+    let settings = CallsSettings {
         arguments: std::env::args().skip(1).collect(),
         client_cpus: cpus.client_cpus.clone(),
         client_threads: cpus.client_threads,
         target: Some(aim.target.clone()),
         cut: args.cut()?,
-        ..Settings::default()
+        ..CallsSettings::default()
     };
     let (ours, interrupt) = (this_program()?, listen_for_signals()?);
     let stacks = vec![StackInfo {
@@ -201,8 +198,8 @@ fn at_target<C: CallsStudy>(args: &C, aim: Aim, cpus: CpuAssignment) -> Result<E
         settings: ours.settings.clone(),
     }];
     let executor = TargetExecutor::new(ours, aim.target, aim.method, cpus, interrupt);
-    let results = LabResults::begun(C::KIND, &aim.plan, Setup { settings, stacks, left_out: Vec::new() });
-    finish::<C::Study>(&aim.plan, "", results, executor, &directory)
+    let results = LabResults::begun(C::KIND, &aim.plan, settings, stacks, Vec::new());
+    finish(&aim.plan, "", results, executor, &directory)
 }
 
 /// The programs of all stacks, and the executor with their servers running.

@@ -5,11 +5,11 @@ use std::num::NonZeroU32;
 use std::time::Duration;
 
 use clap::Args;
-use thalweg_lab::channels::{self, Channels, ChannelsOptions, Contender, Grid, contenders};
-use thalweg_lab::load::{Strategy, StudyKind, Window};
+use thalweg_lab::channels::{self, ChannelsOptions, Contender, Grid, contenders};
+use thalweg_lab::load::{Strategy, Window};
 use thalweg_lab::process::Program;
 use thalweg_lab::stack::Pair;
-use thalweg_lab::study::Plan;
+use thalweg_lab::study::{Plan, StudyKind};
 use thalweg_load::record::CallType;
 use thalweg_measure::cpus::CpuAssignment;
 use thalweg_measure::size::ByteSize;
@@ -93,7 +93,6 @@ const AIMED_IN_FLIGHT: [u32; 5] = [1, 4, 16, 64, 256];
 const AIMED_QUICKLY: [u32; 2] = [4, 64];
 
 impl CallsStudy for ChannelsArgs {
-    type Study = Channels;
     const KIND: StudyKind = StudyKind::Channels;
 
     fn common(&self) -> &CommonArgs {

@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use clap::Args;
 use thalweg_lab::codec::{
-    Besides, Codec, CodecExecutor, CodecProgram, CodecResults, NoCodecs, Options, Origin, Selection,
-    Settings, Setup, WARM_UPS, calls, conversions, plan,
+    Besides, CodecExecutor, CodecProgram, CodecResults, CodecSettings, CodecTables, NoCodecs, Options,
+    Origin, Selection, WARM_UPS, calls, conversions, plan,
 };
 use thalweg_lab::peers::{CODECS, CONVERTERS, PeersDirectory};
 use thalweg_lab::process::OwnFiles;
@@ -199,8 +199,7 @@ fn study(
     cpu: Option<usize>,
     directory: &ResultsDirectory,
 ) -> Result<ExitCode, Failure> {
-    let (codecs, data) = (bench.codecs.clone(), bench.data.clone());
-    let (sizes, lines) = (bench.sizes.clone(), bench.lines.clone());
+    let (tables, lines) = (CodecTables::of(&bench), bench.lines.clone());
     let peers = args.peers()?;
     let interrupt = listen_for_signals()?;
     let executor = CodecExecutor::new(&mut bench, this_program()?, cpus, directory.path(), interrupt);
@@ -209,15 +208,15 @@ fn study(
     let mut left_out = Vec::new();
     let estimates = executor.look(&lines, &mut left_out);
     let planned = conversions(&estimates, &args.options()).map_err(Failure::bad_arguments)?;
-    let plan = plan(&planned.windows, &estimates, &calls(&data, &codecs, &sizes), &args.besides());
-    let settings = Settings {
+    let plan = plan(&planned.windows, &estimates, &calls(&tables), &args.besides());
+    let settings = CodecSettings {
         arguments: std::env::args().skip(1).collect(),
         rounds: args.options().rounds,
         warm_ups: WARM_UPS,
         seed: args.own.proto.is_none().then_some(args.seed),
         cpu,
     };
-    let setup = Setup { settings, codecs, data, sizes, left_out };
     let about = args.about(planned.left_out.len());
-    finish::<Codec>(&plan, &about, CodecResults::begun(setup, &planned), executor, directory)
+    let results = CodecResults::begun(settings, left_out, tables, &planned);
+    finish(&plan, &about, results, executor, directory)
 }

@@ -6,11 +6,14 @@ use std::time::{Duration, SystemTime};
 
 use clap::Args;
 use clap::builder::RangedI64ValueParser;
+use serde::Serialize;
 use thalweg_lab::AnyResults;
 use thalweg_lab::peers::PeersDirectory;
 use thalweg_lab::process::Program;
 use thalweg_lab::report::{self, Report};
-use thalweg_lab::study::{Conducted, CutShort, Execute, Plan, Results, ResultsDirectory, Study, conduct};
+use thalweg_lab::study::{
+    Analyse, Conducted, CutShort, Execute, Plan, ResultsDirectory, StudyResults, StudyTables, conduct,
+};
 use thalweg_measure::cpus::CpuAssignment;
 use thalweg_measure::interrupt::Interrupt;
 
@@ -81,13 +84,16 @@ pub(super) fn rounds() -> RangedI64ValueParser<u32> {
 }
 
 /// Measures the study, writes its report, and says what came of it.
-pub(super) fn finish<S: Study>(
-    plan: &Plan<S::Window>,
+pub(super) fn finish<S: Serialize, T: StudyTables>(
+    plan: &Plan<T::Window>,
     about: &str,
-    results: S::Results,
-    mut executor: impl Execute<Window = S::Window, Found = S::Found>,
+    results: StudyResults<S, T>,
+    mut executor: impl Execute<Window = T::Window, Found = T::Found>,
     directory: &ResultsDirectory,
-) -> Result<ExitCode, Failure> {
+) -> Result<ExitCode, Failure>
+where
+    StudyResults<S, T>: Analyse,
+{
     let mut progress = Progress::new(plan, about);
     let Conducted { results, cut_short } = conduct(plan, results, &mut executor, directory, &mut progress);
     progress.end();
@@ -96,11 +102,11 @@ pub(super) fn finish<S: Study>(
     if let (Some(CutShort::Failed(reason)), true) = (&cut_short, results.is_empty()) {
         return Err(Failure::failed(reason));
     }
-    let report = S::analyse(&results);
-    show(directory, &report)?;
+    let report = results.analyse();
+    show(directory, &*report)?;
     match cut_short {
         None if results.has_failures() => Err(Failure::failed("some points failed; see above")),
-        None => answered(&report),
+        None => answered(&*report),
         Some(CutShort::Interrupted) => Err(Failure::interrupted("interrupted; the report is partial")),
         Some(error @ (CutShort::Failed(_) | CutShort::NotWritable(_))) => Err(Failure::failed(error)),
     }

@@ -3,11 +3,11 @@
 use std::collections::BTreeMap;
 
 use clap::Args;
-use thalweg_lab::connections::{self, Connections, ConnectionsOptions, Many, Reach, Share};
-use thalweg_lab::load::{StudyKind, Window};
+use thalweg_lab::connections::{self, ConnectionsOptions, Many, Reach, Share};
+use thalweg_lab::load::Window;
 use thalweg_lab::process::{FreshExecutor, Program};
 use thalweg_lab::stack::Stack;
-use thalweg_lab::study::Plan;
+use thalweg_lab::study::{Plan, StudyKind};
 use thalweg_measure::cpus::CpuAssignment;
 use thalweg_measure::interrupt::Interrupt;
 use thalweg_measure::size::ByteSize;
@@ -71,7 +71,6 @@ pub(super) struct ConnectionsArgs {
 const SIZE_MAX: u64 = 8 << 10;
 
 impl CallsStudy for ConnectionsArgs {
-    type Study = Connections;
     const KIND: StudyKind = StudyKind::Connections;
 
     fn common(&self) -> &CommonArgs {

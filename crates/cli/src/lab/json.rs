@@ -6,8 +6,8 @@ use std::process::ExitCode;
 
 use clap::Args;
 use thalweg_lab::json::{
-    Budget, Json, JsonExecutor, JsonOptions, JsonResults, OwnInfo, PUBLISHED, Settings, Setup, Way, our_ways,
-    plan, ways_of,
+    Budget, JsonExecutor, JsonOptions, JsonResults, JsonSettings, OwnInfo, PUBLISHED, Way, our_ways, plan,
+    ways_of,
 };
 use thalweg_lab::load::StackInfo;
 use thalweg_lab::peers::{COMPILED_LATE, JSON_SERVERS};
@@ -85,21 +85,17 @@ pub(super) fn run(args: &JsonArgs) -> Result<ExitCode, Failure> {
             counted(options.ways.len() as u64, "way")
         ));
     }
-    let setup = Setup {
-        settings: Settings {
-            arguments: std::env::args().skip(1).collect(),
-            published: options.published,
-            own,
-            ways,
-            client_cpus: cpus.client_cpus.clone(),
-            server_cpus: cpus.server_cpus.clone(),
-        },
-        stacks,
-        left_out,
+    let settings = JsonSettings {
+        arguments: std::env::args().skip(1).collect(),
+        published: options.published,
+        own,
+        ways,
+        client_cpus: cpus.client_cpus.clone(),
+        server_cpus: cpus.server_cpus.clone(),
     };
-    let results = JsonResults::begun(setup, plan.windows.len());
+    let results = JsonResults::begun(settings, stacks, left_out, plan.windows.len());
     let executor = JsonExecutor::new(programs, args.own.files(), cpus, listen_for_signals()?);
-    finish::<Json>(&plan, "", results, executor, &directory)
+    finish(&plan, "", results, executor, &directory)
 }
 
 /// Who takes part.
@@ -107,7 +103,7 @@ struct Servers {
     programs: BTreeMap<String, Program>,
     stacks: Vec<StackInfo>,
     ways: Vec<Way>,
-    left_out: Vec<LeftOut<Stack>>,
+    left_out: Vec<LeftOut>,
 }
 
 impl JsonArgs {
@@ -169,7 +165,7 @@ impl JsonArgs {
                 }
                 Err(reason) => {
                     crate::terminal::say(&format!("{stack} is left out: {reason}"));
-                    servers.left_out.push(LeftOut { what: stack.clone(), reason });
+                    servers.left_out.push(LeftOut::new(stack, reason));
                 }
             }
         }

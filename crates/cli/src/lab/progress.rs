@@ -1,6 +1,5 @@
 //! How a study goes on, on stderr.
 
-use std::fmt;
 use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
@@ -10,14 +9,11 @@ use thalweg_protobuf::printable;
 
 use crate::terminal;
 
-/// A bar on a terminal, a line for each window elsewhere, or for each group of them; both on stderr.
+/// A bar on a terminal, a line for each group of windows elsewhere; both on stderr.
 pub(super) struct Progress {
     bar: Option<ProgressBar>,
     total: usize,
     done: usize,
-    left: Duration,
-    /// Windows are too many to have a line each: groups do.
-    compares: bool,
     group: String,
 }
 
@@ -36,7 +32,7 @@ impl Progress {
             terminal::say(&about);
             None
         };
-        Self { bar, total, done: 0, left, compares: plan.is_compared, group: String::new() }
+        Self { bar, total, done: 0, group: String::new() }
     }
 
     /// Takes the bar away, so that what is printed next stands on a clean line.
@@ -47,15 +43,14 @@ impl Progress {
     }
 }
 
-impl<W: Window, F: fmt::Display> Observe<W, F> for Progress {
+impl<W: Window, F> Observe<W, F> for Progress {
     fn begins(&mut self, window: &W, left: Duration) {
-        self.left = left;
         match &self.bar {
             Some(bar) => {
                 bar.set_prefix(span(left));
                 bar.set_message(printable::line(&window.to_string()).into_owned());
             }
-            None if self.compares && !window.is_beside() => {
+            None if !window.is_beside() => {
                 let group = window.group();
                 if group != self.group {
                     let left = span(left);
@@ -69,25 +64,16 @@ impl<W: Window, F: fmt::Display> Observe<W, F> for Progress {
 
     fn ended(&mut self, window: &W, outcome: &WindowOutcome<F>) {
         self.done += 1;
-        let line = || {
-            let summary = match outcome {
-                Ok(found) => found.to_string(),
-                Err(reason) => format!("failed: {reason}"),
-            };
-            format!("[{}/{}] {window}: {summary}", self.done, self.total)
-        };
-        match &self.bar {
-            Some(bar) => {
+        let failed = |reason| format!("[{}/{}] {window}: failed: {reason}", self.done, self.total);
+        match (&self.bar, outcome) {
+            (Some(bar), outcome) => {
                 bar.inc(1);
-                if outcome.is_err() {
-                    bar.println(printable::line(&line()));
+                if let Err(reason) = outcome {
+                    bar.println(printable::line(&failed(reason)));
                 }
             }
-            None if outcome.is_err() || !self.compares => {
-                let left = span(self.left.saturating_sub(window.total()));
-                terminal::say(&format!("{}; {left} left", line()));
-            }
-            None => {}
+            (None, Err(reason)) => terminal::say(&failed(reason)),
+            (None, Ok(_)) => {}
         }
     }
 }

@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 use std::num::NonZeroU32;
 
 use clap::Args;
-use thalweg_lab::load::{StudyKind, Transport, Window};
+use thalweg_lab::load::{Transport, Window};
 use thalweg_lab::process::Program;
-use thalweg_lab::sizes::{self, Sizes, SizesOptions};
-use thalweg_lab::study::Plan;
+use thalweg_lab::sizes::{self, SizesOptions};
+use thalweg_lab::study::{Plan, StudyKind};
 use thalweg_load::record::CallType;
 use thalweg_measure::cpus::CpuAssignment;
 use thalweg_measure::size::ByteSize;
@@ -51,7 +51,6 @@ pub(super) struct SizesArgs {
 }
 
 impl CallsStudy for SizesArgs {
-    type Study = Sizes;
     const KIND: StudyKind = StudyKind::Sizes;
 
     fn common(&self) -> &CommonArgs {

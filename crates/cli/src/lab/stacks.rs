@@ -53,7 +53,7 @@ pub(super) struct Stacks {
     with_socket: bool,
     /// Names of those that have no server: their clients meet the others'.
     serverless: Vec<String>,
-    left_out: Vec<LeftOut<Stack>>,
+    left_out: Vec<LeftOut>,
 }
 
 /// Says where to get the other stacks.
@@ -216,7 +216,8 @@ impl Stacks {
                 self.left_out.iter().map(|left_out| format!("{}: {}", left_out.what, left_out.reason));
             reasons.collect::<Vec<_>>().join("; ")
         };
-        let is_left_out = |stack: &Stack| self.left_out.iter().any(|left_out| left_out.what == *stack);
+        let is_left_out =
+            |stack: &Stack| self.left_out.iter().any(|left_out| left_out.what == stack.to_string());
         match self.pairing.partner() {
             Some(partner) if is_left_out(partner) => {
                 Err(Failure::failed(format!("{partner} is not available: {}", reasons())))
@@ -231,19 +232,19 @@ impl Stacks {
     fn leave_out(&mut self, reason: &str, is_left_out: impl Fn(&Stack) -> bool) {
         for stack in self.everybody().into_iter().filter(&is_left_out) {
             crate::terminal::say(&format!("{stack} is left out: {reason}"));
-            self.left_out.push(LeftOut { what: stack, reason: reason.to_owned() });
+            self.left_out.push(LeftOut::new(stack, reason));
         }
         self.named.retain(|stack| !is_left_out(stack));
     }
 
     /// What the results say of them.
-    pub(super) fn told(self, programs: &BTreeMap<String, Program>) -> (Vec<StackInfo>, Vec<LeftOut<Stack>>) {
+    pub(super) fn told(self, programs: &BTreeMap<String, Program>) -> (Vec<StackInfo>, Vec<LeftOut>) {
         let info = |stack: Stack| {
             let program = programs.get(stack.name())?;
             Some(StackInfo { stack, version: program.version.clone(), settings: program.settings.clone() })
         };
         let servers = self.missing_servers().into_iter();
-        let servers = servers.map(|what| LeftOut { what, reason: NO_SERVER.to_owned() });
+        let servers = servers.map(|what| LeftOut::new(what, NO_SERVER));
         let left_out = self.left_out.iter().cloned().chain(servers).collect();
         (self.everybody().into_iter().filter_map(info).collect(), left_out)
     }
@@ -293,7 +294,7 @@ mod tests {
         let pairs: Vec<String> = stacks.pairs().iter().map(Pair::to_string).collect();
         assert_eq!(pairs, expected);
         let told = stacks.told(&BTreeMap::new()).1;
-        let told: Vec<_> = told.into_iter().map(|it| (it.what.to_string(), it.reason)).collect();
+        let told: Vec<_> = told.into_iter().map(|it| (it.what, it.reason)).collect();
         assert_eq!(told, if is_told { vec![("qt".to_owned(), NO_SERVER.to_owned())] } else { vec![] });
     }
 

@@ -4,8 +4,8 @@ use std::cell::Cell;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use thalweg_load::bare;
 use thalweg_lab::descriptors;
+use thalweg_load::bare;
 use thalweg_load::peer::{Announcement, DriveError, Patience, drive};
 use thalweg_load::record::{BareRun, CallType, LoadResult, LoadSettings};
 use thalweg_measure::interrupt::Interrupt;

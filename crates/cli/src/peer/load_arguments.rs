@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use clap::{ArgGroup, Args};
 use thalweg::channel::ChannelBuilder;
+use thalweg_lab::target;
 use thalweg_load::echo::{EchoWork, Looks, OwnEcho, Protocol, Shape};
 use thalweg_load::record::{BareWire, CallType, Handing, LaneRule};
-use thalweg_lab::target;
 use thalweg_measure::size::ByteSize;
 
 use crate::failure::Failure;

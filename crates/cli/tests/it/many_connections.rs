@@ -69,7 +69,7 @@ fn a_tiny_study_of_connections() {
             assert!(stdout.contains(words), "{words} is not in {stdout}");
         }
     }
-    assert_eq!((&found["schema"], &found["study"]), (&"thalweg.lab/4".into(), &"connections".into()));
+    assert_eq!((&found["schema"], &found["study"]), (&"thalweg.lab/5".into(), &"connections".into()));
     let points = found["points"].as_array().unwrap();
     // The bare echo, ours, and our own client, over 1 and 20 connections; then new ones, plain and over TLS.
     assert_eq!(points.len(), 2 * 3 + 2);

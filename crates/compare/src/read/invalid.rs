@@ -1,7 +1,7 @@
 //! Why figures of a run say nothing of its server.
 
-use thalweg_load::record::LoadResult;
 use thalweg_load::LoadRun;
+use thalweg_load::record::LoadResult;
 
 use crate::comparison::WindowRun;
 

@@ -1,4 +1,4 @@
-//! `thalweg.lab/4`: a study of calls.
+//! A study of calls.
 
 use thalweg_lab::load::{LabResults, MeasuredCell, MeasuredWindow};
 use thalweg_measure::wording::counted;

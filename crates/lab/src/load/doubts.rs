@@ -11,7 +11,7 @@ pub(crate) fn doubts(results: &LabResults) -> Vec<Doubt> {
     let apart = settings.client_cpus.is_some() || settings.target.is_some();
     let done = if results.is_complete() { results.planned } else { results.points.len() };
     let mut doubts = of_study((done, results.planned), &results.machine, &results.versions, apart);
-    doubts.extend(settings.cut.clone().map(Doubt::Grid));
+    doubts.extend(settings.cut.clone().map(Doubt));
     let windows = results.aa.iter().map(|aa| &aa.window).chain(&results.points);
     let mut remarks = Remarks::new(windows.clone().count());
     for window in windows {

@@ -6,9 +6,10 @@ use thalweg_measure::machine::Machine;
 use thalweg_measure::page::parts::took;
 use thalweg_measure::wording::counted;
 
-use super::results::{LabResults, StudyKind};
+use super::results::LabResults;
 use crate::report::page::command_fact;
 use crate::stack::Pair;
+use crate::study::StudyKind;
 
 /// What was measured on which machine.
 pub(crate) fn lede(results: &LabResults) -> String {

@@ -1,9 +1,6 @@
 //! What a window of calls finds.
 
-use std::fmt;
-
 use serde::{Deserialize, Serialize};
-use thalweg_measure::figures::{count, percent, time};
 use thalweg_measure::usage::Usage;
 
 use crate::record::LoadResult;
@@ -71,29 +68,4 @@ pub(crate) struct Idle {
     pub(crate) max_ns: u64,
     /// How many gaps are no longer than so many ns, and longer than the bound before. Bounds without any are left out.
     pub(crate) buckets: Vec<(u64, u64)>,
-}
-
-impl fmt::Display for Found {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::SystemCalls(SystemCalls { client_per_operation, server_per_operation }) => write!(
-                f,
-                "{client_per_operation:.2} system calls of the client, {server_per_operation:.2} of the server"
-            ),
-            Self::Wire(wire) => write!(f, "the wire was idle for {} of the time", percent(wire.all.share)),
-            Self::Figures(measured) => {
-                write!(f, "{}/s", count(measured.load.rate_per_s))?;
-                if let Some(latency) = measured.load.latency_ns {
-                    write!(f, ", median {}", time(latency.p50 as f64))?;
-                }
-                if let Some(pace) = measured.load.pace_ns {
-                    write!(f, ", largest gap {}", time(pace.gap_max as f64))?;
-                }
-                match measured.load.error_count() {
-                    0 => Ok(()),
-                    errors => write!(f, ", {errors} errors"),
-                }
-            }
-        }
-    }
 }

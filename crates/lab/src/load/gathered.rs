@@ -151,10 +151,10 @@ pub(super) fn without_figures(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::load::results::Outcome;
+    use crate::load::Outcome;
 
     fn sample() -> Vec<PointResult> {
-        crate::tests::sample::sizes().points
+        crate::tests::sample::sizes().tables.points
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use thalweg_measure::distribution::Latency;
 
 use super::gathered::gathered;
-use super::paired::Window;
+use super::paired::PairedWindow;
 use super::results::LabResults;
 
 /// All windows of one pair, or of a bare socket, at one point.
@@ -59,7 +59,7 @@ impl LabResults {
                 conditions.push(("connections by", strategy.to_string()));
             }
             let figures = cell.valid().filter_map(|(result, load)| {
-                let window = Window::of(result);
+                let window = PairedWindow::of(result);
                 let measured = window.outcome.ok()?;
                 Some(MeasuredWindow {
                     round: window.round,

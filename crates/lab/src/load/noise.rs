@@ -6,7 +6,7 @@ use thalweg_measure::size::ByteSize;
 use thalweg_measure::statistics::Ratio;
 
 use super::kind::Kind;
-use super::paired::{CellKey, Window, at, excluded, is_call, ratio};
+use super::paired::{CellKey, PairedWindow, at, excluded, is_call, ratio};
 use super::point::{Transport, Work};
 use super::results::AaResult;
 use super::window::Label;
@@ -57,10 +57,10 @@ fn family(kind: Kind) -> (bool, bool) {
 impl Noise {
     /// The floors of what ours did against ours.
     pub(crate) fn of(windows: &[AaResult]) -> Self {
-        let mut cells: BTreeMap<CellKey, [Vec<Window>; 2]> = BTreeMap::new();
+        let mut cells: BTreeMap<CellKey, [Vec<PairedWindow>; 2]> = BTreeMap::new();
         for AaResult { label, window } in windows {
             let sides = cells.entry(at(&window.point)).or_default();
-            sides[usize::from(*label == Label::B)].push(Window::of(window));
+            sides[usize::from(*label == Label::B)].push(PairedWindow::of(window));
         }
         let mut floors: Vec<Floor> = Vec::new();
         for ((kind, transport, size), [a, b]) in cells {

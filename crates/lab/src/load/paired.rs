@@ -1,7 +1,5 @@
 //! Windows of the same round, side by side.
 
-use std::collections::BTreeSet;
-
 use thalweg_measure::size::ByteSize;
 use thalweg_measure::statistics::{Interval, Ratio};
 use thalweg_measure::usage::{ProcessUsage, Usage};
@@ -16,18 +14,18 @@ pub(crate) type CellKey = (Kind, Transport, ByteSize);
 
 /// One window of one pair.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Window {
+pub(crate) struct PairedWindow {
     /// Which turn of the cell.
     pub(crate) round: u32,
     /// What it measured, or why it is in no ratio.
-    pub(crate) outcome: Result<Measured, String>,
+    pub(crate) outcome: Result<PairedFigures, String>,
     /// Its client was the limit. It is in the ratio all the same, because a pair is compared as a whole.
     pub(crate) is_limited: bool,
 }
 
 /// The figures of one window that ratios are made of.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub(crate) struct Measured {
+pub(crate) struct PairedFigures {
     /// Operations per second.
     pub(crate) rate_per_s: f64,
     /// Median latency, ns.
@@ -37,10 +35,10 @@ pub(crate) struct Measured {
     pub(crate) server_ns: f64,
 }
 
-impl Window {
+impl PairedWindow {
     pub(crate) fn of(window: &PointResult) -> Self {
         let outcome = match (window.why_not(), window.measured()) {
-            (None, Some(result)) => Ok(Measured {
+            (None, Some(result)) => Ok(PairedFigures {
                 rate_per_s: result.rate_per_s,
                 p50_ns: result.latency_ns.map_or(0.0, |latency| latency.p50 as f64),
                 client_ns: of_operation(window, |usage| &usage.client),
@@ -61,13 +59,8 @@ fn of_operation(window: &PointResult, side: fn(&Usage) -> &ProcessUsage) -> f64 
 }
 
 /// How many windows are in no ratio.
-pub(crate) fn excluded(windows: &[Window]) -> usize {
+pub(crate) fn excluded(windows: &[PairedWindow]) -> usize {
     windows.iter().filter(|window| window.outcome.is_err()).count()
-}
-
-fn measured(windows: &[Window], round: u32) -> Option<Measured> {
-    let of_round = |window: &&Window| window.round == round && window.outcome.is_ok();
-    windows.iter().find(of_round)?.outcome.as_ref().ok().copied()
 }
 
 pub(crate) fn at(point: &Point) -> CellKey {
@@ -75,15 +68,27 @@ pub(crate) fn at(point: &Point) -> CellKey {
 }
 
 /// The ratio of a figure over the rounds that have a good window of both.
-pub(crate) fn ratio(ours: &[Window], theirs: &[Window], figure: impl Fn(Measured) -> f64) -> Option<Ratio> {
-    let rounds: BTreeSet<u32> = ours.iter().map(|window| window.round).collect();
-    let both = |round| Some((figure(measured(ours, round)?), figure(measured(theirs, round)?)));
-    Ratio::of_pairs(rounds.into_iter().filter_map(both))
+pub(crate) fn ratio(
+    ours: &[PairedWindow],
+    theirs: &[PairedWindow],
+    figure: impl Fn(PairedFigures) -> f64,
+) -> Option<Ratio> {
+    let good = |windows: &[PairedWindow]| -> Vec<(u32, f64)> {
+        let measured = |window: &PairedWindow| Some((window.round, figure(*window.outcome.as_ref().ok()?)));
+        windows.iter().filter_map(measured).collect()
+    };
+    ratio_by_round(&good(ours), &good(theirs))
+}
+
+/// The ratio of figures, each with its round: those of the same round make a pair.
+pub(crate) fn ratio_by_round(ones: &[(u32, f64)], others: &[(u32, f64)]) -> Option<Ratio> {
+    let pair = |&(round, one): &(u32, f64)| Some((one, others.iter().find(|other| other.0 == round)?.1));
+    Ratio::of_pairs(ones.iter().filter_map(pair))
 }
 
 /// Where the geometric mean of a figure lies, told from its windows; none where the figure is 0, as medians of streams
 /// one way are.
-pub(crate) fn interval(windows: &[Window], figure: fn(Measured) -> f64) -> Option<Interval> {
+pub(crate) fn interval(windows: &[PairedWindow], figure: fn(PairedFigures) -> f64) -> Option<Interval> {
     let measured = windows.iter().filter_map(|window| window.outcome.as_ref().ok());
     Ratio::of_pairs(measured.map(|&window| (figure(window), 1.0)))?.interval
 }

@@ -72,6 +72,29 @@ pub enum Transport {
 }
 
 impl Point {
+    /// Of a plain connection without a network, not driven yet. Streams have a connection each; `in_flight` calls have
+    /// `connections`.
+    pub(crate) fn new(
+        work: Work,
+        size_bytes: ByteSize,
+        transport: Transport,
+        in_flight: u32,
+        connections: u32,
+    ) -> Self {
+        Self {
+            work,
+            size_bytes,
+            transport,
+            in_flight,
+            connections,
+            active: None,
+            tls: false,
+            round_trip: Duration::ZERO,
+            warmup: Duration::ZERO,
+            duration: Duration::ZERO,
+        }
+    }
+
     /// System calls are counted in two runs, one of the point's duration and before it a shorter one. The difference
     /// is free of what starting and connecting cost.
     pub(crate) fn counted_first(duration: Duration) -> Duration {

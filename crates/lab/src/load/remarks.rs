@@ -5,9 +5,10 @@ use std::fmt;
 use thalweg_measure::figures::{percent, time};
 use thalweg_measure::machine::{Machine, Versions};
 use thalweg_measure::validity::{Cause, Validity};
+use thalweg_measure::wording::counted;
 
 use super::gathered::without_figures;
-use crate::findings::{Doubt, Remark, Weight};
+use crate::findings::Doubt;
 use crate::record::{LoadResult, Note};
 
 /// A wait beyond this share of a window, and so many times what is usual in it, is no part of what is usual.
@@ -21,6 +22,16 @@ const LOAD_PER_CORE_MAX: f64 = 0.5;
 pub(crate) struct Remarks {
     all: Vec<Remark>,
     of: usize,
+}
+
+struct Remark {
+    /// What it means for the figures: there are none, they must not be used, or they may.
+    weight: &'static str,
+    /// The first window that it was made of.
+    window: String,
+    text: String,
+    /// Of how many windows.
+    count: usize,
 }
 
 impl Remarks {
@@ -38,20 +49,20 @@ impl Remarks {
     ) {
         for reason in &validity.reasons {
             let is_measured = reason.cause != Cause::NotMeasured;
-            let weight = if is_measured { Weight::NotValid } else { Weight::NotMeasured };
+            let weight = if is_measured { "Not valid" } else { "Not measured" };
             self.add(weight, window, &reason.text);
         }
         let Some(measured) = measured else { return };
         for text in &interruptions(measured) {
-            self.add(Weight::Note, window, text);
+            self.add("Note", window, text);
         }
         let is_told = |note: &&Note| validity.reasons.iter().any(|reason| reason.text == note.text);
         for note in measured.notes.iter().filter(|note| !is_told(note)) {
-            self.add(Weight::Note, window, &note.text);
+            self.add("Note", window, &note.text);
         }
     }
 
-    fn add(&mut self, weight: Weight, window: &dyn fmt::Display, text: &str) {
+    fn add(&mut self, weight: &'static str, window: &dyn fmt::Display, text: &str) {
         let same = |remark: &&mut Remark| {
             remark.weight == weight && without_figures(&remark.text) == without_figures(text)
         };
@@ -59,12 +70,16 @@ impl Remarks {
             remark.count += 1;
             return;
         }
-        let (window, text, of) = (window.to_string(), text.to_owned(), self.of);
-        self.all.push(Remark { weight, window, text, count: 1, of });
+        self.all.push(Remark { weight, window: window.to_string(), text: text.to_owned(), count: 1 });
     }
 
     pub(crate) fn into_doubts(self) -> impl Iterator<Item = Doubt> {
-        self.all.into_iter().map(Doubt::Windows)
+        let all = counted(self.of as u64, "window");
+        self.all.into_iter().map(move |Remark { weight, window, text, count }| {
+            let number = if count == 1 { String::new() } else { format!(" in {count} of {all}, first in") };
+            let colon = if count == 1 { ":" } else { "" };
+            Doubt(format!("{weight}{number}{colon} {window}: {text}."))
+        })
     }
 }
 
@@ -78,22 +93,29 @@ pub(crate) fn of_study(
     let (done, planned) = windows;
     let mut doubts = Vec::new();
     if done < planned {
-        doubts.push(Doubt::CutShort { done, planned });
+        doubts.push(Doubt::cut_short(done, planned));
     }
     if versions.build != "release" {
-        doubts.push(Doubt::Build(versions.build.clone()));
+        doubts.push(Doubt::build(&versions.build));
     }
     if !apart {
-        doubts.push(Doubt::OneProcessor);
+        let text = "There is only one processor: client and server competed for it.";
+        doubts.push(Doubt(text.to_owned()));
     }
     if machine.load_average > LOAD_PER_CORE_MAX * machine.cores as f64 {
-        doubts.push(Doubt::Busy { load_average: machine.load_average, cores: machine.cores });
+        doubts.push(Doubt::busy(machine.load_average, machine.cores));
     }
     if machine.is_paced() {
-        doubts.push(Doubt::Paced { by: machine.tcp_congestion.clone() });
+        doubts.push(Doubt(format!(
+            "TCP congestion control is {}, which paces packets with a timer. Over loopback this slows streams by up to \
+             50 %, and varies between runs. Linux’s default is cubic: `sysctl -w net.ipv4.tcp_congestion_control=cubic`.",
+            machine.tcp_congestion
+        )));
     }
     if machine.gives_memory_back {
-        doubts.push(Doubt::MemoryGivenBack);
+        let text = "This virtual machine returns free memory to its host (free page reporting). Touching such a page \
+                    again takes up to ten times as long, so windows that need fresh memory are slow for every stack.";
+        doubts.push(Doubt(text.to_owned()));
     }
     doubts
 }

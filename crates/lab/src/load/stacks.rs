@@ -5,11 +5,11 @@ use thalweg_measure::page::parts::scrolled;
 use thalweg_measure::wording::counted;
 
 use super::results::StackInfo;
-use crate::stack::{Setting, Stack};
+use crate::stack::Setting;
 use crate::study::LeftOut;
 
 /// Each with its version and its settings, and what could not be had.
-pub(crate) fn list(stacks: &[StackInfo], left_out: &[LeftOut<Stack>]) -> Markup {
+pub(crate) fn list(stacks: &[StackInfo], left_out: &[LeftOut]) -> Markup {
     html! {
         dl.stacks {
             @for info in stacks {

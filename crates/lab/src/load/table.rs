@@ -2,7 +2,8 @@
 
 use thalweg_measure::usage::{ProcessUsage, Usage};
 
-use super::results::{Outcome, PointResult};
+use super::results::PointResult;
+use super::window_result::Outcome;
 use crate::record::LoadResult;
 use crate::report::table::Table;
 

@@ -1,6 +1,7 @@
 //! A point measured once, and what for.
 
 use std::fmt;
+use std::ops::{Deref, DerefMut};
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
@@ -24,15 +25,24 @@ const COUNTING_OVERHEAD: Duration = Duration::from_millis(700);
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Window {
     /// What is measured.
+    pub(crate) asked: Asked,
+    /// What for.
+    pub(crate) purpose: Purpose,
+}
+
+/// What is measured in a window.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Asked {
+    /// What moves which messages.
     pub(crate) point: Point,
     /// Whose client and server; `None` for a bare socket, and only for that.
     pub(crate) pair: Option<Pair>,
     /// How the client comes by its connections; `None` where the point's number of them says all.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) strategy: Option<Strategy>,
     /// Which turn of the point, from 0.
+    #[serde(default)]
     pub(crate) round: u32,
-    /// What for.
-    pub(crate) purpose: Purpose,
 }
 
 /// What a window is measured for.
@@ -56,6 +66,11 @@ pub(crate) enum Label {
 }
 
 impl Window {
+    /// A window of figures, of the first round.
+    pub(crate) fn of_figures(point: Point, pair: Option<Pair>, strategy: Option<Strategy>) -> Self {
+        Self { asked: Asked { point, pair, strategy, round: 0 }, purpose: Purpose::Figures }
+    }
+
     /// The pair of a window that makes calls.
     pub(crate) fn callers(&self) -> Result<Pair, ExecuteError> {
         let nobody = || ExecuteError::Window("nobody is named whose calls these are".to_owned());
@@ -65,6 +80,20 @@ impl Window {
     /// The bare client drives.
     pub(crate) fn is_bare(&self) -> bool {
         self.pair.as_ref().is_some_and(|pair| pair.client == Stack::bare())
+    }
+}
+
+impl Deref for Window {
+    type Target = Asked;
+
+    fn deref(&self) -> &Asked {
+        &self.asked
+    }
+}
+
+impl DerefMut for Window {
+    fn deref_mut(&mut self) -> &mut Asked {
+        &mut self.asked
     }
 }
 

@@ -9,7 +9,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use serde::Deserialize;
-use thalweg_measure::cpus::CpuList;
+use thalweg_measure::cpus::{CpuAssignment, CpuList};
 use thalweg_measure::distribution::Distribution;
 use thalweg_measure::interrupt::Interrupt;
 use thalweg_measure::kernel::{Servers, connections_at};
@@ -18,12 +18,12 @@ use thalweg_measure::usage::{ServerMemory, Side, Sides, Usage, resident_bytes};
 
 use super::hop::Hop;
 use super::program::Program;
-use thalweg_load::peer::Announcement;
 use crate::echo::{EchoWork, Looks, Shape};
 use crate::load::Measured;
 use crate::load::{Point, Wire};
-use crate::record::{BareWire, CallType, LOAD_SCHEMA, LaneRule, LoadResult, MethodCall, Note};
+use crate::record::{BareWire, LOAD_SCHEMA, LaneRule, LoadResult, MethodCall, Note};
 use crate::study::ExecuteError;
+use thalweg_load::peer::Announcement;
 
 /// How long a call, and a stream's next message or answer, may take: what a window has under way at its end is waited
 /// for no longer.
@@ -44,7 +44,7 @@ const CONNECTIONS: &str = "connections:";
 pub(super) struct Driver {
     pub(super) program: Program,
     pub(super) variant: Option<String>,
-    pub(super) call: CallType,
+    /// What is driven: calls, and no bare socket.
     pub(super) point: Point,
     pub(super) lanes: LaneRule,
     /// How many threads it is to have, if it is told.
@@ -109,6 +109,33 @@ struct Seen {
 }
 
 impl Driver {
+    /// One of a stack's usual client, at a server whose process is not known.
+    pub(super) fn new(
+        program: &Program,
+        target: &str,
+        point: Point,
+        cpus: &CpuAssignment,
+        interrupt: &Interrupt,
+    ) -> Self {
+        Self {
+            program: program.clone(),
+            variant: None,
+            point,
+            lanes: LaneRule::Fixed,
+            threads: cpus.client_threads,
+            target: target.to_owned(),
+            hop: None,
+            server_pid: None,
+            method: None,
+            echo: None,
+            bare: None,
+            authority: None,
+            cpus: cpus.client_cpus.clone(),
+            server_cpus: cpus.server_cpus.clone(),
+            interrupt: interrupt.clone(),
+        }
+    }
+
     /// Runs it to its end.
     pub(super) fn run(&self) -> Result<Measured, ExecuteError> {
         let (load, seen) = self.run_as(self.command())?;
@@ -156,7 +183,7 @@ impl Driver {
         let mut command = self.program.command("load");
         command.arg(&target);
         match &self.echo {
-            None => command.args(["--call", self.call.name(), "--size", &size_bytes.0.to_string()]),
+            None => command.args(["--call", self.point.work.name(), "--size", &size_bytes.0.to_string()]),
             Some(Echo { work, own, .. }) => {
                 if let Some(own) = own.as_ref().filter(|_| work.shape == Shape::Own) {
                     command.arg("--echo-proto").arg(&own.proto).arg("--echo-type").arg(&own.type_name);
@@ -380,7 +407,7 @@ mod tests {
     #[test]
     fn a_run_by_number_has_time_for_a_slow_server() {
         let point = Point {
-            work: Work::Call(CallType::Unary),
+            work: Work::Call(crate::record::CallType::Unary),
             size_bytes: ByteSize(0),
             transport: Transport::Tcp,
             in_flight: 1,

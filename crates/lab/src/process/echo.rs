@@ -1,7 +1,7 @@
 //! Servers of one work by several protocols, each driven by our own client.
 
 use std::collections::BTreeMap;
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::num::NonZeroU64;
 use std::time::Duration;
 
@@ -13,7 +13,8 @@ use thalweg_measure::size::ByteSize;
 use super::driver::{Driver, Echo, OwnFiles};
 use super::hop::Hop;
 use super::program::Program;
-use super::server::Server;
+use super::server::{Addresses, Server};
+use super::servers::{ServerKey, Servers};
 use crate::echo::{EchoWork, Protocol};
 use crate::load::{Measured, Point, Transport, Work};
 use crate::record::{CallType, LaneRule};
@@ -24,9 +25,7 @@ use crate::study::ExecuteError;
 #[derive(Debug)]
 pub(crate) struct EchoProcesses {
     programs: BTreeMap<String, Program>,
-    servers: BTreeMap<Stack, Server>,
-    /// Why there is no server of a stack.
-    gone: BTreeMap<Stack, String>,
+    servers: Servers,
     hops: Vec<(Network, Hop)>,
     /// One's own messages, which our server and our client read.
     own: Option<OwnFiles>,
@@ -66,8 +65,7 @@ impl EchoProcesses {
         cpus: CpuAssignment,
         interrupt: Interrupt,
     ) -> Self {
-        let (servers, gone, hops) = (BTreeMap::new(), BTreeMap::new(), Vec::new());
-        Self { programs, servers, gone, hops, own, cpus, interrupt }
+        Self { programs, servers: Servers::default(), hops: Vec::new(), own, cpus, interrupt }
     }
 
     /// Drives the stack's server, which serves as long as this is there; `with_json`: it serves JSON at all.
@@ -80,17 +78,12 @@ impl EchoProcesses {
         if self.interrupt.is_asked() {
             return Err(ExecuteError::Interrupted);
         }
-        self.serve(stack, with_json)?;
-        let reached = reached(stack, &self.servers[stack], run.work.protocol)?;
+        let key = ServerKey { stack: stack.clone(), is_twin: false };
+        let start = || start(&self.programs, self.own.as_ref(), &self.cpus, stack, with_json);
+        let server = self.servers.serving(&key, start)?;
+        let reached = reached(stack, server, run.work.protocol)?;
         let found = self.driver(reached, run)?.run();
-        match self.servers.get_mut(stack).and_then(Server::ended) {
-            None => found,
-            Some(why) => {
-                self.servers.remove(stack);
-                self.gone.insert(stack.clone(), why.clone());
-                Err(failure(stack, why))
-            }
-        }
+        self.servers.judged(&key, found)
     }
 
     /// The same with a server that is started for this run, and ended behind it.
@@ -103,76 +96,30 @@ impl EchoProcesses {
         if self.interrupt.is_asked() {
             return Err(ExecuteError::Interrupted);
         }
-        let server = self.start(stack, with_json).map_err(|why| failure(stack, why))?;
+        let server = start(&self.programs, self.own.as_ref(), &self.cpus, stack, with_json);
+        let server = server.map_err(|why| failure(stack, why))?;
         self.driver(reached(stack, &server, run.work.protocol)?, run)?.run()
-    }
-
-    fn serve(&mut self, stack: &Stack, with_json: bool) -> Result<(), ExecuteError> {
-        if self.servers.contains_key(stack) {
-            return Ok(());
-        }
-        if let Some(why) = self.gone.get(stack) {
-            return Err(failure(stack, why.clone()));
-        }
-        match self.start(stack, with_json) {
-            Ok(server) => {
-                self.servers.insert(stack.clone(), server);
-                Ok(())
-            }
-            Err(why) => {
-                self.gone.insert(stack.clone(), why.clone());
-                Err(failure(stack, why))
-            }
-        }
-    }
-
-    fn start(&self, stack: &Stack, with_json: bool) -> Result<Server, String> {
-        let program = self.programs.get(stack.name());
-        let program = program.ok_or_else(|| format!("there is no program of the stack {stack}"))?;
-        let cpus = self.cpus.server_cpus.as_ref();
-        let own = self.own.as_ref().filter(|_| stack.is_ours());
-        let own = own.map(OwnFiles::of_type);
-        let mut flags = own.as_ref().map_or_else(Vec::new, |flags| flags.to_vec());
-        if stack.is_ours() && stack.variant() == Some(VIEWS) {
-            flags.push(OsStr::new("--views"));
-        }
-        Server::start_on_tcp(program, program.server_variant(stack), with_json, &flags, cpus)
-            .map_err(|why| format!("cannot start the server `{} serve`: {why}", program.path.display()))
     }
 
     fn driver(&mut self, (server, target): (u32, String), run: EchoRun) -> Result<Driver, ExecuteError> {
         let EchoRun { work, in_flight, afresh, warmup, duration, calls, network } = run;
         let ours = self.programs.get(OURS);
         let ours = ours.ok_or_else(|| ExecuteError::Study("there is no client".to_owned()))?.clone();
+        let connections = if work.protocol.is_http1() { in_flight } else { 1 };
+        let unary = Work::Call(CallType::Unary);
         let point = Point {
-            work: Work::Call(CallType::Unary),
-            size_bytes: ByteSize(0),
-            transport: Transport::Tcp,
-            in_flight,
-            connections: if work.protocol.is_http1() { in_flight } else { 1 },
-            active: None,
-            tls: false,
             round_trip: network.round_trip,
             warmup,
             duration,
+            ..Point::new(unary, ByteSize(0), Transport::Tcp, in_flight, connections)
         };
+        let hop = self.hop(&target, network)?;
         Ok(Driver {
-            program: ours,
-            variant: None,
-            call: CallType::Unary,
-            point,
             lanes: if afresh { LaneRule::PerCall } else { LaneRule::Fixed },
-            threads: self.cpus.client_threads,
-            hop: self.hop(&target, network)?,
+            hop,
             server_pid: Some(server),
-            target,
-            method: None,
             echo: Some(Echo { work, own: self.own.clone(), calls }),
-            bare: None,
-            authority: None,
-            cpus: self.cpus.client_cpus.clone(),
-            server_cpus: self.cpus.server_cpus.clone(),
-            interrupt: self.interrupt.clone(),
+            ..Driver::new(&ours, &target, point, &self.cpus, &self.interrupt)
         })
     }
 
@@ -190,6 +137,24 @@ impl EchoProcesses {
         self.hops.push((network, hop.clone()));
         Ok(Some(hop))
     }
+}
+
+/// Starts the stack's server; `own`: one's own messages, which ours has.
+fn start(
+    programs: &BTreeMap<String, Program>,
+    own: Option<&OwnFiles>,
+    cpus: &CpuAssignment,
+    stack: &Stack,
+    with_json: bool,
+) -> Result<Server, String> {
+    let program = Program::of(programs, stack)?;
+    let own = own.filter(|_| stack.is_ours()).map(OwnFiles::of_type);
+    let mut flags: Vec<OsString> = own.into_iter().flatten().map(OsStr::to_owned).collect();
+    if stack.is_ours() && stack.variant() == Some(VIEWS) {
+        flags.push("--views".into());
+    }
+    let addresses = if with_json { Addresses::TcpAndJson } else { Addresses::Tcp };
+    Server::start(program, stack, addresses, &flags, cpus.server_cpus.as_ref())
 }
 
 /// The server's process, and where it speaks the protocol.

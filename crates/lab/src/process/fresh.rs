@@ -1,7 +1,7 @@
 //! A server of its own for each window: what a server holds and has cached is of that window alone.
 
 use std::collections::BTreeMap;
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsString;
 use std::path::PathBuf;
 use std::process::Command;
 
@@ -11,7 +11,7 @@ use thalweg_measure::interrupt::Interrupt;
 
 use super::driver::Driver;
 use super::program::Program;
-use super::server::Server;
+use super::server::{Addresses, Server, threads};
 use crate::load::{Found, Purpose, Strategy, Window, Work};
 use crate::record::{BareWire, LaneRule};
 use crate::stack::{OURS, SOCKET, Stack};
@@ -48,18 +48,16 @@ impl FreshExecutor {
         let mut flags: Vec<OsString> = Vec::new();
         if stack.name() == SOCKET {
             flags.push("--bare-echo".into());
-        } else if let Some(threads) = self.cpus.server_threads {
-            flags.extend(["--threads".into(), threads.to_string().into()]);
+        } else {
+            flags.extend(threads(&self.cpus));
         }
         if tls {
             let [certificate, key] = ["server.pem", "server.key"].map(|name| self.certificate(name));
             flags.extend(["--cert".into(), certificate?.into(), "--key".into(), key?.into()]);
         }
         let program = self.program(stack)?;
-        let flags: Vec<&OsStr> = flags.iter().map(OsString::as_os_str).collect();
         let cpus = self.cpus.server_cpus.as_ref();
-        Server::start_on_tcp(program, program.server_variant(stack), false, &flags, cpus)
-            .map_err(|why| format!("cannot start the server `{} serve`: {why}", program.path.display()))
+        Server::start(program, stack, Addresses::Tcp, &flags, cpus)
     }
 
     /// A file of what `thalweg certs` makes.
@@ -81,7 +79,7 @@ impl FreshExecutor {
     }
 
     fn driver(&mut self, window: &Window, server: &Server) -> Result<Driver, String> {
-        let Work::Call(call) = window.point.work else {
+        let Work::Call(_) = window.point.work else {
             return Err("only calls are driven at a server of their own".to_owned());
         };
         let pair = window.callers().map_err(|error| error.to_string())?;
@@ -92,23 +90,15 @@ impl FreshExecutor {
         let client = if bare.is_some() { Stack::ours() } else { pair.client };
         let authority = if window.point.tls { Some(self.certificate("ca.pem")?) } else { None };
         let program = self.program(&client)?;
+        let point = window.point.clone();
         Ok(Driver {
-            program: program.clone(),
             variant: program.client_variant(&client).map(str::to_owned),
-            call,
-            point: window.point.clone(),
             lanes: window.strategy.map_or(LaneRule::Fixed, Strategy::rule),
             threads: self.cpus.client_threads.filter(|_| bare.is_none()),
-            target: server.tcp().0.to_owned(),
-            hop: None,
             server_pid: Some(server.pid()),
-            method: None,
-            echo: None,
             bare,
             authority,
-            cpus: self.cpus.client_cpus.clone(),
-            server_cpus: self.cpus.server_cpus.clone(),
-            interrupt: self.interrupt.clone(),
+            ..Driver::new(program, server.tcp().0, point, &self.cpus, &self.interrupt)
         })
     }
 }

@@ -1,5 +1,6 @@
 //! A program of a stack, and its variants.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::process::Command;
 
@@ -54,6 +55,11 @@ impl Program {
             json: ["http1", "h2", "connect", "grpc-web"].map(str::to_owned).to_vec(),
             settings,
         }
+    }
+
+    /// That of the stack.
+    pub(super) fn of<'p>(programs: &'p BTreeMap<String, Self>, stack: &Stack) -> Result<&'p Self, String> {
+        programs.get(stack.name()).ok_or_else(|| format!("there is no program of the stack {stack}"))
     }
 
     /// The program with a command of the contract, such as `serve`.

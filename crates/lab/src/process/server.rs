@@ -1,16 +1,17 @@
 //! A server that is driven.
 
-use std::ffi::OsStr;
+use std::ffi::OsString;
 use std::process::Command;
 use std::sync::mpsc::RecvTimeoutError;
 use std::time::{Duration, Instant};
 
 use tempfile::TempDir;
-use thalweg_measure::cpus::CpuList;
+use thalweg_measure::cpus::{CpuAssignment, CpuList};
 use thalweg_measure::process::Process;
 
 use super::program::Program;
 use crate::load::Transport;
+use crate::stack::Stack;
 
 /// How long a server may take until it listens.
 const LISTEN_PATIENCE: Duration = Duration::from_secs(20);
@@ -27,52 +28,61 @@ pub(super) struct Server {
     _scratch: TempDir,
 }
 
+/// Where a server listens: for gRPC on TCP, and where else.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Addresses {
+    /// Nowhere else.
+    Tcp,
+    /// On a Unix domain socket.
+    TcpAndUds,
+    /// For JSON on TCP.
+    TcpAndJson,
+}
+
+/// The flags for the number of a server's threads, if it is told how many.
+pub(super) fn threads(cpus: &CpuAssignment) -> Vec<OsString> {
+    let flags = |threads: u32| vec!["--threads".into(), threads.to_string().into()];
+    cpus.server_threads.map(flags).unwrap_or_default()
+}
+
 impl Server {
-    /// Starts it on TCP and on a Unix domain socket, and waits until it listens on both.
+    /// Starts the stack's server, in the variant that it names, and waits until it listens everywhere.
     pub(super) fn start(
         program: &Program,
-        variant: Option<&str>,
-        threads: Option<u32>,
+        stack: &Stack,
+        addresses: Addresses,
+        flags: &[OsString],
         cpus: Option<&CpuList>,
     ) -> Result<Self, String> {
-        let scratch = tempfile::tempdir().map_err(|error| format!("no place for its socket: {error}"))?;
-        let uds = format!("unix:{}", scratch.path().join("server.sock").display());
-        let mut command = program.command("serve");
-        command.args(["--listen", "127.0.0.1:0", "--listen", &uds]);
-        if let Some(variant) = variant {
-            command.args(["--variant", variant]);
-        }
-        if let Some(threads) = threads {
-            command.args(["--threads", &threads.to_string()]);
-        }
-        let (process, addresses) = listening(command, cpus, 2)?;
-        let tcp = addresses.into_iter().find(|address| !address.starts_with("unix"));
-        let tcp = tcp.ok_or("it does not say its TCP address")?;
-        Ok(Self { process, tcp, uds, json: None, _scratch: scratch })
+        let started = Self::started(program, stack, addresses, flags, cpus);
+        started.map_err(|why| format!("cannot start the server `{} serve`: {why}", program.path.display()))
     }
 
-    /// Starts it on TCP alone, for gRPC and, if asked to, for JSON too, and waits until it listens.
-    pub(super) fn start_on_tcp(
+    fn started(
         program: &Program,
-        variant: Option<&str>,
-        with_json: bool,
-        flags: &[&OsStr],
+        stack: &Stack,
+        addresses: Addresses,
+        flags: &[OsString],
         cpus: Option<&CpuList>,
     ) -> Result<Self, String> {
         let scratch = tempfile::tempdir().map_err(|error| format!("no place for its files: {error}"))?;
+        let uds = format!("unix:{}", scratch.path().join("server.sock").display());
         let mut command = program.command("serve");
         command.args(["--listen", "127.0.0.1:0"]);
-        if with_json {
-            command.args(["--json", "127.0.0.1:0"]);
+        match addresses {
+            Addresses::Tcp => {}
+            Addresses::TcpAndUds => drop(command.args(["--listen", &uds])),
+            Addresses::TcpAndJson => drop(command.args(["--json", "127.0.0.1:0"])),
         }
-        if let Some(variant) = variant {
+        if let Some(variant) = program.server_variant(stack) {
             command.args(["--variant", variant]);
         }
         command.args(flags);
+        let (process, said) = listening(command, cpus, 1 + usize::from(addresses != Addresses::Tcp))?;
         // gRPC's address is said first.
-        let (process, mut addresses) = listening(command, cpus, 1 + usize::from(with_json))?;
-        let tcp = addresses.remove(0);
-        Ok(Self { process, tcp, uds: String::new(), json: addresses.pop(), _scratch: scratch })
+        let mut on_tcp = said.into_iter().filter(|address| !address.starts_with("unix"));
+        let tcp = on_tcp.next().ok_or("it does not say its TCP address")?;
+        Ok(Self { process, tcp, uds, json: on_tcp.next(), _scratch: scratch })
     }
 
     /// Where it serves gRPC over TCP, and where JSON.

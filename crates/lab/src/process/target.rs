@@ -6,7 +6,7 @@ use thalweg_measure::interrupt::Interrupt;
 use super::driver::Driver;
 use super::program::Program;
 use crate::load::{Found, Purpose, Strategy, Window};
-use crate::record::{BareWire, CallType, LaneRule, MethodCall};
+use crate::record::{BareWire, LaneRule, MethodCall};
 use crate::study::{Execute, ExecuteError};
 
 /// Drives one method of a server that the lab did not start, and of which it sees nothing but the answers.
@@ -37,23 +37,13 @@ impl TargetExecutor {
         let processors = self.cpus.client_cpus.as_ref().map(|cpus| cpus.as_slice().len());
         let processors = processors.and_then(|processors| u32::try_from(processors).ok());
         Driver {
-            program: self.program.clone(),
-            variant: None,
-            call: CallType::Unary,
-            point: window.point.clone(),
             lanes: window.strategy.map_or(LaneRule::Fixed, Strategy::rule),
             // The bare client is one thread.
             threads: self.cpus.client_threads.or(processors).filter(|_| !window.is_bare()),
-            target: self.target.clone(),
-            hop: None,
-            server_pid: None,
             method: Some(self.method.clone()),
-            echo: None,
             bare: window.is_bare().then_some(BareWire::Grpc),
-            authority: None,
-            cpus: self.cpus.client_cpus.clone(),
             server_cpus: None,
-            interrupt: self.interrupt.clone(),
+            ..Driver::new(&self.program, &self.target, window.point.clone(), &self.cpus, &self.interrupt)
         }
     }
 }

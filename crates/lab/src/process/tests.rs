@@ -10,6 +10,7 @@ use thalweg_measure::size::ByteSize;
 use super::*;
 use crate::load::{Point, Strategy, Transport};
 use crate::peers::PeersDirectory;
+use crate::record::CallType;
 use crate::record::MethodCall;
 use crate::stack::OURS;
 
@@ -105,13 +106,7 @@ fn window(stack: &str) -> Window {
         warmup: Duration::from_millis(2),
         duration: Duration::from_millis(10),
     };
-    Window {
-        point,
-        pair: Some(Pair::own(stack.parse().unwrap())),
-        strategy: None,
-        round: 0,
-        purpose: Purpose::Figures,
-    }
+    Window::of_figures(point, Some(Pair::own(stack.parse().unwrap())), None)
 }
 
 fn failure(found: Result<Measured, ExecuteError>) -> String {
@@ -189,7 +184,8 @@ fn a_driver_is_told_its_lanes_and_threads_where_they_are_not_its_own_choice() {
     executor.cpus.client_threads = Some(3);
     executor.cpus.server_threads = Some(2);
     for (strategy, lanes) in [(Strategy::Adaptive, 1), (Strategy::Fixed(4), 1), (Strategy::PerCall, 1)] {
-        let mut window = Window { strategy: Some(strategy), ..window("fake") };
+        let mut window = window("fake");
+        window.strategy = Some(strategy);
         window.point.connections = lanes;
         executor.run(&window).unwrap();
     }
@@ -233,7 +229,8 @@ fn a_target_that_fails_at_first_ends_the_study() {
         let target = "10.0.0.1:50051".to_owned();
         TargetExecutor::new(fake.program(), target, method.clone(), cpus, Interrupt::default())
     };
-    let window = Window { strategy: Some(Strategy::Fixed(1)), ..window("fake") };
+    let mut window = window("fake");
+    window.strategy = Some(Strategy::Fixed(1));
     let fake = Fake::new();
     let Found::Figures(measured) = at(&fake).measure(&window).unwrap() else {
         panic!("it was asked for figures")
@@ -289,8 +286,7 @@ fn a_server_that_does_not_start_is_named_with_its_complaint() {
 
 /// Waits until the server of the executor's only stack has ended.
 fn until_it_ended(executor: &mut ProcessExecutor) {
-    for state in executor.servers.values_mut() {
-        let ServerState::Serving { server, .. } = state else { continue };
+    for server in executor.servers.all_serving() {
         while !server.has_ended() {
             std::thread::sleep(Duration::from_millis(2));
         }

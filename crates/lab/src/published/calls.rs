@@ -4,8 +4,7 @@ use super::cell::Cell;
 use super::scope::Scope;
 use super::value::{Found, Value};
 use crate::load::gathered::{Windows, gathered};
-use crate::load::paired::{self, Window};
-use crate::load::results::{SystemCallsOutcome, WireOutcome};
+use crate::load::paired::{self, PairedWindow};
 use crate::load::{Idle, LabResults, Point, Strategy, Transport, Work};
 use crate::record::CallType;
 use crate::stack::Pair;
@@ -71,8 +70,8 @@ impl<'r> Calls<'r> {
         let why_not = || format!("{}: no window is valid: {}", name(), windows.why_not());
         let merged = windows.merged().ok_or_else(why_not)?;
         let seen = windows.valid().filter_map(|(_, load)| load.connections.established).max();
-        let all: Vec<Window> = windows.all.iter().map(|window| Window::of(window)).collect();
-        let mean = |side: fn(&paired::Measured) -> f64| {
+        let all: Vec<PairedWindow> = windows.all.iter().map(|window| PairedWindow::of(window)).collect();
+        let mean = |side: fn(&paired::PairedFigures) -> f64| {
             let measured = all.iter().filter_map(|window| window.outcome.as_ref().ok()).map(side);
             let known: Vec<f64> = measured.filter(|ns| *ns > 0.0).collect();
             known.iter().sum::<f64>() / known.len().max(1) as f64
@@ -90,7 +89,7 @@ impl<'r> Calls<'r> {
 
     /// Why a stack takes no part, if it does not.
     fn why(&self, at: &At) -> Option<String> {
-        let of = |name: &str| self.results.left_out.iter().find(|it| it.what.name() == base(name));
+        let of = |name: &str| self.results.left_out.iter().find(|it| it.is_stack(base(name)));
         let left_out = of(&at.client).or_else(|| of(&at.server))?;
         Some(format!("{} was left out: {}", left_out.what, left_out.reason))
     }
@@ -147,25 +146,24 @@ impl<'r> Calls<'r> {
     /// System calls of an operation, counted in a run of its own; the smallest size.
     fn system_calls(&self, at: &At) -> Found {
         let counted = self.results.system_calls.iter().find(|it| {
-            at.is_of_pair(&it.pair)
+            it.pair.as_ref().is_some_and(|pair| at.is_of_pair(pair))
                 && it.point.work == Work::Call(at.call)
                 && it.point.in_flight == at.in_flight
         });
-        match counted.map(|counted| &counted.outcome) {
-            Some(SystemCallsOutcome::Counted(counted)) => Ok(counted.client_per_operation.into()),
-            _ => Err("system calls could not be counted (strace)".to_owned()),
-        }
+        let counted = counted.and_then(|counted| counted.measured());
+        let counted = counted.ok_or("system calls could not be counted (strace)")?;
+        Ok(counted.client_per_operation.into())
     }
 
     /// What was seen on the wire between this client and its server.
     fn wire(&self, at: &At) -> Found {
         let watched = self.results.wire.iter().find(|it| {
-            it.pair.client.to_string() == at.client
+            it.pair.as_ref().is_some_and(|pair| pair.client.to_string() == at.client)
                 && it.strategy == at.strategy
                 && it.point.in_flight == at.in_flight
                 && it.point.work == Work::Call(CallType::Unary)
         });
-        let Some(WireOutcome::Watched(wire)) = watched.map(|watched| &watched.outcome) else {
+        let Some(wire) = watched.and_then(|watched| watched.measured()) else {
             return Err(format!("the wire between client and server of {} was not watched", at.client));
         };
         Ok([

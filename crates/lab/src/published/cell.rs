@@ -3,7 +3,7 @@
 use thalweg_measure::distribution::Latency;
 use thalweg_measure::statistics::Ratio;
 
-use crate::load::paired::{self, Window};
+use crate::load::paired::{self, PairedWindow};
 
 /// What was measured there.
 pub(crate) struct Cell {
@@ -18,7 +18,7 @@ pub(crate) struct Cell {
     pub(crate) connections: Option<u32>,
     /// Processor time of an operation, client's and server's, ns; 0 where it is not known.
     pub(crate) processor_ns: (f64, f64),
-    pub(crate) windows: Vec<Window>,
+    pub(crate) windows: Vec<PairedWindow>,
 }
 
 impl Cell {

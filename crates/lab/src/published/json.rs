@@ -57,7 +57,7 @@ impl<'r> Servers<'r> {
             let stack = stack.parse().map_err(|_| format!("{stack} is not a stack"))?;
             let way = Way { stack, protocol };
             self.cells.at(&way, self.published()).ok_or_else(|| {
-                let left_out = self.results.left_out.iter().find(|it| it.what.name() == way.stack.name());
+                let left_out = self.results.left_out.iter().find(|it| it.is_stack(way.stack.name()));
                 let left_out = left_out.map(|it| format!("{}: {}", it.what, it.reason));
                 left_out.unwrap_or_else(|| format!("{way} was not measured"))
             })

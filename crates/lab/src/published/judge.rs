@@ -8,9 +8,8 @@ use super::results::{Answered, Table};
 use super::scope::Scope;
 use super::sources::Sources;
 use super::value::{Value, unit};
-use crate::json::Json;
+use crate::json::JsonAnalysis;
 use crate::report::grid::Field;
-use crate::study::Study;
 
 /// What the evidence says of each claim of these publications.
 pub fn judge(publications: &[Publication], evidence: &Evidence) -> Vec<Answered> {
@@ -115,7 +114,7 @@ impl Column {
 /// What the original left open, as the study of gRPC against a JSON API answers it.
 fn questions(questions: &[Question], evidence: &Evidence) -> Vec<Table> {
     let Some(results) = evidence.json().filter(|_| !questions.is_empty()) else { return Vec::new() };
-    let analysis = Json::analyse(results);
+    let analysis = JsonAnalysis::of(results);
     let table = |asked: &Question| {
         let question = analysis.questions().iter().find(|question| question.id == asked.id)?;
         let (heads, rows) = (question.table.heads.clone(), question.table.rows.clone());

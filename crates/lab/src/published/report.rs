@@ -19,15 +19,14 @@ impl PublishedResults {
     pub fn report(&self) -> impl Report {
         let mut doubts = Vec::new();
         if self.versions.build != "release" {
-            doubts.push(Doubt::Build(self.versions.build.clone()));
+            doubts.push(Doubt::build(&self.versions.build));
         }
         if self.machine.load_average > self.machine.cores as f64 / 2.0 {
-            let (load_average, cores) = (self.machine.load_average, self.machine.cores);
-            doubts.push(Doubt::Busy { load_average, cores });
+            doubts.push(Doubt::busy(self.machine.load_average, self.machine.cores));
         }
         for run in &self.runs {
             if let Some(reason) = &run.failed {
-                doubts.push(Doubt::LeftOut { what: format!("The run {}", run.name), reason: reason.clone() });
+                doubts.push(Doubt::left_out(&format!("The run {}", run.name), reason));
             }
         }
         PublishedReport { results: self, doubts }

@@ -132,10 +132,7 @@ fn made_up_figures_as_published_confirm_them() {
 fn a_peer_that_is_not_there_is_named() {
     let mut calls = crate::tests::sample::channels::quick();
     calls.points.retain(|point| point.pair.as_ref().is_none_or(|pair| pair.client.name() != "grpc-cpp"));
-    calls.left_out = vec![crate::study::LeftOut {
-        what: "grpc-cpp".parse().unwrap(),
-        reason: "there is no compiler".to_owned(),
-    }];
+    calls.left_out = vec![crate::study::LeftOut::new("grpc-cpp", "there is no compiler")];
     let evidence = Evidence::default().with("channels", AnyResults::Calls(Box::new(calls)));
     let answered = judge(&[Publication::Channels], &evidence);
     let several = answered[0].claims.iter().find(|claim| claim.id == "several").unwrap();

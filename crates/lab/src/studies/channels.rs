@@ -15,36 +15,12 @@ mod table;
 mod terminal;
 
 use crate::findings::Doubt;
-use crate::load::{Found, LabResults, Window};
 use crate::report::Report;
-use crate::study::Study;
 
 pub(crate) use analysis::ChannelsAnalysis;
 
 pub use contenders::{Contender, contenders};
 pub use plan::{ChannelsOptions, Grid, plan};
-
-/// The study.
-#[derive(Clone, Copy, Debug)]
-pub enum Channels {}
-
-impl Study for Channels {
-    type Window = Window;
-    type Found = Found;
-    type Results = LabResults;
-    type Analysis<'r> = ChannelsAnalysis<'r>;
-
-    fn analyse(results: &LabResults) -> ChannelsAnalysis<'_> {
-        ChannelsAnalysis::of(results)
-    }
-}
-
-impl ChannelsAnalysis<'_> {
-    /// What the study came to, as small JSON, for documents that quote it.
-    pub fn condensed(&self) -> String {
-        condensed::condensed(self.results, &self.channels, &self.verdicts)
-    }
-}
 
 impl Report for ChannelsAnalysis<'_> {
     fn csv(&self) -> String {
@@ -57,6 +33,10 @@ impl Report for ChannelsAnalysis<'_> {
 
     fn text(&self) -> String {
         terminal::text(self)
+    }
+
+    fn condensed(&self) -> Option<String> {
+        Some(condensed::condensed(self.results, &self.channels, &self.verdicts))
     }
 
     fn doubts(&self) -> &[Doubt] {

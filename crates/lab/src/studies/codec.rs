@@ -21,7 +21,6 @@ mod terminal;
 mod window;
 
 use crate::report::Report;
-use crate::study::Study;
 
 pub(crate) use crate::findings::Doubt;
 pub(crate) use analysis::CodecAnalysis;
@@ -30,31 +29,7 @@ pub use execute::CodecExecutor;
 pub use line::WARM_UPS;
 pub use plan::{Besides, Options, calls, conversions, plan};
 pub use program::{CodecProgram, NoCodecs, Origin, Selection};
-pub(crate) use results::CODEC_SCHEMA;
-pub use results::{CodecResults, Settings, Setup};
-pub(crate) use window::{Found, Window};
-
-/// The study.
-#[derive(Clone, Copy, Debug)]
-pub enum Codec {}
-
-impl Study for Codec {
-    type Window = Window;
-    type Found = Found;
-    type Results = CodecResults;
-    type Analysis<'r> = CodecAnalysis<'r>;
-
-    fn analyse(results: &CodecResults) -> CodecAnalysis<'_> {
-        CodecAnalysis::of(results)
-    }
-}
-
-impl CodecAnalysis<'_> {
-    /// What documents quote of it, as small JSON.
-    pub fn condensed(&self) -> String {
-        condensed::condensed(self)
-    }
-}
+pub use results::{CodecResults, CodecSettings, CodecTables};
 
 impl Report for CodecAnalysis<'_> {
     fn csv(&self) -> String {
@@ -67,6 +42,10 @@ impl Report for CodecAnalysis<'_> {
 
     fn text(&self) -> String {
         terminal::text(self)
+    }
+
+    fn condensed(&self) -> Option<String> {
+        Some(condensed::condensed(self))
     }
 
     fn doubts(&self) -> &[Doubt] {

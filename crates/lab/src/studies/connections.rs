@@ -17,37 +17,13 @@ mod table;
 mod terminal;
 
 use crate::findings::Doubt;
-use crate::load::{Found, LabResults, Window};
 use crate::report::Report;
-use crate::study::Study;
 
 pub(crate) use analysis::ConnectionsAnalysis;
 
 pub use plan::{ConnectionsOptions, plan};
 pub use reach::{Many, Reach};
 pub use share::Share;
-
-/// The study.
-#[derive(Clone, Copy, Debug)]
-pub enum Connections {}
-
-impl Study for Connections {
-    type Window = Window;
-    type Found = Found;
-    type Results = LabResults;
-    type Analysis<'r> = ConnectionsAnalysis<'r>;
-
-    fn analyse(results: &LabResults) -> ConnectionsAnalysis<'_> {
-        ConnectionsAnalysis::of(results)
-    }
-}
-
-impl ConnectionsAnalysis<'_> {
-    /// What the study came to, as small JSON, for documents that quote it.
-    pub fn condensed(&self) -> String {
-        condensed::condensed(self)
-    }
-}
 
 impl Report for ConnectionsAnalysis<'_> {
     fn csv(&self) -> String {
@@ -60,6 +36,10 @@ impl Report for ConnectionsAnalysis<'_> {
 
     fn text(&self) -> String {
         terminal::text(self)
+    }
+
+    fn condensed(&self) -> Option<String> {
+        Some(condensed::condensed(self))
     }
 
     fn doubts(&self) -> &[Doubt] {

@@ -13,7 +13,6 @@ mod doubts;
 mod execute;
 mod noise;
 mod page;
-mod paired;
 mod plan;
 mod question;
 mod questions;
@@ -25,39 +24,15 @@ mod window;
 
 use crate::findings::Doubt;
 use crate::report::Report;
-use crate::study::Study;
 
 pub(crate) use analysis::JsonAnalysis;
 pub(crate) use case::Case;
 pub(crate) use cells::{Cell, Cells, Cold, Latencies, Start};
 pub use execute::JsonExecutor;
 pub use plan::{Budget, JsonOptions, PUBLISHED, plan};
-pub(crate) use results::JSON_SCHEMA;
-pub use results::{JsonResults, OwnInfo, Settings, Setup};
+pub use results::{JsonResults, JsonSettings, OwnInfo};
 pub use way::{Way, our_ways, ways_of};
-pub(crate) use window::{Found, Purpose, Window, WindowResult};
-
-/// The study.
-#[derive(Clone, Copy, Debug)]
-pub enum Json {}
-
-impl Study for Json {
-    type Window = Window;
-    type Found = Found;
-    type Results = JsonResults;
-    type Analysis<'r> = JsonAnalysis<'r>;
-
-    fn analyse(results: &JsonResults) -> JsonAnalysis<'_> {
-        JsonAnalysis::of(results)
-    }
-}
-
-impl JsonAnalysis<'_> {
-    /// What documents quote of it, as small JSON.
-    pub fn condensed(&self) -> String {
-        condensed::condensed(self)
-    }
-}
+pub(crate) use window::{Purpose, WindowResult};
 
 impl Report for JsonAnalysis<'_> {
     fn csv(&self) -> String {
@@ -70,6 +45,10 @@ impl Report for JsonAnalysis<'_> {
 
     fn text(&self) -> String {
         terminal::text(self)
+    }
+
+    fn condensed(&self) -> Option<String> {
+        Some(condensed::condensed(self))
     }
 
     fn doubts(&self) -> &[Doubt] {

@@ -11,35 +11,12 @@ mod plan;
 mod terminal;
 
 use crate::findings::Doubt;
-use crate::load::{Found, Kind, LabResults, Window, table};
+use crate::load::{Kind, table};
 use crate::report::Report;
-use crate::study::Study;
 
 pub(crate) use analysis::SizesAnalysis;
 
 pub use plan::{SizesOptions, plan};
-
-/// The study.
-#[derive(Clone, Copy, Debug)]
-pub enum Sizes {}
-
-impl Study for Sizes {
-    type Window = Window;
-    type Found = Found;
-    type Results = LabResults;
-    type Analysis<'r> = SizesAnalysis<'r>;
-
-    fn analyse(results: &LabResults) -> SizesAnalysis<'_> {
-        SizesAnalysis::of(results)
-    }
-}
-
-impl SizesAnalysis<'_> {
-    /// What a comparison came to, as small JSON, for documents that quote it; `None` where nothing was compared.
-    pub fn condensed(&self) -> Option<String> {
-        self.comparison.as_ref().map(|comparison| condensed::condensed(self.results, comparison))
-    }
-}
 
 impl Report for SizesAnalysis<'_> {
     fn csv(&self) -> String {
@@ -65,6 +42,10 @@ impl Report for SizesAnalysis<'_> {
 
     fn unanswered(&self) -> Option<&str> {
         self.unanswered.as_deref()
+    }
+
+    fn condensed(&self) -> Option<String> {
+        self.comparison.as_ref().map(|comparison| condensed::condensed(self.results, comparison))
     }
 
     fn doubts(&self) -> &[Doubt] {

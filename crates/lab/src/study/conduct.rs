@@ -2,11 +2,12 @@
 
 use std::time::{Duration, Instant, SystemTime};
 
+use serde::Serialize;
 use thalweg_measure::programs::ProgramWatch;
 
 use super::directory::{NotWritable, ResultsDirectory};
 use super::plan::{Plan, Window};
-use super::results::{Results, WindowOutcome};
+use super::results::{StudyResults, StudyTables, WindowOutcome};
 
 /// How long results may lie unsaved while windows are short; and saving, which takes longer the more there is, may
 /// take one part in so many of the time.
@@ -79,27 +80,27 @@ pub enum CutShort {
 }
 
 /// Measures every window of the plan with `executor`, and saves what was found now and then, and at the end.
-pub fn conduct<W: Window, F, R: Results<W, F>>(
-    plan: &Plan<W>,
-    mut results: R,
-    executor: &mut dyn Execute<Window = W, Found = F>,
+pub fn conduct<S: Serialize, T: StudyTables>(
+    plan: &Plan<T::Window>,
+    mut results: StudyResults<S, T>,
+    executor: &mut dyn Execute<Window = T::Window, Found = T::Found>,
     directory: &ResultsDirectory,
-    observer: &mut dyn Observe<W, F>,
-) -> Conducted<R> {
+    observer: &mut dyn Observe<T::Window, T::Found>,
+) -> Conducted<StudyResults<S, T>> {
     let others = ProgramWatch::begin();
     let measured = measure_all(plan, executor, directory, observer, &mut results);
-    results.ran_beside(others.busy());
+    results.others = others.busy();
     let saved = directory.save(&results);
     let cut_short = measured.and(saved.map_err(CutShort::from)).err();
     Conducted { results, cut_short }
 }
 
-fn measure_all<W: Window, F, R: Results<W, F>>(
-    plan: &Plan<W>,
-    executor: &mut dyn Execute<Window = W, Found = F>,
+fn measure_all<S: Serialize, T: StudyTables>(
+    plan: &Plan<T::Window>,
+    executor: &mut dyn Execute<Window = T::Window, Found = T::Found>,
     directory: &ResultsDirectory,
-    observer: &mut dyn Observe<W, F>,
-    results: &mut R,
+    observer: &mut dyn Observe<T::Window, T::Found>,
+    results: &mut StudyResults<S, T>,
 ) -> Result<(), CutShort> {
     let mut estimate = Estimate::new(plan);
     let mut saving = Saving::new();
@@ -129,10 +130,10 @@ impl Saving {
         Self { due: Instant::now() }
     }
 
-    fn save_if_due<W, F>(
+    fn save_if_due(
         &mut self,
         directory: &ResultsDirectory,
-        results: &impl Results<W, F>,
+        results: &impl Serialize,
     ) -> Result<(), NotWritable> {
         let began = Instant::now();
         if began >= self.due {

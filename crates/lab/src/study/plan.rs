@@ -24,8 +24,6 @@ pub struct Plan<W> {
     pub windows: Vec<W>,
     /// What is spent once: servers start, the report is written.
     pub(crate) overhead: Duration,
-    /// Windows are so many that groups of them have a line each in a log, and not each window.
-    pub is_compared: bool,
 }
 
 impl<W: Window> Plan<W> {

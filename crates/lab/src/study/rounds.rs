@@ -9,6 +9,8 @@ use super::plan::PlanError;
 pub(crate) struct Length {
     /// At least this much of it is warm-up.
     pub(crate) warmup_min: Duration,
+    /// One part in so many of it is warm-up, if that is more.
+    pub(crate) warmup_share: u32,
     /// Shorter than this it says nothing.
     pub(crate) min: Duration,
     /// Longer than this it says nothing new.

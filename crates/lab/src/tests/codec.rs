@@ -3,17 +3,16 @@
 use super::sample::codec as sample;
 use crate::codec::line::{Decodes, Operation};
 use crate::codec::tables::PeerLine;
-use crate::codec::{Codec, CodecAnalysis, CodecResults};
+use crate::codec::{CodecAnalysis, CodecResults};
 use crate::report::{Report, terminal};
-use crate::study::Study;
 
 fn analyse(results: &CodecResults) -> CodecAnalysis<'_> {
-    Codec::analyse(results)
+    CodecAnalysis::of(results)
 }
 
 fn said(results: &CodecResults, topic: &str) -> Option<String> {
     let findings = analyse(results).findings;
-    findings.into_iter().find(|it| it.topic.to_string() == topic).map(|it| it.text)
+    findings.into_iter().find(|it| it.topic == topic).map(|it| it.text)
 }
 
 /// What is to be known before the figures are used, a line each.

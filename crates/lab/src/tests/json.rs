@@ -3,13 +3,13 @@
 use super::sample::json;
 use crate::AnyResults;
 use crate::echo::{Protocol, Shape};
-use crate::json::{Json, JsonAnalysis, JsonResults, Purpose, Way};
+use crate::json::{JsonAnalysis, JsonResults, Purpose, Way};
+use crate::load::Outcome;
 use crate::report::Report;
 use crate::stack::Stack;
-use crate::study::Study;
 
 fn analyse(results: &JsonResults) -> JsonAnalysis<'_> {
-    Json::analyse(results)
+    JsonAnalysis::of(results)
 }
 
 /// The text in a line, whatever was bound.
@@ -77,9 +77,9 @@ fn all_spikes_count_not_only_those_that_are_kept() {
 fn with_noise() -> JsonResults {
     let mut results = json::quick();
     for result in &mut results.windows {
-        let window = &result.window;
+        let window = result.window.clone();
         let is_json = window.way == Way::ours(Protocol::JsonHttp1);
-        let latency = result.load.as_mut().and_then(|load| load.latency_ns.as_mut());
+        let latency = result.measured_mut().and_then(|load| load.latency_ns.as_mut());
         if let Some(latency) = latency.filter(|_| is_json && window.round % 2 == 0) {
             latency.p50 *= 4;
         }
@@ -109,10 +109,10 @@ fn what_shows_no_difference_is_not_told_as_one() {
 fn what_a_slow_network_makes_alike_is_as_good() {
     let mut results = json::quick();
     for result in &mut results.windows {
-        let window = &result.window;
+        let window = result.window.clone();
         let is_meant = window.case.round_trip_ns == 5_000_000 && window.way.stack == Stack::ours();
         if let Some(latency) =
-            result.load.as_mut().and_then(|load| load.latency_ns.as_mut()).filter(|_| is_meant)
+            result.measured_mut().and_then(|load| load.latency_ns.as_mut()).filter(|_| is_meant)
         {
             // Nobody is always before the other.
             let is_first = (window.way.protocol == Protocol::Grpc) == (window.round % 2 == 0);
@@ -129,7 +129,7 @@ fn what_a_slow_network_makes_alike_is_as_good() {
 fn what_speaks_against_the_figures_goes_with_them() {
     let mut results = json::quick();
     results.machine.load_average = 64.0;
-    let condensed: serde_json::Value = serde_json::from_str(&analyse(&results).condensed()).unwrap();
+    let condensed: serde_json::Value = serde_json::from_str(&analyse(&results).condensed().unwrap()).unwrap();
     let doubts = condensed["doubts"].as_array().unwrap();
     assert!(
         doubts.iter().any(|doubt| doubt.as_str().unwrap().contains("Other programs were running")),
@@ -142,9 +142,8 @@ fn what_failed_is_no_figure_and_is_said() {
     let mut results = json::quick();
     for window in &mut results.windows {
         if window.window.way.stack.name() == "axum" {
-            (window.load, window.usage) = (None, None);
-            window.failed = Some("it fell over".to_owned());
-            window.not_valid = None;
+            window.outcome = Outcome::Failed("it fell over".to_owned());
+            (window.usage, window.not_valid) = (None, None);
         }
     }
     let analysis = analyse(&results);
@@ -162,9 +161,9 @@ fn a_bad_cell_judges_its_own_figures_alone() {
     let mut results = json::quick();
     // At every other window of rates of the person our server is beside itself.
     for result in &mut results.windows {
-        let window = &result.window;
+        let window = result.window.clone();
         let is_bad = window.again && window.purpose == Purpose::Rate && window.case.shape == Shape::Person;
-        if let Some(load) = result.load.as_mut().filter(|_| is_bad && window.round % 2 == 0) {
+        if let Some(load) = result.measured_mut().filter(|_| is_bad && window.round % 2 == 0) {
             load.rate_per_s *= 100.0;
         }
     }
@@ -174,7 +173,7 @@ fn a_bad_cell_judges_its_own_figures_alone() {
         panic!("{doubts:?}")
     };
     assert!(doubt.starts_with("As many calls as the server takes, a small person: "), "{doubt}");
-    let condensed: serde_json::Value = serde_json::from_str(&analysis.condensed()).unwrap();
+    let condensed: serde_json::Value = serde_json::from_str(&analysis.condensed().unwrap()).unwrap();
     let verdict = |message: &str, figures: &str, compared: &str| {
         let cells = condensed["cells"].as_array().unwrap();
         let is_meant = |cell: &&serde_json::Value| {
@@ -211,7 +210,7 @@ fn results_survive_their_json_and_become_rows() {
     assert_eq!(csv.lines().count(), 1 + results.windows.len());
     let head = csv.lines().next().unwrap();
     assert!(head.starts_with("server,protocol,message,round_trip_ns"), "{head}");
-    let condensed = AnyResults::Json(Box::new(results)).condensed().unwrap();
+    let condensed = AnyResults::Json(Box::new(results)).analyse().condensed().unwrap();
     let condensed: serde_json::Value = serde_json::from_str(&condensed).unwrap();
     let cells = condensed["cells"].as_array().unwrap();
     let axum = cells.iter().find(|cell| {

@@ -4,7 +4,7 @@ use super::browser::{PROBE, attribute, shown_page};
 use super::sample::{self, alone, channels, codec, comparison, connections, json, published};
 use crate::AnyResults;
 use crate::load::LabResults;
-use crate::load::results::Outcome;
+use crate::load::Outcome;
 use crate::record::Note;
 use crate::report::Report;
 
@@ -134,7 +134,8 @@ fn every_figure_leads_to_its_windows() {
 #[test]
 #[ignore = "needs Chromium"]
 fn a_page_without_results_shows_no_plot_and_says_so() {
-    let empty = LabResults { points: Vec::new(), ..sample::sizes() };
+    let mut empty = sample::sizes();
+    empty.points.clear();
     let dom = shown("empty", 1280, &empty);
     assert!(dom.contains("Nothing was measured."));
     assert!(dom.contains("cut short"));

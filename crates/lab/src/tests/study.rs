@@ -8,17 +8,16 @@ use thalweg_measure::usage::{ProcessUsage, Usage};
 
 use super::{sample, scratch};
 use crate::channels::{self, ChannelsOptions, contenders};
-use crate::load::results::Outcome;
+use crate::load::Outcome;
 use crate::load::{
-    Found, Idle, LabResults, Measured, Purpose, Settings, Setup, StackInfo, StudyKind, SystemCalls,
-    SystemCallsOutcome, Window, Wire,
+    CallsSettings, Found, Idle, LabResults, Measured, Purpose, StackInfo, SystemCalls, Window, Wire,
 };
 use crate::sizes::{self, SizesOptions};
 use crate::stack::{Pair, Stack};
 use crate::study::directory::RESULTS_FILE;
 use crate::study::{
-    Conducted, CutShort, Execute, ExecuteError, LeftOut, Observe, Plan, Results, ResultsDirectory,
-    WindowOutcome, conduct,
+    Conducted, CutShort, Execute, ExecuteError, LeftOut, Observe, Plan, ResultsDirectory, StudyKind,
+    StudyTables, WindowOutcome, conduct,
 };
 use crate::{AnyResults, report};
 
@@ -118,11 +117,11 @@ fn check_study(
 ) -> (Conducted<LabResults>, Counting, Option<LabResults>) {
     let path = scratch(&format!("study-{name}"));
     let directory = ResultsDirectory::create(&path).unwrap();
-    let settings = Settings::default();
+    let settings = CallsSettings::default();
     let stacks =
         vec![StackInfo { stack: Stack::ours(), version: "thalweg 0.1.0".to_owned(), settings: Vec::new() }];
-    let left_out = vec![LeftOut { what: "grpc-go".parse().unwrap(), reason: "no Go here".to_owned() }];
-    let results = LabResults::begun(kind, study, Setup { settings, stacks, left_out });
+    let left_out = vec![LeftOut::new("grpc-go", "no Go here")];
+    let results = LabResults::begun(kind, study, settings, stacks, left_out);
     let mut observer = Counting::default();
     let conducted = conduct(study, results, &mut Scripted(answers), &directory, &mut observer);
     let planned = study.windows.iter().map(crate::study::Window::total).sum();
@@ -195,7 +194,7 @@ fn a_comparison_keeps_noise_figures_and_system_calls_apart() {
     assert_eq!(results.aa[0].window.outcome, Outcome::Failed("not today".to_owned()));
     assert!(results.points.iter().all(|point| point.usage.is_some()));
     let counted = SystemCalls { client_per_operation: 2.0, server_per_operation: 1.5 };
-    assert!(results.system_calls.iter().all(|it| it.outcome == SystemCallsOutcome::Counted(counted)));
+    assert!(results.system_calls.iter().all(|it| it.measured() == Some(&counted)));
     assert_eq!(saved, Some(results), "all of it survives JSON");
 }
 
@@ -250,4 +249,40 @@ fn page(results: LabResults) -> String {
 
 fn csv(results: LabResults) -> String {
     AnyResults::Calls(Box::new(results)).analyse().csv()
+}
+
+/// Results as version 0.1 wrote them: renamed members have their earlier names.
+#[test]
+fn results_of_earlier_schemas_are_read() {
+    let renamed = |rows: &mut serde_json::Value, earlier: &str| {
+        for row in rows.as_array_mut().into_iter().flatten() {
+            let row = row.as_object_mut().unwrap();
+            if let Some(measured) = row.remove("measured") {
+                row.insert(earlier.to_owned(), measured);
+            }
+        }
+    };
+    let check = |name: &str, schema: &str, results: &AnyResults, json: serde_json::Value| {
+        let path = scratch(&format!("earlier-{name}.json"));
+        let mut json = json;
+        json["schema"] = schema.into();
+        for (rows, earlier) in [("windows", "load"), ("system_calls", "counted"), ("wire", "watched")] {
+            renamed(&mut json[rows], earlier);
+        }
+        if !schema.starts_with("thalweg.lab") {
+            json.as_object_mut().unwrap().remove("study");
+        }
+        fs::write(&path, json.to_string()).unwrap();
+        let read = AnyResults::read(&path).unwrap();
+        fs::remove_file(path).unwrap();
+        assert_eq!(read.analyse().text(), results.analyse().text(), "{schema}");
+        assert_eq!(read.analyse().csv(), results.analyse().csv(), "{schema}");
+    };
+    let (channels, codec, json) = (sample::channels::quick(), sample::codec::quick(), sample::json::quick());
+    let saved = serde_json::to_value(&channels).unwrap();
+    check("lab", "thalweg.lab/4", &AnyResults::Calls(Box::new(channels)), saved);
+    let saved = serde_json::to_value(&codec).unwrap();
+    check("codec", "thalweg.codec/1", &AnyResults::Codec(Box::new(codec)), saved);
+    let saved = serde_json::to_value(&json).unwrap();
+    check("json", "thalweg.json/1", &AnyResults::Json(Box::new(json)), saved);
 }

@@ -6,7 +6,7 @@ use thalweg_measure::validity::Cause;
 use super::sample::{self, alone, channels, codec, comparison, connections, json};
 use crate::AnyResults;
 use crate::load::LabResults;
-use crate::load::results::{Outcome, PointResult};
+use crate::load::{Outcome, PointResult};
 use crate::report;
 
 /// Other programs took three quarters of both sides' time.

@@ -5,15 +5,13 @@ use std::time::Duration;
 
 use thalweg_measure::distribution::Latency;
 use thalweg_measure::statistics::{Interval, median};
-use thalweg_measure::usage::{ProcessUsage, Usage};
 
 use crate::load::Kind;
 use crate::load::gathered::{Windows, gathered};
 use crate::load::noise::Noise;
-use crate::load::paired::{Window, interval};
-use crate::load::{
-    LabResults, Point, PointResult, Strategy, SystemCalls, SystemCallsOutcome, Wire, WireOutcome, Work,
-};
+use crate::load::paired::{PairedWindow, interval};
+use crate::load::used::Used;
+use crate::load::{Asked, LabResults, Point, PointResult, Strategy, SystemCalls, Wire, Work};
 use crate::record::{CallType, LanesAt};
 use crate::stack::{OURS, Pair, Stack};
 
@@ -54,7 +52,7 @@ pub(crate) struct Cell {
     /// Calls in flight.
     pub(crate) in_flight: u32,
     /// What it was measured by, in the order of rounds.
-    pub(crate) windows: Vec<Window>,
+    pub(crate) windows: Vec<PairedWindow>,
     /// Operations per second: the geometric mean of the windows.
     pub(crate) rate_per_s: f64,
     /// Where the rate lies with a confidence of 95 %; `None` with too few windows.
@@ -79,19 +77,6 @@ pub(crate) struct Cell {
     pub(crate) window_ns: u64,
     /// Calls that failed.
     pub(crate) errors: u64,
-}
-
-/// What a process used.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct Used {
-    /// Processors that were busy with it on average: 1.0 is one all the time.
-    pub(crate) processors: f64,
-    /// Processor time of an operation, ns.
-    pub(crate) ns_per_operation: f64,
-    /// Context switches of an operation.
-    pub(crate) switches_per_operation: Option<f64>,
-    /// Threads that were ready to run and waited for a processor, on average.
-    pub(crate) waiting: Option<f64>,
 }
 
 impl Channels {
@@ -224,16 +209,16 @@ fn cell(windows: &Windows<'_>, results: &LabResults) -> Option<Cell> {
     let merged = windows.merged()?;
     let latency = merged.latency_ns?;
     let (pair, strategy) = (windows.pair?, windows.all[0].strategy?);
-    let is_here = |point: &Point, other: &Pair, way: Option<Strategy>| {
-        (other, way) == (pair, Some(strategy))
-            && (point.work, point.in_flight, point.round_trip)
-                == (windows.point.work, windows.point.in_flight, windows.point.round_trip)
+    let place = |point: &Point| (point.work, point.in_flight, point.round_trip);
+    let is_here = |asked: &Asked| {
+        (asked.pair.as_ref(), asked.strategy) == (Some(pair), Some(strategy))
+            && place(&asked.point) == place(windows.point)
     };
-    let counted = results.system_calls.iter().find(|it| is_here(&it.point, &it.pair, it.strategy));
-    let watched = results.wire.iter().find(|it| is_here(&it.point, &it.pair, it.strategy));
+    let counted = results.system_calls.iter().find(|it| is_here(&it.asked));
+    let watched = results.wire.iter().find(|it| is_here(&it.asked));
     let established = windows.valid().filter_map(|(_, load)| load.connections.established).map(f64::from);
     let last = windows.valid().last();
-    let rounds: Vec<Window> = windows.all.iter().map(|&window| Window::of(window)).collect();
+    let rounds: Vec<PairedWindow> = windows.all.iter().map(|&window| PairedWindow::of(window)).collect();
     Some(Cell {
         in_flight: windows.point.in_flight,
         rate_interval: interval(&rounds, |window| window.rate_per_s),
@@ -242,16 +227,10 @@ fn cell(windows: &Windows<'_>, results: &LabResults) -> Option<Cell> {
         rate_per_s: merged.rate_per_s,
         latency,
         connections: median(established).map(|connections| connections.round() as u32),
-        client: used(windows, |usage| &usage.client).or_else(|| own_account(windows)),
-        server: used(windows, |usage| &usage.server),
-        system_calls: counted.and_then(|it| match &it.outcome {
-            SystemCallsOutcome::Counted(counted) => Some(*counted),
-            SystemCallsOutcome::Failed(_) => None,
-        }),
-        wire: watched.and_then(|it| match &it.outcome {
-            WireOutcome::Watched(wire) => Some((**wire).clone()),
-            WireOutcome::Failed(_) => None,
-        }),
+        client: windows.used(|usage| &usage.client).or_else(|| own_account(windows)),
+        server: windows.used(|usage| &usage.server),
+        system_calls: counted.and_then(|it| it.measured().copied()),
+        wire: watched.and_then(|it| it.measured().cloned()),
         lanes: last.map(|(_, load)| load.lanes.clone()).unwrap_or_default(),
         window_ns: last.map_or(0, |(_, load)| load.duration_ns),
         errors: merged.error_count(),
@@ -260,36 +239,18 @@ fn cell(windows: &Windows<'_>, results: &LabResults) -> Option<Cell> {
 
 /// What the client says of itself, where nobody looked at it from outside.
 fn own_account(windows: &Windows<'_>) -> Option<Used> {
-    let (mut cpu_ns, mut window_ns, mut operations) = (0.0, 0.0, 0.0);
+    let (mut used, mut window_ns, mut operations) = (Used::default(), 0.0, 0.0);
     for (_, load) in windows.valid() {
-        cpu_ns += load.client_cpu.user_ns + load.client_cpu.system_ns;
+        used.user_ns += load.client_cpu.user_ns;
+        used.system_ns += load.client_cpu.system_ns;
         window_ns += load.duration_ns as f64;
         operations += load.messages as f64;
     }
+    let (user_ns, system_ns) = (used.user_ns / operations, used.system_ns / operations);
     (window_ns > 0.0 && operations > 0.0).then(|| Used {
-        processors: cpu_ns / window_ns,
-        ns_per_operation: cpu_ns / operations,
-        switches_per_operation: None,
-        waiting: None,
-    })
-}
-
-/// What one side used in the valid windows, all together.
-fn used(windows: &Windows<'_>, side: fn(&Usage) -> &ProcessUsage) -> Option<Used> {
-    let known = windows.valid().filter_map(|(window, load): (&PointResult, _)| Some((window.usage?, load)));
-    let (mut cpu_ns, mut window_ns, mut operations, mut switches, mut waited_ns) = (0, 0, 0, 0, 0);
-    for (usage, load) in known {
-        let process = side(&usage);
-        cpu_ns += process.cpu_ns();
-        switches += process.context_switches();
-        waited_ns += process.waited_ns;
-        window_ns += usage.window_ns;
-        operations += load.messages;
-    }
-    (window_ns > 0 && operations > 0).then(|| Used {
-        processors: cpu_ns as f64 / window_ns as f64,
-        ns_per_operation: cpu_ns as f64 / operations as f64,
-        switches_per_operation: Some(switches as f64 / operations as f64),
-        waiting: Some(waited_ns as f64 / window_ns as f64),
+        user_ns,
+        system_ns,
+        processors: used.ns() / window_ns,
+        ..used
     })
 }

@@ -9,7 +9,7 @@ use crate::load::doubts::doubts;
 
 /// What its results say.
 #[derive(Debug)]
-pub struct ChannelsAnalysis<'r> {
+pub(crate) struct ChannelsAnalysis<'r> {
     pub(super) results: &'r LabResults,
     pub(super) channels: Channels,
     /// Which number is best for each stack at each load, and what limits it.
@@ -20,14 +20,13 @@ pub struct ChannelsAnalysis<'r> {
 }
 
 impl<'r> ChannelsAnalysis<'r> {
-    pub(super) fn of(results: &'r LabResults) -> Self {
+    pub(crate) fn of(results: &'r LabResults) -> Self {
         let channels = Channels::of(results);
         let mut verdicts = verdicts(&channels, &results.settings);
         let tally: Tally = verdicts.iter().flat_map(|verdict| &verdict.numbers.rows).collect();
         let is_open = verdicts.is_empty() || tally.cannot_tell > 0;
         let is_unanswered = is_open && tally.gains + tally.nothing == 0;
-        let disturbance = results.disturbance().filter(|it| is_unanswered && it.is_widespread());
-        let unanswered = disturbance.map(|disturbance| disturbance.to_string());
+        let unanswered = results.unanswered(!is_unanswered);
         if unanswered.is_some() {
             verdicts.clear();
         }

@@ -5,10 +5,10 @@ use thalweg_measure::wording::counted;
 
 use super::findings::{Verdict, by_load, is_behind};
 use super::numbers::{Row, Several, Tally, most};
-use crate::load::Settings;
+use crate::load::CallsSettings;
 
 /// The headline; `None` when nothing was measured.
-pub(crate) fn answer(verdicts: &[Verdict], settings: &Settings) -> Option<String> {
+pub(crate) fn answer(verdicts: &[Verdict], settings: &CallsSettings) -> Option<String> {
     if settings.target.is_some() {
         return advised(verdicts, settings);
     }
@@ -71,7 +71,7 @@ fn largest(verdicts: &[Verdict]) -> Option<String> {
 }
 
 /// Whether more connections to somebody else's server would help, and how many; `None` when nothing was measured.
-pub(crate) fn advised(verdicts: &[Verdict], settings: &Settings) -> Option<String> {
+pub(crate) fn advised(verdicts: &[Verdict], settings: &CallsSettings) -> Option<String> {
     let target = settings.target.as_deref()?;
     let rows = &verdicts.first()?.numbers.rows;
     let tally: Tally = rows.iter().collect();

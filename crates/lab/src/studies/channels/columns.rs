@@ -37,8 +37,8 @@ pub(super) fn figures<'c>(verdicts: &[Verdict], points: impl Iterator<Item = Poi
     let silent = |(.., cell): &Point<'_>| Some(cell.wire.as_ref()?.all.share);
     columns
         .figure("Connections", whole, |(.., cell)| cell.connections.map(f64::from))
-        .figure("Client CPU", time, |(.., cell)| Some(cell.client?.ns_per_operation))
-        .figure("Server CPU", time, |(.., cell)| Some(cell.server?.ns_per_operation))
+        .figure("Client CPU", time, |(.., cell)| Some(cell.client?.ns()))
+        .figure("Server CPU", time, |(.., cell)| Some(cell.server?.ns()))
         .figure("Client busy", percent, |(.., cell)| Some(cell.client?.processors))
         .figure("Server busy", percent, |(.., cell)| Some(cell.server?.processors))
         .figure("Client calls", hundredths, |(.., cell)| Some(cell.system_calls?.client_per_operation))

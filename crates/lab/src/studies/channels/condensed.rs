@@ -6,8 +6,8 @@ use thalweg_measure::figures::short;
 use super::analyse::{Cell, Channels, Line, Panel};
 use super::findings::Verdict;
 use super::numbers::{Adaptive, Best, Numbers, Row};
-use crate::load::LabResults;
 use crate::load::verdict::Compared;
+use crate::load::{LabResults, condensed};
 
 /// The schema's name and version.
 const CONDENSED_SCHEMA: &str = "thalweg.lab-condensed/1";
@@ -19,18 +19,13 @@ pub(super) fn condensed(results: &LabResults, channels: &Channels, verdicts: &[V
         let Numbers { rows, .. } = &verdict.numbers;
         rows.iter().map(|row| load(verdict, row)).collect::<Vec<_>>()
     };
-    let condensed = json!({
-        "schema": CONDENSED_SCHEMA,
-        "machine": results.machine,
-        "started": results.started,
-        "arguments": results.settings.arguments,
+    let body = json!({
         "stacks": results.stacks,
-        "left_out": results.left_out,
         "noise_ratio": short(channels.noise.exp()),
         "points": channels.points().map(point).collect::<Vec<_>>(),
         "loads": verdicts.iter().flat_map(loads).collect::<Vec<_>>(),
     });
-    format!("{condensed:#}\n")
+    condensed::text(results, CONDENSED_SCHEMA, &results.settings.arguments, body)
 }
 
 fn point((panel, line, cell): (&Panel, &Line, &Cell)) -> Value {
@@ -70,12 +65,7 @@ fn load(verdict: &Verdict, row: &Row) -> Value {
 
 /// `connections`: of the fixed number that takes part.
 fn compared(compared: &Compared, connections: u32) -> Value {
-    let interval = compared.ratio.and_then(|ratio| ratio.interval);
-    json!({
-        "connections": connections,
-        "ratio": compared.ratio.map(|ratio| short(ratio.ratio)),
-        "low": interval.map(|interval| short(interval.low)),
-        "high": interval.map(|interval| short(interval.high)),
-        "verdict": compared.verdict.name(),
-    })
+    let mut value = condensed::compared(*compared);
+    value["connections"] = json!(connections);
+    value
 }

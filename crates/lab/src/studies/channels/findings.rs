@@ -8,7 +8,7 @@ use super::analyse::{Cell, Channels, Line, Panel, network};
 use super::limit::{Gain, Judgement, Limit, Reached, Scene, judge};
 use super::numbers::{Adaptive, Best, Names, Numbers, Row, Tally, lines_of, numbers};
 use crate::load::verdict::{MARGIN, Verdict as Ratios};
-use crate::load::{Settings, Strategy};
+use crate::load::{CallsSettings, Strategy};
 
 /// A wire that is silent for less than this share of the time is not worth a word.
 const IDLE_SHARE: f64 = 0.1;
@@ -38,7 +38,7 @@ impl Verdict {
 }
 
 /// One for each stack, kind of call and delay that was measured over one connection; a stack's stand together.
-pub(crate) fn verdicts(channels: &Channels, settings: &Settings) -> Vec<Verdict> {
+pub(crate) fn verdicts(channels: &Channels, settings: &CallsSettings) -> Vec<Verdict> {
     let of = |numbers| verdict(channels, numbers, settings);
     numbers(channels).into_iter().filter_map(of).collect()
 }
@@ -52,7 +52,7 @@ fn place(numbers: &Numbers) -> String {
     format!("{}, {}", numbers.call, network(numbers.round_trip))
 }
 
-fn verdict(channels: &Channels, numbers: Numbers, settings: &Settings) -> Option<Verdict> {
+fn verdict(channels: &Channels, numbers: Numbers, settings: &CallsSettings) -> Option<Verdict> {
     let here = |panel: &&Panel| (panel.call, panel.round_trip) == (numbers.call, numbers.round_trip);
     let lines = lines_of(channels.panels.iter().find(here)?, &numbers.stack);
     let one = lines.iter().find(|line| line.strategy == Strategy::Fixed(1))?;
@@ -79,7 +79,7 @@ fn verdict(channels: &Channels, numbers: Numbers, settings: &Settings) -> Option
     })
 }
 
-fn shown((client, server): &Names, settings: &Settings) -> String {
+fn shown((client, server): &Names, settings: &CallsSettings) -> String {
     let server = settings.target.as_ref().unwrap_or(server);
     if client == server { client.clone() } else { format!("{client} → {server}") }
 }
@@ -176,8 +176,9 @@ fn crowded(one: &Line) -> Option<String> {
     let last = one.cells.last()?;
     let sides = [("client", last.client?), ("server", last.server?)];
     let crowded = sides.into_iter().filter_map(|(side, used)| {
-        let waiting = used.waiting.filter(|&waiting| waiting >= CROWDED)?;
-        Some(format!("{waiting:.1} threads of the {side} were ready and waited for a processor"))
+        let waiting = used.waiting;
+        (waiting >= CROWDED)
+            .then(|| format!("{waiting:.1} threads of the {side} were ready and waited for a processor"))
     });
     let crowded: Vec<String> = crowded.collect();
     (!crowded.is_empty()).then(|| format!("On average {}.", crowded.join(", ")))

@@ -5,15 +5,17 @@ use std::time::Duration;
 use thalweg_measure::size::ByteSize;
 
 use super::contenders::Contender;
-use crate::load::{Draft, Point, Purpose, Strategy, Transport, Window, Work, fitted, in_rounds};
+use crate::load::{Draft, Point, Purpose, Strategy, Transport, Window, Work, planned};
 use crate::record::CallType;
 use crate::stack::{Pair, Stack};
+use crate::study::draft::in_rounds;
 use crate::study::rounds::Length;
 use crate::study::{Plan, PlanError};
 
 /// How long a window is, warm-up included, without what a channel takes to settle.
 const LENGTH: Length = Length {
     warmup_min: Duration::from_millis(100),
+    warmup_share: 5,
     min: Duration::from_millis(300),
     max: Duration::from_secs(1),
 };
@@ -152,7 +154,7 @@ pub fn plan(options: &ChannelsOptions) -> Result<Plan<Window>, PlanError> {
     let mut drafts = noise_floor(options, &grids);
     drafts.extend(figures);
     drafts.extend(apart(options, &grids));
-    fitted(drafts, LENGTH, options.budget)
+    planned(drafts, LENGTH, options.budget)
 }
 
 impl Grid {
@@ -182,22 +184,14 @@ fn draft(
     contender: &Contender,
 ) -> Draft {
     let Contender { pair, strategy } = contender.clone();
+    let connections = strategy.connections(in_flight);
     let point = Point {
-        work: Work::Call(call),
-        size_bytes: options.size,
-        transport: Transport::Tcp,
-        in_flight,
-        connections: strategy.connections(in_flight),
-        active: None,
-        tls: false,
         round_trip,
         // A lone call has no use for more connections, and a channel nothing to find.
         warmup: if strategy == Strategy::Adaptive && in_flight > 1 { options.settle } else { Duration::ZERO },
-        duration: Duration::ZERO,
+        ..Point::new(Work::Call(call), options.size, Transport::Tcp, in_flight, connections)
     };
-    let window =
-        Window { point, pair: Some(pair), strategy: Some(strategy), round: 0, purpose: Purpose::Figures };
-    Draft { window, weight: 1 }
+    Draft { window: Window::of_figures(point, Some(pair), Some(strategy)), weight: 1 }
 }
 
 fn figures(options: &ChannelsOptions, grids: &[Grid]) -> Vec<Draft> {

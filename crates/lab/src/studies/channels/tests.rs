@@ -11,12 +11,11 @@ use super::answer::{advised, answer};
 use super::findings::{Verdict, verdicts};
 use super::limit::Limit;
 use super::numbers::{Best, Numbers, numbers};
-use crate::load::results::{Outcome, SystemCallsResult, WireResult};
-use crate::load::{
-    Idle, LabResults, PointResult, Strategy, StudyKind, SystemCalls, SystemCallsOutcome, Wire, WireOutcome,
-};
+use crate::load::{Idle, LabResults, PointResult, Strategy, SystemCalls, Wire};
+use crate::load::{Outcome, WindowResult};
 use crate::record::CallType;
 use crate::stack::{Pair, Stack};
+use crate::study::StudyKind;
 
 /// A study that is empty but for what both sides run on.
 fn empty() -> LabResults {
@@ -62,7 +61,7 @@ fn rounds(
     let shares = [0.0, 1.0, -0.6, -1.0, 0.3, 0.2];
     let of_round = |round: u32| {
         let off = 1.0 + spread * shares[round as usize % shares.len()];
-        PointResult { round, ..window(way, round_trip, in_flight, (rate * off, connections)) }
+        window(way, round_trip, in_flight, (rate * off, connections)).in_round(round)
     };
     (0..rounds).map(of_round).collect()
 }
@@ -119,13 +118,10 @@ fn windows_become_panels_lines_and_cells() {
         hop_busy_share: 0.1,
     };
     let at_64 = results.points.iter().position(|window| window.point.in_flight == 64).unwrap();
-    let PointResult { point, pair, strategy, .. } = results.points[at_64].clone();
-    let pair = pair.unwrap();
-    let outcome = WireOutcome::Watched(Box::new(wire(0.6)));
-    results.wire.push(WireResult { point: point.clone(), pair: pair.clone(), strategy, outcome });
+    let asked = results.points[at_64].asked.clone();
+    results.wire.push(WindowResult::apart(asked.clone(), Ok(wire(0.6))));
     let counted = SystemCalls { client_per_operation: 0.5, server_per_operation: 0.25 };
-    let outcome = SystemCallsOutcome::Counted(counted);
-    results.system_calls.push(SystemCallsResult { point, pair, strategy, outcome });
+    results.system_calls.push(WindowResult::apart(asked, Ok(counted)));
 
     let channels = Channels::of(&results);
     assert_eq!(channels.panels.len(), 2);
@@ -136,7 +132,7 @@ fn windows_become_panels_lines_and_cells() {
     assert_eq!((cell.connections, cell.system_calls), (Some(1), Some(counted)));
     assert!(cell.wire.as_ref().is_some_and(|wire| wire.all.gaps == 9));
     let used = cell.client.unwrap();
-    assert!((used.processors - 0.3).abs() < 1e-9 && (used.ns_per_operation - 300.0).abs() < 1e-9, "{used:?}");
+    assert!((used.processors - 0.3).abs() < 1e-9 && (used.ns() - 300.0).abs() < 1e-9, "{used:?}");
     assert_eq!(channels.panels[1].lines[0].at(64).unwrap().wire, None);
     let ideal = channels.panels[0].ideal(64).unwrap();
     assert!((ideal / (64.0 * 20e3) - 1.0).abs() < 0.02, "{ideal}");

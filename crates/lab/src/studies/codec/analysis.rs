@@ -7,7 +7,7 @@ use crate::findings::{Doubt, Finding};
 
 /// What its results say.
 #[derive(Debug)]
-pub struct CodecAnalysis<'r> {
+pub(crate) struct CodecAnalysis<'r> {
     pub(super) results: &'r CodecResults,
     /// The figures of all lines.
     pub(crate) figures: Analysis,
@@ -22,13 +22,12 @@ pub struct CodecAnalysis<'r> {
 }
 
 impl<'r> CodecAnalysis<'r> {
-    pub(super) fn of(results: &'r CodecResults) -> Self {
+    pub(crate) fn of(results: &'r CodecResults) -> Self {
         let figures = analyse(results);
         let answer = answer(results, &figures);
-        let disturbance = results.disturbance().filter(|it| answer.is_none() && it.is_widespread());
         Self {
             results,
-            unanswered: disturbance.map(|disturbance| disturbance.to_string()),
+            unanswered: results.unanswered(answer.is_some()),
             answer,
             findings: findings(results, &figures),
             doubts: doubts(results, &figures),

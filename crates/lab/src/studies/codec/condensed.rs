@@ -7,6 +7,7 @@ use super::analyse::{Analysis, LineFigures, Share};
 use super::analysis::CodecAnalysis;
 use super::tables::Size;
 use crate::findings::Finding;
+use crate::load::condensed;
 
 /// The schema's name and version.
 const CONDENSED_SCHEMA: &str = "thalweg.codec-condensed/1";
@@ -15,17 +16,12 @@ const CONDENSED_SCHEMA: &str = "thalweg.codec-condensed/1";
 /// says of them.
 pub(super) fn condensed(analysis: &CodecAnalysis<'_>) -> String {
     let CodecAnalysis { results, figures: Analysis { lines, noise, shares }, .. } = analysis;
-    let finding = |finding: &Finding| json!({"topic": finding.topic.to_string(), "text": finding.text});
+    let finding = |finding: &Finding| json!({"topic": finding.topic, "text": finding.text});
     let peers_codecs = results.peers.iter().flat_map(|peer| &peer.codecs);
-    let condensed = json!({
-        "schema": CONDENSED_SCHEMA,
-        "machine": results.machine,
-        "started": results.started,
-        "arguments": results.settings.arguments,
+    let body = json!({
         "rounds": results.settings.rounds,
         "codecs": results.codecs.iter().chain(peers_codecs).collect::<Vec<_>>(),
         "data": results.data,
-        "left_out": results.left_out,
         "noise": noise.as_ref().map(|noise| json!({
             "doubles": noise.doubles, "typical": short(noise.typical), "most": short(noise.floor),
         })),
@@ -35,7 +31,7 @@ pub(super) fn condensed(analysis: &CodecAnalysis<'_>) -> String {
         "sizes": results.sizes.iter().map(size).collect::<Vec<_>>(),
         "shares": shares.iter().map(share).collect::<Vec<_>>(),
     });
-    format!("{condensed:#}\n")
+    condensed::text(results, CONDENSED_SCHEMA, &results.settings.arguments, body)
 }
 
 fn line(figures: &LineFigures) -> Value {

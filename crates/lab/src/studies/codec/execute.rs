@@ -66,7 +66,7 @@ impl<'b> CodecExecutor<'b> {
 
     /// Finds out about how long a conversion of each line takes. Of each message and operation the first codec is
     /// looked at twice: it is measured beside itself. A line that fails is left out, with the reason.
-    pub fn look(&mut self, lines: &[Line], left_out: &mut Vec<LeftOut<String>>) -> Vec<Estimate> {
+    pub fn look(&mut self, lines: &[Line], left_out: &mut Vec<LeftOut>) -> Vec<Estimate> {
         let mut estimates: Vec<Estimate> = Vec::new();
         for line in lines {
             match first_look(self.bench, line) {

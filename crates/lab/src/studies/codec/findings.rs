@@ -9,7 +9,7 @@ use super::analyse::{Analysis, LineFigures, Share};
 use super::line::{Decodes, Format, Operation};
 use super::results::CodecResults;
 use super::tables::{CodecInfo, Size};
-use crate::findings::{Doubt, Finding, Topic};
+use crate::findings::{Doubt, Finding, found};
 
 /// What protobuf-java was once said to be faster than Jackson by.
 const PUBLISHED_RATIO: f64 = 7.0;
@@ -57,22 +57,21 @@ pub(crate) fn answer(results: &CodecResults, analysis: &Analysis) -> Option<Stri
 
 /// What was found, most wanted first.
 pub(crate) fn findings(results: &CodecResults, analysis: &Analysis) -> Vec<Finding> {
-    let mut findings = Vec::new();
-    let mut found = |topic, text: Option<String>| findings.extend(text.map(|text| Finding { topic, text }));
-    if let Some(pair) = pair(results) {
-        found(Topic::ProtobufWins, where_it_wins(results, analysis, &pair));
-        found(Topic::ProtobufLoses, where_it_does_not(results, analysis));
-        found(Topic::Bytes, bytes(results, &pair));
-    }
-    found(Topic::ShareOfCall, of_a_call(results, analysis));
-    found(Topic::ProtoJson, proto_json(results, analysis));
-    found(Topic::MessagePack, message_pack(results, analysis));
-    found(Topic::TypeAtRunTime, at_run_time(results, analysis));
-    found(Topic::Borrowing, borrowing(results, analysis));
-    found(Topic::FirstConversions, first_conversions(analysis));
-    found(Topic::Jvm, on_the_jvm(results, analysis));
-    found(Topic::Noise, noise(analysis));
-    findings
+    let pair = &pair(results);
+    let of_pair = |text: &dyn Fn(&Pair<'_>) -> Option<String>| pair.as_ref().and_then(text);
+    found([
+        ("Where Protobuf wins", of_pair(&|pair| where_it_wins(results, analysis, pair))),
+        ("Where it does not", of_pair(&|_| where_it_does_not(results, analysis))),
+        ("Bytes", of_pair(&|pair| bytes(results, pair))),
+        ("Share of a whole call", of_a_call(results, analysis)),
+        ("ProtoJSON", proto_json(results, analysis)),
+        ("MessagePack", message_pack(results, analysis)),
+        ("Type at run time", at_run_time(results, analysis)),
+        ("Borrowing", borrowing(results, analysis)),
+        ("The first conversions", first_conversions(analysis)),
+        ("On the JVM", on_the_jvm(results, analysis)),
+        ("Noise", noise(analysis)),
+    ])
 }
 
 /// What to know before the figures are used.
@@ -80,30 +79,33 @@ pub(crate) fn doubts(results: &CodecResults, analysis: &Analysis) -> Vec<Doubt> 
     let mut doubts = Vec::new();
     let (machine, build) = (&results.machine, &results.versions.build);
     if build == "debug" {
-        doubts.push(Doubt::Build(build.clone()));
+        doubts.push(Doubt::build(build));
     }
     if machine.load_average > LOAD_HIGH {
-        doubts.push(Doubt::Busy { load_average: machine.load_average, cores: machine.cores });
+        doubts.push(Doubt::busy(machine.load_average, machine.cores));
     }
     if let Some(noise) = analysis.noise.as_ref().filter(|noise| noise.floor > FLOOR_HIGH) {
-        doubts.push(Doubt::Noisy { floor: noise.floor });
+        doubts.push(Doubt::noisy(None, noise.floor));
     }
-    doubts.extend(results.disturbance().map(|disturbance| Doubt::Disturbed(disturbance.to_string())));
+    doubts.extend(results.disturbance().map(|disturbance| Doubt(disturbance.to_string())));
     if !results.is_complete() {
-        let (done, planned) = (results.measured(), results.planned);
-        doubts.push(Doubt::CutShort { done, planned });
+        doubts.push(Doubt::cut_short(results.measured(), results.planned));
     }
     let of_peers = || analysis.lines.iter().filter(|line| line.of_peer);
     let unsteady = of_peers().filter(|line| line.range > UNSTEADY).count();
     if unsteady > 0 {
-        doubts.push(Doubt::UnsteadyPeers { unsteady, lines: of_peers().count(), by: UNSTEADY });
+        doubts.push(Doubt(format!(
+            "{unsteady} of {} results of other programs are unstable: iterations differ by more than {}.",
+            of_peers().count(),
+            percent(UNSTEADY)
+        )));
     }
     if results.data.len() == 1 && results.settings.seed.is_none() {
-        doubts.push(Doubt::DynamicOnly);
+        let text =
+            "The message's type is known at run time only, so codecs with generated code are not measured.";
+        doubts.push(Doubt(text.to_owned()));
     }
-    doubts.extend(
-        results.left_out.iter().map(|it| Doubt::LeftOut { what: it.what.clone(), reason: it.reason.clone() }),
-    );
+    doubts.extend(results.left_out.iter().map(|it| Doubt::left_out(&it.what, &it.reason)));
     doubts
 }
 

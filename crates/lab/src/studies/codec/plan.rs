@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use super::line::{Format, Line, WARM_UPS};
-use super::tables::{CallsOf, CodecInfo, DataInfo, Size, StepLeftOut};
+use super::results::CodecTables;
+use super::tables::{CallsOf, Size, StepLeftOut};
 use super::window::{Conversions, Window};
 use crate::study::rounds::interleaved;
 use crate::study::{Plan, PlanError};
@@ -127,11 +128,11 @@ pub fn plan(
     windows.extend(besides.instructions.then_some(Window::Instructions));
     let takes = PEER_TAKES[usize::from(!besides.quick)];
     windows.extend(besides.peers.iter().cloned().map(|name| Window::Peer { name, takes }));
-    Plan { windows, overhead: Duration::ZERO, is_compared: true }
+    Plan { windows, overhead: Duration::ZERO }
 }
 
 /// Calls whose payloads are as large as each message is as Protobuf and as JSON.
-pub fn calls(data: &[DataInfo], codecs: &[CodecInfo], sizes: &[Size]) -> Vec<CallsOf> {
+pub fn calls(CodecTables { data, codecs, sizes, .. }: &CodecTables) -> Vec<CallsOf> {
     let mut calls = Vec::new();
     for data in data {
         for format in [Format::Protobuf, Format::Json] {

@@ -1,46 +1,30 @@
-//! The `thalweg.codec/1` schema: everything a codec study found, and where and how it was found.
+//! The tables of a codec study.
 
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
-use thalweg_measure::machine::{Machine, Versions};
-use thalweg_measure::programs::BusyProgram;
 use thalweg_measure::size::ByteSize;
-use thalweg_measure::validity::{Disturbance, Reason, Validity};
+use thalweg_measure::validity::{Reason, Validity};
 
 use super::line::{Decodes, Format, Operation};
 use super::plan::Planned;
-use super::window::{Conversions, Found, Window};
-use crate::study::{self, LeftOut, WindowOutcome};
-
+use super::program::CodecProgram;
 use super::tables::{
     AllocationsOf, CallFigures, CallsOf, CodecInfo, DataInfo, InstructionsOf, PeerResult, Size, Step,
     StepLeftOut,
 };
+use super::window::{Conversions, Found, Window};
+use crate::study::{LeftOut, StudyKind, StudyResults, StudyTables, WindowOutcome};
 
-/// The schema's name and version: a field that changes its meaning raises the number.
-pub(crate) const CODEC_SCHEMA: &str = "thalweg.codec/1";
+/// What a codec study found.
+pub type CodecResults = StudyResults<CodecSettings, CodecTables>;
 
-/// Everything a codec study found. Serialised, it is the schema `thalweg.codec/1`.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct CodecResults {
-    /// [`CODEC_SCHEMA`].
-    pub(crate) schema: String,
-    /// When it began: RFC 3339, UTC.
-    pub(crate) started: String,
-    /// When the last figure was taken: RFC 3339, UTC.
-    pub(crate) ended: String,
-    /// How many windows the plan had; fewer in [`Self::steps`]: the study was cut short.
-    pub(crate) planned: usize,
-    /// Where it was measured.
-    pub(crate) machine: Machine,
-    /// With what.
-    pub(crate) versions: Versions,
-    /// How.
-    pub(crate) settings: Settings,
-    /// What was compared, in the order of the tables.
+/// The tables of a codec study.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct CodecTables {
+    /// What is compared, in the order of reports.
     pub(crate) codecs: Vec<CodecInfo>,
-    /// What was converted, in the order of the tables.
+    /// What is converted, in the order of reports.
     pub(crate) data: Vec<DataInfo>,
     /// How large the messages are as bytes.
     pub(crate) sizes: Vec<Size>,
@@ -56,31 +40,11 @@ pub struct CodecResults {
     pub(crate) calls: Vec<CallsOf>,
     /// Programs of other languages.
     pub(crate) peers: Vec<PeerResult>,
-    /// What was asked for and could not be had: codecs, peers, instructions, calls.
-    pub(crate) left_out: Vec<LeftOut<String>>,
-    /// Other programs that were busy meanwhile.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub(crate) others: Vec<BusyProgram>,
-}
-
-/// What there is to say of a study before it begins.
-#[derive(Clone, Debug, Default)]
-pub struct Setup {
-    /// How it is made.
-    pub settings: Settings,
-    /// What is compared.
-    pub codecs: Vec<CodecInfo>,
-    /// What is converted.
-    pub data: Vec<DataInfo>,
-    /// How large it is.
-    pub sizes: Vec<Size>,
-    /// What could not be had.
-    pub left_out: Vec<LeftOut<String>>,
 }
 
 /// How a study was made.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Settings {
+pub struct CodecSettings {
     /// The arguments that repeat the study.
     pub arguments: Vec<String>,
     /// Windows of each line at each step.
@@ -94,29 +58,28 @@ pub struct Settings {
 }
 
 impl CodecResults {
-    /// Of a study that begins now: without a figure yet.
-    pub fn begun(setup: Setup, planned: &Planned) -> Self {
-        let now = timestamp(SystemTime::now());
-        Self {
-            schema: CODEC_SCHEMA.to_owned(),
-            started: now.clone(),
-            ended: now,
-            planned: planned.windows.len(),
-            machine: Machine::this(),
-            versions: Versions::this(),
-            settings: setup.settings,
-            codecs: setup.codecs,
-            data: setup.data,
-            sizes: setup.sizes,
-            steps: Vec::new(),
-            steps_left_out: planned.left_out.clone(),
-            allocations: Vec::new(),
-            instructions: Vec::new(),
-            calls: Vec::new(),
-            peers: Vec::new(),
-            left_out: setup.left_out,
-            others: Vec::new(),
-        }
+    /// Of a study that begins now: without a figure yet. `tables`: what is compared.
+    pub fn begun(
+        settings: CodecSettings,
+        left_out: Vec<LeftOut>,
+        tables: CodecTables,
+        planned: &Planned,
+    ) -> Self {
+        let tables = CodecTables { steps_left_out: planned.left_out.clone(), ..tables };
+        Self::start(StudyKind::Codec, planned.windows.len(), settings, left_out, tables)
+    }
+
+    /// All windows were measured.
+    pub(crate) fn is_complete(&self) -> bool {
+        self.measured() >= self.planned
+    }
+}
+
+impl CodecTables {
+    /// What this program has to compare.
+    pub fn of(bench: &CodecProgram) -> Self {
+        let (codecs, data, sizes) = (bench.codecs.clone(), bench.data.clone(), bench.sizes.clone());
+        Self { codecs, data, sizes, ..Self::default() }
     }
 
     /// The codec of this name, of a peer as well.
@@ -141,11 +104,6 @@ impl CodecResults {
         self.sizes.iter().find(|size| size.data == data && size.codec == codec)
     }
 
-    /// All windows were measured.
-    pub(crate) fn is_complete(&self) -> bool {
-        self.measured() >= self.planned
-    }
-
     /// Windows that were measured.
     pub(crate) fn measured(&self) -> usize {
         self.steps.iter().map(|step| step.elapsed_ns.len() + step.not_valid.len()).sum()
@@ -158,9 +116,12 @@ impl CodecResults {
     }
 }
 
-impl study::Results<Window, Found> for CodecResults {
-    fn record(&mut self, window: &Window, outcome: WindowOutcome<Found>, now: SystemTime) {
-        self.ended = timestamp(now);
+impl StudyTables for CodecTables {
+    type Window = Window;
+    type Found = Found;
+
+    /// What could not be had is among the doubts.
+    fn record(&mut self, window: &Window, outcome: WindowOutcome<Found>, left_out: &mut Vec<LeftOut>) {
         match (window, outcome) {
             (Window::Conversions(window), Ok(Found::Elapsed(elapsed, reason))) => {
                 self.add_elapsed(window, elapsed, reason);
@@ -171,39 +132,30 @@ impl study::Results<Window, Found> for CodecResults {
             (Window::Calls { calls, .. }, Ok(Found::Calls(figures))) => self.add_calls(calls, figures),
             (Window::Instructions, Ok(Found::Instructions(counted))) => self.instructions = counted,
             (Window::Peer { .. }, Ok(Found::Peer(peer))) => self.peers.push(*peer),
-            (window, Ok(found)) => {
-                self.leave_out(window, format!("the window found something else: {found}"));
-            }
-            (window, Err(reason)) => self.leave_out(window, reason),
+            (window, Ok(_)) => leave_out(left_out, window, "the window found something else".to_owned()),
+            (window, Err(reason)) => leave_out(left_out, window, reason),
         }
     }
 
-    fn ran_beside(&mut self, others: Vec<BusyProgram>) {
-        self.others = others;
+    fn validities(&self) -> Vec<Validity> {
+        let of_step = |step: &Step| {
+            let valid = step.elapsed_ns.iter().map(|_| Validity::default());
+            let others = step.not_valid.iter().map(|reason| Validity { reasons: vec![reason.clone()] });
+            valid.chain(others).collect::<Vec<_>>()
+        };
+        self.steps.iter().flat_map(of_step).collect()
     }
 
     fn is_empty(&self) -> bool {
         self.steps.is_empty()
     }
 
-    /// What could not be had is among the doubts.
     fn has_failures(&self) -> bool {
         false
     }
 }
 
-impl CodecResults {
-    /// The windows that are not valid; `None` if all are.
-    pub(crate) fn disturbance(&self) -> Option<Disturbance> {
-        let of_step = |step: &Step| {
-            let valid = step.elapsed_ns.iter().map(|_| Validity::default());
-            let others = step.not_valid.iter().map(|reason| Validity { reasons: vec![reason.clone()] });
-            valid.chain(others).collect::<Vec<_>>()
-        };
-        let windows: Vec<Validity> = self.steps.iter().flat_map(of_step).collect();
-        Disturbance::of(&windows, &self.others)
-    }
-
+impl CodecTables {
     fn add_elapsed(&mut self, window: &Conversions, elapsed: Duration, not_valid: Option<Reason>) {
         let Conversions { line, again, conversions, .. } = window;
         let elapsed_ns = u64::try_from(elapsed.as_nanos()).unwrap_or(u64::MAX);
@@ -230,23 +182,19 @@ impl CodecResults {
             None => self.calls.push(CallsOf { rounds: vec![figures], ..calls.clone() }),
         }
     }
-
-    /// Each thing is said once, and what keeps all calls from being made, too.
-    fn leave_out(&mut self, window: &Window, reason: String) {
-        let (what, is_of_all) = match window {
-            Window::Conversions(Conversions { line, .. }) => (line.to_string(), false),
-            Window::Allocations(_) => (window.to_string(), false),
-            Window::Calls { calls, .. } => (format!("a call with {}", ByteSize(calls.size_bytes)), true),
-            Window::Instructions => ("instructions".to_owned(), false),
-            Window::Peer { name, .. } => (name.clone(), false),
-        };
-        let is_said = self.left_out.iter().any(|it| it.reason == reason && (is_of_all || it.what == what));
-        if !is_said {
-            self.left_out.push(LeftOut { what, reason });
-        }
-    }
 }
 
-fn timestamp(time: SystemTime) -> String {
-    humantime::format_rfc3339_millis(time).to_string()
+/// Each thing is said once, and what keeps all calls from being made, too.
+fn leave_out(left_out: &mut Vec<LeftOut>, window: &Window, reason: String) {
+    let (what, is_of_all) = match window {
+        Window::Conversions(Conversions { line, .. }) => (line.to_string(), false),
+        Window::Allocations(_) => (window.to_string(), false),
+        Window::Calls { calls, .. } => (format!("a call with {}", ByteSize(calls.size_bytes)), true),
+        Window::Instructions => ("instructions".to_owned(), false),
+        Window::Peer { name, .. } => (name.clone(), false),
+    };
+    let is_said = left_out.iter().any(|it| it.reason == reason && (is_of_all || it.what == what));
+    if !is_said {
+        left_out.push(LeftOut { what, reason });
+    }
 }

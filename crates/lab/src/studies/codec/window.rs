@@ -3,13 +3,13 @@
 use std::fmt;
 use std::time::Duration;
 
-use thalweg_measure::figures::{count, time};
+use thalweg_measure::figures::count;
 use thalweg_measure::size::ByteSize;
 use thalweg_measure::validity::Reason;
 
 use super::line::Line;
 use super::tables::{Allocations, CallFigures, CallsOf, InstructionsOf, PeerResult};
-use crate::load::{self, Point, Purpose, Transport, Work};
+use crate::load::{self, Point, Transport, Work};
 use crate::record::CallType;
 use crate::stack::Pair;
 use crate::study;
@@ -116,31 +116,15 @@ impl fmt::Display for Window {
     }
 }
 
-impl fmt::Display for Found {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Elapsed(elapsed, _) => f.write_str(&time(elapsed.as_nanos() as f64)),
-            Self::Allocations(allocations) => write!(f, "{:.1} blocks", allocations.blocks),
-            Self::Calls(calls) => write!(f, "median {}", time(calls.p50_ns)),
-            Self::Instructions(lines) => write!(f, "{} lines", lines.len()),
-            Self::Peer(peer) => write!(f, "{} lines", peer.lines.len()),
-        }
-    }
-}
-
 /// The window of calls that is measured as any study of calls measures its own.
 pub(super) fn calls_window(calls: &CallsOf, round: u32) -> load::Window {
+    let (unary, size) = (Work::Call(CallType::Unary), ByteSize(calls.size_bytes));
     let point = Point {
-        work: Work::Call(CallType::Unary),
-        size_bytes: ByteSize(calls.size_bytes),
-        transport: Transport::Uds,
-        in_flight: calls.in_flight,
-        connections: 1,
-        active: None,
-        tls: false,
-        round_trip: Duration::ZERO,
         warmup: CALLS_WARMUP,
         duration: CALLS_MEASURED,
+        ..Point::new(unary, size, Transport::Uds, calls.in_flight, 1)
     };
-    load::Window { point, pair: Some(Pair::ours()), strategy: None, round, purpose: Purpose::Figures }
+    let mut window = load::Window::of_figures(point, Some(Pair::ours()), None);
+    window.round = round;
+    window
 }

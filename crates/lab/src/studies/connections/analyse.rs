@@ -2,10 +2,11 @@
 
 use thalweg_measure::distribution::Latency;
 use thalweg_measure::statistics::{Interval, Ratio, median};
-use thalweg_measure::usage::{ProcessUsage, ServerMemory, Usage};
+use thalweg_measure::usage::ServerMemory;
 
 use crate::load::gathered::{Windows, gathered};
-use crate::load::paired::{Window, excluded, interval, ratio};
+use crate::load::paired::{PairedWindow, excluded, interval, ratio};
+use crate::load::used::Used;
 use crate::load::verdict::{Better, Compared};
 use crate::load::{LabResults, PointResult, Strategy};
 use crate::record::{Fairness, LoadResult};
@@ -76,7 +77,7 @@ pub(crate) struct Arrivals {
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Figures {
     /// In the order of rounds.
-    pub(crate) windows: Vec<Window>,
+    pub(crate) windows: Vec<PairedWindow>,
     pub(crate) rate_per_s: f64,
     pub(crate) rate_interval: Option<Interval>,
     pub(crate) latency: Latency,
@@ -89,15 +90,6 @@ pub(crate) struct Figures {
     /// In the kernel's tables; the median of the windows.
     pub(crate) established: Option<u32>,
     pub(crate) errors: u64,
-}
-
-/// Processor time of an operation, ns, and how busy the process was.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct Used {
-    pub(crate) user_ns: f64,
-    pub(crate) system_ns: f64,
-    /// Processors that were busy with it on average: 1.0 is one all the time.
-    pub(crate) processors: f64,
 }
 
 /// Bytes that a connection holds at the server: what it grew by since the first, ÷ the others.
@@ -118,13 +110,6 @@ pub(crate) struct Evenness {
     pub(crate) least: f64,
     /// Of the one that had most.
     pub(crate) most: f64,
-}
-
-impl Used {
-    /// User and system together, ns.
-    pub(crate) fn ns(self) -> f64 {
-        self.user_ns + self.system_ns
-    }
 }
 
 impl Server {
@@ -257,13 +242,13 @@ fn compare_arrivals(arrivals: &mut [Arrivals]) {
 
 /// The server's processor time, ours ÷ theirs. Each window has processes of its own, so what differs from process to
 /// process is in the interval, and there is no noise floor besides.
-fn compared(ours: &[Window], theirs: &[Window]) -> Compared {
+fn compared(ours: &[PairedWindow], theirs: &[PairedWindow]) -> Compared {
     Compared::new(ratio(ours, theirs, |window| window.server_ns), 0.0, Better::Less)
 }
 
 fn figures(windows: &Windows<'_>) -> Option<Figures> {
     let merged = windows.merged()?;
-    let rounds: Vec<Window> = windows.all.iter().map(|&window| Window::of(window)).collect();
+    let rounds: Vec<PairedWindow> = windows.all.iter().map(|&window| PairedWindow::of(window)).collect();
     let established = windows.valid().filter_map(|(_, load)| load.connections.established);
     let established = established.map(f64::from);
     Some(Figures {
@@ -272,29 +257,12 @@ fn figures(windows: &Windows<'_>) -> Option<Figures> {
         windows: rounds,
         rate_per_s: merged.rate_per_s,
         latency: merged.latency_ns?,
-        client: used(windows, |usage| &usage.client),
-        server: used(windows, |usage| &usage.server),
+        client: windows.used(|usage| &usage.client),
+        server: windows.used(|usage| &usage.server),
         memory: memory(windows),
         fairness: evenness(windows),
         established: median(established).map(|connections| connections.round() as u32),
         errors: merged.error_count(),
-    })
-}
-
-/// All valid windows together.
-fn used(windows: &Windows<'_>, side: fn(&Usage) -> &ProcessUsage) -> Option<Used> {
-    let (mut user, mut system, mut window_ns, mut operations) = (0, 0, 0, 0);
-    for (usage, load) in windows.valid().filter_map(|(it, load)| Some((it.usage?, load))) {
-        let process = side(&usage);
-        user += process.user_ns;
-        system += process.system_ns;
-        window_ns += usage.window_ns;
-        operations += load.messages;
-    }
-    (window_ns > 0 && operations > 0).then(|| Used {
-        user_ns: user as f64 / operations as f64,
-        system_ns: system as f64 / operations as f64,
-        processors: (user + system) as f64 / window_ns as f64,
     })
 }
 

@@ -8,7 +8,7 @@ use crate::load::doubts::doubts;
 
 /// What its results say.
 #[derive(Debug)]
-pub struct ConnectionsAnalysis<'r> {
+pub(crate) struct ConnectionsAnalysis<'r> {
     pub(super) results: &'r LabResults,
     pub(super) cells: Cells,
     /// The study in a sentence; `None` when nothing was measured.
@@ -20,12 +20,11 @@ pub struct ConnectionsAnalysis<'r> {
 }
 
 impl<'r> ConnectionsAnalysis<'r> {
-    pub(super) fn of(results: &'r LabResults) -> Self {
+    pub(crate) fn of(results: &'r LabResults) -> Self {
         let cells = Cells::of(results);
         let sure = cells.sure();
         let (answer, findings) = (answer(&sure), findings(&sure));
-        let disturbance = results.disturbance().filter(|it| answer.is_none() && it.is_widespread());
-        let unanswered = disturbance.map(|disturbance| disturbance.to_string());
+        let unanswered = results.unanswered(answer.is_some());
         Self { results, cells, answer, findings, doubts: doubts(results), unanswered }
     }
 }

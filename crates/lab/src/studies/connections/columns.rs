@@ -3,8 +3,9 @@
 use thalweg_measure::figures::{count, percent, time};
 use thalweg_measure::page::table::{Columns, Field, Table};
 
-use super::analyse::{Arrivals, Cells, Client, Figures, LoadCell, Server, Used};
+use super::analyse::{Arrivals, Cells, Client, Figures, LoadCell, Server};
 use super::findings::bytes;
+use crate::load::used::Used;
 
 type Of<R> = fn(&R) -> &Figures;
 

@@ -3,11 +3,12 @@
 
 use serde_json::{Value, json};
 use thalweg_measure::figures::short;
-use thalweg_measure::statistics::{Interval, Ratio};
+use thalweg_measure::statistics::Interval;
 
-use super::analyse::{Arrivals, Client, Figures, LoadCell, Server, Used};
+use super::analyse::{Arrivals, Client, Figures, LoadCell, Server};
 use super::analysis::ConnectionsAnalysis;
-use crate::load::verdict::Compared;
+use crate::load::condensed;
+use crate::load::used::Used;
 
 /// The schema's name and version.
 const CONDENSED_SCHEMA: &str = "thalweg.lab-condensed/1";
@@ -16,28 +17,24 @@ pub(super) fn condensed(study: &ConnectionsAnalysis<'_>) -> String {
     let ConnectionsAnalysis { results, cells, findings, .. } = study;
     let servers = |cell: &LoadCell| cell.servers.iter().map(|it| server(cell, it)).collect::<Vec<_>>();
     let clients = |cell: &LoadCell| cell.clients.iter().map(|it| client(cell, it)).collect::<Vec<_>>();
-    let findings = findings.iter().map(|it| json!({"topic": it.topic.to_string(), "text": it.text}));
-    let condensed = json!({
-        "schema": CONDENSED_SCHEMA,
-        "machine": results.machine,
-        "started": results.started,
-        "arguments": results.settings.arguments,
+    let findings = findings.iter().map(|it| json!({"topic": it.topic, "text": it.text}));
+    let body = json!({
         "cut": results.settings.cut,
         "stacks": results.stacks,
-        "left_out": results.left_out,
         "points": cells.loads.iter().flat_map(servers).collect::<Vec<_>>(),
         "clients": cells.loads.iter().flat_map(clients).collect::<Vec<_>>(),
         "arrivals": cells.arrivals.iter().map(arrivals).collect::<Vec<_>>(),
         "findings": findings.collect::<Vec<_>>(),
     });
-    format!("{condensed:#}\n")
+    condensed::text(results, CONDENSED_SCHEMA, &results.settings.arguments, body)
 }
 
 fn server(cell: &LoadCell, server: &Server) -> Value {
     let mut value = with_load(cell, figures(&server.figures));
     value["server"] = json!(server.stack);
-    value["over_echo"] = server.over_floor.filter(|_| !server.is_floor()).map_or(Value::Null, ratio);
-    value["ours_over"] = server.ours_over.map_or(Value::Null, compared);
+    value["over_echo"] =
+        server.over_floor.filter(|_| !server.is_floor()).map_or(Value::Null, |it| condensed::ratio(Some(it)));
+    value["ours_over"] = server.ours_over.map_or(Value::Null, condensed::compared);
     value
 }
 
@@ -52,7 +49,7 @@ fn arrivals(arrivals: &Arrivals) -> Value {
     value["server"] = json!(arrivals.stack);
     value["tls"] = json!(arrivals.tls);
     value["at_a_time"] = json!(arrivals.at_a_time);
-    value["ours_over"] = arrivals.ours_over.map_or(Value::Null, compared);
+    value["ours_over"] = arrivals.ours_over.map_or(Value::Null, condensed::compared);
     value
 }
 
@@ -98,15 +95,4 @@ fn figures(figures: &Figures) -> Value {
 
 fn ends(interval: Option<Interval>) -> [Option<f64>; 2] {
     [interval.map(|it| short(it.low)), interval.map(|it| short(it.high))]
-}
-
-fn ratio(ratio: Ratio) -> Value {
-    let [low, high] = ends(ratio.interval);
-    json!({"ratio": short(ratio.ratio), "low": low, "high": high})
-}
-
-fn compared(compared: Compared) -> Value {
-    let mut value = compared.ratio.map_or(json!({}), ratio);
-    value["verdict"] = json!(compared.verdict.name());
-    value
 }

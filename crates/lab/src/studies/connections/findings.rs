@@ -4,7 +4,7 @@ use thalweg_measure::figures::{count, grouped, percent, ratio_figure, ratio_text
 use thalweg_measure::wording::{capitalised, counted, enumerated};
 
 use super::analyse::{Arrivals, Cells, LoadCell, Memory, Server};
-use crate::findings::{Finding, Topic};
+use crate::findings::{Finding, found};
 use crate::load::verdict::{Compared, Verdict};
 use crate::stack::Stack;
 
@@ -49,38 +49,42 @@ pub(super) fn connections(number: u32) -> String {
 
 /// By topic; topics without a figure are left out.
 pub(super) fn findings(cells: &Cells) -> Vec<Finding> {
-    let texts = [
-        (Topic::Growth, growth(cells)),
-        (Topic::Floor, floor(cells)),
-        (Topic::Servers, servers(cells)),
-        (Topic::IdleConnections, idle(cells)),
-        (Topic::Memory, memory(cells)),
-        (Topic::Fairness, fairness(cells)),
-        (Topic::Arrivals, arrivals(cells)),
-    ];
-    let told = texts.into_iter().filter(|(_, text)| !text.is_empty());
-    told.map(|(topic, text)| Finding { topic, text }).collect()
+    found([
+        ("As connections grow", growth(cells)),
+        ("Compared with the bare echo", floor(cells)),
+        ("Compared with other servers", servers(cells)),
+        ("Idle connections", idle(cells)),
+        ("Memory", memory(cells)),
+        ("Fairness", fairness(cells)),
+        ("New connections", arrivals(cells)),
+    ])
+}
+
+/// `None` without items, as a topic without a figure is left out.
+fn some<T>(items: Vec<T>) -> Option<Vec<T>> {
+    Some(items).filter(|items| !items.is_empty())
 }
 
 /// From one connection to most, all of them active.
-fn growth(cells: &Cells) -> String {
+fn growth(cells: &Cells) -> Option<String> {
     let curve = cells.all_active();
-    let (Some(first), Some(last)) = (curve.first(), curve.last()) else { return String::new() };
+    let (first, last) = (curve.first()?, curve.last()?);
     let of_stack = |stack: &&Stack| {
         let (from, to) = (first.server(stack)?.ns()?, last.server(stack)?.ns()?);
         Some(format!("{} from {} to {} ({} ×)", shown(stack), time(from), time(to), ratio_figure(to / from)))
     };
     let grown: Vec<String> = cells.stacks().iter().filter_map(of_stack).collect();
-    if grown.is_empty() || first.load.connections == last.load.connections {
-        return String::new();
-    }
-    format!(
-        "From {} to {}, all of them active with {} in flight on each, the server’s processor time of a call goes: {}.",
-        many(first),
-        many(last),
-        counted(u64::from(last.load.in_flight), "call"),
-        grown.join(", ")
-    )
+    let has_grown = !grown.is_empty() && first.load.connections != last.load.connections;
+    has_grown.then(|| {
+        format!(
+            "From {} to {}, all of them active with {} in flight on each, the server’s processor time of a call goes: \
+             {}.",
+            many(first),
+            many(last),
+            counted(u64::from(last.load.in_flight), "call"),
+            grown.join(", ")
+        )
+    })
 }
 
 /// The stack's name, and what the bare socket is here.
@@ -88,7 +92,7 @@ pub(super) fn shown(stack: &Stack) -> String {
     if *stack == Stack::socket() { "the bare echo".to_owned() } else { stack.to_string() }
 }
 
-fn floor(cells: &Cells) -> String {
+fn floor(cells: &Cells) -> Option<String> {
     let of_cell = |cell: &LoadCell| {
         let with_ratio = |server: &Server| {
             let over_floor = server.over_floor.filter(|_| !server.is_floor())?;
@@ -98,13 +102,11 @@ fn floor(cells: &Cells) -> String {
         (!ratios.is_empty()).then(|| format!("over {}: {}", many(cell), ratios.join(", ")))
     };
     let told: Vec<String> = cells.all_active().into_iter().filter_map(of_cell).collect();
-    if told.is_empty() {
-        return String::new();
-    }
-    format!("What a call costs the server ÷ what a message costs the bare echo, {}.", told.join("; "))
+    let told = some(told)?.join("; ");
+    Some(format!("What a call costs the server ÷ what a message costs the bare echo, {told}."))
 }
 
-fn servers(cells: &Cells) -> String {
+fn servers(cells: &Cells) -> Option<String> {
     let stacks = cells.stacks();
     let of_stack = |stack: &&Stack| {
         let verdicts = cells.loads.iter().filter_map(|cell| cell.server(stack)?.ours_over);
@@ -126,20 +128,17 @@ fn servers(cells: &Cells) -> String {
         ))
     };
     let told: Vec<String> = stacks.iter().filter_map(of_stack).collect();
-    if told.is_empty() {
-        return String::new();
-    }
-    format!("Our server takes less processor time for a call {}.", enumerated(&told))
+    Some(format!("Our server takes less processor time for a call {}.", enumerated(&some(told)?)))
 }
 
 /// The same active connections alone and among idle ones.
-fn idle(cells: &Cells) -> String {
+fn idle(cells: &Cells) -> Option<String> {
     let among = cells.loads.iter().rev().find_map(|cell| {
         let alone = super::analyse::Load { connections: cell.load.active, ..cell.load };
         let alone = cells.at(alone).filter(|_| cell.load.active < cell.load.connections)?;
         Some((alone, cell))
     });
-    let Some((alone, among)) = among else { return String::new() };
+    let (alone, among) = among?;
     let of_stack = |stack: &&Stack| {
         let (from, to) = (alone.server(stack)?.ns()?, among.server(stack)?.ns()?);
         Some(format!(
@@ -151,28 +150,24 @@ fn idle(cells: &Cells) -> String {
         ))
     };
     let told: Vec<String> = cells.stacks().iter().filter_map(of_stack).collect();
-    if told.is_empty() {
-        return String::new();
-    }
-    format!(
+    Some(format!(
         "With {} active among {}, a call costs the server, beside what it costs with the active ones alone: {}.",
         connections(among.load.active),
         grouped(f64::from(among.load.connections)),
-        told.join(", ")
-    )
+        some(told)?.join(", ")
+    ))
 }
 
-fn memory(cells: &Cells) -> String {
+fn memory(cells: &Cells) -> Option<String> {
     let curve = cells.all_active();
-    let last = curve.iter().rev().find(|cell| cell.servers.iter().any(|it| it.figures.memory.is_some()));
-    let Some(last) = last else { return String::new() };
+    let last = curve.iter().rev().find(|cell| cell.servers.iter().any(|it| it.figures.memory.is_some()))?;
     let of_server = |server: &Server| {
         let Memory { idle, loaded } = server.figures.memory?;
         let told = format!("{} {} idle and {} under load", shown(&server.stack), bytes(idle), bytes(loaded));
         Some(told)
     };
     let told: Vec<String> = last.servers.iter().filter_map(of_server).collect();
-    format!("A connection of {} takes of the server’s memory: {}.", many(last), told.join(", "))
+    Some(format!("A connection of {} takes of the server’s memory: {}.", many(last), told.join(", ")))
 }
 
 /// `5.7 KB`; in powers of 1000, as documents have it.
@@ -180,7 +175,7 @@ pub(super) fn bytes(bytes: f64) -> String {
     if bytes < 1000.0 { format!("{bytes:.0} B") } else { format!("{:.1} KB", bytes / 1e3) }
 }
 
-fn fairness(cells: &Cells) -> String {
+fn fairness(cells: &Cells) -> Option<String> {
     let of_stack = |stack: &&Stack| {
         let worst = cells.loads.iter().filter_map(|cell| Some((cell, cell.server(stack)?.figures.fairness?)));
         let (cell, worst) = worst.min_by(|(_, one), (_, other)| one.jain.total_cmp(&other.jain))?;
@@ -196,10 +191,10 @@ fn fairness(cells: &Cells) -> String {
         ))
     };
     let told: Vec<String> = cells.stacks().iter().filter_map(of_stack).collect();
-    if told.is_empty() { String::new() } else { capitalised(&told.join("; ")) + "." }
+    Some(capitalised(&some(told)?.join("; ")) + ".")
 }
 
-fn arrivals(cells: &Cells) -> String {
+fn arrivals(cells: &Cells) -> Option<String> {
     let of_server = |it: &Arrivals| {
         let server = it.figures.server.map(|used| format!(", {} at the server", time(used.ns())));
         let client = it.figures.client.map(|used| format!(" and {} at the client", time(used.ns())));
@@ -215,11 +210,6 @@ fn arrivals(cells: &Cells) -> String {
         )
     };
     let told: Vec<String> = cells.arrivals.iter().map(of_server).collect();
-    if told.is_empty() {
-        return String::new();
-    }
-    format!(
-        "Connections that come, make a call and go, with the processor time of each: {}.",
-        told.join("; ")
-    )
+    let told = some(told)?.join("; ");
+    Some(format!("Connections that come, make a call and go, with the processor time of each: {told}."))
 }

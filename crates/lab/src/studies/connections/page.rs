@@ -12,7 +12,7 @@ use super::analyse::{Cells, Load, LoadCell, Server};
 use super::analysis::ConnectionsAnalysis;
 use super::columns::{arrivals, clients, servers};
 use super::findings::{bytes, connections, shown};
-use crate::load::paired::Measured;
+use crate::load::paired::PairedFigures;
 use crate::load::{LabResults, facts, stacks};
 use crate::report::multiples::{Figure, Line, Multiples, latencies, peer_colour, statistic};
 use crate::report::page::StudyPage;
@@ -117,7 +117,7 @@ fn plots(cells: &Cells) -> Vec<Block> {
 }
 
 /// A figure of each valid window.
-fn valid(server: &Server, of: fn(&Measured) -> f64) -> Vec<f64> {
+fn valid(server: &Server, of: fn(&PairedFigures) -> f64) -> Vec<f64> {
     server.figures.windows.iter().filter_map(|window| Some(of(window.outcome.as_ref().ok()?))).collect()
 }
 

@@ -4,17 +4,20 @@ use std::time::Duration;
 
 use thalweg_measure::size::ByteSize;
 
+use super::analyse::Load;
 use super::reach::Many;
 use super::share::Share;
-use crate::load::{Draft, Point, Purpose, Strategy, Transport, Window, Work, fitted, in_rounds};
+use crate::load::{Draft, Point, Strategy, Transport, Window, Work, planned};
 use crate::record::CallType;
 use crate::stack::{Pair, Stack};
+use crate::study::draft::in_rounds;
 use crate::study::rounds::Length;
 use crate::study::{Plan, PlanError};
 
 /// How long a window is, warm-up included, without what many calls in flight take besides.
 const LENGTH: Length = Length {
     warmup_min: Duration::from_millis(100),
+    warmup_share: 5,
     min: Duration::from_millis(350),
     max: Duration::from_secs(1),
 };
@@ -97,15 +100,6 @@ fn others(stacks: &[Stack]) -> u32 {
     u32::try_from(stacks.len().saturating_sub(1)).unwrap_or(u32::MAX)
 }
 
-/// What a server has at a point of the grid.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Load {
-    connections: u32,
-    active: u32,
-    /// On each active connection.
-    in_flight: u32,
-}
-
 /// Plans the study: the grid, by ascending connections, and then new connections. At each point the servers and the
 /// bare echo take turns in short windows, there and back.
 pub fn plan(options: &ConnectionsOptions) -> Result<Plan<Window>, PlanError> {
@@ -121,9 +115,7 @@ pub fn plan(options: &ConnectionsOptions) -> Result<Plan<Window>, PlanError> {
     for tls in [false, true] {
         drafts.extend(at_a_time(arrivals(options, tls)));
     }
-    let mut plan = fitted(drafts, LENGTH, options.budget)?;
-    plan.is_compared = true;
-    Ok(plan)
+    planned(drafts, LENGTH, options.budget)
 }
 
 /// Each load once: of few connections different shares are the same.
@@ -156,20 +148,14 @@ fn compared(options: &ConnectionsOptions, load: Load) -> Vec<Draft> {
 
 fn draft(options: &ConnectionsOptions, load: Load, pair: Pair) -> Draft {
     let in_flight = load.active * load.in_flight;
+    let unary = Work::Call(CallType::Unary);
     let point = Point {
-        work: Work::Call(CallType::Unary),
-        size_bytes: options.size,
-        transport: Transport::Tcp,
-        in_flight,
-        connections: load.connections,
         active: Some(load.active),
-        tls: false,
-        round_trip: Duration::ZERO,
         warmup: TURN_PER_CALL * in_flight,
-        duration: Duration::ZERO,
+        ..Point::new(unary, options.size, Transport::Tcp, in_flight, load.connections)
     };
-    let window = Window { point, pair: Some(pair), strategy: None, round: 0, purpose: Purpose::Figures };
-    Draft { window, weight: (1 + in_flight / IN_FLIGHT_OF_A_LENGTH).min(WEIGHT_MAX) }
+    let weight = (1 + in_flight / IN_FLIGHT_OF_A_LENGTH).min(WEIGHT_MAX);
+    Draft { window: Window::of_figures(point, Some(pair), None), weight }
 }
 
 /// New connections: each connects, makes a call, and ends. They come from our client.

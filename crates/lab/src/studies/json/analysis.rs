@@ -9,7 +9,7 @@ use crate::findings::Doubt;
 
 /// What its results say.
 #[derive(Debug)]
-pub struct JsonAnalysis<'r> {
+pub(crate) struct JsonAnalysis<'r> {
     pub(super) results: &'r JsonResults,
     pub(super) cells: Cells,
     /// The first thing to know; `None` when nothing was measured.
@@ -26,13 +26,12 @@ impl<'r> JsonAnalysis<'r> {
         &self.questions
     }
 
-    pub(super) fn of(results: &'r JsonResults) -> Self {
+    pub(crate) fn of(results: &'r JsonResults) -> Self {
         let cells = Cells::of(results);
         let answer = super::answer::answer(results, &cells);
         let is_told = answer.as_ref().is_some_and(|answer| answer.is_told);
-        let disturbance = results.disturbance().filter(|it| !is_told && it.is_widespread());
-        let is_empty = disturbance.as_ref().is_some_and(|it| it.invalid == it.windows);
-        let unanswered = disturbance.map(|disturbance| disturbance.to_string());
+        let unanswered = results.unanswered(is_told);
+        let is_empty = results.disturbance().is_some_and(|it| !is_told && it.invalid == it.windows);
         Self {
             answer: answer.filter(|_| unanswered.is_none()).map(|answer| answer.text),
             questions: if is_empty { Vec::new() } else { questions(results, &cells) },

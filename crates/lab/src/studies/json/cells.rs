@@ -6,10 +6,11 @@ use thalweg_measure::statistics::{Ratio, geometric_mean};
 
 use super::case::Case;
 use super::noise::Noise;
-use super::paired::ratio;
 use super::results::JsonResults;
 use super::way::Way;
 use super::window::{Purpose, WindowResult};
+use crate::load::paired::ratio_by_round;
+use crate::load::used::used;
 use crate::load::verdict::{Better, Compared};
 use crate::record::{LoadResult, Spike};
 
@@ -142,7 +143,7 @@ impl Cold {
         let of_starts = |cold: &Self| -> Vec<(u32, f64)> {
             cold.starts.iter().map(|start| (start.round, of(start))).collect()
         };
-        ratio(&of_starts(self), &of_starts(other))
+        ratio_by_round(&of_starts(self), &of_starts(other))
     }
 }
 
@@ -175,7 +176,11 @@ impl Cells {
     /// How much longer `one` takes than `other`, one call at a time.
     pub(crate) fn latency_ratio(&self, one: &Cell, other: &Cell) -> Compared {
         let medians = |cell: &Cell| cell.latency.as_ref().map(Latencies::medians).unwrap_or_default();
-        Compared::new(ratio(&medians(one), &medians(other)), self.noise.latency(one.case), Better::Less)
+        Compared::new(
+            ratio_by_round(&medians(one), &medians(other)),
+            self.noise.latency(one.case),
+            Better::Less,
+        )
     }
 
     /// The same of cells that stand apart in time, so that their ratio has no interval, in words; within the noise
@@ -190,7 +195,7 @@ impl Cells {
     /// How many more calls `one`'s server takes than `other`'s.
     pub(crate) fn rate_ratio(&self, one: &Cell, other: &Cell) -> Compared {
         let windows = |cell: &'_ Cell| cell.rate.as_ref().map(|it| it.windows.clone()).unwrap_or_default();
-        Compared::new(ratio(&windows(one), &windows(other)), self.noise.rate(one.case), Better::More)
+        Compared::new(ratio_by_round(&windows(one), &windows(other)), self.noise.rate(one.case), Better::More)
     }
 }
 
@@ -312,12 +317,8 @@ fn rates(windows: &[&WindowResult]) -> Option<Rates> {
 
 /// Of a call, both sides.
 fn cpu(good: &[(&WindowResult, &LoadResult)]) -> Option<(f64, f64)> {
-    let used: Vec<_> =
-        good.iter().filter_map(|(window, load)| Some((window.usage?, load.messages))).collect();
-    let calls: u64 = used.iter().map(|used| used.1).sum();
-    let client: u64 = used.iter().map(|used| used.0.client.cpu_ns()).sum();
-    let server: u64 = used.iter().map(|used| used.0.server.cpu_ns()).sum();
-    (calls > 0).then(|| (client as f64 / calls as f64, server as f64 / calls as f64))
+    let windows = || good.iter().filter_map(|(window, load)| Some((window.usage?, load.messages)));
+    Some((used(windows(), |usage| &usage.client)?.ns(), used(windows(), |usage| &usage.server)?.ns()))
 }
 
 fn cold(windows: &[&WindowResult]) -> Option<Cold> {

@@ -8,7 +8,7 @@ use super::case::Case;
 use super::cells::{Cell, Cells};
 use super::noise::Floor;
 use super::way::Way;
-use crate::load::verdict::Compared;
+use crate::load::condensed;
 
 /// The schema's name and version.
 const CONDENSED_SCHEMA: &str = "thalweg.json-condensed/1";
@@ -16,20 +16,15 @@ const CONDENSED_SCHEMA: &str = "thalweg.json-condensed/1";
 /// Of each way at each case the times, stages, rates and processor times, and what they are beside ours.
 pub(super) fn condensed(study: &JsonAnalysis<'_>) -> String {
     let results = study.results;
-    let condensed = json!({
-        "schema": CONDENSED_SCHEMA,
-        "machine": results.machine,
-        "started": results.started,
-        "arguments": results.settings.arguments,
+    let body = json!({
         "stacks": results.stacks,
-        "left_out": results.left_out,
         "noise_ratio": short(study.cells.noise.largest().exp()),
         "noise": study.cells.noise.floors.iter().map(floor).collect::<Vec<_>>(),
         "answer": study.answer,
         "doubts": study.doubts.iter().map(ToString::to_string).collect::<Vec<_>>(),
         "cells": study.cells.all.iter().map(|it| cell(&study.cells, it)).collect::<Vec<_>>(),
     });
-    format!("{condensed:#}\n")
+    condensed::text(results, CONDENSED_SCHEMA, &results.settings.arguments, body)
 }
 
 fn floor(floor: &Floor) -> Value {
@@ -64,28 +59,18 @@ fn cell(cells: &Cells, cell: &Cell) -> Value {
                 .map(|stage| (stage.name.clone(), json!(short(stage.mean))))
                 .collect::<serde_json::Map<_, _>>(),
             "body_bytes": [latency.bodies.0, latency.bodies.1],
-            "times_grpc": grpc.map(|grpc| compared(cells.latency_ratio(cell, grpc))),
+            "times_grpc": grpc.map(|grpc| condensed::compared(cells.latency_ratio(cell, grpc))),
         })),
         "rate": cell.rate.as_ref().map(|rate| json!({
             "per_s": short(rate.per_s),
             "server_cpu_ns": rate.cpu_ns.map(|cpu| short(cpu.1)),
             "client_cpu_ns": rate.cpu_ns.map(|cpu| short(cpu.0)),
-            "ours_over_it": beside.map(|ours| compared(cells.rate_ratio(ours, cell))),
-            "views_over_it": views.map(|views| compared(cells.rate_ratio(views, cell))),
+            "ours_over_it": beside.map(|ours| condensed::compared(cells.rate_ratio(ours, cell))),
+            "views_over_it": views.map(|views| condensed::compared(cells.rate_ratio(views, cell))),
         })),
         "cold": cell.cold.as_ref().map(|cold| json!({
             "starts": cold.starts.len(), "first_ns": cold.first_ns, "calls": cold.calls,
             "mean_ns": short(cold.next.mean), "max_ns": cold.next.max,
         })),
-    })
-}
-
-fn compared(compared: Compared) -> Value {
-    let interval = compared.ratio.and_then(|ratio| ratio.interval);
-    json!({
-        "ratio": compared.ratio.map(|ratio| short(ratio.ratio)),
-        "low": interval.map(|interval| short(interval.low)),
-        "high": interval.map(|interval| short(interval.high)),
-        "verdict": compared.verdict.name(),
     })
 }

@@ -16,12 +16,11 @@ pub(super) fn doubts(results: &JsonResults, cells: &Cells) -> Vec<Doubt> {
     let mut doubts = of_study(windows, &results.machine, &results.versions, apart);
     doubts.extend(cells.noise.floors.iter().filter_map(noisy));
     for left_out in &results.left_out {
-        let (what, reason) = (left_out.what.to_string(), left_out.reason.clone());
-        doubts.push(Doubt::LeftOut { what, reason });
+        doubts.push(Doubt::left_out(&left_out.what, &left_out.reason));
     }
     let mut remarks = Remarks::new(results.windows.len());
     for result in &results.windows {
-        remarks.window(&result.window, result.load.as_ref(), &result.validity());
+        remarks.window(&result.window, result.measured(), &result.validity());
     }
     doubts.extend(remarks.into_doubts());
     doubts
@@ -30,5 +29,5 @@ pub(super) fn doubts(results: &JsonResults, cells: &Cells) -> Vec<Doubt> {
 fn noisy(noise: &Floor) -> Option<Doubt> {
     let floor = noise.log().exp();
     let what = || thalweg_measure::wording::capitalised(&format!("{}, {}", noise.of, noise.case));
-    (floor > FLOOR_MAX).then(|| Doubt::NoisyAt { what: what(), floor })
+    (floor > FLOOR_MAX).then(|| Doubt::noisy(Some(&what()), floor))
 }

@@ -3,10 +3,10 @@
 use thalweg_measure::statistics::Ratio;
 
 use super::case::Case;
-use super::paired::ratio;
 use super::results::JsonResults;
 use super::window::{Purpose, Window, WindowResult};
 use crate::load::noise::nearest;
+use crate::load::paired::ratio_by_round;
 
 /// What a way came to beside itself, at the cases that are so measured.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -34,7 +34,8 @@ impl Noise {
             }
             let figures = |is_again: bool| figures(results, &again.window, is_again);
             // Of too few pairs one does not know how much they differ.
-            let found = ratio(&figures(true), &figures(false)).filter(|ratio| ratio.interval.is_some());
+            let found =
+                ratio_by_round(&figures(true), &figures(false)).filter(|ratio| ratio.interval.is_some());
             floors.extend(found.map(|ratio| Floor { of, case, ratio }));
         }
         Self { floors }

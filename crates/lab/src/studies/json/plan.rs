@@ -10,8 +10,9 @@ use super::way::Way;
 use super::window::{Length, Purpose, Window, starts};
 use crate::echo::{Protocol, Shape};
 use crate::stack::Stack;
-use crate::study::rounds::{Length as Bounds, interleaved};
-use crate::study::{Plan, PlanError, Window as _};
+use crate::study::draft::{self, Planned};
+use crate::study::rounds::Length as Bounds;
+use crate::study::{Plan, PlanError};
 
 /// The message of the published comparison.
 pub const PUBLISHED: Shape = Shape::Strings { count: 5000, letters: 20 };
@@ -22,11 +23,10 @@ const COLD_CALLS: u64 = 50;
 /// How long a window is, warm-up included.
 const BOUNDS: Bounds = Bounds {
     warmup_min: Duration::from_millis(30),
+    warmup_share: 6,
     min: Duration::from_millis(120),
     max: Duration::from_secs(2),
 };
-/// This part of a window is warm-up.
-const WARMUP_SHARE: u32 = 6;
 /// Before windows that are so many calls long.
 const CALLS_WARMUP: Duration = Duration::from_millis(200);
 /// From so many pairs one learns what noise is: of three Student's t is 4.3, of six 2.6.
@@ -156,11 +156,7 @@ fn networks(round_trips: &[u64]) -> Vec<(Duration, Option<u64>)> {
     round_trips.map(|round_trip| (round_trip, None)).chain(slow).collect()
 }
 
-/// A window, and whether it takes its part of the time that there is.
-struct Draft {
-    window: Window,
-    stretches: bool,
-}
+type Draft = draft::Draft<Window>;
 
 /// Plans the study: the first calls of servers, then case after case all ways in turn, there and back.
 pub fn plan(options: &JsonOptions) -> Result<Plan<Window>, PlanError> {
@@ -177,7 +173,9 @@ pub fn plan(options: &JsonOptions) -> Result<Plan<Window>, PlanError> {
     drafts.extend(far(options));
     drafts.extend(afresh(options));
     drafts.extend(gzip(options));
-    fitted(drafts, options.budget)
+    let stacks: BTreeSet<&Stack> = drafts.iter().map(|draft| &draft.window.way.stack).collect();
+    let overhead = OVERHEAD + stacks.into_iter().map(starts).sum::<Duration>();
+    draft::fitted(drafts, BOUNDS, overhead, |fixed, stretching| options.budget.of(fixed, stretching))
 }
 
 fn window(way: &Way, case: Case, purpose: Purpose) -> Window {
@@ -201,7 +199,7 @@ fn cold(options: &JsonOptions) -> Vec<Draft> {
     let windows: Vec<Window> = ways_at(options, options.published)
         .map(|way| Window { length: Length::Calls(COLD_CALLS), ..window(way, case, Purpose::Cold) })
         .collect();
-    in_rounds(&windows, options.cold_starts, false)
+    in_rounds(windows, options.cold_starts, false)
 }
 
 /// What is compiled while it runs is driven as it is measured: as many calls in flight, and one at a time.
@@ -218,7 +216,7 @@ fn warm_up(options: &JsonOptions, shape: Shape) -> Vec<Draft> {
     let windows = ways_at(options, shape).filter(is_late).flat_map(|way| {
         many.into_iter().chain([1]).map(|in_flight| warming(way, in_flight)).collect::<Vec<_>>()
     });
-    windows.map(|window| Draft { window, stretches: false }).collect()
+    windows.map(|window| Draft { window, weight: 0 }).collect()
 }
 
 fn plain(options: &JsonOptions, shape: Shape) -> Vec<Draft> {
@@ -233,12 +231,12 @@ fn plain(options: &JsonOptions, shape: Shape) -> Vec<Draft> {
             window.length = Length::Calls(calls.div_ceil(u64::from(options.rounds)));
         }
     }
-    let mut drafts = in_rounds(&latencies, options.rounds, calls.is_none());
+    let mut drafts = in_rounds(latencies, options.rounds, calls.is_none());
     if options.rated.contains(&shape) {
         let mut rates: Vec<Window> =
             ways_at(options, shape).map(|way| window(way, case, Purpose::Rate)).collect();
         beside_itself(&mut rates, options.rounds);
-        drafts.extend(in_rounds(&rates, options.rounds, true));
+        drafts.extend(in_rounds(rates, options.rounds, true));
     }
     drafts
 }
@@ -257,30 +255,16 @@ fn beside_itself(windows: &mut Vec<Window>, rounds: u32) {
 }
 
 fn far(options: &JsonOptions) -> Vec<Draft> {
-    let mut drafts = Vec::new();
-    for &(round_trip, rate_bit_per_s) in &options.networks {
-        let case =
-            Case { round_trip_ns: nanoseconds(round_trip), rate_bit_per_s, ..Case::plain(options.published) };
-        drafts.extend(latencies(
-            case,
-            ways_at(options, case.shape).filter(|way| is_apart(options, way)),
-            options,
-        ));
-    }
-    drafts
+    let case = |&(round_trip, rate_bit_per_s): &(Duration, Option<u64>)| {
+        let round_trip_ns = nanoseconds(round_trip);
+        Case { round_trip_ns, rate_bit_per_s, ..Case::plain(options.published) }
+    };
+    options.networks.iter().flat_map(|network| apart(case(network), options)).collect()
 }
 
 fn afresh(options: &JsonOptions) -> Vec<Draft> {
-    let mut drafts = Vec::new();
-    for shape in small_and_large(options) {
-        let case = Case { afresh: true, ..Case::plain(shape) };
-        drafts.extend(latencies(
-            case,
-            ways_at(options, case.shape).filter(|way| is_apart(options, way)),
-            options,
-        ));
-    }
-    drafts
+    let case = |shape| Case { afresh: true, ..Case::plain(shape) };
+    small_and_large(options).into_iter().flat_map(|shape| apart(case(shape), options)).collect()
 }
 
 /// Of our own, on this machine and over the line that lets least through.
@@ -322,38 +306,30 @@ fn small_and_large(options: &JsonOptions) -> Vec<Shape> {
     small.into_iter().chain([options.published]).collect()
 }
 
+/// By the ways that are looked at where it is not the messages that are varied.
+fn apart(case: Case, options: &JsonOptions) -> Vec<Draft> {
+    latencies(case, ways_at(options, case.shape).filter(|way| is_apart(options, way)), options)
+}
+
 fn latencies<'w>(case: Case, ways: impl Iterator<Item = &'w Way>, options: &JsonOptions) -> Vec<Draft> {
     let windows: Vec<Window> = ways.map(|way| window(way, case, Purpose::Latency)).collect();
-    in_rounds(&windows, options.rounds, true)
+    in_rounds(windows, options.rounds, true)
 }
 
-fn in_rounds(windows: &[Window], rounds: u32, stretches: bool) -> Vec<Draft> {
-    let in_round = |(round, window): (u32, Window)| {
-        let round = window.round + round;
-        Draft { window: Window { round, ..window }, stretches }
-    };
-    interleaved(windows, rounds).into_iter().map(in_round).collect()
+fn in_rounds(windows: Vec<Window>, rounds: u32, stretches: bool) -> Vec<Draft> {
+    let draft = |window| Draft { window, weight: u32::from(stretches) };
+    draft::in_rounds(&windows.into_iter().map(draft).collect::<Vec<_>>(), rounds)
 }
 
-/// The windows with the time that the budget allows.
-fn fitted(drafts: Vec<Draft>, budget: Budget) -> Result<Plan<Window>, PlanError> {
-    let stacks: BTreeSet<&Stack> = drafts.iter().map(|draft| &draft.window.way.stack).collect();
-    let overhead = OVERHEAD + stacks.into_iter().map(starts).sum::<Duration>();
-    let fixed = overhead + drafts.iter().map(|draft| draft.window.total()).sum::<Duration>();
-    let stretching = drafts.iter().filter(|draft| draft.stretches).count();
-    let weights = u32::try_from(stretching).unwrap_or(u32::MAX);
-    let length = BOUNDS.fit(budget.of(fixed, weights), drafts.len(), fixed, weights)?;
-    let warmup = BOUNDS.warmup_min.max(length / WARMUP_SHARE);
-    let stretched = |draft: Draft| match draft {
-        Draft { window, stretches: false } => window,
-        Draft { window, stretches: true } => Window {
-            warmup_ns: nanoseconds(warmup),
-            length: Length::Ns(nanoseconds(length.saturating_sub(warmup))),
-            ..window
-        },
-    };
-    let windows = drafts.into_iter().map(stretched).collect();
-    Ok(Plan { windows, overhead, is_compared: true })
+impl Planned for Window {
+    fn later(&mut self, rounds: u32) {
+        self.round += rounds;
+    }
+
+    fn stretch(&mut self, warmup: Duration, measured: Duration) {
+        self.warmup_ns = nanoseconds(warmup);
+        self.length = Length::Ns(nanoseconds(measured));
+    }
 }
 
 fn nanoseconds(duration: Duration) -> u64 {

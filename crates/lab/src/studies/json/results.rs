@@ -1,54 +1,30 @@
-//! The `thalweg.json/1` schema: everything a study of gRPC against a JSON API found, and where and how.
-
-use std::time::SystemTime;
+//! The tables of a study of gRPC against a JSON API.
 
 use serde::{Deserialize, Serialize};
 use thalweg_measure::cpus::CpuList;
-use thalweg_measure::machine::{Machine, Versions};
-use thalweg_measure::programs::BusyProgram;
-use thalweg_measure::validity::{Disturbance, Validity};
+use thalweg_measure::validity::Validity;
 
 use super::way::Way;
-use super::window::{Found, Purpose, Window, WindowResult};
+use super::window::{AskedOfWay, Found, Purpose, Window, WindowResult};
 use crate::echo::Shape;
 use crate::load::StackInfo;
-use crate::stack::Stack;
-use crate::study::{self, LeftOut, WindowOutcome, timestamp};
+use crate::study::{LeftOut, StudyKind, StudyResults, StudyTables, WindowOutcome};
 
-/// The schema's name and version: a field that changes its meaning raises the number.
-pub(crate) const JSON_SCHEMA: &str = "thalweg.json/1";
+/// What a study of gRPC against a JSON API found.
+pub type JsonResults = StudyResults<JsonSettings, JsonTables>;
 
-/// Everything a study of gRPC against a JSON API found. Serialised, it is the schema `thalweg.json/1`.
+/// The tables of such a study.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct JsonResults {
-    /// [`JSON_SCHEMA`].
-    pub(crate) schema: String,
-    /// When it began: RFC 3339, UTC.
-    pub(crate) started: String,
-    /// When the last figure was taken: RFC 3339, UTC.
-    pub(crate) ended: String,
-    /// How many windows the plan had; fewer in [`Self::windows`]: the study was cut short.
-    pub(crate) planned: usize,
-    /// Where it was measured.
-    pub(crate) machine: Machine,
-    /// With what.
-    pub(crate) versions: Versions,
-    /// How.
-    pub(crate) settings: Settings,
+pub struct JsonTables {
     /// The stacks that were measured, ours first.
     pub(crate) stacks: Vec<StackInfo>,
-    /// Stacks that were asked for and could not be had.
-    pub(crate) left_out: Vec<LeftOut<Stack>>,
     /// In the order of measuring.
     pub(crate) windows: Vec<WindowResult>,
-    /// Other programs that were busy meanwhile.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub(crate) others: Vec<BusyProgram>,
 }
 
 /// How a study was made.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Settings {
+pub struct JsonSettings {
     /// The arguments that repeat the study.
     pub arguments: Vec<String>,
     /// The message that the study is first about.
@@ -73,7 +49,7 @@ pub struct OwnInfo {
     pub messages: usize,
 }
 
-impl Settings {
+impl JsonSettings {
     /// The messages that most is said of: the published one, and the small person.
     pub(crate) fn featured(&self) -> Vec<Shape> {
         let small = Some(Shape::Person).filter(|small| *small != self.published);
@@ -81,59 +57,36 @@ impl Settings {
     }
 }
 
-/// What there is to say of a study before it begins.
-#[derive(Clone, Debug)]
-pub struct Setup {
-    /// How it is made.
-    pub settings: Settings,
-    /// What is measured, ours first.
-    pub stacks: Vec<StackInfo>,
-    /// What was asked for and is not.
-    pub left_out: Vec<LeftOut<Stack>>,
-}
-
 impl JsonResults {
-    /// Of a study that begins now: without a figure yet.
-    pub fn begun(setup: Setup, planned: usize) -> Self {
-        let now = timestamp(SystemTime::now());
-        Self {
-            schema: JSON_SCHEMA.to_owned(),
-            started: now.clone(),
-            ended: now,
-            planned,
-            machine: Machine::this(),
-            versions: Versions::this(),
-            settings: setup.settings,
-            stacks: setup.stacks,
-            left_out: setup.left_out,
-            windows: Vec::new(),
-            others: Vec::new(),
-        }
-    }
-
-    /// The windows that are not valid, of those that figures are made of; `None` if all are valid.
-    pub(crate) fn disturbance(&self) -> Option<Disturbance> {
-        let measured = self.windows.iter().filter(|it| it.window.purpose != Purpose::WarmUp);
-        let windows: Vec<Validity> = measured.map(WindowResult::validity).collect();
-        Disturbance::of(&windows, &self.others)
+    /// Of a study that begins now: without a figure yet. `stacks`: what is measured, ours first.
+    pub fn begun(
+        settings: JsonSettings,
+        stacks: Vec<StackInfo>,
+        left_out: Vec<LeftOut>,
+        planned: usize,
+    ) -> Self {
+        Self::start(StudyKind::Json, planned, settings, left_out, JsonTables { stacks, windows: Vec::new() })
     }
 }
 
-impl study::Results<Window, Found> for JsonResults {
-    fn record(&mut self, window: &Window, outcome: WindowOutcome<Found>, now: SystemTime) {
-        self.ended = timestamp(now);
-        self.windows.push(WindowResult::of(window, outcome));
+impl StudyTables for JsonTables {
+    type Window = Window;
+    type Found = Found;
+
+    fn record(&mut self, window: &Window, outcome: WindowOutcome<Found>, _: &mut Vec<LeftOut>) {
+        self.windows.push(WindowResult::of_calls(AskedOfWay { window: window.clone() }, outcome));
     }
 
-    fn ran_beside(&mut self, others: Vec<BusyProgram>) {
-        self.others = others;
+    fn validities(&self) -> Vec<Validity> {
+        let measured = self.windows.iter().filter(|it| it.window.purpose != Purpose::WarmUp);
+        measured.map(WindowResult::validity).collect()
     }
 
     fn is_empty(&self) -> bool {
-        self.windows.iter().all(|window| window.load.is_none())
+        self.windows.iter().all(|window| window.measured().is_none())
     }
 
     fn has_failures(&self) -> bool {
-        self.windows.iter().any(|window| window.failed.is_some())
+        self.windows.iter().any(|window| window.measured().is_none())
     }
 }

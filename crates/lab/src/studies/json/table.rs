@@ -28,12 +28,12 @@ pub(super) fn table<'a>() -> Table<'a, &'a WindowResult> {
     });
     table.column("valid", |it| Some(it.validity().is_valid().to_string()));
     table.column("left_out_because", |it| it.validity().why_not());
-    table.column("duration_ns", |it| Some(it.load.as_ref()?.duration_ns.to_string()));
-    table.column("calls", |it| Some(it.load.as_ref()?.messages.to_string()));
-    table.column("errors", |it| Some(it.load.as_ref()?.error_count().to_string()));
-    table.column("rate_per_s", |it| Some(format!("{:.1}", it.load.as_ref()?.rate_per_s)));
+    table.column("duration_ns", |it| Some(it.measured()?.duration_ns.to_string()));
+    table.column("calls", |it| Some(it.measured()?.messages.to_string()));
+    table.column("errors", |it| Some(it.measured()?.error_count().to_string()));
+    table.column("rate_per_s", |it| Some(format!("{:.1}", it.measured()?.rate_per_s)));
     let mut latency = |name: &str, figure: fn(&thalweg_measure::distribution::Latency) -> Option<f64>| {
-        table.column(name, move |it| Some(format!("{:.0}", figure(&it.load.as_ref()?.latency_ns?)?)));
+        table.column(name, move |it| Some(format!("{:.0}", figure(&it.measured()?.latency_ns?)?)));
     };
     latency("latency_mean_ns", |it| Some(it.mean));
     latency("latency_p50_ns", |it| Some(it.p50 as f64));
@@ -42,23 +42,23 @@ pub(super) fn table<'a>() -> Table<'a, &'a WindowResult> {
     latency("latency_p99_ns", |it| Some(it.p99 as f64));
     latency("latency_p99_9_ns", |it| Some(it.p99_9 as f64));
     latency("latency_max_ns", |it| Some(it.max as f64));
-    table.column("first_call_ns", |it| it.load.as_ref()?.first_call_ns.map(|ns| ns.to_string()));
+    table.column("first_call_ns", |it| it.measured()?.first_call_ns.map(|ns| ns.to_string()));
     for stage in crate::echo::STAGES {
         table.column(format!("{}_mean_ns", stage.replace('-', "_")), move |it: &&WindowResult| {
-            let load = it.load.as_ref()?;
+            let load = it.measured()?;
             let stage = load.stages.iter().find(|it| it.name == stage)?;
             Some(format!("{:.0}", stage.latency_ns.mean))
         });
     }
     let mut per_call = |name: &str, figure: fn(&WindowResult) -> Option<u64>| {
         table.column(name, move |it| {
-            let calls = it.load.as_ref()?.messages;
+            let calls = it.measured()?.messages;
             (calls > 0).then_some(())?;
             Some(format!("{:.0}", figure(it)? as f64 / calls as f64))
         });
     };
-    per_call("sent_bytes_per_call", |it| Some(it.load.as_ref()?.bytes_sent));
-    per_call("received_bytes_per_call", |it| Some(it.load.as_ref()?.bytes_received));
+    per_call("sent_bytes_per_call", |it| Some(it.measured()?.bytes_sent));
+    per_call("received_bytes_per_call", |it| Some(it.measured()?.bytes_received));
     per_call("client_cpu_ns_per_call", |it| Some(it.usage?.client.cpu_ns()));
     per_call("server_cpu_ns_per_call", |it| Some(it.usage?.server.cpu_ns()));
     table

@@ -4,19 +4,14 @@ use std::fmt;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
-use thalweg_measure::figures::{count, time};
-use thalweg_measure::usage::Usage;
-use thalweg_measure::validity::Validity;
 
 use super::case::Case;
 use super::way::Way;
 use crate::echo::{Looks, Protocol, Shape};
 use crate::load::Measured;
-use crate::load::validity::judged;
 use crate::peers::COMPILED_LATE;
-use crate::record::LoadResult;
 use crate::stack::Stack;
-use crate::study::{self, WindowOutcome};
+use crate::study;
 
 /// What a window takes besides driving: the client's process starts, connects, and ends what is in flight.
 const OVERHEAD: Duration = Duration::from_millis(60);
@@ -150,54 +145,11 @@ impl fmt::Display for Purpose {
     }
 }
 
-impl fmt::Display for Measured {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let LoadResult { rate_per_s, latency_ns, .. } = &self.load;
-        match latency_ns {
-            Some(latency) => write!(f, "{}/s, median {}", count(*rate_per_s), time(latency.p50 as f64)),
-            None => f.write_str("no call ended well"),
-        }
-    }
-}
+/// A window, and what came of it.
+pub(crate) type WindowResult = crate::load::WindowResult<AskedOfWay>;
 
-/// What a window came to, as it is kept.
+/// What was asked, as it is kept.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub(crate) struct WindowResult {
+pub(crate) struct AskedOfWay {
     pub(crate) window: Window,
-    /// Why there are no figures.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) failed: Option<String>,
-    /// What the client found.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) load: Option<LoadResult>,
-    /// What both processes used meanwhile, as the kernel accounts it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) usage: Option<Usage>,
-    /// Why the figures must not be used, decided when the window was made. `None` in results of earlier versions.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) not_valid: Option<Validity>,
-}
-
-impl WindowResult {
-    /// What came of it.
-    pub(super) fn of(window: &Window, outcome: WindowOutcome<Found>) -> Self {
-        let (failed, load, usage) = match outcome {
-            Ok(found) => (None, Some(found.load), found.usage),
-            Err(reason) => (Some(reason), None, None),
-        };
-        let result = Self { window: window.clone(), failed, load, usage, not_valid: None };
-        Self { not_valid: Some(result.validity()), ..result }
-    }
-
-    /// Whether the figures may be used.
-    pub(crate) fn validity(&self) -> Validity {
-        let failed = || self.failed.as_deref().unwrap_or("nothing was found");
-        let outcome = self.load.as_ref().ok_or_else(failed);
-        self.not_valid.clone().unwrap_or_else(|| judged(outcome, self.usage.as_ref()))
-    }
-
-    /// What the client found, if its figures may be used.
-    pub(crate) fn valid(&self) -> Option<&LoadResult> {
-        self.load.as_ref().filter(|_| self.validity().is_valid())
-    }
 }

@@ -10,7 +10,7 @@ use crate::load::doubts::doubts;
 
 /// What its results say.
 #[derive(Debug)]
-pub struct SizesAnalysis<'r> {
+pub(crate) struct SizesAnalysis<'r> {
     pub(super) results: &'r LabResults,
     /// Of our own pair.
     pub(super) lines: Analysis,
@@ -29,7 +29,7 @@ pub struct SizesAnalysis<'r> {
 }
 
 impl<'r> SizesAnalysis<'r> {
-    pub(super) fn of(results: &'r LabResults) -> Self {
+    pub(crate) fn of(results: &'r LabResults) -> Self {
         let lines = analyse(results);
         let sure = lines.sure();
         let comparison = results.is_comparison().then(|| compare(results, &lines));
@@ -38,9 +38,7 @@ impl<'r> SizesAnalysis<'r> {
             Some(comparison) => (compared::answer(comparison), comparison.is_told()),
             None => (answer(&sure), choices.is_empty() || choices.is_told()),
         };
-        let is_answered = answer.is_some() && is_told;
-        let disturbance = results.disturbance().filter(|it| !is_answered && it.is_widespread());
-        let unanswered = disturbance.map(|disturbance| disturbance.to_string());
+        let unanswered = results.unanswered(answer.is_some() && is_told);
         // What tells nothing because of disturbed windows is said in that sentence.
         let choices = if unanswered.is_some() && !is_told { Choices::default() } else { choices };
         Self {

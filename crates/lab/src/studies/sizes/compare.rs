@@ -16,14 +16,14 @@ use std::collections::BTreeSet;
 use thalweg_measure::distribution::Latency;
 use thalweg_measure::size::ByteSize;
 use thalweg_measure::statistics::{Interval, Ratio, geometric_mean, median};
-use thalweg_measure::usage::{ProcessUsage, Usage};
 
 use super::lines::Analysis;
 use crate::load::gathered::{Windows, gathered};
 use crate::load::noise::Noise;
-use crate::load::paired::{CellKey, Window, at, excluded, ratio};
+use crate::load::paired::{CellKey, PairedWindow, at, excluded, ratio};
+use crate::load::used::Used;
 use crate::load::verdict::{Better, Compared, Verdict};
-use crate::load::{Kind, LabResults, PointResult, SystemCallsOutcome, Transport};
+use crate::load::{Kind, LabResults, PointResult, Transport};
 use crate::stack::Pair;
 
 /// What a comparing study found.
@@ -81,7 +81,7 @@ pub(crate) struct Against {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Side {
     /// Its windows, in the order of rounds. Empty where it was not measured at all.
-    pub(crate) windows: Vec<Window>,
+    pub(crate) windows: Vec<PairedWindow>,
     /// Operations per second: the geometric mean of the valid windows.
     pub(crate) rate_per_s: Option<f64>,
     /// Of one operation: percentiles are medians of the valid windows' percentiles.
@@ -108,15 +108,11 @@ pub(crate) struct Cost {
     pub(crate) server: ProcessCost,
 }
 
-/// What one operation costs a process. Counted by the kernel over the valid windows, divided by their operations.
+/// What one operation costs a process.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct ProcessCost {
-    /// Processor time in user space, ns.
-    pub(crate) user_ns: f64,
-    /// Processor time in the kernel, ns.
-    pub(crate) system_ns: f64,
-    /// Context switches, voluntary or not.
-    pub(crate) switches: f64,
+    /// What it used in the valid windows.
+    pub(crate) used: Used,
     /// System calls, counted in a run of its own; `None` where they were not.
     pub(crate) system_calls: Option<f64>,
 }
@@ -290,7 +286,7 @@ impl ComparedCell {
 impl Side {
     /// Windows whose figures are not put together yet.
     fn of(windows: &[&PointResult]) -> Self {
-        let mut windows: Vec<Window> = windows.iter().map(|&window| Window::of(window)).collect();
+        let mut windows: Vec<PairedWindow> = windows.iter().map(|&window| PairedWindow::of(window)).collect();
         windows.sort_by_key(|window| window.round);
         Self { windows, ..Self::default() }
     }
@@ -387,11 +383,9 @@ impl Study<'_> {
 
     fn side(&self, key: CellKey, pair: &Pair) -> Side {
         let Some(windows) = self.windows(key, Some(pair)) else { return Side::default() };
-        let system_calls = self.results.system_calls.iter().find_map(|counted| match &counted.outcome {
-            SystemCallsOutcome::Counted(calls) if counted.pair == *pair && at(&counted.point) == key => {
-                Some(*calls)
-            }
-            _ => None,
+        let system_calls = self.results.system_calls.iter().find_map(|counted| {
+            let is_here = counted.pair.as_ref() == Some(pair) && at(&counted.point) == key;
+            counted.measured().filter(|_| is_here)
         });
         let mut side = Side::of(&windows.all);
         if let Some(merged) = windows.merged() {
@@ -430,23 +424,8 @@ fn replaced(pair: &Pair) -> Option<Pair> {
 }
 
 fn cost(windows: &Windows<'_>) -> Option<Cost> {
-    let used: Vec<_> = windows.valid().filter_map(|(window, result)| Some((window.usage?, result))).collect();
-    let operations = used.iter().map(|(_, result)| result.messages as f64).sum::<f64>();
-    let per_operation = |process: fn(&Usage) -> ProcessUsage| {
-        let sum = |figure: fn(ProcessUsage) -> u64| {
-            used.iter().map(|(usage, _)| figure(process(usage)) as f64).sum::<f64>() / operations
-        };
-        ProcessCost {
-            user_ns: sum(|usage| usage.user_ns),
-            system_ns: sum(|usage| usage.system_ns),
-            switches: sum(|usage| usage.context_switches()),
-            system_calls: None,
-        }
-    };
-    (operations > 0.0).then(|| Cost {
-        client: per_operation(|usage| usage.client),
-        server: per_operation(|usage| usage.server),
-    })
+    let process = |side| Some(ProcessCost { used: windows.used(side)?, system_calls: None });
+    Some(Cost { client: process(|usage| &usage.client)?, server: process(|usage| &usage.server)? })
 }
 
 /// Sizes are independent measurements: the half widths of their intervals add up as squares.

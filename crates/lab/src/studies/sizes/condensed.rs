@@ -4,9 +4,8 @@ use serde_json::{Value, json};
 use thalweg_measure::figures::short;
 
 use super::compare::{Against, ComparedCell, Comparison};
-use crate::load::LabResults;
 use crate::load::noise::Floor;
-use crate::load::verdict::Compared;
+use crate::load::{LabResults, condensed};
 
 /// The schema's name and version.
 const CONDENSED_SCHEMA: &str = "thalweg.lab-condensed/1";
@@ -18,17 +17,12 @@ pub(super) fn condensed(results: &LabResults, comparison: &Comparison) -> String
         let (kind, ratio) = (floor.kind, short(floor.rate.exp()));
         json!({"work": kind.work, "in_flight": kind.in_flight, "connections": kind.connections, "ratio": ratio})
     };
-    let condensed = json!({
-        "schema": CONDENSED_SCHEMA,
-        "machine": results.machine,
-        "started": results.started,
-        "arguments": arguments(&results.settings.arguments),
+    let body = json!({
         "stacks": results.stacks,
-        "left_out": results.left_out,
         "noise": comparison.noise.floors.iter().map(floor).collect::<Vec<_>>(),
         "cells": comparison.cells.iter().map(cell).collect::<Vec<_>>(),
     });
-    format!("{condensed:#}\n")
+    condensed::text(results, CONDENSED_SCHEMA, &arguments(&results.settings.arguments), body)
 }
 
 /// What repeats the study, but not where its results went.
@@ -54,22 +48,11 @@ fn cell(cell: &ComparedCell) -> Value {
 }
 
 fn against(against: &Against) -> Value {
-    let mut figures = compared(against.rate);
+    let mut figures = condensed::compared(against.rate);
     figures["client"] = json!(against.pair.client);
     figures["server"] = json!(against.pair.server);
     if let Some(replaced) = against.replaced {
-        figures["replaced"] = compared(replaced);
+        figures["replaced"] = condensed::compared(replaced);
     }
     figures
-}
-
-fn compared(compared: Compared) -> Value {
-    let ratio = compared.ratio;
-    let interval = ratio.and_then(|ratio| ratio.interval);
-    json!({
-        "ratio": ratio.map(|ratio| short(ratio.ratio)),
-        "low": interval.map(|interval| short(interval.low)),
-        "high": interval.map(|interval| short(interval.high)),
-        "verdict": compared.verdict.name(),
-    })
 }

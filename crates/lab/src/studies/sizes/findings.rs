@@ -8,7 +8,7 @@ use thalweg_measure::statistics::{Interval, median};
 use super::choice::Choices;
 use super::choice::words::in_a_sentence;
 use super::lines::{Analysis, Cell, Line, PLATEAU_FACTOR, Plateau};
-use crate::findings::{Doubt, Finding, Topic};
+use crate::findings::{Doubt, Finding, found};
 use crate::load::noise::Noise;
 use crate::load::verdict::{Compared, MARGIN, Verdict};
 use crate::load::{Kind, Transport, Work};
@@ -108,22 +108,21 @@ pub(crate) fn headlines(analysis: &Analysis) -> Vec<Headline> {
 
 /// Everything that the study found, most asked for first.
 pub(crate) fn findings(analysis: &Analysis, choices: &Choices) -> Vec<Finding> {
-    let found = [
-        (Topic::Latency, latency(analysis)),
-        (Topic::Throughput, throughputs(analysis)),
-        (Topic::Rate, rates(analysis)),
-        (Topic::CallType, in_a_sentence(choices)),
-        (Topic::Transports, transports(analysis)),
-        (Topic::Spikes, spikes(analysis)),
-        (Topic::Noise, noise(analysis)),
-    ];
-    found.into_iter().filter_map(|(topic, text)| Some(Finding { topic, text: text? })).collect()
+    found([
+        ("Latency", latency(analysis)),
+        ("Throughput", throughputs(analysis)),
+        ("Rate", rates(analysis)),
+        ("Which call", in_a_sentence(choices)),
+        ("TCP or UDS", transports(analysis)),
+        ("Spikes", spikes(analysis)),
+        ("Noise", noise(analysis)),
+    ])
 }
 
 /// What was measured against itself differs by so much that the study sees large differences alone.
 pub(crate) fn noisy(noise: &Noise) -> Option<Doubt> {
     let floor = noise.floors.iter().map(|floor| floor.rate.exp()).fold(1.0, f64::max);
-    (floor > FLOOR_HIGH).then_some(Doubt::Noisy { floor })
+    (floor > FLOOR_HIGH).then(|| Doubt::noisy(None, floor))
 }
 
 fn latency(analysis: &Analysis) -> Option<String> {

@@ -6,7 +6,7 @@ use thalweg_measure::statistics::Interval;
 
 use crate::load::gathered::gathered;
 use crate::load::noise::Noise;
-use crate::load::paired::{Window, excluded, interval, ratio};
+use crate::load::paired::{PairedWindow, excluded, interval, ratio};
 use crate::load::verdict::{Better, Compared};
 use crate::load::{Kind, LabResults, Pattern, Transport, Work};
 use crate::record::{CallType, Pace, Spike};
@@ -42,7 +42,7 @@ pub(crate) struct Cell {
     /// Payload bytes of a message.
     pub(crate) size: ByteSize,
     /// What it was measured by, in the order of rounds.
-    pub(crate) windows: Vec<Window>,
+    pub(crate) windows: Vec<PairedWindow>,
     /// Operations per second: the geometric mean of the windows.
     pub(crate) rate_per_s: f64,
     /// Where the rate lies with a confidence of 95 %; `None` with too few windows.
@@ -91,7 +91,7 @@ pub(crate) fn analyse(results: &LabResults) -> Analysis {
             lines.push(Line { kind, transport: point.transport, cells: Vec::new() });
             lines.len() - 1
         });
-        let rounds: Vec<Window> = windows.all.iter().map(|&window| Window::of(window)).collect();
+        let rounds: Vec<PairedWindow> = windows.all.iter().map(|&window| PairedWindow::of(window)).collect();
         lines[index].cells.push(Cell {
             size: point.size_bytes,
             rate_interval: interval(&rounds, |window| window.rate_per_s),

@@ -4,9 +4,10 @@ use std::time::Duration;
 
 use thalweg_measure::size::ByteSize;
 
-use crate::load::{Draft, Pattern, Point, Purpose, Transport, Window, Work, fitted, in_rounds};
+use crate::load::{Draft, Pattern, Point, Transport, Window, Work, planned};
 use crate::record::CallType;
 use crate::stack::Pair;
+use crate::study::draft::in_rounds;
 use crate::study::rounds::Length;
 use crate::study::{Plan, PlanError};
 
@@ -22,12 +23,14 @@ const HEAVY_LESS: u32 = 2;
 /// after 250 ms 4 and 2 %; grpc-go and gRPC C++ 2 % less or nothing from 120 ms on.
 const ALONE: Length = Length {
     warmup_min: Duration::from_millis(100),
+    warmup_share: 5,
     min: Duration::from_millis(200),
     max: Duration::from_secs(1),
 };
 /// Stacks that come to speed more slowly than ours take part.
 const COMPARED: Length = Length {
     warmup_min: Duration::from_millis(150),
+    warmup_share: 5,
     min: Duration::from_millis(350),
     max: Duration::from_millis(700),
 };
@@ -53,12 +56,12 @@ pub struct SizesOptions {
     /// How many windows each point gets where nothing is compared. An even number: there and back.
     pub rounds: u32,
     /// What our own stack is compared with; `None` where it is measured beside the bare socket alone.
-    pub comparison: Option<Comparison>,
+    pub comparison: Option<ComparedPairs>,
 }
 
 /// What is compared, and how.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Comparison {
+pub struct ComparedPairs {
     /// Clients and servers, in the order of measuring.
     pub(crate) pairs: Vec<Pair>,
     /// The bare socket takes part.
@@ -110,7 +113,7 @@ impl SizesOptions {
         Self {
             sizes: sizes.to_vec(),
             budget: budget_for(Duration::from_secs(45 * 60), &pairs),
-            comparison: Some(Comparison { pairs, with_socket, rounds: 10 }),
+            comparison: Some(ComparedPairs { pairs, with_socket, rounds: 10 }),
             ..Self::whole()
         }
     }
@@ -121,7 +124,7 @@ impl SizesOptions {
             sizes: QUICK_SIZES.to_vec(),
             transports: vec![Transport::Tcp],
             budget: budget_for(Duration::from_secs(420), &pairs),
-            comparison: Some(Comparison { pairs, with_socket, rounds: 6 }),
+            comparison: Some(ComparedPairs { pairs, with_socket, rounds: 6 }),
             ..Self::whole()
         }
     }
@@ -152,19 +155,19 @@ pub fn plan(options: &SizesOptions) -> Result<Plan<Window>, PlanError> {
         None => (alone(options.rounds, &sizes, &cells), ALONE),
         Some(comparison) => (compared(comparison, &cells), COMPARED),
     };
-    fitted(drafts, length, *budget)
+    planned(drafts, length, *budget)
 }
 
 /// What is measured over one size and transport: the calls first, then their references.
-struct Cell<'l> {
+struct GridCell<'l> {
     size: ByteSize,
     transport: Transport,
-    calls: &'l [Load],
-    references: Vec<Load>,
+    calls: &'l [LineLoad],
+    references: Vec<LineLoad>,
 }
 
-fn cells<'l>(sizes: &[ByteSize], transports: &[Transport], loads: &'l [Load]) -> Vec<Cell<'l>> {
-    let cell = |size, transport| Cell { size, transport, calls: loads, references: references(loads) };
+fn cells<'l>(sizes: &[ByteSize], transports: &[Transport], loads: &'l [LineLoad]) -> Vec<GridCell<'l>> {
+    let cell = |size, transport| GridCell { size, transport, calls: loads, references: references(loads) };
     let places = sizes.iter().flat_map(|&size| transports.iter().map(move |&transport| (size, transport)));
     if loads.is_empty() {
         Vec::new()
@@ -173,33 +176,21 @@ fn cells<'l>(sizes: &[ByteSize], transports: &[Transport], loads: &'l [Load]) ->
     }
 }
 
-impl Cell<'_> {
+impl GridCell<'_> {
     /// Everything once.
     fn alone(&self) -> Vec<Draft> {
         let calls = self.calls.iter().map(|&load| self.draft(load, Some(Pair::ours())));
         calls.chain(self.references.iter().map(|&reference| self.draft(reference, None))).collect()
     }
 
-    fn draft(&self, load: Load, pair: Option<Pair>) -> Draft {
-        let Load { work, in_flight, connections } = load;
-        let point = Point {
-            work,
-            size_bytes: self.size,
-            transport: self.transport,
-            in_flight,
-            connections,
-            active: None,
-            tls: false,
-            round_trip: Duration::ZERO,
-            warmup: Duration::ZERO,
-            duration: Duration::ZERO,
-        };
-        let window = Window { point, pair, strategy: None, round: 0, purpose: Purpose::Figures };
-        Draft { window, weight: load.weight(self.size) }
+    fn draft(&self, load: LineLoad, pair: Option<Pair>) -> Draft {
+        let LineLoad { work, in_flight, connections } = load;
+        let point = Point::new(work, self.size, self.transport, in_flight, connections);
+        Draft { window: Window::of_figures(point, pair, None), weight: load.weight(self.size) }
     }
 
     /// Each kind of call with those who take turns at it. A reference stands with the first call that it belongs to.
-    fn compared(&self, comparison: &Comparison) -> Vec<Vec<Draft>> {
+    fn compared(&self, comparison: &ComparedPairs) -> Vec<Vec<Draft>> {
         let mut references = if comparison.with_socket { self.references.clone() } else { Vec::new() };
         let compared = self.calls.iter().map(|&load| {
             let pairs = comparison.pairs.iter().map(|pair| self.draft(load, Some(pair.clone())));
@@ -215,17 +206,17 @@ impl Cell<'_> {
 
 /// The noise floor first, so that an interrupted study knows its noise; then all calls and transports of a size, size
 /// by size.
-fn alone(rounds: u32, sizes: &[ByteSize], cells: &[Cell]) -> Vec<Draft> {
+fn alone(rounds: u32, sizes: &[ByteSize], cells: &[GridCell]) -> Vec<Draft> {
     let of_size = |&size: &ByteSize| {
         let same = cells.iter().filter(move |cell| cell.size == size);
-        same.flat_map(Cell::alone).collect::<Vec<Draft>>()
+        same.flat_map(GridCell::alone).collect::<Vec<Draft>>()
     };
     let compared = noise_floor(cells).into_iter().chain(sizes.iter().map(of_size));
     compared.flat_map(|compared| in_rounds(&lightened(compared), rounds)).collect()
 }
 
 /// The noise floor first, then the figures, then the system calls.
-fn compared(comparison: &Comparison, cells: &[Cell]) -> Vec<Draft> {
+fn compared(comparison: &ComparedPairs, cells: &[GridCell]) -> Vec<Draft> {
     let rounds = |compared: Vec<Draft>| in_rounds(&lightened(compared), comparison.rounds);
     let noise = noise_floor(cells).into_iter().flat_map(rounds);
     let figures = cells.iter().flat_map(|cell| cell.compared(comparison)).flat_map(rounds);
@@ -240,12 +231,12 @@ fn lightened(drafts: Vec<Draft>) -> Vec<Draft> {
 }
 
 /// Ours against ours, over the smallest and the largest size: unary calls, and the last kind of stream there is.
-fn noise_floor(cells: &[Cell]) -> Vec<Vec<Draft>> {
+fn noise_floor(cells: &[GridCell]) -> Vec<Vec<Draft>> {
     let (Some(first), Some(last)) = (cells.first(), cells.last()) else { return Vec::new() };
     let mut few = vec![first];
     // The first transport of the largest size, too.
     few.extend(cells.iter().find(|cell| cell.size == last.size && cell.size != first.size));
-    let is_unary = |load: &&Load| load.work == Work::Call(CallType::Unary);
+    let is_unary = |load: &&LineLoad| load.work == Work::Call(CallType::Unary);
     let both = few.into_iter().flat_map(|cell| {
         let unary = cell.calls.iter().filter(is_unary);
         let stream = cell.calls.iter().rfind(|load| !is_unary(load));
@@ -256,7 +247,7 @@ fn noise_floor(cells: &[Cell]) -> Vec<Vec<Draft>> {
 
 /// One line of the plots.
 #[derive(Clone, Copy, PartialEq)]
-struct Load {
+struct LineLoad {
     work: Work,
     in_flight: u32,
     connections: u32,
@@ -264,16 +255,16 @@ struct Load {
 
 /// The lines of the plots. Unary calls are measured alone, which is the latency that a lone caller sees, and with
 /// `in_flight` of them overlapping; streams are one per connection, and the driver pipelines them.
-fn loads(calls: &[CallType], in_flight: u32, connections: &[u32]) -> Vec<Load> {
-    let mut loads: Vec<Load> = Vec::new();
+fn loads(calls: &[CallType], in_flight: u32, connections: &[u32]) -> Vec<LineLoad> {
+    let mut loads: Vec<LineLoad> = Vec::new();
     for call in CallType::ALL.into_iter().filter(|call| calls.contains(call)) {
         let work = Work::Call(call);
         if call == CallType::Unary && in_flight > 1 {
-            loads.push(Load { work, in_flight: 1, connections: 1 });
+            loads.push(LineLoad { work, in_flight: 1, connections: 1 });
         }
         for &connections in connections {
             let in_flight = if call == CallType::Unary { in_flight } else { connections };
-            let load = Load { work, in_flight, connections };
+            let load = LineLoad { work, in_flight, connections };
             if !loads.contains(&load) {
                 loads.push(load);
             }
@@ -283,8 +274,8 @@ fn loads(calls: &[CallType], in_flight: u32, connections: &[u32]) -> Vec<Load> {
 }
 
 /// The bare sockets beside them, each once.
-fn references(loads: &[Load]) -> Vec<Load> {
-    let mut references: Vec<Load> = Vec::new();
+fn references(loads: &[LineLoad]) -> Vec<LineLoad> {
+    let mut references: Vec<LineLoad> = Vec::new();
     for reference in loads.iter().map(|load| load.reference()) {
         if !references.contains(&reference) {
             references.push(reference);
@@ -293,7 +284,7 @@ fn references(loads: &[Load]) -> Vec<Load> {
     references
 }
 
-impl Load {
+impl LineLoad {
     /// How much longer than others a point is driven: 16 calls of 4 MiB under way take some 0.2 s until the first is
     /// back, and a point that is to say anything of them lasts several times that.
     fn weight(self, size: ByteSize) -> u32 {

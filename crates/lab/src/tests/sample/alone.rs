@@ -12,8 +12,9 @@ use thalweg_measure::size::ByteSize;
 use thalweg_measure::usage::{ProcessUsage, Usage};
 
 use super::comparison::{self, Random};
-use crate::load::results::{AaResult, Outcome};
-use crate::load::{LabResults, Label, Point, PointResult, Transport, Work};
+use crate::load::Outcome;
+use crate::load::results::AaResult;
+use crate::load::{CallsTables, LabResults, Label, Point, PointResult, Transport, Work};
 use crate::record::{CallType, LoadResult, Note, Spike};
 use crate::sizes::SizesOptions;
 use crate::stack::Pair;
@@ -69,7 +70,7 @@ fn study(sizes: &[ByteSize], rounds: u32) -> LabResults {
         points.extend(in_rounds.map(|(round, (point, pair))| machine.window(&point, pair, round)));
     }
     let base = super::sizes();
-    LabResults { planned: points.len(), aa, points, ..base }
+    LabResults { planned: points.len(), tables: CallsTables { aa, points, ..base.tables }, ..base }
 }
 
 struct Machine {

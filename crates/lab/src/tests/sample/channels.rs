@@ -8,13 +8,11 @@ use thalweg_measure::distribution::Latency;
 use thalweg_measure::usage::{ProcessUsage, Usage};
 
 use crate::channels::{self, ChannelsOptions, Contender, contenders};
-use crate::load::results::{Outcome, SystemCallsResult, WireResult};
-use crate::load::{
-    Idle, LabResults, PointResult, Purpose, StackInfo, Strategy, StudyKind, SystemCalls, SystemCallsOutcome,
-    Window, Wire, WireOutcome,
-};
+use crate::load::{Idle, LabResults, PointResult, Purpose, StackInfo, Strategy, SystemCalls, Window, Wire};
+use crate::load::{Outcome, WindowResult};
 use crate::record::{LanesAt, LoadResult};
 use crate::stack::Pair;
+use crate::study::StudyKind;
 
 /// Operations per second that one connection moves at most.
 const ONE_MOST: f64 = 150e3;
@@ -30,38 +28,32 @@ pub(crate) fn quick() -> LabResults {
     let mut sample = LabResults {
         study: StudyKind::Channels,
         planned: study.windows.iter().filter(|window| window.purpose == Purpose::Figures).count(),
-        points: Vec::new(),
-        stacks: [("thalweg", "thalweg 0.1.0"), ("grpc-cpp", "gRPC C++ 1.51.1")]
-            .map(|(name, version)| StackInfo {
-                settings: Vec::new(),
-                stack: name.parse().expect("it is a name"),
-                version: version.to_owned(),
-            })
-            .to_vec(),
         ..template
     };
+    sample.points.clear();
+    sample.stacks = [("thalweg", "thalweg 0.1.0"), ("grpc-cpp", "gRPC C++ 1.51.1")]
+        .map(|(name, version)| StackInfo {
+            settings: Vec::new(),
+            stack: name.parse().expect("it is a name"),
+            version: version.to_owned(),
+        })
+        .to_vec();
     for window in study.windows {
-        let Window { point, pair, strategy, round, purpose } = window.clone();
-        let pair = pair.expect("every window is a pair's");
-        match purpose {
+        let asked = window.asked.clone();
+        match window.purpose {
             Purpose::Figures => sample.points.push(PointResult {
                 outcome: Outcome::Measured(Box::new(measured(&window, &load))),
-                usage: Some(usage(point.duration)),
+                usage: Some(usage(asked.point.duration)),
                 not_valid: None,
-                pair: Some(pair),
-                point,
-                strategy,
-                round,
+                asked,
             }),
             Purpose::NoiseFloor(_) => {}
             Purpose::SystemCalls => {
                 let counted = SystemCalls { client_per_operation: 0.5, server_per_operation: 0.25 };
-                let outcome = SystemCallsOutcome::Counted(counted);
-                sample.system_calls.push(SystemCallsResult { point, pair, strategy, outcome });
+                sample.system_calls.push(WindowResult::apart(asked, Ok(counted)));
             }
             Purpose::Wire => {
-                let outcome = WireOutcome::Watched(Box::new(wire(&window)));
-                sample.wire.push(WireResult { point, pair, strategy, outcome });
+                sample.wire.push(WindowResult::apart(asked, Ok(wire(&window))));
             }
         }
     }

@@ -7,7 +7,8 @@ use crate::codec::tables::{
     Allocations, AllocationsOf, CallFigures, CallsOf, CodecInfo, DataInfo, InstructionsOf, PeerLine,
     PeerResult, Size, Step,
 };
-use crate::codec::{CODEC_SCHEMA, CodecResults, Settings};
+use crate::codec::{CodecResults, CodecSettings, CodecTables};
+use crate::study::StudyKind;
 
 /// Messages, and what they cost beside the first.
 const DATA: [(&str, f64); 2] = [("small", 1.0), ("strings", 100.0)];
@@ -24,7 +25,8 @@ const CODECS: [Codec; 4] = [
 /// Two messages, four codecs, a peer of two more.
 pub(crate) fn quick() -> CodecResults {
     let mut results = CodecResults {
-        schema: CODEC_SCHEMA.to_owned(),
+        schema: "thalweg.lab/5".to_owned(),
+        study: StudyKind::Codec,
         started: "2026-11-21T08:00:00.000Z".to_owned(),
         ended: "2026-11-21T08:03:00.000Z".to_owned(),
         planned: 0,
@@ -42,26 +44,23 @@ pub(crate) fn quick() -> CodecResults {
             load_average: 0.1,
         },
         versions: Versions { thalweg: "0.1.0".to_owned(), build: "release".to_owned() },
-        settings: Settings {
+        settings: CodecSettings {
             arguments: vec!["lab".to_owned(), "codec".to_owned()],
             rounds: 3,
             warm_ups: 50,
             seed: Some(1),
             cpu: Some(0),
         },
-        codecs: CODECS.iter().map(|codec| info(codec.0, codec.1, codec.2)).collect(),
-        data: DATA
-            .map(|(name, _)| DataInfo { name: name.to_owned(), about: "made up".to_owned(), messages: 1 })
-            .to_vec(),
-        sizes: Vec::new(),
-        steps: Vec::new(),
-        steps_left_out: Vec::new(),
-        allocations: Vec::new(),
-        instructions: Vec::new(),
-        calls: Vec::new(),
-        peers: vec![peer()],
         left_out: Vec::new(),
         others: Vec::new(),
+        tables: CodecTables {
+            codecs: CODECS.iter().map(|codec| info(codec.0, codec.1, codec.2)).collect(),
+            data: DATA
+                .map(|(name, _)| DataInfo { name: name.to_owned(), about: "made up".to_owned(), messages: 1 })
+                .to_vec(),
+            peers: vec![peer()],
+            ..CodecTables::default()
+        },
     };
     for (index, (data, scale)) in DATA.into_iter().enumerate() {
         for (name, _, _, small, large) in CODECS {

@@ -10,17 +10,19 @@ use thalweg_measure::machine::{Machine, Versions};
 use thalweg_measure::size::ByteSize;
 use thalweg_measure::usage::{ProcessUsage, Usage};
 
-use crate::load::results::{AaResult, Outcome, SystemCallsResult};
+use crate::load::results::AaResult;
 use crate::load::{
-    LAB_SCHEMA, LabResults, Label, Pattern, Point, PointResult, Settings, StackInfo, StudyKind, SystemCalls,
-    SystemCallsOutcome, Transport, Work,
+    Asked, CallsSettings, CallsTables, LabResults, Label, Pattern, Point, PointResult, StackInfo,
+    SystemCalls, Transport, Work,
 };
+use crate::load::{Outcome, WindowResult};
 use crate::record::{
     CallType, Connections, Handing, LOAD_SCHEMA, LaneRule, LoadResult, LoadSettings, Note, Pace, Spike,
 };
 use crate::sizes::SizesOptions;
 use crate::stack::{Pair, Stack};
 use crate::study::LeftOut;
+use crate::study::StudyKind;
 
 /// Rounds of each cell.
 const ROUNDS: u32 = 8;
@@ -70,7 +72,7 @@ fn comparison(sizes: &[ByteSize]) -> LabResults {
         }
     }
     LabResults {
-        schema: LAB_SCHEMA.to_owned(),
+        schema: "thalweg.lab/5".to_owned(),
         study: StudyKind::Sizes,
         started: "2026-11-21T08:00:00Z".to_owned(),
         ended: "2026-11-21T08:31:12Z".to_owned(),
@@ -89,36 +91,37 @@ fn comparison(sizes: &[ByteSize]) -> LabResults {
             load_average: 0.1,
         },
         versions: Versions { thalweg: "0.1.0".to_owned(), build: "release".to_owned() },
-        settings: Settings {
+        settings: CallsSettings {
             arguments: ["lab", "sizes", "--against", "tonic,grpc-cpp,grpc-go,connect-go,socket"]
                 .map(str::to_owned)
                 .to_vec(),
             client_cpus: Some("0".parse().expect("0 is a list of processors")),
             server_cpus: Some("1".parse().expect("1 is a list of processors")),
-            ..Settings::default()
+            ..CallsSettings::default()
         },
-        stacks: [
-            ("thalweg", "thalweg 0.1.0"),
-            ("tonic", "tonic 0.14.9"),
-            ("grpc-cpp", "gRPC C++ 1.51.1"),
-            ("grpc-go", "grpc-go 1.85.0"),
-        ]
-        .map(|(name, version)| StackInfo {
-            stack: stack(name),
-            version: version.to_owned(),
-            settings: Vec::new(),
-        })
-        .to_vec(),
         others: Vec::new(),
-        left_out: vec![LeftOut {
-            what: stack("connect-go"),
-            reason: "target/peers/connect-go/peer is not there; build it with `cargo xtask peers connect-go`"
-                .to_owned(),
-        }],
-        aa: aa(&mut random),
-        system_calls: system_calls(sizes),
-        wire: Vec::new(),
-        points,
+        left_out: vec![LeftOut::new(
+            "connect-go",
+            "target/peers/connect-go/peer is not there; build it with `cargo xtask peers connect-go`",
+        )],
+        tables: CallsTables {
+            stacks: [
+                ("thalweg", "thalweg 0.1.0"),
+                ("tonic", "tonic 0.14.9"),
+                ("grpc-cpp", "gRPC C++ 1.51.1"),
+                ("grpc-go", "grpc-go 1.85.0"),
+            ]
+            .map(|(name, version)| StackInfo {
+                stack: stack(name),
+                version: version.to_owned(),
+                settings: Vec::new(),
+            })
+            .to_vec(),
+            aa: aa(&mut random),
+            system_calls: system_calls(sizes),
+            wire: Vec::new(),
+            points,
+        },
     }
 }
 
@@ -184,10 +187,7 @@ pub(super) fn window(point: &Point, pair: Option<Pair>, round: u32, random: &mut
     if is_too_large && point.work == Work::Call(CallType::BidiStream) {
         let reason = "the driver ended with RESOURCE_EXHAUSTED: received message larger than max (4194309 vs. 4194304)";
         return PointResult {
-            point: point.clone(),
-            pair,
-            strategy: None,
-            round,
+            asked: Asked { point: point.clone(), pair, strategy: None, round },
             outcome: Outcome::Failed(reason.to_owned()),
             usage: None,
             not_valid: None,
@@ -222,10 +222,7 @@ pub(super) fn window(point: &Point, pair: Option<Pair>, round: u32, random: &mut
         });
     }
     PointResult {
-        point: limited,
-        pair,
-        strategy: None,
-        round,
+        asked: Asked { point: limited, pair, strategy: None, round },
         outcome: Outcome::Measured(Box::new(result)),
         usage,
         not_valid: None,
@@ -356,21 +353,22 @@ fn aa(random: &mut Random) -> Vec<AaResult> {
     windows
 }
 
-fn system_calls(sizes: &[ByteSize]) -> Vec<SystemCallsResult> {
+fn system_calls(sizes: &[ByteSize]) -> Vec<WindowResult<Asked, SystemCalls>> {
     let names = [("thalweg", 0.14), ("tonic", 0.9), ("grpc-cpp", 1.4), ("grpc-go", 1.1)];
     let mut counted = Vec::new();
     for &size in sizes.iter().take(3) {
         for (name, per_operation) in names {
             let outcome = if name == "grpc-go" && size.0 > 0 {
-                SystemCallsOutcome::Failed("strace: Operation not permitted".to_owned())
+                Err("strace: Operation not permitted".to_owned())
             } else {
-                SystemCallsOutcome::Counted(SystemCalls {
+                Ok(SystemCalls {
                     client_per_operation: per_operation,
                     server_per_operation: per_operation * 0.8,
                 })
             };
             let point = point(Work::Call(CallType::Unary), 16, size, Transport::Tcp);
-            counted.push(SystemCallsResult { point, pair: Pair::own(stack(name)), strategy: None, outcome });
+            let asked = Asked { point, pair: Some(Pair::own(stack(name))), strategy: None, round: 0 };
+            counted.push(WindowResult::apart(asked, outcome));
         }
     }
     counted

@@ -5,10 +5,11 @@ use thalweg_measure::distribution::Latency;
 use thalweg_measure::usage::{ProcessUsage, ServerMemory, Usage};
 
 use crate::connections::{self, ConnectionsOptions};
-use crate::load::results::Outcome;
-use crate::load::{LabResults, PointResult, StackInfo, Strategy, StudyKind, Window};
+use crate::load::Outcome;
+use crate::load::{CallsTables, LabResults, PointResult, StackInfo, Strategy, Window};
 use crate::record::{Fairness, LoadResult};
 use crate::stack::{OURS, SOCKET, Stack};
+use crate::study::StudyKind;
 
 /// What a call costs the server over one connection, ns: the bare echo, ours, others.
 const ECHO_NS: f64 = 2_500.0;
@@ -32,22 +33,20 @@ pub(crate) fn quick() -> LabResults {
         outcome: Outcome::Measured(Box::new(measured(window, &load))),
         usage: Some(usage(window)),
         not_valid: None,
-        pair: window.pair.clone(),
-        point: window.point.clone(),
-        strategy: window.strategy,
-        round: window.round,
+        asked: window.asked.clone(),
     };
+    let points = study.windows.iter().map(point).collect();
+    let stacks = [("thalweg", "thalweg 0.1.0"), ("grpc-cpp", "gRPC C++ 1.51.1")]
+        .map(|(name, version)| StackInfo {
+            settings: Vec::new(),
+            stack: name.parse().expect("it is a name"),
+            version: version.to_owned(),
+        })
+        .to_vec();
     LabResults {
         study: StudyKind::Connections,
         planned: study.windows.len(),
-        points: study.windows.iter().map(point).collect(),
-        stacks: [("thalweg", "thalweg 0.1.0"), ("grpc-cpp", "gRPC C++ 1.51.1")]
-            .map(|(name, version)| StackInfo {
-                settings: Vec::new(),
-                stack: name.parse().expect("it is a name"),
-                version: version.to_owned(),
-            })
-            .to_vec(),
+        tables: CallsTables { stacks, points, ..template.tables },
         ..template
     }
 }

@@ -7,11 +7,11 @@ use thalweg_measure::cpus::CpuAssignment;
 use thalweg_measure::usage::{ProcessUsage, Usage};
 
 use crate::echo::{EchoWork, Looks, Protocol, STAGES, Shape};
-use crate::json::{JsonOptions, JsonResults, PUBLISHED, Settings, Setup, Way, our_ways, plan, ways_of};
-use crate::load::{Measured, StackInfo};
+use crate::json::{JsonOptions, JsonResults, JsonSettings, PUBLISHED, Way, our_ways, plan, ways_of};
+use crate::load::{Measured, Outcome, StackInfo};
 use crate::record::{CallType, Connections, Handing, LaneRule, LoadSettings, Recorder, Run};
 use crate::stack::Stack;
-use crate::study::{LeftOut, Results};
+use crate::study::LeftOut;
 
 /// How long a call takes, by its message and its protocol.
 fn base_ns(way: &Way, shape: Shape) -> u64 {
@@ -45,19 +45,17 @@ pub(crate) fn quick() -> JsonResults {
     let options = JsonOptions::quick(ways.clone(), Vec::new());
     let plan = plan(&options).unwrap();
     let info = |stack: Stack| StackInfo { version: format!("{stack} 1.0"), stack, settings: Vec::new() };
-    let setup = Setup {
-        settings: Settings {
-            arguments: ["lab", "json", "--quick"].map(str::to_owned).to_vec(),
-            published: PUBLISHED,
-            own: None,
-            ways,
-            client_cpus: CpuAssignment::default().client_cpus.or_else(|| "0".parse().ok()),
-            server_cpus: "1".parse().ok(),
-        },
-        stacks: [Stack::ours()].into_iter().chain(others).map(info).collect(),
-        left_out: vec![LeftOut { what: "spring".parse().unwrap(), reason: "no Java here".to_owned() }],
+    let settings = JsonSettings {
+        arguments: ["lab", "json", "--quick"].map(str::to_owned).to_vec(),
+        published: PUBLISHED,
+        own: None,
+        ways,
+        client_cpus: CpuAssignment::default().client_cpus.or_else(|| "0".parse().ok()),
+        server_cpus: "1".parse().ok(),
     };
-    let mut results = JsonResults::begun(setup, plan.windows.len());
+    let stacks = [Stack::ours()].into_iter().chain(others).map(info).collect();
+    let left_out = vec![LeftOut::new("spring", "no Java here")];
+    let mut results = JsonResults::begun(settings, stacks, left_out, plan.windows.len());
     "release".clone_into(&mut results.versions.build);
     results.machine.load_average = 0.0;
     for window in &plan.windows {
@@ -74,9 +72,10 @@ pub(crate) fn quick() -> JsonResults {
 pub(crate) fn with_spikes(spikes: u64) -> JsonResults {
     let mut results = quick();
     for result in &mut results.windows {
-        let window = &result.window;
+        let window = result.window.clone();
         let took = base_ns(&window.way, window.case.shape);
-        result.load = Some(measured(&window.way, window.case.shape, took, 0, spikes).load);
+        let measured = measured(&window.way, window.case.shape, took, 0, spikes);
+        result.outcome = Outcome::Measured(Box::new(measured.load));
     }
     results
 }

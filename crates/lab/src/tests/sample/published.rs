@@ -7,8 +7,7 @@ use crate::codec::CodecResults;
 use crate::codec::line::{Line, Operation};
 use crate::codec::tables::{DataInfo, PeerLine, PeerLoop};
 use crate::json::JsonResults;
-use crate::load::results::{Outcome, SystemCallsResult};
-use crate::load::{LabResults, SystemCalls, SystemCallsOutcome, Transport, Work};
+use crate::load::{Asked, LabResults, Outcome, SystemCalls, Transport, WindowResult, Work};
 use crate::published::{Evidence, Publication, PublishedResults, Settings, judge};
 use crate::record::CallType;
 use crate::stack::Pair;
@@ -52,13 +51,14 @@ fn at(server: &str) -> LabResults {
         Some(Pair { client: client.parse().unwrap(), server: server.parse().unwrap() })
     };
     let mut points = Vec::new();
-    for mut point in results.points {
+    for mut point in results.points.drain(..) {
         let Some(pair) = point.pair.as_ref().and_then(met) else { continue };
         let is_stream = matches!(point.point.work, Work::Call(CallType::ClientStream));
+        let is_empty = point.point.size_bytes.0 == 0;
         if let Outcome::Measured(load) = &mut point.outcome
             && pair.client.name() == "qt"
             && is_stream
-            && point.point.size_bytes.0 == 0
+            && is_empty
         {
             load.rate_per_s = 1.2e6;
         }
@@ -72,13 +72,8 @@ fn at(server: &str) -> LabResults {
         for (call, client_per_operation) in [(CallType::Unary, 4.0), (CallType::ClientStream, 0.05)] {
             let point = comparison::point(Work::Call(call), 1, ByteSize(0), Transport::Uds);
             let counted = SystemCalls { client_per_operation, server_per_operation: 1.0 };
-            let outcome = SystemCallsOutcome::Counted(counted);
-            results.system_calls.push(SystemCallsResult {
-                point,
-                pair: pair.clone(),
-                strategy: None,
-                outcome,
-            });
+            let asked = Asked { point, pair: Some(pair.clone()), strategy: None, round: 0 };
+            results.system_calls.push(WindowResult::apart(asked, Ok(counted)));
         }
     }
     results

@@ -59,7 +59,7 @@ fn world(seed: u64) -> LabResults {
                     for round in 0..rounds {
                         let rate = level * (spread * random.share()).exp();
                         let window = window((stack, way), round_trip, in_flight, (rate, connections));
-                        let mut window = PointResult { round, ..window };
+                        let mut window = window.in_round(round);
                         window.usage.as_mut().unwrap().client.user_ns = busy;
                         if random.below(40) == 0 {
                             window.outcome = Outcome::Failed("not today".to_owned());
@@ -74,7 +74,7 @@ fn world(seed: u64) -> LabResults {
         for label in [Label::A, Label::B] {
             let rate = 1e4 * (spread * random.share()).exp();
             let window = window(("thalweg", ONE), Duration::ZERO, 64, (rate, 1));
-            results.aa.push(AaResult { label, window: PointResult { round, ..window } });
+            results.aa.push(AaResult { label, window: window.in_round(round) });
         }
     }
     results

@@ -1,7 +1,7 @@
 use super::words::{carrier_in_few_words, in_a_sentence, in_few_words};
 use super::*;
 use crate::load::noise::{Floor, Noise};
-use crate::load::paired::{Measured, Window};
+use crate::load::paired::{PairedFigures, PairedWindow};
 use crate::load::{Transport, Work};
 use crate::studies::sizes::lines::Line;
 
@@ -18,11 +18,11 @@ fn line(kind: Kind, transport: Transport, rate: f64, off: f64) -> Line {
 }
 
 fn cell(rates: impl Iterator<Item = f64>) -> Cell {
-    let windows: Vec<Window> = (0..)
+    let windows: Vec<PairedWindow> = (0..)
         .zip(rates)
-        .map(|(round, rate_per_s)| Window {
+        .map(|(round, rate_per_s)| PairedWindow {
             round,
-            outcome: Ok(Measured { rate_per_s, p50_ns: 1e9 / rate_per_s, ..Measured::default() }),
+            outcome: Ok(PairedFigures { rate_per_s, p50_ns: 1e9 / rate_per_s, ..PairedFigures::default() }),
             is_limited: false,
         })
         .collect();

@@ -3,10 +3,13 @@
 use thalweg_measure::figures::ratio_figure;
 use thalweg_measure::statistics::PAIRS_MIN;
 
+use thalweg_measure::usage::{ProcessUsage, Usage};
+
 use super::super::lines::analyse;
 use super::findings::{answer, contrasts, losses, verdicts};
 use super::*;
-use crate::load::results::{AaResult, Outcome, SystemCallsResult};
+use crate::load::results::AaResult;
+use crate::load::{Asked, Outcome, WindowResult};
 use crate::load::{Label, Pattern, SystemCalls, Work};
 use crate::record::CallType;
 use crate::tests::sample::sizes;
@@ -44,7 +47,9 @@ fn rounds(at: (Kind, ByteSize), ours: &[f64], theirs: &[f64]) -> LabResults {
         rates.iter().enumerate().map(window).collect::<Vec<_>>()
     };
     let points = [of(Pair::ours(), ours), of(pair("tonic"), theirs)].concat();
-    LabResults { points, ..sizes() }
+    let mut results = sizes();
+    results.points = points;
+    results
 }
 
 fn aa(at: (Kind, ByteSize), a: &[f64], b: &[f64]) -> Vec<AaResult> {
@@ -136,16 +141,13 @@ fn what_an_operation_costs_is_of_both_processes() {
     let counted = SystemCalls { client_per_operation: 0.5, server_per_operation: 0.25 };
     let mut point = results.points[0].point.clone();
     point.duration *= 2;
-    results.system_calls = vec![SystemCallsResult {
-        point,
-        pair: Pair::ours(),
-        strategy: None,
-        outcome: SystemCallsOutcome::Counted(counted),
-    }];
+    let asked = Asked { point, pair: Some(Pair::ours()), strategy: None, round: 0 };
+    results.system_calls = vec![WindowResult::apart(asked, Ok(counted))];
     let comparison = compared(&results);
     // Of 100 operations each window.
-    let server = ProcessCost { user_ns: 20.0, system_ns: 5.0, switches: 0.5, system_calls: Some(0.25) };
-    assert_eq!(comparison.cells[0].ours.cost.unwrap().server, server);
+    let server = comparison.cells[0].ours.cost.unwrap().server;
+    let Used { user_ns, system_ns, switches, .. } = server.used;
+    assert_eq!((user_ns, system_ns, switches, server.system_calls), (20.0, 5.0, 0.5, Some(0.25)));
     assert_eq!(comparison.cells[0].against[0].theirs.cost.unwrap().server.system_calls, None);
 }
 
@@ -164,7 +166,7 @@ fn the_bare_socket_is_the_reference() {
 fn sizes_are_summed_up_where_that_makes_sense() {
     let both = |second: (f64, f64)| {
         let mut results = rounds((UNARY_16, ByteSize(0)), &[800.0; 3], &[100.0; 3]);
-        results.points.extend(rounds((UNARY_16, KIB), &[second.0; 3], &[second.1; 3]).points);
+        results.points.extend(rounds((UNARY_16, KIB), &[second.0; 3], &[second.1; 3]).tables.points);
         compared(&results).aggregates().swap_remove(0)
     };
     let alike = both((200.0, 100.0));
@@ -205,7 +207,7 @@ fn sentences_name_both_winners() {
     let mut results = rounds((UNARY_16, ByteSize(0)), &[800.0; 3], &[100.0; 3]);
     let rest = [(KIB, 200.0, 100.0), (ByteSize(4096), 80.0, 100.0), (ByteSize(8192), 100.0, 100.0)];
     for (size, ours, theirs) in rest {
-        results.points.extend(rounds((UNARY_16, size), &[ours; 3], &[theirs; 3]).points);
+        results.points.extend(rounds((UNARY_16, size), &[ours; 3], &[theirs; 3]).tables.points);
     }
     let comparison = compared(&results);
     assert_eq!(
@@ -224,7 +226,9 @@ fn sentences_name_both_winners() {
 
 #[test]
 fn nothing_compared_says_nothing() {
-    let comparison = compared(&LabResults { points: Vec::new(), ..sizes() });
+    let mut empty = sizes();
+    empty.points.clear();
+    let comparison = compared(&empty);
     assert_eq!((comparison.cells.len(), answer(&comparison)), (0, None));
 }
 

@@ -2,7 +2,7 @@ use super::super::choice::Choices;
 use super::super::findings::{findings, headlines};
 use super::*;
 use crate::load::doubts::doubts;
-use crate::load::paired::Measured;
+use crate::load::paired::PairedFigures;
 
 fn line(work: Work, in_flight: u32, transport: Transport, p50s: &[(u64, u64)]) -> Line {
     let cells = p50s
@@ -35,9 +35,9 @@ fn line(work: Work, in_flight: u32, transport: Transport, p50s: &[(u64, u64)]) -
 }
 
 /// Four that do not differ.
-fn windows(rate_per_s: f64, p50_ns: f64) -> Vec<Window> {
-    let measured = Measured { rate_per_s, p50_ns, ..Measured::default() };
-    let window = |round| Window { round, outcome: Ok(measured), is_limited: false };
+fn windows(rate_per_s: f64, p50_ns: f64) -> Vec<PairedWindow> {
+    let measured = PairedFigures { rate_per_s, p50_ns, ..PairedFigures::default() };
+    let window = |round| PairedWindow { round, outcome: Ok(measured), is_limited: false };
     (0..4).map(window).collect()
 }
 
@@ -134,8 +134,7 @@ fn sentences_say_the_figures() {
         noise: Noise::default(),
     };
     let findings = findings(&analysis, &Choices::of(&analysis));
-    let text_of =
-        |topic| findings.iter().find(|finding| finding.topic.to_string() == topic).unwrap().text.clone();
+    let text_of = |topic| findings.iter().find(|finding| finding.topic == topic).unwrap().text.clone();
     assert_eq!(
         text_of("Latency"),
         "Over TCP a lone unary call takes 81 µs (median) and stays within 1.5 times that up to 16 KiB. Latency leaves \
@@ -167,7 +166,7 @@ fn what_is_wrong_with_many_points_is_said_once() {
     assert_eq!(doubts(&results), []);
 
     for (index, result) in results.points.iter_mut().enumerate().take(5) {
-        let crate::load::results::Outcome::Measured(measured) = &mut result.outcome else { continue };
+        let crate::load::Outcome::Measured(measured) = &mut result.outcome else { continue };
         let note = |text: String, invalidates| crate::record::Note { text, invalidates };
         measured.notes.push(note(format!("the client was busy for {} %", 95 + index), true));
         if index == 2 {

@@ -255,7 +255,7 @@ mod tests {
         let window = |round, values: std::ops::RangeInclusive<u64>| {
             let mut window = first.clone();
             window.round = round;
-            let crate::load::results::Outcome::Measured(measured) = &mut window.outcome else { panic!() };
+            let crate::load::Outcome::Measured(measured) = &mut window.outcome else { panic!() };
             measured.histogram = encoded(values);
             window
         };

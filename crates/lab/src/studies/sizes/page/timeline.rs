@@ -256,7 +256,7 @@ fn typical_ns(measured: &LoadResult) -> Option<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::load::results::Outcome;
+    use crate::load::Outcome;
     use crate::tests::sample;
 
     #[test]

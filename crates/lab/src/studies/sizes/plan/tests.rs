@@ -1,5 +1,6 @@
 use super::*;
 use crate::load::Label;
+use crate::load::{Asked, Purpose};
 
 fn stack(name: &str) -> Pair {
     Pair::own(name.parse().unwrap())
@@ -91,7 +92,7 @@ fn the_whole_covers_every_call_type_size_and_transport_and_their_reference() {
         for transport in Transport::ALL {
             for call in CallType::ALL {
                 let has = |work| {
-                    study.windows.iter().any(|Window { point, pair, .. }| {
+                    study.windows.iter().any(|Window { asked: Asked { point, pair, .. }, .. }| {
                         (point.work, point.size_bytes, point.transport) == (work, size_bytes, transport)
                             && pair.is_some() == matches!(work, Work::Call(_))
                     })
@@ -106,7 +107,7 @@ fn the_whole_covers_every_call_type_size_and_transport_and_their_reference() {
 
 /// The turns of a comparison of these calls at one size, as `work pair`.
 fn order(calls: &[CallType], with_socket: bool) -> Vec<String> {
-    let comparison = Comparison { pairs: pairs(&["thalweg", "tonic"]), with_socket, rounds: 2 };
+    let comparison = ComparedPairs { pairs: pairs(&["thalweg", "tonic"]), with_socket, rounds: 2 };
     let options = SizesOptions {
         sizes: vec![ByteSize(0)],
         transports: vec![Transport::Uds],

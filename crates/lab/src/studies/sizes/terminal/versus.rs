@@ -5,13 +5,12 @@ use thalweg_measure::text::{aligned, wrapped};
 
 use crate::load::verdict::{Compared, MARGIN, Verdict};
 use crate::load::{Kind, Transport};
-use crate::stack::Stack;
 use crate::studies::sizes::compare::findings::answer;
 use crate::studies::sizes::compare::{ComparedCell, Comparison, Ends, Side};
 use crate::study::LeftOut;
 
 /// A table for each kind of call and transport, what they come to, and what was left out.
-pub(in crate::studies::sizes) fn tables(comparison: &Comparison, left_out: &[LeftOut<Stack>]) -> String {
+pub(in crate::studies::sizes) fn tables(comparison: &Comparison, left_out: &[LeftOut]) -> String {
     let mut text = wrapped(&format!(
         "Ratios are the operations per second of {} divided by those of the other, from windows of the same round, \
          with their 95 % intervals: above 1 it is faster. `=`: no difference beyond {}; `?`: the study cannot tell.",
@@ -35,7 +34,7 @@ pub(in crate::studies::sizes) fn tables(comparison: &Comparison, left_out: &[Lef
 }
 
 /// A line for each stack that was left out.
-pub(in crate::studies::sizes) fn left_out(left_out: &[LeftOut<Stack>]) -> String {
+pub(in crate::studies::sizes) fn left_out(left_out: &[LeftOut]) -> String {
     left_out.iter().map(|it| wrapped(&format!("! {} is left out: {}", it.what, it.reason))).collect()
 }
 
@@ -102,10 +101,11 @@ mod tests {
     use super::super::super::compare::compare;
     use super::super::super::lines::analyse;
     use super::*;
-    use crate::load::results::Outcome;
+    use crate::load::Outcome;
     use crate::load::{LabResults, Point, PointResult, StackInfo, Work};
     use crate::record::CallType;
     use crate::stack::Pair;
+    use crate::stack::Stack;
 
     /// A study of ours and another stack, whose windows have these rates in the same rounds.
     fn study(rates: &[(f64, f64)]) -> LabResults {
@@ -120,9 +120,10 @@ mod tests {
             version: "tonic".to_owned(),
             settings: Vec::new(),
         });
-        results.left_out.push(LeftOut { what: "grpc-go".parse().unwrap(), reason: "no Go here".to_owned() });
+        results.left_out.push(LeftOut::new("grpc-go", "no Go here"));
         let window = |pair: &Pair, round: usize, rate: f64| {
-            let mut window = PointResult { pair: Some(pair.clone()), round: round as u32, ..sample.clone() };
+            let mut window = sample.clone().in_round(round as u32);
+            window.pair = Some(pair.clone());
             window.point = Point { duration: Duration::from_millis(300), ..window.point };
             if let Outcome::Measured(measured) = &mut window.outcome {
                 measured.rate_per_s = rate;

@@ -122,8 +122,8 @@ fn costs(comparison: &Comparison, (kind, transport): LineKey) -> Table {
     let processor = move |at: usize| {
         move |row: &Row<'_>| {
             let cost = cost(row.2).map(|costs| costs[at]);
-            let sum = Field::figure(cost.map(|it| it.user_ns + it.system_ns), time);
-            let below = cost.map(|it| format!("{} + {}", time(it.user_ns), time(it.system_ns)));
+            let sum = Field::figure(cost.map(|it| it.used.user_ns + it.used.system_ns), time);
+            let below = cost.map(|it| format!("{} + {}", time(it.used.user_ns), time(it.used.system_ns)));
             Field { below, ..sum }
         }
     };
@@ -136,8 +136,8 @@ fn costs(comparison: &Comparison, (kind, transport): LineKey) -> Table {
         })
         .field("Client CPU time", processor(0))
         .field("Server CPU time", processor(1))
-        .figure("Client switches", few, of_process(0, |cost| Some(cost.switches)))
-        .figure("Server switches", few, of_process(1, |cost| Some(cost.switches)))
+        .figure("Client switches", few, of_process(0, |cost| Some(cost.used.switches)))
+        .figure("Server switches", few, of_process(1, |cost| Some(cost.used.switches)))
         .figure("Client system calls", few, of_process(0, |cost| cost.system_calls))
         .figure("Server system calls", few, of_process(1, |cost| cost.system_calls));
     let rows = comparison.line(kind, transport).flat_map(|cell| {

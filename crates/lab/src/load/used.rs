@@ -1,0 +1,60 @@
+//! What a process used in windows that measured the same thing.
+
+use thalweg_measure::usage::{ProcessUsage, Usage};
+
+use super::gathered::Windows;
+
+/// What a process used, counted by the kernel over the valid windows.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(crate) struct Used {
+    /// Processor time of an operation in user space, ns.
+    pub(crate) user_ns: f64,
+    /// Processor time of an operation in the kernel, ns.
+    pub(crate) system_ns: f64,
+    /// Context switches of an operation, voluntary or not.
+    pub(crate) switches: f64,
+    /// Processors that were busy with it on average: 1.0 is one all the time.
+    pub(crate) processors: f64,
+    /// Threads that were ready to run and waited for a processor, on average.
+    pub(crate) waiting: f64,
+}
+
+impl Used {
+    /// Processor time of an operation, ns.
+    pub(crate) fn ns(self) -> f64 {
+        self.user_ns + self.system_ns
+    }
+}
+
+impl Windows<'_> {
+    /// What one side used in the valid windows; `None` where the kernel did not tell.
+    pub(crate) fn used(&self, side: fn(&Usage) -> &ProcessUsage) -> Option<Used> {
+        used(self.valid().filter_map(|(window, load)| Some((window.usage?, load.messages))), side)
+    }
+}
+
+/// What one side used in all of these windows, each with its operations.
+pub(crate) fn used(
+    windows: impl Iterator<Item = (Usage, u64)>,
+    side: fn(&Usage) -> &ProcessUsage,
+) -> Option<Used> {
+    let (mut used, mut window_ns, mut operations) = (ProcessUsage::default(), 0, 0);
+    for (usage, of_window) in windows {
+        let process = side(&usage);
+        used.user_ns += process.user_ns;
+        used.system_ns += process.system_ns;
+        used.voluntary_switches += process.context_switches();
+        used.waited_ns += process.waited_ns;
+        window_ns += usage.window_ns;
+        operations += of_window;
+    }
+    let of_operation = |total: u64| total as f64 / operations as f64;
+    let of_time = |total: u64| total as f64 / window_ns as f64;
+    (window_ns > 0 && operations > 0).then(|| Used {
+        user_ns: of_operation(used.user_ns),
+        system_ns: of_operation(used.system_ns),
+        switches: of_operation(used.voluntary_switches),
+        processors: of_time(used.cpu_ns()),
+        waiting: of_time(used.waited_ns),
+    })
+}

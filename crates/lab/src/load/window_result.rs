@@ -1,0 +1,112 @@
+//! A window of calls, and what came of it.
+
+use std::ops::{Deref, DerefMut};
+
+use serde::{Deserialize, Serialize};
+use thalweg_measure::usage::Usage;
+use thalweg_measure::validity::Validity;
+
+use super::found::Measured;
+use super::validity::judged;
+use crate::record::LoadResult;
+
+/// One window: what was asked, `A`, and what it found, `F`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct WindowResult<A, F = LoadResult> {
+    /// What was asked.
+    #[serde(flatten)]
+    pub(crate) asked: A,
+    /// What was found.
+    #[serde(flatten)]
+    pub(crate) outcome: Outcome<F>,
+    /// What both processes used meanwhile, as the kernel accounts it: alike for every stack, unlike
+    /// [`LoadResult::client_cpu`], which is what the driver says of itself. `None` for bare sockets, for windows that
+    /// failed, and where the kernel does not tell.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) usage: Option<Usage>,
+    /// Why the figures must not be used, decided when the window was made. `None` in results of earlier versions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) not_valid: Option<Validity>,
+}
+
+/// What came of a window. The aliases are those of earlier schemas.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Outcome<F = LoadResult> {
+    /// What it found.
+    #[serde(alias = "load", alias = "counted", alias = "watched")]
+    Measured(Box<F>),
+    /// Why it found nothing.
+    Failed(String),
+}
+
+impl<A> WindowResult<A> {
+    /// Of a window of calls.
+    pub(crate) fn of_calls(asked: A, outcome: Result<Measured, String>) -> Self {
+        let (outcome, usage) = match outcome {
+            Ok(Measured { load, usage }) => (Outcome::Measured(Box::new(load)), usage),
+            Err(reason) => (Outcome::Failed(reason), None),
+        };
+        let result = Self { asked, outcome, usage, not_valid: None };
+        Self { not_valid: Some(result.validity()), ..result }
+    }
+
+    /// Whether the figures may be used.
+    pub(crate) fn validity(&self) -> Validity {
+        let outcome = match &self.outcome {
+            Outcome::Measured(result) => Ok(&**result),
+            Outcome::Failed(reason) => Err(reason.as_str()),
+        };
+        self.not_valid.clone().unwrap_or_else(|| judged(outcome, self.usage.as_ref()))
+    }
+
+    /// Why the figures must not be used; `None` for a valid window.
+    pub(crate) fn why_not(&self) -> Option<String> {
+        self.validity().why_not()
+    }
+
+    /// The driver's result, where its figures may be used.
+    pub(crate) fn valid(&self) -> Option<&LoadResult> {
+        self.measured().filter(|_| self.validity().is_valid())
+    }
+}
+
+impl<A, F> WindowResult<A, F> {
+    /// Of a window that found something else than figures of calls.
+    pub(crate) fn apart(asked: A, outcome: Result<F, String>) -> Self {
+        let outcome = outcome.map_or_else(Outcome::Failed, |found| Outcome::Measured(Box::new(found)));
+        Self { asked, outcome, usage: None, not_valid: None }
+    }
+
+    /// What was found, where anything was.
+    pub(crate) fn measured(&self) -> Option<&F> {
+        match &self.outcome {
+            Outcome::Measured(found) => Some(found),
+            Outcome::Failed(_) => None,
+        }
+    }
+}
+
+#[cfg(test)]
+impl<A, F> WindowResult<A, F> {
+    pub(crate) fn measured_mut(&mut self) -> Option<&mut F> {
+        match &mut self.outcome {
+            Outcome::Measured(found) => Some(found),
+            Outcome::Failed(_) => None,
+        }
+    }
+}
+
+impl<A, F> Deref for WindowResult<A, F> {
+    type Target = A;
+
+    fn deref(&self) -> &A {
+        &self.asked
+    }
+}
+
+impl<A, F> DerefMut for WindowResult<A, F> {
+    fn deref_mut(&mut self) -> &mut A {
+        &mut self.asked
+    }
+}

@@ -1,0 +1,95 @@
+//! Servers that serve a whole study.
+
+use std::collections::BTreeMap;
+
+use super::server::Server;
+use crate::stack::Stack;
+use crate::study::ExecuteError;
+
+/// Which server.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct ServerKey {
+    pub(super) stack: Stack,
+    /// Another one of the same, for the noise floor.
+    pub(super) is_twin: bool,
+}
+
+/// Servers by their keys, each started when it is first wanted. One that has ended is started again, once; ours may not
+/// end.
+#[derive(Debug, Default)]
+pub(super) struct Servers(BTreeMap<ServerKey, ServerState>);
+
+/// What is known of a server.
+#[derive(Debug)]
+enum ServerState {
+    Serving {
+        server: Server,
+        restarted: bool,
+    },
+    /// It ended more than once, or could not be started. Why the last time.
+    Gone(String),
+}
+
+impl Servers {
+    #[cfg(test)]
+    pub(super) fn all_serving(&mut self) -> impl Iterator<Item = &mut Server> {
+        self.0.values_mut().filter_map(|state| match state {
+            ServerState::Serving { server, .. } => Some(server),
+            ServerState::Gone(_) => None,
+        })
+    }
+
+    /// A server that has just been started.
+    pub(super) fn insert(&mut self, key: &ServerKey, server: Server) {
+        self.0.insert(key.clone(), ServerState::Serving { server, restarted: false });
+    }
+
+    /// The server that a window drives; `start` starts it.
+    pub(super) fn serving(
+        &mut self,
+        key: &ServerKey,
+        start: impl FnOnce() -> Result<Server, String>,
+    ) -> Result<&mut Server, ExecuteError> {
+        let ended = match self.0.get_mut(key) {
+            None => Some((None, false)),
+            Some(ServerState::Gone(why)) => return Err(ExecuteError::Window(why.clone())),
+            Some(ServerState::Serving { server, restarted }) => {
+                server.ended().map(|why| (Some(why), *restarted))
+            }
+        };
+        if let Some((why, restarted)) = ended {
+            let started = match why {
+                Some(why) if key.stack.is_ours() => return Err(ExecuteError::Study(why)),
+                Some(why) if restarted => Err(format!("{}, and not for the first time", why.trim_end())),
+                why => start().map(|server| ServerState::Serving { server, restarted: why.is_some() }),
+            };
+            match started {
+                Err(why) if key.stack.is_ours() => return Err(ExecuteError::Study(why)),
+                started => drop(self.0.insert(key.clone(), started.unwrap_or_else(ServerState::Gone))),
+            }
+        }
+        match self.0.get_mut(key) {
+            Some(ServerState::Serving { server, .. }) => Ok(server),
+            Some(ServerState::Gone(why)) => Err(ExecuteError::Window(why.clone())),
+            None => Err(ExecuteError::Window(format!("there is no server of {}", key.stack))),
+        }
+    }
+
+    /// Nothing counts that was found of a server which ended meanwhile. The end of ours ends the study, too.
+    pub(super) fn judged<T>(
+        &mut self,
+        key: &ServerKey,
+        found: Result<T, ExecuteError>,
+    ) -> Result<T, ExecuteError> {
+        let Some(ServerState::Serving { server, .. }) = self.0.get_mut(key) else { return found };
+        match found {
+            Err(ExecuteError::Interrupted) => found,
+            _ if !server.has_ended() => found,
+            _ if key.stack.is_ours() => server.ended().map_or(found, |why| Err(ExecuteError::Study(why))),
+            Err(ExecuteError::Window(reason)) => {
+                Err(ExecuteError::Window(format!("{reason}; the server is gone")))
+            }
+            _ => Err(ExecuteError::Window("the server ended within the window".to_owned())),
+        }
+    }
+}
