@@ -13,12 +13,12 @@ use std::time::{Duration, Instant, SystemTime};
 
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use socket2::{Domain, SockAddr, Socket, Type};
+use thalweg_load::peer::{BIDI_OUTSTANDING_BYTES, BIDI_OUTSTANDING_MESSAGES_MAX};
 use thalweg_measure::cpu_time::CpuTime;
 use thalweg_measure::cpus::CpuList;
 
 use crate::load::{Pattern, Point, Transport};
-use crate::record::{Connections, Handing, LaneRule, LoadResult, LoadSettings, Recorder, Run};
-use thalweg_load::peer::{BIDI_OUTSTANDING_BYTES, BIDI_OUTSTANDING_MESSAGES_MAX};
+use crate::record::{Around, Connections, Handing, LaneRule, LoadResult, LoadSettings, Recorder};
 
 /// gRPC's length-prefixed message: one byte of flags, four of length.
 const PREFIX_BYTES: u64 = 5;
@@ -155,7 +155,7 @@ impl Measured {
         let call = pattern.call();
         let (out, back) = call.payloads();
         let payload_bytes = self.recorder.operations() * point.size_bytes.0;
-        self.recorder.finish(Run {
+        let mut result = self.recorder.finish(Around {
             settings: LoadSettings {
                 target: format!("a bare {} socket", point.transport),
                 call,
@@ -175,14 +175,14 @@ impl Measured {
             },
             started: self.started,
             duration: self.duration,
-            closed_loop: true,
-            bytes_sent: payload_bytes * out,
-            bytes_received: payload_bytes * back,
+            from_ns: 0,
             client_cpu: self.cpu,
             // `accept` and `socketpair` gave exactly one.
             connections: Connections { asked: 1, established: Some(1) },
             notes: Vec::new(),
-        })
+        });
+        (result.bytes_sent, result.bytes_received) = (payload_bytes * out, payload_bytes * back);
+        result
     }
 }
 
@@ -195,13 +195,13 @@ fn drive(socket: &Socket, point: &Point, pattern: Pattern) -> io::Result<Measure
         Pattern::Pipelined => Box::new(Echoed::new(socket, message_bytes, pipelined(message_bytes))?),
     };
     let warm_until = Instant::now() + point.warmup;
-    let mut unmeasured = Recorder::new();
+    let mut unmeasured = Recorder::new(pattern.call(), Instant::now());
     while Instant::now() < warm_until {
         mover.step(&mut unmeasured)?;
     }
 
     let (started, cpu_before, began) = (SystemTime::now(), CpuTime::of_this_thread()?, Instant::now());
-    let mut recorder = Recorder::starting_at(began);
+    let mut recorder = Recorder::new(pattern.call(), began);
     let mut duration = Duration::ZERO;
     // A point too short for its messages lasts until one is done: a reference of zero would be none.
     while duration < point.duration || recorder.operations() == 0 {
@@ -277,10 +277,10 @@ impl Mover for Sender<'_> {
         self.written += (&*self.socket).write(&self.chunk)? as u64;
         let whole = self.written / self.message_bytes;
         self.written %= self.message_bytes;
-        let took_ns = u64::try_from(self.message_began.elapsed().as_nanos()).unwrap_or(u64::MAX);
         if whole > 0 {
-            recorder.record_pace(took_ns, whole);
-            self.message_began = Instant::now();
+            let now = Instant::now();
+            recorder.record_pace(self.message_began, now, whole);
+            self.message_began = now;
         }
         Ok(())
     }
@@ -340,7 +340,7 @@ impl<'s> Echoed<'s> {
         let now = Instant::now();
         for _ in 0..whole {
             let handed_over = self.handed_over.pop_front().expect("no more comes back than went out");
-            recorder.record(u64::try_from((now - handed_over).as_nanos()).unwrap_or(u64::MAX));
+            recorder.record(handed_over, now);
             self.handed_over.push_back(now);
         }
         Ok(true)

@@ -7,6 +7,8 @@ use std::time::Duration;
 use thalweg::metadata::MetadataMap;
 use thalweg::{CallOptions, Code, Method};
 
+use crate::benchmark_messages::BenchmarkMessages;
+use crate::echo::EchoCall;
 use crate::requests::Requests;
 use crate::schedule::Schedule;
 use crate::template::Moment;
@@ -58,12 +60,34 @@ pub struct Call {
     pub metadata: CallMetadata,
     /// Of each call.
     pub options: CallOptions,
-    /// What is sent.
-    pub requests: Requests,
+    /// What is sent, and in which form.
+    pub calls: Calls,
     /// How a stream goes.
     pub stream: StreamPlan,
     /// What the answer has to be.
     pub expects: Expected,
+}
+
+/// What makes the messages of calls, and reads the answers.
+#[derive(Debug)]
+pub enum Calls {
+    /// Encoded messages of any method.
+    Bytes(Requests),
+    /// BenchmarkService's own messages, which are encoded and decoded with each call.
+    Benchmark(BenchmarkMessages),
+    /// The work of the study of gRPC against a JSON API, by any protocol.
+    Echo(Arc<EchoCall>),
+}
+
+impl Calls {
+    /// Messages that a stream sends.
+    pub fn per_stream(&self) -> u64 {
+        match self {
+            Self::Bytes(requests) => requests.per_stream(),
+            Self::Benchmark(messages) => messages.per_stream(),
+            Self::Echo(_) => 1,
+        }
+    }
 }
 
 /// How streams go.
@@ -78,6 +102,10 @@ pub struct StreamPlan {
     pub responses: Option<u64>,
     /// Requests of a bidi stream that may await their responses.
     pub outstanding: Option<u64>,
+    /// A stream lasts until the run ends. That the server ends it earlier is a failure.
+    pub lasts_to_end: bool,
+    /// The requests of a stream that only sends count once it has been answered.
+    pub counts_answered: bool,
 }
 
 /// What has to come back so that a call has gone well.

@@ -5,14 +5,15 @@ use std::process::Command;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 use std::time::{Duration, Instant};
-use std::{env, fs, iter};
+use std::{env, fs};
 
-use thalweg::Stream;
 use thalweg::bytes::Bytes;
+use thalweg::{Raw, Stream};
 
+use crate::form::Source;
 use crate::intervals::{AtEnd, Intervals};
-use crate::stream_messages::{Counting, Received, StreamMessages};
-use crate::stream_requests::StreamRequests;
+use crate::progress::Progress;
+use crate::stream::{Counting, Messages, Receiver, Rules, Sender};
 use crate::tally::{Shards, StepOfFlow, Times};
 use crate::traffic::Traffic;
 use crate::went::Went;
@@ -34,10 +35,10 @@ fn resident_kib() -> u64 {
 
 /// More than 10⁹ recorded times, over three orders of magnitude.
 fn record() {
-    let shards = Shards::new(1, 1);
+    let shards = Shards::new(1, 1, true);
     let mut intervals = Intervals::new(Duration::from_secs(1), false);
     let traffic = Traffic { sent: 1, received: 1, ..Traffic::default() };
-    let went = Went { traffic, failure: None };
+    let went = Went { traffic, ..Went::default() };
     let step = StepOfFlow { index: 0, is_first: true, is_last: true };
     let (mut recorded, mut at_first, mut most) = (0_u64, 0, 0);
     let mut random = crate::arrivals::Random(1);
@@ -69,14 +70,28 @@ fn record() {
     assert!(most < at_first + 3072, "{at_first} KiB after an hour, and {most} KiB later");
 }
 
+/// The same message without end.
+struct Endless(Raw);
+
+impl Source for Endless {
+    type Request = Raw;
+
+    fn next(&mut self) -> Option<Result<(&Raw, u64), String>> {
+        Some(Ok((&self.0, self.0.0.len() as u64)))
+    }
+}
+
 /// One bidi stream whose server answers every second message: a half of them have no response ever.
 fn stream() {
-    let shards = Arc::new(Shards::new(1, 1));
-    let counting = Arc::new(Counting { shards: shards.clone(), base: Instant::now() });
-    let stream = Arc::new(StreamMessages::new(&counting, &(0..u64::MAX), true, None));
-    let messages = iter::repeat_with(|| Ok(Bytes::from_static(b"message")));
-    let mut requests = StreamRequests { messages, stream: stream.clone(), lasts: None, times: None };
-    let mut received = Received::of(&stream);
+    let shards = Arc::new(Shards::new(1, 1, false));
+    let progress = Arc::new(Progress::default());
+    let counting =
+        Counting { shards: shards.clone(), base: Instant::now(), from_ns: 0, messages_left: None, progress };
+    let rules = Rules { is_paired: true, ..Rules::default() };
+    let stream = Arc::new(Messages::new(&Arc::new(counting), &(0..u64::MAX), rules));
+    let source = Endless(Raw(Bytes::from_static(b"message")));
+    let mut requests = Sender::new(source, &stream, u64::MAX, None, false);
+    let mut received = Receiver::new(&stream, false);
     let mut cx = Context::from_waker(Waker::noop());
     let mut at_first = 0;
     for message in 0..MESSAGES {
@@ -89,7 +104,7 @@ fn stream() {
         }
     }
     let at_last = resident_kib();
-    drop(received);
+    drop((requests, received));
     let tally = shards.merged().tally;
     let expected = Traffic {
         sent: MESSAGES,

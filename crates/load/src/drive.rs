@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
 
 use tokio::runtime::Handle;
-use tokio::task::{JoinError, JoinHandle, JoinSet};
+use tokio::task::{JoinError, JoinHandle};
 use tokio::time::{MissedTickBehavior, interval_at, sleep_until};
 
 use crate::agreed;
@@ -18,7 +18,8 @@ use crate::run::LoadRun;
 use crate::running::{End, Running};
 use crate::scenario::{Flow, Scenario};
 use crate::starts::too_few;
-use crate::worker::{Shared, work};
+use crate::worker::Shared;
+use crate::workers::Workers;
 
 /// After an interrupt, calls under way have so long to come back.
 const INTERRUPTED_PATIENCE: Duration = Duration::from_secs(1);
@@ -49,6 +50,18 @@ pub async fn drive(
     interrupt: impl Future<Output = ()>,
     observer: &mut impl Observer,
 ) -> Result<LoadRun, DriveError> {
+    let (running, end) = driven(plan, scenario, interrupt, observer).await?;
+    observer.interval(&running.end_interval(), &running);
+    Ok(running.result(end))
+}
+
+/// The same, with what was counted.
+pub(crate) async fn driven(
+    plan: &Plan,
+    scenario: &Arc<Scenario>,
+    interrupt: impl Future<Output = ()>,
+    observer: &mut impl Observer,
+) -> Result<(Running, End), DriveError> {
     check(plan, scenario)?;
     let mut interrupt = pin!(interrupt);
     let mut base = Instant::now();
@@ -70,8 +83,7 @@ pub async fn drive(
     let mut driving = Driving::begin(plan, shared, interrupted_at);
     driving.until_all_have_ended(plan, &running, interrupt, observer).await;
     let end = driving.end(plan)?;
-    observer.interval(&running.end_interval(), &running);
-    Ok(running.result(end))
+    Ok((running, end))
 }
 
 fn check(plan: &Plan, scenario: &Scenario) -> Result<(), PlanError> {
@@ -86,7 +98,7 @@ fn check(plan: &Plan, scenario: &Scenario) -> Result<(), PlanError> {
 /// The tasks of a run.
 struct Driving {
     shared: Arc<Shared>,
-    workers: JoinSet<()>,
+    workers: Workers,
     pacing: JoinHandle<io::Result<()>>,
     /// What was wrong with the pacing.
     failure: Option<io::Error>,
@@ -96,10 +108,7 @@ struct Driving {
 
 impl Driving {
     fn begin(plan: &Plan, shared: Arc<Shared>, interrupted_at: Option<Instant>) -> Self {
-        let mut workers = JoinSet::new();
-        for worker in 0..plan.in_flight as usize {
-            workers.spawn(work(shared.clone(), worker));
-        }
+        let workers = Workers::begin(plan, &shared);
         let pacing = tokio::spawn(paced(shared.clone(), plan.clone()));
         Self { shared, workers, pacing, failure: None, interrupted_at, is_cut: false }
     }
@@ -118,15 +127,13 @@ impl Driving {
         let measured_from = base + plan.warm_up;
         let mut ticks = interval_at((measured_from + plan.interval).into(), plan.interval);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        let (mut is_warm, mut is_paced, mut is_given_up) = (false, false, false);
+        let measured_until = running.measured_until();
+        let (mut is_warm, mut is_measured, mut is_paced, mut is_given_up) = (false, false, false, false);
+        let mut looks = self.workers.looks();
         while !self.workers.is_empty() {
             let give_up_at = self.interrupted_at.map(|at| at + INTERRUPTED_PATIENCE);
             tokio::select! {
-                ended = self.workers.join_next() => {
-                    if let Some(Err(error)) = ended {
-                        go_on_with_panic(error);
-                    }
-                }
+                () = self.workers.next_ended() => {}
                 paced = &mut self.pacing, if !is_paced => {
                     is_paced = true;
                     self.pacing_has_ended(paced);
@@ -134,7 +141,14 @@ impl Driving {
                 () = at(Some(measured_from)), if !is_warm => {
                     is_warm = true;
                     running.measuring_begins();
+                    observer.measuring();
                 }
+                () = at(measured_until), if is_warm && !is_measured => {
+                    is_measured = true;
+                    running.measuring_ends();
+                    observer.measured();
+                }
+                _ = looks.tick(), if plan.patience.is_some() => self.workers.send_away_the_stuck(),
                 _ = ticks.tick() => {
                     // What is left of the last interval, and what is only waited for, are told at the end.
                     if self.shared.now_ns() < self.shared.until_ns && self.interrupted_at.is_none() {
@@ -158,6 +172,13 @@ impl Driving {
             }
         }
         self.pacing.abort();
+        // A run that ended before the timer had its turn; whoever waits for it is told.
+        if !is_warm && self.interrupted_at.is_none() {
+            observer.measuring();
+        }
+        if !is_measured && (is_warm || self.interrupted_at.is_none()) {
+            observer.measured();
+        }
     }
 
     /// All starts are due, or there will be no more.
@@ -188,7 +209,7 @@ impl Driving {
 }
 
 /// A task that panicked takes the run with it; one that was cancelled was told to end.
-fn go_on_with_panic(error: JoinError) {
+pub(crate) fn go_on_with_panic(error: JoinError) {
     if error.is_panic() {
         std::panic::resume_unwind(error.into_panic());
     }
@@ -216,7 +237,7 @@ mod tests {
 
     use super::*;
     use crate::arrivals::Spacing;
-    use crate::call::{Call, CallKind, CallMetadata, Expected, StreamPlan};
+    use crate::call::{Call, CallKind, CallMetadata, Calls, Expected, StreamPlan};
     use crate::label::Label;
     use crate::plan::Pace;
     use crate::requests::{Order, Requests};
@@ -237,6 +258,7 @@ mod tests {
             stop: Stop::After(Duration::from_secs(3600)),
             max_duration: None,
             under_way: UnderWay::ByLoop,
+            patience: None,
             warm_up: Duration::ZERO,
             interval: Duration::from_secs(1),
             share: None,
@@ -252,7 +274,7 @@ mod tests {
             kind: CallKind::Unary,
             metadata: CallMetadata::Constant(MetadataMap::default()),
             options: CallOptions::default(),
-            requests: Requests::new(Vec::new(), Order::InTurn, None),
+            calls: Calls::Bytes(Requests::new(Vec::new(), Order::InTurn, None)),
             stream: StreamPlan::default(),
             expects: Expected::default(),
         };

@@ -15,7 +15,7 @@ mod shape;
 mod stages;
 mod work;
 
-pub(crate) use call::EchoCall;
+pub use call::EchoCall;
 pub use own::{NoOwnEcho, OwnEcho};
 pub use protocol::{Protocol, UnknownProtocol};
 pub use shape::{NotAShape, Shape};

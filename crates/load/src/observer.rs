@@ -8,6 +8,12 @@ pub trait Observer {
     /// A run begins, with its warm-up if it has one. Where several rates are tried each is a run.
     fn begins(&mut self, running: &Running);
 
+    /// The warm-up is over.
+    fn measuring(&mut self) {}
+
+    /// The measured time is over. What is under way may still be waited for.
+    fn measured(&mut self) {}
+
     /// An interval has ended.
     fn interval(&mut self, interval: &Interval, running: &Running);
 }

@@ -1,40 +1,59 @@
-//! Driving a server in a closed loop: each of a fixed number of workers has one call under way, and begins the next
-//! when it has ended.
+//! Closed loops by [`LoadSettings`]: what the laboratory asks of the drivers of all stacks, done by ours.
 //!
-//! All four kinds of call start their clocks at the same place: where the message is handed to the library, before it
-//! is encoded. What [`CallType`] says ends them.
+//! Each of a fixed number of workers has one call under way, and begins the next when it has ended. All kinds of call
+//! start their clocks at the same place: where the message is handed to the library, before it is encoded. What
+//! [`CallType`] says ends them.
 
-mod bidi;
-mod call;
 mod patience;
-mod run;
-mod stride;
-mod supervise;
-mod worker;
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use bytes::Bytes;
 use prost::Message;
 use thalweg::channel::{ChannelBuilder, ConnectError, Lanes};
-use thalweg::{Channel, Method, Status};
+use thalweg::metadata::MetadataMap;
+use thalweg::{CallOptions, Channel, Method, Raw, Request, Status};
 use thalweg_engine::ChannelConfig;
+use thalweg_measure::code::code_name;
 use thalweg_measure::kernel::Established;
+use tokio::time::MissedTickBehavior;
 
+use crate::benchmark_messages::{BenchmarkMessages, check_size, payload, request};
+use crate::call::{Call, CallKind, CallMetadata, Calls, Expected, StreamPlan};
+use crate::drive::driven;
 use crate::echo::{EchoCall, EchoWork, OwnEcho, Shape};
-use crate::record::{CallType, LaneRule, LoadResult, LoadSettings, MethodCall};
+use crate::label::Label;
+use crate::observer::Observer;
+use crate::plan::{Pace, Plan, Stop, UnderWay};
+use crate::record::{
+    Around, CallType, Connections, LaneRule, LanesAt, LoadResult, LoadSettings, MethodCall, Note,
+};
+use crate::requests::{Order, Requests};
+use crate::run::Interval;
+use crate::running::{End, Running};
+use crate::scenario::{Channels, Flow, Scenario, Step};
 use crate::services::PAYLOAD_BYTES_MAX;
-use crate::services::proto::SimpleResponse;
-use call::{Call, RawMethod, client};
+use crate::services::proto::{SimpleRequest, SimpleResponse};
 
-pub use bidi::{BIDI_OUTSTANDING_BYTES, BIDI_OUTSTANDING_MESSAGES_MAX, window};
-pub use call::{payload, request};
 pub use patience::{Announcement, Patience};
 
+/// Payload bytes of a bidi stream that may await their replies.
+pub const BIDI_OUTSTANDING_BYTES: usize = 1 << 20;
+/// Messages of a bidi stream that may await their replies. 4096 empty ones are 20 KiB on the wire.
+pub const BIDI_OUTSTANDING_MESSAGES_MAX: usize = 4096;
+/// A stream of the largest messages is pipelined too.
+const OUTSTANDING_MESSAGES_MIN: usize = 2;
 /// How long a server is looked for whose calls have failed.
 const GONE_PATIENCE: Duration = Duration::from_secs(2);
 /// Connections that a channel can have; of more there are several channels.
 const OF_A_CHANNEL_MAX: u32 = 1024;
+/// How often the lanes of an adaptive channel are counted.
+const COUNT_LANES_EVERY: Duration = Duration::from_millis(20);
+/// So many of their changes are kept.
+const LANE_CHANGES_MAX: usize = 1000;
+/// The state of a lane that is connected.
+const READY: &str = "READY";
 /// What the first call calls, if no other method is asked for.
 const FIRST_METHOD: &str = "grpc.testing.BenchmarkService/UnaryCall";
 
@@ -72,7 +91,7 @@ pub enum DriveError {
     /// The first call, made before anything is measured, failed.
     #[error(
         "{target}: the first call, {method}, ended with {}",
-        run::described(.status)
+        described(.status)
     )]
     FirstCall {
         /// As it was given.
@@ -82,6 +101,9 @@ pub enum DriveError {
         /// How the call ended.
         status: Status,
     },
+    /// The run cannot be made, or broke off.
+    #[error(transparent)]
+    Run(#[from] crate::drive::DriveError),
     /// The interrupt came before measuring had begun.
     #[error("interrupted before measuring began")]
     Interrupted,
@@ -108,67 +130,270 @@ pub async fn drive(
     let size = checked(settings, own)?;
     let mut interrupt = std::pin::pin!(interrupt);
     let before = Established::now();
-
-    let method = settings.method.as_ref().map(raw_method).transpose()?.map(Arc::new);
     let ready = async {
         let builder = set_up(builder(settings, patience));
-        let echo = settings.echo.map(|work| echo(work, own, settings, patience)).transpose()?;
-        let echo = echo.map(Arc::new);
-        let (channel, others) = match &echo {
+        let echo = settings.echo.map(|work| echo(work, own, settings, patience)).transpose()?.map(Arc::new);
+        let channels = match &echo {
             // It has connections of its own.
-            Some(_) => (builder.clone().connect_lazy().map_err(DriveError::Target)?, Vec::new()),
+            Some(_) => vec![builder.clone().connect_lazy().map_err(DriveError::Target)?],
             None => connect_all(&builder, settings, patience).await?,
         };
-        let others = others.into();
-        let afresh = (settings.lanes == LaneRule::PerCall).then_some(builder);
-        let (client, kind, handing) = (client(&channel), settings.call, settings.handing);
-        let call = Call { channel, others, client, kind, size, afresh, method, echo, handing };
+        let call = call(settings, size, echo.as_ref())?;
         let began = Instant::now();
-        first_call(&call, settings, patience).await?;
-        Ok((call, began.elapsed()))
+        first_call(&call, &channels[0], settings, patience).await?;
+        Ok::<_, DriveError>((scenario(settings, channels, builder, call), echo, began.elapsed()))
     };
-    // The channel stays open until its connections have been counted.
-    let (call, first_took) = tokio::select! {
+    // The channels stay open until their connections have been counted.
+    let (scenario, echo, first_took) = tokio::select! {
         ready = ready => ready?,
         () = &mut interrupt => return Err(DriveError::Interrupted),
     };
+    let scenario = Arc::new(scenario);
 
-    let mut measured = settings.clone();
-    if let Some(warm_up) = warm_up(settings) {
-        measured.warmup_ns = 0;
-        let ended = supervise::supervise(&warm_up, call.clone(), patience, interrupt.as_mut(), |_| ()).await;
-        if ended.is_none_or(|ended| ended.was_interrupted) {
+    let mut plan = plan(settings, patience);
+    if let Some(warm_up) = warm_up(settings, &plan) {
+        plan.warm_up = Duration::ZERO;
+        if driven(&warm_up, &scenario, interrupt.as_mut(), &mut ()).await?.1 == End::Interrupted {
             return Err(DriveError::Interrupted);
         }
     }
-    let supervised = supervise::supervise(&measured, call.clone(), patience, interrupt, announce).await;
-    let mut result = supervised.ok_or(DriveError::Interrupted)?.result;
-    result.settings = settings.clone();
-    if let Some(echo) = &call.echo {
+    let mut lanes = LanesSeen::begin(settings, &scenario, plan.warm_up);
+    let mut announced = Announced(announce);
+    let (running, end) = {
+        let mut run = std::pin::pin!(driven(&plan, &scenario, interrupt, &mut announced));
+        loop {
+            tokio::select! {
+                ended = &mut run => break ended?,
+                () = lanes.look() => {}
+            }
+        }
+    };
+    let mut result = result(settings, &running, end).ok_or(DriveError::Interrupted)?;
+    result.lanes = lanes.seen;
+    if let Some(echo) = &echo {
         (result.bytes_sent, result.bytes_received) = echo.body_bytes(result.messages);
         result.first_call_ns = u64::try_from(first_took.as_nanos()).ok();
     }
     result.connections.established = Established::now().since(before);
-    supervise::note_connections(&mut result);
+    note_connections(&mut result);
     if result.error_count() > 0
         && settings.echo.is_none()
         && let Err(reason) = still_there(set_up(builder(settings, patience)), settings, patience).await
     {
-        supervise::note_server_gone(&mut result, &reason);
+        // What was measured until a server ended is no measure of it.
+        note(&mut result, format!("the server was gone at the end: {reason}"), true);
     }
     Ok(result)
 }
 
+/// What came of a run; `None` if it was interrupted before measuring had begun.
+fn result(settings: &LoadSettings, running: &Running, end: End) -> Option<LoadResult> {
+    let (spent, counted) = (running.spent(), running.counted());
+    if end == End::Interrupted && spent.measured_ns == 0 {
+        return None;
+    }
+    let mut result = LoadResult::of(
+        &counted.tally,
+        Around {
+            settings: settings.clone(),
+            started: spent.started,
+            duration: Duration::from_nanos(spent.measured_ns),
+            from_ns: running.from_ns(),
+            client_cpu: spent.cpu,
+            connections: Connections { asked: settings.connections, established: None },
+            notes: Vec::new(),
+        },
+    );
+    let (sent, received) = settings.call.payloads();
+    let payload_bytes = result.messages * settings.size_bytes;
+    (result.bytes_sent, result.bytes_received) = (payload_bytes * sent, payload_bytes * received);
+    result.looked_in_vain_ns = spent.looked.as_nanos() as u64;
+    result.drain_ns = spent.drain_ns;
+    if let Some((_, failure)) = &counted.tally.first_failure {
+        note(&mut result, format!("the first failed call ended with {failure}"), false);
+    }
+    if let Some(text) = spent.client_limit() {
+        note(&mut result, text, true);
+    }
+    if end == End::Interrupted {
+        note(&mut result, "the run was interrupted before its end".to_owned(), false);
+    }
+    Some(result)
+}
+
+/// Says so when the kernel saw another number of connections than was asked for.
+fn note_connections(result: &mut LoadResult) {
+    let Connections { asked, established } = result.connections;
+    match established {
+        Some(_) if result.settings.lanes != LaneRule::Fixed => {}
+        Some(established) if established != asked => {
+            note(result, format!("connections: {asked} requested, {established} established"), false);
+        }
+        Some(_) => {}
+        None => note(result, "cannot read the number of connections from the kernel".to_owned(), false),
+    }
+}
+
+fn note(result: &mut LoadResult, text: String, invalidates: bool) {
+    result.notes.push(Note { text, invalidates });
+}
+
+/// Passes on when the measured time begins and ends.
+struct Announced<A>(A);
+
+impl<A: FnMut(Announcement)> Observer for Announced<A> {
+    fn begins(&mut self, _: &Running) {}
+
+    fn measuring(&mut self) {
+        self.0(Announcement::Measuring);
+    }
+
+    fn measured(&mut self) {
+        self.0(Announcement::Measured);
+    }
+
+    fn interval(&mut self, _: &Interval, _: &Running) {}
+}
+
+/// How many lanes an adaptive channel has had.
+struct LanesSeen {
+    channel: Option<Channel>,
+    measured_from: Instant,
+    looks: tokio::time::Interval,
+    seen: Vec<LanesAt>,
+}
+
+impl LanesSeen {
+    fn begin(settings: &LoadSettings, scenario: &Scenario, warm_up: Duration) -> Self {
+        let channel = match &scenario.channels {
+            Channels::Shared(targets) if settings.lanes == LaneRule::Adaptive => Some(targets[0][0].clone()),
+            _ => None,
+        };
+        let mut looks = tokio::time::interval(COUNT_LANES_EVERY);
+        looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        Self { channel, measured_from: Instant::now() + warm_up, looks, seen: Vec::new() }
+    }
+
+    /// Counts them, when it is time to; never returns if there is nothing to count.
+    async fn look(&mut self) {
+        let Some(channel) = &self.channel else { return std::future::pending().await };
+        self.looks.tick().await;
+        let connected = channel.lanes().iter().filter(|lane| lane.state == READY).count();
+        let lanes = u32::try_from(connected).unwrap_or(u32::MAX);
+        let is_new = self.seen.last().is_none_or(|last| last.lanes != lanes);
+        if is_new && self.seen.len() < LANE_CHANGES_MAX {
+            let now = Instant::now();
+            let [since, until] = [now - self.measured_from, self.measured_from - now];
+            let at_ns = since.as_nanos().cast_signed() as i64 - until.as_nanos().cast_signed() as i64;
+            self.seen.push(LanesAt { at_ns, lanes });
+        }
+    }
+}
+
+/// The run that `settings` ask for.
+fn plan(settings: &LoadSettings, patience: Patience) -> Plan {
+    let stop = match (settings.total, settings.duration_ns, settings.call) {
+        (Some(total), _, CallType::Unary) => Stop::Calls(total),
+        (Some(total), ..) => Stop::Messages(total),
+        (None, duration_ns, _) => Stop::After(Duration::from_nanos(duration_ns.unwrap_or(0))),
+    };
+    Plan {
+        pace: Pace::Closed { workers: None },
+        in_flight: settings.in_flight,
+        stop,
+        max_duration: None,
+        // Nobody sees when a message of a client stream arrives: it counts with the time until the stream is answered.
+        under_way: if settings.call == CallType::ClientStream { UnderWay::Wait } else { UnderWay::ByLoop },
+        patience: Some(patience.call),
+        warm_up: Duration::from_nanos(settings.warmup_ns),
+        // Nobody is told of intervals, whose ends take time from the calls.
+        interval: Duration::from_secs(24 * 3600),
+        share: None,
+        start_at: None,
+        label: Label::default(),
+    }
+}
+
 /// The run that warms client streams up. They share no stream with what is measured: what a warm-up has handed over and
 /// nobody has read yet would have to be worked off in the measured time, and would not count.
-fn warm_up(settings: &LoadSettings) -> Option<LoadSettings> {
+fn warm_up(settings: &LoadSettings, plan: &Plan) -> Option<Plan> {
     let is_apart = settings.call == CallType::ClientStream && settings.warmup_ns > 0;
-    is_apart.then(|| LoadSettings {
-        warmup_ns: 0,
-        duration_ns: Some(settings.warmup_ns),
-        total: None,
-        ..settings.clone()
+    is_apart.then(|| Plan { warm_up: Duration::ZERO, stop: Stop::After(plan.warm_up), ..plan.clone() })
+}
+
+/// What `settings` call.
+fn call(settings: &LoadSettings, size: usize, echo: Option<&Arc<EchoCall>>) -> Result<Call, DriveError> {
+    let (kind, method, sent, received) = match settings.call {
+        CallType::Unary => (CallKind::Unary, "UnaryCall", size, size),
+        CallType::ClientStream => (CallKind::ClientStream, "StreamingFromClient", size, 0),
+        CallType::ServerStream => (CallKind::ServerStream, "StreamingFromServer", 0, size),
+        CallType::BidiStream | CallType::PingPong => (CallKind::BidiStream, "StreamingCall", size, size),
+    };
+    let path = match &settings.method {
+        Some(called) => called.path.clone(),
+        None => format!("/grpc.testing.BenchmarkService/{method}"),
+    };
+    let calls = match (echo, &settings.method) {
+        (Some(echo), _) => Calls::Echo(echo.clone()),
+        (None, Some(MethodCall { request, .. })) => {
+            Calls::Bytes(Requests::new(vec![Bytes::from(request.clone())], Order::InTurn, None))
+        }
+        (None, None) => Calls::Benchmark(BenchmarkMessages::new(sent, received, settings.handing, u64::MAX)),
+    };
+    let outstanding = (kind == CallKind::BidiStream).then(|| window(settings.call, size));
+    Ok(Call {
+        method: Method::from_path(&path).map_err(|error| DriveError::Method(error.to_string()))?,
+        kind,
+        metadata: CallMetadata::Constant(MetadataMap::default()),
+        options: options(),
+        calls,
+        stream: StreamPlan {
+            outstanding,
+            lasts_to_end: kind != CallKind::Unary,
+            counts_answered: true,
+            ..StreamPlan::default()
+        },
+        expects: Expected::default(),
     })
+}
+
+fn options() -> CallOptions {
+    let mut options = CallOptions::default();
+    // The server is told how large its messages are to be; what it sends is checked against that.
+    options.max_decoding_message_size = 2 * PAYLOAD_BYTES_MAX;
+    options
+}
+
+/// Returns how many messages of a stream with payloads of `size` bytes may await their replies.
+pub fn window(kind: CallType, size: usize) -> u64 {
+    if kind == CallType::PingPong {
+        return 1;
+    }
+    let fitting = BIDI_OUTSTANDING_BYTES / size.max(1);
+    fitting.clamp(OUTSTANDING_MESSAGES_MIN, BIDI_OUTSTANDING_MESSAGES_MAX) as u64
+}
+
+fn scenario(
+    settings: &LoadSettings,
+    channels: Vec<Channel>,
+    builder: ChannelBuilder,
+    call: Call,
+) -> Scenario {
+    let channels = match settings.lanes {
+        LaneRule::PerCall => Channels::PerCall(vec![builder]),
+        LaneRule::Fixed | LaneRule::Adaptive => Channels::Shared(vec![channels]),
+    };
+    let name = call.method.path().trim_start_matches('/').to_owned();
+    let step = Step { name: name.clone(), call, think: None };
+    Scenario {
+        name: name.clone(),
+        // The laboratory looks by itself at whom its drivers call.
+        targets: Vec::new(),
+        connections: settings.connections,
+        channels,
+        flows: vec![Flow { name, weight: 1, steps: vec![step] }],
+        seed: 0,
+    }
 }
 
 /// Whether a server still answers where calls have failed.
@@ -226,14 +451,9 @@ pub(crate) fn prepared_call(settings: &LoadSettings) -> Result<(String, Vec<u8>,
         return Ok((called.path.clone(), called.request.clone(), None));
     }
     let size = checked(&LoadSettings { connections: 1, ..settings.clone() }, None)?;
-    let answer = SimpleResponse { payload: call::payload(size), ..SimpleResponse::default() };
+    let answer = SimpleResponse { payload: payload(size), ..SimpleResponse::default() };
     let path = format!("/{FIRST_METHOD}");
-    Ok((path, call::request(size, size).encode_to_vec(), Some(answer.encoded_len())))
-}
-
-fn raw_method(called: &MethodCall) -> Result<RawMethod, DriveError> {
-    let method = Method::from_path(&called.path).map_err(|error| DriveError::Method(error.to_string()))?;
-    Ok(RawMethod { method, request: called.request.clone().into() })
+    Ok((path, request(size, size).encode_to_vec(), Some(answer.encoded_len())))
 }
 
 fn echo(
@@ -265,23 +485,21 @@ fn builder(settings: &LoadSettings, patience: Patience) -> ChannelBuilder {
     }
 }
 
-/// The channels that have the run's connections between them: the first, and where one cannot have all, others.
+/// The channels that have the run's connections between them: one, or several where one cannot have all.
 async fn connect_all(
     builder: &ChannelBuilder,
     settings: &LoadSettings,
     patience: Patience,
-) -> Result<(Channel, Vec<Channel>), DriveError> {
+) -> Result<Vec<Channel>, DriveError> {
     if settings.lanes != LaneRule::Fixed {
-        return Ok((connect(builder.clone(), settings, patience).await?, Vec::new()));
+        return Ok(vec![connect(builder.clone(), settings, patience).await?]);
     }
-    let of_channel = |lanes: u32| builder.clone().lanes(Lanes::fixed(lanes as usize));
-    let mut shares = shares(settings.connections);
-    let first = connect(of_channel(shares.next().unwrap_or(1)), settings, patience).await?;
-    let mut others = Vec::new();
-    for lanes in shares {
-        others.push(connect(of_channel(lanes), settings, patience).await?);
+    let mut channels = Vec::new();
+    for lanes in shares(settings.connections) {
+        let builder = builder.clone().lanes(Lanes::fixed(lanes as usize));
+        channels.push(connect(builder, settings, patience).await?);
     }
-    Ok((first, others))
+    Ok(channels)
 }
 
 /// How many connections each of the channels has that have so many between them: one channel, unless these are more
@@ -305,16 +523,66 @@ async fn connect(
 }
 
 /// One unary call, of the run's method or with payloads of its size.
-async fn first_call(call: &Call, settings: &LoadSettings, patience: Patience) -> Result<(), DriveError> {
+async fn first_call(
+    call: &Call,
+    channel: &Channel,
+    settings: &LoadSettings,
+    patience: Patience,
+) -> Result<(), DriveError> {
     let method = match (&settings.method, settings.echo) {
         (Some(called), _) => called.path.trim_start_matches('/').to_owned(),
         (None, Some(work)) => format!("{} by {}", work.shape, work.protocol),
         (None, None) => FIRST_METHOD.to_owned(),
     };
+    let first = async {
+        match &call.calls {
+            Calls::Echo(echo) => echo.first().await,
+            Calls::Bytes(_) => {
+                let request =
+                    settings.method.as_ref().map(|called| called.request.clone()).unwrap_or_default();
+                let request = Request::new(Raw(request.into()));
+                channel.unary::<Raw, Raw>(&call.method, request, &call.options).await.map(drop)
+            }
+            Calls::Benchmark(_) => {
+                let size = settings.size_bytes as usize;
+                let (method, request) =
+                    (Method::new("/grpc.testing.BenchmarkService/UnaryCall"), request(size, size));
+                let response = channel
+                    .unary::<SimpleRequest, SimpleResponse>(&method, Request::new(request), &call.options)
+                    .await?;
+                check_size(response.get_ref(), size)
+            }
+        }
+    };
     let failed =
         |status| DriveError::FirstCall { target: settings.target.clone(), method: method.clone(), status };
-    match tokio::time::timeout(patience.call, call.first()).await {
+    match tokio::time::timeout(patience.call, first).await {
         Ok(called) => called.map_err(failed),
         Err(_) => Err(failed(Status::deadline_exceeded(format!("no response within {:?}", patience.call)))),
+    }
+}
+
+/// `UNAVAILABLE: connection lost`
+fn described(status: &Status) -> String {
+    let name = code_name(status.code() as i32);
+    if status.message().is_empty() { name.to_owned() } else { format!("{name}: {}", status.message()) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn window_is_bounded_in_bytes_and_in_messages() {
+        let check = |size: usize, expected: u64| {
+            assert_eq!(window(CallType::BidiStream, size), expected, "{size} bytes");
+            assert_eq!(window(CallType::PingPong, size), 1, "{size} bytes");
+        };
+        check(0, 4096);
+        check(256, 4096);
+        check(1024, 1024);
+        check(64 << 10, 16);
+        check(1 << 20, 2);
+        check(4 << 20, 2);
     }
 }

@@ -1,17 +1,18 @@
-//! Makes one call, of any of the four kinds, with bytes for messages.
+//! Makes one call, of any of the four kinds.
 
 use std::future::poll_fn;
 use std::ops::Range;
+use std::pin::pin;
 use std::sync::Arc;
-use std::time::Instant;
+use std::task::{Poll, ready};
+use std::time::{Duration, Instant};
 
-use thalweg::bytes::Bytes;
-use thalweg::{Channel, Code, Raw, Request, Status, Streaming};
+use thalweg::{Channel, Code, Request, Status, Stream, Streaming};
 use thalweg_measure::code::code_name;
 
-use crate::call::{Call, CallKind, CallMetadata};
-use crate::stream_messages::{Counting, Received, StreamMessages};
-use crate::stream_requests::{SendTimes, StreamRequests};
+use crate::call::{Call, CallKind, CallMetadata, Calls};
+use crate::form::{Bytes, Form};
+use crate::stream::{Counting, Messages, Receiver, Rules, SendTimes, Sender};
 use crate::template::Moment;
 use crate::traffic::Traffic;
 use crate::variables::Variables;
@@ -27,10 +28,13 @@ pub(crate) struct Turn<'w> {
     pub(crate) variables: Arc<Variables>,
     /// What is under way then is cancelled, and has failed.
     pub(crate) cut_at: Option<Instant>,
+    /// When the run ends, ns of its clock.
+    pub(crate) until_ns: u64,
     /// What ends then is counted, and what comes then of a stream; ns of the run's clock.
     pub(crate) counted: Range<u64>,
-    /// Where messages of streams are counted.
     pub(crate) counting: &'w Arc<Counting>,
+    /// Each call has a connection of its own.
+    pub(crate) is_afresh: bool,
 }
 
 /// A call that could not be begun.
@@ -38,11 +42,25 @@ fn not_made(why: &str) -> Failure {
     Failure::Status(Status::invalid_argument(format!("cannot build the request: {why}")))
 }
 
+/// A stream that ended with OK while it was still used.
+fn ended_early() -> Status {
+    Status::data_loss("the server ended the stream early")
+}
+
 /// Makes the call. What steps behind it need goes into the turn's variables.
 pub(crate) async fn perform(call: &Call, channel: &Channel, turn: &mut Turn<'_>) -> Went {
-    match call.kind {
-        CallKind::Unary => unary(call, channel, turn).await,
-        _ => stream(call, channel, turn).await,
+    match (&call.calls, call.kind) {
+        (Calls::Bytes(requests), CallKind::Unary) => {
+            unary(&Bytes { call, requests }, call, channel, turn).await
+        }
+        (Calls::Benchmark(benchmark), CallKind::Unary) => unary(benchmark, call, channel, turn).await,
+        // Large futures, of calls that are few.
+        (Calls::Bytes(requests), _) => Box::pin(stream(&Bytes { call, requests }, call, channel, turn)).await,
+        (Calls::Benchmark(benchmark), _) => Box::pin(stream(benchmark, call, channel, turn)).await,
+        (Calls::Echo(echo), _) => match Box::pin(echo.once(turn.is_afresh)).await {
+            Ok(stages) => Went { stages, ..Went::default() },
+            Err(status) => Went::failed(Failure::Status(status)),
+        },
     }
 }
 
@@ -88,120 +106,230 @@ fn judged(call: &Call, ended: Result<(), Status>) -> Result<(), Failure> {
     }
 }
 
-fn checked(call: &Call, response: &[u8], turn: &mut Turn<'_>) -> Result<(), Failure> {
-    match &call.expects.responses {
-        None => Ok(()),
-        Some(check) => check.check(response, Arc::make_mut(&mut turn.variables)).map_err(Failure::Check),
-    }
-}
-
-async fn unary(call: &Call, channel: &Channel, turn: &mut Turn<'_>) -> Went {
-    let mut went = Went::default();
-    let message = match call.requests.of_call(turn.number, turn.worker as u64, &turn.variables) {
+async fn unary<F: Form>(form: &F, call: &Call, channel: &Channel, turn: &mut Turn<'_>) -> Went {
+    let message = match form.request(turn) {
         Ok(message) => message,
-        Err(why) => return Went { failure: Some(not_made(&why)), ..went },
+        Err(why) => return Went::failed(not_made(&why)),
     };
-    went.traffic = Traffic { sent: 1, bytes_sent: message.len() as u64, ..Traffic::default() };
-    let mut request = Request::new(Raw(message));
+    let mut went = Went { traffic: Traffic::sent(1, form.request_bytes(&message)), ..Went::default() };
+    let mut request = Request::new(message);
     if let Err(failure) = put_metadata(call, &mut request, turn) {
-        return Went { failure: Some(failure), ..went };
+        return Went::failed(failure);
     }
-    let response = channel.unary::<Raw, Raw>(&call.method, request, &call.options);
-    match in_time(turn.cut_at, response).await {
+    let response = channel.unary::<F::Request, F::Response>(&call.method, request, &call.options);
+    // Not moved out of the result: responses are large.
+    match &in_time(turn.cut_at, response).await {
         Ok(response) => {
-            let Raw(wire) = response.get_ref();
-            went.traffic += Traffic { received: 1, bytes_received: wire.len() as u64, ..Traffic::default() };
-            went.failure = judged(call, Ok(())).and_then(|()| checked(call, wire, turn)).err();
+            let response = response.get_ref();
+            went.traffic += Traffic::received(1, F::response_bytes(response));
+            went.failure = judged(call, Ok(())).and_then(|()| form.check(response, turn)).err();
         }
-        Err(status) => went.failure = judged(call, Err(status)).err(),
+        Err(status) => went.failure = judged(call, Err(status.clone())).err(),
     }
     went
 }
 
-/// On the wire all kinds are bidi streams.
-async fn stream(call: &Call, channel: &Channel, turn: &mut Turn<'_>) -> Went {
+async fn stream<F: Form>(form: &F, call: &Call, channel: &Channel, turn: &mut Turn<'_>) -> Went {
     let plan = &call.stream;
     let is_paired = call.kind == CallKind::BidiStream;
-    let outstanding = plan.outstanding.filter(|_| is_paired);
-    let messages = Arc::new(StreamMessages::new(turn.counting, &turn.counted, is_paired, outstanding));
-    let mut request = Request::new(requests(call, turn, messages.clone()));
-    if let Err(failure) = put_metadata(call, &mut request, turn) {
-        return Went { failure: Some(failure), ..Went::default() };
+    let rules = Rules {
+        is_paired,
+        outstanding: plan.outstanding.filter(|_| is_paired),
+        holds_requests: plan.counts_answered && call.kind == CallKind::ClientStream,
+    };
+    let messages = &Arc::new(Messages::new(turn.counting, &turn.counted, rules));
+    let ends_ns = match plan.lasts {
+        Some(lasts) => messages.began_ns.saturating_add(lasts.as_nanos() as u64),
+        None if plan.lasts_to_end => turn.until_ns,
+        None => u64::MAX,
+    };
+    if plan.lasts_to_end && messages.began_ns >= ends_ns {
+        return Went { is_nothing: true, ..Went::default() };
     }
-    let mut counted = Received::of(&messages);
-    let mut check = Ok(());
-    let mut is_cut = false;
-    let received = in_time(turn.cut_at, async {
-        let response = channel.bidi_streaming::<_, Raw>(&call.method, request, &call.options).await?;
-        let mut responses = response.into_inner();
-        let mut message = Raw::default();
-        while next(&mut responses, &mut message, &mut counted).await? {
-            if check.is_ok() {
-                check = checked(call, &message.0, turn);
+    let mut exchange = Exchange {
+        form,
+        call,
+        channel,
+        messages,
+        receiver: Receiver::new(messages, call.kind == CallKind::ServerStream),
+        check: Ok(()),
+        is_cut: false,
+        ends_ns,
+    };
+    let ended = match call.kind {
+        CallKind::ServerStream => exchange.receive_only(turn).await,
+        CallKind::ClientStream => exchange.send_only(turn).await,
+        _ => exchange.both_ways(turn).await,
+    };
+    let ended = match ended {
+        Ok(Ok(())) if plan.lasts_to_end && exchange.check.is_ok() && !exchange.is_whole() => {
+            Err(ended_early())
+        }
+        Ok(ended) => ended,
+        Err(failure) => return Went::failed(failure),
+    };
+    let moved = if call.kind == CallKind::ServerStream { exchange.receiver.total } else { messages.sent() };
+    let is_well = ended.is_ok() && exchange.check.is_ok();
+    if is_well {
+        messages.count_held();
+    }
+    let is_nothing = plan.lasts_to_end && is_well && moved == 0;
+    let failure = judged(call, ended).and(exchange.check).err();
+    let failure = messages.fault().map(not_made).or(failure);
+    if failure.is_some() {
+        messages.fail(moved);
+    }
+    Went { failure, is_nothing, ..Went::default() }
+}
+
+/// One stream under way.
+struct Exchange<'c, F: Form> {
+    form: &'c F,
+    call: &'c Call,
+    channel: &'c Channel,
+    messages: &'c Arc<Messages>,
+    receiver: Receiver<'c>,
+    /// What is wrong with the first response that is not as expected.
+    check: Result<(), Failure>,
+    /// The client has ended it.
+    is_cut: bool,
+    ends_ns: u64,
+}
+
+/// How a stream ended, if it was begun.
+type Ended = Result<Result<(), Status>, Failure>;
+
+impl<F: Form> Exchange<'_, F> {
+    /// Whether a stream that is to last to the end of the run has ended by it, and nothing is missing.
+    fn is_whole(&self) -> bool {
+        match self.call.kind {
+            CallKind::ServerStream => self.is_cut,
+            CallKind::BidiStream => {
+                self.messages.is_complete() && self.messages.sent() == self.receiver.total
             }
-            if plan.responses.is_some_and(|responses| counted.total >= responses) {
-                is_cut = true;
+            _ => self.messages.is_complete(),
+        }
+    }
+
+    fn sender(&self, turn: &Turn<'_>) -> Sender<F::Source> {
+        let times = self.call.stream.message_rate.clone().map(SendTimes::new);
+        let is_paced = self.call.kind == CallKind::ClientStream;
+        Sender::new(self.form.requests(turn), self.messages, self.ends_ns, times, is_paced)
+    }
+
+    fn request<T>(&self, message: T, turn: &Turn<'_>) -> Result<Request<T>, Failure> {
+        let mut request = Request::new(message);
+        put_metadata(self.call, &mut request, turn)?;
+        Ok(request)
+    }
+
+    async fn send_only(&mut self, turn: &mut Turn<'_>) -> Ended {
+        let Call { method, options, .. } = self.call;
+        let (channel, sender, cut_at) = (self.channel, self.sender(turn), turn.cut_at);
+        let answered = if self.form.is_owned() {
+            let request = self.request(sender, turn)?;
+            in_time(cut_at, channel.client_streaming::<_, F::Response>(method, request, options)).await
+        } else {
+            let request = self.request(sender.in_place(), turn)?;
+            in_time(cut_at, channel.client_streaming::<_, F::Response>(method, request, options)).await
+        };
+        match &answered {
+            Ok(response) => {
+                self.take(response.get_ref(), turn);
+                Ok(Ok(()))
+            }
+            Err(status) => Ok(Err(status.clone())),
+        }
+    }
+
+    async fn receive_only(&mut self, turn: &mut Turn<'_>) -> Ended {
+        let message = self.form.request(turn).map_err(|why| not_made(&why))?;
+        self.messages.count_only_request(self.form.request_bytes(&message));
+        let request = self.request(message, turn)?;
+        let (channel, cut_at, ends_ns) = (self.channel, turn.cut_at, self.ends_ns);
+        let base = self.messages.base();
+        let received = async {
+            let Call { method, options, .. } = self.call;
+            let begun = channel.server_streaming::<F::Request, F::Response>(method, request, options);
+            self.receive(begun.await?.into_inner(), turn).await
+        };
+        let received = in_time(cut_at, received);
+        if ends_ns == u64::MAX {
+            return Ok(received.await);
+        }
+        let ended = tokio::time::timeout_at((base + Duration::from_nanos(ends_ns)).into(), received).await;
+        // It was to last so long: dropped, it is cancelled.
+        self.is_cut |= ended.is_err();
+        Ok(ended.unwrap_or(Ok(())))
+    }
+
+    async fn both_ways(&mut self, turn: &mut Turn<'_>) -> Ended {
+        let Call { method, options, .. } = self.call;
+        let (channel, sender, cut_at) = (self.channel, self.sender(turn), turn.cut_at);
+        if self.form.is_owned() {
+            let request = self.request(sender, turn)?;
+            let begun = channel.bidi_streaming::<_, F::Response>(method, request, options);
+            return Ok(in_time(cut_at, async { self.receive(begun.await?.into_inner(), turn).await }).await);
+        }
+        let request = self.request(sender.in_place(), turn)?;
+        let begun = channel.bidi_streaming::<_, F::Response>(method, request, options);
+        Ok(in_time(cut_at, async { self.receive(begun.await?.into_inner(), turn).await }).await)
+    }
+
+    /// Reads all responses, or as many as are wanted.
+    async fn receive(
+        &mut self,
+        mut responses: Streaming<F::Response>,
+        turn: &mut Turn<'_>,
+    ) -> Result<(), Status> {
+        let mut message = F::Response::default();
+        let wanted = self.call.stream.responses.unwrap_or(u64::MAX);
+        while self.receiver.wants_more() {
+            let goes_on = if self.form.is_owned() {
+                let mut responses = pin!(&mut responses);
+                // Not `?`, which would move the message.
+                match &poll_fn(|cx| self.counting(responses.as_mut().poll_next(cx))).await {
+                    Some(Ok(message)) => self.take(message, turn),
+                    Some(Err(status)) => return Err(status.clone()),
+                    None => return Ok(()),
+                }
+            } else {
+                let next = poll_fn(|cx| self.counting(responses.poll_message_into(cx, &mut message)));
+                if !next.await? {
+                    return Ok(());
+                }
+                self.take(&message, turn)
+            };
+            if !goes_on {
                 return Ok(());
             }
+            if self.receiver.total >= wanted {
+                break;
+            }
         }
+        self.is_cut = true;
         Ok(())
-    });
-    let ended = match plan.lasts.filter(|_| call.kind == CallKind::ServerStream) {
-        Some(lasts) => {
-            let ended = tokio::time::timeout_at((messages.began + lasts).into(), received).await;
-            // It was to last so long: dropped, it is cancelled.
-            is_cut |= ended.is_err();
-            ended.unwrap_or(Ok(()))
-        }
-        None => received.await,
-    };
-    let is_answered = counted.total == 1 || is_cut || call.kind != CallKind::ClientStream;
-    let ended = match ended {
-        Ok(()) if !is_answered => {
-            let received = counted.total;
-            Err(Status::new(Code::Internal, format!("expected one response, received {received}")))
-        }
-        ended => ended,
-    };
-    let failure = judged(call, ended).and(check).err();
-    let failure = messages.fault().map(not_made).or(failure);
-    Went { failure, ..Went::default() }
-}
-
-/// The requests of a stream.
-fn requests(
-    call: &Call,
-    turn: &Turn<'_>,
-    stream: Arc<StreamMessages>,
-) -> StreamRequests<impl Iterator<Item = Result<Bytes, String>> + Unpin + use<>> {
-    let receives_alone = call.kind == CallKind::ServerStream;
-    let count = if receives_alone { 1 } else { call.requests.per_stream() };
-    let (requests, variables) = (call.requests.clone(), turn.variables.clone());
-    let (number, worker) = (turn.number, turn.worker as u64);
-    StreamRequests {
-        messages: (0..count).map(move |message| requests.of_stream(number, worker, message, &variables)),
-        stream,
-        lasts: call.stream.lasts.filter(|_| !receives_alone),
-        times: call.stream.message_rate.clone().map(SendTimes::new),
     }
-}
 
-/// Reads the next response, and counts it; false when there is none. What has come is counted before one is waited for.
-async fn next(
-    responses: &mut Streaming<Raw>,
-    message: &mut Raw,
-    counted: &mut Received<'_>,
-) -> Result<bool, Status> {
-    let is_there = poll_fn(|cx| {
-        let polled = responses.poll_message_into(cx, message);
+    /// What has come is counted before more is waited for.
+    #[inline]
+    fn counting<T>(&mut self, polled: Poll<T>) -> Poll<T> {
         if polled.is_pending() {
-            counted.count();
+            self.receiver.count();
         }
-        polled
-    });
-    let is_there = is_there.await?;
-    if is_there {
-        counted.push(message.0.len() as u64);
+        Poll::Ready(ready!(polled))
     }
-    Ok(is_there)
+
+    /// Counts a response, and checks it if those before it were as expected. False if the stream cannot go on.
+    #[inline]
+    fn take(&mut self, message: &F::Response, turn: &mut Turn<'_>) -> bool {
+        if self.check.is_ok() {
+            self.check = self.form.check(message, turn);
+            if let Err(Failure::Status(_)) = self.check {
+                return false;
+            }
+        }
+        self.receiver.push(F::response_bytes(message));
+        true
+    }
 }

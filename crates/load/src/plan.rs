@@ -35,6 +35,9 @@ pub enum Stop {
     After(Duration),
     /// So many starts, those of the warm-up not counted.
     Calls(u64),
+    /// So many messages of streams, those of the warm-up not counted: requests, and responses of streams that only
+    /// receive. Of a closed loop.
+    Messages(u64),
 }
 
 /// What becomes of calls that are under way when the time is up.
@@ -72,6 +75,9 @@ pub struct Plan {
     pub max_duration: Option<Duration>,
     /// What becomes of calls under way when a time ends it.
     pub under_way: UnderWay,
+    /// A call, or the next message of a stream, that takes longer has failed, and is cancelled. Nothing of it is sent to
+    /// the server; `None`: there is the deadline of calls only.
+    pub patience: Option<Duration>,
     /// Driven first, and not counted.
     pub warm_up: Duration,
     /// Intervals of this length are told apart; doubled when there are too many.
@@ -142,7 +148,7 @@ impl Plan {
             Pace::Open { schedule, .. } => {
                 let most = match self.stop {
                     Stop::Calls(calls) => calls as f64,
-                    Stop::After(_) => f64::INFINITY,
+                    Stop::After(_) | Stop::Messages(_) => f64::INFINITY,
                 };
                 let begun = |ns: u64| schedule.begun_after(ns as f64 / 1e9).min(most);
                 let all = begun(until_ns) - begun(from_ns);
@@ -159,7 +165,7 @@ impl Plan {
             (Stop::Calls(_), Pace::Closed { workers: Some(workers) }) => {
                 [self.max_duration, workers.over_after(0.5)].into_iter().flatten().min()
             }
-            (Stop::Calls(_), _) => self.max_duration,
+            (Stop::Calls(_) | Stop::Messages(_), _) => self.max_duration,
         };
         time.map_or(u64::MAX, |time| (self.warm_up.as_nanos() as u64).saturating_add(time.as_nanos() as u64))
     }
@@ -177,7 +183,8 @@ impl Plan {
     pub(crate) fn counted_until_ns(&self) -> u64 {
         match (self.under_way, self.stop) {
             (UnderWay::ByLoop, Stop::After(_)) | (UnderWay::Ignore, _) => self.until_ns(),
-            (UnderWay::ByLoop, Stop::Calls(_)) | (UnderWay::Wait | UnderWay::Close, _) => u64::MAX,
+            (UnderWay::ByLoop, Stop::Calls(_) | Stop::Messages(_))
+            | (UnderWay::Wait | UnderWay::Close, _) => u64::MAX,
         }
     }
 
@@ -200,7 +207,8 @@ impl Plan {
         if self.in_flight == 0 {
             return Err(PlanError::NothingInFlight);
         }
-        let is_no_time = matches!(self.stop, Stop::After(Duration::ZERO) | Stop::Calls(0));
+        let is_no_time =
+            matches!(self.stop, Stop::After(Duration::ZERO) | Stop::Calls(0) | Stop::Messages(0));
         if is_no_time || self.max_duration == Some(Duration::ZERO) {
             return Err(PlanError::NoTime);
         }

@@ -398,6 +398,11 @@ impl LoadRun {
         }
     }
 
+    /// Returns how many operations there were: messages of timed streams, else calls.
+    pub fn operations(&self) -> u64 {
+        self.timed_messages(self.messages_sent, self.messages_received).unwrap_or_else(|| self.calls())
+    }
+
     /// Returns the rate of [`timed_messages`](Self::timed_messages).
     pub fn messages_per_s(&self) -> Option<f64> {
         let messages = self.timed_messages(self.messages_sent, self.messages_received)?;

@@ -2,7 +2,7 @@
 
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, SystemTime};
+use std::time::{Duration, Instant, SystemTime};
 
 use thalweg_measure::cpu_time::CpuTime;
 use thalweg_measure::usage::{KeptWaiting, OwnUsage};
@@ -12,6 +12,7 @@ use crate::intervals::{AtEnd, Intervals};
 use crate::pacer::Due;
 use crate::plan::{Pace, Plan, Stop};
 use crate::run::{Interval, LoadRun, RunNote, SCHEMA, Search, StepRun, Timing};
+use crate::scenario::Step;
 use crate::tally::{Counted, StepTally, Tally};
 use crate::worker::Shared;
 
@@ -46,6 +47,12 @@ struct State {
 }
 
 impl State {
+    /// Only a kernel without /proc or getrusage fails here; its processor time counts as zero.
+    fn account(&self) -> Account {
+        let cpu = CpuTime::of_this_process().unwrap_or_default();
+        Account { cpu, looked: thalweg::looked_in_vain(), spun: self.spun() }
+    }
+
     /// How long the clock was looked at for the next start, since the run began.
     fn spun(&self) -> Duration {
         self.shared.due.as_ref().map_or(Duration::ZERO, Due::spun)
@@ -62,23 +69,42 @@ struct Measured {
     spun: Duration,
     /// How long the client's threads waited for a processor; `None` before measuring began.
     own: Option<OwnUsage>,
+    /// The process's account when the measured time ended, if something was still waited for then.
+    at_end: Option<Account>,
     intervals: Intervals,
     /// When the last interval ended, ns of the run's clock.
     since_ns: u64,
 }
 
-/// Times that a run has taken, of the clock and of processors.
-struct Spent {
-    started: SystemTime,
-    measured_ns: u64,
-    /// Beyond that.
-    drain_ns: u64,
+/// What the process had taken at a time.
+#[derive(Clone, Copy, Debug)]
+struct Account {
     cpu: CpuTime,
+    looked: Duration,
+    spun: Duration,
+}
+
+/// Times that a run has taken, of the clock and of processors.
+pub(crate) struct Spent {
+    pub(crate) started: SystemTime,
+    pub(crate) measured_ns: u64,
+    /// Beyond that.
+    pub(crate) drain_ns: u64,
+    pub(crate) cpu: CpuTime,
     /// Without what the clock was looked at for.
     cpu_of_calls: CpuTime,
     spun: Duration,
+    /// How long connections looked for what was not there.
+    pub(crate) looked: Duration,
     /// The share of the client's processors that were busy with calls.
     busy_share: f64,
+}
+
+impl Spent {
+    /// Says that the client was the limit, if it was.
+    pub(crate) fn client_limit(&self) -> Option<String> {
+        client_limit(self.busy_share)
+    }
 }
 
 /// Returns 128 random bits, by which `merge` recognizes a run that it is given twice.
@@ -108,6 +134,7 @@ impl Running {
             looked: thalweg::looked_in_vain(),
             spun: Duration::ZERO,
             own: None,
+            at_end: None,
             intervals: Intervals::new(plan.interval, !shared.scenario.is_one_call()),
             since_ns: shared.from_ns,
         };
@@ -153,10 +180,31 @@ impl Running {
     pub(crate) fn measuring_begins(&self) {
         let mut measured = self.measured();
         measured.started = self.state.plan.start_at.unwrap_or_else(SystemTime::now);
-        measured.cpu = CpuTime::of_this_process().unwrap_or_default();
-        measured.looked = thalweg::looked_in_vain();
-        measured.spun = self.state.spun();
+        let Account { cpu, looked, spun } = self.state.account();
+        (measured.cpu, measured.looked, measured.spun) = (cpu, looked, spun);
         measured.own = Some(OwnUsage::begin(&self.state.shared.scenario.targets));
+    }
+
+    /// When the measured time ends, if a time ends it.
+    pub(crate) fn measured_until(&self) -> Option<Instant> {
+        let until_ns = self.state.plan.measured_until_ns();
+        (until_ns < u64::MAX).then(|| self.state.shared.base + Duration::from_nanos(until_ns))
+    }
+
+    /// The measured time is over: what is spent from now on is none of it.
+    pub(crate) fn measuring_ends(&self) {
+        let at_end = self.state.account();
+        self.measured().at_end = Some(at_end);
+    }
+
+    /// All that was counted.
+    pub(crate) fn counted(&self) -> Counted {
+        self.state.shared.shards.merged()
+    }
+
+    /// When measuring began, ns of the run's clock.
+    pub(crate) fn from_ns(&self) -> u64 {
+        self.state.shared.from_ns
     }
 
     /// Ends an interval, and gives it.
@@ -194,7 +242,7 @@ impl Running {
     fn without_intervals(&self, end: End) -> LoadRun {
         let State { plan, shared, id, .. } = &*self.state;
         let counted = shared.shards.merged();
-        let Spent { started, measured_ns, drain_ns, cpu, cpu_of_calls, spun, busy_share } = self.spent();
+        let Spent { started, measured_ns, drain_ns, cpu, cpu_of_calls, spun, busy_share, .. } = self.spent();
         let (ok, failed) = (counted.tally.codes().ok(), counted.tally.codes().failed());
         let dropped = shared.due.as_ref().map_or(0, Due::dropped);
         let (is_one_call, flows) = (shared.scenario.is_one_call(), counted.tally.flows);
@@ -209,7 +257,8 @@ impl Running {
         }));
         // Workers that are switched off, or that think, finish no calls.
         let is_steady = matches!(plan.pace, Pace::Closed { workers: None });
-        if is_steady && shared.scenario.steps().all(|(_, step)| step.think.is_none()) {
+        let finishes_calls = |step: &Step| step.think.is_none() && !step.call.stream.lasts_to_end;
+        if is_steady && shared.scenario.steps().all(|(_, step)| finishes_calls(step)) {
             notes.extend(outage(&counted.tally, shared.from_ns, measured_ns));
         }
         let seconds = measured_ns as f64 / 1e9;
@@ -235,7 +284,10 @@ impl Running {
             share: plan.share,
             in_flight: plan.in_flight,
             workers: workers.map(ToString::to_string),
-            stream_for_ns: scenario.stream_for().map(|time| time.as_nanos() as u64),
+            stream_for_ns: match scenario.stream_for() {
+                Some(time) => Some(time.as_nanos() as u64),
+                None => scenario.lasts_to_end().then_some(measured_ns),
+            },
             connections: scenario.connections,
             connections_established: None,
             warmup_ns: plan.warm_up.as_nanos() as u64,
@@ -279,19 +331,21 @@ impl Running {
     }
 
     /// What the run has taken so far.
-    fn spent(&self) -> Spent {
+    pub(crate) fn spent(&self) -> Spent {
         let State { plan, shared, threads, .. } = &*self.state;
         // Held for no longer than this: an interval that ends waits for it.
-        let (started, cpu_before, looked_before, spun_before) = {
+        let (started, before, at_end) = {
             let measured = self.measured();
-            (measured.started, measured.cpu, measured.looked, measured.spun)
+            let Measured { started, cpu, looked, spun, at_end, .. } = *measured;
+            (started, Account { cpu, looked, spun }, at_end)
         };
+        let now = at_end.unwrap_or_else(|| self.state.account());
         let now_ns = shared.now_ns().max(shared.from_ns);
         let measured_until_ns = now_ns.min(plan.measured_until_ns());
         let measured_ns = measured_until_ns - shared.from_ns;
-        let cpu = CpuTime::of_this_process().unwrap_or_default() - cpu_before;
-        let spun = self.state.spun().saturating_sub(spun_before);
-        let looked = thalweg::looked_in_vain().saturating_sub(looked_before);
+        let cpu = now.cpu - before.cpu;
+        let spun = now.spun.saturating_sub(before.spun);
+        let looked = now.looked.saturating_sub(before.looked);
         let cpu_of_calls = without(cpu, spun);
         let busy_ns = cpu_of_calls.user_ns + cpu_of_calls.system_ns - looked.as_nanos() as f64;
         let processors =
@@ -300,7 +354,7 @@ impl Running {
         let busy_share =
             if measured_ns == 0 { 0.0 } else { busy_ns / (measured_ns as f64 * processors as f64) };
         let drain_ns = now_ns - measured_until_ns;
-        Spent { started, measured_ns, drain_ns, cpu, cpu_of_calls, spun, busy_share }
+        Spent { started, measured_ns, drain_ns, cpu, cpu_of_calls, spun, looked, busy_share }
     }
 
     fn search(&self) -> Option<Search> {
@@ -360,14 +414,8 @@ fn notes(
     if calls == 0 && end != End::NotYet {
         note("no call finished in the measured time".to_owned(), true);
     }
-    if busy_share > BUSY_SHARE_MAX {
-        note(
-            format!(
-                "the client's processors were busy for {:.0} % of the time: the client was the limit, not the server",
-                busy_share.min(1.0) * 100.0
-            ),
-            true,
-        );
+    if let Some(text) = client_limit(busy_share) {
+        note(text, true);
     }
     let begun = tally.flows.begun;
     let late_share = tally.late as f64 / begun.max(1) as f64;
@@ -399,7 +447,7 @@ fn notes(
         End::ScheduleOver(there) => {
             let of = match plan.own_stop() {
                 Stop::Calls(calls) => format!("{there} of {}", wording::counted(calls, unit)),
-                Stop::After(_) => wording::counted(there, unit),
+                Stop::After(_) | Stop::Messages(_) => wording::counted(there, unit),
             };
             note(format!("the schedule ended after {of}"), false);
         }
@@ -407,6 +455,16 @@ fn notes(
         End::AsPlanned => {}
     }
     notes
+}
+
+/// Says that the client was the limit, if it used so large a share of its processors.
+fn client_limit(busy_share: f64) -> Option<String> {
+    (busy_share > BUSY_SHARE_MAX).then(|| {
+        let percent = busy_share.min(1.0) * 100.0;
+        format!(
+            "the client's processors were busy for {percent:.0} % of the time: the client was the limit, not the server"
+        )
+    })
 }
 
 /// A note on a time without a finished call that a closed loop hides: it sends nothing meanwhile, so few latencies show
@@ -442,5 +500,6 @@ fn time_up(plan: &Plan, unit: &str) -> String {
     match plan.own_stop() {
         Stop::Calls(calls) => format!("{over} before all {} started", wording::counted(calls, unit)),
         Stop::After(_) => format!("{over} before all {unit}s started"),
+        Stop::Messages(messages) => format!("{over} before all {}", wording::counted(messages, "message")),
     }
 }

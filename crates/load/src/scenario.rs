@@ -101,6 +101,11 @@ impl Scenario {
         step.call.stream.lasts
     }
 
+    /// Whether it has one call, whose streams last until the run ends.
+    pub(crate) fn lasts_to_end(&self) -> bool {
+        self.is_one_call() && self.steps().all(|(_, step)| step.call.stream.lasts_to_end)
+    }
+
     /// The flow of this start, and the place of its first step among those of all flows. The same start has the same
     /// flow, whichever worker asks.
     pub(crate) fn flow_of(&self, number: u64) -> (usize, &Flow) {

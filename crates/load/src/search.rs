@@ -205,6 +205,7 @@ impl Looking<'_> {
         let stop = match self.plan.stop {
             Stop::After(window) => Stop::After(window * times),
             Stop::Calls(calls) => Stop::Calls(calls * u64::from(times)),
+            Stop::Messages(messages) => Stop::Messages(messages * u64::from(times)),
         };
         let pace = Pace::Open { schedule: Schedule::constant(rate), spacing: *spacing, seed: *seed };
         let plan = Plan { pace, stop, ..self.plan.clone() };

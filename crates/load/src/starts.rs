@@ -17,7 +17,7 @@ pub(crate) fn starts(plan: &Plan) -> impl Iterator<Item = (u64, u64)> + Send + u
     let from_ns = plan.warm_up.as_nanos() as u64;
     let mut left = match plan.stop {
         Stop::Calls(calls) => calls,
-        Stop::After(_) => u64::MAX,
+        Stop::After(_) | Stop::Messages(_) => u64::MAX,
     };
     let share = plan.share;
     let whole = arrivals.into_iter().flatten().take_while(move |&start| {
@@ -59,6 +59,7 @@ mod tests {
             stop,
             max_duration: None,
             under_way: UnderWay::ByLoop,
+            patience: None,
             warm_up: Duration::from_millis(300),
             interval: Duration::from_secs(1),
             share,

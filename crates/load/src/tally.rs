@@ -6,9 +6,12 @@ use std::sync::MutexGuard;
 use thalweg_measure::code::code_name;
 use thalweg_measure::distribution::Distribution;
 
+use crate::echo::{STAGES, Stages};
 use crate::finishes::Finishes;
+use crate::pace::{Paced, Slowest};
+use crate::record::CallType;
 use crate::run::Flows;
-use crate::traffic::{Batch, Replies, Traffic};
+use crate::traffic::{Batch, Replies, Stretch, Traffic};
 use crate::went::{Failure, Went};
 
 /// gRPC's status codes, and behind them calls whose answer was not what was expected.
@@ -53,7 +56,13 @@ pub(crate) struct Tally {
     pub(crate) first: Distribution,
     /// From a request of a bidi stream to its response.
     pub(crate) replies: Distribution,
-    codes: Codes,
+    /// What the stages of calls took that were divided; empty where none was.
+    pub(crate) stages: Vec<Option<Distribution>>,
+    /// Of streams one way.
+    pub(crate) paced: Paced,
+    pub(crate) slowest_calls: Slowest,
+    pub(crate) slowest_replies: Slowest,
+    pub(crate) codes: Codes,
     pub(crate) finishes: Finishes,
     pub(crate) flows: Flows,
     /// Flows that began late.
@@ -68,8 +77,8 @@ pub(crate) struct Tally {
 pub(crate) struct Codes([u64; CODES]);
 
 impl Codes {
-    fn count(&mut self, went: &Went) {
-        let place = match &went.failure {
+    pub(crate) fn count(&mut self, failure: Option<&Failure>) {
+        let place = match failure {
             None => 0,
             Some(Failure::Check(_)) => CHECK,
             // A status that is OK and still a failure has brought something else than was asked for.
@@ -138,6 +147,8 @@ pub(crate) struct Shard {
     /// None where there is one step: it has what all calls have.
     steps: Vec<StepTally>,
     flow_times: Distribution,
+    /// In a closed loop calls begin when they are to.
+    is_open: bool,
 }
 
 /// All that was counted of a run.
@@ -151,7 +162,7 @@ pub(crate) struct Counted {
 }
 
 impl Tally {
-    fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self {
             latency: Distribution::new(),
             service: Distribution::new(),
@@ -159,6 +170,10 @@ impl Tally {
             failed: Distribution::new(),
             first: Distribution::new(),
             replies: Distribution::new(),
+            stages: Vec::new(),
+            paced: Paced::default(),
+            slowest_calls: Slowest::default(),
+            slowest_replies: Slowest::default(),
             codes: Codes::default(),
             finishes: Finishes::default(),
             flows: Flows::default(),
@@ -176,6 +191,10 @@ impl Tally {
             failed,
             first,
             replies,
+            stages,
+            paced,
+            slowest_calls,
+            slowest_replies,
             codes,
             finishes,
             flows,
@@ -189,6 +208,17 @@ impl Tally {
         self.failed.merge(failed);
         self.first.merge(first);
         self.replies.merge(replies);
+        self.stages.resize(self.stages.len().max(stages.len()), None);
+        for (mine, theirs) in self.stages.iter_mut().zip(stages) {
+            match (mine, theirs) {
+                (Some(mine), Some(theirs)) => mine.merge(theirs),
+                (mine @ None, theirs) => mine.clone_from(theirs),
+                (Some(_), None) => {}
+            }
+        }
+        self.paced.merge(paced);
+        self.slowest_calls.merge(slowest_calls);
+        self.slowest_replies.merge(slowest_replies);
         self.codes.merge(codes);
         self.finishes.merge(finishes);
         self.flows += *flows;
@@ -196,6 +226,40 @@ impl Tally {
         self.traffic += *traffic;
         let theirs = first_failure.clone();
         self.first_failure = self.first_failure.take().into_iter().chain(theirs).min();
+    }
+
+    /// A call ended with OK.
+    #[inline]
+    pub(crate) fn call_ok(&mut self, took_ns: u64, ended_ns: u64) {
+        self.codes.count(None);
+        self.latency.record(took_ns);
+        self.slowest_calls.record(took_ns, ended_ns);
+    }
+
+    /// So many responses of a stream came, each so long after its request.
+    #[inline]
+    pub(crate) fn reply(&mut self, took_ns: u64, count: u64, came_ns: u64) {
+        self.replies.record_many(took_ns, count);
+        self.slowest_replies.record(took_ns, came_ns);
+    }
+
+    /// What is counted of calls of this type: unary calls, or messages of streams.
+    pub(crate) fn operations(&self, call: CallType) -> u64 {
+        match call {
+            CallType::Unary => self.latency.len(),
+            CallType::ClientStream => self.traffic.sent,
+            CallType::ServerStream => self.traffic.received,
+            CallType::BidiStream | CallType::PingPong => self.replies.len(),
+        }
+    }
+
+    fn divided(&mut self, stages: &Stages) {
+        self.stages.resize(STAGES.len(), None);
+        for (stage, took_ns) in self.stages.iter_mut().zip(stages) {
+            if let Some(took_ns) = took_ns {
+                stage.get_or_insert_with(Distribution::new).record(*took_ns);
+            }
+        }
     }
 
     /// Calls by how they ended.
@@ -236,8 +300,8 @@ impl Recent {
 }
 
 impl Shards {
-    /// One for each thread, and for each of so many steps.
-    pub(crate) fn new(threads: usize, steps: usize) -> Self {
+    /// One for each thread, and for each of so many steps. `is_open`: calls have times to begin at.
+    pub(crate) fn new(threads: usize, steps: usize, is_open: bool) -> Self {
         let step = || StepTally { latency: Distribution::new(), codes: Codes::default() };
         let steps = if steps > 1 { steps } else { 0 };
         let shard = || Shard {
@@ -245,6 +309,7 @@ impl Shards {
             recent: Recent::new(),
             steps: (0..steps).map(|_| step()).collect(),
             flow_times: Distribution::new(),
+            is_open,
         };
         Self(thalweg_measure::shards::Shards::new(threads, shard))
     }
@@ -285,17 +350,19 @@ impl Shards {
 impl Shard {
     /// A call has ended.
     pub(crate) fn count(&mut self, step: StepOfFlow, times: Times, went: &Went) {
-        let Self { tally, recent, steps, .. } = self;
+        let Self { tally, recent, steps, is_open, .. } = self;
         let Times { intended_ns, began_ns, ended_ns } = times;
         let latency_ns = ended_ns.saturating_sub(intended_ns);
         let mut flows = Flows::default();
         if step.is_first {
-            let wait_ns = began_ns.saturating_sub(intended_ns);
-            let is_late = wait_ns > LATE_NS;
             flows.begun = 1;
-            tally.wait.record(wait_ns);
-            tally.late += u64::from(is_late);
-            recent.late += u64::from(is_late);
+            if *is_open {
+                let wait_ns = began_ns.saturating_sub(intended_ns);
+                let is_late = wait_ns > LATE_NS;
+                tally.wait.record(wait_ns);
+                tally.late += u64::from(is_late);
+                recent.late += u64::from(is_late);
+            }
         }
         match went.failure {
             Some(_) => flows.failed = 1,
@@ -304,22 +371,27 @@ impl Shard {
         }
         tally.flows += flows;
         recent.flows += flows;
-        tally.codes.count(went);
         tally.finishes.record(ended_ns);
         if let Some(failure) = &went.failure {
+            tally.codes.count(Some(failure));
             tally.failed.record(latency_ns);
             recent.failed += 1;
             if tally.first_failure.as_ref().is_none_or(|(at_ns, _)| ended_ns < *at_ns) {
                 tally.first_failure = Some((ended_ns, described(failure)));
             }
         } else {
-            tally.latency.record(latency_ns);
-            tally.service.record(ended_ns.saturating_sub(began_ns));
+            tally.call_ok(latency_ns, ended_ns);
+            if *is_open {
+                tally.service.record(ended_ns.saturating_sub(began_ns));
+            }
+            if let Some(stages) = &went.stages {
+                tally.divided(stages);
+            }
             recent.latency.record(latency_ns);
             recent.ok += 1;
         }
         if let Some(step) = steps.get_mut(step.index) {
-            step.codes.count(went);
+            step.codes.count(went.failure.as_ref());
             if went.failure.is_none() {
                 step.latency.record(latency_ns);
             }
@@ -327,25 +399,32 @@ impl Shard {
         self.count_traffic(went.traffic);
     }
 
-    /// A request of a stream is sent.
-    pub(crate) fn count_request(&mut self, bytes: u64) {
-        self.count_traffic(Traffic { sent: 1, bytes_sent: bytes, ..Traffic::default() });
-    }
-
     /// Responses of a stream have come.
-    pub(crate) fn count_responses(&mut self, batch: &Batch) {
-        let Batch { count, bytes, first_ns, replies } = batch;
-        self.count_traffic(Traffic { received: *count, bytes_received: *bytes, ..Traffic::default() });
+    pub(crate) fn count_responses(&mut self, batch: &Batch, came_ns: u64) {
+        let Batch { traffic, first_ns, replies, stretch, .. } = batch;
+        self.count_traffic(*traffic);
+        if let Some(stretch) = *stretch {
+            self.count_stretch(stretch, came_ns);
+        }
         if let Some(first_ns) = first_ns {
             self.tally.first.record(*first_ns);
         }
         for &Replies { took_ns, count } in replies {
-            self.tally.replies.record_many(took_ns, count);
+            self.tally.reply(took_ns, count, came_ns);
             self.recent.replies.record_many(took_ns, count);
         }
     }
 
-    fn count_traffic(&mut self, traffic: Traffic) {
+    /// Messages of a stream one way have followed each other, the last one now.
+    pub(crate) fn count_stretch(&mut self, stretch: Stretch, now_ns: u64) {
+        self.tally.paced.record(stretch, now_ns);
+    }
+
+    pub(crate) fn count_paced(&mut self, paced: &Paced) {
+        self.tally.paced.merge(paced);
+    }
+
+    pub(crate) fn count_traffic(&mut self, traffic: Traffic) {
         self.tally.traffic += traffic;
         self.recent.traffic += traffic;
     }

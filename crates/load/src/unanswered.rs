@@ -2,68 +2,60 @@
 
 use std::collections::VecDeque;
 
-/// Requests whose times are kept. Where more have no response every second one's is, then every fourth one's, and so
-/// on, until all are answered: a stream of days whose server answers few of its messages takes no more memory.
+use crate::traffic::Replies;
+
+/// Batches whose times are kept. Of more, every second one is left out, and its requests count with the batch before: a
+/// stream of days whose server answers few of its messages takes no more memory.
 const NOTED_MAX: usize = 1024;
 
 /// When requests were to be sent that have no response yet. The response of the same number answers a request.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Unanswered {
-    /// The number of a request and its time, ns since the stream began.
+    /// The number of the first request of a batch, and the batch's time.
     noted: VecDeque<(u64, u64)>,
-    /// A request is noted whose number is a multiple of this, and stands for as many.
-    every: u64,
-    sent: u64,
+    /// Requests from one noted batch to the next, at least.
+    spacing: u64,
     answered: u64,
 }
 
-/// The request that a response answers.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Answered {
-    /// When it was to be sent, ns since the stream began.
-    pub(crate) at_ns: u64,
-    /// So many requests it stands for.
-    pub(crate) count: u64,
-}
-
 impl Unanswered {
-    pub(crate) fn new() -> Self {
-        Self { noted: VecDeque::new(), every: 1, sent: 0, answered: 0 }
+    /// A batch of requests is sent, the first of this number, that were to be sent at this time.
+    pub(crate) fn send(&mut self, first: u64, at_ns: u64) {
+        let Self { noted, spacing, answered } = self;
+        if *answered == first {
+            // All are answered.
+            noted.clear();
+            *spacing = 0;
+        }
+        if noted.back().is_some_and(|(last, _)| first - last < *spacing) {
+            return;
+        }
+        if noted.len() == NOTED_MAX {
+            let mut is_kept = false;
+            noted.retain(|_| {
+                is_kept = !is_kept;
+                is_kept
+            });
+            *spacing = 2 * (first - noted[0].0) / NOTED_MAX as u64;
+        }
+        noted.push_back((first, at_ns));
     }
 
-    /// Requests that have no response yet.
-    pub(crate) fn count(&self) -> u64 {
-        self.sent - self.answered
-    }
-
-    /// A request is sent that was to be sent at this time.
-    pub(crate) fn send(&mut self, at_ns: u64) {
-        let number = self.sent;
-        self.sent += 1;
-        if self.noted.len() == NOTED_MAX {
-            self.every *= 2;
-            let every = self.every;
-            self.noted.retain(|(number, _)| number.is_multiple_of(every));
+    /// The responses to all requests below `upto` are here, which have been sent.
+    pub(crate) fn answer(&mut self, upto: u64, now_ns: u64, replies: &mut Vec<Replies>) {
+        while self.answered < upto {
+            let Some(&(_, at_ns)) = self.noted.front() else { return };
+            let next = self.noted.get(1).map_or(u64::MAX, |(first, _)| *first);
+            let end = next.min(upto);
+            if end > self.answered {
+                let (took_ns, count) = (now_ns.saturating_sub(at_ns), end - self.answered);
+                replies.push(Replies { took_ns, count });
+                self.answered = end;
+            }
+            if end == next {
+                self.noted.pop_front();
+            }
         }
-        if number.is_multiple_of(self.every) {
-            self.noted.push_back((number, at_ns));
-        }
-    }
-
-    /// A response has come. `None` where the time of its request was not kept, or where nothing is unanswered.
-    pub(crate) fn answer(&mut self) -> Option<Answered> {
-        if self.answered == self.sent {
-            return None;
-        }
-        let number = self.answered;
-        self.answered += 1;
-        let (_, at_ns) = *self.noted.front().filter(|(noted, _)| *noted == number)?;
-        self.noted.pop_front();
-        let count = self.every.min(self.sent - number);
-        if self.noted.is_empty() {
-            self.every = 1;
-        }
-        Some(Answered { at_ns, count })
     }
 }
 
@@ -71,32 +63,47 @@ impl Unanswered {
 mod tests {
     use super::*;
 
-    #[test]
-    fn a_response_answers_the_request_of_its_number() {
-        let mut unanswered = Unanswered::new();
-        assert_eq!(unanswered.answer(), None, "nothing was asked");
-        (0..10).for_each(|number| unanswered.send(100 + number));
-        for number in 0..10 {
-            assert_eq!(unanswered.answer(), Some(Answered { at_ns: 100 + number, count: 1 }));
-        }
-        assert_eq!(unanswered.answer(), None);
+    fn answered(unanswered: &mut Unanswered, upto: u64, now_ns: u64) -> Vec<(u64, u64)> {
+        let mut replies = Vec::new();
+        unanswered.answer(upto, now_ns, &mut replies);
+        replies.iter().map(|it| (it.took_ns, it.count)).collect()
     }
 
     #[test]
-    fn of_many_some_stand_for_all() {
+    fn response_answers_the_request_of_its_number() {
+        let mut unanswered = Unanswered::default();
+        assert_eq!(answered(&mut unanswered, 0, 7), []);
+        for (first, at_ns) in [(0, 100), (4, 140), (5, 150)] {
+            unanswered.send(first, at_ns);
+        }
+        assert_eq!(answered(&mut unanswered, 1, 200), [(100, 1)]);
+        assert_eq!(answered(&mut unanswered, 1, 200), []);
+        assert_eq!(answered(&mut unanswered, 7, 300), [(200, 3), (160, 1), (150, 2)]);
+        unanswered.send(7, 400);
+        assert_eq!(answered(&mut unanswered, 8, 410), [(10, 1)]);
+    }
+
+    #[test]
+    fn of_many_batches_some_stand_for_all() {
         const COUNT: u64 = 1_000_000;
-        let mut unanswered = Unanswered::new();
+        let mut unanswered = Unanswered::default();
         for number in 0..COUNT {
-            unanswered.send(number);
+            unanswered.send(number, number);
             assert!(unanswered.noted.len() <= NOTED_MAX);
         }
-        let answered: Vec<(u64, Answered)> =
-            (0..COUNT).filter_map(|number| Some((number, unanswered.answer()?))).collect();
-        assert!(answered.len() >= NOTED_MAX / 2, "{}", answered.len());
-        assert!(answered.iter().all(|(number, request)| request.at_ns == *number));
-        assert_eq!(answered.iter().map(|(_, request)| request.count).sum::<u64>(), COUNT);
+        assert!(unanswered.noted.len() >= NOTED_MAX / 4, "{}", unanswered.noted.len());
+        let replies = answered(&mut unanswered, COUNT, COUNT);
+        assert_eq!(replies.iter().map(|(_, count)| count).sum::<u64>(), COUNT);
+        // Each has the time of a request shortly before it.
+        let mut first = 0;
+        for (took_ns, count) in replies {
+            assert_eq!(took_ns, COUNT - first);
+            assert!(count <= 4 * COUNT / NOTED_MAX as u64, "{count}");
+            first += count;
+        }
         // Behind them each is noted again.
-        unanswered.send(7);
-        assert_eq!(unanswered.answer(), Some(Answered { at_ns: 7, count: 1 }));
+        unanswered.send(COUNT, 7);
+        unanswered.send(COUNT + 1, 8);
+        assert_eq!(answered(&mut unanswered, COUNT + 2, 10), [(3, 1), (2, 1)]);
     }
 }

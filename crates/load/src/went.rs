@@ -2,6 +2,7 @@
 
 use thalweg::Status;
 
+use crate::echo::Stages;
 use crate::traffic::Traffic;
 
 /// How a call went, but for how long it took.
@@ -10,6 +11,16 @@ pub(crate) struct Went {
     /// What is to be counted with the call. Messages of a stream are counted when they come.
     pub(crate) traffic: Traffic,
     pub(crate) failure: Option<Failure>,
+    /// What its stages took, if it was divided.
+    pub(crate) stages: Option<Stages>,
+    /// The run was over before its first message: it is not counted.
+    pub(crate) is_nothing: bool,
+}
+
+impl Went {
+    pub(crate) fn failed(failure: Failure) -> Self {
+        Self { failure: Some(failure), ..Self::default() }
+    }
 }
 
 /// Why a call has not gone well.

@@ -5,15 +5,17 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
+use thalweg::Status;
 use thalweg_measure::shards::Apart;
 
 use crate::pacer::Due;
 use crate::perform::{Turn, perform};
 use crate::plan::{Pace, Plan, Stop, UnderWay};
-use crate::scenario::{Scenario, Step};
+use crate::progress::Progress;
+use crate::scenario::{Channels, Scenario, Step};
 use crate::schedule::Schedule;
 use crate::share::Share;
-use crate::stream_messages::Counting;
+use crate::stream::Counting;
 use crate::tally::{Shards, StepOfFlow, Times};
 use crate::variables::Variables;
 use crate::went::{Failure, Went};
@@ -42,6 +44,8 @@ pub(crate) struct Shared {
     pub(crate) workers: Option<Schedule>,
     /// Starts that are left, where a number ends a closed loop.
     pub(crate) left: Option<AtomicU64>,
+    /// Messages of streams that are left, where their number ends it.
+    pub(crate) messages_left: Option<Arc<AtomicU64>>,
     /// Which part of a load this is.
     pub(crate) share: Option<Share>,
     pub(crate) stopped: AtomicBool,
@@ -67,6 +71,11 @@ impl Shared {
             }
             _ => None,
         };
+        let is_open = matches!(plan.pace, Pace::Open { .. });
+        let messages_left = match plan.stop {
+            Stop::Messages(messages) => Some(Arc::new(AtomicU64::new(messages))),
+            _ => None,
+        };
         Self {
             scenario: scenario.clone(),
             base,
@@ -74,20 +83,42 @@ impl Shared {
             until_ns,
             counted_until_ns: plan.counted_until_ns(),
             cut_at: plan.cut_at(base).filter(|_| plan.under_way == UnderWay::Close),
-            due: matches!(plan.pace, Pace::Open { .. }).then(|| Due::new(from_ns, plan.in_flight)),
+            due: is_open.then(|| Due::new(from_ns, plan.in_flight)),
             workers,
             left,
+            messages_left,
             share: plan.share,
             stopped: AtomicBool::new(false),
             left_starts: AtomicBool::new(false),
             begun: Apart::default(),
             under_way: Apart::default(),
-            shards: Arc::new(Shards::new(threads, scenario.steps().count())),
+            shards: Arc::new(Shards::new(threads, scenario.steps().count(), is_open)),
         }
     }
 
     pub(crate) fn now_ns(&self) -> u64 {
         self.base.elapsed().as_nanos() as u64
+    }
+
+    fn counting(&self, progress: Arc<Progress>) -> Arc<Counting> {
+        Arc::new(Counting {
+            shards: self.shards.clone(),
+            base: self.base,
+            from_ns: self.from_ns,
+            messages_left: self.messages_left.clone(),
+            progress,
+        })
+    }
+
+    /// A call that has been waited for since then has failed, and nothing more comes of it.
+    pub(crate) fn fail(&self, since_ns: u64, status: Status) {
+        self.counting(Arc::default()).take_failed();
+        let ended_ns = self.now_ns();
+        if ended_ns >= self.from_ns {
+            let times = Times { intended_ns: since_ns, began_ns: since_ns, ended_ns };
+            let step = StepOfFlow { index: 0, is_first: true, is_last: true };
+            self.shards.own().count(step, times, &Went::failed(Failure::Status(status)));
+        }
     }
 
     /// Begins no more calls.
@@ -105,8 +136,11 @@ impl Shared {
     }
 
     /// No call begins any more.
-    fn is_over(&self, now_ns: u64) -> bool {
-        let is_done = || self.left.as_ref().is_some_and(|left| left.load(Relaxed) == 0);
+    pub(crate) fn is_over(&self, now_ns: u64) -> bool {
+        let has_none = |left: &AtomicU64| left.load(Relaxed) == 0;
+        let is_done = || {
+            self.left.as_ref().is_some_and(has_none) || self.messages_left.as_deref().is_some_and(has_none)
+        };
         self.stopped.load(Relaxed) || now_ns >= self.until_ns || is_done()
     }
 
@@ -128,6 +162,26 @@ impl Shared {
         }
     }
 
+    fn turn<'w>(
+        &self,
+        worker: usize,
+        number: u64,
+        variables: &Arc<Variables>,
+        counted: Range<u64>,
+        counting: &'w Arc<Counting>,
+    ) -> Turn<'w> {
+        Turn {
+            worker,
+            number,
+            variables: variables.clone(),
+            cut_at: self.cut_at,
+            until_ns: self.until_ns,
+            counted,
+            counting,
+            is_afresh: matches!(self.scenario.channels, Channels::PerCall(_)),
+        }
+    }
+
     /// Whether this worker has calls at this time.
     fn is_wanted(&self, worker: usize, now_ns: u64) -> bool {
         self.workers.as_ref().is_none_or(|workers| {
@@ -138,16 +192,15 @@ impl Shared {
 }
 
 /// Makes calls until the run is over.
-pub(crate) async fn work(shared: Arc<Shared>, worker: usize) {
+pub(crate) async fn work(shared: Arc<Shared>, worker: usize, progress: Arc<Progress>) {
     // Nobody keeps anything in it where there is one call only.
     let variables = Arc::new(Variables::new());
-    let counting = &Arc::new(Counting { shards: shared.shards.clone(), base: shared.base });
+    let counting = &shared.counting(progress);
     match &shared.due {
         Some(due) => {
             while let Some((number, intended_ns)) = due.next().await {
                 let counted = if intended_ns >= shared.from_ns { ALWAYS } else { NEVER };
-                let (variables, cut_at) = (variables.clone(), shared.cut_at);
-                let turn = Turn { worker, number, variables, cut_at, counted, counting };
+                let turn = shared.turn(worker, number, &variables, counted, counting);
                 shared.begun.0.fetch_add(1, Relaxed);
                 flow(&shared, turn, intended_ns, shared.now_ns()).await;
                 due.done();
@@ -175,8 +228,7 @@ async fn repeat(shared: &Shared, worker: usize, variables: &Arc<Variables>, coun
         let counted = if is_none { NEVER } else { shared.from_ns..shared.counted_until_ns };
         let own = shared.begun.0.fetch_add(1, Relaxed);
         let number = shared.share.map_or(own, |share| share.number(own));
-        let (variables, cut_at) = (variables.clone(), shared.cut_at);
-        let turn = Turn { worker, number, variables, cut_at, counted, counting };
+        let turn = shared.turn(worker, number, variables, counted, counting);
         let ended = flow(shared, turn, began_ns, began_ns).await;
         began_ns = ended.at_ns;
         if !ended.well {
@@ -202,9 +254,14 @@ async fn flow(shared: &Shared, mut turn: Turn<'_>, intended_ns: u64, began_ns: u
     let (first, flow) = scenario.flow_of(turn.number);
     let (mut intended, mut began) = (intended_ns, began_ns);
     for (place, step) in flow.steps.iter().enumerate() {
+        turn.counting.progress.waits_since(began);
         let went = call(shared, step, &mut turn).await;
+        turn.counting.progress.rests();
         let ended_ns = shared.now_ns();
-        if turn.counted.contains(&ended_ns) {
+        // The end of a stream that lasts to the end of the run comes behind it.
+        let is_counted = turn.counted.contains(&ended_ns)
+            || step.call.stream.lasts_to_end && (turn.counted.start..u64::MAX).contains(&ended_ns);
+        if is_counted && !went.is_nothing {
             let times = Times { intended_ns: intended, began_ns: began, ended_ns };
             let step = StepOfFlow {
                 index: first + place,
@@ -245,7 +302,7 @@ async fn call(shared: &Shared, step: &Step, turn: &mut Turn<'_>) -> Went {
     let start = shared.share.map_or(turn.number, |share| share.own(turn.number));
     match shared.scenario.channel(start, turn.worker) {
         Ok(channel) => perform(&step.call, &channel, turn).await,
-        Err(status) => Went { failure: Some(Failure::Status(status)), ..Went::default() },
+        Err(status) => Went::failed(Failure::Status(status)),
     }
 }
 

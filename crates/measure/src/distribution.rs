@@ -248,6 +248,34 @@ mod tests {
     }
 
     #[test]
+    fn percentiles_are_right_to_three_digits_and_bounds_exact() {
+        let mut distribution = Distribution::new();
+        for latency_ns in (1..=100_000).map(|n| n * 977) {
+            distribution.record(latency_ns);
+        }
+        let latency = distribution.latency().unwrap();
+        assert_eq!((latency.min, latency.max), (977, 97_700_000));
+        assert!((latency.mean - 977.0 * 50_000.5).abs() < 1e-3);
+        for (found, exact) in [
+            (latency.p50, 48_850_000.0),
+            (latency.p90, 87_930_000.0),
+            (latency.p99, 96_723_000.0),
+            (latency.p99_9, 97_602_300.0),
+            (latency.p99_99, 97_690_230.0),
+        ] {
+            assert!((found as f64 / exact - 1.0).abs() <= 1e-3, "{found} is not {exact}");
+        }
+    }
+
+    #[test]
+    fn more_than_an_hour_counts_as_an_hour_but_the_maximum_is_kept() {
+        let mut distribution = Distribution::new();
+        distribution.record(2 * LATENCY_NS_MAX);
+        assert_eq!(distribution.latency().unwrap().max, 2 * LATENCY_NS_MAX);
+        assert_eq!(distribution.len(), 1);
+    }
+
+    #[test]
     fn percentile_95_is_recorded_and_missing_in_older_results() {
         let mut all = Distribution::new();
         (1..=100).for_each(|ns| all.record(ns));

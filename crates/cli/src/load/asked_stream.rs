@@ -15,6 +15,8 @@ pub(super) struct AskedStream {
     pub(super) lasts: Option<Duration>,
     pub(super) responses: Option<u64>,
     pub(super) outstanding: Option<u64>,
+    /// Until the run ends.
+    pub(super) lasts_to_end: bool,
 }
 
 impl AskedStream {

@@ -1,16 +1,14 @@
 //! gRPC's BenchmarkService: what is loaded if no method is named, and by `--call` with a call type.
 
-use std::sync::Arc;
 use std::time::Duration;
 
-use thalweg::bytes::Bytes;
-use thalweg::{CallOptions, Channel, Code, Method, Raw, Request};
+use thalweg::{CallOptions, Channel, Code, Method, Request};
 use thalweg_dynamic::{Catalogue, MethodName};
-use thalweg_load::peer::{payload, request, window};
-use thalweg_load::record::CallType;
+use thalweg_load::peer::window;
+use thalweg_load::record::{CallType, Handing};
 use thalweg_load::services::PAYLOAD_BYTES_MAX;
 use thalweg_load::services::proto::{DESCRIPTORS, SimpleResponse};
-use thalweg_load::{Check, Variables};
+use thalweg_load::{BenchmarkMessages, Calls, request};
 use thalweg_measure::code::code_name;
 use thalweg_protobuf::Schema;
 
@@ -18,8 +16,6 @@ use super::asked_stream::AskedStream;
 use crate::failure::Failure;
 
 const SERVICE: &str = "grpc.testing.BenchmarkService";
-/// How long a stream lasts if nothing else ends it, at most: calls must end within the run.
-const STREAM_FOR: Duration = Duration::from_secs(1);
 
 /// Payloads of calls of BenchmarkService.
 #[derive(Clone, Copy, Debug)]
@@ -52,46 +48,24 @@ impl Benchmark {
         Ok(Catalogue::Files { schema, set: DESCRIPTORS.to_vec() })
     }
 
-    /// A request of a method that streams, or does not, in these directions.
-    pub(super) fn request(self, is_client_streaming: bool, is_server_streaming: bool) -> Bytes {
+    /// The calls of a method that streams, or does not, in these directions. A stream of requests has so many messages.
+    pub(super) fn calls(self, is_client_streaming: bool, is_server_streaming: bool, messages: u64) -> Calls {
         let (sent, received) = match (is_client_streaming, is_server_streaming) {
             (true, false) => (self.size, 0),
             (false, true) => (0, self.size),
             _ => (self.size, self.size),
         };
-        prost::Message::encode_to_vec(&request(sent, received)).into()
+        Calls::Benchmark(BenchmarkMessages::new(sent, received, Handing::InPlace, messages))
     }
 
-    /// Responses must have the payload that was asked for.
-    pub(super) fn check(self, is_client_streaming: bool, is_server_streaming: bool) -> Arc<dyn Check> {
-        let size = if is_client_streaming && !is_server_streaming { 0 } else { self.size };
-        let response = SimpleResponse { payload: payload(size), ..SimpleResponse::default() };
-        Arc::new(ResponseSize(prost::Message::encoded_len(&response)))
-    }
-
-    /// How a stream of this type goes. It has `messages`, if `-n` says how many; else it ends well within `measured`.
-    pub(super) fn stream(
-        self,
-        call: CallType,
-        asked: AskedStream,
-        messages: Option<u64>,
-        measured: Duration,
-    ) -> AskedStream {
+    /// How streams of this type go: to the end of the run, if nothing else ends them.
+    pub(super) fn stream(self, call: CallType, asked: AskedStream) -> AskedStream {
         let mut stream = asked;
-        match (call, messages) {
-            (CallType::Unary, _) => return stream,
-            (CallType::ServerStream, Some(messages)) => {
-                stream.responses = stream.responses.or(Some(messages));
-            }
-            (_, Some(messages)) => stream.messages = stream.messages.or(Some(messages)),
-            (_, None) => {}
-        }
-        if stream.messages.is_none() && stream.responses.is_none() {
-            stream.lasts = stream.lasts.or(Some(STREAM_FOR.min(measured / 2)));
-        }
+        let is_stream = call != CallType::Unary;
+        stream.lasts_to_end =
+            is_stream && stream.messages.is_none() && stream.responses.is_none() && stream.lasts.is_none();
         let is_paired = matches!(call, CallType::BidiStream | CallType::PingPong);
-        let window = is_paired.then(|| window(call, self.size));
-        stream.outstanding = stream.outstanding.or(window);
+        stream.outstanding = stream.outstanding.or(is_paired.then(|| window(call, self.size)));
         stream
     }
 
@@ -102,12 +76,14 @@ impl Benchmark {
         channel: &Channel,
         timeout: Duration,
     ) -> Result<(), Failure> {
-        let request = Request::new(Raw(self.request(false, false)));
+        let request = Request::new(request(self.size, self.size));
         let mut options = CallOptions::default();
         options.timeout = Some(timeout);
         options.max_decoding_message_size = 2 * PAYLOAD_BYTES_MAX;
         let method = Method::new("/grpc.testing.BenchmarkService/UnaryCall");
-        let Err(status) = channel.unary::<Raw, Raw>(&method, request, &options).await else { return Ok(()) };
+        let Err(status) = channel.unary::<_, SimpleResponse>(&method, request, &options).await else {
+            return Ok(());
+        };
         let code = code_name(status.code() as i32);
         Err(Failure::failed(match status.code() {
             Code::Unimplemented => {
@@ -131,40 +107,4 @@ pub(super) fn method(call: CallType) -> Result<MethodName, Failure> {
         CallType::BidiStream | CallType::PingPong => "StreamingCall",
     };
     format!("{SERVICE}/{name}").parse().map_err(Failure::failed)
-}
-
-/// Encoded responses must be so long.
-#[derive(Debug)]
-struct ResponseSize(usize);
-
-impl Check for ResponseSize {
-    fn check(&self, response: &[u8], _: &mut Variables) -> Result<(), String> {
-        match response.len() {
-            len if len == self.0 => Ok(()),
-            len => Err(format!("expected a response of {} bytes, got {len}", self.0)),
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn responses_have_the_payload_that_was_asked_for() {
-        let benchmark = Benchmark { size: 1000 };
-        let response = |size| {
-            let response = SimpleResponse { payload: payload(size), ..SimpleResponse::default() };
-            prost::Message::encode_to_vec(&response)
-        };
-        let variables = &mut Variables::new();
-        for (directions, size) in
-            [((false, false), 1000), ((true, true), 1000), ((false, true), 1000), ((true, false), 0)]
-        {
-            let check = benchmark.check(directions.0, directions.1);
-            assert_eq!(check.check(&response(size), variables), Ok(()), "{directions:?}");
-            let error = check.check(&response(999), variables).unwrap_err();
-            assert!(error.ends_with("bytes, got 1005"), "{directions:?}: {error}");
-        }
-    }
 }

@@ -5,7 +5,6 @@ use std::io::{self, Read};
 use std::sync::Arc;
 
 use clap::ValueEnum;
-use thalweg::bytes::Bytes;
 use thalweg_load::{Names, Order, Requests};
 
 use super::made::{PLACE, TextTemplates};
@@ -53,11 +52,6 @@ impl Data<'_> {
     fn per_stream(&self, called: &Called) -> Option<u64> {
         let endless = self.is_endless.then_some(u64::MAX);
         if called.is_client_streaming { self.messages.or(endless) } else { Some(1) }
-    }
-
-    /// These messages, encoded.
-    pub(super) fn of(&self, messages: Vec<Bytes>, called: &Called) -> Requests {
-        Requests::new(messages, self.order, self.per_stream(called))
     }
 
     /// The requests of this method.

@@ -10,7 +10,7 @@ use super::any_arguments::{DurationStop, Gates};
 use super::arguments::{LoadArgs, What, nanoseconds};
 use super::defaults::{
     DURATION_DEFAULT, IN_FLIGHT_DEFAULT, IN_FLIGHT_MAX_DEFAULT, INTERVAL_DEFAULT, SEARCH_RATE_DEFAULT,
-    SEARCH_WINDOW_DEFAULT, WARM_UP_DEFAULT,
+    SEARCH_WINDOW_DEFAULT, TIMEOUT_DEFAULT, WARM_UP_DEFAULT,
 };
 use super::label::Tags;
 use crate::failure::Failure;
@@ -51,6 +51,7 @@ impl LoadArgs {
             stop,
             max_duration: self.any.max_duration,
             under_way: self.under_way(stop)?,
+            patience: self.patience(),
             warm_up: self.warmup.unwrap_or(warm_up_default),
             interval: self.any.interval.unwrap_or(INTERVAL_DEFAULT),
             share: self.any.share,
@@ -97,7 +98,7 @@ impl LoadArgs {
     /// What ends it: a number, a time, or where neither is said `window`.
     fn stop(&self, window: Duration) -> Stop {
         match self.total {
-            Some(_) if self.is_stream_type() => Stop::Calls(self.streams()),
+            Some(total) if self.is_stream_type() => Stop::Messages(total),
             Some(total) => Stop::Calls(total),
             None => Stop::After(self.duration.unwrap_or(window)),
         }
@@ -109,19 +110,11 @@ impl LoadArgs {
         !is_scenario && matches!(self.call, What::Benchmark(call) if call != CallType::Unary)
     }
 
-    /// Number of streams if `-n` counts the messages of a call type: one for each worker.
-    fn streams(&self) -> u64 {
-        u64::from(self.in_flight.unwrap_or(self.connections))
-    }
-
-    /// How long is measured, if a time ends the run.
-    pub(super) fn measured(&self) -> Duration {
-        self.duration.unwrap_or(DURATION_DEFAULT)
-    }
-
-    /// So many messages each stream of a call type has, if `-n` says how many all have.
-    pub(super) fn messages_of_stream(&self) -> Option<u64> {
-        self.total.filter(|_| self.is_stream_type()).map(|total| total.div_ceil(self.streams()))
+    /// How long a call of a call type, or its next message, is waited for: it has no deadline of its own.
+    fn patience(&self) -> Option<Duration> {
+        let is_type = self.any.scenario.is_none() && matches!(self.call, What::Benchmark(_));
+        let patience = Some(self.timeout.unwrap_or(TIMEOUT_DEFAULT));
+        patience.filter(|patience| is_type && !patience.is_zero())
     }
 
     fn check_times(&self) -> Result<(), Failure> {

@@ -47,9 +47,15 @@ impl AskedScenario {
             lasts: args.stream_for,
             responses: args.responses,
             outstanding: args.outstanding,
+            lasts_to_end: false,
         };
+        let mut deadline = deadline;
         if let (What::Benchmark(call), Some(benchmark)) = (&load.call, benchmark) {
-            stream = benchmark.stream(*call, stream, load.messages_of_stream(), load.measured());
+            stream = benchmark.stream(*call, stream);
+            // The run watches over these.
+            if stream.lasts_to_end || load.timeout.is_none() {
+                deadline = Deadline::Never;
+            }
         }
         let step = AskedStep {
             name: method.to_string(),

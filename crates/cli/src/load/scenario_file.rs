@@ -158,6 +158,7 @@ impl StepOfFile {
                 lasts: time("stream_for", self.stream_for)?,
                 responses: self.responses,
                 outstanding: self.outstanding,
+                lasts_to_end: false,
             },
             checks: self.check.iter().map(|text| text.parse()).collect::<Result<_, String>>()?,
             keep,

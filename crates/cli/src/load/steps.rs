@@ -2,7 +2,9 @@
 
 use thalweg::{CallOptions, Method};
 use thalweg_dynamic::MethodName;
-use thalweg_load::{Call, CallKind, Condition, FieldPath, Names, Order, Step, StreamPlan, Think, expected};
+use thalweg_load::{
+    Call, CallKind, Calls, Condition, FieldPath, Names, Order, Step, StreamPlan, Think, expected,
+};
 
 use super::asked_stream::AskedStream;
 use super::benchmark::Benchmark;
@@ -56,24 +58,23 @@ impl AskedStep {
             input: self.input,
             order: self.order,
             messages: self.stream.messages,
-            is_endless: self.stream.lasts.is_some(),
+            is_endless: self.stream.lasts.is_some() || self.stream.lasts_to_end,
             has_templates: self.has_templates,
             seed,
             names,
         };
-        let benchmark = self.benchmark.filter(|_| self.data.is_empty());
-        let directions = (called.is_client_streaming, called.is_server_streaming);
-        let requests = match benchmark {
-            Some(benchmark) => data.of(vec![benchmark.request(directions.0, directions.1)], called),
-            None => data.requests(called)?,
+        let calls = match self.benchmark.filter(|_| self.data.is_empty() && self.checks.is_empty()) {
+            Some(benchmark) => {
+                let endless = (self.stream.lasts.is_some() || self.stream.lasts_to_end).then_some(u64::MAX);
+                let messages = self.stream.messages.or(endless).unwrap_or(1);
+                benchmark.calls(called.is_client_streaming, called.is_server_streaming, messages)
+            }
+            None => Calls::Bytes(data.requests(called)?),
         };
-        let mut expects = expected(&self.checks, self.keep.clone(), &called.schema, &called.response_type)
+        let expects = expected(&self.checks, self.keep.clone(), &called.schema, &called.response_type)
             .map_err(Failure::bad_arguments)?;
-        if let Some(benchmark) = benchmark.filter(|_| self.checks.is_empty()) {
-            expects.responses = Some(benchmark.check(directions.0, directions.1));
-        }
         let mut options = CallOptions::default();
-        let sending = self.stream.message_rate.as_ref().map(|rate| (rate, requests.per_stream()));
+        let sending = self.stream.message_rate.as_ref().map(|rate| (rate, calls.per_stream()));
         options.timeout = self.deadline.timeout(self.stream.lasts, sending);
         options.max_decoding_message_size = self.max_message_bytes;
         options.send_compressed = self.compress.map(Into::into);
@@ -82,12 +83,14 @@ impl AskedStep {
             kind,
             metadata: call_metadata(&self.metadata, seed, names)?,
             options,
-            requests,
+            calls,
             stream: StreamPlan {
                 message_rate: self.stream.message_rate.clone(),
                 lasts: self.stream.lasts,
                 responses: self.stream.responses,
                 outstanding: self.stream.outstanding,
+                lasts_to_end: self.stream.lasts_to_end,
+                counts_answered: false,
             },
             expects,
         };

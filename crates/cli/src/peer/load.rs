@@ -97,12 +97,14 @@ fn settings(args: &PeerLoadArgs) -> Result<LoadSettings, Failure> {
 
 fn failure(error: DriveError) -> Failure {
     match error {
-        DriveError::Settings(_) | DriveError::Method(_) | DriveError::Target(_) => {
-            Failure::bad_arguments(error)
-        }
+        DriveError::Settings(_)
+        | DriveError::Method(_)
+        | DriveError::Target(_)
+        | DriveError::Run(thalweg_load::DriveError::Plan(_)) => Failure::bad_arguments(error),
         DriveError::Connect(_)
         | DriveError::Silent { .. }
         | DriveError::Bare { .. }
+        | DriveError::Run(_)
         | DriveError::FirstCall { .. } => Failure::failed(error),
         DriveError::Interrupted => Failure::interrupted(error),
     }

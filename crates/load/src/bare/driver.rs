@@ -19,7 +19,7 @@ use super::messages::Messages;
 use super::wire::Wire;
 use crate::peer::{Announcement, DriveError, Patience, prepared_call};
 use crate::record::{
-    self, BareRun, BareWire, CallType, Connections, Fairness, LoadResult, LoadSettings, Note, Recorder,
+    Around, BareRun, BareWire, CallType, Connections, Fairness, LoadResult, LoadSettings, Note, Recorder,
 };
 
 /// So many connections are opened at a time: less than what listeners have room for.
@@ -111,7 +111,7 @@ impl<'s, W: Wire, F: Fn() -> W> Driver<'s, W, F> {
             began: Instant::now(),
             opening: 0,
             window: None,
-            recorder: Recorder::new(),
+            recorder: Recorder::new(CallType::Unary, Instant::now()),
             under_way: 0,
             ended: None,
         })
@@ -134,7 +134,7 @@ impl<'s, W: Wire, F: Fn() -> W> Driver<'s, W, F> {
         let from_ns = self.now_ns() + self.settings.warmup_ns;
         let until_ns = from_ns + self.bounds.duration_ns;
         self.window = Some((from_ns, until_ns));
-        self.recorder = Recorder::starting_at(self.began + Duration::from_nanos(from_ns));
+        self.recorder = Recorder::new(CallType::Unary, self.began + Duration::from_nanos(from_ns));
         self.begin_calls();
         self.turn_until(from_ns, interrupt)?;
         let (started, cpu_before) = (SystemTime::now(), cpu());
@@ -227,7 +227,7 @@ impl<'s, W: Wire, F: Fn() -> W> Driver<'s, W, F> {
             self.turn(LOOK_EVERY)?;
         }
         for _ in 0..self.under_way {
-            self.recorder.error(Code::DeadlineExceeded as i32);
+            self.recorder.failed(Code::DeadlineExceeded);
         }
         Ok(self.now_ns() - until_ns)
     }
@@ -269,11 +269,11 @@ impl<'s, W: Wire, F: Fn() -> W> Driver<'s, W, F> {
             };
             if (from_ns..=until_ns).contains(&now_ns) {
                 if answer.is_good {
-                    recorder.record(now_ns - answer.began_ns);
-                    recorder.call();
+                    let at = |ns: u64| began + Duration::from_nanos(ns);
+                    recorder.record(at(answer.began_ns), at(now_ns));
                     *counted += 1;
                 } else {
-                    recorder.error(Code::Unknown as i32);
+                    recorder.failed(Code::Unknown);
                 }
             }
             let goes_on = now_ns < until_ns;
@@ -300,7 +300,7 @@ impl<'s, W: Wire, F: Fn() -> W> Driver<'s, W, F> {
         if self.window.is_some() {
             self.under_way -= u64::from(connection.under_way);
             for _ in 0..connection.under_way {
-                self.recorder.error(Code::Unavailable as i32);
+                self.recorder.failed(Code::Unavailable);
             }
         }
     }
@@ -308,25 +308,25 @@ impl<'s, W: Wire, F: Fn() -> W> Driver<'s, W, F> {
     fn finish(self, started: SystemTime, client_cpu: CpuTime, drain_ns: u64) -> LoadResult {
         let active: Vec<u64> = self.active().map(|place| self.connections[place].counted).collect();
         let open = self.connections.iter().filter(|it| it.stage == Stage::Open).count();
-        let payload_bytes = self.recorder.operations() * self.settings.size_bytes;
         let notes = self
             .ended
             .iter()
             .map(|why| Note { text: format!("a connection ended: {why}"), invalidates: false });
-        let mut result = self.recorder.finish(record::Run {
+        let around = Around {
             settings: self.settings.clone(),
             started,
             duration: Duration::from_nanos(self.bounds.duration_ns),
-            closed_loop: true,
-            bytes_sent: payload_bytes,
-            bytes_received: payload_bytes,
+            from_ns: 0,
             client_cpu,
             connections: Connections {
                 asked: self.settings.connections,
                 established: u32::try_from(open).ok(),
             },
             notes: notes.collect(),
-        });
+        };
+        let mut result = self.recorder.finish(around);
+        result.bytes_sent = result.messages * self.settings.size_bytes;
+        result.bytes_received = result.bytes_sent;
         result.drain_ns = drain_ns;
         result.fairness = Fairness::of(&active);
         result

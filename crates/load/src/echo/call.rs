@@ -20,7 +20,7 @@ use crate::services::{TIMES, monotonic_ns};
 
 /// What is called again and again, and where.
 #[derive(Debug)]
-pub(crate) struct EchoCall {
+pub struct EchoCall {
     work: EchoWork,
     /// Sent one after the other; there is at least one.
     sent: Vec<Sent>,

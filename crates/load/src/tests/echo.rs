@@ -15,8 +15,8 @@ use thalweg_messages::own::descriptors;
 use thalweg_messages::{Kind, OwnMessages};
 use tokio::net::TcpListener;
 
-use crate::peer::{DriveError, Patience, drive};
 use crate::echo::{EchoWork, Looks, NoOwnEcho, OwnEcho, Protocol, Shape};
+use crate::peer::{DriveError, Patience, drive};
 use crate::record::{CallType, Handing, LaneRule, LoadResult, LoadSettings};
 use crate::services::echo_proto::echo_client::EchoClient;
 use crate::services::echo_proto::echo_server::EchoServer;

@@ -133,8 +133,11 @@ impl Far {
                 share: of_time,
                 left: counted(starts, "flow"),
             },
-            Stop::Calls(all) => {
-                let calls = now.so_far.calls();
+            Stop::Calls(all) | Stop::Messages(all) => {
+                let (calls, what) = match now.stop {
+                    Stop::Messages(_) => (now.so_far.operations(), "messages"),
+                    _ => (now.so_far.calls(), "calls"),
+                };
                 let rate = calls as f64 / (now.so_far.duration_ns as f64 / 1e9).max(1e-3);
                 let left_s = (all.saturating_sub(calls) as f64 / rate.max(1e-3)).min(1e9);
                 let left_s = left_of_time.map_or(left_s, |of_time| left_s.min(of_time));
@@ -147,7 +150,7 @@ impl Far {
                 Self {
                     is_warm_up: false,
                     done: format!(
-                        "{}{longest}, {} of {} calls",
+                        "{}{longest}, {} of {} {what}",
                         span(measured),
                         grouped(calls as f64),
                         grouped(all as f64)

@@ -76,7 +76,9 @@ impl View {
         // The last one of a run may be a shorter one.
         let end = match running.plan().stop {
             Stop::After(duration) => duration,
-            Stop::Calls(_) => self.running.as_ref().map_or(length, |(_, began)| began.elapsed()),
+            Stop::Calls(_) | Stop::Messages(_) => {
+                self.running.as_ref().map_or(length, |(_, began)| began.elapsed())
+            }
         };
         let lasted = end.saturating_sub(Duration::from_nanos(interval.at_ns)).min(length);
         self.history.push(&interval, lasted);

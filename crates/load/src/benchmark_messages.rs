@@ -1,0 +1,107 @@
+//! The messages of gRPC's BenchmarkService.
+
+use prost::Message;
+use thalweg::Status;
+
+use crate::form::{Form, Source};
+use crate::perform::Turn;
+use crate::record::Handing;
+use crate::services::proto::{Payload, SimpleRequest, SimpleResponse};
+use crate::services::zeros;
+use crate::went::Failure;
+
+/// Messages of BenchmarkService with payloads of one size.
+#[derive(Clone, Debug)]
+pub struct BenchmarkMessages {
+    request: SimpleRequest,
+    encoded_bytes: u64,
+    /// Payload bytes of a response.
+    response_bytes: usize,
+    handing: Handing,
+    /// Messages of a stream that sends.
+    per_stream: u64,
+}
+
+impl BenchmarkMessages {
+    /// `request_bytes` and `response_bytes` are those of the payloads. A stream that sends has `per_stream` messages.
+    pub fn new(request_bytes: usize, response_bytes: usize, handing: Handing, per_stream: u64) -> Self {
+        let request = request(request_bytes, response_bytes);
+        let encoded_bytes = request.encoded_len() as u64;
+        Self { request, encoded_bytes, response_bytes, handing, per_stream }
+    }
+
+    pub(crate) fn per_stream(&self) -> u64 {
+        self.per_stream
+    }
+}
+
+impl Form for BenchmarkMessages {
+    type Request = SimpleRequest;
+    type Response = SimpleResponse;
+    type Source = Repeated;
+
+    fn request(&self, _: &Turn<'_>) -> Result<SimpleRequest, String> {
+        Ok(self.request.clone())
+    }
+
+    fn requests(&self, _: &Turn<'_>) -> Repeated {
+        Repeated { request: self.request.clone(), bytes: self.encoded_bytes, left: self.per_stream }
+    }
+
+    fn request_bytes(&self, _: &SimpleRequest) -> u64 {
+        self.encoded_bytes
+    }
+
+    fn response_bytes(response: &SimpleResponse) -> u64 {
+        response.encoded_len() as u64
+    }
+
+    fn check(&self, response: &SimpleResponse, _: &mut Turn<'_>) -> Result<(), Failure> {
+        check_size(response, self.response_bytes).map_err(Failure::Status)
+    }
+
+    fn is_owned(&self) -> bool {
+        self.handing == Handing::Owned
+    }
+}
+
+/// The same request again and again.
+#[derive(Debug)]
+pub(crate) struct Repeated {
+    request: SimpleRequest,
+    bytes: u64,
+    left: u64,
+}
+
+impl Source for Repeated {
+    type Request = SimpleRequest;
+
+    #[inline]
+    fn next(&mut self) -> Option<Result<(&SimpleRequest, u64), String>> {
+        self.left = self.left.checked_sub(1)?;
+        Some(Ok((&self.request, self.bytes)))
+    }
+}
+
+/// A response that is not as large as asked for is none.
+#[inline]
+pub(crate) fn check_size(response: &SimpleResponse, asked: usize) -> Result<(), Status> {
+    match response.payload.as_ref().map_or(0, |payload| payload.body.len()) {
+        got if got == asked => Ok(()),
+        got => Err(Status::data_loss(format!("expected a response of {asked} bytes, got {got}"))),
+    }
+}
+
+/// Returns a request of `size` bytes that wants `response_size` bytes back. Both without payload: an empty message.
+pub fn request(size: usize, response_size: usize) -> SimpleRequest {
+    SimpleRequest {
+        response_size: i32::try_from(response_size).expect("payloads are bounded by PAYLOAD_BYTES_MAX"),
+        payload: payload(size),
+        ..SimpleRequest::default()
+    }
+}
+
+/// Returns so many bytes; none is no payload at all.
+pub fn payload(size: usize) -> Option<Payload> {
+    (size > 0).then(|| Payload { r#type: 0, body: zeros(size) })
+}

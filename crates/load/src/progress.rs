@@ -1,0 +1,23 @@
+//! Since when a worker has been waiting.
+
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+/// Since when a worker waits for what it waits for: ns of the run's clock, 0 if for nothing.
+#[derive(Debug, Default)]
+pub(crate) struct Progress(AtomicU64);
+
+impl Progress {
+    #[inline]
+    pub(crate) fn waits_since(&self, now_ns: u64) {
+        self.0.store(now_ns.max(1), Relaxed);
+    }
+
+    #[inline]
+    pub(crate) fn rests(&self) {
+        self.0.store(0, Relaxed);
+    }
+
+    pub(crate) fn since_ns(&self) -> Option<u64> {
+        Some(self.0.load(Relaxed)).filter(|&since_ns| since_ns > 0)
+    }
+}

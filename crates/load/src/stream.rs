@@ -1,0 +1,671 @@
+//! One stream: its requests are sent at their times, and its messages are counted when they go and come.
+//!
+//! Reading the clock takes some 25 ns, and tens of millions of small messages can pass in a second. So messages that go
+//! or come together are counted as a batch, with one reading of the clock: when its first message goes or comes.
+
+use std::ops::Range;
+use std::pin::Pin;
+use std::sync::atomic::Ordering::{Acquire, Relaxed, Release, SeqCst};
+use std::sync::atomic::{AtomicBool, AtomicU64, fence};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::task::{Context, Poll, Waker, ready};
+use std::time::{Duration, Instant};
+
+use thalweg::{Stream, outbound};
+use tokio::time::Sleep;
+
+use crate::form::Source;
+use crate::pace::Paced;
+use crate::progress::Progress;
+use crate::schedule::Schedule;
+use crate::tally::Shards;
+use crate::traffic::{Batch, Stretch, Traffic};
+use crate::unanswered::Unanswered;
+
+/// Messages of a batch, at the most.
+const BATCH_MESSAGES_MAX: u64 = 16;
+/// No message is added to a batch of so many bytes.
+const BATCH_BYTES: u64 = 16 << 10;
+
+/// Where a worker counts, and the run's clock. Each worker has its own: a counter of references that all threads change
+/// would be fetched from one processor to another with each stream.
+#[derive(Debug)]
+pub(crate) struct Counting {
+    pub(crate) shards: Arc<Shards>,
+    /// When the run's clock began. All times are ns of this clock.
+    pub(crate) base: Instant,
+    /// When measuring begins.
+    pub(crate) from_ns: u64,
+    /// Messages of streams that are left, where their number ends the run; those of the warm-up are none of it.
+    pub(crate) messages_left: Option<Arc<AtomicU64>>,
+    /// Of this worker.
+    pub(crate) progress: Arc<Progress>,
+}
+
+impl Counting {
+    pub(crate) fn now_ns(&self) -> u64 {
+        self.base.elapsed().as_nanos() as u64
+    }
+
+    fn is_limited(&self) -> bool {
+        self.messages_left.is_some()
+    }
+
+    /// Takes up to `wanted` messages of what is left.
+    fn take(&self, now_ns: u64, wanted: u64) -> u64 {
+        let Some(left) = self.messages_left.as_ref().filter(|_| now_ns >= self.from_ns) else {
+            return wanted;
+        };
+        let taken = left.fetch_update(Relaxed, Relaxed, |left| Some(left.saturating_sub(wanted)));
+        taken.map_or(0, |left| left.min(wanted))
+    }
+
+    /// A stream that fails before its first message counts as some of those that are left: a run against a server that
+    /// refuses all streams ends, too.
+    pub(crate) fn take_failed(&self) {
+        self.take(self.now_ns(), BATCH_MESSAGES_MAX);
+    }
+
+    /// Gives back what was taken at this time.
+    fn give_back(&self, taken_ns: u64, count: u64) {
+        if let Some(left) = self.messages_left.as_ref().filter(|_| count > 0 && taken_ns >= self.from_ns) {
+            left.fetch_add(count, Relaxed);
+        }
+    }
+}
+
+/// How a stream is counted.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Rules {
+    /// Responses answer requests one by one.
+    pub(crate) is_paired: bool,
+    /// So many requests may await their responses.
+    pub(crate) outstanding: Option<u64>,
+    /// Requests count once the stream has been answered.
+    pub(crate) holds_requests: bool,
+}
+
+/// What both directions of a stream know.
+#[derive(Debug)]
+pub(crate) struct Messages {
+    counting: Arc<Counting>,
+    pub(crate) began_ns: u64,
+    /// What goes or comes then is counted.
+    counted: Range<u64>,
+    /// Messages that have gone and come. Each is written by its direction alone.
+    sent: AtomicU64,
+    received: AtomicU64,
+    unanswered: Option<Mutex<Unanswered>>,
+    outstanding: u64,
+    /// The sender has found as many outstanding, and waits.
+    waits: AtomicBool,
+    sender: Mutex<Option<Waker>>,
+    /// Requests that do not count yet.
+    held: Option<Mutex<(Traffic, Paced)>>,
+    /// All requests have gone.
+    is_complete: AtomicBool,
+    /// A request could not be made, and the stream ended before it.
+    fault: OnceLock<String>,
+}
+
+impl Messages {
+    /// Of a stream that begins now, and whose messages are counted in this time.
+    pub(crate) fn new(counting: &Arc<Counting>, counted: &Range<u64>, rules: Rules) -> Self {
+        Self {
+            counting: counting.clone(),
+            began_ns: counting.now_ns(),
+            counted: counted.clone(),
+            sent: AtomicU64::new(0),
+            received: AtomicU64::new(0),
+            unanswered: rules.is_paired.then(Mutex::default),
+            outstanding: rules.outstanding.unwrap_or(u64::MAX),
+            waits: AtomicBool::new(false),
+            sender: Mutex::default(),
+            held: rules.holds_requests.then(Mutex::default),
+            is_complete: AtomicBool::new(false),
+            fault: OnceLock::new(),
+        }
+    }
+
+    /// When the run's clock began.
+    pub(crate) fn base(&self) -> Instant {
+        self.counting.base
+    }
+
+    /// Requests that have gone.
+    pub(crate) fn sent(&self) -> u64 {
+        self.sent.load(Acquire)
+    }
+
+    /// Whether all requests have gone.
+    pub(crate) fn is_complete(&self) -> bool {
+        self.is_complete.load(Acquire)
+    }
+
+    /// Why a request could not be made, if so.
+    pub(crate) fn fault(&self) -> Option<&str> {
+        self.fault.get().map(String::as_str)
+    }
+
+    /// Counts a request that goes now, of a stream that has no other.
+    pub(crate) fn count_only_request(&self, bytes: u64) {
+        self.sent.store(1, Release);
+        self.is_complete.store(true, Release);
+        if self.counted.contains(&self.began_ns) {
+            self.counting.shards.own().count_traffic(Traffic::sent(1, bytes));
+        }
+    }
+
+    /// The stream has failed, behind so many messages.
+    pub(crate) fn fail(&self, moved: u64) {
+        if moved == 0 {
+            self.counting.take_failed();
+        }
+    }
+
+    /// The stream has been answered: its requests count.
+    pub(crate) fn count_held(&self) {
+        if let Some(held) = &self.held {
+            let (traffic, paced) = std::mem::take(&mut *lock(held));
+            let mut shard = self.counting.shards.own();
+            shard.count_traffic(traffic);
+            shard.count_paced(&paced);
+        }
+    }
+
+    fn count_requests(&self, traffic: Traffic, stretch: Option<Stretch>) {
+        match &self.held {
+            None => {
+                let mut shard = self.counting.shards.own();
+                shard.count_traffic(traffic);
+                if let Some(stretch) = stretch {
+                    shard.count_stretch(stretch, self.counting.now_ns());
+                }
+            }
+            Some(held) => {
+                let mut held = lock(held);
+                held.0 += traffic;
+                if let Some(stretch) = stretch {
+                    held.1.record(stretch, self.counting.now_ns());
+                }
+            }
+        }
+    }
+
+    /// Whether another request may be sent behind so many.
+    #[inline]
+    fn has_room(&self, sent: u64) -> bool {
+        // A server may answer more than it was asked.
+        sent.saturating_sub(self.received.load(Acquire)) < self.outstanding
+    }
+
+    /// Ready when it may be.
+    fn poll_room(&self, sent: u64, cx: &Context<'_>) -> Poll<()> {
+        if self.has_room(sent) {
+            return Poll::Ready(());
+        }
+        *lock(&self.sender) = Some(cx.waker().clone());
+        self.waits.store(true, Relaxed);
+        // Orders the store above before the load below, as `has_received` does the other way round: one of the two sees
+        // what the other wrote, so a sender never waits for a receiver that has not seen it.
+        fence(SeqCst);
+        if self.has_room(sent) { Poll::Ready(()) } else { Poll::Pending }
+    }
+
+    /// So many responses have come. A sender that waits is woken at each quarter of what may be outstanding: often
+    /// enough to keep the stream full, seldom enough that requests go out together.
+    #[inline]
+    fn has_received(&self, count: u64) {
+        self.received.store(count, Release);
+        if self.outstanding < u64::MAX && count.is_multiple_of((self.outstanding / 4).max(1)) {
+            fence(SeqCst);
+            if self.waits.load(Relaxed) {
+                self.waits.store(false, Relaxed);
+                if let Some(waker) = lock(&self.sender).take() {
+                    waker.wake();
+                }
+            }
+        }
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Sends the requests of a stream: as fast as the library takes them, or by a schedule.
+pub(crate) struct Sender<S> {
+    source: S,
+    messages: Arc<Messages>,
+    /// No batch begins later.
+    ends_ns: u64,
+    times: Option<SendTimes>,
+    /// There is a time from one batch to the next.
+    is_paced: bool,
+    sent: u64,
+    /// Requests that may still be added to the batch.
+    left: u64,
+    batch_ns: u64,
+    /// Requests of the batch that are not counted yet.
+    traffic: Traffic,
+    /// All of them.
+    count: u64,
+}
+
+impl<S: Source> Sender<S> {
+    /// `is_paced`: no response tells how long requests take.
+    pub(crate) fn new(
+        source: S,
+        messages: &Arc<Messages>,
+        ends_ns: u64,
+        times: Option<SendTimes>,
+        is_paced: bool,
+    ) -> Self {
+        let (messages, traffic) = (messages.clone(), Traffic::default());
+        Self { source, messages, ends_ns, times, is_paced, sent: 0, left: 0, batch_ns: 0, traffic, count: 0 }
+    }
+
+    /// The requests, sent from where they are.
+    pub(crate) fn in_place(mut self) -> outbound::Requests<S::Request> {
+        outbound::Requests::new(move |cx, pack| {
+            while ready!(self.poll_turn(cx)) {
+                let Some(request) = self.next() else { break };
+                if !pack.push(request) {
+                    // What is sent later has another time.
+                    self.end_batch();
+                    return Poll::Pending;
+                }
+            }
+            Poll::Ready(())
+        })
+    }
+
+    /// Ready when another request is to be sent: false when there are no more.
+    #[inline]
+    fn poll_turn(&mut self, cx: &mut Context<'_>) -> Poll<bool> {
+        if self.left > 0 && self.messages.has_room(self.sent) {
+            return Poll::Ready(true);
+        }
+        self.poll_batch(cx)
+    }
+
+    /// Begins a batch when that may be.
+    fn poll_batch(&mut self, cx: &mut Context<'_>) -> Poll<bool> {
+        if self.messages.poll_room(self.sent, cx).is_pending() {
+            self.end_batch();
+            return Poll::Pending;
+        }
+        let due_ns = match &mut self.times {
+            None => None,
+            Some(times) => match times.poll(&self.messages, self.ends_ns, cx) {
+                Poll::Ready(Some(due_ns)) => Some(due_ns),
+                Poll::Ready(None) => return Poll::Ready(self.over()),
+                Poll::Pending => {
+                    self.end_batch();
+                    return Poll::Pending;
+                }
+            },
+        };
+        let now_ns = self.messages.counting.now_ns();
+        self.messages.counting.progress.waits_since(now_ns);
+        self.end_batch();
+        self.count_batch(Some(now_ns));
+        let wanted = if due_ns.is_some() { 1 } else { BATCH_MESSAGES_MAX };
+        let is_over = now_ns >= self.ends_ns;
+        self.left = if is_over { 0 } else { self.messages.counting.take(now_ns, wanted) };
+        if self.left == 0 {
+            return Poll::Ready(self.over());
+        }
+        self.batch_ns = now_ns;
+        if let Some(unanswered) = &self.messages.unanswered {
+            lock(unanswered).send(self.sent, due_ns.unwrap_or(now_ns));
+        }
+        Poll::Ready(true)
+    }
+
+    /// Takes the next request. `None` if there is none.
+    #[inline]
+    fn next(&mut self) -> Option<&S::Request> {
+        match self.source.next() {
+            Some(Ok((request, bytes))) => {
+                self.traffic += Traffic::sent(1, bytes);
+                self.left = if bytes >= BATCH_BYTES { 0 } else { self.left - 1 };
+                self.sent += 1;
+                self.messages.sent.store(self.sent, Release);
+                Some(request)
+            }
+            Some(Err(why)) => {
+                // The stream has ended with the first.
+                let _ = self.messages.fault.set(why);
+                None
+            }
+            None => {
+                self.messages.is_complete.store(true, Release);
+                None
+            }
+        }
+    }
+
+    fn over(&self) -> bool {
+        self.messages.is_complete.store(true, Release);
+        false
+    }
+
+    /// Nothing is added to the batch any more.
+    fn end_batch(&mut self) {
+        self.messages.counting.give_back(self.batch_ns, std::mem::take(&mut self.left));
+        self.count_batch(None);
+    }
+
+    /// Counts what has gone of the batch, and how long it was until the next one, which begins now.
+    fn count_batch(&mut self, next_ns: Option<u64>) {
+        let traffic = std::mem::take(&mut self.traffic);
+        self.count += traffic.sent;
+        let counted = &self.messages.counted;
+        let stretch = next_ns.filter(|next_ns| self.is_paced && self.count > 0 && counted.contains(next_ns));
+        let stretch = stretch.map(|next_ns| Stretch { took_ns: next_ns - self.batch_ns, count: self.count });
+        if next_ns.is_some() {
+            self.count = 0;
+        }
+        let is_counted = counted.contains(&self.batch_ns);
+        if is_counted && (traffic.sent > 0 || stretch.is_some()) {
+            self.messages.count_requests(traffic, stretch);
+        }
+    }
+}
+
+/// However a stream ends, what has gone is counted.
+impl<S> Drop for Sender<S> {
+    fn drop(&mut self) {
+        if self.traffic.sent > 0 && self.messages.counted.contains(&self.batch_ns) {
+            self.messages.count_requests(self.traffic, None);
+        }
+    }
+}
+
+/// Requests that are given away.
+impl<S: Source> Stream for Sender<S> {
+    type Item = S::Request;
+
+    fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<S::Request>> {
+        let is_due = ready!(self.poll_turn(cx));
+        Poll::Ready(if is_due { self.next().cloned() } else { None })
+    }
+}
+
+/// When messages are sent.
+pub(crate) struct SendTimes {
+    schedule: Schedule,
+    next: u64,
+    sleep: Pin<Box<Sleep>>,
+    /// Whether the timer was waited for, and when it had come.
+    waits: bool,
+    woke_ns: u64,
+}
+
+impl SendTimes {
+    pub(crate) fn new(schedule: Schedule) -> Self {
+        let sleep = Box::pin(tokio::time::sleep(Duration::ZERO));
+        Self { schedule, next: 0, sleep, waits: false, woke_ns: 0 }
+    }
+
+    /// When the next message was to be sent, once it may be; `None` if there are never as many.
+    ///
+    /// The runtime's timer is a millisecond late at the most, and what it makes late counts from when it came. What is
+    /// late since the library did not ask, as the server did not read, counts from when it was to be sent.
+    fn poll(&mut self, messages: &Messages, ends_ns: u64, cx: &mut Context<'_>) -> Poll<Option<u64>> {
+        let Some(due) = self.schedule.start_of(self.next as f64) else { return Poll::Ready(None) };
+        let due_ns = messages.began_ns + Duration::from_secs_f64(due.min(1e9)).as_nanos() as u64;
+        let wake_ns = due_ns.min(ends_ns);
+        if messages.counting.now_ns() < wake_ns {
+            if !self.waits {
+                self.sleep.as_mut().reset((messages.counting.base + Duration::from_nanos(wake_ns)).into());
+                self.waits = true;
+            }
+            ready!(self.sleep.as_mut().poll(cx));
+        }
+        if self.waits {
+            self.waits = false;
+            self.woke_ns = messages.counting.now_ns();
+        }
+        if ends_ns <= due_ns {
+            return Poll::Ready(None);
+        }
+        self.next += 1;
+        Poll::Ready(Some(self.woke_ns.max(due_ns)))
+    }
+}
+
+/// Counts the responses of a stream.
+pub(crate) struct Receiver<'m> {
+    messages: &'m Messages,
+    /// There is a time from one batch to the next, and the number of responses may end the run.
+    is_one_way: bool,
+    /// All of the stream.
+    pub(crate) total: u64,
+    /// Responses that may still come, where their number ends the run.
+    left: u64,
+    batch_ns: u64,
+    batch: Batch,
+}
+
+impl<'m> Receiver<'m> {
+    /// `is_one_way`: responses come by themselves.
+    pub(crate) fn new(messages: &'m Messages, is_one_way: bool) -> Self {
+        Self { messages, is_one_way, total: 0, left: 0, batch_ns: 0, batch: Batch::default() }
+    }
+
+    /// Whether another response is wanted, where their number ends the run.
+    #[inline]
+    pub(crate) fn wants_more(&mut self) -> bool {
+        let counting = &self.messages.counting;
+        if self.is_one_way && self.left == 0 && counting.is_limited() {
+            self.left = counting.take(counting.now_ns(), BATCH_MESSAGES_MAX);
+            return self.left > 0;
+        }
+        true
+    }
+
+    /// A response of so many bytes has come. It is counted with those that are at hand behind it.
+    #[inline]
+    pub(crate) fn push(&mut self, bytes: u64) {
+        if self.batch.traffic.received == 0 {
+            self.begin_batch();
+        }
+        self.batch.traffic.received += 1;
+        self.batch.traffic.bytes_received += bytes;
+        self.total += 1;
+        self.left = self.left.saturating_sub(1);
+        self.messages.has_received(self.total);
+        let Traffic { received, bytes_received, .. } = self.batch.traffic;
+        if received == BATCH_MESSAGES_MAX || bytes_received >= BATCH_BYTES {
+            self.count();
+        }
+    }
+
+    fn begin_batch(&mut self) {
+        let counting = &self.messages.counting;
+        let now_ns = counting.now_ns();
+        counting.progress.waits_since(now_ns);
+        if self.total == 0 {
+            self.batch.first_ns = Some(now_ns - self.messages.began_ns);
+        }
+        if self.is_one_way && self.total > 0 {
+            let count = std::mem::take(&mut self.batch.before);
+            self.batch.stretch = Some(Stretch { took_ns: now_ns - self.batch_ns, count });
+        }
+        self.batch_ns = now_ns;
+    }
+
+    /// Counts what has come.
+    pub(crate) fn count(&mut self) {
+        let Self { messages, total, batch, batch_ns, .. } = self;
+        if batch.traffic.received == 0 {
+            return;
+        }
+        batch.before += batch.traffic.received;
+        if let Some(unanswered) = &messages.unanswered {
+            // A server may answer more than it was asked.
+            lock(unanswered).answer((*total).min(messages.sent()), *batch_ns, &mut batch.replies);
+        }
+        if messages.counted.contains(batch_ns) {
+            messages.counting.shards.own().count_responses(batch, *batch_ns);
+        }
+        (batch.traffic, batch.first_ns, batch.stretch) = (Traffic::default(), None, None);
+        batch.replies.clear();
+    }
+}
+
+/// However a stream ends, what has come is counted.
+impl Drop for Receiver<'_> {
+    fn drop(&mut self) {
+        self.count();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::AtomicU32;
+    use std::task::Wake;
+
+    use thalweg::Raw;
+    use thalweg::bytes::Bytes;
+
+    use super::*;
+    use crate::tally::Tally;
+
+    #[derive(Default)]
+    struct Woken(AtomicU32);
+
+    impl Wake for Woken {
+        fn wake(self: Arc<Self>) {
+            self.0.fetch_add(1, Relaxed);
+        }
+    }
+
+    /// So many messages of this size.
+    struct Limited(u64, Raw);
+
+    impl Source for Limited {
+        type Request = Raw;
+
+        fn next(&mut self) -> Option<Result<(&Raw, u64), String>> {
+            self.0 = self.0.checked_sub(1)?;
+            Some(Ok((&self.1, self.1.0.len() as u64)))
+        }
+    }
+
+    fn counting(messages_left: Option<u64>) -> Arc<Counting> {
+        Arc::new(Counting {
+            shards: Arc::new(Shards::new(1, 1, false)),
+            base: Instant::now(),
+            from_ns: 0,
+            messages_left: messages_left.map(|left| Arc::new(AtomicU64::new(left))),
+            progress: Arc::default(),
+        })
+    }
+
+    fn messages(counting: &Arc<Counting>, outstanding: Option<u64>) -> Arc<Messages> {
+        let rules = Rules { is_paired: true, outstanding, holds_requests: false };
+        Arc::new(Messages::new(counting, &(0..u64::MAX), rules))
+    }
+
+    fn sender(count: u64, bytes: usize, messages: &Arc<Messages>) -> Sender<Limited> {
+        Sender::new(Limited(count, Raw(Bytes::from(vec![0; bytes]))), messages, u64::MAX, None, true)
+    }
+
+    /// Polls until it is not ready or has ended: how many came.
+    fn polled(sender: &mut Sender<Limited>, cx: &mut Context<'_>) -> u64 {
+        let mut count = 0;
+        while let Poll::Ready(Some(_)) = Pin::new(&mut *sender).poll_next(cx) {
+            count += 1;
+        }
+        count
+    }
+
+    fn tally(counting: &Counting) -> Tally {
+        counting.shards.merged().tally
+    }
+
+    #[test]
+    fn requests_wait_for_responses_where_as_many_are_outstanding() {
+        let counting = counting(None);
+        let woken = Arc::new(Woken::default());
+        let waker = Waker::from(woken.clone());
+        let cx = &mut Context::from_waker(&waker);
+        for (outstanding, enough) in [(1, 1), (8, 2)] {
+            let messages = messages(&counting, Some(outstanding));
+            let mut sender = sender(u64::MAX, 1, &messages);
+            let mut receiver = Receiver::new(&messages, false);
+            assert_eq!(polled(&mut sender, cx), outstanding);
+            let before = woken.0.load(Relaxed);
+            (1..enough).for_each(|_| receiver.push(1));
+            assert_eq!(woken.0.load(Relaxed), before, "woken too early, of {outstanding}");
+            receiver.push(1);
+            assert_eq!(woken.0.load(Relaxed), before + 1, "of {outstanding}");
+            assert_eq!(polled(&mut sender, cx), enough);
+        }
+        let unlimited = messages(&counting, None);
+        assert_eq!(polled(&mut sender(10_000, 1, &unlimited), cx), 10_000);
+        assert!(unlimited.is_complete());
+    }
+
+    #[test]
+    fn each_message_is_counted_and_each_reply_has_a_time() {
+        let cx = &mut Context::from_waker(Waker::noop());
+        for (count, bytes) in [(1, 0), (15, 1), (16, 1), (100, 7), (5, 20_000)] {
+            let counting = counting(None);
+            let messages = messages(&counting, None);
+            let mut sender = sender(count, bytes, &messages);
+            assert_eq!(polled(&mut sender, cx), count);
+            let mut receiver = Receiver::new(&messages, false);
+            // One more than was asked: it is counted, and answers nothing.
+            (0..=count).for_each(|_| receiver.push(3));
+            drop((sender, receiver));
+            let tally = tally(&counting);
+            let traffic = Traffic {
+                sent: count,
+                bytes_sent: count * bytes as u64,
+                received: count + 1,
+                bytes_received: 3 * (count + 1),
+            };
+            assert_eq!(tally.traffic, traffic);
+            assert_eq!((tally.replies.len(), tally.first.len()), (count, 1));
+            // The last batch may have none behind it.
+            let paced = tally.paced.messages;
+            assert!(paced <= count && count - paced < BATCH_MESSAGES_MAX, "{paced} of {count}");
+        }
+    }
+
+    #[test]
+    fn a_number_of_messages_is_shared_by_all_streams() {
+        let cx = &mut Context::from_waker(Waker::noop());
+        let counting = counting(Some(50));
+        let streams = [messages(&counting, Some(4)), messages(&counting, None)];
+        let mut first = sender(u64::MAX, 1, &streams[0]);
+        assert_eq!(polled(&mut first, cx), 4);
+        assert_eq!(polled(&mut sender(u64::MAX, 1, &streams[1]), cx), 46, "what is not used is given back");
+        assert!(streams[1].is_complete() && !streams[0].is_complete());
+        let mut receiver = Receiver::new(&streams[0], false);
+        (0..4).for_each(|_| receiver.push(1));
+        assert_eq!(polled(&mut first, cx), 0);
+        assert!(streams[0].is_complete());
+        drop(first);
+        assert_eq!(tally(&counting).traffic.sent, 50);
+    }
+
+    #[test]
+    fn held_requests_count_when_the_stream_is_answered() {
+        let cx = &mut Context::from_waker(Waker::noop());
+        let counting = counting(None);
+        let rules = Rules { holds_requests: true, ..Rules::default() };
+        let messages = Arc::new(Messages::new(&counting, &(0..u64::MAX), rules));
+        let mut sender = sender(40, 1, &messages);
+        assert_eq!(polled(&mut sender, cx), 40);
+        drop(sender);
+        assert_eq!(tally(&counting).traffic, Traffic::default());
+        messages.count_held();
+        let tally = tally(&counting);
+        assert_eq!((tally.traffic, tally.paced.messages), (Traffic::sent(40, 40), 32));
+    }
+}

@@ -1,0 +1,111 @@
+//! The tasks of a run's workers, and who watches over them.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use thalweg::Status;
+use tokio::task::{AbortHandle, Id, JoinSet};
+use tokio::time::{Interval, MissedTickBehavior, interval};
+
+use crate::drive::go_on_with_panic;
+use crate::plan::Plan;
+use crate::progress::Progress;
+use crate::worker::{Shared, work};
+
+/// How often workers are looked at, at the most.
+const LOOK_EVERY_MAX: Duration = Duration::from_millis(250);
+
+/// The tasks of a run's workers.
+pub(crate) struct Workers {
+    shared: Arc<Shared>,
+    /// How long one may wait for the same thing.
+    patience: Option<Duration>,
+    tasks: JoinSet<()>,
+    watched: HashMap<Id, Watched>,
+    is_aborted: bool,
+}
+
+struct Watched {
+    worker: usize,
+    progress: Arc<Progress>,
+    task: AbortHandle,
+}
+
+impl Workers {
+    pub(crate) fn begin(plan: &Plan, shared: &Arc<Shared>) -> Self {
+        let mut workers = Self {
+            shared: shared.clone(),
+            patience: plan.patience,
+            tasks: JoinSet::new(),
+            watched: HashMap::new(),
+            is_aborted: false,
+        };
+        (0..plan.in_flight as usize).for_each(|worker| workers.start(worker));
+        workers
+    }
+
+    fn start(&mut self, worker: usize) {
+        let progress = Arc::new(Progress::default());
+        let task = self.tasks.spawn(work(self.shared.clone(), worker, progress.clone()));
+        if self.patience.is_some() {
+            self.watched.insert(task.id(), Watched { worker, progress, task });
+        }
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.tasks.is_empty()
+    }
+
+    /// Waits for a worker to end. One that was sent away is replaced while the run lasts.
+    pub(crate) async fn next_ended(&mut self) {
+        match self.tasks.join_next_with_id().await {
+            Some(Ok((id, ()))) => {
+                self.watched.remove(&id);
+            }
+            Some(Err(error)) if error.is_cancelled() => {
+                let gone = self.watched.remove(&error.id());
+                if let Some(due) = &self.shared.due {
+                    due.done();
+                }
+                if let Some(gone) =
+                    gone.filter(|_| !self.is_aborted && !self.shared.is_over(self.shared.now_ns()))
+                {
+                    self.start(gone.worker);
+                }
+            }
+            Some(Err(error)) => go_on_with_panic(error),
+            None => {}
+        }
+    }
+
+    /// Ends all of them, with the calls that they have under way.
+    pub(crate) fn abort_all(&mut self) {
+        self.is_aborted = true;
+        self.tasks.abort_all();
+    }
+
+    /// When workers are looked at.
+    pub(crate) fn looks(&self) -> Interval {
+        let every = self.patience.map_or(LOOK_EVERY_MAX, |patience| patience / 4);
+        let mut looks = interval(every.clamp(Duration::from_millis(1), LOOK_EVERY_MAX));
+        looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        looks
+    }
+
+    /// Aborts, and with that cancels the call of, every worker that has waited too long.
+    pub(crate) fn send_away_the_stuck(&self) {
+        let Some(patience) = self.patience else { return };
+        let (now_ns, patience_ns) = (self.shared.now_ns(), patience.as_nanos() as u64);
+        for watched in self.watched.values() {
+            if let Some(since_ns) = watched.progress.since_ns()
+                && now_ns.saturating_sub(since_ns) > patience_ns
+            {
+                watched.progress.rests();
+                watched.task.abort();
+                let status = Status::deadline_exceeded(format!("nothing came within {patience:?}"));
+                self.shared.fail(since_ns, status);
+            }
+        }
+    }
+}
