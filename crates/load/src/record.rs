@@ -9,7 +9,7 @@ use thalweg::{Code, Status};
 use thalweg_measure::cpu_time::CpuTime;
 use thalweg_measure::distribution::Distribution;
 
-use crate::echo::STAGES;
+use crate::echo::{STAGES, Stages};
 pub use crate::pace::SLOWEST_MAX as SPIKES_MAX;
 use crate::tally::Tally;
 use crate::traffic::{Stretch, Traffic};
@@ -72,6 +72,11 @@ impl Recorder {
             CallType::ServerStream => Traffic::received(count, 0),
             _ => Traffic::sent(count, 0),
         };
+    }
+
+    /// What the stages of a call took that is recorded.
+    pub fn divided(&mut self, stages: &Stages) {
+        self.tally.divided(stages);
     }
 
     /// A call failed.

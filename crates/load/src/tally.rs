@@ -253,7 +253,7 @@ impl Tally {
         }
     }
 
-    fn divided(&mut self, stages: &Stages) {
+    pub(crate) fn divided(&mut self, stages: &Stages) {
         self.stages.resize(STAGES.len(), None);
         for (stage, took_ns) in self.stages.iter_mut().zip(stages) {
             if let Some(took_ns) = took_ns {

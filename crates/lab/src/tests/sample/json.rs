@@ -1,6 +1,6 @@
 //! A study of gRPC against a JSON API whose figures are made up: what each way takes is said in [`base_ns`].
 
-use std::time::{Duration, SystemTime};
+use std::time::{Duration, Instant, SystemTime};
 
 use thalweg_measure::cpu_time::CpuTime;
 use thalweg_measure::cpus::CpuAssignment;
@@ -9,7 +9,7 @@ use thalweg_measure::usage::{ProcessUsage, Usage};
 use crate::echo::{EchoWork, Looks, Protocol, STAGES, Shape};
 use crate::json::{JsonOptions, JsonResults, JsonSettings, PUBLISHED, Way, our_ways, plan, ways_of};
 use crate::load::{Measured, Outcome, StackInfo};
-use crate::record::{CallType, Connections, Handing, LaneRule, LoadSettings, Recorder, Run};
+use crate::record::{Around, CallType, Connections, Handing, LaneRule, LoadSettings, Recorder};
 use crate::stack::Stack;
 use crate::study::LeftOut;
 
@@ -82,16 +82,16 @@ pub(crate) fn with_spikes(spikes: u64) -> JsonResults {
 
 fn measured(way: &Way, shape: Shape, took_ns: u64, round: u64, spikes: u64) -> Measured {
     const CALLS: u64 = 100;
-    let mut recorder = Recorder::new();
+    let began = Instant::now();
+    let mut recorder = Recorder::new(CallType::Unary, began);
     for call in 0..CALLS {
         // A window is a little slower than the one before it, and some calls are spikes.
         let is_spike = (50 - spikes / 2..50 + spikes.div_ceil(2)).contains(&call);
         let took = took_ns + took_ns * round / 200 + if is_spike { 12 * took_ns } else { 0 };
-        recorder.record(took);
+        recorder.record(began, began + Duration::from_nanos(took));
         let part = took / STAGES.len() as u64;
         let hidden = |name: &str| ["decode", "encode"].contains(&name);
         recorder.divided(&STAGES.map(|name| (!hidden(name)).then_some(part)));
-        recorder.call();
     }
     let looks = Looks::Times;
     let settings = LoadSettings {
@@ -112,17 +112,16 @@ fn measured(way: &Way, shape: Shape, took_ns: u64, round: u64, spikes: u64) -> M
         cpus: None,
     };
     let bytes = CALLS * if way.protocol == Protocol::Grpc { 1000 } else { 1100 };
-    let mut load = recorder.finish(Run {
+    let mut load = recorder.finish(Around {
         settings,
         started: SystemTime::UNIX_EPOCH,
         duration: Duration::from_nanos(CALLS * took_ns),
-        closed_loop: true,
-        bytes_sent: bytes,
-        bytes_received: bytes,
+        from_ns: 0,
         client_cpu: CpuTime::default(),
         connections: Connections { asked: 1, established: Some(1) },
         notes: Vec::new(),
     });
+    (load.bytes_sent, load.bytes_received) = (bytes, bytes);
     load.first_call_ns = Some(20 * took_ns);
     let used = ProcessUsage { user_ns: CALLS * took_ns / 4, ..ProcessUsage::default() };
     Measured {
