@@ -85,8 +85,14 @@ impl Source for Endless {
 fn stream() {
     let shards = Arc::new(Shards::new(1, 1, false));
     let progress = Arc::new(Progress::default());
-    let counting =
-        Counting { shards: shards.clone(), base: Instant::now(), from_ns: 0, messages_left: None, progress };
+    let counting = Counting {
+        shards: shards.clone(),
+        base: Instant::now(),
+        from_ns: 0,
+        messages_left: None,
+        stopped: Arc::default(),
+        progress,
+    };
     let rules = Rules { is_paired: true, ..Rules::default() };
     let stream = Arc::new(Messages::new(&Arc::new(counting), &(0..u64::MAX), rules));
     let source = Endless(Raw(Bytes::from_static(b"message")));

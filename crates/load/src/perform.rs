@@ -135,6 +135,7 @@ async fn stream<F: Form>(form: &F, call: &Call, channel: &Channel, turn: &mut Tu
     let rules = Rules {
         is_paired,
         outstanding: plan.outstanding.filter(|_| is_paired),
+        lasts_to_end: plan.lasts_to_end,
         holds_requests: plan.counts_answered && call.kind == CallKind::ClientStream,
     };
     let messages = &Arc::new(Messages::new(turn.counting, &turn.counted, rules));

@@ -38,6 +38,8 @@ pub(crate) struct Counting {
     pub(crate) from_ns: u64,
     /// Messages of streams that are left, where their number ends the run; those of the warm-up are none of it.
     pub(crate) messages_left: Option<Arc<AtomicU64>>,
+    /// Nothing begins any more.
+    pub(crate) stopped: Arc<AtomicBool>,
     /// Of this worker.
     pub(crate) progress: Arc<Progress>,
 }
@@ -83,6 +85,8 @@ pub(crate) struct Rules {
     pub(crate) outstanding: Option<u64>,
     /// Requests count once the stream has been answered.
     pub(crate) holds_requests: bool,
+    /// It ends when the run is stopped.
+    pub(crate) lasts_to_end: bool,
 }
 
 /// What both directions of a stream know.
@@ -100,6 +104,7 @@ pub(crate) struct Messages {
     /// The sender has found as many outstanding, and waits.
     waits: AtomicBool,
     sender: Mutex<Option<Waker>>,
+    lasts_to_end: bool,
     /// Requests that do not count yet.
     held: Option<Mutex<(Traffic, Paced)>>,
     /// All requests have gone.
@@ -121,6 +126,7 @@ impl Messages {
             outstanding: rules.outstanding.unwrap_or(u64::MAX),
             waits: AtomicBool::new(false),
             sender: Mutex::default(),
+            lasts_to_end: rules.lasts_to_end,
             held: rules.holds_requests.then(Mutex::default),
             is_complete: AtomicBool::new(false),
             fault: OnceLock::new(),
@@ -130,6 +136,11 @@ impl Messages {
     /// When the run's clock began.
     pub(crate) fn base(&self) -> Instant {
         self.counting.base
+    }
+
+    /// The run is stopped, and the stream is to end with it.
+    fn is_stopped(&self) -> bool {
+        self.lasts_to_end && self.counting.stopped.load(Relaxed)
     }
 
     /// Requests that have gone.
@@ -283,7 +294,8 @@ impl<S: Source> Sender<S> {
     /// Ready when another request is to be sent: false when there are no more.
     #[inline]
     fn poll_turn(&mut self, cx: &mut Context<'_>) -> Poll<bool> {
-        if self.left > 0 && self.messages.has_room(self.sent) {
+        let is_full = self.traffic.bytes_sent >= BATCH_BYTES;
+        if self.left > 0 && !is_full && self.messages.has_room(self.sent) {
             return Poll::Ready(true);
         }
         self.poll_batch(cx)
@@ -311,7 +323,7 @@ impl<S: Source> Sender<S> {
         self.end_batch();
         self.count_batch(Some(now_ns));
         let wanted = if due_ns.is_some() { 1 } else { BATCH_MESSAGES_MAX };
-        let is_over = now_ns >= self.ends_ns;
+        let is_over = now_ns >= self.ends_ns || self.messages.is_stopped();
         self.left = if is_over { 0 } else { self.messages.counting.take(now_ns, wanted) };
         if self.left == 0 {
             return Poll::Ready(self.over());
@@ -329,7 +341,7 @@ impl<S: Source> Sender<S> {
         match self.source.next() {
             Some(Ok((request, bytes))) => {
                 self.traffic += Traffic::sent(1, bytes);
-                self.left = if bytes >= BATCH_BYTES { 0 } else { self.left - 1 };
+                self.left -= 1;
                 self.sent += 1;
                 self.messages.sent.store(self.sent, Release);
                 Some(request)
@@ -443,8 +455,9 @@ pub(crate) struct Receiver<'m> {
     is_one_way: bool,
     /// All of the stream.
     pub(crate) total: u64,
-    /// Responses that may still come, where their number ends the run.
+    /// Responses that may still come, and since when, of a stream one way.
     left: u64,
+    taken_ns: u64,
     batch_ns: u64,
     batch: Batch,
 }
@@ -452,18 +465,25 @@ pub(crate) struct Receiver<'m> {
 impl<'m> Receiver<'m> {
     /// `is_one_way`: responses come by themselves.
     pub(crate) fn new(messages: &'m Messages, is_one_way: bool) -> Self {
-        Self { messages, is_one_way, total: 0, left: 0, batch_ns: 0, batch: Batch::default() }
+        Self { messages, is_one_way, total: 0, left: 0, taken_ns: 0, batch_ns: 0, batch: Batch::default() }
     }
 
-    /// Whether another response is wanted, where their number ends the run.
+    /// Whether another response is wanted.
     #[inline]
     pub(crate) fn wants_more(&mut self) -> bool {
-        let counting = &self.messages.counting;
-        if self.is_one_way && self.left == 0 && counting.is_limited() {
-            self.left = counting.take(counting.now_ns(), BATCH_MESSAGES_MAX);
-            return self.left > 0;
+        if !self.is_one_way || self.left > 0 {
+            return true;
         }
-        true
+        let counting = &self.messages.counting;
+        if counting.is_limited() {
+            // What was taken in the warm-up is counted apart.
+            self.count();
+            self.taken_ns = counting.now_ns();
+            self.left = counting.take(self.taken_ns, BATCH_MESSAGES_MAX);
+        } else {
+            self.left = BATCH_MESSAGES_MAX;
+        }
+        self.left > 0 && !self.messages.is_stopped()
     }
 
     /// A response of so many bytes has come. It is counted with those that are at hand behind it.
@@ -499,7 +519,7 @@ impl<'m> Receiver<'m> {
 
     /// Counts what has come.
     pub(crate) fn count(&mut self) {
-        let Self { messages, total, batch, batch_ns, .. } = self;
+        let Self { messages, is_one_way, total, taken_ns, batch, batch_ns, .. } = self;
         if batch.traffic.received == 0 {
             return;
         }
@@ -508,7 +528,17 @@ impl<'m> Receiver<'m> {
             // A server may answer more than it was asked.
             lock(unanswered).answer((*total).min(messages.sent()), *batch_ns, &mut batch.replies);
         }
-        if messages.counted.contains(batch_ns) {
+        let mut is_counted = messages.counted.contains(batch_ns);
+        if messages.counting.is_limited() {
+            // By number, what was begun in the warm-up is none of it.
+            let from_ns = messages.counting.from_ns;
+            is_counted &= !*is_one_way || *taken_ns >= from_ns;
+            if messages.unanswered.is_some() {
+                batch.replies.retain(|replies| *batch_ns - replies.took_ns >= from_ns);
+                batch.keep(batch.replies.iter().map(|replies| replies.count).sum());
+            }
+        }
+        if is_counted {
             messages.counting.shards.own().count_responses(batch, *batch_ns);
         }
         (batch.traffic, batch.first_ns, batch.stretch) = (Traffic::default(), None, None);
@@ -561,12 +591,13 @@ mod tests {
             base: Instant::now(),
             from_ns: 0,
             messages_left: messages_left.map(|left| Arc::new(AtomicU64::new(left))),
+            stopped: Arc::default(),
             progress: Arc::default(),
         })
     }
 
     fn messages(counting: &Arc<Counting>, outstanding: Option<u64>) -> Arc<Messages> {
-        let rules = Rules { is_paired: true, outstanding, holds_requests: false };
+        let rules = Rules { is_paired: true, outstanding, ..Rules::default() };
         Arc::new(Messages::new(counting, &(0..u64::MAX), rules))
     }
 

@@ -57,3 +57,14 @@ pub(crate) struct Batch {
     /// Messages that came before them since the clock was read.
     pub(crate) before: u64,
 }
+
+impl Batch {
+    /// Leaves so many of the responses.
+    pub(crate) fn keep(&mut self, count: u64) {
+        let Traffic { received, bytes_received, .. } = &mut self.traffic;
+        if count < *received {
+            *bytes_received = *bytes_received * count / *received;
+            *received = count;
+        }
+    }
+}

@@ -48,7 +48,7 @@ pub(crate) struct Shared {
     pub(crate) messages_left: Option<Arc<AtomicU64>>,
     /// Which part of a load this is.
     pub(crate) share: Option<Share>,
-    pub(crate) stopped: AtomicBool,
+    pub(crate) stopped: Arc<AtomicBool>,
     /// A schedule had starts that the time left no room for.
     pub(crate) left_starts: AtomicBool,
     /// These two all threads change with each call, and the rest they only read.
@@ -88,7 +88,7 @@ impl Shared {
             left,
             messages_left,
             share: plan.share,
-            stopped: AtomicBool::new(false),
+            stopped: Arc::default(),
             left_starts: AtomicBool::new(false),
             begun: Apart::default(),
             under_way: Apart::default(),
@@ -106,6 +106,7 @@ impl Shared {
             base: self.base,
             from_ns: self.from_ns,
             messages_left: self.messages_left.clone(),
+            stopped: self.stopped.clone(),
             progress,
         })
     }

@@ -34,18 +34,21 @@ fn call_types_are_methods_with_streams() {
     let run = |words: &[&str]| load_json(&addresses[0], &[words, &["--size", "100", "-c", "2"]].concat());
     let messages =
         |run: &Value| (run["messages_sent"].as_u64().unwrap(), run["messages_received"].as_u64().unwrap());
-    for (call, method, expected) in [
-        ("client-stream", "StreamingFromClient", (40, 2)),
-        ("server-stream", "StreamingFromServer", (2, 40)),
-        ("bidi-stream", "StreamingCall", (40, 40)),
-        ("ping-pong", "StreamingCall", (40, 40)),
+    for (call, method, sent_by_number, received_by_number) in [
+        ("client-stream", "StreamingFromClient", Some(40), None),
+        ("server-stream", "StreamingFromServer", None, Some(40)),
+        ("bidi-stream", "StreamingCall", Some(40), Some(40)),
+        ("ping-pong", "StreamingCall", Some(40), Some(40)),
     ] {
         let by_number = run(&["--call", call, "-n", "40"]);
         assert_eq!(by_number["method"], format!("grpc.testing.BenchmarkService/{method}"));
-        assert_eq!((messages(&by_number), &by_number["ok"]), (expected, &2.into()), "{by_number}");
-        assert_eq!(by_number["stream_for_ns"], Value::Null, "{by_number}");
+        // All of them may go over the stream that is the first.
+        assert!((1..=2).contains(&by_number["ok"].as_u64().unwrap()), "{by_number}");
+        let (sent, received) = messages(&by_number);
+        assert_eq!(sent_by_number.unwrap_or(sent), sent, "{by_number}");
+        assert_eq!(received_by_number.unwrap_or(received), received, "{by_number}");
         let by_time = run(&["--call", call, "-z", "400ms", "--warmup", "0s"]);
-        assert_eq!(by_time["stream_for_ns"], 200_000_000, "{by_time}");
+        assert_eq!((&by_time["stream_for_ns"], &by_time["ok"]), (&400_000_000.into(), &2.into()), "{by_time}");
         let (sent, received) = messages(&by_time);
         assert!(sent + received > 100 && by_time["failed"] == 0, "{by_time}");
         // Such streams are compared by their messages.
