@@ -48,7 +48,11 @@ fn call_types_are_methods_with_streams() {
         assert_eq!(sent_by_number.unwrap_or(sent), sent, "{by_number}");
         assert_eq!(received_by_number.unwrap_or(received), received, "{by_number}");
         let by_time = run(&["--call", call, "-z", "400ms", "--warmup", "0s"]);
-        assert_eq!((&by_time["stream_for_ns"], &by_time["ok"]), (&400_000_000.into(), &2.into()), "{by_time}");
+        assert_eq!(
+            (&by_time["stream_for_ns"], &by_time["ok"]),
+            (&400_000_000.into(), &2.into()),
+            "{by_time}"
+        );
         let (sent, received) = messages(&by_time);
         assert!(sent + received > 100 && by_time["failed"] == 0, "{by_time}");
         // Such streams are compared by their messages.
