@@ -4,10 +4,10 @@ use prost::Message;
 use thalweg::Status;
 
 use crate::form::{Form, Source};
-use crate::perform::Turn;
 use crate::record::Handing;
 use crate::services::proto::{Payload, SimpleRequest, SimpleResponse};
 use crate::services::zeros;
+use crate::turn::Turn;
 use crate::went::Failure;
 
 /// Messages of BenchmarkService with payloads of one size.

@@ -10,10 +10,11 @@ use std::{env, fs};
 use thalweg::bytes::Bytes;
 use thalweg::{Raw, Stream};
 
+use crate::counting::Counting;
 use crate::form::Source;
 use crate::intervals::{AtEnd, Intervals};
 use crate::progress::Progress;
-use crate::stream::{Counting, Messages, Receiver, Rules, Sender};
+use crate::stream::{Messages, Receiver, Rules, Sender};
 use crate::tally::{Shards, StepOfFlow, Times};
 use crate::traffic::Traffic;
 use crate::went::Went;

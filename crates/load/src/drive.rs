@@ -19,7 +19,7 @@ use crate::running::{End, Running};
 use crate::scenario::{Flow, Scenario};
 use crate::starts::too_few;
 use crate::worker::Shared;
-use crate::workers::Workers;
+use crate::workers::{Workers, go_on_with_panic};
 
 /// After an interrupt, calls under way have so long to come back.
 const INTERRUPTED_PATIENCE: Duration = Duration::from_secs(1);
@@ -205,13 +205,6 @@ impl Driving {
             None if is_by_number && (self.is_cut || self.shared.has_left_starts()) => End::TimeUp,
             None => too_few(plan).map_or(End::AsPlanned, End::ScheduleOver),
         })
-    }
-}
-
-/// A task that panicked takes the run with it; one that was cancelled was told to end.
-pub(crate) fn go_on_with_panic(error: JoinError) {
-    if error.is_panic() {
-        std::panic::resume_unwind(error.into_panic());
     }
 }
 

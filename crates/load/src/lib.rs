@@ -41,10 +41,12 @@ mod agreed;
 mod arrivals;
 mod baseline;
 mod benchmark_messages;
+mod bytes_form;
 mod call;
 mod conditions;
 #[cfg(test)]
 mod constant_memory;
+mod counting;
 mod csv;
 mod drive;
 mod finishes;
@@ -76,6 +78,7 @@ mod template;
 #[cfg(test)]
 mod tests;
 mod traffic;
+mod turn;
 mod unanswered;
 mod variables;
 mod went;

@@ -1,41 +1,22 @@
 //! Makes one call, of any of the four kinds.
 
 use std::future::poll_fn;
-use std::ops::Range;
 use std::pin::pin;
 use std::sync::Arc;
 use std::task::{Poll, ready};
 use std::time::{Duration, Instant};
 
-use thalweg::{Channel, Code, Request, Status, Stream, Streaming};
+use thalweg::{Channel, Code, Request, Response, Status, Stream, Streaming};
 use thalweg_measure::code::code_name;
 
+use crate::bytes_form::Bytes;
 use crate::call::{Call, CallKind, CallMetadata, Calls};
-use crate::form::{Bytes, Form};
-use crate::stream::{Counting, Messages, Receiver, Rules, SendTimes, Sender};
+use crate::form::Form;
+use crate::stream::{Messages, Receiver, Rules, SendTimes, Sender};
 use crate::template::Moment;
 use crate::traffic::Traffic;
-use crate::variables::Variables;
+use crate::turn::Turn;
 use crate::went::{Failure, Went};
-
-/// For whom a call is made.
-#[derive(Debug)]
-pub(crate) struct Turn<'w> {
-    pub(crate) worker: usize,
-    /// The start that it belongs to.
-    pub(crate) number: u64,
-    /// What steps before have kept.
-    pub(crate) variables: Arc<Variables>,
-    /// What is under way then is cancelled, and has failed.
-    pub(crate) cut_at: Option<Instant>,
-    /// When the run ends, ns of its clock.
-    pub(crate) until_ns: u64,
-    /// What ends then is counted, and what comes then of a stream; ns of the run's clock.
-    pub(crate) counted: Range<u64>,
-    pub(crate) counting: &'w Arc<Counting>,
-    /// Each call has a connection of its own.
-    pub(crate) is_afresh: bool,
-}
 
 /// A call that could not be begun.
 fn not_made(why: &str) -> Failure {
@@ -47,18 +28,13 @@ fn ended_early() -> Status {
     Status::data_loss("the server ended the stream early")
 }
 
-/// Makes the call. What steps behind it need goes into the turn's variables.
+/// Makes a call that is none of [`unary`]'s. What steps behind it need goes into the turn's variables.
 pub(crate) async fn perform(call: &Call, channel: &Channel, turn: &mut Turn<'_>) -> Went {
-    match (&call.calls, call.kind) {
-        (Calls::Bytes(requests), CallKind::Unary) => {
-            unary(&Bytes { call, requests }, call, channel, turn).await
-        }
-        (Calls::Benchmark(benchmark), CallKind::Unary) => unary(benchmark, call, channel, turn).await,
-        // Large futures, of calls that are few.
-        (Calls::Bytes(requests), _) => Box::pin(stream(&Bytes { call, requests }, call, channel, turn)).await,
-        (Calls::Benchmark(benchmark), _) => Box::pin(stream(benchmark, call, channel, turn)).await,
-        (Calls::Echo(echo), _) => match Box::pin(echo.once(turn.is_afresh)).await {
-            Ok(stages) => Went { stages, ..Went::default() },
+    match &call.calls {
+        Calls::Bytes(requests) => stream(&Bytes { call, requests }, call, channel, turn).await,
+        Calls::Benchmark(benchmark) => stream(benchmark, call, channel, turn).await,
+        Calls::Echo(echo) => match echo.once(turn.is_afresh).await {
+            Ok(stages) => Went { stages: stages.map(Box::new), ..Went::default() },
             Err(status) => Went::failed(Failure::Status(status)),
         },
     }
@@ -106,27 +82,45 @@ fn judged(call: &Call, ended: Result<(), Status>) -> Result<(), Failure> {
     }
 }
 
-async fn unary<F: Form>(form: &F, call: &Call, channel: &Channel, turn: &mut Turn<'_>) -> Went {
+/// Makes a unary call. What steps behind it need goes into the turn's variables.
+///
+/// Futures are moved when they are awaited: there are few between this one and the channel's, and rare ones are boxed.
+pub(crate) async fn unary<F: Form>(form: &F, call: &Call, channel: &Channel, turn: &mut Turn<'_>) -> Went {
     let message = match form.request(turn) {
         Ok(message) => message,
         Err(why) => return Went::failed(not_made(&why)),
     };
-    let mut went = Went { traffic: Traffic::sent(1, form.request_bytes(&message)), ..Went::default() };
+    let sent = Traffic::sent(1, form.request_bytes(&message));
     let mut request = Request::new(message);
     if let Err(failure) = put_metadata(call, &mut request, turn) {
         return Went::failed(failure);
     }
     let response = channel.unary::<F::Request, F::Response>(&call.method, request, &call.options);
     // Not moved out of the result: responses are large.
-    match &in_time(turn.cut_at, response).await {
+    match turn.cut_at {
+        None => answered(form, call, turn, sent, &response.await),
+        Some(_) => answered(form, call, turn, sent, &Box::pin(in_time(turn.cut_at, response)).await),
+    }
+}
+
+#[inline]
+fn answered<F: Form>(
+    form: &F,
+    call: &Call,
+    turn: &mut Turn<'_>,
+    sent: Traffic,
+    answer: &Result<Response<F::Response>, Status>,
+) -> Went {
+    let mut traffic = sent;
+    let failure = match answer {
         Ok(response) => {
             let response = response.get_ref();
-            went.traffic += Traffic::received(1, F::response_bytes(response));
-            went.failure = judged(call, Ok(())).and_then(|()| form.check(response, turn)).err();
+            traffic += Traffic::received(1, F::response_bytes(response));
+            judged(call, Ok(())).and_then(|()| form.check(response, turn)).err()
         }
-        Err(status) => went.failure = judged(call, Err(status.clone())).err(),
-    }
-    went
+        Err(status) => judged(call, Err(status.clone())).err(),
+    };
+    Went { traffic, failure, ..Went::default() }
 }
 
 async fn stream<F: Form>(form: &F, call: &Call, channel: &Channel, turn: &mut Turn<'_>) -> Went {

@@ -75,8 +75,8 @@ pub struct Plan {
     pub max_duration: Option<Duration>,
     /// What becomes of calls under way when a time ends it.
     pub under_way: UnderWay,
-    /// A call, or the next message of a stream, that takes longer has failed, and is cancelled. Nothing of it is sent to
-    /// the server; `None`: there is the deadline of calls only.
+    /// A call, or the next message of a stream, that takes longer has failed, and is cancelled. The server is not told;
+    /// `None`: there is the deadline of calls only.
     pub patience: Option<Duration>,
     /// Driven first, and not counted.
     pub warm_up: Duration,

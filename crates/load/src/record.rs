@@ -278,7 +278,7 @@ mod tests {
 
     #[test]
     fn stages_are_those_of_all_calls() {
-        let divided = |stages| (1, Went { stages: Some(stages), ..Went::default() });
+        let divided = |stages| (1, Went { stages: Some(Box::new(stages)), ..Went::default() });
         assert_eq!(LoadResult::of(&well([1]), around()).stages, []);
         let calls = [
             divided([Some(10), Some(20), None, Some(30), None, Some(40), Some(50)]),

@@ -14,67 +14,15 @@ use std::time::{Duration, Instant};
 use thalweg::{Stream, outbound};
 use tokio::time::Sleep;
 
+use crate::counting::{BATCH_MESSAGES_MAX, Counting};
 use crate::form::Source;
 use crate::pace::Paced;
-use crate::progress::Progress;
 use crate::schedule::Schedule;
-use crate::tally::Shards;
 use crate::traffic::{Batch, Stretch, Traffic};
 use crate::unanswered::Unanswered;
 
-/// Messages of a batch, at the most.
-const BATCH_MESSAGES_MAX: u64 = 16;
 /// No message is added to a batch of so many bytes.
 const BATCH_BYTES: u64 = 16 << 10;
-
-/// Where a worker counts, and the run's clock. Each worker has its own: a counter of references that all threads change
-/// would be fetched from one processor to another with each stream.
-#[derive(Debug)]
-pub(crate) struct Counting {
-    pub(crate) shards: Arc<Shards>,
-    /// When the run's clock began. All times are ns of this clock.
-    pub(crate) base: Instant,
-    /// When measuring begins.
-    pub(crate) from_ns: u64,
-    /// Messages of streams that are left, where their number ends the run; those of the warm-up are none of it.
-    pub(crate) messages_left: Option<Arc<AtomicU64>>,
-    /// Nothing begins any more.
-    pub(crate) stopped: Arc<AtomicBool>,
-    /// Of this worker.
-    pub(crate) progress: Arc<Progress>,
-}
-
-impl Counting {
-    pub(crate) fn now_ns(&self) -> u64 {
-        self.base.elapsed().as_nanos() as u64
-    }
-
-    fn is_limited(&self) -> bool {
-        self.messages_left.is_some()
-    }
-
-    /// Takes up to `wanted` messages of what is left.
-    fn take(&self, now_ns: u64, wanted: u64) -> u64 {
-        let Some(left) = self.messages_left.as_ref().filter(|_| now_ns >= self.from_ns) else {
-            return wanted;
-        };
-        let taken = left.fetch_update(Relaxed, Relaxed, |left| Some(left.saturating_sub(wanted)));
-        taken.map_or(0, |left| left.min(wanted))
-    }
-
-    /// A stream that fails before its first message counts as some of those that are left: a run against a server that
-    /// refuses all streams ends, too.
-    pub(crate) fn take_failed(&self) {
-        self.take(self.now_ns(), BATCH_MESSAGES_MAX);
-    }
-
-    /// Gives back what was taken at this time.
-    fn give_back(&self, taken_ns: u64, count: u64) {
-        if let Some(left) = self.messages_left.as_ref().filter(|_| count > 0 && taken_ns >= self.from_ns) {
-            left.fetch_add(count, Relaxed);
-        }
-    }
-}
 
 /// How a stream is counted.
 #[derive(Clone, Copy, Debug, Default)]
@@ -562,7 +510,7 @@ mod tests {
     use thalweg::bytes::Bytes;
 
     use super::*;
-    use crate::tally::Tally;
+    use crate::tally::{Shards, Tally};
 
     #[derive(Default)]
     struct Woken(AtomicU32);

@@ -12,7 +12,7 @@ pub(crate) struct Went {
     pub(crate) traffic: Traffic,
     pub(crate) failure: Option<Failure>,
     /// What its stages took, if it was divided.
-    pub(crate) stages: Option<Stages>,
+    pub(crate) stages: Option<Box<Stages>>,
     /// The run was over before its first message: it is not counted.
     pub(crate) is_nothing: bool,
 }

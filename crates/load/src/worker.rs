@@ -8,15 +8,18 @@ use std::time::{Duration, Instant};
 use thalweg::Status;
 use thalweg_measure::shards::Apart;
 
+use crate::bytes_form::Bytes;
+use crate::call::{CallKind, Calls};
+use crate::counting::Counting;
 use crate::pacer::Due;
-use crate::perform::{Turn, perform};
+use crate::perform::{perform, unary};
 use crate::plan::{Pace, Plan, Stop, UnderWay};
 use crate::progress::Progress;
-use crate::scenario::{Channels, Scenario, Step};
+use crate::scenario::{Channels, Scenario};
 use crate::schedule::Schedule;
 use crate::share::Share;
-use crate::stream::Counting;
 use crate::tally::{Shards, StepOfFlow, Times};
+use crate::turn::Turn;
 use crate::variables::Variables;
 use crate::went::{Failure, Went};
 
@@ -256,7 +259,21 @@ async fn flow(shared: &Shared, mut turn: Turn<'_>, intended_ns: u64, began_ns: u
     let (mut intended, mut began) = (intended_ns, began_ns);
     for (place, step) in flow.steps.iter().enumerate() {
         turn.counting.progress.waits_since(began);
-        let went = call(shared, step, &mut turn).await;
+        let went = {
+            let _under_way = UnderWayNow::begin(&shared.under_way.0);
+            let (start, call) =
+                (shared.share.map_or(turn.number, |share| share.own(turn.number)), &step.call);
+            match (scenario.channel(start, turn.worker), &call.calls) {
+                (Err(status), _) => Went::failed(Failure::Status(status)),
+                (Ok(channel), Calls::Benchmark(benchmark)) if call.kind == CallKind::Unary => {
+                    unary(benchmark, call, &channel, &mut turn).await
+                }
+                (Ok(channel), Calls::Bytes(requests)) if call.kind == CallKind::Unary => {
+                    unary(&Bytes { call, requests }, call, &channel, &mut turn).await
+                }
+                (Ok(channel), _) => Box::pin(perform(call, &channel, &mut turn)).await,
+            }
+        };
         turn.counting.progress.rests();
         let ended_ns = shared.now_ns();
         // The end of a stream that lasts to the end of the run comes behind it.
@@ -297,20 +314,17 @@ async fn flow(shared: &Shared, mut turn: Turn<'_>, intended_ns: u64, began_ns: u
     Ended { at_ns: intended, well: true }
 }
 
-async fn call(shared: &Shared, step: &Step, turn: &mut Turn<'_>) -> Went {
-    shared.under_way.0.fetch_add(1, Relaxed);
-    let _ends = Ends(&shared.under_way.0);
-    let start = shared.share.map_or(turn.number, |share| share.own(turn.number));
-    match shared.scenario.channel(start, turn.worker) {
-        Ok(channel) => perform(&step.call, &channel, turn).await,
-        Err(status) => Went::failed(Failure::Status(status)),
+/// A call that is under way, however it ends.
+struct UnderWayNow<'a>(&'a AtomicU64);
+
+impl<'a> UnderWayNow<'a> {
+    fn begin(count: &'a AtomicU64) -> Self {
+        count.fetch_add(1, Relaxed);
+        Self(count)
     }
 }
 
-/// Counts a call as ended, however it ends.
-struct Ends<'a>(&'a AtomicU64);
-
-impl Drop for Ends<'_> {
+impl Drop for UnderWayNow<'_> {
     fn drop(&mut self) {
         self.0.fetch_sub(1, Relaxed);
     }

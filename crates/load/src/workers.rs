@@ -5,10 +5,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use thalweg::Status;
-use tokio::task::{AbortHandle, Id, JoinSet};
+use tokio::task::{AbortHandle, Id, JoinError, JoinSet};
 use tokio::time::{Interval, MissedTickBehavior, interval};
 
-use crate::drive::go_on_with_panic;
 use crate::plan::Plan;
 use crate::progress::Progress;
 use crate::worker::{Shared, work};
@@ -107,5 +106,12 @@ impl Workers {
                 self.shared.fail(since_ns, status);
             }
         }
+    }
+}
+
+/// A task that panicked takes the run with it; one that was cancelled was told to end.
+pub(crate) fn go_on_with_panic(error: JoinError) {
+    if error.is_panic() {
+        std::panic::resume_unwind(error.into_panic());
     }
 }

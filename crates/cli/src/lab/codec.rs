@@ -7,7 +7,7 @@ use std::time::Duration;
 use clap::Args;
 use thalweg_lab::codec::{
     Besides, CodecExecutor, CodecProgram, CodecResults, CodecSettings, CodecTables, NoCodecs, Options,
-    Origin, Selection, WARM_UPS, calls, conversions, plan,
+    Origin, Selection, WARM_UPS, conversions, plan,
 };
 use thalweg_lab::peers::{CODECS, CONVERTERS, PeersDirectory};
 use thalweg_lab::process::OwnFiles;
@@ -208,7 +208,7 @@ fn study(
     let mut left_out = Vec::new();
     let estimates = executor.look(&lines, &mut left_out);
     let planned = conversions(&estimates, &args.options()).map_err(Failure::bad_arguments)?;
-    let plan = plan(&planned.windows, &estimates, &calls(&tables), &args.besides());
+    let plan = plan(&planned.windows, &estimates, &tables.calls(), &args.besides());
     let settings = CodecSettings {
         arguments: std::env::args().skip(1).collect(),
         rounds: args.options().rounds,

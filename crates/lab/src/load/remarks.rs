@@ -107,8 +107,9 @@ pub(crate) fn of_study(
     }
     if machine.is_paced() {
         doubts.push(Doubt(format!(
-            "TCP congestion control is {}, which paces packets with a timer. Over loopback this slows streams by up to \
-             50 %, and varies between runs. Linux’s default is cubic: `sysctl -w net.ipv4.tcp_congestion_control=cubic`.",
+            "TCP congestion control is {}, which paces packets with a timer. Over loopback this slows streams by up \
+             to 50 %, and varies between runs. Linux’s default is cubic: \
+             `sysctl -w net.ipv4.tcp_congestion_control=cubic`.",
             machine.tcp_congestion
         )));
     }

@@ -439,8 +439,8 @@ fn check_drawn(name: &str, width: u32) {
     }
 }
 
-/// How many lines the charts show whose ids begin like this. Each chart has drawn at least a third of its own: lines may
-/// hide each other.
+/// How many lines the charts show whose ids begin like this. Each chart has drawn at least a third of its own: lines
+/// may hide each other.
 fn lines(dom: &str, name: &str) -> usize {
     let mark = format!("<figure data-chart=\"{name}");
     let tags = dom.match_indices(&mark).map(|(at, _)| &dom[at..]);

@@ -72,7 +72,8 @@ fn row_of(row: &BarRow, most: f64) -> Markup {
                 @for bar in &row.bars {
                     span.track {
                         @for part in bar.iter().filter(|part| part.value > 0.0) {
-                            i style={ "width:" (format!("{:.2}", width(part.value))) "%;background:var(--" (part.colour) ")" }
+                            @let width = format!("{:.2}", width(part.value));
+                            i style={ "width:" (width) "%;background:var(--" (part.colour) ")" }
                                 title=[(!part.title.is_empty()).then_some(&part.title)] {}
                         }
                     }

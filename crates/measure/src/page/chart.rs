@@ -38,7 +38,8 @@ impl Way {
         let dash = self.dash.iter().map(ToString::to_string).collect::<Vec<_>>().join(" ");
         html! {
             svg width="18" height="10" aria-hidden="true" {
-                line x1="0" y1="5" x2="18" y2="5" stroke-width="2.5" stroke-dasharray=(dash) style={ "stroke:" (colour) } {}
+                line x1="0" y1="5" x2="18" y2="5" stroke-width="2.5" stroke-dasharray=(dash)
+                    style={ "stroke:" (colour) } {}
             }
         }
     }

@@ -111,8 +111,8 @@ impl Section {
     }
 }
 
-/// A part of a section. In its sentences `code` is in back quotes, `**bold**` between asterisks, and `{name}` stands for
-/// the text of the option that is chosen.
+/// A part of a section. In its sentences `code` is in back quotes, `**bold**` between asterisks, and `{name}` stands
+/// for the text of the option that is chosen.
 #[derive(Debug)]
 pub enum Block {
     /// Heading of the blocks that follow.

@@ -2,9 +2,8 @@
 
 use std::time::Duration;
 
-use super::line::{Format, Line, WARM_UPS};
-use super::results::CodecTables;
-use super::tables::{CallsOf, Size, StepLeftOut};
+use super::line::{Line, WARM_UPS};
+use super::tables::{CallsOf, StepLeftOut};
 use super::window::{Conversions, Window};
 use crate::study::rounds::interleaved;
 use crate::study::{Plan, PlanError};
@@ -12,7 +11,7 @@ use crate::study::{Plan, PlanError};
 /// What starting a window takes besides its conversions.
 const WINDOW_OVERHEAD: Duration = Duration::from_micros(20);
 /// Calls by themselves, and enough of them to keep both sides busy.
-const CALLS_IN_FLIGHT: [u32; 2] = [1, 64];
+pub(super) const CALLS_IN_FLIGHT: [u32; 2] = [1, 64];
 const CALL_ROUNDS: u32 = 3;
 /// What a peer takes, quick and whole.
 const PEER_TAKES: [Duration; 2] = [Duration::from_secs(115), Duration::from_secs(10 * 60)];
@@ -129,28 +128,6 @@ pub fn plan(
     let takes = PEER_TAKES[usize::from(!besides.quick)];
     windows.extend(besides.peers.iter().cloned().map(|name| Window::Peer { name, takes }));
     Plan { windows, overhead: Duration::ZERO }
-}
-
-/// Calls whose payloads are as large as each message is as Protobuf and as JSON.
-pub fn calls(CodecTables { data, codecs, sizes, .. }: &CodecTables) -> Vec<CallsOf> {
-    let mut calls = Vec::new();
-    for data in data {
-        for format in [Format::Protobuf, Format::Json] {
-            let is_of = |size: &&Size| {
-                let codec = codecs.iter().find(|codec| codec.name == size.codec);
-                size.data == data.name && codec.is_some_and(|codec| codec.format == format)
-            };
-            let Some(size) = sizes.iter().find(is_of) else { continue };
-            calls.extend(CALLS_IN_FLIGHT.map(|in_flight| CallsOf {
-                data: data.name.clone(),
-                format,
-                size_bytes: size.raw.round() as u64,
-                in_flight,
-                rounds: Vec::new(),
-            }));
-        }
-    }
-    calls
 }
 
 /// Lines that take turns: those of one message and one operation.

@@ -7,7 +7,7 @@ use thalweg_measure::size::ByteSize;
 use thalweg_measure::validity::{Reason, Validity};
 
 use super::line::{Decodes, Format, Operation};
-use super::plan::Planned;
+use super::plan::{CALLS_IN_FLIGHT, Planned};
 use super::program::CodecProgram;
 use super::tables::{
     AllocationsOf, CallFigures, CallsOf, CodecInfo, DataInfo, InstructionsOf, PeerResult, Size, Step,
@@ -76,6 +76,29 @@ impl CodecResults {
 }
 
 impl CodecTables {
+    /// Calls whose payloads are as large as each message is as Protobuf and as JSON.
+    pub fn calls(&self) -> Vec<CallsOf> {
+        let Self { data, codecs, sizes, .. } = self;
+        let mut calls = Vec::new();
+        for data in data {
+            for format in [Format::Protobuf, Format::Json] {
+                let is_of = |size: &&Size| {
+                    let codec = codecs.iter().find(|codec| codec.name == size.codec);
+                    size.data == data.name && codec.is_some_and(|codec| codec.format == format)
+                };
+                let Some(size) = sizes.iter().find(is_of) else { continue };
+                calls.extend(CALLS_IN_FLIGHT.map(|in_flight| CallsOf {
+                    data: data.name.clone(),
+                    format,
+                    size_bytes: size.raw.round() as u64,
+                    in_flight,
+                    rounds: Vec::new(),
+                }));
+            }
+        }
+        calls
+    }
+
     /// What this program has to compare.
     pub fn of(bench: &CodecProgram) -> Self {
         let (codecs, data, sizes) = (bench.codecs.clone(), bench.data.clone(), bench.sizes.clone());

@@ -55,8 +55,8 @@ pub(super) fn costs(results: &CodecResults, analysis: &Analysis) -> Vec<Block> {
         ]),
         Block::Key(formats.iter().map(|format| (colour(*format).to_owned(), format.to_string())).collect()),
         Block::About(
-            "Slanted: the type is known at run time only. **&**: borrowed; strings stay in the bytes, and each field is \
-             read within the time."
+            "Slanted: the type is known at run time only. **&**: borrowed; strings stay in the bytes, and each field \
+             is read within the time."
                 .to_owned(),
         ),
     ];

@@ -197,9 +197,9 @@ fn ratio(compared: Compared) -> String {
 pub(super) fn reading() -> Block {
     let margin = percent(MARGIN - 1.0);
     let hints = [
-        "Calls are compared with those that do the same work. One way: client and server streams. Each message answered \
-         with one of its size: unary calls, one at a time or overlapping, and bidi streams. A stream one way moves \
-         more messages than one that is answered, and is not compared with it."
+        "Calls are compared with those that do the same work. One way: client and server streams. Each message \
+         answered with one of its size: unary calls, one at a time or overlapping, and bidi streams. A stream one \
+         way moves more messages than one that is answered, and is not compared with it."
             .to_owned(),
         format!(
             "A ratio is the best call’s messages per second ÷ those of the nearest other one, from windows of the same \
