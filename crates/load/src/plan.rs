@@ -103,6 +103,9 @@ pub enum PlanError {
     /// No flow is ever chosen, or one has no step.
     #[error("a scenario needs a flow with a weight above 0, and each flow a step")]
     NothingToCall,
+    /// A schedule has starts, and no messages.
+    #[error("a number of messages ends closed loops only")]
+    MessagesBySchedule,
     /// Intervals cannot be told apart.
     #[error("--interval must be at least 10ms")]
     ShortInterval,
@@ -137,6 +140,7 @@ impl Plan {
     pub fn own_stop(&self) -> Stop {
         match (self.stop, self.share) {
             (Stop::Calls(calls), Some(share)) => Stop::Calls(share.of_calls(calls)),
+            (Stop::Messages(messages), Some(share)) => Stop::Messages(share.of_calls(messages)),
             (stop, _) => stop,
         }
     }
@@ -211,6 +215,9 @@ impl Plan {
             matches!(self.stop, Stop::After(Duration::ZERO) | Stop::Calls(0) | Stop::Messages(0));
         if is_no_time || self.max_duration == Some(Duration::ZERO) {
             return Err(PlanError::NoTime);
+        }
+        if matches!((&self.pace, self.stop), (Pace::Open { .. }, Stop::Messages(_))) {
+            return Err(PlanError::MessagesBySchedule);
         }
         if self.interval < Duration::from_millis(10) {
             return Err(PlanError::ShortInterval);

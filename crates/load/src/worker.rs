@@ -75,7 +75,7 @@ impl Shared {
             _ => None,
         };
         let is_open = matches!(plan.pace, Pace::Open { .. });
-        let messages_left = match plan.stop {
+        let messages_left = match plan.own_stop() {
             Stop::Messages(messages) => Some(Arc::new(AtomicU64::new(messages))),
             _ => None,
         };

@@ -16,6 +16,8 @@ use super::asked_stream::AskedStream;
 use crate::failure::Failure;
 
 const SERVICE: &str = "grpc.testing.BenchmarkService";
+/// How long a stream lasts where streams come and go.
+const STREAM_FOR: Duration = Duration::from_secs(1);
 
 /// Payloads of calls of BenchmarkService.
 #[derive(Clone, Copy, Debug)]
@@ -58,12 +60,16 @@ impl Benchmark {
         Calls::Benchmark(BenchmarkMessages::new(sent, received, Handing::InPlace, messages))
     }
 
-    /// How streams of this type go: to the end of the run, if nothing else ends them.
-    pub(super) fn stream(self, call: CallType, asked: AskedStream) -> AskedStream {
+    /// How streams of this type go. If nothing else ends them, they last to the end of the run, or of a run whose streams
+    /// come and go, a while.
+    pub(super) fn stream(self, call: CallType, asked: AskedStream, is_steady: bool) -> AskedStream {
         let mut stream = asked;
-        let is_stream = call != CallType::Unary;
-        stream.lasts_to_end =
-            is_stream && stream.messages.is_none() && stream.responses.is_none() && stream.lasts.is_none();
+        let is_endless = call != CallType::Unary
+            && stream.messages.is_none()
+            && stream.responses.is_none()
+            && stream.lasts.is_none();
+        stream.lasts_to_end = is_endless && is_steady;
+        stream.lasts = stream.lasts.or((is_endless && !is_steady).then_some(STREAM_FOR));
         let is_paired = matches!(call, CallType::BidiStream | CallType::PingPong);
         stream.outstanding = stream.outstanding.or(is_paired.then(|| window(call, self.size)));
         stream

@@ -98,13 +98,24 @@ impl LoadArgs {
     /// What ends it: a number, a time, or where neither is said `window`.
     fn stop(&self, window: Duration) -> Stop {
         match self.total {
-            Some(total) if self.is_stream_type() => Stop::Messages(total),
+            Some(total) if self.has_steady_streams() => Stop::Messages(total),
             Some(total) => Stop::Calls(total),
             None => Stop::After(self.duration.unwrap_or(window)),
         }
     }
 
-    /// Whether `--call` names a call type that is a stream: `-n` counts its messages.
+    /// Whether `--call` names a call type whose streams may last until the run ends: there are as many all the time.
+    /// `-n` counts their messages.
+    pub(super) fn has_steady_streams(&self) -> bool {
+        let any = &self.any;
+        let is_steady = any.rps.is_none()
+            && any.find_max.is_none()
+            && any.workers.is_none()
+            && any.duration_stop.is_none();
+        is_steady && self.is_stream_type()
+    }
+
+    /// Whether `--call` names a call type that is a stream.
     fn is_stream_type(&self) -> bool {
         let is_scenario = self.any.scenario.is_some();
         !is_scenario && matches!(self.call, What::Benchmark(call) if call != CallType::Unary)

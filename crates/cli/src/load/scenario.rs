@@ -51,7 +51,7 @@ impl AskedScenario {
         };
         let mut deadline = deadline;
         if let (What::Benchmark(call), Some(benchmark)) = (&load.call, benchmark) {
-            stream = benchmark.stream(*call, stream);
+            stream = benchmark.stream(*call, stream, load.has_steady_streams());
             // The run watches over these.
             if stream.lasts_to_end || load.timeout.is_none() {
                 deadline = Deadline::Never;
