@@ -198,7 +198,7 @@ fn result(settings: &LoadSettings, running: &Running, end: End) -> Option<LoadRe
             settings: settings.clone(),
             started: spent.started,
             duration: Duration::from_nanos(spent.measured_ns),
-            from_ns: running.from_ns(),
+            from_ns: running.measured_from_ns(),
             client_cpu: spent.cpu,
             connections: Connections { asked: settings.connections, established: None },
             notes: Vec::new(),

@@ -31,9 +31,9 @@ fn ended_early() -> Status {
 /// Makes a call that is none of [`unary`]'s. What steps behind it need goes into the turn's variables.
 pub(crate) async fn perform(call: &Call, channel: &Channel, turn: &mut Turn<'_>) -> Went {
     match &call.calls {
-        Calls::Bytes(requests) => stream(&Bytes { call, requests }, call, channel, turn).await,
-        Calls::Benchmark(benchmark) => stream(benchmark, call, channel, turn).await,
-        Calls::Echo(echo) => match echo.once(turn.is_afresh).await {
+        Calls::Bytes(requests) => Box::pin(stream(&Bytes { call, requests }, call, channel, turn)).await,
+        Calls::Benchmark(benchmark) => Box::pin(stream(benchmark, call, channel, turn)).await,
+        Calls::Echo(echo) => match Box::pin(echo.once(turn.is_afresh)).await {
             Ok(stages) => Went { stages: stages.map(Box::new), ..Went::default() },
             Err(status) => Went::failed(Failure::Status(status)),
         },

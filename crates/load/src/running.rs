@@ -203,7 +203,7 @@ impl Running {
     }
 
     /// When measuring began, ns of the run's clock.
-    pub(crate) fn from_ns(&self) -> u64 {
+    pub(crate) fn measured_from_ns(&self) -> u64 {
         self.state.shared.from_ns
     }
 

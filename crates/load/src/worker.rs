@@ -271,7 +271,7 @@ async fn flow(shared: &Shared, mut turn: Turn<'_>, intended_ns: u64, began_ns: u
                 (Ok(channel), Calls::Bytes(requests)) if call.kind == CallKind::Unary => {
                     unary(&Bytes { call, requests }, call, &channel, &mut turn).await
                 }
-                (Ok(channel), _) => Box::pin(perform(call, &channel, &mut turn)).await,
+                (Ok(channel), _) => perform(call, &channel, &mut turn).await,
             }
         };
         turn.counting.progress.rests();
