@@ -60,8 +60,8 @@ impl Benchmark {
         Calls::Benchmark(BenchmarkMessages::new(sent, received, Handing::InPlace, messages))
     }
 
-    /// How streams of this type go. If nothing else ends them, they last to the end of the run, or a while where streams
-    /// come and go.
+    /// How streams of this type go. If nothing else ends them, they last to the end of the run. Where streams come and
+    /// go, they last a while.
     pub(super) fn stream(self, call: CallType, asked: AskedStream, is_steady: bool) -> AskedStream {
         let mut stream = asked;
         let is_endless = call != CallType::Unary
