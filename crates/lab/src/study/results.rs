@@ -51,7 +51,8 @@ impl fmt::Display for StudyKind {
     }
 }
 
-/// Everything a study found. Serialised, it is the schema [`SCHEMA`], in which the tables are members like all others.
+/// Everything a study found. Serialised, it is the schema `thalweg.lab/5`, in which the tables are members like all
+/// others.
 ///
 /// `S` is how the study was measured, and `T` its [tables](StudyTables).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

@@ -1,5 +1,13 @@
 //! OTLP's messages, and a client of its service.
 
-#![allow(dead_code, missing_docs, unreachable_pub, clippy::all, clippy::pedantic, reason = "generated code")]
+#![allow(
+    dead_code,
+    missing_docs,
+    unreachable_pub,
+    clippy::all,
+    clippy::pedantic,
+    rustdoc::all,
+    reason = "generated code"
+)]
 
 include!(concat!(env!("OUT_DIR"), "/otlp.rs"));
