@@ -307,6 +307,20 @@ mod tests {
         assert!(output.status.success() && stdout.contains("1 passed"), "{stdout}{stderr}");
     }
 
+    /// Each failed stream counts as some of the messages that are left.
+    #[test]
+    fn a_number_of_messages_ends_a_run_whose_streams_cannot_be_made() {
+        let mut scenario = Arc::into_inner(scenario()).unwrap();
+        let call = &mut scenario.flows[0].steps[0].call;
+        call.kind = CallKind::BidiStream;
+        call.stream.lasts_to_end = true;
+        call.metadata = CallMetadata::Made(Box::new(|_| Err("no such value".to_owned())));
+        let pace = Pace::Closed { workers: None };
+        let plan = Plan { pace, in_flight: 1, stop: Stop::Messages(40), ..plan() };
+        let run = runtime().block_on(drive(&plan, &Arc::new(scenario), pending(), &mut ())).unwrap();
+        assert_eq!((run.failed, run.errors["INVALID_ARGUMENT"]), (3, 3), "{:?}", run.errors);
+    }
+
     /// Without it workers would wait for starts for ever.
     #[test]
     #[should_panic(expected = "no start comes of this")]

@@ -52,8 +52,6 @@ const OF_A_CHANNEL_MAX: u32 = 1024;
 const COUNT_LANES_EVERY: Duration = Duration::from_millis(20);
 /// So many of their changes are kept.
 const LANE_CHANGES_MAX: usize = 1000;
-/// The state of a lane that is connected.
-const READY: &str = "READY";
 /// What the first call calls, if no other method is asked for.
 const FIRST_METHOD: &str = "grpc.testing.BenchmarkService/UnaryCall";
 
@@ -257,29 +255,25 @@ impl<A: FnMut(Announcement)> Observer for Announced<A> {
 
 /// How many lanes an adaptive channel has had.
 struct LanesSeen {
-    channel: Option<Channel>,
+    scenario: Option<Arc<Scenario>>,
     measured_from: Instant,
     looks: tokio::time::Interval,
     seen: Vec<LanesAt>,
 }
 
 impl LanesSeen {
-    fn begin(settings: &LoadSettings, scenario: &Scenario, warm_up: Duration) -> Self {
-        let channel = match &scenario.channels {
-            Channels::Shared(targets) if settings.lanes == LaneRule::Adaptive => Some(targets[0][0].clone()),
-            _ => None,
-        };
+    fn begin(settings: &LoadSettings, scenario: &Arc<Scenario>, warm_up: Duration) -> Self {
+        let scenario = (settings.lanes == LaneRule::Adaptive).then(|| scenario.clone());
         let mut looks = tokio::time::interval(COUNT_LANES_EVERY);
         looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        Self { channel, measured_from: Instant::now() + warm_up, looks, seen: Vec::new() }
+        Self { scenario, measured_from: Instant::now() + warm_up, looks, seen: Vec::new() }
     }
 
     /// Counts them, when it is time to; never returns if there is nothing to count.
     async fn look(&mut self) {
-        let Some(channel) = &self.channel else { return std::future::pending().await };
+        let Some(scenario) = &self.scenario else { return std::future::pending().await };
         self.looks.tick().await;
-        let connected = channel.lanes().iter().filter(|lane| lane.state == READY).count();
-        let lanes = u32::try_from(connected).unwrap_or(u32::MAX);
+        let lanes = scenario.ready_connections();
         let is_new = self.seen.last().is_none_or(|last| last.lanes != lanes);
         if is_new && self.seen.len() < LANE_CHANGES_MAX {
             let now = Instant::now();

@@ -139,7 +139,7 @@ async fn stream<F: Form>(form: &F, call: &Call, channel: &Channel, turn: &mut Tu
         None => u64::MAX,
     };
     if plan.lasts_to_end && messages.began_ns >= ends_ns {
-        return Went { is_nothing: true, ..Went::default() };
+        return Went::default();
     }
     let mut exchange = Exchange {
         form,
@@ -168,13 +168,9 @@ async fn stream<F: Form>(form: &F, call: &Call, channel: &Channel, turn: &mut Tu
     if is_well {
         messages.count_held();
     }
-    let is_nothing = plan.lasts_to_end && is_well && moved == 0;
     let failure = judged(call, ended).and(exchange.check).err();
     let failure = messages.fault().map(not_made).or(failure);
-    if failure.is_some() {
-        messages.fail(moved);
-    }
-    Went { failure, is_nothing, ..Went::default() }
+    Went { failure, has_moved: moved > 0, ..Went::default() }
 }
 
 /// One stream under way.

@@ -115,13 +115,6 @@ impl Messages {
         }
     }
 
-    /// The stream has failed, behind so many messages.
-    pub(crate) fn fail(&self, moved: u64) {
-        if moved == 0 {
-            self.counting.take_failed();
-        }
-    }
-
     /// The stream has been answered: its requests count.
     pub(crate) fn count_held(&self) {
         if let Some(held) = &self.held {

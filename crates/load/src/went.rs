@@ -13,8 +13,8 @@ pub(crate) struct Went {
     pub(crate) failure: Option<Failure>,
     /// What its stages took, if it was divided.
     pub(crate) stages: Option<Box<Stages>>,
-    /// The run was over before its first message: it is not counted.
-    pub(crate) is_nothing: bool,
+    /// A message of a stream has gone, or of a stream one way has come.
+    pub(crate) has_moved: bool,
 }
 
 impl Went {

@@ -279,7 +279,12 @@ async fn flow(shared: &Shared, mut turn: Turn<'_>, intended_ns: u64, began_ns: u
         // The end of a stream that lasts to the end of the run comes behind it.
         let is_counted = turn.counted.contains(&ended_ns)
             || step.call.stream.lasts_to_end && (turn.counted.start..u64::MAX).contains(&ended_ns);
-        if is_counted && !went.is_nothing {
+        // The run was over before the first message of a stream: it is none.
+        let is_nothing = step.call.stream.lasts_to_end && went.failure.is_none() && !went.has_moved;
+        if went.failure.is_some() && !went.has_moved {
+            turn.counting.take_failed();
+        }
+        if is_counted && !is_nothing {
             let times = Times { intended_ns: intended, began_ns: began, ended_ns };
             let step = StepOfFlow {
                 index: first + place,
