@@ -1,4 +1,4 @@
-//! What a study found, and what limits the use of its figures: texts, and how they are worded.
+//! Findings of a study, and doubts about its figures, as texts.
 
 use std::fmt;
 
@@ -8,7 +8,7 @@ use thalweg_measure::wording::counted;
 /// One thing that a study found.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Finding {
-    /// What it is about: a short heading.
+    /// A short heading.
     pub(crate) topic: &'static str,
     /// A few sentences.
     pub(crate) text: String,

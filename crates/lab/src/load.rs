@@ -1,4 +1,4 @@
-//! What studies of calls share: points, windows, who measures them, and the tables of what was found.
+//! Points, windows, executors and result tables that all studies of calls share.
 
 pub(crate) mod condensed;
 pub(crate) mod doubts;

@@ -22,7 +22,7 @@ use crate::failure::Failure;
 use crate::output::OutputFile;
 use crate::{report_text, settings};
 
-/// What every study takes.
+/// Options of all studies.
 #[derive(Debug, Args)]
 pub(super) struct StudyArgs {
     /// Fewer and shorter measurements

@@ -1,4 +1,4 @@
-//! What studies came to, as small JSON: the figures that documents quote, without the windows behind them.
+//! Studies as small JSON: the figures that documents quote, without the windows behind them.
 
 use serde::Serialize;
 use serde_json::{Value, json};

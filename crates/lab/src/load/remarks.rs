@@ -25,12 +25,12 @@ pub(crate) struct Remarks {
 }
 
 struct Remark {
-    /// What it means for the figures: there are none, they must not be used, or they may.
+    /// Whether there are figures, and whether they may be used.
     weight: &'static str,
     /// The first window that it was made of.
     window: String,
     text: String,
-    /// Of how many windows.
+    /// The number of windows.
     count: usize,
 }
 

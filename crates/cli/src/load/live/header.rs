@@ -38,7 +38,7 @@ pub(super) fn draw(view: &View, now: &Now, frame: &mut Frame<'_>, area: Rect) {
     draw_gauge(now, frame, far);
 }
 
-/// As many of a text's clauses as there is room for; the first one always.
+/// Returns as many clauses of a text as fit, at least the first.
 fn whole_clauses(mut text: String, columns: usize) -> String {
     while text.chars().count() > columns
         && let Some(end) = text.rfind(", ")
