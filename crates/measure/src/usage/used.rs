@@ -52,13 +52,13 @@ pub(super) const KEPT_WAITING_NS_MIN: u64 = 40_000_000;
 
 impl Usage {
     /// Returns why the figures of the window must not be used: a side was [kept waiting](ProcessUsage::kept_waiting)
-    /// for a CPU. Otherwise `None`. Reports the side with the larger share.
+    /// for a CPU. Otherwise `None`. If both were, reports the one with the larger share.
     pub fn disturbance(&self) -> Option<Reason> {
-        let sides = [("client", &self.client), ("server", &self.server)];
-        let (side, used) = sides
+        // A side that hardly ran may have the larger share without having waited long enough to count.
+        let disturbed = [("client", &self.client), ("server", &self.server)]
             .into_iter()
-            .max_by(|(_, a), (_, b)| a.kept_waiting_share().total_cmp(&b.kept_waiting_share()))?;
-        used.kept_waiting(side, self.window_ns)
+            .filter_map(|(side, used)| Some((used.kept_waiting_share(), used.kept_waiting(side, self.window_ns)?)));
+        disturbed.max_by(|(a, _), (b, _)| a.total_cmp(b)).map(|(_, reason)| reason)
     }
 }
 
@@ -174,6 +174,26 @@ mod tests {
         check(ProcessUsage { throttled_ns: 80_000_000, ..alone }, Some((Cause::Quota, "25 %")));
         // Other programs ran while the process had nothing to run.
         check(ProcessUsage { others_ns: 200_000_000, waited_ns: 0, ..alone }, None);
+    }
+
+    #[test]
+    fn side_that_hardly_ran_does_not_hide_disturbance_of_other_side() {
+        let used = |ran_ns, waited_ns| ProcessUsage {
+            user_ns: ran_ns,
+            waited_ns,
+            others_ns: 200_000_000,
+            ..ProcessUsage::default()
+        };
+        let client = used(200_000_000, 200_000_000);
+        let server = used(1_000_000, 1_500_000);
+        let check = |client, server, expected: &str| {
+            let usage = Usage { window_ns: 400_000_000, client, server, server_memory: None };
+            let said = usage.disturbance().unwrap();
+            assert!(said.text.starts_with(expected), "{said:?}");
+        };
+        check(client, server, "the client waited for a CPU for 50 %");
+        check(server, client, "the server waited for a CPU for 50 %");
+        check(client, used(50_000_000, 150_000_000), "the server waited for a CPU for 75 %");
     }
 
     #[test]
