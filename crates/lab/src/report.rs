@@ -1,13 +1,11 @@
 //! Reports: the analysis of a study becomes text for a terminal, a CSV and one self-contained page.
 
-pub(crate) mod grid;
 pub(crate) mod multiples;
+pub(crate) mod origin;
 pub(crate) mod page;
 pub(crate) mod table;
 pub(crate) mod terminal;
 pub(crate) mod topics;
-
-pub use page::Page;
 
 use std::path::PathBuf;
 

@@ -11,5 +11,6 @@ pub mod frame;
 mod inline;
 pub mod parts;
 pub mod section;
+pub mod statement;
 pub mod table;
 mod when;

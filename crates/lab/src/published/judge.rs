@@ -1,15 +1,16 @@
 //! From what the studies left to what came of each claim.
 
+use thalweg_measure::page::table::{Field, Table};
+
 use super::evidence::Evidence;
 use super::judgement::{Figure, Judged, Verdict};
 use super::original::{Claim, Column, FigureTable, Question, Shown, original};
 use super::publication::Publication;
-use super::results::{Answered, Table};
+use super::results::{Answered, TitledTable};
 use super::scope::Scope;
 use super::sources::Sources;
 use super::value::{Value, unit};
 use crate::json::JsonAnalysis;
-use crate::report::grid::Field;
 
 /// What the evidence says of each claim of these publications.
 pub fn judge(publications: &[Publication], evidence: &Evidence) -> Vec<Answered> {
@@ -82,7 +83,7 @@ impl Shown {
 
 impl FigureTable {
     /// The table, if it has a row.
-    fn table(&self, scope: &Scope<'_>) -> Option<Table> {
+    fn table(&self, scope: &Scope<'_>) -> Option<TitledTable> {
         let rows = scope.value(&self.rows).and_then(Value::list).ok()?;
         let row = |row: Value| {
             let scope = scope.of(&row);
@@ -91,7 +92,8 @@ impl FigureTable {
         let rows: Vec<Vec<Field>> = rows.into_iter().flatten().map(row).collect();
         let heads = self.columns.iter().map(|column| column.name.clone()).collect();
         let about = scope.text(&self.about).unwrap_or_default();
-        (!rows.is_empty()).then(|| Table { title: self.title.clone(), about, heads, rows })
+        let table = Table { heads, rows, ..Table::default() };
+        (!table.rows.is_empty()).then(|| TitledTable { title: self.title.clone(), about, table })
     }
 }
 
@@ -112,14 +114,14 @@ impl Column {
 }
 
 /// What the original left open, as the study of gRPC against a JSON API answers it.
-fn questions(questions: &[Question], evidence: &Evidence) -> Vec<Table> {
+fn questions(questions: &[Question], evidence: &Evidence) -> Vec<TitledTable> {
     let Some(results) = evidence.json().filter(|_| !questions.is_empty()) else { return Vec::new() };
     let analysis = JsonAnalysis::of(results);
     let table = |asked: &Question| {
         let question = analysis.questions().iter().find(|question| question.id == asked.id)?;
-        let (heads, rows) = (question.table.heads.clone(), question.table.rows.clone());
-        let about = question.sentences.join(" ");
-        (!rows.is_empty()).then(|| Table { title: asked.title.clone(), about, heads, rows })
+        let (title, about) = (asked.title.clone(), question.sentences.join(" "));
+        Some(TitledTable { title, about, table: question.table.clone() })
+            .filter(|it| !it.table.rows.is_empty())
     };
     questions.iter().filter_map(table).collect()
 }

@@ -34,8 +34,7 @@ pub(crate) enum Verdict {
 }
 
 impl Verdict {
-    pub(crate) const ALL: [Self; 4] =
-        [Self::Confirmed, Self::InDirection, Self::NotConfirmed, Self::CannotBeTried];
+    const ALL: [Self; 4] = [Self::Confirmed, Self::InDirection, Self::NotConfirmed, Self::CannotBeTried];
 
     /// In words.
     pub(crate) fn title(self) -> &'static str {
@@ -52,6 +51,14 @@ impl fmt::Display for Verdict {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(self.title())
     }
+}
+
+/// How many claims came to what: `2 confirmed, 1 not confirmed`.
+pub(crate) fn counts<'c>(claims: impl IntoIterator<Item = &'c Judged>) -> String {
+    let verdicts: Vec<Verdict> = claims.into_iter().map(|claim| claim.verdict).collect();
+    let count = |verdict: Verdict| (verdicts.iter().filter(|it| **it == verdict).count(), verdict);
+    let counts = Verdict::ALL.into_iter().map(count).filter(|(count, _)| *count > 0);
+    counts.map(|(count, verdict)| format!("{count} {verdict}")).collect::<Vec<_>>().join(", ")
 }
 
 /// A figure with its name.

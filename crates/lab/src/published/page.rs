@@ -2,217 +2,129 @@
 
 use std::time::Duration;
 
-use maud::{Markup, html};
-use thalweg_measure::figures::{bound, span};
-use thalweg_measure::page::parts::{card, eyebrow, script_json, scrolled, took};
+use maud::html;
+use thalweg_measure::figures::span;
+use thalweg_measure::page::parts::card;
+use thalweg_measure::page::section::{Block, Section};
+use thalweg_measure::page::statement::Statement;
 use thalweg_measure::wording::counted;
 
-use super::judgement::{Judged, Verdict};
+use super::judgement::{Judged, Verdict, counts};
 use super::original::{Flaw, Original, Situation, original, situations};
 use super::publication::Publication;
-use super::results::{Answered, PublishedResults, RunResult, Table};
+use super::results::{Answered, PublishedResults, RunResult};
 use super::terminal::summary;
 use crate::findings::Doubt;
-use crate::report::grid::grid;
-use crate::report::page::{Page, command_fact};
-
-const STYLE: &str = include_str!("../../assets/published.css");
-const SCRIPT: &str = include_str!("../../assets/published.js");
+use crate::report::origin::Origin;
+use crate::report::page::StudyPage;
 
 pub(super) fn page(results: &PublishedResults, doubts: &[Doubt]) -> String {
-    let mut links: Vec<(&str, &str)> = results
-        .answered
-        .iter()
-        .map(|answered| (answered.publication.name(), original(answered.publication).short.as_str()))
-        .collect();
-    links.push(("situations", "What to change"));
-    let answer = (results.claims().next().is_some()).then(|| summary(results));
-    Page {
+    let origin = results.origin();
+    let quick = if results.settings.quick { " A quick look: fewer sizes, fewer rounds." } else { "" };
+    let answer = results.claims().next().is_some().then(|| summary(results));
+    StudyPage {
         title: "Published measurements",
-        style: STYLE,
-        links: &links,
-        eyebrow: eyebrow("Published measurements, tried again", &results.started, &results.ended),
-        answer,
-        lede: lede(results),
-        cards: html! { @for answered in &results.answered { (of_publication(answered)) } },
-        doubts: doubts.iter().map(ToString::to_string).collect(),
-        sections: html! {
-            @for answered in &results.answered { (section(answered, &results.runs)) }
-            (what_to_change(results))
+        name: "Published measurements, tried again",
+        started: origin.started,
+        ended: origin.ended,
+        answer: answer.as_ref(),
+        lede: format!(
+            "Measurements of gRPC that others published, made again on {}: what was claimed, what is measured here, \
+             and why.{quick}",
+            origin.place()
+        ),
+        cards: html! {
+            @for Answered { publication, claims, .. } in &results.answered {
+                @let has_effect = |it: &&Judged| matches!(it.verdict, Verdict::Confirmed | Verdict::InDirection);
+                @let held = format!("{} of {}", claims.iter().filter(has_effect).count(), claims.len());
+                (card(&original(*publication).short, &held, &counts(claims)))
+            }
         },
+        doubts: doubts.iter().map(ToString::to_string).collect(),
+        sections: results
+            .answered
+            .iter()
+            .map(|answered| section(answered, &results.runs))
+            .chain([what_to_change(results)])
+            .collect(),
         method: method(results),
-        facts: facts(results),
+        facts: origin.facts(Vec::new()),
         version: &results.versions.thalweg,
-        notice: "",
-        data: script_json(&()),
-        library: None,
-        scripts: &[SCRIPT],
     }
     .html()
 }
 
-fn lede(results: &PublishedResults) -> String {
-    let machine = &results.machine;
-    let quick = if results.settings.quick { " A quick look: fewer sizes, fewer rounds." } else { "" };
-    format!(
-        "Measurements of gRPC that others published, made again on {} with {}, {}: what was claimed, what is measured \
-         here, and why.{quick}",
-        machine.cpu,
-        counted(machine.cores as u64, "core"),
-        machine.kernel
-    )
-}
-
-fn of_publication(answered: &Answered) -> Markup {
-    let held =
-        answered.claims.iter().filter(|it| matches!(it.verdict, Verdict::Confirmed | Verdict::InDirection));
-    let counts = Verdict::ALL.into_iter().filter_map(|verdict| {
-        let count = answered.claims.iter().filter(|claim| claim.verdict == verdict).count();
-        (count > 0).then(|| format!("{count} {verdict}"))
-    });
-    let detail = counts.collect::<Vec<_>>().join(", ");
-    card(
-        &original(answered.publication).short,
-        &format!("{} of {}", held.count(), answered.claims.len()),
-        &detail,
-    )
-}
-
-fn section(answered: &Answered, runs: &[RunResult]) -> Markup {
-    let Original { title, source, method, flaws, .. } = original(answered.publication);
-    let runs: Vec<&RunResult> = runs.iter().filter(|run| run.publication == answered.publication).collect();
-    html! {
-        section id=(answered.publication.name()) {
-            h2 { (title) }
-            p.source { "Published: " (source) "." }
-            ul.published { @for sentence in method { li { (bound(sentence)) } } }
-            div.claims { @for claim in &answered.claims { (judged(claim)) } }
-            (studies(&runs))
-            @for one in &answered.tables { (table(one)) }
-            (gone_wrong(flaws))
-        }
+fn section(answered: &Answered, runs: &[RunResult]) -> Section {
+    let Original { title, short, source, method, flaws, .. } = original(answered.publication);
+    let mut blocks = vec![
+        Block::About(format!("Published: {source}.")),
+        Block::Sentence(method.join(" ")),
+        Block::Statements(answered.claims.iter().map(statement).collect()),
+    ];
+    let runs: Vec<(String, String)> =
+        runs.iter().filter(|run| run.publication == answered.publication).map(study).collect();
+    if !runs.is_empty() {
+        blocks.extend([Block::Heading("Measured by".to_owned()), Block::Findings(runs)]);
     }
+    for shown in &answered.tables {
+        let (title, about) = (Block::Heading(shown.title.clone()), Block::About(shown.about.clone()));
+        blocks.extend([title, about, Block::Table(shown.table.clone())]);
+    }
+    let flaws = flaws.iter().map(|Flaw { what, instead }| (what.clone(), instead.clone()));
+    blocks.extend([
+        Block::Heading("Differences from the original".to_owned()),
+        Block::Findings(flaws.collect()),
+    ]);
+    Section::new(answered.publication.name(), short, title, blocks)
 }
 
-/// A claim as a card: what was said, what came of it, the figures and why.
-fn judged(claim: &Judged) -> Markup {
+/// What was said, what came of it, the figures and why.
+fn statement(claim: &Judged) -> Statement {
     let class = match claim.verdict {
         Verdict::Confirmed => "confirmed",
         Verdict::InDirection => "direction",
         Verdict::NotConfirmed => "refuted",
         Verdict::CannotBeTried => "untried",
     };
-    html! {
-        article.claim.(class) id={ "claim-" (claim.id) } {
-            p.verdict { (claim.verdict.title()) }
-            h3 { (bound(&claim.claim)) }
-            @if claim.verdict == Verdict::CannotBeTried {
-                dl { dt { "Published" } dd { (bound(&claim.published)) } dt { "Why not" } dd { (prose(&claim.cause)) } }
-            } @else {
-                dl {
-                    dt { "Published" } dd { (bound(&claim.published)) }
-                    dt { "Here" } dd { (bound(&claim.ours)) }
-                    dt { "Why" } dd { (prose(&claim.cause)) }
-                }
-                details {
-                    summary { (counted(claim.figures.len() as u64, "figure")) }
-                    table { tbody {
-                        @for figure in &claim.figures {
-                            tr { th scope="row" { (figure.name) } td { (bound(&figure.text)) } }
-                        }
-                    } }
-                }
-            }
-        }
+    let mut facts = vec![("Published", claim.published.clone())];
+    if claim.verdict == Verdict::CannotBeTried {
+        facts.push(("Why not", claim.cause.clone()));
+    } else {
+        facts.extend([("Here", claim.ours.clone()), ("Why", claim.cause.clone())]);
+    }
+    Statement {
+        id: format!("claim-{}", claim.id),
+        class,
+        verdict: claim.verdict.title().to_owned(),
+        text: claim.claim.clone(),
+        facts,
+        figures: claim.figures.iter().map(|it| (it.name.clone(), it.text.clone())).collect(),
     }
 }
 
-/// The studies that it was judged by, each with its own page.
-fn studies(runs: &[&RunResult]) -> Markup {
-    html! {
-        @if !runs.is_empty() {
-            h3 { "Measured by" }
-            ul.runs {
-                @for run in runs {
-                    li {
-                        @if run.has_page {
-                            a href={ (run.name) "/report.html" } { (run.about) }
-                        } @else {
-                            (run.about)
-                        }
-                        ", in " (span(Duration::from_nanos(run.took_ns)))
-                        @if let Some(reason) = &run.failed { ", not as it should: " (reason) }
-                        code { "thalweg " (run.arguments.join(" ")) }
-                    }
-                }
-            }
-        }
-    }
-}
-
-fn table(table: &Table) -> Markup {
-    html! {
-        h3 { (table.title) }
-        p.about { (bound(&table.about)) }
-        (scrolled(&grid(&table.heads, &table.rows)))
-    }
-}
-
-fn gone_wrong(flaws: &[Flaw]) -> Markup {
-    html! {
-        h3 { "Differences from the original" }
-        dl.flaws {
-            @for Flaw { what, instead } in flaws { dt { (what) } dd { (prose(instead)) } }
-        }
-    }
-}
-
-/// A sentence in which what stands between backquotes is code.
-fn prose(text: &str) -> Markup {
-    html! {
-        @for (index, part) in text.split('`').enumerate() {
-            @if index % 2 == 1 { code { (part) } } @else { (bound(part)) }
-        }
-    }
+/// A study that it was judged by, with a link to its own page.
+fn study(run: &RunResult) -> (String, String) {
+    let RunResult { name, about, arguments, has_page, .. } = run;
+    let about = if *has_page { format!("[{about}]({name}/report.html)") } else { about.clone() };
+    let failed = run.failed.iter().map(|reason| format!(", not as it should: {reason}"));
+    let took = span(Duration::from_nanos(run.took_ns));
+    (about, format!("In {took}{}. `thalweg {}`", failed.collect::<String>(), arguments.join(" ")))
 }
 
 /// What to do, by situation: those whose claim was tried. Advice that rests on a claim which did not hold here is none.
-fn what_to_change(results: &PublishedResults) -> Markup {
-    let row = |Situation { claim: id, always, reader, advice }: &Situation| {
-        let publication =
-            Publication::ALL.into_iter().find(|&it| original(it).claims.iter().any(|it| it.id == *id));
-        if !results.settings.publications.contains(&publication?) {
-            return None;
-        }
+fn what_to_change(results: &PublishedResults) -> Section {
+    let advice = |Situation { claim: id, always, reader, advice }: &Situation| {
+        let is_of = |it: &&Publication| original(**it).claims.iter().any(|it| it.id == *id);
+        results.settings.publications.iter().find(is_of)?;
         let claim = results.claims().find(|it| it.id == *id && it.verdict != Verdict::CannotBeTried);
         if !always && claim.is_some_and(|claim| claim.verdict == Verdict::NotConfirmed) {
             return None;
         }
-        Some(html! {
-            tr {
-                td.words { (bound(reader)) }
-                td.words { (prose(advice)) }
-                td.words {
-                    @if let Some(claim) = claim {
-                        a href={ "#claim-" (claim.id) } { (bound(&claim.ours)) }
-                    } @else {
-                        "not here"
-                    }
-                }
-            }
-        })
+        let here = claim.map_or("not here".to_owned(), |it| format!("[{}](#claim-{})", it.ours, it.id));
+        Some((reader.clone(), format!("{advice} Measured here: {here}.")))
     };
-    html! {
-        section #situations {
-            h2 { "What to change" }
-            (scrolled(&html! {
-                table.situations {
-                    thead { tr { th { "Where you stand" } th { "What to change" } th { "Measured here" } } }
-                    tbody { @for row in situations().iter().filter_map(row) { (row) } }
-                }
-            }))
-        }
-    }
+    let advice = situations().iter().filter_map(advice).collect();
+    Section::new("situations", "What to change", "What to change", vec![Block::Findings(advice)])
 }
 
 fn method(results: &PublishedResults) -> Vec<String> {
@@ -234,16 +146,9 @@ fn method(results: &PublishedResults) -> Vec<String> {
     method
 }
 
-fn facts(results: &PublishedResults) -> Vec<(&'static str, String)> {
-    let (machine, settings, versions) = (&results.machine, &results.settings, &results.versions);
-    vec![
-        command_fact(&settings.arguments),
-        ("Started", results.started.clone()),
-        ("Took", took(&results.started, &results.ended).map(span).unwrap_or_default()),
-        ("Processor", machine.cpu.clone()),
-        ("Kernel", machine.kernel.clone()),
-        ("Congestion control", machine.tcp_congestion.clone()),
-        ("thalweg", format!("{} ({} build)", versions.thalweg, versions.build)),
-        ("Schema", results.schema.clone()),
-    ]
+impl PublishedResults {
+    fn origin(&self) -> Origin<'_> {
+        let Self { started, ended, machine, versions, schema, .. } = self;
+        Origin { started, ended, machine, versions, schema, arguments: &self.settings.arguments }
+    }
 }

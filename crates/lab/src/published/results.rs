@@ -5,10 +5,10 @@ use std::time::SystemTime;
 
 use serde::{Deserialize, Serialize};
 use thalweg_measure::machine::{Machine, Versions};
+use thalweg_measure::page::table::Table;
 
-use super::judgement::{Judged, Verdict};
+use super::judgement::Judged;
 use super::publication::Publication;
-use crate::report::grid::Field;
 use crate::study::directory::RESULTS_FILE;
 use crate::study::{NotWritable, ReadError, ResultsDirectory, ResultsText, timestamp};
 
@@ -80,17 +80,17 @@ fn yes() -> bool {
 pub struct Answered {
     pub(crate) publication: Publication,
     pub(crate) claims: Vec<Judged>,
-    pub(crate) tables: Vec<Table>,
+    pub(crate) tables: Vec<TitledTable>,
 }
 
 /// A table of figures with its title.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub(crate) struct Table {
+pub(crate) struct TitledTable {
     pub(crate) title: String,
     /// What it says, and of what.
     pub(crate) about: String,
-    pub(crate) heads: Vec<String>,
-    pub(crate) rows: Vec<Vec<Field>>,
+    #[serde(flatten)]
+    pub(crate) table: Table,
 }
 
 impl PublishedResults {
@@ -142,10 +142,5 @@ impl PublishedResults {
     /// Every claim.
     pub(crate) fn claims(&self) -> impl Iterator<Item = &Judged> {
         self.answered.iter().flat_map(|answered| &answered.claims)
-    }
-
-    /// How many claims came to this.
-    pub(crate) fn count(&self, verdict: Verdict) -> usize {
-        self.claims().filter(|claim| claim.verdict == verdict).count()
     }
 }

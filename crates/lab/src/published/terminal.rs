@@ -3,7 +3,7 @@
 use thalweg_measure::text::wrapped;
 use thalweg_measure::wording::counted;
 
-use super::judgement::Verdict;
+use super::judgement::{Verdict, counts};
 use super::original::original;
 use super::results::PublishedResults;
 
@@ -25,8 +25,5 @@ pub(super) fn text(results: &PublishedResults) -> String {
 
 /// How many claims came to what.
 pub(super) fn summary(results: &PublishedResults) -> String {
-    let counts = Verdict::ALL.into_iter().map(|verdict| (verdict, results.count(verdict)));
-    let counts: Vec<String> =
-        counts.filter(|(_, count)| *count > 0).map(|(verdict, count)| format!("{count} {verdict}")).collect();
-    format!("Of {}: {}.", counted(results.claims().count() as u64, "claim"), counts.join(", "))
+    format!("Of {}: {}.", counted(results.claims().count() as u64, "claim"), counts(results.claims()))
 }

@@ -146,7 +146,7 @@ fn every_byte_of_both_formats_is_accounted_for() {
     let codec = results.answered.iter().find(|answered| answered.publication == Publication::Codec).unwrap();
     let table = codec.tables.iter().find(|table| table.title == "Byte by byte").unwrap();
     let of = |format: &str| -> (String, f64) {
-        let rows = || table.rows.iter().filter(|row| row[0].text == format);
+        let rows = || table.table.rows.iter().filter(|row| row[0].text == format);
         (rows().map(|row| row[1].text.as_str()).collect(), rows().filter_map(|row| row[2].value).sum())
     };
     let json = r#"{"name":"polar penguin","age":20,"hobbies":null,"address":null}"#;

@@ -5,10 +5,10 @@ use maud::{Markup, html};
 use super::bars::{Bars, bars};
 use super::chart::{Chart, Way};
 use super::inline::inline;
+use super::statement::Statement;
 use super::table::Table;
 use super::when::when_json;
 pub use super::when::{When, when};
-use crate::figures::bound;
 
 /// A choice of the reader. Buttons initially have their first option.
 #[derive(Clone, Debug, Default)]
@@ -111,8 +111,8 @@ impl Section {
     }
 }
 
-/// A part of a section. In its sentences `code` is in back quotes, `**bold**` between asterisks, and `{name}` stands
-/// for the text of the option that is chosen.
+/// A part of a section. In its sentences `code` is in back quotes, `**bold**` between asterisks, `[text](file)` links
+/// to an element or to a file beside the page, and `{name}` stands for the text of the option that is chosen.
 #[derive(Debug)]
 pub enum Block {
     /// Heading of the blocks that follow.
@@ -143,6 +143,8 @@ pub enum Block {
     Tables(Vec<(String, Table)>),
     /// Topics, and what was found.
     Findings(Vec<(String, String)>),
+    /// Statements side by side.
+    Statements(Vec<Statement>),
     /// Blocks that a click unfolds.
     Folded(String, Vec<Block>),
     /// Blocks shown under a condition.
@@ -185,8 +187,11 @@ impl Block {
                     }
                 }
                 Self::Findings(findings) => {
-                    dl.findings { @for (topic, text) in findings { dt { (topic) } dd { p { (bound(text)) } } } }
+                    dl.findings {
+                        @for (topic, text) in findings { dt { (inline(topic)) } dd { p { (inline(text)) } } }
+                    }
                 }
+                Self::Statements(all) => { div.claims { @for statement in all { (statement.html()) } } }
                 Self::Folded(summary, blocks) => {
                     details.folded { summary { (inline(summary)) } @for block in blocks { (block.html()) } }
                 }

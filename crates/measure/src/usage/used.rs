@@ -55,9 +55,10 @@ impl Usage {
     /// for a CPU. Otherwise `None`. If both were, reports the one with the larger share.
     pub fn disturbance(&self) -> Option<Reason> {
         // A side that hardly ran may have the larger share without having waited long enough to count.
-        let disturbed = [("client", &self.client), ("server", &self.server)]
-            .into_iter()
-            .filter_map(|(side, used)| Some((used.kept_waiting_share(), used.kept_waiting(side, self.window_ns)?)));
+        let disturbed =
+            [("client", &self.client), ("server", &self.server)].into_iter().filter_map(|(side, used)| {
+                Some((used.kept_waiting_share(), used.kept_waiting(side, self.window_ns)?))
+            });
         disturbed.max_by(|(a, _), (b, _)| a.total_cmp(b)).map(|(_, reason)| reason)
     }
 }

@@ -3,8 +3,8 @@
 mod charts;
 
 use maud::{Markup, html};
-use thalweg_measure::figures::{count, percent, span, throughput, time};
-use thalweg_measure::page::parts::{card, took};
+use thalweg_measure::figures::{count, percent, throughput, time};
+use thalweg_measure::page::parts::card;
 use thalweg_measure::page::section::{Block, Section};
 use thalweg_measure::page::table::{Columns, Table};
 use thalweg_measure::wording::counted;
@@ -14,7 +14,8 @@ use super::analysis::CodecAnalysis;
 use super::line::{Format, Operation, WARM_UPS};
 use super::results::CodecResults;
 use super::tables::{CodecInfo, DataInfo};
-use crate::report::page::{StudyPage, command_fact};
+use crate::report::origin::{Facts, Origin};
+use crate::report::page::StudyPage;
 use crate::report::topics::findings;
 
 /// Formats that are read as JSON.
@@ -44,14 +45,11 @@ pub(super) fn page(study: &CodecAnalysis<'_>) -> String {
 
 /// What was measured on which machine.
 fn lede(results: &CodecResults) -> String {
-    let machine = &results.machine;
     format!(
-        "{}, {} of message, on {} with {}, {}.",
+        "{}, {} of message, on {}.",
         counted(results.codecs.len() as u64, "codec"),
         counted(results.data.len() as u64, "kind"),
-        machine.cpu,
-        counted(machine.cores as u64, "core"),
-        machine.kernel
+        Origin::of(results, &results.settings.arguments).place()
     )
 }
 
@@ -194,23 +192,14 @@ fn used(codec: &CodecInfo) -> String {
     format!("{}: {}{decodes}", codec.name, codec.about)
 }
 
-fn facts(results: &CodecResults) -> Vec<(&'static str, String)> {
-    let (machine, settings, versions) = (&results.machine, &results.settings, &results.versions);
+fn facts(results: &CodecResults) -> Facts {
     let codecs: Vec<String> =
         results.codecs.iter().map(|codec| format!("{} {}", codec.name, codec.version)).collect();
     let left_out: Vec<&str> = results.left_out.iter().map(|left_out| left_out.what.as_str()).collect();
-    vec![
-        command_fact(&settings.arguments),
-        ("Started", results.started.clone()),
-        ("Took", took(&results.started, &results.ended).map(span).unwrap_or_default()),
+    Origin::of(results, &results.settings.arguments).facts(vec![
         ("Windows", format!("{} of {}", results.measured(), results.planned)),
         ("Steps left out", format!("{}, for want of time", results.steps_left_out.len())),
         ("Left out", if left_out.is_empty() { "nothing".to_owned() } else { left_out.join(", ") }),
         ("Codecs", codecs.join(", ")),
-        ("Processor", machine.cpu.clone()),
-        ("Cores", machine.cores.to_string()),
-        ("Kernel", machine.kernel.clone()),
-        ("thalweg", format!("{} ({} build)", versions.thalweg, versions.build)),
-        ("Schema", results.schema.clone()),
-    ]
+    ])
 }

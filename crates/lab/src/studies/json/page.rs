@@ -4,8 +4,8 @@ mod bars;
 mod plots;
 
 use maud::{Markup, html};
-use thalweg_measure::figures::{ratio_figure, span, time};
-use thalweg_measure::page::parts::{card, took};
+use thalweg_measure::figures::{ratio_figure, time};
+use thalweg_measure::page::parts::card;
 use thalweg_measure::page::section::{Block, Section};
 use thalweg_measure::size::ByteSize;
 use thalweg_measure::wording::counted;
@@ -19,7 +19,8 @@ use super::way::Way;
 use crate::echo::{Protocol, Shape};
 use crate::load::verdict::Verdict;
 use crate::load::{facts as shared_facts, stacks};
-use crate::report::page::{StudyPage, command_fact};
+use crate::report::origin::{Facts, Origin};
+use crate::report::page::StudyPage;
 
 /// Questions in the navigation bar.
 const LINKS: [(&str, &str); 5] = [
@@ -75,7 +76,6 @@ fn question(question: &Question, results: &JsonResults, cells: &Cells) -> Sectio
 
 /// What was measured on which machine.
 fn lede(results: &JsonResults) -> String {
-    let machine = &results.machine;
     let mut versions: Vec<&str> = Vec::new();
     for stack in &results.stacks {
         if !versions.contains(&stack.version.as_str()) {
@@ -90,11 +90,9 @@ fn lede(results: &JsonResults) -> String {
         )
     });
     format!(
-        "{}, on {} with {}, {}. The client is thalweg’s throughout.{}",
+        "{}, on {}. The client is thalweg’s throughout.{}",
         versions.join(", "),
-        machine.cpu,
-        counted(machine.cores as u64, "core"),
-        machine.kernel,
+        Origin::of(results, &results.settings.arguments).place(),
         own.unwrap_or_default()
     )
 }
@@ -174,17 +172,7 @@ fn method(results: &JsonResults) -> Vec<String> {
     method
 }
 
-fn facts(results: &JsonResults) -> Vec<(&'static str, String)> {
-    let (machine, settings, versions) = (&results.machine, &results.settings, &results.versions);
-    vec![
-        command_fact(&settings.arguments),
-        ("Started", results.started.clone()),
-        ("Took", took(&results.started, &results.ended).map(span).unwrap_or_default()),
-        ("Windows", format!("{} of {}", results.windows.len(), results.planned)),
-        ("Processor", machine.cpu.clone()),
-        ("Kernel", machine.kernel.clone()),
-        ("Congestion control", machine.tcp_congestion.clone()),
-        ("thalweg", format!("{} ({} build)", versions.thalweg, versions.build)),
-        ("Schema", results.schema.clone()),
-    ]
+fn facts(results: &JsonResults) -> Facts {
+    let windows = format!("{} of {}", results.windows.len(), results.planned);
+    Origin::of(results, &results.settings.arguments).facts(vec![("Windows", windows)])
 }
