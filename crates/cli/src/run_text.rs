@@ -3,7 +3,6 @@
 use std::fmt::Write;
 
 use thalweg_load::{LoadRun, StepRun, Timing, scheduled};
-use thalweg_measure::distribution::Distribution;
 use thalweg_measure::figures::{grouped, percent, throughput, time};
 use thalweg_measure::wording::counted;
 use thalweg_protobuf::printable;
@@ -96,9 +95,8 @@ pub(crate) fn text(run: &LoadRun) -> String {
     }
     let established = run.connections_established.map_or("?".to_owned(), |number| number.to_string());
     row("connections", format!("{} requested, {established} established", run.connections));
-    for note in &run.notes {
-        row(if note.invalidates { "NOT VALID" } else { "note" }, note.text.clone());
-    }
+    run.not_valid.reasons.iter().for_each(|reason| row("NOT VALID", reason.text.clone()));
+    run.notes.iter().for_each(|note| row("note", note.text.clone()));
     for gate in &run.gates {
         row(if gate.is_kept { "passed" } else { "FAILED" }, format!("{}: {}", gate.gate, gate.figure));
     }
@@ -138,16 +136,23 @@ fn step_text(step: &StepRun) -> String {
 
 fn quantiles(timing: &Timing, note: &str) -> String {
     let ns = &timing.ns;
-    let quantiles = [("p50", ns.p50), ("p90", ns.p90), ("p99", ns.p99), ("p99.9", ns.p99_9), ("max", ns.max)];
-    let quantiles: Vec<String> =
-        quantiles.iter().map(|(name, ns)| format!("{name} {}", time(*ns as f64))).collect();
+    let quantiles = [
+        ("p50", Some(ns.p50)),
+        ("p90", Some(ns.p90)),
+        ("p95", timing.p95()),
+        ("p99", Some(ns.p99)),
+        ("p99.9", Some(ns.p99_9)),
+        ("max", Some(ns.max)),
+    ];
+    let known = quantiles.into_iter().filter_map(|(name, ns)| Some(format!("{name} {}", time(ns? as f64))));
+    let quantiles: Vec<String> = known.collect();
     let note = if note.is_empty() { String::new() } else { format!("; {note}") };
     format!("mean {}, {}{note}", time(ns.mean), quantiles.join(", "))
 }
 
 /// How many took how long.
 fn histogram(timing: &Timing) -> String {
-    let Some(distribution) = Distribution::decoded(&timing.histogram, &timing.ns) else {
+    let Some(distribution) = timing.distribution() else {
         return String::new();
     };
     let bars = bars(&distribution, &timing.ns, BARS);

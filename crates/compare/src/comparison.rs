@@ -100,7 +100,7 @@ pub struct WindowResult {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum WindowRun {
-    /// `thalweg.load-run/1`.
+    /// `thalweg.load-run/2` or `/1`.
     Method(Box<LoadRun>),
     /// `thalweg.load/3`.
     Benchmark(Box<LoadResult>),

@@ -23,9 +23,9 @@ pub(crate) use part::Part;
 /// What a file has.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Input {
-    /// `thalweg.load-run/1`: of `thalweg load --call METHOD`.
+    /// `thalweg.load-run/2` or `/1`: of `thalweg load`.
     Run(Box<LoadRun>),
-    /// `thalweg.load/3`: of `thalweg load` at BenchmarkService.
+    /// `thalweg.load/3`: of `thalweg peer load`.
     Benchmark(Box<LoadResult>),
     /// `thalweg.lab/5` or `/4`: of `thalweg lab`.
     Study(Box<LabResults>),
@@ -63,7 +63,7 @@ fn parse(text: &str) -> Result<Input, String> {
     let head: Head =
         serde_json::from_str(text).map_err(|error| format!("is not a result of a load: {error}"))?;
     match head.schema.as_deref() {
-        Some(thalweg_load::SCHEMA) => whole(text).map(Input::Run),
+        Some(thalweg_load::SCHEMA | thalweg_load::EARLIER_SCHEMA) => whole(text).map(Input::Run),
         Some("thalweg.load/3") => whole(text).map(Input::Benchmark),
         Some(comparison::SCHEMA) => whole(text).map(Input::Comparison),
         Some(schema @ ("thalweg.codec/1" | "thalweg.json/1")) => {

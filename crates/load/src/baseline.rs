@@ -12,10 +12,10 @@ impl LoadRun {
         if baseline.so_far {
             notes.push("the baseline is of an unfinished run".to_owned());
         }
-        let invalid = baseline.notes.iter().filter(|note| note.invalidates);
-        notes.extend(invalid.map(|note| format!("the baseline is of a NOT VALID run: {}", note.text)));
+        let invalid = baseline.not_valid.reasons.iter();
+        notes.extend(invalid.map(|reason| format!("the baseline is of a NOT VALID run: {}", reason.text)));
         notes.extend(self.conditions_beside(baseline));
-        notes.into_iter().map(|text| RunNote { text, invalidates: false }).collect()
+        notes.into_iter().map(RunNote::new).collect()
     }
 
     fn conditions_beside(&self, baseline: &Self) -> Option<String> {
@@ -59,13 +59,14 @@ impl LoadRun {
 
 #[cfg(test)]
 mod tests {
+    use thalweg_measure::validity::{Cause, Reason};
+
     use super::*;
 
     fn notes(change: fn(&mut LoadRun)) -> Vec<String> {
         let (mut baseline, now) = (LoadRun::of_tests(), LoadRun::of_tests());
         change(&mut baseline);
-        let notes = now.beside(&baseline).into_iter();
-        notes.inspect(|note| assert!(!note.invalidates)).map(|note| note.text).collect()
+        now.beside(&baseline).into_iter().map(|note| note.text).collect()
     }
 
     #[test]
@@ -74,8 +75,8 @@ mod tests {
         assert_eq!(notes(|run| run.so_far = true), [so_far]);
         let change = |run: &mut LoadRun| {
             run.so_far = true;
-            let note = |text: &str, invalidates| RunNote { text: text.to_owned(), invalidates };
-            run.notes = vec![note("late", false), note("busy", true)];
+            run.notes = vec![RunNote::new("late")];
+            run.not_valid = [Reason::new(Cause::ClientLimit, "busy")].into_iter().collect();
         };
         let invalid = "the baseline is of a NOT VALID run: busy";
         assert_eq!(notes(change), [so_far, invalid]);

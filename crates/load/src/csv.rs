@@ -2,12 +2,14 @@
 
 use std::fmt::Write;
 
+use thalweg_measure::distribution::Latency;
+
 use crate::run::{Flows, LoadRun};
 
 /// The columns, with units where a name has one: `s` seconds, `ns` nanoseconds.
-const COLUMNS: &str = "at_s,length_s,scheduled,ok,failed,late,in_flight,mean_ns,p50_ns,p90_ns,p99_ns,p99.9_ns,\
-                       max_ns,bytes_sent,bytes_received,messages_sent,messages_received,reply_mean_ns,reply_p50_ns,\
-                       reply_p90_ns,reply_p99_ns,reply_p99.9_ns,reply_max_ns";
+const COLUMNS: &str = "at_s,length_s,scheduled,ok,failed,late,in_flight,mean_ns,p50_ns,p90_ns,p95_ns,p99_ns,\
+                       p99.9_ns,max_ns,bytes_sent,bytes_received,messages_sent,messages_received,reply_mean_ns,\
+                       reply_p50_ns,reply_p90_ns,reply_p95_ns,reply_p99_ns,reply_p99.9_ns,reply_max_ns";
 /// Of a scenario, whose schedule counts these.
 const OF_FLOWS: &str = ",flows_begun,flows_ok,flows_failed";
 
@@ -24,8 +26,12 @@ pub fn csv(run: &LoadRun) -> String {
     for (interval, end_ns) in run.intervals.iter().zip(ends) {
         let [latency, reply] = [interval.latency_ns, interval.reply_ns].map(|ns| {
             ns.map_or_else(
-                || ",,,,,".to_owned(),
-                |ns| format!("{:.0},{},{},{},{},{}", ns.mean, ns.p50, ns.p90, ns.p99, ns.p99_9, ns.max),
+                || ",,,,,,".to_owned(),
+                |ns| {
+                    let p95 = ns.p95.map_or(String::new(), |ns| ns.to_string());
+                    let Latency { mean, p50, p90, p99, p99_9, max, .. } = ns;
+                    format!("{mean:.0},{p50},{p90},{p95},{p99},{p99_9},{max}")
+                },
             )
         });
         let length_ns = end_ns.saturating_sub(interval.at_ns);

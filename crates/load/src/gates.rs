@@ -3,7 +3,6 @@
 use std::fmt;
 use std::str::FromStr;
 
-use thalweg_measure::distribution::Distribution;
 use thalweg_measure::figures::time;
 
 use crate::run::{Judged, LoadRun, RunNote, SCHEMA, Timing};
@@ -152,7 +151,7 @@ impl LoadRun {
     pub fn judge<'g>(&mut self, gates: impl Iterator<Item = &'g Gate>) {
         self.gates = gates.map(|gate| gate.judge(self)).collect();
         if !self.gates.is_empty() && !self.is_valid() {
-            self.notes.push(RunNote { text: NOT_VALID.to_owned(), invalidates: false });
+            self.notes.push(RunNote::new(NOT_VALID));
         }
     }
 }
@@ -206,7 +205,8 @@ impl Quantile {
     }
 
     /// None where only the histogram says it, and there is none.
-    fn of(self, Timing { ns, histogram, .. }: &Timing) -> Option<f64> {
+    fn of(self, timing: &Timing) -> Option<f64> {
+        let ns = &timing.ns;
         Some(match self {
             Self::Min => ns.min as f64,
             Self::Mean => ns.mean,
@@ -215,7 +215,7 @@ impl Quantile {
                     [(50.0, ns.p50), (90.0, ns.p90), (99.0, ns.p99), (99.9, ns.p99_9), (99.99, ns.p99_99)];
                 match known.iter().find(|(known, _)| (known - percent).abs() < 1e-9) {
                     Some((_, ns)) => *ns as f64,
-                    None => Distribution::decoded(histogram, ns)?.value_at(percent / 100.0) as f64,
+                    None => timing.distribution()?.value_at(percent / 100.0) as f64,
                 }
             }
             Self::Max => ns.max as f64,
@@ -298,6 +298,10 @@ impl fmt::Display for Gate {
 
 #[cfg(test)]
 mod tests {
+    use thalweg_measure::distribution::Distribution;
+    use thalweg_measure::histogram::Histogram;
+    use thalweg_measure::validity::{Cause, Reason, Validity};
+
     use super::*;
 
     #[test]
@@ -358,7 +362,7 @@ mod tests {
         check(&run, "p0.1<3ms", true);
         check(&run, "service.p95<1h", false);
         // Of a result without histograms these alone are known.
-        run.latency.as_mut().unwrap().histogram.clear();
+        run.latency.as_mut().unwrap().histogram = Histogram::default();
         check(&run, "p99<992ms", true);
         check(&run, "p95<1h", false);
     }
@@ -366,17 +370,16 @@ mod tests {
     #[test]
     fn conditions_on_a_run_that_is_not_valid_are_said_to_be() {
         let gates = Gate::parse_all("p99<2s,calls>1").unwrap();
-        let check = |gates: &[Gate], invalidates: bool, expected: &[&str]| {
-            let notes = vec![RunNote { text: "busy".to_owned(), invalidates }];
-            let mut run = LoadRun { notes, ..run() };
+        let check = |gates: &[Gate], reasons: Vec<Reason>, expected: &[&str]| {
+            let mut run = LoadRun { not_valid: Validity { reasons }, ..run() };
             run.judge(gates.iter());
             let notes: Vec<&str> = run.notes.iter().map(|note| note.text.as_str()).collect();
             assert_eq!((run.gates.len(), &notes[..]), (gates.len(), expected));
-            assert_eq!(run.is_valid(), !invalidates);
         };
-        check(&gates, true, &["busy", NOT_VALID]);
-        check(&gates, false, &["busy"]);
-        check(&[], true, &["busy"]);
+        let busy = || vec![Reason::new(Cause::ClientLimit, "busy")];
+        check(&gates, busy(), &[NOT_VALID]);
+        check(&gates, Vec::new(), &[]);
+        check(&[], busy(), &[]);
     }
 
     #[test]

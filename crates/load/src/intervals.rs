@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use thalweg_measure::distribution::Distribution;
+use thalweg_measure::histogram::Histogram;
 
 use crate::run::Interval;
 use crate::tally::Recent;
@@ -108,8 +109,8 @@ impl Intervals {
     }
 }
 
-fn coarse(times: &Distribution) -> Option<String> {
-    (!times.is_empty()).then(|| times.encoded_coarsely())
+fn coarse(times: &Distribution) -> Option<Histogram> {
+    (!times.is_empty()).then(|| times.coarse_histogram())
 }
 
 #[cfg(test)]
@@ -146,7 +147,7 @@ mod tests {
         assert!((1004..=1007).contains(&latency.p50), "to two digits: {}", latency.p50);
         let mut joined = kept[0].clone();
         kept[1..].iter().for_each(|interval| joined.add_next(interval));
-        assert_eq!(joined.histogram, Some(all.encoded_coarsely()));
+        assert_eq!(joined.histogram, Some(all.coarse_histogram()));
         assert_eq!((joined.reply_ns, &joined.reply_histogram), (joined.latency_ns, &joined.histogram));
         assert_eq!((joined.messages_sent, joined.messages_received), (count, 2 * count));
         assert_eq!((joined.bytes_sent, joined.bytes_received), (3 * count, 4 * count));

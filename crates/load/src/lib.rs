@@ -99,7 +99,9 @@ pub use page::page;
 pub use parts::PartsError;
 pub use plan::{Pace, Plan, PlanError, Stop, UnderWay};
 pub use requests::{Make, Order, Requests};
-pub use run::{Flows, Interval, Judged, LoadRun, RunNote, SCHEMA, Search, StepRun, Timing, Try};
+pub use run::{
+    EARLIER_SCHEMA, Flows, Interval, Judged, LoadRun, RunNote, SCHEMA, Search, StepRun, Timing, Try,
+};
 pub use running::Running;
 pub use scenario::{Channels, Flow, Scenario, Step, Think};
 pub use schedule::{Schedule, ScheduleError, scheduled};

@@ -11,6 +11,7 @@ use std::time::{Duration, SystemTime};
 
 use thalweg_measure::cpu_time::CpuTime;
 use thalweg_measure::machine::Machine;
+use thalweg_measure::validity::{Reason, Validity};
 
 use self::added::{add_errors, steps, timing};
 pub use self::error::MergeError;
@@ -100,6 +101,7 @@ impl LoadRun {
             machine: machine(runs),
             gates: Vec::new(),
             search: None,
+            not_valid: not_valid(runs),
             notes: of_parts
                 .into_iter()
                 .chain(apart)
@@ -184,12 +186,11 @@ impl Span {
         let (Some(&(first_end, first)), Some(&(ended, _))) = (ends.iter().min(), ends.iter().max()) else {
             return Err(MergeError::Nothing);
         };
-        let gap = (last_start >= first_end && last != first).then(|| RunNote {
-            text: format!(
+        let gap = (last_start >= first_end && last != first).then(|| {
+            RunNote::new(format!(
                 "run {last} started after run {first} ended: the merged rate is an average over all of the time from \
                  the first start to the last end"
-            ),
-            invalidates: false,
+            ))
         });
         Ok(Self { started, last_start, ended, gap })
     }
@@ -235,18 +236,31 @@ fn machine(runs: &[LoadRun]) -> Option<Machine> {
     runs.iter().all(is_same).then(|| first.clone())
 }
 
-/// Each with the run that it is of, where there are several.
-fn notes(runs: &[LoadRun]) -> Vec<RunNote> {
-    let mut notes = Vec::new();
-    for (number, run) in (1..).zip(runs) {
+/// Returns the notes, each with the run that it is of if there are several.
+fn notes(runs: &[LoadRun]) -> impl Iterator<Item = RunNote> {
+    named(runs)
+        .flat_map(|(of, run)| run.notes.iter().map(move |note| RunNote::new(format!("{of}{}", note.text))))
+}
+
+/// Returns why runs are not valid, each reason with the run that it is of if there are several.
+fn not_valid(runs: &[LoadRun]) -> Validity {
+    let of_runs = named(runs).flat_map(|(of, run)| {
+        run.not_valid
+            .reasons
+            .iter()
+            .map(move |reason| Reason { text: format!("{of}{}", reason.text), ..reason.clone() })
+    });
+    of_runs.collect()
+}
+
+/// Returns the runs, each with what a sentence about it begins with.
+fn named(runs: &[LoadRun]) -> impl Iterator<Item = (String, &LoadRun)> {
+    (1..).zip(runs).map(|(number, run)| {
         let of = match run.share {
             _ if runs.len() == 1 => String::new(),
             Some(share) => format!("part {share}: "),
             None => format!("run {number}: "),
         };
-        for RunNote { text, invalidates } in &run.notes {
-            notes.push(RunNote { text: format!("{of}{text}"), invalidates: *invalidates });
-        }
-    }
-    notes
+        (of, run)
+    })
 }

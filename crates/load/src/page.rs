@@ -83,8 +83,7 @@ pub fn page(run: &LoadRun) -> String {
 
 /// What makes the figures nobody's, above all else.
 fn warning(run: &LoadRun) -> Markup {
-    let invalidating: Vec<&str> =
-        run.notes.iter().filter(|note| note.invalidates).map(|note| note.text.as_str()).collect();
+    let invalidating: Vec<&str> = run.not_valid.reasons.iter().map(|reason| reason.text.as_str()).collect();
     html! {
         @if !invalidating.is_empty() {
             section.doubts.invalid role="alert" {
@@ -96,7 +95,7 @@ fn warning(run: &LoadRun) -> Markup {
 }
 
 fn notes(run: &LoadRun) -> Markup {
-    let others = run.notes.iter().filter(|note| !note.invalidates).map(|note| note.text.as_str());
+    let others = run.notes.iter().map(|note| note.text.as_str());
     let all: Vec<&str> = run.so_far.then_some(UNFINISHED).into_iter().chain(others).collect();
     html! {
         @if !all.is_empty() {

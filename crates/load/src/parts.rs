@@ -78,19 +78,18 @@ pub(crate) fn check(runs: &[LoadRun]) -> Result<Vec<RunNote>, PartsError> {
         }
     }
     let missing: Vec<u32> = (0..share.of()).filter(|index| !known.contains_key(index)).collect();
-    let note = |text| vec![RunNote { text, invalidates: false }];
+    let note = |text| vec![RunNote::new(text)];
     Ok(if missing.is_empty() { Vec::new() } else { note(named(&missing, share.of())) })
 }
 
 /// What there is to say of parts whose first starts lie so far apart.
 pub(crate) fn apart(runs: &[LoadRun], spread: Duration) -> Option<RunNote> {
     let is_apart = runs.iter().any(|run| run.share.is_some()) && spread > APART_MAX;
-    is_apart.then(|| RunNote {
-        text: format!(
+    is_apart.then(|| {
+        RunNote::new(format!(
             "the parts started {:.1} s apart by their clocks; use --start-at to start them together",
             spread.as_secs_f64()
-        ),
-        invalidates: false,
+        ))
     })
 }
 

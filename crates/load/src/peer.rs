@@ -210,8 +210,8 @@ fn result(settings: &LoadSettings, running: &Running, end: End) -> Option<LoadRe
     if let Some((_, failure)) = &counted.tally.first_failure {
         note(&mut result, format!("the first failed call ended with {failure}"), false);
     }
-    if let Some(text) = spent.client_limit() {
-        note(&mut result, text, true);
+    if let Some(reason) = spent.client_limit() {
+        note(&mut result, reason.text, true);
     }
     if end == End::Interrupted {
         note(&mut result, "the run was interrupted before its end".to_owned(), false);

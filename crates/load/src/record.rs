@@ -131,7 +131,7 @@ impl LoadResult {
             bytes_received: tally.traffic.bytes_received,
             latency_ns: latencies.latency(),
             pace_ns: pace(tally),
-            histogram: latencies.encoded(),
+            histogram: latencies.histogram(),
             first_call_ns: None,
             stages: stages(tally),
             spikes: slowest.all().iter().map(spike).collect(),
@@ -150,7 +150,7 @@ fn stages(tally: &Tally) -> Vec<StageTimes> {
     let seen = STAGES.into_iter().zip(&tally.stages);
     let times = seen.filter_map(|(name, stage)| {
         let stage = stage.as_ref()?;
-        let (latency_ns, histogram) = (stage.latency()?, stage.encoded());
+        let (latency_ns, histogram) = (stage.latency()?, stage.histogram());
         Some(StageTimes { name: name.to_owned(), latency_ns, histogram })
     });
     times.collect()
@@ -170,9 +170,7 @@ fn pace(tally: &Tally) -> Option<Pace> {
 mod tests {
     use std::collections::BTreeMap;
 
-    use base64::Engine;
-    use base64::engine::general_purpose::STANDARD;
-    use hdrhistogram::serialization::Deserializer;
+    use thalweg_measure::distribution::merged;
 
     use super::*;
     use crate::tally::{Shards, StepOfFlow, Times};
@@ -267,13 +265,13 @@ mod tests {
 
     #[test]
     fn histograms_of_two_runs_can_be_merged_from_their_json() {
-        let histogram = |latency_ns: u64| {
-            let bytes = STANDARD.decode(LoadResult::of(&well([latency_ns]), around()).histogram).unwrap();
-            Deserializer::new().deserialize::<u64, _>(&mut &bytes[..]).unwrap()
+        let read = |latency_ns: u64| {
+            let json = serde_json::to_string(&LoadResult::of(&well([latency_ns]), around())).unwrap();
+            serde_json::from_str::<LoadResult>(&json).unwrap()
         };
-        let mut merged = histogram(1_000_000);
-        merged += histogram(1_000);
-        assert_eq!((merged.len(), merged.min(), merged.max() / 1000), (2, 1000, 1000));
+        let runs = [read(1_000_000), read(1_000)];
+        let all = merged(runs.iter().map(|run| (&run.histogram, run.latency_ns.unwrap()))).unwrap();
+        assert_eq!((all.min, all.p50, all.max), (1000, 1000, 1_000_000));
     }
 
     #[test]

@@ -3,18 +3,23 @@
 use std::collections::BTreeMap;
 use std::ops::AddAssign;
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use thalweg_measure::cpu_time::CpuTime;
 use thalweg_measure::distribution::{Distribution, Latency};
+use thalweg_measure::histogram::Histogram;
 use thalweg_measure::machine::Machine;
+use thalweg_measure::validity::{Cause, Reason, Validity};
 
 use crate::share::Share;
 
 /// What a result says it is.
-pub const SCHEMA: &str = "thalweg.load-run/1";
+pub const SCHEMA: &str = "thalweg.load-run/2";
+/// The schema of earlier versions, which is read as well. Some of its notes said that the figures must not be used.
+pub const EARLIER_SCHEMA: &str = "thalweg.load-run/1";
 
 /// What came of a run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(remote = "Self")]
 pub struct LoadRun {
     /// [`SCHEMA`].
     pub schema: String,
@@ -141,8 +146,31 @@ pub struct LoadRun {
     /// How the highest rate was looked for that keeps to conditions, if it was: this run is the last one at that rate.
     #[serde(default)]
     pub search: Option<Search>,
+    /// Why the figures must not be used; empty if they may.
+    #[serde(default)]
+    pub not_valid: Validity,
     /// What a reader must know.
     pub notes: Vec<RunNote>,
+}
+
+impl Serialize for LoadRun {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        Self::serialize(self, serializer)
+    }
+}
+
+impl<'de> Deserialize<'de> for LoadRun {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let mut run = Self::deserialize(deserializer)?;
+        if run.schema == EARLIER_SCHEMA {
+            SCHEMA.clone_into(&mut run.schema);
+            let (invalidating, notes) = run.notes.into_iter().partition(|note| note.invalidated);
+            let reason = |note: RunNote| Reason::new(Cause::Reported, note.text);
+            run.notes = notes;
+            run.not_valid = Vec::into_iter(invalidating).map(reason).collect();
+        }
+        Ok(run)
+    }
 }
 
 /// A step of a scenario.
@@ -227,8 +255,8 @@ pub struct Timing {
     /// ns.
     #[serde(flatten)]
     pub ns: Latency,
-    /// HdrHistogram V2, in Base64: three digits, up to an hour.
-    pub histogram: String,
+    /// Three digits, up to an hour.
+    pub histogram: Histogram,
 }
 
 /// A part of a run.
@@ -256,7 +284,7 @@ pub struct Interval {
     pub latency_ns: Option<Latency>,
     /// The same as a histogram, as in a [`Timing`], but to two digits.
     #[serde(default)]
-    pub histogram: Option<String>,
+    pub histogram: Option<Histogram>,
     /// Messages that were sent in it, also those of streams that have not ended.
     #[serde(default)]
     pub messages_sent: u64,
@@ -272,7 +300,7 @@ pub struct Interval {
     pub reply_ns: Option<Latency>,
     /// The same as a histogram, to two digits.
     #[serde(default)]
-    pub reply_histogram: Option<String>,
+    pub reply_histogram: Option<Histogram>,
 }
 
 /// What a condition says of a run.
@@ -291,8 +319,16 @@ pub struct Judged {
 pub struct RunNote {
     /// One sentence.
     pub text: String,
-    /// The figures say nothing of the server.
-    pub invalidates: bool,
+    /// In [`EARLIER_SCHEMA`], the figures must not be used.
+    #[serde(default, rename = "invalidates", skip_serializing)]
+    invalidated: bool,
+}
+
+impl RunNote {
+    /// Returns a note of this sentence.
+    pub fn new(text: impl Into<String>) -> Self {
+        Self { text: text.into(), invalidated: false }
+    }
 }
 
 impl Timing {
@@ -300,15 +336,25 @@ impl Timing {
         Some(Self {
             count: distribution.len(),
             ns: distribution.latency()?,
-            histogram: distribution.encoded(),
+            histogram: distribution.histogram(),
         })
+    }
+
+    /// Returns the 95th percentile in ns, in results of earlier versions from the histogram.
+    pub fn p95(&self) -> Option<u64> {
+        self.ns.p95.or_else(|| Some(self.distribution()?.value_at(0.95)))
+    }
+
+    /// Returns the distribution. `None` if its histogram was left out.
+    pub fn distribution(&self) -> Option<Distribution> {
+        Distribution::restored(&self.histogram, &self.ns)
     }
 }
 
 impl Interval {
-    /// Its latencies; none where it has none, or where they cannot be read.
+    /// Its latencies; none where it has none, or where they were left out.
     pub fn latencies(&self) -> Option<Distribution> {
-        Distribution::decoded(self.histogram.as_deref()?, self.latency_ns.as_ref()?)
+        Distribution::restored(self.histogram.as_ref()?, self.latency_ns.as_ref()?)
     }
 
     /// As the run's schedule counts: calls, or of a scenario flows.
@@ -366,21 +412,21 @@ impl Interval {
 
 /// Adds times: what is exact of them, and their histogram.
 fn add_times(
-    (ns, histogram): (&mut Option<Latency>, &mut Option<String>),
-    (other_ns, other_histogram): (&Option<Latency>, &Option<String>),
+    (ns, histogram): (&mut Option<Latency>, &mut Option<Histogram>),
+    (other_ns, other_histogram): (&Option<Latency>, &Option<Histogram>),
 ) {
     let Some(theirs) = *other_ns else { return };
     let Some(mine) = *ns else {
         (*ns, *histogram) = (Some(theirs), other_histogram.clone());
         return;
     };
-    let decoded = |histogram: &Option<String>, ns| Distribution::decoded(histogram.as_deref()?, &ns);
-    let both = decoded(histogram, mine).zip(decoded(other_histogram, theirs)).map(|(mut both, more)| {
+    let restored = |histogram: &Option<Histogram>, ns| Distribution::restored(histogram.as_ref()?, &ns);
+    let both = restored(histogram, mine).zip(restored(other_histogram, theirs)).map(|(mut both, more)| {
         both.merge(&more);
         both
     });
     (*ns, *histogram) = match both {
-        Some(both) => (both.latency(), Some(both.encoded_coarsely())),
+        Some(both) => (both.latency(), Some(both.coarse_histogram())),
         // Written by a version that kept no histograms.
         None => (Some(mine.worse(theirs)), None),
     };
@@ -450,7 +496,7 @@ impl LoadRun {
         let timings = [latency, service, wait, failed_latency, first_message, reply, flow];
         let of_steps = steps.iter_mut().map(|step| &mut step.latency);
         for timing in timings.into_iter().chain(of_steps).flatten() {
-            timing.histogram.clear();
+            timing.histogram = Histogram::default();
         }
         for interval in &mut self.intervals {
             (interval.histogram, interval.reply_histogram) = (None, None);
@@ -460,7 +506,7 @@ impl LoadRun {
 
     /// Whether the figures are the server's.
     pub fn is_valid(&self) -> bool {
-        !self.notes.iter().any(|note| note.invalidates)
+        self.not_valid.is_valid()
     }
 }
 
@@ -472,7 +518,7 @@ impl LoadRun {
         let machine =
             serde_json::json!({"cpu": "Model 7", "cores": 2, "kernel": "Linux 7", "memory_bytes": 0});
         let run = serde_json::json!({
-            "schema": "thalweg.load-run/1", "targets": ["a:1"], "method": "a.B/C", "kind": "unary", "loop": "open",
+            "schema": SCHEMA, "targets": ["a:1"], "method": "a.B/C", "kind": "unary", "loop": "open",
             "schedule": "100", "spacing": "constant", "in_flight": 1000, "connections": 1,
             "connections_established": 1, "warmup_ns": 0, "started": "", "ended": "", "duration_ns": 1, "drain_ns": 0,
             "rate_per_s": 100.0, "scheduled_per_s": 100.0, "ok": 100, "failed": 0, "errors": {}, "late": 0,
@@ -482,5 +528,28 @@ impl LoadRun {
             "client_cpu_per_call": null, "machine": machine, "notes": [],
         });
         serde_json::from_value(run).unwrap_or_else(|error| panic!("{error}"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn notes_of_earlier_versions_that_invalidate_are_reasons() {
+        let mut earlier = serde_json::to_value(LoadRun::of_tests()).unwrap();
+        assert_eq!((&earlier["schema"], &earlier["not_valid"]), (&SCHEMA.into(), &serde_json::json!([])));
+        earlier["schema"] = EARLIER_SCHEMA.into();
+        earlier.as_object_mut().unwrap().remove("not_valid");
+        earlier["notes"] = serde_json::json!([
+            {"text": "late", "invalidates": false},
+            {"text": "busy", "invalidates": true},
+        ]);
+        let run: LoadRun = serde_json::from_value(earlier).unwrap();
+        assert_eq!((run.schema.as_str(), &run.notes[..]), (SCHEMA, &[RunNote::new("late")][..]));
+        assert_eq!(run.not_valid.reasons, [Reason::new(Cause::Reported, "busy")]);
+        let again = serde_json::to_value(&run).unwrap();
+        assert_eq!(again["notes"], serde_json::json!([{"text": "late"}]));
+        assert_eq!(serde_json::from_value::<LoadRun>(again).unwrap(), run);
     }
 }

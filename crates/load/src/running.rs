@@ -6,6 +6,7 @@ use std::time::{Duration, Instant, SystemTime};
 
 use thalweg_measure::cpu_time::CpuTime;
 use thalweg_measure::usage::{KeptWaiting, OwnUsage};
+use thalweg_measure::validity::{Cause, Reason};
 use thalweg_measure::{figures, wording};
 
 use crate::intervals::{AtEnd, Intervals};
@@ -102,7 +103,7 @@ pub(crate) struct Spent {
 
 impl Spent {
     /// Says that the client was the limit, if it was.
-    pub(crate) fn client_limit(&self) -> Option<String> {
+    pub(crate) fn client_limit(&self) -> Option<Reason> {
         client_limit(self.busy_share)
     }
 }
@@ -250,11 +251,19 @@ impl Running {
         let held_back = shared.due.as_ref().map(Due::held_back);
         let missed = Missed { dropped, held_back: held_back.unwrap_or(0) };
         let own = self.measured().own.clone();
-        let mut notes = notes(plan, &counted, unit, missed, busy_share, end);
-        notes.extend(own.and_then(|own| own.waiting()).map(|waiting| {
-            let KeptWaiting { reason, invalidates } = waiting;
-            RunNote { text: reason.text, invalidates }
-        }));
+        let mut notes = notes(plan, &counted, unit, missed, end);
+        let calls = counted.tally.codes().ok() + counted.tally.codes().failed();
+        let none = (calls == 0 && end != End::NotYet)
+            .then(|| Reason::new(Cause::NotMeasured, "no call finished in the measured time"));
+        let waited = match own.and_then(|own| own.waiting()) {
+            Some(KeptWaiting { reason, invalidates: true }) => Some(reason),
+            Some(KeptWaiting { reason, invalidates: false }) => {
+                notes.push(RunNote::new(reason.text));
+                None
+            }
+            None => None,
+        };
+        let not_valid = none.into_iter().chain(waited).chain(client_limit(busy_share)).collect();
         // Workers that are switched off, or that think, finish no calls.
         let is_steady = matches!(plan.pace, Pace::Closed { workers: None });
         let finishes_calls = |step: &Step| step.think.is_none() && !step.call.stream.lasts_to_end;
@@ -326,6 +335,7 @@ impl Running {
             merged_of: None,
             gates: Vec::new(),
             search: None,
+            not_valid,
             notes,
         }
     }
@@ -401,69 +411,56 @@ fn notes(
     counted: &Counted,
     unit: &str,
     Missed { dropped, held_back }: Missed,
-    busy_share: f64,
     end: End,
 ) -> Vec<RunNote> {
     let mut notes = Vec::new();
-    let mut note = |text: String, invalidates: bool| notes.push(RunNote { text, invalidates });
+    let mut note = |text: String| notes.push(RunNote::new(text));
     let Counted { tally, .. } = counted;
     if let Some((_, failure)) = &tally.first_failure {
-        note(format!("the first failed call ended with {failure}"), false);
-    }
-    let calls = tally.codes().ok() + tally.codes().failed();
-    if calls == 0 && end != End::NotYet {
-        note("no call finished in the measured time".to_owned(), true);
-    }
-    if let Some(text) = client_limit(busy_share) {
-        note(text, true);
+        note(format!("the first failed call ended with {failure}"));
     }
     let begun = tally.flows.begun;
     let late_share = tally.late as f64 / begun.max(1) as f64;
     if dropped > 0 || late_share > LATE_SHARE_MAX {
         // Starts wait for the server only where the limit of -c is reached.
         let who = if held_back == 0 { "the client" } else { "client or server" };
-        note(
-            format!(
-                "{} of {begun} {unit}s started more than 1 ms late and {dropped} did not start: {who} could not keep \
-                 up (latency includes the wait)",
-                tally.late
-            ),
-            false,
-        );
+        note(format!(
+            "{} of {begun} {unit}s started more than 1 ms late and {dropped} did not start: {who} could not keep up \
+             (latency includes the wait)",
+            tally.late
+        ));
     }
     if held_back > 0 {
-        note(
-            format!(
-                "{} waited because {} {unit}s were in flight, the limit of -c",
-                wording::counted(held_back, "start"),
-                plan.in_flight
-            ),
-            false,
-        );
+        note(format!(
+            "{} waited because {} {unit}s were in flight, the limit of -c",
+            wording::counted(held_back, "start"),
+            plan.in_flight
+        ));
     }
     match end {
-        End::NotYet => note("the run is not complete: these are interim figures".to_owned(), false),
-        End::TimeUp => note(time_up(plan, unit), false),
+        End::NotYet => note("the run is not complete: these are interim figures".to_owned()),
+        End::TimeUp => note(time_up(plan, unit)),
         End::ScheduleOver(there) => {
             let of = match plan.own_stop() {
                 Stop::Calls(calls) => format!("{there} of {}", wording::counted(calls, unit)),
                 Stop::After(_) | Stop::Messages(_) => wording::counted(there, unit),
             };
-            note(format!("the schedule ended after {of}"), false);
+            note(format!("the schedule ended after {of}"));
         }
-        End::Interrupted => note("the run was interrupted before its end".to_owned(), false),
+        End::Interrupted => note("the run was interrupted before its end".to_owned()),
         End::AsPlanned => {}
     }
     notes
 }
 
-/// Says that the client was the limit, if it used so large a share of its processors.
-fn client_limit(busy_share: f64) -> Option<String> {
+/// Returns that the client was the limit, if it used so large a share of its processors.
+fn client_limit(busy_share: f64) -> Option<Reason> {
     (busy_share > BUSY_SHARE_MAX).then(|| {
         let percent = busy_share.min(1.0) * 100.0;
-        format!(
+        let text = format!(
             "the client's processors were busy for {percent:.0} % of the time: the client was the limit, not the server"
-        )
+        );
+        Reason::new(Cause::ClientLimit, text)
     })
 }
 
@@ -476,13 +473,12 @@ fn outage(tally: &Tally, from_ns: u64, measured_ns: u64) -> Option<RunNote> {
     }
     // Calls that take long finish seldom.
     let usual_ns = tally.latency.latency().map_or(0, |latency| latency.p50);
-    (gap_ns > 3 * usual_ns).then(|| RunNote {
-        text: format!(
+    (gap_ns > 3 * usual_ns).then(|| {
+        RunNote::new(format!(
             "no call finished for {}, {} of the run; the percentiles of a closed loop hide this, use --rps",
             figures::time(gap_ns as f64),
             figures::percent(gap_ns as f64 / measured_ns as f64)
-        ),
-        invalidates: false,
+        ))
     })
 }
 

@@ -226,9 +226,9 @@ impl Looking<'_> {
             is_kept &= judged.is_kept;
             figures.push(format!("{}: {}", judged.gate, judged.figure));
         }
-        if let Some(note) = run.notes.iter().find(|note| note.invalidates) {
+        if let Some(reason) = run.not_valid.reasons.first() {
             is_kept = false;
-            figures.push(note.text.clone());
+            figures.push(reason.text.clone());
         }
         if let Some(why) = not_reached(&run, rate, backlogs.unwrap_or_default()) {
             is_kept = false;

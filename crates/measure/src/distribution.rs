@@ -1,11 +1,9 @@
 //! Latency distributions in constant memory.
 
-use base64::Engine;
-use base64::engine::general_purpose::STANDARD;
-use hdrhistogram::Histogram;
-use hdrhistogram::serialization::{Deserializer, Serializer, V2Serializer};
-
+use hdrhistogram::Histogram as Counts;
 use serde::{Deserialize, Serialize};
+
+use crate::histogram::Histogram;
 
 /// Upper limit of the histogram: one hour, in ns. Longer times count as this long in percentiles.
 ///
@@ -17,7 +15,7 @@ const COARSE_DIGITS: u8 = 2;
 /// A distribution of latencies. Minimum, maximum and mean are exact. Percentiles have three significant digits.
 #[derive(Clone, Debug)]
 pub struct Distribution {
-    histogram: Histogram<u64>,
+    histogram: Counts<u64>,
     /// Exact minimum, unlike the histogram's.
     min_ns: u64,
     max_ns: u64,
@@ -27,7 +25,7 @@ pub struct Distribution {
 impl Distribution {
     /// Creates an empty distribution.
     pub fn new() -> Self {
-        let histogram = Histogram::new_with_bounds(1, LATENCY_NS_MAX, SIGNIFICANT_DIGITS)
+        let histogram = Counts::new_with_bounds(1, LATENCY_NS_MAX, SIGNIFICANT_DIGITS)
             .expect("the bounds are valid constants");
         Self { histogram, min_ns: u64::MAX, max_ns: 0, sum_ns: 0 }
     }
@@ -108,37 +106,33 @@ impl Distribution {
         recorded.map(|it| (it.value_iterated_to().min(self.max_ns), it.count_since_last_iteration()))
     }
 
-    /// Restores a distribution from its [`encoded`](Self::encoded) histogram and its [`latency`](Self::latency).
+    /// Restores a distribution from its [`histogram`](Self::histogram) and its [`latency`](Self::latency).
     ///
-    /// Returns `None` if `histogram` is not valid.
-    pub fn decoded(histogram: &str, exact: &Latency) -> Option<Self> {
-        let bytes = STANDARD.decode(histogram).ok()?;
-        let decoded: Histogram<u64> = Deserializer::new().deserialize(&mut bytes.as_slice()).ok()?;
+    /// Returns `None` if the histogram was left out.
+    pub fn restored(histogram: &Histogram, exact: &Latency) -> Option<Self> {
+        let counts = histogram.counts()?;
         let mut all = Self::new();
-        all.histogram.add(&decoded).ok()?;
-        let sum_ns = (exact.mean * decoded.len() as f64).round() as u128;
+        // Histograms of other programs may reach farther.
+        for it in counts.iter_recorded() {
+            all.histogram.saturating_record_n(it.value_iterated_to(), it.count_since_last_iteration());
+        }
+        let sum_ns = (exact.mean * counts.len() as f64).round() as u128;
         (all.min_ns, all.max_ns, all.sum_ns) = (exact.min, exact.max, sum_ns);
         Some(all)
     }
 
-    /// Returns the histogram in HdrHistogram V2 format, in base64.
-    pub fn encoded(&self) -> String {
-        encoded(&self.histogram)
+    /// Returns its counts.
+    pub fn histogram(&self) -> Histogram {
+        Histogram::of(&self.histogram)
     }
 
-    /// Returns the histogram with two significant digits, in the same format. It is an eighth as long.
-    pub fn encoded_coarsely(&self) -> String {
-        let mut coarse = Histogram::new_with_bounds(1, LATENCY_NS_MAX, COARSE_DIGITS)
+    /// Returns its counts with two significant digits. They take an eighth of the space.
+    pub fn coarse_histogram(&self) -> Histogram {
+        let mut coarse = Counts::new_with_bounds(1, LATENCY_NS_MAX, COARSE_DIGITS)
             .expect("the bounds are valid constants");
         coarse.add(&self.histogram).expect("both have the same bounds");
-        encoded(&coarse)
+        Histogram::of(&coarse)
     }
-}
-
-fn encoded(histogram: &Histogram<u64>) -> String {
-    let mut bytes = Vec::new();
-    V2Serializer::new().serialize(histogram, &mut bytes).expect("writing to a Vec does not fail");
-    STANDARD.encode(bytes)
 }
 
 impl Default for Distribution {
@@ -147,28 +141,27 @@ impl Default for Distribution {
     }
 }
 
-/// Merges distributions, given as [encoded](Distribution::encoded) histograms with their exact values.
+/// Merges distributions, given as histograms with their exact values.
 ///
-/// Returns `None` if a histogram is not valid or nothing has been recorded.
-pub fn merged<'d>(distributions: impl IntoIterator<Item = (&'d str, Latency)>) -> Option<Latency> {
+/// Returns `None` if a histogram was left out or nothing has been recorded.
+pub fn merged<'d>(distributions: impl IntoIterator<Item = (&'d Histogram, Latency)>) -> Option<Latency> {
     let mut all = Distribution::new();
     for (histogram, latency) in distributions {
-        all.merge(&Distribution::decoded(histogram, &latency)?);
+        all.merge(&Distribution::restored(histogram, &latency)?);
     }
     all.latency()
 }
 
-/// Returns how many latencies of several [encoded](Distribution::encoded) histograms exceed `ns`, to three digits.
+/// Returns how many latencies of several histograms exceed `ns`, to three digits.
 ///
-/// Returns `None` if a histogram is not valid.
-pub fn longer_than<'d>(ns: u64, histograms: impl IntoIterator<Item = &'d str>) -> Option<u64> {
+/// Returns `None` if a histogram was left out.
+pub fn longer_than<'d>(ns: u64, histograms: impl IntoIterator<Item = &'d Histogram>) -> Option<u64> {
     let mut count = 0;
     for histogram in histograms {
-        let bytes = STANDARD.decode(histogram).ok()?;
-        let histogram: Histogram<u64> = Deserializer::new().deserialize(&mut bytes.as_slice()).ok()?;
+        let counts = histogram.counts()?;
         // Times that are equal to three digits share a bucket.
-        let longer = histogram.highest_equivalent(ns).saturating_add(1);
-        count += histogram.count_between(longer, LATENCY_NS_MAX);
+        let longer = counts.highest_equivalent(ns).saturating_add(1);
+        count += counts.count_between(longer, LATENCY_NS_MAX);
     }
     Some(count)
 }
@@ -299,23 +292,24 @@ mod tests {
             }
             both.record_many(took_ns, 1);
         }
-        let parts = [&one, &other].map(|part| (part.encoded(), part.latency().unwrap()));
-        let merged = merged(parts.iter().map(|(histogram, latency)| (histogram.as_str(), *latency))).unwrap();
+        let parts = [&one, &other].map(|part| (part.histogram(), part.latency().unwrap()));
+        let merged = merged(parts.iter().map(|(histogram, latency)| (histogram, *latency))).unwrap();
         let expected = both.latency().unwrap();
         assert_eq!(merged, expected);
-        // Decoding restores the sum from the mean, exact to the nanosecond.
+        // The sum is restored from the mean, exact to the nanosecond.
         for sum_ns in 1_000_000..1_001_000 {
             let mut long = Distribution::new();
             long.record_many(1, 1500);
             long.record_many(sum_ns, 1);
             let told = long.latency().unwrap();
-            let decoded = Distribution::decoded(&long.encoded(), &told).unwrap();
-            assert_eq!((decoded.sum_ns, decoded.latency()), (long.sum_ns, Some(told)));
+            let restored = Distribution::restored(&long.histogram(), &told).unwrap();
+            assert_eq!((restored.sum_ns, restored.latency()), (long.sum_ns, Some(told)));
         }
-        let longer = |ns| longer_than(ns, parts.iter().map(|part| part.0.as_str()));
+        let longer = |ns| longer_than(ns, parts.iter().map(|part| &part.0));
         assert_eq!([0, 1, 900, 1000].map(longer), [1000, 999, 100, 0].map(Some));
-        assert_eq!(longer_than(0, ["no base64"]), None);
-        assert!(super::merged([("no base64", expected)]).is_none());
+        let left_out = Histogram::default();
+        assert_eq!(longer_than(0, [&left_out]), None);
+        assert!(super::merged([(&left_out, expected)]).is_none());
         assert!(super::merged([]).is_none());
     }
 }

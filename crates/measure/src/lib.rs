@@ -1,6 +1,6 @@
 //! Shared code of the measuring crates: statistics, number formatting, child processes and report pages.
 //!
-//! - [`distribution`], [`cpu_time`] and [`statistics`]: latency histograms, CPU time, and ratios with intervals.
+//! - [`distribution`], [`histogram`], [`cpu_time`] and [`statistics`]: latencies, CPU time, and ratios with intervals.
 //! - [`figures`], [`wording`], [`size`] and [`code`]: format values as text.
 //! - [`page`] and [`text`]: single-file HTML reports and terminal output.
 //! - [`cpus`], [`machine`] and [`kernel`]: CPU lists, a description of the machine, and counts of open connections.
@@ -33,6 +33,7 @@ pub mod cpu_time;
 pub mod cpus;
 pub mod distribution;
 pub mod figures;
+pub mod histogram;
 pub mod interrupt;
 pub mod kernel;
 pub mod machine;

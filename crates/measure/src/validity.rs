@@ -45,6 +45,8 @@ pub enum Cause {
     Steal,
     /// A CPU quota (cgroup) held client or server back.
     Quota,
+    /// The client's processors were busy, so that the figures are the client's limit rather than the server's.
+    ClientLimit,
     /// The client reported that its figures must not be used.
     Reported,
 }
@@ -133,7 +135,9 @@ impl Disturbance {
                 "a CPU quota (cgroup) withheld {}; raise the quota or measure outside of it",
                 share("the time")
             ),
-            Cause::NotMeasured | Cause::CallsFailed | Cause::Reported => self.reason.text.clone(),
+            Cause::NotMeasured | Cause::CallsFailed | Cause::ClientLimit | Cause::Reported => {
+                self.reason.text.clone()
+            }
         }
     }
 }

@@ -129,7 +129,7 @@ pub(crate) struct LoadArgs {
 
     /// Output format
     ///
-    /// JSON has the schema thalweg.load-run/1.
+    /// JSON has the schema thalweg.load-run/2.
     #[arg(short = 'O', long, value_enum, default_value_t = RunFormat::Text)]
     pub(super) format: RunFormat,
 

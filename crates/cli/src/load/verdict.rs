@@ -22,14 +22,14 @@ pub(super) fn verdict(run: &LoadRun, max_errors: f64, was_interrupted: bool) -> 
         .filter(|gate| !gate.is_kept)
         .map(|gate| format!("{} is {}", gate.gate, gate.figure))
         .collect();
-    let invalid = run.notes.iter().find(|note| note.invalidates);
+    let invalid = run.not_valid.why_not();
     if !breached.is_empty() {
-        let invalid = invalid.map_or(String::new(), |note| format!("; invalid run: {}", note.text));
+        let invalid = invalid.map_or(String::new(), |why| format!("; invalid run: {why}"));
         let message = format!("condition failed: {}{invalid}", breached.join(", "));
         return Err(Failure { message, code: BREACHED });
     }
-    if let Some(note) = invalid.filter(|_| !run.gates.is_empty()) {
-        let text = printable::line(&note.text);
+    if let Some(why) = invalid.filter(|_| !run.gates.is_empty()) {
+        let text = printable::line(&why);
         terminal::say(&format!("warning: all conditions passed, but the run is invalid: {text}"));
     }
     if let Some(search) = run.search.as_ref().filter(|search| search.found_per_s.is_none()) {

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use thalweg_load::{LoadRun, SCHEMA};
+use thalweg_load::{EARLIER_SCHEMA, LoadRun, SCHEMA};
 
 use crate::failure::Failure;
 use crate::results::read_result;
@@ -113,7 +113,8 @@ fn read(candidate: Candidate) -> Result<Option<(PathBuf, LoadRun)>, Failure> {
 
 /// Whether it is JSON and no result. What is no JSON may be a result that is being written.
 fn is_something_else(bytes: &[u8]) -> bool {
-    serde_json::from_slice::<serde_json::Value>(bytes).is_ok_and(|value| value["schema"] != SCHEMA)
+    serde_json::from_slice::<serde_json::Value>(bytes)
+        .is_ok_and(|value| ![SCHEMA, EARLIER_SCHEMA].map(Into::into).contains(&value["schema"]))
 }
 
 #[cfg(test)]
@@ -124,7 +125,9 @@ mod tests {
     fn what_is_no_result_is_told_from_one_that_is_being_written() {
         assert!(is_something_else(b"{\"schema\": \"thalweg.load/3\"}"));
         assert!(is_something_else(b"[1]"));
-        assert!(!is_something_else(format!("{{\"schema\": \"{SCHEMA}\"}}").as_bytes()));
+        for schema in [SCHEMA, EARLIER_SCHEMA] {
+            assert!(!is_something_else(format!("{{\"schema\": \"{schema}\"}}").as_bytes()));
+        }
         assert!(!is_something_else(b""));
         assert!(!is_something_else(b"{\"schema\": \"thal"));
     }

@@ -162,9 +162,8 @@ const UNARY: &str = "grpc.testing.BenchmarkService/UnaryCall";
 
 /// What makes this run unusable.
 fn invalid(run: &Value) -> String {
-    let notes = run["notes"].as_array().unwrap().iter();
-    let texts = notes.filter(|note| note["invalidates"] == true).map(|note| note["text"].as_str().unwrap());
-    texts.collect::<Vec<_>>().join("; ")
+    let reasons = run["not_valid"].as_array().unwrap().iter();
+    reasons.map(|reason| reason["text"].as_str().unwrap()).collect::<Vec<_>>().join("; ")
 }
 
 #[test]

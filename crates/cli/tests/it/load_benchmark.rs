@@ -16,7 +16,7 @@ fn it_is_a_load_like_any_other() {
     for words in [words.to_vec(), [&words[..], &["--call", "unary"]].concat(), [&words[..], &named].concat()]
     {
         let run = load_json(&addresses[0], &words);
-        assert_eq!(run["schema"], "thalweg.load-run/1");
+        assert_eq!(run["schema"], "thalweg.load-run/2");
         assert_eq!(run["method"], "grpc.testing.BenchmarkService/UnaryCall");
         assert_eq!((&run["ok"], &run["loop"]), (&50.into(), &"open".into()), "{run}");
         assert_eq!((&run["bytes_sent"], &run["bytes_received"]), (&50_450.into(), &50_300.into()), "{run}");

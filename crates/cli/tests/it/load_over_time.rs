@@ -243,11 +243,12 @@ fn the_highest_rate_that_keeps_to_a_condition_is_found() {
     assert!(stdout.contains("highest rate  none"), "{stdout}");
 }
 
-/// Its calls all end in the end, at ten times the rate, too: within the time that each of them has.
+/// All calls end well also at four times the rate that the server can do. Other programs may disturb lower rates.
 #[test]
 fn a_rate_at_which_a_queue_grows_is_not_reached() {
     let (_server, addresses) = Running::serve_with(&["127.0.0.1:0"], &["--work", "20ms", "--threads", "1"]);
-    let call = ["--call", "grpc.testing.BenchmarkService/UnaryCall", "-z", "1s", "--rps", "40", "-O", "json"];
+    let call =
+        ["--call", "grpc.testing.BenchmarkService/UnaryCall", "-z", "1s", "--rps", "200", "-O", "json"];
     let (_, stdout, stderr) = load(&addresses[0], &[&call[..], &["--find-max", "errors<=0"]].concat());
     let run: Value = serde_json::from_str(&stdout).unwrap_or_else(|_| panic!("{stderr}"));
     let found = run["search"]["found_per_s"].as_f64().unwrap_or_default();

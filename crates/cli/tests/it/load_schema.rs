@@ -1,4 +1,4 @@
-//! The tables of `docs/load.md` that have the fields of `thalweg.load-run/1`, and the columns of its CSV.
+//! The tables of `docs/load.md` that have the fields of `thalweg.load-run/2`, and the columns of its CSV.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -27,7 +27,7 @@ fn rows(heading: &str) -> Vec<[Vec<String>; 2]> {
 /// taken for its fields.
 fn documented() -> BTreeSet<String> {
     let mut all = BTreeSet::new();
-    for [names, said] in rows("`thalweg.load-run/1`") {
+    for [names, said] in rows("`thalweg.load-run/2`") {
         let (parent, _) = names[0].rsplit_once('.').unwrap_or_default();
         for name in &names {
             let name = if name.starts_with('.') { format!("{parent}{name}") } else { name.clone() };
@@ -105,7 +105,7 @@ fn the_page_has_all_fields_of_a_result_and_no_others() {
     };
     let missing: Vec<&String> = there.iter().filter(|path| !is_documented(path)).collect();
     assert!(missing.is_empty(), "docs/load.md does not have {missing:?}");
-    let names = rows("`thalweg.load-run/1`").into_iter().flat_map(|[names, _]| names);
+    let names = rows("`thalweg.load-run/2`").into_iter().flat_map(|[names, _]| names);
     let leaf = |name: &str| name.trim_end_matches("[]").rsplit('.').next().unwrap().to_owned();
     let known: BTreeSet<String> = there.iter().map(|path| leaf(path)).collect();
     let stale: Vec<String> = names.filter(|name| !known.contains(&leaf(name))).collect();

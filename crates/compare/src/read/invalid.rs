@@ -8,8 +8,7 @@ use crate::comparison::WindowRun;
 /// What invalidates a run of any method.
 pub(super) fn of_run(run: &LoadRun) -> Vec<String> {
     let part = run.so_far.then(|| "the run had not finished".to_owned());
-    let notes = run.notes.iter().filter(|note| note.invalidates).map(|note| note.text.clone());
-    part.into_iter().chain(notes).collect()
+    part.into_iter().chain(run.not_valid.reasons.iter().map(|reason| reason.text.clone())).collect()
 }
 
 /// What invalidates a run of BenchmarkService.

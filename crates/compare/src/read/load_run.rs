@@ -1,4 +1,4 @@
-//! `thalweg.load-run/1`: a load on any method.
+//! `thalweg.load-run`: a load on any method.
 
 use thalweg_load::{Interval, LoadRun};
 use thalweg_measure::cpu_time::CpuTime;

@@ -2,6 +2,7 @@
 
 use thalweg_measure::cpu_time::CpuTime;
 use thalweg_measure::distribution::Latency;
+use thalweg_measure::histogram::Histogram;
 use thalweg_measure::statistics::{geometric_mean, median};
 
 use super::point::Point;
@@ -74,7 +75,7 @@ impl<'a> Windows<'a> {
         merged.latency_ns = latency(&used);
         merged.pace_ns = pace(&used);
         // A distribution of all windows would say something else than the percentiles beside it.
-        merged.histogram = String::new();
+        merged.histogram = Histogram::default();
         for result in rest {
             merged.duration_ns += result.duration_ns;
             merged.calls += result.calls;

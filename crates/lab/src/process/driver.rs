@@ -306,7 +306,7 @@ fn read(text: &str) -> Result<LoadResult, String> {
     let mut load: LoadResult = serde_json::from_str(text).map_err(unreadable)?;
     if let Some(latency) = &mut load.latency_ns {
         // Drivers of other stacks report some of the percentiles only.
-        let all = || Distribution::decoded(&load.histogram, latency).filter(|all| !all.is_empty());
+        let all = || Distribution::restored(&load.histogram, latency).filter(|all| !all.is_empty());
         latency.p95 = latency.p95.or_else(|| Some(all()?.value_at(0.95)));
     }
     Ok(load)

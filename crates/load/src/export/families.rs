@@ -2,8 +2,6 @@
 
 use std::collections::BTreeMap;
 
-use thalweg_measure::distribution::Distribution;
-
 use super::snapshot::Snapshot;
 use crate::{Flows, LoadRun, StepRun, Timing};
 
@@ -198,7 +196,7 @@ fn of_step(step: &StepRun) -> Attributes {
 }
 
 fn buckets(timing: &Timing) -> Option<Buckets> {
-    let distribution = Distribution::decoded(&timing.histogram, &timing.ns)?;
+    let distribution = timing.distribution()?;
     let mut counts = Vec::with_capacity(BOUNDS_S.len() + 1);
     let mut below = 0;
     for bound in BOUNDS_S {

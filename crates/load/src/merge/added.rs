@@ -51,7 +51,7 @@ fn joined<'t>(
     let mut all: Option<Distribution> = None;
     for (number, timing) in (1..).zip(timings) {
         let Some(timing) = timing else { continue };
-        let decoded = Distribution::decoded(&timing.histogram, &timing.ns);
+        let decoded = timing.distribution();
         let decoded = decoded.ok_or(MergeError::Damaged { number, what })?;
         match &mut all {
             Some(all) => all.merge(&decoded),

@@ -51,8 +51,8 @@ pub enum MergeError {
     /// Parts that are not those of one load.
     #[error(transparent)]
     Parts(#[from] PartsError),
-    /// A histogram or a time that cannot be read.
-    #[error("run {number} is damaged: its {what} cannot be read")]
+    /// A time that cannot be read, or a distribution without its histogram.
+    #[error("run {number} cannot be merged: its {what} cannot be read")]
     Damaged {
         /// Which one, from 1.
         number: usize,

@@ -35,7 +35,7 @@ pub(super) fn over_time(runs: &[LoadRun]) -> OverTime {
             Entry::Vacant(place) => _ = place.insert(interval),
         }
     }
-    let note = common.is_none().then(|| RunNote { text: apart(lengths), invalidates: false });
+    let note = common.is_none().then(|| RunNote::new(apart(lengths)));
     OverTime { interval_ns, intervals: by_place.into_values().collect(), note }
 }
 

@@ -2,6 +2,8 @@ use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
 
 use thalweg_measure::distribution::Distribution;
+use thalweg_measure::histogram::Histogram;
+use thalweg_measure::validity::Validity;
 
 use super::*;
 use crate::run::Interval;
@@ -24,7 +26,7 @@ fn run(started_s: u64, took_ns: impl Iterator<Item = u64>, failed: u64) -> LoadR
         in_flight: 1,
         connections: 3,
         latency_ns: latency.latency(),
-        histogram: Some(latency.encoded_coarsely()),
+        histogram: Some(latency.coarse_histogram()),
         messages_sent: 3,
         messages_received: 4,
         bytes_sent: 1,
@@ -89,7 +91,8 @@ fn run(started_s: u64, took_ns: impl Iterator<Item = u64>, failed: u64) -> LoadR
         machine: Some(Machine::this()),
         gates: Vec::new(),
         search: None,
-        notes: vec![RunNote { text: "slow".to_owned(), invalidates: false }],
+        not_valid: Validity::default(),
+        notes: vec![RunNote::new("slow")],
     }
 }
 
@@ -114,8 +117,8 @@ fn two_halves_are_the_whole() {
     assert_eq!(merged.intervals.len(), 2);
     assert_eq!((merged.intervals[1].ok, merged.intervals[1].failed), (5000, 3));
     assert_eq!(merged.intervals[1].connections, 6);
-    let all = Distribution::decoded(&of_whole_histogram, &of_whole_ns).unwrap();
-    assert_eq!(merged.intervals[1].histogram, Some(all.encoded_coarsely()));
+    let all = Distribution::restored(&of_whole_histogram, &of_whole_ns).unwrap();
+    assert_eq!(merged.intervals[1].histogram, Some(all.coarse_histogram()));
     assert_eq!(merged.notes[1].text, "run 2: slow");
 }
 
@@ -169,7 +172,7 @@ fn percentiles_stay_without_their_histograms() {
     let whole = run(10, 0..1000, 0);
     let light = whole.clone().without_histograms();
     let (of_light, of_whole) = (light.latency.as_ref().unwrap(), whole.latency.as_ref().unwrap());
-    assert_eq!((of_light.ns, of_light.histogram.as_str()), (of_whole.ns, ""));
+    assert_eq!((of_light.ns, &of_light.histogram), (of_whole.ns, &Histogram::default()));
     assert!(light.intervals.iter().all(|interval| interval.histogram.is_none()));
     assert_eq!(light.intervals[0].latency_ns, whole.intervals[0].latency_ns);
 }
@@ -338,7 +341,7 @@ fn what_is_not_one_run_is_refused() {
     check(
         |run| {
             if let Some(latency) = &mut run.latency {
-                latency.histogram = "no base64".to_owned();
+                latency.histogram = Histogram::default();
             }
         },
         "its latency cannot be read",

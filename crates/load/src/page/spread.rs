@@ -5,7 +5,7 @@ use thalweg_measure::distribution::Distribution;
 use thalweg_measure::figures::short;
 
 use super::bins::Bins;
-use crate::run::{LoadRun, Timing};
+use crate::run::LoadRun;
 
 const BINS_OF_A_DECADE: u32 = 20;
 /// Points of a curve from 90 % to 99 %, from 99 % to 99.9 %, and so on.
@@ -48,12 +48,11 @@ pub(super) fn spread(run: &LoadRun) -> Option<Spread> {
         ("flow", "peer-5", true, &run.flow),
         ("failed calls", "warn", run.latency.is_some(), &run.failed_latency),
     ];
-    let decoded = |timing: &Timing| Distribution::decoded(&timing.histogram, &timing.ns);
     let read: Vec<_> = timings
         .into_iter()
         .filter_map(|(name, colour, is_hidden, timing)| {
             let timing = timing.as_ref()?;
-            Some((name, colour, is_hidden, timing, decoded(timing)?))
+            Some((name, colour, is_hidden, timing, timing.distribution()?))
         })
         .collect();
     let shortest_ns = read.iter().map(|(.., timing, _)| timing.ns.min).min()?;

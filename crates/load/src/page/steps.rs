@@ -17,7 +17,7 @@ pub(super) fn section(run: &LoadRun) -> Option<Markup> {
                     tr {
                         th scope="col" { "Step" }
                         th.words scope="col" { "Flow" }
-                        @for name in ["calls", "errors", "p50", "p90", "p99", "max"] { th scope="col" { (name) } }
+                        @for name in ["calls", "errors", "p50", "p90", "p95", "p99", "max"] { th scope="col" { (name) } }
                     }
                 }
                 tbody { @for step in &run.steps { (row(step)) } }
@@ -28,9 +28,9 @@ pub(super) fn section(run: &LoadRun) -> Option<Markup> {
 
 fn row(step: &StepRun) -> Markup {
     let calls = step.ok + step.failed;
-    let quantiles = step.latency.as_ref().map_or([None; 4], |latency| {
+    let quantiles = step.latency.as_ref().map_or([None; 5], |latency| {
         let ns = &latency.ns;
-        [ns.p50, ns.p90, ns.p99, ns.max].map(Some)
+        [Some(ns.p50), Some(ns.p90), latency.p95(), Some(ns.p99), Some(ns.max)]
     });
     let codes: Vec<String> = step.errors.iter().map(|(code, count)| format!("{count} {code}")).collect();
     let is_named = step.step != step.method && step.step != step.method.replace('/', ".");

@@ -35,7 +35,7 @@ fn table(rows: &[(&str, &str, &Timing)]) -> Markup {
             thead {
                 tr {
                     th scope="col" { "Time" }
-                    @for name in ["count", "min", "mean", "p50", "p90", "p99", "p99.9", "p99.99", "max"] {
+                    @for name in ["count", "min", "mean", "p50", "p90", "p95", "p99", "p99.9", "p99.99", "max"] {
                         th scope="col" { (name) }
                     }
                 }
@@ -45,7 +45,7 @@ fn table(rows: &[(&str, &str, &Timing)]) -> Markup {
                     tr {
                         th scope="row" { (name) small { (about) } }
                         td { (whole(timing.count as f64)) }
-                        @for ns in quantiles(timing) { td { (time(ns)) } }
+                        @for ns in quantiles(timing) { td { (ns.map_or("–".to_owned(), time)) } }
                     }
                 }
             }
@@ -53,9 +53,10 @@ fn table(rows: &[(&str, &str, &Timing)]) -> Markup {
     }
 }
 
-fn quantiles(timing: &Timing) -> [f64; 8] {
+fn quantiles(timing: &Timing) -> [Option<f64>; 9] {
     let ns = &timing.ns;
+    let some = |ns: u64| Some(ns as f64);
     let [min, p50, p90, p99, p99_9, p99_99, max] =
-        [ns.min, ns.p50, ns.p90, ns.p99, ns.p99_9, ns.p99_99, ns.max].map(|ns| ns as f64);
-    [min, ns.mean, p50, p90, p99, p99_9, p99_99, max]
+        [ns.min, ns.p50, ns.p90, ns.p99, ns.p99_9, ns.p99_99, ns.max].map(some);
+    [min, Some(ns.mean), p50, p90, timing.p95().and_then(some), p99, p99_9, p99_99, max]
 }

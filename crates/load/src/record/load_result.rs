@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use thalweg_measure::cpu_time::CpuTime;
 use thalweg_measure::cpus::CpuList;
 use thalweg_measure::distribution::Latency;
+use thalweg_measure::histogram::Histogram;
 
 use super::bare_run::BareRun;
 use crate::echo::EchoWork;
@@ -54,8 +55,8 @@ pub struct LoadResult {
     /// The largest latencies, or gaps of streams one way, and when they fell, largest first. They are part of
     /// [`Self::latency_ns`] and [`Self::pace_ns`] too.
     pub spikes: Vec<Spike>,
-    /// The whole distribution, so that percentiles of several runs can be merged: HdrHistogram V2, base64, ns.
-    pub histogram: String,
+    /// The whole distribution, in ns, so that percentiles of several runs can be merged.
+    pub histogram: Histogram,
     /// What the first call took, with its connecting, before anything was measured: of a run that echoes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub first_call_ns: Option<u64>,
@@ -90,7 +91,7 @@ impl LoadResult {
 
     /// The same without its histogram, which is the most of it.
     pub fn without_histogram(mut self) -> Self {
-        self.histogram.clear();
+        self.histogram = Histogram::default();
         self
     }
 
@@ -325,7 +326,7 @@ pub struct StageTimes {
     /// Of all calls that were divided.
     pub latency_ns: Latency,
     /// The whole distribution, as [`LoadResult::histogram`].
-    pub histogram: String,
+    pub histogram: Histogram,
 }
 
 /// How the messages of streams one way followed each other, ns.

@@ -136,11 +136,18 @@ mod tests {
         if let Some(path) = address.strip_prefix("unix:") {
             let listener = UnixListener::bind(path).unwrap();
             println!("listens at {path}");
-            let _streams: Vec<_> = listener.incoming().collect();
+            keep_all(listener.incoming());
         }
         let listener = TcpListener::bind(address).unwrap();
         println!("listens at {}", listener.local_addr().unwrap());
-        let _streams: Vec<_> = listener.incoming().collect();
+        keep_all(listener.incoming());
+    }
+
+    fn keep_all<S>(incoming: impl Iterator<Item = S>) {
+        let mut streams = Vec::new();
+        for stream in incoming {
+            streams.push(stream);
+        }
     }
 
     /// Connections of other tests of this process may be there.

@@ -28,7 +28,7 @@ pub(super) struct Interval {
 }
 
 impl Report {
-    /// The schema `thalweg.load-run/1`.
+    /// The schema `thalweg.load-run/2`.
     pub(super) fn of_thalweg(text: &str) -> Option<Self> {
         let value: Value = serde_json::from_str(text).ok()?;
         let latency = &value["latency"];

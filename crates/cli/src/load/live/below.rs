@@ -24,12 +24,10 @@ pub(super) fn lines(view: &View, now: &Now, columns: usize) -> Vec<Line<'static>
         let errors: Vec<String> = run.errors.iter().map(|(code, count)| format!("{count} {code}")).collect();
         say(&format!("failed: {}", errors.join(", ")), Color::Red);
     }
+    run.not_valid.reasons.iter().for_each(|reason| say(&reason.text, Color::Red));
     // That it has not ended is seen.
     let notes = run.notes.iter().filter(|note| !note.text.starts_with("the run is not complete"));
-    for note in notes {
-        let color = if note.invalidates { Color::Red } else { Color::Yellow };
-        say(&note.text, color);
-    }
+    notes.for_each(|note| say(&note.text, Color::Yellow));
     view.notices.iter().for_each(|notice| say(notice, Color::Yellow));
     if let Some(search) = &run.search {
         tries(search, run, columns, &mut lines);

@@ -6,7 +6,7 @@ use ratatui::style::{Color, Style, Stylize};
 use ratatui::text::{Line, Span};
 use ratatui::widgets::Paragraph;
 use thalweg_load::LoadRun;
-use thalweg_measure::distribution::{Distribution, Latency};
+use thalweg_measure::distribution::Latency;
 use thalweg_measure::figures::{grouped, percent, time};
 
 use super::view::{Now, View};
@@ -73,7 +73,7 @@ pub(super) fn table(view: &View, now: &Now, frame: &mut Frame<'_>, area: Rect) {
 pub(super) fn histogram(view: &View, now: &Now, frame: &mut Frame<'_>, area: Rect) {
     let (of, shown) = if view.is_whole {
         let timing = now.so_far.latency.as_ref();
-        ("the whole run", timing.and_then(|it| Some((Distribution::decoded(&it.histogram, &it.ns)?, it.ns))))
+        ("the whole run", timing.and_then(|it| Some((it.distribution()?, it.ns))))
     } else {
         let last = view.last.as_ref();
         ("the last interval", last.and_then(|it| Some((it.latencies()?, it.latency_ns?))))

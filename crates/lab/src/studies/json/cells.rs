@@ -265,7 +265,7 @@ fn cell(results: &JsonResults, way: &Way, case: Case) -> Cell {
 fn latencies(windows: &[&WindowResult]) -> Option<Latencies> {
     let good: Vec<(&WindowResult, &LoadResult)> =
         windows.iter().filter_map(|&window| Some((window, window.valid()?))).collect();
-    let all = merged(good.iter().filter_map(|(_, load)| Some((load.histogram.as_str(), load.latency_ns?))))?;
+    let all = merged(good.iter().filter_map(|(_, load)| Some((&load.histogram, load.latency_ns?))))?;
     let of_window = |(window, load): &(&WindowResult, &LoadResult)| {
         let latency = load.latency_ns?;
         Some(LatencyWindow {
@@ -278,7 +278,7 @@ fn latencies(windows: &[&WindowResult]) -> Option<Latencies> {
     };
     let loads = || good.iter().map(|(_, load)| *load);
     let calls: u64 = loads().map(|load| load.messages).sum();
-    let spikes = longer_than(SPIKE_FACTOR * all.p50, loads().map(|load| load.histogram.as_str()))?;
+    let spikes = longer_than(SPIKE_FACTOR * all.p50, loads().map(|load| &load.histogram))?;
     Some(Latencies {
         calls,
         all,
@@ -297,7 +297,7 @@ fn latencies(windows: &[&WindowResult]) -> Option<Latencies> {
 fn stages<'l>(loads: &(impl Iterator<Item = &'l LoadResult> + Clone)) -> Vec<Stage> {
     let stage = |name: &str| {
         let of_name = loads.clone().flat_map(|load| &load.stages).filter(|stage| stage.name == name);
-        let all = merged(of_name.map(|stage| (stage.histogram.as_str(), stage.latency_ns)))?;
+        let all = merged(of_name.map(|stage| (&stage.histogram, stage.latency_ns)))?;
         Some(Stage { name: name.to_owned(), mean: all.mean })
     };
     crate::echo::STAGES.into_iter().filter_map(stage).collect()
@@ -325,7 +325,7 @@ fn cold(windows: &[&WindowResult]) -> Option<Cold> {
     let good: Vec<(u32, &LoadResult)> =
         windows.iter().filter_map(|window| Some((window.window.round, window.valid()?))).collect();
     let loads = || good.iter().map(|(_, load)| *load);
-    let next = merged(loads().filter_map(|load| Some((load.histogram.as_str(), load.latency_ns?))))?;
+    let next = merged(loads().filter_map(|load| Some((&load.histogram, load.latency_ns?))))?;
     let mut firsts: Vec<u64> = loads().filter_map(|load| load.first_call_ns).collect();
     firsts.sort_unstable();
     let start = |(round, load): &(u32, &LoadResult)| {

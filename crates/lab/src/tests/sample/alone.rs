@@ -3,11 +3,7 @@
 
 use std::time::Duration;
 
-use base64::Engine;
-use base64::engine::general_purpose::STANDARD;
-use hdrhistogram::Histogram;
-use hdrhistogram::serialization::{Serializer, V2Serializer};
-use thalweg_measure::distribution::Latency;
+use thalweg_measure::distribution::Distribution;
 use thalweg_measure::size::ByteSize;
 use thalweg_measure::usage::{ProcessUsage, Usage};
 
@@ -105,28 +101,16 @@ impl Machine {
     /// Latencies with a long tail, and a histogram of them.
     fn distribute(&mut self, measured: &mut LoadResult, slower: f64) {
         let Some(latency) = &mut measured.latency_ns else { return };
-        let mut histogram = Histogram::<u64>::new(3).expect("3 digits are allowed");
+        let mut all = Distribution::new();
         for _ in 0..RECORDED {
             let tail = 0.25 * self.random.normal() + 0.1 / self.random.unit().powf(0.35);
             let took = latency.p50 as f64 * slower * tail.exp() / 1.15;
-            histogram.record(took as u64 + 1).expect("an hour is enough");
+            all.record(took as u64 + 1);
         }
-        let at = |quantile| histogram.value_at_quantile(quantile);
-        *latency = Latency {
-            min: histogram.min(),
-            mean: histogram.mean(),
-            p50: at(0.5),
-            p90: at(0.9),
-            p95: Some(at(0.95)),
-            p99: at(0.99),
-            p99_9: at(0.999),
-            p99_99: at(0.9999),
-            max: histogram.max(),
-        };
-        measured.spikes = vec![Spike { took_ns: histogram.max(), at_ns: (self.random.unit() * 4e8) as u64 }];
-        let mut bytes = Vec::new();
-        V2Serializer::new().serialize(&histogram, &mut bytes).expect("a vector takes every write");
-        measured.histogram = STANDARD.encode(bytes);
+        let Some(summary) = all.latency() else { return };
+        *latency = summary;
+        measured.spikes = vec![Spike { took_ns: summary.max, at_ns: (self.random.unit() * 4e8) as u64 }];
+        measured.histogram = all.histogram();
     }
 
     fn usage(&mut self, usage: Usage, is_slow: bool) -> Usage {

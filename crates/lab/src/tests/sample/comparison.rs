@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use thalweg_measure::cpu_time::CpuTime;
 use thalweg_measure::distribution::Latency;
+use thalweg_measure::histogram::Histogram;
 use thalweg_measure::machine::{Machine, Versions};
 use thalweg_measure::size::ByteSize;
 use thalweg_measure::usage::{ProcessUsage, Usage};
@@ -307,7 +308,7 @@ fn result(point: &Point, rate_per_s: f64, random: &mut Random) -> LoadResult {
         }),
         pace_ns: is_one_way.then_some(Pace { mean, gap_max: max, messages_per_reading: 16 }),
         spikes: vec![Spike { took_ns: max, at_ns: (random.unit() * 4e8) as u64 }],
-        histogram: String::new(),
+        histogram: Histogram::default(),
         client_cpu,
         first_call_ns: None,
         stages: Vec::new(),

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use thalweg_measure::cpu_time::CpuTime;
 use thalweg_measure::distribution::Distribution;
 use thalweg_measure::machine::Machine;
+use thalweg_measure::validity::{Cause, Reason, Validity};
 
 use crate::run::{Interval, Judged, LoadRun, RunNote, SCHEMA, Search, StepRun, Timing, Try};
 
@@ -31,7 +32,7 @@ fn interval(second: u64, scheduled: f64, ok: u64, ns: u64) -> Interval {
         in_flight: 3,
         connections: 2,
         latency_ns: latency.latency(),
-        histogram: (ok > 0).then(|| latency.encoded()),
+        histogram: (ok > 0).then(|| latency.histogram()),
         messages_sent: ok,
         messages_received: ok,
         bytes_sent: 10 * ok,
@@ -98,6 +99,7 @@ pub(super) fn open() -> LoadRun {
         client_cpu_per_call: Some(CpuTime { user_ns: 2e5, system_ns: 1e5 }),
         gates: Vec::new(),
         search: None,
+        not_valid: Validity::default(),
         notes: Vec::new(),
     }
 }
@@ -116,10 +118,9 @@ pub(super) fn stalled() -> LoadRun {
         is_kept,
     };
     run.gates = vec![judged("p99<5ms", "812 ms", false), judged("calls>=1", "10000", true)];
-    run.notes = vec![
-        RunNote { text: "the server was slow".to_owned(), invalidates: false },
-        RunNote { text: "the client had no processor left".to_owned(), invalidates: true },
-    ];
+    run.notes = vec![RunNote::new("the server was slow")];
+    run.not_valid =
+        [Reason::new(Cause::ClientLimit, "the client had no processor left")].into_iter().collect();
     run
 }
 

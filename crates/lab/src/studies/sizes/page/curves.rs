@@ -1,10 +1,7 @@
 //! Distributions for the page: percentile curves of bounded length, from the histograms of the windows.
 
-use base64::Engine;
-use base64::engine::general_purpose::STANDARD;
-use hdrhistogram::Histogram;
-use hdrhistogram::serialization::Deserializer;
 use thalweg_measure::figures::short;
+use thalweg_measure::histogram::Histogram;
 use thalweg_measure::page::chart::{Chart, Mark, Series, Unit, Way, XAxis, YAxis};
 use thalweg_measure::page::section::{Block, Choice, When, when};
 use thalweg_measure::size::ByteSize;
@@ -143,7 +140,7 @@ fn curves(results: &LabResults) -> Vec<Curve> {
 
 fn curve(windows: &Windows<'_>) -> Option<Curve> {
     let of_windows: Vec<Distribution> =
-        windows.valid().filter_map(|(_, result)| Distribution::decoded(&result.histogram)).collect();
+        windows.valid().filter_map(|(_, result)| Distribution::of(&result.histogram)).collect();
     let all = Distribution::merged(&of_windows)?.percentiles();
     let single: Vec<Vec<u64>> = of_windows.iter().map(Distribution::percentiles).collect();
     let range = |choose: fn(std::vec::IntoIter<u64>) -> Option<u64>| {
@@ -169,13 +166,9 @@ fn curve(windows: &Windows<'_>) -> Option<Curve> {
 struct Distribution(Vec<(u64, u64)>);
 
 impl Distribution {
-    /// `None` of an empty histogram, and of text that is none.
-    fn decoded(base64: &str) -> Option<Self> {
-        let bytes = STANDARD.decode(base64).ok()?;
-        let histogram: Histogram<u64> = Deserializer::new().deserialize(&mut bytes.as_slice()).ok()?;
-        let recorded = histogram.iter_recorded();
-        let counts: Vec<(u64, u64)> =
-            recorded.map(|it| (it.value_iterated_to(), it.count_since_last_iteration())).collect();
+    /// `None` of an empty histogram.
+    fn of(histogram: &Histogram) -> Option<Self> {
+        let counts = histogram.recorded();
         (!counts.is_empty()).then_some(Self(counts))
     }
 
@@ -210,24 +203,18 @@ impl Distribution {
 
 #[cfg(test)]
 mod tests {
-    use hdrhistogram::serialization::{Serializer, V2Serializer};
-
     use super::*;
     use crate::tests::sample;
 
-    fn encoded(values: impl Iterator<Item = u64>) -> String {
-        let mut histogram = Histogram::<u64>::new(3).unwrap();
-        for value in values {
-            histogram.record(value).unwrap();
-        }
-        let mut bytes = Vec::new();
-        V2Serializer::new().serialize(&histogram, &mut bytes).unwrap();
-        STANDARD.encode(bytes)
+    fn histogram(values: impl Iterator<Item = u64>) -> Histogram {
+        let mut all = thalweg_measure::distribution::Distribution::new();
+        values.for_each(|value| all.record(value));
+        all.histogram()
     }
 
     #[test]
     fn a_curve_meets_the_percentiles_and_ends_with_the_operations() {
-        let curve = Distribution::decoded(&encoded(1..=1000)).unwrap().percentiles();
+        let curve = Distribution::of(&histogram(1..=1000)).unwrap().percentiles();
         assert_eq!(curve.len(), 3 * STEPS_PER_NINE as usize + 1);
         let at = |nines: u32| curve[(nines * STEPS_PER_NINE) as usize];
         assert_eq!([at(0), at(1), at(2), at(3)], [1, 900, 990, 999]);
@@ -242,9 +229,9 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_histogram_gives_no_curve() {
-        for text in ["", "no base64!", "AAAA", &encoded(std::iter::empty())] {
-            assert_eq!(Distribution::decoded(text), None, "{text}");
+    fn histogram_without_counts_gives_no_curve() {
+        for none in [Histogram::default(), histogram(std::iter::empty())] {
+            assert_eq!(Distribution::of(&none), None);
         }
     }
 
@@ -256,7 +243,7 @@ mod tests {
             let mut window = first.clone();
             window.round = round;
             let crate::load::Outcome::Measured(measured) = &mut window.outcome else { panic!() };
-            measured.histogram = encoded(values);
+            measured.histogram = histogram(values);
             window
         };
         // The third is too short for the range to reach beyond 90 %.
