@@ -17,7 +17,9 @@ pub(super) fn section(run: &LoadRun) -> Option<Markup> {
                     tr {
                         th scope="col" { "Step" }
                         th.words scope="col" { "Flow" }
-                        @for name in ["calls", "errors", "p50", "p90", "p95", "p99", "max"] { th scope="col" { (name) } }
+                        @for name in ["calls", "errors", "p50", "p90", "p95", "p99", "max"] {
+                            th scope="col" { (name) }
+                        }
                     }
                 }
                 tbody { @for step in &run.steps { (row(step)) } }
