@@ -16,9 +16,11 @@ mod wanted;
 
 use std::process::ExitCode;
 
+use thalweg_dynamic::texts::MessageFormat;
+
 use crate::failure::{Failure, INTERRUPTED};
-use crate::message_format::MessageFormat;
 use crate::{runtime, signals, terminal};
+
 pub(crate) use arguments::CallArgs;
 pub(crate) use complete::complete;
 use wanted::Wanted;

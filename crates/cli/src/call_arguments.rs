@@ -1,9 +1,13 @@
 //! What `call` and `load` take of every call.
 
 use clap::Args;
+use thalweg::Encoding;
 use thalweg_measure::size::ByteSize;
 
-use crate::compression::Compression;
+use crate::choice::choice_of;
+
+/// Compressions that every server knows.
+const ENCODINGS: [Encoding; 2] = [Encoding::Gzip, Encoding::Deflate];
 
 #[derive(Clone, Debug, Args)]
 pub(crate) struct EachCallArgs {
@@ -12,8 +16,8 @@ pub(crate) struct EachCallArgs {
     pub(crate) authority: Option<String>,
 
     /// Compress requests
-    #[arg(help_heading = "Connection", long, value_enum, value_name = "ENCODING")]
-    pub(crate) compress: Option<Compression>,
+    #[arg(help_heading = "Connection", long, value_name = "ENCODING", value_parser = choice_of(ENCODINGS))]
+    pub(crate) compress: Option<Encoding>,
 
     /// Largest message to accept
     #[arg(

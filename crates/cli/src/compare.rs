@@ -1,6 +1,5 @@
 //! `thalweg compare`: loads beside each other.
 
-mod files;
 mod running;
 mod verdict;
 
@@ -11,7 +10,8 @@ use std::str::FromStr;
 use std::time::SystemTime;
 
 use clap::{Args, ValueEnum};
-use thalweg_compare::{Figure, Options, Report, csv, json, markdown, page, text};
+use thalweg_compare::{Figure, Options, Report, Side, Stacks, compare, csv, json, markdown, page, text};
+use thalweg_lab::load::LabResults;
 use thalweg_measure::page::parts::command_line;
 
 use crate::failure::Failure;
@@ -19,9 +19,8 @@ use crate::output::OutputFile;
 use crate::percent;
 use crate::report_text;
 use crate::terminal::Syntax;
-use files::FileArgs;
 use running::RunningArgs;
-use verdict::Inconclusive;
+use verdict::{Inconclusive, verdict};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -47,8 +46,19 @@ Exit codes:
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct CompareArgs {
-    #[command(flatten)]
-    files: FileArgs,
+    /// Result files or folders: A (the base) first, then B
+    ///
+    /// Several runs of one side: FILE,FILE,... or a folder. A --save file already has both sides.
+    #[arg(value_name = "FILES")]
+    sides: Vec<String>,
+
+    /// In results of `thalweg lab --against`: the stack to compare (B)
+    #[arg(long, value_name = "STACK", requires = "to")]
+    of: Option<String>,
+
+    /// In results of `thalweg lab --against`: the base (A)
+    #[arg(long, value_name = "STACK", requires = "of")]
+    to: Option<String>,
 
     /// Ignore differences up to this; exit 3 if B is worse by more
     #[arg(long, value_name = "PERCENT", default_value = "5%", value_parser = percent::parse)]
@@ -140,16 +150,46 @@ pub(crate) fn run(args: &CompareArgs) -> Result<ExitCode, Failure> {
         Format::Text => report_text::write(&output, &rendered(reports, args.format)),
         format => output.write(format.syntax(), &rendered(reports, format)),
     };
-    match (args.running.is_asked_for(), args.files.is_asked_for()) {
+    let is_of_files = !args.sides.is_empty() || args.of.is_some();
+    let count = if args.running.is_asked_for() { 2 } else { args.sides.len().max(2) };
+    if !args.names.is_empty() && args.names.len() != count {
+        let names = args.names.len();
+        return Err(Failure::bad_arguments(format!("--names has {names} names for {count} sides")));
+    }
+    match (args.running.is_asked_for(), is_of_files) {
         (true, true) => Err(Failure::bad_arguments("give files or servers, not both")),
         (true, false) => running::run(&args.running, &args.names, &options, args.inconclusive, write),
         (false, _) => match args.running.foreign() {
             Some(flag) => Err(Failure::bad_arguments(format!(
                 "{flag} needs servers; use --a and --b, or --a-git and --b-git"
             ))),
-            None => files::run(&args.files, &args.names, &options, args.inconclusive, write),
+            None => files(args, &options, write),
         },
     }
+}
+
+/// Compares results in files.
+fn files(
+    args: &CompareArgs,
+    options: &Options,
+    write: impl FnOnce(&[Report]) -> Result<(), Failure>,
+) -> Result<ExitCode, Failure> {
+    let stacks = args.of.as_deref().zip(args.to.as_deref()).map(|(of, to)| Stacks { to, of });
+    let read = Side::of_files(&args.sides, stacks, LabResults::measured_in);
+    let (mut sides, together) =
+        read.map_err(
+            |error| {
+                if error.is_misuse() { Failure::bad_arguments(error) } else { Failure::failed(error) }
+            },
+        )?;
+    for (side, name) in sides.iter_mut().zip(&args.names) {
+        side.name.clone_from(name);
+    }
+    let (a, others) = sides.split_first().expect("there are two sides at least");
+    let compared = others.iter().map(|b| compare(a, b, together, options));
+    let reports = compared.collect::<Result<Vec<Report>, _>>().map_err(Failure::bad_arguments)?;
+    write(&reports)?;
+    verdict(&reports, args.inconclusive)
 }
 
 fn rendered(reports: &[Report], format: Format) -> String {

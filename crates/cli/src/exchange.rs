@@ -5,9 +5,9 @@ use std::path::Path;
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
 use serde::{Deserialize, Serialize};
+use thalweg_dynamic::texts::BYTE_ORDER_MARK;
 
 use crate::failure::Failure;
-use crate::message_format::BYTE_ORDER_MARK;
 use crate::output::OutputFile;
 use crate::terminal::Syntax;
 

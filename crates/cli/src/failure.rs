@@ -1,5 +1,8 @@
 //! How a command says that it failed: one line for stderr, and an exit code.
 
+use thalweg_dynamic::LookUpError;
+use thalweg_load::spec::SpecError;
+
 /// A run that failed.
 const FAILED: u8 = 1;
 /// Arguments that make no run.
@@ -13,6 +16,21 @@ pub(crate) struct Failure {
     /// What happened, to what, and what to do.
     pub(crate) message: String,
     pub(crate) code: u8,
+}
+
+impl From<LookUpError> for Failure {
+    fn from(error: LookUpError) -> Self {
+        match error {
+            LookUpError::Unknown(_) => Self::bad_arguments(error),
+            LookUpError::Reflection(_) | LookUpError::NotDescribed(_) => Self::failed(error),
+        }
+    }
+}
+
+impl From<SpecError> for Failure {
+    fn from(error: SpecError) -> Self {
+        if error.is_misuse() { Self::bad_arguments(error) } else { Self::failed(error) }
+    }
 }
 
 #[expect(clippy::needless_pass_by_value, reason = "errors come as `map_err` passes them on")]

@@ -11,7 +11,12 @@ use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
+use capture::Selection;
 use clap::{Args, ValueEnum};
+use input::{STDIN, Source};
+use paint::ColorChoice;
+use shown::{Part, show};
+use thalweg_dynamic::texts::BYTE_ORDER_MARK;
 use thalweg_inspect::capture::KeyLog;
 use thalweg_inspect::{Input, Inspection, write};
 use thalweg_protobuf::dissect::framing::Framing;
@@ -20,14 +25,9 @@ use thalweg_protobuf::{MessageType, Schema};
 
 use crate::exchange::Exchange;
 use crate::failure::Failure;
-use crate::message_format::BYTE_ORDER_MARK;
 use crate::output::OutputFile;
 use crate::schema::SchemaArgs;
 use crate::terminal::{self, Escaping, Syntax, written as ended};
-use capture::Selection;
-use input::{STDIN, Source};
-use paint::ColorChoice;
-use shown::{Part, show};
 
 const EXAMPLES: &str = "\
 Examples:

@@ -3,33 +3,24 @@
 mod any;
 mod any_arguments;
 mod arguments;
-mod asked_stream;
-mod benchmark;
 mod complete;
-mod connecting;
-mod data;
-mod deadline;
 mod defaults;
 mod export;
 mod label;
 mod live;
-mod made;
 mod notices;
 mod output;
 mod plan;
 mod progress;
-mod rows;
 mod scenario;
-mod scenario_file;
 mod start_at;
-mod steps;
 mod verdict;
 mod watching;
 
 use std::process::ExitCode;
 
 pub(crate) use self::arguments::{LoadArgs, announce, nanoseconds};
-pub(crate) use self::defaults::{DURATION_DEFAULT, IN_FLIGHT_DEFAULT, TIMEOUT_DEFAULT, WARM_UP_DEFAULT};
+pub(crate) use self::defaults::{DURATION_DEFAULT, IN_FLIGHT_DEFAULT, WARM_UP_DEFAULT};
 
 use self::arguments::What;
 use crate::failure::Failure;

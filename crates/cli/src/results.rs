@@ -3,10 +3,10 @@
 use std::fs;
 use std::path::Path;
 
+use thalweg_dynamic::texts::BYTE_ORDER_MARK;
 use thalweg_load::LoadRun;
 
 use crate::failure::Failure;
-use crate::message_format::BYTE_ORDER_MARK;
 
 /// What `thalweg load --call METHOD -O json` wrote.
 pub(crate) fn read_result(path: &Path) -> Result<LoadRun, Failure> {

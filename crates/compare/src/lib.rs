@@ -21,7 +21,7 @@
 //! use thalweg_compare::{Options, Side, Together, compare, read, text};
 //!
 //! fn side(name: &str, file: &str) -> Result<Side, Box<dyn Error>> {
-//!     Ok(Side::of(name, vec![(file.to_owned(), read(Path::new(file))?)])?)
+//!     Ok(Side::of(name, vec![(file.to_owned(), read(Path::new(file), |_| Err("no load".to_owned()))?)])?)
 //! }
 //!
 //! let (before, after) = (side("before", "before.json")?, side("after", "after.json")?);
@@ -40,6 +40,7 @@ mod compare;
 mod comparison;
 mod failed_shares;
 mod figure;
+mod files;
 mod measure;
 mod obstacle;
 mod read;
@@ -52,12 +53,12 @@ pub use compare::{Options, Refused, Together, compare};
 pub use comparison::{Comparison, MeasuredSide, Revision, SCHEMA, Settings, Which, WindowResult, WindowRun};
 pub use failed_shares::FailedShares;
 pub use figure::{Figure, UnknownFigure};
+pub use files::Stacks;
 pub use measure::{
-    Checkout, CheckoutError, Event, FreePorts, MeasureError, Measured, Plan, Repository, SidePlan, Target,
-    TargetError, build, measure,
+    CheckoutError, Event, MeasureError, Measured, Plan, Servers, SidePlan, Target, TargetError, measure,
 };
 pub use obstacle::Obstacle;
-pub use read::{Input, ReadError, read};
+pub use read::{Input, ReadError, ReadStudy, read};
 pub use report::{
     CellReport, Compared, Intervals, REPORT_SCHEMA, Report, csv::csv, html::page, json::json,
     markdown::markdown, text::text,

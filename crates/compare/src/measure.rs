@@ -4,24 +4,31 @@ mod build;
 mod checkout;
 mod client;
 mod error;
+mod event;
 mod plan;
+mod prepare;
 mod server;
 mod target;
 
-use std::time::{Duration, Instant, SystemTime};
+use std::time::{Instant, SystemTime};
 
 use thalweg_measure::interrupt::Interrupt;
 use thalweg_measure::machine::{Machine, Versions};
 
-use crate::comparison::{Comparison, MeasuredSide, SCHEMA, Settings, Which, WindowResult, WindowRun};
+use crate::compare::{Options, Together, compare};
+use crate::comparison::{Comparison, MeasuredSide, SCHEMA, Settings, Which, WindowResult};
+use crate::report::Report;
+use crate::side::Side;
 use client::Client;
+use plan::Sides;
+use prepare::prepare;
 use server::Server;
 
-pub use build::build;
-pub use checkout::{Checkout, CheckoutError, Repository};
+pub use checkout::CheckoutError;
 pub use error::MeasureError;
-pub use plan::{Plan, SidePlan};
-pub use target::{FreePorts, Target, TargetError};
+pub use event::Event;
+pub use plan::{Plan, Servers, SidePlan};
+pub use target::{Target, TargetError};
 
 /// What came of measuring.
 #[derive(Debug)]
@@ -32,50 +39,56 @@ pub struct Measured {
     pub cut_short: Option<MeasureError>,
 }
 
-/// Told how it goes on.
-#[derive(Debug)]
-pub enum Event<'a> {
-    /// A server is started.
-    Starts(&'a SidePlan),
-    /// A window has ended.
-    Window {
-        /// Whose.
-        side: &'a SidePlan,
-        /// From 0.
-        round: u32,
-        /// What it found.
-        run: &'a WindowRun,
-        /// How long the windows to come will take, as those so far did.
-        left: Duration,
-    },
+impl Measured {
+    /// Compares both servers.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if no round was measured on both sides, or what ended the measurement unless that was an
+    /// interrupt.
+    pub fn report(&self, options: &Options) -> Result<Report, MeasureError> {
+        let [a, b] = Side::both(&self.comparison);
+        if a.cells.is_empty() || b.cells.is_empty() {
+            return Err(MeasureError::NoRound);
+        }
+        let report = compare(&a, &b, Together::Pairs, options)?;
+        match (report.cells.iter().all(|cell| cell.figures.is_empty()), self.cut_short.is_some()) {
+            (true, true) => Err(MeasureError::NoRound),
+            (true, false) => Err(MeasureError::NoCalls),
+            (false, _) => Ok(report),
+        }
+    }
 }
 
-/// Starts both servers, measures windows in the order A B, B A, A B …, and ends the servers.
+/// Builds revisions, starts both servers, measures windows in the order A B, B A, A B …, and ends the servers.
 ///
 /// # Errors
 ///
-/// Where a server does not come to listen. Whatever ends it later is told beside what was found until then.
+/// Returns an error if a server does not start. A later error is in [`Measured::cut_short`], beside what was measured
+/// until then.
 pub fn measure(
     plan: &Plan,
     interrupt: &Interrupt,
     mut observe: impl FnMut(Event<'_>),
 ) -> Result<Measured, MeasureError> {
+    // Work trees are removed after the servers have ended.
+    let (sides, _checkouts) = prepare(plan, interrupt, &mut observe)?;
     let mut start = |side: &SidePlan| {
         observe(Event::Starts(side));
         Server::start(side, plan, interrupt)
     };
-    let mut servers = [start(&plan.a)?, start(&plan.b)?];
-    let mut comparison = begun(plan);
+    let mut servers = [start(&sides.a)?, start(&sides.b)?];
+    let mut comparison = begun(plan, &sides);
     let mut cut_short = None;
     let started = Instant::now();
     'rounds: for round in 0..plan.rounds {
         let order = if round % 2 == 0 { [Which::A, Which::B] } else { [Which::B, Which::A] };
         for which in order {
-            match window(plan, which, round, &mut servers, interrupt) {
+            match window(plan, &sides, which, round, &mut servers, interrupt) {
                 Ok(window) => {
                     let done = comparison.windows.len() as u32 + 1;
                     let left = started.elapsed() / done * (2 * plan.rounds).saturating_sub(done);
-                    observe(Event::Window { side: plan.side(which), round, run: &window.run, left });
+                    observe(Event::Window { side: sides.side(which), round, run: &window.run, left });
                     comparison.windows.push(window);
                     comparison.ended = timestamp();
                 }
@@ -93,16 +106,17 @@ pub fn measure(
 
 fn window(
     plan: &Plan,
+    sides: &Sides,
     which: Which,
     round: u32,
     servers: &mut [Server; 2],
     interrupt: &Interrupt,
 ) -> Result<WindowResult, MeasureError> {
-    let side = plan.side(which);
+    let side = sides.side(which);
     let server = &servers[usize::from(which == Which::B)];
     let driven = Client { plan, side, server: server.id(), interrupt }.run();
     // That a server is no more says more than what its client says of it.
-    for (server, side) in servers.iter_mut().zip([&plan.a, &plan.b]) {
+    for (server, side) in servers.iter_mut().zip([&sides.a, &sides.b]) {
         if let Some(why) = server.ended() {
             return Err(MeasureError::Ended { name: side.name.clone(), why });
         }
@@ -111,7 +125,7 @@ fn window(
     Ok(WindowResult { side: which, round, server_cpu_ns, run: run.without_histograms() })
 }
 
-fn begun(plan: &Plan) -> Comparison {
+fn begun(plan: &Plan, sides: &Sides) -> Comparison {
     let now = timestamp();
     let side = |side: &SidePlan| MeasuredSide {
         name: side.name.clone(),
@@ -133,8 +147,8 @@ fn begun(plan: &Plan) -> Comparison {
             server_cpus: plan.server_cpus.clone(),
             client_cpus: plan.client_cpus.clone(),
         },
-        a: side(&plan.a),
-        b: side(&plan.b),
+        a: side(&sides.a),
+        b: side(&sides.b),
         windows: Vec::new(),
     }
 }

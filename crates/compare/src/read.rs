@@ -12,9 +12,9 @@ use std::path::Path;
 
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
-use thalweg_lab::load::LabResults;
 use thalweg_load::LoadRun;
 use thalweg_load::record::LoadResult;
+use thalweg_measure::measured::MeasuredStudy;
 
 use crate::comparison::{self, Comparison};
 
@@ -28,7 +28,7 @@ pub enum Input {
     /// `thalweg.load/3`: of `thalweg peer load`.
     Benchmark(Box<LoadResult>),
     /// `thalweg.lab/5` or `/4`: of `thalweg lab`.
-    Study(Box<LabResults>),
+    Study(Box<MeasuredStudy>),
     /// `thalweg.comparison/1`: of `thalweg compare`. Both sides.
     Comparison(Box<Comparison>),
 }
@@ -41,19 +41,22 @@ pub struct ReadError {
     why: String,
 }
 
-/// Reads a file of whichever schema.
+/// Reads the text of a results file of a study.
+pub type ReadStudy = fn(&str) -> Result<MeasuredStudy, String>;
+
+/// Reads a file of any of these schemas, those of studies with `study`.
 ///
 /// # Errors
 ///
 /// For a file that is not there, and for one that no load wrote.
-pub fn read(path: &Path) -> Result<Input, ReadError> {
+pub fn read(path: &Path, study: ReadStudy) -> Result<Input, ReadError> {
     let failed = |why: String| ReadError { path: path.display().to_string(), why };
     let text = fs::read_to_string(path).map_err(|error| failed(format!("cannot be read: {error}")))?;
     // Some editors begin a file with a byte order mark.
-    parse(text.trim_start_matches('\u{feff}')).map_err(failed)
+    parse(text.trim_start_matches('\u{feff}'), study).map_err(failed)
 }
 
-fn parse(text: &str) -> Result<Input, String> {
+fn parse(text: &str, read_study: ReadStudy) -> Result<Input, String> {
     #[derive(Deserialize)]
     struct Head {
         schema: Option<String>,
@@ -73,7 +76,9 @@ fn parse(text: &str) -> Result<Input, String> {
             Some(study @ ("codec" | "json")) => {
                 Err(format!("has results of lab {study}, which cannot be compared; see its own report"))
             }
-            _ => whole(text).map(Input::Study),
+            _ => read_study(text)
+                .map(|study| Input::Study(Box::new(study)))
+                .map_err(|error| format!("is damaged: {error}")),
         },
         Some(schema) => Err(format!(
             "has the unsupported schema {schema}; use results of `thalweg load -O json`, `thalweg lab` or \
@@ -106,7 +111,7 @@ mod tests {
     #[test]
     fn what_no_load_wrote_is_explained() {
         let check = |text: &str, expected: &str| {
-            let error = parse(text).unwrap_err();
+            let error = parse(text, |_| unreachable!()).unwrap_err();
             assert!(error.contains(expected), "{error}");
         };
         check("{", "is not a result of a load");

@@ -1,6 +1,7 @@
 //! What was measured of one side.
 
 use thalweg_measure::machine::{Machine, Versions};
+use thalweg_measure::measured::MeasuredStudy;
 
 use crate::cell::Cell;
 use crate::comparison::{Comparison, MeasuredSide, Which};
@@ -34,6 +35,12 @@ pub enum SideError {
     /// A file cannot be read.
     #[error(transparent)]
     Read(#[from] ReadError),
+    /// The arguments do not name two sides.
+    #[error("{0}")]
+    Misuse(String),
+    /// A folder cannot be read, or has no results.
+    #[error("{0}")]
+    Folder(String),
     /// Both sides are in one file.
     #[error("{0} already has both sides; pass it alone")]
     Both(String),
@@ -48,6 +55,13 @@ pub enum SideError {
         /// What there is.
         known: String,
     },
+}
+
+impl SideError {
+    /// Returns whether other arguments would help.
+    pub fn is_misuse(&self) -> bool {
+        matches!(self, Self::Misuse(_) | Self::Both(_) | Self::NoStack { .. })
+    }
 }
 
 impl Side {
@@ -82,11 +96,11 @@ impl Side {
     /// # Errors
     ///
     /// For a stack, or `CLIENT → SERVER`, that the study does not have.
-    pub fn of_study(results: &thalweg_lab::load::LabResults, stack: &str) -> Result<Self, SideError> {
+    pub fn of_study(results: &MeasuredStudy, stack: &str) -> Result<Self, SideError> {
         let mut side = Self::new(stack, format!("the windows of {stack} in a study"));
         let part = Part::of_study(results, Some(stack));
         if part.cells.is_empty() {
-            let mut known: Vec<String> = results.cells().into_iter().filter_map(|cell| cell.pair).collect();
+            let mut known: Vec<String> = results.cells.iter().filter_map(|cell| cell.pair.clone()).collect();
             known.sort_unstable();
             known.dedup();
             return Err(SideError::NoStack { wanted: stack.to_owned(), known: known.join(", ") });

@@ -2,7 +2,9 @@
 //!
 //! Descriptors come from `.proto` files and descriptor sets ([`files`]), or from server reflection ([`Reflection`]). A
 //! [`Catalogue`] lists services and returns a [`Schema`](thalweg_protobuf::Schema) with the requested ones.
-//! [`MethodName`] parses `package.Service/Method`.
+//! [`MethodName`] parses `package.Service/Method`, and [`look_up`] returns the method it names.
+//!
+//! [`texts`], [`delimited`] and [`metadata`] read messages and metadata as people and pipes write them.
 //!
 //! ```
 //! use thalweg_dynamic::{Catalogue, MethodName};
@@ -24,12 +26,17 @@
 //! # Ok(()) }
 //! ```
 
+mod called;
 mod catalogue;
+pub mod delimited;
 pub mod files;
+pub mod metadata;
 mod method_name;
 mod near;
 mod reflection;
+pub mod texts;
 
+pub use called::{Called, LookUpError, look_up, no_service, of_files};
 pub use catalogue::Catalogue;
 pub use method_name::{MethodName, MethodNameError};
 pub use near::{listed, near};

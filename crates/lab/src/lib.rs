@@ -25,7 +25,6 @@
 // The command prints, by one way.
 #![cfg_attr(not(test), deny(clippy::print_stdout, clippy::print_stderr))]
 
-pub mod descriptors;
 mod findings;
 pub mod load;
 pub mod peers;
@@ -36,7 +35,6 @@ mod socket;
 pub mod stack;
 mod studies;
 pub mod study;
-pub mod target;
 #[cfg(test)]
 mod tests;
 

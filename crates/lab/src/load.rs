@@ -26,7 +26,6 @@ pub(crate) use draft::{Draft, planned};
 pub use found::Found;
 pub(crate) use found::{Idle, Measured, SystemCalls, Wire};
 pub(crate) use kind::Kind;
-pub use measured_cell::{MeasuredCell, MeasuredWindow};
 pub use point::Transport;
 pub(crate) use point::{Pattern, Point, Work};
 pub(crate) use results::PointResult;

@@ -36,14 +36,17 @@ pub mod export;
 pub mod peer;
 pub mod record;
 pub mod services;
+pub mod spec;
 
 mod agreed;
 mod arrivals;
 mod baseline;
+mod benchmark_calls;
 mod benchmark_messages;
 mod bytes_form;
 mod call;
 mod conditions;
+mod connect;
 #[cfg(test)]
 mod constant_memory;
 mod counting;
@@ -85,11 +88,12 @@ mod went;
 mod worker;
 mod workers;
 
+pub use self::csv::csv;
 pub use arrivals::{Arrivals, Spacing};
 pub use benchmark_messages::{BenchmarkMessages, payload, request};
 pub use call::{Call, CallKind, CallMetadata, Calls, Check, Expected, StreamPlan};
 pub use conditions::{Condition, FieldPath, expected};
-pub use csv::csv;
+pub use connect::StartError;
 pub use drive::{DriveError, drive};
 pub use gates::{Gate, GateError};
 pub use label::Label;

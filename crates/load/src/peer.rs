@@ -11,16 +11,17 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use prost::Message;
-use thalweg::channel::{ChannelBuilder, ConnectError, Lanes};
+use thalweg::channel::ChannelBuilder;
 use thalweg::metadata::MetadataMap;
-use thalweg::{CallOptions, Channel, Method, Raw, Request, Status};
+use thalweg::{Channel, Method, Raw, Request};
 use thalweg_engine::ChannelConfig;
-use thalweg_measure::code::code_name;
 use thalweg_measure::kernel::Established;
 use tokio::time::MissedTickBehavior;
 
-use crate::benchmark_messages::{BenchmarkMessages, check_size, payload, request};
+use crate::benchmark_calls::{self, SERVICE};
+use crate::benchmark_messages::{payload, request};
 use crate::call::{Call, CallKind, CallMetadata, Calls, Expected, StreamPlan};
+use crate::connect::{StartError, connect, connect_all, first_call, lanes};
 use crate::drive::driven;
 use crate::echo::{EchoCall, EchoWork, OwnEcho, Shape};
 use crate::label::Label;
@@ -34,7 +35,7 @@ use crate::run::Interval;
 use crate::running::{End, Running};
 use crate::scenario::{Channels, Flow, Scenario, Step};
 use crate::services::PAYLOAD_BYTES_MAX;
-use crate::services::proto::{SimpleRequest, SimpleResponse};
+use crate::services::proto::SimpleResponse;
 
 pub use patience::{Announcement, Patience};
 
@@ -46,15 +47,10 @@ pub const BIDI_OUTSTANDING_MESSAGES_MAX: usize = 4096;
 const OUTSTANDING_MESSAGES_MIN: usize = 2;
 /// How long a server is looked for whose calls have failed.
 const GONE_PATIENCE: Duration = Duration::from_secs(2);
-/// Connections that a channel can have; of more there are several channels.
-const OF_A_CHANNEL_MAX: u32 = 1024;
 /// How often the lanes of an adaptive channel are counted.
 const COUNT_LANES_EVERY: Duration = Duration::from_millis(20);
 /// So many of their changes are kept.
 const LANE_CHANGES_MAX: usize = 1000;
-/// What the first call calls, if no other method is asked for.
-const FIRST_METHOD: &str = "grpc.testing.BenchmarkService/UnaryCall";
-
 /// Why there is nothing to report.
 #[derive(Debug, thiserror::Error)]
 pub enum DriveError {
@@ -64,20 +60,9 @@ pub enum DriveError {
     /// The method cannot be read.
     #[error("{0}")]
     Method(String),
-    /// The target cannot be read.
+    /// The server does not take calls.
     #[error(transparent)]
-    Target(ConnectError),
-    /// Nothing to measure is there.
-    #[error(transparent)]
-    Connect(ConnectError),
-    /// Something is there, and it does not say what it is.
-    #[error("{target} did not answer as an HTTP/2 server within {patience:?}")]
-    Silent {
-        /// As it was given.
-        target: String,
-        /// How long it was waited for.
-        patience: Duration,
-    },
+    Start(#[from] StartError),
     /// The bare client's connections do not come about.
     #[error("{target}: {why}")]
     Bare {
@@ -85,19 +70,6 @@ pub enum DriveError {
         target: String,
         /// What is wrong.
         why: String,
-    },
-    /// The first call, made before anything is measured, failed.
-    #[error(
-        "{target}: the first call, {method}, ended with {}",
-        described(.status)
-    )]
-    FirstCall {
-        /// As it was given.
-        target: String,
-        /// `package.Service/Method`.
-        method: String,
-        /// How the call ended.
-        status: Status,
     },
     /// The run cannot be made, or broke off.
     #[error(transparent)]
@@ -131,14 +103,16 @@ pub async fn drive(
     let ready = async {
         let builder = set_up(builder(settings, patience));
         let echo = settings.echo.map(|work| echo(work, own, settings, patience)).transpose()?.map(Arc::new);
-        let channels = match &echo {
+        let channels = if echo.is_some() {
             // It has connections of its own.
-            Some(_) => vec![builder.clone().connect_lazy().map_err(DriveError::Target)?],
-            None => connect_all(&builder, settings, patience).await?,
+            vec![builder.clone().connect_lazy().map_err(StartError::Target)?]
+        } else {
+            let (lanes, connections) = (settings.lanes, settings.connections);
+            connect_all(&builder, &settings.target, lanes, connections, patience.connect).await?
         };
         let call = call(settings, size, echo.as_ref())?;
         let began = Instant::now();
-        first_call(&call, &channels[0], settings, patience).await?;
+        try_out(&call, &channels[0], settings, patience).await?;
         Ok::<_, DriveError>((scenario(settings, channels, builder, call), echo, began.elapsed()))
     };
     // The channels stay open until their connections have been counted.
@@ -317,29 +291,24 @@ fn warm_up(settings: &LoadSettings, plan: &Plan) -> Option<Plan> {
 
 /// What `settings` call.
 fn call(settings: &LoadSettings, size: usize, echo: Option<&Arc<EchoCall>>) -> Result<Call, DriveError> {
-    let (kind, method, sent, received) = match settings.call {
-        CallType::Unary => (CallKind::Unary, "UnaryCall", size, size),
-        CallType::ClientStream => (CallKind::ClientStream, "StreamingFromClient", size, 0),
-        CallType::ServerStream => (CallKind::ServerStream, "StreamingFromServer", 0, size),
-        CallType::BidiStream | CallType::PingPong => (CallKind::BidiStream, "StreamingCall", size, size),
-    };
+    let kind = benchmark_calls::kind(settings.call);
     let path = match &settings.method {
         Some(called) => called.path.clone(),
-        None => format!("/grpc.testing.BenchmarkService/{method}"),
+        None => format!("/{SERVICE}/{}", benchmark_calls::method(settings.call)),
     };
     let calls = match (echo, &settings.method) {
         (Some(echo), _) => Calls::Echo(echo.clone()),
         (None, Some(MethodCall { request, .. })) => {
             Calls::Bytes(Requests::new(vec![Bytes::from(request.clone())], Order::InTurn, None))
         }
-        (None, None) => Calls::Benchmark(BenchmarkMessages::new(sent, received, settings.handing, u64::MAX)),
+        (None, None) => benchmark_calls::calls(kind, size, settings.handing, u64::MAX),
     };
     let outstanding = (kind == CallKind::BidiStream).then(|| window(settings.call, size));
     Ok(Call {
         method: Method::from_path(&path).map_err(|error| DriveError::Method(error.to_string()))?,
         kind,
         metadata: CallMetadata::Constant(MetadataMap::default()),
-        options: options(),
+        options: benchmark_calls::options(),
         calls,
         stream: StreamPlan {
             outstanding,
@@ -349,13 +318,6 @@ fn call(settings: &LoadSettings, size: usize, echo: Option<&Arc<EchoCall>>) -> R
         },
         expects: Expected::default(),
     })
-}
-
-fn options() -> CallOptions {
-    let mut options = CallOptions::default();
-    // The server is told how large its messages are to be; what it sends is checked against that.
-    options.max_decoding_message_size = 2 * PAYLOAD_BYTES_MAX;
-    options
 }
 
 /// Returns how many messages of a stream with payloads of `size` bytes may await their replies.
@@ -398,7 +360,7 @@ async fn still_there(
 ) -> Result<(), String> {
     let patience = Patience { connect: patience.connect.min(GONE_PATIENCE), ..patience };
     let builder = builder.connect_timeout(patience.connect);
-    let connected = connect(builder, settings, patience).await;
+    let connected = connect(builder, &settings.target, patience.connect).await;
     connected.map(drop).map_err(|error| error.to_string())
 }
 
@@ -446,7 +408,7 @@ pub(crate) fn prepared_call(settings: &LoadSettings) -> Result<(String, Vec<u8>,
     }
     let size = checked(&LoadSettings { connections: 1, ..settings.clone() }, None)?;
     let answer = SimpleResponse { payload: payload(size), ..SimpleResponse::default() };
-    let path = format!("/{FIRST_METHOD}");
+    let path = format!("/{SERVICE}/{}", benchmark_calls::method(CallType::Unary));
     Ok((path, request(size, size).encode_to_vec(), Some(answer.encoded_len())))
 }
 
@@ -459,12 +421,8 @@ fn echo(
     let mut channel = ChannelConfig::default();
     channel.connect_timeout = patience.connect;
     channel.busy_poll = settings.busy_poll_ns.map(Duration::from_nanos);
-    channel.lanes = match settings.lanes {
-        LaneRule::Fixed => Lanes::fixed(settings.connections as usize),
-        LaneRule::Adaptive => Lanes::adaptive(),
-        LaneRule::PerCall => Lanes::fixed(1),
-    };
-    EchoCall::new(work, own, &settings.target, channel).map_err(DriveError::Target)
+    channel.lanes = lanes(settings.lanes, settings.connections);
+    Ok(EchoCall::new(work, own, &settings.target, channel).map_err(StartError::Target)?)
 }
 
 fn builder(settings: &LoadSettings, patience: Patience) -> ChannelBuilder {
@@ -472,94 +430,33 @@ fn builder(settings: &LoadSettings, patience: Patience) -> ChannelBuilder {
     if let Some(busy_poll_ns) = settings.busy_poll_ns {
         builder = builder.busy_poll(Duration::from_nanos(busy_poll_ns));
     }
-    match settings.lanes {
-        LaneRule::Fixed => builder.lanes(Lanes::fixed(settings.connections as usize)),
-        LaneRule::Adaptive => builder.lanes(Lanes::adaptive()),
-        LaneRule::PerCall => builder.lanes(Lanes::fixed(1)),
-    }
-}
-
-/// The channels that have the run's connections between them: one, or several where one cannot have all.
-async fn connect_all(
-    builder: &ChannelBuilder,
-    settings: &LoadSettings,
-    patience: Patience,
-) -> Result<Vec<Channel>, DriveError> {
-    if settings.lanes != LaneRule::Fixed {
-        return Ok(vec![connect(builder.clone(), settings, patience).await?]);
-    }
-    let mut channels = Vec::new();
-    for lanes in shares(settings.connections) {
-        let builder = builder.clone().lanes(Lanes::fixed(lanes as usize));
-        channels.push(connect(builder, settings, patience).await?);
-    }
-    Ok(channels)
-}
-
-/// How many connections each of the channels has that have so many between them: one channel, unless these are more
-/// than it can have.
-pub fn shares(connections: u32) -> impl Iterator<Item = u32> {
-    let channels = connections.div_ceil(OF_A_CHANNEL_MAX).max(1);
-    (0..channels).map(move |index| connections / channels + u32::from(index < connections % channels))
-}
-
-async fn connect(
-    builder: ChannelBuilder,
-    settings: &LoadSettings,
-    patience: Patience,
-) -> Result<Channel, DriveError> {
-    match tokio::time::timeout(patience.connect, builder.connect()).await {
-        Ok(Ok(channel)) => Ok(channel),
-        Ok(Err(error @ ConnectError::Unavailable(_))) => Err(DriveError::Connect(error)),
-        Ok(Err(error)) => Err(DriveError::Target(error)),
-        Err(_) => Err(DriveError::Silent { target: settings.target.clone(), patience: patience.connect }),
-    }
+    builder.lanes(lanes(settings.lanes, settings.connections))
 }
 
 /// One unary call, of the run's method or with payloads of its size.
-async fn first_call(
+async fn try_out(
     call: &Call,
     channel: &Channel,
     settings: &LoadSettings,
     patience: Patience,
-) -> Result<(), DriveError> {
-    let method = match (&settings.method, settings.echo) {
-        (Some(called), _) => called.path.trim_start_matches('/').to_owned(),
-        (None, Some(work)) => format!("{} by {}", work.shape, work.protocol),
-        (None, None) => FIRST_METHOD.to_owned(),
-    };
-    let first = async {
-        match &call.calls {
-            Calls::Echo(echo) => echo.first().await,
-            Calls::Bytes(_) => {
-                let request =
-                    settings.method.as_ref().map(|called| called.request.clone()).unwrap_or_default();
+) -> Result<(), StartError> {
+    let (target, patience) = (settings.target.as_str(), patience.call);
+    match (&call.calls, settings.echo) {
+        (Calls::Echo(echo), Some(work)) => {
+            let name = format!("{} by {}", work.shape, work.protocol);
+            first_call(target, name, patience, echo.first()).await
+        }
+        (Calls::Bytes(_), _) => {
+            let request = settings.method.as_ref().map(|called| called.request.clone()).unwrap_or_default();
+            let name = call.method.path().trim_start_matches('/').to_owned();
+            let called = async {
                 let request = Request::new(Raw(request.into()));
                 channel.unary::<Raw, Raw>(&call.method, request, &call.options).await.map(drop)
-            }
-            Calls::Benchmark(_) => {
-                let size = settings.size_bytes as usize;
-                let (method, request) =
-                    (Method::new("/grpc.testing.BenchmarkService/UnaryCall"), request(size, size));
-                let response = channel
-                    .unary::<SimpleRequest, SimpleResponse>(&method, Request::new(request), &call.options)
-                    .await?;
-                check_size(response.get_ref(), size)
-            }
+            };
+            first_call(target, name, patience, called).await
         }
-    };
-    let failed =
-        |status| DriveError::FirstCall { target: settings.target.clone(), method: method.clone(), status };
-    match tokio::time::timeout(patience.call, first).await {
-        Ok(called) => called.map_err(failed),
-        Err(_) => Err(failed(Status::deadline_exceeded(format!("no response within {:?}", patience.call)))),
+        _ => benchmark_calls::try_out(target, channel, settings.size_bytes as usize, patience).await,
     }
-}
-
-/// `UNAVAILABLE: connection lost`
-fn described(status: &Status) -> String {
-    let name = code_name(status.code() as i32);
-    if status.message().is_empty() { name.to_owned() } else { format!("{name}: {}", status.message()) }
 }
 
 #[cfg(test)]

@@ -3,11 +3,13 @@
 //! - [`distribution`], [`histogram`], [`cpu_time`] and [`statistics`]: latencies, CPU time, and ratios with intervals.
 //! - [`figures`], [`wording`], [`size`] and [`code`]: format values as text.
 //! - [`page`] and [`text`]: single-file HTML reports and terminal output.
-//! - [`cpus`], [`machine`] and [`kernel`]: CPU lists, a description of the machine, and counts of open connections.
+//! - [`cpus`], [`machine`], [`descriptors`] and [`kernel`]: CPU lists, a description of the machine, its limits, and
+//!   counts of open connections.
+//! - [`target`] and [`measured`]: addresses of servers, and windows of studies for comparisons.
 //! - [`process`], [`usage`], [`programs`] and [`validity`]: child processes, resource usage, what else ran, and whether
 //!   figures may be used.
 //! - [`interrupt`] and [`shards`]: signals, and per-thread recording.
-//! - [`replacement`]: atomic file replacement.
+//! - [`replacement`], [`folder`]: atomic file replacement, and the results in a folder.
 //!
 //! This crate makes no RPCs and does not depend on any study.
 //!
@@ -31,12 +33,15 @@ compile_error!("thalweg-measure supports Linux only");
 pub mod code;
 pub mod cpu_time;
 pub mod cpus;
+pub mod descriptors;
 pub mod distribution;
 pub mod figures;
+pub mod folder;
 pub mod histogram;
 pub mod interrupt;
 pub mod kernel;
 pub mod machine;
+pub mod measured;
 pub mod page;
 pub mod process;
 pub mod programs;
@@ -44,6 +49,7 @@ pub mod replacement;
 pub mod shards;
 pub mod size;
 pub mod statistics;
+pub mod target;
 pub mod text;
 pub mod usage;
 pub mod validity;

@@ -15,7 +15,7 @@ use crate::{files, workspace};
 /// Each crate of the workspace, what it may import of the others in its code, and what in its build script and its
 /// tests besides. `thalweg-sim` is for tests alone.
 ///
-/// `cli -> compare -> lab -> load -> thalweg -> engine -> http2`; those that measure import `measure`;
+/// `cli -> lab, compare -> load -> thalweg -> engine -> http2`; those that measure import `measure`;
 /// `tonic -> engine`; `thalweg -> web -> engine`; `web -> protobuf`; `build` and `link` depend on none of them.
 const LAYERS: &[(&str, &[&str], &[&str])] = &[
     (
@@ -48,13 +48,20 @@ const LAYERS: &[(&str, &[&str], &[&str])] = &[
     ),
     // Figures, statistics, processes and the frame of a page: it makes no call.
     ("thalweg-measure", &["thalweg-protobuf"], &[]),
-    // Loads beside each other.
-    ("thalweg-compare", &["thalweg-lab", "thalweg-load", "thalweg-measure"], &[]),
+    // Loads beside each other. Its tests read studies, which the command reads for it.
+    ("thalweg-compare", &["thalweg-load", "thalweg-measure"], &["thalweg-lab"]),
     // Load on any method of any server, and the services that the lab calls: it knows no study.
     // `thalweg-engine` for requests as they are: what is not gRPC.
     (
         "thalweg-load",
-        &["thalweg-measure", "thalweg-messages", "thalweg", "thalweg-engine", "thalweg-protobuf"],
+        &[
+            "thalweg-dynamic",
+            "thalweg-measure",
+            "thalweg-messages",
+            "thalweg",
+            "thalweg-engine",
+            "thalweg-protobuf",
+        ],
         &["thalweg-build"],
     ),
     // Messages and captured calls, explained: it makes no call.

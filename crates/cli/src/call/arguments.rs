@@ -4,13 +4,18 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Args;
+use thalweg_dynamic::metadata::{self, Entry};
+use thalweg_dynamic::texts::MessageFormat;
 
 use crate::call_arguments::EachCallArgs;
+use crate::choice::choice;
 use crate::descriptor_files::DescriptorFiles;
-use crate::message_format::MessageFormat;
-use crate::metadata::{self, Entry};
 use crate::seconds;
 use crate::tls::ClientTlsArgs;
+
+/// Formats of messages.
+const FORMATS: [(&str, &str); 3] =
+    [("json", "ProtoJSON"), ("text", "Protobuf text format"), ("binary", "Wire format")];
 
 const EXAMPLES: &str = "\
 Examples:
@@ -101,9 +106,9 @@ pub(crate) struct CallArgs {
         help_heading = "Formats",
         short = 'I',
         long = "input",
-        value_enum,
         value_name = "FORMAT",
-        default_value_t = MessageFormat::Json
+        default_value = "json",
+        value_parser = choice::<MessageFormat, _>(FORMATS)
     )]
     pub(super) input: MessageFormat,
 
@@ -112,9 +117,9 @@ pub(crate) struct CallArgs {
         help_heading = "Formats",
         short = 'O',
         long = "format",
-        value_enum,
         value_name = "FORMAT",
-        default_value_t = MessageFormat::Json
+        default_value = "json",
+        value_parser = choice::<MessageFormat, _>(FORMATS)
     )]
     pub(super) output: MessageFormat,
 

@@ -1,12 +1,12 @@
 //! Where descriptors come from: files, or the server.
 
 use thalweg::Channel;
-use thalweg_dynamic::{Catalogue, Reflection, ReflectionLimits};
+use thalweg_dynamic::{Catalogue, Reflection, ReflectionLimits, metadata};
 
 use super::arguments::CallArgs;
 use super::connecting::Connecting;
 use crate::failure::Failure;
-use crate::{metadata, terminal};
+use crate::terminal;
 
 /// The files' descriptors, or the server's, which is connected to then.
 pub(super) async fn of(

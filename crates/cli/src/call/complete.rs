@@ -1,6 +1,6 @@
 //! What may come next on the command line of `thalweg call`.
 
-use thalweg_lab::target;
+use thalweg_measure::target;
 
 use super::arguments::CallArgs;
 use super::catalogue;

@@ -2,12 +2,12 @@
 
 use std::process::ExitCode;
 
+use thalweg_dynamic::of_files;
 use thalweg_dynamic::{Catalogue, listed};
 use thalweg_protobuf::declarations::Declarations;
 use thalweg_protobuf::{Field, Kind, MessageType, Oneof, Schema};
 
 use super::printer;
-use crate::called::of_files;
 use crate::failure::Failure;
 
 /// Messages within one another of a template: deeper ones are empty, as those that hold themselves must be.

@@ -2,9 +2,10 @@
 
 use std::env::VarError;
 
+use thalweg_dynamic::metadata::Entry;
+
 use super::arguments::CallArgs;
 use crate::failure::Failure;
-use crate::metadata::Entry;
 
 /// The arguments with `${NAME}` in values of metadata filled, where that is asked for.
 pub(super) fn expanded(args: &CallArgs) -> Result<CallArgs, Failure> {

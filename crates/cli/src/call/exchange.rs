@@ -8,7 +8,7 @@ use std::process::ExitCode;
 use thalweg::bytes::Bytes;
 use thalweg::metadata::MetadataMap;
 use thalweg::{CallOptions, Channel, Code, Method, Raw, Request, Status, Streaming};
-use thalweg_dynamic::{Catalogue, MethodName};
+use thalweg_dynamic::{Called, Catalogue, MethodName, look_up, metadata};
 use thalweg_measure::code::code_name;
 use thalweg_protobuf::printable;
 
@@ -19,11 +19,10 @@ use super::printer::Printer;
 use super::requests::{Fault, RequestSource};
 use super::saved::{self, Sent};
 use super::timeline::Timeline;
-use crate::called::{self, Called};
 use crate::exchange::{Exchange, SCHEMA, SavedStatus};
 use crate::failure::Failure;
+use crate::status;
 use crate::terminal::{self, Syntax};
-use crate::{metadata, status};
 
 /// How a call went.
 struct Outcome {
@@ -43,12 +42,12 @@ pub(super) async fn run(
     let (target, timeline) = (connecting.target.clone(), connecting.timeline.clone());
     // With files, what is wrong with the request is said before anything is connected to.
     let (channel, mut catalogue, called) = if let Some(mut files) = files {
-        let called = called::look_up(&mut files, name).await?;
+        let called = look_up(&mut files, name).await?;
         (connecting.connect().await?, files, called)
     } else {
         let channel = connecting.connect().await?;
         let mut server = catalogue::of_server(&channel, args);
-        let called = called::look_up(&mut server, name).await?;
+        let called = look_up(&mut server, name).await?;
         timeline.ended("reflection", "");
         (channel, server, called)
     };
@@ -152,7 +151,7 @@ async fn exchange(
     let mut options = CallOptions::default();
     options.timeout = args.timeout;
     options.max_decoding_message_size = args.each.message_max();
-    options.send_compressed = args.each.compress.map(Into::into);
+    options.send_compressed = args.each.compress;
     if options.send_compressed.is_some() {
         // Who asks for it wants to see it, whatever it gains.
         options.compression_threshold = 0;

@@ -3,10 +3,10 @@
 use std::process::ExitCode;
 
 use thalweg_dynamic::Catalogue;
+use thalweg_dynamic::no_service;
 use thalweg_protobuf::printable;
 
 use super::printer;
-use crate::called::no_service;
 use crate::failure::Failure;
 
 /// Prints the services, or the methods of one: a name a line.
@@ -18,7 +18,7 @@ pub(super) async fn run(catalogue: &mut Catalogue, service: Option<&str>) -> Res
     };
     let schema = catalogue.schema_of(name).await.map_err(Failure::failed)?;
     let service = schema.as_ref().and_then(|schema| schema.service(name));
-    let Some(service) = service else { return Err(no_service(catalogue, name).await) };
+    let Some(service) = service else { return Err(no_service(catalogue, name).await.into()) };
     printer::lines(service.methods().map(|method| method.path().trim_start_matches('/').to_owned()))?;
     Ok(ExitCode::SUCCESS)
 }

@@ -1,13 +1,13 @@
 //! Messages on stdout.
 
 use thalweg_dynamic::Catalogue;
+use thalweg_dynamic::texts::MessageFormat;
+use thalweg_dynamic::texts::SEPARATOR;
 use thalweg_protobuf::json::{self, PrintError, PrintOptions};
 use thalweg_protobuf::{Schema, text_format};
 
 use super::arguments::CallArgs;
 use crate::failure::Failure;
-use crate::message_format::MessageFormat;
-use crate::records::SEPARATOR;
 use crate::terminal::{self, Syntax};
 
 /// More types than these are not looked for to print one message.

@@ -7,15 +7,15 @@ use std::task::{Context, Poll};
 
 use thalweg::bytes::Bytes;
 use thalweg::{Raw, Stream};
+use thalweg_dynamic::Called;
+use thalweg_dynamic::delimited;
+use thalweg_dynamic::texts::{MessageFormat, Texts};
 use tokio::sync::{mpsc, oneshot};
 
 use super::arguments::CallArgs;
 use super::saved::Sent;
 use super::timeline::Timeline;
-use crate::called::Called;
-use crate::delimited;
 use crate::failure::Failure;
-use crate::message_format::{MessageFormat, Texts};
 use crate::runtime;
 
 /// Messages that are read ahead of what flow control lets go.
@@ -140,7 +140,7 @@ impl RequestSource {
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) => return Err(unreadable(&error)),
             }
-            while let Some(text) = texts.next() {
+            for text in texts.by_ref() {
                 if !each(text)? {
                     return Ok(());
                 }

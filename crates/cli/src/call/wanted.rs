@@ -1,7 +1,7 @@
 //! What the words of the command ask for.
 
 use thalweg_dynamic::MethodName;
-use thalweg_lab::target;
+use thalweg_measure::target;
 
 use crate::failure::Failure;
 

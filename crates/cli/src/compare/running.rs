@@ -6,14 +6,11 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::Args;
-use thalweg_compare::{
-    Checkout, CheckoutError, Event, FreePorts, MeasureError, Measured, Options, Plan, Report, Repository,
-    Revision, Side, SidePlan, Target, Together, build, compare, measure,
-};
-use thalweg_lab::target;
+use thalweg_compare::{Event, MeasureError, Measured, Options, Plan, Report, Servers, measure};
 use thalweg_measure::cpus::CpuList;
 use thalweg_measure::figures::{grouped, span};
 use thalweg_measure::interrupt::Interrupt;
+use thalweg_measure::target;
 
 use super::verdict::{Inconclusive, verdict};
 use crate::failure::{Failure, INTERRUPTED};
@@ -142,8 +139,33 @@ impl RunningArgs {
         flags.into_iter().find(|(is_there, _)| *is_there).map(|(_, flag)| flag)
     }
 
-    fn rounds(&self) -> u32 {
-        self.rounds.unwrap_or(ROUNDS_DEFAULT)
+    fn plan(&self, names: &[String]) -> Result<Plan, Failure> {
+        let servers = match (&self.a, &self.b, &self.a_git, &self.b_git, &self.command) {
+            (Some(a), Some(b), ..) => Servers::Commands([a.clone(), b.clone()]),
+            (_, _, Some(a), Some(b), Some(command)) => Servers::Revisions {
+                revisions: [a.clone(), b.clone()],
+                build: self.build.clone(),
+                command: command.clone(),
+            },
+            _ => {
+                let why = "name both servers: --a and --b, or --a-git, --b-git and --run";
+                return Err(Failure::bad_arguments(why));
+            }
+        };
+        Ok(Plan {
+            servers,
+            names: names.to_vec(),
+            targets: [&self.a_target, &self.b_target].map(|own| own.clone().or_else(|| self.target.clone())),
+            program: env::current_exe()
+                .map_err(|error| Failure::failed(format!("cannot find this program: {error}")))?,
+            load: self.load.clone(),
+            rounds: self.rounds.unwrap_or(ROUNDS_DEFAULT),
+            window: self.window.unwrap_or(WINDOW_DEFAULT),
+            warm_up: self.warmup.unwrap_or(WARM_UP_DEFAULT),
+            start_within: self.start_timeout.unwrap_or(START_TIMEOUT_DEFAULT),
+            server_cpus: self.cpus_server.clone(),
+            client_cpus: self.cpus_client.clone(),
+        })
     }
 
     fn check(&self) -> Result<(), Failure> {
@@ -165,14 +187,6 @@ impl RunningArgs {
     }
 }
 
-/// A server that is to be started, and whose.
-struct Wanted<'a> {
-    name: String,
-    command: &'a str,
-    target: Option<&'a str>,
-    checkout: Option<(&'a str, &'a Checkout)>,
-}
-
 /// Starts both, measures them, and compares.
 pub(super) fn run(
     args: &RunningArgs,
@@ -182,168 +196,46 @@ pub(super) fn run(
     write: impl FnOnce(&[Report]) -> Result<(), Failure>,
 ) -> Result<ExitCode, Failure> {
     args.check()?;
-    if !names.is_empty() && names.len() != 2 {
-        return Err(Failure::bad_arguments(format!("--names has {} names for 2 sides", names.len())));
-    }
     let save = args.save.as_deref().map(|path| OutputFile::open(Some(path))).transpose()?;
     let interrupt = Interrupt::on_signals_with_others_to_end()
         .map_err(|error| Failure::failed(format!("cannot listen for signals: {error}")))?;
-    measured(args, names, &interrupt).and_then(|Measured { comparison, cut_short }| {
-        if let Some(save) = save.as_ref().filter(|_| !comparison.windows.is_empty()) {
-            let json = serde_json::to_string(&comparison).expect("a comparison is numbers and strings");
-            save.write(Syntax::Json, &(json + "\n"))?;
-        }
-        if let Some(error) = cut_short.as_ref().filter(|error| !matches!(error, MeasureError::Interrupted)) {
-            return Err(Failure::failed(error));
-        }
-        let is_interrupted = cut_short.is_some();
-        let [a, b] = Side::both(&comparison);
-        if a.cells.is_empty() || b.cells.is_empty() {
-            return Err(Failure::interrupted("interrupted before a round was complete"));
-        }
-        let report = compare(&a, &b, Together::Pairs, options).map_err(Failure::failed)?;
-        if report.cells.iter().all(|cell| cell.figures.is_empty()) {
-            return Err(if is_interrupted {
-                Failure::interrupted("interrupted before a round was complete")
-            } else {
-                Failure::failed("no round has successful calls on both sides; see the errors with --save")
-            });
-        }
-        write(std::slice::from_ref(&report))?;
-        if is_interrupted { Ok(ExitCode::from(INTERRUPTED)) } else { verdict(&[report], inconclusive) }
-    })
-}
-
-/// Work trees are gone when it returns, and so are servers.
-fn measured(args: &RunningArgs, names: &[String], interrupt: &Interrupt) -> Result<Measured, Failure> {
-    let checkouts = checkouts(args, interrupt)?;
-    let name = |place: usize, default: &str| names.get(place).cloned().unwrap_or_else(|| default.to_owned());
-    let targets = [&args.a_target, &args.b_target].map(|own| own.as_deref().or(args.target.as_deref()));
-    let wanted = match (&checkouts, &args.command, &args.a, &args.b) {
-        (Some([a, b]), Some(command), ..) => {
-            let revisions = [args.a_git.as_deref(), args.b_git.as_deref()].map(Option::unwrap_or_default);
-            let defaults = if revisions[0] == revisions[1] { ["A", "B"] } else { revisions };
-            let of = |place: usize, checkout| Wanted {
-                name: name(place, defaults[place]),
-                command,
-                target: targets[place],
-                checkout: Some((revisions[place], checkout)),
-            };
-            [of(0, a), of(1, b)]
-        }
-        (_, _, Some(a), Some(b)) => {
-            let of = |place: usize, default, command| Wanted {
-                name: name(place, default),
-                command,
-                target: targets[place],
-                checkout: None,
-            };
-            [of(0, "A", a), of(1, "B", b)]
-        }
-        _ => {
-            return Err(Failure::bad_arguments(
-                "name both servers: --a and --b, or --a-git, --b-git and --run",
-            ));
-        }
-    };
-    let plan = plan(args, wanted)?;
-    let mut progress = Progress::new(args.rounds());
-    measure(&plan, interrupt, |event| progress.tell(&event)).map_err(failure)
-}
-
-fn plan(args: &RunningArgs, wanted: [Wanted<'_>; 2]) -> Result<Plan, Failure> {
-    let mut ports = FreePorts::default();
-    let mut side = |Wanted { name, command, target, checkout }: Wanted<'_>| {
-        let (target, command) = Target::of(command, target, &mut ports).map_err(Failure::bad_arguments)?;
-        let revision = checkout.map(|(name, checkout)| Revision {
-            name: name.to_owned(),
-            commit: checkout.commit().to_owned(),
-            build: args.build.clone(),
-        });
-        let directory = checkout.map(|(_, checkout)| checkout.folder());
-        Ok::<_, Failure>(SidePlan { name, command, directory, target, revision })
-    };
-    let [a, b] = wanted;
-    let (a, b) = (side(a)?, side(b)?);
-    if a.target == b.target {
-        return Err(Failure::bad_arguments(format!(
-            "both servers run at the same time and cannot both listen on {}; use --a-target and --b-target, or \
-             {{port}} in their commands",
-            a.target
-        )));
+    let plan = args.plan(names)?;
+    let measured = measure(&plan, &interrupt, |event| tell(&event, plan.rounds)).map_err(failure)?;
+    let Measured { comparison, cut_short } = &measured;
+    if let Some(save) = save.as_ref().filter(|_| !comparison.windows.is_empty()) {
+        let json = serde_json::to_string(comparison).expect("a comparison is numbers and strings");
+        save.write(Syntax::Json, &(json + "\n"))?;
     }
-    Ok(Plan {
-        a,
-        b,
-        program: env::current_exe()
-            .map_err(|error| Failure::failed(format!("cannot find this program: {error}")))?,
-        load: args.load.clone(),
-        rounds: args.rounds(),
-        window: args.window.unwrap_or(WINDOW_DEFAULT),
-        warm_up: args.warmup.unwrap_or(WARM_UP_DEFAULT),
-        start_within: args.start_timeout.unwrap_or(START_TIMEOUT_DEFAULT),
-        server_cpus: args.cpus_server.clone(),
-        client_cpus: args.cpus_client.clone(),
-    })
-}
-
-/// Both revisions, built.
-fn checkouts(args: &RunningArgs, interrupt: &Interrupt) -> Result<Option<[Checkout; 2]>, Failure> {
-    let (Some(a), Some(b)) = (&args.a_git, &args.b_git) else { return Ok(None) };
-    let here = env::current_dir()
-        .map_err(|error| Failure::failed(format!("cannot read the current folder: {error}")))?;
-    let unknown = |error: CheckoutError| match error {
-        CheckoutError::Unknown(_) => Failure::bad_arguments(error),
-        CheckoutError::Failed { .. } => Failure::failed(error),
-    };
-    let repository = Repository::at(&here).map_err(unknown)?;
-    // That one of them is not known is said before anything is built.
-    let commits = [repository.commit(a).map_err(unknown)?, repository.commit(b).map_err(unknown)?];
-    let [one, other] = commits.map(|commit| repository.checkout(&commit).map_err(unknown));
-    let checkouts = [one?, other?];
-    if let Some(command) = &args.build {
-        for (revision, checkout) in [a, b].into_iter().zip(&checkouts) {
-            tell(&format!("building {revision} ({})", &checkout.commit()[..12.min(checkout.commit().len())]));
-            build(revision, command, &checkout.folder(), interrupt).map_err(failure)?;
-        }
+    if let Some(error) = cut_short.as_ref().filter(|error| !error.is_interrupt()) {
+        return Err(Failure::failed(error));
     }
-    Ok(Some(checkouts))
+    let report = measured.report(options).map_err(failure)?;
+    write(std::slice::from_ref(&report))?;
+    if cut_short.is_some() { Ok(ExitCode::from(INTERRUPTED)) } else { verdict(&[report], inconclusive) }
 }
 
 fn failure(error: MeasureError) -> Failure {
-    match error {
-        MeasureError::Interrupted => Failure::interrupted(error),
+    match &error {
+        _ if error.is_interrupt() => Failure::interrupted(error),
+        _ if error.is_misuse() => Failure::bad_arguments(error),
         _ => Failure::failed(error),
     }
 }
 
-/// Lines on stderr, for whoever sits before it.
-struct Progress {
-    rounds: u32,
-}
-
-impl Progress {
-    fn new(rounds: u32) -> Self {
-        Self { rounds }
-    }
-
-    fn tell(&mut self, event: &Event<'_>) {
-        match event {
-            Event::Starts(side) => tell(&format!("starting {} at {}", side.name, side.target)),
-            Event::Window { side, round, run, left } => tell(&format!(
-                "round {} of {}: {} {}/s; {} left",
-                round + 1,
-                self.rounds,
-                side.name,
-                grouped(run.rate_per_s()),
-                span(*left)
-            )),
-        }
-    }
-}
-
-fn tell(line: &str) {
+/// Prints a line of progress on a terminal.
+fn tell(event: &Event<'_>, rounds: u32) {
+    let line = match event {
+        Event::Builds { revision, commit } => format!("building {revision} ({commit})"),
+        Event::Starts(side) => format!("starting {} at {}", side.name, side.target),
+        Event::Window { side, round, run, left } => format!(
+            "round {} of {rounds}: {} {}/s; {} left",
+            round + 1,
+            side.name,
+            grouped(run.rate_per_s()),
+            span(*left)
+        ),
+    };
     if terminal::stderr_is_terminal() {
-        terminal::say(line);
+        terminal::say(&line);
     }
 }

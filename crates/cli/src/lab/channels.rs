@@ -79,7 +79,7 @@ pub(super) struct ChannelsArgs {
         conflicts_with_all = [
             "from", "calls", "round_trips", "strategies", "size", "server_cpus", "server_threads",
         ],
-        value_parser = thalweg_lab::target::parse
+        value_parser = thalweg_measure::target::parse
     )]
     target: Option<String>,
 

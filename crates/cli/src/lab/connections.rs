@@ -59,7 +59,7 @@ pub(super) struct ConnectionsArgs {
         long,
         value_name = "HOST:PORT",
         conflicts_with_all = ["from", "size", "server_cpus", "server_threads"],
-        value_parser = thalweg_lab::target::parse
+        value_parser = thalweg_measure::target::parse
     )]
     target: Option<String>,
 

@@ -6,23 +6,21 @@ use std::time::SystemTime;
 
 use thalweg::channel::ChannelBuilder;
 use thalweg_dynamic::Catalogue;
-use thalweg_lab::descriptors;
 use thalweg_load::peer::Announcement;
+use thalweg_load::spec::{Benchmark, Connecting, ScenarioSpec};
 use thalweg_load::{Channels, DriveError, Gate, LoadRun, Plan, Scenario, drive, find_max};
+use thalweg_measure::descriptors;
 use thalweg_measure::kernel::Established;
 use thalweg_measure::machine::Machine;
 use tokio::sync::Notify;
 
 use super::any_arguments::Gates;
 use super::arguments::{LoadArgs, What, announce};
-use super::benchmark::Benchmark;
-use super::connecting::Connecting;
 use super::export;
 use super::live::Live;
 use super::notices::Notices;
 use super::output::Output;
 use super::progress::Progress;
-use super::scenario::{AskedScenario, scenario};
 use super::verdict::verdict;
 use super::watching::{Watcher, Watching};
 use crate::failure::Failure;
@@ -40,10 +38,10 @@ pub(super) fn run(args: &LoadArgs) -> Result<ExitCode, Failure> {
 /// The result, judged by the conditions and written, and whether it was interrupted.
 fn written(args: &LoadArgs, plan: &Plan, output: &Output<'_>) -> Result<(LoadRun, bool), Failure> {
     let any = &args.any;
-    let asked = AskedScenario::read(args)?;
+    let asked = args.scenario()?;
     let mut files = any.files.read().map_err(|failure| any.files.explain(failure))?;
     if files.is_none() && asked.benchmark.is_some() {
-        files = Some(Benchmark::catalogue()?);
+        files = Some(Benchmark::catalogue());
     }
     let baseline = any.baseline.as_deref().map(read_result).transpose()?;
     // With fewer there are fewer connections, which the result says.
@@ -67,7 +65,7 @@ fn written(args: &LoadArgs, plan: &Plan, output: &Output<'_>) -> Result<(LoadRun
 async fn driven(
     args: &LoadArgs,
     plan: &Plan,
-    asked: &AskedScenario,
+    asked: &ScenarioSpec,
     files: Option<Catalogue>,
     output: &Output<'_>,
 ) -> Result<(LoadRun, bool), Failure> {
@@ -132,7 +130,7 @@ async fn announced<T>(driven: impl Future<Output = T>, args: &LoadArgs, plan: &P
 /// Connects, and looks the methods up.
 async fn prepare(
     args: &LoadArgs,
-    asked: &AskedScenario,
+    asked: &ScenarioSpec,
     files: Option<Catalogue>,
 ) -> Result<Scenario, Failure> {
     let targets: Vec<String> = std::iter::once(args.target.as_str())
@@ -154,7 +152,7 @@ async fn prepare(
     };
     let flows = {
         let mut catalogue = connecting.catalogue(files, args.any.metadata_of_reflection()).await?;
-        let flows = scenario(asked, args.any.seed, &mut catalogue).await?;
+        let flows = asked.flows(args.any.seed, &mut catalogue).await?;
         args.any.files.write(&catalogue)?;
         flows
     };

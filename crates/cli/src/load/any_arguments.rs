@@ -4,17 +4,27 @@ use std::path::PathBuf;
 use std::time::{Duration, SystemTime};
 
 use clap::{Args, ValueEnum};
-use thalweg_lab::target;
+use thalweg_dynamic::metadata::{self, Entry};
+use thalweg_load::spec::Input;
 use thalweg_load::{Condition, Gate, Order, Schedule, ScheduleError, Share, Spacing};
 use thalweg_measure::size::ByteSize;
+use thalweg_measure::target;
 
-use super::data::Input;
 use super::label::{self, Tags};
 use super::start_at;
 use crate::call_arguments::EachCallArgs;
+use crate::choice::choice;
 use crate::descriptor_files::DescriptorFiles;
-use crate::metadata::{self, Entry};
 use crate::percent;
+
+/// Formats of requests.
+const INPUTS: [(&str, &str); 5] = [
+    ("json", "ProtoJSON documents, one after the other"),
+    ("csv", "CSV with field names in the first row, one request per row; default for *.csv files"),
+    ("text", "Protobuf text format, messages separated by byte 0x1E"),
+    ("binary", "Wire format: one message, or a delimited stream for methods that take a stream"),
+    ("delimited", "Wire format, each message preceded by its length as a varint"),
+];
 
 /// What is said of a load on any method.
 #[derive(Debug, Args)]
@@ -50,7 +60,13 @@ pub(crate) struct AnyArgs {
     ///
     /// csv: field names in the first row. text: Protobuf text format, messages separated by byte 0x1E. binary: the
     /// bytes of one message, or a delimited stream. delimited: each message after its length as a varint.
-    #[arg(help_heading = "Requests", short = 'I', long, value_enum, value_name = "FORMAT")]
+    #[arg(
+        help_heading = "Requests",
+        short = 'I',
+        long,
+        value_name = "FORMAT",
+        value_parser = choice::<Input, _>(INPUTS)
+    )]
     pub(super) input: Option<Input>,
 
     /// Do not expand {{ }} in --data

@@ -6,13 +6,12 @@ use std::time::Duration;
 use clap::{ArgGroup, Args};
 use thalweg::channel::ChannelBuilder;
 use thalweg_dynamic::{MethodName, MethodNameError};
-use thalweg_lab::target;
 use thalweg_load::peer::Announcement;
 use thalweg_load::record::{CallType, LaneRule, UnknownCallType};
+use thalweg_load::spec::{TIMEOUT_DEFAULT, YEAR, method};
+use thalweg_measure::target;
 
 use super::any_arguments::AnyArgs;
-use super::benchmark;
-use super::defaults::{TIMEOUT_DEFAULT, YEAR};
 use crate::failure::Failure;
 use crate::format::RunFormat;
 use crate::keepalive::keepalive;
@@ -158,10 +157,10 @@ pub(crate) enum What {
 }
 
 impl What {
-    pub(super) fn method(&self) -> Result<MethodName, Failure> {
+    pub(super) fn method(&self) -> MethodName {
         match self {
-            Self::Benchmark(call) => benchmark::method(*call),
-            Self::Method(name) => Ok(name.clone()),
+            Self::Benchmark(call) => method(*call),
+            Self::Method(name) => name.clone(),
         }
     }
 }

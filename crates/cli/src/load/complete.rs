@@ -1,9 +1,10 @@
 //! What may come next on the command line of `thalweg load`.
 
+use thalweg_load::spec::Connecting;
+
 use thalweg_load::record::LaneRule;
 
 use super::arguments::LoadArgs;
-use super::connecting::Connecting;
 use crate::names::{self, Place};
 
 /// The methods that begin with `typed`, by the files or by the server.

@@ -6,8 +6,6 @@ use std::time::Duration;
 pub(crate) const IN_FLIGHT_DEFAULT: u32 = 64;
 /// How long a run lasts that was told neither a time nor a number.
 pub(crate) const DURATION_DEFAULT: Duration = Duration::from_secs(10);
-/// How long connecting, and a call, may take.
-pub(crate) const TIMEOUT_DEFAULT: Duration = Duration::from_secs(10);
 /// How long an interval of the result is.
 pub(super) const INTERVAL_DEFAULT: Duration = Duration::from_secs(1);
 /// How long a run by time warms up.
@@ -18,5 +16,3 @@ pub(super) const IN_FLIGHT_MAX_DEFAULT: u32 = 1000;
 pub(super) const SEARCH_RATE_DEFAULT: f64 = 100.0;
 /// How long a rate is tried then.
 pub(super) const SEARCH_WINDOW_DEFAULT: Duration = Duration::from_secs(5);
-/// The longest time, so that times can be added without a second thought.
-pub(super) const YEAR: Duration = Duration::from_secs(366 * 24 * 3600);

@@ -4,13 +4,14 @@ use std::io;
 use std::net::TcpListener;
 
 use thalweg::Channel;
+use thalweg_dynamic::metadata;
 use thalweg_load::export::{Export, Push};
 
 use super::any_arguments::ExportArgs;
 use super::notices::Notices;
 use super::watching::{Told, Watcher};
 use crate::failure::Failure;
-use crate::{metadata, runtime};
+use crate::runtime;
 
 /// None where no metrics are asked for. Prometheus can scrape from now on.
 pub(super) fn begin(args: &ExportArgs, notices: &Notices) -> Result<Option<Box<dyn Watcher>>, Failure> {

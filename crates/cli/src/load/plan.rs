@@ -3,18 +3,19 @@
 use std::fs;
 use std::time::Duration;
 
+use thalweg_dynamic::texts::BYTE_ORDER_MARK;
 use thalweg_load::record::CallType;
+use thalweg_load::spec::TIMEOUT_DEFAULT;
 use thalweg_load::{Ceiling, Label, Pace, Plan, Schedule, Spacing, Stop, UnderWay};
 
 use super::any_arguments::{DurationStop, Gates};
 use super::arguments::{LoadArgs, What, nanoseconds};
 use super::defaults::{
     DURATION_DEFAULT, IN_FLIGHT_DEFAULT, IN_FLIGHT_MAX_DEFAULT, INTERVAL_DEFAULT, SEARCH_RATE_DEFAULT,
-    SEARCH_WINDOW_DEFAULT, TIMEOUT_DEFAULT, WARM_UP_DEFAULT,
+    SEARCH_WINDOW_DEFAULT, WARM_UP_DEFAULT,
 };
 use super::label::Tags;
 use crate::failure::Failure;
-use crate::message_format::BYTE_ORDER_MARK;
 
 impl LoadArgs {
     /// What the run is to do.

@@ -6,6 +6,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use thalweg_load::{EARLIER_SCHEMA, LoadRun, SCHEMA};
+use thalweg_measure::folder::json_files;
 
 use crate::failure::Failure;
 use crate::results::read_result;
@@ -88,16 +89,9 @@ fn candidates(paths: &[PathBuf], output: Option<&Path>) -> Result<Vec<Candidate>
             continue;
         }
         let failed = |error| Failure::failed(format!("cannot read {}: {error}", path.display()));
-        let mut files = Vec::new();
-        for entry in fs::read_dir(path).map_err(failed)? {
-            let file = entry.map_err(failed)?.path();
-            let is_output = output.is_some() && fs::canonicalize(&file).ok() == output;
-            if file.extension().is_some_and(|extension| extension == "json") && !is_output {
-                files.push(file);
-            }
-        }
-        files.sort();
-        all.extend(files.into_iter().map(|path| Candidate { path, is_named: false }));
+        let is_output = |file: &PathBuf| output.is_some() && fs::canonicalize(file).ok() == output;
+        let files = json_files(path).map_err(failed)?.into_iter().filter(|file| !is_output(file));
+        all.extend(files.map(|path| Candidate { path, is_named: false }));
     }
     Ok(all)
 }

@@ -4,18 +4,17 @@ use std::cell::Cell;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use thalweg_lab::descriptors;
 use thalweg_load::bare;
 use thalweg_load::peer::{Announcement, DriveError, Patience, drive};
 use thalweg_load::record::{BareRun, CallType, LoadResult, LoadSettings};
+use thalweg_load::spec::TIMEOUT_DEFAULT;
+use thalweg_measure::descriptors;
 use thalweg_measure::interrupt::Interrupt;
 
 use super::load_arguments::PeerLoadArgs;
 use crate::failure::{Failure, INTERRUPTED};
 use crate::format::{Format, json};
-use crate::load::{
-    DURATION_DEFAULT, IN_FLIGHT_DEFAULT, TIMEOUT_DEFAULT, WARM_UP_DEFAULT, announce, nanoseconds,
-};
+use crate::load::{DURATION_DEFAULT, IN_FLIGHT_DEFAULT, WARM_UP_DEFAULT, announce, nanoseconds};
 use crate::output::OutputFile;
 use crate::terminal::Syntax;
 use crate::{request, runtime, signals, text};
@@ -96,16 +95,12 @@ fn settings(args: &PeerLoadArgs) -> Result<LoadSettings, Failure> {
 }
 
 fn failure(error: DriveError) -> Failure {
-    match error {
+    match &error {
         DriveError::Settings(_)
         | DriveError::Method(_)
-        | DriveError::Target(_)
         | DriveError::Run(thalweg_load::DriveError::Plan(_)) => Failure::bad_arguments(error),
-        DriveError::Connect(_)
-        | DriveError::Silent { .. }
-        | DriveError::Bare { .. }
-        | DriveError::Run(_)
-        | DriveError::FirstCall { .. } => Failure::failed(error),
+        DriveError::Start(start) if start.is_misuse() => Failure::bad_arguments(error),
+        DriveError::Start(_) | DriveError::Bare { .. } | DriveError::Run(_) => Failure::failed(error),
         DriveError::Interrupted => Failure::interrupted(error),
     }
 }

@@ -5,10 +5,10 @@ use std::time::Duration;
 
 use clap::{ArgGroup, Args};
 use thalweg::channel::ChannelBuilder;
-use thalweg_lab::target;
 use thalweg_load::echo::{EchoWork, Looks, OwnEcho, Protocol, Shape};
 use thalweg_load::record::{BareWire, CallType, Handing, LaneRule};
 use thalweg_measure::size::ByteSize;
+use thalweg_measure::target;
 
 use crate::failure::Failure;
 use crate::format::Format;

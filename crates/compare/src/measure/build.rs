@@ -34,7 +34,12 @@ pub(super) fn shell(
 /// # Errors
 ///
 /// With the end of what it said, where it did not end well.
-pub fn build(name: &str, command: &str, directory: &Path, interrupt: &Interrupt) -> Result<(), MeasureError> {
+pub(super) fn build(
+    name: &str,
+    command: &str,
+    directory: &Path,
+    interrupt: &Interrupt,
+) -> Result<(), MeasureError> {
     let failed =
         |why: String| MeasureError::Build { name: name.to_owned(), command: command.to_owned(), why };
     let mut process = shell(command, Some(directory), None).map_err(failed)?;

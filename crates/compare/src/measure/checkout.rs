@@ -10,7 +10,7 @@ use tempfile::TempDir;
 
 /// A git repository.
 #[derive(Clone, Debug)]
-pub struct Repository {
+pub(super) struct Repository {
     root: PathBuf,
     /// Where in it the command was called: revisions are built and run in the same folder of theirs.
     prefix: PathBuf,
@@ -18,7 +18,7 @@ pub struct Repository {
 
 /// A revision in a work tree of its own, which is removed when this is dropped.
 #[derive(Debug)]
-pub struct Checkout {
+pub(super) struct Checkout {
     repository: Repository,
     work_tree: PathBuf,
     commit: String,
@@ -48,7 +48,7 @@ impl Repository {
     /// # Errors
     ///
     /// Where it is in none, or there is no `git`.
-    pub fn at(folder: &Path) -> Result<Self, CheckoutError> {
+    pub(super) fn at(folder: &Path) -> Result<Self, CheckoutError> {
         let ask = |what: &str| git(folder, &["rev-parse", what]).map_err(CheckoutError::Unknown);
         Ok(Self { root: ask("--show-toplevel")?.into(), prefix: ask("--show-prefix")?.into() })
     }
@@ -58,7 +58,7 @@ impl Repository {
     /// # Errors
     ///
     /// Where it names none.
-    pub fn commit(&self, revision: &str) -> Result<String, CheckoutError> {
+    pub(super) fn commit(&self, revision: &str) -> Result<String, CheckoutError> {
         let commit = format!("{revision}^{{commit}}");
         git(&self.root, &["rev-parse", "--verify", "--quiet", "--end-of-options", &commit]).map_err(|_| {
             CheckoutError::Unknown(format!("{} has no revision `{revision}`", self.root.display()))
@@ -70,7 +70,7 @@ impl Repository {
     /// # Errors
     ///
     /// Where git does not.
-    pub fn checkout(&self, commit: &str) -> Result<Checkout, CheckoutError> {
+    pub(super) fn checkout(&self, commit: &str) -> Result<Checkout, CheckoutError> {
         let failed = |why: String| CheckoutError::Failed { revision: commit.to_owned(), why };
         let folder = tempfile::Builder::new().prefix("thalweg-compare-").tempdir();
         let folder = folder.map_err(|error| failed(error.to_string()))?;
@@ -86,12 +86,12 @@ impl Repository {
 
 impl Checkout {
     /// The folder in it that is like the one in which the command was called.
-    pub fn folder(&self) -> PathBuf {
+    pub(super) fn folder(&self) -> PathBuf {
         self.work_tree.join(&self.repository.prefix)
     }
 
     /// The commit's hash.
-    pub fn commit(&self) -> &str {
+    pub(super) fn commit(&self) -> &str {
         &self.commit
     }
 }

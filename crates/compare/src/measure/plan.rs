@@ -11,32 +11,50 @@ use crate::comparison::{Revision, Which};
 /// Two servers, and the load on them.
 #[derive(Clone, Debug)]
 pub struct Plan {
-    /// The base.
-    pub a: SidePlan,
-    /// What is compared with it.
-    pub b: SidePlan,
+    /// The servers, A first.
+    pub servers: Servers,
+    /// Names in reports: of both servers, or empty for the default.
+    pub names: Vec<String>,
+    /// Addresses of A and of B [default: 127.0.0.1:{port}].
+    pub targets: [Option<String>; 2],
     /// `thalweg`, whose `load` drives them.
     pub program: PathBuf,
-    /// What `load` is told besides the target, the times and the format.
+    /// Arguments of `load` besides the target, the times and the format.
     pub load: Vec<String>,
     /// Windows of each side.
     pub rounds: u32,
-    /// How long each measures.
+    /// Measured time of a window.
     pub window: Duration,
-    /// Driven first in each, and not counted.
+    /// Warm-up of a window.
     pub warm_up: Duration,
-    /// How long a server may take until it listens.
+    /// Time limit for a server to listen.
     pub start_within: Duration,
-    /// Processors that servers are kept on.
+    /// CPUs of the servers.
     pub server_cpus: Option<CpuList>,
-    /// Processors that the client is kept on.
+    /// CPUs of the client.
     pub client_cpus: Option<CpuList>,
+}
+
+/// How servers come about. A `{port}` in a command becomes a free port.
+#[derive(Clone, Debug)]
+pub enum Servers {
+    /// By a command for each.
+    Commands([String; 2]),
+    /// By one command, in a work tree of each revision.
+    Revisions {
+        /// The revisions of this folder's git repository.
+        revisions: [String; 2],
+        /// Builds a revision.
+        build: Option<String>,
+        /// Starts a revision's server.
+        command: String,
+    },
 }
 
 /// A server.
 #[derive(Clone, Debug)]
 pub struct SidePlan {
-    /// What it is called in reports.
+    /// Name in reports.
     pub name: String,
     /// What starts it, for `sh`.
     pub command: String,
@@ -44,11 +62,18 @@ pub struct SidePlan {
     pub directory: Option<PathBuf>,
     /// Where it listens.
     pub target: Target,
-    /// What it was built from, where that was checked out for it.
+    /// What it was built from, if that was checked out for it.
     pub revision: Option<Revision>,
 }
 
-impl Plan {
+/// Both servers, ready to be started.
+#[derive(Debug)]
+pub(super) struct Sides {
+    pub(super) a: SidePlan,
+    pub(super) b: SidePlan,
+}
+
+impl Sides {
     pub(super) fn side(&self, which: Which) -> &SidePlan {
         match which {
             Which::A => &self.a,

@@ -7,7 +7,7 @@ use std::os::linux::net::SocketAddrExt;
 use std::os::unix::net::{SocketAddr, UnixStream};
 use std::time::Duration;
 
-use thalweg_lab::target;
+use thalweg_measure::target;
 
 /// In a command or a target, a port that is free.
 const PORT: &str = "{port}";
@@ -36,7 +36,7 @@ pub enum TargetError {
 
 /// Ports that are free, all of them different.
 #[derive(Debug, Default)]
-pub struct FreePorts(Vec<TcpListener>);
+pub(super) struct FreePorts(Vec<TcpListener>);
 
 impl FreePorts {
     /// The system's choice. Nobody else gets it until this is dropped.
@@ -54,7 +54,7 @@ impl Target {
     /// # Errors
     ///
     /// Where neither the command has a port to be replaced nor a target is named.
-    pub fn of(
+    pub(super) fn of(
         command: &str,
         target: Option<&str>,
         ports: &mut FreePorts,

@@ -1,6 +1,6 @@
 //! A study of calls.
 
-use thalweg_lab::load::{LabResults, MeasuredCell, MeasuredWindow};
+use thalweg_measure::measured::{MeasuredCell, MeasuredStudy, MeasuredWindow};
 use thalweg_measure::wording::counted;
 
 use super::load_run::timed;
@@ -10,11 +10,11 @@ use crate::figure::Figure;
 
 impl Part {
     /// Its cells: of one stack alone, or of all, whose name is then one of the conditions.
-    pub(crate) fn of_study(results: &LabResults, stack: Option<&str>) -> Self {
-        let is_wanted = |cell: &MeasuredCell| stack.is_none_or(|stack| cell.pair.as_deref() == Some(stack));
+    pub(crate) fn of_study(results: &MeasuredStudy, stack: Option<&str>) -> Self {
+        let is_wanted = |cell: &&MeasuredCell| stack.is_none_or(|stack| cell.pair.as_deref() == Some(stack));
         let mut excluded = 0;
-        let cells = results.cells().into_iter().filter(is_wanted).map(|cell| {
-            let MeasuredCell { mut conditions, pair, windows, excluded: left_out } = cell;
+        let cells = results.cells.iter().filter(is_wanted).map(|cell| {
+            let MeasuredCell { mut conditions, pair, windows, excluded: left_out } = cell.clone();
             excluded += left_out;
             if stack.is_none() {
                 conditions.extend(pair.map(|pair| ("stack", pair)));

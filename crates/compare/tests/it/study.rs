@@ -5,12 +5,13 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 use thalweg_compare::{Figure, Input, Side, Together, Verdict, compare, read};
+use thalweg_lab::load::LabResults;
 
 use crate::support::options;
 
 pub(crate) fn sample() -> Input {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../lab/src/tests/sample/results.json");
-    read(&path).unwrap()
+    read(&path, LabResults::measured_in).unwrap()
 }
 
 #[test]
@@ -57,7 +58,7 @@ pub(crate) fn of_two_stacks() -> Input {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("results.json");
     fs::write(&path, study.to_string()).unwrap();
-    read(&path).unwrap()
+    read(&path, LabResults::measured_in).unwrap()
 }
 
 #[test]

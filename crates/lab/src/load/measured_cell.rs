@@ -1,42 +1,24 @@
 //! What a study of calls measured, for those who compare it with something else.
 
-use thalweg_measure::distribution::Latency;
+use thalweg_measure::measured::{MeasuredCell, MeasuredStudy, MeasuredWindow};
 
 use super::gathered::gathered;
 use super::paired::PairedWindow;
 use super::results::LabResults;
 
-/// All windows of one pair, or of a bare socket, at one point.
-#[derive(Clone, Debug, PartialEq)]
-pub struct MeasuredCell {
-    /// What was asked of each, by name: kind of call, size, transport …
-    pub conditions: Vec<(&'static str, String)>,
-    /// Whose client and server, `tonic` or `thalweg → tonic`; `None` for a bare socket.
-    pub pair: Option<String>,
-    /// The good ones, by their round.
-    pub windows: Vec<MeasuredWindow>,
-    /// How many are not among them: they failed, or were disturbed.
-    pub excluded: usize,
-}
-
-/// The figures of a window.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct MeasuredWindow {
-    /// Windows of the same round stand next to each other in time.
-    pub round: u32,
-    /// Operations per second.
-    pub rate_per_s: f64,
-    /// None of streams one way.
-    pub latency_ns: Option<Latency>,
-    /// Processor time of the client for an operation, ns; 0 where it is not known.
-    pub client_cpu_ns: f64,
-    /// Of the server.
-    pub server_cpu_ns: f64,
-}
-
 impl LabResults {
-    /// What was measured, in the order of measuring; the noise floor is not among it.
-    pub fn cells(&self) -> Vec<MeasuredCell> {
+    /// Returns the windows of a study of calls, from the text of its results file.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the text has no results of a study of calls.
+    pub fn measured_in(text: &str) -> Result<MeasuredStudy, String> {
+        let results: Self = serde_json::from_str(text).map_err(|error| error.to_string())?;
+        Ok(results.measured())
+    }
+
+    /// Returns the windows of the study.
+    pub fn measured(&self) -> MeasuredStudy {
         let cells = gathered(&self.points).into_iter().map(|cell| {
             let point = cell.point;
             let mut conditions = vec![
@@ -73,7 +55,11 @@ impl LabResults {
             let excluded = cell.all.len() - windows.len();
             MeasuredCell { conditions, pair: cell.pair.map(ToString::to_string), windows, excluded }
         });
-        cells.collect()
+        MeasuredStudy {
+            machine: self.machine.clone(),
+            versions: self.versions.clone(),
+            cells: cells.collect(),
+        }
     }
 }
 
@@ -82,7 +68,7 @@ mod tests {
     #[test]
     fn a_study_of_several_stacks_has_the_same_cells_of_each() {
         let study = crate::tests::sample::comparison::quick();
-        let cells = study.cells();
+        let cells = study.measured().cells;
         let of = |pair: &str| -> Vec<_> {
             let of_pair = cells.iter().filter(|cell| cell.pair.as_deref() == Some(pair));
             of_pair.map(|cell| cell.conditions.clone()).collect()

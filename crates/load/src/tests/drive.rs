@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 
+use crate::connect::StartError;
 use crate::peer::{Announcement, DriveError, Patience, drive};
 use crate::record::{CallType, Handing, LaneRule, LoadResult, LoadSettings, MethodCall};
 use crate::services::BenchmarkWorker;
@@ -234,7 +235,7 @@ async fn messages_count_even_if_their_stream_fails_later() {
 async fn a_server_that_fails_the_first_call_is_no_run() {
     let service = Misbehaving { manner: Manner::Refuses, calls: Arc::new(AtomicU64::new(1)) };
     let error = driven(service, CallType::Unary).await.unwrap_err();
-    assert!(matches!(error, DriveError::FirstCall { .. }), "{error}");
+    assert!(matches!(error, DriveError::Start(StartError::FirstCall { .. })), "{error}");
     assert!(error.to_string().contains("PERMISSION_DENIED: not today"), "{error}");
 }
 

@@ -4,9 +4,8 @@ use std::fs;
 use std::io;
 use std::str::FromStr;
 
+use thalweg_measure::descriptors;
 use thalweg_measure::wording::enumerated;
-
-use crate::descriptors;
 
 /// Descriptors that a process has besides its connections: files, listeners, its runtime's own.
 const OTHER_DESCRIPTORS: u64 = 200;

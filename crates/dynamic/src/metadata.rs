@@ -1,4 +1,4 @@
-//! Metadata on the command line, and as it is shown.
+//! Metadata as text.
 
 use base64::Engine;
 use base64::alphabet::STANDARD;
@@ -7,15 +7,21 @@ use thalweg::metadata::{
     AsciiMetadataKey, AsciiMetadataValue, BinaryMetadataKey, BinaryMetadataValue, KeyAndValueRef, MetadataMap,
 };
 
-/// What is behind `-m`.
+/// A name and a value.
 #[derive(Clone, Debug)]
-pub(crate) enum Entry {
+pub enum Entry {
+    /// ASCII.
     Text(AsciiMetadataKey, AsciiMetadataValue),
+    /// Bytes, of a name that ends in `-bin`.
     Binary(BinaryMetadataKey, BinaryMetadataValue),
 }
 
-/// `name: value`, or `name=value`.
-pub(crate) fn parse(text: &str) -> Result<Entry, String> {
+/// Reads `name: value`, or `name=value`. Values of `-bin` names are Base64.
+///
+/// # Errors
+///
+/// Returns an error for an invalid name or value.
+pub fn parse(text: &str) -> Result<Entry, String> {
     let split = text.split_once(':').or_else(|| text.split_once('='));
     let (name, value) = split.ok_or_else(|| format!("`{text}` is not metadata; use 'name: value'"))?;
     let (name, value) = (name.trim().to_ascii_lowercase(), value.trim());
@@ -38,8 +44,8 @@ pub(crate) fn parse(text: &str) -> Result<Entry, String> {
     Ok(Entry::Text(key, value))
 }
 
-/// All of them, those of one name in their order.
-pub(crate) fn map(entries: &[Entry]) -> MetadataMap {
+/// Returns the entries as a map. Those of one name keep their order.
+pub fn map(entries: &[Entry]) -> MetadataMap {
     let mut map = MetadataMap::new();
     for entry in entries {
         match entry {
@@ -54,8 +60,8 @@ pub(crate) fn map(entries: &[Entry]) -> MetadataMap {
     map
 }
 
-/// Names and values as on the wire: those of `-bin` in Base64.
-pub(crate) fn pairs(metadata: &MetadataMap) -> Vec<(String, String)> {
+/// Returns names and values as on the wire: those of `-bin` in Base64.
+pub fn pairs(metadata: &MetadataMap) -> Vec<(String, String)> {
     let pair = |entry: KeyAndValueRef<'_>| match entry {
         KeyAndValueRef::Ascii(key, value) => {
             (key.to_string(), String::from_utf8_lossy(value.as_encoded_bytes()).into_owned())

@@ -1,26 +1,48 @@
-//! A method that is named on the command line, by its descriptor.
+//! A method by its descriptor.
 
-use thalweg_dynamic::{Catalogue, MethodName, near};
 use thalweg_protobuf::json::{self, ParseOptions};
 use thalweg_protobuf::{Schema, text_format};
 
-use crate::failure::Failure;
-use crate::message_format::MessageFormat;
+use crate::catalogue::Catalogue;
+use crate::method_name::MethodName;
+use crate::near::near;
+use crate::reflection::ReflectionError;
+use crate::texts::MessageFormat;
 
-/// What is known of a method.
+/// A method that can be called.
 #[derive(Clone, Debug)]
-pub(crate) struct Called {
-    pub(crate) schema: Schema,
-    pub(crate) path: String,
-    pub(crate) request_type: String,
-    pub(crate) response_type: String,
-    pub(crate) is_client_streaming: bool,
-    pub(crate) is_server_streaming: bool,
+pub struct Called {
+    /// Declares the types of requests and responses.
+    pub schema: Schema,
+    /// `/package.Service/Method`.
+    pub path: String,
+    /// Full name of the request's type.
+    pub request_type: String,
+    /// Full name of the response's type.
+    pub response_type: String,
+    /// Whether it takes a stream of requests.
+    pub is_client_streaming: bool,
+    /// Whether it returns a stream of responses.
+    pub is_server_streaming: bool,
+}
+
+/// Why a method cannot be called.
+#[derive(Debug, thiserror::Error)]
+pub enum LookUpError {
+    /// The server does not answer reflection.
+    #[error(transparent)]
+    Reflection(#[from] ReflectionError),
+    /// Reflection lists the service, but does not describe it.
+    #[error("reflection lists the service `{0}` but does not describe it; use --proto or --protoset")]
+    NotDescribed(String),
+    /// There is no such service, or it has no such method.
+    #[error("{0}")]
+    Unknown(String),
 }
 
 impl Called {
-    /// What templates may name of it, by ghz's names.
-    pub(crate) fn constants(&self) -> Vec<(&'static str, String)> {
+    /// Returns the names and values that templates may use, by ghz's names.
+    pub fn constants(&self) -> Vec<(&'static str, String)> {
         let last = |name: &str, separator| name.rsplit(separator).next().unwrap_or_default().to_owned();
         // A path is `/package.Service/Method`.
         let full_name = self.path.trim_start_matches('/').replace('/', ".");
@@ -36,14 +58,17 @@ impl Called {
         ]
     }
 
-    /// Whether the JSON of a request may be an array.
-    pub(crate) fn takes_arrays(&self) -> bool {
+    /// Returns whether the JSON of a request may be an array.
+    pub fn takes_arrays(&self) -> bool {
         matches!(&*self.request_type, "google.protobuf.ListValue" | "google.protobuf.Value")
     }
 
-    /// Encodes a request. Refuses a message that lacks a field that proto2 requires, but passes binary requests through
-    /// unchecked.
-    pub(crate) fn encoded(
+    /// Encodes a request. Binary requests are not checked.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error for a request of another type, or one that lacks a field that proto2 requires.
+    pub fn encoded(
         &self,
         format: MessageFormat,
         written: &[u8],
@@ -61,29 +86,32 @@ impl Called {
         .map_err(|error| error.to_string())?;
         Ok(wire)
     }
-}
 
-impl Called {
-    /// Where no request is written: a message without fields, if its type can do without.
-    pub(crate) fn empty(&self) -> Result<Vec<u8>, String> {
+    /// Encodes a message without fields.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the type requires a field.
+    pub fn empty(&self) -> Result<Vec<u8>, String> {
         self.encoded(MessageFormat::Json, b"{}", false)
     }
 }
 
-/// What the method is, by its descriptor.
-pub(crate) async fn look_up(catalogue: &mut Catalogue, name: &MethodName) -> Result<Called, Failure> {
-    let schema = catalogue.schema_of(name.service()).await.map_err(Failure::failed)?;
+/// Looks a method up.
+///
+/// # Errors
+///
+/// Returns an error if there is no such method, or if reflection fails.
+pub async fn look_up(catalogue: &mut Catalogue, name: &MethodName) -> Result<Called, LookUpError> {
+    let schema = catalogue.schema_of(name.service()).await?;
     let service = schema.as_ref().and_then(|schema| schema.service(name.service()));
     let Some((schema, service)) = schema.as_ref().zip(service) else {
         return Err(no_service(catalogue, name.service()).await);
     };
     let Some(method) = service.method(name.method()) else {
         let near = near(service.methods().map(thalweg_protobuf::Method::name), name.method());
-        return Err(Failure::bad_arguments(format!(
-            "{} has no method `{}`{near}",
-            name.service(),
-            name.method()
-        )));
+        let (service, method) = (name.service(), name.method());
+        return Err(LookUpError::Unknown(format!("{service} has no method `{method}`{near}")));
     };
     Ok(Called {
         path: method.path(),
@@ -95,20 +123,18 @@ pub(crate) async fn look_up(catalogue: &mut Catalogue, name: &MethodName) -> Res
     })
 }
 
-/// That there is no such service, and which there are.
-pub(crate) async fn no_service(catalogue: &mut Catalogue, name: &str) -> Failure {
+/// Returns the error for an unknown service, with similar names.
+pub async fn no_service(catalogue: &mut Catalogue, name: &str) -> LookUpError {
     let known = catalogue.services().await.unwrap_or_default();
     if known.iter().any(|known| known == name) {
-        return Failure::failed(format!(
-            "reflection lists the service `{name}` but does not describe it; use --proto or --protoset"
-        ));
+        return LookUpError::NotDescribed(name.to_owned());
     }
     let near = near(known.iter().map(String::as_str), name);
-    Failure::bad_arguments(format!("unknown service `{name}`{near}{}", of_files(catalogue)))
+    LookUpError::Unknown(format!("unknown service `{name}`{near}{}", of_files(catalogue)))
 }
 
-/// Where else a name may be declared, if descriptors come from files.
-pub(crate) fn of_files(catalogue: &Catalogue) -> &'static str {
+/// Returns a hint at other files for an unknown name, if descriptors come from files.
+pub fn of_files(catalogue: &Catalogue) -> &'static str {
     match catalogue {
         Catalogue::Files { .. } => "; another --proto or --protoset may declare it",
         Catalogue::Server(_) => "",

@@ -1,10 +1,10 @@
 //! Requests from rows of CSV.
 
 use serde_json::{Map, Value};
+use thalweg_dynamic::Called;
 use thalweg_protobuf::{Field, Kind, MessageType};
 
-use crate::called::Called;
-use crate::failure::Failure;
+use super::error::SpecError;
 
 /// A column, by what its name in the first row says: a field, or one of a message in a field, with dots between.
 struct Column<'s> {
@@ -19,8 +19,8 @@ struct Column<'s> {
 
 /// Each row as the JSON of a request. An empty cell is a field that is not there; a cell is written as it would be in
 /// JSON, without quotes, and lists, maps and messages in JSON.
-pub(super) fn documents(data: &[u8], called: &Called) -> Result<Vec<Vec<u8>>, Failure> {
-    let bad = |why: String| Failure::bad_arguments(format!("rows of -d: {why}"));
+pub(super) fn documents(data: &[u8], called: &Called) -> Result<Vec<Vec<u8>>, SpecError> {
+    let bad = |why: String| SpecError::invalid(format!("rows of -d: {why}"));
     let message = called
         .schema
         .message(&called.request_type)
@@ -112,7 +112,7 @@ mod tests {
     use thalweg_protobuf::{Schema, sources};
 
     use super::*;
-    use crate::message_format::MessageFormat;
+    use thalweg_dynamic::texts::MessageFormat;
 
     fn called() -> Called {
         let source = "syntax = 'proto3'; message Order { int64 order_id = 1; string note = 2; bool paid = 3; \
@@ -129,7 +129,7 @@ mod tests {
     }
 
     fn texts(csv: &str) -> Result<Vec<String>, String> {
-        let documents = documents(csv.as_bytes(), &called()).map_err(|failure| failure.message)?;
+        let documents = documents(csv.as_bytes(), &called()).map_err(|error| error.to_string())?;
         Ok(documents.into_iter().map(|text| String::from_utf8(text).unwrap()).collect())
     }
 

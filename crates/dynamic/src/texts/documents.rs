@@ -6,7 +6,7 @@
 /// What lies between two brackets is not looked at but for strings and brackets: whoever reads the document says what
 /// is wrong with it.
 #[derive(Debug, Default)]
-pub(crate) struct Documents {
+pub(super) struct Documents {
     pending: Vec<u8>,
     /// So many bytes of those have been looked at.
     seen: usize,
@@ -17,12 +17,12 @@ pub(crate) struct Documents {
 
 impl Documents {
     /// Takes bytes that have come.
-    pub(crate) fn push(&mut self, bytes: &[u8]) {
+    pub(super) fn push(&mut self, bytes: &[u8]) {
         self.pending.extend_from_slice(bytes);
     }
 
     /// The next document that is complete.
-    pub(crate) fn next(&mut self) -> Option<Vec<u8>> {
+    pub(super) fn next(&mut self) -> Option<Vec<u8>> {
         while let Some(&byte) = self.pending.get(self.seen) {
             let is_white = byte.is_ascii_whitespace();
             if self.seen == 0 && is_white && !self.in_string {
@@ -49,7 +49,7 @@ impl Documents {
     }
 
     /// What is left when nothing more comes: the last document, or a part of one.
-    pub(crate) fn rest(&mut self) -> Option<Vec<u8>> {
+    pub(super) fn rest(&mut self) -> Option<Vec<u8>> {
         let rest = self.take(self.pending.len());
         (!rest.iter().all(u8::is_ascii_whitespace)).then_some(rest)
     }
@@ -76,7 +76,7 @@ impl Documents {
 /// The elements of a document that is an array; any other document by itself.
 ///
 /// Only brackets, commas and strings are read, so that elements may have places of templates in them.
-pub(crate) fn elements(document: Vec<u8>) -> Vec<Vec<u8>> {
+pub fn elements(document: Vec<u8>) -> Vec<Vec<u8>> {
     let inside = document.trim_ascii().strip_prefix(b"[").and_then(|rest| rest.strip_suffix(b"]"));
     let Some(inside) = inside else { return vec![document] };
     let mut scan = Documents::default();

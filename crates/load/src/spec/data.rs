@@ -1,23 +1,23 @@
-//! The requests of a call: from JSON, rows of CSV or bytes, as they are or by templates.
+//! Requests of a call from JSON, rows of CSV or bytes, with or without templates.
 
 use std::fs;
 use std::io::{self, Read};
+use std::str::FromStr;
 use std::sync::Arc;
 
-use clap::ValueEnum;
-use thalweg_load::{Names, Order, Requests};
+use thalweg_dynamic::Called;
+use thalweg_dynamic::delimited::{self, Fault};
+use thalweg_dynamic::texts::{MessageFormat, Texts, elements};
 
-use super::made::{PLACE, TextTemplates};
+use super::error::SpecError;
 use super::rows;
-use crate::called::Called;
-use crate::delimited::{self, Fault};
-use crate::documents::elements;
-use crate::failure::Failure;
-use crate::message_format::{MessageFormat, Texts};
+use super::templates::{PLACE, TextTemplates};
+use crate::requests::{Order, Requests};
+use crate::template::Names;
 
-/// What requests are written in.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Input {
+/// Format of requests.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Input {
     /// ProtoJSON documents, one after the other
     Json,
     /// CSV with field names in the first row, one request per row; default for *.csv files
@@ -28,6 +28,21 @@ pub(crate) enum Input {
     Binary,
     /// Wire format, each message preceded by its length as a varint
     Delimited,
+}
+
+impl FromStr for Input {
+    type Err = String;
+
+    fn from_str(name: &str) -> Result<Self, String> {
+        match name {
+            "json" => Ok(Self::Json),
+            "csv" => Ok(Self::Csv),
+            "text" => Ok(Self::Text),
+            "binary" => Ok(Self::Binary),
+            "delimited" => Ok(Self::Delimited),
+            _ => Err(format!("unknown format `{name}`; use json, csv, text, binary or delimited")),
+        }
+    }
 }
 
 /// What is sent, and how.
@@ -55,14 +70,11 @@ impl Data<'_> {
     }
 
     /// The requests of this method.
-    pub(super) fn requests(&self, called: &Called) -> Result<Requests, Failure> {
+    pub(super) fn requests(&self, called: &Called) -> Result<Requests, SpecError> {
         let per_stream = self.per_stream(called);
         if self.texts.is_empty() {
             called.empty().map_err(|why| {
-                Failure::bad_arguments(format!(
-                    "an empty request is not a valid {}: {why}",
-                    called.request_type
-                ))
+                SpecError::invalid(format!("an empty request is not a valid {}: {why}", called.request_type))
             })?;
             return Ok(Requests::new(Vec::new(), self.order, per_stream.or(Some(1))));
         }
@@ -88,7 +100,7 @@ impl Data<'_> {
             _ => rows::documents(data, called),
         })?;
         if texts.is_empty() {
-            return Err(Failure::bad_arguments("-d has no message; leave it out to send an empty one"));
+            return Err(SpecError::invalid("-d has no message; leave it out to send an empty one"));
         }
         let is_made = |text: &Vec<u8>| String::from_utf8_lossy(text).contains(PLACE);
         if self.has_templates && texts.iter().any(is_made) {
@@ -104,8 +116,8 @@ impl Data<'_> {
     /// What `make` makes of each text, or of the file that it names.
     fn each(
         &self,
-        make: impl Fn(&str, &[u8]) -> Result<Vec<Vec<u8>>, Failure>,
-    ) -> Result<Vec<Vec<u8>>, Failure> {
+        make: impl Fn(&str, &[u8]) -> Result<Vec<Vec<u8>>, SpecError>,
+    ) -> Result<Vec<Vec<u8>>, SpecError> {
         let mut all = Vec::new();
         for text in self.texts {
             all.extend(make(text, &read(text)?)?);
@@ -120,48 +132,48 @@ impl Data<'_> {
 }
 
 /// Messages with their lengths before them.
-fn apart(text: &str, mut data: &[u8]) -> Result<Vec<Vec<u8>>, Failure> {
+fn apart(text: &str, mut data: &[u8]) -> Result<Vec<Vec<u8>>, SpecError> {
     let name = text.strip_prefix('@').unwrap_or("the data");
     let mut wires = Vec::new();
     loop {
         match delimited::next(&mut data) {
             Ok(Some(wire)) => wires.push(wire),
             Ok(None) if wires.is_empty() => {
-                return Err(Failure::bad_arguments(format!("{name} has no message")));
+                return Err(SpecError::invalid(format!("{name} has no message")));
             }
             Ok(None) => return Ok(wires),
             Err(Fault::Wrong(what)) => {
-                return Err(Failure::bad_arguments(format!(
+                return Err(SpecError::invalid(format!(
                     "{name}: message {} {what}; expected each message after its length as a varint",
                     wires.len() + 1
                 )));
             }
-            Err(Fault::Unreadable(error)) => return Err(Failure::failed(format!("{name}: {error}"))),
+            Err(Fault::Unreadable(error)) => return Err(SpecError::failed(format!("{name}: {error}"))),
         }
     }
 }
 
-fn read(data: &str) -> Result<Vec<u8>, Failure> {
+fn read(data: &str) -> Result<Vec<u8>, SpecError> {
     let Some(path) = data.strip_prefix('@') else { return Ok(data.as_bytes().to_vec()) };
     if matches!(path, "" | "-") {
         let mut bytes = Vec::new();
         let read = io::stdin().lock().read_to_end(&mut bytes);
-        return read.map(|_| bytes).map_err(|error| Failure::failed(format!("cannot read stdin: {error}")));
+        return read.map(|_| bytes).map_err(|error| SpecError::failed(format!("cannot read stdin: {error}")));
     }
-    fs::read(path).map_err(|error| Failure::failed(format!("cannot read {path}: {error}")))
+    fs::read(path).map_err(|error| SpecError::failed(format!("cannot read {path}: {error}")))
 }
 
 fn all(mut texts: Texts, data: &[u8]) -> Vec<Vec<u8>> {
     texts.push(data);
-    let mut all: Vec<Vec<u8>> = std::iter::from_fn(|| texts.next()).collect();
+    let mut all: Vec<Vec<u8>> = texts.by_ref().collect();
     all.extend(texts.rest());
     all
 }
 
-fn encoded(format: MessageFormat, texts: &[Vec<u8>], called: &Called) -> Result<Vec<Vec<u8>>, Failure> {
+fn encoded(format: MessageFormat, texts: &[Vec<u8>], called: &Called) -> Result<Vec<Vec<u8>>, SpecError> {
     let wire = |(number, text): (usize, &Vec<u8>)| {
         called.encoded(format, text, false).map_err(|why| {
-            Failure::bad_arguments(format!("request {number} is not a valid {}: {why}", called.request_type))
+            SpecError::invalid(format!("request {number} is not a valid {}: {why}", called.request_type))
         })
     };
     (1..).zip(texts).map(wire).collect()

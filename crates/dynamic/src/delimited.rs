@@ -4,16 +4,21 @@ use std::io::{self, Read};
 
 /// Why there is no message.
 #[derive(Debug)]
-pub(crate) enum Fault {
-    /// It is none: what is wrong with it.
+pub enum Fault {
+    /// The message is invalid.
     Wrong(&'static str),
+    /// The input cannot be read.
     Unreadable(io::Error),
 }
 
 const CUT_OFF: Fault = Fault::Wrong("is cut off");
 
-/// The next message; none at the end.
-pub(crate) fn next(input: &mut dyn Read) -> Result<Option<Vec<u8>>, Fault> {
+/// Reads the next message; `None` at the end.
+///
+/// # Errors
+///
+/// Returns an error for a truncated message, and if the input cannot be read.
+pub fn next(input: &mut dyn Read) -> Result<Option<Vec<u8>>, Fault> {
     let mut length = 0_u64;
     for shift in (0..).step_by(7) {
         let mut byte = [0];

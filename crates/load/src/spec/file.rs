@@ -3,18 +3,17 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use clap::ValueEnum;
 use serde::Deserialize;
+use thalweg::Encoding;
 use thalweg_dynamic::MethodNameError;
+use thalweg_dynamic::metadata::{self, Entry};
+use thalweg_dynamic::texts::BYTE_ORDER_MARK;
 
-use super::asked_stream::AskedStream;
-use super::data::Input;
 use super::deadline::Deadline;
-use super::steps::{AskedFlow, AskedStep, parse_think};
-use crate::compression::Compression;
-use crate::failure::Failure;
-use crate::message_format::BYTE_ORDER_MARK;
-use crate::metadata;
+use super::error::SpecError;
+use super::step::{FlowSpec, StepSpec};
+use super::stream::StreamSpec;
+use crate::scenario::Think;
 
 /// What a file has.
 #[derive(Debug, Deserialize)]
@@ -62,18 +61,24 @@ struct StepOfFile {
     think: Option<String>,
 }
 
-/// What steps have that do not say otherwise.
-pub(super) struct Defaults<'a> {
-    pub(super) deadline: Deadline,
-    pub(super) metadata: &'a [metadata::Entry],
-    pub(super) compress: Option<Compression>,
-    pub(super) max_message_bytes: usize,
-    pub(super) has_templates: bool,
+/// Options of steps that do not set their own.
+#[derive(Clone, Copy, Debug)]
+pub struct Defaults<'a> {
+    /// Deadline of each call.
+    pub deadline: Deadline,
+    /// Metadata of each call, before that of the step.
+    pub metadata: &'a [Entry],
+    /// Compression of requests.
+    pub compress: Option<Encoding>,
+    /// Largest response, in bytes.
+    pub max_message_bytes: usize,
+    /// Whether requests are templates.
+    pub has_templates: bool,
 }
 
 /// The scenario's name, and its flows.
-pub(super) fn read(path: &Path, defaults: &Defaults<'_>) -> Result<(String, Vec<AskedFlow>), Failure> {
-    let failed = |why: String| Failure::bad_arguments(format!("{}: {why}", path.display()));
+pub(super) fn read(path: &Path, defaults: &Defaults<'_>) -> Result<(String, Vec<FlowSpec>), SpecError> {
+    let failed = |why: String| SpecError::invalid(format!("{}: {why}", path.display()));
     let text = std::fs::read_to_string(path).map_err(|error| failed(format!("cannot be read: {error}")))?;
     let file: FileOfFlows = toml::from_str(text.trim_start_matches(BYTE_ORDER_MARK))
         .map_err(|error| failed(format!("invalid scenario: {}", error.to_string().trim())))?;
@@ -82,7 +87,7 @@ pub(super) fn read(path: &Path, defaults: &Defaults<'_>) -> Result<(String, Vec<
     let mut flows = Vec::new();
     for (number, flow) in (1..).zip(file.flow) {
         let name = flow.name.unwrap_or_else(|| format!("flow {number}"));
-        let mut steps: Vec<AskedStep> = Vec::new();
+        let mut steps: Vec<StepSpec> = Vec::new();
         for (number, step) in (1..).zip(flow.step) {
             let step = step
                 .asked(path, defaults)
@@ -98,10 +103,10 @@ pub(super) fn read(path: &Path, defaults: &Defaults<'_>) -> Result<(String, Vec<
         if steps.is_empty() {
             return Err(failed(format!("{name} has no step")));
         }
-        if flows.iter().any(|other: &AskedFlow| other.name == name) {
+        if flows.iter().any(|other: &FlowSpec| other.name == name) {
             return Err(failed(format!("there are two flows `{name}`")));
         }
-        flows.push(AskedFlow { name, weight: flow.weight, steps });
+        flows.push(FlowSpec { name, weight: flow.weight, steps });
     }
     if flows.iter().all(|flow| flow.weight == 0) {
         return Err(failed("no flow has a weight above 0".to_owned()));
@@ -110,7 +115,7 @@ pub(super) fn read(path: &Path, defaults: &Defaults<'_>) -> Result<(String, Vec<
 }
 
 impl StepOfFile {
-    fn asked(self, file: &Path, defaults: &Defaults<'_>) -> Result<AskedStep, String> {
+    fn asked(self, file: &Path, defaults: &Defaults<'_>) -> Result<StepSpec, String> {
         let time = |name: &str, text: Option<String>| {
             let parse = |text: String| {
                 humantime::parse_duration(&text)
@@ -134,12 +139,15 @@ impl StepOfFile {
             })
             .collect::<Result<Vec<_>, String>>()?;
         let message_rate = self.message_rate.map(|text| text.parse()).transpose();
-        Ok(AskedStep {
+        Ok(StepSpec {
             benchmark: None,
             name: self.name.unwrap_or_else(|| self.call.clone()),
             method: self.call.parse().map_err(|error: MethodNameError| error.to_string())?,
             data: self.data.map(|data| beside(file, data)).into_iter().collect(),
-            input: self.input.as_deref().map(input).transpose()?,
+            input: match self.input {
+                Some(name) => Some(name.parse().map_err(|error| format!("input: {error}"))?),
+                None => None,
+            },
             order: self.order.as_deref().map(str::parse).transpose()?.unwrap_or_default(),
             has_templates: defaults.has_templates,
             metadata: entries,
@@ -148,11 +156,11 @@ impl StepOfFile {
                 timeout => timeout.into(),
             },
             compress: match self.compress {
-                Some(name) => Some(Compression::from_str(&name, true)?),
+                Some(name) => Some(encoding(&name)?),
                 None => defaults.compress,
             },
             max_message_bytes: defaults.max_message_bytes,
-            stream: AskedStream {
+            stream: StreamSpec {
                 messages: self.messages,
                 message_rate: message_rate.map_err(|error| format!("message_rate: {error}"))?,
                 lasts: time("stream_for", self.stream_for)?,
@@ -162,14 +170,32 @@ impl StepOfFile {
             },
             checks: self.check.iter().map(|text| text.parse()).collect::<Result<_, String>>()?,
             keep,
-            think: self.think.as_deref().map(parse_think).transpose()?,
+            think: self.think.as_deref().map(think).transpose()?,
         })
     }
 }
 
-fn input(name: &str) -> Result<Input, String> {
-    Input::from_str(name, false)
-        .map_err(|_| format!("input: unknown format `{name}`; use json, csv, text, binary or delimited"))
+/// Reads the name of a compression.
+fn encoding(name: &str) -> Result<Encoding, String> {
+    match name.to_ascii_lowercase().as_str() {
+        "gzip" => Ok(Encoding::Gzip),
+        "deflate" => Ok(Encoding::Deflate),
+        _ => Err(format!("compress: unknown encoding `{name}`; use gzip or deflate")),
+    }
+}
+
+/// Reads `100ms`, or `50ms..200ms`.
+fn think(text: &str) -> Result<Think, String> {
+    let time = |text: &str| {
+        humantime::parse_duration(text.trim())
+            .map_err(|_| format!("`{text}` is not a time, such as 100ms or 50ms..200ms"))
+    };
+    let (least, most) = text.split_once("..").unwrap_or((text, text));
+    let think = Think { least: time(least)?, most: time(most)? };
+    if think.most < think.least {
+        return Err(format!("`{text}` begins with the longer time"));
+    }
+    Ok(think)
 }
 
 /// A file of a scenario is looked for beside it.

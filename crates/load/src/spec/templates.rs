@@ -1,13 +1,15 @@
-//! Requests and metadata that are made for each call, by templates.
+//! Requests and metadata that templates make for each call.
 
-use thalweg::bytes::Bytes;
+use bytes::Bytes;
 use thalweg::metadata::MetadataMap;
-use thalweg_load::{CallMetadata, Make, Moment, Names, Template};
+use thalweg_dynamic::Called;
+use thalweg_dynamic::metadata::{self, Entry};
+use thalweg_dynamic::texts::MessageFormat;
 
-use crate::called::Called;
-use crate::failure::Failure;
-use crate::message_format::MessageFormat;
-use crate::metadata::{self, Entry};
+use super::error::SpecError;
+use crate::call::CallMetadata;
+use crate::requests::Make;
+use crate::template::{Moment, Names, Template};
 
 /// What a place of a template begins with.
 pub(super) const PLACE: &str = "{{";
@@ -28,21 +30,18 @@ impl TextTemplates {
         format: MessageFormat,
         texts: &[Vec<u8>],
         names: Names<'_>,
-    ) -> Result<Self, Failure> {
+    ) -> Result<Self, SpecError> {
         let template = |(number, text): (usize, &Vec<u8>)| {
             let text = String::from_utf8_lossy(text);
             Template::parse(&text, names)
-                .map_err(|error| Failure::bad_arguments(format!("request {number}: {error}")))
+                .map_err(|error| SpecError::invalid(format!("request {number}: {error}")))
         };
-        let templates = (1..).zip(texts).map(template).collect::<Result<Vec<_>, Failure>>()?;
+        let templates = (1..).zip(texts).map(template).collect::<Result<Vec<_>, SpecError>>()?;
         let made = Self { called: called.clone(), format, templates };
         for (number, template) in (1..).zip(&made.templates).filter(|(_, it)| !it.has_variables()) {
             let tried = called.encoded(format, template.fill(&Moment::default()).as_bytes(), false);
             tried.map_err(|why| {
-                Failure::bad_arguments(format!(
-                    "request {number} is not a valid {}: {why}",
-                    called.request_type
-                ))
+                SpecError::invalid(format!("request {number} is not a valid {}: {why}", called.request_type))
             })?;
         }
         Ok(made)
@@ -67,7 +66,11 @@ impl Make for TextTemplates {
 }
 
 /// The metadata of calls: made for each, if a value has a place to be filled.
-pub(super) fn call_metadata(entries: &[Entry], seed: u64, names: Names<'_>) -> Result<CallMetadata, Failure> {
+pub(super) fn call_metadata(
+    entries: &[Entry],
+    seed: u64,
+    names: Names<'_>,
+) -> Result<CallMetadata, SpecError> {
     let is_made = |entry: &Entry| matches!(entry, Entry::Text(_, value) if text_of(value).contains(PLACE));
     if !entries.iter().any(is_made) {
         return Ok(CallMetadata::Constant(metadata::map(entries)));
@@ -77,7 +80,7 @@ pub(super) fn call_metadata(entries: &[Entry], seed: u64, names: Names<'_>) -> R
         let template = match entry {
             Entry::Text(key, value) if is_made(entry) => {
                 let template = Template::parse(text_of(value), names);
-                Some(template.map_err(|error| Failure::bad_arguments(format!("metadata {key}: {error}")))?)
+                Some(template.map_err(|error| SpecError::invalid(format!("metadata {key}: {error}")))?)
             }
             _ => None,
         };
@@ -85,7 +88,7 @@ pub(super) fn call_metadata(entries: &[Entry], seed: u64, names: Names<'_>) -> R
     }
     let is_constant = parts.iter().all(|(_, it)| it.as_ref().is_none_or(Template::is_constant));
     let make = move |moment: &Moment<'_>| filled(&parts, &Moment { seed, ..*moment });
-    let first = make(&Moment::default()).map_err(Failure::bad_arguments)?;
+    let first = make(&Moment::default()).map_err(SpecError::invalid)?;
     Ok(if is_constant { CallMetadata::Constant(first) } else { CallMetadata::Made(Box::new(make)) })
 }
 

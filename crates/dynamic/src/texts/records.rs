@@ -1,12 +1,12 @@
 //! Where messages in text format end, as their bytes come.
 
 /// Stands between two messages, as grpcurl has it: ASCII's record separator.
-pub(crate) const SEPARATOR: u8 = 0x1e;
+pub const SEPARATOR: u8 = 0x1e;
 
 /// Splits bytes at record separators. Text format by itself has no end: what follows would be more fields of the same
 /// message.
 #[derive(Debug, Default)]
-pub(crate) struct Records {
+pub(super) struct Records {
     pending: Vec<u8>,
     /// So many bytes of those have no separator in them.
     seen: usize,
@@ -14,12 +14,12 @@ pub(crate) struct Records {
 
 impl Records {
     /// Takes bytes that have come.
-    pub(crate) fn push(&mut self, bytes: &[u8]) {
+    pub(super) fn push(&mut self, bytes: &[u8]) {
         self.pending.extend_from_slice(bytes);
     }
 
     /// The next message that a separator ends; one without fields may be empty.
-    pub(crate) fn next(&mut self) -> Option<Vec<u8>> {
+    pub(super) fn next(&mut self) -> Option<Vec<u8>> {
         let Some(at) = self.pending[self.seen..].iter().position(|byte| *byte == SEPARATOR) else {
             self.seen = self.pending.len();
             return None;
@@ -32,7 +32,7 @@ impl Records {
     }
 
     /// What is left when nothing more comes, if it is more than white space.
-    pub(crate) fn rest(&mut self) -> Option<Vec<u8>> {
+    pub(super) fn rest(&mut self) -> Option<Vec<u8>> {
         let rest = std::mem::take(self).pending;
         (!rest.iter().all(u8::is_ascii_whitespace)).then_some(rest)
     }

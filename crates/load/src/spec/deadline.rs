@@ -1,24 +1,27 @@
-//! How long calls may take.
+//! Deadlines of calls.
 
 use std::time::Duration;
 
-use thalweg_load::Schedule;
+use crate::schedule::Schedule;
 
-use super::defaults::{TIMEOUT_DEFAULT, YEAR};
+/// Time limit of connecting, and of a call without messages that take time.
+pub const TIMEOUT_DEFAULT: Duration = Duration::from_secs(10);
+/// The longest time, so that sums of times do not overflow.
+pub const YEAR: Duration = Duration::from_secs(366 * 24 * 3600);
 
-/// The deadline of calls, as it was asked for.
+/// The deadline of calls.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Deadline {
-    /// Nobody has said one.
+pub enum Deadline {
+    /// None was specified.
     Default,
-    /// So long after a call has begun.
+    /// This long after the start of a call.
     After(Duration),
     /// There is none.
     Never,
 }
 
 impl From<Option<Duration>> for Deadline {
-    /// As `--timeout` says it: 0 is none.
+    /// 0 is no deadline.
     fn from(timeout: Option<Duration>) -> Self {
         match timeout {
             None => Self::Default,
@@ -29,8 +32,9 @@ impl From<Option<Duration>> for Deadline {
 }
 
 impl Deadline {
-    /// Of a call whose stream was asked to last so long, or to send so many messages at a rate. It may last as long as
-    /// it was asked to; where nobody has said a deadline, also as long as its messages take.
+    /// Returns the timeout of a call whose stream lasts this long, or sends this many messages at a rate.
+    ///
+    /// The time that it lasts is added, and to the default the time that its messages take.
     pub(super) fn timeout(
         self,
         lasts: Option<Duration>,

@@ -1,54 +1,67 @@
-//! A step of a load, as it was asked for, and the call that it becomes.
+//! A step of a load, and the call that it becomes.
 
-use thalweg::{CallOptions, Method};
-use thalweg_dynamic::MethodName;
-use thalweg_load::{
-    Call, CallKind, Calls, Condition, FieldPath, Names, Order, Step, StreamPlan, Think, expected,
-};
+use thalweg::{CallOptions, Encoding, Method};
+use thalweg_dynamic::metadata::Entry;
+use thalweg_dynamic::{Called, MethodName};
 
-use super::asked_stream::AskedStream;
 use super::benchmark::Benchmark;
 use super::data::{Data, Input};
 use super::deadline::Deadline;
-use super::made::call_metadata;
-use crate::called::Called;
-use crate::compression::Compression;
-use crate::failure::Failure;
-use crate::metadata::Entry;
+use super::error::SpecError;
+use super::stream::StreamSpec;
+use super::templates::call_metadata;
+use crate::call::{Call, CallKind, Calls, StreamPlan};
+use crate::conditions::{Condition, FieldPath, expected};
+use crate::requests::Order;
+use crate::scenario::{Step, Think};
+use crate::template::Names;
 
-/// A flow, as it was asked for.
+/// A flow of a scenario.
 #[derive(Debug)]
-pub(super) struct AskedFlow {
+pub(super) struct FlowSpec {
     pub(super) name: String,
     pub(super) weight: u32,
-    pub(super) steps: Vec<AskedStep>,
+    pub(super) steps: Vec<StepSpec>,
 }
 
-/// A step, as it was asked for.
+/// A step of a flow: calls of one method.
 #[derive(Debug)]
-pub(super) struct AskedStep {
-    pub(super) name: String,
-    pub(super) method: MethodName,
-    pub(super) data: Vec<String>,
+pub struct StepSpec {
+    /// Name in results.
+    pub name: String,
+    /// Method to call.
+    pub method: MethodName,
+    /// Requests as texts, `@FILE`, or `@-` for stdin; empty: one empty message.
+    pub data: Vec<String>,
     /// Payloads to send if `data` is empty, for a method of BenchmarkService.
-    pub(super) benchmark: Option<Benchmark>,
-    pub(super) input: Option<Input>,
-    pub(super) order: Order,
-    pub(super) has_templates: bool,
-    pub(super) metadata: Vec<Entry>,
-    pub(super) deadline: Deadline,
-    pub(super) compress: Option<Compression>,
+    pub benchmark: Option<Benchmark>,
+    /// Format of the requests [default: json, or csv for `*.csv`].
+    pub input: Option<Input>,
+    /// Order of several requests.
+    pub order: Order,
+    /// Whether requests are templates.
+    pub has_templates: bool,
+    /// Metadata of each call.
+    pub metadata: Vec<Entry>,
+    /// Deadline of each call.
+    pub deadline: Deadline,
+    /// Compression of requests.
+    pub compress: Option<Encoding>,
     /// Largest response, in bytes.
-    pub(super) max_message_bytes: usize,
-    pub(super) stream: AskedStream,
-    pub(super) checks: Vec<Condition>,
-    pub(super) keep: Vec<(String, FieldPath)>,
-    pub(super) think: Option<Think>,
+    pub max_message_bytes: usize,
+    /// How streams run.
+    pub stream: StreamSpec,
+    /// Conditions that responses must meet.
+    pub checks: Vec<Condition>,
+    /// Values of responses that later steps use.
+    pub keep: Vec<(String, FieldPath)>,
+    /// Time between this step and the next one.
+    pub think: Option<Think>,
 }
 
-impl AskedStep {
-    /// The call of this method. `variables` are what steps before it keep.
-    pub(super) fn step(&self, called: &Called, seed: u64, variables: &[String]) -> Result<Step, Failure> {
+impl StepSpec {
+    /// Returns the step with the call of this method. `variables` are the values that earlier steps keep.
+    pub(super) fn step(&self, called: &Called, seed: u64, variables: &[String]) -> Result<Step, SpecError> {
         let kind = CallKind::of(called.is_client_streaming, called.is_server_streaming);
         self.stream.check(kind, &self.method)?;
         let constants = called.constants();
@@ -67,19 +80,19 @@ impl AskedStep {
             Some(benchmark) => {
                 let endless = (self.stream.lasts.is_some() || self.stream.lasts_to_end).then_some(u64::MAX);
                 let messages = self.stream.messages.or(endless).unwrap_or(1);
-                benchmark.calls(called.is_client_streaming, called.is_server_streaming, messages)
+                benchmark.calls(kind, messages)
             }
             None => Calls::Bytes(data.requests(called)?),
         };
         let expects = expected(&self.checks, self.keep.clone(), &called.schema, &called.response_type)
-            .map_err(Failure::bad_arguments)?;
+            .map_err(SpecError::invalid)?;
         let mut options = CallOptions::default();
         let sending = self.stream.message_rate.as_ref().map(|rate| (rate, calls.per_stream()));
         options.timeout = self.deadline.timeout(self.stream.lasts, sending);
         options.max_decoding_message_size = self.max_message_bytes;
-        options.send_compressed = self.compress.map(Into::into);
+        options.send_compressed = self.compress;
         let call = Call {
-            method: Method::from_path(&called.path).map_err(Failure::bad_arguments)?,
+            method: Method::from_path(&called.path).map_err(SpecError::invalid)?,
             kind,
             metadata: call_metadata(&self.metadata, seed, names)?,
             options,
@@ -96,18 +109,4 @@ impl AskedStep {
         };
         Ok(Step { name: self.name.clone(), call, think: self.think })
     }
-}
-
-/// `100ms`, or `50ms..200ms`.
-pub(super) fn parse_think(text: &str) -> Result<Think, String> {
-    let time = |text: &str| {
-        humantime::parse_duration(text.trim())
-            .map_err(|_| format!("`{text}` is not a time, such as 100ms or 50ms..200ms"))
-    };
-    let (least, most) = text.split_once("..").unwrap_or((text, text));
-    let think = Think { least: time(least)?, most: time(most)? };
-    if think.most < think.least {
-        return Err(format!("`{text}` begins with the longer time"));
-    }
-    Ok(think)
 }

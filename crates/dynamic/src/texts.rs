@@ -1,13 +1,19 @@
-//! How messages are written where people and pipes see them.
+//! Messages as text.
 
-use clap::ValueEnum;
+mod documents;
+mod records;
 
-use crate::documents::Documents;
-use crate::records::Records;
+use std::str::FromStr;
 
-/// How messages are written.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum MessageFormat {
+use documents::Documents;
+use records::Records;
+
+pub use documents::elements;
+pub use records::SEPARATOR;
+
+/// Format of messages.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MessageFormat {
     /// ProtoJSON
     Json,
     /// Protobuf text format
@@ -16,12 +22,26 @@ pub(crate) enum MessageFormat {
     Binary,
 }
 
-/// Begins texts of some editors. It is no part of any format.
-pub(crate) const BYTE_ORDER_MARK: &str = "\u{feff}";
+impl FromStr for MessageFormat {
+    type Err = String;
+
+    /// Reads `json`, `text` or `binary`.
+    fn from_str(name: &str) -> Result<Self, String> {
+        match name {
+            "json" => Ok(Self::Json),
+            "text" => Ok(Self::Text),
+            "binary" => Ok(Self::Binary),
+            _ => Err(format!("unknown format `{name}`; use json, text or binary")),
+        }
+    }
+}
+
+/// Starts the texts of some editors. It is part of no format.
+pub const BYTE_ORDER_MARK: &str = "\u{feff}";
 
 /// Splits bytes into what messages are written in, as they come. A byte order mark before them is skipped.
 #[derive(Debug)]
-pub(crate) struct Texts {
+pub struct Texts {
     splitter: Splitter,
     /// The first bytes, while they may become a byte order mark.
     begin: Option<Vec<u8>>,
@@ -34,8 +54,8 @@ enum Splitter {
 }
 
 impl Texts {
-    /// None for messages that are no text.
-    pub(crate) fn of(format: MessageFormat) -> Option<Self> {
+    /// Returns `None` for messages that are not text.
+    pub fn of(format: MessageFormat) -> Option<Self> {
         let splitter = match format {
             MessageFormat::Json => Splitter::Json(Documents::default()),
             MessageFormat::Text => Splitter::Text(Records::default()),
@@ -44,8 +64,8 @@ impl Texts {
         Some(Self { splitter, begin: Some(Vec::new()) })
     }
 
-    /// Takes bytes that have come.
-    pub(crate) fn push(&mut self, bytes: &[u8]) {
+    /// Adds received bytes.
+    pub fn push(&mut self, bytes: &[u8]) {
         let Some(begin) = &mut self.begin else { return self.split(bytes) };
         begin.extend_from_slice(bytes);
         let mark = BYTE_ORDER_MARK.as_bytes();
@@ -67,20 +87,24 @@ impl Texts {
         }
     }
 
-    /// The next message that is complete.
-    pub(crate) fn next(&mut self) -> Option<Vec<u8>> {
-        match &mut self.splitter {
-            Splitter::Json(documents) => documents.next(),
-            Splitter::Text(records) => records.next(),
-        }
-    }
-
-    /// What is left when nothing more comes.
-    pub(crate) fn rest(&mut self) -> Option<Vec<u8>> {
+    /// Returns the rest at the end of the input.
+    pub fn rest(&mut self) -> Option<Vec<u8>> {
         self.end_begin();
         match &mut self.splitter {
             Splitter::Json(documents) => documents.rest(),
             Splitter::Text(records) => records.rest(),
+        }
+    }
+}
+
+/// Complete messages. There may be more of them after another [`push`](Texts::push).
+impl Iterator for Texts {
+    type Item = Vec<u8>;
+
+    fn next(&mut self) -> Option<Vec<u8>> {
+        match &mut self.splitter {
+            Splitter::Json(documents) => documents.next(),
+            Splitter::Text(records) => records.next(),
         }
     }
 }
@@ -97,7 +121,7 @@ mod tests {
                 for piece in 1..=bytes.len() {
                     let mut texts = Texts::of(format).unwrap();
                     bytes.as_bytes().chunks(piece).for_each(|bytes| texts.push(bytes));
-                    let mut found: Vec<Vec<u8>> = std::iter::from_fn(|| texts.next()).collect();
+                    let mut found: Vec<Vec<u8>> = texts.by_ref().collect();
                     found.extend(texts.rest());
                     assert_eq!(found, [text.as_bytes()], "{format:?} in pieces of {piece}");
                 }

@@ -1,26 +1,32 @@
-//! How a stream is to go, as it was asked for.
+//! How streams run.
 
 use std::time::Duration;
 
 use thalweg_dynamic::MethodName;
-use thalweg_load::{CallKind, Schedule};
 
-use crate::failure::Failure;
+use super::error::SpecError;
+use crate::call::CallKind;
+use crate::schedule::Schedule;
 
-/// How a stream is to go.
+/// How a stream runs.
 #[derive(Clone, Debug, Default)]
-pub(super) struct AskedStream {
-    pub(super) messages: Option<u64>,
-    pub(super) message_rate: Option<Schedule>,
-    pub(super) lasts: Option<Duration>,
-    pub(super) responses: Option<u64>,
-    pub(super) outstanding: Option<u64>,
-    /// Until the run ends.
-    pub(super) lasts_to_end: bool,
+pub struct StreamSpec {
+    /// Messages to send.
+    pub messages: Option<u64>,
+    /// Messages per second.
+    pub message_rate: Option<Schedule>,
+    /// Time after which it ends.
+    pub lasts: Option<Duration>,
+    /// Responses after which it is cancelled.
+    pub responses: Option<u64>,
+    /// Messages that may await their responses.
+    pub outstanding: Option<u64>,
+    /// Whether it ends with the run.
+    pub lasts_to_end: bool,
 }
 
-impl AskedStream {
-    pub(super) fn check(&self, kind: CallKind, method: &MethodName) -> Result<(), Failure> {
+impl StreamSpec {
+    pub(super) fn check(&self, kind: CallKind, method: &MethodName) -> Result<(), SpecError> {
         let sends = matches!(kind, CallKind::ClientStream | CallKind::BidiStream);
         let receives = matches!(kind, CallKind::ServerStream | CallKind::BidiStream);
         let asked = [
@@ -31,7 +37,7 @@ impl AskedStream {
             (self.outstanding.is_some(), sends && receives, "--outstanding", "streams in both directions"),
         ];
         match asked.iter().find(|(is_asked, fits, ..)| *is_asked && !fits) {
-            Some((_, _, flag, what)) => Err(Failure::bad_arguments(format!(
+            Some((_, _, flag, what)) => Err(SpecError::invalid(format!(
                 "{flag} needs a method that {what}, but {method} is {}",
                 kind.name()
             ))),

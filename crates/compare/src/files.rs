@@ -1,0 +1,125 @@
+//! Sides from result files, as they are named on a command line.
+
+use std::path::{Path, PathBuf};
+
+use thalweg_measure::folder::json_files;
+
+use crate::compare::Together;
+use crate::read::{Input, ReadStudy, read};
+use crate::side::{Side, SideError};
+
+/// Two stacks of one study.
+#[derive(Clone, Copy, Debug)]
+pub struct Stacks<'a> {
+    /// The base, A.
+    pub to: &'a str,
+    /// The stack compared with it, B.
+    pub of: &'a str,
+}
+
+impl Side {
+    /// Reads two or more sides, the base first, and says whether their rounds are pairs.
+    ///
+    /// Each of `files` is a side: a file, files with commas between them, or a folder. A single file has both sides:
+    /// of a comparison, or of a study of which `stacks` names two.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if a file cannot be read, or if the files do not make two sides.
+    pub fn of_files(
+        files: &[String],
+        stacks: Option<Stacks<'_>>,
+        study: ReadStudy,
+    ) -> Result<(Vec<Self>, Together), SideError> {
+        let misuse = |why: String| Err(SideError::Misuse(why));
+        match (files, stacks) {
+            ([], _) => misuse(
+                "name two results to compare, or servers to measure with --a and --b (thalweg compare --help has \
+                 examples)"
+                    .to_owned(),
+            ),
+            ([one], _) => {
+                let sides = match (read(Path::new(one), study)?, stacks) {
+                    (Input::Study(results), Some(Stacks { to, of })) => {
+                        vec![Self::of_study(&results, to)?, Self::of_study(&results, of)?]
+                    }
+                    (Input::Comparison(comparison), None) => Self::both(&comparison).into(),
+                    (Input::Study(_), None) => {
+                        return misuse(format!(
+                            "{one} is one study; add another one, or choose two stacks with --of and --to"
+                        ));
+                    }
+                    _ => return misuse(format!("{one} is one result; add another one")),
+                };
+                Ok((sides, Together::Pairs))
+            }
+            (_, Some(_)) => misuse("--of and --to need exactly one study".to_owned()),
+            (several, None) => {
+                let side = |(label, files): (&String, &String)| {
+                    let inputs = paths(files)?.into_iter().map(|path| {
+                        let input = read(&path, study)?;
+                        Ok((path.display().to_string(), input))
+                    });
+                    Self::of(label, inputs.collect::<Result<Vec<_>, SideError>>()?)
+                };
+                let sides = labels(several).iter().zip(several).map(side).collect::<Result<_, _>>()?;
+                Ok((sides, Together::Apart))
+            }
+        }
+    }
+}
+
+/// The files of a side.
+fn paths(side: &str) -> Result<Vec<PathBuf>, SideError> {
+    let mut paths = Vec::new();
+    // A file may have commas in its name.
+    let whole = Path::new(side);
+    let parts: Vec<&Path> =
+        if whole.exists() { vec![whole] } else { side.split(',').map(Path::new).collect() };
+    for path in parts {
+        if !path.is_dir() {
+            paths.push(path.to_owned());
+            continue;
+        }
+        let unreadable = |error| SideError::Folder(format!("cannot read {}: {error}", path.display()));
+        let files = json_files(path).map_err(unreadable)?;
+        if files.is_empty() {
+            return Err(SideError::Folder(format!("{} has no *.json results", path.display())));
+        }
+        paths.extend(files);
+    }
+    Ok(paths)
+}
+
+/// Names of sides: those of their files if they differ, else the whole paths.
+fn labels(sides: &[String]) -> Vec<String> {
+    let short = |side: &String| {
+        let path = Path::new(side.split(',').next().unwrap_or(side));
+        let name = if path.is_dir() { path.file_name() } else { path.file_stem() };
+        name.map(|name| name.to_string_lossy().into_owned())
+    };
+    let short: Option<Vec<String>> = sides.iter().map(short).collect();
+    let differ = |names: &Vec<String>| {
+        let mut sorted = names.clone();
+        sorted.sort_unstable();
+        sorted.dedup();
+        sorted.len() == names.len()
+    };
+    short.filter(differ).unwrap_or_else(|| sides.to_vec())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sides_are_called_as_their_files_where_these_differ() {
+        let check = |sides: &[&str], expected: &[&str]| {
+            let sides: Vec<String> = sides.iter().map(ToString::to_string).collect();
+            assert_eq!(labels(&sides), expected);
+        };
+        check(&["a/main.json", "b/branch.json"], &["main", "branch"]);
+        check(&["m1.json,m2.json", "b1.json,b2.json"], &["m1", "b1"]);
+        check(&["a/run.json", "b/run.json"], &["a/run.json", "b/run.json"]);
+    }
+}

@@ -1,0 +1,31 @@
+//! Progress of a measurement.
+
+use std::time::Duration;
+
+use super::plan::SidePlan;
+use crate::comparison::WindowRun;
+
+/// Told how it goes on.
+#[derive(Debug)]
+pub enum Event<'a> {
+    /// A revision is built.
+    Builds {
+        /// As it was named.
+        revision: &'a str,
+        /// The begin of the commit's hash.
+        commit: &'a str,
+    },
+    /// A server is started.
+    Starts(&'a SidePlan),
+    /// A window has ended.
+    Window {
+        /// Whose.
+        side: &'a SidePlan,
+        /// From 0.
+        round: u32,
+        /// What it found.
+        run: &'a WindowRun,
+        /// How long the windows to come will take, as those so far did.
+        left: Duration,
+    },
+}
