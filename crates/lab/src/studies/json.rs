@@ -7,6 +7,7 @@
 mod analysis;
 mod answer;
 mod case;
+mod cell_pair;
 mod cells;
 mod condensed;
 mod doubts;

@@ -3,7 +3,7 @@
 use thalweg_measure::figures::{ratio_text, time};
 
 use super::case::{Case, title};
-use super::cells::Cells;
+use super::cells::{Cell, Cells};
 use super::results::JsonResults;
 use super::way::Way;
 use crate::echo::{Protocol, Shape};
@@ -28,10 +28,9 @@ pub(super) fn answer(results: &JsonResults, cells: &Cells) -> Option<Answer> {
 
 fn factor(cells: &Cells, shape: Shape) -> Option<Answer> {
     let case = Case::plain(shape);
-    let grpc = cells.at(&Way::reference(), case)?;
-    let json = cells.at(&Way::ours(Protocol::JsonHttp1), case)?;
-    let compared = cells.latency_ratio(json, grpc);
-    let times = format!("{} against {}", time(json.p50()?), time(grpc.p50()?));
+    let pair = cells.pair_at(case, &Way::ours(Protocol::JsonHttp1), &Way::reference())?;
+    let compared = pair.latency();
+    let times = format!("{} against {}", time(pair.one.p50()?), time(pair.of_other(Cell::p50)?));
     let what = title(shape);
     let api = "a JSON API over HTTP/1.1";
     let is_told = !matches!(compared.verdict, Verdict::CannotTell | Verdict::NotMeasured);

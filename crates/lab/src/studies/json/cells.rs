@@ -210,6 +210,17 @@ impl Cell {
         self.rate.as_ref().map(|rate| rate.per_s)
     }
 
+    /// Bytes of a request's body and of an answer's.
+    pub(crate) fn bodies(&self) -> Option<(f64, f64)> {
+        let (there, back) = self.latency.as_ref()?.bodies;
+        Some((there as f64, back as f64))
+    }
+
+    /// Bytes of both bodies.
+    pub(crate) fn bytes(&self) -> Option<f64> {
+        self.bodies().map(|(there, back)| there + back)
+    }
+
     /// The mean of a stage, ns; 0 where the server does not show it apart from the way.
     pub(crate) fn stage(&self, name: &str) -> f64 {
         let stages = self.latency.iter().flat_map(|latency| &latency.stages);

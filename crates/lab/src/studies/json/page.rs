@@ -7,13 +7,13 @@ use maud::{Markup, html};
 use thalweg_measure::figures::{ratio_figure, time};
 use thalweg_measure::page::parts::card;
 use thalweg_measure::page::section::{Block, Section};
-use thalweg_measure::size::ByteSize;
 use thalweg_measure::wording::counted;
 
 use super::analysis::JsonAnalysis;
 use super::case::{Case, title};
-use super::cells::Cells;
-use super::question::{LEGEND, Question};
+use super::cell_pair::{LEGEND, size};
+use super::cells::{Cell, Cells};
+use super::question::Question;
 use super::results::JsonResults;
 use super::way::Way;
 use crate::echo::{Protocol, Shape};
@@ -101,9 +101,8 @@ fn lede(results: &JsonResults) -> String {
 fn cards(results: &JsonResults, cells: &Cells) -> Markup {
     let factor = |shape: Shape| {
         let case = Case::plain(shape);
-        let (grpc, json) =
-            (cells.at(&Way::reference(), case)?, cells.at(&Way::ours(Protocol::JsonHttp1), case)?);
-        let compared = cells.latency_ratio(json, grpc);
+        let pair = cells.pair_at(case, &Way::ours(Protocol::JsonHttp1), &Way::reference())?;
+        let compared = pair.latency();
         let (doubt, amounts_to) = match compared.verdict {
             Verdict::Faster | Verdict::Slower => ("", ""),
             Verdict::NoDifference => ("", " (no difference)"),
@@ -111,18 +110,18 @@ fn cards(results: &JsonResults, cells: &Cells) -> Markup {
         };
         let detail = format!(
             "the time of gRPC by JSON over HTTP/1.1, one call at a time: {} against {}{amounts_to}",
-            time(json.p50()?),
-            time(grpc.p50()?)
+            time(pair.one.p50()?),
+            time(pair.of_other(Cell::p50)?)
         );
         let figure = format!("{doubt}{} ×", ratio_figure(compared.ratio?.ratio));
         Some(card(&thalweg_measure::wording::capitalised(&title(shape)), &figure, &detail))
     };
     let bytes = || {
         let case = Case::plain(results.settings.published);
-        let bodies = |way: &Way| cells.at(way, case)?.latency.as_ref().map(|latency| latency.bodies.0);
-        let (grpc, json) = (bodies(&Way::reference())?, bodies(&Way::ours(Protocol::JsonHttp1))?);
-        let more = 100.0 * (json as f64 / grpc.max(1) as f64 - 1.0);
-        let detail = format!("more in a JSON body: {} against {}", ByteSize(json), ByteSize(grpc));
+        let pair = cells.pair_at(case, &Way::ours(Protocol::JsonHttp1), &Way::reference())?;
+        let (json, grpc) = (pair.one.bodies()?.0, pair.other?.bodies()?.0);
+        let more = 100.0 * (json / grpc.max(1.0) - 1.0);
+        let detail = format!("more in a JSON body: {} against {}", size(json), size(grpc));
         let what = format!("Bytes of {}", title(results.settings.published));
         Some(card(&what, &format!("{more:.1} %"), &detail))
     };

@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 use thalweg_measure::cpus::CpuList;
 use thalweg_measure::validity::Validity;
 
+use super::case::Case;
 use super::way::Way;
 use super::window::{AskedOfWay, Found, Purpose, Window, WindowResult};
 use crate::echo::Shape;
@@ -66,6 +67,26 @@ impl JsonResults {
         planned: usize,
     ) -> Self {
         Self::start(StudyKind::Json, planned, settings, left_out, JsonTables { stacks, windows: Vec::new() })
+    }
+}
+
+impl JsonTables {
+    /// Messages without a network: one's own, persons and the codec study's, then strings in the order of their sizes.
+    pub(super) fn shapes(&self) -> Vec<Shape> {
+        let mut shapes: Vec<Shape> = Vec::new();
+        for result in &self.windows {
+            let case = result.window.case;
+            if case == Case::plain(case.shape) && !shapes.contains(&case.shape) {
+                shapes.push(case.shape);
+            }
+        }
+        shapes.sort_by_key(|shape| match shape {
+            Shape::Own => (0, 0),
+            Shape::Person => (1, 0),
+            Shape::Study(kind) => (2, *kind as u64),
+            Shape::Strings { count, letters } => (3, u64::from(*count) * u64::from(*letters)),
+        });
+        shapes
     }
 }
 

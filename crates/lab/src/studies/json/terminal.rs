@@ -3,7 +3,8 @@
 use thalweg_measure::text::wrapped;
 
 use super::analysis::JsonAnalysis;
-use super::question::{LEGEND, Question};
+use super::cell_pair::LEGEND;
+use super::question::Question;
 
 /// Tables beyond so many columns are left to the page.
 const COLUMNS_MAX: usize = 9;

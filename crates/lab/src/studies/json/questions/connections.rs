@@ -1,94 +1,79 @@
 //! A connection for each call against one that is kept, and HTTP/1.1 against HTTP/2.
 
 use thalweg_measure::figures::{count, time};
-use thalweg_measure::page::table::{Field, Table};
 
 use super::super::case::{Case, title};
-use super::super::cells::Cells;
-use super::super::question::{Question, compared_field};
+use super::super::cell_pair::{
+    CellColumns, CellPair, doubted, median, message, per_s, protocol, same_message, sentences, server,
+};
+use super::super::cells::{Cell, Cells};
+use super::super::question::Question;
 use super::super::results::JsonResults;
 use super::super::way::Way;
 use crate::echo::Protocol;
 
 pub(super) fn connections(results: &JsonResults, cells: &Cells) -> Question {
-    let mut table = Table::new(&[
-        "Message",
-        "Server",
-        "Protocol",
-        "Kept connection",
-        "New one per call",
-        "Difference",
-        "New ÷ kept",
-    ]);
-    let mut sentences = Vec::new();
-    for shape in results.settings.featured().into_iter().rev() {
-        let mut factors = Vec::new();
-        for cell in cells.of_case(Case { afresh: true, ..Case::plain(shape) }) {
-            let Some(kept) = cells.at(&cell.way, Case::plain(shape)) else { continue };
-            // They stand apart in time: the ratio has no interval.
-            let (Some(new_ns), Some(kept_ns)) = (cell.p50(), kept.p50()) else { continue };
-            table.rows.push(vec![
-                Field::words(title(shape)),
-                Field::words(cell.way.stack.to_string()),
-                Field::words(cell.way.protocol.title()),
-                Field::figure(Some(kept_ns), time),
-                Field::figure(Some(new_ns), time),
-                Field::figure(Some(new_ns - kept_ns), |ns| time(ns.max(0.0))),
-                Field::figure(Some(new_ns / kept_ns), |ratio| format!("{ratio:.1}")),
-            ]);
-            if let Some(factor) = cells.apart(cell, kept).filter(|_| cell.way.stack.is_ours()) {
-                factors.push(format!("{factor} for {}", cell.way.protocol.title()));
-            }
-        }
-        if !factors.is_empty() {
-            sentences.push(format!(
-                "With {}, the time of a call on a new connection (for gRPC, a new channel) relative to a kept one is \
-                 {}.",
-                title(shape),
-                thalweg_measure::wording::enumerated(&factors)
-            ));
-        }
-    }
+    let of_shape = |shape| {
+        let kept = move |cell: &Cell| cells.at(&cell.way, Case::plain(shape));
+        let afresh = cells.of_case(Case { afresh: true, ..Case::plain(shape) });
+        // They stand apart in time: the ratio has no interval.
+        afresh.map(move |cell| cells.pair(cell, kept(cell))).filter(|pair| pair.quotient(Cell::p50).is_some())
+    };
+    let rows: Vec<CellPair<'_>> = results.settings.featured().into_iter().rev().flat_map(of_shape).collect();
+    let longer = |pair: &CellPair<'_>| Some((median(pair)? - pair.of_other(Cell::p50)?).max(0.0));
+    let table = CellColumns::default()
+        .words("Message", message)
+        .words("Server", server)
+        .words("Protocol", protocol)
+        .figure("Kept connection", time, |pair| pair.of_other(Cell::p50))
+        .figure("New one per call", time, median)
+        .figure("Difference", time, longer)
+        .figure("New ÷ kept", |ratio| format!("{ratio:.1}"), |pair| pair.quotient(Cell::p50))
+        .table(rows.iter().copied());
+    let factor = |pair: &CellPair<'_>| {
+        let factor = pair.apart().filter(|_| pair.one.way.stack.is_ours())?;
+        Some(format!("{factor} for {}", protocol(pair)))
+    };
+    let sentences = sentences(&rows, same_message, factor, |pair, factors| {
+        format!(
+            "With {}, the time of a call on a new connection (for gRPC, a new channel) relative to a kept one is \
+             {factors}.",
+            message(pair)
+        )
+    });
     Question { id: "connections", title: "A new connection for each call", sentences, table }
 }
 
 pub(super) fn versions(results: &JsonResults, cells: &Cells) -> Question {
-    let mut table = Table::new(&[
-        "Message",
-        "Server",
-        "HTTP/1.1, median",
-        "HTTP/2, median",
-        "÷",
-        "HTTP/1.1, calls/s",
-        "HTTP/2, calls/s",
-        "÷",
-    ]);
-    let mut sentences = Vec::new();
-    for shape in super::sizes::shapes(results) {
+    let of_shape = |shape| {
         let case = Case::plain(shape);
-        for over_http1 in cells.of_case(case).filter(|cell| cell.way.protocol == Protocol::JsonHttp1) {
-            let way = Way { protocol: Protocol::JsonH2, ..over_http1.way.clone() };
-            let Some(over_h2) = cells.at(&way, case) else { continue };
-            let latency = cells.latency_ratio(over_h2, over_http1);
-            let rate = cells.rate_ratio(over_h2, over_http1);
-            table.rows.push(vec![
-                Field::words(title(shape)),
-                Field::words(way.stack.to_string()),
-                Field::figure(over_http1.p50(), time),
-                Field::figure(over_h2.p50(), time),
-                compared_field(latency),
-                Field::figure(over_http1.per_s(), count),
-                Field::figure(over_h2.per_s(), count),
-                compared_field(rate),
-            ]);
-            if let Some(factor) = rate.factor().filter(|_| way.stack.is_ours()) {
-                sentences.push(format!(
-                    "With {}, our server handles {factor} as many JSON calls per second over one HTTP/2 connection as \
-                     over several HTTP/1.1 connections.",
-                    title(shape),
-                ));
-            }
-        }
-    }
+        let over_http1 = cells.of_case(case).filter(|cell| cell.way.protocol == Protocol::JsonHttp1);
+        let over_h2 = move |way: &Way| cells.at(&Way { protocol: Protocol::JsonH2, ..way.clone() }, case);
+        over_http1.filter_map(move |cell| Some(cells.pair(over_h2(&cell.way)?, Some(cell))))
+    };
+    let rows: Vec<CellPair<'_>> = results.shapes().into_iter().flat_map(of_shape).collect();
+    let table = CellColumns::default()
+        .words("Message", message)
+        .words("Server", server)
+        .figure("HTTP/1.1, median", time, |pair| pair.of_other(Cell::p50))
+        .figure("HTTP/2, median", time, median)
+        .field("÷", |pair| doubted(pair.latency()))
+        .figure("HTTP/1.1, calls/s", count, |pair| pair.of_other(Cell::per_s))
+        .figure("HTTP/2, calls/s", count, per_s)
+        .field("÷", |pair| doubted(pair.rate()))
+        .table(rows.iter().copied());
+    let factor = |pair: &CellPair<'_>| pair.rate().factor().filter(|_| pair.one.way.stack.is_ours());
+    let sentences = sentences(
+        &rows,
+        |_, _| false,
+        factor,
+        |pair, factor| {
+            format!(
+                "With {}, our server handles {factor} as many JSON calls per second over one HTTP/2 connection as over \
+             several HTTP/1.1 connections.",
+                title(pair.one.case.shape)
+            )
+        },
+    );
     Question { id: "versions", title: "HTTP/1.1 or HTTP/2 for JSON", sentences, table }
 }

@@ -1,98 +1,88 @@
 //! MessagePack beside JSON and Protobuf, and compression.
 
 use thalweg_measure::figures::{percent, time};
-use thalweg_measure::page::table::{Field, Table};
-use thalweg_measure::size::ByteSize;
-use thalweg_measure::wording::enumerated;
 
-use super::super::case::{Case, title};
-use super::super::cells::Cells;
-use super::super::question::{Question, compared_field};
+use super::super::case::Case;
+use super::super::cell_pair::{
+    CellColumns, CellPair, doubted, median, message, network, protocol, sentences, size,
+};
+use super::super::cells::{Cell, Cells};
+use super::super::question::Question;
 use super::super::results::JsonResults;
 use super::super::way::Way;
 use crate::echo::{Protocol, Shape};
-use crate::load::verdict::Compared;
 
 pub(super) fn messagepack(results: &JsonResults, cells: &Cells) -> Question {
-    let mut table =
-        Table::new(&["Message", "Protocol", "Median", "÷ gRPC", "Request bytes", "Response bytes"]);
-    let mut sentences = Vec::new();
-    for shape in super::sizes::shapes(results) {
+    let of_shape = |shape| {
         let case = Case::plain(shape);
-        let Some(grpc) = cells.at(&Way::reference(), case) else { continue };
-        for protocol in [Protocol::Grpc, Protocol::MsgpackH2, Protocol::ConnectH2] {
-            let Some(cell) = cells.at(&Way::ours(protocol), case) else { continue };
-            let bodies = cell.latency.as_ref().map(|latency| latency.bodies);
-            let compared = Some(cells.latency_ratio(cell, grpc)).filter(|_| protocol != Protocol::Grpc);
-            let bytes = |bytes: Option<u64>| {
-                Field::figure(bytes.map(|it| it as f64), |it| ByteSize(it as u64).to_string())
-            };
-            table.rows.push(vec![
-                Field::words(title(shape)),
-                Field::words(protocol.title()),
-                Field::figure(cell.p50(), time),
-                compared.map_or_else(|| Field::ratio(None), compared_field),
-                bytes(bodies.map(|bodies| bodies.0)),
-                bytes(bodies.map(|bodies| bodies.1)),
-            ]);
-        }
-        let msgpack = cells.at(&Way::ours(Protocol::MsgpackH2), case);
-        let json = cells.at(&Way::ours(Protocol::ConnectH2), case);
-        let compared = msgpack.zip(json).map(|(msgpack, json)| cells.latency_ratio(msgpack, json));
-        if let Some(factor) = compared.and_then(Compared::factor) {
-            sentences.push(format!(
+        let grpc = cells.at(&Way::reference(), case);
+        let pair = move |protocol| {
+            let cell = cells.at(&Way::ours(protocol), case)?;
+            Some(cells.pair(cell, grpc.filter(|_| protocol != Protocol::Grpc)))
+        };
+        let protocols = [Protocol::Grpc, Protocol::MsgpackH2, Protocol::ConnectH2];
+        protocols.into_iter().filter(move |_| grpc.is_some()).filter_map(pair)
+    };
+    let rows: Vec<CellPair<'_>> = results.shapes().into_iter().flat_map(of_shape).collect();
+    let table = CellColumns::default()
+        .words("Message", message)
+        .words("Protocol", protocol)
+        .figure("Median", time, median)
+        .field("÷ gRPC", |pair| doubted(pair.latency()))
+        .figure("Request bytes", size, |pair| Some(pair.one.bodies()?.0))
+        .figure("Response bytes", size, |pair| Some(pair.one.bodies()?.1))
+        .table(rows.iter().copied());
+    let factor = |pair: &CellPair<'_>| {
+        let is_meant = pair.one.way.protocol == Protocol::MsgpackH2;
+        let json = cells.at(&Way::ours(Protocol::ConnectH2), pair.one.case).filter(|_| is_meant);
+        pair.beside(json).latency().factor()
+    };
+    let sentences = sentences(
+        &rows,
+        |_, _| false,
+        factor,
+        |pair, factor| {
+            format!(
                 "With {}, MessagePack takes {factor} as long as JSON over the same protocol.",
-                title(shape),
-            ));
-        }
-    }
+                message(pair)
+            )
+        },
+    );
     Question { id: "messagepack", title: "MessagePack", sentences, table }
 }
 
 pub(super) fn compression(cells: &Cells) -> Question {
-    let mut table = Table::new(&[
-        "Network",
-        "Protocol",
-        "Plain, median",
-        "gzip, median",
-        "gzip ÷ plain",
-        "Plain, bytes",
-        "gzip, bytes",
-    ]);
-    let mut told: Vec<String> = Vec::new();
-    let mut is_random = false;
-    for cell in cells.all.iter().filter(|cell| cell.case.gzip) {
-        let plain = cells.at(&cell.way, Case { gzip: false, ..cell.case });
-        let (Some(plain), Some(latency)) = (plain, &cell.latency) else { continue };
-        let (Some(plain_ns), Some(gzip_ns)) = (plain.p50(), cell.p50()) else { continue };
-        let bytes = |bodies: (u64, u64)| (bodies.0 + bodies.1) as f64;
-        let plain_bytes = plain.latency.as_ref().map(|it| bytes(it.bodies));
-        let network = cell.case.network().unwrap_or_else(|| "loopback".to_owned());
-        let shown = |it: f64| ByteSize(it as u64).to_string();
-        table.rows.push(vec![
-            Field::words(network.clone()),
-            Field::words(cell.way.protocol.title()),
-            Field::figure(Some(plain_ns), time),
-            Field::figure(Some(gzip_ns), time),
-            Field::figure(Some(gzip_ns / plain_ns), |ratio| format!("{ratio:.2}")),
-            Field::figure(plain_bytes, shown),
-            Field::figure(Some(bytes(latency.bodies)), shown),
-        ]);
-        if let Some(plain_bytes) = plain_bytes {
-            let fewer = 1.0 - bytes(latency.bodies) / plain_bytes.max(1.0);
-            told.push(format!(
-                "{} ({network}) transfers {} {} bytes and takes {} as long",
-                cell.way.protocol.title(),
-                percent(fewer.abs()),
-                if fewer < 0.0 { "more" } else { "fewer" },
-                cells.apart(cell, plain).unwrap_or_default(),
-            ));
-            is_random |= matches!(cell.case.shape, Shape::Strings { .. });
-        }
-    }
-    let sentence = (!told.is_empty()).then(|| {
-        let random = if is_random { " The strings are random letters, of 26 different ones." } else { "" };
-        format!("With gzip in both directions: {}.{random}", enumerated(&told))
-    });
-    Question { id: "compression", title: "Compression", sentences: sentence.into_iter().collect(), table }
+    let compressed = cells.all.iter().filter(|cell| cell.case.gzip);
+    let plain = |cell: &Cell| cells.at(&cell.way, Case { gzip: false, ..cell.case });
+    let rows = compressed.map(|cell| cells.pair(cell, plain(cell)));
+    let rows: Vec<CellPair<'_>> = rows.filter(|pair| pair.quotient(Cell::p50).is_some()).collect();
+    let table = CellColumns::default()
+        .words("Network", network)
+        .words("Protocol", protocol)
+        .figure("Plain, median", time, |pair| pair.of_other(Cell::p50))
+        .figure("gzip, median", time, median)
+        .figure("gzip ÷ plain", |ratio| format!("{ratio:.2}"), |pair| pair.quotient(Cell::p50))
+        .figure("Plain, bytes", size, |pair| pair.of_other(Cell::bytes))
+        .figure("gzip, bytes", size, |pair| pair.one.bytes())
+        .table(rows.iter().copied());
+    let told = |pair: &CellPair<'_>| {
+        let fewer = 1.0 - pair.quotient(Cell::bytes)?;
+        Some(format!(
+            "{} ({}) transfers {} {} bytes and takes {} as long",
+            protocol(pair),
+            network(pair),
+            percent(fewer.abs()),
+            if fewer < 0.0 { "more" } else { "fewer" },
+            pair.apart()?
+        ))
+    };
+    let is_random = rows.iter().any(|pair| matches!(pair.one.case.shape, Shape::Strings { .. }));
+    let random = if is_random { " The strings are random letters, of 26 different ones." } else { "" };
+    let sentences = sentences(
+        &rows,
+        |_, _| true,
+        told,
+        |_, told| format!("With gzip in both directions: {told}.{random}"),
+    );
+    Question { id: "compression", title: "Compression", sentences, table }
 }

@@ -1,51 +1,48 @@
 //! What a network between both ends leaves of the difference.
 
 use thalweg_measure::figures::time;
-use thalweg_measure::page::table::{Field, Table};
-use thalweg_measure::wording::enumerated;
 
 use super::super::case::Case;
+use super::super::cell_pair::{CellColumns, CellPair, doubted, median, network, protocol, sentences, server};
 use super::super::cells::{Cell, Cells};
-use super::super::question::{Question, compared_field};
+use super::super::question::Question;
 use super::super::results::JsonResults;
 use super::super::way::Way;
 use crate::echo::Protocol;
-use crate::load::verdict::Compared;
 
 pub(super) fn networks(results: &JsonResults, cells: &Cells) -> Question {
-    let mut table = Table::new(&["Network", "Server", "Protocol", "Median", "p99", "÷ gRPC at our server"]);
-    let mut factors = Vec::new();
+    let of_case = |case| {
+        let grpc = cells.at(&Way::reference(), case);
+        let apart = cells.of_case(case).filter(|cell| is_apart(cells, cell));
+        apart.map(move |cell| cells.pair(cell, grpc.filter(|grpc| grpc.way != cell.way)))
+    };
     let cases = cases(results, cells);
     // Nothing to compare with.
     let cases = if cases.len() < 2 { Vec::new() } else { cases };
-    for case in cases {
-        let network = case.network().unwrap_or_else(|| "loopback".to_owned());
-        let grpc = cells.at(&Way::reference(), case);
-        for cell in cells.of_case(case).filter(|cell| is_apart(cells, cell)) {
-            let compared =
-                grpc.filter(|grpc| grpc.way != cell.way).map(|grpc| cells.latency_ratio(cell, grpc));
-            table.rows.push(vec![
-                Field::words(network.clone()),
-                Field::words(cell.way.stack.to_string()),
-                Field::words(cell.way.protocol.title()),
-                Field::figure(cell.p50(), time),
-                Field::figure(cell.latency.as_ref().map(|it| it.all.p99 as f64), time),
-                compared.map_or_else(|| Field::ratio(None), compared_field),
-            ]);
-            if cell.way == Way::ours(Protocol::JsonHttp1)
-                && let Some(factor) = compared.and_then(Compared::factor)
-            {
-                factors.push(format!("{factor} ({network})"));
-            }
-        }
-    }
-    let sentences = (!factors.is_empty()).then(|| {
-        format!(
-            "Time of JSON over HTTP/1.1 relative to gRPC, by network: {}. Network delay adds to both.",
-            enumerated(&factors)
-        )
-    });
-    Question { id: "networks", title: "Over a network", sentences: sentences.into_iter().collect(), table }
+    let rows: Vec<CellPair<'_>> = cases.into_iter().flat_map(of_case).collect();
+    let table = CellColumns::default()
+        .words("Network", network)
+        .words("Server", server)
+        .words("Protocol", protocol)
+        .figure("Median", time, median)
+        .figure("p99", time, |pair| Some(pair.one.latency.as_ref()?.all.p99 as f64))
+        .field("÷ gRPC at our server", |pair| doubted(pair.latency()))
+        .table(rows.iter().copied());
+    let factor = |pair: &CellPair<'_>| {
+        let is_meant = pair.one.way == Way::ours(Protocol::JsonHttp1);
+        Some(format!("{} ({})", pair.latency().factor().filter(|_| is_meant)?, network(pair)))
+    };
+    let sentences = sentences(
+        &rows,
+        |_, _| true,
+        factor,
+        |_, factors| {
+            format!(
+                "Time of JSON over HTTP/1.1 relative to gRPC, by network: {factors}. Network delay adds to both."
+            )
+        },
+    );
+    Question { id: "networks", title: "Over a network", sentences, table }
 }
 
 /// The published message without a network, and over each.
@@ -63,6 +60,6 @@ pub(super) fn cases(results: &JsonResults, cells: &Cells) -> Vec<Case> {
 }
 
 /// The way was measured over a network, too.
-pub(super) fn is_apart(cells: &Cells, cell: &Cell) -> bool {
+fn is_apart(cells: &Cells, cell: &Cell) -> bool {
     cells.all.iter().any(|other| other.way == cell.way && other.case.is_far())
 }

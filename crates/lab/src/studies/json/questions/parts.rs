@@ -1,16 +1,15 @@
 //! Where the difference between gRPC and a JSON API comes from: one thing changes from row to row.
 
 use thalweg_measure::figures::{percent, time};
-use thalweg_measure::page::table::{Field, Table};
-use thalweg_measure::size::ByteSize;
 use thalweg_measure::wording::enumerated;
 
-use super::super::case::{Case, title};
+use super::super::case::Case;
+use super::super::cell_pair::{CellColumns, CellPair, median, message, protocol, same_message, size};
 use super::super::cells::{Cell, Cells};
 use super::super::question::Question;
 use super::super::results::JsonResults;
 use super::super::way::Way;
-use crate::echo::{Protocol, Shape};
+use crate::echo::Protocol;
 
 /// From gRPC to a JSON API over HTTP/1.1, and what is new in each.
 const STEPS: [(Protocol, &str); 4] = [
@@ -21,43 +20,30 @@ const STEPS: [(Protocol, &str); 4] = [
 ];
 
 pub(super) fn parts(results: &JsonResults, cells: &Cells) -> Question {
-    let mut table = Table::new(&[
-        "Message",
-        "Protocol",
-        "Median",
-        "Change from above",
-        "Client encoding and decoding",
-        "Server CPU time",
-        "Request bytes",
-        "Response bytes",
-    ]);
-    let mut sentences = Vec::new();
-    for shape in results.settings.featured() {
-        let case = Case::plain(shape);
-        let steps: Vec<(&Cell, &str)> = STEPS
-            .into_iter()
-            .filter_map(|(protocol, what)| Some((cells.at(&Way::ours(protocol), case)?, what)))
-            .filter(|(cell, _)| cell.latency.is_some())
-            .collect();
+    // Each is compared with the one above it.
+    let of_shape = |shape| {
+        let at = |(protocol, _)| cells.at(&Way::ours(protocol), Case::plain(shape));
         let mut above = None;
-        for (cell, _) in &steps {
-            let Some(latency) = &cell.latency else { continue };
-            let (p50, (there, back)) = (latency.all.p50 as f64, latency.bodies);
-            table.rows.push(vec![
-                Field::words(title(shape)),
-                Field::words(cell.way.protocol.title()),
-                Field::figure(Some(p50), time),
-                Field::figure(above.map(|above| p50 - above), signed),
-                Field::figure(Some(conversion(cell)), time),
-                Field::figure(latency.cpu_ns.map(|(_, server)| server), time),
-                Field::figure(Some(there as f64), |_| ByteSize(there).to_string()),
-                Field::figure(Some(back as f64), |_| ByteSize(back).to_string()),
-            ]);
-            above = Some(p50);
-        }
-        sentences.extend(sentence(cells, shape, &steps));
-    }
+        let steps = STEPS.into_iter().filter_map(at).filter(|cell| cell.latency.is_some());
+        steps.map(|cell| cells.pair(cell, above.replace(cell))).collect::<Vec<_>>()
+    };
+    let rows: Vec<CellPair<'_>> = results.settings.featured().into_iter().flat_map(of_shape).collect();
+    let table = CellColumns::default()
+        .words("Message", message)
+        .words("Protocol", protocol)
+        .figure("Median", time, median)
+        .figure("Change from above", signed, change)
+        .figure("Client encoding and decoding", time, |pair| Some(conversion(pair.one)))
+        .figure("Server CPU time", time, |pair| Some(pair.one.latency.as_ref()?.cpu_ns?.1))
+        .figure("Request bytes", size, |pair| Some(pair.one.bodies()?.0))
+        .figure("Response bytes", size, |pair| Some(pair.one.bodies()?.1))
+        .table(rows.iter().copied());
+    let sentences = rows.chunk_by(same_message).filter_map(sentence).collect();
     Question { id: "parts", title: "Where the difference comes from", sentences, table }
+}
+
+fn change(step: &CellPair<'_>) -> Option<f64> {
+    Some(median(step)? - step.of_other(Cell::p50)?)
 }
 
 /// What the client takes to encode and decode, ns.
@@ -69,18 +55,17 @@ fn signed(ns: f64) -> String {
     if ns < 0.0 { format!("−{}", time(-ns)) } else { format!("+{}", time(ns)) }
 }
 
-fn sentence(cells: &Cells, shape: Shape, steps: &[(&Cell, &str)]) -> Option<String> {
-    let [(first, _), .., (last, _)] = steps else { return None };
-    let (grpc, json) = (first.p50()?, last.p50()?);
-    let more = json - grpc;
-    let said = |pair: &[(&Cell, &str)]| {
-        let step = pair[1].0.p50()? - pair[0].0.p50()?;
-        Some(format!("{} for {}", signed(step), pair[1].1))
+fn sentence(steps: &[CellPair<'_>]) -> Option<String> {
+    let [first, changes @ ..] = steps else { return None };
+    let whole = changes.last()?.beside(Some(first.one));
+    let more = change(&whole)?;
+    let said = |step: &CellPair<'_>| {
+        let new = STEPS.iter().find(|(protocol, _)| *protocol == step.one.way.protocol)?.1;
+        Some(format!("{} for {new}", signed(change(step)?)))
     };
-    let parts: Vec<String> = steps.windows(2).filter_map(said).collect();
-    let bytes = |cell: &Cell| cell.latency.as_ref().map(|it| (it.bodies.0 + it.bodies.1) as f64);
-    let more_bytes = bytes(last)? / bytes(first)?.max(1.0) - 1.0;
-    let client = conversion(last) - conversion(first);
+    let parts: Vec<String> = changes.iter().filter_map(said).collect();
+    let more_bytes = whole.quotient(Cell::bytes)? - 1.0;
+    let client = conversion(whole.one) - conversion(first.one);
     let of_client = if more > 0.0 && client > 0.0 {
         format!(" Encoding and decoding in the client are {} of it.", percent((client / more).min(1.0)))
     } else {
@@ -88,11 +73,11 @@ fn sentence(cells: &Cells, shape: Shape, steps: &[(&Cell, &str)]) -> Option<Stri
     };
     let difference =
         if more > 0.0 { format!("{} longer", time(more)) } else { format!("{} less time", time(-more)) };
-    let doubt = if cells.latency_ratio(last, first).differs() { "" } else { " (no difference is shown)" };
+    let doubt = if whole.latency().differs() { "" } else { " (no difference is shown)" };
     Some(format!(
         "With {}, JSON over HTTP/1.1 takes {difference} than gRPC{doubt}: {}. Its bodies have {} more \
          bytes.{of_client}",
-        title(shape),
+        message(first),
         enumerated(&parts),
         percent(more_bytes.max(0.0)),
     ))

@@ -1,37 +1,42 @@
 //! The published comparison: one message echoed by all ways, one call at a time, spikes included; and the first calls.
 
 use thalweg_measure::figures::{grouped, time, times};
-use thalweg_measure::page::table::{Field, Table};
 
 use super::super::case::{Case, title};
-use super::super::cells::{Cell, Cells, Cold, SPIKE_FACTOR};
+use super::super::cell_pair::{CellColumns, CellPair, median, protocol, server};
+use super::super::cells::{Cell, Cells, Cold, Latencies, SPIKE_FACTOR};
 use super::super::plan::PUBLISHED;
 use super::super::question::Question;
 use super::super::results::JsonResults;
 use super::super::way::Way;
 use crate::echo::Protocol;
 
+type TimeOf = (&'static str, fn(&Latencies) -> Option<f64>);
+
+const TIMES: [TimeOf; 9] = [
+    ("Median", |it| Some(it.all.p50 as f64)),
+    ("p90", |it| Some(it.all.p90 as f64)),
+    ("p95", |it| Some(it.all.p95? as f64)),
+    ("p99", |it| Some(it.all.p99 as f64)),
+    ("p99.9", |it| Some(it.all.p99_9 as f64)),
+    ("Longest", |it| Some(it.all.max as f64)),
+    ("Mean", |it| Some(it.all.mean)),
+    ("Request", |it| Some(it.request())),
+    ("Response", |it| Some(it.response())),
+];
+
 pub(super) fn published(results: &JsonResults, cells: &Cells) -> Question {
     let case = Case::plain(results.settings.published);
     let measured: Vec<&Cell> = cells.of_case(case).filter(|cell| cell.latency.is_some()).collect();
-    let mut table = Table::new(&[
-        "Server", "Protocol", "Calls", "Median", "p90", "p95", "p99", "p99.9", "Longest", "Mean", "Request",
-        "Response",
-    ]);
-    for cell in &measured {
-        let Some(latency) = &cell.latency else { continue };
-        let all = &latency.all;
-        let times = [Some(all.p50), Some(all.p90), all.p95, Some(all.p99), Some(all.p99_9), Some(all.max)];
-        let mut row = vec![
-            Field::words(cell.way.stack.to_string()),
-            Field::words(cell.way.protocol.title()),
-            Field::figure(Some(latency.calls as f64), grouped),
-        ];
-        let times = times.into_iter().map(|ns| ns.map(|ns| ns as f64));
-        let means = [all.mean, latency.request(), latency.response()].map(Some);
-        row.extend(times.chain(means).map(|ns| Field::figure(ns, time)));
-        table.rows.push(row);
-    }
+    let calls = |pair: &CellPair<'_>| Some(pair.one.latency.as_ref()?.calls as f64);
+    let columns = CellColumns::default()
+        .words("Server", server)
+        .words("Protocol", protocol)
+        .figure("Calls", grouped, calls);
+    let columns = TIMES.into_iter().fold(columns, |columns, (head, ns)| {
+        columns.figure(head, time, move |pair| ns(pair.one.latency.as_ref()?))
+    });
+    let table = columns.table(measured.iter().map(|cell| cells.pair(cell, None)));
     let sentences = sentences(cells, case, &measured);
     let title = if results.settings.published == PUBLISHED {
         "The published comparison"
@@ -43,30 +48,27 @@ pub(super) fn published(results: &JsonResults, cells: &Cells) -> Question {
 
 fn sentences(cells: &Cells, case: Case, measured: &[&Cell]) -> Vec<String> {
     let mut sentences = Vec::new();
-    let grpc = cells.at(&Way::reference(), case);
-    let json = cells.at(&Way::ours(Protocol::JsonHttp1), case);
-    if let Some(((grpc, grpc_all), (json, json_all))) = grpc
-        .and_then(|cell| Some((cell, cell.latency.as_ref()?)))
-        .zip(json.and_then(|cell| Some((cell, cell.latency.as_ref()?))))
-    {
-        let factor = cells.latency_ratio(json, grpc).factor().unwrap_or_default();
+    let both = cells.pair_at(case, &Way::ours(Protocol::JsonHttp1), &Way::reference());
+    let latencies = both.and_then(|pair| pair.other?.latency.as_ref().zip(pair.one.latency.as_ref()));
+    if let Some((pair, (grpc, json))) = both.zip(latencies) {
         sentences.push(format!(
             "Each call echoes {}, one call at a time. With our server the median is {} for gRPC and {} for JSON over \
-             HTTP/1.1: {factor}.",
+             HTTP/1.1: {}.",
             title(case.shape),
-            time(grpc_all.all.p50 as f64),
-            time(json_all.all.p50 as f64),
+            time(grpc.all.p50 as f64),
+            time(json.all.p50 as f64),
+            pair.latency().factor().unwrap_or_default(),
         ));
         sentences.push(format!(
             "The published request time ends when the handler receives the request: {} for gRPC and {} for JSON on \
              average, {}. The published response time starts when the handler returns the response: {} for gRPC and \
              {} for JSON, {}.",
-            time(grpc_all.request()),
-            time(json_all.request()),
-            as_long(json_all.request(), grpc_all.request()),
-            time(grpc_all.response()),
-            time(json_all.response()),
-            as_long(json_all.response(), grpc_all.response()),
+            time(grpc.request()),
+            time(json.request()),
+            as_long(json.request(), grpc.request()),
+            time(grpc.response()),
+            time(json.response()),
+            as_long(json.response(), grpc.response()),
         ));
     }
     sentences.push(spikes(measured));
@@ -101,37 +103,23 @@ fn spikes(measured: &[&Cell]) -> String {
 
 /// What a server’s first calls take, which are among those that are published.
 pub(super) fn cold(results: &JsonResults, cells: &Cells) -> Question {
-    let case = Case::plain(results.settings.published);
-    let mut table = Table::new(&[
-        "Server",
-        "Protocol",
-        "First call",
-        "Next calls",
-        "Their mean",
-        "Their longest",
-        "Warm median",
-        "Cold ÷ warm",
-    ]);
-    let mut slowest: Option<(f64, &Cell, &Cold)> = None;
-    for cell in cells.of_case(case) {
-        let Some(cold) = &cell.cold else { continue };
-        let warm = cell.p50();
-        let factor = warm.map(|warm| cold.next.mean / warm);
-        table.rows.push(vec![
-            Field::words(cell.way.stack.to_string()),
-            Field::words(cell.way.protocol.title()),
-            Field::figure(Some(cold.first_ns as f64), time),
-            Field::figure(Some(cold.calls as f64), grouped),
-            Field::figure(Some(cold.next.mean), time),
-            Field::figure(Some(cold.next.max as f64), time),
-            Field::figure(warm, time),
-            Field::figure(factor, times),
-        ]);
-        if let Some(factor) = factor.filter(|factor| slowest.is_none_or(|slowest| *factor > slowest.0)) {
-            slowest = Some((factor, cell, cold));
-        }
-    }
-    let sentence = slowest.map(|(factor, cell, cold)| {
+    let of_case = cells.of_case(Case::plain(results.settings.published));
+    let rows: Vec<CellPair<'_>> =
+        of_case.filter(|cell| cell.cold.is_some()).map(|cell| cells.pair(cell, None)).collect();
+    let factor = |pair: &CellPair<'_>| Some(pair.one.cold.as_ref()?.next.mean / median(pair)?);
+    let of = |figure: fn(&Cold) -> f64| move |pair: &CellPair<'_>| pair.one.cold.as_ref().map(figure);
+    let table = CellColumns::default()
+        .words("Server", server)
+        .words("Protocol", protocol)
+        .figure("First call", time, of(|cold| cold.first_ns as f64))
+        .figure("Next calls", grouped, of(|cold| cold.calls as f64))
+        .figure("Their mean", time, of(|cold| cold.next.mean))
+        .figure("Their longest", time, of(|cold| cold.next.max as f64))
+        .figure("Warm median", time, median)
+        .figure("Cold ÷ warm", times, factor)
+        .table(rows.iter().copied());
+    let told = rows.iter().filter_map(|pair| Some((factor(pair)?, pair.one, pair.one.cold.as_ref()?)));
+    let sentence = told.rev().max_by(|(a, ..), (b, ..)| a.total_cmp(b)).map(|(factor, cell, cold)| {
         format!(
             "The slowest start, relative to the warm median: {}. Its first call takes {}, and the next {} calls take \
              {} that median on average. A comparison with so few calls measures the start.",
@@ -141,10 +129,6 @@ pub(super) fn cold(results: &JsonResults, cells: &Cells) -> Question {
             times(factor),
         )
     });
-    Question {
-        id: "cold",
-        title: "The first calls of a server",
-        sentences: sentence.into_iter().collect(),
-        table,
-    }
+    let sentences = sentence.into_iter().collect();
+    Question { id: "cold", title: "The first calls of a server", sentences, table }
 }

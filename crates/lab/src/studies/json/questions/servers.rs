@@ -1,226 +1,179 @@
 //! Our server beside others', a gateway beside a server that transcodes itself, and what the shared port costs gRPC.
 
 use thalweg_measure::figures::{count, time};
-use thalweg_measure::page::table::{Field, Table};
-use thalweg_measure::wording::enumerated;
 
-use super::super::case::{Case, title};
+use super::super::case::Case;
+use super::super::cell_pair::{
+    CellColumns, CellPair, doubted, judged, median, message, per_s, protocol, same_message, sentences, server,
+};
 use super::super::cells::{Cell, Cells};
-use super::super::question::{Question, compared_field};
+use super::super::question::Question;
 use super::super::results::JsonResults;
 use super::super::way::Way;
 use crate::echo::{Protocol, Shape};
-use crate::load::verdict::Compared;
 
 /// A gateway: a process, or a layer, that makes calls of gRPC of JSON.
 const GATEWAY: &str = "grpc-gateway";
 /// The variant of which the gateway is a layer of the server's process.
 const INSIDE: &str = "inside";
 
-fn rated(cells: &Cells, shape: Shape) -> Vec<&Cell> {
-    cells.of_case(Case::plain(shape)).filter(|cell| cell.rate.is_some()).collect()
+/// Servers at a message whose rates are compared: those that `is_meant`, each with the one that `beside` names.
+fn rated(
+    cells: &Cells,
+    shape: Shape,
+    is_meant: fn(&Way) -> bool,
+    beside: fn(Protocol) -> Way,
+) -> impl Iterator<Item = CellPair<'_>> {
+    let rated = move || cells.of_case(Case::plain(shape)).filter(|cell| cell.rate.is_some());
+    let meant = rated().filter(move |cell| is_meant(&cell.way));
+    meant.filter_map(move |cell| {
+        let way = beside(cell.way.protocol);
+        Some(cells.pair(cell, Some(rated().find(|cell| cell.way == way)?)))
+    })
 }
-
-fn compared(compared: Compared) -> [Field; 2] {
-    let figure = Field::ratio(compared.ratio);
-    [figure, Field::words(compared.verdict.name())]
-}
-
-/// Every other server's rate beside ours by the same protocol: with prost's messages, and with views.
-pub(super) fn servers(results: &JsonResults, cells: &Cells) -> Question {
-    let mut table = Table::new(&[
-        "Message",
-        "Protocol",
-        "Server",
-        "Calls per second",
-        "Our server",
-        "Calls per second",
-        "Ours ÷ theirs",
-        "",
-        "CPU time per call",
-        "Ours",
-    ]);
-    let mut told = Vec::new();
-    for shape in super::sizes::shapes(results) {
-        let rated = rated(cells, shape);
-        for (kind, way) in OURS {
-            let mut factors = Vec::new();
-            for theirs in rated.iter().filter(|cell| !cell.way.stack.is_ours()) {
-                let protocol = theirs.way.protocol;
-                let Some(ours) = rated.iter().find(|cell| cell.way == way(protocol)) else { continue };
-                let ratio = cells.rate_ratio(ours, theirs);
-                let mut row = vec![
-                    Field::words(title(shape)),
-                    Field::words(protocol.title()),
-                    Field::words(theirs.way.stack.to_string()),
-                    Field::figure(theirs.per_s(), count),
-                    Field::words(ours.way.stack.to_string()),
-                    Field::figure(ours.per_s(), count),
-                ];
-                row.extend(compared(ratio));
-                row.extend([Field::figure(cpu(theirs), time), Field::figure(cpu(ours), time)]);
-                table.rows.push(row);
-                if let Some(factor) = ratio.factor().filter(|_| theirs.way.is_json_api()) {
-                    let stack = &theirs.way.stack;
-                    factors.push(format!("{factor} that of {stack} ({})", protocol.title()));
-                }
-            }
-            if !factors.is_empty() {
-                told.push(format!(
-                    "With {}, the rate of transcoded JSON calls at our server{kind} is {}.",
-                    title(shape),
-                    enumerated(&factors)
-                ));
-            }
-        }
-    }
-    Question { id: "servers", title: "Other servers", sentences: told, table }
-}
-
-type WayBy = fn(Protocol) -> Way;
-
-/// The kinds of our server, as they are called in a sentence.
-const OURS: [(&str, WayBy); 2] = [("", Way::ours), (" with views", Way::views)];
 
 /// Processor time of a call at the server, ns.
 fn cpu(cell: &Cell) -> Option<f64> {
     cell.rate.as_ref()?.cpu_ns.map(|(_, server)| server)
 }
 
+/// Every other server's rate beside ours by the same protocol: with prost's messages, and with views.
+pub(super) fn servers(results: &JsonResults, cells: &Cells) -> Question {
+    let of_shape = |shape| {
+        let beside = [Way::ours, Way::views].into_iter();
+        let all = beside.flat_map(move |ours| rated(cells, shape, |way| !way.stack.is_ours(), ours));
+        // Ours ÷ theirs.
+        all.filter_map(move |pair| Some(cells.pair(pair.other?, Some(pair.one))))
+    };
+    let rows: Vec<CellPair<'_>> = results.shapes().into_iter().flat_map(of_shape).collect();
+    let theirs = |pair: &CellPair<'_>| pair.other.map(|theirs| theirs.way.stack.to_string());
+    let table = CellColumns::default()
+        .words("Message", message)
+        .words("Protocol", protocol)
+        .words("Server", move |pair| theirs(pair).unwrap_or_default())
+        .figure("Calls per second", count, |pair| pair.of_other(Cell::per_s))
+        .words("Our server", server)
+        .figure("Calls per second", count, per_s);
+    let table = judged(table, "Ours ÷ theirs", CellPair::rate)
+        .figure("CPU time per call", time, |pair| pair.of_other(cpu))
+        .figure("Ours", time, |pair| cpu(pair.one))
+        .table(rows.iter().copied());
+    let factor = |pair: &CellPair<'_>| {
+        let factor = pair.rate().factor().filter(|_| pair.one.way.is_json_api())?;
+        Some(format!("{factor} that of {} ({})", theirs(pair)?, protocol(pair)))
+    };
+    let same = |one: &CellPair<'_>, next: &CellPair<'_>| {
+        same_message(one, next) && one.one.way.is_views() == next.one.way.is_views()
+    };
+    let sentences = sentences(&rows, same, factor, |pair, factors| {
+        let kind = if pair.one.way.is_views() { " with views" } else { "" };
+        let message = message(pair);
+        format!("With {message}, the rate of transcoded JSON calls at our server{kind} is {factors}.")
+    });
+    Question { id: "servers", title: "Other servers", sentences, table }
+}
+
 /// What it costs our server that messages are objects of their own, beside views of the bytes that came.
 pub(super) fn views(results: &JsonResults, cells: &Cells) -> Question {
-    let mut table = Table::new(&[
-        "Message",
-        "Protocol",
-        "With prost’s messages, calls/s",
-        "With views, calls/s",
-        "÷",
-        "",
-        "CPU time per call",
-        "With views",
-    ]);
-    let mut told = Vec::new();
-    for shape in super::sizes::shapes(results) {
-        let rated = rated(cells, shape);
-        let mut factors = Vec::new();
-        for views in rated.iter().filter(|cell| cell.way.is_views()) {
-            let protocol = views.way.protocol;
-            let Some(ours) = rated.iter().find(|cell| cell.way == Way::ours(protocol)) else { continue };
-            let ratio = cells.rate_ratio(views, ours);
-            let mut row = vec![
-                Field::words(title(shape)),
-                Field::words(protocol.title()),
-                Field::figure(ours.per_s(), count),
-                Field::figure(views.per_s(), count),
-            ];
-            row.extend(compared(ratio));
-            row.extend([Field::figure(cpu(ours), time), Field::figure(cpu(views), time)]);
-            table.rows.push(row);
-            let by = |factor| format!("{factor} for {}", protocol.title());
-            factors.extend(ratio.factor().map(by));
-        }
-        if !factors.is_empty() {
-            told.push(format!(
-                "With {}, the rate with views of the received bytes relative to prost’s messages is {}.",
-                title(shape),
-                enumerated(&factors)
-            ));
-        }
-    }
-    Question { id: "views", title: "What the server’s objects cost", sentences: told, table }
+    let of_shape = |shape| rated(cells, shape, Way::is_views, Way::ours);
+    let rows: Vec<CellPair<'_>> = results.shapes().into_iter().flat_map(of_shape).collect();
+    let table = CellColumns::default()
+        .words("Message", message)
+        .words("Protocol", protocol)
+        .figure("With prost’s messages, calls/s", count, |pair| pair.of_other(Cell::per_s))
+        .figure("With views, calls/s", count, per_s);
+    let table = judged(table, "÷", CellPair::rate)
+        .figure("CPU time per call", time, |pair| pair.of_other(cpu))
+        .figure("With views", time, |pair| cpu(pair.one))
+        .table(rows.iter().copied());
+    let factor = |pair: &CellPair<'_>| Some(format!("{} for {}", pair.rate().factor()?, protocol(pair)));
+    let sentences = sentences(&rows, same_message, factor, |pair, factors| {
+        let message = message(pair);
+        format!(
+            "With {message}, the rate with views of the received bytes relative to prost’s messages is {factors}."
+        )
+    });
+    Question { id: "views", title: "What the server’s objects cost", sentences, table }
 }
 
 /// JSON by a gateway in a process of its own, in the server's, and by a server that transcodes itself.
 pub(super) fn gateway(results: &JsonResults, cells: &Cells) -> Question {
-    let heads = ["Message", "Server", "Protocol", "Median", "Longest", "÷ our server’s JSON", "÷ inside"];
-    let mut table = Table::new(&heads);
-    let mut told = Vec::new();
-    for shape in results.settings.featured().into_iter().rev() {
-        let case = Case::plain(shape);
-        let by_json = || cells.of_case(case).filter(|cell| cell.way.protocol == Protocol::JsonHttp1);
-        let inside = by_json().find(|cell| is_gateway(cell) && cell.way.stack.variant() == Some(INSIDE));
-        let mut factors = Vec::new();
-        for cell in by_json().filter(|cell| cell.way == Way::ours(Protocol::JsonHttp1) || is_gateway(cell)) {
-            let ours = cells.at(&Way::ours(Protocol::JsonHttp1), case);
-            let beside = |other: Option<&Cell>| {
-                let other = other.filter(|other| is_gateway(cell) && other.way != cell.way)?;
-                Some(cells.latency_ratio(cell, other))
-            };
-            let (by_ours, by_inside) = (beside(ours), beside(inside));
-            let field =
-                |compared: Option<Compared>| compared.map_or_else(|| Field::ratio(None), compared_field);
-            table.rows.push(vec![
-                Field::words(title(shape)),
-                Field::words(cell.way.stack.to_string()),
-                Field::words(cell.way.protocol.title()),
-                Field::figure(cell.p50(), time),
-                Field::figure(cell.latency.as_ref().map(|it| it.all.max as f64), time),
-                field(by_ours),
-                field(by_inside),
-            ]);
-            let factor = by_ours.and_then(Compared::factor);
-            factors.extend(factor.map(|factor| format!("{factor} through {}", cell.way.stack)));
-            if let Some(factor) = by_inside.and_then(Compared::factor) {
-                told.push(format!(
-                    "With {}, a gateway in its own process takes {factor} as long as one inside the server.",
-                    title(shape)
-                ));
-            }
-        }
-        if !factors.is_empty() {
-            told.push(format!(
-                "With {}, the time of a JSON call relative to our server, which transcodes itself, is {}.",
-                title(shape),
-                enumerated(&factors)
-            ));
-        }
-    }
-    if told.is_empty() {
+    let is_gateway = |cell: &Cell| cell.way.stack.name() == GATEWAY;
+    let by_json = |case| cells.of_case(case).filter(|cell| cell.way.protocol == Protocol::JsonHttp1);
+    let of_shape = |shape| {
+        let ours = cells.at(&Way::ours(Protocol::JsonHttp1), Case::plain(shape));
+        let is_row = move |cell: &&Cell| is_gateway(cell) || cell.way == Way::ours(Protocol::JsonHttp1);
+        let rows = by_json(Case::plain(shape)).filter(is_row);
+        rows.map(move |cell| cells.pair(cell, ours.filter(|_| is_gateway(cell))))
+    };
+    let mut rows: Vec<CellPair<'_>> =
+        results.settings.featured().into_iter().rev().flat_map(of_shape).collect();
+    let inside = |pair: &CellPair<'_>| {
+        let is_inside = |cell: &&Cell| is_gateway(cell) && cell.way.stack.variant() == Some(INSIDE);
+        let inside = by_json(pair.one.case).find(is_inside);
+        pair.beside(inside.filter(|inside| is_gateway(pair.one) && inside.way != pair.one.way)).latency()
+    };
+    let through =
+        |pair: &CellPair<'_>| Some(format!("{} through {}", pair.latency().factor()?, server(pair)));
+    let by_inside = sentences(
+        &rows,
+        |_, _| false,
+        |pair| inside(pair).factor(),
+        |pair, factor| {
+            let message = message(pair);
+            format!(
+                "With {message}, a gateway in its own process takes {factor} as long as one inside the server."
+            )
+        },
+    );
+    let by_ours = sentences(&rows, same_message, through, |pair, factors| {
+        format!(
+            "With {}, the time of a JSON call relative to our server, which transcodes itself, is {factors}.",
+            message(pair)
+        )
+    });
+    let sentences: Vec<String> = by_inside.into_iter().chain(by_ours).collect();
+    if sentences.is_empty() {
         // Our server alone is no comparison.
-        table.rows.clear();
+        rows.clear();
     }
-    Question { id: "gateway", title: "A gateway or transcoding in the server", sentences: told, table }
-}
-
-fn is_gateway(cell: &Cell) -> bool {
-    cell.way.stack.name() == GATEWAY
+    let table = CellColumns::default()
+        .words("Message", message)
+        .words("Server", server)
+        .words("Protocol", protocol)
+        .figure("Median", time, median)
+        .figure("Longest", time, |pair| Some(pair.one.latency.as_ref()?.all.max as f64))
+        .field("÷ our server’s JSON", |pair| doubted(pair.latency()))
+        .field("÷ inside", move |pair| doubted(inside(pair)))
+        .table(rows);
+    Question { id: "gateway", title: "A gateway or transcoding in the server", sentences, table }
 }
 
 /// gRPC where the port serves JSON too, beside gRPC on a port of its own.
 pub(super) fn port(results: &JsonResults, cells: &Cells) -> Question {
-    let mut table = Table::new(&[
-        "Message",
-        "Shared, median",
-        "Alone, median",
-        "÷",
-        "",
-        "Shared, calls/s",
+    let of_shape = |shape| cells.pair_at(Case::plain(shape), &Way::reference(), &Way::alone());
+    let rows: Vec<CellPair<'_>> = results.shapes().into_iter().filter_map(of_shape).collect();
+    let table = CellColumns::default()
+        .words("Message", message)
+        .figure("Shared, median", time, median)
+        .figure("Alone, median", time, |pair| pair.of_other(Cell::p50));
+    let table = judged(table, "÷", CellPair::latency).figure("Shared, calls/s", count, per_s).figure(
         "Alone, calls/s",
-        "÷",
-        "",
-    ]);
-    let mut told = Vec::new();
-    for shape in super::sizes::shapes(results) {
-        let case = Case::plain(shape);
-        let shared = cells.at(&Way::reference(), case);
-        let Some((shared, alone)) = shared.zip(cells.at(&Way::alone(), case)) else { continue };
-        let (latency, rate) = (cells.latency_ratio(shared, alone), cells.rate_ratio(shared, alone));
-        let mut row = vec![
-            Field::words(title(shape)),
-            Field::figure(shared.p50(), time),
-            Field::figure(alone.p50(), time),
-        ];
-        row.extend(compared(latency));
-        row.extend([Field::figure(shared.per_s(), count), Field::figure(alone.per_s(), count)]);
-        row.extend(compared(rate));
-        table.rows.push(row);
-        if let Some(factor) = rate.factor() {
-            told.push(format!(
+        count,
+        |pair| pair.of_other(Cell::per_s),
+    );
+    let table = judged(table, "÷", CellPair::rate).table(rows.iter().copied());
+    let sentences = sentences(
+        &rows,
+        |_, _| false,
+        |pair| pair.rate().factor(),
+        |pair, factor| {
+            format!(
                 "With {}, a server that also serves JSON on the same port handles {factor} as many gRPC calls as one \
-                 that does not.",
-                title(shape),
-            ));
-        }
-    }
-    Question { id: "port", title: "What the shared port costs gRPC", sentences: told, table }
+             that does not.",
+                message(pair)
+            )
+        },
+    );
+    Question { id: "port", title: "What the shared port costs gRPC", sentences, table }
 }
