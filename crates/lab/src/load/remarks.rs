@@ -83,6 +83,13 @@ impl Remarks {
     }
 }
 
+/// Of the build, and of other programs when the study started.
+pub(crate) fn of_machine(machine: &Machine, versions: &Versions) -> Vec<Doubt> {
+    let build = (versions.build != "release").then(|| Doubt::build(&versions.build));
+    let is_busy = machine.load_average > LOAD_PER_CORE_MAX * machine.cores as f64;
+    build.into_iter().chain(is_busy.then(|| Doubt::busy(machine.load_average, machine.cores))).collect()
+}
+
 /// Of a study of so many windows, so many of which were tried; `apart`: both sides had processors of their own.
 pub(crate) fn of_study(
     windows: (usize, usize),
@@ -95,15 +102,10 @@ pub(crate) fn of_study(
     if done < planned {
         doubts.push(Doubt::cut_short(done, planned));
     }
-    if versions.build != "release" {
-        doubts.push(Doubt::build(&versions.build));
-    }
+    doubts.extend(of_machine(machine, versions));
     if !apart {
         let text = "There is only one processor: client and server competed for it.";
         doubts.push(Doubt(text.to_owned()));
-    }
-    if machine.load_average > LOAD_PER_CORE_MAX * machine.cores as f64 {
-        doubts.push(Doubt::busy(machine.load_average, machine.cores));
     }
     if machine.is_paced() {
         doubts.push(Doubt(format!(

@@ -5,6 +5,7 @@ use super::publication::Publication;
 use super::results::PublishedResults;
 use super::{page, terminal};
 use crate::findings::Doubt;
+use crate::load::remarks::of_machine;
 use crate::report::Report;
 use crate::report::table::Table;
 
@@ -17,18 +18,9 @@ struct PublishedReport<'r> {
 impl PublishedResults {
     /// What is written down of it.
     pub fn report(&self) -> impl Report {
-        let mut doubts = Vec::new();
-        if self.versions.build != "release" {
-            doubts.push(Doubt::build(&self.versions.build));
-        }
-        if self.machine.load_average > self.machine.cores as f64 / 2.0 {
-            doubts.push(Doubt::busy(self.machine.load_average, self.machine.cores));
-        }
-        for run in &self.runs {
-            if let Some(reason) = &run.failed {
-                doubts.push(Doubt::left_out(&format!("The run {}", run.name), reason));
-            }
-        }
+        let mut doubts = of_machine(&self.machine, &self.versions);
+        let failed = self.runs.iter().filter_map(|run| Some((run, run.failed.as_deref()?)));
+        doubts.extend(failed.map(|(run, reason)| Doubt::left_out(&format!("The run {}", run.name), reason)));
         PublishedReport { results: self, doubts }
     }
 }

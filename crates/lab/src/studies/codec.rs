@@ -1,13 +1,13 @@
 //! The codec study: what it costs to turn objects into bytes and back, in time and in bytes, by codec and message.
 //!
-//! Here is everything but the codecs: which windows there are, what was found, and how it is shown. What converts is a
-//! `Bench`: the [program](CodecProgram) that has the codecs.
+//! Here is everything but the codecs: which windows there are, what was found, and how it is shown. What converts is
+//! the [program](CodecProgram) that has the codecs.
 
 mod analyse;
 mod analysis;
-mod bench;
 mod condensed;
 mod csv;
+mod doubts;
 mod execute;
 mod findings;
 pub(crate) mod line;
@@ -16,6 +16,7 @@ mod peers;
 mod plan;
 mod program;
 mod results;
+mod span;
 pub(crate) mod tables;
 mod terminal;
 mod window;

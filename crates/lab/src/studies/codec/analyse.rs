@@ -163,46 +163,43 @@ fn own_lines(results: &CodecResults) -> impl Iterator<Item = LineFigures> + '_ {
         }
     }
     lines.into_iter().filter_map(|line| {
-        let codec = results.codec(&line.codec)?;
         let mut steps: Vec<&Step> = steps_of(results, line, false).collect();
         steps.sort_by_key(|step| step.conversions);
-        let last = *steps.last()?;
+        let bytes = results.size(&line.data, &line.codec).map_or(0.0, |size| size.raw);
         let allocations = results.allocations.iter().find(|it| it.line == *line);
         let instructions = results.instructions.iter().find(|it| it.line == *line);
         Some(LineFigures {
-            line: line.clone(),
-            format: codec.format,
-            dynamic: codec.dynamic,
-            decodes: codec.decodes.filter(|_| line.operation.decodes()),
             of_peer: false,
-            ns: figure(last).ns,
-            spread: spread(&per_conversion(last)),
-            range: range(&per_conversion(last)),
-            steps: steps.into_iter().map(figure).collect(),
-            bytes: results.size(&line.data, &line.codec).map_or(0.0, |size| size.raw),
+            steps: steps.iter().filter_map(|step| StepFigure::of_step(step)).collect(),
             allocations: allocations.map(|it| it.allocations),
             instructions: instructions.map(|it| it.instructions),
+            ..figures(results, line, &per_conversion(steps.last()?), bytes)?
         })
     })
 }
 
 fn peers_lines(results: &CodecResults) -> impl Iterator<Item = LineFigures> + '_ {
-    results.peers.iter().flat_map(|peer| &peer.lines).filter_map(|peers| {
-        let codec = results.codec(&peers.line.codec)?;
-        Some(LineFigures {
-            line: peers.line.clone(),
-            format: codec.format,
-            dynamic: codec.dynamic,
-            decodes: codec.decodes.filter(|_| peers.line.operation.decodes()),
-            of_peer: true,
-            steps: Vec::new(),
-            ns: median(peers.ns_per_conversion.iter().copied())?,
-            spread: spread(&peers.ns_per_conversion),
-            range: range(&peers.ns_per_conversion),
-            bytes: peers.bytes,
-            allocations: None,
-            instructions: None,
-        })
+    let lines = results.peers.iter().flat_map(|peer| &peer.lines);
+    lines.filter_map(|it| figures(results, &it.line, &it.ns_per_conversion, it.bytes))
+}
+
+/// Of a line whose conversions took these times, ns; of a peer, unless more is known.
+fn figures(results: &CodecResults, line: &Line, times: &[f64], bytes: f64) -> Option<LineFigures> {
+    let codec = results.codec(&line.codec)?;
+    let StepFigure { ns, min, max, .. } = StepFigure::of(0, times)?;
+    Some(LineFigures {
+        line: line.clone(),
+        format: codec.format,
+        dynamic: codec.dynamic,
+        decodes: codec.decodes.filter(|_| line.operation.decodes()),
+        of_peer: true,
+        steps: Vec::new(),
+        ns,
+        spread: middle_half(times) / ns,
+        range: (max - min) / ns,
+        bytes,
+        allocations: None,
+        instructions: None,
     })
 }
 
@@ -216,14 +213,16 @@ fn per_conversion(step: &Step) -> Vec<f64> {
     step.elapsed_ns.iter().map(|&ns| ns as f64 / step.conversions as f64).collect()
 }
 
-fn figure(step: &Step) -> StepFigure {
-    let times = per_conversion(step);
-    let of = |pick: fn(f64, f64) -> f64| times.iter().copied().reduce(pick).unwrap_or(0.0);
-    StepFigure {
-        conversions: step.conversions,
-        ns: median(times.iter().copied()).unwrap_or(0.0),
-        min: of(f64::min),
-        max: of(f64::max),
+impl StepFigure {
+    /// Of so many conversions, each of which took these times, ns, by round.
+    fn of(conversions: u64, times: &[f64]) -> Option<Self> {
+        let end = |pick: fn(f64, f64) -> f64| times.iter().copied().reduce(pick);
+        let ns = median(times.iter().copied())?;
+        Some(Self { conversions, ns, min: end(f64::min)?, max: end(f64::max)? })
+    }
+
+    fn of_step(step: &Step) -> Option<Self> {
+        Self::of(step.conversions, &per_conversion(step))
     }
 }
 
@@ -231,7 +230,7 @@ fn noise(results: &CodecResults, lines: &[LineFigures]) -> Option<Noise> {
     let factor = |line: &LineFigures| {
         let double = steps_of(results, &line.line, true).max_by_key(|step| step.conversions)?;
         let single = line.steps.iter().find(|step| step.conversions == double.conversions)?;
-        Some((figure(double).ns / single.ns).ln().abs().exp())
+        Some((StepFigure::of_step(double)?.ns / single.ns).ln().abs().exp())
     };
     let factors: Vec<f64> = lines.iter().filter_map(factor).collect();
     let spreads: Vec<f64> = lines.iter().filter(|line| !line.of_peer).map(|line| line.spread).collect();
@@ -264,22 +263,10 @@ fn shares(results: &CodecResults, lines: &[LineFigures]) -> Vec<Share> {
     results.calls.iter().filter_map(of).collect()
 }
 
-/// How far all values reach, as a share of the median.
-fn range(values: &[f64]) -> f64 {
-    let end = |pick: fn(f64, f64) -> f64| values.iter().copied().reduce(pick);
-    match (end(f64::min), end(f64::max), median(values.iter().copied())) {
-        (Some(least), Some(most), Some(median)) => (most - least) / median,
-        _ => 0.0,
-    }
-}
-
-/// How far the middle half of the values reaches, as a share of the median.
-fn spread(values: &[f64]) -> f64 {
+/// How far the middle half of the values reaches.
+fn middle_half(values: &[f64]) -> f64 {
     let mut sorted = values.to_vec();
     sorted.sort_by(f64::total_cmp);
-    let (Some(median), Some(last)) = (median(sorted.iter().copied()), sorted.len().checked_sub(1)) else {
-        return 0.0;
-    };
-    let at = |share: f64| sorted[(share * last as f64).round() as usize];
-    (at(0.75) - at(0.25)) / median
+    let at = |share: f64| sorted[(share * (sorted.len() - 1) as f64).round() as usize];
+    if sorted.is_empty() { 0.0 } else { at(0.75) - at(0.25) }
 }

@@ -1,7 +1,8 @@
 //! A codec study, analysed: what every exporter writes down.
 
 use super::analyse::{Analysis, analyse};
-use super::findings::{answer, doubts, findings};
+use super::doubts::doubts;
+use super::findings::Findings;
 use super::results::CodecResults;
 use crate::findings::{Doubt, Finding};
 
@@ -24,12 +25,13 @@ pub(crate) struct CodecAnalysis<'r> {
 impl<'r> CodecAnalysis<'r> {
     pub(crate) fn of(results: &'r CodecResults) -> Self {
         let figures = analyse(results);
-        let answer = answer(results, &figures);
+        let told = Findings::of(results, &figures);
+        let (answer, findings) = (told.answer(), told.all());
         Self {
             results,
             unanswered: results.unanswered(answer.is_some()),
             answer,
-            findings: findings(results, &figures),
+            findings,
             doubts: doubts(results, &figures),
             figures,
         }

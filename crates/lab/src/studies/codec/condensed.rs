@@ -17,10 +17,9 @@ const CONDENSED_SCHEMA: &str = "thalweg.codec-condensed/1";
 pub(super) fn condensed(analysis: &CodecAnalysis<'_>) -> String {
     let CodecAnalysis { results, figures: Analysis { lines, noise, shares }, .. } = analysis;
     let finding = |finding: &Finding| json!({"topic": finding.topic, "text": finding.text});
-    let peers_codecs = results.peers.iter().flat_map(|peer| &peer.codecs);
     let body = json!({
         "rounds": results.settings.rounds,
-        "codecs": results.codecs.iter().chain(peers_codecs).collect::<Vec<_>>(),
+        "codecs": results.all_codecs().collect::<Vec<_>>(),
         "data": results.data,
         "noise": noise.as_ref().map(|noise| json!({
             "doubles": noise.doubles, "typical": short(noise.typical), "most": short(noise.floor),

@@ -1,18 +1,18 @@
 //! Measures the windows of a codec study.
 
 use std::collections::BTreeMap;
-use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use tempfile::TempDir;
 use thalweg_measure::cpus::CpuAssignment;
 use thalweg_measure::interrupt::Interrupt;
 use thalweg_measure::usage::{Side, Sides};
 
-use super::bench::Bench;
 use super::line::Line;
 use super::peers;
 use super::plan::Estimate;
+use super::program::CodecProgram;
 use super::tables::{CallFigures, CallsOf, InstructionsOf, PeerResult};
 use super::window::{Conversions, Found, Window, calls_window};
 use crate::load;
@@ -25,16 +25,18 @@ use crate::study::{Execute, ExecuteError, LeftOut};
 /// The first look at a line ends when its conversions took so long.
 const LOOK: Duration = Duration::from_millis(1);
 /// Where messages lie for programs that are not this one, and callgrind's files.
-const FILES: &str = "codec-files";
+const FILES: &str = "codec-files-";
 
-/// Lets a bench convert, our own stack make calls, and other programs convert the same messages.
+/// Lets the program convert, our own stack make calls, and other programs convert the same messages.
 pub struct CodecExecutor<'b> {
-    bench: &'b mut dyn Bench,
+    program: &'b mut CodecProgram,
     calls: Calls,
     peers: Option<PeersDirectory>,
     /// Peers measure for as short as makes sense.
     quick: bool,
-    files: Files,
+    /// The study's folder.
+    directory: PathBuf,
+    files: Option<TempDir>,
     interrupt: Interrupt,
 }
 
@@ -42,18 +44,19 @@ impl<'b> CodecExecutor<'b> {
     /// `ours` makes the calls, its client and its server on the processors assigned to them. Files for other programs
     /// lie in `directory` as long as they are needed.
     pub fn new(
-        bench: &'b mut dyn Bench,
+        program: &'b mut CodecProgram,
         ours: Program,
         cpus: CpuAssignment,
         directory: &Path,
         interrupt: Interrupt,
     ) -> Self {
         Self {
-            bench,
+            program,
             calls: Calls { ours, cpus, executor: None },
             peers: None,
             quick: false,
-            files: Files { folder: directory.join(FILES), is_there: false },
+            directory: directory.to_owned(),
+            files: None,
             interrupt,
         }
     }
@@ -69,7 +72,7 @@ impl<'b> CodecExecutor<'b> {
     pub fn look(&mut self, lines: &[Line], left_out: &mut Vec<LeftOut>) -> Vec<Estimate> {
         let mut estimates: Vec<Estimate> = Vec::new();
         for line in lines {
-            match first_look(self.bench, line) {
+            match first_look(self.program, line) {
                 Ok(ns_per_conversion) => {
                     let is_first = !estimates.iter().any(|estimate| {
                         (&estimate.line.data, estimate.line.operation) == (&line.data, line.operation)
@@ -88,25 +91,34 @@ impl<'b> CodecExecutor<'b> {
 
     /// Converts, and sees whether others kept the program waiting meanwhile.
     fn convert(&mut self, line: &Line, conversions: u64) -> Result<Found, String> {
-        let sides = self.bench.process().map(|pid| Sides { client: Side::of(pid, None), server: None });
-        let sample = || sides.as_ref().and_then(|sides| sides.sample().ok());
+        let sides = Sides { client: Side::of(self.program.process(), None), server: None };
+        let sample = || sides.sample().ok();
         let before = sample();
-        let elapsed = self.bench.convert(line, conversions)?;
+        let elapsed = self.program.convert(line, conversions)?;
         let usage = before.zip(sample()).map(|(before, after)| after.since(&before));
         let reason = usage.and_then(|usage| usage.client.kept_waiting("program", usage.window_ns));
         Ok(Found::Elapsed(elapsed, reason))
     }
 
     fn instructions(&mut self) -> Result<Vec<InstructionsOf>, String> {
-        let folder = self.files.folder()?;
-        self.bench.instructions(folder)
+        let folder = self.folder()?;
+        self.program.instructions(&folder)
     }
 
     fn peer(&mut self, name: &str) -> Result<PeerResult, String> {
-        let folder = self.files.folder()?;
+        let folder = self.folder()?;
         let peers = self.peers.as_ref().ok_or("no peers found; use --peers")?;
-        self.bench.write_messages(folder)?;
-        peers::convert(peers, name, folder, self.quick)
+        self.program.write_messages(&folder)?;
+        peers::convert(peers, name, &folder, self.quick)
+    }
+
+    /// A folder that is there from when it is needed to the end of the study.
+    fn folder(&mut self) -> Result<PathBuf, String> {
+        if self.files.is_none() {
+            let made = tempfile::Builder::new().prefix(FILES).tempdir_in(&self.directory);
+            self.files = Some(made.map_err(|error| format!("{}: {error}", self.directory.display()))?);
+        }
+        Ok(self.files.as_ref().map(|files| files.path().to_owned()).unwrap_or_default())
     }
 }
 
@@ -120,7 +132,7 @@ impl Execute for CodecExecutor<'_> {
         }
         let found = match window {
             Window::Conversions(Conversions { line, conversions, .. }) => self.convert(line, *conversions),
-            Window::Allocations(line) => self.bench.allocations(line).map(Found::Allocations),
+            Window::Allocations(line) => self.program.allocations(line).map(Found::Allocations),
             Window::Calls { calls, round } => {
                 return self.calls.measure(calls, *round, &self.interrupt).map(Found::Calls);
             }
@@ -131,10 +143,10 @@ impl Execute for CodecExecutor<'_> {
     }
 }
 
-fn first_look(bench: &mut dyn Bench, line: &Line) -> Result<f64, String> {
+fn first_look(program: &mut CodecProgram, line: &Line) -> Result<f64, String> {
     let mut conversions = 10;
     loop {
-        let elapsed = bench.convert(line, conversions)?;
+        let elapsed = program.convert(line, conversions)?;
         if elapsed >= LOOK {
             return Ok(elapsed.as_nanos() as f64 / conversions as f64);
         }
@@ -187,30 +199,4 @@ fn figures(found: &load::Found) -> Result<CallFigures, String> {
     };
     let cpu_ns = (usage.client.cpu_ns() + usage.server.cpu_ns()) as f64 / load.messages as f64;
     Ok(CallFigures { p50_ns: latency.p50 as f64, cpu_ns, rate_per_s: load.rate_per_s })
-}
-
-/// A folder that is there as long as it is needed.
-struct Files {
-    folder: PathBuf,
-    is_there: bool,
-}
-
-impl Files {
-    fn folder(&mut self) -> Result<&Path, String> {
-        if !self.is_there {
-            fs::create_dir_all(&self.folder)
-                .map_err(|error| format!("{}: {error}", self.folder.display()))?;
-            self.is_there = true;
-        }
-        Ok(&self.folder)
-    }
-}
-
-impl Drop for Files {
-    fn drop(&mut self) {
-        if self.is_there {
-            // What is in there can be made again.
-            let _ = fs::remove_dir_all(&self.folder);
-        }
-    }
 }

@@ -11,15 +11,14 @@ use thalweg_measure::wording::counted;
 
 use super::analyse::{Analysis, LineFigures};
 use super::analysis::CodecAnalysis;
-use super::line::{Format, Operation, WARM_UPS};
+use super::findings::JSON;
+use super::line::{Operation, WARM_UPS};
 use super::results::CodecResults;
 use super::tables::{CodecInfo, DataInfo};
 use crate::report::origin::{Facts, Origin};
 use crate::report::page::StudyPage;
 use crate::report::topics::findings;
 
-/// Formats that are read as JSON.
-const JSON: [Format; 2] = [Format::Json, Format::ProtoJson];
 /// A card for each message up to this many.
 const CARDS_MAX: usize = 4;
 

@@ -2,6 +2,7 @@
 //! JSON each. It times what it converts, so that its figures are those of one process.
 
 use std::io::Write;
+use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::mpsc::Receiver;
@@ -9,10 +10,10 @@ use std::time::Duration;
 
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
 use thalweg_measure::cpus::CpuList;
 use thalweg_measure::process::Process;
 
-use super::bench::Bench;
 use super::line::{Line, WARM_UPS};
 use super::tables::{Allocations, CodecInfo, DataInfo, InstructionsOf, Size};
 
@@ -97,17 +98,6 @@ enum Request<'a> {
     Messages { folder: &'a Path },
 }
 
-/// What it answers: the one that was asked for, or why not.
-#[derive(Deserialize)]
-#[serde(rename_all = "snake_case")]
-enum Answer {
-    ElapsedNs(u64),
-    Allocations(Allocations),
-    Instructions(Vec<InstructionsOf>),
-    Messages(usize),
-    Error(String),
-}
-
 impl CodecProgram {
     /// Starts the program, on this processor if the kernel allows it.
     pub fn start(program: &Path, selection: &Selection, cpu: Option<&CpuList>) -> Result<Self, NoCodecs> {
@@ -133,55 +123,45 @@ impl CodecProgram {
         Ok(Self { program: program.to_owned(), process, answers, codecs, data, sizes, lines })
     }
 
-    fn ask(&mut self, request: &Request<'_>) -> Result<Answer, String> {
+    /// What the program answers by this name.
+    fn ask<T: DeserializeOwned>(&mut self, request: &Request<'_>, name: &str) -> Result<T, String> {
         let request = serde_json::to_string(request).map_err(|error| error.to_string())?;
         let stdin = self.process.child.stdin.as_mut().expect("it was started to be told");
         // That it does not listen is found when it does not answer.
         let _ = writeln!(stdin, "{request}");
         let answer = self.answers.recv().map_err(|_| said(&self.program, "ended before it answered"))?;
-        match read(&answer) {
-            Ok(Answer::Error(reason)) => Err(reason),
-            Ok(answer) => Ok(answer),
-            Err(_) => Err(self.unlike_contract()),
+        let mut answer: Map<String, Value> = read(&answer).unwrap_or_default();
+        if let Some(Value::String(reason)) = answer.remove("error") {
+            return Err(reason);
         }
+        let found = answer.remove(name).and_then(|found| serde_json::from_value(found).ok());
+        found.ok_or_else(|| said(&self.program, "does not answer as peers/README.md says"))
     }
 
-    fn unlike_contract(&self) -> String {
-        said(&self.program, "does not answer as peers/README.md says")
-    }
-}
-
-impl Bench for CodecProgram {
-    fn convert(&mut self, line: &Line, conversions: u64) -> Result<Duration, String> {
-        match self.ask(&Request::Convert { line, warm_ups: WARM_UPS, conversions })? {
-            Answer::ElapsedNs(elapsed) => Ok(Duration::from_nanos(elapsed)),
-            _ => Err(self.unlike_contract()),
-        }
+    /// [`WARM_UPS`] conversions, then so many that are timed.
+    pub(super) fn convert(&mut self, line: &Line, conversions: u64) -> Result<Duration, String> {
+        let request = Request::Convert { line, warm_ups: WARM_UPS, conversions };
+        self.ask(&request, "elapsed_ns").map(Duration::from_nanos)
     }
 
-    fn process(&self) -> Option<u32> {
-        Some(self.process.id())
+    /// The process that converts.
+    pub(super) fn process(&self) -> u32 {
+        self.process.id()
     }
 
-    fn allocations(&mut self, line: &Line) -> Result<Allocations, String> {
-        match self.ask(&Request::Allocations { line })? {
-            Answer::Allocations(allocations) => Ok(allocations),
-            _ => Err(self.unlike_contract()),
-        }
+    /// What the line asks of the allocator, for each conversion.
+    pub(super) fn allocations(&mut self, line: &Line) -> Result<Allocations, String> {
+        self.ask(&Request::Allocations { line }, "allocations")
     }
 
-    fn instructions(&mut self, folder: &Path) -> Result<Vec<InstructionsOf>, String> {
-        match self.ask(&Request::Instructions { folder })? {
-            Answer::Instructions(counted) => Ok(counted),
-            _ => Err(self.unlike_contract()),
-        }
+    /// Instructions of all lines, counted in a run of its own; whatever it needs for that lies in `folder`.
+    pub(super) fn instructions(&mut self, folder: &Path) -> Result<Vec<InstructionsOf>, String> {
+        self.ask(&Request::Instructions { folder }, "instructions")
     }
 
-    fn write_messages(&mut self, folder: &Path) -> Result<(), String> {
-        match self.ask(&Request::Messages { folder })? {
-            Answer::Messages(1..) => Ok(()),
-            _ => Err(self.unlike_contract()),
-        }
+    /// Writes the messages for programs that are not this one, and tells how many they are.
+    pub(super) fn write_messages(&mut self, folder: &Path) -> Result<NonZeroUsize, String> {
+        self.ask(&Request::Messages { folder }, "messages")
     }
 }
 

@@ -68,11 +68,6 @@ impl CodecResults {
         let tables = CodecTables { steps_left_out: planned.left_out.clone(), ..tables };
         Self::start(StudyKind::Codec, planned.windows.len(), settings, left_out, tables)
     }
-
-    /// All windows were measured.
-    pub(crate) fn is_complete(&self) -> bool {
-        self.measured() >= self.planned
-    }
 }
 
 impl CodecTables {
@@ -107,8 +102,12 @@ impl CodecTables {
 
     /// The codec of this name, of a peer as well.
     pub(crate) fn codec(&self, name: &str) -> Option<&CodecInfo> {
-        let theirs = self.peers.iter().flat_map(|peer| &peer.codecs);
-        self.codecs.iter().chain(theirs).find(|codec| codec.name == name)
+        self.all_codecs().find(|codec| codec.name == name)
+    }
+
+    /// Those of peers behind ours.
+    pub(crate) fn all_codecs(&self) -> impl Iterator<Item = &CodecInfo> {
+        self.codecs.iter().chain(self.peers.iter().flat_map(|peer| &peer.codecs))
     }
 
     /// The codec that stands for these formats: the first that was measured, of those that own what they decode if

@@ -146,8 +146,7 @@ pub(super) fn bytes(results: &CodecResults) -> Vec<Block> {
 }
 
 fn is_dynamic(results: &CodecResults, name: &str) -> bool {
-    let peers = results.peers.iter().flat_map(|peer| &peer.codecs);
-    results.codecs.iter().chain(peers).any(|codec| codec.dynamic && codec.name == name)
+    results.codec(name).is_some_and(|codec| codec.dynamic)
 }
 
 /// The time of a conversion over their number.

@@ -1,0 +1,80 @@
+//! Figures of two codecs side by side, message by message.
+
+use std::fmt;
+
+use thalweg_measure::figures::{ratio, times};
+
+use super::analyse::Analysis;
+use super::line::Operation;
+use super::results::CodecResults;
+use super::tables::Size;
+
+/// What is compared of two codecs.
+#[derive(Clone, Copy)]
+pub(super) enum ComparedFigure {
+    /// Time of a conversion.
+    Time(Operation),
+    /// Bytes of a message.
+    Bytes(fn(&Size) -> f64),
+}
+
+/// A figure of a message.
+pub(super) type OfMessage<'a> = (f64, &'a str);
+
+/// The smallest and the largest of a figure.
+#[derive(Clone, Copy)]
+pub(super) struct Span<'a> {
+    pub(super) least: OfMessage<'a>,
+    pub(super) most: OfMessage<'a>,
+}
+
+impl ComparedFigure {
+    /// How many times that of `other` the figure of codec `one` is, for each message that both have.
+    pub(super) fn ratios<'a>(
+        self,
+        (results, analysis): (&'a CodecResults, &Analysis),
+        one: &str,
+        other: &str,
+    ) -> Vec<OfMessage<'a>> {
+        let figure = |data: &str, codec: &str| match self {
+            Self::Time(operation) => analysis.line(data, codec, operation).map(|line| line.ns),
+            Self::Bytes(of) => results.size(data, codec).map(of),
+        };
+        let names = results.data.iter().map(|data| data.name.as_str());
+        names.filter_map(|data| Some((figure(data, one)? / figure(data, other)?, data))).collect()
+    }
+}
+
+impl<'a> Span<'a> {
+    pub(super) fn of(mut figures: Vec<OfMessage<'a>>) -> Option<Self> {
+        figures.sort_by(|a, b| a.0.total_cmp(&b.0));
+        Some(Self { least: *figures.first()?, most: *figures.last()? })
+    }
+
+    /// `0.95 to 2.1 times`, and of one message `2.1 times`.
+    pub(super) fn plain(&self) -> String {
+        let most = times(self.most.0);
+        if self.is_of_one() { most } else { format!("{} to {most}", ratio(self.least.0)) }
+    }
+
+    /// `0.79 % (small) to 12 % (order)`, and of one message `12 %`.
+    pub(super) fn named(&self, least: fn(f64) -> String, most: fn(f64) -> String) -> String {
+        let ((low, first), (high, last)) = (self.least, self.most);
+        if self.is_of_one() {
+            most(high)
+        } else {
+            format!("{} ({first}) to {} ({last})", least(low), most(high))
+        }
+    }
+
+    fn is_of_one(&self) -> bool {
+        self.least.1 == self.most.1
+    }
+}
+
+/// `0.95 (samples) to 2.1 times (order)`.
+impl fmt::Display for Span<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.named(ratio, times))
+    }
+}
