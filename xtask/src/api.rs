@@ -6,10 +6,10 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use crate::arguments::Arguments;
-use crate::ended::Ended;
-use crate::job::{Failure, Job, Log};
+use crate::failure::Result;
+use crate::job::Job;
 use crate::metadata::Metadata;
-use crate::workspace;
+use crate::{files, log, workspace};
 
 /// Those whose versions are a promise; see `docs/upgrading.md`. Of `thalweg-engine` and `thalweg-http2` that is what
 /// `thalweg` shows under its own name.
@@ -25,45 +25,40 @@ const LIBRARIES: &[&str] = &[
     "thalweg-web",
 ];
 
-pub(crate) fn run(arguments: Arguments) -> Result<ExitCode, Ended> {
+pub(crate) fn run(arguments: Arguments) -> Result<ExitCode> {
     arguments.finish()?;
-    record(&Log::create("api")?)?;
+    log::start("api")?;
+    for Listing { library, text } in listings()? {
+        let path = recorded(library);
+        files::write(&path, &text)?;
+        println!("{:>5} items  {}", text.lines().count(), path.display());
+    }
     Ok(ExitCode::SUCCESS)
 }
 
-fn record(log: &Log) -> Result<(), Failure> {
-    for Listing { library, text } in listings(log)? {
-        let path = recorded(library);
-        fs::create_dir_all(path.parent().unwrap_or(workspace::root()))?;
-        fs::write(&path, &text)?;
-        println!("{:>5} items  {}", text.lines().count(), path.display());
-    }
-    Ok(())
-}
-
 /// Whether the lists are what is there.
-pub(crate) fn check(log: &Log) -> Result<String, Failure> {
+pub(crate) fn check() -> Result<String> {
     let mut changed = Vec::new();
     let mut items = 0;
-    for Listing { library, text } in listings(log)? {
+    for Listing { library, text } in listings()? {
         items += text.lines().count();
         if fs::read_to_string(recorded(library)).unwrap_or_default() != text {
             let found = workspace::output().join(format!("api-{library}.txt"));
             fs::write(&found, text)?;
             // It ends with 1 where it finds what it looks for.
-            Job::new("diff").words("--unified=0 --new-file").arg(recorded(library)).arg(found).status(log)?;
+            Job::new("diff").words("--unified=0 --new-file").arg(recorded(library)).arg(found).status()?;
             changed.push(library);
         }
     }
     if changed.is_empty() {
         return Ok(format!("{items} public items of {} libraries, as in api", LIBRARIES.len()));
     }
-    Err(Failure::failed(format!(
+    Err(failed!(
         "other public items than api has, in {}: the lines are in {}. Where they are meant, `cargo xtask api` writes \
          them anew",
         changed.join(", "),
-        log.path().display()
-    )))
+        log::path().display()
+    ))
 }
 
 struct Listing {
@@ -75,13 +70,13 @@ fn recorded(library: &str) -> PathBuf {
     workspace::root().join("api").join(format!("{library}.txt"))
 }
 
-fn listings(log: &Log) -> Result<Vec<Listing>, Failure> {
-    let metadata = Metadata::load(log)?;
+fn listings() -> Result<Vec<Listing>> {
+    let metadata = Metadata::load()?;
     // Stable rustdoc writes JSON only with RUSTC_BOOTSTRAP, with which build scripts run again: it has its own folder.
     let target = workspace::target().join("api");
     let lister = workspace::suites().join("api");
     let build = Job::cargo("build --locked --quiet").directory(&lister).env("CARGO_TARGET_DIR", &target);
-    build.builds().minutes(10).run(log)?;
+    build.builds(10).run()?;
     // Of this one Cargo takes features by their own names only, as it does where one package is documented.
     let (tonic, others): (Vec<&str>, Vec<&str>) =
         LIBRARIES.iter().partition(|name| **name == "thalweg-tonic");
@@ -89,7 +84,7 @@ fn listings(log: &Log) -> Result<Vec<Listing>, Failure> {
         let mut document = Job::cargo("doc --lib --no-deps --quiet");
         for library in libraries {
             let package = metadata.packages.iter().find(|package| package.name == library);
-            let package = package.ok_or_else(|| Failure::failed(format!("there is no package {library}")))?;
+            let package = package.ok_or_else(|| failed!("there is no package {library}"))?;
             document = document.arg("--package").arg(library);
             for feature in package.features.keys().filter(|name| is_for_users(name)) {
                 let package = if is_one { String::new() } else { format!("{library}/") };
@@ -99,16 +94,14 @@ fn listings(log: &Log) -> Result<Vec<Listing>, Failure> {
         let document =
             document.env("RUSTDOCFLAGS", "-Z unstable-options --output-format json --cap-lints allow");
         let document = document.env("RUSTC_BOOTSTRAP", "1").env("CARGO_TARGET_DIR", &target);
-        document.builds().minutes(20).run(log)?;
+        document.builds(20).run()?;
     }
-    let list = |library: &&'static str| -> Result<Listing, Failure> {
+    let list = |library: &&'static str| -> Result<Listing> {
         let json = target.join("doc").join(format!("{}.json", library.replace('-', "_")));
-        let text = Job::new(target.join("debug/api-listing")).arg(json).quiet_text(log).map_err(|failure| {
-            Failure::missing(format!(
-                "a list of what is public in {library}: {failure}. rustdoc's JSON changes with Rust, and the program \
+        let text = Job::new(target.join("debug/api-listing")).arg(json).quiet_text().map_err(|failure| {
+            missing!("a list of what is public in {library}: {failure}. rustdoc's JSON changes with Rust, and the program \
                  that reads it knows one form of it: see {}",
-                log.path().display()
-            ))
+                log::path().display())
         })?;
         Ok(Listing { library, text })
     };

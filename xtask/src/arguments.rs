@@ -3,13 +3,12 @@
 
 use std::collections::VecDeque;
 
+use crate::failure::Result;
+
 /// The words that are left.
 pub(crate) struct Arguments {
     words: VecDeque<String>,
 }
-
-/// The command line makes no sense: the message says which part.
-pub(crate) struct Misuse(pub(crate) String);
 
 impl Arguments {
     pub(crate) fn from_env() -> Self {
@@ -28,7 +27,7 @@ impl Arguments {
     }
 
     /// The value of `--name VALUE` or `--name=VALUE`; both words are taken out.
-    pub(crate) fn value(&mut self, name: &str) -> Result<Option<String>, Misuse> {
+    pub(crate) fn value(&mut self, name: &str) -> Result<Option<String>> {
         let joined = format!("{name}=");
         let Some(position) = self.words.iter().position(|word| word == name || word.starts_with(&joined))
         else {
@@ -38,18 +37,12 @@ impl Arguments {
         if let Some(value) = word.strip_prefix(&joined) {
             return Ok(Some(value.to_owned()));
         }
-        match self.words.remove(position) {
-            Some(value) => Ok(Some(value)),
-            None => Err(Misuse(format!("{name} wants a value"))),
-        }
+        self.words.remove(position).map(Some).ok_or_else(|| misuse!("{name} wants a value"))
     }
 
     /// The words that no one asked for must be none.
-    pub(crate) fn finish(mut self) -> Result<(), Misuse> {
-        match self.words.pop_front() {
-            Some(word) => Err(Misuse(format!("`{word}` is not understood here"))),
-            None => Ok(()),
-        }
+    pub(crate) fn finish(mut self) -> Result<()> {
+        self.words.pop_front().map_or(Ok(()), |word| Err(misuse!("`{word}` is not understood here")))
     }
 
     /// The words that are left, as names.

@@ -1,114 +1,110 @@
 //! `cargo xtask bench`: what the stack costs, ours beside other people's in the same run.
 
 mod alignment;
-mod allocations;
 mod attacks;
 mod beside;
-mod cores;
 mod drop_in;
 mod flight;
 mod generators;
 mod idle;
-mod instructions;
 mod memory;
-mod open_files;
+mod pair;
 mod polling;
 mod same;
 mod slowed;
 pub(crate) mod spin;
 pub(crate) mod table;
 mod tls;
-mod turns;
+pub(crate) mod turns;
 mod valgrind;
 
 use std::process::ExitCode;
 
-use crate::arguments::{Arguments, Misuse};
+use crate::arguments::Arguments;
 use crate::bench::table::Table;
-use crate::ended::Ended;
-use crate::job::{Failure, Log};
-use crate::peers::{self, BuiltPeer, Peer};
+use crate::failure::Result;
+use crate::log;
+use crate::peers::{self, BuiltPeer};
 
 /// A benchmark: takes the stacks to compare, gives its tables.
 struct Bench {
     name: &'static str,
-    run: fn(&[BuiltPeer], &Log) -> Result<Vec<Table>, Failure>,
+    run: fn(&[BuiltPeer]) -> Result<Vec<Table>>,
     /// The stacks it compares unless told otherwise.
     peers: &'static [&'static str],
 }
 
 const BENCHES: &[Bench] = &[
-    Bench { name: "instructions", run: instructions::run, peers: &["thalweg", "tonic"] },
-    Bench { name: "allocations", run: allocations::run, peers: &["thalweg", "tonic"] },
-    Bench { name: "memory", run: memory::run, peers: &["thalweg", "tonic"] },
-    Bench { name: "idle", run: idle::run, peers: &["thalweg"] },
-    Bench { name: "beside", run: beside::run, peers: &["thalweg"] },
-    Bench { name: "attacks", run: attacks::run, peers: &["thalweg", "tonic", "grpc-go", "grpc-cpp"] },
-    Bench { name: "hoards", run: attacks::run_hoards, peers: &["thalweg"] },
-    Bench { name: "alignment", run: alignment::run, peers: &[] },
-    Bench { name: "same", run: same::run, peers: &["thalweg"] },
-    Bench { name: "slowed", run: slowed::run, peers: &["thalweg"] },
-    Bench { name: "tls", run: tls::run, peers: tls::PEERS },
-    Bench { name: "drop-in", run: drop_in::run, peers: drop_in::PEERS },
-    Bench { name: "flight", run: flight::run, peers: &[] },
-    Bench { name: "generators", run: generators::run, peers: &["thalweg"] },
-    Bench { name: "polling", run: polling::run, peers: &["thalweg", "tonic", "grpc-cpp"] },
+    bench("instructions", valgrind::instructions, &["thalweg", "tonic"]),
+    bench("allocations", valgrind::allocations, &["thalweg", "tonic"]),
+    bench("memory", memory::run, &["thalweg", "tonic"]),
+    bench("idle", idle::run, &["thalweg"]),
+    bench("beside", beside::run, &["thalweg"]),
+    bench("attacks", attacks::run, &["thalweg", "tonic", "grpc-go", "grpc-cpp"]),
+    bench("hoards", attacks::run_hoards, &["thalweg"]),
+    bench("alignment", alignment::run, &[]),
+    bench("same", same::run, &["thalweg"]),
+    bench("slowed", slowed::run, &["thalweg"]),
+    bench("tls", tls::run, tls::PEERS),
+    bench("drop-in", drop_in::run, drop_in::PEERS),
+    bench("flight", flight::run, &[]),
+    bench("generators", generators::run, &["thalweg"]),
+    bench("polling", polling::run, &["thalweg", "tonic", "grpc-cpp"]),
 ];
 
+const fn bench(
+    name: &'static str,
+    run: fn(&[BuiltPeer]) -> Result<Vec<Table>>,
+    peers: &'static [&'static str],
+) -> Bench {
+    Bench { name, run, peers }
+}
+
 /// `cargo xtask attacks`.
-pub(crate) fn attacks(mut arguments: Arguments) -> Result<ExitCode, Ended> {
+pub(crate) fn attacks(mut arguments: Arguments) -> Result<ExitCode> {
     let (peers, classes) = (arguments.value("--peers")?, arguments.value("--classes")?);
     arguments.finish()?;
     let Some(classes) = classes else {
-        run_named(Some("attacks"), peers.as_deref())?;
-        return run_named(Some("hoards"), None);
+        run_named("attacks", peers.as_deref())?;
+        return run_named("hoards", None);
     };
-    let log = Log::create("bench-attacks")?;
-    let peers = peers::named(&peers.as_deref().unwrap_or("thalweg").split(',').collect::<Vec<_>>())?;
-    let built = peers.iter().map(|peer| peer.build(&log)).collect::<Result<Vec<_>, _>>()?;
-    print(&attacks::run_classes(&built, &classes.split(',').collect::<Vec<_>>(), &log)?);
+    log::start("bench-attacks")?;
+    let peers = built(&peers.as_deref().unwrap_or("thalweg").split(',').collect::<Vec<_>>())?;
+    print(&attacks::run_classes(&peers, &classes.split(',').collect::<Vec<_>>())?);
     Ok(ExitCode::SUCCESS)
 }
 
-pub(crate) fn run(mut arguments: Arguments) -> Result<ExitCode, Ended> {
+pub(crate) fn run(mut arguments: Arguments) -> Result<ExitCode> {
     let peers = arguments.value("--peers")?;
     let name = arguments.next_word();
     arguments.finish()?;
-    run_named(name.as_deref(), peers.as_deref())
+    run_named(name.as_deref().unwrap_or_default(), peers.as_deref())
 }
 
-fn run_named(name: Option<&str>, peers: Option<&str>) -> Result<ExitCode, Ended> {
-    let bench = BENCHES.iter().find(|bench| Some(bench.name) == name);
-    let Some(bench) = bench else {
-        let known: Vec<&str> = BENCHES.iter().map(|bench| bench.name).collect();
-        return Err(Misuse(format!("bench wants one of {}", known.join(", "))).into());
-    };
-    let names: Vec<&str> = peers.map_or_else(|| bench.peers.to_vec(), |list| list.split(',').collect());
-    let log = Log::create(&format!("bench-{}", bench.name))?;
-    // A benchmark that compares none of them builds none.
-    let peers = if names.is_empty() { Vec::new() } else { peers::named(&names)? };
-    bench.tables(&peers, &log)?;
+fn run_named(name: &str, peers: Option<&str>) -> Result<ExitCode> {
+    log::start(&format!("bench-{name}"))?;
+    tables(name, peers)?;
     Ok(ExitCode::SUCCESS)
 }
 
-/// Runs the benchmark of this name with these stacks, prints its tables and returns them.
-pub(crate) fn tables(name: &str, peers: &str, log: &Log) -> Result<Vec<Table>, Failure> {
-    let bench = BENCHES.iter().find(|bench| bench.name == name);
-    let bench = bench.ok_or_else(|| Failure::failed(format!("there is no benchmark `{name}`")))?;
-    if peers.is_empty() {
-        return bench.tables(&[], log);
-    }
-    let names: Vec<&str> = peers.split(',').collect();
-    bench.tables(&peers::named(&names).map_err(|misuse| Failure::failed(misuse.0))?, log)
+/// Runs the benchmark of this name with these stacks, or its own, prints its tables and returns them.
+pub(crate) fn tables(name: &str, peers: Option<&str>) -> Result<Vec<Table>> {
+    let Some(bench) = BENCHES.iter().find(|bench| bench.name == name) else {
+        let known: Vec<&str> = BENCHES.iter().map(|bench| bench.name).collect();
+        return Err(misuse!("bench wants one of {}", known.join(", ")));
+    };
+    let names: Vec<&str> = peers.map_or_else(|| bench.peers.to_vec(), |list| list.split(',').collect());
+    let tables = (bench.run)(&built(&names)?)?;
+    print(&tables);
+    Ok(tables)
 }
 
-impl Bench {
-    fn tables(&self, peers: &[Peer], log: &Log) -> Result<Vec<Table>, Failure> {
-        let built: Result<Vec<_>, _> = peers.iter().map(|peer| peer.build(log)).collect();
-        let tables = (self.run)(&built?, log)?;
-        print(&tables);
-        Ok(tables)
+/// The stacks of these names, none for none.
+fn built(names: &[&str]) -> Result<Vec<BuiltPeer>> {
+    if names.is_empty() {
+        return Ok(Vec::new());
     }
+    peers::named(names)?.into_iter().map(peers::Peer::build).collect()
 }
 
 fn print(tables: &[Table]) {

@@ -2,12 +2,13 @@
 
 use std::path::PathBuf;
 
-use crate::job::{Failure, Job, Log};
+use crate::failure::Result;
+use crate::job::Job;
 use crate::workspace;
 
 /// Has the command make an authority, and what it issued to a server at localhost, in the folder `name` of the output.
-pub(crate) fn make(thalweg: Job, name: &str, log: &Log) -> Result<PathBuf, Failure> {
+pub(crate) fn make(thalweg: Job, name: &str) -> Result<PathBuf> {
     let folder = workspace::output().join(name);
-    thalweg.words("certs --force --out").arg(&folder).run(log)?;
+    thalweg.words("certs --force --out").arg(&folder).run()?;
     Ok(folder)
 }

@@ -13,9 +13,10 @@ use std::process::ExitCode;
 use std::thread;
 
 use crate::arguments::Arguments;
-use crate::bench::table;
-use crate::ended::Ended;
-use crate::job::{Failure, Job, Log};
+use crate::bench::table::{Table, grouped};
+use crate::failure::Result;
+use crate::job::Job;
+use crate::log;
 use crate::{figures, tools, workspace};
 
 use callgrind::Counts;
@@ -78,14 +79,14 @@ const CASES: &[Case] = &[
 const TUNABLES: &str = "glibc.cpu.hwcaps=-AVX2,-AVX2_Usable,-AVX,-AVX_Fast_Unaligned_Load,-ERMS";
 
 /// `cargo xtask costs [--record]`.
-pub(crate) fn run(mut arguments: Arguments) -> Result<ExitCode, Ended> {
+pub(crate) fn run(mut arguments: Arguments) -> Result<ExitCode> {
     let records = arguments.flag("--record");
     arguments.finish()?;
-    let log = Log::create("costs")?;
-    let costs = measure(&log)?;
+    log::start("costs")?;
+    let costs = measure()?;
     print(&costs);
     if records {
-        let record = Record { toolchain: Toolchain::here(&log)?, costs };
+        let record = Record { toolchain: Toolchain::here()?, costs };
         println!("\nrecorded in {}", record.write()?.display());
         // The documents have a table of them.
         figures::regenerate()?;
@@ -94,9 +95,9 @@ pub(crate) fn run(mut arguments: Arguments) -> Result<ExitCode, Ended> {
 }
 
 /// Counts all cases on both sides.
-pub(crate) fn measure(log: &Log) -> Result<Vec<Cost>, Failure> {
-    tools::debian("valgrind", &["valgrind"], log)?;
-    let (core, library) = (Program::Core.build(log)?, Program::Library.build(log)?);
+pub(crate) fn measure() -> Result<Vec<Cost>> {
+    tools::debian("valgrind", &["valgrind"])?;
+    let (core, library) = (Program::Core.build()?, Program::Library.build()?);
     let mut costs = Vec::new();
     for case in CASES {
         let program = match case.program {
@@ -106,7 +107,7 @@ pub(crate) fn measure(log: &Log) -> Result<Vec<Cost>, Failure> {
         // Two processors count at a time: what runs beside a count does not change it.
         let [server, client] = thread::scope(|scope| {
             [Side::Server, Side::Client]
-                .map(|side| scope.spawn(move || case.cost(side, program, log)))
+                .map(|side| scope.spawn(move || case.cost(side, program)))
                 .map(|counting| counting.join().unwrap_or_else(|panic| resume_unwind(panic)))
         });
         costs.extend([server?, client?]);
@@ -115,12 +116,12 @@ pub(crate) fn measure(log: &Log) -> Result<Vec<Cost>, Failure> {
 }
 
 impl Case {
-    fn cost(&self, side: Side, program: &PathBuf, log: &Log) -> Result<Cost, Failure> {
+    fn cost(&self, side: Side, program: &PathBuf) -> Result<Cost> {
         let [few, many] = self.lengths;
         let functions = self.program.functions(side);
         let counts = |count| {
             let job = Job::new(program).words(&self.arguments(count)).env("GLIBC_TUNABLES", TUNABLES);
-            Counts::of(job, side.name(), functions, log)
+            Counts::of(job, side.name(), functions)
         };
         let (least, most) = (counts(few)?, counts(many)?);
         let each = |least: u64, most: u64| (most as f64 - least as f64) / (many - few) as f64;
@@ -142,7 +143,7 @@ impl Case {
 }
 
 impl Program {
-    fn build(self, log: &Log) -> Result<PathBuf, Failure> {
+    fn build(self) -> Result<PathBuf> {
         let example = match self {
             Self::Core => "unary_calls",
             Self::Library => "costs",
@@ -150,7 +151,7 @@ impl Program {
         // With the command's package its dependencies have the features with which they are built for it.
         let packages = "--package thalweg-cli --package thalweg-sim --package thalweg-http2";
         let build = Job::cargo(&format!("build --release {packages} --example {example}"));
-        build.builds().minutes(30).run(log)?;
+        build.builds(30).run()?;
         Ok(workspace::target().join("release/examples").join(example))
     }
 
@@ -175,11 +176,11 @@ impl Side {
 }
 
 fn print(costs: &[Cost]) {
-    println!("Of one call, or of one message of a stream:\n");
     let row = |cost: &Cost| {
-        let instructions = table::grouped(cost.instructions);
+        let instructions = grouped(cost.instructions);
         vec![cost.case.clone(), cost.side.clone(), instructions, format!("{:.2}", cost.allocations)]
     };
-    let rows: Vec<Vec<String>> = costs.iter().map(row).collect();
-    table::print(&["case", "side", "instructions", "allocations"], &rows);
+    let rows = costs.iter().map(row).collect();
+    let title = "Of one call, or of one message of a stream:";
+    Table::new(title, ["case", "side", "instructions", "allocations"], rows).print();
 }

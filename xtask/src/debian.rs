@@ -4,7 +4,8 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use crate::job::{Failure, Job, Log};
+use crate::failure::{Failure, Result};
+use crate::job::Job;
 use crate::{tools, workspace};
 
 /// A release of Debian.
@@ -37,24 +38,22 @@ pub(crate) struct Debian {
 
 impl Debian {
     /// The one in `folder`, with these packages. It is made if it is not there, or was made for others.
-    pub(crate) fn get(suite: &Suite, folder: &Path, packages: &str, log: &Log) -> Result<Self, Failure> {
+    pub(crate) fn get(suite: &Suite, folder: &Path, packages: &str) -> Result<Self> {
         let it = Self { root: folder.join("root") };
         // Written last: what lies there without it is half of a Debian.
         let complete = folder.join("root.txt");
         if fs::read_to_string(&complete).is_ok_and(|present| present == packages) {
             return Ok(it);
         }
-        let missing = |failure: Failure| {
-            Failure::missing(format!("Debian's {} with {packages}: {failure}", suite.name))
-        };
+        let missing = |failure: Failure| missing!("Debian's {} with {packages}: {failure}", suite.name);
         if !tools::is_root() {
-            return Err(missing(Failure::failed(
-                "only root can make it here, by debootstrap and chroot; run this as root once",
+            return Err(missing(failed!(
+                "only root can make it here, by debootstrap and chroot; run this as root once"
             )));
         }
-        tools::debian("debootstrap", &["debootstrap"], log)?;
-        it.make(suite, folder, log).map_err(missing)?;
-        it.install(packages, log).map_err(missing)?;
+        tools::debian("debootstrap", &["debootstrap"])?;
+        it.make(suite, folder).map_err(missing)?;
+        it.install(packages).map_err(missing)?;
         fs::write(complete, packages)?;
         Ok(it)
     }
@@ -64,37 +63,37 @@ impl Debian {
         &self.root
     }
 
-    fn make(&self, suite: &Suite, folder: &Path, log: &Log) -> Result<(), Failure> {
+    fn make(&self, suite: &Suite, folder: &Path) -> Result<()> {
         // What was built in another one knows its files.
         let remove = Job::new("rm").words("--recursive --force --one-file-system").arg(&self.root);
-        remove.arg(folder.join(BUILD)).run(log)?;
+        remove.arg(folder.join(BUILD)).run()?;
         // The mirror is no word: a reason why not, which has the words, is published with results.
         let bootstrap =
             format!("exec debootstrap --variant=minbase {} \"$0\" \"$MIRROR\" {SCRIPT}", suite.name);
         let bootstrap = Job::new("unshare").words(UNSHARED).words("sh -c").arg(bootstrap).arg(&self.root);
-        bootstrap.env("MIRROR", mirror(log)?).builds().minutes(15).run(log)?;
+        bootstrap.env("MIRROR", mirror()?).builds(15).run()?;
         if let Some(architecture) = suite.architecture {
             let dpkg = Job::new("chroot").arg(&self.root).words("dpkg --add-architecture").arg(architecture);
-            dpkg.env("PATH", PATH).run(log)?;
+            dpkg.env("PATH", PATH).run()?;
         }
         Ok(())
     }
 
-    fn install(&self, packages: &str, log: &Log) -> Result<(), Failure> {
+    fn install(&self, packages: &str) -> Result<()> {
         let apt = |words: &str| {
             // A mirror's lists of a release that is not out yet may be some weeks old; who signed them is checked.
             let apt =
                 Job::new("chroot").arg(&self.root).words("apt-get --option Acquire::Check-Valid-Until=false");
             let apt = apt.words(words);
-            apt.env("PATH", PATH).env("DEBIAN_FRONTEND", "noninteractive").builds().minutes(20)
+            apt.env("PATH", PATH).env("DEBIAN_FRONTEND", "noninteractive").builds(20)
         };
-        apt("update -qq").run(log)?;
-        apt("install --yes -qq --no-install-recommends").words(packages).run(log)?;
-        apt("clean").run(log)
+        apt("update -qq").run()?;
+        apt("install --yes -qq --no-install-recommends").words(packages).run()?;
+        apt("clean").run()
     }
 
     /// Builds what CMake finds in `source`, a folder of `peers/`, in the folder `build` of `folder`.
-    pub(crate) fn cmake(&self, source: &Path, folder: &Path, log: &Log) -> Result<(), Failure> {
+    pub(crate) fn cmake(&self, source: &Path, folder: &Path) -> Result<()> {
         /// Its words: the root, the workspace, the folder for the build, and the sources as they are seen from inside.
         const SCRIPT: &str = r#"set -e
             mkdir -p "$1/workspace" "$1/build" "$3"
@@ -105,22 +104,21 @@ impl Debian {
                 exec cmake --build /build
             ' "$4""#;
         if !tools::is_root() {
-            return Err(Failure::missing("only root can build in another Debian (chroot): run this as root"));
+            return Err(missing!("only root can build in another Debian (chroot): run this as root"));
         }
         let inside = source.strip_prefix(workspace::root()).expect("peers are in the workspace");
         let build = Job::new("unshare").words(UNSHARED).words("sh -c").arg(SCRIPT).arg("build");
         let build = build.arg(&self.root).arg(workspace::root()).arg(folder.join(BUILD));
         let build = build.arg(Path::new("/workspace").join(inside));
-        build.env("PATH", PATH).builds().minutes(15).run(log)
+        build.env("PATH", PATH).builds(15).run()
     }
 }
 
 /// Where this machine's apt gets its Debian from: the other one is there, too.
-fn mirror(log: &Log) -> Result<String, Failure> {
+fn mirror() -> Result<String> {
     let targets = Job::new("apt-get").words("indextargets --format").arg("$(LABEL) $(REPO_URI)");
-    of_debian(&targets.quiet_text(log)?).ok_or_else(|| {
-        Failure::failed("`apt-get indextargets` names no mirror of Debian: run `apt-get update`")
-    })
+    of_debian(&targets.quiet_text()?)
+        .ok_or_else(|| failed!("`apt-get indextargets` names no mirror of Debian: run `apt-get update`"))
 }
 
 /// The first address of lines with a label and an address; Debian's security updates are elsewhere and have a label of

@@ -19,9 +19,9 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use crate::arguments::Arguments;
-use crate::ended::Ended;
-use crate::job::{Failure, Job, Log};
-use crate::{files, tools, workspace};
+use crate::failure::Result;
+use crate::job::Job;
+use crate::{files, log, tools, workspace};
 use parts::Parts;
 pub(crate) use target::GLIBC;
 use target::TARGET;
@@ -45,9 +45,10 @@ pub(crate) struct Dist {
     pub(crate) parts: Vec<String>,
 }
 
-pub(crate) fn run(arguments: Arguments) -> Result<ExitCode, Ended> {
+pub(crate) fn run(arguments: Arguments) -> Result<ExitCode> {
     arguments.finish()?;
-    let dist = make(&Log::create("dist")?)?;
+    log::start("dist")?;
+    let dist = make()?;
     for path in dist.files() {
         let len = fs::metadata(&path).map_or(0, |data| data.len());
         println!("{:>9.3} MB  {}", len as f64 / 1e6, path.display());
@@ -57,8 +58,8 @@ pub(crate) fn run(arguments: Arguments) -> Result<ExitCode, Ended> {
 
 /// The bill of materials and the licences of packages alone, in `folder`: they take no build. The names of those
 /// packages.
-pub(crate) fn papers(folder: &Path, log: &Log) -> Result<Vec<String>, Failure> {
-    let parts = Parts::of("thalweg-cli", log)?;
+pub(crate) fn papers(folder: &Path) -> Result<Vec<String>> {
+    let parts = Parts::of("thalweg-cli")?;
     fs::create_dir_all(folder)?;
     fs::write(folder.join(SBOM), sbom::document(&parts))?;
     fs::write(folder.join(LICENCES), licences::text(&parts)?)?;
@@ -70,30 +71,28 @@ fn names(parts: &Parts) -> Vec<String> {
     parts.others().map(|part| part.name.clone()).collect()
 }
 
-pub(crate) fn make(log: &Log) -> Result<Dist, Failure> {
-    let parts = Parts::of("thalweg-cli", log)?;
+pub(crate) fn make() -> Result<Dist> {
+    let parts = Parts::of("thalweg-cli")?;
     let version = &parts.root().version;
-    let folder = workspace::target().join("dist");
-    files::remove(&folder)?;
-    fs::create_dir_all(&folder)?;
+    let folder = files::emptied(workspace::target().join("dist"))?;
     let name = format!("thalweg-{version}-{TARGET}");
     let sbom = folder.join(format!("{name}.cdx.json"));
     fs::write(&sbom, sbom::document(&parts))?;
-    let program = build::command(log)?;
+    let program = build::command()?;
     // Where `package.metadata.deb` of the command's manifest looks for it.
     let staged = folder.join("staged");
-    stage(&staged, &program, &parts, log)?;
+    stage(&staged, &program, &parts)?;
     let tarball = folder.join(format!("{name}.tar.gz"));
-    pack(&staged, &name, &tarball, log)?;
-    let package = debian_package(&folder, log)?;
+    pack(&staged, &name, &tarball)?;
+    let package = debian_package(&folder)?;
     fs::remove_dir_all(&staged)?;
     let dist = Dist { folder, tarball, name, package, sbom, parts: names(&parts) };
-    dist.sum_up(log)?;
+    dist.sum_up()?;
     Ok(dist)
 }
 
 /// Puts what belongs to the command into `folder`.
-fn stage(folder: &Path, program: &Path, parts: &Parts, log: &Log) -> Result<(), Failure> {
+fn stage(folder: &Path, program: &Path, parts: &Parts) -> Result<()> {
     let completions = folder.join("completions");
     fs::create_dir_all(&completions)?;
     fs::copy(program, folder.join("thalweg"))?;
@@ -102,18 +101,18 @@ fn stage(folder: &Path, program: &Path, parts: &Parts, log: &Log) -> Result<(), 
     }
     // The command's own: the workspace's leads into folders that are not there.
     fs::copy(workspace::root().join("crates/cli/README.md"), folder.join("README.md"))?;
-    fs::write(folder.join(LICENCES), licences::text(parts)? + &toolchain::licences(log)?)?;
-    fs::copy(toolchain::notices(log)?, folder.join(NOTICES))?;
-    Job::new(program).words("man").arg(folder.join("man")).run(log)?;
+    fs::write(folder.join(LICENCES), licences::text(parts)? + &toolchain::licences()?)?;
+    fs::copy(toolchain::notices()?, folder.join(NOTICES))?;
+    Job::new(program).words("man").arg(folder.join("man")).run()?;
     for (shell, file) in [("bash", "thalweg.bash"), ("zsh", "_thalweg"), ("fish", "thalweg.fish")] {
-        Job::new(program).words("completions").arg(shell).run_into(&completions.join(file), log)?;
+        Job::new(program).words("completions").arg(shell).run_into(&completions.join(file))?;
     }
     Ok(())
 }
 
 /// The same files make the same tarball, to the byte: their times are that of the last commit.
-fn pack(staged: &Path, name: &str, tarball: &Path, log: &Log) -> Result<(), Failure> {
-    let time = Job::new("git").words("log -1 --format=%ct").text(log).unwrap_or_else(|_| "0".to_owned());
+fn pack(staged: &Path, name: &str, tarball: &Path) -> Result<()> {
+    let time = Job::new("git").words("log -1 --format=%ct").text().unwrap_or_else(|_| "0".to_owned());
     let plain = tarball.with_extension("");
     Job::new("tar")
         .words("--create --sort=name --owner=0 --group=0 --numeric-owner --mode=u=rwX,go=rX --directory")
@@ -123,21 +122,21 @@ fn pack(staged: &Path, name: &str, tarball: &Path, log: &Log) -> Result<(), Fail
         .arg("--file")
         .arg(&plain)
         .arg(".")
-        .run(log)?;
-    Job::new("gzip").words("--no-name --best --force").arg(&plain).run(log)
+        .run()?;
+    Job::new("gzip").words("--no-name --best --force").arg(&plain).run()
 }
 
-fn debian_package(folder: &Path, log: &Log) -> Result<PathBuf, Failure> {
-    let path = tools::cargo_deb(log)?;
+fn debian_package(folder: &Path) -> Result<PathBuf> {
+    let path = tools::cargo_deb()?;
     let made = Job::new(path)
         .words("deb --no-build --no-strip --package thalweg-cli --profile small --target")
         .arg(TARGET)
         .arg("--output")
         .arg(folder)
         .minutes(5);
-    made.run(log)?;
+    made.run()?;
     let found = files::below(folder)?.into_iter().find(|path| files::has_extension(path, "deb"));
-    found.ok_or_else(|| Failure::failed(format!("`{made}` has made no package")))
+    found.ok_or_else(|| failed!("`{made}` has made no package"))
 }
 
 impl Dist {
@@ -147,11 +146,11 @@ impl Dist {
         [self.tarball.clone(), self.package.clone(), self.sbom.clone(), self.folder.join(Self::SUMS)]
     }
 
-    fn sum_up(&self, log: &Log) -> Result<(), Failure> {
+    fn sum_up(&self) -> Result<()> {
         let names =
             [&self.tarball, &self.package, &self.sbom].map(|path| path.file_name().unwrap_or_default());
         let sum = Job::new("sha256sum").directory(&self.folder);
         let sum = names.into_iter().fold(sum, Job::arg);
-        sum.run_into(&self.folder.join(Self::SUMS), log)
+        sum.run_into(&self.folder.join(Self::SUMS))
     }
 }

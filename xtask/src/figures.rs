@@ -7,7 +7,7 @@
 
 mod blocks;
 mod measure;
-mod numbers;
+pub(crate) mod numbers;
 mod render;
 mod results;
 #[cfg(test)]
@@ -17,9 +17,9 @@ use std::fs;
 use std::process::ExitCode;
 
 use crate::arguments::Arguments;
-use crate::ended::Ended;
-use crate::job::{Failure, Log};
-use crate::workspace;
+use crate::failure::Result;
+use crate::job::Job;
+use crate::{files, log, workspace};
 
 use render::Tables;
 use results::Results;
@@ -43,21 +43,20 @@ const PAGES: &[&str] = &[
 const AWAITS: &str = "Awaits measuring";
 
 /// `cargo xtask figures [--check | --list | --measure [NAME]... | --take NAME RESULTS.json]`.
-pub(crate) fn run(mut arguments: Arguments) -> Result<ExitCode, Ended> {
+pub(crate) fn run(mut arguments: Arguments) -> Result<ExitCode> {
     let (checks, lists) = (arguments.flag("--check"), arguments.flag("--list"));
     let (measures, takes) = (arguments.flag("--measure"), arguments.flag("--take"));
     let names = arguments.rest();
-    if measures {
-        measure::run(&names)?;
-    } else if takes {
-        let [name, study] = names.as_slice() else {
-            let misuse = "--take takes a measurement's name and the `results.json` of a study".to_owned();
-            return Err(crate::arguments::Misuse(misuse).into());
-        };
-        measure::take(name, study.as_ref())?;
-    } else if let Some(name) = names.first() {
-        let misuse = format!("`{name}` is not understood here; `--measure {name}` measures it");
-        return Err(crate::arguments::Misuse(misuse).into());
+    match names.as_slice() {
+        _ if measures => measure::run(&names)?,
+        [name, study] if takes => measure::take(name, study.as_ref())?,
+        _ if takes => {
+            return Err(misuse!("--take takes a measurement's name and the `results.json` of a study"));
+        }
+        [name, ..] => {
+            return Err(misuse!("`{name}` is not understood here; `--measure {name}` measures it"));
+        }
+        [] => {}
     }
     if lists {
         list()?;
@@ -71,64 +70,58 @@ pub(crate) fn run(mut arguments: Arguments) -> Result<ExitCode, Ended> {
 }
 
 /// Writes the pages' tables anew.
-pub(crate) fn regenerate() -> Result<(), Failure> {
-    let tables = tables()?;
-    for page in PAGES {
-        let path = workspace::root().join(page);
-        let text = fs::read_to_string(&path)?;
-        let fresh = rendered(page, &text, &tables)?;
-        if fresh != text {
-            fs::write(&path, fresh)?;
-            println!("{page} is written anew");
-        }
+pub(crate) fn regenerate() -> Result<()> {
+    for (page, fresh) in changed()? {
+        fs::write(workspace::root().join(page), fresh)?;
+        println!("{page} is written anew");
     }
     Ok(())
 }
 
 /// The pages are what [`regenerate`] would make of them.
-fn check() -> Result<(), Failure> {
-    let tables = tables()?;
-    for page in PAGES {
-        let text = fs::read_to_string(workspace::root().join(page))?;
-        if rendered(page, &text, &tables)? != text {
-            let why = format!("{page} has other figures than docs/results: run `cargo xtask figures`");
-            return Err(Failure::failed(why));
+fn check() -> Result<()> {
+    match changed()?.first() {
+        Some((page, _)) => {
+            Err(failed!("{page} has other figures than docs/results: run `cargo xtask figures`"))
         }
+        None => Ok(()),
     }
-    Ok(())
 }
 
-fn tables() -> Result<Tables, Failure> {
-    let costs = serde_json::from_str(&fs::read_to_string(workspace::root().join("xtask/costs.json"))?);
-    let costs = costs.map_err(|why| Failure::failed(format!("xtask/costs.json is not JSON: {why}")))?;
-    Tables::of(&Results::read()?, &costs)
-}
-
-/// The page with its tables as the results files have them.
-fn rendered(page: &str, text: &str, tables: &Tables) -> Result<String, Failure> {
+/// The pages whose tables are not what the results files have, with what they should be.
+fn changed() -> Result<Vec<(&'static str, String)>> {
+    let costs = files::json(&workspace::root().join("xtask/costs.json"))?;
+    let tables = Tables::of(&Results::read()?, &costs)?;
     let figure = |name: &str, body: &str| match tables.render(name) {
         Err(_) if body.contains(AWAITS) => Ok(body.to_owned()),
         made => made,
     };
-    blocks::replaced(text, figure).map_err(|why| match why {
-        blocks::Broken::Marks(why) => Failure::failed(format!("{page}: {why}")),
-        blocks::Broken::Figure(failure) => Failure::failed(format!("{page}: {failure}")),
-    })
+    let mut changed = Vec::new();
+    for page in PAGES {
+        let text = fs::read_to_string(workspace::root().join(page))?;
+        let fresh = blocks::replaced(&text, figure).map_err(|why| failed!("{page}: {why}"))?;
+        if fresh != text {
+            changed.push((*page, fresh));
+        }
+    }
+    Ok(changed)
 }
 
 /// Each measurement, of which commit it is, and how many commits have changed since then what it measures.
-fn list() -> Result<(), Failure> {
+fn list() -> Result<()> {
+    log::start("figures-list")?;
     let results = Results::read()?;
-    let log = Log::create("figures-list")?;
-    for measurement in measure::MEASUREMENTS {
-        let of = match results.provenance(measurement.name) {
+    for measurement in measure::all()? {
+        let of = match results.provenance(&measurement.name) {
             None => "not measured".to_owned(),
-            Some(provenance) => {
-                let since = measure::commits_since(&provenance.commit, measurement.subject, &log)?;
-                format!("{}, commit {}, {since} commits ago", provenance.date, provenance.commit)
+            Some(of) => {
+                let words =
+                    format!("rev-list --count {}..HEAD -- {}", of.commit, measurement.about.join(" "));
+                let since = Job::new("git").words(&words).text()?;
+                format!("{}, commit {}, {} commits ago", of.date, of.commit, since.trim())
             }
         };
-        println!("{:<30} {of:<44} {}", measurement.name, measurement.command());
+        println!("{:<30} {of:<44} {}", measurement.name, measurement.command);
     }
     Ok(())
 }

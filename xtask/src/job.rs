@@ -2,76 +2,17 @@
 
 use std::ffi::{OsStr, OsString};
 use std::fmt;
-use std::fs::{self, File, OpenOptions};
+use std::fs::File;
 use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus, Output, Stdio};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use crate::workspace;
+use serde_json::Value;
 
-/// Why a step did not pass.
-#[derive(Debug)]
-pub(crate) enum Failure {
-    /// What was tested is wrong, or a program failed.
-    Failed(String),
-    /// Something that the step needs cannot be had on this machine, so nothing was tested.
-    Missing(String),
-}
-
-impl Failure {
-    pub(crate) fn failed(message: impl Into<String>) -> Self {
-        Self::Failed(message.into())
-    }
-
-    pub(crate) fn missing(message: impl Into<String>) -> Self {
-        Self::Missing(message.into())
-    }
-}
-
-impl fmt::Display for Failure {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Failed(message) => formatter.write_str(message),
-            Self::Missing(message) => write!(formatter, "cannot be had here: {message}"),
-        }
-    }
-}
-
-impl From<std::io::Error> for Failure {
-    fn from(error: std::io::Error) -> Self {
-        Self::Failed(error.to_string())
-    }
-}
-
-/// The file that takes all output of one step.
-pub(crate) struct Log {
-    path: PathBuf,
-}
-
-impl Log {
-    /// Starts the log of the step `name` afresh.
-    pub(crate) fn create(name: &str) -> Result<Self, Failure> {
-        fs::create_dir_all(workspace::output())?;
-        let path = workspace::output().join(format!("{name}.log"));
-        File::create(&path).map_err(|error| Failure::failed(format!("{}: {error}", path.display())))?;
-        Ok(Self { path })
-    }
-
-    pub(crate) fn path(&self) -> &Path {
-        &self.path
-    }
-
-    pub(crate) fn line(&self, line: impl fmt::Display) -> Result<(), Failure> {
-        writeln!(self.appending()?, "{line}")?;
-        Ok(())
-    }
-
-    pub(crate) fn appending(&self) -> Result<File, Failure> {
-        Ok(OpenOptions::new().append(true).open(&self.path)?)
-    }
-}
+use crate::failure::Result;
+use crate::{log, workspace};
 
 /// A program to run, with what it is given and how long it may take.
 #[derive(Clone)]
@@ -111,14 +52,13 @@ impl Job {
     }
 
     /// Adds the words of `words`, which are separated by spaces and hold none.
-    pub(crate) fn words(mut self, words: &str) -> Self {
-        self.words.extend(words.split_whitespace().map(OsString::from));
-        self
+    pub(crate) fn words(self, words: &str) -> Self {
+        self.args(words.split_whitespace())
     }
 
     /// Adds these words as they are.
-    pub(crate) fn all(mut self, words: &[String]) -> Self {
-        self.words.extend(words.iter().map(OsString::from));
+    pub(crate) fn args(mut self, words: impl IntoIterator<Item = impl AsRef<OsStr>>) -> Self {
+        self.words.extend(words.into_iter().map(|word| word.as_ref().to_owned()));
         self
     }
 
@@ -144,9 +84,8 @@ impl Job {
         self
     }
 
-    pub(crate) fn minutes(mut self, minutes: u64) -> Self {
-        self.limit = Duration::from_secs(60 * minutes);
-        self
+    pub(crate) fn minutes(self, minutes: u64) -> Self {
+        self.seconds(60 * minutes)
     }
 
     pub(crate) fn seconds(mut self, seconds: u64) -> Self {
@@ -154,47 +93,33 @@ impl Job {
         self
     }
 
-    /// It compiles or installs, and its time is counted as such.
-    pub(crate) fn builds(mut self) -> Self {
+    /// It compiles or installs, and its time is counted as such; it may take so long.
+    pub(crate) fn builds(mut self, minutes: u64) -> Self {
         self.is_build = true;
-        self
+        self.minutes(minutes)
     }
 
     /// Runs to the end; a failure is an error that names the program.
-    pub(crate) fn run(&self, log: &Log) -> Result<(), Failure> {
-        let status = self.status(log)?;
-        self.check(status)
+    pub(crate) fn run(&self) -> Result<()> {
+        self.check(self.status()?)
     }
 
     /// Runs to the end and gives the exit status, whatever it is.
-    pub(crate) fn status(&self, log: &Log) -> Result<ExitStatus, Failure> {
-        log.line(format_args!("$ {self}"))?;
-        let mut command = self.bounded()?;
-        command.stdout(log.appending()?).stderr(log.appending()?);
-        let start = Instant::now();
-        let status = command.status();
-        if self.is_build {
-            BUILDS_MILLIS.fetch_add(start.elapsed().as_millis() as u64, Ordering::Relaxed);
-        }
-        status.map_err(|error| self.unstarted(&error))
+    pub(crate) fn status(&self) -> Result<ExitStatus> {
+        Ok(self.end(log::file()?, log::file()?)?.status)
     }
 
-    /// Runs to the end and gives its standard output too; both outputs are in the log.
-    pub(crate) fn output(&self, log: &Log) -> Result<Output, Failure> {
-        log.line(format_args!("$ {self}"))?;
-        let output =
-            self.bounded()?.stderr(Stdio::piped()).output().map_err(|error| self.unstarted(&error))?;
-        log_both(&output, log)?;
-        Ok(output)
+    /// Runs to the end and gives what it said; that is in the log, too.
+    pub(crate) fn output(&self) -> Result<Said> {
+        Said::of(self.end(Stdio::piped(), Stdio::piped())?)
     }
 
     /// As [`output`](Self::output), with an open standard input: `reply` is written there as soon as `cue` has been put
     /// out.
-    pub(crate) fn output_with_reply(&self, cue: &[u8], reply: &[u8], log: &Log) -> Result<Output, Failure> {
-        log.line(format_args!("$ {self}"))?;
+    pub(crate) fn output_with_reply(&self, cue: &[u8], reply: &[u8]) -> Result<Said> {
         let mut command = self.bounded()?;
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        let mut child = command.spawn().map_err(|error| self.unstarted(&error))?;
+        let mut child = command.spawn()?;
         let pipes = child.stdin.take().zip(child.stdout.take());
         let (mut input, mut output) = pipes.expect("both are piped");
         let (mut seen, mut replies) = (Vec::new(), Some(reply));
@@ -211,36 +136,32 @@ impl Job {
                 input.write_all(reply)?;
             }
         }
-        let rest = child.wait_with_output()?;
-        let output = Output { stdout: seen, ..rest };
-        log_both(&output, log)?;
-        Ok(output)
+        Said::of(Output { stdout: seen, ..child.wait_with_output()? })
     }
 
-    /// Runs to the end and gives its standard output as text; a failure is an error that names the program.
-    pub(crate) fn text(&self, log: &Log) -> Result<String, Failure> {
-        let output = self.output(log)?;
-        self.check(output.status)?;
-        Ok(String::from_utf8_lossy(&output.stdout).into_owned())
+    /// Runs to the end and gives its standard output; a failure is an error that names the program.
+    pub(crate) fn text(&self) -> Result<String> {
+        let said = self.output()?;
+        self.check(said.status)?;
+        Ok(said.out)
     }
 
     /// As [`text`](Self::text), for output that only a program reads: it stays out of the log.
-    pub(crate) fn quiet_text(&self, log: &Log) -> Result<String, Failure> {
-        log.line(format_args!("$ {self}"))?;
-        let output =
-            self.bounded()?.stderr(log.appending()?).output().map_err(|error| self.unstarted(&error))?;
+    pub(crate) fn quiet_text(&self) -> Result<String> {
+        let output = self.end(Stdio::piped(), log::file()?)?;
         self.check(output.status)?;
         Ok(String::from_utf8_lossy(&output.stdout).into_owned())
+    }
+
+    /// As [`quiet_text`](Self::quiet_text), of a program that prints JSON.
+    pub(crate) fn json(&self) -> Result<Value> {
+        serde_json::from_str(&self.quiet_text()?).map_err(|why| failed!("`{self}` printed no JSON: {why}"))
     }
 
     /// Runs to the end and writes its standard output to a file of its own; a failure is an error that names the
     /// program.
-    pub(crate) fn run_into(&self, path: &Path, log: &Log) -> Result<(), Failure> {
-        log.line(format_args!("$ {self} > {}", path.display()))?;
-        let mut command = self.bounded()?;
-        command.stdout(fs::File::create(path)?).stderr(log.appending()?);
-        let status = command.status().map_err(|error| self.unstarted(&error))?;
-        self.check(status)
+    pub(crate) fn run_into(&self, path: &Path) -> Result<()> {
+        self.check(self.end(File::create(path)?, log::file()?)?.status)
     }
 
     /// The command without a time limit, for a server: it still ends when we end.
@@ -254,10 +175,20 @@ impl Job {
         self.words.iter().map(quoted).collect::<Vec<_>>().join(" ")
     }
 
-    fn bounded(&self) -> Result<Command, Failure> {
+    fn end(&self, stdout: impl Into<Stdio>, stderr: impl Into<Stdio>) -> Result<Output> {
+        let mut command = self.bounded()?;
+        let start = Instant::now();
+        let output = command.stdout(stdout).stderr(stderr).output();
+        if self.is_build {
+            BUILDS_MILLIS.fetch_add(start.elapsed().as_millis() as u64, Ordering::Relaxed);
+        }
+        output.map_err(|error| failed!("`{self}` could not be started: {error}"))
+    }
+
+    fn bounded(&self) -> Result<Command> {
+        log::line(format_args!("$ {self}"))?;
         // `timeout` gives the program a group of its own and ends all of the group: what a build starts ends with it.
-        let seconds = self.limit.as_secs().to_string();
-        let mut command = self.command(&["timeout", "--kill-after=10", &seconds]);
+        let mut command = self.command(&["timeout", "--kill-after=10", &self.limit.as_secs().to_string()]);
         if let Some(path) = &self.input {
             command.stdin(File::open(path)?);
         }
@@ -273,26 +204,46 @@ impl Job {
         command
     }
 
-    fn check(&self, status: ExitStatus) -> Result<(), Failure> {
+    fn check(&self, status: ExitStatus) -> Result<()> {
         match status.code() {
             Some(0) => Ok(()),
-            Some(TIMED_OUT) => {
-                Err(Failure::failed(format!("`{self}` did not end within {} s", self.limit.as_secs())))
-            }
-            _ => Err(Failure::failed(format!("`{self}` failed: {status}"))),
+            Some(TIMED_OUT) => Err(failed!("`{self}` did not end within {} s", self.limit.as_secs())),
+            _ => Err(failed!("`{self}` failed: {status}")),
         }
-    }
-
-    fn unstarted(&self, error: &std::io::Error) -> Failure {
-        Failure::failed(format!("`{self}` could not be started: {error}"))
     }
 }
 
-fn log_both(output: &Output, log: &Log) -> Result<(), Failure> {
-    let mut file = log.appending()?;
-    file.write_all(&output.stdout)?;
-    file.write_all(&output.stderr)?;
-    Ok(())
+/// What a program said, and how it ended.
+pub(crate) struct Said {
+    pub(crate) status: ExitStatus,
+    pub(crate) out: String,
+    pub(crate) err: String,
+}
+
+impl Said {
+    fn of(output: Output) -> Result<Self> {
+        let mut file = log::file()?;
+        file.write_all(&output.stdout)?;
+        file.write_all(&output.stderr)?;
+        let [out, err] =
+            [&output.stdout, &output.stderr].map(|bytes| String::from_utf8_lossy(bytes).into_owned());
+        Ok(Self { status: output.status, out, err })
+    }
+
+    /// Both outputs.
+    pub(crate) fn all(&self) -> String {
+        format!("{}{}", self.out, self.err)
+    }
+
+    /// How many lines of its standard output start so.
+    pub(crate) fn count(&self, start: &str) -> usize {
+        self.out.lines().filter(|line| line.starts_with(start)).count()
+    }
+
+    /// The first of `parts` that is in neither output.
+    pub(crate) fn lacks<'p>(&self, parts: impl IntoIterator<Item = &'p str>) -> Option<&'p str> {
+        parts.into_iter().find(|part| !self.out.contains(part) && !self.err.contains(part))
+    }
 }
 
 /// How long this process waited for builds.
@@ -308,11 +259,8 @@ pub(crate) const TIMED_OUT: i32 = 124;
 
 impl fmt::Display for Job {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for (position, word) in self.words.iter().enumerate() {
-            let space = if position == 0 { "" } else { " " };
-            write!(formatter, "{space}{}", word.to_string_lossy())?;
-        }
-        Ok(())
+        let words: Vec<_> = self.words.iter().map(|word| word.to_string_lossy()).collect();
+        formatter.write_str(&words.join(" "))
     }
 }
 
@@ -332,8 +280,7 @@ mod tests {
 
     #[test]
     fn a_shell_takes_the_words_as_they_are() {
-        let words = ["a b", "it's", "$HOME", "{port}"];
-        let job = words.iter().fold(Job::new("printf").arg("%s|"), Job::arg);
+        let job = Job::new("printf").args(["%s|", "a b", "it's", "$HOME", "{port}"]);
         let said = std::process::Command::new("sh").arg("-c").arg(job.shell()).output().expect("sh runs");
         assert_eq!(String::from_utf8_lossy(&said.stdout), "a b|it's|$HOME|{port}|");
     }

@@ -3,6 +3,9 @@
 //! It runs on Linux with std alone and finds every program that it needs by name: what the outside suites need is
 //! installed at pinned versions under `target/tools` by [`tools`].
 
+#[macro_use]
+mod failure;
+
 mod api;
 mod arguments;
 mod bench;
@@ -13,13 +16,14 @@ mod dist;
 #[cfg(test)]
 mod documents;
 mod elf;
-mod ended;
 mod figures;
 mod files;
 mod job;
 mod lab;
+mod log;
 mod metadata;
 mod peers;
+mod proc;
 mod protos;
 mod published;
 mod server;
@@ -30,7 +34,7 @@ mod workspace;
 use std::process::ExitCode;
 
 use arguments::Arguments;
-use ended::Ended;
+use failure::{Failure, Result};
 
 const USAGE: &str = "\
 What a person automates in this workspace.
@@ -64,8 +68,21 @@ Commands:
 ";
 
 fn main() -> ExitCode {
-    let mut arguments = Arguments::from_env();
-    let ended = match arguments.next_word().as_deref() {
+    match run(Arguments::from_env()) {
+        Ok(code) => code,
+        Err(Failure::Misuse(why)) => {
+            eprintln!("error: {why}\n\n{USAGE}");
+            ExitCode::from(2)
+        }
+        Err(failure) => {
+            eprintln!("error: {failure}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(mut arguments: Arguments) -> Result<ExitCode> {
+    match arguments.next_word().as_deref() {
         Some("test") => test::run(arguments),
         Some("peers") => peers::run(arguments),
         Some("bench") => bench::run(arguments),
@@ -80,20 +97,9 @@ fn main() -> ExitCode {
         Some("figures") => figures::run(arguments),
         Some("help" | "--help" | "-h") => {
             print!("{USAGE}");
-            return ExitCode::SUCCESS;
+            Ok(ExitCode::SUCCESS)
         }
-        Some(other) => Err(arguments::Misuse(format!("there is no command `{other}`")).into()),
-        None => Err(arguments::Misuse("no command was given".to_owned()).into()),
-    };
-    match ended {
-        Ok(code) => code,
-        Err(Ended::Misuse(misuse)) => {
-            eprintln!("error: {misuse}\n\n{USAGE}", misuse = misuse.0);
-            ExitCode::from(2)
-        }
-        Err(Ended::Failure(failure)) => {
-            eprintln!("error: {failure}");
-            ExitCode::FAILURE
-        }
+        Some(other) => Err(misuse!("there is no command `{other}`")),
+        None => Err(misuse!("no command was given")),
     }
 }

@@ -5,7 +5,8 @@ use std::path::PathBuf;
 
 use serde_json::Value;
 
-use crate::job::{Failure, Job, Log};
+use crate::failure::Result;
+use crate::job::Job;
 
 /// The packages of the workspace and their dependencies, resolved.
 pub(crate) struct Metadata {
@@ -41,13 +42,13 @@ pub(crate) enum Kind {
 }
 
 impl Metadata {
-    pub(crate) fn load(log: &Log) -> Result<Self, Failure> {
+    pub(crate) fn load() -> Result<Self> {
         // The platform filter leaves out what is only built elsewhere: windows-sys and its like.
         let job =
             Job::cargo("metadata --format-version 1 --filter-platform x86_64-unknown-linux-gnu").minutes(5);
-        let text = job.quiet_text(log)?;
+        let text = job.quiet_text()?;
         let value: Value = serde_json::from_str(&text)
-            .map_err(|error| Failure::failed(format!("the output of `{job}` is not JSON: {error}")))?;
+            .map_err(|error| failed!("the output of `{job}` is not JSON: {error}"))?;
         Ok(Self::from_json(&value))
     }
 

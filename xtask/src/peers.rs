@@ -7,131 +7,65 @@ mod peer;
 
 use std::process::ExitCode;
 
-use crate::arguments::{Arguments, Misuse};
-use crate::ended::Ended;
-use crate::job::{Failure, Log};
+use crate::arguments::Arguments;
+use crate::failure::Result;
+use crate::log;
 
-pub(crate) use built::{BuiltPeer, measure};
+pub(crate) use built::{BuiltPeer, LoadResult, measure};
 pub(crate) use json::try_out as try_out_json;
-pub(crate) use peer::Peer;
-use peer::{Contract, Recipe};
+use peer::Recipe;
+pub(crate) use peer::{Contract, Peer};
+
+use Contract::{Calls, Converts, Json};
+use Recipe::{Cargo, GeneratedGo, Go, Maven};
 
 /// This workspace, which benchmarks take as one of the stacks.
-const OURS: Peer =
-    Peer { name: built::OURS, about: "this workspace", recipe: Recipe::Workspace, contract: Contract::Calls };
+const OURS: Peer = peer(built::OURS, "this workspace", Recipe::Workspace, Calls);
 
-const GRPC_CPP: Peer = Peer {
-    name: "grpc-cpp",
-    about: "gRPC C++ as Debian ships it",
-    recipe: Recipe::Make {
+const GRPC_CPP: Peer = peer(
+    "grpc-cpp",
+    "gRPC C++ as Debian ships it",
+    Recipe::Make {
         packages: "g++ make pkg-config libgrpc++-dev libprotobuf-dev protobuf-compiler protobuf-compiler-grpc",
         programs: &["g++", "make", "pkg-config", "protoc", "grpc_cpp_plugin"],
     },
-    contract: Contract::Calls,
+    Calls,
+);
+
+const QT: Recipe = Recipe::Debian13 {
+    packages: "qt6-grpc-dev qt6-grpc-tools qt6-base-dev g++ cmake ninja-build protobuf-compiler",
 };
+const CODEC: Recipe = Recipe::Member { package: "thalweg-codec" };
 
 /// A folder of `peers/` each, but for the codecs, which are a crate of the workspace.
 pub(crate) const PEERS: &[Peer] = &[
-    Peer {
-        name: "tonic",
-        about: "tonic on its own transport",
-        recipe: Recipe::Cargo,
-        contract: Contract::Calls,
-    },
-    Peer {
-        name: "thalweg-tonic",
-        about: "the peer `tonic`, on this workspace's transport",
-        recipe: Recipe::Cargo,
-        contract: Contract::Calls,
-    },
+    peer("tonic", "tonic on its own transport", Cargo, Calls),
+    peer("thalweg-tonic", "the peer `tonic`, on this workspace's transport", Cargo, Calls),
     GRPC_CPP,
-    Peer { name: "grpc-go", about: "grpc-go", recipe: Recipe::Go, contract: Contract::Calls },
-    Peer {
-        name: "qt",
-        about: "Qt GRPC as Debian 13 ships it, a client alone",
-        recipe: Recipe::Debian13 {
-            packages: "qt6-grpc-dev qt6-grpc-tools qt6-base-dev g++ cmake ninja-build protobuf-compiler",
-        },
-        contract: Contract::Drives { server: &GRPC_CPP },
-    },
-    Peer {
-        name: "axum",
-        about: "JSON on axum and serde_json, beside tonic",
-        recipe: Recipe::Cargo,
-        contract: Contract::Json,
-    },
-    Peer {
-        name: "grpc-gateway",
-        about: "JSON by grpc-gateway before grpc-go",
-        recipe: Recipe::GeneratedGo,
-        contract: Contract::Json,
-    },
-    Peer {
-        name: "connect-go",
-        about: "JSON and gRPC by connect-go",
-        recipe: Recipe::GeneratedGo,
-        contract: Contract::Json,
-    },
-    Peer {
-        name: "spring",
-        about: "JSON by Spring MVC beside Spring gRPC",
-        recipe: Recipe::Maven,
-        contract: Contract::Json,
-    },
-    Peer {
-        name: "lognet",
-        about: "JSON by Spring MVC beside LogNet's starter for gRPC",
-        recipe: Recipe::Maven,
-        contract: Contract::Json,
-    },
-    Peer {
-        name: "armeria",
-        about: "JSON and gRPC by Armeria",
-        recipe: Recipe::Maven,
-        contract: Contract::Json,
-    },
-    Peer {
-        name: "codec",
-        about: "the codecs of the codec study, from crates/codec",
-        recipe: Recipe::Member { package: "thalweg-codec" },
-        contract: Contract::Converts,
-    },
-    Peer {
-        name: "jvm-codec",
-        about: "protobuf-java and Jackson, for the codec study",
-        recipe: Recipe::Maven,
-        contract: Contract::Converts,
-    },
+    peer("grpc-go", "grpc-go", Go, Calls),
+    peer("qt", "Qt GRPC as Debian 13 ships it, a client alone", QT, Contract::Drives { server: &GRPC_CPP }),
+    peer("axum", "JSON on axum and serde_json, beside tonic", Cargo, Json),
+    peer("grpc-gateway", "JSON by grpc-gateway before grpc-go", GeneratedGo, Json),
+    peer("connect-go", "JSON and gRPC by connect-go", GeneratedGo, Json),
+    peer("spring", "JSON by Spring MVC beside Spring gRPC", Maven, Json),
+    peer("lognet", "JSON by Spring MVC beside LogNet's starter for gRPC", Maven, Json),
+    peer("armeria", "JSON and gRPC by Armeria", Maven, Json),
+    peer("codec", "the codecs of the codec study, from crates/codec", CODEC, Converts),
+    peer("jvm-codec", "protobuf-java and Jackson, for the codec study", Maven, Converts),
 ];
 
+const fn peer(name: &'static str, about: &'static str, recipe: Recipe, contract: Contract) -> Peer {
+    Peer { name, about, recipe, contract }
+}
+
 /// The stacks that a benchmark's list of names means: ours and all peers for none.
-pub(crate) fn named(names: &[&str]) -> Result<Vec<Peer>, Misuse> {
-    let stacks: Vec<Peer> = std::iter::once(OURS).chain(stacks()).collect();
-    select(&stacks, names)
-}
-
-/// The peers that serve and make calls.
-pub(crate) fn stacks() -> impl Iterator<Item = Peer> {
-    PEERS.iter().copied().filter(|peer| peer.contract == Contract::Calls)
-}
-
-/// The peers that make calls, and serve none.
-pub(crate) fn clients() -> impl Iterator<Item = Peer> {
-    PEERS.iter().copied().filter(|peer| matches!(peer.contract, Contract::Drives { .. }))
-}
-
-/// The peers that serve JSON beside gRPC, and make no calls.
-pub(crate) fn json_servers() -> impl Iterator<Item = Peer> {
-    PEERS.iter().copied().filter(|peer| peer.contract == Contract::Json)
-}
-
-/// The peers that convert messages.
-pub(crate) fn converters() -> impl Iterator<Item = Peer> {
-    PEERS.iter().copied().filter(|peer| peer.contract == Contract::Converts)
+pub(crate) fn named(names: &[&str]) -> Result<Vec<Peer>> {
+    let stacks = PEERS.iter().filter(|peer| peer.contract == Calls).copied();
+    select(&std::iter::once(OURS).chain(stacks).collect::<Vec<_>>(), names)
 }
 
 /// Those of `peers` that `names` means, in the order of the names; all of them for none.
-fn select(peers: &[Peer], names: &[&str]) -> Result<Vec<Peer>, Misuse> {
+fn select(peers: &[Peer], names: &[&str]) -> Result<Vec<Peer>> {
     if names.is_empty() {
         return Ok(peers.to_vec());
     }
@@ -139,7 +73,7 @@ fn select(peers: &[Peer], names: &[&str]) -> Result<Vec<Peer>, Misuse> {
         let peer = peers.iter().find(|peer| peer.name == *name).copied();
         peer.ok_or_else(|| {
             let known: Vec<&str> = peers.iter().map(|peer| peer.name).collect();
-            Misuse(format!("there is no peer `{name}`; the peers are {}", known.join(", ")))
+            misuse!("there is no peer `{name}`; the peers are {}", known.join(", "))
         })
     };
     names.iter().map(find).collect()
@@ -147,7 +81,7 @@ fn select(peers: &[Peer], names: &[&str]) -> Result<Vec<Peer>, Misuse> {
 
 /// `cargo xtask peers [--list] [NAME]…`: builds them, and lets each one's client call its own server. One that cannot
 /// be built does not keep the others from it.
-pub(crate) fn run(mut arguments: Arguments) -> Result<ExitCode, Ended> {
+pub(crate) fn run(mut arguments: Arguments) -> Result<ExitCode> {
     let only_list = arguments.flag("--list");
     let names = arguments.rest();
     let peers = select(PEERS, &names.iter().map(String::as_str).collect::<Vec<_>>())?;
@@ -157,11 +91,11 @@ pub(crate) fn run(mut arguments: Arguments) -> Result<ExitCode, Ended> {
         }
         return Ok(ExitCode::SUCCESS);
     }
-    let log = Log::create("peers")?;
+    log::start("peers")?;
     let mut rows = Vec::new();
     for peer in peers {
         eprintln!("building {} …", peer.name);
-        rows.push((peer.name, peer.build(&log)));
+        rows.push((peer.name, peer.build()));
     }
     for (name, outcome) in &rows {
         println!("{}", row(name, outcome));
@@ -171,7 +105,7 @@ pub(crate) fn run(mut arguments: Arguments) -> Result<ExitCode, Ended> {
 }
 
 /// `tonic         built: tonic 0.14.9`
-fn row(name: &str, outcome: &Result<BuiltPeer, Failure>) -> String {
+fn row(name: &str, outcome: &Result<BuiltPeer>) -> String {
     match outcome {
         Ok(built) => format!("{name:<13} built: {}", built.version),
         Err(failure) => format!("{name:<13} not built: {}", build::reason(failure)),
@@ -190,7 +124,7 @@ mod tests {
         let selected = select(PEERS, names);
         let names: Result<Vec<&str>, String> = selected
             .map(|peers| peers.iter().map(|peer| peer.name).collect())
-            .map_err(|Misuse(message)| message);
+            .map_err(|misuse| misuse.to_string());
         assert_eq!(names, expected.map(<[&str]>::to_vec).map_err(str::to_owned));
     }
 
@@ -229,7 +163,7 @@ mod tests {
     fn rows_say_what_was_built_and_why_not() {
         let built = BuiltPeer { name: "tonic", version: "tonic 0.14.9".to_owned(), program: "peer".into() };
         assert_eq!(row("tonic", &Ok(built)), "tonic         built: tonic 0.14.9");
-        let failure = Failure::missing("there is no `go`:\ninstall it");
+        let failure = missing!("there is no `go`:\ninstall it");
         let expected = "grpc-go       not built: cannot be had here: there is no `go`: install it";
         assert_eq!(row("grpc-go", &Err(failure)), expected);
     }

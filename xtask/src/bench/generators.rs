@@ -7,22 +7,21 @@ mod rate;
 mod report;
 mod stopped;
 
-use crate::bench::cores;
-use crate::bench::table::Table;
-use crate::job::{Failure, Log};
+use super::pair::SERVER;
+use super::table::Table;
+use crate::failure::Result;
 use crate::peers::BuiltPeer;
-use crate::server::{Server, free_port};
+use crate::server::Server;
 
 use generator::Generators;
 
-pub(super) fn run(peers: &[BuiltPeer], log: &Log) -> Result<Vec<Table>, Failure> {
-    let [ours] = peers else { return Err(Failure::failed("the server of these is ours alone")) };
-    let port = free_port()?;
-    let generators = Generators::get(&ours.program, port, log)?;
-    let server = Server::start(&ours.serve(port).under(cores::SERVER), port, log)?;
-    let mut tables = cost::run(&generators, log)?;
-    tables.extend(stopped::run(&generators, &server, log)?);
-    tables.extend(rate::run(&generators, log)?);
+pub(super) fn run(peers: &[BuiltPeer]) -> Result<Vec<Table>> {
+    let [ours] = peers else { bail!("the server of these is ours alone") };
+    let server = Server::start(|port| ours.serve(port).under(SERVER))?;
+    let generators = Generators::get(&ours.program, server.port())?;
+    let mut tables = cost::run(&generators)?;
+    tables.extend(stopped::run(&generators, &server)?);
+    tables.extend(rate::run(&generators)?);
     server.stop()?;
     // What every round found stands behind what comes of it.
     tables.sort_by_key(Table::is_of_rounds);

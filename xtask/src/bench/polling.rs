@@ -1,17 +1,18 @@
 //! One call in flight: with busy polling and without, beside other stacks and beside two processes that spin on a bare
 //! socket.
 //!
-//! The stacks take turns in short windows, there and back again: medians of the rounds, and
-//! ratios of windows of the same round.
+//! The stacks take turns in short windows, there and back again: medians of the rounds, and ratios of windows of the
+//! same round.
 
-use std::env;
-use std::path::Path;
+use std::{env, fs};
 
-use crate::bench::cores;
-use crate::bench::table::{Table, median_and_range};
-use crate::job::{Failure, Job, Log};
-use crate::peers::{BuiltPeer, measure};
-use crate::server::{Server, free_port};
+use super::pair::{CLIENT, Pair, SERVER};
+use super::table::Table;
+use super::turns::{column, fixed, ratio, there_and_back};
+use crate::failure::Result;
+use crate::job::Job;
+use crate::peers::BuiltPeer;
+use crate::server::free_port;
 
 const ROUNDS: usize = 5;
 const WINDOW: &str = "-c 1 -z 400ms --warmup 100ms";
@@ -19,122 +20,94 @@ const SPIN_MILLISECONDS: u32 = 300;
 /// Long enough never to end between two calls; short enough that a server leaves its core to the next stack's.
 const BUSY_POLL: &str = "--busy-poll 1ms";
 
-/// Where a row's server listens.
-struct Addresses {
-    port: u16,
-    uds: String,
-}
-
 enum Row<'p> {
     /// Two processes that spin; the server answers one connection and is started for each window.
     Socket,
-    Stack {
-        name: String,
-        peer: &'p BuiltPeer,
-        flags: &'static str,
-        addresses: Addresses,
-        _server: Server,
-    },
+    /// With the address of its Unix socket.
+    Stack(Pair<'p>, String),
 }
 
-pub(super) fn run(peers: &[BuiltPeer], log: &Log) -> Result<Vec<Table>, Failure> {
+pub(super) fn run(peers: &[BuiltPeer]) -> Result<Vec<Table>> {
     let mut rows = vec![Row::Socket];
     for peer in peers {
         if peer.name == "thalweg" {
-            rows.push(stack(peer, " busy", BUSY_POLL, log)?);
+            rows.push(stack(peer, " busy", BUSY_POLL)?);
         }
-        rows.push(stack(peer, "", "", log)?);
+        rows.push(stack(peer, "", "")?);
     }
-    let mut tables = Vec::new();
-    for transport in ["TCP", "UDS"] {
-        let rounds = (0..ROUNDS).map(|_| round(&rows, transport, log)).collect::<Result<Vec<_>, _>>()?;
+    let tables = ["TCP", "UDS"].map(|transport| {
+        let rounds = there_and_back(ROUNDS, &rows, |row| p50_us(row, transport))?;
         let title = format!(
             "Empty unary calls over {transport}, one in flight, client on core 0, server on core 1; {ROUNDS} rounds, \
              there and back:"
         );
-        tables.push(table(title, &rows, &rounds));
-    }
-    Ok(tables)
+        Ok(table(title, &rows, &rounds))
+    });
+    tables.into_iter().collect()
 }
 
-fn stack<'p>(peer: &'p BuiltPeer, suffix: &str, flags: &'static str, log: &Log) -> Result<Row<'p>, Failure> {
-    let port = free_port()?;
-    let addresses = Addresses { port, uds: uds(port) };
-    let serve = peer.serve(port).words(&format!("--listen {} {flags}", addresses.uds)).under(cores::SERVER);
-    let server = Server::start(&serve, port, log)?;
-    Ok(Row::Stack { name: format!("{}{suffix}", peer.name), peer, flags, addresses, _server: server })
+fn stack<'p>(peer: &'p BuiltPeer, suffix: &str, flags: &str) -> Result<Row<'p>> {
+    let uds = uds(free_port()?);
+    let pair = Pair::start(peer, peer, &format!("--listen {uds} {flags}"))?;
+    Ok(Row::Stack(pair.with(format!("{}{suffix}", peer.name), flags), uds))
 }
 
-fn uds(port: u16) -> String {
-    let path = env::temp_dir().join(format!("thalweg-polling-{port}"));
+fn uds(number: u16) -> String {
+    let path = env::temp_dir().join(format!("thalweg-polling-{number}"));
     // Left over from a server that was killed.
-    let _ = std::fs::remove_file(&path);
+    let _ = fs::remove_file(&path);
     format!("unix:{}", path.display())
 }
 
-/// The mean p50 of each row over its two windows of one round, in µs.
-fn round(rows: &[Row<'_>], transport: &str, log: &Log) -> Result<Vec<f64>, Failure> {
-    let window = |row: &Row<'_>| match row {
-        Row::Socket => spinning(transport, log),
-        Row::Stack { peer, flags, addresses, .. } => {
-            let load = match transport {
-                "TCP" => peer.load(addresses.port, WINDOW),
-                _ => peer.command().words(&format!("load {} {WINDOW}", addresses.uds)),
-            };
-            let p50_ns = measure(load.words(flags).under(cores::CLIENT), log)?.p50_ns;
-            Ok(p50_ns.ok_or_else(|| Failure::failed("a lone call has no latency"))? / 1e3)
-        }
+/// The p50 of a row's window, in µs.
+fn p50_us(row: &Row<'_>, transport: &str) -> Result<f64> {
+    let result = match row {
+        Row::Socket => return spinning(transport),
+        Row::Stack(pair, _) if transport == "TCP" => pair.measure(WINDOW),
+        Row::Stack(pair, uds) => pair.measure_at(uds, WINDOW),
     };
-    let there = rows.iter().map(window).collect::<Result<Vec<_>, _>>()?;
-    let back = rows.iter().rev().map(window).collect::<Result<Vec<_>, _>>()?;
-    Ok(there.iter().zip(back.iter().rev()).map(|(one, other)| f64::midpoint(*one, *other)).collect())
+    Ok(result?.p50_ns.ok_or_else(|| failed!("a lone call has no latency"))? / 1e3)
 }
 
 /// The median round trip between two processes that spin, in µs.
-fn spinning(transport: &str, log: &Log) -> Result<f64, Failure> {
+fn spinning(transport: &str) -> Result<f64> {
     let port = free_port()?;
     let address = if transport == "TCP" { format!("127.0.0.1:{port}") } else { uds(port) };
     let this = env::current_exe()?;
     let spin = |words: &str| Job::new(&this).words(&format!("spin {words}"));
-    let mut echo = spin(&format!("echo {address}")).under(cores::SERVER).unbounded().spawn()?;
-    let text = spin(&format!("measure {address} {SPIN_MILLISECONDS}")).under(cores::CLIENT).text(log);
+    let mut echo = spin(&format!("echo {address}")).under(SERVER).unbounded().spawn()?;
+    let text = spin(&format!("measure {address} {SPIN_MILLISECONDS}")).under(CLIENT).text();
     if text.is_err() {
         // It may still wait for a connection.
         echo.kill()?;
     }
     echo.wait()?;
     if let Some(path) = address.strip_prefix("unix:") {
-        std::fs::remove_file(Path::new(path))?;
+        fs::remove_file(path)?;
     }
     let text = text?;
-    let nanoseconds: f64 =
-        text.trim().parse().map_err(|_| Failure::failed(format!("spin printed `{}`", text.trim())))?;
+    let nanoseconds: f64 = text.trim().parse().map_err(|_| failed!("spin printed `{}`", text.trim()))?;
     Ok(nanoseconds / 1e3)
 }
 
 fn table(title: String, rows: &[Row<'_>], rounds: &[Vec<f64>]) -> Table {
-    let column = |index: usize| rounds.iter().map(|round| round[index]).collect::<Vec<_>>();
-    // The first two rows are what the others are compared with: the limit, and ours with busy polling.
-    let over = |index: usize, base: usize| {
-        median_and_range(rounds.iter().map(|round| round[index] / round[base]).collect())
-    };
     let cells = |(index, row): (usize, &Row<'_>)| {
         let name = match row {
-            Row::Socket => "spinning socket".to_owned(),
-            Row::Stack { name, .. } => name.clone(),
+            Row::Socket => "spinning socket",
+            Row::Stack(pair, _) => &pair.name,
         };
-        let (p50, least, greatest) = median_and_range(column(index));
-        let (limit, ..) = over(index, 0);
-        let (busy, busy_least, busy_greatest) = over(index, 1);
+        let p50 = column(rounds, index);
+        // The first two rows are what the others are compared with: the limit, and ours with busy polling.
+        let (limit, busy) = (ratio(rounds, index, 0), ratio(rounds, index, 1));
         vec![
-            name,
-            format!("{p50:.1}"),
-            format!("{least:.1}–{greatest:.1}"),
-            format!("{limit:.1}"),
-            format!("{busy:.2}"),
-            format!("{busy_least:.2}–{busy_greatest:.2}"),
+            name.to_owned(),
+            fixed(1)(p50.median),
+            p50.range(fixed(1)),
+            fixed(1)(limit.median),
+            fixed(2)(busy.median),
+            busy.range(fixed(2)),
         ]
     };
-    let lines: Vec<Vec<String>> = rows.iter().enumerate().map(cells).collect();
-    Table::new(title, &["", "p50 µs", "range", "÷ socket", "÷ busy", "range"], lines)
+    let lines = rows.iter().enumerate().map(cells).collect();
+    Table::new(title, ["", "p50 µs", "range", "÷ socket", "÷ busy", "range"], lines)
 }

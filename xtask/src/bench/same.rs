@@ -7,8 +7,9 @@ use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
-use crate::bench::table::Table;
-use crate::job::{Failure, Log};
+use super::table::Table;
+use crate::failure::Result;
+use crate::files::{self, list, text};
 use crate::peers::BuiltPeer;
 use crate::{lab, workspace};
 
@@ -17,55 +18,46 @@ const STUDY: &str = "sizes --quick --against same --budget 200s";
 const RUNS: usize = 3;
 /// Intervals hold the true ratio with 95 %.
 const ERROR_RATE: f64 = 0.05;
+/// What the lab says of a cell, and the head of its column. What it says otherwise was not measured.
+const VERDICTS: [(&[&str], &str); 3] = [
+    (&["faster", "slower"], "found different"),
+    (&["no difference"], "no difference beyond 10 %"),
+    (&["cannot tell"], "cannot tell"),
+];
 
-pub(super) fn run(peers: &[BuiltPeer], log: &Log) -> Result<Vec<Table>, Failure> {
-    let [ours] = peers else { return Err(Failure::failed("this is about one stack")) };
+pub(super) fn run(peers: &[BuiltPeer]) -> Result<Vec<Table>> {
+    let [ours] = peers else { bail!("this is about one stack") };
     let directory = workspace::output().join(NAME);
     let stacks = disguised(NAME, &ours.program, "", &directory)?;
-    let mut all = Verdicts::default();
-    let mut rows = Vec::new();
-    let mut found = Vec::new();
+    let (mut all, mut rows, mut found) = ([0; 5], Vec::new(), Vec::new());
     for run in 1..=RUNS {
         let words = format!("{STUDY} --peers {}", stacks.display());
-        let figures = lab::condensed(&words, &directory.join(format!("run-{run}")), log)?;
-        let cells: Vec<&Value> = figures["cells"].as_array().into_iter().flatten().collect();
-        let mut verdicts = Verdicts::default();
-        for cell in cells {
-            let against = &cell["against"][0];
-            let is_different = verdicts.count(against["verdict"].as_str().unwrap_or_default());
-            if is_different {
-                found.push(different(run, cell));
-            }
-        }
-        rows.push(verdicts.row(&run.to_string()));
-        all.add(&verdicts);
+        let figures = lab::condensed(&words, &directory.join(format!("run-{run}")))?;
+        let counts = counts(list(&figures["cells"]));
+        rows.push(row(&run.to_string(), counts));
+        all.iter_mut().zip(counts).for_each(|(all, count)| *all += count);
+        let is_different = |cell: &&Value| VERDICTS[0].0.contains(&verdict(cell));
+        found.extend(list(&figures["cells"]).iter().filter(is_different).map(|cell| different(run, cell)));
     }
-    rows.push(all.row("all"));
+    rows.push(row("all", all));
     let title = format!(
         "Thalweg against Thalweg under another name: `lab {STUDY}`, {RUNS} times. An interval holds the truth with \
          {:.0} %, so that as many as {} of {} cells may be found different by chance; the noise floor leaves fewer:",
         100.0 * (1.0 - ERROR_RATE),
-        (all.cells() as f64 * ERROR_RATE).floor(),
-        all.cells(),
+        (all[0] as f64 * ERROR_RATE).floor(),
+        all[0],
     );
-    let heads =
-        ["run", "cells", "found different", "no difference beyond 10 %", "cannot tell", "not measured"];
-    let mut tables = vec![Table::new(title, &heads, rows)];
+    let heads = ["run", "cells"].into_iter().chain(VERDICTS.map(|(_, head)| head)).chain(["not measured"]);
+    let mut tables = vec![Table::new(title, heads, rows)];
     if !found.is_empty() {
-        tables.push(Table::new("The cells that were found different:", &["run", "cell", "ratio"], found));
+        tables.push(Table::new("The cells that were found different:", ["run", "cell", "ratio"], found));
     }
     Ok(tables)
 }
 
 /// A folder of peers with one that is this program under another name. `serve_flags`: for its server.
-pub(super) fn disguised(
-    name: &str,
-    program: &Path,
-    serve_flags: &str,
-    directory: &Path,
-) -> Result<PathBuf, Failure> {
+pub(super) fn disguised(name: &str, program: &Path, serve_flags: &str, directory: &Path) -> Result<PathBuf> {
     let folder = directory.join("peers");
-    fs::create_dir_all(folder.join(name))?;
     let script = folder.join(name).join("peer");
     let program = program.display();
     let text = format!(
@@ -77,57 +69,33 @@ pub(super) fn disguised(
          *) exec '{program}' peer \"$@\" ;;\n\
          esac\n"
     );
-    fs::write(&script, text)?;
+    files::write(&script, text)?;
     fs::set_permissions(&script, fs::Permissions::from_mode(0o755))?;
     Ok(folder)
 }
 
-/// How many cells were found what.
-#[derive(Default)]
-struct Verdicts {
-    different: usize,
-    equal: usize,
-    cannot_tell: usize,
-    missing: usize,
+fn verdict(cell: &Value) -> &str {
+    text(&cell["against"][0]["verdict"])
 }
 
-impl Verdicts {
-    /// Whether it is a difference.
-    fn count(&mut self, verdict: &str) -> bool {
-        match verdict {
-            "faster" | "slower" => self.different += 1,
-            "no difference" => self.equal += 1,
-            "cannot tell" => self.cannot_tell += 1,
-            _ => self.missing += 1,
-        }
-        matches!(verdict, "faster" | "slower")
-    }
+/// All cells, those of each of [`VERDICTS`], and the rest.
+fn counts(cells: &[Value]) -> [usize; 5] {
+    let of = |known: &[&str]| cells.iter().filter(|cell| known.contains(&verdict(cell))).count();
+    let [different, equal, cannot_tell] = VERDICTS.map(|(known, _)| of(known));
+    [cells.len(), different, equal, cannot_tell, cells.len() - different - equal - cannot_tell]
+}
 
-    fn cells(&self) -> usize {
-        self.different + self.equal + self.cannot_tell + self.missing
-    }
-
-    fn add(&mut self, other: &Self) {
-        self.different += other.different;
-        self.equal += other.equal;
-        self.cannot_tell += other.cannot_tell;
-        self.missing += other.missing;
-    }
-
-    fn row(&self, name: &str) -> Vec<String> {
-        let counts = [self.cells(), self.different, self.equal, self.cannot_tell, self.missing];
-        [name.to_owned()].into_iter().chain(counts.map(|count| count.to_string())).collect()
-    }
+fn row(name: &str, counts: [usize; 5]) -> Vec<String> {
+    [name.to_owned()].into_iter().chain(counts.map(|count| count.to_string())).collect()
 }
 
 fn different(run: usize, cell: &Value) -> Vec<String> {
-    let text = |key: &str| cell[key].as_str().unwrap_or_default();
     let place = format!(
         "{}, {} in flight, {} B, {}",
-        text("work"),
+        text(&cell["work"]),
         cell["in_flight"],
         cell["size_bytes"],
-        text("transport")
+        text(&cell["transport"])
     );
     vec![run.to_string(), place, ratio(&cell["against"][0])]
 }
@@ -136,4 +104,18 @@ fn different(run: usize, cell: &Value) -> Vec<String> {
 pub(super) fn ratio(against: &Value) -> String {
     let number = |key: &str| against[key].as_f64().map_or("–".to_owned(), |it| format!("{it:.2}"));
     format!("{} ({}–{})", number("ratio"), number("low"), number("high"))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::counts;
+
+    #[test]
+    fn cells_are_counted_by_verdict() {
+        let verdicts = ["faster", "no difference", "slower", "cannot tell", "gone"];
+        let cells = verdicts.map(|verdict| json!({"against": [{"verdict": verdict}]}));
+        assert_eq!(counts(&cells), [5, 2, 1, 1, 1]);
+    }
 }

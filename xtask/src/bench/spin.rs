@@ -7,9 +7,8 @@ use std::process::ExitCode;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use crate::arguments::{Arguments, Misuse};
-use crate::ended::Ended;
-use crate::job::Failure;
+use crate::arguments::Arguments;
+use crate::failure::Result;
 
 /// What Thalweg's empty unary call takes on the wire once its headers are in the tables: 31 bytes there, 36 back.
 const REQUEST_BYTES: usize = 31;
@@ -22,20 +21,18 @@ impl<T: Read + Write> Stream for T {}
 
 /// `cargo xtask spin echo ADDRESS` answers one connection; `cargo xtask spin measure ADDRESS MILLISECONDS` prints the
 /// median round trip in ns.
-pub(crate) fn run(mut arguments: Arguments) -> Result<ExitCode, Ended> {
-    let mut next = |what: &str| arguments.next_word().ok_or_else(|| Misuse(format!("spin wants {what}")));
+pub(crate) fn run(mut arguments: Arguments) -> Result<ExitCode> {
+    let mut next = |what: &str| arguments.next_word().ok_or_else(|| misuse!("spin wants {what}"));
     let (side, address) = (next("echo or measure")?, next("an address")?);
     match side.as_str() {
-        "echo" => echo(accepted(&address).map_err(Failure::from)?.as_mut()).map_err(Failure::from)?,
+        "echo" => echo(accepted(&address)?.as_mut())?,
         "measure" => {
             let milliseconds = next("a time in ms")?.parse();
-            let time = Duration::from_millis(
-                milliseconds.map_err(|_| Misuse("the time is not a number".to_owned()))?,
-            );
-            let mut stream = connected(&address).map_err(Failure::from)?;
-            println!("{}", median_ns(stream.as_mut(), time).map_err(Failure::from)?);
+            let time = Duration::from_millis(milliseconds.map_err(|_| misuse!("the time is not a number"))?);
+            let mut stream = connected(&address)?;
+            println!("{}", median_ns(stream.as_mut(), time)?);
         }
-        other => return Err(Misuse(format!("spin knows echo and measure, not `{other}`")).into()),
+        other => return Err(misuse!("spin knows echo and measure, not `{other}`")),
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -11,24 +11,38 @@ pub(crate) struct Table {
 }
 
 impl Table {
-    pub(crate) fn new(title: impl Into<String>, heads: &[&str], rows: Vec<Vec<String>>) -> Self {
-        let heads = heads.iter().map(|head| (*head).to_owned()).collect();
+    pub(crate) fn new(
+        title: impl Into<String>,
+        heads: impl IntoIterator<Item = impl Into<String>>,
+        rows: Vec<Vec<String>>,
+    ) -> Self {
+        let heads = heads.into_iter().map(Into::into).collect();
         Self { title: title.into(), heads, rows, is_of_rounds: false }
     }
 
     /// What every round found, for the results file: documents have what comes of it.
-    pub(crate) fn of_rounds(title: impl Into<String>, heads: &[&str], rows: Vec<Vec<String>>) -> Self {
-        Self { is_of_rounds: true, ..Self::new(title, heads, rows) }
+    pub(crate) fn of_rounds(self) -> Self {
+        Self { is_of_rounds: true, ..self }
     }
 
     pub(crate) fn is_of_rounds(&self) -> bool {
         self.is_of_rounds
     }
 
+    /// Prints the first column to the left, the others to the right.
     pub(crate) fn print(&self) {
         println!("{}\n", self.title);
-        let heads: Vec<&str> = self.heads.iter().map(String::as_str).collect();
-        print(&heads, &self.rows);
+        let lines = || [&self.heads].into_iter().chain(&self.rows);
+        let width = |column: usize| lines().map(|row| row[column].chars().count()).max().unwrap_or(0);
+        let widths: Vec<usize> = (0..self.heads.len()).map(width).collect();
+        for row in lines() {
+            let cell = |(column, cell): (usize, &String)| match column {
+                0 => format!("{cell:<width$}", width = widths[0]),
+                _ => format!("{cell:>width$}", width = widths[column]),
+            };
+            let cells: Vec<String> = row.iter().enumerate().map(cell).collect();
+            println!("{}", cells.join("  ").trim_end());
+        }
     }
 
     pub(crate) fn json(&self) -> Value {
@@ -37,24 +51,6 @@ impl Table {
             table["of_rounds"] = true.into();
         }
         table
-    }
-}
-
-/// Prints rows of equally many cells under `heads`: the first column to the left, the others to the right.
-pub(crate) fn print(heads: &[&str], rows: &[Vec<String>]) {
-    let width = |column: usize| {
-        let cells = rows.iter().map(|row| row[column].chars().count());
-        cells.chain([heads[column].chars().count()]).max().unwrap_or(0)
-    };
-    let widths: Vec<usize> = (0..heads.len()).map(width).collect();
-    let heads: Vec<String> = heads.iter().map(|head| (*head).to_owned()).collect();
-    for row in [&heads].into_iter().chain(rows) {
-        let cell = |(column, cell): (usize, &String)| match column {
-            0 => format!("{cell:<width$}", width = widths[0]),
-            _ => format!("{cell:>width$}", width = widths[column]),
-        };
-        let cells: Vec<String> = row.iter().enumerate().map(cell).collect();
-        println!("{}", cells.join("  ").trim_end());
     }
 }
 
@@ -71,22 +67,18 @@ pub(crate) fn grouped(number: f64) -> String {
     if number < -0.5 { format!("-{text}") } else { text }
 }
 
-/// The middle value, and the least and the greatest.
-pub(crate) fn median_and_range(mut values: Vec<f64>) -> (f64, f64, f64) {
-    values.sort_by(f64::total_cmp);
-    let (Some(least), Some(greatest)) = (values.first(), values.last()) else { return (0.0, 0.0, 0.0) };
-    let middle = values.len() / 2;
-    let median = if values.len().is_multiple_of(2) {
-        f64::midpoint(values[middle - 1], values[middle])
-    } else {
-        values[middle]
-    };
-    (median, *least, *greatest)
+/// Three digits: `1.23`, `16.0`, `160`.
+pub(crate) fn three_digits(number: f64) -> String {
+    match number {
+        number if number < 9.995 => format!("{number:.2}"),
+        number if number < 99.95 => format!("{number:.1}"),
+        _ => format!("{number:.0}"),
+    }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{grouped, median_and_range};
+    use super::grouped;
 
     #[test]
     fn thousands_are_grouped() {
@@ -95,11 +87,5 @@ mod tests {
         {
             assert_eq!(grouped(number), text);
         }
-    }
-
-    #[test]
-    fn the_median_is_in_the_middle() {
-        assert_eq!(median_and_range(vec![3.0, 1.0, 2.0]), (2.0, 1.0, 3.0));
-        assert_eq!(median_and_range(vec![4.0, 1.0, 3.0, 2.0]), (2.5, 1.0, 4.0));
     }
 }

@@ -3,21 +3,19 @@
 //!
 //! The stacks take turns in short windows, there and back again: medians, and ratios of windows of the same round.
 
-use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
-use std::process::Stdio;
-use std::thread;
 use std::time::Duration;
 
 use serde_json::Value;
 
-use crate::bench::table::{Table, grouped, median_and_range};
-use crate::bench::turns::{ratio, there_and_back};
-use crate::bench::{cores, memory, open_files};
+use super::memory::each_takes;
+use super::pair::{CLIENT, Holder, Pair, allow_open_files};
+use super::table::{Table, grouped};
+use super::turns::{Spread, column, fixed, ratio, there_and_back};
 use crate::certificates;
-use crate::job::{Failure, Job, Log};
-use crate::peers::{BuiltPeer, measure};
-use crate::server::{Server, free_port};
+use crate::failure::Result;
+use crate::job::Job;
+use crate::peers::BuiltPeer;
 use crate::test::rust;
 
 /// The stacks whose servers and clients have flags for TLS.
@@ -29,97 +27,62 @@ const ROUNDS: usize = 5;
 struct Load {
     title: &'static str,
     flags: &'static str,
-    stream: Option<Stream>,
+    /// Where bytes are what counts, the processors of who writes and who reads: rustls alone takes its turn, too.
+    writer_and_reader: Option<&'static str>,
 }
 
-/// Where bytes are what counts: rustls alone takes its turn, too.
-struct Stream {
-    message_len: f64,
-    /// The processors of who writes and who reads.
-    writer_and_reader: &'static str,
-}
-
+/// Of a message of a stream.
+const MESSAGE_LEN: f64 = 1.5e6;
 const LOADS: &[Load] = &[
-    Load { title: "Empty unary calls, 64 in flight", flags: "-c 64", stream: None },
-    Load { title: "Unary calls of 1 KiB, 64 in flight", flags: "-c 64 --size 1024", stream: None },
+    Load { title: "Empty unary calls, 64 in flight", flags: "-c 64", writer_and_reader: None },
+    Load { title: "Unary calls of 1 KiB, 64 in flight", flags: "-c 64 --size 1024", writer_and_reader: None },
     Load {
         title: "One stream of 1.5 MB messages from the server",
         flags: "--call server-stream --size 1500000",
-        stream: Some(Stream { message_len: 1.5e6, writer_and_reader: "1 0" }),
+        writer_and_reader: Some("1 0"),
     },
     Load {
         title: "One stream of 1.5 MB messages from the client",
         flags: "--call client-stream --size 1500000",
-        stream: Some(Stream { message_len: 1.5e6, writer_and_reader: "0 1" }),
+        writer_and_reader: Some("0 1"),
     },
 ];
 const WINDOW: &str = "-z 1s --warmup 300ms";
-/// The row that rustls has beside the stacks.
-const RUSTLS: &str = "rustls alone";
 const IDLE: usize = 2_000;
 const IDLE_BEFORE: usize = 100;
 /// For the server to do what it does after a connection fell idle.
 const SETTLE: Duration = Duration::from_millis(2500);
 
-/// A stack's server, with TLS or without.
-struct Row<'p> {
-    name: String,
-    peer: &'p BuiltPeer,
-    port: u16,
-    flags: String,
-    server: Server,
-}
-
-pub(super) fn run(peers: &[BuiltPeer], log: &Log) -> Result<Vec<Table>, Failure> {
-    open_files::allow(2 * (IDLE + IDLE_BEFORE) + 100)?;
-    let limits = rust::release_example("thalweg-load", "tls_limits", log)?;
+pub(super) fn run(peers: &[BuiltPeer]) -> Result<Vec<Table>> {
+    allow_open_files(2 * (IDLE + IDLE_BEFORE) + 100)?;
     let ours = peers.iter().find(|peer| peer.name == "thalweg");
-    let ours = ours.ok_or_else(|| Failure::failed("the others are compared with thalweg: name it, too"))?;
-    let certs = certificates(log)?;
-
-    let mut rows = vec![Row::start(ours, None, log)?];
-    for peer in peers {
-        rows.push(Row::start(peer, Some(&certs), log)?);
-    }
-    let mut tables = Vec::new();
-    for load in LOADS {
-        let round = || {
-            let mut rates = round(&rows, load.flags, log)?;
-            if let Some(stream) = &load.stream {
-                rates.push(stream.rustls_alone(&limits, &certs, log)?);
-            }
-            Ok(rates)
-        };
-        let rounds = (0..ROUNDS).map(|_| round()).collect::<Result<Vec<_>, Failure>>()?;
-        let mut names: Vec<&str> = rows.iter().map(|row| row.name.as_str()).collect();
-        names.extend(load.stream.as_ref().map(|_| RUSTLS));
-        tables.push(table(load, &names, &rounds));
-    }
-    drop(rows);
-    tables.push(records(&limits, &certs, log)?);
-    tables.push(handshakes(ours, &limits, &certs, log)?);
-    tables.push(idle(ours, &limits, &certs, log)?);
+    let ours = ours.ok_or_else(|| failed!("the others are compared with thalweg: name it, too"))?;
+    let rustls =
+        Rustls { limits: rust::release_example("thalweg-load", "tls_limits")?, certs: certificates()? };
+    let plain = Pair::start(ours, ours, THREAD)?.with(ours.name.to_owned(), THREAD);
+    let over_tls = peers.iter().map(|peer| rustls.pair(peer));
+    let pairs = [Ok(plain)].into_iter().chain(over_tls).collect::<Result<Vec<_>>>()?;
+    let tables = LOADS.iter().map(|load| rustls.table(load, &pairs));
+    let mut tables = tables.collect::<Result<Vec<_>>>()?;
+    drop(pairs);
+    tables.push(rustls.records()?);
+    let pair = rustls.pair(ours)?;
+    tables.push(rustls.handshakes(&pair)?);
+    tables.push(rustls.idle(&pair)?);
     Ok(tables)
 }
 
-impl<'p> Row<'p> {
-    fn start(peer: &'p BuiltPeer, certs: Option<&Path>, log: &Log) -> Result<Self, Failure> {
-        let port = free_port()?;
-        let mut serve = peer.serve(port).words("--threads 1");
-        let (mut name, mut flags) = (peer.name.to_owned(), "--threads 1".to_owned());
-        if let Some(certs) = certs {
-            serve = with_identity(serve, certs);
-            name += " TLS";
-            flags = format!("{flags} --cacert {}", certs.join("ca.pem").display());
-        }
-        let server = Server::start(&serve.under(cores::SERVER), port, log)?;
-        Ok(Self { name, peer, port, flags, server })
-    }
+const THREAD: &str = "--threads 1";
+
+enum Row<'p> {
+    Stack(&'p Pair<'p>),
+    /// rustls alone, with the processors of who writes and who reads.
+    Rustls(&'static str),
 }
 
 /// Makes certificates for `localhost`, and the authority's, in a folder.
-pub(super) fn certificates(log: &Log) -> Result<PathBuf, Failure> {
-    certificates::make(Job::new(crate::lab::program(log)?), "bench-certs", log)
+pub(super) fn certificates() -> Result<PathBuf> {
+    certificates::make(Job::new(crate::lab::program()?), "bench-certs")
 }
 
 /// Whether the stack's server has flags for TLS.
@@ -127,123 +90,108 @@ pub(super) fn is_spoken_by(peer: &BuiltPeer) -> bool {
     PEERS.contains(&peer.name)
 }
 
-pub(super) fn with_identity(serve: Job, certs: &Path) -> Job {
-    serve.arg("--cert").arg(certs.join("server.pem")).arg("--key").arg(certs.join("server.key"))
+/// The flags of a server for its identity.
+pub(super) fn identity(certs: &Path) -> String {
+    format!("--cert {} --key {}", certs.join("server.pem").display(), certs.join("server.key").display())
 }
 
-impl Stream {
-    /// The messages a second that its bytes would be.
-    fn rustls_alone(&self, limits: &Path, certs: &Path, log: &Log) -> Result<f64, Failure> {
-        let job = Job::new(limits).arg("socket").words(self.writer_and_reader);
-        Ok(number(&json(&with_certs(job, certs), log)?, "mb_per_s")? * 1e6 / self.message_len)
+/// What rustls does alone, by an example program, with certificates.
+struct Rustls {
+    limits: PathBuf,
+    certs: PathBuf,
+}
+
+impl Rustls {
+    /// A stack over TLS.
+    fn pair<'p>(&self, peer: &'p BuiltPeer) -> Result<Pair<'p>> {
+        let pair = Pair::start(peer, peer, &format!("{THREAD} {}", identity(&self.certs)))?;
+        let flags = format!("{THREAD} --cacert {}", self.certs.join("ca.pem").display());
+        Ok(pair.with(format!("{} TLS", peer.name), &flags))
     }
-}
 
-/// The mean rate of each row over its two windows of one round.
-fn round(rows: &[Row<'_>], flags: &str, log: &Log) -> Result<Vec<f64>, Failure> {
-    let window = |row: &Row<'_>| {
-        let load = row.peer.load(row.port, flags).words(WINDOW).words(&row.flags);
-        Ok(measure(load.under(cores::CLIENT), log)?.rate_per_s)
-    };
-    there_and_back(rows, window)
-}
+    /// The example, which is given the certificates behind `words`.
+    fn job(&self, words: &str) -> Job {
+        let files = ["ca.pem", "server.pem", "server.key"].map(|name| self.certs.join(name));
+        Job::new(&self.limits).words(words).args(files)
+    }
 
-/// Ours over TLS is the second row; ratios are ours over the row.
-fn table(load: &Load, names: &[&str], rounds: &[Vec<f64>]) -> Table {
-    let cells = |(index, name): (usize, &&str)| {
-        let (rate, least, greatest) = median_and_range(rounds.iter().map(|round| round[index]).collect());
-        let (ratio, low, high) = ratio(rounds, 1, index);
-        let shown = |rate: f64| match &load.stream {
-            Some(stream) => grouped(rate * stream.message_len / 1e6),
-            None => grouped(rate),
+    /// Ours over TLS is the second row; ratios are ours over the row.
+    fn table(&self, load: &Load, pairs: &[Pair<'_>]) -> Result<Table> {
+        let rustls = load.writer_and_reader.map(Row::Rustls);
+        let rows: Vec<Row<'_>> = pairs.iter().map(Row::Stack).chain(rustls).collect();
+        let rounds = there_and_back(ROUNDS, &rows, |row| match row {
+            Row::Stack(pair) => pair.rate(&format!("{} {WINDOW}", load.flags)),
+            Row::Rustls(cores) => {
+                let found = self.job(&format!("socket {cores}")).json()?;
+                // The messages a second that its bytes would be.
+                Ok(number(&found, "mb_per_s")? * 1e6 / MESSAGE_LEN)
+            }
+        })?;
+        let is_stream = load.writer_and_reader.is_some();
+        let shown = |rate: f64| grouped(if is_stream { rate * MESSAGE_LEN / 1e6 } else { rate });
+        let cells = |(index, row): (usize, &Row<'_>)| {
+            let name = match row {
+                Row::Stack(pair) => &pair.name,
+                Row::Rustls(_) => "rustls alone",
+            };
+            let (rate, ratio) = (column(&rounds, index), ratio(&rounds, 1, index));
+            vec![
+                name.to_owned(),
+                shown(rate.median),
+                rate.range(shown),
+                fixed(2)(ratio.median),
+                ratio.range(fixed(2)),
+            ]
         };
-        vec![
-            (*name).to_owned(),
-            shown(rate),
-            format!("{}–{}", shown(least), shown(greatest)),
-            format!("{ratio:.2}"),
-            format!("{low:.2}–{high:.2}"),
-        ]
-    };
-    let unit = if load.stream.is_some() { "MB/s" } else { "calls/s" };
-    let lines: Vec<Vec<String>> = names.iter().enumerate().map(cells).collect();
-    let title =
-        format!("{}, client on core 0, server on core 1; {ROUNDS} rounds, there and back:", load.title);
-    Table::new(title, &["", unit, "range", "ours over TLS ÷ it", "its range"], lines)
-}
-
-fn with_certs(job: Job, certs: &Path) -> Job {
-    ["ca.pem", "server.pem", "server.key"].iter().fold(job, |job, name| job.arg(certs.join(name)))
-}
-
-fn records(limits: &Path, certs: &Path, log: &Log) -> Result<Table, Failure> {
-    let job = with_certs(Job::new(limits).arg("memory"), certs);
-    let rounds = (0..ROUNDS).map(|_| json(&job, log)).collect::<Result<Vec<_>, _>>()?;
-    let row = |name: &str, key: &str| {
-        let speeds = rounds.iter().map(|round| number(round, key)).collect::<Result<Vec<_>, _>>()?;
-        let (speed, least, greatest) = median_and_range(speeds);
-        Ok(vec![name.to_owned(), grouped(speed), format!("{}–{}", grouped(least), grouped(greatest))])
-    };
-    let rows: Result<Vec<_>, Failure> =
-        [row("sealing", "seal_mb_per_s"), row("opening", "open_mb_per_s")].into_iter().collect();
-    Ok(Table::new("rustls alone in memory, records of 16 KiB, AES-128-GCM:", &["", "MB/s", "range"], rows?))
-}
-
-fn handshakes(ours: &BuiltPeer, limits: &Path, certs: &Path, log: &Log) -> Result<Table, Failure> {
-    let row = Row::start(ours, Some(certs), log)?;
-    let rate = |kind: &str| {
-        let job = Job::new(limits).words(&format!("handshakes 127.0.0.1:{}", row.port));
-        let job = job.arg(certs.join("ca.pem")).arg(kind).under(cores::CLIENT);
-        number(&json(&job, log)?, "per_s")
-    };
-    let mut rows = Vec::new();
-    for kind in ["full", "resumed"] {
-        let rates = (0..ROUNDS).map(|_| rate(kind)).collect::<Result<Vec<_>, _>>()?;
-        let (rate, least, greatest) = median_and_range(rates);
-        rows.push(vec![kind.to_owned(), grouped(rate), format!("{}–{}", grouped(least), grouped(greatest))]);
+        let lines = rows.iter().enumerate().map(cells).collect();
+        let title =
+            format!("{}, client on core 0, server on core 1; {ROUNDS} rounds, there and back:", load.title);
+        let unit = if is_stream { "MB/s" } else { "calls/s" };
+        Ok(Table::new(title, ["", unit, "range", "ours over TLS ÷ it", "its range"], lines))
     }
-    let title = "Connections a second, each with a call: TLS 1.3, X25519MLKEM768, ECDSA P-256; client on core 0, \
-                 server on core 1:";
-    Ok(Table::new(title, &["handshake", "per s", "range"], rows))
-}
 
-/// What an idle connection that has made a call takes of the server's memory.
-fn idle(ours: &BuiltPeer, limits: &Path, certs: &Path, log: &Log) -> Result<Table, Failure> {
-    let row = Row::start(ours, Some(certs), log)?;
-    let open = |count: usize| -> Result<std::process::Child, Failure> {
-        let job = Job::new(limits).words(&format!("idle 127.0.0.1:{}", row.port));
-        let mut command = job.arg(certs.join("ca.pem")).arg(count.to_string()).unbounded();
-        let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn()?;
-        let mut line = String::new();
-        if let Some(stdout) = child.stdout.take() {
-            BufReader::new(stdout).read_line(&mut line)?;
-        }
-        if line.trim() == "ready" {
-            Ok(child)
-        } else {
-            Err(Failure::failed("connections could not be opened"))
-        }
-    };
-    let mut first = open(IDLE_BEFORE)?;
-    thread::sleep(SETTLE);
-    let before = memory::status_bytes(&row.server, "VmRSS")?;
-    let mut others = open(IDLE)?;
-    thread::sleep(SETTLE);
-    let after = memory::status_bytes(&row.server, "VmRSS")?;
-    for child in [&mut first, &mut others] {
-        drop(child.stdin.take());
-        child.wait()?;
+    fn records(&self) -> Result<Table> {
+        let job = self.job("memory");
+        let rounds = (0..ROUNDS).map(|_| job.json()).collect::<Result<Vec<_>>>()?;
+        let row = |(name, key): (&str, &str)| -> Result<Vec<String>> {
+            Ok(speeds(name, rounds.iter().map(|round| number(round, key)).collect::<Result<_>>()?))
+        };
+        let rows = [("sealing", "seal_mb_per_s"), ("opening", "open_mb_per_s")];
+        let rows = rows.into_iter().map(row).collect::<Result<_>>()?;
+        let title = "rustls alone in memory, records of 16 KiB, AES-128-GCM:";
+        Ok(Table::new(title, ["", "MB/s", "range"], rows))
     }
-    let each = (after - before) / IDLE as f64;
-    let rows = vec![vec!["thalweg TLS".to_owned(), grouped(each)]];
-    Ok(Table::new("Memory of the server (RSS):", &["stack", "B per idle connection after a call"], rows))
+
+    fn handshakes(&self, pair: &Pair<'_>) -> Result<Table> {
+        let row = |kind: &str| -> Result<Vec<String>> {
+            let job = Job::new(&self.limits).words(&format!("handshakes {}", pair.server.address()));
+            let job = job.arg(self.certs.join("ca.pem")).arg(kind).under(CLIENT);
+            let rates = (0..ROUNDS).map(|_| number(&job.json()?, "per_s"));
+            Ok(speeds(kind, rates.collect::<Result<_>>()?))
+        };
+        let title = "Connections a second, each with a call: TLS 1.3, X25519MLKEM768, ECDSA P-256; client on core 0, \
+                     server on core 1:";
+        Ok(Table::new(title, ["handshake", "per s", "range"], vec![row("full")?, row("resumed")?]))
+    }
+
+    /// What an idle connection that has made a call takes of the server's memory.
+    fn idle(&self, pair: &Pair<'_>) -> Result<Table> {
+        let open = |count: usize| -> Result<Holder> {
+            let job = Job::new(&self.limits).words(&format!("idle {}", pair.server.address()));
+            let holder = Holder::open(&job.arg(self.certs.join("ca.pem")).arg(count.to_string()))?;
+            ensure!(holder.line.trim() == "ready", "connections could not be opened");
+            Ok(holder)
+        };
+        let each = each_takes(&pair.server, SETTLE, [IDLE_BEFORE, IDLE], open)?;
+        let rows = vec![vec![pair.name.clone(), grouped(each)]];
+        Ok(Table::new("Memory of the server (RSS):", ["stack", "B per idle connection after a call"], rows))
+    }
 }
 
-fn number(value: &Value, key: &str) -> Result<f64, Failure> {
-    value[key].as_f64().ok_or_else(|| Failure::failed(format!("tls_limits told no {key}")))
+fn speeds(name: &str, speeds: Spread) -> Vec<String> {
+    vec![name.to_owned(), grouped(speeds.median), speeds.range(grouped)]
 }
 
-fn json(job: &Job, log: &Log) -> Result<Value, Failure> {
-    let text = job.text(log)?;
-    serde_json::from_str(&text).map_err(|error| Failure::failed(format!("`{job}` printed no JSON: {error}")))
+fn number(value: &Value, key: &str) -> Result<f64> {
+    value[key].as_f64().ok_or_else(|| failed!("tls_limits told no {key}"))
 }

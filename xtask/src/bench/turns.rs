@@ -1,28 +1,89 @@
-//! Windows of several rows that take turns.
+//! Windows of several rows that take turns, so that the machine's drift is in all of them; and what their figures come
+//! to.
 
-use crate::bench::table::median_and_range;
-use crate::job::Failure;
+use crate::failure::Result;
 
-/// A window of each row, there and back: the mean of its two.
-pub(super) fn there_and_back<T>(
-    rows: &[T],
-    window: impl Fn(&T) -> Result<f64, Failure>,
-) -> Result<Vec<f64>, Failure> {
-    let there = rows.iter().map(&window).collect::<Result<Vec<_>, Failure>>()?;
-    let back = rows.iter().rev().map(&window).collect::<Result<Vec<_>, Failure>>()?;
-    Ok(there.iter().zip(back.iter().rev()).map(|(one, other)| f64::midpoint(*one, *other)).collect())
+/// So many rounds, each with a window of each row: there, and the next time back. The values of each round, by row.
+pub(super) fn alternating<R, V>(
+    rounds: usize,
+    rows: &[R],
+    mut window: impl FnMut(&R) -> Result<V>,
+) -> Result<Vec<Vec<V>>> {
+    let round = |number: usize| {
+        if number.is_multiple_of(2) {
+            return rows.iter().map(&mut window).collect();
+        }
+        let mut back = rows.iter().rev().map(&mut window).collect::<Result<Vec<V>>>()?;
+        back.reverse();
+        Ok(back)
+    };
+    (0..rounds).map(round).collect()
 }
 
-/// Of rounds of rates, one row's over another's, each of the same round: median, least and greatest.
-pub(super) fn ratio(rounds: &[Vec<f64>], row: usize, to: usize) -> (f64, f64, f64) {
-    median_and_range(rounds.iter().map(|round| round[row] / round[to]).collect())
+/// So many rounds, each with two windows of each row, there and back: the means of the two, by row.
+pub(super) fn there_and_back<R>(
+    rounds: usize,
+    rows: &[R],
+    window: impl FnMut(&R) -> Result<f64>,
+) -> Result<Vec<Vec<f64>>> {
+    let windows = alternating(2 * rounds, rows, window)?;
+    let mean = |two: &[Vec<f64>]| {
+        two[0].iter().zip(&two[1]).map(|(one, other)| f64::midpoint(*one, *other)).collect()
+    };
+    Ok(windows.chunks(2).map(mean).collect())
+}
+
+/// One row's values over all rounds.
+pub(super) fn column(rounds: &[Vec<f64>], row: usize) -> Spread {
+    rounds.iter().map(|round| round[row]).collect()
+}
+
+/// One row's values over another's of the same round.
+pub(super) fn ratio(rounds: &[Vec<f64>], row: usize, to: usize) -> Spread {
+    rounds.iter().map(|round| round[row] / round[to]).collect()
+}
+
+/// The median of some values, and their range.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(crate) struct Spread {
+    pub(crate) median: f64,
+    pub(crate) least: f64,
+    pub(crate) greatest: f64,
+}
+
+impl FromIterator<f64> for Spread {
+    fn from_iter<I: IntoIterator<Item = f64>>(values: I) -> Self {
+        let mut values: Vec<f64> = values.into_iter().collect();
+        values.sort_by(f64::total_cmp);
+        let (Some(&least), Some(&greatest)) = (values.first(), values.last()) else { return Self::default() };
+        let middle = values.len() / 2;
+        let below = if values.len().is_multiple_of(2) { middle - 1 } else { middle };
+        Self { median: f64::midpoint(values[below], values[middle]), least, greatest }
+    }
+}
+
+impl Spread {
+    /// `1.05 (1.01–1.09)`, each number as `shown` has it.
+    pub(super) fn show(&self, shown: impl Fn(f64) -> String) -> String {
+        format!("{} ({})", shown(self.median), self.range(&shown))
+    }
+
+    /// `1.01–1.09`.
+    pub(super) fn range(&self, shown: impl Fn(f64) -> String) -> String {
+        format!("{}–{}", shown(self.least), shown(self.greatest))
+    }
+}
+
+/// Numbers with so many decimals.
+pub(super) fn fixed(decimals: usize) -> impl Fn(f64) -> String {
+    move |number| format!("{number:.decimals$}")
 }
 
 #[cfg(test)]
 mod tests {
     use std::cell::RefCell;
 
-    use super::{ratio, there_and_back};
+    use super::{Spread, alternating, fixed, ratio, there_and_back};
 
     #[test]
     fn each_row_has_its_two_windows() {
@@ -31,13 +92,31 @@ mod tests {
             asked.borrow_mut().push(*row);
             Ok(row * asked.borrow().len() as f64)
         };
-        let rates = there_and_back(&[1.0, 10.0, 100.0], window).unwrap();
+        let rates = there_and_back(1, &[1.0, 10.0, 100.0], window).unwrap();
         assert_eq!(asked.into_inner(), [1.0, 10.0, 100.0, 100.0, 10.0, 1.0]);
-        assert_eq!(rates, [3.5, 35.0, 350.0]);
+        assert_eq!(rates, [[3.5, 35.0, 350.0]]);
+    }
+
+    #[test]
+    fn values_of_a_round_are_in_the_order_of_rows() {
+        let mut number = 0;
+        let rounds = alternating(2, &["a", "b"], |row| {
+            number += 1;
+            Ok(format!("{row}{number}"))
+        });
+        assert_eq!(rounds.unwrap(), [["a1", "b2"], ["a4", "b3"]]);
     }
 
     #[test]
     fn ratios_are_of_one_round() {
-        assert_eq!(ratio(&[vec![1.0, 2.0], vec![2.0, 2.0], vec![6.0, 2.0]], 0, 1), (1.0, 0.5, 3.0));
+        let spread = ratio(&[vec![1.0, 2.0], vec![2.0, 2.0], vec![6.0, 2.0]], 0, 1);
+        assert_eq!(spread, Spread { median: 1.0, least: 0.5, greatest: 3.0 });
+        assert_eq!(spread.show(fixed(1)), "1.0 (0.5–3.0)");
+    }
+
+    #[test]
+    fn the_median_is_in_the_middle() {
+        let of = |values: &[f64]| values.iter().copied().collect::<Spread>().median;
+        assert_eq!((of(&[3.0, 1.0, 2.0]), of(&[4.0, 1.0, 3.0, 2.0]), of(&[])), (2.0, 2.5, 0.0));
     }
 }

@@ -1,11 +1,17 @@
-//! Counting under valgrind. A count of a whole run holds its start and its end too, so two runs of different lengths
-//! are made: what the longer one has more, divided by the calls that it made more, is the cost of one call.
+//! What an empty unary call costs both sides, counted under valgrind: user-space instructions, which repeat on a machine
+//! whose clock does not, and heap allocations.
+//!
+//! A count of a whole run holds its start and its end too, so two runs of different lengths are made: what the longer
+//! one has more, divided by the calls that it made more, is the cost of one call.
 
-use crate::job::{Failure, Job, Log};
+use std::fs;
+
+use super::table::{Table, grouped};
+use crate::failure::Result;
+use crate::job::Job;
 use crate::peers::{BuiltPeer, measure};
-use crate::server::{Server, free_port};
-use crate::tools;
-use crate::workspace;
+use crate::server::Server;
+use crate::{tools, workspace};
 
 /// Calls of the two runs. Both are long enough for tables and buffers to have their size.
 const CALLS: [u64; 2] = [2_000, 12_000];
@@ -14,97 +20,130 @@ const IN_FLIGHT: u32 = 64;
 /// A program under valgrind is some fifty times slower.
 const LIMIT_MINUTES: u64 = 5;
 
-/// A tool of valgrind and how to read the count from what it leaves.
-pub(super) struct Counter {
-    pub(super) options: &'static str,
-    /// The file that the tool writes, by the name that stands in `options`; without one, the log of the run is read.
-    pub(super) file: &'static str,
-    pub(super) read: fn(&str) -> Option<u64>,
+pub(super) fn instructions(peers: &[BuiltPeer]) -> Result<Vec<Table>> {
+    let callgrind = Counter {
+        options: "--tool=callgrind --callgrind-out-file=",
+        read: total_instructions,
+        shown: grouped,
+    };
+    callgrind.tables("User-space instructions per empty unary call (callgrind;", peers)
 }
 
-/// What one empty unary call costs the server and the client of `peer`.
-pub(super) struct CostPerCall {
-    pub(super) server: f64,
-    pub(super) client: f64,
+pub(super) fn allocations(peers: &[BuiltPeer]) -> Result<Vec<Table>> {
+    let memcheck = Counter {
+        // Without what makes it slow: only its account of the heap is wanted.
+        options: "--tool=memcheck --undef-value-errors=no --leak-check=no --log-file=",
+        read: allocations_in,
+        // A longer run that has some allocations fewer at its start and end is no gain of each call.
+        shown: |count| format!("{:.2}", count.max(0.0)),
+    };
+    memcheck.tables("Heap allocations per empty unary call (valgrind;", peers)
+}
+
+/// A tool of valgrind, how to read the count from the file that it writes, and how to show it.
+struct Counter {
+    /// They end with that of the file.
+    options: &'static str,
+    read: fn(&str) -> Option<u64>,
+    shown: fn(f64) -> String,
 }
 
 impl Counter {
-    pub(super) fn cost_per_call(&self, peer: &BuiltPeer, log: &Log) -> Result<CostPerCall, Failure> {
-        tools::debian("valgrind nghttp2-client", &["valgrind", "h2load"], log)?;
+    fn tables(&self, title: &str, peers: &[BuiltPeer]) -> Result<Vec<Table>> {
+        tools::debian("valgrind nghttp2-client", &["valgrind", "h2load"])?;
+        let rows = peers.iter().map(|peer| self.row(peer)).collect::<Result<_>>()?;
+        let title = format!("{title} 1 connection, {IN_FLIGHT} in flight):");
+        Ok(vec![Table::new(title, ["stack", "server", "client"], rows)])
+    }
+
+    fn row(&self, peer: &BuiltPeer) -> Result<Vec<String>> {
         // h2load counts an answer as a success whatever its gRPC status: show that the method is there.
-        let port = free_port()?;
-        let server = Server::start(&peer.serve(port), port, log)?;
-        measure(peer.load(port, "-n 100 -c 4 --warmup 0s"), log)?;
+        let server = Server::start(|port| peer.serve(port))?;
+        measure(peer.load(server.port(), "-n 100 -c 4 --warmup 0s"))?;
         server.stop()?;
-        Ok(CostPerCall {
-            server: per_call(|calls| self.server_run(peer, calls, log))?,
-            client: per_call(|calls| self.client_run(peer, calls, log))?,
-        })
+        let per_call = |run: &dyn Fn(u64) -> Result<u64>| -> Result<String> {
+            let [few, many] = CALLS;
+            let (least, most) = (run(few)?, run(many)?);
+            Ok((self.shown)((most as f64 - least as f64) / (many - few) as f64))
+        };
+        let server = per_call(&|calls| self.server_run(peer, calls));
+        Ok(vec![peer.name.to_owned(), server?, per_call(&|calls| self.client_run(peer, calls))?])
     }
 
     /// The server under valgrind, h2load as the client.
-    fn server_run(&self, peer: &BuiltPeer, calls: u64, log: &Log) -> Result<u64, Failure> {
-        let run = Log::create("valgrind-server")?;
-        let port = free_port()?;
-        let server = Server::start(&peer.serve(port).under(&self.wrapper()), port, &run)?;
-        h2load(port, calls, log)?;
+    fn server_run(&self, peer: &BuiltPeer, calls: u64) -> Result<u64> {
+        let server = Server::start(|port| peer.serve(port).under(&self.wrapper()))?;
+        h2load(server.port(), calls)?;
         server.stop()?;
-        self.count(&run)
+        self.count()
     }
 
     /// The client under valgrind, its own server as it is.
-    fn client_run(&self, peer: &BuiltPeer, calls: u64, log: &Log) -> Result<u64, Failure> {
-        let run = Log::create("valgrind-client")?;
-        let port = free_port()?;
-        let server = Server::start(&peer.serve(port), port, log)?;
-        let load = peer.load(port, &format!("-n {calls} -c {IN_FLIGHT} --connections 1 --warmup 0s"));
-        load.under(&self.wrapper()).minutes(LIMIT_MINUTES).run(&run)?;
+    fn client_run(&self, peer: &BuiltPeer, calls: u64) -> Result<u64> {
+        let server = Server::start(|port| peer.serve(port))?;
+        let flags = format!("-n {calls} -c {IN_FLIGHT} --connections 1 --warmup 0s");
+        peer.load(server.port(), &flags).under(&self.wrapper()).minutes(LIMIT_MINUTES).run()?;
         server.stop()?;
-        self.count(&run)
+        self.count()
     }
 
     fn wrapper(&self) -> String {
-        let file = workspace::output().join(self.file);
         // One core, as in the other measurements: runtimes that see two start threads that steal work from each other.
-        format!("taskset -c 0 valgrind {}", self.options.replace("FILE", &file.to_string_lossy()))
+        format!("taskset -c 0 valgrind {}{}", self.options, workspace::output().join(COUNTED).display())
     }
 
-    fn count(&self, run: &Log) -> Result<u64, Failure> {
-        let path =
-            if self.file.is_empty() { run.path().to_owned() } else { workspace::output().join(self.file) };
-        let text = std::fs::read_to_string(&path)?;
-        (self.read)(&text).ok_or_else(|| {
-            Failure::failed(format!(
-                "{} holds no count; the run's log is {}",
-                path.display(),
-                run.path().display()
-            ))
-        })
+    fn count(&self) -> Result<u64> {
+        let path = workspace::output().join(COUNTED);
+        (self.read)(&fs::read_to_string(&path)?).ok_or_else(|| failed!("{} holds no count", path.display()))
     }
 }
 
-fn per_call(run: impl Fn(u64) -> Result<u64, Failure>) -> Result<f64, Failure> {
-    let [few, many] = CALLS;
-    let (least, most) = (run(few)?, run(many)?);
-    Ok((most as f64 - least as f64) / (many - few) as f64)
+/// The file that the tool writes.
+const COUNTED: &str = "valgrind.out";
+
+/// callgrind's output ends with `totals: N`.
+fn total_instructions(text: &str) -> Option<u64> {
+    text.lines().find_map(|line| line.strip_prefix("totals:"))?.trim().parse().ok()
+}
+
+/// Reads `total heap usage: 1,234 allocs, 1,200 frees, 56,789 bytes allocated`.
+fn allocations_in(text: &str) -> Option<u64> {
+    let (_, after) = text.rsplit_once("total heap usage:")?;
+    after.split_once("allocs")?.0.trim().replace(',', "").parse().ok()
 }
 
 /// Empty unary calls from h2load.
-fn h2load(port: u16, calls: u64, log: &Log) -> Result<(), Failure> {
+fn h2load(port: u16, calls: u64) -> Result<()> {
+    let words = format!("--requests={calls} --clients=1 --threads=1 --max-concurrent-streams={IN_FLIGHT}");
+    let job = at_h2load(port)?.words(&words).minutes(LIMIT_MINUTES);
+    let wanted = format!("{calls} succeeded, 0 failed, 0 errored");
+    ensure!(job.text()?.contains(&wanted), "`{job}` did not report {wanted}");
+    Ok(())
+}
+
+/// h2load with an empty message of gRPC, for the unary call of the server at `port`.
+pub(super) fn at_h2load(port: u16) -> Result<Job> {
     // A message of no bytes: not compressed, length 0.
     let message = workspace::output().join("empty-message");
-    std::fs::write(&message, [0; 5])?;
-    let job = Job::new("h2load")
-        .words(&format!("--requests={calls} --clients=1 --threads=1 --max-concurrent-streams={IN_FLIGHT}"))
-        .words("--header=content-type:application/grpc --header=te:trailers --data")
-        .arg(message)
-        .arg(format!("http://127.0.0.1:{port}/grpc.testing.BenchmarkService/UnaryCall"))
-        .minutes(LIMIT_MINUTES);
-    let text = job.text(log)?;
-    let wanted = format!("{calls} succeeded, 0 failed, 0 errored");
-    if text.contains(&wanted) {
-        Ok(())
-    } else {
-        Err(Failure::failed(format!("`{job}` did not report {wanted}")))
+    fs::write(&message, [0; 5])?;
+    let job = Job::new("h2load").words("--header=content-type:application/grpc --header=te:trailers --data");
+    Ok(job.arg(message).arg(format!("http://127.0.0.1:{port}/grpc.testing.BenchmarkService/UnaryCall")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{allocations_in, total_instructions};
+
+    #[test]
+    fn the_total_is_read() {
+        assert_eq!(total_instructions("events: Ir\nfn=(1) main\n1 5\n\ntotals: 123456\n"), Some(123_456));
+        assert_eq!(total_instructions("events: Ir\n"), None);
+    }
+
+    #[test]
+    fn the_heap_account_is_read() {
+        let text = "==1==   total heap usage: 1,234 allocs, 1,200 frees, 56,789 bytes allocated";
+        assert_eq!(allocations_in(text), Some(1234));
+        assert_eq!(allocations_in("==1== nothing"), None);
     }
 }

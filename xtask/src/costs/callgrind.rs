@@ -1,6 +1,7 @@
 //! Counting with callgrind what runs within some functions of a program.
 
-use crate::job::{Failure, Job, Log};
+use crate::failure::Result;
+use crate::job::Job;
 use crate::workspace;
 
 /// What one run did within the functions.
@@ -17,7 +18,7 @@ const LIMIT_MINUTES: u64 = 5;
 impl Counts {
     /// Runs `job` and counts what it does within `functions`, which are named with their path and must not call each
     /// other. No other with the same `name` may run.
-    pub(super) fn of(job: Job, name: &str, functions: &[&str], log: &Log) -> Result<Self, Failure> {
+    pub(super) fn of(job: Job, name: &str, functions: &[&str]) -> Result<Self> {
         let file = workspace::output().join(format!("costs-{name}.callgrind"));
         // The star is for what compilers put after a name.
         let toggles: Vec<String> =
@@ -27,12 +28,10 @@ impl Counts {
             file.display(),
             toggles.join(" ")
         );
-        job.under(&wrapper).minutes(LIMIT_MINUTES).run(log)?;
+        job.under(&wrapper).minutes(LIMIT_MINUTES).run()?;
         let counts = parse(&std::fs::read_to_string(&file)?);
         let counted = counts.filter(|counts| counts.instructions > 0);
-        counted.ok_or_else(|| {
-            Failure::failed(format!("callgrind counted nothing within {}: renamed?", functions.join(", ")))
-        })
+        counted.ok_or_else(|| failed!("callgrind counted nothing within {}: renamed?", functions.join(", ")))
     }
 }
 

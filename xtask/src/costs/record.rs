@@ -6,7 +6,8 @@ use std::path::PathBuf;
 
 use serde_json::Value;
 
-use crate::job::{Failure, Job, Log};
+use crate::failure::Result;
+use crate::job::Job;
 use crate::workspace;
 
 /// What one call or message costs one side.
@@ -37,8 +38,8 @@ pub(crate) struct Toolchain {
 
 impl Toolchain {
     /// What this machine has.
-    pub(crate) fn here(log: &Log) -> Result<Self, Failure> {
-        let line = |job: Job| job.text(log).map(|text| text.trim().to_owned());
+    pub(crate) fn here() -> Result<Self> {
+        let line = |job: Job| job.text().map(|text| text.trim().to_owned());
         let rustc = std::env::var_os("RUSTC").unwrap_or_else(|| "rustc".into());
         Ok(Self {
             rustc: line(Job::new(rustc).arg("--version"))?,
@@ -54,18 +55,18 @@ fn path() -> PathBuf {
 
 impl Record {
     /// The committed one.
-    pub(crate) fn read() -> Result<Self, Failure> {
+    pub(crate) fn read() -> Result<Self> {
         let path = path();
         let unusable = |why: &str| {
             let what = "`cargo xtask costs --record` writes it";
-            Failure::failed(format!("{}: {why}; {what}", path.display()))
+            failed!("{}: {why}; {what}", path.display())
         };
         let text = fs::read_to_string(&path).map_err(|error| unusable(&error.to_string()))?;
         let value = serde_json::from_str(&text).map_err(|error| unusable(&error.to_string()))?;
         Self::parse(&value).ok_or_else(|| unusable("a key is missing"))
     }
 
-    pub(crate) fn write(&self) -> Result<PathBuf, Failure> {
+    pub(crate) fn write(&self) -> Result<PathBuf> {
         fs::write(path(), self.to_json())?;
         Ok(path())
     }

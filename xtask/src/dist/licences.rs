@@ -6,8 +6,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use super::parts::{Part, Parts};
+use crate::failure::Result;
 use crate::files;
-use crate::job::Failure;
 
 /// How the names of files begin that have a licence or a notice.
 const BEGINNINGS: [&str; 6] = ["licen", "copying", "copyright", "notice", "unlicense", "authors"];
@@ -15,7 +15,7 @@ const BEGINNINGS: [&str; 6] = ["licen", "copying", "copyright", "notice", "unlic
 const LEN_MAX: u64 = 200_000;
 
 /// Each text once, behind the packages that have it.
-pub(super) fn text(parts: &Parts) -> Result<String, Failure> {
+pub(super) fn text(parts: &Parts) -> Result<String> {
     let mut packages_of: BTreeMap<String, Vec<&Part>> = BTreeMap::new();
     let mut without = Vec::new();
     for part in parts.others() {
@@ -68,7 +68,7 @@ pub(super) fn rule() -> String {
 }
 
 /// The licences and notices that lie in the folder of a package, in the order of their names; of what it bundles, too.
-fn texts(folder: &Path) -> Result<Vec<String>, Failure> {
+fn texts(folder: &Path) -> Result<Vec<String>> {
     let mut texts = Vec::new();
     for path in files(folder)? {
         // Some are in Latin-1.
@@ -80,7 +80,7 @@ fn texts(folder: &Path) -> Result<Vec<String>, Failure> {
     Ok(texts)
 }
 
-fn files(folder: &Path) -> Result<Vec<PathBuf>, Failure> {
+fn files(folder: &Path) -> Result<Vec<PathBuf>> {
     /// What is bundled lies one or two folders down.
     const DEPTH: usize = 3;
     let depth = folder.components().count() + DEPTH;

@@ -7,7 +7,8 @@ use std::path::{Path, PathBuf};
 use serde_json::Value;
 
 use super::target::TARGET;
-use crate::job::{Failure, Job, Log};
+use crate::failure::Result;
+use crate::job::Job;
 use crate::workspace;
 
 /// A package and all that it is built with on [`TARGET`], without what only builds it.
@@ -35,19 +36,19 @@ pub(super) struct Part {
 }
 
 impl Parts {
-    pub(super) fn of(package: &str, log: &Log) -> Result<Self, Failure> {
+    pub(super) fn of(package: &str) -> Result<Self> {
         let tree = Job::cargo("tree --locked --edges normal,no-proc-macro --prefix none --format")
             .arg("{p}")
             .words("--target")
             .arg(TARGET)
             .arg("--package")
             .arg(package)
-            .quiet_text(log)?;
+            .quiet_text()?;
         let metadata =
             Job::cargo("metadata --locked --format-version 1 --filter-platform").arg(TARGET).minutes(5);
-        let text = metadata.quiet_text(log)?;
+        let text = metadata.quiet_text()?;
         let metadata: Value = serde_json::from_str(&text)
-            .map_err(|error| Failure::failed(format!("the output of `{metadata}` is not JSON: {error}")))?;
+            .map_err(|error| failed!("the output of `{metadata}` is not JSON: {error}"))?;
         let lock = fs::read_to_string(workspace::root().join("Cargo.lock"))?;
         Ok(Self { all: parts(&in_tree(&tree), &metadata, &checksums(&lock)) })
     }

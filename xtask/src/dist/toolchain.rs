@@ -6,7 +6,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use super::licences::rule;
-use crate::job::{Failure, Job, Log};
+use crate::failure::Result;
+use crate::job::Job;
 use crate::tools;
 
 /// The notices of Rust's standard library, as the Rust project makes them, in a file of their own.
@@ -16,9 +17,9 @@ pub(crate) const NOTICES: &str = "RUST-STANDARD-LIBRARY.html";
 const UNWIND: &str = "LLVM's libunwind (Apache-2.0 WITH LLVM-exception)";
 
 /// What stands behind the licences of the packages.
-pub(super) fn licences(log: &Log) -> Result<String, Failure> {
-    let rust = Job::new(rustc()).arg("--version").quiet_text(log)?;
-    let zig = zig(log)?;
+pub(super) fn licences() -> Result<String> {
+    let rust = Job::new(rustc()).arg("--version").quiet_text()?;
+    let zig = zig()?;
     let mut all = format!(
         "{}Rust's standard library, {}, MIT OR Apache-2.0: {NOTICES} has its notices, and those of what it is made \
          of.\n",
@@ -33,14 +34,14 @@ pub(super) fn licences(log: &Log) -> Result<String, Failure> {
 }
 
 /// Where the notices of Rust's standard library lie.
-pub(super) fn notices(log: &Log) -> Result<PathBuf, Failure> {
-    let sysroot = Job::new(rustc()).words("--print sysroot").quiet_text(log)?;
+pub(super) fn notices() -> Result<PathBuf> {
+    let sysroot = Job::new(rustc()).words("--print sysroot").quiet_text()?;
     let path = Path::new(sysroot.trim()).join("share/doc/rust/COPYRIGHT-library.html");
     if !path.is_file() {
-        return Err(Failure::missing(format!(
+        return Err(missing!(
             "{}: a Rust of rustup has it, from 1.84 on, and what is given away has to",
             path.display()
-        )));
+        ));
     }
     Ok(path)
 }
@@ -51,12 +52,12 @@ fn rustc() -> OsString {
 }
 
 /// The folder of the Zig that links the program.
-fn zig(log: &Log) -> Result<PathBuf, Failure> {
-    let python = tools::zigbuild(log)?.join("python");
+fn zig() -> Result<PathBuf> {
+    let python = tools::zigbuild()?.join("python");
     let script = "import os, ziglang; print(os.path.dirname(ziglang.__file__))";
-    Ok(PathBuf::from(Job::new(python).arg("-c").arg(script).text(log)?.trim()))
+    Ok(PathBuf::from(Job::new(python).arg("-c").arg(script).text()?.trim()))
 }
 
-fn read(path: &Path) -> Result<String, Failure> {
-    fs::read_to_string(path).map_err(|error| Failure::failed(format!("{}: {error}", path.display())))
+fn read(path: &Path) -> Result<String> {
+    fs::read_to_string(path).map_err(|error| failed!("{}: {error}", path.display()))
 }

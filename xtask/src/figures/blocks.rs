@@ -1,28 +1,17 @@
 //! The marked parts of a page.
 
-/// Why a page cannot be rendered.
-#[derive(Debug, PartialEq)]
-pub(super) enum Broken<E> {
-    /// The marks make no sense.
-    Marks(String),
-    /// The caller could not make a part.
-    Figure(E),
-}
+use crate::failure::Result;
 
 const OPEN: &str = "<!-- figures: ";
 const CLOSE: &str = "<!-- /figures -->";
 
 /// `text` with each marked part as `part(name, what is there now)` gives it, marks aside.
-pub(super) fn replaced<E>(
-    text: &str,
-    mut part: impl FnMut(&str, &str) -> Result<String, E>,
-) -> Result<String, Broken<E>> {
+pub(super) fn replaced(text: &str, mut part: impl FnMut(&str, &str) -> Result<String>) -> Result<String> {
     let mut fresh = String::with_capacity(text.len());
     let mut rest = text;
     while let Some(start) = rest.find(OPEN) {
         let (before, marked) = rest.split_at(start);
-        let marks =
-            |why: &str| Broken::Marks(format!("{why}: {}", marked.lines().next().unwrap_or_default()));
+        let marks = |why: &str| failed!("{why}: {}", marked.lines().next().unwrap_or_default());
         let (mark, _) = marked.split_once('\n').ok_or_else(|| marks("nothing follows"))?;
         let name = mark.strip_prefix(OPEN).and_then(|name| name.strip_suffix(" -->"));
         let name = name.ok_or_else(|| marks("a mark is `<!-- figures: NAME -->`"))?;
@@ -31,13 +20,10 @@ pub(super) fn replaced<E>(
         if body.contains(OPEN) {
             return Err(marks("another one begins before its end"));
         }
-        let body = part(name, body).map_err(Broken::Figure)?;
-        fresh.push_str(before);
-        fresh.push_str(mark);
-        fresh.push_str("\n\n");
-        fresh.push_str(body.trim_matches('\n'));
-        fresh.push_str("\n\n");
-        fresh.push_str(CLOSE);
+        let body = part(name, body)?;
+        for piece in [before, mark, "\n\n", body.trim_matches('\n'), "\n\n", CLOSE] {
+            fresh.push_str(piece);
+        }
         rest = &marked[end + CLOSE.len()..];
     }
     fresh.push_str(rest);
@@ -46,17 +32,14 @@ pub(super) fn replaced<E>(
 
 #[cfg(test)]
 mod tests {
-    use super::{Broken, replaced};
+    use super::replaced;
 
     fn check(text: &str, expected: Result<&str, &str>) {
         let found = replaced(text, |name, body| match name {
-            "bad" => Err("a bad one"),
+            "bad" => Err(failed!("a bad one")),
             _ => Ok(format!("{name} was {body}")),
         });
-        let found = found.map_err(|why| match why {
-            Broken::Marks(why) => why,
-            Broken::Figure(why) => why.to_owned(),
-        });
+        let found = found.map_err(|why| why.to_string());
         assert_eq!(found.as_deref().map_err(String::as_str), expected);
     }
 

@@ -1,7 +1,9 @@
 //! Figures as documents write them.
 
+use crate::bench::table::three_digits;
+
 /// A ratio: two decimals below 2, one below 20, none above.
-pub(super) fn ratio(ratio: f64) -> String {
+pub(crate) fn ratio(ratio: f64) -> String {
     match ratio {
         ratio if ratio < 1.995 => format!("{ratio:.2}"),
         ratio if ratio < 19.95 => format!("{ratio:.1}"),
@@ -10,7 +12,7 @@ pub(super) fn ratio(ratio: f64) -> String {
 }
 
 /// Operations per second, three digits: `116 k/s`.
-pub(super) fn rate(per_s: f64) -> String {
+pub(crate) fn rate(per_s: f64) -> String {
     let (number, unit) = match per_s {
         rate if rate >= 999_500.0 => (rate / 1e6, " M/s"),
         rate if rate >= 999.5 => (rate / 1e3, " k/s"),
@@ -20,7 +22,7 @@ pub(super) fn rate(per_s: f64) -> String {
 }
 
 /// A time in nanoseconds, three digits: `116 µs`.
-pub(super) fn time(ns: f64) -> String {
+pub(crate) fn time(ns: f64) -> String {
     let (number, unit) = match ns {
         ns if ns >= 999.5e6 => (ns / 1e9, "s"),
         ns if ns >= 999.5e3 => (ns / 1e6, "ms"),
@@ -31,7 +33,7 @@ pub(super) fn time(ns: f64) -> String {
 }
 
 /// Bytes, in the unit in which they are a short number: `64 KiB`, `1.5 MB`.
-pub(super) fn size(bytes: u64) -> String {
+pub(crate) fn size(bytes: u64) -> String {
     match bytes {
         bytes if bytes >= 1 << 20 && bytes.is_multiple_of(1 << 20) => format!("{} MiB", bytes >> 20),
         bytes if bytes >= 1 << 10 && bytes.is_multiple_of(1 << 10) => format!("{} KiB", bytes >> 10),
@@ -41,18 +43,10 @@ pub(super) fn size(bytes: u64) -> String {
 }
 
 /// A share: `79 %`, and `3.3 %` below ten.
-pub(super) fn share(share: f64) -> String {
+pub(crate) fn share(share: f64) -> String {
     match share * 100.0 {
         percent if percent < 9.95 => format!("{percent:.1} %"),
         percent => format!("{percent:.0} %"),
-    }
-}
-
-fn three_digits(number: f64) -> String {
-    match number {
-        number if number < 9.995 => format!("{number:.2}"),
-        number if number < 99.95 => format!("{number:.1}"),
-        _ => format!("{number:.0}"),
     }
 }
 

@@ -10,29 +10,15 @@ use minijinja::{Environment, Error, ErrorKind, UndefinedBehavior, Value, context
 use super::numbers;
 use super::results::Results;
 use crate::bench::table::grouped;
-use crate::job::Failure;
+use crate::failure::Result;
 use crate::{files, workspace};
 
 /// The stacks that comparisons have columns for.
 const STACKS: [&str; 3] = ["tonic", "grpc-cpp", "grpc-go"];
 
-/// Figures with the template of another name: the tables of a benchmark as it printed them, and comparisons.
-const SHARED: &[(&str, &str)] = &[
-    ("allocations", "printed"),
-    ("beside", "printed"),
-    ("drop-in", "printed"),
-    ("flight", "printed"),
-    ("hoards", "printed"),
-    ("idle", "printed"),
-    ("instructions", "printed"),
-    ("memory", "printed"),
-    ("polling", "printed"),
-    ("same", "printed"),
-    ("slowed", "printed"),
-    ("tls", "printed"),
-    ("comparison-tcp", "comparison"),
-    ("comparison-uds", "comparison"),
-];
+/// Comparisons have a template of another name. Other figures without one of their own are tables of a benchmark, which
+/// are shown as it printed them.
+const COMPARISONS: [&str; 2] = ["comparison-tcp", "comparison-uds"];
 
 /// The templates, and what fills them.
 pub(super) struct Tables {
@@ -41,10 +27,10 @@ pub(super) struct Tables {
 
 impl Tables {
     /// Of these results, and of the costs that the tests hold the code to.
-    pub(super) fn of(results: &Results, costs: &serde_json::Value) -> Result<Self, Failure> {
+    pub(super) fn of(results: &Results, costs: &serde_json::Value) -> Result<Self> {
         let mut templates = Environment::new();
         let syntax = SyntaxConfig::builder().trim_blocks(true).lstrip_blocks(true).build();
-        templates.set_syntax(syntax.map_err(|why| Failure::failed(why.to_string()))?);
+        templates.set_syntax(syntax.map_err(|why| failed!("{}", why.to_string()))?);
         templates.set_undefined_behavior(UndefinedBehavior::SemiStrict);
         add_formats(&mut templates);
         add_selection(&mut templates);
@@ -55,7 +41,7 @@ impl Tables {
         for path in files::below(&workspace::root().join("xtask/figures"))? {
             let name = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
             let added = templates.add_template_owned(name, fs::read_to_string(&path)?);
-            added.map_err(|why| Failure::failed(format!("{}: {why:#}", path.display())))?;
+            added.map_err(|why| failed!("{}: {why:#}", path.display()))?;
         }
         templates.add_global("results", Value::from(Serde(results.all_figures())));
         templates.add_global("costs", Value::from(Serde(costs)));
@@ -64,11 +50,11 @@ impl Tables {
     }
 
     /// The text of a figure.
-    pub(super) fn render(&self, name: &str) -> Result<String, Failure> {
-        let shared = SHARED.iter().find(|(figure, _)| *figure == name);
-        let template = self.templates.get_template(shared.map_or(name, |(_, template)| template));
+    pub(super) fn render(&self, name: &str) -> Result<String> {
+        let own = if COMPARISONS.contains(&name) { "comparison" } else { name };
+        let template = self.templates.get_template(own).or_else(|_| self.templates.get_template("printed"));
         let filled = template.and_then(|template| template.render(context! { name }));
-        let mut text = filled.map_err(|why| Failure::failed(format!("figure `{name}`: {why:#}")))?;
+        let mut text = filled.map_err(|why| failed!("figure `{name}`: {why:#}"))?;
         // An empty cell is one space wide, as in the rest of the documents.
         while text.contains("|  |") {
             text = text.replace("|  |", "| |");

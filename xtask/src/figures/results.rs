@@ -6,7 +6,8 @@ use std::path::PathBuf;
 
 use serde_json::{Value, json};
 
-use crate::job::{Failure, Job, Log};
+use crate::failure::Result;
+use crate::job::Job;
 use crate::{files, workspace};
 
 const SCHEMA: &str = "thalweg.figures/1";
@@ -31,20 +32,16 @@ fn folder() -> PathBuf {
 }
 
 impl Results {
-    pub(super) fn read() -> Result<Self, Failure> {
+    pub(super) fn read() -> Result<Self> {
         let mut files = BTreeMap::new();
         for entry in fs::read_dir(folder())? {
             let path = entry?.path();
             if !files::has_extension(&path, "json") {
                 continue;
             }
-            let text = fs::read_to_string(&path)?;
             let name = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
-            let value: Value = serde_json::from_str(&text)
-                .map_err(|why| Failure::failed(format!("{} is not JSON: {why}", path.display())))?;
-            if value["schema"] != SCHEMA {
-                return Err(Failure::failed(format!("{} is not of the schema {SCHEMA}", path.display())));
-            }
+            let value = files::json(&path)?;
+            ensure!(value["schema"] == SCHEMA, "{} is not of the schema {SCHEMA}", path.display());
             files.insert(name, value);
         }
         Ok(Self { files })
@@ -63,7 +60,7 @@ impl Results {
     pub(super) fn provenance(&self, name: &str) -> Option<Provenance> {
         let file = self.files.get(name)?;
         let text = |key: &str| file[key].as_str().unwrap_or("unknown").to_owned();
-        let commands = file["commands"].as_array().into_iter().flatten();
+        let commands = files::list(&file["commands"]).iter();
         Some(Provenance {
             commands: commands.filter_map(|command| command.as_str().map(str::to_owned)).collect(),
             machine: text("machine"),
@@ -111,13 +108,13 @@ pub(super) struct Origin {
 }
 
 impl Origin {
-    fn here_and_now(log: &Log) -> Result<Self, Failure> {
-        let date = Job::new("date").words("-u +%F").text(log)?.trim().to_owned();
+    pub(super) fn here_and_now() -> Result<Self> {
+        let date = Job::new("date").words("-u +%F").text()?.trim().to_owned();
         Ok(Self { machine: machine()?, date })
     }
 
     /// As a study's `results.json` says.
-    pub(super) fn of_study(study: &Value) -> Result<Self, Failure> {
+    pub(super) fn of_study(study: &Value) -> Result<Self> {
         let of = |part: &Value| part.as_str().map(str::to_owned);
         let read = || {
             let machine = &study["machine"];
@@ -132,29 +129,18 @@ impl Origin {
             );
             Some(Self { machine, date: of(&study["started"])?.get(..10)?.to_owned() })
         };
-        read().ok_or_else(|| Failure::failed("the study does not say where and when it was made"))
+        read().ok_or_else(|| failed!("the study does not say where and when it was made"))
     }
 }
 
-/// Writes a results file of what was measured just now.
-pub(super) fn write(name: &str, commands: &[String], figures: &Value, log: &Log) -> Result<PathBuf, Failure> {
-    write_of(name, commands, figures, &Origin::here_and_now(log)?, log)
-}
-
 /// Writes a results file.
-pub(super) fn write_of(
-    name: &str,
-    commands: &[String],
-    figures: &Value,
-    origin: &Origin,
-    log: &Log,
-) -> Result<PathBuf, Failure> {
+pub(super) fn write(name: &str, command: &str, figures: &Value, origin: &Origin) -> Result<()> {
     let value = json!({
         "schema": SCHEMA,
-        "commands": commands,
+        "commands": [command],
         "machine": origin.machine,
         "date": origin.date,
-        "commit": Job::new("git").words("rev-parse --short=10 HEAD").text(log)?.trim(),
+        "commit": Job::new("git").words("rev-parse --short=10 HEAD").text()?.trim(),
         "figures": figures,
     });
     fs::create_dir_all(folder())?;
@@ -162,12 +148,13 @@ pub(super) fn write_of(
     // A study notes where it wrote: within the workspace, since where that lies is nobody's business.
     let text = format!("{value:#}\n").replace(&format!("{}/", workspace::root().display()), "");
     fs::write(&path, text)?;
-    Ok(path)
+    println!("\nwritten to {}", path.display());
+    Ok(())
 }
 
 /// The processor, how many of it, the kernel, and TCP's congestion control: some send by a timer, which is what is
 /// measured over loopback then.
-fn machine() -> Result<String, Failure> {
+fn machine() -> Result<String> {
     let processors = fs::read_to_string("/proc/cpuinfo")?;
     let model = processors.lines().find_map(|line| line.strip_prefix("model name")?.split_once(": "));
     let model = model.map_or("unknown processor", |(_, model)| model.trim());
@@ -189,7 +176,7 @@ mod tests {
         let date = "2026-11-22";
         let file = |command: &str| {
             let commands = [command];
-            json!({"commands": commands, "machine": "a machine", "date": date, "commit": "abc"})
+            json!({"commands": [command], "machine": "a machine", "date": date, "commit": "abc"})
         };
         let results = Results::of([("one", file("bench one")), ("two", file("bench two"))]);
         assert_eq!(

@@ -4,37 +4,36 @@
 use std::fs;
 use std::io;
 use std::os::unix::fs::symlink;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use super::built::{BuiltPeer, measure};
 use super::json;
 use super::peer::{Contract, Peer, Recipe};
 use crate::debian::{Debian, TRIXIE};
-use crate::job::{Failure, Job, Log, is_installed};
-use crate::server::{Server, free_port};
+use crate::failure::{Failure, Result};
+use crate::job::Job;
+use crate::server::Server;
 use crate::test::rust;
-use crate::{tools, workspace};
+use crate::{log, tools, workspace};
 
 /// The executable in a peer's folder.
 const PROGRAM: &str = "peer";
 /// Beside it when there is none: why, in one line.
 const NOT_BUILT: &str = "not-built.txt";
 
-const GO_ADVICE: &str = "install Go (go.dev/dl), the version that its go.mod names or later";
-
 /// Calls that a program must make of its own server before it is called built.
 const TRIAL_CALLS: u64 = 1000;
 
 impl Peer {
     /// Builds the program if it is not up to date, and shows that its client and its server understand each other.
-    pub(crate) fn build(self, log: &Log) -> Result<BuiltPeer, Failure> {
+    pub(crate) fn build(self) -> Result<BuiltPeer> {
         if let Recipe::Workspace = self.recipe {
-            let program = rust::release_command(log)?;
+            let program = rust::release_command()?;
             return Ok(BuiltPeer { name: self.name, version: self.about.to_owned(), program });
         }
         let folder = workspace::target().join("peers").join(self.name);
         fs::create_dir_all(&folder)?;
-        let tried = self.build_in(&folder, log).map_err(|failure| with_log(failure, log));
+        let tried = self.build_in(&folder).map_err(with_log);
         match &tried {
             Ok(_) => absent(&folder.join(NOT_BUILT))?,
             Err(failure) => {
@@ -46,28 +45,21 @@ impl Peer {
         tried
     }
 
-    fn build_in(self, folder: &Path, log: &Log) -> Result<BuiltPeer, Failure> {
+    fn build_in(self, folder: &Path) -> Result<BuiltPeer> {
         let program = folder.join(PROGRAM);
-        self.recipe.follow(&workspace::root().join("peers").join(self.name), folder, log)?;
-        if !program.is_file() {
-            return Err(Failure::failed(format!("its build left no program `{PROGRAM}`")));
-        }
-        let version = Job::new(&program).words("version").text(log)?;
+        self.recipe.follow(&workspace::root().join("peers").join(self.name), folder)?;
+        ensure!(program.is_file(), "its build left no program `{PROGRAM}`");
+        let version = Job::new(&program).words("version").text()?;
         let built = BuiltPeer { name: self.name, version: version.trim_end().to_owned(), program };
         match self.contract {
-            Contract::Calls => try_out(&built, &built, log)?,
+            Contract::Calls => try_out(&built, &built)?,
             Contract::Drives { server } => {
-                let other = server.build(log).map_err(|failure| {
-                    let name = server.name;
-                    Failure::missing(format!(
-                        "it is tried at the server of {name}, and there is none: {failure}"
-                    ))
+                let other = server.build().map_err(|failure| {
+                    missing!("it is tried at the server of {}, and there is none: {failure}", server.name)
                 })?;
-                try_out(&built, &other, log)?;
+                try_out(&built, &other)?;
             }
-            Contract::Json => {
-                json::try_out(&built, "", log)?;
-            }
+            Contract::Json => drop(json::try_out(&built, "")?),
             // That it starts is seen already; what it converts is the study's to say.
             Contract::Converts => {}
         }
@@ -77,51 +69,47 @@ impl Peer {
 
 impl Recipe {
     /// From the sources in `source` to the program in `folder`. Build trees lie beside it and go with `cargo clean`.
-    fn follow(self, source: &Path, folder: &Path, log: &Log) -> Result<(), Failure> {
+    fn follow(self, source: &Path, folder: &Path) -> Result<()> {
         match self {
             Self::Workspace => Ok(()),
             Self::Member { package } => {
-                Job::cargo("build --release --locked --package").arg(package).minutes(30).run(log)?;
-                let program = folder.join(PROGRAM);
-                absent(&program)?;
-                Ok(symlink(Path::new("../../release").join(package), program)?)
+                Job::cargo("build --release --locked --package").arg(package).minutes(30).run()?;
+                symlink(Path::new("../../release").join(package), fresh(folder)?)?;
+                Ok(())
             }
             Self::Cargo => {
                 // One for all of them: most of what they stand on is the same, and has gigabytes.
                 let shared = workspace::target().join("peers-cargo");
                 let build = Job::cargo("build --release --locked --target-dir").arg(&shared);
-                build.directory(source).builds().minutes(30).run(log)?;
-                let program = folder.join(PROGRAM);
-                absent(&program)?;
+                build.directory(source).builds(30).run()?;
                 // The next of them puts another program there.
-                fs::copy(shared.join("release").join(PROGRAM), program)?;
+                fs::copy(shared.join("release").join(PROGRAM), fresh(folder)?)?;
                 Ok(())
             }
             Self::Go => {
-                needs("go", GO_ADVICE)?;
+                tools::needs_go("it")?;
                 let build = Job::new("go").words("build -o").arg(folder.join(PROGRAM)).arg(".");
-                build.directory(source).builds().minutes(15).run(log)
+                build.directory(source).builds(15).run()
             }
             Self::Make { packages, programs } => {
-                tools::debian(packages, programs, log)?;
-                make(source, folder, log)
+                tools::debian(packages, programs)?;
+                make(source, folder)
             }
             Self::GeneratedGo => {
-                needs("go", GO_ADVICE)?;
-                tools::debian("make", &["make"], log)?;
-                tools::protoc(log)?;
-                make(source, folder, log)
+                tools::needs_go("it")?;
+                tools::debian("make", &["make"])?;
+                tools::protoc()?;
+                make(source, folder)
             }
             Self::Debian13 { packages } => {
-                Debian::get(&TRIXIE, folder, packages, log)?.cmake(source, folder, log)?;
+                Debian::get(&TRIXIE, folder, packages)?.cmake(source, folder)?;
                 start_by_script(source, folder)
             }
             Self::Maven => {
-                tools::debian("default-jdk-headless maven", &["java", "mvn"], log)?;
-                let mut out = std::ffi::OsString::from("-Dout=");
-                out.push(folder);
+                tools::debian("default-jdk-headless maven", &["java", "mvn"])?;
+                let out = format!("-Dout={}", folder.display());
                 let build = Job::new("mvn").words("--quiet --batch-mode package").arg(out);
-                build.directory(source).builds().minutes(15).run(log)?;
+                build.directory(source).builds(15).run()?;
                 start_by_script(source, folder)
             }
         }
@@ -129,29 +117,29 @@ impl Recipe {
 }
 
 /// The program is a script of the sources.
-fn start_by_script(source: &Path, folder: &Path) -> Result<(), Failure> {
-    let program = folder.join(PROGRAM);
-    absent(&program)?;
-    fs::copy(source.join("peer.sh"), program)?;
+fn start_by_script(source: &Path, folder: &Path) -> Result<()> {
+    fs::copy(source.join("peer.sh"), fresh(folder)?)?;
     Ok(())
 }
 
-fn make(source: &Path, folder: &Path, log: &Log) -> Result<(), Failure> {
-    let mut build_folder = std::ffi::OsString::from("BUILD=");
-    build_folder.push(folder);
-    Job::new("make").arg(build_folder).directory(source).builds().minutes(15).run(log)
+/// Where the program is to be, and is not yet.
+fn fresh(folder: &Path) -> Result<PathBuf> {
+    let program = folder.join(PROGRAM);
+    absent(&program)?;
+    Ok(program)
+}
+
+fn make(source: &Path, folder: &Path) -> Result<()> {
+    Job::new("make").arg(format!("BUILD={}", folder.display())).directory(source).builds(15).run()
 }
 
 /// The client of one peer calls the server of one.
-fn try_out(client: &BuiltPeer, server: &BuiltPeer, log: &Log) -> Result<(), Failure> {
-    let port = free_port()?;
-    let server = Server::start(&server.serve(port), port, log)?;
-    let load = client.load(port, &format!("-n {TRIAL_CALLS} -c 8 --connections 2 --size 100 --warmup 0s"));
-    let result = measure(load, log)?;
+fn try_out(client: &BuiltPeer, server: &BuiltPeer) -> Result<()> {
+    let server = Server::start(|port| server.serve(port))?;
+    let flags = format!("-n {TRIAL_CALLS} -c 8 --connections 2 --size 100 --warmup 0s");
+    let counted = measure(client.load(server.port(), &flags))?.messages;
     server.stop()?;
-    if result.messages != TRIAL_CALLS {
-        return Err(Failure::failed(format!("of {TRIAL_CALLS} calls it counted {}", result.messages)));
-    }
+    ensure!(counted == TRIAL_CALLS, "of {TRIAL_CALLS} calls it counted {counted}");
     Ok(())
 }
 
@@ -161,21 +149,17 @@ pub(super) fn reason(failure: &Failure) -> String {
 }
 
 /// A program that failed has written why into the log.
-fn with_log(failure: Failure, log: &Log) -> Failure {
+fn with_log(failure: Failure) -> Failure {
+    let path = log::path();
     match failure {
         Failure::Failed(message) => {
-            let path = log.path().strip_prefix(workspace::root()).unwrap_or(log.path());
-            Failure::Failed(format!("{message} ({} says why)", path.display()))
+            failed!(
+                "{message} ({} says why)",
+                path.strip_prefix(workspace::root()).unwrap_or(&path).display()
+            )
         }
-        missing @ Failure::Missing(_) => missing,
+        other => other,
     }
-}
-
-fn needs(program: &str, advice: &str) -> Result<(), Failure> {
-    if is_installed(program) {
-        return Ok(());
-    }
-    Err(Failure::missing(format!("there is no `{program}` on the PATH: {advice}")))
 }
 
 /// Removes a file that may be there.

@@ -2,9 +2,8 @@
 
 use std::path::PathBuf;
 
-use serde_json::Value;
-
-use crate::job::{Failure, Job, Log};
+use crate::failure::Result;
+use crate::job::Job;
 
 /// The name of this workspace among the stacks.
 pub(super) const OURS: &str = "thalweg";
@@ -46,18 +45,14 @@ pub(crate) struct LoadResult {
 }
 
 /// Runs `job`, a load generator, and reads its JSON. A call that failed spoils the run.
-pub(crate) fn measure(job: Job, log: &Log) -> Result<LoadResult, Failure> {
+pub(crate) fn measure(job: Job) -> Result<LoadResult> {
     let job = job.words("-O json");
-    let text = job.text(log)?;
-    let value: Value = serde_json::from_str(&text)
-        .map_err(|error| Failure::failed(format!("`{job}` printed no JSON: {error}")))?;
+    let value = job.json()?;
     let errors = value["errors"].as_object().is_none_or(|errors| !errors.is_empty());
-    if errors {
-        return Err(Failure::failed(format!("`{job}`: errors {}", value["errors"])));
-    }
-    let (rate, p50) = (value["rate_per_s"].as_f64(), value["latency_ns"]["p50"].as_f64());
+    ensure!(!errors, "`{job}`: errors {}", value["errors"]);
+    let (rate, p50_ns) = (value["rate_per_s"].as_f64(), value["latency_ns"]["p50"].as_f64());
     match (rate, value["messages"].as_u64()) {
-        (Some(rate_per_s), Some(messages)) => Ok(LoadResult { rate_per_s, p50_ns: p50, messages }),
-        _ => Err(Failure::failed(format!("`{job}` left keys of thalweg.load/3 out"))),
+        (Some(rate_per_s), Some(messages)) => Ok(LoadResult { rate_per_s, p50_ns, messages }),
+        _ => Err(failed!("`{job}` left keys of thalweg.load/3 out")),
     }
 }

@@ -1,12 +1,14 @@
 //! What a peer serves as JSON, and as gRPC beside it: asked by curl, as "JSON" of `peers/README.md` says.
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use serde_json::{Value, json};
 
 use super::built::BuiltPeer;
-use crate::job::{Failure, Job, Log};
+use crate::failure::Result;
+use crate::files::{list, text};
+use crate::job::Job;
 use crate::server::{Server, free_port};
 use crate::{tools, workspace};
 
@@ -17,73 +19,50 @@ const MOMENTS_NEEDED: [&str; 2] = ["decoded", "handled"];
 const UNTIL_IT_LISTENS: &str = "--retry-connrefused --retry 20 --retry-delay 1";
 
 /// Starts the peer with these flags, has it asked for everything, and ends it. How many answers there were.
-pub(crate) fn try_out(built: &BuiltPeer, flags: &str, log: &Log) -> Result<usize, Failure> {
-    tools::debian("curl", &["curl"], log)?;
-    let speaks = speaks(&Job::new(&built.program).words("variants").text(log)?)?;
-    let (grpc, json) = (free_port()?, free_port()?);
-    let serve = Job::new(&built.program)
-        .words(&format!("serve --listen 127.0.0.1:{grpc} --json 127.0.0.1:{json} {flags}"));
-    let server = Server::start(&serve, json, log)?;
-    let asking = Asking::create(log)?;
+pub(crate) fn try_out(built: &BuiltPeer, flags: &str) -> Result<usize> {
+    tools::debian("curl", &["curl"])?;
+    let speaks = speaks(&Job::new(&built.program).words("variants").text()?)?;
+    let grpc = free_port()?;
+    let server = Server::start(|json| {
+        let words = format!("serve --listen 127.0.0.1:{grpc} --json 127.0.0.1:{json} {flags}");
+        Job::new(&built.program).words(&words)
+    })?;
+    let asking = Asking { folder: workspace::output().join("peers-json") };
+    fs::create_dir_all(&asking.folder)?;
     let mut answers = 0;
-    for version in &speaks {
+    for (version, flag) in speaks {
+        let ask = |path: &str, body: &[u8], is_timed: bool| {
+            let url = format!("http://{}/v1/{path}", server.address());
+            asking.ask(flag, &url, "application/json", body, is_timed)
+        };
         for (path, body) in [("echo-strings", strings()), ("echo-person", person())] {
             for is_timed in [false, true] {
-                let answer = asking.json(*version, json, path, body.to_string().as_bytes(), is_timed)?;
-                echoed(&answer, &body, is_timed)
-                    .map_err(|why| Failure::failed(format!("{path} over {}: {why}", version.name())))?;
+                let answer = ask(path, body.to_string().as_bytes(), is_timed)?;
+                echoed(&answer, &body, is_timed).map_err(|why| failed!("{path} by {version}: {why}"))?;
                 answers += 1;
             }
         }
         for wrong in ["{\"strings\": [\"a\"", "{\"strings\": 3}"] {
-            let answer = asking.json(*version, json, "echo-strings", wrong.as_bytes(), false)?;
-            if !(400..500).contains(&answer.status) {
-                return Err(Failure::failed(format!("`{wrong}` is answered with {}", answer.status)));
-            }
+            let status = ask("echo-strings", wrong.as_bytes(), false)?.status;
+            ensure!((400..500).contains(&status), "`{wrong}` is answered with {status}");
             answers += 1;
         }
     }
     asking.grpc(grpc)?;
-    let status = server.stop()?;
-    if !status.success() {
-        return Err(Failure::failed(format!("`{serve}` ended with {status} when it was told to stop")));
-    }
+    server.stop_well()?;
     Ok(answers + 1)
 }
 
-/// A version of HTTP that a JSON address answers.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Version {
-    Http1,
-    H2,
-}
-
-impl Version {
-    fn name(self) -> &'static str {
-        match self {
-            Self::Http1 => "HTTP/1.1",
-            Self::H2 => "HTTP/2",
-        }
-    }
-
-    fn flag(self) -> &'static str {
-        match self {
-            Self::Http1 => "--http1.1",
-            Self::H2 => "--http2-prior-knowledge",
-        }
-    }
-}
+/// Versions of HTTP that a JSON address may answer, each with curl's flag.
+const VERSIONS: [(&str, &str); 2] = [("http1", "--http1.1"), ("h2", HTTP2)];
+const HTTP2: &str = "--http2-prior-knowledge";
 
 /// What the line `json` of `peer variants` promises of HTTP.
-fn speaks(variants: &str) -> Result<Vec<Version>, Failure> {
-    let line = variants.lines().find_map(|line| line.strip_prefix("json "));
-    let words: Vec<&str> = line.unwrap_or_default().split_whitespace().collect();
-    let known = [("http1", Version::Http1), ("h2", Version::H2)];
-    let speaks: Vec<Version> =
-        known.into_iter().filter(|(word, _)| words.contains(word)).map(|known| known.1).collect();
-    if speaks.is_empty() {
-        return Err(Failure::failed("`peer variants` says nothing of JSON"));
-    }
+fn speaks(variants: &str) -> Result<Vec<(&'static str, &'static str)>> {
+    let line = variants.lines().find_map(|line| line.strip_prefix("json ")).unwrap_or_default();
+    let is_spoken = |(word, _): &(&str, &str)| line.split_whitespace().any(|spoken| spoken == *word);
+    let speaks: Vec<_> = VERSIONS.into_iter().filter(is_spoken).collect();
+    ensure!(!speaks.is_empty(), "`peer variants` says nothing of JSON");
     Ok(speaks)
 }
 
@@ -96,108 +75,69 @@ struct Answer {
 }
 
 /// Where curl finds what it is to send, and leaves what it was sent.
-struct Asking<'l> {
+struct Asking {
     folder: PathBuf,
-    log: &'l Log,
 }
 
-impl<'l> Asking<'l> {
-    fn create(log: &'l Log) -> Result<Self, Failure> {
-        let folder = workspace::output().join("peers-json");
-        fs::create_dir_all(&folder)?;
-        Ok(Self { folder, log })
-    }
-
-    fn json(
-        &self,
-        version: Version,
-        port: u16,
-        path: &str,
-        body: &[u8],
-        is_timed: bool,
-    ) -> Result<Answer, Failure> {
-        let url = format!("http://127.0.0.1:{port}/v1/{path}");
-        let answer = self.ask(version, &url, "application/json", body, is_timed)?;
-        Ok(answer)
-    }
-
+impl Asking {
     /// A message of gRPC is answered by the same bytes, and a status of 0 behind them.
-    fn grpc(&self, port: u16) -> Result<(), Failure> {
+    fn grpc(&self, port: u16) -> Result<()> {
         let url = format!("http://127.0.0.1:{port}/thalweg.lab.v1.Echo/EchoStrings");
         let message = envelope(&strings());
-        let answer = self.ask(Version::H2, &url, "application/grpc", &message, true)?;
+        let answer = self.ask(HTTP2, &url, "application/grpc", &message, true)?;
         let is_ok = answer.head.lines().any(|line| line == "grpc-status: 0");
-        if !is_ok || answer.body != message {
-            return Err(Failure::failed(format!("gRPC: the message is not echoed: {}", answer.head)));
-        }
-        moments(&answer.head).map_err(|why| Failure::failed(format!("gRPC: {why}")))
+        ensure!((is_ok && answer.body == message), "gRPC: the message is not echoed: {}", answer.head);
+        moments(&answer.head).map_err(|why| failed!("gRPC: {why}"))
     }
 
-    fn ask(
-        &self,
-        version: Version,
-        url: &str,
-        content_type: &str,
-        body: &[u8],
-        is_timed: bool,
-    ) -> Result<Answer, Failure> {
+    fn ask(&self, flag: &str, url: &str, content_type: &str, body: &[u8], is_timed: bool) -> Result<Answer> {
         let [asked, head, answered] = ["asked", "head", "answered"].map(|name| self.folder.join(name));
         fs::write(&asked, body)?;
         fs::write(&answered, b"")?;
-        let mut curl = Job::new("curl").words("--silent --show-error --max-time 20").words(UNTIL_IT_LISTENS);
-        curl = curl.arg(version.flag()).arg("-H").arg(format!("content-type: {content_type}"));
-        curl = curl.arg("-H").arg("te: trailers").arg("--data-binary").arg(format!("@{}", asked.display()));
-        if is_timed {
-            curl = curl.arg("-H").arg("lab-times: 1");
-        }
-        curl = curl.arg("-D").arg(&head).arg("-o").arg(&answered);
-        let status = curl.words("-w %{http_code}").arg(url).text(self.log)?;
-        let status = status.trim().parse().map_err(|_| Failure::failed(format!("{url}: `{status}`")))?;
+        let curl = Job::new("curl").words("--silent --show-error --max-time 20").words(UNTIL_IT_LISTENS);
+        let curl = curl.arg(flag).arg("-H").arg(format!("content-type: {content_type}"));
+        let curl = curl
+            .args(["-H", "te: trailers"])
+            .args(is_timed.then_some(["-H", "lab-times: 1"]).into_iter().flatten());
+        let curl = curl.arg("--data-binary").arg(format!("@{}", asked.display()));
+        let curl = curl.arg("-D").arg(&head).arg("-o").arg(&answered).words("-w %{http_code}").arg(url);
+        let status = curl.text()?;
+        let status = status.trim().parse().map_err(|_| failed!("{url}: `{status}`"))?;
         let head = fs::read_to_string(&head)?.replace("\r\n", "\n").to_lowercase();
-        Ok(Answer { status, head, body: fs::read(Path::new(&answered))? })
+        Ok(Answer { status, head, body: fs::read(answered)? })
     }
 }
 
 /// The answer is what was asked, with moments if they were asked for, and without them otherwise.
-fn echoed(answer: &Answer, body: &Value, is_timed: bool) -> Result<(), String> {
-    let Answer { status, head, body: answered } = answer;
-    if *status != 200 {
-        return Err(format!("the status is {status}"));
+fn echoed(Answer { status, head, body: answered }: &Answer, body: &Value, is_timed: bool) -> Result<()> {
+    ensure!(*status == 200, "the status is {status}");
+    let is_json = head.contains("\ncontent-type: application/json");
+    ensure!(is_json, "the content type is not application/json: {head}");
+    let answered: Value =
+        serde_json::from_slice(answered).map_err(|error| failed!("the answer is no JSON: {error}"))?;
+    ensure!(answered == *body, "{body} is answered with {answered}");
+    if is_timed {
+        return moments(head);
     }
-    if !head.contains("\ncontent-type: application/json") {
-        return Err(format!("the content type is not application/json: {head}"));
-    }
-    match serde_json::from_slice::<Value>(answered) {
-        Ok(answered) if answered == *body => {}
-        Ok(answered) => return Err(format!("{body} is answered with {answered}")),
-        Err(error) => return Err(format!("the answer is no JSON: {error}")),
-    }
-    match is_timed {
-        true => moments(head),
-        false if head.contains("lab-times") => Err("there are times that nobody asked for".to_owned()),
-        false => Ok(()),
-    }
+    ensure!(!head.contains("lab-times"), "there are times that nobody asked for");
+    Ok(())
 }
 
 /// `lab-times: decoded=1 handled=2`, each at least as late as the one before it.
-fn moments(head: &str) -> Result<(), String> {
-    let line = head.lines().find_map(|line| line.strip_prefix("lab-times: ")).ok_or("there are no times")?;
-    let mut names = Vec::new();
-    let mut last = (0, 0);
-    for word in line.split(' ') {
-        let parts = word.split_once('=').and_then(|(name, ns)| {
-            let place = MOMENTS.iter().position(|moment| *moment == name)?;
-            Some((place + 1, ns.parse::<u64>().ok()?))
-        });
-        let (place, ns) = parts.ok_or_else(|| format!("`{word}` is no moment"))?;
-        if place <= last.0 || ns < last.1 {
-            return Err(format!("`{line}` is out of order"));
-        }
-        last = (place, ns);
-        names.push(MOMENTS[place - 1]);
-    }
-    match MOMENTS_NEEDED.into_iter().find(|moment| !names.contains(moment)) {
-        Some(missing) => Err(format!("`{line}` has no `{missing}`")),
+fn moments(head: &str) -> Result<()> {
+    let line = head.lines().find_map(|line| line.strip_prefix("lab-times: "));
+    let line = line.ok_or_else(|| failed!("there are no times"))?;
+    let moment = |word: &str| {
+        let (name, ns) = word.split_once('=')?;
+        Some((MOMENTS.iter().position(|moment| *moment == name)?, ns.parse::<u64>().ok()?))
+    };
+    let told: Option<Vec<(usize, u64)>> = line.split(' ').map(moment).collect();
+    let told = told.ok_or_else(|| failed!("`{line}` has other words than moments"))?;
+    let is_in_order = told.windows(2).all(|two| two[0].0 < two[1].0 && two[0].1 <= two[1].1);
+    ensure!(is_in_order, "`{line}` is out of order");
+    let is_told = |needed: &&str| told.iter().any(|(moment, _)| MOMENTS[*moment] == *needed);
+    match MOMENTS_NEEDED.iter().find(|needed| !is_told(needed)) {
+        Some(missing) => Err(failed!("`{line}` has no `{missing}`")),
         None => Ok(()),
     }
 }
@@ -220,7 +160,7 @@ fn person() -> Value {
 /// The strings as a message of gRPC: field 1 again and again, behind a prefix.
 fn envelope(strings: &Value) -> Vec<u8> {
     let mut message = Vec::new();
-    for string in strings["strings"].as_array().into_iter().flatten().filter_map(Value::as_str) {
+    for string in list(&strings["strings"]).iter().map(text) {
         // Each is shorter than 128 bytes, so that its length is one byte.
         message.extend([0x0a, string.len() as u8]);
         message.extend(string.as_bytes());
@@ -237,11 +177,11 @@ mod tests {
 
     #[test]
     fn versions_are_those_that_a_peer_promises() {
-        let check = |variants: &str, expected: &[Version]| {
+        let check = |variants: &str, expected: &[(&str, &str)]| {
             assert_eq!(speaks(variants).unwrap_or_default(), expected, "{variants:?}");
         };
-        check("server\nclient\njson http1 h2 connect\n", &[Version::Http1, Version::H2]);
-        check("server\nclient\njson h2\n", &[Version::H2]);
+        check("server\nclient\njson http1 h2 connect\n", &VERSIONS);
+        check("server\nclient\njson h2\n", &VERSIONS[1..]);
         check("server json\nclient\n", &[]);
         check("json grpc-web\n", &[]);
     }

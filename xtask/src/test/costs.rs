@@ -1,7 +1,8 @@
 //! The main calls cost no more instructions and allocations than `xtask/costs.json` says.
 
 use crate::costs::{self, Cost, Record, Toolchain};
-use crate::job::{Failure, Log};
+use crate::failure::Result;
+use crate::log;
 
 /// Counts of one program repeat to some instructions in a million. The margin is for what the compiler decides anew
 /// when something else in a crate changes: what it inlines, and how it lays things out.
@@ -13,22 +14,20 @@ const MARGIN_ALLOCATIONS: f64 = 0.05;
 
 const HOW_TO_RECORD: &str = "`cargo xtask costs --record`, and commit xtask/costs.json";
 
-pub(super) fn check(log: &Log) -> Result<String, Failure> {
+pub(super) fn check() -> Result<String> {
     let record = Record::read()?;
-    let here = Toolchain::here(log)?;
+    let here = Toolchain::here()?;
     if here.processor != record.toolchain.processor {
         let (recorded, here) = (record.toolchain.processor, here.processor);
-        return Err(Failure::missing(format!(
-            "counts of a processor that is {here}: they are of {recorded}"
-        )));
+        return Err(missing!("counts of a processor that is {here}: they are of {recorded}"));
     }
     let other_toolchain = differences(&record.toolchain, &here);
     let margin = if other_toolchain.is_empty() { MARGIN } else { MARGIN_OTHER_TOOLCHAIN };
-    let found = costs::measure(log)?;
+    let found = costs::measure()?;
     let Comparison { regressions, improvements } = compare(&record.costs, &found, margin);
     for line in &regressions {
         println!("COST  {line}");
-        log.line(line)?;
+        log::line(line)?;
     }
     for line in &improvements {
         println!("hint  {line}");
@@ -36,14 +35,13 @@ pub(super) fn check(log: &Log) -> Result<String, Failure> {
     if !improvements.is_empty() {
         println!("hint  so that it stays so: {HOW_TO_RECORD}");
     }
-    if !regressions.is_empty() {
-        return Err(Failure::failed(format!(
-            "{} of {} costs are not the committed ones; find what made them so \
+    ensure!(
+        regressions.is_empty(),
+        "{} of {} costs are not the committed ones; find what made them so \
              (`cargo xtask costs` counts again), or if it is worth it: {HOW_TO_RECORD}, with the reason",
-            regressions.len(),
-            found.len()
-        )));
-    }
+        regressions.len(),
+        found.len()
+    );
     Ok(format!("{} costs within {:.0} %{other_toolchain}", found.len(), 100.0 * margin))
 }
 

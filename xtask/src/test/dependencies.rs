@@ -1,47 +1,47 @@
 //! Dependencies: that they compile with our `rust-version`, and that `deny.toml` accepts their licences, sources,
 //! advisories and duplicates.
 
-use crate::job::{Failure, Job, Log};
+use crate::failure::Result;
+use crate::job::Job;
+use crate::log;
 use crate::metadata::{Metadata, Package};
 use crate::tools;
 
-pub(super) fn check(log: &Log) -> Result<String, Failure> {
-    let metadata = Metadata::load(log)?;
-    let minor = msrv(&metadata, log)?;
+pub(super) fn check() -> Result<String> {
+    let metadata = Metadata::load()?;
+    let minor = msrv(&metadata)?;
     Ok(format!("{} packages fit Rust 1.{minor}", metadata.built_packages().count()))
 }
 
 /// By `deny.toml`, without advisories.
-pub(super) fn deny(log: &Log) -> Result<String, Failure> {
-    Job::new(tools::cargo_deny(log)?).words("check licenses bans sources").minutes(5).run(log)?;
+pub(super) fn deny() -> Result<String> {
+    Job::new(tools::cargo_deny()?).words("check licenses bans sources").minutes(5).run()?;
     Ok("licences, sources and duplicates fit deny.toml".to_owned())
 }
 
 /// Their database is fetched over the network, which a build machine need not have.
-pub(super) fn advisories(log: &Log) -> Result<String, Failure> {
-    let output = Job::new(tools::cargo_deny(log)?).words("check advisories").minutes(5).output(log)?;
-    if String::from_utf8_lossy(&output.stderr).contains("failed to fetch advisory database") {
-        return Err(Failure::missing("the advisory database cannot be fetched"));
+pub(super) fn advisories() -> Result<String> {
+    let output = Job::new(tools::cargo_deny()?).words("check advisories").minutes(5).output()?;
+    if output.err.contains("failed to fetch advisory database") {
+        return Err(missing!("the advisory database cannot be fetched"));
     }
-    if !output.status.success() {
-        return Err(Failure::failed("advisories apply to our dependencies"));
-    }
+    ensure!(output.status.success(), "advisories apply to our dependencies");
     Ok("no advisory applies".to_owned())
 }
 
 /// The minor number of our `rust-version`, which none of the packages may exceed. Our own code is held to it by clippy.
-fn msrv(metadata: &Metadata, log: &Log) -> Result<u32, Failure> {
+fn msrv(metadata: &Metadata) -> Result<u32> {
     let stated = metadata.member_packages().filter_map(|package| package.rust_version.as_deref());
     let ours = stated.map(release).min();
-    let Some(ours) = ours else { return Err(Failure::failed("the workspace states no rust-version")) };
+    let Some(ours) = ours else { bail!("the workspace states no rust-version") };
     let too_new: Vec<String> =
         metadata.built_packages().filter_map(|package| too_new(package, ours)).collect();
     for line in &too_new {
-        log.line(line)?;
+        log::line(line)?;
     }
     match too_new.len() {
         0 => Ok(ours.1),
-        count => Err(Failure::failed(format!("{count} packages want a newer Rust than 1.{}", ours.1))),
+        count => Err(failed!("{count} packages want a newer Rust than 1.{}", ours.1)),
     }
 }
 

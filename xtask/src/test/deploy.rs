@@ -3,10 +3,10 @@
 mod kubernetes;
 mod ray;
 
-use crate::job::{Failure, Log};
+use crate::failure::Result;
 
-pub(super) fn check(log: &Log) -> Result<String, Failure> {
-    let kubernetes = kubernetes::check(log)?;
-    let ray = ray::check(log)?;
+pub(super) fn check() -> Result<String> {
+    let kubernetes = kubernetes::check()?;
+    let ray = ray::check()?;
     Ok(format!("{kubernetes}; {ray}"))
 }

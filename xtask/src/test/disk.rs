@@ -1,14 +1,14 @@
 //! The disk below the target directory. A run that fills it fails in other words than that, and elsewhere than where it
 //! was filled.
 
-use crate::job::Job;
+use std::process::Command;
+
 use crate::workspace;
 
 /// Free bytes, by what `df` says; none where it says nothing.
 pub(super) fn free() -> Option<u64> {
-    let mut df = Job::new("df").words("--block-size=1 --output=avail").arg(workspace::target()).unbounded();
-    let said = df.output().ok()?;
-    last_number(&String::from_utf8_lossy(&said.stdout))
+    let df = Command::new("df").args(["--block-size=1", "--output=avail"]).arg(workspace::target()).output();
+    last_number(&String::from_utf8_lossy(&df.ok()?.stdout))
 }
 
 fn last_number(table: &str) -> Option<u64> {

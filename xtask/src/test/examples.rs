@@ -3,97 +3,54 @@
 use std::fs;
 use std::path::PathBuf;
 
+use super::cases::Cases;
 use super::rust;
-use crate::job::{Failure, Job, Log};
-use crate::server::{Server, free_port};
+use crate::failure::Result;
+use crate::job::Job;
+use crate::server::Server;
 use crate::workspace;
 
-/// How an example is run.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Run {
-    /// By itself: it is client and server.
-    Alone,
-    /// Against the server that this other one is. Both take an address.
-    Against(&'static str),
-    /// By those that are run against it.
-    Serves,
-    /// By a test of its package: it runs for ever.
-    InTests,
-}
-
-use Run::{Against, Alone, InTests, Serves};
+/// Those that are not run by themselves, as client and server: clients against a server that is another example, where
+/// both take an address; and what a test of the package runs, since it runs for ever.
+const CLIENTS: &[(&str, &str)] = &[("routeguide-client", "routeguide-server")];
+const IN_TESTS: &[&str] = &["prometheus"];
 
 /// As `examples/Cargo.toml` names them.
-const EXAMPLES: &[(&str, Run)] = &[
-    ("authentication", Alone),
-    ("blocking", Alone),
-    ("cancellation", Alone),
-    ("compression", Alone),
-    ("extensions", Alone),
-    ("failover", Alone),
-    ("health", Alone),
-    ("interceptors", Alone),
-    ("json", Alone),
-    ("mock", Alone),
-    ("mtls", Alone),
-    ("notes-buffa", Alone),
-    ("prometheus", InTests),
-    ("reflection", Alone),
-    ("rich-errors", Alone),
-    ("routeguide-client", Against("routeguide-server")),
-    ("routeguide-server", Serves),
-    ("streaming", Alone),
-    ("timeout", Alone),
-    ("tls", Alone),
-    ("tower", Alone),
-    ("uds", Alone),
-];
-
-pub(super) fn names() -> impl Iterator<Item = &'static str> {
-    EXAMPLES.iter().map(|(name, _)| *name)
+pub(super) fn names() -> Result<Vec<String>> {
+    let manifest = fs::read_to_string(workspace::root().join("examples/Cargo.toml"))?;
+    let targets = manifest.split("[[example]]").skip(1);
+    Ok(targets.filter_map(|target| Some(target.split('"').nth(1)?.to_owned())).collect())
 }
 
-pub(super) fn check(log: &Log) -> Result<String, Failure> {
-    let folder = rust::examples(&names().collect::<Vec<_>>(), log)?;
+pub(super) fn check() -> Result<String> {
+    let names = names()?;
+    let folder = rust::examples(&names)?;
     let program = |name: &str| Job::new(folder.join(name)).seconds(20);
-    let mut wrong = Vec::new();
-    let mut runs = 0;
-    for (name, run) in EXAMPLES {
-        let outcome = match run {
-            Alone => check_output(name, &program(name), log),
-            Against(server) => {
-                let port = free_port()?;
-                let address = format!("127.0.0.1:{port}");
-                let server = Server::start(&program(server).arg(&address), port, log)?;
-                let outcome = check_output(name, &program(name).arg(&address), log);
-                // Whether it ends is all that matters: nobody handles this signal.
-                server.stop()?;
-                outcome
+    let mut cases = Cases::default();
+    for name in names.iter().filter(|name| says_what_it_prints(name)) {
+        let outcome = match CLIENTS.iter().find(|(client, _)| client == name) {
+            None => check_output(name, &program(name)),
+            Some((_, server)) => {
+                let server = Server::start(|port| program(server).arg(format!("127.0.0.1:{port}")))?;
+                check_output(name, &program(name).arg(server.address()))
             }
-            Serves | InTests => continue,
         };
-        runs += 1;
-        if let Err(failure) = outcome {
-            log.line(&failure)?;
-            wrong.push(*name);
-        }
+        cases.count(name, outcome)?;
     }
-    if wrong.is_empty() {
-        return Ok(format!("{runs} examples print what they say"));
-    }
-    Err(Failure::failed(format!("{} of {runs} examples: {}", wrong.len(), wrong.join(", "))))
+    cases.verdict("examples print what they say")
+}
+
+fn says_what_it_prints(name: &str) -> bool {
+    !IN_TESTS.contains(&name) && CLIENTS.iter().all(|(_, server)| *server != name)
 }
 
 /// It ends with 0, and prints what it says that it prints.
-fn check_output(name: &str, program: &Job, log: &Log) -> Result<(), Failure> {
+fn check_output(name: &str, program: &Job) -> Result<()> {
     let source = fs::read_to_string(source(name))?;
-    let expected = promised(&source)
-        .ok_or_else(|| Failure::failed(format!("{name}: it does not say what it prints")))?;
-    let printed = program.text(log)?;
-    if printed == expected {
-        return Ok(());
-    }
-    Err(Failure::failed(format!("{name} printed\n{printed}and not\n{expected}")))
+    let expected = promised(&source).ok_or_else(|| failed!("{name}: it does not say what it prints"))?;
+    let printed = program.text()?;
+    ensure!(printed == expected, "{name} printed\n{printed}and not\n{expected}");
+    Ok(())
 }
 
 fn source(name: &str) -> PathBuf {
@@ -113,7 +70,7 @@ fn promised(source: &str) -> Option<String> {
 mod tests {
     use std::fs;
 
-    use super::{Against, Alone, EXAMPLES, Serves, promised, source};
+    use super::{CLIENTS, IN_TESTS, names, promised, says_what_it_prints, source};
     use crate::workspace;
 
     #[test]
@@ -125,35 +82,17 @@ mod tests {
     }
 
     #[test]
-    fn every_example_is_in_the_list() {
-        let manifest =
-            fs::read_to_string(workspace::root().join("examples/Cargo.toml")).expect("the manifest");
-        let targets = manifest.split("[[example]]").skip(1);
-        let name = |target: &str| target.split('"').nth(1).map(str::to_owned);
-        let there: Vec<_> = targets.filter_map(name).collect();
-        let listed: Vec<_> = EXAMPLES.iter().map(|(name, _)| (*name).to_owned()).collect();
-        assert_eq!(there, listed);
+    fn every_example_is_on_its_page_and_says_what_it_prints() {
         let page = fs::read_to_string(workspace::root().join("docs/examples.md")).expect("the page");
-        for name in listed {
-            assert!(
-                page.contains(&format!("(../examples/{name}.rs)")),
-                "docs/examples.md does not have {name}"
-            );
-        }
-    }
-
-    #[test]
-    fn every_example_says_what_it_prints() {
-        for (name, run) in EXAMPLES {
+        let names = names().expect("the manifest");
+        for name in &names {
+            assert!(page.contains(&format!("(../examples/{name}.rs)")), "docs/examples.md lacks {name}");
             let source = fs::read_to_string(source(name)).expect("its source");
-            match run {
-                Alone => assert!(promised(&source).is_some(), "{name}"),
-                Against(server) => {
-                    assert!(promised(&source).is_some(), "{name}");
-                    assert!(EXAMPLES.contains(&(server, Serves)), "{name}: no server {server}");
-                }
-                _ => {}
-            }
+            assert!(!says_what_it_prints(name) || promised(&source).is_some(), "{name}");
+        }
+        let special = CLIENTS.iter().flat_map(|(client, server)| [client, server]).chain(IN_TESTS);
+        for name in special {
+            assert!(names.iter().any(|known| known == name), "there is no example {name}");
         }
     }
 }

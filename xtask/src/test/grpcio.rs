@@ -1,11 +1,12 @@
 //! gRPC's C core (PyPI's grpcio) both ways: the four call types with messages from nothing to 4 MiB, plain and
 //! compressed. grpclib, on hyper-h2, as a server.
 
-use crate::job::{Failure, Job, Log};
+use super::rust;
+use crate::failure::{Failure, Result, verdict};
+use crate::job::Job;
 use crate::peers::measure;
-use crate::server::{Server, free_port};
-use crate::test::rust;
-use crate::{tools, workspace};
+use crate::server::Server;
+use crate::{log, tools, workspace};
 
 const CALLS: &[&str] = &["unary", "client-stream", "server-stream", "bidi-stream"];
 /// As in `xtask/suites/python/sizes.py`.
@@ -20,78 +21,58 @@ const ENCODINGS: &[&str] = &["gzip", "deflate"];
 const COMPRESSED_SIZES: usize = 8;
 
 /// grpcio's client against `thalweg serve`, and against a server that compresses.
-pub(super) fn server(log: &Log) -> Result<String, Failure> {
-    let python = tools::python(log)?;
-    let client = Job::new(python).arg(workspace::suites().join("python/grpcio_client.py"));
-    let check = |port: u16, serve: &Job, encoding: Option<&str>| {
-        let server = Server::start(serve, port, log)?;
-        let client = client.clone().arg(format!("127.0.0.1:{port}")).words(encoding.unwrap_or_default());
-        let output = client.minutes(5).output(log)?;
-        server.stop()?;
-        let passed = passed(&output.stdout);
-        if output.status.success() { Ok(passed) } else { Err(Failure::failed(format!("{passed} passed"))) }
+pub(super) fn server() -> Result<String> {
+    let client = Job::new(tools::python()?).arg(workspace::suites().join("python/grpcio_client.py"));
+    let passed = |server: Server, encoding: &str| {
+        let said = client.clone().arg(server.address()).words(encoding).minutes(5).output()?;
+        ensure!(said.status.success(), "{encoding}: {} passed", said.count("ok "));
+        Ok(said.count("ok "))
     };
-    let port = free_port()?;
-    let serve = Job::new(rust::command(log)?).words(&format!("serve --listen 127.0.0.1:{port}"));
-    let mut all = check(port, &serve, None)?;
-    let program = rust::example("compressed", log)?;
+    let mut all = passed(rust::serve("")?, "")?;
+    let program = rust::example("compressed")?;
     for encoding in ENCODINGS {
-        let port = free_port()?;
-        let serve = Job::new(&program).words(&format!("server {port} {encoding}"));
-        all += check(port, &serve, Some(encoding))?;
+        let serve = |port| Job::new(&program).words(&format!("server {port} {encoding}"));
+        all += passed(Server::start(serve)?, encoding)?;
     }
-    verdict(all, CALLS.len() * SIZES.len() * (1 + ENCODINGS.len()))
-}
-
-fn passed(output: &[u8]) -> usize {
-    String::from_utf8_lossy(output).lines().filter(|line| line.starts_with("ok ")).count()
+    are_all(all, CALLS.len() * SIZES.len() * (1 + ENCODINGS.len()))
 }
 
 /// `thalweg peer load` against the servers of grpcio and grpclib, a client that compresses against one that does, too,
 /// and one that drops its channel while a stream runs.
-pub(super) fn client(log: &Log) -> Result<String, Failure> {
-    let python = tools::python(log)?;
-    let thalweg = rust::command(log)?;
-    let port = free_port()?;
-    let script = workspace::suites().join("python/grpcio_server.py");
-    let serve = |port: u16| Job::new(&python).arg(&script).arg(port.to_string());
-    let load = |port: u16, sizes: &[usize]| -> Result<usize, Failure> {
+pub(super) fn client() -> Result<String> {
+    let (python, thalweg) = (tools::python()?, rust::command()?);
+    let serve = |script: &str, encoding: &str| {
+        let script = workspace::suites().join("python").join(script);
+        Server::start(|port| Job::new(&python).arg(script).arg(port.to_string()).words(encoding))
+    };
+    let load = |server: &Server, sizes: &[usize]| {
         let mut passed = 0;
-        for call in CALLS {
-            for size in sizes {
-                let words =
-                    format!("peer load 127.0.0.1:{port} --call {call} --size {size} -n 20 -c 2 --warmup 0s");
-                match measure(Job::new(&thalweg).words(&words).seconds(60), log) {
-                    Ok(_) => passed += 1,
-                    Err(failure) => log.line(format_args!("FAIL  {call} {size}: {failure}"))?,
-                }
+        for (call, size) in CALLS.iter().flat_map(|call| sizes.iter().map(move |size| (call, size))) {
+            let flags = format!("--call {call} --size {size} -n 20 -c 2 --warmup 0s");
+            let job = Job::new(&thalweg).words(&format!("peer load {} {flags}", server.address()));
+            match measure(job.seconds(60)) {
+                Ok(_) => passed += 1,
+                Err(failure) => log::line(format_args!("FAIL  {flags}: {failure}"))?,
             }
         }
-        Ok(passed)
+        Ok::<usize, Failure>(passed)
     };
-    let server = Server::start(&serve(port), port, log)?;
-    let mut passed = load(port, SIZES)?;
-    server.stop()?;
-    let port = free_port()?;
-    let grpclib = Job::new(&python).arg(workspace::suites().join("python/grpclib_server.py"));
-    let server = Server::start(&grpclib.arg(port.to_string()), port, log)?;
-    passed += load(port, GRPCLIB_SIZES)?;
-    let dropped = Job::new(rust::example("dropped", log)?).arg(port.to_string());
-    passed += self::passed(&dropped.minutes(1).output(log)?.stdout);
-    server.stop()?;
-    let program = rust::example("compressed", log)?;
+    let mut passed = load(&serve("grpcio_server.py", "")?, SIZES)?;
+    let server = serve("grpclib_server.py", "")?;
+    passed += load(&server, GRPCLIB_SIZES)?;
+    let dropped = Job::new(rust::example("dropped")?).arg(server.port().to_string());
+    passed += dropped.minutes(1).output()?.count("ok ");
+    let program = rust::example("compressed")?;
     for encoding in ENCODINGS {
-        let port = free_port()?;
-        let server = Server::start(&serve(port).words(encoding), port, log)?;
-        let client = Job::new(&program).words(&format!("client {port} {encoding}"));
-        passed += self::passed(&client.minutes(2).output(log)?.stdout);
-        server.stop()?;
+        let server = serve("grpcio_server.py", encoding)?;
+        let client = Job::new(&program).words(&format!("client {} {encoding}", server.port()));
+        passed += client.minutes(2).output()?.count("ok ");
     }
     let loads = CALLS.len() * (SIZES.len() + GRPCLIB_SIZES.len());
-    verdict(passed, loads + 1 + COMPRESSED_SIZES * ENCODINGS.len())
+    are_all(passed, loads + 1 + COMPRESSED_SIZES * ENCODINGS.len())
 }
 
-fn verdict(passed: usize, expected: usize) -> Result<String, Failure> {
+fn are_all(passed: usize, expected: usize) -> Result<String> {
     let account = format!("{passed} of {expected}: call types × sizes, plain, by gzip and by deflate");
-    if passed == expected { Ok(account) } else { Err(Failure::failed(account)) }
+    verdict(passed == expected, account)
 }

@@ -8,7 +8,9 @@ use std::path::{Path, PathBuf};
 
 use super::circles::Crate;
 use super::tokens::{self, Token};
-use crate::job::{Failure, Job, Log};
+use crate::failure::Result;
+use crate::job::Job;
+use crate::log;
 use crate::metadata::{self, Metadata};
 use crate::{files, workspace};
 
@@ -153,21 +155,21 @@ const ARROWS: &[(&str, &[&str], &str)] = &[
     ("server", &["lanes", "calls", "channel"], "the two sides know nothing of each other"),
 ];
 
-pub(super) fn check(log: &Log) -> Result<String, Failure> {
-    let metadata = Metadata::load(log)?;
+pub(super) fn check() -> Result<String> {
+    let metadata = Metadata::load()?;
     let files = sources()?;
     let mut broken = Vec::new();
     broken.extend(broken_layers(&metadata));
-    broken.extend(broken_trees(log)?);
+    broken.extend(broken_trees()?);
     broken.extend(files.iter().flat_map(|(path, text)| broken_purity(path, text)));
     broken.extend(broken_arrows(&Crate::read(Path::new(ENGINE), &files)));
     broken.extend(broken_files(&files));
     for line in &broken {
-        log.line(line)?;
+        log::line(line)?;
     }
     match broken.len() {
         0 => Ok(format!("{} crates, {} files", metadata.members.len(), files.len())),
-        count => Err(Failure::failed(format!("{count} places go against ARCHITECTURE.md's rules"))),
+        count => Err(failed!("{count} places go against ARCHITECTURE.md's rules")),
     }
 }
 
@@ -257,12 +259,12 @@ fn broken_layers(metadata: &Metadata) -> Vec<String> {
 }
 
 /// Each crate is looked at alone: beside others, its dependencies have features that those ask for.
-fn broken_trees(log: &Log) -> Result<Vec<String>, Failure> {
+fn broken_trees() -> Result<Vec<String>> {
     let mut broken = Vec::new();
     for (name, forbidden, why) in FORBIDDEN_IN_TREE {
         let tree = Job::cargo(&format!("tree --package {name} --edges normal --prefix none --format {{p}}"))
             .minutes(5);
-        let tree = tree.quiet_text(log)?;
+        let tree = tree.quiet_text()?;
         let names: BTreeSet<&str> = tree.lines().filter_map(|line| line.split(' ').next()).collect();
         broken.extend(forbidden.iter().filter(|found| names.contains(*found)).map(|found| {
             format!("{name} must not be built with {found}: {why} (`cargo tree --package {name} --invert {found}`)")
@@ -308,7 +310,7 @@ fn broken_arrows(engine: &Crate) -> Vec<String> {
 }
 
 /// All Rust files of ours and their texts, by their path from the root. What is under `golden` is generated.
-fn sources() -> Result<Vec<(PathBuf, String)>, Failure> {
+fn sources() -> Result<Vec<(PathBuf, String)>> {
     let root = workspace::root();
     let mut found = Vec::new();
     for folder in ["crates", "examples", "peers", "xtask"] {

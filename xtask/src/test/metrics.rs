@@ -1,9 +1,9 @@
 //! What `thalweg load` tells while it runs, as other people's programs understand it: an OpenTelemetry Collector by
 //! OTLP, and Prometheus by its own parsers and the linter of `promtool`.
 
-mod expected;
 mod otlp;
 mod prometheus;
+mod series;
 
 use std::fs;
 use std::io::{self, BufRead, BufReader, Write};
@@ -14,11 +14,12 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-use self::expected::{Expected, METHOD, METRICS};
-use crate::job::{Failure, Job, Log};
+use self::series::{Expected, METHOD, METRICS};
+use super::rust;
+use crate::failure::Result;
+use crate::job::Job;
 use crate::server::{Server, free_port};
-use crate::test::rust;
-use crate::{tools, workspace};
+use crate::{files, tools, workspace};
 
 /// Every other call fails.
 const REQUESTS: &str = r#"{"response_size": 10}{"response_status": {"code": 5}}"#;
@@ -33,73 +34,68 @@ const ACCEPT: &str = "application/openmetrics-text;version=1.0.0;escaping=allow-
      text/plain;version=0.0.4;q=0.2,*/*;q=0.1";
 const ACCEPT_TEXT: &str = "text/plain;version=0.0.4";
 
-pub(super) fn check(log: &Log) -> Result<String, Failure> {
-    let metrics = tools::metrics(log)?;
-    prometheus_is_strict(&metrics, log)?;
-    let thalweg = rust::command(log)?;
-    let folder = workspace::output().join("metrics");
-    let _ = fs::remove_dir_all(&folder);
-    fs::create_dir_all(&folder)?;
-    let (port, otlp, exposed) = (free_port()?, free_port()?, free_port()?);
-    let serve = Job::new(&thalweg).words(&format!("serve --threads 1 --listen 127.0.0.1:{port}"));
-    let server = Server::start(&serve, port, log)?;
-    let received = folder.join("received.jsonl");
-    let settings = folder.join("collector.yaml");
-    fs::write(&settings, otlp::settings(otlp, &received))?;
-    let collector = Server::start(&Job::new(&metrics).arg("collector").arg(&settings), otlp, log)?;
-    let load = Job::new(&thalweg).arg("load").arg(format!("127.0.0.1:{port}")).words("--call").arg(METHOD);
-    let load = load.arg("-d").arg(REQUESTS).words(LOAD).arg("--otlp").arg(format!("http://127.0.0.1:{otlp}"));
-    let load = load.arg("--prometheus").arg(format!("127.0.0.1:{exposed}")).minutes(2);
-    let url = format!("http://127.0.0.1:{exposed}/metrics");
+pub(super) fn check() -> Result<String> {
+    let metrics = tools::go_program("metrics", ".", "metrics")?;
+    prometheus_is_strict(&metrics)?;
+    let folder = files::emptied(workspace::output().join("metrics"))?;
+    let server = rust::serve("--threads 1")?;
+    let (received, settings) = (folder.join("received.jsonl"), folder.join("collector.yaml"));
+    let otlp_port = free_port()?;
+    fs::write(&settings, otlp::settings(otlp_port, &received))?;
+    let collector = Server::start_at(&Job::new(&metrics).arg("collector").arg(&settings), otlp_port)?;
+    let exposed = format!("127.0.0.1:{}", free_port()?);
+    let load = Job::new(rust::command()?).arg("load").arg(server.address()).words("--call").arg(METHOD);
+    let load = load.arg("-d").arg(REQUESTS).words(LOAD).arg("--otlp");
+    let load =
+        load.arg(format!("http://{}", collector.address())).arg("--prometheus").arg(&exposed).minutes(2);
     let (run, scraped) = thread::scope(|scope| {
-        let running = scope.spawn(|| load.quiet_text(log));
-        let scraped = scraped(&metrics, &url, log);
+        let running = scope.spawn(|| load.json());
+        let scraped = scraped(&metrics, &format!("http://{exposed}/metrics"));
         (running.join().expect("it does not panic"), scraped)
     });
-    let (run, scraped) = (parsed(&run?)?, scraped?);
+    let (run, scraped) = (run?, scraped?);
+    let target = server.address();
     // It has written all that it was told when it has ended.
-    let ended = [collector.stop()?, server.stop()?];
-    if let Some(status) = ended.iter().find(|status| !status.success()) {
-        return Err(Failure::failed(format!("a server did not end well: {status}")));
-    }
-    let expected = Expected::of(&run, &format!("127.0.0.1:{port}"))?;
+    collector.stop_well()?;
+    server.stop_well()?;
+    let expected = Expected::of(&run, &target)?;
     let pushes = otlp::check(&fs::read_to_string(&received)?, &expected)?;
     for exposition in &scraped {
         prometheus::check(exposition, &expected)?;
     }
-    let (count, calls) = (METRICS.len(), expected.calls());
+    let (count, calls) = (METRICS.len(), expected.calls);
     Ok(format!(
         "{count} metrics of {calls} calls: {pushes} pushes to a collector, and both formats of Prometheus"
     ))
 }
 
 /// The exposition in both formats, once all calls have ended.
-fn scraped(metrics: &Path, url: &str, log: &Log) -> Result<[Value; 2], Failure> {
+fn scraped(metrics: &Path, url: &str) -> Result<[Value; 2]> {
     let began = Instant::now();
     let mut before = None;
     loop {
         thread::sleep(LOOK);
         // The load may not listen yet.
-        let last = scrape(metrics, url, ACCEPT_TEXT, log);
+        let last = scrape(metrics, url, ACCEPT_TEXT);
         let ended = last.as_ref().ok().and_then(prometheus::ended);
         // Nothing has ended for the time of many calls.
         if ended.is_some() && ended == before {
-            return Ok([last?, scrape(metrics, url, ACCEPT, log)?]);
+            return Ok([last?, scrape(metrics, url, ACCEPT)?]);
         }
         if began.elapsed() > PATIENCE {
-            return Err(last.err().unwrap_or_else(|| Failure::failed("calls do not end")));
+            return Err(last.err().unwrap_or_else(|| failed!("calls do not end")));
         }
         before = ended;
     }
 }
 
 /// What Prometheus understands. What its parser or linter has against it is in the log.
-fn scrape(metrics: &Path, url: &str, accept: &str, log: &Log) -> Result<Value, Failure> {
-    parsed(&Job::new(metrics).words("scrape").arg(url).arg(accept).seconds(20).quiet_text(log)?)
+fn scrape(metrics: &Path, url: &str, accept: &str) -> Result<Value> {
+    Job::new(metrics).words("scrape").arg(url).arg(accept).seconds(20).json()
 }
 
 /// What is wrong on purpose is found.
-fn prometheus_is_strict(metrics: &Path, log: &Log) -> Result<(), Failure> {
+fn prometheus_is_strict(metrics: &Path) -> Result<()> {
     for (text, says) in [
         ("# TYPE calls counter\ncalls 1\n", "counter metrics should have \"_total\" suffix"),
         (
@@ -117,12 +113,10 @@ fn prometheus_is_strict(metrics: &Path, log: &Log) -> Result<(), Failure> {
         );
         let found = thread::scope(|scope| {
             scope.spawn(|| answered(&listener, &answer));
-            Job::new(metrics).words("scrape").arg(&url).arg(ACCEPT_TEXT).seconds(20).output(log)
+            Job::new(metrics).words("scrape").arg(&url).arg(ACCEPT_TEXT).seconds(20).output()
         })?;
-        let said = String::from_utf8_lossy(&found.stderr);
-        if found.status.code() != Some(1) || !said.contains(says) {
-            return Err(Failure::failed(format!("{text:?} was not found to be wrong: {said}")));
-        }
+        let is_found = found.status.code() == Some(1) && found.err.contains(says);
+        ensure!(is_found, "{text:?} was not found to be wrong: {}", found.err);
     }
     Ok(())
 }
@@ -133,8 +127,4 @@ fn answered(listener: &TcpListener, answer: &str) -> io::Result<()> {
     let request = BufReader::new(stream.try_clone()?).lines();
     request.take_while(|line| line.as_ref().is_ok_and(|line| !line.is_empty())).for_each(drop);
     stream.write_all(answer.as_bytes())
-}
-
-fn parsed(text: &str) -> Result<Value, Failure> {
-    serde_json::from_str(text).map_err(|error| Failure::failed(format!("{error} in {text}")))
 }

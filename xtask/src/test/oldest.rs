@@ -4,17 +4,18 @@
 use std::fs;
 use std::path::Path;
 
-use crate::job::{Failure, Job, Log};
+use crate::failure::Result;
+use crate::job::Job;
 use crate::metadata::Metadata;
 use crate::workspace;
 
 /// Builds what is published in a copy of the workspace, whose manifest asks for the oldest versions and no others.
-pub(super) fn check(log: &Log) -> Result<String, Failure> {
-    let metadata = Metadata::load(log)?;
+pub(super) fn check() -> Result<String> {
+    let metadata = Metadata::load()?;
     let copy = workspace::target().join("oldest");
     let _ = fs::remove_dir_all(copy.join("crates"));
     fs::create_dir_all(&copy)?;
-    let files = Job::new("git").words("ls-files crates examples xtask").quiet_text(log)?;
+    let files = Job::new("git").words("ls-files crates examples xtask").quiet_text()?;
     for file in files.lines() {
         let to = copy.join(file);
         fs::create_dir_all(to.parent().unwrap_or(&copy))?;
@@ -22,18 +23,18 @@ pub(super) fn check(log: &Log) -> Result<String, Failure> {
     }
     let manifest = fs::read_to_string(workspace::root().join("Cargo.toml"))?;
     fs::write(copy.join("Cargo.toml"), with_oldest(&manifest))?;
-    resolve(&copy, log)?;
+    resolve(&copy)?;
     let build = Job::cargo("check --locked --quiet --all-features").directory(&copy);
     let published = metadata.member_packages().filter(|package| package.is_published);
     let build = published.fold(build, |build, package| build.arg("--package").arg(&package.name));
-    build.env("CARGO_TARGET_DIR", copy.join("target")).builds().minutes(30).run(log)?;
+    build.env("CARGO_TARGET_DIR", copy.join("target")).builds(30).run()?;
     Ok("the oldest versions that our manifests allow are enough".to_owned())
 }
 
 /// What others ask for is as new as ever: only what we ask for is old.
-fn resolve(copy: &Path, log: &Log) -> Result<(), Failure> {
+fn resolve(copy: &Path) -> Result<()> {
     let _ = fs::remove_file(copy.join("Cargo.lock"));
-    Job::cargo("generate-lockfile --quiet").directory(copy).minutes(5).run(log)
+    Job::cargo("generate-lockfile --quiet").directory(copy).minutes(5).run()
 }
 
 /// `x = "1.2"` becomes `x = "=1.2.0"`, in the manifest's table of dependencies; our own packages stay.

@@ -1,10 +1,9 @@
 //! Documents of OpenAPI that the web crate makes, asked of a public validator: PyPI's openapi-spec-validator.
 
-use std::fs;
-
-use crate::job::{Failure, Job, Log};
+use crate::failure::{Result, verdict};
+use crate::job::Job;
 use crate::test::rust;
-use crate::{tools, workspace};
+use crate::{files, tools, workspace};
 
 /// Folders where imports begin, and files with services. Between them they have all that annotations can say, and
 /// services without any.
@@ -20,29 +19,21 @@ const SOURCES: &[(&str, &str)] = &[
 ];
 const OPTIONS: &[&str] = &["", "--schema-names --enum-numbers"];
 
-pub(super) fn check(log: &Log) -> Result<String, Failure> {
-    let python = tools::python(log)?;
-    let program = rust::example("openapi", log)?;
-    let folder = workspace::output().join("openapi");
-    let _ = fs::remove_dir_all(&folder);
-    fs::create_dir_all(&folder)?;
+pub(super) fn check() -> Result<String> {
+    let python = tools::python()?;
+    let program = rust::example("openapi")?;
+    let folder = files::emptied(workspace::output().join("openapi"))?;
     let mut validate = Job::new(python).arg(workspace::suites().join("python/openapi.py"));
     for (index, (root, file)) in SOURCES.iter().enumerate() {
         for (option, words) in OPTIONS.iter().enumerate() {
             let document = folder.join(format!("{index}-{option}.json"));
             let print = Job::new(&program).arg(workspace::root().join(root)).arg(file).words(words);
-            fs::write(&document, print.text(log)?)?;
+            print.run_into(&document)?;
             validate = validate.arg(document);
         }
     }
-    let output = validate.minutes(5).output(log)?;
-    let text = String::from_utf8_lossy(&output.stdout).into_owned();
-    let count = |start: &str| text.lines().filter(|line| line.starts_with(start)).count();
-    let (valid, all, found) = (count("valid "), SOURCES.len() * OPTIONS.len(), count("found: "));
+    let said = validate.minutes(5).output()?;
+    let (valid, all, found) = (said.count("valid "), SOURCES.len() * OPTIONS.len(), said.count("found: "));
     let account = format!("{valid} of {all} documents are valid; {found} kinds of damage found in another");
-    if output.status.success() && valid == all && found > 0 {
-        Ok(account)
-    } else {
-        Err(Failure::failed(account))
-    }
+    verdict(said.status.success() && valid == all && found > 0, account)
 }

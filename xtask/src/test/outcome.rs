@@ -1,10 +1,10 @@
 //! How a step ended and what it took. Each step runs in a process of its own, whose last line says it: so one that
 //! panics ends alone, and the system counts its processor time.
 
-use std::fs;
 use std::time::Duration;
 
-use crate::job::{self, Failure};
+use crate::failure::{Failure, Result};
+use crate::{job, proc};
 
 /// Begins the last line.
 const MARK: char = '\u{1e}';
@@ -17,11 +17,11 @@ pub(super) enum Verdict {
     Missing(String),
 }
 
-impl From<Result<String, Failure>> for Verdict {
-    fn from(result: Result<String, Failure>) -> Self {
+impl From<Result<String>> for Verdict {
+    fn from(result: Result<String>) -> Self {
         match result {
             Ok(account) => Self::Passed(account),
-            Err(Failure::Failed(why)) => Self::Failed(why),
+            Err(Failure::Failed(why) | Failure::Misuse(why)) => Self::Failed(why),
             Err(missing @ Failure::Missing(_)) => Self::Missing(missing.to_string()),
         }
     }
@@ -65,13 +65,10 @@ pub(super) fn parse(text: &str) -> (&str, Verdict, Took) {
     (said, verdict, Took { elapsed: Duration::ZERO, builds: time(builds), cpu: time(cpu) })
 }
 
-/// Of this process and of all that it waited for. proc(5): the fields 14 to 17, in hundredths of a second.
+/// Of this process and of all that it waited for.
 fn cpu_time() -> Duration {
-    let stat = fs::read_to_string("/proc/self/stat").unwrap_or_default();
-    let behind_name = stat.rsplit_once(')').map_or("", |(_, rest)| rest);
-    let ticks: u64 =
-        behind_name.split_whitespace().skip(11).take(4).filter_map(|field| field.parse::<u64>().ok()).sum();
-    Duration::from_millis(10 * ticks)
+    proc::cpu_time("self")
+        .map_or(Duration::ZERO, |it| it.user + it.system + it.children_user + it.children_system)
 }
 
 #[cfg(test)]

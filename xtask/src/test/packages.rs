@@ -7,7 +7,8 @@ use std::fmt::Write;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use crate::job::{Failure, Job, Log};
+use crate::failure::Result;
+use crate::job::Job;
 use crate::metadata::Metadata;
 use crate::{files, tools, workspace};
 
@@ -18,21 +19,19 @@ const PROTO: &str = "tonic/proto/helloworld.proto";
 /// An example that is built and not run: its own README is, by another step.
 const EXAMPLE: &str = "bookstore";
 
-pub(super) fn check(log: &Log) -> Result<String, Failure> {
-    tools::protoc(log)?;
-    let published = published(log)?;
+pub(super) fn check() -> Result<String> {
+    tools::protoc()?;
+    let published = published()?;
     let target = workspace::target().join("packages");
-    let sources = package(&published, &target, log)?;
+    let sources = package(&published, &target)?;
     let outside = target.join("outside");
     lay_out(&outside, &sources, &published)?;
-    let cargo = |words: &str| building(words, &target).directory(&outside).minutes(20);
-    cargo("build --workspace --all-targets --quiet").run(log)?;
-    only_packages(&cargo("metadata --format-version 1").quiet_text(log)?, &sources)?;
+    let cargo = |words: &str| building(words, &target).directory(&outside);
+    cargo("build --workspace --all-targets --quiet").run()?;
+    only_packages(&cargo("metadata --format-version 1").quiet_text()?, &sources)?;
     for (name, expected) in PROGRAMS {
-        let said = Job::new(target.join("debug").join(name)).text(log)?;
-        if said != *expected {
-            return Err(Failure::failed(format!("{name} printed {said:?} and not {expected:?}")));
-        }
+        let said = Job::new(target.join("debug").join(name)).text()?;
+        ensure!(said == *expected, "{name} printed {said:?} and not {expected:?}");
     }
     Ok(format!(
         "{} packages stand by themselves; on them are built hello world, the same in tonic's words, and the {EXAMPLE}",
@@ -43,12 +42,12 @@ pub(super) fn check(log: &Log) -> Result<String, Failure> {
 /// A build of packages. They have Cargo's own profile, which is not the workspace's: nobody debugs them here, and what
 /// one would need for it has several gigabytes.
 fn building(words: &str, target: &Path) -> Job {
-    Job::cargo(words).env("CARGO_TARGET_DIR", target).env("CARGO_PROFILE_DEV_DEBUG", "false").builds()
+    Job::cargo(words).env("CARGO_TARGET_DIR", target).env("CARGO_PROFILE_DEV_DEBUG", "false").builds(40)
 }
 
 /// Names and versions of what is for the registry.
-fn published(log: &Log) -> Result<Vec<(String, String)>, Failure> {
-    let metadata = Metadata::load(log)?;
+fn published() -> Result<Vec<(String, String)>> {
+    let metadata = Metadata::load()?;
     let members = metadata.member_packages().filter(|package| package.is_published);
     let mut all: Vec<_> = members.map(|package| (package.name.clone(), package.version.clone())).collect();
     all.sort();
@@ -56,7 +55,7 @@ fn published(log: &Log) -> Result<Vec<(String, String)>, Failure> {
 }
 
 /// Packages all, builds each from its package, and unpacks them. Gives the folder with one folder each.
-fn package(published: &[(String, String)], target: &Path, log: &Log) -> Result<PathBuf, Failure> {
+fn package(published: &[(String, String)], target: &Path) -> Result<PathBuf> {
     // What lies there from another time is in the way of nobody but the reader of a failure.
     let sources = target.join("sources");
     for folder in [&sources, &target.join("package")] {
@@ -66,22 +65,17 @@ fn package(published: &[(String, String)], target: &Path, log: &Log) -> Result<P
     forget(published, target)?;
     let package = building("package --locked --allow-dirty --quiet", target);
     let package = published.iter().fold(package, |package, (name, _)| package.arg("--package").arg(name));
-    package.minutes(40).run(log)?;
+    package.run()?;
     for (name, version) in published {
         let file = target.join("package").join(format!("{name}-{version}.crate"));
-        Job::new("tar")
-            .words("--extract --gzip --file")
-            .arg(file)
-            .arg("--directory")
-            .arg(&sources)
-            .run(log)?;
+        Job::new("tar").words("--extract --gzip --file").arg(file).arg("--directory").arg(&sources).run()?;
         complete(&sources.join(format!("{name}-{version}")))?;
     }
     Ok(sources)
 }
 
 /// Removes what an earlier run unpacked and built: to cargo a package of the same version is the same package.
-fn forget(published: &[(String, String)], target: &Path) -> Result<(), Failure> {
+fn forget(published: &[(String, String)], target: &Path) -> Result<()> {
     let home = env::var_os("HOME").map(|home| Path::new(&home).join(".cargo"));
     let home = env::var_os("CARGO_HOME").map(PathBuf::from).or(home).unwrap_or_default();
     // One that is a folder of this machine has no host in its name.
@@ -102,7 +96,7 @@ fn forget(published: &[(String, String)], target: &Path) -> Result<(), Failure> 
 }
 
 /// What is in a folder, if it is there.
-fn entries(folder: &Path) -> Result<Vec<PathBuf>, Failure> {
+fn entries(folder: &Path) -> Result<Vec<PathBuf>> {
     if !folder.exists() {
         return Ok(Vec::new());
     }
@@ -114,9 +108,8 @@ fn named(path: &Path, is_it: impl Fn(&str) -> bool) -> bool {
 }
 
 /// A package has what a reader of it looks for, and what the registry and docs.rs show of it.
-fn complete(folder: &Path) -> Result<(), Failure> {
-    let incomplete =
-        |what: &str| Err(Failure::failed(format!("the package has no {what}: {}", folder.display())));
+fn complete(folder: &Path) -> Result<()> {
+    let incomplete = |what: &str| Err(failed!("the package has no {what}: {}", folder.display()));
     for file in ["Cargo.toml", "README.md", "LICENSE-APACHE", "LICENSE-MIT", "src"] {
         if !folder.join(file).exists() {
             return incomplete(file);
@@ -151,7 +144,7 @@ fn missing_of_manifest(text: &str) -> Option<&'static str> {
 }
 
 /// A workspace of its own with programs, whose packages come from `sources` wherever they name ours.
-fn lay_out(outside: &Path, sources: &Path, published: &[(String, String)]) -> Result<(), Failure> {
+fn lay_out(outside: &Path, sources: &Path, published: &[(String, String)]) -> Result<()> {
     files::remove(outside)?;
     fs::create_dir_all(outside)?;
     let names: Vec<&str> = PROGRAMS.iter().map(|(name, _)| *name).chain([EXAMPLE]).collect();
@@ -172,17 +165,12 @@ fn lay_out(outside: &Path, sources: &Path, published: &[(String, String)]) -> Re
 }
 
 /// The workspace's manifest, without its packages and their paths.
-fn manifest(
-    root: &str,
-    members: &[&str],
-    sources: &Path,
-    published: &[(String, String)],
-) -> Result<String, Failure> {
+fn manifest(root: &str, members: &[&str], sources: &Path, published: &[(String, String)]) -> Result<String> {
     let dependencies = root
         .split_once("[workspace.package]")
         .and_then(|(_, rest)| rest.split_once("\n[profile"))
         .map(|(kept, _)| kept)
-        .ok_or_else(|| Failure::failed("Cargo.toml has no `[workspace.package]` before its profiles"))?;
+        .ok_or_else(|| failed!("Cargo.toml has no `[workspace.package]` before its profiles"))?;
     let mut text = format!("[workspace]\nresolver = \"3\"\nmembers = {members:?}\n\n[workspace.package]");
     for line in dependencies.lines() {
         let _ = writeln!(text, "{}", without_path(line));
@@ -203,24 +191,25 @@ fn without_path(line: &str) -> String {
 }
 
 /// Whatever is named as ours came from a package.
-fn only_packages(metadata: &str, sources: &Path) -> Result<(), Failure> {
+fn only_packages(metadata: &str, sources: &Path) -> Result<()> {
     let value: serde_json::Value =
-        serde_json::from_str(metadata).map_err(|error| Failure::failed(format!("no JSON: {error}")))?;
+        serde_json::from_str(metadata).map_err(|error| failed!("no JSON: {error}"))?;
     let mut found = BTreeSet::new();
     for package in value["packages"].as_array().into_iter().flatten() {
         let (name, manifest) = (package["name"].as_str(), package["manifest_path"].as_str());
         let (Some(name), Some(manifest)) = (name, manifest) else { continue };
         if name.starts_with("thalweg") && !name.ends_with(EXAMPLE) {
-            if !Path::new(manifest).starts_with(sources) {
-                return Err(Failure::failed(format!("{name} came from {manifest} and not from its package")));
-            }
+            ensure!(
+                Path::new(manifest).starts_with(sources),
+                "{name} came from {manifest} and not from its package"
+            );
             found.insert(name.to_owned());
         }
     }
     if found.contains("thalweg") && found.contains("thalweg-tonic") {
         Ok(())
     } else {
-        Err(Failure::failed(format!("the programs are not built on our packages, but on {found:?}")))
+        Err(failed!("the programs are not built on our packages, but on {found:?}"))
     }
 }
 

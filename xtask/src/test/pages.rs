@@ -5,7 +5,8 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use crate::job::{Failure, Job, Log};
+use crate::failure::Result;
+use crate::job::Job;
 use crate::server::{Server, free_port};
 use crate::{files, workspace};
 
@@ -15,42 +16,36 @@ const PORTS: [u16; 2] = [50051, 50052];
 /// The README may have at most this many lines.
 const README_LINES_MAX: usize = 150;
 
-pub(super) fn check(log: &Log) -> Result<String, Failure> {
+pub(super) fn check() -> Result<String> {
     // Outside of the work tree: `cargo new` adds packages to the workspace around it.
     let folder = std::env::temp_dir().join(format!("thalweg-pages-{}", std::process::id()));
     fs::create_dir_all(&folder)?;
-    let outcome = follow(&folder, log);
+    let outcome = follow(&folder);
     files::remove(&folder)?;
     outcome
 }
 
-fn follow(folder: &Path, log: &Log) -> Result<String, Failure> {
-    let environment = environment(folder, log)?;
+fn follow(folder: &Path) -> Result<String> {
+    let environment = environment(folder)?;
     let read = |page: &str| fs::read_to_string(workspace::root().join(page));
 
     let readme = read("README.md")?;
     let lines = readme.lines().count();
-    if lines > README_LINES_MAX {
-        return Err(Failure::failed(format!(
-            "README.md has {lines} lines; at most {README_LINES_MAX} are allowed"
-        )));
-    }
-    let mut reader = Reader::new(folder.join("readme"), &environment, log)?;
+    ensure!(lines <= README_LINES_MAX, "README.md has {lines} lines; at most {README_LINES_MAX} are allowed");
+    let mut reader = Reader::new(folder.join("readme"), &environment)?;
     let mut steps = reader.follow(&blocks(section(&readme, "## Hello world")?))?;
     // The README says this in a sentence.
     let server = reader.serve("cargo run --bin server", PORTS[0])?;
-    let printed = reader.print("cargo run --quiet --bin client")?;
-    if printed != "Hello Ada!\n" || !readme.contains("it prints `Hello Ada!`") {
-        return Err(Failure::failed(format!("the client of README.md printed {printed:?}")));
-    }
+    let printed = reader.shell("cargo run --quiet --bin client").text()?;
+    let is_said = printed == "Hello Ada!\n" && readme.contains("it prints `Hello Ada!`");
+    ensure!(is_said, "the client of README.md printed {printed:?}");
     // The first two commands: the others are for a clone.
     let commands = blocks(section(&readme, "## The command")?);
     steps += reader.follow(commands.get(..1).unwrap_or_default())?;
     server.stop()?;
 
-    let tutorial = read("docs/tutorial.md")?;
-    let mut reader = Reader::new(folder.join("tutorial"), &environment, log)?;
-    let of_tutorial = reader.follow(&blocks(&tutorial))?;
+    let mut reader = Reader::new(folder.join("tutorial"), &environment)?;
+    let of_tutorial = reader.follow(&blocks(&read("docs/tutorial.md")?))?;
     Ok(format!(
         "{} steps of README.md, which has {lines} lines; {of_tutorial} of docs/tutorial.md",
         steps + 2
@@ -58,18 +53,18 @@ fn follow(folder: &Path, log: &Log) -> Result<String, Failure> {
 }
 
 /// The environment of a reader who has just installed Rust.
-fn environment(folder: &Path, log: &Log) -> Result<Vec<(&'static str, String)>, Failure> {
+fn environment(folder: &Path) -> Result<Vec<(&'static str, String)>> {
     let remote = folder.join("remote.git");
-    Job::new("git").words("init --quiet --bare --initial-branch main").arg(&remote).run(log)?;
+    Job::new("git").words("init --quiet --bare --initial-branch main").arg(&remote).run()?;
     let index = folder.join("index");
     let git =
         |words: &str| Job::new("git").directory(workspace::root()).env("GIT_INDEX_FILE", &index).words(words);
     // All of the work tree, also what is not committed.
-    git("add --all").run(log)?;
-    let tree = git("write-tree").text(log)?;
+    git("add --all").run()?;
+    let tree = git("write-tree").text()?;
     let author = "-c user.name=test -c user.email=test@localhost commit-tree -m test";
-    let commit = git(author).arg(tree.trim()).text(log)?;
-    git("push --quiet").arg(&remote).arg(format!("{}:refs/heads/main", commit.trim())).run(log)?;
+    let commit = git(author).arg(tree.trim()).text()?;
+    git("push --quiet").arg(&remote).arg(format!("{}:refs/heads/main", commit.trim())).run()?;
 
     // A folder of its own for cargo: checkouts of this remote must not stay.
     let home = folder.join("cargo");
@@ -111,95 +106,66 @@ struct Reader<'a> {
     ports: [u16; 2],
     /// With the ports that the page has for them.
     servers: Vec<(u16, Server)>,
-    log: &'a Log,
 }
 
 impl<'a> Reader<'a> {
-    fn new(
-        folder: PathBuf,
-        environment: &'a [(&'static str, String)],
-        log: &'a Log,
-    ) -> Result<Self, Failure> {
+    fn new(folder: PathBuf, environment: &'a [(&'static str, String)]) -> Result<Self> {
         fs::create_dir_all(&folder)?;
-        Ok(Self { folder, environment, ports: [free_port()?, free_port()?], servers: Vec::new(), log })
+        Ok(Self { folder, environment, ports: [free_port()?, free_port()?], servers: Vec::new() })
     }
 
     /// Does what `blocks` say, and counts the files and commands.
-    fn follow(&mut self, blocks: &[Block]) -> Result<usize, Failure> {
+    fn follow(&mut self, blocks: &[Block]) -> Result<usize> {
         let mut steps = 0;
         for block in blocks {
             let text = self.with_ports(&block.text);
             match (&*block.language, block.serves) {
                 ("sh", Some(port)) => {
                     // The page says to stop the one before.
-                    if let Some(earlier) = self.servers.iter().position(|(it, _)| *it == port) {
-                        self.servers.remove(earlier).1.stop()?;
-                    }
+                    self.servers.retain(|(earlier, _)| *earlier != port);
                     self.servers.push((port, self.serve(text.trim(), port)?));
                     steps += 1;
                 }
                 ("sh", None) => {
                     for command in text.lines() {
-                        self.run(command)?;
+                        match command.strip_prefix("cd ") {
+                            Some(folder) => self.folder.push(folder),
+                            None => self.shell(command).run()?,
+                        }
                         steps += 1;
                     }
                 }
-                ("console", _) => steps += self.compare(&text)?,
+                ("console", _) => {
+                    for Shown { command, output } in shown(&text) {
+                        let printed = self.shell(&command).text()?;
+                        let is_shown = printed.trim_end() == output.trim_end();
+                        ensure!(is_shown, "`{command}` printed\n{printed}\nin place of\n{output}");
+                        steps += 1;
+                    }
+                }
                 _ => {
                     if let Some(path) = path_of(&text) {
-                        let path = self.folder.join(path);
-                        fs::create_dir_all(path.parent().unwrap_or(&self.folder))?;
-                        fs::write(path, &text)?;
+                        files::write(&self.folder.join(path), &text)?;
                         steps += 1;
                     }
                 }
             }
         }
-        self.servers.drain(..).try_for_each(|(_, server)| server.stop().map(|_| ()))?;
+        self.servers.drain(..).try_for_each(|(_, server)| server.stop())?;
         Ok(steps)
     }
 
-    fn run(&mut self, command: &str) -> Result<(), Failure> {
-        match command.strip_prefix("cd ") {
-            Some(folder) => {
-                self.folder.push(folder);
-                Ok(())
-            }
-            None => self.shell(command).run(self.log),
-        }
-    }
-
-    /// Compares what commands print with what the page says.
-    fn compare(&self, console: &str) -> Result<usize, Failure> {
-        let mut count = 0;
-        for shown in console.split("$ ").filter(|shown| !shown.is_empty()) {
-            let (command, expected) = shown.split_once('\n').unwrap_or((shown, ""));
-            let printed = self.print(command)?;
-            if printed.trim_end() != expected.trim_end() {
-                let why = format!("`{command}` printed\n{printed}\nin place of\n{expected}");
-                return Err(Failure::failed(why));
-            }
-            count += 1;
-        }
-        Ok(count)
-    }
-
-    fn print(&self, command: &str) -> Result<String, Failure> {
-        self.shell(&self.with_ports(command)).text(self.log)
-    }
-
     /// Starts a server by a command and waits until it listens on the port that stands for `port`.
-    fn serve(&self, command: &str, port: u16) -> Result<Server, Failure> {
+    fn serve(&self, command: &str, port: u16) -> Result<Server> {
         // A server has a limited time to start, and a build takes longer.
-        self.shell(&command.replacen("cargo run", "cargo build", 1)).run(self.log)?;
+        self.shell(&command.replacen("cargo run", "cargo build", 1)).run()?;
         let place = PORTS.iter().position(|it| *it == port);
-        let port =
-            self.ports[place.ok_or_else(|| Failure::failed(format!("port {port} is not in PORTS")))?];
-        Server::start(&self.shell(&format!("exec {command}")), port, self.log)
+        let port = self.ports[place.ok_or_else(|| failed!("port {port} is not in PORTS"))?];
+        Server::start_at(&self.shell(&format!("exec {command}")), port)
     }
 
     fn shell(&self, command: &str) -> Job {
-        let job = Job::new("bash").arg("-c").arg(command).directory(&self.folder).minutes(20).builds();
+        let job = Job::new("bash").arg("-c").arg(self.with_ports(command)).directory(&self.folder).builds(20);
         self.environment.iter().fold(job, |job, (name, value)| job.env(name, value))
     }
 
@@ -211,17 +177,37 @@ impl<'a> Reader<'a> {
     }
 }
 
+/// A command that a page shows, and what it prints.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Shown {
+    pub(super) command: String,
+    pub(super) output: String,
+}
+
+/// The commands of a block of `console`: a line that begins with `$ `, and the lines that follow.
+pub(super) fn shown(console: &str) -> Vec<Shown> {
+    let mut all: Vec<Shown> = Vec::new();
+    for line in console.lines() {
+        match (line.strip_prefix("$ "), all.last_mut()) {
+            (Some(command), _) => all.push(Shown { command: command.to_owned(), output: String::new() }),
+            (None, Some(last)) => last.output += &format!("{line}\n"),
+            (None, None) => {}
+        }
+    }
+    all
+}
+
 /// A block of code of a page.
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct Block {
-    language: String,
-    text: String,
+pub(super) struct Block {
+    pub(super) language: String,
+    pub(super) text: String,
     /// Its command serves on this port, until the page ends or starts another server there. A comment before the block
     /// says so: `<!-- test: serves 50051 -->`.
     serves: Option<u16>,
 }
 
-fn blocks(page: &str) -> Vec<Block> {
+pub(super) fn blocks(page: &str) -> Vec<Block> {
     let mut all = Vec::new();
     let mut open: Option<Block> = None;
     let mut serves = None;
@@ -253,8 +239,8 @@ fn path_of(text: &str) -> Option<&str> {
 }
 
 /// The part of a page below a heading.
-fn section<'p>(page: &'p str, heading: &str) -> Result<&'p str, Failure> {
-    let missing = || Failure::failed(format!("there is no `{heading}`"));
+fn section<'p>(page: &'p str, heading: &str) -> Result<&'p str> {
+    let missing = || failed!("there is no `{heading}`");
     let (_, below) = page.split_once(&format!("{heading}\n")).ok_or_else(missing)?;
     Ok(below.split("\n## ").next().unwrap_or(below))
 }
@@ -276,6 +262,13 @@ mod tests {
             blocks(page),
             [block("sh", "a\nb\n", None), block("sh", "c\n", Some(50051)), block("rust", "// d.rs\n", None)]
         );
+    }
+
+    #[test]
+    fn commands_have_what_they_print() {
+        let shown = shown("$ a b\n1\n2\n$ c\n");
+        let read: Vec<_> = shown.iter().map(|shown| (&*shown.command, &*shown.output)).collect();
+        assert_eq!(read, [("a b", "1\n2\n"), ("c", "")]);
     }
 
     #[test]

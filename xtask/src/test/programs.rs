@@ -5,7 +5,8 @@
 use std::path::{Path, PathBuf};
 
 use super::etcd;
-use crate::job::{Failure, Job, Log};
+use crate::failure::Result;
+use crate::job::Job;
 use crate::server::{Server, free_port};
 use crate::{published, tools, workspace};
 
@@ -19,18 +20,18 @@ const WITH_STUBS: &[&str] = &["telemetry", "qdrant", "served"];
 const OURS: &str = "thalweg-tonic";
 const THEIRS: &str = "tonic";
 
-pub(super) fn check(log: &Log) -> Result<String, Failure> {
-    tools::protoc(log)?;
-    tools::etcd(log)?;
-    let told = published::take(PROGRAMS, &suite(THEIRS), log)?;
-    let ours = build(OURS, log)?;
-    let theirs = build(THEIRS, log)?;
+pub(super) fn check() -> Result<String> {
+    tools::protoc()?;
+    tools::etcd()?;
+    let told = published::take(PROGRAMS, &suite(THEIRS))?;
+    let ours = build(OURS)?;
+    let theirs = build(THEIRS)?;
     let mut runs = 0;
     for client in [&ours, &theirs] {
-        with_etcd(client, log)?;
+        with_etcd(client)?;
         runs += 1;
         for server in [&ours, &theirs] {
-            runs += with_stubs(server, client, log)?;
+            runs += with_stubs(server, client)?;
         }
     }
     Ok(format!("{}: {runs} runs", told.join(", ")))
@@ -41,37 +42,30 @@ fn suite(stack: &str) -> PathBuf {
 }
 
 /// The program of the suite on this stack.
-fn build(stack: &str, log: &Log) -> Result<PathBuf, Failure> {
+fn build(stack: &str) -> Result<PathBuf> {
     // One folder for both: what does not depend on tonic is built once.
     let target = published::folder().join("build");
     let build = Job::cargo("build --locked --quiet --target-dir").arg(&target);
-    build.directory(suite(stack)).builds().minutes(15).run(log)?;
+    build.directory(suite(stack)).builds(15).run()?;
     Ok(target.join("debug").join(format!("programs-{stack}")))
 }
 
 /// `program` with an etcd of its own, whose data are gone when it ends.
-fn with_etcd(program: &Path, log: &Log) -> Result<(), Failure> {
+fn with_etcd(program: &Path) -> Result<()> {
     let port = free_port()?;
-    let server = Server::start(&etcd::serve(&port.to_string(), "etcd", log)?, port, log)?;
-    drive(program, "etcd", port, log)?;
-    server.stop()?;
-    Ok(())
+    let server = Server::start_at(&etcd::serve(&port.to_string(), "etcd")?, port)?;
+    drive(program, "etcd", &server)
 }
 
 /// How many runs there were.
-fn with_stubs(server: &Path, client: &Path, log: &Log) -> Result<usize, Failure> {
-    let port = free_port()?;
-    let server = Server::start(&Job::new(server).words(&format!("serve 127.0.0.1:{port}")), port, log)?;
-    for name in WITH_STUBS {
-        drive(client, name, port, log)?;
-    }
-    // Nobody handles the signal that ends it.
-    server.stop()?;
+fn with_stubs(server: &Path, client: &Path) -> Result<usize> {
+    let server = Server::start(|port| Job::new(server).words(&format!("serve 127.0.0.1:{port}")))?;
+    WITH_STUBS.iter().try_for_each(|name| drive(client, name, &server))?;
     Ok(WITH_STUBS.len())
 }
 
-fn drive(program: &Path, name: &str, port: u16, log: &Log) -> Result<(), Failure> {
-    Job::new(program).words(&format!("drive {name} 127.0.0.1:{port}")).seconds(60).run(log)
+fn drive(program: &Path, name: &str, server: &Server) -> Result<()> {
+    Job::new(program).words(&format!("drive {name} {}", server.address())).seconds(60).run()
 }
 
 #[cfg(test)]

@@ -6,7 +6,8 @@ use std::fs;
 use serde_json::Value;
 
 use super::{examples, rust};
-use crate::job::{Failure, Job, Log};
+use crate::failure::Result;
+use crate::job::Job;
 
 /// The examples that steps and tests run, besides those of `examples`.
 const EXAMPLES: &[&str] = &[
@@ -25,28 +26,28 @@ const EXAMPLES: &[&str] = &[
 ];
 
 /// Everything that the steps after it run: the tests, the programs and the examples.
-pub(super) fn build(log: &Log) -> Result<String, Failure> {
-    rust::tests_built().run(log)?;
-    examples_built().run(log)?;
+pub(super) fn build() -> Result<String> {
+    rust::tests_built().run()?;
+    examples_built()?.run()?;
     Ok("compiled".to_owned())
 }
 
 /// Clippy as the manifest configures it. `incompatible_msrv`, which is on by default, holds our own code to
 /// `rust-version` without a second toolchain.
-pub(super) fn lints(log: &Log) -> Result<String, Failure> {
+pub(super) fn lints() -> Result<String> {
     rust::component("cargo-clippy", "clippy")?;
     if std::env::var_os(rust::IS_BUILT).is_none() {
         let all = Job::cargo("clippy --workspace --all-targets --no-deps --features").arg(rust::FEATURES);
-        all.words("-- -D warnings").builds().minutes(30).run(log)?;
+        all.words("-- -D warnings").builds(30).run()?;
         return Ok("no warnings".to_owned());
     }
     // The build had clippy compile the workspace: cargo repeats the warnings of what is up to date.
-    for build in [rust::tests_built(), examples_built()] {
-        let output = build.output(log)?;
-        let said = String::from_utf8_lossy(&output.stderr);
+    for build in [rust::tests_built(), examples_built()?] {
+        let output = build.output()?;
+        let said = output.err;
         let warned: Vec<&str> = said.lines().filter_map(package_with_warnings).collect();
         if !warned.is_empty() || !output.status.success() {
-            return Err(Failure::failed(format!("clippy has warnings for {}", warned.join(", "))));
+            bail!("clippy has warnings for {}", warned.join(", "));
         }
     }
     Ok("no warnings".to_owned())
@@ -59,38 +60,37 @@ fn package_with_warnings(line: &str) -> Option<&str> {
 }
 
 /// Builds the examples that steps run. `cargo test --example` would make a test of each.
-fn examples_built() -> Job {
-    let build =
-        rust::workspace_cargo("build --workspace --features").arg(rust::FEATURES).builds().minutes(30);
-    let names = EXAMPLES.iter().copied().chain(examples::names());
-    names.fold(build, |build, name| build.arg("--example").arg(name))
+fn examples_built() -> Result<Job> {
+    let build = rust::workspace_cargo("build --workspace --features").arg(rust::FEATURES).builds(30);
+    let names = EXAMPLES.iter().map(|name| (*name).to_owned()).chain(examples::names()?);
+    Ok(names.fold(build, |build, name| build.arg("--example").arg(name)))
 }
 
 /// Of the workspace with its tests and examples.
-pub(super) fn check(log: &Log) -> Result<String, Failure> {
-    let tests = twice(rust::tests_built(), log)?;
-    Ok(format!("tests: {tests}; examples: {}", twice(examples_built(), log)?))
+pub(super) fn check() -> Result<String> {
+    let tests = twice(rust::tests_built())?;
+    Ok(format!("tests: {tests}; examples: {}", twice(examples_built()?)?))
 }
 
 /// Of the command in release.
-pub(super) fn release(log: &Log) -> Result<String, Failure> {
-    let size = fs::metadata(rust::release_command(log)?)?.len();
-    Ok(format!("{:.1} MB; {}", size as f64 / 1e6, twice(rust::release_built(), log)?))
+pub(super) fn release() -> Result<String> {
+    let size = fs::metadata(rust::release_command()?)?.len();
+    Ok(format!("{:.1} MB; {}", size as f64 / 1e6, twice(rust::release_built())?))
 }
 
-fn twice(build: Job, log: &Log) -> Result<String, Failure> {
-    build.run(log)?;
-    let artifacts = artifacts(&build.words("--message-format json").quiet_text(log)?);
+fn twice(build: Job) -> Result<String> {
+    build.run()?;
+    let artifacts = artifacts(&build.words("--message-format json").quiet_text()?);
     let compiled: Vec<&str> =
         artifacts.iter().filter(|(_, fresh)| !fresh).map(|(id, _)| id.as_str()).collect();
     if !compiled.is_empty() {
         let compiled = compiled.join(", ");
-        return Err(Failure::failed(format!(
+        bail!(
             "a second build compiled {compiled} (`CARGO_LOG=cargo::core::compiler::fingerprint=info` says why)"
-        )));
+        );
     }
     match artifacts.len() {
-        0 => Err(Failure::failed("cargo named nothing that was built")),
+        0 => Err(failed!("cargo named nothing that was built")),
         units => Ok(format!("a second build compiles none of {units} units")),
     }
 }

@@ -3,11 +3,10 @@
 use std::fs;
 use std::path::Path;
 
-use serde_json::Value;
-
-use crate::job::{Failure, Job, Log};
+use crate::failure::Result;
+use crate::job::Job;
 use crate::test::rust;
-use crate::{tools, workspace};
+use crate::{files, tools, workspace};
 
 /// A desktop and a phone.
 const WIDTHS: [u32; 2] = [1280, 390];
@@ -21,29 +20,25 @@ const PROBE: &str = "<script>
     }, 2000));
 </script>";
 
-pub(super) fn check(log: &Log) -> Result<String, Failure> {
-    let browser = Job::new(tools::browser(log)?);
-    let thalweg = rust::release_command(log)?;
+pub(super) fn check() -> Result<String> {
+    let browser = Job::new(tools::browser()?);
+    let thalweg = rust::release_command()?;
     let folder = workspace::output().join("report");
-    let _ = fs::remove_dir_all(&folder);
+    files::remove(&folder)?;
     // Quick is promised within 2 minutes on two cores; the rest is for machines that have other things to do.
-    Job::new(thalweg).words("lab --quick --out").arg(&folder).minutes(4).run(log)?;
+    Job::new(thalweg).words("lab --quick --out").arg(&folder).minutes(4).run()?;
 
-    let results: Value = serde_json::from_str(&fs::read_to_string(folder.join("results.json"))?)
-        .map_err(|error| Failure::failed(format!("results.json: {error}")))?;
-    if results["schema"] != "thalweg.lab/5" {
-        return Err(Failure::failed(format!("results.json has the schema {}", results["schema"])));
-    }
-    if fs::read_to_string(folder.join("results.csv"))?.lines().count() < 2 {
-        return Err(Failure::failed("results.csv holds no row"));
-    }
+    let schema = &files::json(&folder.join("results.json"))?["schema"];
+    ensure!(*schema == "thalweg.lab/5", "results.json has the schema {schema}");
+    let rows = fs::read_to_string(folder.join("results.csv"))?.lines().count();
+    ensure!(rows >= 2, "results.csv holds no row");
     let page = fs::read_to_string(folder.join("report.html"))?;
     is_self_contained(&page)?;
     fs::write(folder.join("probed.html"), page.replacen("<head>", &format!("<head>{PROBE}"), 1))?;
     let mut lines = 0;
     for width in WIDTHS {
         for (theme, number) in THEMES {
-            lines = open(&browser, &folder, (width, theme, number), log)?;
+            lines = open(&browser, &folder, (width, theme, number))?;
         }
     }
     Ok(format!(
@@ -53,12 +48,7 @@ pub(super) fn check(log: &Log) -> Result<String, Failure> {
 }
 
 /// Opens the page, keeps a picture of it for a person, and gives how many lines its charts drew.
-fn open(
-    browser: &Job,
-    folder: &Path,
-    (width, theme, theme_number): (u32, &str, &str),
-    log: &Log,
-) -> Result<u32, Failure> {
+fn open(browser: &Job, folder: &Path, (width, theme, theme_number): (u32, &str, &str)) -> Result<u32> {
     // Without --no-sandbox it does not start for root. Virtual time lets timers of the page run out at once.
     let browser = browser
         .clone()
@@ -66,13 +56,13 @@ fn open(
         .words(&format!("--window-size={width},2400 --blink-settings=preferredColorScheme={theme_number}"));
     let page = |name| format!("file://{}", folder.join(name).display());
     let picture = format!("--screenshot={}", folder.join(format!("report-{width}-{theme}.png")).display());
-    browser.clone().arg(picture).arg(page("report.html")).run(log)?;
+    browser.clone().arg(picture).arg(page("report.html")).run()?;
     // Into a file, which takes all in one write: of what goes into a pipe, a browser under load has been seen to lose a
     // part.
     let dom = folder.join("dom.html");
-    browser.arg("--dump-dom").arg(page("probed.html")).run_into(&dom, log)?;
+    browser.arg("--dump-dom").arg(page("probed.html")).run_into(&dom)?;
     let dom = fs::read_to_string(&dom)?;
-    let at = |why| Failure::failed(format!("{} at {width} px, {theme}: {why}", page("report.html")));
+    let at = |why| failed!("{} at {width} px, {theme}: {why}", page("report.html"));
     fits(&dom, width).map_err(at)?;
     lines_drawn(&dom).map_err(at)
 }
@@ -120,10 +110,10 @@ fn attribute<'t>(tag: &'t str, name: &str) -> Option<&'t str> {
 }
 
 /// Nothing is loaded from elsewhere.
-fn is_self_contained(page: &str) -> Result<(), Failure> {
+fn is_self_contained(page: &str) -> Result<()> {
     let loads = ["src=\"http", "src=\"//", "@import", "<link rel=\"stylesheet\"", "url(http", "fetch("];
     match loads.iter().find(|text| page.contains(*text)) {
-        Some(text) => Err(Failure::failed(format!("report.html is not self-contained: it holds `{text}`"))),
+        Some(text) => Err(failed!("report.html is not self-contained: it holds `{text}`")),
         None => Ok(()),
     }
 }

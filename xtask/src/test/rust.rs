@@ -1,10 +1,13 @@
 //! The checks that cargo itself runs.
 
+use std::fmt::Display;
 use std::path::PathBuf;
 use std::process::Command;
 
-use crate::job::{Failure, Job, Log, TIMED_OUT, is_installed};
+use crate::failure::Result;
+use crate::job::{Job, TIMED_OUT, is_installed};
 use crate::metadata::Metadata;
+use crate::server::Server;
 use crate::{tools, workspace};
 
 /// What can be switched on and off, and is held to the same as the rest.
@@ -17,21 +20,21 @@ pub(super) const FEATURES: &str = "thalweg/brotli,thalweg/buffa,thalweg/opentele
 /// for the lock of another build.
 pub(super) const IS_BUILT: &str = "THALWEG_TEST_IS_BUILT";
 
-pub(super) fn format(log: &Log) -> Result<String, Failure> {
+pub(super) fn format() -> Result<String> {
     component("cargo-fmt", "rustfmt")?;
-    Job::cargo("fmt --all --check").run(log)?;
+    Job::cargo("fmt --all --check").run()?;
     Ok("formatted".to_owned())
 }
 
 /// rustdoc, for which a broken link is a warning too, rustc without the optional features, and clippy for the examples
 /// that no step runs.
-pub(super) fn docs(log: &Log) -> Result<String, Failure> {
+pub(super) fn docs() -> Result<String> {
     let documents = Job::cargo("doc --workspace --lib --no-deps --features").arg(FEATURES);
-    documents.env("RUSTDOCFLAGS", "-D warnings").builds().minutes(30).run(log)?;
+    documents.env("RUSTDOCFLAGS", "-D warnings").builds(30).run()?;
     let examples = Job::cargo("clippy --workspace --examples --no-deps --features").arg(FEATURES);
     let bare = Job::cargo("clippy --package thalweg --package thalweg-build --lib --no-deps");
     for job in [examples, bare] {
-        job.words("-- -D warnings").builds().minutes(30).run(log)?;
+        job.words("-- -D warnings").builds(30).run()?;
     }
     Ok("no warnings".to_owned())
 }
@@ -39,14 +42,14 @@ pub(super) fn docs(log: &Log) -> Result<String, Failure> {
 /// Each feature of each package for the registry: alone, and all of a package together.
 ///
 /// Only rustc's lints count: clippy's opinion of a type or a match changes with what the features leave of it.
-pub(super) fn features(log: &Log) -> Result<String, Failure> {
+pub(super) fn features() -> Result<String> {
     let lint = |package: &str, features: &str| {
         let job = Job::cargo("clippy --lib --no-deps --no-default-features --package").arg(package);
         let job =
             job.arg("--features").arg(features).words("-- -D warnings -A clippy::all -A clippy::pedantic");
-        job.builds().minutes(30).run(log)
+        job.builds(30).run()
     };
-    let metadata = Metadata::load(log)?;
+    let metadata = Metadata::load()?;
     let mut count = 0;
     for package in metadata.member_packages().filter(|package| package.is_published && package.is_library) {
         // Those with an underscore are for others of the same manifest.
@@ -60,32 +63,32 @@ pub(super) fn features(log: &Log) -> Result<String, Failure> {
 }
 
 /// Unit, integration and doc tests.
-pub(super) fn tests(log: &Log) -> Result<String, Failure> {
+pub(super) fn tests() -> Result<String> {
     // No browser: a test that needs one is marked `#[ignore]`, or fails here.
     let tests = workspace_cargo(TEST).arg(FEATURES).env("CHROMIUM", "/ignore-tests-that-open-a-browser");
     let doc_tests = workspace_cargo("test --workspace --no-fail-fast --doc --features").arg(FEATURES);
-    run_tests(&[tests, doc_tests], 40, log)
+    run_tests(&[tests, doc_tests], 40)
 }
 
 /// The tests that need a program from elsewhere.
-pub(super) fn ignored(log: &Log) -> Result<String, Failure> {
-    let browser = tools::browser(log)?;
-    tools::debian("fish zsh valgrind", &["fish", "zsh", "valgrind"], log)?;
+pub(super) fn ignored() -> Result<String> {
+    let browser = tools::browser()?;
+    tools::debian("fish zsh valgrind", &["fish", "zsh", "valgrind"])?;
     if !is_installed("go") {
-        return Err(Failure::missing("there is no `go` on the PATH"));
+        return Err(missing!("there is no `go` on the PATH"));
     }
     let job = workspace_cargo(TEST).arg(FEATURES).words("-- --ignored").env("CHROMIUM", browser);
-    run_tests(&[job], 20, log)
+    run_tests(&[job], 20)
 }
 
 /// Simulations and fuzzing, for longer than `tests`.
-pub(super) fn simulations(log: &Log) -> Result<String, Failure> {
+pub(super) fn simulations() -> Result<String> {
     let set = |name: &str, default: &str| std::env::var(name).unwrap_or_else(|_| default.to_owned());
     let (seeds, seconds) = (set("THALWEG_SIM_SEEDS", "100000"), set("THALWEG_FUZZ_SECONDS", "60"));
     let job = workspace_cargo(TEST).arg(FEATURES).arg("--").words(SIMULATIONS);
     let job = job.env("THALWEG_SIM_SEEDS", &seeds).env("THALWEG_FUZZ_SECONDS", &seconds);
     // Two days, for whoever sets the variables.
-    let account = run_tests(&[job], 2 * 24 * 60, log)?;
+    let account = run_tests(&[job], 2 * 24 * 60)?;
     Ok(format!("{account}: {seeds} seeds of each simulation, {seconds} s of each fuzz target"))
 }
 
@@ -95,16 +98,16 @@ const TEST: &str = "test --workspace --no-fail-fast --lib --bins --tests --featu
 const SIMULATIONS: &str = "grpc_peers http2_peers fuzz::";
 
 /// Runs tests. The summary lines of cargo's own runner are passed on verbatim.
-fn run_tests(jobs: &[Job], minutes: u64, log: &Log) -> Result<String, Failure> {
+fn run_tests(jobs: &[Job], minutes: u64) -> Result<String> {
     // The command's tests would build this program again, with the features that it has outside the workspace.
     let codec = workspace::target().join("debug/thalweg-codec");
     let mut stdout = String::new();
     let (mut success, mut timed_out) = (true, false);
     for job in jobs {
-        let output = job.clone().env("THALWEG_CODEC", &codec).minutes(minutes).output(log)?;
-        stdout.push_str(&String::from_utf8_lossy(&output.stdout));
-        success &= output.status.success();
-        timed_out |= output.status.code() == Some(TIMED_OUT);
+        let said = job.clone().env("THALWEG_CODEC", &codec).minutes(minutes).output()?;
+        stdout.push_str(&said.out);
+        success &= said.status.success();
+        timed_out |= said.status.code() == Some(TIMED_OUT);
     }
     let lines: Vec<&str> = stdout.lines().filter(|line| line.starts_with("test result:")).collect();
     for line in lines.iter().filter(|line| !line.contains(" 0 passed; 0 failed")) {
@@ -115,21 +118,19 @@ fn run_tests(jobs: &[Job], minutes: u64, log: &Log) -> Result<String, Failure> {
     match (success, passed) {
         (true, 1..) if ignored == 0 => Ok(format!("{passed} tests")),
         (true, 1..) => Ok(format!("{passed} tests; {ignored} ignored, which the step `ignored` runs")),
-        (true, 0) => Err(Failure::failed("no test ran")),
+        (true, 0) => Err(failed!("no test ran")),
         (false, _) => {
             // The log is long, and a failure is seldom at its end.
             for line in failures(&stdout) {
                 println!("{line}");
             }
             let counts = format!("{failed} of {} tests failed", passed + failed);
-            if !timed_out {
-                return Err(Failure::failed(format!("{counts}, or a build did")));
-            }
+            ensure!(timed_out, "{counts}, or a build did");
             let slow: Vec<&str> = unended(&stdout).collect();
-            Err(Failure::failed(format!(
+            Err(failed!(
                 "they did not end within {minutes} min; {counts}; slow or stuck: {}",
                 if slow.is_empty() { "none that the runner named".to_owned() } else { slow.join(", ") }
-            )))
+            ))
         }
     }
 }
@@ -167,65 +168,68 @@ pub(super) fn workspace_cargo(words: &str) -> Job {
 
 /// Builds all tests, and runs none.
 pub(super) fn tests_built() -> Job {
-    workspace_cargo(TEST).arg(FEATURES).arg("--no-run").builds().minutes(40)
+    workspace_cargo(TEST).arg(FEATURES).arg("--no-run").builds(40)
 }
 
 /// The command `thalweg` as the tests built it.
-pub(crate) fn command(log: &Log) -> Result<PathBuf, Failure> {
-    program("thalweg", log)
+pub(crate) fn command() -> Result<PathBuf> {
+    program("thalweg")
+}
+
+/// Starts `thalweg serve` with these flags, as the tests built it.
+pub(super) fn serve(flags: &str) -> Result<Server> {
+    let thalweg = command()?;
+    Server::start(|port| Job::new(thalweg).words(&format!("serve --listen 127.0.0.1:{port} {flags}")))
 }
 
 /// The command `thalweg` in release, for measuring.
-pub(crate) fn release_command(log: &Log) -> Result<PathBuf, Failure> {
-    release_built().run(log)?;
+pub(crate) fn release_command() -> Result<PathBuf> {
+    release_built().run()?;
     Ok(workspace::target().join("release/thalweg"))
 }
 
 /// Builds it as a user does, with the features of the command alone.
 pub(super) fn release_built() -> Job {
-    Job::cargo("build --release --package thalweg-cli --bin thalweg").builds().minutes(30)
+    Job::cargo("build --release --package thalweg-cli --bin thalweg").builds(30)
 }
 
 /// An example of the workspace, as the tests built it.
-pub(crate) fn example(name: &str, log: &Log) -> Result<PathBuf, Failure> {
-    Ok(examples(&[name], log)?.join(name))
+pub(crate) fn example(name: &str) -> Result<PathBuf> {
+    Ok(examples(&[name])?.join(name))
 }
 
 /// The folder that has these examples, as the tests built them.
-pub(super) fn examples(names: &[&str], log: &Log) -> Result<PathBuf, Failure> {
-    let words = names.iter().map(|name| format!("--example {name}")).collect::<Vec<_>>();
-    built(&words.join(" "), log)?;
+pub(super) fn examples(names: &[impl Display]) -> Result<PathBuf> {
+    built(&names.iter().map(|name| format!("--example {name} ")).collect::<String>())?;
     Ok(workspace::target().join("debug/examples"))
 }
 
 /// A program of the workspace, as the tests built it.
-pub(super) fn program(name: &str, log: &Log) -> Result<PathBuf, Failure> {
-    built(&format!("--bin {name}"), log)?;
+pub(super) fn program(name: &str) -> Result<PathBuf> {
+    built(&format!("--bin {name}"))?;
     Ok(workspace::target().join("debug").join(name))
 }
 
 /// Builds these targets with the features of the tests, unless the step `build` has.
-fn built(targets: &str, log: &Log) -> Result<(), Failure> {
+fn built(targets: &str) -> Result<()> {
     if std::env::var_os(IS_BUILT).is_some() {
         return Ok(());
     }
-    workspace_cargo("build --workspace --features").arg(FEATURES).words(targets).builds().minutes(30).run(log)
+    workspace_cargo("build --workspace --features").arg(FEATURES).words(targets).builds(30).run()
 }
 
 /// An example of a package in release, for measuring.
-pub(crate) fn release_example(package: &str, name: &str, log: &Log) -> Result<PathBuf, Failure> {
+pub(crate) fn release_example(package: &str, name: &str) -> Result<PathBuf> {
     let build = Job::cargo("build --release --package").arg(package).arg("--example").arg(name);
-    build.builds().minutes(30).run(log)?;
+    build.builds(30).run()?;
     Ok(workspace::target().join("release/examples").join(name))
 }
 
-pub(super) fn component(program: &str, name: &str) -> Result<(), Failure> {
+pub(super) fn component(program: &str, name: &str) -> Result<()> {
     if is_installed(program) {
         return Ok(());
     }
-    Err(Failure::failed(format!(
-        "{program} is missing; where rustup manages the toolchain, `rustup component add {name}`"
-    )))
+    Err(failed!("{program} is missing; where rustup manages the toolchain, `rustup component add {name}`"))
 }
 
 /// The number before `noun` in a line such as `test result: ok. 12 passed; 0 failed; 1 ignored`.

@@ -5,7 +5,7 @@ use super::{
     layering, metrics, negative, oldest, openapi, packages, pages, peers, platforms, plugin, programs,
     protos, rebuild, report, rust, services, surface, tls, web, workflows,
 };
-use crate::job::{Failure, Log};
+use crate::failure::Result;
 
 /// One check. It writes to its log and returns a short account of what passed.
 pub(super) struct Step {
@@ -14,7 +14,7 @@ pub(super) struct Step {
     pub(super) sequence: Sequence,
     /// The steps that build what this one runs.
     pub(super) after: &'static [&'static str],
-    pub(super) run: fn(&Log) -> Result<String, Failure>,
+    pub(super) run: fn() -> Result<String>,
 }
 
 /// When a step runs. Each step belongs to one tier; a tier does not contain the others.
@@ -115,7 +115,7 @@ const fn step(
     tier: Tier,
     sequence: Sequence,
     after: &'static [&'static str],
-    run: fn(&Log) -> Result<String, Failure>,
+    run: fn() -> Result<String>,
 ) -> Step {
     Step { name, tier, sequence, after, run }
 }

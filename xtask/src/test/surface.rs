@@ -16,8 +16,8 @@ use std::process::ExitCode;
 use super::circles::leaf;
 use super::tokens::{self, Token, module_of};
 use crate::arguments::Arguments;
-use crate::ended::Ended;
-use crate::job::{Failure, Log};
+use crate::failure::Result;
+use crate::log;
 use crate::metadata::{Metadata, Package};
 use crate::{files, workspace};
 
@@ -40,9 +40,10 @@ const FEATURE_SETS: &[&str] = &[
 /// What `crates/tonic` does with each function of its own modules.
 const PAGE: &str = "docs/tonic.md";
 
-pub(crate) fn run(arguments: Arguments) -> Result<ExitCode, Ended> {
+pub(crate) fn run(arguments: Arguments) -> Result<ExitCode> {
     arguments.finish()?;
-    let found = Compared::find(&Log::create("tonic-surface")?)?;
+    log::start("tonic-surface")?;
+    let found = Compared::find()?;
     println!("{}", found.looked_for());
     for (name, why) in EXCEPTIONS {
         println!("left out: {name}: {why}");
@@ -53,14 +54,14 @@ pub(crate) fn run(arguments: Arguments) -> Result<ExitCode, Ended> {
     Ok(if found.wrong.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-pub(super) fn check(log: &Log) -> Result<String, Failure> {
-    let found = Compared::find(log)?;
+pub(super) fn check() -> Result<String> {
+    let found = Compared::find()?;
     for line in &found.wrong {
-        log.line(line)?;
+        log::line(line)?;
     }
     match found.wrong.len() {
         0 => Ok(found.looked_for()),
-        count => Err(Failure::failed(format!("{}: {count} lines for crates/tonic", found.looked_for()))),
+        count => Err(failed!("{}: {count} lines for crates/tonic", found.looked_for())),
     }
 }
 
@@ -74,12 +75,12 @@ struct Compared {
 }
 
 impl Compared {
-    fn find(log: &Log) -> Result<Self, Failure> {
-        let metadata = Metadata::load(log)?;
+    fn find() -> Result<Self> {
+        let metadata = Metadata::load()?;
         let package = |name: &str| metadata.packages.iter().find(|package| package.name == name);
         let tonic = package("tonic");
-        let tonic = tonic.ok_or_else(|| Failure::failed("no crate of the workspace is built with tonic"))?;
-        let drop_in = package("thalweg-tonic").ok_or_else(|| Failure::failed("there is no crates/tonic"))?;
+        let tonic = tonic.ok_or_else(|| failed!("no crate of the workspace is built with tonic"))?;
+        let drop_in = package("thalweg-tonic").ok_or_else(|| failed!("there is no crates/tonic"))?;
         let (theirs, ours) = (Surface::of(tonic, None)?, Surface::of(drop_in, None)?);
         let missing = theirs.missing_from(&ours);
         let is_excepted = |name: &String| EXCEPTIONS.iter().any(|(exception, _)| exception == name);
@@ -133,7 +134,7 @@ enum Origin {
 
 impl Surface {
     /// Reads the sources of a crate, as they are with a set of features, or with all of them.
-    fn of(package: &Package, set: Option<&str>) -> Result<Self, Failure> {
+    fn of(package: &Package, set: Option<&str>) -> Result<Self> {
         let folder = package.manifest_path.parent().unwrap_or(Path::new(""));
         let enabled = set.map(|set| enabled(&package.features, set));
         let mut surface = Self { features: package.features.clone(), ..Self::default() };

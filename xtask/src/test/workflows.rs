@@ -1,17 +1,16 @@
 //! The workflows of the repository's forge, as actionlint reads them.
 
-use crate::job::{Failure, Job, Log};
+use crate::failure::Result;
+use crate::job::Job;
 use crate::{files, tools, workspace};
 
 const FOLDER: &str = ".github/workflows";
 
-pub(super) fn check(log: &Log) -> Result<String, Failure> {
-    let actionlint = tools::ACTIONLINT.get(log)?;
+pub(super) fn check() -> Result<String> {
+    let actionlint = tools::ACTIONLINT.get()?;
     let files = files::below(&workspace::root().join(FOLDER))?;
-    if files.is_empty() {
-        return Err(Failure::failed(format!("there are no workflows in {FOLDER}")));
-    }
+    ensure!(!files.is_empty(), "there are no workflows in {FOLDER}");
     let lint = files.iter().fold(Job::new(actionlint).arg("-no-color"), Job::arg);
-    lint.run(log)?;
+    lint.run()?;
     Ok(format!("{} workflows", files.len()))
 }

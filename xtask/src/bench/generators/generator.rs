@@ -1,13 +1,13 @@
 //! The generators, and one run of one of them.
 
-use std::fs;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 use super::report::Report;
-use crate::bench::cores;
-use crate::job::{Failure, Job, Log};
-use crate::{tools, workspace};
+use crate::bench::pair::CLIENT;
+use crate::bench::valgrind::at_h2load;
+use crate::failure::Result;
+use crate::job::Job;
+use crate::{proc, tools};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Generator {
@@ -30,105 +30,59 @@ impl Generator {
     }
 }
 
-/// What is called: an empty message each way.
-const METHOD: &str = "grpc.testing.BenchmarkService/UnaryCall";
+/// What is called, with an empty message each way.
+const CALL: &str = "--call grpc.testing.BenchmarkService/UnaryCall -d {} --connections 1";
 
 /// All of them, against one server.
 pub(super) struct Generators {
     thalweg: PathBuf,
     ghz: PathBuf,
-    /// A message of gRPC that is empty: five bytes.
-    body: PathBuf,
     port: u16,
     /// `ghz 0.121.0, h2load of nghttp2 1.52.0`
     pub(super) versions: String,
 }
 
 /// One run.
+#[derive(Clone, Debug, Default)]
 pub(super) struct Run {
     pub(super) report: Report,
-    /// Processor time of the whole process, from its start to its end.
-    pub(super) user: Duration,
-    pub(super) system: Duration,
+    /// Processor time of the whole process, from its start to its end: user and kernel, in seconds.
+    pub(super) cpu_s: [f64; 2],
 }
 
 impl Generators {
-    pub(super) fn get(thalweg: &Path, port: u16, log: &Log) -> Result<Self, Failure> {
-        let ghz = tools::ghz(log)?;
-        tools::debian("nghttp2-client", &["h2load"], log)?;
+    pub(super) fn get(thalweg: &Path, port: u16) -> Result<Self> {
+        let ghz = tools::ghz()?;
+        tools::debian("nghttp2-client", &["h2load"])?;
         // `h2load nghttp2/1.52.0`
-        let h2load = Job::new("h2load").arg("--version").text(log)?.trim().replace("h2load nghttp2/", "");
+        let h2load = Job::new("h2load").arg("--version").text()?.trim().replace("h2load nghttp2/", "");
         let versions =
             format!("ghz {}, h2load of nghttp2 {h2load}", tools::GHZ_VERSION.trim_start_matches('v'));
-        let body = workspace::output().join("empty-message");
-        fs::write(&body, [0; 5])?;
-        Ok(Self { thalweg: thalweg.to_owned(), ghz, body, port, versions })
+        Ok(Self { thalweg: thalweg.to_owned(), ghz, port, versions })
     }
 
     /// Unary calls over one connection, by the server's reflection, with these flags besides.
-    pub(super) fn job(&self, generator: Generator, flags: &str) -> Job {
+    pub(super) fn run(&self, generator: Generator, flags: &str) -> Result<Run> {
         let address = format!("127.0.0.1:{}", self.port);
-        let job = match generator {
-            Generator::Thalweg => Job::new(&self.thalweg).words(&format!(
-                "load {address} --call {METHOD} -d {{}} --connections 1 --warmup 0s -O json"
-            )),
-            Generator::Ghz | Generator::GhzWithTemplates => {
-                let job =
-                    Job::new(&self.ghz).words(&format!("--insecure --call {METHOD} -d {{}} --connections 1"));
-                let job = match generator {
-                    Generator::Ghz => job.words("--disable-template-functions --disable-template-data"),
-                    _ => job,
-                };
-                job.arg(&address)
+        let ghz = || Job::new(&self.ghz).words(&format!("--insecure {CALL}"));
+        let ours = || Job::new(&self.thalweg).words(&format!("load {address} {CALL} --warmup 0s -O json"));
+        let (job, read): (Job, fn(&str) -> Option<Report>) = match generator {
+            Generator::Thalweg => (ours(), Report::of_thalweg),
+            Generator::Ghz => {
+                let words = "--disable-template-functions --disable-template-data";
+                (ghz().words(words).arg(&address), Report::of_ghz)
             }
-            Generator::H2load => Job::new("h2load")
-                .words("-t 1 -c 1 -H content-type:application/grpc -H te:trailers -d")
-                .arg(&self.body)
-                .arg(format!("http://{address}/{METHOD}")),
+            Generator::GhzWithTemplates => (ghz().arg(&address), Report::of_ghz),
+            Generator::H2load => (at_h2load(self.port)?.words("-t 1 -c 1"), Report::of_h2load),
         };
-        job.words(flags).under(cores::CLIENT)
-    }
-
-    pub(super) fn run(&self, generator: Generator, flags: &str, log: &Log) -> Result<Run, Failure> {
-        let job = self.job(generator, flags);
-        let before = processor_time()?;
-        let text = job.text(log)?;
-        let after = processor_time()?;
-        let report = match generator {
-            Generator::Thalweg => Report::of_thalweg(&text),
-            Generator::Ghz | Generator::GhzWithTemplates => Report::of_ghz(&text),
-            Generator::H2load => Report::of_h2load(&text),
-        };
-        let report = report.ok_or_else(|| Failure::failed(format!("`{job}` left a figure out")))?;
-        Ok(Run {
-            report,
-            user: after[0].saturating_sub(before[0]),
-            system: after[1].saturating_sub(before[1]),
-        })
-    }
-}
-
-/// Of all processes that this one has waited for, and of those that they have: user and system.
-fn processor_time() -> Result<[Duration; 2], Failure> {
-    let stat = fs::read_to_string("/proc/self/stat")?;
-    let ticks = waited_for(&stat).ok_or_else(|| Failure::failed("/proc/self/stat tells no times"))?;
-    Ok(ticks.map(|ticks| Duration::from_millis(10 * ticks)))
-}
-
-/// proc(5): the fields 16 and 17, cutime and cstime, in hundredths of a second. The command's name, which may hold
-/// anything, ends with the last bracket.
-fn waited_for(stat: &str) -> Option<[u64; 2]> {
-    let fields: Vec<&str> = stat.rsplit_once(')')?.1.split_whitespace().collect();
-    Some([fields.get(13)?.parse().ok()?, fields.get(14)?.parse().ok()?])
-}
-
-#[cfg(test)]
-mod tests {
-    use super::waited_for;
-
-    #[test]
-    fn times_of_children_are_the_two_behind_ones_own() {
-        let stat = "123 (a) b) S 1 123 123 0 -1 4194304 1 2 3 4 10 20 300 400 20 0 1 0";
-        assert_eq!(waited_for(stat), Some([300, 400]));
+        let job = job.words(flags).under(CLIENT);
+        // It is a child of this process, and no other ends meanwhile.
+        let before = proc::cpu_time("self")?;
+        let text = job.text()?;
+        let after = proc::cpu_time("self")?;
+        let report = read(&text).ok_or_else(|| failed!("`{job}` left a figure out"))?;
+        let (user, system) =
+            (after.children_user - before.children_user, after.children_system - before.children_system);
+        Ok(Run { report, cpu_s: [user.as_secs_f64(), system.as_secs_f64()] })
     }
 }

@@ -2,8 +2,9 @@
 
 use super::generator::{Generator, Generators};
 use super::report::Interval;
-use crate::bench::table::{Table, grouped, median_and_range};
-use crate::job::{Failure, Log};
+use crate::bench::table::{Table, grouped};
+use crate::bench::turns::{Spread, fixed};
+use crate::failure::Result;
 
 const ROUNDS: usize = 3;
 /// How long each is.
@@ -11,87 +12,68 @@ const SECONDS: usize = 4;
 /// The one whose seconds are told, too: over the whole of it a rate that lags and one that runs ahead are the same.
 const RAMP: &str = "100 to 2,000/s along a line";
 
-struct Asked {
-    what: &'static str,
-    calls: u64,
-    /// Each generator that can be asked so, with its flags.
-    by: &'static [(Generator, &'static str)],
-}
-
-/// For 4 s each.
-const ASKED: &[Asked] = &[
-    Asked {
-        what: "1,000/s",
-        calls: 4_000,
-        by: &[
-            (Generator::Thalweg, "--rps 1000 -z 4s"),
-            (Generator::Ghz, "--rps 1000 -z 4s --duration-stop wait"),
-            (Generator::H2load, "--rps 1000 -D 4 -m 1000"),
-        ],
-    },
-    Asked {
-        what: "5,000/s",
-        calls: 20_000,
-        by: &[
-            (Generator::Thalweg, "--rps 5000 -z 4s"),
-            (Generator::Ghz, "--rps 5000 -z 4s --duration-stop wait"),
-            (Generator::H2load, "--rps 5000 -D 4 -m 1000"),
-        ],
-    },
-    Asked {
-        what: "50,000/s",
-        calls: 200_000,
-        by: &[
-            (Generator::Thalweg, "--rps 50000 -z 4s"),
-            (Generator::Ghz, "--rps 50000 -z 4s --duration-stop wait"),
-            (Generator::H2load, "--rps 50000 -D 4 -m 1000"),
-        ],
-    },
-    Asked { what: RAMP, calls: 4_200, by: &[(Generator::Thalweg, "--rps 100..2000/4s -z 4s")] },
+/// For 4 s each: what is asked for, as people and as flags say it, how many calls that is, and whom it is asked of.
+const ASKED: &[(&str, &str, u64, &[Generator])] = &[
+    ("1,000/s", "1000", 4_000, &[Generator::Thalweg, Generator::Ghz, Generator::H2load]),
+    ("5,000/s", "5000", 20_000, &[Generator::Thalweg, Generator::Ghz, Generator::H2load]),
+    ("50,000/s", "50000", 200_000, &[Generator::Thalweg, Generator::Ghz, Generator::H2load]),
+    (RAMP, "100..2000/4s", 4_200, &[Generator::Thalweg]),
 ];
 
-pub(super) fn run(generators: &Generators, log: &Log) -> Result<Vec<Table>, Failure> {
+pub(super) fn run(generators: &Generators) -> Result<Vec<Table>> {
     let (mut rows, mut all, mut ramps) = (Vec::new(), Vec::new(), Vec::new());
-    for asked in ASKED {
-        for (generator, flags) in asked.by {
-            let reports = (0..ROUNDS).map(|_| Ok(generators.run(*generator, flags, log)?.report));
-            let reports = reports.collect::<Result<Vec<_>, Failure>>()?;
+    for &(what, rate, asked, by) in ASKED {
+        for &generator in by {
+            let rest = match generator {
+                Generator::H2load => "-D 4 -m 1000",
+                Generator::Thalweg => "-z 4s",
+                _ => "-z 4s --duration-stop wait",
+            };
+            let report = |_| Ok(generators.run(generator, &format!("--rps {rate} {rest}"))?.report);
+            let reports = (0..ROUNDS).map(report).collect::<Result<Vec<_>>>()?;
             let counts: Vec<u64> = reports.iter().map(|report| report.calls).collect();
-            if asked.what == RAMP {
+            if what == RAMP {
                 ramps.extend(reports.into_iter().map(|report| report.intervals));
             }
-            rows.push(row(asked, *generator, &counts));
+            let what_and_how_many = format!("{what}: {}", grouped(asked as f64));
+            rows.push([vec![what_and_how_many, generator.name().to_owned()], share(asked, &counts)].concat());
             let counts: Vec<String> = counts.iter().map(u64::to_string).collect();
-            all.push(vec![asked.what.to_owned(), generator.name().to_owned(), counts.join(", ")]);
+            all.push(vec![what.to_owned(), generator.name().to_owned(), counts.join(", ")]);
         }
     }
     let title = format!(
         "Calls of {ROUNDS} runs of 4 s beside those that were asked for; of a share the median, and the range:"
     );
-    let heads = ["asked for", "", "calls", "share"];
-    let of_rounds =
-        Table::of_rounds("Each run with a rate: calls that ended:", &["asked for", "", "calls"], all);
-    Ok(vec![Table::new(title, &heads, rows), seconds(&ramps)?, of_rounds])
+    let of_rounds = Table::new("Each run with a rate: calls that ended:", ["asked for", "", "calls"], all);
+    let shares = Table::new(title, ["asked for", "", "calls", "share"], rows);
+    Ok(vec![shares, seconds(&ramps)?, of_rounds.of_rounds()])
+}
+
+/// The median of the counts, and what share of `asked` they are.
+fn share(asked: u64, counts: &[u64]) -> Vec<String> {
+    let median: Spread = counts.iter().map(|count| *count as f64).collect();
+    let shares: Spread = counts.iter().map(|count| 100.0 * *count as f64 / asked as f64).collect();
+    vec![grouped(median.median), percent(&shares)]
+}
+
+/// `99.9 % (80.0–100.0)`.
+fn percent(shares: &Spread) -> String {
+    format!("{:.1} % ({})", shares.median, shares.range(fixed(1)))
 }
 
 /// Each second of the ramp, over all runs of it.
-fn seconds(runs: &[Vec<Interval>]) -> Result<Table, Failure> {
-    if runs.iter().any(|run| run.len() != SECONDS) {
-        return Err(Failure::failed(format!(
-            "a ramp of {SECONDS} s was told by others than {SECONDS} intervals"
-        )));
-    }
+fn seconds(runs: &[Vec<Interval>]) -> Result<Table> {
+    ensure!(
+        runs.iter().all(|run| run.len() == SECONDS),
+        "a ramp of {SECONDS} s was told by others than {SECONDS} intervals"
+    );
     let row = |second: usize| {
-        let median =
-            |of: fn(&Interval) -> f64| median_and_range(runs.iter().map(|run| of(&run[second])).collect());
-        let (scheduled, ..) = median(|interval| interval.scheduled);
-        let (begun, ..) = median(|interval| interval.begun as f64);
-        let (share, least, greatest) = median(|interval| 100.0 * interval.begun as f64 / interval.scheduled);
+        let of = |of: fn(&Interval) -> f64| runs.iter().map(|run| of(&run[second])).collect::<Spread>();
         vec![
             (second + 1).to_string(),
-            format!("{scheduled:.1}"),
-            grouped(begun),
-            format!("{share:.1} % ({least:.1}–{greatest:.1})"),
+            format!("{:.1}", of(|interval| interval.scheduled).median),
+            grouped(of(|interval| interval.begun as f64).median),
+            percent(&of(|interval| 100.0 * interval.begun as f64 / interval.scheduled)),
         ]
     };
     let title = format!(
@@ -99,18 +81,7 @@ fn seconds(runs: &[Vec<Interval>]) -> Result<Table, Failure> {
          began in it, median of {ROUNDS} runs; of a share the median, and the range:"
     );
     let heads = ["second", "scheduled", "began", "share"];
-    Ok(Table::new(title, &heads, (0..SECONDS).map(row).collect()))
-}
-
-fn row(asked: &Asked, generator: Generator, counts: &[u64]) -> Vec<String> {
-    let (median, least, greatest) = median_and_range(counts.iter().map(|count| *count as f64).collect());
-    let share = |count: f64| 100.0 * count / asked.calls as f64;
-    vec![
-        format!("{}: {}", asked.what, grouped(asked.calls as f64)),
-        generator.name().to_owned(),
-        grouped(median),
-        format!("{:.1} % ({:.1}–{:.1})", share(median), share(least), share(greatest)),
-    ]
+    Ok(Table::new(title, heads, (0..SECONDS).map(row).collect()))
 }
 
 #[cfg(test)]
@@ -121,11 +92,7 @@ mod tests {
 
     #[test]
     fn shares_are_of_what_was_asked_for() {
-        let asked = &ASKED[0];
-        assert_eq!(
-            row(asked, Generator::Ghz, &[3996, 4000, 3200]),
-            ["1,000/s: 4,000", "ghz", "3,996", "99.9 % (80.0–100.0)"]
-        );
+        assert_eq!(share(4000, &[3996, 4000, 3200]), ["3,996", "99.9 % (80.0–100.0)"]);
     }
 
     #[test]

@@ -2,8 +2,10 @@
 
 use serde_json::Value;
 
+use crate::files::list;
+
 /// Of calls, and of times in nanoseconds. h2load tells no percentiles.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Report {
     /// Calls that ended.
     pub(super) calls: u64,
@@ -11,9 +13,8 @@ pub(super) struct Report {
     pub(super) failed: u64,
     pub(super) per_s: f64,
     pub(super) mean_ns: f64,
-    pub(super) p50_ns: Option<f64>,
-    pub(super) p90_ns: Option<f64>,
-    pub(super) p99_ns: Option<f64>,
+    /// p50, p90 and p99.
+    pub(super) percentiles_ns: [Option<f64>; 3],
     /// The run over time, of those that tell it.
     pub(super) intervals: Vec<Interval>,
 }
@@ -38,9 +39,7 @@ impl Report {
             failed,
             per_s: value["rate_per_s"].as_f64()?,
             mean_ns: latency["mean"].as_f64()?,
-            p50_ns: latency["p50"].as_f64(),
-            p90_ns: latency["p90"].as_f64(),
-            p99_ns: latency["p99"].as_f64(),
+            percentiles_ns: ["p50", "p90", "p99"].map(|name| latency[name].as_f64()),
             intervals: intervals(&value["intervals"])?,
         })
     }
@@ -48,7 +47,6 @@ impl Report {
     /// ghz's summary.
     pub(super) fn of_ghz(text: &str) -> Option<Self> {
         let of = |name: &str| text.lines().find_map(|line| line.trim().strip_prefix(name)).map(str::trim);
-        let percentile = |name: &str| of(name).and_then(time);
         let calls = of("Count:")?.parse().ok()?;
         let ok: u64 = of("[OK]")?.split_whitespace().next()?.parse().ok()?;
         Some(Self {
@@ -56,9 +54,7 @@ impl Report {
             failed: calls.saturating_sub(ok),
             per_s: of("Requests/sec:")?.parse().ok()?,
             mean_ns: time(of("Average:")?)?,
-            p50_ns: percentile("50 % in"),
-            p90_ns: percentile("90 % in"),
-            p99_ns: percentile("99 % in"),
+            percentiles_ns: ["50 % in", "90 % in", "99 % in"].map(|name| of(name).and_then(time)),
             intervals: Vec::new(),
         })
     }
@@ -66,24 +62,18 @@ impl Report {
     /// What h2load prints: of statuses it knows those of HTTP alone.
     pub(super) fn of_h2load(text: &str) -> Option<Self> {
         let of = |name: &str| text.lines().find_map(|line| line.strip_prefix(name)).map(str::trim);
-        let rate = of("finished in")?.split_whitespace().nth(1)?.parse().ok()?;
         let counts = of("requests:")?;
         let count = |name: &str| -> Option<u64> {
             counts.split(", ").find_map(|part| part.strip_suffix(name))?.trim().parse().ok()
         };
-        // min, max, mean, sd
-        let mean = time(of("time for request:")?.split_whitespace().nth(2)?)?;
         let calls = count(" done")?;
-        let failed = calls.saturating_sub(count(" succeeded")?);
         Some(Self {
             calls,
-            failed,
-            per_s: rate,
-            mean_ns: mean,
-            p50_ns: None,
-            p90_ns: None,
-            p99_ns: None,
-            intervals: Vec::new(),
+            failed: calls.saturating_sub(count(" succeeded")?),
+            per_s: of("finished in")?.split_whitespace().nth(1)?.parse().ok()?,
+            // min, max, mean, sd
+            mean_ns: time(of("time for request:")?.split_whitespace().nth(2)?)?,
+            ..Self::default()
         })
     }
 }
@@ -99,21 +89,16 @@ fn intervals(told: &Value) -> Option<Vec<Interval>> {
         let begun = (ended + left).saturating_sub(std::mem::replace(&mut under_way, left));
         Some(Interval { scheduled: interval["scheduled"].as_f64()?, begun })
     };
-    told.as_array()?.iter().map(interval).collect()
+    list(told).iter().map(interval).collect()
 }
 
 /// `5.01 ms`, `367us`: in nanoseconds.
 fn time(text: &str) -> Option<f64> {
     let text = text.trim();
-    let unit = text.find(|it: char| !it.is_ascii_digit() && it != '.')?;
-    let factor = match text[unit..].trim() {
-        "ns" => 1.0,
-        "us" | "µs" => 1e3,
-        "ms" => 1e6,
-        "s" => 1e9,
-        _ => return None,
-    };
-    Some(text[..unit].parse::<f64>().ok()? * factor)
+    let (number, unit) = text.split_at(text.find(|it: char| !it.is_ascii_digit() && it != '.')?);
+    let units = [("ns", 1.0), ("us", 1e3), ("µs", 1e3), ("ms", 1e6), ("s", 1e9)];
+    let (_, factor) = units.into_iter().find(|(name, _)| *name == unit.trim())?;
+    Some(number.parse::<f64>().ok()? * factor)
 }
 
 #[cfg(test)]
@@ -131,9 +116,7 @@ mod tests {
             failed: 2,
             per_s: 3529.2,
             mean_ns: 16.5e6,
-            p50_ns: Some(15.07e6),
-            p90_ns: Some(27.27e6),
-            p99_ns: Some(1.5e9),
+            percentiles_ns: [Some(15.07e6), Some(27.27e6), Some(1.5e9)],
             intervals: Vec::new(),
         };
         assert_eq!(Report::of_ghz(text), Some(expected));
@@ -143,16 +126,7 @@ mod tests {
     fn h2load_prints_no_percentiles() {
         let text = "finished in 2.00s, 996.00 req/s, 35.07KB/s\nrequests: 1992 total, 2002 started, 1992 done, 1991 \
                     succeeded, 1 failed, 0 errored, 0 timeout\ntime for request:      152us     11.15ms      1.67ms\n";
-        let expected = Report {
-            calls: 1992,
-            failed: 1,
-            per_s: 996.0,
-            mean_ns: 1.67e6,
-            p50_ns: None,
-            p90_ns: None,
-            p99_ns: None,
-            intervals: Vec::new(),
-        };
+        let expected = Report { calls: 1992, failed: 1, per_s: 996.0, mean_ns: 1.67e6, ..Report::default() };
         assert_eq!(Report::of_h2load(text), Some(expected));
     }
 
@@ -167,9 +141,7 @@ mod tests {
             failed: 1,
             per_s: 4.5,
             mean_ns: 2.5,
-            p50_ns: Some(2.0),
-            p90_ns: Some(3.0),
-            p99_ns: Some(4.0),
+            percentiles_ns: [Some(2.0), Some(3.0), Some(4.0)],
             intervals: vec![Interval { scheduled: 5.5, begun: 5 }, Interval { scheduled: 4.5, begun: 5 }],
         };
         assert_eq!(Report::of_thalweg(text), Some(expected));

@@ -2,123 +2,103 @@
 
 use std::path::PathBuf;
 
-use crate::job::{Failure, Job, Log};
+use crate::failure::Result;
+use crate::job::Job;
 use crate::server::{Server, free_port};
 use crate::test::etcd;
 use crate::{tools, workspace};
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
-    /// grpc-go's `features/reflection`.
-    Reflection,
-    /// grpc-go's `features/error_details`, which answers a name once.
-    ErrorDetails,
-    /// grpc-go's `helloworld`, which has no reflection.
-    Greeter,
-    /// grpc-go's `features/health`, whose health changes every 200 ms.
-    Health,
-    /// grpc-go's `route_guide`.
-    RouteGuide,
-    /// The same over TLS.
-    RouteGuideTls,
-    /// `xtask/suites/tonic`.
+/// A server as the cases call it, and which program with which words it is.
+pub(super) struct Kind {
+    name: &'static str,
+    program: Program,
+    words: &'static str,
+}
+
+enum Program {
+    /// An example of grpc-go's: its last name here, and its package.
+    Go(&'static str),
+    /// `xtask/suites/tonic`, with the folder of certificates behind its words if there are any.
     Tonic,
-    /// The same over TLS.
-    TonicTls,
-    /// The same, of clients with certificates.
-    TonicMutualTls,
     /// `xtask/suites/cpp`.
     Cpp,
-    /// An etcd, which has no reflection.
     Etcd,
 }
 
-pub(super) const KINDS: [Kind; 11] = [
-    Kind::Reflection,
-    Kind::ErrorDetails,
-    Kind::Greeter,
-    Kind::Health,
-    Kind::RouteGuide,
-    Kind::RouteGuideTls,
-    Kind::Tonic,
-    Kind::TonicTls,
-    Kind::TonicMutualTls,
-    Kind::Cpp,
-    Kind::Etcd,
+use Program::{Cpp, Etcd, Go, Tonic};
+
+const KINDS: [Kind; 11] = [
+    kind("Reflection", Go("features/reflection/server"), ""),
+    // It answers a name once.
+    kind("ErrorDetails", Go("features/error_details/server"), ""),
+    // It has no reflection.
+    kind("Greeter", Go("helloworld/greeter_server"), ""),
+    kind("Health", Go("features/health/server"), "-sleep 200ms"),
+    kind("RouteGuide", Go("route_guide/server"), ""),
+    kind("RouteGuideTls", Go("route_guide/server"), "-tls"),
+    kind("Tonic", Tonic, ""),
+    kind("TonicTls", Tonic, "tls"),
+    // Of clients with certificates.
+    kind("TonicMutualTls", Tonic, "mtls"),
+    kind("Cpp", Cpp, ""),
+    // It has no reflection.
+    kind("Etcd", Etcd, ""),
 ];
 
+const fn kind(name: &'static str, program: Program, words: &'static str) -> Kind {
+    Kind { name, program, words }
+}
+
+/// The one that the cases call so.
+pub(super) fn named(name: &str) -> Result<&'static Kind> {
+    KINDS.iter().find(|kind| kind.name == name).ok_or_else(|| failed!("there is no server `{name}`"))
+}
+
 impl Kind {
-    /// The one that the cases call so.
-    pub(super) fn named(name: &str) -> Result<Self, Failure> {
-        let found = KINDS.into_iter().find(|kind| format!("{kind:?}") == name);
-        found.ok_or_else(|| Failure::failed(format!("there is no server `{name}`")))
-    }
-
     /// What starts it on `port`.
-    pub(super) fn job(self, port: &str, log: &Log) -> Result<Job, Failure> {
-        let go = |tool: &tools::GoTool, words: &str| {
-            Ok(Job::new(tool.get(log)?).words(&format!("{words} -port {port}")))
-        };
-        let tonic = |words: &str| Ok::<_, Failure>(Job::new(tonic_examples(log)?).arg(port).words(words));
-        let certificates = || Ok::<_, Failure>(tools::grpc_go_examples(log)?.join("data/x509"));
-        match self {
-            Self::Reflection => go(&tools::EXAMPLE_REFLECTION, ""),
-            Self::ErrorDetails => go(&tools::EXAMPLE_DETAILS, ""),
-            Self::Greeter => go(&tools::EXAMPLE_GREETER, ""),
-            Self::Health => go(&tools::EXAMPLE_HEALTH, "-sleep 200ms"),
-            Self::RouteGuide => go(&tools::EXAMPLE_ROUTES, ""),
-            Self::RouteGuideTls => go(&tools::EXAMPLE_ROUTES, "-tls"),
-            Self::Tonic => tonic(""),
-            Self::TonicTls => Ok(tonic("tls")?.arg(certificates()?)),
-            Self::TonicMutualTls => Ok(tonic("mtls")?.arg(certificates()?)),
-            Self::Cpp => Ok(Job::new(greeter(log)?).arg(port)),
-            Self::Etcd => etcd::serve(port, "called-etcd", log),
+    pub(super) fn job(&self, port: &str) -> Result<Job> {
+        match self.program {
+            Go(example) => {
+                let package = format!("google.golang.org/grpc/examples/{example}");
+                let name = format!("example-{}", example.replace('/', "-"));
+                let program = tools::go_program(&name, &package, "go")?;
+                Ok(Job::new(program).words(&format!("{} -port {port}", self.words)))
+            }
+            Tonic => {
+                let job = Job::new(tonic_examples()?).arg(port).words(self.words);
+                let certificates = tools::grpc_go_examples()?.join("data/x509");
+                Ok(if self.words.is_empty() { job } else { job.arg(certificates) })
+            }
+            Cpp => Ok(Job::new(greeter()?).arg(port)),
+            Etcd => etcd::serve(port, "called-etcd"),
         }
     }
 }
 
-/// All servers, each on a port of its own.
-pub(super) struct Servers {
-    /// The folder of grpc-go's examples.
-    pub(super) examples: PathBuf,
-    /// The folder of etcd's protos.
-    pub(super) etcd: PathBuf,
-    running: Vec<(Kind, u16, Server)>,
-}
-
-impl Servers {
-    pub(super) fn start(log: &Log) -> Result<Self, Failure> {
-        let mut running = Vec::new();
-        for kind in KINDS {
-            let port = free_port()?;
-            running.push((kind, port, Server::start(&kind.job(&port.to_string(), log)?, port, log)?));
-        }
-        Ok(Self { examples: tools::grpc_go_examples(log)?, etcd: etcd::protos(log)?, running })
-    }
-
-    /// `localhost:50051`.
-    pub(super) fn target(&self, name: &str) -> Result<String, Failure> {
-        let kind = Kind::named(name)?;
-        let port = self.running.iter().find(|(of, ..)| *of == kind).map_or(0, |(_, port, _)| *port);
-        Ok(format!("localhost:{port}"))
-    }
+/// Starts all servers, each on a port of its own.
+pub(super) fn start_all() -> Result<Vec<(&'static str, Server)>> {
+    let start = |kind: &Kind| {
+        let port = free_port()?;
+        Ok((kind.name, Server::start_at(&kind.job(&port.to_string())?, port)?))
+    };
+    KINDS.iter().map(start).collect()
 }
 
 /// tonic with services in the shape of its examples, which are no crate.
-fn tonic_examples(log: &Log) -> Result<PathBuf, Failure> {
+fn tonic_examples() -> Result<PathBuf> {
     let target = workspace::tools().join("tonic-examples");
     let build = Job::cargo("build --locked --quiet --target-dir").arg(&target);
-    build.directory(workspace::suites().join("tonic")).builds().minutes(15).run(log)?;
+    build.directory(workspace::suites().join("tonic")).builds(15).run()?;
     Ok(target.join("debug/tonic-examples"))
 }
 
 /// gRPC C++ with reflection.
-fn greeter(log: &Log) -> Result<PathBuf, Failure> {
+fn greeter() -> Result<PathBuf> {
     const PACKAGES: &str =
         "g++ make pkg-config libgrpc++-dev libprotobuf-dev protobuf-compiler protobuf-compiler-grpc";
-    tools::debian(PACKAGES, &["g++", "make", "pkg-config", "protoc", "grpc_cpp_plugin"], log)?;
+    tools::debian(PACKAGES, &["g++", "make", "pkg-config", "protoc", "grpc_cpp_plugin"])?;
     let folder = workspace::tools().join("greeter");
     let make = Job::new("make").arg("--directory").arg(workspace::suites().join("cpp"));
-    make.arg(format!("BUILD={}", folder.display())).builds().minutes(5).run(log)?;
+    make.arg(format!("BUILD={}", folder.display())).builds(5).run()?;
     Ok(folder.join("greeter"))
 }

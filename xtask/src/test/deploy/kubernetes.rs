@@ -9,99 +9,37 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use serde_json::Value;
 
-use crate::job::{Failure, Job, Log};
-use crate::server::{Server, free_port};
+use crate::failure::{Failure, Result};
+use crate::files::{self, list, text};
+use crate::job::Job;
+use crate::test::cases::is_said;
 use crate::test::rust;
-use crate::{files, tools, workspace};
+use crate::{tools, workspace};
 
-/// A kustomization, and a load that this machine makes in its place.
-struct Deployed {
-    folder: &'static str,
-    rate: &'static str,
-    duration: &'static str,
-    /// What these make.
-    calls: u64,
-}
-
-const DEPLOYED: &[Deployed] = &[
-    Deployed { folder: "base", rate: "1000", duration: "1s", calls: 1000 },
-    Deployed { folder: "overlays/ramp", rate: "100..700/1s,700", duration: "2s", calls: 1100 },
-];
+/// A kustomization, a load that this machine makes in its place, by its rate and duration, and how many calls that is.
+const DEPLOYED: &[(&str, &str, &str, u64)] =
+    &[("base", "1000", "1s", 1000), ("overlays/ramp", "100..700/1s,700", "2s", 1100)];
 
 /// Parts begin so long after they were started.
 const LEAD: Duration = Duration::from_secs(5);
 
-/// Something that is done to the manifests, and what is said of it: what judges them sees what is wrong.
-struct Damage {
-    file: &'static str,
-    from: &'static str,
-    to: &'static str,
-    says: &'static str,
-}
-
-const DAMAGES: &[Damage] = &[
-    Damage {
-        file: "load.yaml",
-        from: "  completions: 4\n",
-        to: "",
-        says: "spec.completions: Required value",
-    },
-    Damage {
-        file: "load.yaml",
-        from: "backoffLimitPerIndex",
-        to: "backoffLimitPerIndeks",
-        says: "unknown field \"spec.backoffLimitPerIndeks\"",
-    },
-    Damage {
-        file: "load.yaml",
-        from: "containerName: load\n          operator",
-        to: "containerName: other\n          operator",
-        says: "onExitCodes.containerName: Invalid value: \"other\"",
-    },
-    Damage {
-        file: "load.yaml",
-        from: "restartPolicy: Never",
-        to: "restartPolicy: Always",
-        says: "spec.template.spec.restartPolicy",
-    },
-    Damage {
-        file: "load.yaml",
-        from: "limits:\n              cpu: \"2\"",
-        to: "limits:\n              cpu: \"1\"",
-        says: "must be less than or equal to cpu limit",
-    },
-    Damage {
-        file: "load.yaml",
-        from: "- name: results\n              mountPath",
-        to: "- name: result\n              mountPath",
-        says: "volumeMounts[1].name: Not found: \"result\"",
-    },
-    Damage { file: "merge.yaml", from: "drop: [ALL]", to: "add: [CHOWN]", says: "unrestricted capabilities" },
-    Damage {
-        file: "results.yaml",
-        from: "ReadWriteMany",
-        to: "ReadWriteAll",
-        says: "Unsupported value: \"ReadWriteAll\"",
-    },
-    Damage { file: "kustomization.yaml", from: "requests.json", to: "none.json", says: "none.json" },
-];
-
-pub(super) fn check(log: &Log) -> Result<String, Failure> {
-    let manifests = tools::manifests(log)?;
-    let thalweg = rust::command(log)?;
+pub(super) fn check() -> Result<String> {
+    // What judges manifests as Kubernetes 1.36.3 does. Kubernetes pins what it is made of.
+    let manifests = tools::go_program("manifests", ".", "kubernetes")?;
     let mut parts = 0;
-    for deployed in DEPLOYED {
-        let folder = manifests_folder().join(deployed.folder);
-        let built = Job::new(&manifests).arg(folder).quiet_text(log)?;
-        let built = Built(serde_json::from_str(&built).map_err(|error| Failure::failed(error.to_string()))?);
-        parts += built.run(deployed, &thalweg, log).map_err(|failure| {
-            Failure::failed(format!("deploy/kubernetes/{}: {failure}", deployed.folder))
-        })?;
+    for &(folder, rate, duration, calls) in DEPLOYED {
+        let objects = Job::new(&manifests).arg(manifests_folder().join(folder)).json()?;
+        let ran =
+            Deployed { objects, folder: workspace::output().join("deployed") }.run(rate, duration, calls);
+        parts += ran.map_err(|failure| failed!("deploy/kubernetes/{folder}: {failure}"))?;
     }
-    for damage in DAMAGES {
-        damage.is_found(&manifests, log)?;
+    // Things that are done to the manifests, and what is said of them: what judges them sees what is wrong.
+    let damages = files::json(&workspace::suites().join("kubernetes/damages.json"))?;
+    for damage in list(&damages) {
+        is_found(damage, &manifests)?;
     }
-    let (folders, damages) = (DEPLOYED.len(), DAMAGES.len());
+    let (folders, damages) = (DEPLOYED.len(), list(&damages).len());
+    ensure!(damages > 0, "nothing was damaged");
     Ok(format!(
         "Kubernetes: {folders} kustomizations are valid and their {parts} parts run; {damages} kinds of damage found"
     ))
@@ -111,128 +49,109 @@ fn manifests_folder() -> PathBuf {
     workspace::root().join("deploy/kubernetes")
 }
 
-impl Damage {
-    fn is_found(&self, manifests: &Path, log: &Log) -> Result<(), Failure> {
-        let folder = workspace::output().join("damaged");
-        let _ = fs::remove_dir_all(&folder);
-        files::copy(&manifests_folder().join("base"), &folder)?;
-        let path = folder.join(self.file);
-        let text = fs::read_to_string(&path)?;
-        if !text.contains(self.from) {
-            return Err(Failure::failed(format!("{} has no `{}` any more", self.file, self.from)));
-        }
-        fs::write(&path, text.replace(self.from, self.to))?;
-        let output = Job::new(manifests).arg(&folder).output(log)?;
-        let said = String::from_utf8_lossy(&output.stderr);
-        if output.status.code() == Some(1) && said.contains(self.says) {
-            return Ok(());
-        }
-        Err(Failure::failed(format!("`{}` in {} was not found: {said}", self.to, self.file)))
-    }
+fn is_found(damage: &Value, manifests: &Path) -> Result<()> {
+    let [file, from, to, says] = ["file", "from", "to", "says"].map(|key| text(&damage[key]));
+    let folder = files::emptied(workspace::output().join("damaged"))?;
+    files::copy(&manifests_folder().join("base"), &folder)?;
+    let whole = fs::read_to_string(folder.join(file))?;
+    ensure!(whole.contains(from), "{file} has no `{from}` any more");
+    fs::write(folder.join(file), whole.replace(from, to))?;
+    let said = Job::new(manifests).arg(&folder).output()?;
+    let expected = serde_json::json!({"exit_code": 1, "says": [says]});
+    is_said(&expected, &said).map_err(|why| failed!("`{to}` in {file} was not found: {why}"))
 }
 
-/// The objects that a kustomization makes.
-struct Built(Vec<Value>);
+/// The objects that a kustomization makes, and a folder for their volumes.
+struct Deployed {
+    objects: Value,
+    folder: PathBuf,
+}
 
-impl Built {
-    fn of(&self, kind: &str, name: &str) -> Result<&Value, Failure> {
-        let found = self.0.iter().find(|object| object["kind"] == kind && object["metadata"]["name"] == name);
-        found.ok_or_else(|| Failure::failed(format!("there is no {kind} {name}")))
+type Variables = BTreeMap<String, String>;
+
+impl Deployed {
+    fn of(&self, kind: &str, name: &str) -> Result<&Value> {
+        let is_it = |object: &&Value| object["kind"] == kind && object["metadata"]["name"] == name;
+        list(&self.objects).iter().find(is_it).ok_or_else(|| failed!("there is no {kind} {name}"))
     }
 
     /// Runs the load and joins it, and gives the number of parts.
-    fn run(&self, deployed: &Deployed, thalweg: &Path, log: &Log) -> Result<u64, Failure> {
-        let folder = workspace::output().join("deployed");
-        let _ = fs::remove_dir_all(&folder);
-        let port = free_port()?;
-        let serve = Job::new(thalweg).words(&format!("serve --threads 1 --listen 127.0.0.1:{port}"));
-        let server = Server::start(&serve, port, log)?;
+    fn run(&self, rate: &str, duration: &str, expected_calls: u64) -> Result<u64> {
+        files::remove(&self.folder)?;
+        let server = rust::serve("--threads 1")?;
+        let thalweg = rust::command()?;
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         let start_at = (now + LEAD).as_secs().to_string();
-        let settings = BTreeMap::from(
-            [
-                ("TARGET", format!("127.0.0.1:{port}")),
-                ("RATE", deployed.rate.to_owned()),
-                ("DURATION", deployed.duration.to_owned()),
-                ("WARMUP", "500ms".to_owned()),
-                ("PATIENCE", "1m".to_owned()),
-                ("START_AT", start_at.clone()),
-            ]
-            .map(|(name, value)| (name.to_owned(), value)),
-        );
-        let (load, merge) = (self.of("Job", "thalweg-load")?, self.of("Job", "thalweg-merge")?);
-        let containers = |job: &Value, kind: &str| list(&job["spec"]["template"]["spec"][kind]).to_vec();
-        let container = |job: &Value, kind: &str| containers(job, kind).first().cloned().unwrap_or_default();
-        let parts = load["spec"]["completions"].as_u64().unwrap_or_default();
-        let pod = |job: &Value, container: &Value, index: Option<u64>| {
-            let mut settings = settings.clone();
-            settings.extend(index.map(|index| ("JOB_COMPLETION_INDEX".to_owned(), index.to_string())));
-            self.container(&job["spec"]["template"]["spec"], container, &settings, &folder)
+        let settings = [
+            ("TARGET", &*server.address()),
+            ("RATE", rate),
+            ("DURATION", duration),
+            ("WARMUP", "500ms"),
+            ("PATIENCE", "1m"),
+            ("START_AT", &start_at),
+        ];
+        let settings = settings.map(|(name, value)| (name.to_owned(), value.to_owned()));
+        let pod = |pod: &Value, container: &Value, index: Option<u64>| {
+            let index = index.map(|index| ("JOB_COMPLETION_INDEX".to_owned(), index.to_string()));
+            let words = self.words(pod, container, settings.iter().cloned().chain(index))?;
+            Ok::<_, Failure>(Job::new(&thalweg).args(words))
         };
-        let one = container(load, "containers");
-        let environment = self.environment(&one)?;
-        if load["spec"]["parallelism"] != parts || environment.get("PARTS") != Some(&parts.to_string()) {
-            return Err(Failure::failed("completions, parallelism and PARTS are not the same number"));
-        }
-        let mut jobs = vec![pod(merge, &container(merge, "initContainers"), None)?];
+        let job = self.of("Job", "thalweg-load")?;
+        let (load, parts) = (&job["spec"]["template"]["spec"], job["spec"]["completions"].as_u64());
+        let (parts, one) = (parts.unwrap_or_default(), &load["containers"][0]);
+        let are_equal = job["spec"]["parallelism"] == parts
+            && self.environment(one)?.get("PARTS") == Some(&parts.to_string());
+        ensure!(are_equal, "completions, parallelism and PARTS are not the same number");
+        let merge = &self.of("Job", "thalweg-merge")?["spec"]["template"]["spec"];
+        let (first, later) =
+            list(&merge["initContainers"]).split_first().ok_or_else(|| failed!("nothing is joined"))?;
+        let mut jobs = vec![pod(merge, first, None)?];
         for index in 0..parts {
-            jobs.push(pod(load, &one, Some(index))?);
+            jobs.push(pod(load, one, Some(index))?);
         }
         thread::scope(|scope| {
-            let run = |words: &[String]| Job::new(thalweg).all(words).run(log);
-            let running: Vec<_> = jobs.iter().map(|words| scope.spawn(move || run(words))).collect();
+            let running: Vec<_> = jobs.iter().map(|job| scope.spawn(|| job.run())).collect();
             running.into_iter().try_for_each(|one| one.join().expect("it does not panic"))
         })?;
         // Those behind the first run one after the other.
-        for later in containers(merge, "initContainers").iter().skip(1) {
-            Job::new(thalweg).all(&pod(merge, later, None)?).run(log)?;
-        }
-        let shown = Job::new(thalweg).all(&pod(merge, &container(merge, "containers"), None)?).text(log)?;
-        server.stop()?;
-        let results = folder.join("results").join(start_at);
+        later.iter().try_for_each(|container| pod(merge, container, None)?.run())?;
+        let shown = pod(merge, &merge["containers"][0], None)?.text()?;
+        let results = self.folder.join("results").join(start_at);
         let page = fs::read_to_string(results.join("merged.html"))?;
-        let merged = fs::read_to_string(results.join("merged.json"))?;
-        let merged: Value =
-            serde_json::from_str(&merged).map_err(|error| Failure::failed(error.to_string()))?;
+        let merged = files::json(&results.join("merged.json"))?;
+        if let Some(missing) = missing(&page, &shown, &merged) {
+            bail!("the page of the joined run does not say `{missing}`");
+        }
         // A call may find no processor before the end.
         let calls = merged["ok"].as_u64().unwrap_or(0) + merged["dropped"].as_u64().unwrap_or(0);
-        let is_whole = calls == deployed.calls
+        let is_whole = calls == expected_calls
             && merged["failed"] == 0
-            && merged["schedule"] == deployed.rate
+            && merged["schedule"] == rate
             && !merged["notes"].to_string().contains("missing")
-            && merged["connections_established"] == 2 * parts;
-        if let Some(missing) = missing(&page, &shown, &merged) {
-            return Err(Failure::failed(format!("the page of the joined run does not say `{missing}`")));
-        }
-        if is_whole && shown.contains("grpc.testing.TestService/UnaryCall") {
-            return Ok(parts);
-        }
-        Err(Failure::failed(format!("{calls} of {} calls: {}", deployed.calls, merged["notes"])))
+            && merged["connections_established"] == 2 * parts
+            && shown.contains("grpc.testing.TestService/UnaryCall");
+        ensure!(is_whole, "{calls} of {expected_calls} calls: {}", merged["notes"]);
+        Ok(parts)
     }
 
-    /// The words of a container's command as a kubelet gives them to it, with its volumes in `folder`.
-    fn container(
+    /// The words of a container's command as a kubelet gives them to it, with its volumes in the folder.
+    fn words(
         &self,
         pod: &Value,
         container: &Value,
-        settings: &BTreeMap<String, String>,
-        folder: &Path,
-    ) -> Result<Vec<String>, Failure> {
+        settings: impl Iterator<Item = (String, String)>,
+    ) -> Result<Vec<String>> {
         let mut environment = self.environment(container)?;
-        environment.extend(settings.clone());
+        environment.extend(settings);
         let mut words = Vec::new();
         for word in list(&container["args"]) {
             let mut word = expanded(word, &environment)?;
             for mount in list(&container["volumeMounts"]) {
-                let place =
-                    self.volume(pod, mount, folder)?.join(expanded(&mount["subPathExpr"], &environment)?);
+                let place = self.volume(pod, mount)?.join(expanded(&mount["subPathExpr"], &environment)?);
                 fs::create_dir_all(&place)?;
-                let path = mount["mountPath"].as_str().unwrap_or_default();
-                for start in ["", "@"] {
-                    if let Some(rest) = word.strip_prefix(start).and_then(|word| word.strip_prefix(path)) {
-                        word = format!("{start}{}{rest}", place.display());
-                        break;
-                    }
+                let (at, path) = word.split_at(usize::from(word.starts_with('@')));
+                if let Some(rest) = path.strip_prefix(text(&mount["mountPath"])) {
+                    word = format!("{at}{}{rest}", place.display());
                 }
             }
             words.push(word);
@@ -241,40 +160,41 @@ impl Built {
     }
 
     /// What the container finds, but for the map that is made when the load is started.
-    fn environment(&self, container: &Value) -> Result<BTreeMap<String, String>, Failure> {
-        let mut environment = BTreeMap::new();
+    fn environment(&self, container: &Value) -> Result<Variables> {
+        let mut environment = Variables::new();
         for source in list(&container["envFrom"]) {
-            let name = source["configMapRef"]["name"].as_str().unwrap_or_default();
+            let name = text(&source["configMapRef"]["name"]);
             if name != "thalweg-load-start" {
-                let map = self.of("ConfigMap", name)?["data"].as_object().cloned().unwrap_or_default();
-                let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
-                environment.extend(map.iter().map(|(name, value)| (name.clone(), text(value))));
+                environment.extend(self.config(name)?);
             }
         }
         for variable in list(&container["env"]) {
-            let resource = variable["valueFrom"]["resourceFieldRef"]["resource"].as_str();
-            let value = match resource {
+            let value = match variable["valueFrom"]["resourceFieldRef"]["resource"].as_str() {
                 Some("limits.cpu") => &container["resources"]["limits"]["cpu"],
                 _ => &variable["value"],
             };
-            let (name, value) = (variable["name"].as_str().unwrap_or_default(), value.as_str());
-            let value = value.ok_or_else(|| Failure::failed(format!("the variable {name} has no value")))?;
+            let name = text(&variable["name"]);
+            let value = value.as_str().ok_or_else(|| failed!("the variable {name} has no value"))?;
             environment.insert(name.to_owned(), value.to_owned());
         }
         Ok(environment)
     }
 
+    /// What a ConfigMap has.
+    fn config(&self, name: &str) -> Result<impl Iterator<Item = (String, String)>> {
+        let data = self.of("ConfigMap", name)?["data"].as_object().into_iter().flatten();
+        Ok(data.map(|(name, value)| (name.clone(), text(value).to_owned())))
+    }
+
     /// A folder in the place of a volume, with the files of its ConfigMap.
-    fn volume(&self, pod: &Value, mount: &Value, folder: &Path) -> Result<PathBuf, Failure> {
-        let volumes = list(&pod["volumes"]);
-        let volume = volumes.iter().find(|volume| volume["name"] == mount["name"]);
-        let volume =
-            volume.ok_or_else(|| Failure::failed(format!("there is no volume {}", mount["name"])))?;
-        let place = folder.join(volume["name"].as_str().unwrap_or_default());
+    fn volume(&self, pod: &Value, mount: &Value) -> Result<PathBuf> {
+        let volume = list(&pod["volumes"]).iter().find(|volume| volume["name"] == mount["name"]);
+        let volume = volume.ok_or_else(|| failed!("there is no volume {}", mount["name"]))?;
+        let place = self.folder.join(text(&volume["name"]));
         fs::create_dir_all(&place)?;
         if let Some(name) = volume["configMap"]["name"].as_str() {
-            for (file, text) in self.of("ConfigMap", name)?["data"].as_object().into_iter().flatten() {
-                fs::write(place.join(file), text.as_str().unwrap_or_default())?;
+            for (file, text) in self.config(name)? {
+                fs::write(place.join(file), text)?;
             }
         }
         Ok(place)
@@ -301,19 +221,13 @@ fn missing(page: &str, text: &str, run: &Value) -> Option<String> {
 }
 
 /// With the variables that it names.
-fn expanded(text: &Value, environment: &BTreeMap<String, String>) -> Result<String, Failure> {
-    let mut text = text.as_str().unwrap_or_default().to_owned();
+fn expanded(value: &Value, environment: &Variables) -> Result<String> {
+    let mut text = text(value).to_owned();
     for (name, value) in environment {
         text = text.replace(&format!("$({name})"), value);
     }
-    if text.contains("$(") {
-        return Err(Failure::failed(format!("`{text}` names a variable that there is not")));
-    }
+    ensure!(!text.contains("$("), "`{text}` names a variable that there is not");
     Ok(text)
-}
-
-fn list(value: &Value) -> &[Value] {
-    value.as_array().map_or(&[], Vec::as_slice)
 }
 
 #[cfg(test)]

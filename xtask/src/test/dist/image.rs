@@ -6,7 +6,8 @@ use std::path::{Path, PathBuf};
 
 use crate::debian::{Debian, PATH, TRIXIE};
 use crate::dist::Dist;
-use crate::job::{Failure, Job, Log};
+use crate::failure::Result;
+use crate::job::Job;
 use crate::{files, tools, workspace};
 
 /// The one image that others are made from.
@@ -16,17 +17,15 @@ const PACKAGES: &str = "ca-certificates";
 /// A study that takes seconds.
 const STUDY: &str = "lab --quick --calls unary --sizes 0,1KiB --transports tcp --budget 40s";
 
-pub(super) fn check(dist: &Dist, log: &Log) -> Result<String, Failure> {
+pub(super) fn check(dist: &Dist) -> Result<String> {
     if !tools::is_root() {
-        return Err(Failure::missing(
-            "only root can change the root of a program (chroot): run this as root",
-        ));
+        return Err(missing!("only root can change the root of a program (chroot): run this as root"));
     }
     let text = fs::read_to_string(workspace::root().join("deploy/Dockerfile"))?;
     let steps = read(&text)?;
     let folder = workspace::output().join("image");
-    let image = Builder { folder, context: dist.folder.clone() }.build(&steps, log)?;
-    image.try_out(log)?;
+    let image = Builder { folder, context: dist.folder.clone() }.build(&steps)?;
+    image.try_out()?;
     Ok(format!(
         "deploy/Dockerfile made an image of {:.1} MB, in which {STUDY:?} ran as user {}",
         size(&image.root)? as f64 / 1e6,
@@ -49,14 +48,14 @@ enum Step {
     Entry(String),
 }
 
-fn read(text: &str) -> Result<Vec<Step>, Failure> {
+fn read(text: &str) -> Result<Vec<Step>> {
     let lines: Vec<&str> = text.lines().filter(|line| !line.starts_with('#')).collect();
     let joined = lines.join("\n").replace("\\\n", " ");
     joined.lines().map(str::trim).filter(|line| !line.is_empty()).map(step).collect()
 }
 
-fn step(line: &str) -> Result<Step, Failure> {
-    let unknown = || Failure::failed(format!("this test does not know how to do: {line}"));
+fn step(line: &str) -> Result<Step> {
+    let unknown = || failed!("this test does not know how to do: {line}");
     let (word, rest) = line.split_once(' ').ok_or_else(unknown)?;
     let words: Vec<&str> = rest.split_whitespace().collect();
     let text = |word: &str| word.to_owned();
@@ -95,7 +94,7 @@ struct Image {
 }
 
 impl Builder {
-    fn build(&self, steps: &[Step], log: &Log) -> Result<Image, Failure> {
+    fn build(&self, steps: &[Step]) -> Result<Image> {
         let mut image = Image {
             root: PathBuf::new(),
             user: String::new(),
@@ -105,26 +104,22 @@ impl Builder {
         for (number, step) in steps.iter().enumerate() {
             match step {
                 Step::From(from, name) => {
-                    image.root = self.begin(from, name.as_deref().unwrap_or(&number.to_string()), log)?;
+                    image.root = self.begin(from, name.as_deref().unwrap_or(&number.to_string()))?;
                 }
                 Step::Run(script) => {
                     let run = Job::new("chroot").arg(&image.root).words("sh -c").arg(script);
-                    run.env("DEBIAN_FRONTEND", "noninteractive")
-                        .env("PATH", PATH)
-                        .builds()
-                        .minutes(10)
-                        .run(log)?;
+                    run.env("DEBIAN_FRONTEND", "noninteractive").env("PATH", PATH).builds(10).run()?;
                 }
                 Step::Add(pattern, to) => {
                     let to = image.root.join(to.trim_start_matches('/'));
                     fs::create_dir_all(&to)?;
                     let unpack = format!("exec tar --extract --gzip --file {pattern} --directory \"$0\"");
-                    Job::new("sh").arg("-c").arg(unpack).arg(to).directory(&self.context).run(log)?;
+                    Job::new("sh").arg("-c").arg(unpack).arg(to).directory(&self.context).run()?;
                 }
                 Step::Copy(stage, from, to) => {
                     let from = self.folder.join(stage).join(from.trim_start_matches('/')).join(".");
                     let to = image.root.join(to.trim_start_matches('/'));
-                    Job::new("cp").arg("--archive").arg(from).arg(to).run(log)?;
+                    Job::new("cp").arg("--archive").arg(from).arg(to).run()?;
                 }
                 Step::User(user) => image.user.clone_from(user),
                 Step::Directory(directory) => image.directory.clone_from(directory),
@@ -135,17 +130,17 @@ impl Builder {
     }
 
     /// The root of a stage.
-    fn begin(&self, image: &str, name: &str, log: &Log) -> Result<PathBuf, Failure> {
+    fn begin(&self, image: &str, name: &str) -> Result<PathBuf> {
         let stage = self.folder.join(name);
-        Job::new("rm").words("--recursive --force --one-file-system").arg(&stage).run(log)?;
+        Job::new("rm").words("--recursive --force --one-file-system").arg(&stage).run()?;
         fs::create_dir_all(&stage)?;
         match image {
             "scratch" => {}
             BASE => {
-                let base = Debian::get(&TRIXIE, &self.folder.join("base"), PACKAGES, log)?;
-                Job::new("cp").arg("--archive").arg(base.root().join(".")).arg(&stage).run(log)?;
+                let base = Debian::get(&TRIXIE, &self.folder.join("base"), PACKAGES)?;
+                Job::new("cp").arg("--archive").arg(base.root().join(".")).arg(&stage).run()?;
             }
-            other => return Err(Failure::failed(format!("this test has no image {other}"))),
+            other => bail!("this test has no image {other}"),
         }
         Ok(stage)
     }
@@ -166,21 +161,20 @@ impl Image {
         job.arg(&self.root).arg(&self.user).arg(&self.directory).arg(&self.entry).words(words)
     }
 
-    fn try_out(&self, log: &Log) -> Result<(), Failure> {
-        runs(&self.run("--version"), log)?;
-        self.run(STUDY).words("--out").arg(Path::new(&self.directory).join("study")).minutes(3).run(log)?;
+    fn try_out(&self) -> Result<()> {
+        runs(&self.run("--version"))?;
+        self.run(STUDY).words("--out").arg(Path::new(&self.directory).join("study")).minutes(3).run()?;
         let page = self.root.join(self.directory.trim_start_matches('/')).join("study/report.html");
-        if fs::metadata(&page).map_or(0, |data| data.len()) < 10_000 {
-            return Err(Failure::failed("the study in the image has left no page"));
-        }
+        ensure!(
+            fs::metadata(&page).map_or(0, |data| data.len()) >= 10_000,
+            "the study in the image has left no page"
+        );
         // Peers are built from sources, and there are none.
         for words in ["lab --quick --against grpc-cpp", "lab codec --quick"] {
-            let refused = self.run(words).output(log)?;
-            let said = String::from_utf8_lossy(&refused.stderr).into_owned();
+            let refused = self.run(words).output()?;
+            let said = refused.err;
             if refused.status.success() || !said.contains("cargo xtask peers") || !said.contains("--peers") {
-                return Err(Failure::failed(format!(
-                    "`{words}` without sources does not say how to get them: {said}"
-                )));
+                bail!("`{words}` without sources does not say how to get them: {said}");
             }
         }
         Ok(())
@@ -188,16 +182,16 @@ impl Image {
 }
 
 /// `thalweg --version` runs, and says that it is that.
-pub(super) fn runs(version: &Job, log: &Log) -> Result<(), Failure> {
-    let said = version.text(log)?;
+pub(super) fn runs(version: &Job) -> Result<()> {
+    let said = version.text()?;
     if said.starts_with("thalweg ") {
         return Ok(());
     }
-    Err(Failure::failed(format!("`{version}`: the command calls itself {said:?}")))
+    Err(failed!("`{version}`: the command calls itself {said:?}"))
 }
 
 /// Of all files in it, bytes.
-fn size(folder: &Path) -> Result<u64, Failure> {
+fn size(folder: &Path) -> Result<u64> {
     let lens = files::below(folder)?.into_iter().map(|path| Ok(fs::symlink_metadata(path)?.len()));
     lens.sum()
 }

@@ -1,11 +1,13 @@
 //! What an OpenTelemetry Collector was told, as its exporter of files writes it: a push a line, in OTLP's JSON.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 
 use serde_json::Value;
 
-use super::expected::{Expected, Kind, METRICS, Metric, Point, is_same};
-use crate::job::Failure;
+use super::series::{Expected, Kind, METRICS, Point, Series, is_same, series};
+use crate::failure::Result;
+use crate::files::{list, text};
 
 /// Fewer would not show that figures are pushed while the run goes on.
 const PUSHES_MIN: usize = 4;
@@ -23,125 +25,85 @@ pub(super) fn settings(port: u16, received: &Path) -> String {
 }
 
 /// How many pushes there were, of which the last one has what is expected, and none has more than the next.
-pub(super) fn check(received: &str, expected: &Expected) -> Result<usize, Failure> {
-    let mut pushes: Vec<Value> = received
-        .lines()
-        .map(serde_json::from_str)
-        .collect::<Result<_, _>>()
-        .map_err(|error| failed(&error))?;
+pub(super) fn check(received: &str, expected: &Expected) -> Result<usize> {
+    let mut pushes = received.lines().map(push).collect::<Result<Vec<Push>>>()?;
     // The last push gives up one that is under way, which the collector may have taken all the same, and write later.
-    pushes.sort_by(|one, other| time(one).cmp(time(other)));
+    pushes.sort_by(|one, other| one.time.cmp(&other.time));
     let Some(last) = pushes.last().filter(|_| pushes.len() >= PUSHES_MIN) else {
-        return Err(Failure::failed(format!("{} pushes", pushes.len())));
+        bail!("{} pushes", pushes.len());
     };
-    let service = last.pointer("/resourceMetrics/0/resource/attributes").map(attributes).unwrap_or_default();
-    if !service.contains(&("service.name".to_owned(), "thalweg-load".to_owned())) {
-        return Err(Failure::failed(format!("the resource is {service:?}")));
-    }
-    let told = metrics(last);
-    if told.len() != METRICS.len() {
-        return Err(Failure::failed(format!("{} metrics, not {}", told.len(), METRICS.len())));
-    }
-    for metric in METRICS {
-        is_described(metric, last)?;
-        let points = points(last, metric).len();
-        let wanted = expected.points().iter().filter(|point| point.metric.otlp == metric.otlp).count();
-        if points != wanted {
-            return Err(Failure::failed(format!("{}: {points} points, not {wanted}", metric.otlp)));
-        }
-    }
-    for point in expected.points() {
-        let (count, sum) = value(last, point)?;
-        point.check(count, sum)?;
-        let values: Vec<(&str, f64)> = pushes.iter().filter_map(|push| since(push, point)).collect();
-        if point.metric.kind != Kind::UpAndDown && !values.is_sorted() {
-            return Err(Failure::failed(format!("{} goes back: {values:?}", point.metric.otlp)));
-        }
+    ensure!(last.service == "thalweg-load", "the resource is {:?}", last.service);
+    expected.check(&last.points)?;
+    for series in last.points.keys() {
+        // In the first pushes a point may be missing; measuring begins anew later.
+        let values = pushes.iter().filter_map(|push| push.points.get(series));
+        let values: Vec<_> = values.map(|point| (&point.since, point.value)).collect();
+        let may_go_back = METRICS.iter().any(|it| it.name == series.0 && it.kind == Kind::UpAndDown);
+        ensure!(may_go_back || values.is_sorted(), "{series:?} goes back: {values:?}");
     }
     Ok(pushes.len())
 }
 
-fn is_described(metric: &Metric, push: &Value) -> Result<(), Failure> {
-    let told = find(push, metric).ok_or_else(|| failed(&format!("there is no {}", metric.otlp)))?;
-    let (part, is_monotonic) = match metric.kind {
-        Kind::Histogram => ("histogram", false),
-        Kind::Counter => ("sum", true),
-        Kind::UpAndDown => ("sum", false),
-    };
-    let is_so = told["unit"] == metric.unit
-        && told["description"].as_str().is_some_and(|text| !text.is_empty())
-        && told[part]["aggregationTemporality"] == CUMULATIVE
-        && told[part]["isMonotonic"].as_bool().unwrap_or_default() == is_monotonic;
-    if is_so { Ok(()) } else { Err(failed(&format!("it is not as documented: {told}"))) }
+struct Push {
+    /// When it was told: ns since 1970, as text of equal length.
+    time: String,
+    service: String,
+    points: BTreeMap<Series, Point>,
 }
 
-/// From when on it was counted, which is later when measuring begins, and how many there were. In the first pushes a
-/// point may be missing.
-fn since<'p>(push: &'p Value, point: &Point) -> Option<(&'p str, f64)> {
-    let start = find_point(push, point)?["startTimeUnixNano"].as_str()?;
-    Some((start, value(push, point).ok()?.0))
+/// Reads a push, whose metrics are described as documented.
+fn push(line: &str) -> Result<Push> {
+    let push: Value = serde_json::from_str(line).map_err(|why| failed!("{why}"))?;
+    let resource = &push["resourceMetrics"][0];
+    let service = attributes(&resource["resource"]["attributes"]).find(|(name, _)| name == "service.name");
+    let service = service.map(|(_, service)| service).unwrap_or_default();
+    let (mut time, mut points) = (String::new(), BTreeMap::new());
+    for told in list(&resource["scopeMetrics"][0]["metrics"]) {
+        let metric = METRICS.iter().find(|metric| told["name"] == metric.name);
+        let metric = metric.ok_or_else(|| failed!("a metric is not documented: {told}"))?;
+        let (part, is_monotonic) = match metric.kind {
+            Kind::Histogram => ("histogram", false),
+            Kind::Counter => ("sum", true),
+            Kind::UpAndDown => ("sum", false),
+        };
+        let values = &told[part];
+        let is_described = told["unit"] == metric.unit
+            && !text(&told["description"]).is_empty()
+            && values["aggregationTemporality"] == CUMULATIVE
+            && values["isMonotonic"].as_bool().unwrap_or_default() == is_monotonic;
+        ensure!(is_described, "it is not as documented: {told}");
+        for point in list(&values["dataPoints"]) {
+            text(&point["timeUnixNano"]).clone_into(&mut time);
+            points.insert(series(metric, attributes(&point["attributes"])), value(point, metric.kind)?);
+        }
+    }
+    Ok(Push { time, service, points })
 }
 
 /// The value of a sum, or count and sum of a histogram, whose buckets have them all.
-fn value(push: &Value, point: &Point) -> Result<(f64, Option<f64>), Failure> {
-    let told = find_point(push, point);
-    let told = told.ok_or_else(|| failed(&format!("{} has no {:?}", point.metric.otlp, point.attributes)))?;
-    if point.metric.kind != Kind::Histogram {
+fn value(told: &Value, kind: Kind) -> Result<Point> {
+    let since = text(&told["startTimeUnixNano"]).to_owned();
+    if kind != Kind::Histogram {
         let value = number(&told["asInt"]).or_else(|| number(&told["asDouble"]));
-        return Ok((value.ok_or_else(|| failed(&format!("it has no value: {told}")))?, None));
+        return Ok(Point {
+            value: value.ok_or_else(|| failed!("it has no value: {told}"))?,
+            sum: None,
+            since,
+        });
     }
-    let count = number(&told["count"]).unwrap_or_default();
+    let value = number(&told["count"]).unwrap_or_default();
     let buckets = list(&told["bucketCounts"]);
     let in_buckets: f64 = buckets.iter().filter_map(number).sum();
-    if !is_same(in_buckets, count) || buckets.len() != list(&told["explicitBounds"]).len() + 1 {
-        return Err(failed(&format!("buckets of {} do not fit: {told}", point.metric.otlp)));
-    }
-    Ok((count, number(&told["sum"])))
+    let fits = is_same(in_buckets, value) && buckets.len() == list(&told["explicitBounds"]).len() + 1;
+    ensure!(fits, "buckets do not fit: {told}");
+    Ok(Point { value, sum: number(&told["sum"]), since })
 }
 
-fn metrics(push: &Value) -> &[Value] {
-    push.pointer("/resourceMetrics/0/scopeMetrics/0/metrics").map(list).unwrap_or_default()
-}
-
-fn find<'v>(push: &'v Value, metric: &Metric) -> Option<&'v Value> {
-    metrics(push).iter().find(|told| told["name"] == metric.otlp)
-}
-
-fn points<'v>(push: &'v Value, metric: &Metric) -> &'v [Value] {
-    let part = if metric.kind == Kind::Histogram { "histogram" } else { "sum" };
-    find(push, metric).map(|told| list(&told[part]["dataPoints"])).unwrap_or_default()
-}
-
-/// When it was told: ns since 1970, as text of equal length.
-fn time(push: &Value) -> &str {
-    let told = METRICS.iter().find_map(|metric| points(push, metric).first());
-    told.and_then(|point| point["timeUnixNano"].as_str()).unwrap_or_default()
-}
-
-fn find_point<'v>(push: &'v Value, point: &Point) -> Option<&'v Value> {
-    let wanted = point.attributes.iter().map(|(name, value)| ((*name).to_owned(), value.clone()));
-    let wanted: Vec<_> = wanted.collect();
-    points(push, point.metric).iter().find(|told| attributes(&told["attributes"]) == wanted)
-}
-
-/// In the order of names.
-fn attributes(told: &Value) -> Vec<(String, String)> {
-    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
-    let pair = |told: &Value| (text(&told["key"]), text(&told["value"]["stringValue"]));
-    let mut all: Vec<_> = list(told).iter().map(pair).collect();
-    all.sort();
-    all
+fn attributes(told: &Value) -> impl Iterator<Item = (String, String)> {
+    list(told).iter().map(|it| (text(&it["key"]).to_owned(), text(&it["value"]["stringValue"]).to_owned()))
 }
 
 /// In OTLP's JSON whole numbers of 64 bits are strings.
 fn number(value: &Value) -> Option<f64> {
     value.as_f64().or_else(|| value.as_str()?.parse().ok())
-}
-
-fn list(value: &Value) -> &[Value] {
-    value.as_array().map(Vec::as_slice).unwrap_or_default()
-}
-
-fn failed(why: &impl ToString) -> Failure {
-    Failure::failed(why.to_string())
 }

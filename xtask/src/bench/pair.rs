@@ -1,0 +1,131 @@
+//! A client and a server, each on a core of its own: where both share two, the scheduler decides who waits. And a
+//! process that holds idle connections to a server.
+
+use std::fs;
+use std::io::{BufRead, BufReader};
+use std::process::{Child, Command, Stdio};
+
+use crate::failure::Result;
+use crate::job::Job;
+use crate::log;
+use crate::peers::{BuiltPeer, LoadResult, measure};
+use crate::server::Server;
+
+pub(super) const CLIENT: &str = "taskset -c 0";
+pub(super) const SERVER: &str = "taskset -c 1";
+
+/// A stack's load generator at a stack's server.
+pub(super) struct Pair<'p> {
+    pub(super) name: String,
+    client: &'p BuiltPeer,
+    client_flags: String,
+    pub(super) server: Server,
+}
+
+impl<'p> Pair<'p> {
+    /// Starts the server with these flags.
+    pub(super) fn start(client: &'p BuiltPeer, server: &BuiltPeer, flags: &str) -> Result<Self> {
+        let server = Server::start(|port| server.serve(port).words(flags).under(SERVER))?;
+        Ok(Self { name: client.name.to_owned(), client, client_flags: String::new(), server })
+    }
+
+    /// Under another name, with these flags for the client.
+    pub(super) fn with(self, name: String, client_flags: &str) -> Self {
+        Self { name, client_flags: client_flags.to_owned(), ..self }
+    }
+
+    /// A run of the client.
+    pub(super) fn measure(&self, flags: &str) -> Result<LoadResult> {
+        self.measure_at(&self.server.address(), flags)
+    }
+
+    /// A run of the client at another address of the server.
+    pub(super) fn measure_at(&self, address: &str, flags: &str) -> Result<LoadResult> {
+        let load = self.client.command().words(&format!("load {address} {flags} {}", self.client_flags));
+        measure(load.under(CLIENT))
+    }
+
+    /// What a run moves a second.
+    pub(super) fn rate(&self, flags: &str) -> Result<f64> {
+        Ok(self.measure(flags)?.rate_per_s)
+    }
+}
+
+/// A process that holds idle connections until its standard input ends.
+pub(super) struct Holder {
+    child: Child,
+    /// The line that it printed when all were open.
+    pub(super) line: String,
+}
+
+impl Holder {
+    pub(super) fn open(job: &Job) -> Result<Self> {
+        log::line(format_args!("$ {job} &"))?;
+        let mut command = job.unbounded();
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(log::file()?);
+        let mut child = command.spawn()?;
+        let mut line = String::new();
+        if let Some(stdout) = child.stdout.take() {
+            BufReader::new(stdout).read_line(&mut line)?;
+        }
+        ensure!(!line.is_empty(), "`{job}` did not open its connections; see {}", log::path().display());
+        Ok(Self { child, line })
+    }
+
+    pub(super) fn process_id(&self) -> u32 {
+        self.child.id()
+    }
+
+    pub(super) fn close(mut self) -> Result<()> {
+        drop(self.child.stdin.take());
+        self.child.wait()?;
+        Ok(())
+    }
+}
+
+/// Raises the soft limit of open files, of this program and those that it starts, to `count` where it is lower.
+///
+/// # Errors
+///
+/// When the hard limit is lower: that is the machine's, and only its owner can raise it.
+pub(super) fn allow_open_files(count: usize) -> Result<()> {
+    let limits = fs::read_to_string("/proc/self/limits")?;
+    let (soft, hard) =
+        limits_of_files(&limits).ok_or_else(|| failed!("/proc/self/limits has no `Max open files`"))?;
+    if soft >= count {
+        return Ok(());
+    }
+    if hard < count {
+        let raise = format!("raise it as root: `prlimit --pid $$ --nofile={count}:{count}`");
+        return Err(missing!("{count} open files: the hard limit is {hard}; {raise}"));
+    }
+    let limit = format!("--nofile={count}:");
+    let raised = Command::new("prlimit").args(["--pid", &std::process::id().to_string(), &limit]).status()?;
+    ensure!(raised.success(), "`prlimit {limit}` failed");
+    Ok(())
+}
+
+/// The soft and the hard limit in the line `Max open files  1024  524288  files`.
+fn limits_of_files(limits: &str) -> Option<(usize, usize)> {
+    let line = limits.lines().find_map(|line| line.strip_prefix("Max open files"))?;
+    let mut words = line.split_whitespace();
+    let mut limit = || match words.next()? {
+        "unlimited" => Some(usize::MAX),
+        number => number.parse().ok(),
+    };
+    Some((limit()?, limit()?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::limits_of_files;
+
+    #[test]
+    fn both_limits_are_read() {
+        let text = "Limit                     Soft Limit           Hard Limit           Units\n\
+                    Max open files            1024                 524288               files\n";
+        assert_eq!(limits_of_files(text), Some((1024, 524_288)));
+        assert_eq!(limits_of_files("Max open files  1024  unlimited  files"), Some((1024, usize::MAX)));
+        assert_eq!(limits_of_files("Max processes  1  1  processes"), None);
+    }
+}

@@ -1,0 +1,61 @@
+//! Why something did not come to its end, and short ways to say so.
+
+use std::fmt;
+
+/// Why a step or a command did not pass.
+#[derive(Debug)]
+pub(crate) enum Failure {
+    /// What was tested is wrong, or a program failed.
+    Failed(String),
+    /// Something that the step needs cannot be had on this machine, so nothing was tested.
+    Missing(String),
+    /// The command line makes no sense: the message says which part.
+    Misuse(String),
+}
+
+pub(crate) type Result<T, E = Failure> = std::result::Result<T, E>;
+
+/// Makes a [`Failure::Failed`] of a text with places, as `format!` does.
+macro_rules! failed {
+    ($($text:tt)*) => { $crate::failure::Failure::Failed(format!($($text)*)) };
+}
+
+/// Makes a [`Failure::Missing`].
+macro_rules! missing {
+    ($($text:tt)*) => { $crate::failure::Failure::Missing(format!($($text)*)) };
+}
+
+/// Makes a [`Failure::Misuse`].
+macro_rules! misuse {
+    ($($text:tt)*) => { $crate::failure::Failure::Misuse(format!($($text)*)) };
+}
+
+/// Returns a [`Failure::Failed`].
+macro_rules! bail {
+    ($($text:tt)*) => { return Err(failed!($($text)*)) };
+}
+
+/// Returns a [`Failure::Failed`] unless the condition holds.
+macro_rules! ensure {
+    ($condition:expr, $($text:tt)*) => { if !$condition { bail!($($text)*) } };
+}
+
+/// `account` of what was tried: a success if `is_well`, else a failure.
+pub(crate) fn verdict(is_well: bool, account: String) -> Result<String> {
+    if is_well { Ok(account) } else { Err(Failure::Failed(account)) }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Failed(message) | Self::Misuse(message) => formatter.write_str(message),
+            Self::Missing(message) => write!(formatter, "cannot be had here: {message}"),
+        }
+    }
+}
+
+impl From<std::io::Error> for Failure {
+    fn from(error: std::io::Error) -> Self {
+        Self::Failed(error.to_string())
+    }
+}
