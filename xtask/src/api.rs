@@ -99,9 +99,11 @@ fn listings() -> Result<Vec<Listing>> {
     let list = |library: &&'static str| -> Result<Listing> {
         let json = target.join("doc").join(format!("{}.json", library.replace('-', "_")));
         let text = Job::new(target.join("debug/api-listing")).arg(json).quiet_text().map_err(|failure| {
-            missing!("a list of what is public in {library}: {failure}. rustdoc's JSON changes with Rust, and the program \
+            missing!(
+                "a list of what is public in {library}: {failure}. rustdoc's JSON changes with Rust, and the program \
                  that reads it knows one form of it: see {}",
-                log::path().display())
+                log::path().display()
+            )
         })?;
         Ok(Listing { library, text })
     };

@@ -111,7 +111,7 @@ impl Job {
 
     /// Runs to the end and gives what it said; that is in the log, too.
     pub(crate) fn output(&self) -> Result<Said> {
-        Said::of(self.end(Stdio::piped(), Stdio::piped())?)
+        Said::of(&self.end(Stdio::piped(), Stdio::piped())?)
     }
 
     /// As [`output`](Self::output), with an open standard input: `reply` is written there as soon as `cue` has been put
@@ -136,7 +136,7 @@ impl Job {
                 input.write_all(reply)?;
             }
         }
-        Said::of(Output { stdout: seen, ..child.wait_with_output()? })
+        Said::of(&Output { stdout: seen, ..child.wait_with_output()? })
     }
 
     /// Runs to the end and gives its standard output; a failure is an error that names the program.
@@ -221,7 +221,7 @@ pub(crate) struct Said {
 }
 
 impl Said {
-    fn of(output: Output) -> Result<Self> {
+    fn of(output: &Output) -> Result<Self> {
         let mut file = log::file()?;
         file.write_all(&output.stdout)?;
         file.write_all(&output.stderr)?;

@@ -57,7 +57,7 @@ fn compare_trees(wanted: &[String]) -> Result<Value> {
     for tree in trees.iter().filter(|tree| is_wanted(tree["name"].as_str().unwrap_or_default())) {
         let of = |key: &str| -> Result<Vec<PathBuf>> {
             let entries = tree[key].as_array().into_iter().flatten();
-            let roots: Result<Vec<_>, _> = entries.map(|entry| packages::roots(entry)).collect();
+            let roots: Result<Vec<_>, _> = entries.map(packages::roots).collect();
             Ok(roots?.concat())
         };
         let (roots, imports) = (of("files")?, of("imports")?);

@@ -35,10 +35,10 @@ mod report;
 pub(crate) mod rust;
 mod schedule;
 mod services;
+mod source;
 mod steps;
 pub(crate) mod surface;
 mod tls;
-mod tokens;
 mod web;
 mod workflows;
 

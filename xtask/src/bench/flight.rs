@@ -87,7 +87,8 @@ impl Programs {
 
     /// One run of arrow-flight's benchmark; MiB/s.
     fn round_trip(&self, name: &str) -> Result<f64> {
-        let words = "--bench --exact --noplot --discard-baseline --warm-up-time 1 --measurement-time 2 --sample-size 10";
+        let words = "--bench --exact --noplot --discard-baseline --warm-up-time 1 --measurement-time 2 \
+                     --sample-size 10";
         let job = Job::new(&self.benchmark).words(words).arg(name).under("taskset -c 0,1");
         let job = job.directory(workspace::output());
         rate_of(&job.text()?).ok_or_else(|| failed!("`{job}` printed no rate"))

@@ -1,5 +1,5 @@
-//! What an empty unary call costs both sides, counted under valgrind: user-space instructions, which repeat on a machine
-//! whose clock does not, and heap allocations.
+//! What an empty unary call costs both sides, counted under valgrind: user-space instructions, which repeat on a
+//! machine whose clock does not, and heap allocations.
 //!
 //! A count of a whole run holds its start and its end too, so two runs of different lengths are made: what the longer
 //! one has more, divided by the calls that it made more, is the cost of one call.

@@ -176,7 +176,7 @@ mod tests {
         let date = "2026-11-22";
         let file = |command: &str| {
             let commands = [command];
-            json!({"commands": [command], "machine": "a machine", "date": date, "commit": "abc"})
+            json!({"commands": commands, "machine": "a machine", "date": date, "commit": "abc"})
         };
         let results = Results::of([("one", file("bench one")), ("two", file("bench two"))]);
         assert_eq!(

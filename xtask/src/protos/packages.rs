@@ -31,7 +31,7 @@ type Fetch = fn(&str) -> Result<PathBuf>;
 
 const FETCHERS: [(&str, Fetch); 4] = [("crate", of_cargo), ("go", of_go), ("npm", of_npm), ("pypi", of_pypi)];
 
-fn fetch<'e>(entry: &'e Value) -> Result<(&'e str, PathBuf)> {
+fn fetch(entry: &Value) -> Result<(&str, PathBuf)> {
     let (package, fetch) = FETCHERS
         .into_iter()
         .find_map(|(registry, fetch)| Some((entry[registry].as_str()?, fetch)))

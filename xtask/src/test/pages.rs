@@ -190,7 +190,7 @@ pub(super) fn shown(console: &str) -> Vec<Shown> {
     for line in console.lines() {
         match (line.strip_prefix("$ "), all.last_mut()) {
             (Some(command), _) => all.push(Shown { command: command.to_owned(), output: String::new() }),
-            (None, Some(last)) => last.output += &format!("{line}\n"),
+            (None, Some(last)) => last.output.extend([line, "\n"]),
             (None, None) => {}
         }
     }

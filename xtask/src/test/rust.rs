@@ -200,7 +200,8 @@ pub(crate) fn example(name: &str) -> Result<PathBuf> {
 
 /// The folder that has these examples, as the tests built them.
 pub(super) fn examples(names: &[impl Display]) -> Result<PathBuf> {
-    built(&names.iter().map(|name| format!("--example {name} ")).collect::<String>())?;
+    let words: Vec<String> = names.iter().map(|name| format!("--example {name}")).collect();
+    built(&words.join(" "))?;
     Ok(workspace::target().join("debug/examples"))
 }
 

@@ -10,11 +10,14 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::ExitCode;
 
-use super::circles::leaf;
-use super::tokens::{self, Token, module_of};
+use quote::ToTokens;
+use syn::punctuated::Punctuated;
+use syn::{Attribute, ImplItem, Item, ItemImpl, Token, Visibility};
+
+use super::source::{attributes, is_kept, joined, leaves, module_of, type_name};
 use crate::arguments::Arguments;
 use crate::failure::Result;
 use crate::log;
@@ -135,93 +138,51 @@ enum Origin {
 impl Surface {
     /// Reads the sources of a crate, as they are with a set of features, or with all of them.
     fn of(package: &Package, set: Option<&str>) -> Result<Self> {
-        let folder = package.manifest_path.parent().unwrap_or(Path::new(""));
+        let folder = package.manifest_path.parent().unwrap_or(Path::new("")).join("src");
         let enabled = set.map(|set| enabled(&package.features, set));
         let mut surface = Self { features: package.features.clone(), ..Self::default() };
-        let sources = files::below(&folder.join("src"))?;
+        let sources = files::below(&folder)?;
         for path in sources.iter().filter(|path| files::has_extension(path, "rs")) {
-            let text = fs::read_to_string(path)?;
-            match &enabled {
-                None => surface.add(path, &text),
-                Some(enabled) => surface.add(path, &without_disabled(&text, enabled)),
-            }
+            let inside = path.strip_prefix(&folder).unwrap_or(path);
+            surface
+                .add(inside, &fs::read_to_string(path)?, enabled.as_ref())
+                .map_err(|why| failed!("{}: {why}", path.display()))?;
         }
         Ok(surface)
     }
 
-    /// What a file has; its path has a folder `src`.
-    fn add(&mut self, path: &Path, text: &str) {
-        let parts: Vec<_> = path.iter().collect();
-        let root = parts.iter().rposition(|part| *part == "src").map_or(0, |at| at + 1);
-        let module = module_of(&parts[root..].iter().collect::<PathBuf>());
-        let tokens = tokens::read(text).kept;
-        self.add_names(&module, &tokens);
-        self.add_members(&module, &tokens);
+    /// What a file has, whose path within the folder of sources is `inside`.
+    fn add(&mut self, inside: &Path, text: &str, enabled: Option<&BTreeSet<String>>) -> syn::Result<()> {
+        self.add_items(&module_of(inside), &syn::parse_file(text)?.items, enabled);
+        Ok(())
     }
 
-    fn add_names(&mut self, module: &[String], tokens: &[Token]) {
-        let text = |position: usize| tokens.get(position).map_or("", |token| token.text.as_str());
-        for (position, token) in tokens.iter().enumerate().filter(|(_, token)| token.depth == 0) {
-            if token.text == "macro_rules" && text(position.wrapping_sub(2)) == "macro_export" {
-                let names = self.modules.entry(Vec::new()).or_default();
-                names.insert(text(position + 2).to_owned(), Origin::Item);
-            }
-            if token.text != "pub" || text(position + 1) == "(" {
-                continue;
-            }
-            let names = self.modules.entry([module, &token.inline[..]].concat()).or_default();
-            let Some(keyword) = (position + 1..position + 5).find(|at| DEFINING.contains(&text(*at))) else {
-                continue;
-            };
-            match text(keyword) {
-                "use" => {
-                    let mut found = Vec::new();
-                    leaf(tokens, keyword + 1, &[], &mut found);
-                    names.extend(found.into_iter().map(|(name, path)| (name, Origin::Used(path))));
+    fn add_items(&mut self, module: &[String], items: &[Item], enabled: Option<&BTreeSet<String>>) {
+        for item in items.iter().filter(|item| is_kept(attributes(item), enabled)) {
+            let members = match item {
+                Item::Struct(it) => {
+                    let fields = it.fields.iter().filter(|field| is_public(&field.vis));
+                    let fields = fields.filter_map(|it| Some(format!("field {}", it.ident.as_ref()?)));
+                    Some((it.ident.to_string(), fields.chain(derived(&it.attrs)).collect()))
                 }
-                "mod" => drop(names.insert(text(keyword + 1).to_owned(), Origin::Module)),
-                _ => drop(names.insert(text(keyword + 1).to_owned(), Origin::Item)),
-            }
-        }
-    }
-
-    fn add_members(&mut self, module: &[String], tokens: &[Token]) {
-        let text = |position: usize| tokens.get(position).map_or("", |token| token.text.as_str());
-        let top = module.first().cloned().unwrap_or_default();
-        let mut owner: Option<String> = None;
-        let mut derived: Vec<String> = Vec::new();
-        for (position, token) in tokens.iter().enumerate() {
-            let mut add = |owner: &str, member: String| {
-                self.members.entry((top.clone(), owner.to_owned())).or_default().insert(member);
-            };
-            match (token.depth, token.text.as_str()) {
-                (0, "derive") => {
-                    let words = tokens[position + 2..].iter().take_while(|token| token.text != ")");
-                    derived.extend(words.filter(|token| token.text != ",").map(|token| token.text.clone()));
-                }
-                (0, "struct" | "enum") => {
-                    derived.drain(..).for_each(|name| add(text(position + 1), format!("impl {name}")));
-                    owner = (token.text == "struct").then(|| text(position + 1).to_owned());
-                }
-                (0, "impl") if text(position + 1) != "Trait" && starts_item(tokens, position) => {
-                    let (implemented, of) = header(tokens, position + 1);
-                    if let Some(name) = &implemented {
-                        add(&of, format!("impl {name}"));
+                Item::Enum(it) => Some((it.ident.to_string(), derived(&it.attrs))),
+                Item::Impl(it) => members(it, enabled),
+                Item::Mod(syn::ItemMod { content: Some((_, items)), ident, .. }) => {
+                    if ident != "tests" {
+                        self.add_items(&joined(module, &ident.to_string()), items, enabled);
                     }
-                    owner = implemented.is_none().then_some(of);
+                    None
                 }
-                (1, "pub") if text(position + 1) != "(" => {
-                    let Some(owner) = &owner else { continue };
-                    let function = (position + 1..position + 5).find(|at| text(*at) == "fn");
-                    match function {
-                        Some(at) => add(owner, format!("fn {}", text(at + 1))),
-                        None if text(position + 2) == ":" => {
-                            add(owner, format!("field {}", text(position + 1)));
-                        }
-                        None => {}
-                    }
-                }
-                _ => {}
+                _ => None,
+            };
+            if let Some((owner, members)) = members {
+                let top = module.first().cloned().unwrap_or_default();
+                self.members.entry((top, owner)).or_default().extend(members);
+            }
+            let names = names(item);
+            let module = if let Item::Macro(_) = item { &[] } else { module };
+            if !names.is_empty() {
+                self.modules.entry(module.to_vec()).or_default().extend(names);
             }
         }
     }
@@ -290,47 +251,68 @@ impl Surface {
     }
 }
 
-const DEFINING: &[&str] =
-    &["fn", "struct", "enum", "union", "trait", "type", "const", "static", "mod", "use"];
-
-/// Whether an item begins at `position`, and it is no `impl` in a type.
-fn starts_item(tokens: &[Token], position: usize) -> bool {
-    let before = position.checked_sub(1).map(|at| tokens[at].text.as_str());
-    matches!(before, None | Some("}" | ";" | "]" | "unsafe"))
+/// The names that an item makes public.
+fn names(item: &Item) -> Vec<(String, Origin)> {
+    let (vis, ident, origin) = match item {
+        Item::Use(it) if is_public(&it.vis) => {
+            let mut found = Vec::new();
+            leaves(&it.tree, &[], &mut found);
+            return found.into_iter().map(|(name, path)| (name, Origin::Used(path))).collect();
+        }
+        Item::Macro(it) if it.attrs.iter().any(|it| it.path().is_ident("macro_export")) => {
+            let ident = it.ident.iter();
+            return ident.map(|ident| (ident.to_string(), Origin::Item)).collect();
+        }
+        Item::Mod(it) => (&it.vis, &it.ident, Origin::Module),
+        Item::Const(it) => (&it.vis, &it.ident, Origin::Item),
+        Item::Enum(it) => (&it.vis, &it.ident, Origin::Item),
+        Item::Fn(it) => (&it.vis, &it.sig.ident, Origin::Item),
+        Item::Static(it) => (&it.vis, &it.ident, Origin::Item),
+        Item::Struct(it) => (&it.vis, &it.ident, Origin::Item),
+        Item::Trait(it) => (&it.vis, &it.ident, Origin::Item),
+        Item::Type(it) => (&it.vis, &it.ident, Origin::Item),
+        Item::Union(it) => (&it.vis, &it.ident, Origin::Item),
+        _ => return Vec::new(),
+    };
+    if is_public(vis) { vec![(ident.to_string(), origin)] } else { Vec::new() }
 }
 
-/// Of an `impl` whose head goes on at `position`: the trait, if it is of one, and the type.
-fn header(tokens: &[Token], position: usize) -> (Option<String>, String) {
-    let mut paths = vec![String::new()];
-    let mut angles = 0_i32;
-    let mut is_generics = tokens.get(position).is_some_and(|token| token.text == "<");
-    for (at, token) in tokens.iter().enumerate().skip(position) {
-        let is_arrow = token.text == ">" && tokens[at - 1].text == "-";
-        match token.text.as_str() {
-            "<" => angles += 1,
-            ">" if !is_arrow => angles -= 1,
-            _ => {}
-        }
-        if is_generics {
-            is_generics = angles > 0;
-            continue;
-        }
-        match token.text.as_str() {
-            "{" | "where" if angles == 0 => break,
-            "for" if angles == 0 => paths.push(String::new()),
-            // Paths are told apart by their last names alone: `fmt::Debug` is `Debug`.
-            "::" => {
-                let path = paths.last_mut().expect("there is one");
-                let kept =
-                    path.rfind(|last: char| !(last.is_alphanumeric() || last == '_')).map_or(0, |at| at + 1);
-                path.truncate(kept);
-            }
-            word => paths.last_mut().expect("there is one").push_str(word),
-        }
+fn is_public(visibility: &Visibility) -> bool {
+    matches!(visibility, Visibility::Public(_))
+}
+
+/// The traits that attributes derive.
+fn derived(attributes: &[Attribute]) -> BTreeSet<String> {
+    let derives = attributes.iter().filter(|it| it.path().is_ident("derive"));
+    let traits = derives
+        .filter_map(|it| it.parse_args_with(Punctuated::<syn::Path, Token![,]>::parse_terminated).ok());
+    traits.flatten().map(|it| format!("impl {}", short(&it))).collect()
+}
+
+/// Of an `impl` the type, and the trait or the public methods.
+fn members(it: &ItemImpl, enabled: Option<&BTreeSet<String>>) -> Option<(String, BTreeSet<String>)> {
+    let of = type_name(&it.self_ty)?;
+    if let Some((implemented, _)) = &it.trait_ {
+        return Some((of, BTreeSet::from([format!("impl {}", short(implemented))])));
     }
-    let of = paths.pop().unwrap_or_default();
-    let of = of.split('<').next().unwrap_or_default().to_owned();
-    (paths.pop(), of)
+    let public = |it: &ImplItem| match it {
+        ImplItem::Fn(it) if is_public(&it.vis) && is_kept(&it.attrs, enabled) => {
+            Some(format!("fn {}", it.sig.ident))
+        }
+        _ => None,
+    };
+    Some((of, it.items.iter().filter_map(public).collect()))
+}
+
+/// A path without spaces, in which names have no path themselves: `fmt::Debug` is `Debug`.
+fn short(path: &syn::Path) -> String {
+    let mut text = path.to_token_stream().to_string().replace(' ', "");
+    while let Some(end) = text.find("::") {
+        let is_mark = |it: char| !(it.is_alphanumeric() || it == '_');
+        let start = text[..end].rfind(is_mark).map_or(0, |at| at + 1);
+        text.replace_range(start..end + 2, "");
+    }
+    text
 }
 
 /// The features that are on with those of `set`.
@@ -345,95 +327,6 @@ fn enabled(features: &BTreeMap<String, Vec<String>>, set: &str) -> BTreeSet<Stri
     enabled
 }
 
-/// `text` in which each item behind a `cfg` that `enabled` does not satisfy is one for tests, which are left out later.
-/// A field or statement stays.
-fn without_disabled(text: &str, enabled: &BTreeSet<String>) -> String {
-    const CFG: &str = "#[cfg(";
-    let mut left = String::new();
-    let mut rest = text;
-    while let Some(start) = rest.find(CFG) {
-        let (before, after) = rest.split_at(start);
-        let mut condition = Condition(&after[CFG.len()..]);
-        let holds = condition.holds(enabled);
-        let behind = condition.0.strip_prefix(")]").unwrap_or(condition.0);
-        left += before;
-        let item = behind_attributes(behind);
-        left += if !holds && is_item(item) { "#[cfg(test)]" } else { "" };
-        rest = behind;
-    }
-    left + rest
-}
-
-/// `text` without the attributes that it starts with.
-fn behind_attributes(text: &str) -> &str {
-    let mut text = text.trim_start();
-    while text.starts_with("#[") {
-        let mut depth = 0_i32;
-        let end = text.find(|character| {
-            depth += i32::from(character == '[') - i32::from(character == ']');
-            character == ']' && depth == 0
-        });
-        text = end.map_or("", |end| text[end + 1..].trim_start());
-    }
-    text
-}
-
-/// Whether `text` starts with an item, and not with a field or a statement.
-fn is_item(text: &str) -> bool {
-    const STARTS: &[&str] = &[
-        "fn", "async", "unsafe", "struct", "enum", "trait", "impl", "type", "const", "static", "mod", "use",
-    ];
-    let text = text.strip_prefix("pub").map_or(text, |behind| {
-        let behind = behind.trim_start();
-        behind.strip_prefix('(').and_then(|scope| scope.split_once(')')).map_or(behind, |(_, behind)| behind)
-    });
-    let word = text.trim_start().split(|end: char| !end.is_alphanumeric() && end != '_').next();
-    STARTS.contains(&word.unwrap_or_default())
-}
-
-/// What is left to read of the condition of a `cfg`.
-struct Condition<'t>(&'t str);
-
-impl<'t> Condition<'t> {
-    /// Reads one predicate. What is asked about is a feature; `test` does not hold, and all else does.
-    fn holds(&mut self, enabled: &BTreeSet<String>) -> bool {
-        let word = self.word();
-        if self.skip("(") {
-            let mut all = Vec::new();
-            while !self.skip(")") && !self.0.is_empty() {
-                all.push(self.holds(enabled));
-                self.skip(",");
-            }
-            return match word {
-                "any" => all.contains(&true),
-                "not" => all == [false],
-                _ => !all.contains(&false),
-            };
-        }
-        if !self.skip("=") {
-            return word != "test";
-        }
-        self.skip("\"");
-        let (value, behind) = self.0.split_once('"').unwrap_or((self.0, ""));
-        self.0 = behind;
-        word != "feature" || enabled.contains(value)
-    }
-
-    fn word(&mut self) -> &'t str {
-        let text = self.0.trim_start();
-        let end = text.find(|end: char| !end.is_alphanumeric() && end != '_').unwrap_or(text.len());
-        let (word, behind) = text.split_at(end);
-        self.0 = behind;
-        word
-    }
-
-    fn skip(&mut self, mark: &str) -> bool {
-        let behind = self.0.trim_start().strip_prefix(mark);
-        self.0 = behind.unwrap_or(self.0);
-        behind.is_some()
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -441,7 +334,7 @@ mod tests {
     fn surface(files: &[(&str, &str)]) -> Surface {
         let mut surface = Surface::default();
         for (path, text) in files {
-            surface.add(&Path::new("src").join(path), text);
+            surface.add(Path::new(path), text, None).unwrap();
         }
         surface
     }
@@ -488,7 +381,7 @@ mod tests {
         check("impl From<http::Uri> for A {}", "impl From<Uri> for A {}", &[]);
         check("impl TryFrom<Vec<u8>> for A {}", "impl TryFrom<u8> for A {}", &["A: impl TryFrom<Vec<u8>>"]);
         check("fn f() -> impl Send { } impl B { pub fn f() {} }", "", &[]);
-        check("impl Fn(u8) -> u8 for A {}", "", &["A: impl Fn(u8)->u8"]);
+        check("impl From<fn(u8) -> u8> for A {}", "", &["A: impl From<fn(u8)->u8>"]);
     }
 
     #[test]
@@ -540,7 +433,7 @@ mod tests {
         let check = |text: &str, set: &str, names: &[&str]| {
             let enabled = set.split(' ').map(str::to_owned).collect();
             let mut surface = Surface::default();
-            surface.add(Path::new("src/lib.rs"), &without_disabled(text, &enabled));
+            surface.add(Path::new("lib.rs"), text, Some(&enabled)).unwrap();
             let found: Vec<_> = surface.modules.values().flat_map(BTreeMap::keys).cloned().collect();
             assert_eq!(found, names, "{text} with `{set}`");
         };

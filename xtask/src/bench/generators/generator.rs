@@ -81,8 +81,9 @@ impl Generators {
         let text = job.text()?;
         let after = proc::cpu_time("self")?;
         let report = read(&text).ok_or_else(|| failed!("`{job}` left a figure out"))?;
-        let (user, system) =
-            (after.children_user - before.children_user, after.children_system - before.children_system);
-        Ok(Run { report, cpu_s: [user.as_secs_f64(), system.as_secs_f64()] })
+        let [user, system] =
+            [(after.children_user, before.children_user), (after.children_system, before.children_system)]
+                .map(|(after, before)| after.saturating_sub(before).as_secs_f64());
+        Ok(Run { report, cpu_s: [user, system] })
     }
 }

@@ -1,0 +1,355 @@
+//! A Rust file as its items: what it defines, what it names, and what is left of it behind `cfg`.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+use proc_macro2::{TokenStream, TokenTree};
+use syn::punctuated::Punctuated;
+use syn::visit::{self, Visit};
+use syn::{Attribute, Expr, ImplItem, Item, Meta, Token, Type, UseTree};
+
+/// What one file of a crate has, without its tests.
+#[derive(Default)]
+pub(super) struct Source {
+    pub(super) path: PathBuf,
+    /// The path of its module.
+    pub(super) module: Vec<String>,
+    /// Modules that are written within it.
+    pub(super) inline: Vec<Vec<String>>,
+    /// Child modules that are for tests.
+    pub(super) test_modules: Vec<Vec<String>>,
+    /// What `use` brings into a module: where it stands, the name, or `*`, and the path as it is written.
+    pub(super) leaves: Vec<(Vec<String>, String, Vec<String>)>,
+    /// Paths of several names in code, as they are written, with the module where they stand.
+    pub(super) paths: Vec<(Vec<String>, Vec<String>)>,
+    /// Names outside of functions and impls, with their module.
+    pub(super) defined: BTreeSet<(Vec<String>, String)>,
+    pub(super) macros: Vec<String>,
+    pub(super) blocks: Vec<Block>,
+}
+
+/// An `impl` block outside of functions.
+pub(super) struct Block {
+    /// The module where it stands.
+    pub(super) here: Vec<String>,
+    /// The type, without its path and its parameters.
+    pub(super) name: String,
+    pub(super) methods: Vec<String>,
+    /// Names that it calls on itself.
+    pub(super) calls: Vec<String>,
+}
+
+impl Source {
+    /// Reads a file whose path within the crate's folder of sources is `inside`.
+    pub(super) fn read(path: &Path, inside: &Path, text: &str) -> syn::Result<Self> {
+        let mut source = Self { path: path.to_owned(), module: module_of(inside), ..Self::default() };
+        let file = syn::parse_file(text)?;
+        let mut reader =
+            Reader { here: source.module.clone(), depth: 0, in_block: false, source: &mut source };
+        for item in &file.items {
+            reader.visit_item(item);
+        }
+        Ok(source)
+    }
+
+    /// The paths that it names, in `use` and in code.
+    pub(super) fn named(&self) -> impl Iterator<Item = &[String]> {
+        let leaves = self.leaves.iter().map(|(.., path)| path.as_slice());
+        leaves.chain(self.paths.iter().map(|(_, path)| path.as_slice()))
+    }
+}
+
+struct Reader<'s> {
+    source: &'s mut Source,
+    here: Vec<String>,
+    /// How many items are open that are no modules.
+    depth: usize,
+    /// The last block is open.
+    in_block: bool,
+}
+
+impl Reader<'_> {
+    fn module(&mut self, module: &syn::ItemMod) {
+        let child = joined(&self.here, &module.ident.to_string());
+        let Some((_, items)) = module.content.as_ref().filter(|_| module.ident != "tests") else { return };
+        let parent = std::mem::replace(&mut self.here, child.clone());
+        self.source.inline.push(child);
+        items.iter().for_each(|item| self.visit_item(item));
+        self.here = parent;
+    }
+
+    /// A path in code.
+    fn path(&mut self, path: Vec<String>) {
+        if let [own, name] = &path[..]
+            && own == "Self"
+        {
+            self.call(name.clone());
+        } else if path.len() > 1 {
+            self.source.paths.push((self.here.clone(), path));
+        }
+    }
+
+    fn call(&mut self, name: String) {
+        if let Some(block) = self.source.blocks.last_mut().filter(|_| self.in_block) {
+            block.calls.push(name);
+        }
+    }
+
+    /// The paths among a macro's tokens. `$crate::a` is for those who call it from another crate.
+    fn tokens(&mut self, tokens: TokenStream) {
+        let (mut path, mut before) = (Vec::new(), Vec::<String>::new());
+        for token in tokens {
+            let text = if let TokenTree::Group(_) = token { String::new() } else { token.to_string() };
+            let last = |back: usize| before.iter().rev().nth(back).map_or("", String::as_str);
+            match token {
+                TokenTree::Ident(_) if (last(1), last(0)) == (":", ":") => {
+                    if !path.is_empty() {
+                        path.push(text.clone());
+                    }
+                }
+                TokenTree::Ident(_) => {
+                    self.path(std::mem::take(&mut path));
+                    path.extend((!matches!(last(0), "." | "$")).then(|| text.clone()));
+                }
+                TokenTree::Punct(_) if text == ":" => {}
+                TokenTree::Group(group) => {
+                    self.path(std::mem::take(&mut path));
+                    if (last(2), last(1)) == ("self", ".") {
+                        self.call(last(0).to_owned());
+                    }
+                    self.tokens(group.stream());
+                }
+                _ => self.path(std::mem::take(&mut path)),
+            }
+            before.push(text);
+        }
+        self.path(path);
+    }
+}
+
+impl<'ast> Visit<'ast> for Reader<'_> {
+    fn visit_item(&mut self, item: &'ast Item) {
+        let stays = is_kept(attributes(item), None);
+        if let Item::Mod(module) = item
+            && module.content.is_none()
+            && !stays
+        {
+            self.source.test_modules.push(joined(&self.here, &module.ident.to_string()));
+        }
+        if !stays {
+            return;
+        }
+        if self.depth == 0 {
+            let name = name(item).map(|name| (self.here.clone(), name));
+            self.source.defined.extend(name);
+        }
+        match item {
+            Item::Mod(module) => self.module(module),
+            Item::Use(item) => {
+                let mut found = Vec::new();
+                leaves(&item.tree, &[], &mut found);
+                let here = &self.here;
+                self.source.leaves.extend(found.into_iter().map(|(name, path)| (here.clone(), name, path)));
+            }
+            item => {
+                if let Item::Macro(rules) = item {
+                    self.source.macros.extend(rules.ident.as_ref().map(ToString::to_string));
+                }
+                let opens = self.depth == 0 && matches!(item, Item::Impl(_));
+                if let (true, Item::Impl(block)) = (opens, item)
+                    && let Some(name) = type_name(&block.self_ty)
+                {
+                    let kept = |it: &ImplItem| match it {
+                        ImplItem::Fn(it) if is_kept(&it.attrs, None) => Some(it.sig.ident.to_string()),
+                        _ => None,
+                    };
+                    let methods = block.items.iter().filter_map(kept).collect();
+                    self.source.blocks.push(Block {
+                        here: self.here.clone(),
+                        name,
+                        methods,
+                        calls: Vec::new(),
+                    });
+                    self.in_block = true;
+                }
+                self.depth += 1;
+                visit::visit_item(self, item);
+                self.depth -= 1;
+                self.in_block &= !opens;
+            }
+        }
+    }
+
+    fn visit_impl_item_fn(&mut self, it: &'ast syn::ImplItemFn) {
+        if is_kept(&it.attrs, None) {
+            visit::visit_impl_item_fn(self, it);
+        }
+    }
+
+    fn visit_local(&mut self, it: &'ast syn::Local) {
+        if is_kept(&it.attrs, None) {
+            visit::visit_local(self, it);
+        }
+    }
+
+    fn visit_field(&mut self, it: &'ast syn::Field) {
+        if is_kept(&it.attrs, None) {
+            visit::visit_field(self, it);
+        }
+    }
+
+    fn visit_path(&mut self, path: &'ast syn::Path) {
+        if path.leading_colon.is_none() {
+            self.path(path.segments.iter().map(|segment| segment.ident.to_string()).collect());
+        }
+        visit::visit_path(self, path);
+    }
+
+    fn visit_expr_method_call(&mut self, call: &'ast syn::ExprMethodCall) {
+        if matches!(&*call.receiver, Expr::Path(receiver) if receiver.path.is_ident("self")) {
+            self.call(call.method.to_string());
+        }
+        visit::visit_expr_method_call(self, call);
+    }
+
+    /// What attributes have in brackets: `value_parser = percent::parse`.
+    fn visit_meta_list(&mut self, it: &'ast syn::MetaList) {
+        self.tokens(it.tokens.clone());
+    }
+
+    fn visit_macro(&mut self, it: &'ast syn::Macro) {
+        self.visit_path(&it.path);
+        self.tokens(it.tokens.clone());
+    }
+}
+
+/// The name that an item defines.
+fn name(item: &Item) -> Option<String> {
+    let ident = match item {
+        Item::Const(it) => &it.ident,
+        Item::Enum(it) => &it.ident,
+        Item::Fn(it) => &it.sig.ident,
+        Item::Macro(it) => it.ident.as_ref()?,
+        Item::Mod(it) => &it.ident,
+        Item::Static(it) => &it.ident,
+        Item::Struct(it) => &it.ident,
+        Item::Trait(it) => &it.ident,
+        Item::Type(it) => &it.ident,
+        Item::Union(it) => &it.ident,
+        _ => return None,
+    };
+    Some(ident.to_string())
+}
+
+pub(super) fn attributes(item: &Item) -> &[Attribute] {
+    macro_rules! of {
+        ($($kind:ident)*) => { match item { $(Item::$kind(it) => &it.attrs,)* _ => &[] } };
+    }
+    of!(Const Enum ExternCrate Fn ForeignMod Impl Macro Mod Static Struct Trait TraitAlias Type Union Use)
+}
+
+/// Whether something stays that has these attributes: it is not for tests, and not behind a feature that is not among
+/// those that are on. Without a set of features, it may be behind any.
+pub(super) fn is_kept(attributes: &[Attribute], features: Option<&BTreeSet<String>>) -> bool {
+    let conditions = attributes.iter().filter(|it| it.path().is_ident("cfg"));
+    let holds =
+        |it: &Attribute| it.parse_args::<Meta>().ok().and_then(|condition| holds(&condition, features));
+    conditions.map(holds).all(|holds| holds != Some(false))
+}
+
+/// Whether the condition of a `cfg` holds, where that can be known.
+fn holds(condition: &Meta, features: Option<&BTreeSet<String>>) -> Option<bool> {
+    match condition {
+        Meta::Path(path) => path.is_ident("test").then_some(false),
+        Meta::NameValue(pair) if pair.path.is_ident("feature") => {
+            let Expr::Lit(syn::ExprLit { lit: syn::Lit::Str(name), .. }) = &pair.value else { return None };
+            features.map(|features| features.contains(&name.value()))
+        }
+        Meta::NameValue(_) => None,
+        Meta::List(list) => {
+            let all = list.parse_args_with(Punctuated::<Meta, Token![,]>::parse_terminated).ok()?;
+            let all: Vec<Option<bool>> = all.iter().map(|it| holds(it, features)).collect();
+            // One that decides, and what it decides; without it, what all of them together come to.
+            let (decides, otherwise) = match () {
+                () if list.path.is_ident("not") => return all.first().copied()?.map(|holds| !holds),
+                () if list.path.is_ident("any") => (true, false),
+                () => (false, true),
+            };
+            let is_decided = all.contains(&Some(decides));
+            is_decided.then_some(decides).or_else(|| (!all.contains(&None)).then_some(otherwise))
+        }
+    }
+}
+
+/// The names of a `use`, each with its path; `*` for all of a module.
+pub(super) fn leaves(tree: &UseTree, prefix: &[String], found: &mut Vec<(String, Vec<String>)>) {
+    // `a::{self}` is `a`.
+    let named = |name: &syn::Ident| match prefix {
+        [.., last] if name == "self" => (last.clone(), prefix.to_vec()),
+        _ => (name.to_string(), joined(prefix, &name.to_string())),
+    };
+    match tree {
+        UseTree::Path(path) => leaves(&path.tree, &joined(prefix, &path.ident.to_string()), found),
+        UseTree::Name(name) => found.push(named(&name.ident)),
+        UseTree::Rename(rename) => found.push((rename.rename.to_string(), named(&rename.ident).1)),
+        UseTree::Glob(_) => found.push(("*".to_owned(), prefix.to_vec())),
+        UseTree::Group(group) => group.items.iter().for_each(|tree| leaves(tree, prefix, found)),
+    }
+}
+
+/// The last name of a type, behind references.
+pub(super) fn type_name(of: &Type) -> Option<String> {
+    match of {
+        Type::Path(path) => path.path.segments.last().map(|last| last.ident.to_string()),
+        Type::Reference(it) => type_name(&it.elem),
+        Type::Paren(it) => type_name(&it.elem),
+        _ => None,
+    }
+}
+
+pub(super) fn joined(module: &[String], name: &str) -> Vec<String> {
+    [module, &[name.to_owned()]].concat()
+}
+
+/// The module path of a file below `src`: `server/dispatch.rs` is `server::dispatch`.
+pub(super) fn module_of(file: &Path) -> Vec<String> {
+    let without_extension = file.with_extension("");
+    let mut path: Vec<String> =
+        without_extension.iter().map(|part| part.to_string_lossy().into_owned()).collect();
+    if path.last().is_some_and(|last| ["mod", "lib", "main"].contains(&last.as_str())) {
+        path.pop();
+    }
+    path
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::{Source, module_of};
+
+    #[test]
+    fn what_is_not_code_is_not_read() {
+        let check = |text: &str, named: &[&str]| {
+            let source = Source::read(Path::new("a.rs"), Path::new("a.rs"), text).unwrap();
+            let found: Vec<String> = source.named().map(|path| path.join("::")).collect();
+            assert_eq!(found, named, "{text}");
+        };
+        check("// use crate::b;\n/* crate::c /* crate::d */ */ use crate::e;", &["crate::e"]);
+        check("const S: &str = \"\\\" crate::b\n\"; use e;", &["e"]);
+        check("#[cfg(test)] mod tests { use b; mod c { } use d; } use e;", &["e"]);
+        check("#[cfg(all(test, unix))] use b; #[cfg(any(test, feature = \"x\"))] use c;", &["c"]);
+        check("fn f() { m!(a, crate::b::c(), x.d::e(), $crate::g) }", &["crate::b::c"]);
+        check("struct A { #[arg(value_parser = b::parse)] b: u8 }", &["b::parse"]);
+    }
+
+    #[test]
+    fn files_have_module_paths() {
+        let check =
+            |file: &str, path: &str| assert_eq!(module_of(Path::new(file)).join("::"), path, "{file}");
+        check("server/dispatch.rs", "server::dispatch");
+        check("server/mod.rs", "server");
+        check("server.rs", "server");
+        check("lib.rs", "");
+    }
+}
