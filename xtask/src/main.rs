@@ -1,6 +1,6 @@
 //! `cargo xtask`: what a person automates in this workspace.
 //!
-//! It runs on Linux with std alone and finds every program that it needs by name: what the outside suites need is
+//! It runs on Linux with few dependencies and finds every program that it needs by name: what the outside suites need is
 //! installed at pinned versions under `target/tools` by [`tools`].
 
 #[macro_use]
