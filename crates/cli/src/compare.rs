@@ -80,7 +80,7 @@ pub(crate) struct CompareArgs {
     )]
     inconclusive: Inconclusive,
 
-    /// Compare even if machines or conditions differ
+    /// Compare even if machines or conditions differ, and use windows that are NOT VALID
     #[arg(long)]
     force: bool,
 

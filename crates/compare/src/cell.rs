@@ -3,6 +3,7 @@
 use std::ops::Add;
 
 use thalweg_load::scheduled;
+use thalweg_measure::validity::{Cause, Validity};
 
 use crate::figure::Figure;
 
@@ -14,7 +15,7 @@ const REQUEST_SHARE_MAX: f64 = 0.01;
 pub struct Figures([Option<f64>; Figure::ALL.len()]);
 
 /// Figures with their round.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Round {
     /// Where both sides were measured in turns, those of the same number are a pair.
     pub number: u32,
@@ -22,6 +23,10 @@ pub struct Round {
     pub figures: Figures,
     /// How its calls went.
     pub calls: Calls,
+    /// Parts of a run, one after the other: they stand in for rounds where a run is alone.
+    pub intervals: Vec<Figures>,
+    /// Why its figures must not be used.
+    pub not_valid: Validity,
 }
 
 /// Calls of a round, or flows of a scenario, by outcome. All 0 if they were not counted.
@@ -44,8 +49,6 @@ pub struct Cell {
     pub is_open: bool,
     /// Runs, or windows.
     pub rounds: Vec<Round>,
-    /// Parts of the runs, one after the other: what there is to go by where a run stands alone.
-    pub intervals: Vec<Figures>,
     /// Bytes of a request on average, where that is known: not one of the conditions, as templates make them differ.
     pub request_bytes: Option<f64>,
 }
@@ -91,6 +94,15 @@ impl Add for Calls {
     }
 }
 
+impl Round {
+    /// Returns whether something other than the server shaped its figures. Calls that failed, or that never ended, may
+    /// be the server's.
+    pub(crate) fn is_disturbed(&self) -> bool {
+        let may_be_servers = |cause| matches!(cause, Cause::CallsFailed | Cause::NotMeasured);
+        self.not_valid.reasons.iter().any(|reason| !may_be_servers(reason.cause))
+    }
+}
+
 impl Cell {
     /// Returns the calls of all rounds.
     pub fn calls(&self) -> Calls {
@@ -107,13 +119,12 @@ impl Cell {
     pub(crate) fn add(&mut self, mut other: Self) {
         let next = self.rounds.iter().map(|round| round.number + 1).max().unwrap_or(0);
         other.rounds.iter_mut().for_each(|round| round.number += next);
-        self.join(other);
+        self.rounds.extend(other.rounds);
     }
 
-    /// Adds further rounds of the same load, which keep their numbers.
-    pub(crate) fn join(&mut self, other: Self) {
-        self.rounds.extend(other.rounds);
-        self.intervals.extend(other.intervals);
+    /// Returns the parts of all runs.
+    pub(crate) fn intervals(&self) -> impl Iterator<Item = &Figures> {
+        self.rounds.iter().flat_map(|round| &round.intervals)
     }
 }
 

@@ -3,6 +3,7 @@
 use thalweg_measure::figures::percent;
 use thalweg_measure::machine::Machine;
 use thalweg_measure::statistics::{Estimate, Interval, Ratio, apart};
+use thalweg_measure::validity::{Disturbance, Validity};
 use thalweg_measure::wording::counted;
 
 use crate::cell::{Cell, Figures, Round};
@@ -21,7 +22,7 @@ pub struct Options {
     /// Figures by which B fails if they are worse by more than the margin. `None`: the median and the 99th percentile
     /// of latency, and the rate of closed loops; an open loop's rate is its schedule's.
     pub fail_on: Option<Vec<Figure>>,
-    /// Compare what is not comparable, and say so.
+    /// Compare what is not comparable, also by windows that are not valid, and say so.
     pub force: bool,
 }
 
@@ -41,6 +42,12 @@ pub struct Refused {
     a: String,
     b: String,
     why: String,
+}
+
+impl Refused {
+    pub(crate) fn new(a: &str, b: &str, why: String) -> Self {
+        Self { a: a.to_owned(), b: b.to_owned(), why }
+    }
 }
 
 /// What values of both sides are.
@@ -85,13 +92,16 @@ struct FigureRatio {
 /// For sides that were measured on different machines, or under different conditions; with
 /// [`force`](Options::force) that is a warning, as far as there is anything to compare.
 pub fn compare(a: &Side, b: &Side, together: Together, options: &Options) -> Result<Report, Refused> {
+    let disturbance = disturbance(a, b);
+    let (a, b) = if options.force { (a.clone(), b.clone()) } else { (a.undisturbed(), b.undisturbed()) };
+    let (a, b) = (&a, &b);
     let mut warnings = Vec::new();
     let mut obstacles = machines(a, b, &mut warnings);
     let (pairs, unmatched) = matched(a, b, &mut obstacles);
     let mut differences: Vec<String> = obstacles.iter().map(ToString::to_string).collect();
     differences.dedup();
     let differ = |differences: Vec<String>| format!("they differ in {}", differences.join("; "));
-    let refused = |why: String| Refused { a: a.name.clone(), b: b.name.clone(), why };
+    let refused = |why: String| Refused::new(&a.name, &b.name, why);
     if pairs.is_empty() {
         return Err(refused("they have no load with the same conditions".to_owned()));
     }
@@ -99,8 +109,10 @@ pub fn compare(a: &Side, b: &Side, together: Together, options: &Options) -> Res
         if !options.force {
             return Err(refused(differ(differences) + "; use --force to compare them anyway"));
         }
-        warnings.push(format!("compared with --force although {}", differ(differences)));
+        warnings.push(format!("compared although {}", differ(differences)));
     }
+    let are_used = if options.force { "used all the same" } else { "not used" };
+    warnings.extend(disturbance.as_ref().map(|it| format!("{it} They are {are_used}")));
     warnings.extend(unmatched);
     for (name, side) in [(&a.name, a), (&b.name, b)] {
         warnings.extend(grouped(&side.notes).into_iter().map(|note| format!("{name}: {note}")));
@@ -125,7 +137,9 @@ pub fn compare(a: &Side, b: &Side, together: Together, options: &Options) -> Res
         cells.push(cell);
     }
     let overall = if cells.len() > 1 { means(&ratios, intervals, options.margin) } else { Vec::new() };
-    let (missing, not_measured) = missing(&cells, options);
+    let is_unanswered =
+        disturbance.is_some() && !options.force && !cells.iter().any(CellReport::has_interval);
+    let (missing, not_measured) = if is_unanswered { Default::default() } else { missing(&cells, options) };
     warnings.extend(missing);
     let mut report = Report {
         a: a.name.clone(),
@@ -135,6 +149,7 @@ pub fn compare(a: &Side, b: &Side, together: Together, options: &Options) -> Res
         intervals,
         is_paired: together == Together::Pairs,
         failures: Vec::new(),
+        no_answer: disturbance.filter(|_| is_unanswered).map(|disturbance| disturbance.to_string()),
         not_measured,
         cells,
         overall,
@@ -144,6 +159,15 @@ pub fn compare(a: &Side, b: &Side, together: Together, options: &Options) -> Res
     };
     report.failures = report.failing();
     Ok(report)
+}
+
+/// The windows of both sides that are not valid. What else ran meanwhile is not known.
+fn disturbance(a: &Side, b: &Side) -> Option<Disturbance> {
+    let rounds = [a, b].into_iter().flat_map(|side| &side.cells).flat_map(|cell| &cell.rounds);
+    let valid = Validity::default();
+    let validity = |round: &Round| if round.is_disturbed() { round.not_valid.clone() } else { valid.clone() };
+    let validities: Vec<Validity> = rounds.map(validity).collect();
+    Some(Disturbance::of(&validities, &[])?.with_remedy("measure more rounds"))
 }
 
 /// Counts the intervals of the figures of each load, of their means over several loads, and of the shares of failed
@@ -217,7 +241,7 @@ fn basis(a: &Cell, b: &Cell, together: Together) -> Basis {
     match together {
         Together::Pairs => Basis::Pairs,
         Together::Apart if is_lone(a) || is_lone(b) => {
-            let has_intervals = a.intervals.len() > 1 && b.intervals.len() > 1;
+            let has_intervals = a.intervals().count() > 1 && b.intervals().count() > 1;
             if has_intervals { Basis::Intervals } else { Basis::Rounds }
         }
         Together::Apart => Basis::Rounds,
@@ -260,8 +284,8 @@ fn apart_warnings(a: &Side, b: &Side, pairs: &[(&Cell, &Cell)], bases: &[Basis])
              uncertainty is larger. Measure several runs of each, or use --a and --b",
             a.name,
             b.name,
-            cell_a.intervals.len(),
-            cell_b.intervals.len()
+            cell_a.intervals().count(),
+            cell_b.intervals().count()
         ));
     }
     if pairs
@@ -375,8 +399,7 @@ fn values(a: &Cell, b: &Cell, basis: Basis, figure: Figure) -> Values {
         cell.rounds.iter().filter_map(|round| round.figures.get(figure)).collect()
     };
     let of_intervals = |cell: &Cell| -> Vec<f64> {
-        let values: Vec<f64> =
-            cell.intervals.iter().filter_map(|figures: &Figures| figures.get(figure)).collect();
+        let values: Vec<f64> = cell.intervals().filter_map(|figures: &Figures| figures.get(figure)).collect();
         // What intervals do not tell, such as processor time, the run does.
         if values.is_empty() { of_rounds(cell) } else { values }
     };

@@ -89,20 +89,19 @@ fn by_rounds(values: &[f64]) -> Option<Estimate> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cell::{Conditions, Figures};
+    use crate::cell::Conditions;
 
     /// A cell whose rounds have 1,000 calls each, of which so many fail.
     fn cell(failed: &[u64]) -> Cell {
         let round = |(number, &failed): (u32, &u64)| Round {
             number,
-            figures: Figures::default(),
             calls: Calls { ok: 1000 - failed, failed, dropped: 0 },
+            ..Round::default()
         };
         Cell {
             conditions: Conditions::default(),
             is_open: false,
             rounds: (0..).zip(failed).map(round).collect(),
-            intervals: Vec::new(),
             request_bytes: None,
         }
     }

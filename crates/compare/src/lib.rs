@@ -35,6 +35,7 @@
 // The command prints, by one way.
 #![cfg_attr(not(test), deny(clippy::print_stdout, clippy::print_stderr))]
 
+mod baseline;
 mod cell;
 mod compare;
 mod comparison;
@@ -48,6 +49,7 @@ mod report;
 mod side;
 mod verdict;
 
+pub use baseline::{against, gates};
 pub use cell::{Calls, Cell, Conditions, Figures, Round};
 pub use compare::{Options, Refused, Together, compare};
 pub use comparison::{Comparison, MeasuredSide, Revision, SCHEMA, Settings, Which, WindowResult, WindowRun};

@@ -52,7 +52,8 @@ impl Measured {
             return Err(MeasureError::NoRound);
         }
         let report = compare(&a, &b, Together::Pairs, options)?;
-        match (report.cells.iter().all(|cell| cell.figures.is_empty()), self.cut_short.is_some()) {
+        let is_empty = report.no_answer.is_none() && report.cells.iter().all(|cell| cell.figures.is_empty());
+        match (is_empty, self.cut_short.is_some()) {
             (true, true) => Err(MeasureError::NoRound),
             (true, false) => Err(MeasureError::NoCalls),
             (false, _) => Ok(report),

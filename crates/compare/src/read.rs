@@ -1,6 +1,5 @@
 //! Results of earlier loads, in files of several schemas.
 
-mod invalid;
 mod load_result;
 mod load_run;
 mod part;

@@ -109,6 +109,13 @@ impl Side {
         Ok(side)
     }
 
+    /// Returns the same side without the rounds that something other than the server shaped.
+    pub(crate) fn undisturbed(&self) -> Self {
+        let mut side = self.clone();
+        side.cells.iter_mut().for_each(|cell| cell.rounds.retain(|round| !round.is_disturbed()));
+        side
+    }
+
     fn new(name: &str, origin: String) -> Self {
         Self {
             name: name.to_owned(),

@@ -40,7 +40,6 @@ pub mod spec;
 
 mod agreed;
 mod arrivals;
-mod baseline;
 mod benchmark_calls;
 mod benchmark_messages;
 mod bytes_form;

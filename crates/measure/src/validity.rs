@@ -87,6 +87,7 @@ pub struct Disturbance {
     /// The most frequent cause, with the text of its first window and the median of its shares.
     reason: Reason,
     programs: Vec<BusyProgram>,
+    remedy: &'static str,
 }
 
 impl Disturbance {
@@ -104,7 +105,13 @@ impl Disturbance {
             windows: windows.len(),
             reason: Reason { cause: most.cause, text, share },
             programs: programs.to_vec(),
+            remedy: "use a longer --budget",
         })
+    }
+
+    /// Sets what to do if the programs cannot be closed [default: `use a longer --budget`].
+    pub fn with_remedy(self, remedy: &'static str) -> Self {
+        Self { remedy, ..self }
     }
 
     /// Returns whether so many windows are not valid, more than a tenth, that a study may lack its answer for that.
@@ -125,11 +132,12 @@ impl Disturbance {
                     [one] => (format!("another program ({})", one.name), "it"),
                     several => (several_programs(several), "them"),
                 };
-                format!("{who} used {}; close {them} or use a longer --budget", share("the processors"))
+                format!("{who} used {}; close {them} or {}", share("the processors"), self.remedy)
             }
             Cause::Steal => format!(
-                "the host of this virtual machine took {}; use another machine or a longer --budget",
-                share("the processors’ time")
+                "the host of this virtual machine took {}; use another machine or {}",
+                share("the processors’ time"),
+                self.remedy
             ),
             Cause::Quota => format!(
                 "a CPU quota (cgroup) withheld {}; raise the quota or measure outside of it",

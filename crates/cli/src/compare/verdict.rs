@@ -47,7 +47,11 @@ pub(super) fn verdict(reports: &[Report], inconclusive: Inconclusive) -> Result<
     let open: Vec<String> = open
         .map(|report| {
             let unsure = report.judged_by(|verdict| matches!(verdict, Verdict::CannotTell | Verdict::Worse));
-            format!("can't tell if {} is worse than {} by {}", report.b, report.a, unsure.join(", "))
+            let (a, b) = (&report.a, &report.b);
+            match &report.no_answer {
+                Some(why) => format!("can't tell if {b} is worse than {a}: {why}"),
+                None => format!("can't tell if {b} is worse than {a} by {}", unsure.join(", ")),
+            }
         })
         .collect();
     if inconclusive == Inconclusive::Fail && !open.is_empty() {

@@ -5,10 +5,11 @@ use std::sync::Arc;
 use std::time::SystemTime;
 
 use thalweg::channel::ChannelBuilder;
+use thalweg_compare::{against, gates};
 use thalweg_dynamic::Catalogue;
 use thalweg_load::peer::Announcement;
 use thalweg_load::spec::{Benchmark, Connecting, ScenarioSpec};
-use thalweg_load::{Channels, DriveError, Gate, LoadRun, Plan, Scenario, drive, find_max};
+use thalweg_load::{Channels, DriveError, Judged, LoadRun, Plan, RunNote, Scenario, drive, find_max};
 use thalweg_measure::descriptors;
 use thalweg_measure::kernel::Established;
 use thalweg_measure::machine::Machine;
@@ -49,16 +50,17 @@ fn written(args: &LoadArgs, plan: &Plan, output: &Output<'_>) -> Result<(LoadRun
     let threads = args.runtime.threads(|_| 1)?;
     let (mut run, was_interrupted) =
         runtime::runtime(threads)?.block_on(driven(args, plan, &asked, files, output))?;
-    let against = baseline.as_ref().map(|baseline| Gate::against(baseline, &run, any.max_regression));
-    let against = against.unwrap_or_else(|| Ok(Vec::new()));
+    let compared = baseline.as_ref().map(|baseline| against(baseline, &run, any.max_regression)).transpose();
     let expected = any.expect.iter().flat_map(|Gates(gates)| gates);
-    let gates = expected.chain(against.as_deref().unwrap_or_default());
-    run.judge(gates);
-    let beside = baseline.as_ref().filter(|_| against.is_ok()).map(|baseline| run.beside(baseline));
-    run.notes.extend(beside.into_iter().flatten());
+    let mut judged: Vec<Judged> = expected.map(|gate| gate.judge(&run)).collect();
+    if let Ok(Some(report)) = &compared {
+        judged.extend(gates(report));
+        run.notes.extend(report.warnings.iter().map(RunNote::new));
+    }
+    run.judge(judged);
     // Whatever it is compared with, it was made.
     output.write_run(&run)?;
-    against.map_err(Failure::bad_arguments)?;
+    compared.map_err(Failure::bad_arguments)?;
     Ok((run, was_interrupted))
 }
 

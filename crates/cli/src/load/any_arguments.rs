@@ -233,8 +233,8 @@ pub(crate) struct AnyArgs {
 
     /// Largest regression against --baseline
     ///
-    /// It applies to mean, p50, p99, the failure rate and, in closed loops, the rate. The failure rate may rise by 1
-    /// percentage point in any case.
+    /// It applies to mean, p50, p99 and, in closed loops, the rate, as by `thalweg compare`: a regression counts if the
+    /// confidence interval is beyond it. The failure rate may rise by 1 percentage point.
     #[arg(
         help_heading = "Pass or fail",
         long,

@@ -2,8 +2,8 @@
 
 use thalweg_load::record::{Handing, LaneRule, LoadResult, LoadSettings};
 use thalweg_measure::size::ByteSize;
+use thalweg_measure::validity::{Cause, Reason};
 
-use super::invalid;
 use super::load_run::{of_all_that_ended, timed};
 use super::part::Part;
 use crate::cell::{Calls, Cell, Conditions, Round};
@@ -16,7 +16,7 @@ impl Part {
             cells: vec![cell_of_benchmark(result, 0, None)],
             machine: None,
             versions: None,
-            notes: invalid::of_benchmark(result),
+            notes: Vec::new(),
         }
     }
 }
@@ -25,6 +25,7 @@ impl Part {
 pub(super) fn cell_of_benchmark(result: &LoadResult, number: u32, server_cpu_ns: Option<f64>) -> Cell {
     let client_cpu =
         result.client_cpu_per_call.map(|cpu| of_all_that_ended(cpu, result.messages, result.error_count()));
+    let invalidating = result.notes.iter().filter(|note| note.invalidates);
     let figures = timed(result.latency_ns)
         .with(Figure::Rate, Some(result.rate_per_s))
         .with(Figure::ClientCpu, client_cpu)
@@ -36,8 +37,9 @@ pub(super) fn cell_of_benchmark(result: &LoadResult, number: u32, server_cpu_ns:
             number,
             figures,
             calls: Calls { ok: result.messages, failed: result.error_count(), dropped: 0 },
+            intervals: Vec::new(),
+            not_valid: invalidating.map(|note| Reason::new(Cause::Reported, note.text.clone())).collect(),
         }],
-        intervals: Vec::new(),
         request_bytes: None,
     }
 }

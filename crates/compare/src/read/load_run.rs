@@ -4,7 +4,6 @@ use thalweg_load::{Interval, LoadRun};
 use thalweg_measure::cpu_time::CpuTime;
 use thalweg_measure::distribution::Latency;
 
-use super::invalid;
 use super::part::Part;
 use crate::cell::{Calls, Cell, Conditions, Figures, Round};
 use crate::figure::Figure;
@@ -16,7 +15,7 @@ impl Part {
     /// A run is one round; its intervals are its parts.
     pub(crate) fn of_run(run: &LoadRun) -> Self {
         let cell = cell_of_run(run, 0, None);
-        Self { cells: vec![cell], machine: run.machine.clone(), versions: None, notes: invalid::of_run(run) }
+        Self { cells: vec![cell], machine: run.machine.clone(), versions: None, notes: unfinished(run) }
     }
 }
 
@@ -45,10 +44,16 @@ pub(super) fn cell_of_run(run: &LoadRun, number: u32, server_cpu_ns: Option<f64>
             number,
             figures,
             calls: Calls { ok: starts.ok, failed: starts.failed, dropped: run.dropped },
+            intervals: intervals(run),
+            not_valid: run.not_valid.clone(),
         }],
-        intervals: intervals(run),
         request_bytes: (run.messages_sent > 0).then(|| run.bytes_sent as f64 / run.messages_sent as f64),
     }
+}
+
+/// A note on a run that had not ended.
+pub(super) fn unfinished(run: &LoadRun) -> Vec<String> {
+    run.so_far.then(|| "the run had not finished".to_owned()).into_iter().collect()
 }
 
 fn conditions(run: &LoadRun) -> Conditions {

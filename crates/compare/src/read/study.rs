@@ -5,7 +5,7 @@ use thalweg_measure::wording::counted;
 
 use super::load_run::timed;
 use super::part::Part;
-use crate::cell::{Calls, Cell, Conditions, Round};
+use crate::cell::{Cell, Conditions, Round};
 use crate::figure::Figure;
 
 impl Part {
@@ -20,13 +20,7 @@ impl Part {
                 conditions.extend(pair.map(|pair| ("stack", pair)));
             }
             let rounds = windows.into_iter().map(round).collect();
-            Cell {
-                conditions: Conditions::new(conditions),
-                is_open: false,
-                rounds,
-                intervals: Vec::new(),
-                request_bytes: None,
-            }
+            Cell { conditions: Conditions::new(conditions), is_open: false, rounds, request_bytes: None }
         });
         let cells = cells.filter(|cell| !cell.rounds.is_empty()).collect();
         let notes = (excluded > 0).then(|| {
@@ -49,5 +43,5 @@ fn round(window: MeasuredWindow) -> Round {
         .with(Figure::Rate, Some(window.rate_per_s))
         .with(Figure::ClientCpu, Some(window.client_cpu_ns))
         .with(Figure::ServerCpu, Some(window.server_cpu_ns));
-    Round { number: window.round, figures, calls: Calls::default() }
+    Round { number: window.round, figures, ..Round::default() }
 }

@@ -1,8 +1,7 @@
 //! `thalweg.comparison/1`: the windows of one side.
 
-use super::invalid;
 use super::load_result::cell_of_benchmark;
-use super::load_run::cell_of_run;
+use super::load_run::{cell_of_run, unfinished};
 use super::part::Part;
 use crate::cell::Cell;
 use crate::comparison::{Comparison, Which, WindowResult, WindowRun};
@@ -14,9 +13,11 @@ impl Part {
         let mut notes = Vec::new();
         for window in comparison.windows.iter().filter(|window| window.side == which) {
             let cell = cell(window);
-            notes.extend(invalid::of_window(&window.run));
+            if let WindowRun::Method(run) = &window.run {
+                notes.extend(unfinished(run));
+            }
             match &mut all {
-                Some(all) => all.join(cell),
+                Some(all) => all.rounds.extend(cell.rounds),
                 None => all = Some(cell),
             }
         }

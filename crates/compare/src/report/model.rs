@@ -37,6 +37,8 @@ pub struct Report {
     pub overall: Vec<Compared>,
     /// By what B fails: nothing, and it does not.
     pub failures: Vec<String>,
+    /// Why nothing can be told: the windows that are not valid, in a sentence, if too few others are left.
+    pub no_answer: Option<String>,
     /// Figures that were chosen to judge B by, and that no load has of both sides.
     pub not_measured: Vec<Figure>,
     /// What a reader must know.
@@ -101,6 +103,13 @@ pub struct Compared {
     pub is_beyond: bool,
 }
 
+impl CellReport {
+    /// Returns whether anything is told of it with confidence.
+    pub(crate) fn has_interval(&self) -> bool {
+        self.figures.iter().any(|compared| compared.interval.is_some())
+    }
+}
+
 impl Compared {
     /// `0.67 × (0.65–0.68)`.
     pub(crate) fn factor(&self) -> String {
@@ -149,6 +158,9 @@ impl Report {
         if !self.failures.is_empty() {
             return format!("worse, {}", few(&self.failures));
         }
+        if let Some(why) = &self.no_answer {
+            return format!("{}: {}", Verdict::CannotTell, why.trim_end_matches('.'));
+        }
         if !self.not_measured.is_empty() {
             let names: Vec<&str> = self.not_measured.iter().map(|figure| figure.label()).collect();
             return format!("not judged by {}", names.join(" and "));
@@ -179,8 +191,8 @@ impl Report {
     /// Returns whether it stays open if B is worse by more than the margin: a judged figure, or the share of failed
     /// calls, is not sure enough.
     pub fn is_inconclusive(&self) -> bool {
-        self.failures.is_empty()
-            && !self.judged_by(|verdict| matches!(verdict, Verdict::CannotTell | Verdict::Worse)).is_empty()
+        let is_open = || !self.judged_by(|it| matches!(it, Verdict::CannotTell | Verdict::Worse)).is_empty();
+        self.failures.is_empty() && (self.no_answer.is_some() || is_open())
     }
 
     /// Returns by what B fails.

@@ -85,7 +85,7 @@ fn window(number: u32, slower: f64, tail: f64, calls: Calls) -> Round {
         .with(Figure::P99, Some(3e6 * slower * tail))
         .with(Figure::ClientCpu, Some(5e3 * slower.sqrt()))
         .with(Figure::ServerCpu, Some(4e3 * slower.sqrt()));
-    Round { number, figures, calls }
+    Round { number, figures, calls, ..Round::default() }
 }
 
 /// Compares two servers, of which B is `slower` by this factor, in windows A B, B A, A B …
@@ -101,13 +101,7 @@ fn compared(noise: Noise, failing: Failing, slower: f64, random: &mut Random) ->
     }
     let [a, b] = rounds.map(|rounds| Side {
         name: "server".to_owned(),
-        cells: vec![Cell {
-            conditions: Conditions::default(),
-            is_open: false,
-            rounds,
-            intervals: Vec::new(),
-            request_bytes: None,
-        }],
+        cells: vec![Cell { conditions: Conditions::default(), is_open: false, rounds, request_bytes: None }],
         machines: Vec::new(),
         has_unknown_machine: false,
         versions: None,

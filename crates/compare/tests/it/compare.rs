@@ -1,7 +1,10 @@
 //! What is compared, what it comes to, and what is refused.
 
-use thalweg_compare::{Figure, Options, Report, Side, Together, Verdict, Which, WindowRun, compare, text};
+use thalweg_compare::{
+    Comparison, Figure, Options, Report, Side, Together, Verdict, Which, WindowRun, compare, text,
+};
 use thalweg_load::{Flows, LoadRun};
+use thalweg_measure::validity::{Cause, Reason};
 
 use crate::support::{comparison, figure, options, rates, run, run_of_intervals, side};
 
@@ -385,4 +388,60 @@ fn one_stall_that_drops_calls_is_no_failure_of_its_side() {
     assert!(report.cells[0].failed.b > 0.02, "{report:?}");
     assert_eq!(report.failures, [""; 0]);
     assert_eq!(report.headline().split(';').next(), Some("can't tell by failed calls"));
+}
+
+/// Windows of two servers, of which B's in these rounds were disturbed and half as fast.
+fn disturbed(rounds: std::ops::Range<usize>) -> Comparison {
+    let rates: Vec<(f64, f64)> = (0..6)
+        .map(|round| if rounds.contains(&round) { (1000.0, 500.0) } else { (1000.0, 1001.0) })
+        .collect();
+    let mut measured = comparison(&rates);
+    for window in &mut measured.windows {
+        if let WindowRun::Method(run) = &mut window.run
+            && window.side == Which::B
+            && rounds.contains(&(window.round as usize))
+        {
+            let reason = Reason { cause: Cause::OtherPrograms, text: "busy".to_owned(), share: Some(0.5) };
+            run.not_valid = [reason].into_iter().collect();
+        }
+    }
+    measured
+}
+
+#[test]
+fn windows_that_are_not_valid_are_not_used() {
+    let report = |rounds: std::ops::Range<usize>, options: Options| {
+        let [a, b] = Side::both(&disturbed(rounds));
+        compare(&a, &b, Together::Pairs, &options).unwrap()
+    };
+    let some = report(0..2, options());
+    assert_eq!(figure(&some, "rate").rounds, (4, 4));
+    assert_eq!(figure(&some, "rate").verdict, Verdict::Same);
+    let why = "2 of 12 windows are not valid: other programs used 50 % of the processors; close them or measure more \
+               rounds. They are not used";
+    assert!(some.warnings.contains(&why.to_owned()), "{:?}", some.warnings);
+    let forced = report(0..2, Options { force: true, ..options() });
+    assert_eq!(figure(&forced, "rate").rounds, (6, 6));
+}
+
+#[test]
+fn without_enough_valid_windows_there_is_no_answer() {
+    let [a, b] = Side::both(&disturbed(0..6));
+    let judged = Options { fail_on: Some(vec![Figure::Rate]), ..options() };
+    let report = compare(&a, &b, Together::Pairs, &judged).unwrap();
+    assert!(
+        report.headline().starts_with("can't tell: 6 of 12 windows are not valid: "),
+        "{}",
+        report.headline()
+    );
+    assert!(report.is_inconclusive() && report.failures.is_empty() && report.not_measured.is_empty());
+    // Calls that fail, or never end, may be the server's doing.
+    let mut broken = disturbed(0..6);
+    for window in &mut broken.windows {
+        if let WindowRun::Method(run) = &mut window.run {
+            run.not_valid.reasons.iter_mut().for_each(|reason| reason.cause = Cause::NotMeasured);
+        }
+    }
+    let [a, b] = Side::both(&broken);
+    assert!(!compare(&a, &b, Together::Pairs, &judged).unwrap().failures.is_empty());
 }

@@ -148,7 +148,7 @@ fn what_was_forced_says_in_what_it_differs() {
     let options = Options { force: true, ..options() };
     let report =
         compare(&rates("old", &[1000.0]), &side("new", vec![other]), Together::Apart, &options).unwrap();
-    check("forced", &[report], &["compared with --force", "Abacus 9 and Abacus 10"]);
+    check("forced", &[report], &["compared although they differ", "Abacus 9 and Abacus 10"]);
 }
 
 #[test]
