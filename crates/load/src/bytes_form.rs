@@ -23,13 +23,13 @@ impl Form for Bytes<'_> {
     type Source = StreamedBytes;
 
     fn request(&self, turn: &Turn<'_>) -> Result<Raw, String> {
-        self.requests.of_call(turn.number, turn.worker as u64, &turn.variables).map(Raw)
+        self.requests.of_call(turn.number, turn.worker as u64, turn.variables()).map(Raw)
     }
 
     fn requests(&self, turn: &Turn<'_>) -> StreamedBytes {
         StreamedBytes {
             requests: self.requests.clone(),
-            variables: turn.variables.clone(),
+            variables: turn.variables.clone().unwrap_or_default(),
             number: turn.number,
             worker: turn.worker as u64,
             next: 0,
@@ -48,9 +48,7 @@ impl Form for Bytes<'_> {
     fn check(&self, response: &Raw, turn: &mut Turn<'_>) -> Result<(), Failure> {
         match &self.call.expects.responses {
             None => Ok(()),
-            Some(check) => {
-                check.check(&response.0, Arc::make_mut(&mut turn.variables)).map_err(Failure::Check)
-            }
+            Some(check) => check.check(&response.0, turn.variables_mut()).map_err(Failure::Check),
         }
     }
 }

@@ -36,7 +36,7 @@ fn resident_kib() -> u64 {
 
 /// More than 10⁹ recorded times, over three orders of magnitude.
 fn record() {
-    let shards = Shards::new(1, 1, true);
+    let shards = Shards::new(1, 1, true, true);
     let mut intervals = Intervals::new(Duration::from_secs(1), false);
     let traffic = Traffic { sent: 1, received: 1, ..Traffic::default() };
     let went = Went { traffic, ..Went::default() };
@@ -84,7 +84,7 @@ impl Source for Endless {
 
 /// One bidi stream whose server answers every second message: a half of them have no response ever.
 fn stream() {
-    let shards = Arc::new(Shards::new(1, 1, false));
+    let shards = Arc::new(Shards::new(1, 1, false, true));
     let progress = Arc::new(Progress::default());
     let counting = Counting {
         shards: shards.clone(),

@@ -100,7 +100,7 @@ pub use merge::MergeError;
 pub use observer::Observer;
 pub use page::page;
 pub use parts::PartsError;
-pub use plan::{Pace, Plan, PlanError, Stop, UnderWay};
+pub use plan::{NO_INTERVALS, Pace, Plan, PlanError, Stop, UnderWay};
 pub use requests::{Make, Order, Requests};
 pub use run::{
     EARLIER_SCHEMA, Flows, Interval, Judged, LoadRun, RunNote, SCHEMA, Search, StepRun, Timing, Try,

@@ -72,6 +72,11 @@ impl Due {
         self.done.fetch_add(1, Relaxed);
     }
 
+    /// Starts that are done.
+    pub(crate) fn ended(&self) -> u64 {
+        self.done.load(Relaxed)
+    }
+
     /// Whether all starts that are due have been taken.
     pub(crate) fn is_empty(&self) -> bool {
         self.lock().starts.is_empty()
@@ -114,7 +119,7 @@ impl Due {
     /// These are due. Those for which there is no room, and those that nobody takes any more, are dropped.
     fn push(&self, starts: &[(u64, u64)]) {
         let mut waiting = self.lock();
-        let under_way = waiting.taken.saturating_sub(self.done.load(Relaxed));
+        let under_way = waiting.taken.saturating_sub(self.ended());
         let mut pushed = 0;
         for &start in starts {
             let counts = u64::from(start.1 >= self.from_ns);
@@ -174,7 +179,7 @@ impl Clock for RunClock {
 /// or until nobody takes any.
 ///
 /// The runtime's own timers tick once in a millisecond, which at 10,000 calls a second would be ten at once.
-/// `work` is another number whenever a call has begun or ended.
+/// `work` is another number whenever a flow has begun or ended.
 pub(crate) async fn pace(
     due: &Due,
     starts: impl Iterator<Item = (u64, u64)>,

@@ -31,8 +31,7 @@ pub(crate) async fn paced(shared: Arc<Shared>, plan: Plan) -> io::Result<()> {
             shared.left_starts.store(true, Relaxed);
         }
     });
-    // The two are read one after the other: more may be under way than had begun.
-    let work = || (2 * shared.begun.0.load(Relaxed)).wrapping_sub(shared.under_way.0.load(Relaxed));
+    let work = || shared.begun.0.load(Relaxed) + due.ended();
     pace(due, starts, &clock, shared.until_ns, work).await?;
     if shared.until_ns == u64::MAX {
         all_taken(due, None).await;

@@ -26,7 +26,7 @@ use crate::drive::driven;
 use crate::echo::{EchoCall, EchoWork, OwnEcho, Shape};
 use crate::label::Label;
 use crate::observer::Observer;
-use crate::plan::{Pace, Plan, Stop, UnderWay};
+use crate::plan::{NO_INTERVALS, Pace, Plan, Stop, UnderWay};
 use crate::record::{
     Around, CallType, Connections, LaneRule, LanesAt, LoadResult, LoadSettings, MethodCall, Note,
 };
@@ -274,8 +274,7 @@ fn plan(settings: &LoadSettings, patience: Patience) -> Plan {
         under_way: if settings.call == CallType::ClientStream { UnderWay::Wait } else { UnderWay::ByLoop },
         patience: Some(patience.call),
         warm_up: Duration::from_nanos(settings.warmup_ns),
-        // Nobody is told of intervals, whose ends take time from the calls.
-        interval: Duration::from_secs(24 * 3600),
+        interval: NO_INTERVALS,
         share: None,
         start_at: None,
         label: Label::default(),

@@ -62,7 +62,7 @@ fn put_metadata<T>(call: &Call, request: &mut Request<T>, turn: &Turn<'_>) -> Re
             let moment = Moment {
                 request: turn.number,
                 worker: turn.worker as u64,
-                variables: Some(&turn.variables),
+                variables: Some(turn.variables()),
                 ..Moment::default()
             };
             *request.metadata_mut() = make(&moment).map_err(|why| not_made(&why))?;

@@ -80,7 +80,7 @@ pub struct Plan {
     pub patience: Option<Duration>,
     /// Driven first, and not counted.
     pub warm_up: Duration,
-    /// Intervals of this length are told apart; doubled when there are too many.
+    /// Intervals of this length are told apart; doubled when there are too many. Of [`NO_INTERVALS`] there are none.
     pub interval: Duration,
     /// Which part of it this process makes; `None`: all. Calls and the rate are those of the whole, calls in flight are
     /// the part's own.
@@ -135,7 +135,15 @@ fn seconds(duration: Duration) -> String {
     format!("{:.3}", duration.as_secs_f64())
 }
 
+/// The length of intervals where nobody is told of them: ten years.
+pub const NO_INTERVALS: Duration = Duration::from_secs(10 * 365 * 24 * 3600);
+
 impl Plan {
+    /// Returns whether somebody is told of intervals.
+    pub(crate) fn has_intervals(&self) -> bool {
+        self.interval < NO_INTERVALS
+    }
+
     /// What ends this part of it: of calls its own number.
     pub fn own_stop(&self) -> Stop {
         match (self.stop, self.share) {

@@ -234,7 +234,7 @@ mod tests {
     }
 
     fn counted(calls: impl IntoIterator<Item = (u64, Went)>) -> Tally {
-        let shards = Shards::new(1, 1, false);
+        let shards = Shards::new(1, 1, false, true);
         for (ended_ns, went) in calls {
             let step = StepOfFlow { index: 0, is_first: true, is_last: true };
             shards.own().count(step, Times { intended_ns: 0, began_ns: 0, ended_ns }, &went);

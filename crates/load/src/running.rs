@@ -1,6 +1,5 @@
 //! A run that goes on, and what has come of it so far.
 
-use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant, SystemTime};
 
@@ -151,7 +150,7 @@ impl Running {
 
     /// Calls under way now.
     pub fn in_flight(&self) -> u64 {
-        self.state.shared.under_way.0.load(Relaxed)
+        self.state.shared.in_flight()
     }
 
     /// Connections that take calls now.

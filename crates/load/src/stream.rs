@@ -528,7 +528,7 @@ mod tests {
 
     fn counting(messages_left: Option<u64>) -> Arc<Counting> {
         Arc::new(Counting {
-            shards: Arc::new(Shards::new(1, 1, false)),
+            shards: Arc::new(Shards::new(1, 1, false, true)),
             base: Instant::now(),
             from_ns: 0,
             messages_left: messages_left.map(|left| Arc::new(AtomicU64::new(left))),

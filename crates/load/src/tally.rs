@@ -143,7 +143,8 @@ pub(crate) struct Shards(thalweg_measure::shards::Shards<Shard>);
 #[derive(Debug)]
 pub(crate) struct Shard {
     tally: Tally,
-    recent: Recent,
+    /// `None` where nobody is told of intervals.
+    recent: Option<Recent>,
     /// None where there is one step: it has what all calls have.
     steps: Vec<StepTally>,
     flow_times: Distribution,
@@ -300,13 +301,14 @@ impl Recent {
 }
 
 impl Shards {
-    /// One for each thread, and for each of so many steps. `is_open`: calls have times to begin at.
-    pub(crate) fn new(threads: usize, steps: usize, is_open: bool) -> Self {
+    /// One for each thread, and for each of so many steps. `is_open`: calls have times to begin at. `has_intervals`:
+    /// what has been counted since the last interval is told apart.
+    pub(crate) fn new(threads: usize, steps: usize, is_open: bool, has_intervals: bool) -> Self {
         let step = || StepTally { latency: Distribution::new(), codes: Codes::default() };
         let steps = if steps > 1 { steps } else { 0 };
         let shard = || Shard {
             tally: Tally::new(),
-            recent: Recent::new(),
+            recent: has_intervals.then(Recent::new),
             steps: (0..steps).map(|_| step()).collect(),
             flow_times: Distribution::new(),
             is_open,
@@ -341,7 +343,9 @@ impl Shards {
     pub(crate) fn take_recent(&self) -> Recent {
         let mut all = Recent::new();
         for mut shard in self.0.all() {
-            shard.recent.take_into(&mut all);
+            if let Some(recent) = &mut shard.recent {
+                recent.take_into(&mut all);
+            }
         }
         all
     }
@@ -354,14 +358,14 @@ impl Shard {
         let Times { intended_ns, began_ns, ended_ns } = times;
         let latency_ns = ended_ns.saturating_sub(intended_ns);
         let mut flows = Flows::default();
+        let mut late = 0;
         if step.is_first {
             flows.begun = 1;
             if *is_open {
                 let wait_ns = began_ns.saturating_sub(intended_ns);
-                let is_late = wait_ns > LATE_NS;
                 tally.wait.record(wait_ns);
-                tally.late += u64::from(is_late);
-                recent.late += u64::from(is_late);
+                late = u64::from(wait_ns > LATE_NS);
+                tally.late += late;
             }
         }
         match went.failure {
@@ -370,12 +374,10 @@ impl Shard {
             None => {}
         }
         tally.flows += flows;
-        recent.flows += flows;
         tally.finishes.record(ended_ns);
         if let Some(failure) = &went.failure {
             tally.codes.count(Some(failure));
             tally.failed.record(latency_ns);
-            recent.failed += 1;
             if tally.first_failure.as_ref().is_none_or(|(at_ns, _)| ended_ns < *at_ns) {
                 tally.first_failure = Some((ended_ns, described(failure)));
             }
@@ -387,8 +389,16 @@ impl Shard {
             if let Some(stages) = &went.stages {
                 tally.divided(stages);
             }
-            recent.latency.record(latency_ns);
-            recent.ok += 1;
+        }
+        if let Some(recent) = recent {
+            recent.late += late;
+            recent.flows += flows;
+            if went.failure.is_some() {
+                recent.failed += 1;
+            } else {
+                recent.latency.record(latency_ns);
+                recent.ok += 1;
+            }
         }
         if let Some(step) = steps.get_mut(step.index) {
             step.codes.count(went.failure.as_ref());
@@ -411,7 +421,9 @@ impl Shard {
         }
         for &Replies { took_ns, count } in replies {
             self.tally.reply(took_ns, count, came_ns);
-            self.recent.replies.record_many(took_ns, count);
+            if let Some(recent) = &mut self.recent {
+                recent.replies.record_many(took_ns, count);
+            }
         }
     }
 
@@ -426,7 +438,9 @@ impl Shard {
 
     pub(crate) fn count_traffic(&mut self, traffic: Traffic) {
         self.tally.traffic += traffic;
-        self.recent.traffic += traffic;
+        if let Some(recent) = &mut self.recent {
+            recent.traffic += traffic;
+        }
     }
 
     /// All steps of a flow have gone well.

@@ -13,8 +13,8 @@ pub(crate) struct Turn<'w> {
     pub(crate) worker: usize,
     /// The start that it belongs to.
     pub(crate) number: u64,
-    /// What steps before have kept.
-    pub(crate) variables: Arc<Variables>,
+    /// What steps before have kept; `None` is nothing.
+    pub(crate) variables: Option<Arc<Variables>>,
     /// What is under way then is cancelled, and has failed.
     pub(crate) cut_at: Option<Instant>,
     /// When the run ends, ns of its clock.
@@ -24,4 +24,16 @@ pub(crate) struct Turn<'w> {
     pub(crate) counting: &'w Arc<Counting>,
     /// Each call has a connection of its own.
     pub(crate) is_afresh: bool,
+}
+
+static NO_VARIABLES: Variables = Variables::new();
+
+impl Turn<'_> {
+    pub(crate) fn variables(&self) -> &Variables {
+        self.variables.as_deref().unwrap_or(&NO_VARIABLES)
+    }
+
+    pub(crate) fn variables_mut(&mut self) -> &mut Variables {
+        Arc::make_mut(self.variables.get_or_insert_default())
+    }
 }

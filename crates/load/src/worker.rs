@@ -1,8 +1,8 @@
 //! The workers: each has one call under way.
 
 use std::ops::Range;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use thalweg::Status;
@@ -20,7 +20,6 @@ use crate::schedule::Schedule;
 use crate::share::Share;
 use crate::tally::{Shards, StepOfFlow, Times};
 use crate::turn::Turn;
-use crate::variables::Variables;
 use crate::went::{Failure, Went};
 
 /// How long a worker of a closed loop rests after a failed call: a server that refuses everything is not hammered.
@@ -54,9 +53,10 @@ pub(crate) struct Shared {
     pub(crate) stopped: Arc<AtomicBool>,
     /// A schedule had starts that the time left no room for.
     pub(crate) left_starts: AtomicBool,
-    /// These two all threads change with each call, and the rest they only read.
+    /// All threads change this one with each call. The rest they only read.
     pub(crate) begun: Apart<AtomicU64>,
-    pub(crate) under_way: Apart<AtomicU64>,
+    /// Of each worker.
+    pub(crate) progresses: Mutex<Vec<Arc<Progress>>>,
     pub(crate) shards: Arc<Shards>,
 }
 
@@ -94,13 +94,26 @@ impl Shared {
             stopped: Arc::default(),
             left_starts: AtomicBool::new(false),
             begun: Apart::default(),
-            under_way: Apart::default(),
-            shards: Arc::new(Shards::new(threads, scenario.steps().count(), is_open)),
+            progresses: Mutex::default(),
+            shards: Arc::new(Shards::new(threads, scenario.steps().count(), is_open, plan.has_intervals())),
         }
     }
 
     pub(crate) fn now_ns(&self) -> u64 {
         self.base.elapsed().as_nanos() as u64
+    }
+
+    /// Returns the number of calls under way.
+    pub(crate) fn in_flight(&self) -> u64 {
+        let all = self.progresses.lock().unwrap_or_else(PoisonError::into_inner);
+        all.iter().filter(|progress| progress.since_ns().is_some()).count() as u64
+    }
+
+    /// Adds a worker.
+    pub(crate) fn progress(&self) -> Arc<Progress> {
+        let mut all = self.progresses.lock().unwrap_or_else(PoisonError::into_inner);
+        all.push(Arc::default());
+        all.last().cloned().unwrap_or_default()
     }
 
     fn counting(&self, progress: Arc<Progress>) -> Arc<Counting> {
@@ -170,14 +183,13 @@ impl Shared {
         &self,
         worker: usize,
         number: u64,
-        variables: &Arc<Variables>,
         counted: Range<u64>,
         counting: &'w Arc<Counting>,
     ) -> Turn<'w> {
         Turn {
             worker,
             number,
-            variables: variables.clone(),
+            variables: None,
             cut_at: self.cut_at,
             until_ns: self.until_ns,
             counted,
@@ -197,25 +209,23 @@ impl Shared {
 
 /// Makes calls until the run is over.
 pub(crate) async fn work(shared: Arc<Shared>, worker: usize, progress: Arc<Progress>) {
-    // Nobody keeps anything in it where there is one call only.
-    let variables = Arc::new(Variables::new());
     let counting = &shared.counting(progress);
     match &shared.due {
         Some(due) => {
             while let Some((number, intended_ns)) = due.next().await {
                 let counted = if intended_ns >= shared.from_ns { ALWAYS } else { NEVER };
-                let turn = shared.turn(worker, number, &variables, counted, counting);
+                let turn = shared.turn(worker, number, counted, counting);
                 shared.begun.0.fetch_add(1, Relaxed);
                 flow(&shared, turn, intended_ns, shared.now_ns()).await;
                 due.done();
             }
         }
-        None => repeat(&shared, worker, &variables, counting).await,
+        None => repeat(&shared, worker, counting).await,
     }
 }
 
 /// The end of a call is the start of the next: one reading of the clock for both.
-async fn repeat(shared: &Shared, worker: usize, variables: &Arc<Variables>, counting: &Arc<Counting>) {
+async fn repeat(shared: &Shared, worker: usize, counting: &Arc<Counting>) {
     let mut began_ns = shared.now_ns();
     while !shared.is_over(began_ns) {
         if !shared.is_wanted(worker, began_ns) {
@@ -232,7 +242,7 @@ async fn repeat(shared: &Shared, worker: usize, variables: &Arc<Variables>, coun
         let counted = if is_none { NEVER } else { shared.from_ns..shared.counted_until_ns };
         let own = shared.begun.0.fetch_add(1, Relaxed);
         let number = shared.share.map_or(own, |share| share.number(own));
-        let turn = shared.turn(worker, number, variables, counted, counting);
+        let turn = shared.turn(worker, number, counted, counting);
         let ended = flow(shared, turn, began_ns, began_ns).await;
         began_ns = ended.at_ns;
         if !ended.well {
@@ -259,20 +269,16 @@ async fn flow(shared: &Shared, mut turn: Turn<'_>, intended_ns: u64, began_ns: u
     let (mut intended, mut began) = (intended_ns, began_ns);
     for (place, step) in flow.steps.iter().enumerate() {
         turn.counting.progress.waits_since(began);
-        let went = {
-            let _under_way = UnderWayNow::begin(&shared.under_way.0);
-            let (start, call) =
-                (shared.share.map_or(turn.number, |share| share.own(turn.number)), &step.call);
-            match (scenario.channel(start, turn.worker), &call.calls) {
-                (Err(status), _) => Went::failed(Failure::Status(status)),
-                (Ok(channel), Calls::Benchmark(benchmark)) if call.kind == CallKind::Unary => {
-                    unary(benchmark, call, &channel, &mut turn).await
-                }
-                (Ok(channel), Calls::Bytes(requests)) if call.kind == CallKind::Unary => {
-                    unary(&Bytes { call, requests }, call, &channel, &mut turn).await
-                }
-                (Ok(channel), _) => perform(call, &channel, &mut turn).await,
+        let (start, call) = (shared.share.map_or(turn.number, |share| share.own(turn.number)), &step.call);
+        let went = match (scenario.channel(start, turn.worker), &call.calls) {
+            (Err(status), _) => Went::failed(Failure::Status(status)),
+            (Ok(channel), Calls::Benchmark(benchmark)) if call.kind == CallKind::Unary => {
+                unary(benchmark, call, &channel, &mut turn).await
             }
+            (Ok(channel), Calls::Bytes(requests)) if call.kind == CallKind::Unary => {
+                unary(&Bytes { call, requests }, call, &channel, &mut turn).await
+            }
+            (Ok(channel), _) => perform(call, &channel, &mut turn).await,
         };
         turn.counting.progress.rests();
         let ended_ns = shared.now_ns();
@@ -317,20 +323,4 @@ async fn flow(shared: &Shared, mut turn: Turn<'_>, intended_ns: u64, began_ns: u
         began = intended;
     }
     Ended { at_ns: intended, well: true }
-}
-
-/// A call that is under way, however it ends.
-struct UnderWayNow<'a>(&'a AtomicU64);
-
-impl<'a> UnderWayNow<'a> {
-    fn begin(count: &'a AtomicU64) -> Self {
-        count.fetch_add(1, Relaxed);
-        Self(count)
-    }
-}
-
-impl Drop for UnderWayNow<'_> {
-    fn drop(&mut self) {
-        self.0.fetch_sub(1, Relaxed);
-    }
 }

@@ -40,12 +40,11 @@ impl Workers {
             watched: HashMap::new(),
             is_aborted: false,
         };
-        (0..plan.in_flight as usize).for_each(|worker| workers.start(worker));
+        (0..plan.in_flight as usize).for_each(|worker| workers.start(worker, shared.progress()));
         workers
     }
 
-    fn start(&mut self, worker: usize) {
-        let progress = Arc::new(Progress::default());
+    fn start(&mut self, worker: usize, progress: Arc<Progress>) {
         let task = self.tasks.spawn(work(self.shared.clone(), worker, progress.clone()));
         if self.patience.is_some() {
             self.watched.insert(task.id(), Watched { worker, progress, task });
@@ -70,7 +69,7 @@ impl Workers {
                 if let Some(gone) =
                     gone.filter(|_| !self.is_aborted && !self.shared.is_over(self.shared.now_ns()))
                 {
-                    self.start(gone.worker);
+                    self.start(gone.worker, gone.progress);
                 }
             }
             Some(Err(error)) => go_on_with_panic(error),
