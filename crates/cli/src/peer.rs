@@ -7,7 +7,7 @@ mod moved;
 use std::process::ExitCode;
 
 use clap::{Args, Subcommand};
-use thalweg_load::record::Handing;
+use thalweg_load::record::Variant;
 
 use self::load_arguments::PeerLoadArgs;
 use crate::failure::Failure;
@@ -44,7 +44,7 @@ pub(crate) fn run(args: &PeerArgs) -> Result<ExitCode, Failure> {
         PeerCommand::Load(args) => load::run(args),
         PeerCommand::Settings(args) => settings::run(args),
         PeerCommand::Variants => {
-            let variants = Handing::ALL.map(Handing::variant).join(" ");
+            let variants = Variant::ALL.map(|variant| variant.to_string()).join(" ");
             print(&format!("server {variants}\nclient {variants}\njson http1 h2 connect grpc-web\n"))
         }
         PeerCommand::Version => print(&format!("thalweg {}\n", env!("CARGO_PKG_VERSION"))),

@@ -10,7 +10,7 @@ use thalweg::server::{BoundServer, Server, ServerBuilder, Service};
 use thalweg::web::Web;
 use thalweg::{Keepalive, KeepalivePolicy, ListenAddress};
 use thalweg_load::bare::EchoServer as BareEchoServer;
-use thalweg_load::record::Handing;
+use thalweg_load::record::Variant;
 use thalweg_load::services::echo_proto::echo_server::EchoServer;
 use thalweg_load::services::echo_proto::echo_shapes_server::EchoShapesServer;
 use thalweg_load::services::proto::benchmark_service_server::BenchmarkServiceServer;
@@ -76,9 +76,9 @@ pub(crate) struct ServeArgs {
     #[arg(help_heading = "For studies", long, conflicts_with_all = ["json", "proto", "views", "cert"])]
     bare_echo: bool,
 
-    /// Buffers of stream messages: in-place (reused) or owned
-    #[arg(help_heading = "For studies", long, value_name = "NAME", default_value = "in-place")]
-    variant: Handing,
+    /// owned, in-place (streams reuse the buffers of messages) or no-busy-poll
+    #[arg(help_heading = "For studies", long, value_name = "NAME", default_value_t)]
+    variant: Variant,
 
     /// Largest message to accept
     #[arg(long, value_name = "SIZE", default_value = "64MiB")]
@@ -277,7 +277,7 @@ async fn bind(args: &ServeArgs, addresses: &[ListenAddress], threads: usize) -> 
         reflection = reflection.descriptors(set);
     }
     let offered = Offered {
-        handing: args.variant,
+        handing: args.variant.handing(),
         work: args.work,
         views: args.views,
         own,
@@ -285,7 +285,7 @@ async fn bind(args: &ServeArgs, addresses: &[ListenAddress], threads: usize) -> 
     };
     let server = offered.add_to(Server::builder());
     let mut server = server.add_service(health.service()).shutdown_grace(args.grace);
-    if let Some(duration) = args.runtime.busy_poll {
+    if let Some(duration) = args.runtime.busy_poll.or(args.variant.busy_poll()) {
         server = server.busy_poll(duration);
     }
     if let Some(streams) = args.max_concurrent_streams {

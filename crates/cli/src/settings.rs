@@ -25,7 +25,7 @@ pub(crate) fn run(_: &SettingsArgs) -> Result<ExitCode, Failure> {
 }
 
 /// The settings of both sides: `serve` and `load` leave all of them at the library's defaults but the size of messages.
-pub(crate) fn told() -> Vec<Setting> {
+fn told() -> Vec<Setting> {
     let setting = |side: &str, name: &str, value: String, why: &str| Setting {
         side: side.to_owned(),
         name: name.to_owned(),
@@ -59,6 +59,18 @@ pub(crate) fn told() -> Vec<Setting> {
             "messages are batched into one write",
         ),
         setting("both", "payloads", "shared, not copied".to_owned(), "bytes::Bytes, sent and received"),
+        setting(
+            "both",
+            "messages of streams",
+            "owned".to_owned(),
+            "each is made anew and given away; the variant in-place reuses buffers",
+        ),
+        setting(
+            "both",
+            "busy polling (busy_poll)",
+            "up to 30 µs, where it finds something".to_owned(),
+            "the default; the variant no-busy-poll sleeps at once",
+        ),
         setting("both", "TCP_NODELAY", "on".to_owned(), "always"),
         setting("both", "compression", "off".to_owned(), "the default"),
         setting("server", "threads (threads)", threads.to_string(), "one per processor; set by --threads"),

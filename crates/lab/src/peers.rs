@@ -4,14 +4,10 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::process::{Command, ExitStatus, Stdio};
-use std::sync::mpsc::RecvTimeoutError;
-use std::time::{Duration, Instant};
+use std::process::{Command, Stdio};
 
-use thalweg_measure::process::Process;
-
-use crate::process::Program;
-use crate::stack::{Setting, Stack};
+use crate::process::{Program, ask, unlike_contract};
+use crate::stack::Stack;
 
 /// The folder of the codecs of the codec study.
 pub const CODECS: &str = "codec";
@@ -23,8 +19,6 @@ pub const JSON_SERVERS: &[&str] = &["armeria", "axum", "connect-go", "grpc-gatew
 /// Those of them whose code is compiled while it runs: they are slow at first.
 pub const COMPILED_LATE: &[&str] = &["armeria", "lognet", "spring"];
 
-/// How long a peer may take to say its version or its variants.
-const PATIENCE: Duration = Duration::from_secs(10);
 /// A peer's executable in its folder.
 const EXECUTABLE: &str = "peer";
 /// What stands in its place when it could not be built: the reason.
@@ -89,11 +83,8 @@ impl PeersDirectory {
     /// The peer's program, or why it cannot be had.
     pub fn program(&self, name: &str) -> Result<Program, String> {
         let path = self.executable_of(name)?;
-        let version = ask(&path, "version")?;
-        let variants = ask(&path, "variants")?;
-        let settings =
-            ask(&path, "settings")?.iter().map(|line| Setting::in_line(line)).collect::<Option<_>>();
-        let settings = settings.ok_or_else(|| unlike_contract(&path, "settings"))?;
+        let version = ask(Command::new(&path).arg("version"), None)?;
+        let variants = ask(Command::new(&path).arg("variants"), None)?;
         let version = version.into_iter().next().ok_or_else(|| unlike_contract(&path, "version"))?;
         let [server_variants, client_variants] =
             ["server", "client"].map(|side| variants_of(side, &variants));
@@ -102,7 +93,7 @@ impl PeersDirectory {
         let serves = server_variants.is_some();
         let server_variants = server_variants.unwrap_or_default();
         let words = &[];
-        Ok(Program { path, words, version, serves, server_variants, client_variants, json, settings })
+        Ok(Program { path, words, version, serves, server_variants, client_variants, json })
     }
 
     /// The peer's executable, or why there is none.
@@ -138,39 +129,6 @@ fn variants_of(side: &str, lines: &[String]) -> Option<Vec<String>> {
         let mut words = line.split_whitespace();
         (words.next()? == side).then(|| words.map(str::to_owned).collect())
     })
-}
-
-fn unlike_contract(path: &Path, command: &str) -> String {
-    format!("`{} {command}` does not answer as peers/README.md says", path.display())
-}
-
-/// What the program says to this command.
-fn ask(path: &Path, word: &str) -> Result<Vec<String>, String> {
-    let said = |what: &str| format!("`{} {word}` {what}", path.display());
-    let mut command = Command::new(path);
-    let mut process = Process::spawn(command.arg(word), None)
-        .map_err(|error| said(&format!("cannot be started: {error}")))?;
-    let printed = process.lines();
-    let deadline = Instant::now() + PATIENCE;
-    let mut lines = Vec::new();
-    loop {
-        match printed.recv_timeout(deadline.saturating_duration_since(Instant::now())) {
-            Ok(line) => lines.push(line),
-            Err(RecvTimeoutError::Disconnected) => break,
-            Err(RecvTimeoutError::Timeout) => {
-                return Err(said(&format!("did not end within {} s", PATIENCE.as_secs())));
-            }
-        }
-    }
-    match process.child.wait() {
-        Ok(status) if status.success() => Ok(lines),
-        Ok(status) => Err(said(&failure(status, &process.last_words()))),
-        Err(error) => Err(said(&error.to_string())),
-    }
-}
-
-fn failure(status: ExitStatus, last_words: &str) -> String {
-    format!("failed ({status}): {last_words}")
 }
 
 #[cfg(test)]

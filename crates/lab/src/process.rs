@@ -2,6 +2,7 @@
 //!
 //! Ours and theirs are started alike, kept on the same processors, and looked at from outside alike.
 
+mod asking;
 mod driver;
 mod echo;
 mod fresh;
@@ -28,6 +29,7 @@ use hop::Hop;
 use server::{Addresses, Server, threads};
 use servers::{ServerKey, Servers};
 
+pub(crate) use asking::{ask, unlike_contract};
 pub use driver::OwnFiles;
 pub(crate) use echo::{EchoProcesses, EchoRun, Network};
 pub use fresh::FreshExecutor;

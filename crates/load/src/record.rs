@@ -17,7 +17,7 @@ use crate::went::Failure;
 pub use bare_run::{BareRun, BareWire};
 pub use load_result::{
     CallType, Connections, Fairness, Handing, LOAD_SCHEMA, LaneRule, LanesAt, LoadResult, LoadSettings,
-    MethodCall, Note, Pace, Spike, StageTimes, UnknownCallType,
+    MethodCall, Note, Pace, Spike, StageTimes, UnknownCallType, Variant,
 };
 
 /// What a run found beside what was counted.

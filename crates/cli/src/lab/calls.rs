@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::Args;
-use thalweg_lab::load::{CallsSettings, Found, LabResults, StackInfo, Window};
+use thalweg_lab::load::{CallsSettings, Found, LabResults, Window};
 use thalweg_lab::process::{ProcessExecutor, Program, TargetExecutor};
 use thalweg_lab::stack::Stack;
 use thalweg_lab::study::{Execute, Plan, StudyKind};
@@ -156,7 +156,7 @@ pub(super) fn run<C: CallsStudy>(args: &C) -> Result<ExitCode, Failure> {
     };
     let plan = args.plan(&stacks, &programs)?;
     let directory = common.study.directory()?;
-    let (stacks, left_out) = stacks.told(&programs);
+    let (stacks, left_out) = stacks.told(&programs, &cpus)?;
     let settings = CallsSettings {
         arguments: std::env::args().skip(1).collect(),
         client_cpus: cpus.client_cpus,
@@ -192,11 +192,7 @@ fn at_target<C: CallsStudy>(args: &C, aim: Aim, cpus: CpuAssignment) -> Result<E
         ..CallsSettings::default()
     };
     let (ours, interrupt) = (this_program()?, listen_for_signals()?);
-    let stacks = vec![StackInfo {
-        stack: Stack::ours(),
-        version: ours.version.clone(),
-        settings: ours.settings.clone(),
-    }];
+    let stacks = vec![ours.info(Stack::ours(), &cpus).map_err(Failure::failed)?];
     let executor = TargetExecutor::new(ours, aim.target, aim.method, cpus, interrupt);
     let results = LabResults::begun(C::KIND, &aim.plan, settings, stacks, Vec::new());
     finish(&aim.plan, "", results, executor, &directory)

@@ -20,7 +20,7 @@ use thalweg_measure::interrupt::Interrupt;
 use super::progress::Progress;
 use crate::failure::Failure;
 use crate::output::OutputFile;
-use crate::{report_text, settings};
+use crate::report_text;
 
 /// Options of all studies.
 #[derive(Debug, Args)]
@@ -122,7 +122,7 @@ fn answered(report: &dyn Report) -> Result<ExitCode, Failure> {
 
 pub(super) fn this_program() -> Result<Program, Failure> {
     std::env::current_exe()
-        .map(|path| Program::ours(path, settings::told()))
+        .map(Program::ours)
         .map_err(|error| Failure::failed(format!("cannot find this program to start it again: {error}")))
 }
 

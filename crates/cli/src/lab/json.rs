@@ -15,6 +15,7 @@ use thalweg_lab::process::{OwnFiles, Program};
 use thalweg_lab::stack::{OURS, Stack};
 use thalweg_lab::study::LeftOut;
 use thalweg_load::echo::Shape;
+use thalweg_measure::cpus::CpuAssignment;
 use thalweg_measure::figures::span;
 use thalweg_measure::wording::counted;
 
@@ -74,7 +75,7 @@ pub(super) fn run(args: &JsonArgs) -> Result<ExitCode, Failure> {
     let own = args.own()?;
     let cpus = halves()?;
     let directory = args.study.directory()?;
-    let Servers { programs, stacks, ways, left_out } = args.servers()?;
+    let Servers { programs, stacks, ways, left_out } = args.servers(&cpus)?;
     let options = args.options(ways.clone());
     let plan = plan(&options).map_err(Failure::bad_arguments)?;
     if let Some(usual) = options.budget.exceeded(plan.total()) {
@@ -133,15 +134,10 @@ impl JsonArgs {
     }
 
     /// Ours, and those that were named; what cannot be had is left out.
-    fn servers(&self) -> Result<Servers, Failure> {
+    fn servers(&self, cpus: &CpuAssignment) -> Result<Servers, Failure> {
         let ours = this_program()?;
-        let info = |stack: Stack, program: &Program| StackInfo {
-            stack,
-            version: program.version.clone(),
-            settings: program.settings.clone(),
-        };
         let mut servers = Servers {
-            stacks: vec![info(Stack::ours(), &ours)],
+            stacks: vec![ours.info(Stack::ours(), cpus).map_err(Failure::failed)?],
             programs: BTreeMap::from([(OURS.to_owned(), ours)]),
             ways: our_ways(),
             left_out: Vec::new(),
@@ -159,7 +155,7 @@ impl JsonArgs {
             match program {
                 Ok(program) => {
                     program.check_variant(stack, true, false).map_err(Failure::bad_arguments)?;
-                    servers.stacks.push(info(stack.clone(), &program));
+                    servers.stacks.push(program.info(stack.clone(), cpus).map_err(Failure::failed)?);
                     servers.ways.extend(ways_of(stack, &program.json));
                     servers.programs.insert(stack.name().to_owned(), program);
                 }

@@ -9,6 +9,7 @@ use thalweg_lab::peers::PeersDirectory;
 use thalweg_lab::process::{ProcessExecutor, Program};
 use thalweg_lab::stack::{OURS, Pair, Pairing, SOCKET, Stack};
 use thalweg_lab::study::LeftOut;
+use thalweg_measure::cpus::CpuAssignment;
 
 use super::common::PeersArgs;
 use crate::failure::Failure;
@@ -238,15 +239,17 @@ impl Stacks {
     }
 
     /// What the results say of them.
-    pub(super) fn told(self, programs: &BTreeMap<String, Program>) -> (Vec<StackInfo>, Vec<LeftOut>) {
-        let info = |stack: Stack| {
-            let program = programs.get(stack.name())?;
-            Some(StackInfo { stack, version: program.version.clone(), settings: program.settings.clone() })
-        };
+    pub(super) fn told(
+        self,
+        programs: &BTreeMap<String, Program>,
+        cpus: &CpuAssignment,
+    ) -> Result<(Vec<StackInfo>, Vec<LeftOut>), Failure> {
+        let info = |stack: Stack| Some(programs.get(stack.name())?.info(stack, cpus));
         let servers = self.missing_servers().into_iter();
         let servers = servers.map(|what| LeftOut::new(what, NO_SERVER));
         let left_out = self.left_out.iter().cloned().chain(servers).collect();
-        (self.everybody().into_iter().filter_map(info).collect(), left_out)
+        let told: Result<_, _> = self.everybody().into_iter().filter_map(info).collect();
+        Ok((told.map_err(Failure::failed)?, left_out))
     }
 }
 
@@ -293,7 +296,7 @@ mod tests {
         stacks.leave_out_servers();
         let pairs: Vec<String> = stacks.pairs().iter().map(Pair::to_string).collect();
         assert_eq!(pairs, expected);
-        let told = stacks.told(&BTreeMap::new()).1;
+        let told = stacks.told(&BTreeMap::new(), &CpuAssignment::default()).unwrap().1;
         let told: Vec<_> = told.into_iter().map(|it| (it.what, it.reason)).collect();
         assert_eq!(told, if is_told { vec![("qt".to_owned(), NO_SERVER.to_owned())] } else { vec![] });
     }

@@ -72,6 +72,7 @@ fn settings(args: &PeerLoadArgs) -> Result<LoadSettings, Failure> {
         CallType::Unary => IN_FLIGHT_DEFAULT.max(args.connections),
         _ => args.connections,
     });
+    let busy_poll = args.runtime.busy_poll.or(args.variant.busy_poll());
     // HTTP/1.1 has a call at a time on each connection.
     let echo = args.echo.work();
     let is_http1 = echo.is_some_and(|work| work.protocol.is_http1());
@@ -84,12 +85,12 @@ fn settings(args: &PeerLoadArgs) -> Result<LoadSettings, Failure> {
         lanes: args.lanes,
         echo,
         method: args.method.as_deref().map(|method| request::call(method, args.hex.as_ref())),
-        handing: args.variant,
+        handing: args.variant.handing(),
         warmup_ns: nanoseconds("--warmup", warmup)?,
         duration_ns: duration.map(|duration| nanoseconds("-z", duration)).transpose()?,
         total: args.total,
         bare: args.bare.map(|wire| BareRun { wire, active: args.active.unwrap_or(args.connections) }),
-        busy_poll_ns: args.runtime.busy_poll.map(|it| nanoseconds("--busy-poll", it)).transpose()?,
+        busy_poll_ns: busy_poll.map(|it| nanoseconds("--busy-poll", it)).transpose()?,
         cpus: args.runtime.cpus.clone(),
     })
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use clap::{ArgGroup, Args};
 use thalweg::channel::ChannelBuilder;
 use thalweg_load::echo::{EchoWork, Looks, OwnEcho, Protocol, Shape};
-use thalweg_load::record::{BareWire, CallType, Handing, LaneRule};
+use thalweg_load::record::{BareWire, CallType, LaneRule, Variant};
 use thalweg_measure::size::ByteSize;
 use thalweg_measure::target;
 
@@ -93,9 +93,9 @@ pub(super) struct PeerLoadArgs {
     #[arg(long, value_name = "N", requires = "bare")]
     pub(super) active: Option<u32>,
 
-    /// Buffers of stream messages: in-place (reused) or owned
-    #[arg(long, value_name = "NAME", default_value = "in-place")]
-    pub(super) variant: Handing,
+    /// owned, in-place (streams reuse the buffers of messages) or no-busy-poll
+    #[arg(long, value_name = "NAME", default_value_t)]
+    pub(super) variant: Variant,
 
     /// This unary method instead, with a request in hex
     #[arg(long, value_name = "SERVICE/METHOD", conflicts_with = "echo")]

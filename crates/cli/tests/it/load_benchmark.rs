@@ -86,9 +86,10 @@ fn options_for_the_lab_still_work_and_say_where_they_are() {
     assert_eq!(code, Some(0), "{stderr}");
     assert_eq!(stderr, "note: --bare is an option of `thalweg peer load`, which runs now\n");
     assert_eq!(serde_json::from_str::<Value>(&stdout).unwrap()["schema"], "thalweg.load/3");
-    for (word, begins) in
-        [("variants", "server in-place owned\nclient in-place owned\n"), ("version", "thalweg ")]
-    {
+    for (word, begins) in [
+        ("variants", "server owned in-place no-busy-poll\nclient owned in-place no-busy-poll\n"),
+        ("version", "thalweg "),
+    ] {
         let (code, stdout, stderr) = outcome(thalweg(&["peer", word]).output().unwrap());
         assert_eq!((code, stderr.as_str()), (Some(0), ""));
         assert!(stdout.starts_with(begins), "{stdout}");

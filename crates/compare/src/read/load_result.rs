@@ -55,7 +55,7 @@ fn conditions(settings: &LoadSettings) -> Conditions {
         conditions.push(("lanes", settings.lanes.name().to_owned()));
     }
     if settings.handing != Handing::default() {
-        conditions.push(("messages", settings.handing.variant().to_owned()));
+        conditions.push(("messages", settings.handing.name().to_owned()));
     }
     if let Some(method) = &settings.method {
         conditions.push(("method", method.path.clone()));

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::process::Command;
 
-use crate::record::Handing;
-use crate::stack::{OURS, Setting, Stack};
+use crate::record::Variant;
+use crate::stack::{OURS, Stack};
 
 /// A program that keeps the contract of `peers/README.md`: ours, or a peer's.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -24,8 +24,6 @@ pub struct Program {
     pub client_variants: Vec<String>,
     /// What its JSON address speaks, `http1`, `h2`, `connect` and `grpc-web`; empty where it has none.
     pub json: Vec<String>,
-    /// How its client and its server are set up.
-    pub settings: Vec<Setting>,
 }
 
 /// A variant that no side which takes part has.
@@ -43,8 +41,8 @@ pub struct UnknownVariant {
 
 impl Program {
     /// This very program.
-    pub fn ours(path: PathBuf, settings: Vec<Setting>) -> Self {
-        let variants = Handing::ALL.map(|handing| handing.variant().to_owned()).to_vec();
+    pub fn ours(path: PathBuf) -> Self {
+        let variants = Variant::ALL.map(|variant| variant.to_string()).to_vec();
         Self {
             path,
             words: &["peer"],
@@ -53,7 +51,6 @@ impl Program {
             server_variants: variants.clone(),
             client_variants: variants,
             json: ["http1", "h2", "connect", "grpc-web"].map(str::to_owned).to_vec(),
-            settings,
         }
     }
 

@@ -131,7 +131,8 @@ fn a_peer_says_who_it_is_and_what_it_knows() {
     let program = fake.program();
     assert_eq!(program.version, "fake 1.2.3");
     assert_eq!(program.server_variants, ["plain", "fancy"]);
-    let settings: Vec<_> = program.settings.iter().map(|it| (it.side.as_str(), it.value.as_str())).collect();
+    let settings = program.settings(&CpuAssignment::default()).unwrap();
+    let settings: Vec<_> = settings.iter().map(|it| (it.side.as_str(), it.value.as_str())).collect();
     assert_eq!(settings, [("both", "on"), ("server", "2")]);
     let check = |stack: &str, serves, drives| program.check_variant(&stack.parse().unwrap(), serves, drives);
     assert_eq!(check("fake", true, true), Ok(()));
@@ -337,8 +338,7 @@ fn system_calls_are_counted_or_it_is_said_why_not() {
 
 #[test]
 fn a_program_that_is_not_there_is_an_error() {
-    let programs =
-        BTreeMap::from([(OURS.to_owned(), Program::ours("/nonexistent/thalweg".into(), Vec::new()))]);
+    let programs = BTreeMap::from([(OURS.to_owned(), Program::ours("/nonexistent/thalweg".into()))]);
     let error = ProcessExecutor::new(programs, CpuAssignment::halves().unwrap(), Interrupt::default())
         .serve(&Stack::ours())
         .unwrap_err();

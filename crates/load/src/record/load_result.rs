@@ -3,12 +3,14 @@
 use std::collections::BTreeMap;
 use std::fmt;
 use std::str::FromStr;
+use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use thalweg_measure::cpu_time::CpuTime;
 use thalweg_measure::cpus::CpuList;
 use thalweg_measure::distribution::Latency;
 use thalweg_measure::histogram::Histogram;
+use thalweg_measure::wording::enumerated;
 
 use super::bare_run::BareRun;
 use crate::echo::EchoWork;
@@ -132,7 +134,7 @@ pub struct LoadSettings {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bare: Option<BareRun>,
     /// How messages of streams went to the stack and came from it.
-    #[serde(default = "Handing::unsaid")]
+    #[serde(default)]
     pub handing: Handing,
     /// Driven before measuring begins, and not counted.
     pub warmup_ns: u64,
@@ -151,41 +153,74 @@ pub struct LoadSettings {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Handing {
+    /// Each is made anew and given away: `Streaming::message`, streams of messages. All that tonic has, and what a
+    /// result had that does not say it.
+    #[default]
+    Owned,
     /// Read to a place that the reader has, and sent from where they are: `Streaming::message_into`,
     /// `thalweg::outbound`.
-    #[default]
     InPlace,
-    /// Each is made anew and given away: `Streaming::message`, streams of messages. All that tonic has.
-    Owned,
 }
 
 impl Handing {
-    /// The default first.
-    pub const ALL: [Self; 2] = [Self::InPlace, Self::Owned];
-
-    /// The variant of our stack that hands messages over so.
-    pub fn variant(self) -> &'static str {
+    /// Returns the name that it has in results.
+    pub fn name(self) -> &'static str {
         match self {
-            Self::InPlace => "in-place",
             Self::Owned => "owned",
+            Self::InPlace => "in-place",
         }
-    }
-
-    /// What a result that does not say had: there was no other way then, and peers have none.
-    fn unsaid() -> Self {
-        Self::Owned
     }
 }
 
-impl FromStr for Handing {
+/// A variant of our stack.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Variant {
+    /// The ordinary API, with the library's defaults.
+    #[default]
+    Owned,
+    /// Streams reuse the buffers of their messages.
+    InPlace,
+    /// Without busy polling: whoever waits sleeps at once.
+    NoBusyPoll,
+}
+
+impl Variant {
+    /// The default first.
+    pub const ALL: [Self; 3] = [Self::Owned, Self::InPlace, Self::NoBusyPoll];
+
+    /// Returns how its streams hand messages over.
+    pub fn handing(self) -> Handing {
+        match self {
+            Self::Owned | Self::NoBusyPoll => Handing::Owned,
+            Self::InPlace => Handing::InPlace,
+        }
+    }
+
+    /// Returns how long it polls before it sleeps, unless that is the library's default.
+    pub fn busy_poll(self) -> Option<Duration> {
+        (self == Self::NoBusyPoll).then_some(Duration::ZERO)
+    }
+}
+
+impl fmt::Display for Variant {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Self::Owned => "owned",
+            Self::InPlace => "in-place",
+            Self::NoBusyPoll => "no-busy-poll",
+        })
+    }
+}
+
+impl FromStr for Variant {
     type Err = String;
 
     fn from_str(name: &str) -> Result<Self, String> {
-        let all = Self::ALL.map(Self::variant);
+        let all = Self::ALL.map(|variant| variant.to_string());
         Self::ALL
             .into_iter()
-            .find(|handing| handing.variant() == name)
-            .ok_or_else(|| format!("unknown variant {name}: there are {}", all.join(" and ")))
+            .find(|variant| variant.to_string() == name)
+            .ok_or_else(|| format!("unknown variant {name}: there are {}", enumerated(&all)))
     }
 }
 

@@ -1,0 +1,118 @@
+//! What programs say of themselves.
+
+use std::path::Path;
+use std::process::Command;
+use std::sync::mpsc::RecvTimeoutError;
+use std::time::{Duration, Instant};
+
+use thalweg_measure::cpus::{CpuAssignment, CpuList};
+use thalweg_measure::process::Process;
+
+use super::program::Program;
+use crate::load::StackInfo;
+use crate::stack::{Setting, Stack};
+
+/// How long a program may take to answer.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// The command that lists settings.
+const SETTINGS: &str = "settings";
+/// The setting that options of the lab change.
+const THREADS: &str = "threads";
+
+impl Program {
+    /// Describes a stack of this program on these CPUs.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the program does not answer as `peers/README.md` says.
+    pub fn info(&self, stack: Stack, cpus: &CpuAssignment) -> Result<StackInfo, String> {
+        Ok(StackInfo { stack, version: self.version.clone(), settings: self.settings(cpus)? })
+    }
+
+    /// Asks how its client and its server are set up, each on the CPUs that it is pinned to: defaults depend on their
+    /// number.
+    pub(super) fn settings(&self, cpus: &CpuAssignment) -> Result<Vec<Setting>, String> {
+        let on = |cpus: Option<&CpuList>| {
+            let lines = ask(&mut self.command(SETTINGS), cpus)?;
+            let settings = lines.iter().map(|line| Setting::in_line(line)).collect::<Option<Vec<_>>>();
+            settings.ok_or_else(|| unlike_contract(&self.path, SETTINGS))
+        };
+        let (client, server) = (on(cpus.client_cpus.as_ref())?, on(cpus.server_cpus.as_ref())?);
+        let mut settings = of_sides(client, server);
+        for (side, threads) in [("client", cpus.client_threads), ("server", cpus.server_threads)] {
+            let of_side = settings.iter_mut().filter(|it| it.side == side && it.name.starts_with(THREADS));
+            for (setting, threads) in of_side.zip(threads) {
+                setting.value = threads.to_string();
+            }
+        }
+        Ok(settings)
+    }
+}
+
+/// Returns the settings of the client as it sees them and those of the server as it does. A setting of both whose values
+/// differ becomes two.
+fn of_sides(client: Vec<Setting>, server: Vec<Setting>) -> Vec<Setting> {
+    let mut settings = Vec::new();
+    for (of_client, of_server) in client.into_iter().zip(server) {
+        match of_client.side.as_str() {
+            "both" if of_client.value != of_server.value => {
+                settings.push(Setting { side: "server".to_owned(), ..of_server });
+                settings.push(Setting { side: "client".to_owned(), ..of_client });
+            }
+            "server" => settings.push(of_server),
+            _ => settings.push(of_client),
+        }
+    }
+    settings
+}
+
+/// Returns the lines that the command prints, on these CPUs.
+pub(crate) fn ask(command: &mut Command, cpus: Option<&CpuList>) -> Result<Vec<String>, String> {
+    let words = command.get_args().map(|word| word.to_string_lossy());
+    let words =
+        [command.get_program().to_string_lossy()].into_iter().chain(words).collect::<Vec<_>>().join(" ");
+    let said = |what: &str| format!("`{words}` {what}");
+    let mut process =
+        Process::spawn(command, cpus).map_err(|error| said(&format!("cannot be started: {error}")))?;
+    let printed = process.lines();
+    let deadline = Instant::now() + PATIENCE;
+    let mut lines = Vec::new();
+    loop {
+        match printed.recv_timeout(deadline.saturating_duration_since(Instant::now())) {
+            Ok(line) => lines.push(line),
+            Err(RecvTimeoutError::Disconnected) => break,
+            Err(RecvTimeoutError::Timeout) => {
+                return Err(said(&format!("did not end within {} s", PATIENCE.as_secs())));
+            }
+        }
+    }
+    match process.child.wait() {
+        Ok(status) if status.success() => Ok(lines),
+        Ok(status) => Err(said(&format!("failed ({status}): {}", process.last_words()))),
+        Err(error) => Err(said(&error.to_string())),
+    }
+}
+
+pub(crate) fn unlike_contract(path: &Path, command: &str) -> String {
+    format!("`{} {command}` does not answer as peers/README.md says", path.display())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn setting_of_both_sides_is_split_where_their_cpus_differ() {
+        let settings = |threads: &str| {
+            let lines =
+                ["both\tTCP_NODELAY\ton\t", &format!("both\tthreads\t{threads}\t"), "server\tstreams\t9\t"];
+            lines.iter().map(|line| Setting::in_line(line).unwrap()).collect::<Vec<_>>()
+        };
+        let shown = |client: &str, server: &str| {
+            let all = of_sides(settings(client), settings(server));
+            all.iter().map(|it| format!("{} {}", it.side, it.value)).collect::<Vec<_>>()
+        };
+        assert_eq!(shown("2", "2"), ["both on", "both 2", "server 9"]);
+        assert_eq!(shown("1", "3"), ["both on", "server 3", "client 1", "server 9"]);
+    }
+}
