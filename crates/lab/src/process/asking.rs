@@ -49,8 +49,8 @@ impl Program {
     }
 }
 
-/// Returns the settings of the client as it sees them and those of the server as it does. A setting of both whose values
-/// differ becomes two.
+/// Returns the settings of the client as it sees them and those of the server as it does. A setting of both with two
+/// values becomes two.
 fn of_sides(client: Vec<Setting>, server: Vec<Setting>) -> Vec<Setting> {
     let mut settings = Vec::new();
     for (of_client, of_server) in client.into_iter().zip(server) {
