@@ -35,4 +35,4 @@ pub use judge::judge;
 pub use make::make;
 pub use original::{Extent, Run, runs};
 pub use publication::{Publication, UnknownPublication};
-pub use results::{PublishedResults, RunResult, Settings};
+pub use results::{PublishedResults, PublishedSettings, RunResult};

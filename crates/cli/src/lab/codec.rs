@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use clap::Args;
 use thalweg_lab::codec::{
-    Besides, CodecExecutor, CodecProgram, CodecResults, CodecSettings, CodecTables, NoCodecs, Options,
+    Besides, CodecExecutor, CodecOptions, CodecProgram, CodecResults, CodecSettings, CodecTables, NoCodecs,
     Origin, Selection, WARM_UPS, conversions, plan,
 };
 use thalweg_lab::peers::{CODECS, CONVERTERS, PeersDirectory};
@@ -129,8 +129,8 @@ impl CodecArgs {
             .map_err(|reason| Failure::failed(format!("no codecs: {reason}; {HOW_TO_GET_CODECS}")))
     }
 
-    fn options(&self) -> Options {
-        let mut options = if self.study.quick { Options::quick() } else { Options::whole() };
+    fn options(&self) -> CodecOptions {
+        let mut options = if self.study.quick { CodecOptions::quick() } else { CodecOptions::whole() };
         if let Some(steps) = &self.steps {
             options.steps.clone_from(steps);
             options.steps.sort_unstable();

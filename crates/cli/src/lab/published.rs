@@ -5,7 +5,9 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::Args;
-use thalweg_lab::published::{Evidence, Extent, Publication, PublishedResults, Settings, judge, make, runs};
+use thalweg_lab::published::{
+    Evidence, Extent, Publication, PublishedResults, PublishedSettings, judge, make, runs,
+};
 use thalweg_lab::study::ResultsDirectory;
 use thalweg_measure::cpus::CpuList;
 use thalweg_measure::interrupt::Interrupt;
@@ -82,7 +84,7 @@ impl PublishedArgs {
         // Before there is a folder that nothing will be put into.
         keep_on_cores(cores)?;
         let directory = results_directory(self.out.as_deref())?;
-        let results = PublishedResults::begun(Settings {
+        let results = PublishedResults::begun(PublishedSettings {
             arguments: std::env::args().skip(1).collect(),
             publications: self.publications(),
             quick: self.quick,

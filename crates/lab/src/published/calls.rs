@@ -1,6 +1,6 @@
 //! Measures of a study of calls, cell by cell.
 
-use super::cell::Cell;
+use super::cell::CallsCell;
 use super::scope::Scope;
 use super::value::{Found, Value};
 use crate::load::gathered::{Windows, gathered};
@@ -17,7 +17,7 @@ pub(crate) struct Calls<'r> {
 
 /// Which cell: names of stacks with their variants, and the conditions of the scope.
 #[derive(Clone)]
-struct At {
+struct CellConditions {
     client: String,
     server: String,
     call: CallType,
@@ -42,7 +42,7 @@ impl<'r> Calls<'r> {
     pub(crate) fn measure(&self, name: &str, scope: &Scope<'_>) -> Option<Found> {
         let points = || self.cells.iter().map(|cell| cell.point);
         Some(match name {
-            "cell" => At::of(scope).and_then(|at| self.at(&at)).map(Value::from),
+            "cell" => CellConditions::of(scope).and_then(|at| self.at(&at)).map(Value::from),
             "sizes" => Ok(Value::ascending(points().map(|point| point.size_bytes.0))),
             "loads" => {
                 let unary = points().filter(|point| point.work == Work::Call(CallType::Unary));
@@ -51,15 +51,15 @@ impl<'r> Calls<'r> {
             "round_trips" => Ok(Value::ascending(points().map(round_trip_ns))),
             "cores" => Ok(Value::Number(self.results.machine.cores as f64)),
             "ways" => scope.words("client").map(|client| self.ways(&client).into_iter().map(way).collect()),
-            "gain" => At::of(scope).and_then(|at| self.gain(&at, scope.number("counts")?)),
-            "system_calls" => At::of(scope).and_then(|at| self.system_calls(&at)),
-            "wire" => At::of(scope).and_then(|at| self.wire(&at)),
+            "gain" => CellConditions::of(scope).and_then(|at| self.gain(&at, scope.number("counts")?)),
+            "system_calls" => CellConditions::of(scope).and_then(|at| self.system_calls(&at)),
+            "wire" => CellConditions::of(scope).and_then(|at| self.wire(&at)),
             _ => return None,
         })
     }
 
     /// The cell, or why it is not there.
-    fn at(&self, at: &At) -> Result<Cell, String> {
+    fn at(&self, at: &CellConditions) -> Result<CallsCell, String> {
         let name = || {
             let by = at.strategy.map(|by| format!(" over {by}")).unwrap_or_default();
             format!("{} of {} B by {} at {}{by}", at.call, at.size, at.client, at.server)
@@ -76,7 +76,7 @@ impl<'r> Calls<'r> {
             let known: Vec<f64> = measured.filter(|ns| *ns > 0.0).collect();
             known.iter().sum::<f64>() / known.len().max(1) as f64
         };
-        Ok(Cell {
+        Ok(CallsCell {
             at: name(),
             rate_per_s: merged.rate_per_s,
             operations: merged.messages,
@@ -88,7 +88,7 @@ impl<'r> Calls<'r> {
     }
 
     /// Why a stack takes no part, if it does not.
-    fn why(&self, at: &At) -> Option<String> {
+    fn why(&self, at: &CellConditions) -> Option<String> {
         let of = |name: &str| self.results.left_out.iter().find(|it| it.is_stack(base(name)));
         let left_out = of(&at.client).or_else(|| of(&at.server))?;
         Some(format!("{} was left out: {}", left_out.what, left_out.reason))
@@ -109,9 +109,9 @@ impl<'r> Calls<'r> {
     }
 
     /// A stack's one connection, the fastest of its ways with several, and how many times the calls these have.
-    fn gain(&self, at: &At, counts: f64) -> Found {
+    fn gain(&self, at: &CellConditions, counts: f64) -> Found {
         let stack = &at.client;
-        let one = self.at(&At { strategy: Some(Strategy::Fixed(1)), ..at.clone() })?;
+        let one = self.at(&CellConditions { strategy: Some(Strategy::Fixed(1)), ..at.clone() })?;
         let has_several = |(client, strategy): &(String, Strategy)| {
             let several = match strategy {
                 Strategy::Adaptive => true,
@@ -121,8 +121,9 @@ impl<'r> Calls<'r> {
             several && !client.ends_with(SHARED)
         };
         let ways = self.ways(stack).into_iter().filter(has_several);
-        let measured =
-            ways.filter_map(|(client, way)| self.at(&At { client, strategy: Some(way), ..at.clone() }).ok());
+        let measured = ways.filter_map(|(client, way)| {
+            self.at(&CellConditions { client, strategy: Some(way), ..at.clone() }).ok()
+        });
         // A channel that found one connection to be enough has none to compare.
         let measured = measured.filter(|cell| cell.connections.is_none_or(|connections| connections > 1));
         let several = measured.max_by(|a, b| a.rate_per_s.total_cmp(&b.rate_per_s));
@@ -144,7 +145,7 @@ impl<'r> Calls<'r> {
     }
 
     /// System calls of an operation, counted in a run of its own; the smallest size.
-    fn system_calls(&self, at: &At) -> Found {
+    fn system_calls(&self, at: &CellConditions) -> Found {
         let counted = self.results.system_calls.iter().find(|it| {
             it.pair.as_ref().is_some_and(|pair| at.is_of_pair(pair))
                 && it.point.work == Work::Call(at.call)
@@ -156,7 +157,7 @@ impl<'r> Calls<'r> {
     }
 
     /// What was seen on the wire between this client and its server.
-    fn wire(&self, at: &At) -> Found {
+    fn wire(&self, at: &CellConditions) -> Found {
         let watched = self.results.wire.iter().find(|it| {
             it.pair.as_ref().is_some_and(|pair| pair.client.to_string() == at.client)
                 && it.strategy == at.strategy
@@ -195,7 +196,7 @@ fn middle_of_silence_ns(idle: &Idle) -> f64 {
     middle.map_or(0.0, |&(bound, _)| bound as f64)
 }
 
-impl At {
+impl CellConditions {
     /// Where the scope says; the server of a client's own stack where it names none.
     fn of(scope: &Scope<'_>) -> Result<Self, String> {
         let client = scope.words("client")?;

@@ -6,7 +6,7 @@ use thalweg_measure::statistics::Ratio;
 use crate::load::paired::{self, PairedWindow};
 
 /// What was measured there.
-pub(crate) struct Cell {
+pub(crate) struct CallsCell {
     /// Its name in reasons.
     pub(crate) at: String,
     pub(crate) rate_per_s: f64,
@@ -21,7 +21,7 @@ pub(crate) struct Cell {
     pub(crate) windows: Vec<PairedWindow>,
 }
 
-impl Cell {
+impl CallsCell {
     /// How many times the rate of another cell this one has, by windows of the same round.
     pub(crate) fn rate_over(&self, other: &Self) -> Option<Ratio> {
         paired::ratio(&self.windows, &other.windows, |window| window.rate_per_s)

@@ -5,7 +5,7 @@ use thalweg_measure::statistics::median;
 use super::scope::Scope;
 use super::value::{Found, Value};
 use crate::codec::CodecResults;
-use crate::codec::line::{Line, Operation};
+use crate::codec::line::{CodecLine, Operation};
 
 /// What has this name, if this is where it is measured: ns of a round trip, or bytes, by the scope's codec and message.
 pub(super) fn measure(results: &CodecResults, name: &str, scope: &Scope<'_>) -> Option<Found> {
@@ -28,7 +28,7 @@ pub(super) fn measure(results: &CodecResults, name: &str, scope: &Scope<'_>) -> 
     })
 }
 
-fn is(line: &Line, codec: &str, data: &str) -> bool {
+fn is(line: &CodecLine, codec: &str, data: &str) -> bool {
     line.codec == codec && line.data == data
 }
 

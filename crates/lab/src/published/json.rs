@@ -6,7 +6,9 @@ use super::jvm_log::{JvmLog, Meanwhile};
 use super::scope::Scope;
 use super::value::{Found, Value};
 use crate::echo::Protocol;
-use crate::json::{Case, Cell, Cells, Cold, JsonResults, Latencies, Purpose, Start, Way, WindowResult};
+use crate::json::{
+    Case, Cells, Cold, JsonResults, Latencies, Purpose, ServerStart, Way, WayCell, WindowResult,
+};
 
 /// The original’s server on the JVM, and the one that is kept up today.
 const ON_JVM: [&str; 2] = ["lognet", "spring"];
@@ -52,7 +54,7 @@ impl<'r> Servers<'r> {
     }
 
     /// gRPC and JSON of the published message at this stack’s server.
-    fn both(&self, stack: &str) -> Result<[&Cell; 2], String> {
+    fn both(&self, stack: &str) -> Result<[&WayCell; 2], String> {
         let at = |protocol| {
             let stack = stack.parse().map_err(|_| format!("{stack} is not a stack"))?;
             let way = Way { stack, protocol };
@@ -119,8 +121,8 @@ impl<'r> Servers<'r> {
 }
 
 /// How many times gRPC's time JSON's is, of a part of the first calls, by starts.
-fn first_calls([grpc, json]: [&Cell; 2], part: &str) -> Found {
-    let part: fn(&Start) -> f64 = match part {
+fn first_calls([grpc, json]: [&WayCell; 2], part: &str) -> Found {
+    let part: fn(&ServerStart) -> f64 = match part {
         "request" => |start| start.request,
         "response" => |start| start.response,
         _ => |start| start.all,
@@ -130,13 +132,13 @@ fn first_calls([grpc, json]: [&Cell; 2], part: &str) -> Found {
 }
 
 /// The first calls of a way, and warm ones.
-fn measured(cell: &Cell) -> Result<(&Cold, &Latencies), String> {
+fn measured(cell: &WayCell) -> Result<(&Cold, &Latencies), String> {
     let both = cell.cold.as_ref().zip(cell.latency.as_ref());
     both.ok_or_else(|| format!("{}: {UNUSABLE}", cell.way))
 }
 
 /// Means of a way's first calls and of warm ones.
-fn figures(cell: &Cell) -> Found {
+fn figures(cell: &WayCell) -> Found {
     let (cold, warm) = measured(cell)?;
     let number = |value: f64| Value::Number(value);
     Ok([

@@ -3,8 +3,8 @@
 use thalweg_measure::page::table::{Field, Table};
 
 use super::evidence::Evidence;
-use super::judgement::{Figure, Judged, Verdict};
-use super::original::{Claim, Column, FigureTable, Question, Shown, original};
+use super::judgement::{ClaimFigure, ClaimVerdict, Judged};
+use super::original::{Claim, FigureColumn, FigureTable, OpenQuestion, Shown, original};
 use super::publication::Publication;
 use super::results::{Answered, TitledTable};
 use super::scope::Scope;
@@ -34,28 +34,28 @@ impl Claim {
         let scope = scope.binding(&self.values);
         let (verdict, ours, cause, figures) = match self.judgement(&scope) {
             Ok((verdict, ours, cause)) => (verdict, ours, cause, self.figures(&scope)),
-            Err(reason) => (Verdict::CannotBeTried, "–".to_owned(), reason, Vec::new()),
+            Err(reason) => (ClaimVerdict::CannotBeTried, "–".to_owned(), reason, Vec::new()),
         };
         let (id, claim, published) = (self.id.clone(), self.text.clone(), self.published.clone());
         Judged { id, claim, published, verdict, ours, cause, figures }
     }
 
     /// The verdict, what was found and why it is so; an error is why the evidence says nothing.
-    fn judgement(&self, scope: &Scope<'_>) -> Result<(Verdict, String, String), String> {
+    fn judgement(&self, scope: &Scope<'_>) -> Result<(ClaimVerdict, String, String), String> {
         if let Some(needs) = &self.needs
             && !scope.holds(needs)?
         {
             return Err(scope.text(&self.without)?);
         }
         let verdict = match (scope.holds(&self.there)?, scope.holds(&self.as_large)?) {
-            (true, true) => Verdict::Confirmed,
-            (true, false) => Verdict::InDirection,
-            (false, _) => Verdict::NotConfirmed,
+            (true, true) => ClaimVerdict::Confirmed,
+            (true, false) => ClaimVerdict::InDirection,
+            (false, _) => ClaimVerdict::NotConfirmed,
         };
         Ok((verdict, scope.text(&self.ours)?, scope.text(&self.cause)?))
     }
 
-    fn figures(&self, scope: &Scope<'_>) -> Vec<Figure> {
+    fn figures(&self, scope: &Scope<'_>) -> Vec<ClaimFigure> {
         let mut figures = Vec::new();
         for shown in self.figures.chunk_by(|one, next| one.of.is_some() && one.of == next.of) {
             let rows = shown[0].of.as_ref().map(|of| scope.value(of).and_then(Value::list));
@@ -70,9 +70,9 @@ impl Claim {
 }
 
 impl Shown {
-    fn figure(&self, scope: &Scope<'_>) -> Result<Figure, String> {
+    fn figure(&self, scope: &Scope<'_>) -> Result<ClaimFigure, String> {
         let value = scope.value(&self.value)?;
-        Ok(Figure {
+        Ok(ClaimFigure {
             name: scope.text(&self.name)?,
             value: value.number()?,
             unit: unit(&self.format).to_owned(),
@@ -97,7 +97,7 @@ impl FigureTable {
     }
 }
 
-impl Column {
+impl FigureColumn {
     /// A figure, words, or a dash.
     fn field(&self, scope: &Scope<'_>) -> Field {
         let field = || {
@@ -114,10 +114,10 @@ impl Column {
 }
 
 /// What the original left open, as the study of gRPC against a JSON API answers it.
-fn questions(questions: &[Question], evidence: &Evidence) -> Vec<TitledTable> {
+fn questions(questions: &[OpenQuestion], evidence: &Evidence) -> Vec<TitledTable> {
     let Some(results) = evidence.json().filter(|_| !questions.is_empty()) else { return Vec::new() };
     let analysis = JsonAnalysis::of(results);
-    let table = |asked: &Question| {
+    let table = |asked: &OpenQuestion| {
         let question = analysis.questions().iter().find(|question| question.id == asked.id)?;
         let (title, about) = (asked.title.clone(), question.sentences.join(" "));
         Some(TitledTable { title, about, table: question.table.clone() })

@@ -127,7 +127,7 @@ mod tests {
             "[2026-11-26T10:00:00.010+0000][jit,compilation] 1201 3 java.lang.String::hashCode (60 bytes)\n\
              [2026-11-26T10:00:00.050+0000][gc             ] GC(0) Pause Young (Normal) 20M->3M(256M) 12.5ms\n\
              [2026-11-26T10:00:00.050+0000][safepoint      ] Safepoint \"G1CollectForAllocation\", Time since last: 1 \
-             ns, Reaching safepoint: 2 ns, At safepoint: 12999000 ns, Total: 13000000 ns\n\
+             ns, Reaching safepoint: 2 ns, CellConditions safepoint: 12999000 ns, Total: 13000000 ns\n\
              no line of a log\n[x] y\n",
         );
         let at = |ms| humantime::parse_rfc3339("2026-11-26T10:00:00Z").unwrap() + Duration::from_millis(ms);

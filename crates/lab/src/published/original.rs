@@ -28,7 +28,7 @@ pub(crate) struct Original {
     pub(crate) tables: Vec<FigureTable>,
     /// Questions that the study answers, whose tables are shown, too.
     #[serde(default)]
-    pub(crate) questions: Vec<Question>,
+    pub(crate) questions: Vec<OpenQuestion>,
     /// What went wrong in it, or is left open by it, and what is done here instead.
     pub(crate) flaws: Vec<Flaw>,
 }
@@ -81,12 +81,12 @@ pub(crate) struct FigureTable {
     pub(crate) about: Text,
     /// A list of records.
     pub(crate) rows: Expression,
-    pub(crate) columns: Vec<Column>,
+    pub(crate) columns: Vec<FigureColumn>,
 }
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Column {
+pub(crate) struct FigureColumn {
     pub(crate) name: String,
     pub(crate) value: Expression,
     /// Without it a column has words.
@@ -98,7 +98,7 @@ pub(crate) struct Column {
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Question {
+pub(crate) struct OpenQuestion {
     /// Its name in the study.
     pub(crate) id: String,
     pub(crate) title: String,

@@ -9,7 +9,7 @@ use thalweg_measure::page::section::{Block, Section};
 use thalweg_measure::page::statement::Statement;
 use thalweg_measure::wording::counted;
 
-use super::judgement::{Judged, Verdict, counts};
+use super::judgement::{ClaimVerdict, Judged, counts};
 use super::original::{Flaw, Original, Situation, original, situations};
 use super::publication::Publication;
 use super::results::{Answered, PublishedResults, RunResult};
@@ -35,8 +35,8 @@ pub(super) fn page(results: &PublishedResults, doubts: &[Doubt]) -> String {
         ),
         cards: html! {
             @for Answered { publication, claims, .. } in &results.answered {
-                @let has_effect = |it: &&Judged| matches!(it.verdict, Verdict::Confirmed | Verdict::InDirection);
-                @let held = format!("{} of {}", claims.iter().filter(has_effect).count(), claims.len());
+                @let held = claims.iter().filter(|claim| claim.verdict.is_shown()).count();
+                @let held = format!("{held} of {}", claims.len());
                 (card(&original(*publication).short, &held, &counts(claims)))
             }
         },
@@ -81,13 +81,13 @@ fn section(answered: &Answered, runs: &[RunResult]) -> Section {
 /// What was said, what came of it, the figures and why.
 fn statement(claim: &Judged) -> Statement {
     let class = match claim.verdict {
-        Verdict::Confirmed => "confirmed",
-        Verdict::InDirection => "direction",
-        Verdict::NotConfirmed => "refuted",
-        Verdict::CannotBeTried => "untried",
+        ClaimVerdict::Confirmed => "confirmed",
+        ClaimVerdict::InDirection => "direction",
+        ClaimVerdict::NotConfirmed => "refuted",
+        ClaimVerdict::CannotBeTried => "untried",
     };
     let mut facts = vec![("Published", claim.published.clone())];
-    if claim.verdict == Verdict::CannotBeTried {
+    if claim.verdict == ClaimVerdict::CannotBeTried {
         facts.push(("Why not", claim.cause.clone()));
     } else {
         facts.extend([("Here", claim.ours.clone()), ("Why", claim.cause.clone())]);
@@ -116,8 +116,8 @@ fn what_to_change(results: &PublishedResults) -> Section {
     let advice = |Situation { claim: id, always, reader, advice }: &Situation| {
         let is_of = |it: &&Publication| original(**it).claims.iter().any(|it| it.id == *id);
         results.settings.publications.iter().find(is_of)?;
-        let claim = results.claims().find(|it| it.id == *id && it.verdict != Verdict::CannotBeTried);
-        if !always && claim.is_some_and(|claim| claim.verdict == Verdict::NotConfirmed) {
+        let claim = results.claims().find(|it| it.id == *id && it.verdict != ClaimVerdict::CannotBeTried);
+        if !always && claim.is_some_and(|claim| claim.verdict == ClaimVerdict::NotConfirmed) {
             return None;
         }
         let here = claim.map_or("not here".to_owned(), |it| format!("[{}](#claim-{})", it.ours, it.id));

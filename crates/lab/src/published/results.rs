@@ -29,7 +29,7 @@ pub struct PublishedResults {
     /// With what.
     pub versions: Versions,
     /// How.
-    pub settings: Settings,
+    pub settings: PublishedSettings,
     /// The studies, in the order in which they were made. Their results lie in folders of their names beside this.
     pub runs: Vec<RunResult>,
     /// What they say.
@@ -38,7 +38,7 @@ pub struct PublishedResults {
 
 /// How it was asked for.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Settings {
+pub struct PublishedSettings {
     /// The arguments that repeat it.
     pub arguments: Vec<String>,
     /// Which were tried, in the order of the page.
@@ -95,7 +95,7 @@ pub(crate) struct TitledTable {
 
 impl PublishedResults {
     /// Of an answer that begins now.
-    pub fn begun(settings: Settings) -> Self {
+    pub fn begun(settings: PublishedSettings) -> Self {
         let now = timestamp(SystemTime::now());
         Self {
             schema: PUBLISHED_SCHEMA.to_owned(),

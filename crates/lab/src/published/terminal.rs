@@ -3,7 +3,7 @@
 use thalweg_measure::text::wrapped;
 use thalweg_measure::wording::counted;
 
-use super::judgement::{Verdict, counts};
+use super::judgement::{ClaimVerdict, counts};
 use super::original::original;
 use super::results::PublishedResults;
 
@@ -13,7 +13,7 @@ pub(super) fn text(results: &PublishedResults) -> String {
         text.extend(["\n", &original(answered.publication).title, "\n"]);
         for claim in &answered.claims {
             let found = match claim.verdict {
-                Verdict::CannotBeTried => claim.cause.clone(),
+                ClaimVerdict::CannotBeTried => claim.cause.clone(),
                 _ => format!("published: {}; here: {}", claim.published, claim.ours),
             };
             text +=

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::judgement::Verdict;
+use super::judgement::ClaimVerdict;
 use super::original::{Extent, original, runs, situations};
 use super::publication::Publication;
 use super::results::{PublishedResults, RunResult};
@@ -19,7 +19,7 @@ fn each_claim_has_a_verdict_and_each_verdict_a_figure() {
     for answered in &results.answered {
         assert_eq!(answered.claims.len(), original(answered.publication).claims.len());
         for claim in &answered.claims {
-            assert_ne!(claim.verdict, Verdict::CannotBeTried, "{}: {}", claim.id, claim.cause);
+            assert_ne!(claim.verdict, ClaimVerdict::CannotBeTried, "{}: {}", claim.id, claim.cause);
             assert!(!claim.figures.is_empty(), "{} has no figure", claim.id);
             assert!(claim.figures.iter().all(|figure| figure.value.is_finite()), "{claim:?}");
             assert!(claim.ours.len() > 3 && claim.cause.len() > 10, "{claim:?}");
@@ -32,7 +32,7 @@ fn each_claim_has_a_verdict_and_each_verdict_a_figure() {
 fn a_claim_that_cannot_be_tried_says_why() {
     let answered = judge(&Publication::ALL, &Evidence::default());
     for claim in answered.iter().flat_map(|answered| &answered.claims) {
-        assert_eq!(claim.verdict, Verdict::CannotBeTried);
+        assert_eq!(claim.verdict, ClaimVerdict::CannotBeTried);
         assert!(claim.cause.contains("was not made") && claim.figures.is_empty(), "{claim:?}");
     }
 }
@@ -123,7 +123,7 @@ fn made_up_figures_as_published_confirm_them() {
     let results = results();
     let verdict = |id: &str| results.claims().find(|claim| claim.id == id).map(|claim| claim.verdict);
     for id in ["several", "shared", "far", "bytes", "factor"] {
-        assert_eq!(verdict(id), Some(Verdict::Confirmed), "{id}");
+        assert_eq!(verdict(id), Some(ClaimVerdict::Confirmed), "{id}");
     }
 }
 
@@ -136,7 +136,7 @@ fn a_peer_that_is_not_there_is_named() {
     let evidence = Evidence::default().with("channels", AnyResults::Calls(Box::new(calls)));
     let answered = judge(&[Publication::Channels], &evidence);
     let several = answered[0].claims.iter().find(|claim| claim.id == "several").unwrap();
-    assert_eq!(several.verdict, Verdict::CannotBeTried);
+    assert_eq!(several.verdict, ClaimVerdict::CannotBeTried);
     assert!(several.cause.contains("there is no compiler"), "{}", several.cause);
 }
 

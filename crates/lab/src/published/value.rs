@@ -7,7 +7,7 @@ use thalweg_measure::figures::{count, grouped, percent, ratio_text, throughput, 
 use thalweg_measure::size::ByteSize;
 use thalweg_measure::statistics::Ratio;
 
-use super::cell::Cell;
+use super::cell::CallsCell;
 
 /// What an expression comes to. Conditions are 1 and 0.
 #[derive(Clone)]
@@ -17,7 +17,7 @@ pub(crate) enum Value {
     Words(String),
     List(Vec<Found>),
     Record(Rc<Record>),
-    Cell(Rc<Cell>),
+    Cell(Rc<CallsCell>),
 }
 
 /// A value, or why there is none.
@@ -45,7 +45,7 @@ impl Value {
         if let Self::Ratio(ratio) = self { Ok(*ratio) } else { Err("not a ratio".to_owned()) }
     }
 
-    pub(crate) fn cell(&self) -> Result<&Cell, String> {
+    pub(crate) fn cell(&self) -> Result<&CallsCell, String> {
         if let Self::Cell(cell) = self { Ok(cell) } else { Err("not a cell".to_owned()) }
     }
 
@@ -123,8 +123,8 @@ impl From<Ratio> for Value {
     }
 }
 
-impl From<Cell> for Value {
-    fn from(cell: Cell) -> Self {
+impl From<CallsCell> for Value {
+    fn from(cell: CallsCell) -> Self {
         Self::Cell(Rc::new(cell))
     }
 }

@@ -28,7 +28,7 @@ pub(crate) use analysis::CodecAnalysis;
 
 pub use execute::CodecExecutor;
 pub use line::WARM_UPS;
-pub use plan::{Besides, Options, conversions, plan};
+pub use plan::{Besides, CodecOptions, conversions, plan};
 pub use program::{CodecProgram, NoCodecs, Origin, Selection};
 pub use results::{CodecResults, CodecSettings, CodecTables};
 

@@ -28,7 +28,7 @@ use crate::report::Report;
 
 pub(crate) use analysis::JsonAnalysis;
 pub(crate) use case::Case;
-pub(crate) use cells::{Cell, Cells, Cold, Latencies, Start};
+pub(crate) use cells::{Cells, Cold, Latencies, ServerStart, WayCell};
 pub use execute::JsonExecutor;
 pub use plan::{Budget, JsonOptions, PUBLISHED, plan};
 pub use results::{JsonResults, JsonSettings, OwnInfo};

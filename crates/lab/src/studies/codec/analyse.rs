@@ -2,26 +2,26 @@
 
 use thalweg_measure::statistics::median;
 
-use super::line::{Decodes, Format, Line, Operation};
+use super::line::{CodecLine, Decodes, Format, Operation};
 use super::results::CodecResults;
-use super::tables::{Allocations, CallsOf, Step};
+use super::tables::{Allocations, CallsOf, CodecStep};
 
 /// Everything that reports show, of all lines, peers' lines behind ours.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Analysis {
+pub(crate) struct CodecFigures {
     /// Each line of the study, in its order.
     pub(crate) lines: Vec<LineFigures>,
     /// How much a line differs from itself.
-    pub(crate) noise: Option<Noise>,
+    pub(crate) noise: Option<CodecNoise>,
     /// What conversions are of a call.
-    pub(crate) shares: Vec<Share>,
+    pub(crate) shares: Vec<CallShare>,
 }
 
 /// What was found of one line.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct LineFigures {
     /// Which.
-    pub(crate) line: Line,
+    pub(crate) line: CodecLine,
     /// What its codec makes.
     pub(crate) format: Format,
     /// The message's type is known at run time only.
@@ -61,7 +61,7 @@ pub(crate) struct StepFigure {
 
 /// How much the same work differs from itself.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Noise {
+pub(crate) struct CodecNoise {
     /// The largest factor between a line and its double, both medians at the largest number of conversions: 1.03.
     pub(crate) floor: f64,
     /// The median of these factors.
@@ -75,7 +75,7 @@ pub(crate) struct Noise {
 /// What conversions are of a call over a UNIX socket in which a message is echoed: the client encodes and the server
 /// decodes the request, the server encodes and the client decodes the answer.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Share {
+pub(crate) struct CallShare {
     /// The message.
     pub(crate) data: String,
     /// The codec.
@@ -93,7 +93,7 @@ pub(crate) struct Share {
     pub(crate) call_ns: f64,
 }
 
-impl Share {
+impl CallShare {
     /// Of the whole.
     pub(crate) fn share(&self) -> f64 {
         self.conversions_ns / self.whole_ns()
@@ -117,7 +117,7 @@ impl LineFigures {
     }
 }
 
-impl Analysis {
+impl CodecFigures {
     /// The line of this message, codec and operation.
     pub(crate) fn line(&self, data: &str, codec: &str, operation: Operation) -> Option<&LineFigures> {
         self.lines
@@ -149,21 +149,21 @@ impl Analysis {
 }
 
 /// Tells what the figures say.
-pub(crate) fn analyse(results: &CodecResults) -> Analysis {
+pub(crate) fn analyse(results: &CodecResults) -> CodecFigures {
     let lines: Vec<LineFigures> = own_lines(results).chain(peers_lines(results)).collect();
     let shares = shares(results, &lines);
-    Analysis { noise: noise(results, &lines), shares, lines }
+    CodecFigures { noise: noise(results, &lines), shares, lines }
 }
 
 fn own_lines(results: &CodecResults) -> impl Iterator<Item = LineFigures> + '_ {
-    let mut lines: Vec<&Line> = Vec::new();
+    let mut lines: Vec<&CodecLine> = Vec::new();
     for step in results.steps.iter().filter(|step| !step.again) {
         if !lines.contains(&&step.line) {
             lines.push(&step.line);
         }
     }
     lines.into_iter().filter_map(|line| {
-        let mut steps: Vec<&Step> = steps_of(results, line, false).collect();
+        let mut steps: Vec<&CodecStep> = steps_of(results, line, false).collect();
         steps.sort_by_key(|step| step.conversions);
         let bytes = results.size(&line.data, &line.codec).map_or(0.0, |size| size.raw);
         let allocations = results.allocations.iter().find(|it| it.line == *line);
@@ -184,7 +184,7 @@ fn peers_lines(results: &CodecResults) -> impl Iterator<Item = LineFigures> + '_
 }
 
 /// Of a line whose conversions took these times, ns; of a peer, unless more is known.
-fn figures(results: &CodecResults, line: &Line, times: &[f64], bytes: f64) -> Option<LineFigures> {
+fn figures(results: &CodecResults, line: &CodecLine, times: &[f64], bytes: f64) -> Option<LineFigures> {
     let codec = results.codec(&line.codec)?;
     let StepFigure { ns, min, max, .. } = StepFigure::of(0, times)?;
     Some(LineFigures {
@@ -204,12 +204,16 @@ fn figures(results: &CodecResults, line: &Line, times: &[f64], bytes: f64) -> Op
 }
 
 /// Steps of a line that have a valid window.
-fn steps_of<'a>(results: &'a CodecResults, line: &'a Line, again: bool) -> impl Iterator<Item = &'a Step> {
-    let is_wanted = move |step: &&Step| step.line == *line && step.again == again;
+fn steps_of<'a>(
+    results: &'a CodecResults,
+    line: &'a CodecLine,
+    again: bool,
+) -> impl Iterator<Item = &'a CodecStep> {
+    let is_wanted = move |step: &&CodecStep| step.line == *line && step.again == again;
     results.steps.iter().filter(is_wanted).filter(|step| !step.elapsed_ns.is_empty())
 }
 
-fn per_conversion(step: &Step) -> Vec<f64> {
+fn per_conversion(step: &CodecStep) -> Vec<f64> {
     step.elapsed_ns.iter().map(|&ns| ns as f64 / step.conversions as f64).collect()
 }
 
@@ -221,12 +225,12 @@ impl StepFigure {
         Some(Self { conversions, ns, min: end(f64::min)?, max: end(f64::max)? })
     }
 
-    fn of_step(step: &Step) -> Option<Self> {
+    fn of_step(step: &CodecStep) -> Option<Self> {
         Self::of(step.conversions, &per_conversion(step))
     }
 }
 
-fn noise(results: &CodecResults, lines: &[LineFigures]) -> Option<Noise> {
+fn noise(results: &CodecResults, lines: &[LineFigures]) -> Option<CodecNoise> {
     let factor = |line: &LineFigures| {
         let double = steps_of(results, &line.line, true).max_by_key(|step| step.conversions)?;
         let single = line.steps.iter().find(|step| step.conversions == double.conversions)?;
@@ -234,7 +238,7 @@ fn noise(results: &CodecResults, lines: &[LineFigures]) -> Option<Noise> {
     };
     let factors: Vec<f64> = lines.iter().filter_map(factor).collect();
     let spreads: Vec<f64> = lines.iter().filter(|line| !line.of_peer).map(|line| line.spread).collect();
-    Some(Noise {
+    Some(CodecNoise {
         floor: factors.iter().copied().reduce(f64::max)?,
         typical: median(factors.iter().copied())?,
         doubles: factors.len(),
@@ -242,7 +246,7 @@ fn noise(results: &CodecResults, lines: &[LineFigures]) -> Option<Noise> {
     })
 }
 
-fn shares(results: &CodecResults, lines: &[LineFigures]) -> Vec<Share> {
+fn shares(results: &CodecResults, lines: &[LineFigures]) -> Vec<CallShare> {
     let of = |calls: &CallsOf| {
         let codec = &results.first_of(&[calls.format])?.name;
         let is_of = |line: &&LineFigures| line.line.data == calls.data && line.line.codec == *codec;
@@ -250,7 +254,7 @@ fn shares(results: &CodecResults, lines: &[LineFigures]) -> Vec<Share> {
         let (encode, decode) = (at(Operation::Encode)?, at(Operation::Decode)?);
         let times =
             calls.rounds.iter().map(|round| if calls.in_flight == 1 { round.p50_ns } else { round.cpu_ns });
-        Some(Share {
+        Some(CallShare {
             data: calls.data.clone(),
             codec: encode.line.codec.clone(),
             format: calls.format,

@@ -1,6 +1,6 @@
 //! A codec study, analysed: what every exporter writes down.
 
-use super::analyse::{Analysis, analyse};
+use super::analyse::{CodecFigures, analyse};
 use super::doubts::doubts;
 use super::findings::Findings;
 use super::results::CodecResults;
@@ -11,7 +11,7 @@ use crate::findings::{Doubt, Finding};
 pub(crate) struct CodecAnalysis<'r> {
     pub(super) results: &'r CodecResults,
     /// The figures of all lines.
-    pub(crate) figures: Analysis,
+    pub(crate) figures: CodecFigures,
     /// The study in a sentence.
     pub(crate) answer: Option<String>,
     /// What was found, most wanted first.

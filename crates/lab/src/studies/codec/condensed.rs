@@ -3,9 +3,9 @@
 use serde_json::{Value, json};
 use thalweg_measure::figures::short;
 
-use super::analyse::{Analysis, LineFigures, Share};
+use super::analyse::{CallShare, CodecFigures, LineFigures};
 use super::analysis::CodecAnalysis;
-use super::tables::Size;
+use super::tables::MessageSize;
 use crate::findings::Finding;
 use crate::load::condensed;
 
@@ -15,7 +15,7 @@ const CONDENSED_SCHEMA: &str = "thalweg.codec-condensed/1";
 /// The machine, the codecs, the median time of each line, bytes of messages, shares of calls, and what the study itself
 /// says of them.
 pub(super) fn condensed(analysis: &CodecAnalysis<'_>) -> String {
-    let CodecAnalysis { results, figures: Analysis { lines, noise, shares }, .. } = analysis;
+    let CodecAnalysis { results, figures: CodecFigures { lines, noise, shares }, .. } = analysis;
     let finding = |finding: &Finding| json!({"topic": finding.topic, "text": finding.text});
     let body = json!({
         "rounds": results.settings.rounds,
@@ -49,7 +49,7 @@ fn line(figures: &LineFigures) -> Value {
     })
 }
 
-fn size(size: &Size) -> Value {
+fn size(size: &MessageSize) -> Value {
     let bytes = |bytes: f64| bytes.round();
     json!({
         "data": size.data, "codec": size.codec,
@@ -57,7 +57,7 @@ fn size(size: &Size) -> Value {
     })
 }
 
-fn share(share: &Share) -> Value {
+fn share(share: &CallShare) -> Value {
     json!({
         "data": share.data, "codec": share.codec, "format": share.format, "in_flight": share.in_flight,
         "share": short(share.share()),

@@ -1,20 +1,20 @@
 //! The table of a codec study: a line for each step of each line.
 
-use super::analyse::{Analysis, LineFigures, StepFigure};
+use super::analyse::{CodecFigures, LineFigures, StepFigure};
 use super::line::Decodes;
 use super::results::CodecResults;
-use super::tables::Size;
+use super::tables::MessageSize;
 use crate::report::table::Table;
 
 /// A line of the study at one number of conversions.
 struct Row<'a> {
     figures: &'a LineFigures,
     step: StepFigure,
-    size: Option<&'a Size>,
+    size: Option<&'a MessageSize>,
 }
 
 /// The figures as a table. What is not known is empty.
-pub(super) fn csv(results: &CodecResults, analysis: &Analysis) -> String {
+pub(super) fn csv(results: &CodecResults, analysis: &CodecFigures) -> String {
     let rows = analysis.lines.iter().flat_map(|figures| {
         let size = results.size(&figures.line.data, &figures.line.codec);
         steps(figures).into_iter().map(move |step| Row { figures, step, size })

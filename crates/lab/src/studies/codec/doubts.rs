@@ -2,7 +2,7 @@
 
 use thalweg_measure::figures::percent;
 
-use super::analyse::Analysis;
+use super::analyse::CodecFigures;
 use super::results::CodecResults;
 use crate::findings::Doubt;
 use crate::load::remarks::of_machine;
@@ -13,7 +13,7 @@ const FLOOR_HIGH: f64 = 1.25;
 const UNSTEADY: f64 = 0.3;
 
 /// What to know before the figures are used.
-pub(super) fn doubts(results: &CodecResults, analysis: &Analysis) -> Vec<Doubt> {
+pub(super) fn doubts(results: &CodecResults, analysis: &CodecFigures) -> Vec<Doubt> {
     let mut doubts = of_machine(&results.machine, &results.versions);
     if let Some(noise) = analysis.noise.as_ref().filter(|noise| noise.floor > FLOOR_HIGH) {
         doubts.push(Doubt::noisy(None, noise.floor));

@@ -9,12 +9,12 @@ use thalweg_measure::cpus::CpuAssignment;
 use thalweg_measure::interrupt::Interrupt;
 use thalweg_measure::usage::{Side, Sides};
 
-use super::line::Line;
+use super::line::CodecLine;
 use super::peers;
-use super::plan::Estimate;
+use super::plan::LineEstimate;
 use super::program::CodecProgram;
 use super::tables::{CallFigures, CallsOf, InstructionsOf, PeerResult};
-use super::window::{Conversions, Found, Window, calls_window};
+use super::window::{CodecFound, CodecWindow, Conversions, calls_window};
 use crate::load;
 use crate::load::validity::judged;
 use crate::peers::PeersDirectory;
@@ -69,15 +69,15 @@ impl<'b> CodecExecutor<'b> {
 
     /// Finds out about how long a conversion of each line takes. Of each message and operation the first codec is
     /// looked at twice: it is measured beside itself. A line that fails is left out, with the reason.
-    pub fn look(&mut self, lines: &[Line], left_out: &mut Vec<LeftOut>) -> Vec<Estimate> {
-        let mut estimates: Vec<Estimate> = Vec::new();
+    pub fn look(&mut self, lines: &[CodecLine], left_out: &mut Vec<LeftOut>) -> Vec<LineEstimate> {
+        let mut estimates: Vec<LineEstimate> = Vec::new();
         for line in lines {
             match first_look(self.program, line) {
                 Ok(ns_per_conversion) => {
                     let is_first = !estimates.iter().any(|estimate| {
                         (&estimate.line.data, estimate.line.operation) == (&line.data, line.operation)
                     });
-                    let estimate = |again| Estimate { line: line.clone(), again, ns_per_conversion };
+                    let estimate = |again| LineEstimate { line: line.clone(), again, ns_per_conversion };
                     estimates.push(estimate(false));
                     if is_first {
                         estimates.push(estimate(true));
@@ -90,14 +90,14 @@ impl<'b> CodecExecutor<'b> {
     }
 
     /// Converts, and sees whether others kept the program waiting meanwhile.
-    fn convert(&mut self, line: &Line, conversions: u64) -> Result<Found, String> {
+    fn convert(&mut self, line: &CodecLine, conversions: u64) -> Result<CodecFound, String> {
         let sides = Sides { client: Side::of(self.program.process(), None), server: None };
         let sample = || sides.sample().ok();
         let before = sample();
         let elapsed = self.program.convert(line, conversions)?;
         let usage = before.zip(sample()).map(|(before, after)| after.since(&before));
         let reason = usage.and_then(|usage| usage.client.kept_waiting("program", usage.window_ns));
-        Ok(Found::Elapsed(elapsed, reason))
+        Ok(CodecFound::Elapsed(elapsed, reason))
     }
 
     fn instructions(&mut self) -> Result<Vec<InstructionsOf>, String> {
@@ -123,27 +123,29 @@ impl<'b> CodecExecutor<'b> {
 }
 
 impl Execute for CodecExecutor<'_> {
-    type Window = Window;
-    type Found = Found;
+    type Window = CodecWindow;
+    type Found = CodecFound;
 
-    fn measure(&mut self, window: &Window) -> Result<Found, ExecuteError> {
+    fn measure(&mut self, window: &CodecWindow) -> Result<CodecFound, ExecuteError> {
         if self.interrupt.is_asked() {
             return Err(ExecuteError::Interrupted);
         }
         let found = match window {
-            Window::Conversions(Conversions { line, conversions, .. }) => self.convert(line, *conversions),
-            Window::Allocations(line) => self.program.allocations(line).map(Found::Allocations),
-            Window::Calls { calls, round } => {
-                return self.calls.measure(calls, *round, &self.interrupt).map(Found::Calls);
+            CodecWindow::Conversions(Conversions { line, conversions, .. }) => {
+                self.convert(line, *conversions)
             }
-            Window::Instructions => self.instructions().map(Found::Instructions),
-            Window::Peer { name, .. } => self.peer(name).map(|peer| Found::Peer(Box::new(peer))),
+            CodecWindow::Allocations(line) => self.program.allocations(line).map(CodecFound::Allocations),
+            CodecWindow::Calls { calls, round } => {
+                return self.calls.measure(calls, *round, &self.interrupt).map(CodecFound::Calls);
+            }
+            CodecWindow::Instructions => self.instructions().map(CodecFound::Instructions),
+            CodecWindow::Peer { name, .. } => self.peer(name).map(|peer| CodecFound::Peer(Box::new(peer))),
         };
         found.map_err(ExecuteError::Window)
     }
 }
 
-fn first_look(program: &mut CodecProgram, line: &Line) -> Result<f64, String> {
+fn first_look(program: &mut CodecProgram, line: &CodecLine) -> Result<f64, String> {
     let mut conversions = 10;
     loop {
         let elapsed = program.convert(line, conversions)?;

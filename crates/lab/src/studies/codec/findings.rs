@@ -5,7 +5,7 @@ use std::fmt;
 use thalweg_measure::figures::{percent, time, times};
 use thalweg_measure::statistics::median;
 
-use super::analyse::{Analysis, LineFigures};
+use super::analyse::{CodecFigures, LineFigures};
 use super::line::{Decodes, Format, Operation};
 use super::results::CodecResults;
 use super::span::{ComparedFigure, Span};
@@ -23,13 +23,13 @@ const RAW: ComparedFigure = ComparedFigure::Bytes(|size| size.raw);
 #[derive(Clone, Copy)]
 pub(super) struct Findings<'a> {
     results: &'a CodecResults,
-    analysis: &'a Analysis,
+    analysis: &'a CodecFigures,
     /// The first codec of Protobuf and the first of JSON: those that stand for their formats.
     pair: Option<(&'a str, &'a str)>,
 }
 
 impl<'a> Findings<'a> {
-    pub(super) fn of(results: &'a CodecResults, analysis: &'a Analysis) -> Self {
+    pub(super) fn of(results: &'a CodecResults, analysis: &'a CodecFigures) -> Self {
         let first = |formats: &[Format]| results.first_of(formats).map(|codec| codec.name.as_str());
         let json = || first(&[Format::Json]).or_else(|| first(&JSON));
         Self { results, analysis, pair: first(&[Format::Protobuf]).zip(json()) }

@@ -85,7 +85,7 @@ impl fmt::Display for Decodes {
 
 /// What is measured as one line: a codec doing something to a kind of message.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-pub struct Line {
+pub struct CodecLine {
     /// The message's name, see `DataInfo`.
     pub(crate) data: String,
     /// The codec's name, see `CodecInfo`.
@@ -94,7 +94,7 @@ pub struct Line {
     pub(crate) operation: Operation,
 }
 
-impl fmt::Display for Line {
+impl fmt::Display for CodecLine {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}, {} of {}", self.codec, self.operation, self.data)
     }

@@ -9,7 +9,7 @@ use thalweg_measure::page::section::{Block, Section};
 use thalweg_measure::page::table::{Columns, Table};
 use thalweg_measure::wording::counted;
 
-use super::analyse::{Analysis, LineFigures};
+use super::analyse::{CodecFigures, LineFigures};
 use super::analysis::CodecAnalysis;
 use super::findings::JSON;
 use super::line::{Operation, WARM_UPS};
@@ -53,7 +53,7 @@ fn lede(results: &CodecResults) -> String {
 }
 
 /// A card for each message of the first few: the fastest round trip of each format, owned if any codec's is.
-fn cards(results: &CodecResults, analysis: &Analysis) -> Markup {
+fn cards(results: &CodecResults, analysis: &CodecFigures) -> Markup {
     let of_data = |data: &DataInfo| {
         let alike = analysis.fastest_alike(&data.name, Operation::RoundTrip, &JSON, |_| true);
         let &(protobuf, json) = alike.first()?;
@@ -103,7 +103,7 @@ fn sections(study: &CodecAnalysis<'_>) -> Vec<Section> {
 }
 
 /// All figures.
-fn table(results: &CodecResults, analysis: &Analysis) -> Table {
+fn table(results: &CodecResults, analysis: &CodecFigures) -> Table {
     let whole = |bytes: f64| format!("{bytes:.0}");
     let size = |line: &LineFigures| results.size(&line.line.data, &line.line.codec);
     let conversions = |line: &LineFigures| Some(line.conversions() as f64).filter(|&it| it > 0.0);
@@ -128,6 +128,10 @@ fn table(results: &CodecResults, analysis: &Analysis) -> Table {
 
 fn method(results: &CodecResults) -> Vec<String> {
     let settings = &results.settings;
+    let pinned = match settings.cpu {
+        Some(cpu) => format!("One thread, kept on processor {cpu}, makes all conversions. "),
+        None => String::new(),
+    };
     let data = match settings.seed {
         Some(seed) => format!(
             "Messages are generated from a seed ({seed}): the same on every machine. Where there are several of a \
@@ -137,53 +141,41 @@ fn method(results: &CodecResults) -> Vec<String> {
                  learn it at run time take part alone."
             .to_owned(),
     };
+    let windows = format!(
+        "{WARM_UPS} conversions come before each window and are not counted. A window is then timed as a whole with \
+         one monotonic clock; nothing is recorded within it."
+    );
+    let rounds = format!(
+        "At each number of conversions codecs are interleaved, in forward and then reverse order, in {} rounds. A \
+         figure is the median of the rounds at the largest number.",
+        settings.rounds
+    );
     let codecs: Vec<String> = results.codecs.iter().map(used).collect();
-    let pinned =
-        settings.cpu.map(|cpu| format!("One thread, kept on processor {cpu}, makes all conversions."));
-    let sentences = [
-        pinned,
-        Some(data),
-        Some(format!(
-            "{WARM_UPS} conversions come before each window and are not counted. A window is then timed as a whole \
-             with one monotonic clock; nothing is recorded within it."
-        )),
-        Some(format!(
-            "At each number of conversions codecs are interleaved, in forward and then reverse order, in {} rounds. \
-             A figure is the median of the rounds at the largest number.",
-            settings.rounds
-        )),
-        Some(
-            "Everybody encodes into a buffer that is cleared and used again, and decodes from bytes in memory. What is \
-             decoded is dropped within the time. Before anything is timed, each codec has read back what it wrote."
-                .to_owned(),
-        ),
-        Some(
-            "What is decoded is owned, or it is borrowed: its strings stay in the bytes. Each field of what is \
-             borrowed is then read within the time, down to the last number and the length of each string, as its \
-             user still has to; nothing more is done to what is owned. Allocations and instructions are counted \
-             likewise."
-                .to_owned(),
-        ),
-        Some(
-            "serde’s codecs convert plain structs, Protobuf’s the messages that they generate. JSON writes what is \
-             absent as null."
-                .to_owned(),
-        ),
-        Some(format!("Codecs: {}.", codecs.join("; "))),
-        Some(
-            "Of each message and operation the first codec is measured a second time in the same rounds: what the two \
-             differ by is the noise floor."
-                .to_owned(),
-        ),
-        Some(
-            "Allocations are counted by the program’s own allocator, on the thread that converts. Instructions are \
-             counted by callgrind, in a run of its own, from the program’s user space alone."
-                .to_owned(),
-        ),
-    ];
-    let peers = results.peers.iter().map(|peer| Some(format!("{}: {}", peer.version, peer.method)));
-    sentences.into_iter().chain(peers).flatten().collect()
+    let mut method = vec![pinned + &data, windows, rounds];
+    method.extend(ALIKE.map(str::to_owned));
+    method.push(format!("Codecs: {}.", codecs.join("; ")));
+    method.extend(COUNTED.map(str::to_owned));
+    method.extend(results.peers.iter().map(|peer| format!("{}: {}", peer.version, peer.method)));
+    method
 }
+
+/// What is the same for all codecs.
+const ALIKE: [&str; 3] = [
+    "Everybody encodes into a buffer that is cleared and used again, and decodes from bytes in memory. What is \
+     decoded is dropped within the time. Before anything is timed, each codec has read back what it wrote.",
+    "What is decoded is owned, or it is borrowed: its strings stay in the bytes. Each field of what is borrowed is \
+     then read within the time, down to the last number and the length of each string, as its user still has to; \
+     nothing more is done to what is owned. Allocations and instructions are counted likewise.",
+    "serde’s codecs convert plain structs, Protobuf’s the messages that they generate. JSON writes what is absent as \
+     null.",
+];
+/// How the noise, allocations and instructions are told.
+const COUNTED: [&str; 2] = [
+    "Of each message and operation the first codec is measured a second time in the same rounds: what the two differ \
+     by is the noise floor.",
+    "Allocations are counted by the program’s own allocator, on the thread that converts. Instructions are counted by \
+     callgrind, in a run of its own, from the program’s user space alone.",
+];
 
 /// `thalweg: dynamic messages (borrowed, read)`.
 fn used(codec: &CodecInfo) -> String {

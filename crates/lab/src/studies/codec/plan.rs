@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use super::line::{Line, WARM_UPS};
+use super::line::{CodecLine, WARM_UPS};
 use super::tables::{CallsOf, StepLeftOut};
-use super::window::{Conversions, Window};
+use super::window::{CodecWindow, Conversions};
 use crate::study::rounds::interleaved;
 use crate::study::{Plan, PlanError};
 
@@ -18,7 +18,7 @@ const PEER_TAKES: [Duration; 2] = [Duration::from_secs(115), Duration::from_secs
 
 /// How far a study goes.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Options {
+pub struct CodecOptions {
     /// Numbers of conversions, each a window of its own.
     pub steps: Vec<u64>,
     /// How many windows each line has at each step.
@@ -27,7 +27,7 @@ pub struct Options {
     pub budget: Duration,
 }
 
-impl Options {
+impl CodecOptions {
     /// 10 to 10⁷ conversions, within half an hour.
     pub fn whole() -> Self {
         Self { steps: steps(7), rounds: 7, budget: Duration::from_secs(25 * 60) }
@@ -46,9 +46,9 @@ fn steps(last: u32) -> Vec<u64> {
 
 /// A line, and how long one conversion takes according to a first look.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Estimate {
+pub struct LineEstimate {
     /// Which.
-    pub(crate) line: Line,
+    pub(crate) line: CodecLine,
     /// It is measured a second time beside itself, for the noise floor.
     pub(crate) again: bool,
     /// ns.
@@ -70,7 +70,7 @@ pub struct Besides {
 
 /// The windows of conversions in their order, and what there was no time for.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Planned {
+pub struct PlannedConversions {
     /// In the order of measuring.
     pub windows: Vec<Conversions>,
     /// Of lines, and not of their doubles.
@@ -80,15 +80,15 @@ pub struct Planned {
 /// Plans the conversions: message after message, and for each step and operation all codecs in turn, there and back.
 ///
 /// What takes longest is left out until the rest fits the budget. A step is left out of all rounds or of none.
-pub fn conversions(lines: &[Estimate], options: &Options) -> Result<Planned, PlanError> {
+pub fn conversions(lines: &[LineEstimate], options: &CodecOptions) -> Result<PlannedConversions, PlanError> {
     if lines.is_empty() || options.steps.is_empty() || options.rounds == 0 {
         return Err(PlanError::NothingToMeasure);
     }
     let longest = longest_window(lines, options);
-    let mut planned = Planned { windows: Vec::new(), left_out: Vec::new() };
+    let mut planned = PlannedConversions { windows: Vec::new(), left_out: Vec::new() };
     for compared in compared(lines) {
         for &conversions in &options.steps {
-            let (measured, left_out): (Vec<&Estimate>, Vec<&Estimate>) =
+            let (measured, left_out): (Vec<&LineEstimate>, Vec<&LineEstimate>) =
                 compared.iter().partition(|estimate| window_time(estimate, conversions) <= longest);
             let of_lines = left_out.into_iter().filter(|estimate| !estimate.again);
             planned.left_out.extend(of_lines.map(|estimate| StepLeftOut {
@@ -112,28 +112,28 @@ pub fn conversions(lines: &[Estimate], options: &Options) -> Result<Planned, Pla
 /// The whole study: the conversions, their allocations, calls in rounds, and what programs of their own find.
 pub fn plan(
     conversions: &[Conversions],
-    lines: &[Estimate],
+    lines: &[LineEstimate],
     calls: &[CallsOf],
     besides: &Besides,
-) -> Plan<Window> {
-    let mut windows: Vec<Window> = conversions.iter().cloned().map(Window::Conversions).collect();
+) -> Plan<CodecWindow> {
+    let mut windows: Vec<CodecWindow> = conversions.iter().cloned().map(CodecWindow::Conversions).collect();
     let lines = lines.iter().filter(|estimate| !estimate.again);
-    windows.extend(lines.map(|estimate| Window::Allocations(estimate.line.clone())));
+    windows.extend(lines.map(|estimate| CodecWindow::Allocations(estimate.line.clone())));
     if besides.calls {
         for round in 0..CALL_ROUNDS {
-            windows.extend(calls.iter().cloned().map(|calls| Window::Calls { calls, round }));
+            windows.extend(calls.iter().cloned().map(|calls| CodecWindow::Calls { calls, round }));
         }
     }
-    windows.extend(besides.instructions.then_some(Window::Instructions));
+    windows.extend(besides.instructions.then_some(CodecWindow::Instructions));
     let takes = PEER_TAKES[usize::from(!besides.quick)];
-    windows.extend(besides.peers.iter().cloned().map(|name| Window::Peer { name, takes }));
+    windows.extend(besides.peers.iter().cloned().map(|name| CodecWindow::Peer { name, takes }));
     Plan { windows, overhead: Duration::ZERO }
 }
 
 /// Lines that take turns: those of one message and one operation.
-fn compared(lines: &[Estimate]) -> Vec<Vec<&Estimate>> {
-    let key = |estimate: &Estimate| (estimate.line.data.clone(), estimate.line.operation);
-    let mut groups: Vec<Vec<&Estimate>> = Vec::new();
+fn compared(lines: &[LineEstimate]) -> Vec<Vec<&LineEstimate>> {
+    let key = |estimate: &LineEstimate| (estimate.line.data.clone(), estimate.line.operation);
+    let mut groups: Vec<Vec<&LineEstimate>> = Vec::new();
     for estimate in lines {
         match groups.iter_mut().find(|group| key(group[0]) == key(estimate)) {
             Some(group) => group.push(estimate),
@@ -143,14 +143,14 @@ fn compared(lines: &[Estimate]) -> Vec<Vec<&Estimate>> {
     groups
 }
 
-fn window_time(line: &Estimate, conversions: u64) -> Duration {
+fn window_time(line: &LineEstimate, conversions: u64) -> Duration {
     let conversions = conversions + WARM_UPS;
     WINDOW_OVERHEAD + Duration::from_nanos((line.ns_per_conversion * conversions as f64) as u64)
 }
 
 /// How long a window may take at most, so that all that take no longer fit the budget together. The shortest step of
 /// every line is measured in any case.
-fn longest_window(lines: &[Estimate], options: &Options) -> Duration {
+fn longest_window(lines: &[LineEstimate], options: &CodecOptions) -> Duration {
     let first = options.steps.iter().copied().min().unwrap_or(0);
     let mut times: Vec<Duration> =
         lines.iter().flat_map(|line| options.steps.iter().map(|&step| window_time(line, step))).collect();
@@ -173,24 +173,24 @@ mod tests {
     use super::*;
     use crate::studies::codec::line::Operation;
 
-    fn lines(ns: &[(&str, &str, f64)]) -> Vec<Estimate> {
-        let line = |&(data, codec, ns_per_conversion): &(&str, &str, f64)| Estimate {
-            line: Line { data: data.to_owned(), codec: codec.to_owned(), operation: Operation::Encode },
+    fn lines(ns: &[(&str, &str, f64)]) -> Vec<LineEstimate> {
+        let line = |&(data, codec, ns_per_conversion): &(&str, &str, f64)| LineEstimate {
+            line: CodecLine { data: data.to_owned(), codec: codec.to_owned(), operation: Operation::Encode },
             again: false,
             ns_per_conversion,
         };
         ns.iter().map(line).collect()
     }
 
-    fn options(steps: &[u64], rounds: u32, budget: Duration) -> Options {
-        Options { steps: steps.to_vec(), rounds, budget }
+    fn options(steps: &[u64], rounds: u32, budget: Duration) -> CodecOptions {
+        CodecOptions { steps: steps.to_vec(), rounds, budget }
     }
 
     #[test]
     fn codecs_of_a_message_take_turns_there_and_back() {
         let lines = lines(&[("a", "x", 10.0), ("a", "y", 10.0), ("b", "x", 10.0)]);
         let planned = conversions(&lines, &options(&[10], 3, Duration::from_secs(1))).unwrap();
-        let index = |line: &Line| lines.iter().position(|estimate| estimate.line == *line).unwrap();
+        let index = |line: &CodecLine| lines.iter().position(|estimate| estimate.line == *line).unwrap();
         let order: Vec<(usize, u32)> = planned.windows.iter().map(|it| (index(&it.line), it.round)).collect();
         assert_eq!(order, [(0, 0), (1, 0), (1, 1), (0, 1), (0, 2), (1, 2), (2, 0), (2, 1), (2, 2)]);
         assert_eq!(planned.left_out, []);
@@ -203,7 +203,7 @@ mod tests {
         let check = |budget_ms: u64, expected: &[(usize, u64)]| {
             let budget = Duration::from_millis(budget_ms);
             let planned = conversions(&lines, &options(&[1000, 1_000_000], 2, budget)).unwrap();
-            let index = |line: &Line| lines.iter().position(|estimate| estimate.line == *line).unwrap();
+            let index = |line: &CodecLine| lines.iter().position(|estimate| estimate.line == *line).unwrap();
             let left_out: Vec<(usize, u64)> =
                 planned.left_out.iter().map(|it| (index(&it.line), it.conversions)).collect();
             assert_eq!(left_out, expected, "{budget_ms} ms");
@@ -219,10 +219,10 @@ mod tests {
 
     #[test]
     fn nothing_is_no_study() {
-        assert_eq!(conversions(&[], &Options::quick()), Err(PlanError::NothingToMeasure));
+        assert_eq!(conversions(&[], &CodecOptions::quick()), Err(PlanError::NothingToMeasure));
         let no_steps = options(&[], 1, Duration::from_secs(1));
         assert_eq!(conversions(&lines(&[("a", "x", 1.0)]), &no_steps), Err(PlanError::NothingToMeasure));
-        assert_eq!(Options::quick().steps.last(), Some(&1_000_000));
-        assert_eq!(Options::whole().steps.last(), Some(&10_000_000));
+        assert_eq!(CodecOptions::quick().steps.last(), Some(&1_000_000));
+        assert_eq!(CodecOptions::whole().steps.last(), Some(&10_000_000));
     }
 }

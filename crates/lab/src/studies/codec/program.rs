@@ -14,8 +14,8 @@ use serde_json::{Map, Value};
 use thalweg_measure::cpus::CpuList;
 use thalweg_measure::process::Process;
 
-use super::line::{Line, WARM_UPS};
-use super::tables::{Allocations, CodecInfo, DataInfo, InstructionsOf, Size};
+use super::line::{CodecLine, WARM_UPS};
+use super::tables::{Allocations, CodecInfo, DataInfo, InstructionsOf, MessageSize};
 
 /// The contract's name and version.
 const SCHEMA: &str = "thalweg.codec-bench/1";
@@ -73,9 +73,9 @@ pub struct CodecProgram {
     /// Kinds of message.
     pub data: Vec<DataInfo>,
     /// How large each codec makes each message.
-    pub sizes: Vec<Size>,
+    pub sizes: Vec<MessageSize>,
     /// Every codec at every message, for each operation; those that take turns are beside each other.
-    pub lines: Vec<Line>,
+    pub lines: Vec<CodecLine>,
 }
 
 /// The program's first line.
@@ -84,16 +84,16 @@ struct Begun {
     schema: String,
     codecs: Vec<CodecInfo>,
     data: Vec<DataInfo>,
-    sizes: Vec<Size>,
-    lines: Vec<Line>,
+    sizes: Vec<MessageSize>,
+    lines: Vec<CodecLine>,
 }
 
 /// A line to the program.
 #[derive(Serialize)]
 #[serde(rename_all = "snake_case")]
 enum Request<'a> {
-    Convert { line: &'a Line, warm_ups: u64, conversions: u64 },
-    Allocations { line: &'a Line },
+    Convert { line: &'a CodecLine, warm_ups: u64, conversions: u64 },
+    Allocations { line: &'a CodecLine },
     Instructions { folder: &'a Path },
     Messages { folder: &'a Path },
 }
@@ -139,7 +139,7 @@ impl CodecProgram {
     }
 
     /// [`WARM_UPS`] conversions, then so many that are timed.
-    pub(super) fn convert(&mut self, line: &Line, conversions: u64) -> Result<Duration, String> {
+    pub(super) fn convert(&mut self, line: &CodecLine, conversions: u64) -> Result<Duration, String> {
         let request = Request::Convert { line, warm_ups: WARM_UPS, conversions };
         self.ask(&request, "elapsed_ns").map(Duration::from_nanos)
     }
@@ -150,7 +150,7 @@ impl CodecProgram {
     }
 
     /// What the line asks of the allocator, for each conversion.
-    pub(super) fn allocations(&mut self, line: &Line) -> Result<Allocations, String> {
+    pub(super) fn allocations(&mut self, line: &CodecLine) -> Result<Allocations, String> {
         self.ask(&Request::Allocations { line }, "allocations")
     }
 

@@ -7,13 +7,13 @@ use thalweg_measure::size::ByteSize;
 use thalweg_measure::validity::{Reason, Validity};
 
 use super::line::{Decodes, Format, Operation};
-use super::plan::{CALLS_IN_FLIGHT, Planned};
+use super::plan::{CALLS_IN_FLIGHT, PlannedConversions};
 use super::program::CodecProgram;
 use super::tables::{
-    AllocationsOf, CallFigures, CallsOf, CodecInfo, DataInfo, InstructionsOf, PeerResult, Size, Step,
-    StepLeftOut,
+    AllocationsOf, CallFigures, CallsOf, CodecInfo, CodecStep, DataInfo, InstructionsOf, MessageSize,
+    PeerResult, StepLeftOut,
 };
-use super::window::{Conversions, Found, Window};
+use super::window::{CodecFound, CodecWindow, Conversions};
 use crate::study::{LeftOut, StudyKind, StudyResults, StudyTables, WindowOutcome};
 
 /// What a codec study found.
@@ -27,9 +27,9 @@ pub struct CodecTables {
     /// What is converted, in the order of reports.
     pub(crate) data: Vec<DataInfo>,
     /// How large the messages are as bytes.
-    pub(crate) sizes: Vec<Size>,
+    pub(crate) sizes: Vec<MessageSize>,
     /// How long conversions took.
-    pub(crate) steps: Vec<Step>,
+    pub(crate) steps: Vec<CodecStep>,
     /// Steps for which there was no time.
     pub(crate) steps_left_out: Vec<StepLeftOut>,
     /// What conversions ask of the allocator.
@@ -63,7 +63,7 @@ impl CodecResults {
         settings: CodecSettings,
         left_out: Vec<LeftOut>,
         tables: CodecTables,
-        planned: &Planned,
+        planned: &PlannedConversions,
     ) -> Self {
         let tables = CodecTables { steps_left_out: planned.left_out.clone(), ..tables };
         Self::start(StudyKind::Codec, planned.windows.len(), settings, left_out, tables)
@@ -77,7 +77,7 @@ impl CodecTables {
         let mut calls = Vec::new();
         for data in data {
             for format in [Format::Protobuf, Format::Json] {
-                let is_of = |size: &&Size| {
+                let is_of = |size: &&MessageSize| {
                     let codec = codecs.iter().find(|codec| codec.name == size.codec);
                     size.data == data.name && codec.is_some_and(|codec| codec.format == format)
                 };
@@ -122,7 +122,7 @@ impl CodecTables {
     }
 
     /// How large the codec makes the message.
-    pub(crate) fn size(&self, data: &str, codec: &str) -> Option<&Size> {
+    pub(crate) fn size(&self, data: &str, codec: &str) -> Option<&MessageSize> {
         self.sizes.iter().find(|size| size.data == data && size.codec == codec)
     }
 
@@ -139,28 +139,35 @@ impl CodecTables {
 }
 
 impl StudyTables for CodecTables {
-    type Window = Window;
-    type Found = Found;
+    type Window = CodecWindow;
+    type Found = CodecFound;
 
     /// What could not be had is among the doubts.
-    fn record(&mut self, window: &Window, outcome: WindowOutcome<Found>, left_out: &mut Vec<LeftOut>) {
+    fn record(
+        &mut self,
+        window: &CodecWindow,
+        outcome: WindowOutcome<CodecFound>,
+        left_out: &mut Vec<LeftOut>,
+    ) {
         match (window, outcome) {
-            (Window::Conversions(window), Ok(Found::Elapsed(elapsed, reason))) => {
+            (CodecWindow::Conversions(window), Ok(CodecFound::Elapsed(elapsed, reason))) => {
                 self.add_elapsed(window, elapsed, reason);
             }
-            (Window::Allocations(line), Ok(Found::Allocations(allocations))) => {
+            (CodecWindow::Allocations(line), Ok(CodecFound::Allocations(allocations))) => {
                 self.allocations.push(AllocationsOf { line: line.clone(), allocations });
             }
-            (Window::Calls { calls, .. }, Ok(Found::Calls(figures))) => self.add_calls(calls, figures),
-            (Window::Instructions, Ok(Found::Instructions(counted))) => self.instructions = counted,
-            (Window::Peer { .. }, Ok(Found::Peer(peer))) => self.peers.push(*peer),
+            (CodecWindow::Calls { calls, .. }, Ok(CodecFound::Calls(figures))) => {
+                self.add_calls(calls, figures);
+            }
+            (CodecWindow::Instructions, Ok(CodecFound::Instructions(counted))) => self.instructions = counted,
+            (CodecWindow::Peer { .. }, Ok(CodecFound::Peer(peer))) => self.peers.push(*peer),
             (window, Ok(_)) => leave_out(left_out, window, "the window found something else".to_owned()),
             (window, Err(reason)) => leave_out(left_out, window, reason),
         }
     }
 
     fn validities(&self) -> Vec<Validity> {
-        let of_step = |step: &Step| {
+        let of_step = |step: &CodecStep| {
             let valid = step.elapsed_ns.iter().map(|_| Validity::default());
             let others = step.not_valid.iter().map(|reason| Validity { reasons: vec![reason.clone()] });
             valid.chain(others).collect::<Vec<_>>()
@@ -182,11 +189,17 @@ impl CodecTables {
         let Conversions { line, again, conversions, .. } = window;
         let elapsed_ns = u64::try_from(elapsed.as_nanos()).unwrap_or(u64::MAX);
         let is_same =
-            |step: &Step| (&step.line, step.again, step.conversions) == (line, *again, *conversions);
+            |step: &CodecStep| (&step.line, step.again, step.conversions) == (line, *again, *conversions);
         // The step of a window is among the last: those of its rounds.
         let index = self.steps.iter().rposition(is_same).unwrap_or_else(|| {
             let (line, again, conversions) = (line.clone(), *again, *conversions);
-            self.steps.push(Step { line, again, conversions, elapsed_ns: Vec::new(), not_valid: Vec::new() });
+            self.steps.push(CodecStep {
+                line,
+                again,
+                conversions,
+                elapsed_ns: Vec::new(),
+                not_valid: Vec::new(),
+            });
             self.steps.len() - 1
         });
         match not_valid {
@@ -207,13 +220,13 @@ impl CodecTables {
 }
 
 /// Each thing is said once, and what keeps all calls from being made, too.
-fn leave_out(left_out: &mut Vec<LeftOut>, window: &Window, reason: String) {
+fn leave_out(left_out: &mut Vec<LeftOut>, window: &CodecWindow, reason: String) {
     let (what, is_of_all) = match window {
-        Window::Conversions(Conversions { line, .. }) => (line.to_string(), false),
-        Window::Allocations(_) => (window.to_string(), false),
-        Window::Calls { calls, .. } => (format!("a call with {}", ByteSize(calls.size_bytes)), true),
-        Window::Instructions => ("instructions".to_owned(), false),
-        Window::Peer { name, .. } => (name.clone(), false),
+        CodecWindow::Conversions(Conversions { line, .. }) => (line.to_string(), false),
+        CodecWindow::Allocations(_) => (window.to_string(), false),
+        CodecWindow::Calls { calls, .. } => (format!("a call with {}", ByteSize(calls.size_bytes)), true),
+        CodecWindow::Instructions => ("instructions".to_owned(), false),
+        CodecWindow::Peer { name, .. } => (name.clone(), false),
     };
     let is_said = left_out.iter().any(|it| it.reason == reason && (is_of_all || it.what == what));
     if !is_said {

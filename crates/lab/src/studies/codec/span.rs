@@ -4,10 +4,10 @@ use std::fmt;
 
 use thalweg_measure::figures::{ratio, times};
 
-use super::analyse::Analysis;
+use super::analyse::CodecFigures;
 use super::line::Operation;
 use super::results::CodecResults;
-use super::tables::Size;
+use super::tables::MessageSize;
 
 /// What is compared of two codecs.
 #[derive(Clone, Copy)]
@@ -15,7 +15,7 @@ pub(super) enum ComparedFigure {
     /// Time of a conversion.
     Time(Operation),
     /// Bytes of a message.
-    Bytes(fn(&Size) -> f64),
+    Bytes(fn(&MessageSize) -> f64),
 }
 
 /// A figure of a message.
@@ -32,7 +32,7 @@ impl ComparedFigure {
     /// How many times that of `other` the figure of codec `one` is, for each message that both have.
     pub(super) fn ratios<'a>(
         self,
-        (results, analysis): (&'a CodecResults, &Analysis),
+        (results, analysis): (&'a CodecResults, &CodecFigures),
         one: &str,
         other: &str,
     ) -> Vec<OfMessage<'a>> {

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use thalweg_measure::validity::Reason;
 
-use super::line::{Decodes, Format, Line};
+use super::line::{CodecLine, Decodes, Format};
 
 /// A codec.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -36,7 +36,7 @@ pub struct DataInfo {
 
 /// Bytes of a message, on average over the messages of its kind.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Size {
+pub struct MessageSize {
     /// The message.
     pub(crate) data: String,
     /// Whose bytes.
@@ -51,10 +51,10 @@ pub struct Size {
 
 /// A line at one number of conversions.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub(crate) struct Step {
+pub(crate) struct CodecStep {
     /// Which.
     #[serde(flatten)]
-    pub(crate) line: Line,
+    pub(crate) line: CodecLine,
     /// The line's double, for the noise floor.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(crate) again: bool,
@@ -72,7 +72,7 @@ pub(crate) struct Step {
 pub struct StepLeftOut {
     /// Which.
     #[serde(flatten)]
-    pub(crate) line: Line,
+    pub(crate) line: CodecLine,
     /// How many conversions.
     pub(crate) conversions: u64,
     /// How long a window would take, ns, as estimated.
@@ -93,7 +93,7 @@ pub struct Allocations {
 pub(crate) struct AllocationsOf {
     /// Which.
     #[serde(flatten)]
-    pub(crate) line: Line,
+    pub(crate) line: CodecLine,
     /// How many.
     #[serde(flatten)]
     pub(crate) allocations: Allocations,
@@ -104,7 +104,7 @@ pub(crate) struct AllocationsOf {
 pub struct InstructionsOf {
     /// Which.
     #[serde(flatten)]
-    pub(crate) line: Line,
+    pub(crate) line: CodecLine,
     /// For one conversion.
     pub(crate) instructions: f64,
 }
@@ -158,7 +158,7 @@ pub struct PeerResult {
 pub(crate) struct PeerLoop {
     /// Which.
     #[serde(flatten)]
-    pub(crate) line: Line,
+    pub(crate) line: CodecLine,
     /// Which process, from 0.
     pub(crate) round: u32,
     /// How many conversions.
@@ -172,7 +172,7 @@ pub(crate) struct PeerLoop {
 pub(crate) struct PeerLine {
     /// Which.
     #[serde(flatten)]
-    pub(crate) line: Line,
+    pub(crate) line: CodecLine,
     /// Time of a conversion, by iteration.
     pub(crate) ns_per_conversion: Vec<f64>,
     /// Bytes of a message.

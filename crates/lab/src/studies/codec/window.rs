@@ -7,7 +7,7 @@ use thalweg_measure::figures::count;
 use thalweg_measure::size::ByteSize;
 use thalweg_measure::validity::Reason;
 
-use super::line::Line;
+use super::line::CodecLine;
 use super::tables::{Allocations, CallFigures, CallsOf, InstructionsOf, PeerResult};
 use crate::load::{self, Point, Transport, Work};
 use crate::record::CallType;
@@ -22,11 +22,11 @@ const CALLS_WARMUP: Duration = Duration::from_millis(50);
 
 /// What is measured at once.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Window {
+pub enum CodecWindow {
     /// Conversions of a line, timed.
     Conversions(Conversions),
     /// What a line asks of the allocator.
-    Allocations(Line),
+    Allocations(CodecLine),
     /// Calls over a UNIX socket.
     Calls {
         /// Which, without a figure.
@@ -49,7 +49,7 @@ pub enum Window {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Conversions {
     /// Which line.
-    pub(crate) line: Line,
+    pub(crate) line: CodecLine,
     /// It is the line's double, for the noise floor.
     pub(crate) again: bool,
     /// How many conversions.
@@ -63,7 +63,7 @@ pub struct Conversions {
 
 /// What a window finds.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Found {
+pub enum CodecFound {
     /// How long the conversions took, and why that must not be used.
     Elapsed(Duration, Option<Reason>),
     /// What one of them asks of the allocator.
@@ -76,7 +76,7 @@ pub enum Found {
     Peer(Box<PeerResult>),
 }
 
-impl study::Window for Window {
+impl study::Window for CodecWindow {
     fn total(&self) -> Duration {
         match self {
             Self::Conversions(conversions) => conversions.takes,
@@ -98,7 +98,7 @@ impl study::Window for Window {
     }
 }
 
-impl fmt::Display for Window {
+impl fmt::Display for CodecWindow {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Conversions(Conversions { line, conversions, .. }) => {

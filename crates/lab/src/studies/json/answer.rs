@@ -3,7 +3,7 @@
 use thalweg_measure::figures::{ratio_text, time};
 
 use super::case::{Case, title};
-use super::cells::{Cell, Cells};
+use super::cells::{Cells, WayCell};
 use super::results::JsonResults;
 use super::way::Way;
 use crate::echo::{Protocol, Shape};
@@ -30,7 +30,7 @@ fn factor(cells: &Cells, shape: Shape) -> Option<Answer> {
     let case = Case::plain(shape);
     let pair = cells.pair_at(case, &Way::ours(Protocol::JsonHttp1), &Way::reference())?;
     let compared = pair.latency();
-    let times = format!("{} against {}", time(pair.one.p50()?), time(pair.of_other(Cell::p50)?));
+    let times = format!("{} against {}", time(pair.one.p50()?), time(pair.of_other(WayCell::p50)?));
     let what = title(shape);
     let api = "a JSON API over HTTP/1.1";
     let is_told = !matches!(compared.verdict, Verdict::CannotTell | Verdict::NotMeasured);

@@ -5,7 +5,7 @@ use thalweg_measure::size::ByteSize;
 use thalweg_measure::wording::enumerated;
 
 use super::case::{Case, title};
-use super::cells::{Cell, Cells};
+use super::cells::{Cells, WayCell};
 use super::way::Way;
 use crate::load::verdict::{Better, Compared, Verdict};
 
@@ -18,8 +18,8 @@ pub(super) const LEGEND: &str = "A question mark means that no difference is sho
 #[derive(Clone, Copy, Debug)]
 pub(super) struct CellPair<'c> {
     cells: &'c Cells,
-    pub(super) one: &'c Cell,
-    pub(super) other: Option<&'c Cell>,
+    pub(super) one: &'c WayCell,
+    pub(super) other: Option<&'c WayCell>,
 }
 
 /// The columns of a table of cells.
@@ -27,7 +27,7 @@ pub(super) type CellColumns<'c> = Columns<'c, CellPair<'c>>;
 
 impl Cells {
     /// This cell, compared with another.
-    pub(super) fn pair<'c>(&'c self, one: &'c Cell, other: Option<&'c Cell>) -> CellPair<'c> {
+    pub(super) fn pair<'c>(&'c self, one: &'c WayCell, other: Option<&'c WayCell>) -> CellPair<'c> {
         CellPair { cells: self, one, other }
     }
 
@@ -54,21 +54,21 @@ impl<'c> CellPair<'c> {
     }
 
     /// The same cell beside another one.
-    pub(super) fn beside(&self, other: Option<&'c Cell>) -> Self {
+    pub(super) fn beside(&self, other: Option<&'c WayCell>) -> Self {
         Self { other, ..*self }
     }
 
     /// A figure of what it is compared with.
-    pub(super) fn of_other(&self, figure: fn(&Cell) -> Option<f64>) -> Option<f64> {
+    pub(super) fn of_other(&self, figure: fn(&WayCell) -> Option<f64>) -> Option<f64> {
         figure(self.other?)
     }
 
     /// The figure, relative to that of the other.
-    pub(super) fn quotient(&self, figure: fn(&Cell) -> Option<f64>) -> Option<f64> {
+    pub(super) fn quotient(&self, figure: fn(&WayCell) -> Option<f64>) -> Option<f64> {
         Some(figure(self.one)? / self.of_other(figure)?)
     }
 
-    fn compared(&self, ratio: fn(&Cells, &Cell, &Cell) -> Compared) -> Compared {
+    fn compared(&self, ratio: fn(&Cells, &WayCell, &WayCell) -> Compared) -> Compared {
         let compared = self.other.map(|other| ratio(self.cells, self.one, other));
         compared.unwrap_or_else(|| Compared::new(None, 0.0, Better::Less))
     }

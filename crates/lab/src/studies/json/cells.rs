@@ -5,7 +5,7 @@ use thalweg_measure::figures::ratio_figure;
 use thalweg_measure::statistics::{Ratio, geometric_mean};
 
 use super::case::Case;
-use super::noise::Noise;
+use super::noise::JsonNoise;
 use super::results::JsonResults;
 use super::way::Way;
 use super::window::{Purpose, WindowResult};
@@ -20,13 +20,13 @@ pub(crate) const SPIKE_FACTOR: u64 = 10;
 /// All cells, in the order of measuring.
 #[derive(Debug)]
 pub(crate) struct Cells {
-    pub(crate) all: Vec<Cell>,
-    pub(crate) noise: Noise,
+    pub(crate) all: Vec<WayCell>,
+    pub(crate) noise: JsonNoise,
 }
 
 /// A way at a case.
 #[derive(Clone, Debug)]
-pub(crate) struct Cell {
+pub(crate) struct WayCell {
     pub(crate) way: Way,
     pub(crate) case: Case,
     /// One call at a time.
@@ -48,7 +48,7 @@ pub(crate) struct Latencies {
     /// In the order of measuring.
     pub(crate) windows: Vec<LatencyWindow>,
     /// Of those that the server showed.
-    pub(crate) stages: Vec<Stage>,
+    pub(crate) stages: Vec<StageMean>,
     /// Bytes of a request's body and of an answer's.
     pub(crate) bodies: (u64, u64),
     /// Processor time of a call, ns: the client's and the server's.
@@ -69,19 +69,9 @@ pub(crate) struct LatencyWindow {
 
 /// What a stage of a call took, ns.
 #[derive(Clone, Debug)]
-pub(crate) struct Stage {
+pub(crate) struct StageMean {
     pub(crate) name: String,
     pub(crate) mean: f64,
-}
-
-/// A call that took long, and when it fell.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct LateCall {
-    /// Of the way's windows of the case, in their order; from 0.
-    pub(crate) window: usize,
-    /// Since that window began to measure, ns.
-    pub(crate) at_ns: u64,
-    pub(crate) took_ns: u64,
 }
 
 /// As many calls as the server takes.
@@ -105,13 +95,13 @@ pub(crate) struct Cold {
     /// Those after it.
     pub(crate) next: Latency,
     /// Of those that the server showed.
-    stages: Vec<Stage>,
-    pub(crate) starts: Vec<Start>,
+    stages: Vec<StageMean>,
+    pub(crate) starts: Vec<ServerStart>,
 }
 
 /// The calls after the first of one start of a server. Means, ns.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Start {
+pub(crate) struct ServerStart {
     pub(crate) round: u32,
     pub(crate) all: f64,
     /// What is published as the time of a request.
@@ -139,7 +129,7 @@ impl Cold {
 
 impl Cold {
     /// How many times another way's figure this one's is, start by start.
-    pub(crate) fn ratio(&self, other: &Self, of: fn(&Start) -> f64) -> Option<Ratio> {
+    pub(crate) fn ratio(&self, other: &Self, of: fn(&ServerStart) -> f64) -> Option<Ratio> {
         let of_starts = |cold: &Self| -> Vec<(u32, f64)> {
             cold.starts.iter().map(|start| (start.round, of(start))).collect()
         };
@@ -147,59 +137,63 @@ impl Cold {
     }
 }
 
-fn sum(stages: &[Stage], names: [&str; 3]) -> f64 {
+fn sum(stages: &[StageMean], names: [&str; 3]) -> f64 {
     stages.iter().filter(|stage| names.contains(&stage.name.as_str())).map(|stage| stage.mean).sum()
 }
 
 impl Cells {
     pub(crate) fn of(results: &JsonResults) -> Self {
-        let mut all: Vec<Cell> = Vec::new();
+        let mut all: Vec<WayCell> = Vec::new();
         for result in &results.windows {
             let (way, case) = (&result.window.way, result.window.case);
             if !all.iter().any(|cell| cell.way == *way && cell.case == case) {
                 all.push(cell(results, way, case));
             }
         }
-        Self { noise: Noise::of(results), all }
+        Self { noise: JsonNoise::of(results), all }
     }
 
     /// What a way came to at a case.
-    pub(crate) fn at(&self, way: &Way, case: Case) -> Option<&Cell> {
+    pub(crate) fn at(&self, way: &Way, case: Case) -> Option<&WayCell> {
         self.all.iter().find(|cell| cell.way == *way && cell.case == case)
     }
 
     /// All ways at a case, in the order of measuring.
-    pub(crate) fn of_case(&self, case: Case) -> impl Iterator<Item = &Cell> {
+    pub(crate) fn of_case(&self, case: Case) -> impl Iterator<Item = &WayCell> {
         self.all.iter().filter(move |cell| cell.case == case)
     }
 
     /// How much longer `one` takes than `other`, one call at a time.
-    pub(crate) fn latency_ratio(&self, one: &Cell, other: &Cell) -> Compared {
-        let medians = |cell: &Cell| cell.latency.as_ref().map(Latencies::medians).unwrap_or_default();
+    pub(crate) fn latency_ratio(&self, one: &WayCell, other: &WayCell) -> Compared {
+        let medians = |cell: &WayCell| cell.latency.as_ref().map(Latencies::medians).unwrap_or_default();
         Compared::new(
             ratio_by_round(&medians(one), &medians(other)),
-            self.noise.latency(one.case),
+            self.noise.floor(Purpose::Latency, one.case),
             Better::Less,
         )
     }
 
     /// The same of cells that stand apart in time, so that their ratio has no interval, in words; within the noise
     /// floor it shows no difference.
-    pub(crate) fn apart(&self, one: &Cell, other: &Cell) -> Option<String> {
+    pub(crate) fn apart(&self, one: &WayCell, other: &WayCell) -> Option<String> {
         let ratio = one.p50()? / other.p50()?;
-        let is_noise = ratio.ln().abs() <= self.noise.latency(one.case);
+        let is_noise = ratio.ln().abs() <= self.noise.floor(Purpose::Latency, one.case);
         let amounts_to = if is_noise { " (no difference is shown)" } else { "" };
         Some(format!("{} ×{amounts_to}", ratio_figure(ratio)))
     }
 
     /// How many more calls `one`'s server takes than `other`'s.
-    pub(crate) fn rate_ratio(&self, one: &Cell, other: &Cell) -> Compared {
-        let windows = |cell: &'_ Cell| cell.rate.as_ref().map(|it| it.windows.clone()).unwrap_or_default();
-        Compared::new(ratio_by_round(&windows(one), &windows(other)), self.noise.rate(one.case), Better::More)
+    pub(crate) fn rate_ratio(&self, one: &WayCell, other: &WayCell) -> Compared {
+        let windows = |cell: &'_ WayCell| cell.rate.as_ref().map(|it| it.windows.clone()).unwrap_or_default();
+        Compared::new(
+            ratio_by_round(&windows(one), &windows(other)),
+            self.noise.floor(Purpose::Rate, one.case),
+            Better::More,
+        )
     }
 }
 
-impl Cell {
+impl WayCell {
     /// The median of one call at a time, ns.
     pub(crate) fn p50(&self) -> Option<f64> {
         self.latency.as_ref().map(|latency| latency.all.p50 as f64)
@@ -239,12 +233,12 @@ impl Latencies {
         sum(&self.stages, RESPONSE)
     }
 
-    /// The longest calls of all windows.
-    pub(crate) fn late_calls(&self) -> impl Iterator<Item = LateCall> {
-        self.windows.iter().enumerate().flat_map(|(window, it)| {
-            let late = move |&Spike { at_ns, took_ns }: &Spike| LateCall { window, at_ns, took_ns };
-            it.longest.iter().map(late)
-        })
+    /// The longest calls of all windows, each with its window's number, from 0.
+    pub(crate) fn late_calls(&self) -> impl Iterator<Item = (usize, &Spike)> {
+        self.windows
+            .iter()
+            .zip(0..)
+            .flat_map(|(window, number)| window.longest.iter().map(move |call| (number, call)))
     }
 
     /// The median of each window, ns, and its round.
@@ -253,7 +247,7 @@ impl Latencies {
     }
 }
 
-fn cell(results: &JsonResults, way: &Way, case: Case) -> Cell {
+fn cell(results: &JsonResults, way: &Way, case: Case) -> WayCell {
     let of = |purpose: Purpose| -> Vec<&WindowResult> {
         let is_of = |it: &&WindowResult| {
             it.window.way == *way
@@ -264,7 +258,7 @@ fn cell(results: &JsonResults, way: &Way, case: Case) -> Cell {
         };
         results.windows.iter().filter(is_of).collect()
     };
-    Cell {
+    WayCell {
         way: way.clone(),
         case,
         latency: latencies(&of(Purpose::Latency)),
@@ -305,11 +299,11 @@ fn latencies(windows: &[&WindowResult]) -> Option<Latencies> {
 }
 
 /// In the order in which a call goes through them.
-fn stages<'l>(loads: &(impl Iterator<Item = &'l LoadResult> + Clone)) -> Vec<Stage> {
+fn stages<'l>(loads: &(impl Iterator<Item = &'l LoadResult> + Clone)) -> Vec<StageMean> {
     let stage = |name: &str| {
         let of_name = loads.clone().flat_map(|load| &load.stages).filter(|stage| stage.name == name);
         let all = merged(of_name.map(|stage| (&stage.histogram, stage.latency_ns)))?;
-        Some(Stage { name: name.to_owned(), mean: all.mean })
+        Some(StageMean { name: name.to_owned(), mean: all.mean })
     };
     crate::echo::STAGES.into_iter().filter_map(stage).collect()
 }
@@ -342,7 +336,7 @@ fn cold(windows: &[&WindowResult]) -> Option<Cold> {
     let start = |(round, load): &(u32, &LoadResult)| {
         let stages = stages(&std::iter::once(*load));
         let (request, response) = (sum(&stages, REQUEST), sum(&stages, RESPONSE));
-        Some(Start { round: *round, all: load.latency_ns?.mean, request, response })
+        Some(ServerStart { round: *round, all: load.latency_ns?.mean, request, response })
     };
     Some(Cold {
         first_ns: *firsts.get(firsts.len() / 2)?,

@@ -5,8 +5,8 @@ use thalweg_measure::figures::short;
 
 use super::analysis::JsonAnalysis;
 use super::case::Case;
-use super::cells::{Cell, Cells};
-use super::noise::Floor;
+use super::cells::{Cells, WayCell};
+use super::noise::CaseFloor;
 use super::way::Way;
 use crate::load::condensed;
 
@@ -27,7 +27,7 @@ pub(super) fn condensed(study: &JsonAnalysis<'_>) -> String {
     condensed::text(results, CONDENSED_SCHEMA, &results.settings.arguments, body)
 }
 
-fn floor(floor: &Floor) -> Value {
+fn floor(floor: &CaseFloor) -> Value {
     json!({
         "of": floor.of,
         "message": floor.case.shape,
@@ -36,7 +36,7 @@ fn floor(floor: &Floor) -> Value {
     })
 }
 
-fn cell(cells: &Cells, cell: &Cell) -> Value {
+fn cell(cells: &Cells, cell: &WayCell) -> Value {
     let Case { shape, round_trip_ns, rate_bit_per_s, afresh, gzip } = cell.case;
     let ours = Way::ours(cell.way.protocol);
     let beside = cells.at(&ours, cell.case).filter(|_| cell.way != ours);

@@ -1,7 +1,7 @@
 //! What a reader must know before using the figures of a study of gRPC against a JSON API.
 
 use super::cells::Cells;
-use super::noise::Floor;
+use super::noise::CaseFloor;
 use super::results::JsonResults;
 use crate::findings::Doubt;
 use crate::load::remarks::{Remarks, of_study};
@@ -26,7 +26,7 @@ pub(super) fn doubts(results: &JsonResults, cells: &Cells) -> Vec<Doubt> {
     doubts
 }
 
-fn noisy(noise: &Floor) -> Option<Doubt> {
+fn noisy(noise: &CaseFloor) -> Option<Doubt> {
     let floor = noise.log().exp();
     let what = || thalweg_measure::wording::capitalised(&format!("{}, {}", noise.of, noise.case));
     (floor > FLOOR_MAX).then(|| Doubt::noisy(Some(&what()), floor))

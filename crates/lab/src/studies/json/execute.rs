@@ -8,7 +8,7 @@ use thalweg_measure::cpus::CpuAssignment;
 use thalweg_measure::interrupt::Interrupt;
 
 use super::way::GRPC_ALONE;
-use super::window::{Found, Length, Purpose, Window};
+use super::window::{Found, JsonWindow, Purpose, WindowLength};
 use crate::echo::EchoWork;
 use crate::process::{EchoProcesses, EchoRun, Network, OwnFiles, Program};
 use crate::study::{Execute, ExecuteError};
@@ -30,10 +30,10 @@ impl JsonExecutor {
 }
 
 impl Execute for JsonExecutor {
-    type Window = Window;
+    type Window = JsonWindow;
     type Found = Found;
 
-    fn measure(&mut self, window: &Window) -> Result<Found, ExecuteError> {
+    fn measure(&mut self, window: &JsonWindow) -> Result<Found, ExecuteError> {
         let stack = &window.way.stack;
         let with_json = stack.variant() != Some(GRPC_ALONE);
         let run = run(window);
@@ -44,13 +44,13 @@ impl Execute for JsonExecutor {
     }
 }
 
-fn run(window: &Window) -> EchoRun {
+fn run(window: &JsonWindow) -> EchoRun {
     let case = window.case;
     let looks = window.looks();
     let (duration, calls) = match window.length {
-        Length::Ns(ns) => (Duration::from_nanos(ns), None),
+        WindowLength::Ns(ns) => (Duration::from_nanos(ns), None),
         // Only who waits for it asks how long that may take.
-        Length::Calls(calls) => (window.driven(), Some(calls)),
+        WindowLength::Calls(calls) => (window.driven(), Some(calls)),
     };
     EchoRun {
         work: EchoWork { shape: case.shape, protocol: window.way.protocol, looks, gzip: case.gzip },

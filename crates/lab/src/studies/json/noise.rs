@@ -4,19 +4,19 @@ use thalweg_measure::statistics::Ratio;
 
 use super::case::Case;
 use super::results::JsonResults;
-use super::window::{Purpose, Window, WindowResult};
+use super::window::{JsonWindow, Purpose, WindowResult};
 use crate::load::noise::nearest;
 use crate::load::paired::ratio_by_round;
 
 /// What a way came to beside itself, at the cases that are so measured.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(crate) struct Noise {
-    pub(crate) floors: Vec<Floor>,
+pub(crate) struct JsonNoise {
+    pub(crate) floors: Vec<CaseFloor>,
 }
 
 /// Of one figure at one case.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct Floor {
+pub(crate) struct CaseFloor {
     /// Of medians of one call at a time, or of rates.
     pub(crate) of: Purpose,
     pub(crate) case: Case,
@@ -24,9 +24,9 @@ pub(crate) struct Floor {
     pub(crate) ratio: Ratio,
 }
 
-impl Noise {
+impl JsonNoise {
     pub(super) fn of(results: &JsonResults) -> Self {
-        let mut floors: Vec<Floor> = Vec::new();
+        let mut floors: Vec<CaseFloor> = Vec::new();
         for again in results.windows.iter().filter(|it| it.window.again) {
             let (of, case) = (again.window.purpose, again.window.case);
             if floors.iter().any(|floor| (floor.of, floor.case) == (of, case)) {
@@ -36,19 +36,9 @@ impl Noise {
             // Of too few pairs one does not know how much they differ.
             let found =
                 ratio_by_round(&figures(true), &figures(false)).filter(|ratio| ratio.interval.is_some());
-            floors.extend(found.map(|ratio| Floor { of, case, ratio }));
+            floors.extend(found.map(|ratio| CaseFloor { of, case, ratio }));
         }
         Self { floors }
-    }
-
-    /// What is no difference of medians at this case, as a log ratio.
-    pub(crate) fn latency(&self, case: Case) -> f64 {
-        self.floor(Purpose::Latency, case)
-    }
-
-    /// The same of rates.
-    pub(crate) fn rate(&self, case: Case) -> f64 {
-        self.floor(Purpose::Rate, case)
     }
 
     /// The largest of all, as a log ratio.
@@ -56,17 +46,18 @@ impl Noise {
         nearest(&self.floors, |floor| Some(floor.log()), &[&|_| true])
     }
 
-    /// That of the case; else of the same message; else the largest of the same figure; else of all.
-    fn floor(&self, of: Purpose, case: Case) -> f64 {
-        let is_case = |floor: &Floor| floor.of == of && floor.case == case;
-        let is_message = |floor: &Floor| floor.of == of && floor.case.shape == case.shape;
-        let is_figure = |floor: &Floor| floor.of == of;
+    /// What is no difference of medians or rates at this case, as a log ratio: that of the case; else of the same
+    /// message; else the largest of the same figure; else of all.
+    pub(crate) fn floor(&self, of: Purpose, case: Case) -> f64 {
+        let is_case = |floor: &CaseFloor| floor.of == of && floor.case == case;
+        let is_message = |floor: &CaseFloor| floor.of == of && floor.case.shape == case.shape;
+        let is_figure = |floor: &CaseFloor| floor.of == of;
         // Each was measured, also where the way was as fast as itself.
         nearest(&self.floors, |floor| Some(floor.log()), &[&is_case, &is_message, &is_figure, &|_| true])
     }
 }
 
-impl Floor {
+impl CaseFloor {
     /// As a log ratio.
     pub(crate) fn log(&self) -> f64 {
         self.ratio.spread()
@@ -74,7 +65,7 @@ impl Floor {
 }
 
 /// What the windows of a way at a case came to, each with its round.
-fn figures(results: &JsonResults, of: &Window, is_again: bool) -> Vec<(u32, f64)> {
+fn figures(results: &JsonResults, of: &JsonWindow, is_again: bool) -> Vec<(u32, f64)> {
     let is_of = |it: &&WindowResult| {
         let window = &it.window;
         (&window.way, window.case, window.purpose, window.again) == (&of.way, of.case, of.purpose, is_again)
@@ -99,13 +90,13 @@ mod tests {
 
     const PUBLISHED: Shape = Shape::Strings { count: 5000, letters: 20 };
 
-    fn floor(of: Purpose, shape: Shape, ratio: f64) -> Floor {
+    fn floor(of: Purpose, shape: Shape, ratio: f64) -> CaseFloor {
         let interval = Some(Interval { low: ratio, high: ratio });
-        Floor { of, case: Case::plain(shape), ratio: Ratio { ratio, interval, pairs: 6 } }
+        CaseFloor { of, case: Case::plain(shape), ratio: Ratio { ratio, interval, pairs: 6 } }
     }
 
-    fn check(noise: &Noise, case: Case, latency: f64, rate: f64) {
-        let found = [noise.latency(case).exp(), noise.rate(case).exp()];
+    fn check(noise: &JsonNoise, case: Case, latency: f64, rate: f64) {
+        let found = [Purpose::Latency, Purpose::Rate].map(|of| noise.floor(of, case).exp());
         let is_near = |(found, expected): (f64, f64)| (found - expected).abs() < 1e-9;
         assert!(is_near((found[0], latency)) && is_near((found[1], rate)), "{case}: {found:?}");
     }
@@ -119,7 +110,7 @@ mod tests {
             floor(Purpose::Rate, PUBLISHED, 2.4),
             floor(Purpose::Rate, Shape::Person, 1.1),
         ];
-        let noise = Noise { floors };
+        let noise = JsonNoise { floors };
         let published = Case::plain(PUBLISHED);
         check(&noise, published, 1.05, 2.4);
         check(&noise, Case::plain(Shape::Person), 1.2, 1.1);
@@ -127,8 +118,8 @@ mod tests {
         check(&noise, Case { round_trip_ns: 1_000_000, ..published }, 1.05, 2.4);
         check(&noise, Case::plain(Shape::Own), 1.2, 2.4);
         // And where there is none of the figure, that of all.
-        let latencies = Noise { floors: vec![floor(Purpose::Latency, Shape::Person, 1.2)] };
+        let latencies = JsonNoise { floors: vec![floor(Purpose::Latency, Shape::Person, 1.2)] };
         check(&latencies, published, 1.2, 1.2);
-        check(&Noise::default(), published, 1.0, 1.0);
+        check(&JsonNoise::default(), published, 1.0, 1.0);
     }
 }

@@ -12,7 +12,7 @@ use thalweg_measure::wording::counted;
 use super::analysis::JsonAnalysis;
 use super::case::{Case, title};
 use super::cell_pair::{LEGEND, size};
-use super::cells::{Cell, Cells};
+use super::cells::{Cells, WayCell};
 use super::question::Question;
 use super::results::JsonResults;
 use super::way::Way;
@@ -111,7 +111,7 @@ fn cards(results: &JsonResults, cells: &Cells) -> Markup {
         let detail = format!(
             "the time of gRPC by JSON over HTTP/1.1, one call at a time: {} against {}{amounts_to}",
             time(pair.one.p50()?),
-            time(pair.of_other(Cell::p50)?)
+            time(pair.of_other(WayCell::p50)?)
         );
         let figure = format!("{doubt}{} ×", ratio_figure(compared.ratio?.ratio));
         Some(card(&thalweg_measure::wording::capitalised(&title(shape)), &figure, &detail))
@@ -134,42 +134,37 @@ fn cards(results: &JsonResults, cells: &Cells) -> Markup {
 fn method(results: &JsonResults) -> Vec<String> {
     let settings = &results.settings;
     let pinned = shared_facts::pinned(settings.client_cpus.as_ref(), settings.server_cpus.as_ref());
-    let objects = "One client, thalweg’s, calls all servers. It uses prost’s messages for gRPC and gRPC-Web, and serde \
-                   structs with serde_json for JSON and with rmp-serde for MessagePack. A server decodes each request \
-                   to objects of its language and encodes the response from them again.";
-    let own = "For your own messages there is no generated code, so client and server use dynamic messages of \
-               thalweg-protobuf in all formats: each end decodes to such a message and encodes from one, JSON and \
-               MessagePack by way of Protobuf’s bytes. Their strings stay in the received bytes, where generated code \
-               would copy them. The messages are sent in turn.";
-    let own = settings.own.as_ref().map(|_| own.to_owned());
-    let mut method = vec![pinned, objects.to_owned()];
-    method.extend(own);
-    method.extend([
-        "Latencies are of one call at a time, from the request object to the decoded response object. Each call asks \
-         the server for its timestamps, in ns of the clock that all processes of the machine share. Together with the \
-         client’s own they divide the call into stages without gap or overlap. Decoding or encoding that a server’s \
-         stack does not show counts as part of the way there or back."
-            .to_owned(),
-        "Rates are of 64 calls in flight, or 16 or 4 if messages are large, over one HTTP/2 connection or as many \
-         HTTP/1.1 connections. The client encodes the request once and checks only the response’s status and length, \
-         so the server is the limit."
-            .to_owned(),
-        "Variants are measured in short windows in turn, forward and then in reverse order, so slow phases of the \
-         machine affect all of them. Ratios are of windows of the same round, with 95 % intervals. The first variant \
-         is also measured against itself with each message: the difference is the noise floor of that message, \
-         separately for times and rates."
-            .to_owned(),
-        "No call of a window is left out. A window is left out as a whole, and named, if calls failed in it or if its \
-         client or server had to wait for CPUs. For the first calls of a server, a new one is started. A server whose \
-         code is compiled while it runs is driven for some seconds before it is measured, under the same loads: with \
-         as many calls in flight, and one at a time."
-            .to_owned(),
-        "Networks are simulated by a link in user space between both ends, which delays each byte by half of the added \
-         round trip in each direction and limits the bits per second."
-            .to_owned(),
-    ]);
-    method
+    let own = settings.own.as_ref().map(|_| OWN);
+    let sentences = [OBJECTS].into_iter().chain(own).chain(METHOD).map(str::to_owned);
+    [pinned].into_iter().chain(sentences).collect()
 }
+
+const OBJECTS: &str = "One client, thalweg’s, calls all servers. It uses prost’s messages for gRPC and gRPC-Web, and \
+                       serde structs with serde_json for JSON and with rmp-serde for MessagePack. A server decodes \
+                       each request to objects of its language and encodes the response from them again.";
+const OWN: &str = "For your own messages there is no generated code, so client and server use dynamic messages of \
+                   thalweg-protobuf in all formats: each end decodes to such a message and encodes from one, JSON and \
+                   MessagePack by way of Protobuf’s bytes. Their strings stay in the received bytes, where generated \
+                   code would copy them. The messages are sent in turn.";
+const METHOD: [&str; 5] = [
+    "Latencies are of one call at a time, from the request object to the decoded response object. Each call asks the \
+     server for its timestamps, in ns of the clock that all processes of the machine share. Together with the client’s \
+     own they divide the call into stages without gap or overlap. Decoding or encoding that a server’s stack does not \
+     show counts as part of the way there or back.",
+    "Rates are of 64 calls in flight, or 16 or 4 if messages are large, over one HTTP/2 connection or as many HTTP/1.1 \
+     connections. The client encodes the request once and checks only the response’s status and length, so the server \
+     is the limit.",
+    "Variants are measured in short windows in turn, forward and then in reverse order, so slow phases of the machine \
+     affect all of them. Ratios are of windows of the same round, with 95 % intervals. The first variant is also \
+     measured against itself with each message: the difference is the noise floor of that message, separately for \
+     times and rates.",
+    "No call of a window is left out. A window is left out as a whole, and named, if calls failed in it or if its \
+     client or server had to wait for CPUs. For the first calls of a server, a new one is started. A server whose code \
+     is compiled while it runs is driven for some seconds before it is measured, under the same loads: with as many \
+     calls in flight, and one at a time.",
+    "Networks are simulated by a link in user space between both ends, which delays each byte by half of the added \
+     round trip in each direction and limits the bits per second.",
+];
 
 fn facts(results: &JsonResults) -> Facts {
     let windows = format!("{} of {}", results.windows.len(), results.planned);

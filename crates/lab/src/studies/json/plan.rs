@@ -7,7 +7,7 @@ use thalweg_messages::Kind;
 
 use super::case::Case;
 use super::way::Way;
-use super::window::{Length, Purpose, Window, starts};
+use super::window::{JsonWindow, Purpose, WindowLength, starts};
 use crate::echo::{Protocol, Shape};
 use crate::stack::Stack;
 use crate::study::draft::{self, Planned};
@@ -138,9 +138,7 @@ impl JsonOptions {
             ..Self::whole(ways, compiled_late)
         }
     }
-}
 
-impl JsonOptions {
     /// Of these messages alone, the first of which it is first about.
     #[must_use]
     pub fn about(self, published: Shape, shapes: Vec<Shape>) -> Self {
@@ -156,179 +154,144 @@ fn networks(round_trips: &[u64]) -> Vec<(Duration, Option<u64>)> {
     round_trips.map(|round_trip| (round_trip, None)).chain(slow).collect()
 }
 
-type Draft = draft::Draft<Window>;
+type Draft = draft::Draft<JsonWindow>;
 
 /// Plans the study: the first calls of servers, then case after case all ways in turn, there and back.
-pub fn plan(options: &JsonOptions) -> Result<Plan<Window>, PlanError> {
+pub fn plan(options: &JsonOptions) -> Result<Plan<JsonWindow>, PlanError> {
     if options.ways.is_empty() || options.rounds == 0 {
         return Err(PlanError::NothingToMeasure);
     }
-    let mut drafts = cold(options);
-    let mut shapes = vec![options.published];
-    shapes.extend(options.shapes.iter().filter(|shape| **shape != options.published));
-    for shape in shapes {
-        drafts.extend(warm_up(options, shape));
-        drafts.extend(plain(options, shape));
+    let mut drafts = options.cold();
+    let others = options.shapes.iter().copied().filter(|shape| *shape != options.published);
+    for shape in std::iter::once(options.published).chain(others) {
+        drafts.extend(options.warm_up(shape));
+        drafts.extend(options.plain(shape));
     }
-    drafts.extend(far(options));
-    drafts.extend(afresh(options));
-    drafts.extend(gzip(options));
+    for case in options.cases_apart() {
+        drafts.extend(options.latencies(case));
+    }
     let stacks: BTreeSet<&Stack> = drafts.iter().map(|draft| &draft.window.way.stack).collect();
     let overhead = OVERHEAD + stacks.into_iter().map(starts).sum::<Duration>();
     draft::fitted(drafts, BOUNDS, overhead, |fixed, stretching| options.budget.of(fixed, stretching))
 }
 
-fn window(way: &Way, case: Case, purpose: Purpose) -> Window {
-    let in_flight = if purpose == Purpose::Rate { case.shape.saturating() } else { 1 };
-    Window {
-        way: way.clone(),
-        case,
-        purpose,
-        round: 0,
-        again: false,
-        for_noise: false,
-        in_flight,
-        warmup_ns: 0,
-        length: Length::Ns(0),
+impl JsonOptions {
+    /// Of all ways that have the case's message, in their order.
+    fn windows(&self, case: Case, purpose: Purpose) -> Vec<JsonWindow> {
+        let ways = self.ways.iter().filter(|way| way.echoes(case.shape));
+        let window = |way: &Way| JsonWindow {
+            way: way.clone(),
+            case,
+            purpose,
+            round: 0,
+            again: false,
+            for_noise: false,
+            in_flight: if purpose == Purpose::Rate { case.shape.saturating() } else { 1 },
+            warmup_ns: 0,
+            length: WindowLength::Ns(0),
+        };
+        ways.map(window).collect()
     }
-}
 
-/// Everybody's first calls of the published message, each by a server that was started for them.
-fn cold(options: &JsonOptions) -> Vec<Draft> {
-    let case = Case::plain(options.published);
-    let windows: Vec<Window> = ways_at(options, options.published)
-        .map(|way| Window { length: Length::Calls(COLD_CALLS), ..window(way, case, Purpose::Cold) })
-        .collect();
-    in_rounds(windows, options.cold_starts, false)
-}
-
-/// What is compiled while it runs is driven as it is measured: as many calls in flight, and one at a time.
-fn warm_up(options: &JsonOptions, shape: Shape) -> Vec<Draft> {
-    let is_late = |way: &&Way| options.compiled_late.iter().any(|name| name == way.stack.name());
-    let takes = if shape == options.published { options.warm_up } else { options.warm_up / 2 };
-    let warming = |way: &Way, in_flight: u32| Window {
-        length: Length::Ns(nanoseconds(takes)),
-        in_flight,
-        ..window(way, Case::plain(shape), Purpose::WarmUp)
-    };
-    // Many in flight come first: of more calls a compiler learns sooner.
-    let many = options.rated.contains(&shape).then(|| shape.saturating());
-    let windows = ways_at(options, shape).filter(is_late).flat_map(|way| {
-        many.into_iter().chain([1]).map(|in_flight| warming(way, in_flight)).collect::<Vec<_>>()
-    });
-    windows.map(|window| Draft { window, weight: 0 }).collect()
-}
-
-fn plain(options: &JsonOptions, shape: Shape) -> Vec<Draft> {
-    let case = Case::plain(shape);
-    let mut latencies: Vec<Window> =
-        ways_at(options, shape).map(|way| window(way, case, Purpose::Latency)).collect();
-    beside_itself(&mut latencies, options.rounds);
-    let calls = options.calls.filter(|_| shape == options.published);
-    if let Some(calls) = calls {
-        for window in &mut latencies {
-            window.warmup_ns = nanoseconds(CALLS_WARMUP);
-            window.length = Length::Calls(calls.div_ceil(u64::from(options.rounds)));
+    /// Everybody's first calls of the published message, each by a server that was started for them.
+    fn cold(&self) -> Vec<Draft> {
+        let mut windows = self.windows(Case::plain(self.published), Purpose::Cold);
+        for window in &mut windows {
+            window.length = WindowLength::Calls(COLD_CALLS);
         }
+        in_rounds(windows, self.cold_starts, false)
     }
-    let mut drafts = in_rounds(latencies, options.rounds, calls.is_none());
-    if options.rated.contains(&shape) {
-        let mut rates: Vec<Window> =
-            ways_at(options, shape).map(|way| window(way, case, Purpose::Rate)).collect();
-        beside_itself(&mut rates, options.rounds);
-        drafts.extend(in_rounds(rates, options.rounds, true));
+
+    /// What is compiled while it runs is driven as it is measured: as many calls in flight, and one at a time.
+    fn warm_up(&self, shape: Shape) -> Vec<Draft> {
+        let takes = if shape == self.published { self.warm_up } else { self.warm_up / 2 };
+        // Many in flight come first: of more calls a compiler learns sooner.
+        let in_flight: Vec<u32> =
+            self.rated.contains(&shape).then(|| shape.saturating()).into_iter().chain([1]).collect();
+        let mut windows = self.windows(Case::plain(shape), Purpose::WarmUp);
+        windows.retain(|window| self.compiled_late.iter().any(|name| name == window.way.stack.name()));
+        let warming = |window: JsonWindow| {
+            let length = WindowLength::Ns(nanoseconds(takes));
+            in_flight.clone().into_iter().map(move |in_flight| JsonWindow {
+                in_flight,
+                length,
+                ..window.clone()
+            })
+        };
+        windows.into_iter().flat_map(warming).map(|window| Draft { window, weight: 0 }).collect()
     }
-    drafts
+
+    fn plain(&self, shape: Shape) -> Vec<Draft> {
+        let windows = |purpose| beside_itself(self.windows(Case::plain(shape), purpose), self.rounds);
+        let mut latencies = windows(Purpose::Latency);
+        let calls = self.calls.filter(|_| shape == self.published);
+        if let Some(calls) = calls {
+            for window in &mut latencies {
+                window.warmup_ns = nanoseconds(CALLS_WARMUP);
+                window.length = WindowLength::Calls(calls.div_ceil(u64::from(self.rounds)));
+            }
+        }
+        let mut drafts = in_rounds(latencies, self.rounds, calls.is_none());
+        if self.rated.contains(&shape) {
+            drafts.extend(in_rounds(windows(Purpose::Rate), self.rounds, true));
+        }
+        drafts
+    }
+
+    /// Where it is not the messages that are varied: over networks, with a connection for each call, and compressed, on
+    /// this machine and over the line that lets least through.
+    fn cases_apart(&self) -> Vec<Case> {
+        let published = Case::plain(self.published);
+        let over = |&(round_trip, rate_bit_per_s): &(Duration, Option<u64>)| {
+            let round_trip_ns = nanoseconds(round_trip);
+            Case { round_trip_ns, rate_bit_per_s, ..published }
+        };
+        let small = self.shapes.iter().find(|shape| **shape == Shape::Person).copied();
+        let afresh = small.into_iter().chain([self.published]);
+        let slow = self.networks.iter().filter(|network| network.1.is_some()).min_by_key(|network| network.1);
+        let gzip = std::iter::once(published).chain(slow.map(over)).map(|case| Case { gzip: true, ..case });
+        let far = self.networks.iter().map(over);
+        far.chain(afresh.map(|shape| Case { afresh: true, ..Case::plain(shape) })).chain(gzip).collect()
+    }
+
+    /// Of the ways that are looked at [apart](Self::cases_apart); what is compressed is ours.
+    fn latencies(&self, case: Case) -> Vec<Draft> {
+        let mut windows = self.windows(case, Purpose::Latency);
+        windows.retain(|JsonWindow { way, .. }| {
+            let is_varied = way.stack.is_ours() && way.stack.variant().is_some();
+            !is_varied && self.apart.contains(&way.protocol) && (way.stack.is_ours() || !case.gzip)
+        });
+        in_rounds(windows, self.rounds, true)
+    }
 }
 
 /// The first of them once more, as far from it as the turn is long: what both differ by is noise. Where rounds are few
 /// there are several of both in each.
-fn beside_itself(windows: &mut Vec<Window>, rounds: u32) {
-    let Some(first) = windows.first().cloned() else { return };
+fn beside_itself(mut windows: Vec<JsonWindow>, rounds: u32) -> Vec<JsonWindow> {
+    let Some(first) = windows.first().cloned() else { return windows };
     let at = |turn: u32, again: bool| {
         let for_noise = turn > 0 && !again;
-        Window { round: turn * rounds, again, for_noise, ..first.clone() }
+        JsonWindow { round: turn * rounds, again, for_noise, ..first.clone() }
     };
     let turns = NOISE_PAIRS_MIN.div_ceil(rounds);
     windows.splice(..1, (0..turns).map(|turn| at(turn, false)));
     windows.extend((0..turns).map(|turn| at(turn, true)));
+    windows
 }
 
-fn far(options: &JsonOptions) -> Vec<Draft> {
-    let case = |&(round_trip, rate_bit_per_s): &(Duration, Option<u64>)| {
-        let round_trip_ns = nanoseconds(round_trip);
-        Case { round_trip_ns, rate_bit_per_s, ..Case::plain(options.published) }
-    };
-    options.networks.iter().flat_map(|network| apart(case(network), options)).collect()
-}
-
-fn afresh(options: &JsonOptions) -> Vec<Draft> {
-    let case = |shape| Case { afresh: true, ..Case::plain(shape) };
-    small_and_large(options).into_iter().flat_map(|shape| apart(case(shape), options)).collect()
-}
-
-/// Of our own, on this machine and over the line that lets least through.
-fn gzip(options: &JsonOptions) -> Vec<Draft> {
-    let ours = |way: &&Way| {
-        way.stack.is_ours() && way.stack.variant().is_none() && options.apart.contains(&way.protocol)
-    };
-    let slow = options.networks.iter().filter(|network| network.1.is_some()).min_by_key(|network| network.1);
-    let mut drafts = Vec::new();
-    for network in [None, slow] {
-        let (round_trip, rate_bit_per_s) = network.copied().unwrap_or_default();
-        let case = Case {
-            round_trip_ns: nanoseconds(round_trip),
-            rate_bit_per_s,
-            gzip: true,
-            ..Case::plain(options.published)
-        };
-        let is_new = drafts.iter().all(|draft: &Draft| draft.window.case != case);
-        if is_new {
-            drafts.extend(latencies(case, options.ways.iter().filter(ours), options));
-        }
-    }
-    drafts
-}
-
-/// Who has that message.
-fn ways_at(options: &JsonOptions, shape: Shape) -> impl Iterator<Item = &Way> {
-    options.ways.iter().filter(move |way| way.echoes(shape))
-}
-
-/// A way that is looked at where it is not the messages that are varied.
-fn is_apart(options: &JsonOptions, way: &Way) -> bool {
-    let is_varied = way.stack.is_ours() && way.stack.variant().is_some();
-    !is_varied && options.apart.contains(&way.protocol)
-}
-
-fn small_and_large(options: &JsonOptions) -> Vec<Shape> {
-    let small = options.shapes.iter().find(|shape| **shape == Shape::Person).copied();
-    small.into_iter().chain([options.published]).collect()
-}
-
-/// By the ways that are looked at where it is not the messages that are varied.
-fn apart(case: Case, options: &JsonOptions) -> Vec<Draft> {
-    latencies(case, ways_at(options, case.shape).filter(|way| is_apart(options, way)), options)
-}
-
-fn latencies<'w>(case: Case, ways: impl Iterator<Item = &'w Way>, options: &JsonOptions) -> Vec<Draft> {
-    let windows: Vec<Window> = ways.map(|way| window(way, case, Purpose::Latency)).collect();
-    in_rounds(windows, options.rounds, true)
-}
-
-fn in_rounds(windows: Vec<Window>, rounds: u32, stretches: bool) -> Vec<Draft> {
+fn in_rounds(windows: Vec<JsonWindow>, rounds: u32, stretches: bool) -> Vec<Draft> {
     let draft = |window| Draft { window, weight: u32::from(stretches) };
     draft::in_rounds(&windows.into_iter().map(draft).collect::<Vec<_>>(), rounds)
 }
 
-impl Planned for Window {
+impl Planned for JsonWindow {
     fn later(&mut self, rounds: u32) {
         self.round += rounds;
     }
 
     fn stretch(&mut self, warmup: Duration, measured: Duration) {
         self.warmup_ns = nanoseconds(warmup);
-        self.length = Length::Ns(nanoseconds(measured));
+        self.length = WindowLength::Ns(nanoseconds(measured));
     }
 }
 
@@ -403,7 +366,7 @@ mod tests {
             let total = plan.total();
             assert_eq!(options.budget.exceeded(total), Some(time), "{total:?}");
             assert!(total <= Duration::from_secs(minutes_max * 60), "{total:?}");
-            let is_short = |it: &&Window| it.driven() < window && it.purpose != Purpose::Cold;
+            let is_short = |it: &&JsonWindow| it.driven() < window && it.purpose != Purpose::Cold;
             assert_eq!(plan.windows.iter().find(is_short), None);
             // Who asks for less time than there must be is told.
             let options = JsonOptions { budget: Budget::AtMost(time), ..options };
@@ -424,7 +387,7 @@ mod tests {
         let plan = plan(&JsonOptions::whole(many_ways(), Vec::new())).unwrap();
         let of = |stack: &str, protocol| {
             let way = Way { stack: stack.parse().unwrap(), protocol };
-            let is_of = |it: &&Window| {
+            let is_of = |it: &&JsonWindow| {
                 it.way == way && it.case == Case::plain(PUBLISHED) && it.purpose == Purpose::Latency
             };
             plan.windows.iter().find(is_of).unwrap().driven()
@@ -445,8 +408,8 @@ mod tests {
                 .filter(|it| it.way == way && it.case == Case::plain(PUBLISHED) && !it.again)
                 .filter(|it| it.purpose == Purpose::Latency)
                 .map(|it| match it.length {
-                    Length::Calls(calls) => calls,
-                    Length::Ns(_) => 0,
+                    WindowLength::Calls(calls) => calls,
+                    WindowLength::Ns(_) => 0,
                 })
                 .sum();
             assert!(calls >= 30_000, "{way}: {calls}");
@@ -480,7 +443,7 @@ mod tests {
             let plan = plan(&options(quick)).unwrap();
             for purpose in [Purpose::Latency, Purpose::Rate] {
                 let rounds = |again: bool| -> Vec<u32> {
-                    let is_of = |it: &&Window| {
+                    let is_of = |it: &&JsonWindow| {
                         it.way == ways()[0] && it.case == Case::plain(PUBLISHED) && it.purpose == purpose
                     };
                     let of = plan.windows.iter().filter(is_of).filter(|it| it.again == again);
@@ -492,7 +455,7 @@ mod tests {
                 assert_eq!(rounds(true), rounds(false));
             }
             let at = |again: bool| {
-                let of = |it: &Window| it.again == again && it.purpose == Purpose::Rate && it.round == 0;
+                let of = |it: &JsonWindow| it.again == again && it.purpose == Purpose::Rate && it.round == 0;
                 plan.windows.iter().position(of).unwrap()
             };
             assert!(at(true) - at(false) >= ways().len());

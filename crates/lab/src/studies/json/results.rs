@@ -6,7 +6,7 @@ use thalweg_measure::validity::Validity;
 
 use super::case::Case;
 use super::way::Way;
-use super::window::{AskedOfWay, Found, Purpose, Window, WindowResult};
+use super::window::{AskedOfWay, Found, JsonWindow, Purpose, WindowResult};
 use crate::echo::Shape;
 use crate::load::StackInfo;
 use crate::study::{LeftOut, StudyKind, StudyResults, StudyTables, WindowOutcome};
@@ -91,10 +91,10 @@ impl JsonTables {
 }
 
 impl StudyTables for JsonTables {
-    type Window = Window;
+    type Window = JsonWindow;
     type Found = Found;
 
-    fn record(&mut self, window: &Window, outcome: WindowOutcome<Found>, _: &mut Vec<LeftOut>) {
+    fn record(&mut self, window: &JsonWindow, outcome: WindowOutcome<Found>, _: &mut Vec<LeftOut>) {
         self.windows.push(WindowResult::of_calls(AskedOfWay { window: window.clone() }, outcome));
     }
 

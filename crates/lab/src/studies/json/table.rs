@@ -1,6 +1,6 @@
 //! The table of a study: a row for each window.
 
-use super::window::{Length, WindowResult};
+use super::window::{WindowLength, WindowResult};
 use crate::report::table::Table;
 
 pub(super) fn table<'a>() -> Table<'a, &'a WindowResult> {
@@ -23,8 +23,8 @@ pub(super) fn table<'a>() -> Table<'a, &'a WindowResult> {
     });
     table.column("in_flight", |it| Some(it.window.in_flight.to_string()));
     table.column("asked_calls", |it| match it.window.length {
-        Length::Calls(calls) => Some(calls.to_string()),
-        Length::Ns(_) => None,
+        WindowLength::Calls(calls) => Some(calls.to_string()),
+        WindowLength::Ns(_) => None,
     });
     table.column("valid", |it| Some(it.validity().is_valid().to_string()));
     table.column("left_out_because", |it| it.validity().why_not());

@@ -27,7 +27,7 @@ const OF_LETTERS_BY_OTHERS_JSON_NS: u64 = 4_000_000;
 
 /// A case measured once.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Window {
+pub struct JsonWindow {
     /// By which way.
     pub(crate) way: Way,
     /// What.
@@ -48,13 +48,13 @@ pub struct Window {
     /// Driven before, ns.
     pub(crate) warmup_ns: u64,
     /// So long, or for so many calls.
-    pub(crate) length: Length,
+    pub(crate) length: WindowLength,
 }
 
 /// How long a window is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(crate) enum Length {
+pub(crate) enum WindowLength {
     /// ns.
     Ns(u64),
     Calls(u64),
@@ -77,12 +77,12 @@ pub(crate) enum Purpose {
 /// What a window found.
 pub(crate) type Found = Measured;
 
-impl Window {
+impl JsonWindow {
     /// How long it drives, warm-up included, as far as one knows before.
     pub(super) fn driven(&self) -> Duration {
         let measured = match self.length {
-            Length::Ns(ns) => Duration::from_nanos(ns),
-            Length::Calls(calls) => self.call() * u32::try_from(calls).unwrap_or(u32::MAX),
+            WindowLength::Ns(ns) => Duration::from_nanos(ns),
+            WindowLength::Calls(calls) => self.call() * u32::try_from(calls).unwrap_or(u32::MAX),
         };
         Duration::from_nanos(self.warmup_ns) + measured
     }
@@ -116,7 +116,7 @@ pub(super) fn starts(stack: &Stack) -> Duration {
     if COMPILED_LATE.contains(&stack.name()) { LATE_SERVER_STARTS } else { SERVER_STARTS }
 }
 
-impl study::Window for Window {
+impl study::Window for JsonWindow {
     fn total(&self) -> Duration {
         let start = if self.purpose == Purpose::Cold { starts(&self.way.stack) } else { Duration::ZERO };
         OVERHEAD + start + self.driven()
@@ -127,7 +127,7 @@ impl study::Window for Window {
     }
 }
 
-impl fmt::Display for Window {
+impl fmt::Display for JsonWindow {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let again = if self.again { ", beside itself" } else { "" };
         write!(f, "{}: {}, {}{again}", self.case, self.way, self.purpose)
@@ -151,5 +151,5 @@ pub(crate) type WindowResult = crate::load::WindowResult<AskedOfWay>;
 /// What was asked, as it is kept.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct AskedOfWay {
-    pub(crate) window: Window,
+    pub(crate) window: JsonWindow,
 }

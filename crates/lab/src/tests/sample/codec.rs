@@ -2,10 +2,10 @@
 
 use thalweg_measure::machine::{Machine, Versions};
 
-use crate::codec::line::{Decodes, Format, Line, Operation};
+use crate::codec::line::{CodecLine, Decodes, Format, Operation};
 use crate::codec::tables::{
-    Allocations, AllocationsOf, CallFigures, CallsOf, CodecInfo, DataInfo, InstructionsOf, PeerLine,
-    PeerResult, Size, Step,
+    Allocations, AllocationsOf, CallFigures, CallsOf, CodecInfo, CodecStep, DataInfo, InstructionsOf,
+    MessageSize, PeerLine, PeerResult,
 };
 use crate::codec::{CodecResults, CodecSettings, CodecTables};
 use crate::study::StudyKind;
@@ -66,7 +66,7 @@ pub(crate) fn quick() -> CodecResults {
         for (name, _, _, small, large) in CODECS {
             let [ns, bytes] = if index == 0 { small } else { large };
             let raw = bytes * scale;
-            let size = Size {
+            let size = MessageSize {
                 data: data.to_owned(),
                 codec: name.to_owned(),
                 raw,
@@ -92,13 +92,13 @@ pub(crate) fn quick() -> CodecResults {
     results
 }
 
-fn add(results: &mut CodecResults, line: Line, ns: f64, twice: bool) {
+fn add(results: &mut CodecResults, line: CodecLine, ns: f64, twice: bool) {
     let times = if line.operation == Operation::RoundTrip { 2.0 } else { 1.0 };
     for conversions in [10, 1000] {
         let step = |again, factor: f64| {
             let elapsed = |round: f64| (ns * times * conversions as f64 * factor * round) as u64;
             let elapsed_ns = [1.0, 0.98, 1.02].map(elapsed).to_vec();
-            Step { line: line.clone(), again, conversions, elapsed_ns, not_valid: Vec::new() }
+            CodecStep { line: line.clone(), again, conversions, elapsed_ns, not_valid: Vec::new() }
         };
         results.steps.push(step(false, 1.0));
         if twice {
@@ -141,6 +141,6 @@ fn info(name: &str, format: Format, dynamic: bool) -> CodecInfo {
     }
 }
 
-fn line(data: &str, codec: &str, operation: Operation) -> Line {
-    Line { data: data.to_owned(), codec: codec.to_owned(), operation }
+fn line(data: &str, codec: &str, operation: Operation) -> CodecLine {
+    CodecLine { data: data.to_owned(), codec: codec.to_owned(), operation }
 }

@@ -4,11 +4,11 @@ use thalweg_measure::size::ByteSize;
 
 use crate::AnyResults;
 use crate::codec::CodecResults;
-use crate::codec::line::{Line, Operation};
+use crate::codec::line::{CodecLine, Operation};
 use crate::codec::tables::{DataInfo, PeerLine, PeerLoop};
 use crate::json::JsonResults;
 use crate::load::{Asked, LabResults, Outcome, SystemCalls, Transport, WindowResult, Work};
-use crate::published::{Evidence, Publication, PublishedResults, Settings, judge};
+use crate::published::{Evidence, Publication, PublishedResults, PublishedSettings, judge};
 use crate::record::CallType;
 use crate::stack::Pair;
 
@@ -16,10 +16,10 @@ use super::{channels, codec, comparison, json};
 
 /// All publications, and what their runs say.
 pub(crate) fn results() -> PublishedResults {
-    let mut results = PublishedResults::begun(Settings {
+    let mut results = PublishedResults::begun(PublishedSettings {
         publications: Publication::ALL.to_vec(),
         quick: true,
-        ..Settings::default()
+        ..PublishedSettings::default()
     });
     results.answer(judge(&Publication::ALL, &evidence()));
     results
@@ -94,7 +94,8 @@ fn by_the_jvm() -> CodecResults {
     for (name, bytes, first_ns, last_ns) in
         [("protobuf-java", 17.0, 9_000.0, 60.0), ("jackson-blackbird", 63.0, 27_000.0, 420.0)]
     {
-        let line = Line { data: DATA.to_owned(), codec: name.to_owned(), operation: Operation::RoundTrip };
+        let line =
+            CodecLine { data: DATA.to_owned(), codec: name.to_owned(), operation: Operation::RoundTrip };
         peer.lines.push(PeerLine { line: line.clone(), ns_per_conversion: vec![last_ns], bytes });
         for power in 1..=7 {
             let conversions = 10_u64.pow(power);

@@ -1,14 +1,16 @@
 //! Bars and lines of a codec study.
 
+use std::collections::BTreeSet;
+
 use thalweg_measure::figures::{percent, throughput, time};
 use thalweg_measure::page::bars::{BarPart, BarRow, Bars};
 use thalweg_measure::page::chart::{Chart, Series, Unit, Way, XAxis, YAxis};
 use thalweg_measure::page::section::{Block, Choice, When, when};
 
-use crate::studies::codec::analyse::{Analysis, LineFigures, Share};
+use crate::studies::codec::analyse::{CallShare, CodecFigures, LineFigures};
 use crate::studies::codec::line::{Decodes, Format, Operation};
 use crate::studies::codec::results::CodecResults;
-use crate::studies::codec::tables::{DataInfo, Size};
+use crate::studies::codec::tables::{DataInfo, MessageSize};
 
 /// A figure to choose: its name, text, value and format.
 type Figure = (&'static str, &'static str, fn(&LineFigures) -> Option<f64>, fn(f64) -> String);
@@ -22,7 +24,7 @@ const FIGURES: [Figure; 4] = [
 /// How lines of one format are told apart.
 const DASHES: [&[u8]; 5] = [&[], &[6, 3], &[2, 3], &[8, 3, 2, 3], &[1, 4]];
 /// A size of a message: name, colour and value.
-type SizeOf = (&'static str, &'static str, fn(&Size) -> f64);
+type SizeOf = (&'static str, &'static str, fn(&MessageSize) -> f64);
 
 const SIZES: [SizeOf; 3] =
     [("raw", "ours", |it| it.raw), ("gzip", "peer-2", |it| it.gzip), ("zstd", "peer-5", |it| it.zstd)];
@@ -42,11 +44,9 @@ fn plain(value: f64) -> String {
 }
 
 /// The cost of a conversion, by operation and figure.
-pub(super) fn costs(results: &CodecResults, analysis: &Analysis) -> Vec<Block> {
+pub(super) fn costs(results: &CodecResults, analysis: &CodecFigures) -> Vec<Block> {
     let operations = results.operations();
-    let mut formats: Vec<Format> = analysis.lines.iter().map(|line| line.format).collect();
-    formats.sort_unstable();
-    formats.dedup();
+    let formats: BTreeSet<Format> = analysis.lines.iter().map(|line| line.format).collect();
     let named = operations.iter().map(|operation| (operation.to_string(), operation.to_string()));
     let mut blocks = vec![
         Block::Choices(vec![
@@ -82,7 +82,12 @@ fn shown(operation: Operation, figure: &Figure) -> When {
 }
 
 /// Codecs of one message, from the smallest figure to the largest.
-fn cost_panel(analysis: &Analysis, data: &DataInfo, operation: Operation, figure: &Figure) -> Option<Bars> {
+fn cost_panel(
+    analysis: &CodecFigures,
+    data: &DataInfo,
+    operation: Operation,
+    figure: &Figure,
+) -> Option<Bars> {
     let (.., of, show) = figure;
     let lines =
         analysis.lines.iter().filter(|it| it.line.data == data.name && it.line.operation == operation);
@@ -114,9 +119,10 @@ fn part(value: f64, colour: &str) -> BarPart {
 /// Bytes of a message, as the codec writes it and compressed.
 pub(super) fn bytes(results: &CodecResults) -> Vec<Block> {
     let panel = |data: &DataInfo| {
-        let mut sizes: Vec<&Size> = results.sizes.iter().filter(|size| size.data == data.name).collect();
+        let mut sizes: Vec<&MessageSize> =
+            results.sizes.iter().filter(|size| size.data == data.name).collect();
         sizes.sort_by(|a, b| a.raw.total_cmp(&b.raw));
-        let row = |size: &&Size| {
+        let row = |size: &&MessageSize| {
             let words = SIZES.map(|(name, _, of)| format!("{name} {}", plain(of(size))));
             BarRow {
                 name: size.codec.clone(),
@@ -150,7 +156,7 @@ fn is_dynamic(results: &CodecResults, name: &str) -> bool {
 }
 
 /// The time of a conversion over their number.
-pub(super) fn steps(results: &CodecResults, analysis: &Analysis) -> Vec<Block> {
+pub(super) fn steps(results: &CodecResults, analysis: &CodecFigures) -> Vec<Block> {
     let measured = |name: &str| analysis.lines.iter().any(|it| it.line.codec == name && !it.steps.is_empty());
     let mut before = [0; 4];
     let codecs = results.codecs.iter().filter(|codec| measured(&codec.name));
@@ -181,12 +187,11 @@ pub(super) fn steps(results: &CodecResults, analysis: &Analysis) -> Vec<Block> {
     ]
 }
 
-fn steps_chart(analysis: &Analysis, data: &str, ways: &[Way]) -> Option<Chart> {
+fn steps_chart(analysis: &CodecFigures, data: &str, ways: &[Way]) -> Option<Chart> {
     let lines: Vec<&LineFigures> = analysis.lines.iter().filter(|it| it.line.data == data).collect();
-    let mut counts: Vec<u64> =
+    let counts: BTreeSet<u64> =
         lines.iter().flat_map(|it| it.steps.iter().map(|step| step.conversions)).collect();
-    counts.sort_unstable();
-    counts.dedup();
+    let counts: Vec<u64> = counts.into_iter().collect();
     let series = |line: &&LineFigures| {
         let way = ways.iter().position(|way| way.key == line.line.codec)?;
         let at = |&count: &u64| Some(line.steps.iter().find(|step| step.conversions == count)?.ns);
@@ -217,10 +222,8 @@ fn power_of_ten(number: u64) -> String {
 }
 
 /// A call and the conversions in it: panels for each message at each number of calls in flight.
-pub(super) fn calls(analysis: &Analysis) -> Vec<Block> {
-    let mut numbers: Vec<u32> = analysis.shares.iter().map(|share| share.in_flight).collect();
-    numbers.sort_unstable();
-    numbers.dedup();
+pub(super) fn calls(analysis: &CodecFigures) -> Vec<Block> {
+    let numbers: BTreeSet<u32> = analysis.shares.iter().map(|share| share.in_flight).collect();
     if numbers.is_empty() {
         return vec![Block::About("No call was measured beside the conversions.".to_owned())];
     }
@@ -235,8 +238,9 @@ pub(super) fn calls(analysis: &Analysis) -> Vec<Block> {
             1 => "A call by itself: its median time".to_owned(),
             _ => format!("{number} calls in flight: processor time of both sides, for a call"),
         }));
-        let shares: Vec<&Share> = analysis.shares.iter().filter(|share| share.in_flight == number).collect();
-        let panel = |shares: &[&Share]| Bars {
+        let shares: Vec<&CallShare> =
+            analysis.shares.iter().filter(|share| share.in_flight == number).collect();
+        let panel = |shares: &[&CallShare]| Bars {
             title: shares[0].data.clone(),
             rows: shares.iter().map(|share| call_row(share)).collect(),
             ..Bars::default()
@@ -246,7 +250,7 @@ pub(super) fn calls(analysis: &Analysis) -> Vec<Block> {
     blocks
 }
 
-fn call_row(share: &Share) -> BarRow {
+fn call_row(share: &CallShare) -> BarRow {
     let whole = format!(
         "{}: {} of {}, in {} bytes",
         share.codec,

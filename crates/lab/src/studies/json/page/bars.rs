@@ -5,7 +5,7 @@ use thalweg_measure::page::bars::{BarPart, BarRow, Bars};
 use thalweg_measure::page::section::{Block, Choice, when};
 
 use super::super::case::{Case, title};
-use super::super::cells::{Cell, Cells};
+use super::super::cells::{Cells, WayCell};
 use super::super::results::JsonResults;
 use crate::echo::{STAGES, Shape};
 
@@ -21,7 +21,7 @@ const MEANINGS: [(&str, &str); 7] = [
 ];
 
 /// Bars of a cell, and the figure behind them.
-type Row = fn(&Cell) -> Option<(Vec<BarPart>, String)>;
+type Row = fn(&WayCell) -> Option<(Vec<BarPart>, String)>;
 
 pub(super) fn stages(results: &JsonResults, cells: &Cells) -> Vec<Block> {
     let row: Row = |cell| {
@@ -60,7 +60,7 @@ fn by_shape(choice: &'static str, results: &JsonResults, cells: &Cells, row: Row
             shapes.push(cell.case.shape);
         }
     }
-    let row = |cell: &Cell| {
+    let row = |cell: &WayCell| {
         let (parts, shown) = row(cell)?;
         Some(BarRow {
             name: cell.way.stack.to_string(),

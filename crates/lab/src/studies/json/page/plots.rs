@@ -6,7 +6,7 @@ use thalweg_measure::page::section::{Block, When};
 use thalweg_measure::statistics::Ratio;
 
 use super::super::case::Case;
-use super::super::cells::{Cell, Cells, LatencyWindow};
+use super::super::cells::{Cells, LatencyWindow, WayCell};
 use super::super::results::JsonResults;
 use super::super::way;
 use crate::echo::{Protocol, Shape};
@@ -23,7 +23,7 @@ const BESIDE: [(Protocol, &str); 4] = [
 const POINTS_MIN: usize = 2;
 
 /// How a way's cell, and gRPC's, compare.
-type Beside = fn(&Cells, &Cell, &Cell) -> Compared;
+type Beside = fn(&Cells, &WayCell, &WayCell) -> Compared;
 
 /// Those that belong to a question.
 pub(super) fn of_question(id: &str, results: &JsonResults, cells: &Cells) -> Vec<Block> {
@@ -52,7 +52,7 @@ fn spikes(results: &JsonResults, cells: &Cells) -> Vec<Block> {
 }
 
 /// A way's windows one after the other.
-fn spikes_of(cell: &Cell) -> Option<Chart> {
+fn spikes_of(cell: &WayCell) -> Option<Chart> {
     let windows = &cell.latency.as_ref()?.windows;
     let colour = match (cell.way.stack.is_ours(), cell.way.protocol) {
         (true, _) => "ours",

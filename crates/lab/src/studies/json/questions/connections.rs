@@ -6,7 +6,7 @@ use super::super::case::{Case, title};
 use super::super::cell_pair::{
     CellColumns, CellPair, doubted, median, message, per_s, protocol, same_message, sentences, server,
 };
-use super::super::cells::{Cell, Cells};
+use super::super::cells::{Cells, WayCell};
 use super::super::question::Question;
 use super::super::results::JsonResults;
 use super::super::way::Way;
@@ -14,21 +14,23 @@ use crate::echo::Protocol;
 
 pub(super) fn connections(results: &JsonResults, cells: &Cells) -> Question {
     let of_shape = |shape| {
-        let kept = move |cell: &Cell| cells.at(&cell.way, Case::plain(shape));
+        let kept = move |cell: &WayCell| cells.at(&cell.way, Case::plain(shape));
         let afresh = cells.of_case(Case { afresh: true, ..Case::plain(shape) });
         // They stand apart in time: the ratio has no interval.
-        afresh.map(move |cell| cells.pair(cell, kept(cell))).filter(|pair| pair.quotient(Cell::p50).is_some())
+        afresh
+            .map(move |cell| cells.pair(cell, kept(cell)))
+            .filter(|pair| pair.quotient(WayCell::p50).is_some())
     };
     let rows: Vec<CellPair<'_>> = results.settings.featured().into_iter().rev().flat_map(of_shape).collect();
-    let longer = |pair: &CellPair<'_>| Some((median(pair)? - pair.of_other(Cell::p50)?).max(0.0));
+    let longer = |pair: &CellPair<'_>| Some((median(pair)? - pair.of_other(WayCell::p50)?).max(0.0));
     let table = CellColumns::default()
         .words("Message", message)
         .words("Server", server)
         .words("Protocol", protocol)
-        .figure("Kept connection", time, |pair| pair.of_other(Cell::p50))
+        .figure("Kept connection", time, |pair| pair.of_other(WayCell::p50))
         .figure("New one per call", time, median)
         .figure("Difference", time, longer)
-        .figure("New ÷ kept", |ratio| format!("{ratio:.1}"), |pair| pair.quotient(Cell::p50))
+        .figure("New ÷ kept", |ratio| format!("{ratio:.1}"), |pair| pair.quotient(WayCell::p50))
         .table(rows.iter().copied());
     let factor = |pair: &CellPair<'_>| {
         let factor = pair.apart().filter(|_| pair.one.way.stack.is_ours())?;
@@ -55,10 +57,10 @@ pub(super) fn versions(results: &JsonResults, cells: &Cells) -> Question {
     let table = CellColumns::default()
         .words("Message", message)
         .words("Server", server)
-        .figure("HTTP/1.1, median", time, |pair| pair.of_other(Cell::p50))
+        .figure("HTTP/1.1, median", time, |pair| pair.of_other(WayCell::p50))
         .figure("HTTP/2, median", time, median)
         .field("÷", |pair| doubted(pair.latency()))
-        .figure("HTTP/1.1, calls/s", count, |pair| pair.of_other(Cell::per_s))
+        .figure("HTTP/1.1, calls/s", count, |pair| pair.of_other(WayCell::per_s))
         .figure("HTTP/2, calls/s", count, per_s)
         .field("÷", |pair| doubted(pair.rate()))
         .table(rows.iter().copied());

@@ -6,7 +6,7 @@ use super::super::case::Case;
 use super::super::cell_pair::{
     CellColumns, CellPair, doubted, median, message, network, protocol, sentences, size,
 };
-use super::super::cells::{Cell, Cells};
+use super::super::cells::{Cells, WayCell};
 use super::super::question::Question;
 use super::super::results::JsonResults;
 use super::super::way::Way;
@@ -53,20 +53,20 @@ pub(super) fn messagepack(results: &JsonResults, cells: &Cells) -> Question {
 
 pub(super) fn compression(cells: &Cells) -> Question {
     let compressed = cells.all.iter().filter(|cell| cell.case.gzip);
-    let plain = |cell: &Cell| cells.at(&cell.way, Case { gzip: false, ..cell.case });
+    let plain = |cell: &WayCell| cells.at(&cell.way, Case { gzip: false, ..cell.case });
     let rows = compressed.map(|cell| cells.pair(cell, plain(cell)));
-    let rows: Vec<CellPair<'_>> = rows.filter(|pair| pair.quotient(Cell::p50).is_some()).collect();
+    let rows: Vec<CellPair<'_>> = rows.filter(|pair| pair.quotient(WayCell::p50).is_some()).collect();
     let table = CellColumns::default()
         .words("Network", network)
         .words("Protocol", protocol)
-        .figure("Plain, median", time, |pair| pair.of_other(Cell::p50))
+        .figure("Plain, median", time, |pair| pair.of_other(WayCell::p50))
         .figure("gzip, median", time, median)
-        .figure("gzip ÷ plain", |ratio| format!("{ratio:.2}"), |pair| pair.quotient(Cell::p50))
-        .figure("Plain, bytes", size, |pair| pair.of_other(Cell::bytes))
+        .figure("gzip ÷ plain", |ratio| format!("{ratio:.2}"), |pair| pair.quotient(WayCell::p50))
+        .figure("Plain, bytes", size, |pair| pair.of_other(WayCell::bytes))
         .figure("gzip, bytes", size, |pair| pair.one.bytes())
         .table(rows.iter().copied());
     let told = |pair: &CellPair<'_>| {
-        let fewer = 1.0 - pair.quotient(Cell::bytes)?;
+        let fewer = 1.0 - pair.quotient(WayCell::bytes)?;
         Some(format!(
             "{} ({}) transfers {} {} bytes and takes {} as long",
             protocol(pair),

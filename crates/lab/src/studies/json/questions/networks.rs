@@ -4,7 +4,7 @@ use thalweg_measure::figures::time;
 
 use super::super::case::Case;
 use super::super::cell_pair::{CellColumns, CellPair, doubted, median, network, protocol, sentences, server};
-use super::super::cells::{Cell, Cells};
+use super::super::cells::{Cells, WayCell};
 use super::super::question::Question;
 use super::super::results::JsonResults;
 use super::super::way::Way;
@@ -60,6 +60,6 @@ pub(super) fn cases(results: &JsonResults, cells: &Cells) -> Vec<Case> {
 }
 
 /// The way was measured over a network, too.
-fn is_apart(cells: &Cells, cell: &Cell) -> bool {
+fn is_apart(cells: &Cells, cell: &WayCell) -> bool {
     cells.all.iter().any(|other| other.way == cell.way && other.case.is_far())
 }

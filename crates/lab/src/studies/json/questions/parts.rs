@@ -5,7 +5,7 @@ use thalweg_measure::wording::enumerated;
 
 use super::super::case::Case;
 use super::super::cell_pair::{CellColumns, CellPair, median, message, protocol, same_message, size};
-use super::super::cells::{Cell, Cells};
+use super::super::cells::{Cells, WayCell};
 use super::super::question::Question;
 use super::super::results::JsonResults;
 use super::super::way::Way;
@@ -43,11 +43,11 @@ pub(super) fn parts(results: &JsonResults, cells: &Cells) -> Question {
 }
 
 fn change(step: &CellPair<'_>) -> Option<f64> {
-    Some(median(step)? - step.of_other(Cell::p50)?)
+    Some(median(step)? - step.of_other(WayCell::p50)?)
 }
 
 /// What the client takes to encode and decode, ns.
-fn conversion(cell: &Cell) -> f64 {
+fn conversion(cell: &WayCell) -> f64 {
     cell.stage("client-encode") + cell.stage("client-decode")
 }
 
@@ -64,7 +64,7 @@ fn sentence(steps: &[CellPair<'_>]) -> Option<String> {
         Some(format!("{} for {new}", signed(change(step)?)))
     };
     let parts: Vec<String> = changes.iter().filter_map(said).collect();
-    let more_bytes = whole.quotient(Cell::bytes)? - 1.0;
+    let more_bytes = whole.quotient(WayCell::bytes)? - 1.0;
     let client = conversion(whole.one) - conversion(first.one);
     let of_client = if more > 0.0 && client > 0.0 {
         format!(" Encoding and decoding in the client are {} of it.", percent((client / more).min(1.0)))

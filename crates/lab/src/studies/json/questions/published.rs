@@ -4,7 +4,7 @@ use thalweg_measure::figures::{grouped, time, times};
 
 use super::super::case::{Case, title};
 use super::super::cell_pair::{CellColumns, CellPair, median, protocol, server};
-use super::super::cells::{Cell, Cells, Cold, Latencies, SPIKE_FACTOR};
+use super::super::cells::{Cells, Cold, Latencies, SPIKE_FACTOR, WayCell};
 use super::super::plan::PUBLISHED;
 use super::super::question::Question;
 use super::super::results::JsonResults;
@@ -27,7 +27,7 @@ const TIMES: [TimeOf; 9] = [
 
 pub(super) fn published(results: &JsonResults, cells: &Cells) -> Question {
     let case = Case::plain(results.settings.published);
-    let measured: Vec<&Cell> = cells.of_case(case).filter(|cell| cell.latency.is_some()).collect();
+    let measured: Vec<&WayCell> = cells.of_case(case).filter(|cell| cell.latency.is_some()).collect();
     let calls = |pair: &CellPair<'_>| Some(pair.one.latency.as_ref()?.calls as f64);
     let columns = CellColumns::default()
         .words("Server", server)
@@ -46,7 +46,7 @@ pub(super) fn published(results: &JsonResults, cells: &Cells) -> Question {
     Question { id: "published", title, sentences, table }
 }
 
-fn sentences(cells: &Cells, case: Case, measured: &[&Cell]) -> Vec<String> {
+fn sentences(cells: &Cells, case: Case, measured: &[&WayCell]) -> Vec<String> {
     let mut sentences = Vec::new();
     let both = cells.pair_at(case, &Way::ours(Protocol::JsonHttp1), &Way::reference());
     let latencies = both.and_then(|pair| pair.other?.latency.as_ref().zip(pair.one.latency.as_ref()));
@@ -81,13 +81,13 @@ fn as_long(one: f64, other: f64) -> String {
 
 /// How many calls are far beyond the median, and the longest: whose it is and when it fell. The longest calls of each
 /// window alone are kept with that; how many there are the histograms say.
-fn spikes(measured: &[&Cell]) -> String {
+fn spikes(measured: &[&WayCell]) -> String {
     let latencies = || measured.iter().filter_map(|cell| Some((*cell, cell.latency.as_ref()?)));
     let all = grouped(latencies().map(|(_, latency)| latency.calls).sum::<u64>() as f64);
     let spikes: u64 = latencies().map(|(_, latency)| latency.spikes).sum();
     let late = latencies().filter(|(_, latency)| latency.spikes > 0);
     let late = late.flat_map(|(cell, latency)| latency.late_calls().map(move |call| (cell, call)));
-    let Some((cell, longest)) = late.max_by_key(|(_, call)| call.took_ns) else {
+    let Some((cell, (window, longest))) = late.max_by_key(|(_, (_, call))| call.took_ns) else {
         return format!("None of {all} calls took more than {SPIKE_FACTOR} times the median of its variant.");
     };
     format!(
@@ -96,7 +96,7 @@ fn spikes(measured: &[&Cell]) -> String {
         grouped(spikes as f64),
         time(longest.took_ns as f64),
         time(longest.at_ns as f64),
-        longest.window + 1,
+        window + 1,
         cell.way
     )
 }

@@ -6,7 +6,7 @@ use super::super::case::Case;
 use super::super::cell_pair::{
     CellColumns, CellPair, doubted, judged, median, message, per_s, protocol, same_message, sentences, server,
 };
-use super::super::cells::{Cell, Cells};
+use super::super::cells::{Cells, WayCell};
 use super::super::question::Question;
 use super::super::results::JsonResults;
 use super::super::way::Way;
@@ -33,7 +33,7 @@ fn rated(
 }
 
 /// Processor time of a call at the server, ns.
-fn cpu(cell: &Cell) -> Option<f64> {
+fn cpu(cell: &WayCell) -> Option<f64> {
     cell.rate.as_ref()?.cpu_ns.map(|(_, server)| server)
 }
 
@@ -51,7 +51,7 @@ pub(super) fn servers(results: &JsonResults, cells: &Cells) -> Question {
         .words("Message", message)
         .words("Protocol", protocol)
         .words("Server", move |pair| theirs(pair).unwrap_or_default())
-        .figure("Calls per second", count, |pair| pair.of_other(Cell::per_s))
+        .figure("Calls per second", count, |pair| pair.of_other(WayCell::per_s))
         .words("Our server", server)
         .figure("Calls per second", count, per_s);
     let table = judged(table, "Ours ÷ theirs", CellPair::rate)
@@ -80,7 +80,7 @@ pub(super) fn views(results: &JsonResults, cells: &Cells) -> Question {
     let table = CellColumns::default()
         .words("Message", message)
         .words("Protocol", protocol)
-        .figure("With prost’s messages, calls/s", count, |pair| pair.of_other(Cell::per_s))
+        .figure("With prost’s messages, calls/s", count, |pair| pair.of_other(WayCell::per_s))
         .figure("With views, calls/s", count, per_s);
     let table = judged(table, "÷", CellPair::rate)
         .figure("CPU time per call", time, |pair| pair.of_other(cpu))
@@ -98,18 +98,18 @@ pub(super) fn views(results: &JsonResults, cells: &Cells) -> Question {
 
 /// JSON by a gateway in a process of its own, in the server's, and by a server that transcodes itself.
 pub(super) fn gateway(results: &JsonResults, cells: &Cells) -> Question {
-    let is_gateway = |cell: &Cell| cell.way.stack.name() == GATEWAY;
+    let is_gateway = |cell: &WayCell| cell.way.stack.name() == GATEWAY;
     let by_json = |case| cells.of_case(case).filter(|cell| cell.way.protocol == Protocol::JsonHttp1);
     let of_shape = |shape| {
         let ours = cells.at(&Way::ours(Protocol::JsonHttp1), Case::plain(shape));
-        let is_row = move |cell: &&Cell| is_gateway(cell) || cell.way == Way::ours(Protocol::JsonHttp1);
+        let is_row = move |cell: &&WayCell| is_gateway(cell) || cell.way == Way::ours(Protocol::JsonHttp1);
         let rows = by_json(Case::plain(shape)).filter(is_row);
         rows.map(move |cell| cells.pair(cell, ours.filter(|_| is_gateway(cell))))
     };
     let mut rows: Vec<CellPair<'_>> =
         results.settings.featured().into_iter().rev().flat_map(of_shape).collect();
     let inside = |pair: &CellPair<'_>| {
-        let is_inside = |cell: &&Cell| is_gateway(cell) && cell.way.stack.variant() == Some(INSIDE);
+        let is_inside = |cell: &&WayCell| is_gateway(cell) && cell.way.stack.variant() == Some(INSIDE);
         let inside = by_json(pair.one.case).find(is_inside);
         pair.beside(inside.filter(|inside| is_gateway(pair.one) && inside.way != pair.one.way)).latency()
     };
@@ -156,11 +156,11 @@ pub(super) fn port(results: &JsonResults, cells: &Cells) -> Question {
     let table = CellColumns::default()
         .words("Message", message)
         .figure("Shared, median", time, median)
-        .figure("Alone, median", time, |pair| pair.of_other(Cell::p50));
+        .figure("Alone, median", time, |pair| pair.of_other(WayCell::p50));
     let table = judged(table, "÷", CellPair::latency).figure("Shared, calls/s", count, per_s).figure(
         "Alone, calls/s",
         count,
-        |pair| pair.of_other(Cell::per_s),
+        |pair| pair.of_other(WayCell::per_s),
     );
     let table = judged(table, "÷", CellPair::rate).table(rows.iter().copied());
     let sentences = sentences(
