@@ -8,10 +8,12 @@ mod found;
 pub(crate) mod gathered;
 mod kind;
 mod measured_cell;
+pub(crate) mod multiples;
 pub(crate) mod noise;
 pub(crate) mod paired;
 mod point;
 pub(crate) mod remarks;
+pub(crate) mod report;
 pub(crate) mod results;
 pub(crate) mod stacks;
 mod strategy;
@@ -31,8 +33,10 @@ pub(crate) use point::{Pattern, Point, Work};
 pub(crate) use results::PointResult;
 pub use results::{CallsSettings, CallsTables, LabResults, StackInfo};
 pub use strategy::Strategy;
+#[cfg(test)]
+pub(crate) use window::Asked;
 pub use window::Window;
-pub(crate) use window::{Asked, Label, Purpose};
+pub(crate) use window::{Label, Purpose};
 #[cfg(test)]
 pub(crate) use window_result::Outcome;
 pub(crate) use window_result::WindowResult;

@@ -1,6 +1,5 @@
 //! Reports: the analysis of a study becomes text for a terminal, a CSV and one self-contained page.
 
-pub(crate) mod multiples;
 pub(crate) mod origin;
 pub(crate) mod page;
 pub(crate) mod table;
@@ -44,48 +43,47 @@ pub trait Report {
     }
 }
 
-/// Writes what is said of a study in one format.
-pub(crate) trait Exporter {
-    /// The name of the file in the study's directory.
-    fn file(&self) -> &'static str;
-
-    /// The file.
-    fn serialize(&self, report: &dyn Report) -> String;
+/// A study that has been analysed, in all formats.
+#[derive(Debug)]
+pub(crate) struct WrittenReport {
+    pub(crate) csv: String,
+    pub(crate) page: String,
+    pub(crate) text: String,
+    pub(crate) condensed: Option<String>,
+    pub(crate) doubts: Vec<Doubt>,
+    pub(crate) unanswered: Option<String>,
 }
 
-/// [`CSV_FILE`].
-struct Csv;
-
-impl Exporter for Csv {
-    fn file(&self) -> &'static str {
-        CSV_FILE
+impl Report for WrittenReport {
+    fn csv(&self) -> String {
+        self.csv.clone()
     }
 
-    fn serialize(&self, report: &dyn Report) -> String {
-        report.csv()
+    fn page(&self) -> String {
+        self.page.clone()
+    }
+
+    fn text(&self) -> String {
+        self.text.clone()
+    }
+
+    fn condensed(&self) -> Option<String> {
+        self.condensed.clone()
+    }
+
+    fn doubts(&self) -> &[Doubt] {
+        &self.doubts
+    }
+
+    fn unanswered(&self) -> Option<&str> {
+        self.unanswered.as_deref()
     }
 }
-
-/// [`REPORT_FILE`].
-struct Html;
-
-impl Exporter for Html {
-    fn file(&self) -> &'static str {
-        REPORT_FILE
-    }
-
-    fn serialize(&self, report: &dyn Report) -> String {
-        report.page()
-    }
-}
-
-/// What is written beside the results.
-const EXPORTERS: [&dyn Exporter; 2] = [&Csv, &Html];
 
 /// Writes the files of a report beside the results. Returns where the page is.
 pub fn write(directory: &ResultsDirectory, report: &dyn Report) -> Result<PathBuf, NotWritable> {
-    for exporter in EXPORTERS {
-        directory.write(exporter.file(), &printable::text(&exporter.serialize(report)))?;
+    for (file, text) in [(CSV_FILE, report.csv()), (REPORT_FILE, report.page())] {
+        directory.write(file, &printable::text(&text))?;
     }
     Ok(directory.path().join(REPORT_FILE))
 }

@@ -63,9 +63,9 @@ impl AnyResults {
 impl Analyse for LabResults {
     fn analyse(&self) -> Box<dyn Report + '_> {
         match self.study {
-            StudyKind::Channels => Box::new(ChannelsAnalysis::of(self)),
-            StudyKind::Connections => Box::new(ConnectionsAnalysis::of(self)),
-            _ => Box::new(SizesAnalysis::of(self)),
+            StudyKind::Channels => Box::new(channels::report(&ChannelsAnalysis::of(self))),
+            StudyKind::Connections => Box::new(connections::report(&ConnectionsAnalysis::of(self))),
+            _ => Box::new(sizes::report(&SizesAnalysis::of(self))),
         }
     }
 }

@@ -1,51 +1,93 @@
 //! Windows that measured the same thing, put together.
 
+use std::cell::OnceCell;
+
 use thalweg_measure::cpu_time::CpuTime;
 use thalweg_measure::distribution::Latency;
 use thalweg_measure::histogram::Histogram;
-use thalweg_measure::statistics::{geometric_mean, median};
+use thalweg_measure::size::ByteSize;
+use thalweg_measure::statistics::{Interval, Ratio, geometric_mean, median};
 
+use super::found::{SystemCalls, Wire};
+use super::kind::Kind;
+use super::paired::{PairedFigures, PairedWindow, excluded, interval, ratio};
 use super::point::Point;
-use super::results::PointResult;
-use crate::record::{LoadResult, Note, Pace, SPIKES_MAX};
+use super::results::{LabResults, PointResult};
+use super::strategy::Strategy;
+use super::verdict::{Better, Compared};
+use super::window::Asked;
+use crate::record::{LoadResult, Note, Pace, SPIKES_MAX, Spike};
 use crate::stack::Pair;
 
-/// All windows of one pair, or of a bare socket, at one point.
+/// All windows of one pair, or of a bare socket, at one point, and what they came to together: a cell of any study of
+/// calls.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Windows<'a> {
     /// What was asked of each.
     pub(crate) point: &'a Point,
     /// Whose client and server; `None` for a bare socket.
     pub(crate) pair: Option<&'a Pair>,
-    /// In the order of measuring; at least one.
+    /// How the client came by its connections.
+    pub(crate) strategy: Option<Strategy>,
+    /// In the order of measuring; none of a pair that was not measured here.
     pub(crate) all: Vec<&'a PointResult>,
+    /// The same in the order of rounds, as ratios are made of them.
+    pub(crate) rounds: Vec<PairedWindow>,
+    /// Counted in a run of its own.
+    pub(crate) system_calls: Option<SystemCalls>,
+    /// Watched in a window of its own.
+    pub(crate) wire: Option<&'a Wire>,
+    merged: Option<LoadResult>,
+    /// Of rate, median and server's time. Each takes long to tell, and is asked for several times or never.
+    intervals: [OnceCell<Option<Interval>>; 3],
 }
 
 /// Gathers windows of the same point, pair and way to come by connections, in the order in which the first of each was
 /// measured.
 pub(crate) fn gathered<'a>(results: impl IntoIterator<Item = &'a PointResult>) -> Vec<Windows<'a>> {
-    let mut gathered: Vec<Windows<'a>> = Vec::new();
-    for result in results {
-        let same = |windows: &&mut Windows<'_>| {
-            windows.pair == result.pair.as_ref()
-                && *windows.point == result.point
-                && windows.all.first().is_some_and(|first| first.strategy == result.strategy)
-        };
-        match gathered.iter_mut().rev().find(same) {
-            Some(windows) => windows.all.push(result),
-            None => {
-                gathered.push(Windows {
-                    point: &result.point,
-                    pair: result.pair.as_ref(),
-                    all: vec![result],
-                });
-            }
+    let key = |result: &&'a PointResult| (&result.point, result.pair.as_ref(), result.strategy);
+    grouped(results, key).into_iter().map(|((point, pair, _), all)| Windows::of(point, pair, all)).collect()
+}
+
+impl LabResults {
+    /// The windows of figures by cell, with what was counted and watched apart.
+    pub(crate) fn gathered(&self) -> Vec<Windows<'_>> {
+        let mut gathered = gathered(&self.points);
+        for cell in &mut gathered {
+            let counted = self.system_calls.iter().find(|it| cell.is_asked(&it.asked));
+            let watched = self.wire.iter().find(|it| cell.is_asked(&it.asked));
+            cell.system_calls = counted.and_then(|it| it.measured().copied());
+            cell.wire = watched.and_then(|it| it.measured());
         }
+        gathered
     }
-    gathered
 }
 
 impl<'a> Windows<'a> {
+    /// Windows of one pair at one point.
+    pub(crate) fn of(point: &'a Point, pair: Option<&'a Pair>, all: Vec<&'a PointResult>) -> Self {
+        let mut rounds: Vec<PairedWindow> = all.iter().map(|&window| PairedWindow::of(window)).collect();
+        rounds.sort_by_key(|window| window.round);
+        Self {
+            point,
+            pair,
+            strategy: all.first().and_then(|first| first.strategy),
+            rounds,
+            system_calls: None,
+            wire: None,
+            merged: merged(&all),
+            intervals: Default::default(),
+            all,
+        }
+    }
+
+    /// It was asked for the same, whatever for and for how long.
+    fn is_asked(&self, asked: &Asked) -> bool {
+        let Point { warmup, duration, .. } = *self.point;
+        (self.pair, self.strategy) == (asked.pair.as_ref(), asked.strategy)
+            && *self.point == Point { warmup, duration, ..asked.point }
+    }
+
     /// Those whose figures may be used.
     pub(crate) fn valid(&self) -> impl Iterator<Item = (&'a PointResult, &'a LoadResult)> {
         self.all.iter().filter_map(|&window| Some((window, window.valid()?)))
@@ -63,44 +105,200 @@ impl<'a> Windows<'a> {
     /// The rate is their geometric mean, as ratios are; percentiles are the medians of the windows' percentiles;
     /// minimum and maximum are those of all; what is counted is added up. Errors of windows that are left out are
     /// counted too.
-    pub(crate) fn merged(&self) -> Option<LoadResult> {
-        let measured: Vec<&LoadResult> = self.all.iter().filter_map(|window| window.measured()).collect();
-        let used: Vec<&LoadResult> = self.valid().map(|(_, result)| result).collect();
-        let (&first, rest) = used.split_first()?;
-        let mut merged = first.clone();
-        if measured.len() == 1 {
-            return Some(merged);
-        }
-        merged.rate_per_s = geometric_mean(used.iter().map(|result| result.rate_per_s));
-        merged.latency_ns = latency(&used);
-        merged.pace_ns = pace(&used);
-        // A distribution of all windows would say something else than the percentiles beside it.
-        merged.histogram = Histogram::default();
-        for result in rest {
-            merged.duration_ns += result.duration_ns;
-            merged.calls += result.calls;
-            merged.messages += result.messages;
-            merged.bytes_sent += result.bytes_sent;
-            merged.bytes_received += result.bytes_received;
-            merged.client_cpu = CpuTime {
-                user_ns: merged.client_cpu.user_ns + result.client_cpu.user_ns,
-                system_ns: merged.client_cpu.system_ns + result.client_cpu.system_ns,
-            };
-            merged.looked_in_vain_ns += result.looked_in_vain_ns;
-            merged.spikes.extend(&result.spikes);
-            merged.ended.clone_from(&result.ended);
-            add_notes(&mut merged.notes, &result.notes);
-        }
-        merged.spikes.sort_by_key(|spike| std::cmp::Reverse(spike.took_ns));
-        merged.spikes.truncate(SPIKES_MAX);
-        merged.client_cpu_per_call =
-            (merged.messages > 0).then(|| merged.client_cpu / merged.messages as f64);
-        merged.errors.clear();
-        for (code, count) in measured.iter().flat_map(|result| &result.errors) {
-            *merged.errors.entry(code.clone()).or_default() += count;
-        }
-        Some(merged)
+    pub(crate) fn merged(&self) -> Option<&LoadResult> {
+        self.merged.as_ref()
     }
+
+    /// Operations per second: the geometric mean of the valid windows.
+    pub(crate) fn rate(&self) -> Option<f64> {
+        Some(self.merged()?.rate_per_s)
+    }
+
+    /// The same; 0 when no window is valid.
+    pub(crate) fn rate_per_s(&self) -> f64 {
+        self.rate().unwrap_or_default()
+    }
+
+    /// Where the rate lies with a confidence of 95 %; `None` with too few windows.
+    pub(crate) fn rate_interval(&self) -> Option<Interval> {
+        self.interval(0, |window| window.rate_per_s)
+    }
+
+    /// Where the median latency lies, likewise.
+    pub(crate) fn p50_interval(&self) -> Option<Interval> {
+        self.interval(1, |window| window.p50_ns)
+    }
+
+    /// Where the server's processor time of an operation lies, likewise.
+    pub(crate) fn server_interval(&self) -> Option<Interval> {
+        self.interval(2, |window| window.server_ns)
+    }
+
+    fn interval(&self, index: usize, figure: fn(PairedFigures) -> f64) -> Option<Interval> {
+        *self.intervals[index].get_or_init(|| interval(&self.rounds, figure))
+    }
+
+    /// Payload bytes per second, counted in one direction.
+    pub(crate) fn bytes_per_s(&self) -> f64 {
+        self.rate_per_s() * self.point.size_bytes.0 as f64
+    }
+
+    /// Of one operation: percentiles are medians of the valid windows' percentiles. `None` of messages one way.
+    pub(crate) fn latency(&self) -> Option<Latency> {
+        self.merged()?.latency_ns
+    }
+
+    /// Of messages one way.
+    pub(crate) fn pace(&self) -> Option<Pace> {
+        self.merged()?.pace_ns
+    }
+
+    /// The latency of this [name](Latency::named), ns.
+    pub(crate) fn latency_named(&self, name: &str) -> Option<f64> {
+        self.latency()?.named(name)
+    }
+
+    /// The ratio of a figure to another cell's, over the rounds that have a valid window of both.
+    pub(crate) fn over(&self, other: &Self, figure: fn(PairedFigures) -> f64) -> Option<Ratio> {
+        ratio(&self.rounds, &other.rounds, figure)
+    }
+
+    /// A figure of each valid window.
+    pub(crate) fn each(&self, figure: fn(PairedFigures) -> f64) -> Vec<f64> {
+        self.rounds.iter().filter_map(|window| Some(figure(*window.outcome.as_ref().ok()?))).collect()
+    }
+
+    /// What it was, whatever the size and the transport.
+    pub(crate) fn kind(&self) -> Kind {
+        Kind::of(self.point)
+    }
+
+    /// Payload bytes of a message.
+    pub(crate) fn size(&self) -> ByteSize {
+        self.point.size_bytes
+    }
+
+    /// The median latency of this cell beside that of another, from windows of the same rounds.
+    pub(crate) fn median_beside(&self, other: &Self, floor: f64) -> Compared {
+        Compared::new(self.over(other, |it| it.p50_ns), floor, Better::Less)
+    }
+
+    /// The rate of this cell beside that of another, likewise.
+    pub(crate) fn rate_beside(&self, other: &Self, floor: f64) -> Compared {
+        Compared::new(self.over(other, |it| it.rate_per_s), floor, Better::More)
+    }
+
+    /// The median latency.
+    pub(crate) fn p50_ns(&self) -> Option<u64> {
+        Some(self.latency()?.p50)
+    }
+
+    /// The longest wait, with its time.
+    pub(crate) fn spike(&self) -> Option<&Spike> {
+        self.merged()?.spikes.first()
+    }
+
+    /// What a long wait is compared with: the median latency, or the mean time between two readings of the clock.
+    pub(crate) fn typical_ns(&self) -> Option<f64> {
+        self.p50_ns().map(|p50_ns| p50_ns as f64).or(self.pace().map(Pace::between_readings_ns))
+    }
+
+    /// How many windows are in no ratio.
+    pub(crate) fn excluded(&self) -> usize {
+        excluded(&self.rounds)
+    }
+
+    /// The client was the limit.
+    pub(crate) fn is_client_limit(&self) -> bool {
+        self.merged().is_some_and(LoadResult::is_client_limit)
+    }
+
+    /// How many windows say that their client was the limit.
+    pub(crate) fn limited(&self) -> usize {
+        self.rounds.iter().filter(|window| window.is_limited).count()
+    }
+
+    /// Enough windows are valid for a claim: as many as an interval needs, or all.
+    pub(crate) fn is_sure(&self) -> bool {
+        self.excluded() == 0 || self.rate_interval().is_some()
+    }
+
+    /// Connections in the kernel's tables; the median of the valid windows.
+    pub(crate) fn connections(&self) -> Option<u32> {
+        let established = self.valid().filter_map(|(_, load)| load.connections.established).map(f64::from);
+        median(established).map(|connections| connections.round() as u32)
+    }
+
+    /// Calls that failed.
+    pub(crate) fn errors(&self) -> u64 {
+        self.merged().map_or(0, LoadResult::error_count)
+    }
+}
+
+/// Values by a key that they have in common, in the order in which the first of each came.
+pub(crate) fn grouped<T, K: PartialEq>(
+    values: impl IntoIterator<Item = T>,
+    key: impl Fn(&T) -> K,
+) -> Vec<(K, Vec<T>)> {
+    let mut groups: Vec<(K, Vec<T>)> = Vec::new();
+    for value in values {
+        let key = key(&value);
+        match groups.iter_mut().rev().find(|(known, _)| *known == key) {
+            Some((_, group)) => group.push(value),
+            None => groups.push((key, vec![value])),
+        }
+    }
+    groups
+}
+
+/// Each value once, in the order in which they came first.
+pub(crate) fn distinct<T: PartialEq>(values: impl IntoIterator<Item = T>) -> Vec<T> {
+    let mut distinct = Vec::new();
+    for value in values {
+        if !distinct.contains(&value) {
+            distinct.push(value);
+        }
+    }
+    distinct
+}
+
+/// See [`Windows::merged`].
+fn merged(all: &[&PointResult]) -> Option<LoadResult> {
+    let measured: Vec<&LoadResult> = all.iter().filter_map(|window| window.measured()).collect();
+    let used: Vec<&LoadResult> = all.iter().filter_map(|window| window.valid()).collect();
+    let (&first, rest) = used.split_first()?;
+    let mut merged = first.clone();
+    if measured.len() == 1 {
+        return Some(merged);
+    }
+    merged.rate_per_s = geometric_mean(used.iter().map(|result| result.rate_per_s));
+    merged.latency_ns = latency(&used);
+    merged.pace_ns = pace(&used);
+    // A distribution of all windows would say something else than the percentiles beside it.
+    merged.histogram = Histogram::default();
+    for result in rest {
+        merged.duration_ns += result.duration_ns;
+        merged.calls += result.calls;
+        merged.messages += result.messages;
+        merged.bytes_sent += result.bytes_sent;
+        merged.bytes_received += result.bytes_received;
+        merged.client_cpu = CpuTime {
+            user_ns: merged.client_cpu.user_ns + result.client_cpu.user_ns,
+            system_ns: merged.client_cpu.system_ns + result.client_cpu.system_ns,
+        };
+        merged.looked_in_vain_ns += result.looked_in_vain_ns;
+        merged.spikes.extend(&result.spikes);
+        merged.ended.clone_from(&result.ended);
+        add_notes(&mut merged.notes, &result.notes);
+    }
+    merged.spikes.sort_by_key(|spike| std::cmp::Reverse(spike.took_ns));
+    merged.spikes.truncate(SPIKES_MAX);
+    merged.client_cpu_per_call = (merged.messages > 0).then(|| merged.client_cpu / merged.messages as f64);
+    merged.errors.clear();
+    for (code, count) in measured.iter().flat_map(|result| &result.errors) {
+        *merged.errors.entry(code.clone()).or_default() += count;
+    }
+    Some(merged)
 }
 
 fn latency(results: &[&LoadResult]) -> Option<Latency> {
@@ -164,7 +362,7 @@ mod tests {
         let gathered = gathered(&sample);
         assert_eq!(gathered.len(), sample.len());
         for (windows, result) in gathered.iter().zip(&sample) {
-            assert_eq!(windows.merged().as_ref(), result.measured());
+            assert_eq!(windows.merged(), result.measured());
         }
     }
 

@@ -1,5 +1,7 @@
 //! The table of a study of calls: one line for each window.
 
+use thalweg_measure::distribution::Latency;
+use thalweg_measure::statistics::Ratio;
 use thalweg_measure::usage::{ProcessUsage, Usage};
 
 use super::results::PointResult;
@@ -7,10 +9,10 @@ use super::window_result::Outcome;
 use crate::record::LoadResult;
 use crate::report::table::Table;
 
-pub(crate) type Windows<'a> = Table<'a, &'a PointResult>;
+pub(crate) type WindowsTable<'a> = Table<'a, &'a PointResult>;
 
 /// What all studies of calls have. `most`: the rate of a bare socket with the same bytes.
-pub(crate) fn windows<'a>(most: impl Fn(&PointResult) -> Option<f64> + 'a) -> Windows<'a> {
+pub(crate) fn windows<'a>(most: impl Fn(&PointResult) -> Option<f64> + 'a) -> WindowsTable<'a> {
     let mut table = Table::new();
     asked(&mut table);
     operations(&mut table, most);
@@ -21,7 +23,7 @@ pub(crate) fn windows<'a>(most: impl Fn(&PointResult) -> Option<f64> + 'a) -> Wi
 }
 
 /// What was asked.
-fn asked(table: &mut Windows<'_>) {
+fn asked(table: &mut WindowsTable<'_>) {
     table.column("work", |window| Some(window.point.work.to_string()));
     table.column("transport", |window| Some(window.point.transport.to_string()));
     table.column("size_bytes", |window| Some(window.point.size_bytes.0.to_string()));
@@ -32,7 +34,7 @@ fn asked(table: &mut Windows<'_>) {
     table.column("connections_asked", |window| Some(window.point.connections.to_string()));
 }
 
-fn operations<'a>(table: &mut Windows<'a>, most: impl Fn(&PointResult) -> Option<f64> + 'a) {
+fn operations<'a>(table: &mut WindowsTable<'a>, most: impl Fn(&PointResult) -> Option<f64> + 'a) {
     measured(table, "connections_established", |it| it.connections.established.map(|n| n.to_string()));
     measured(table, "duration_ns", |it| Some(it.duration_ns.to_string()));
     measured(table, "operations", |it| Some(it.messages.to_string()));
@@ -48,22 +50,27 @@ fn operations<'a>(table: &mut Windows<'a>, most: impl Fn(&PointResult) -> Option
     });
 }
 
-fn latencies(table: &mut Windows<'_>) {
-    measured(table, "latency_min_ns", |it| Some(it.latency_ns?.min.to_string()));
-    measured(table, "latency_mean_ns", |it| Some(format!("{:.1}", it.latency_ns?.mean)));
-    measured(table, "latency_p50_ns", |it| Some(it.latency_ns?.p50.to_string()));
-    measured(table, "latency_p90_ns", |it| Some(it.latency_ns?.p90.to_string()));
-    measured(table, "latency_p95_ns", |it| it.latency_ns?.p95.map(|ns| ns.to_string()));
-    measured(table, "latency_p99_ns", |it| Some(it.latency_ns?.p99.to_string()));
-    measured(table, "latency_p99_9_ns", |it| Some(it.latency_ns?.p99_9.to_string()));
-    measured(table, "latency_p99_99_ns", |it| Some(it.latency_ns?.p99_99.to_string()));
-    measured(table, "latency_max_ns", |it| Some(it.latency_ns?.max.to_string()));
+fn latencies(table: &mut WindowsTable<'_>) {
+    table.figures::<Latency>(
+        |window| window.measured()?.latency_ns,
+        &[
+            ("latency_min_ns", |it| Some(it.min.to_string())),
+            ("latency_mean_ns", |it| Some(format!("{:.1}", it.mean))),
+            ("latency_p50_ns", |it| Some(it.p50.to_string())),
+            ("latency_p90_ns", |it| Some(it.p90.to_string())),
+            ("latency_p95_ns", |it| it.p95.map(|ns| ns.to_string())),
+            ("latency_p99_ns", |it| Some(it.p99.to_string())),
+            ("latency_p99_9_ns", |it| Some(it.p99_9.to_string())),
+            ("latency_p99_99_ns", |it| Some(it.p99_99.to_string())),
+            ("latency_max_ns", |it| Some(it.max.to_string())),
+        ],
+    );
     measured(table, "pace_mean_ns", |it| Some(format!("{:.1}", it.pace_ns?.mean)));
     measured(table, "gap_max_ns", |it| Some(it.pace_ns?.gap_max.to_string()));
 }
 
 /// What both processes used: of an operation, and totals of the window.
-fn used(table: &mut Windows<'_>) {
+fn used(table: &mut WindowsTable<'_>) {
     type Side = (&'static str, fn(&Usage) -> &ProcessUsage);
     type Figure = (&'static str, fn(&ProcessUsage) -> u64);
     const SIDES: [Side; 2] = [("client", |usage| &usage.client), ("server", |usage| &usage.server)];
@@ -93,7 +100,7 @@ fn used(table: &mut Windows<'_>) {
     }
 }
 
-fn outcome(table: &mut Windows<'_>) {
+fn outcome(table: &mut WindowsTable<'_>) {
     measured(table, "started", |it| Some(it.started.clone()));
     table.column("valid", |window| Some(window.validity().is_valid().to_string()));
     table.column("not_valid_because", |window| window.why_not());
@@ -104,6 +111,13 @@ fn outcome(table: &mut Windows<'_>) {
 }
 
 /// A column that is empty for windows that failed.
-pub(crate) fn measured(table: &mut Windows<'_>, name: &str, cell: fn(&LoadResult) -> Option<String>) {
+pub(crate) fn measured(table: &mut WindowsTable<'_>, name: &str, cell: fn(&LoadResult) -> Option<String>) {
     table.column(name, move |window| cell(window.measured()?));
 }
+
+/// Ratios, and the ends of their intervals.
+pub(crate) const RATIO: [fn(&Ratio) -> Option<String>; 3] = [
+    |ratio| Some(format!("{:.4}", ratio.ratio)),
+    |ratio| Some(format!("{:.4}", ratio.interval?.low)),
+    |ratio| Some(format!("{:.4}", ratio.interval?.high)),
+];

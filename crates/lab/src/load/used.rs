@@ -3,6 +3,7 @@
 use thalweg_measure::usage::{ProcessUsage, Usage};
 
 use super::gathered::Windows;
+use crate::record::LoadResult;
 
 /// What a process used, counted by the kernel over the valid windows.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -27,9 +28,31 @@ impl Used {
 }
 
 impl Windows<'_> {
-    /// What one side used in the valid windows; `None` where the kernel did not tell.
-    pub(crate) fn used(&self, side: fn(&Usage) -> &ProcessUsage) -> Option<Used> {
+    /// What the client used in the valid windows: as the kernel tells it, or as the client says of itself.
+    pub(crate) fn client(&self) -> Option<Used> {
+        self.used(|usage| &usage.client).or_else(|| self.own_account())
+    }
+
+    /// What the server used in the valid windows; `None` where the kernel did not tell.
+    pub(crate) fn server(&self) -> Option<Used> {
+        self.used(|usage| &usage.server)
+    }
+
+    fn used(&self, side: fn(&Usage) -> &ProcessUsage) -> Option<Used> {
         used(self.valid().filter_map(|(window, load)| Some((window.usage?, load.messages))), side)
+    }
+
+    fn own_account(&self) -> Option<Used> {
+        let sum = |of: fn(&LoadResult) -> f64| self.valid().map(|(_, load)| of(load)).sum::<f64>();
+        let (window_ns, operations) = (sum(|load| load.duration_ns as f64), sum(|load| load.messages as f64));
+        let (user_ns, system_ns) =
+            (sum(|load| load.client_cpu.user_ns), sum(|load| load.client_cpu.system_ns));
+        (window_ns > 0.0 && operations > 0.0 && user_ns + system_ns > 0.0).then(|| Used {
+            user_ns: user_ns / operations,
+            system_ns: system_ns / operations,
+            processors: (user_ns + system_ns) / window_ns,
+            ..Used::default()
+        })
     }
 }
 

@@ -6,6 +6,8 @@ pub(crate) struct Table<'a, R> {
 }
 
 type Cell<'a, R> = Box<dyn Fn(&R) -> Option<String> + 'a>;
+/// The name of a column, and its cell.
+pub(crate) type NamedFigure<V> = (&'static str, fn(&V) -> Option<String>);
 
 impl<'a, R> Table<'a, R> {
     pub(crate) fn new() -> Self {
@@ -15,6 +17,18 @@ impl<'a, R> Table<'a, R> {
     /// One more column, which is empty where its cell is `None`.
     pub(crate) fn column(&mut self, name: impl Into<String>, cell: impl Fn(&R) -> Option<String> + 'a) {
         self.columns.push((name.into(), Box::new(cell)));
+    }
+
+    /// A column for each figure of a value of the row, if the row has one.
+    pub(crate) fn figures<V: 'a>(
+        &mut self,
+        value: impl Fn(&R) -> Option<V> + Clone + 'a,
+        figures: &[NamedFigure<V>],
+    ) {
+        for &(name, figure) in figures {
+            let value = value.clone();
+            self.column(name, move |row| figure(&value(row)?));
+        }
     }
 
     /// The head and a line for each row.

@@ -14,38 +14,31 @@ mod plan;
 mod table;
 mod terminal;
 
-use crate::findings::Doubt;
-use crate::report::Report;
+use crate::load::report::CallsReport;
+use crate::report::WrittenReport;
 
 pub(crate) use analysis::ChannelsAnalysis;
 
 pub use contenders::{Contender, contenders};
 pub use plan::{ChannelsOptions, Grid, plan};
 
-impl Report for ChannelsAnalysis<'_> {
-    fn csv(&self) -> String {
-        table::table(&self.channels, &self.verdicts).csv(&self.results.points)
-    }
-
-    fn page(&self) -> String {
-        page::page(self)
-    }
-
-    fn text(&self) -> String {
-        terminal::text(self)
-    }
-
-    fn condensed(&self) -> Option<String> {
-        Some(condensed::condensed(self.results, &self.channels, &self.verdicts))
-    }
-
-    fn doubts(&self) -> &[Doubt] {
-        &self.doubts
-    }
-
-    fn unanswered(&self) -> Option<&str> {
-        self.unanswered.as_deref()
-    }
+/// What the study says, in all formats.
+pub(crate) fn report(study: &ChannelsAnalysis<'_>) -> WrittenReport {
+    let ChannelsAnalysis { results, channels, verdicts, unanswered } = study;
+    let report = CallsReport {
+        results,
+        title: "Channels study".to_owned(),
+        answer: answer::answer(verdicts, &results.settings),
+        unanswered: unanswered.clone(),
+        doubts: Vec::new(),
+        cards: page::cards(verdicts),
+        sections: page::sections(study),
+        method: page::method(results),
+        csv: table::table(channels, verdicts).csv(&results.points),
+        text: terminal::text(study),
+        condensed: Some(condensed::condensed(results, channels, verdicts)),
+    };
+    report.written()
 }
 
 #[cfg(test)]

@@ -16,8 +16,8 @@ mod share;
 mod table;
 mod terminal;
 
-use crate::findings::Doubt;
-use crate::report::Report;
+use crate::load::report::CallsReport;
+use crate::report::WrittenReport;
 
 pub(crate) use analysis::ConnectionsAnalysis;
 
@@ -25,30 +25,23 @@ pub use plan::{ConnectionsOptions, plan};
 pub use reach::{Many, Reach};
 pub use share::Share;
 
-impl Report for ConnectionsAnalysis<'_> {
-    fn csv(&self) -> String {
-        table::table(&self.cells).csv(&self.results.points)
-    }
-
-    fn page(&self) -> String {
-        page::page(self)
-    }
-
-    fn text(&self) -> String {
-        terminal::text(self)
-    }
-
-    fn condensed(&self) -> Option<String> {
-        Some(condensed::condensed(self))
-    }
-
-    fn doubts(&self) -> &[Doubt] {
-        &self.doubts
-    }
-
-    fn unanswered(&self) -> Option<&str> {
-        self.unanswered.as_deref()
-    }
+/// What the study says, in all formats.
+pub(crate) fn report(study: &ConnectionsAnalysis<'_>) -> WrittenReport {
+    let ConnectionsAnalysis { results, cells, answer, unanswered, .. } = study;
+    let report = CallsReport {
+        results,
+        title: "Connections study".to_owned(),
+        answer: answer.clone(),
+        unanswered: unanswered.clone(),
+        doubts: Vec::new(),
+        cards: page::cards(cells, unanswered.is_some()),
+        sections: page::sections(study),
+        method: page::method(results),
+        csv: table::table(cells).csv(&results.points),
+        text: terminal::text(study),
+        condensed: Some(condensed::condensed(study)),
+    };
+    report.written()
 }
 
 #[cfg(test)]

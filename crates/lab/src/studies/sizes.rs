@@ -10,45 +10,31 @@ mod page;
 mod plan;
 mod terminal;
 
-use crate::findings::Doubt;
-use crate::load::{Kind, table};
-use crate::report::Report;
+use crate::load::gathered::Windows;
+use crate::load::report::CallsReport;
+use crate::load::{PointResult, table};
+use crate::report::WrittenReport;
 
 pub(crate) use analysis::SizesAnalysis;
 
 pub use plan::{SizesOptions, plan};
 
-impl Report for SizesAnalysis<'_> {
-    fn csv(&self) -> String {
-        let most = |window: &crate::load::PointResult| {
-            let point = &window.point;
-            let kind = Kind::of(point);
-            Some(self.lines.reference_of(kind, point.transport)?.at(point.size_bytes)?.rate_per_s)
-        };
-        table::windows(most).csv(&self.results.points)
-    }
-
-    fn page(&self) -> String {
-        page::page(self)
-    }
-
-    fn text(&self) -> String {
-        match &self.comparison {
-            Some(_) if self.unanswered.is_some() => terminal::left_out(&self.results.left_out),
-            Some(comparison) => terminal::tables(comparison, &self.results.left_out),
-            None => terminal::alone(&self.lines, &self.choices, &self.findings),
-        }
-    }
-
-    fn unanswered(&self) -> Option<&str> {
-        self.unanswered.as_deref()
-    }
-
-    fn condensed(&self) -> Option<String> {
-        self.comparison.as_ref().map(|comparison| condensed::condensed(self.results, comparison))
-    }
-
-    fn doubts(&self) -> &[Doubt] {
-        &self.doubts
-    }
+/// What the study says, in all formats.
+pub(crate) fn report(study: &SizesAnalysis<'_>) -> WrittenReport {
+    let results = study.results;
+    let socket = |window: &PointResult| study.lines.socket_beside(&window.point).map(Windows::rate_per_s);
+    let report = CallsReport {
+        results,
+        title: page::title(study),
+        answer: study.answer.clone(),
+        unanswered: study.unanswered.clone(),
+        doubts: findings::noisy(&study.lines.noise).into_iter().collect(),
+        cards: page::cards(study),
+        sections: page::sections(study),
+        method: page::method(results),
+        csv: table::windows(socket).csv(&results.points),
+        text: terminal::text(study),
+        condensed: study.comparison.as_ref().map(|it| condensed::condensed(results, it)),
+    };
+    report.written()
 }

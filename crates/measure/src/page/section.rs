@@ -154,6 +154,16 @@ pub enum Block {
 }
 
 impl Block {
+    /// Returns what the section shows.
+    pub fn about(text: impl Into<String>) -> Self {
+        Self::About(text.into())
+    }
+
+    /// Returns how to read what is above.
+    pub fn hint(text: impl Into<String>) -> Self {
+        Self::Hint(text.into())
+    }
+
     /// Returns the table, or a sentence in its place if it has no rows.
     pub fn table_or(table: Table, sentence: &str) -> Self {
         if table.rows.is_empty() { Self::About(sentence.to_owned()) } else { Self::Table(table) }

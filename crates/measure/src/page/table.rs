@@ -241,6 +241,11 @@ impl Table {
         }
     }
 
+    /// Returns all columns as aligned text. Empty if the table has no rows.
+    pub fn whole_text(&self) -> String {
+        self.text(&self.heads.iter().map(String::as_str).collect::<Vec<_>>())
+    }
+
     /// Returns the columns with these names as aligned text. Empty if the table has no rows.
     ///
     /// # Panics

@@ -3,18 +3,15 @@
 use super::analyse::Channels;
 use super::findings::{Verdict, verdicts};
 use super::numbers::Tally;
-use crate::findings::Doubt;
 use crate::load::LabResults;
-use crate::load::doubts::doubts;
 
 /// What its results say.
 #[derive(Debug)]
 pub(crate) struct ChannelsAnalysis<'r> {
     pub(super) results: &'r LabResults,
-    pub(super) channels: Channels,
+    pub(super) channels: Channels<'r>,
     /// Which number is best for each stack at each load, and what limits it.
     pub(super) verdicts: Vec<Verdict>,
-    pub(super) doubts: Vec<Doubt>,
     /// Why there is no answer, if too many windows are not valid.
     pub(super) unanswered: Option<String>,
 }
@@ -30,6 +27,6 @@ impl<'r> ChannelsAnalysis<'r> {
         if unanswered.is_some() {
             verdicts.clear();
         }
-        Self { results, channels, verdicts, doubts: doubts(results), unanswered }
+        Self { results, channels, verdicts, unanswered }
     }
 }

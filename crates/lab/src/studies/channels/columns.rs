@@ -3,63 +3,56 @@
 use thalweg_measure::figures::{NO_BREAK_SPACE, count, percent, ratio_text, time};
 use thalweg_measure::page::table::{Columns, Field, Table};
 
-use super::analyse::{Cell, Channels, Line, Panel};
-use super::findings::{Verdict, is_behind};
+use super::analyse::Channels;
+use super::findings::{Verdict, is_behind, several};
 use super::numbers::{Best, Row};
+use crate::load::gathered::Windows;
 use crate::load::verdict::{Compared, Verdict as Ratios};
 use crate::load::{Idle, Wire};
 
 /// A hop that was awake for more of the time than this may have been the limit of what it watched.
 const HOP_BUSY_SHARE: f64 = 0.8;
 
-/// A way at a number of calls in flight.
-type Point<'c> = (&'c Panel, &'c Line, &'c Cell);
-
 /// All figures, with a row for each of these points.
-pub(super) fn figures<'c>(verdicts: &[Verdict], points: impl Iterator<Item = Point<'c>>) -> Table {
-    let over_one = |&(panel, line, cell): &Point<'_>| {
-        let at = (panel.call, panel.round_trip, cell.in_flight);
-        let several = verdicts.iter().find_map(|it| it.numbers.several(at, &line.pair, line.strategy));
-        several?.over_one.ratio
-    };
+pub(super) fn figures<'c>(verdicts: &[Verdict], points: impl Iterator<Item = &'c Windows<'c>>) -> Table {
+    let over_one = |cell: &Windows<'_>| several(verdicts, cell)?.over_one.ratio;
     let direct = |ns: f64| if ns > 0.0 { time(ns) } else { "direct".to_owned() };
-    let mut columns = Columns::<Point<'_>>::default()
-        .words("Way", |(_, line, _)| line.label())
-        .words("Call", |(panel, ..)| panel.call.to_string())
-        .figure("Round trip", direct, |(panel, ..)| Some(panel.round_trip.as_nanos() as f64))
-        .figure("In flight", whole, |(.., cell)| Some(cell.in_flight.into()))
-        .field("Rate", |(.., cell)| Field::rate(Some(cell.rate_per_s), cell.rate_interval))
-        .field("÷ one", move |point| Field::ratio(over_one(point)))
-        .field("p50", |(.., cell)| Field::sure(cell.latency.named("p50"), time, cell.p50_interval));
+    let mut columns = Columns::<&Windows<'_>>::default()
+        .words("Way", |cell| cell.way())
+        .words("Call", |cell| cell.point.work.to_string())
+        .figure("Round trip", direct, |cell| Some(cell.point.round_trip.as_nanos() as f64))
+        .figure("In flight", whole, |cell| Some(cell.point.in_flight.into()))
+        .field("Rate", |cell| Field::rate(cell.rate(), cell.rate_interval()))
+        .field("÷ one", move |cell| Field::ratio(over_one(cell)))
+        .field("p50", |cell| Field::sure(cell.latency_named("p50"), time, cell.p50_interval()));
     for name in ["p90", "p95", "p99", "p99.9", "max"] {
-        columns = columns.figure(name, time, move |(.., cell)| cell.latency.named(name));
+        columns = columns.figure(name, time, move |cell| cell.latency_named(name));
     }
-    let silent = |(.., cell): &Point<'_>| Some(cell.wire.as_ref()?.all.share);
     columns
-        .figure("Connections", whole, |(.., cell)| cell.connections.map(f64::from))
-        .figure("Client CPU", time, |(.., cell)| Some(cell.client?.ns()))
-        .figure("Server CPU", time, |(.., cell)| Some(cell.server?.ns()))
-        .figure("Client busy", percent, |(.., cell)| Some(cell.client?.processors))
-        .figure("Server busy", percent, |(.., cell)| Some(cell.server?.processors))
-        .figure("Client calls", hundredths, |(.., cell)| Some(cell.system_calls?.client_per_operation))
-        .figure("Server calls", hundredths, |(.., cell)| Some(cell.system_calls?.server_per_operation))
-        .figure("Wire idle", percent, silent)
-        .figure("Gaps p50", time, |(.., cell)| gap(&cell.wire.as_ref()?.all, |it| it.p50_ns))
-        .figure("Gaps p99", time, |(.., cell)| gap(&cell.wire.as_ref()?.all, |it| it.p99_ns))
-        .figure("Errors", count, |(.., cell)| Some(cell.errors as f64))
+        .figure("Connections", whole, |cell| cell.connections().map(f64::from))
+        .figure("Client CPU", time, |cell| Some(cell.client()?.ns()))
+        .figure("Server CPU", time, |cell| Some(cell.server()?.ns()))
+        .figure("Client busy", percent, |cell| Some(cell.client()?.processors))
+        .figure("Server busy", percent, |cell| Some(cell.server()?.processors))
+        .figure("Client calls", hundredths, |cell| Some(cell.system_calls?.client_per_operation))
+        .figure("Server calls", hundredths, |cell| Some(cell.system_calls?.server_per_operation))
+        .figure("Wire idle", percent, |cell| Some(cell.wire?.all.share))
+        .figure("Gaps p50", time, |cell| gap(&cell.wire?.all, |it| it.p50_ns))
+        .figure("Gaps p99", time, |cell| gap(&cell.wire?.all, |it| it.p99_ns))
+        .figure("Errors", count, |cell| Some(cell.errors() as f64))
         .table(points)
 }
 
 /// The gaps between bytes, with a row for each point that was watched.
-pub(super) fn gaps(channels: &Channels) -> Table {
+pub(super) fn gaps(channels: &Channels<'_>) -> Table {
     let busy = |it: &Wire| {
         let field = Field::figure(Some(it.hop_busy_share), percent);
         if it.hop_busy_share > HOP_BUSY_SHARE { field.class("failed") } else { field }
     };
-    Columns::<(Point<'_>, &Wire)>::default()
-        .words("Way", |((_, line, _), _)| line.label())
-        .words("Call", |((panel, ..), _)| panel.call.to_string())
-        .figure("In flight", whole, |((.., cell), _)| Some(cell.in_flight.into()))
+    Columns::<(&Windows<'_>, &Wire)>::default()
+        .words("Way", |(cell, _)| cell.way())
+        .words("Call", |(cell, _)| cell.point.work.to_string())
+        .figure("In flight", whole, |(cell, _)| Some(cell.point.in_flight.into()))
         .figure("Silent", percent, |(_, wire)| Some(wire.all.share))
         .figure("Each connection", percent, |(_, wire)| Some(wire.each.share))
         .figure("Gaps", count, |(_, wire)| Some(wire.all.gaps as f64))
@@ -69,7 +62,7 @@ pub(super) fn gaps(channels: &Channels) -> Table {
         .figure("max", time, |(_, wire)| gap(&wire.all, |it| it.max_ns))
         .field("Distribution", |(_, wire)| distribution(&wire.all))
         .field("Hop awake", move |(_, wire)| busy(wire))
-        .table(channels.points().filter_map(|point| Some((point, point.2.wire.as_ref()?))))
+        .table(channels.points().filter_map(|cell| Some((cell, cell.wire?))))
 }
 
 fn gap(idle: &Idle, ns: fn(&Idle) -> u64) -> Option<f64> {

@@ -3,9 +3,10 @@
 use serde_json::{Value, json};
 use thalweg_measure::figures::short;
 
-use super::analyse::{Cell, Channels, Line, Panel};
+use super::analyse::Channels;
 use super::findings::Verdict;
 use super::numbers::{Adaptive, Best, Numbers, Row};
+use crate::load::gathered::Windows;
 use crate::load::verdict::Compared;
 use crate::load::{LabResults, condensed};
 
@@ -14,7 +15,7 @@ const CONDENSED_SCHEMA: &str = "thalweg.lab-condensed/1";
 
 /// Rates of all points with their intervals, and of each load its best number, what that gains over one, and what the
 /// adaptive channel reaches of it.
-pub(super) fn condensed(results: &LabResults, channels: &Channels, verdicts: &[Verdict]) -> String {
+pub(super) fn condensed(results: &LabResults, channels: &Channels<'_>, verdicts: &[Verdict]) -> String {
     let loads = |verdict: &Verdict| {
         let Numbers { rows, .. } = &verdict.numbers;
         rows.iter().map(|row| load(verdict, row)).collect::<Vec<_>>()
@@ -28,18 +29,19 @@ pub(super) fn condensed(results: &LabResults, channels: &Channels, verdicts: &[V
     condensed::text(results, CONDENSED_SCHEMA, &results.settings.arguments, body)
 }
 
-fn point((panel, line, cell): (&Panel, &Line, &Cell)) -> Value {
+fn point(cell: &Windows<'_>) -> Value {
+    let interval = cell.rate_interval();
     json!({
-        "work": panel.call.name(),
-        "round_trip_ns": panel.round_trip.as_nanos() as u64,
-        "in_flight": cell.in_flight,
-        "client": line.pair.client,
-        "server": line.pair.server,
-        "strategy": line.strategy,
-        "windows": cell.windows.iter().filter(|window| window.outcome.is_ok()).count(),
-        "rate_per_s": short(cell.rate_per_s),
-        "low": cell.rate_interval.map(|interval| short(interval.low)),
-        "high": cell.rate_interval.map(|interval| short(interval.high)),
+        "work": cell.point.work,
+        "round_trip_ns": cell.point.round_trip.as_nanos() as u64,
+        "in_flight": cell.point.in_flight,
+        "client": cell.pair.map(|pair| &pair.client),
+        "server": cell.pair.map(|pair| &pair.server),
+        "strategy": cell.strategy,
+        "windows": cell.valid().count(),
+        "rate_per_s": short(cell.rate_per_s()),
+        "low": interval.map(|interval| short(interval.low)),
+        "high": interval.map(|interval| short(interval.high)),
     })
 }
 

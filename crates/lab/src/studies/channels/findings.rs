@@ -4,9 +4,10 @@ use thalweg_measure::figures::{count, percent, ratio_text, time};
 use thalweg_measure::statistics::Ratio;
 use thalweg_measure::wording::{capitalised, counted, enumerated};
 
-use super::analyse::{Cell, Channels, Line, Panel, network};
+use super::analyse::{Channels, ChannelsLine, Panel, network};
 use super::limit::{Gain, Judgement, Limit, Reached, Scene, judge};
-use super::numbers::{Adaptive, Best, Names, Numbers, Row, Tally, lines_of, numbers};
+use super::numbers::{Adaptive, Best, Names, Numbers, Row, Several, Tally, lines_of, numbers};
+use crate::load::gathered::Windows;
 use crate::load::verdict::{MARGIN, Verdict as Ratios};
 use crate::load::{CallsSettings, Strategy};
 
@@ -38,9 +39,14 @@ impl Verdict {
 }
 
 /// One for each stack, kind of call and delay that was measured over one connection; a stack's stand together.
-pub(crate) fn verdicts(channels: &Channels, settings: &CallsSettings) -> Vec<Verdict> {
+pub(crate) fn verdicts(channels: &Channels<'_>, settings: &CallsSettings) -> Vec<Verdict> {
     let of = |numbers| verdict(channels, numbers, settings);
     numbers(channels).into_iter().filter_map(of).collect()
+}
+
+/// What this point did beside one connection.
+pub(crate) fn several<'v>(verdicts: &'v [Verdict], cell: &Windows<'_>) -> Option<&'v Several> {
+    verdicts.iter().find_map(|verdict| verdict.numbers.several(cell))
 }
 
 /// It is shown to move less than the number it stands beside.
@@ -52,8 +58,8 @@ fn place(numbers: &Numbers) -> String {
     format!("{}, {}", numbers.call, network(numbers.round_trip))
 }
 
-fn verdict(channels: &Channels, numbers: Numbers, settings: &CallsSettings) -> Option<Verdict> {
-    let here = |panel: &&Panel| (panel.call, panel.round_trip) == (numbers.call, numbers.round_trip);
+fn verdict(channels: &Channels<'_>, numbers: Numbers, settings: &CallsSettings) -> Option<Verdict> {
+    let here = |panel: &&Panel<'_>| (panel.call, panel.round_trip) == (numbers.call, numbers.round_trip);
     let lines = lines_of(channels.panels.iter().find(here)?, &numbers.stack);
     let one = lines.iter().find(|line| line.strategy == Strategy::Fixed(1))?;
     let scene = Scene {
@@ -84,23 +90,23 @@ fn shown((client, server): &Names, settings: &CallsSettings) -> String {
     if client == server { client.clone() } else { format!("{client} → {server}") }
 }
 
-fn reached(line: &Line) -> Vec<Reached> {
+fn reached(line: &ChannelsLine<'_>) -> Vec<Reached> {
     let reached = line.cells.iter().map(|cell| Reached {
-        in_flight: cell.in_flight,
-        rate_per_s: cell.rate_per_s,
-        client_processors: cell.client.map(|used| used.processors),
-        server_processors: cell.server.map(|used| used.processors),
+        in_flight: cell.point.in_flight,
+        rate_per_s: cell.rate_per_s(),
+        client_processors: cell.client().map(|used| used.processors),
+        server_processors: cell.server().map(|used| used.processors),
     });
     reached.collect()
 }
 
 /// The rate of the fastest way with as few calls in flight as one connection had at least. A channel for each call is
 /// no such way: its connecting is a part of the call.
-fn lone(lines: &[&Line], one: &Line) -> f64 {
+fn lone(lines: &[&ChannelsLine<'_>], one: &ChannelsLine<'_>) -> f64 {
     let Some(first) = one.cells.first() else { return 0.0 };
     let ways = lines.iter().filter(|line| line.strategy != Strategy::PerCall);
-    let rates = ways.filter_map(|line| Some(line.at(first.in_flight)?.rate_per_s));
-    rates.fold(first.rate_per_s, f64::max)
+    let rates = ways.filter_map(|line| line.at(first.point.in_flight)?.rate());
+    rates.fold(first.rate_per_s(), f64::max)
 }
 
 /// What was seen over one connection.
@@ -172,9 +178,9 @@ fn busy(last: &Reached, scene: &Scene) -> Option<String> {
 }
 
 /// That threads waited for processors which were not all busy with them: others ran there.
-fn crowded(one: &Line) -> Option<String> {
+fn crowded(one: &ChannelsLine<'_>) -> Option<String> {
     let last = one.cells.last()?;
-    let sides = [("client", last.client?), ("server", last.server?)];
+    let sides = [("client", last.client()?), ("server", last.server()?)];
     let crowded = sides.into_iter().filter_map(|(side, used)| {
         let waiting = used.waiting;
         (waiting >= CROWDED)
@@ -185,24 +191,24 @@ fn crowded(one: &Line) -> Option<String> {
 }
 
 /// How silent the wire of one connection was while calls were outstanding.
-fn silence(one: &Line) -> Option<String> {
-    let watched = |cell: &Cell| Some((cell.in_flight, cell.wire.clone()?));
-    let (in_flight, wire) = one.cells.iter().rev().find_map(watched)?;
-    (wire.all.share >= IDLE_SHARE && wire.all.gaps > 0).then(|| {
+fn silence(one: &ChannelsLine<'_>) -> Option<String> {
+    let watched = |cell: &Windows<'_>| Some((cell.point.in_flight, cell.wire?.all.clone()));
+    let (in_flight, idle) = one.cells.iter().rev().find_map(watched)?;
+    (idle.share >= IDLE_SHARE && idle.gaps > 0).then(|| {
         format!(
             "With {in_flight} in flight, no byte was on the wire for {} of the time, in gaps of {} (median; p99 {}).",
-            percent(wire.all.share),
-            time(wire.all.p50_ns as f64),
-            time(wire.all.p99_ns as f64)
+            percent(idle.share),
+            time(idle.p50_ns as f64),
+            time(idle.p99_ns as f64)
         )
     })
 }
 
 /// Channels that are fewer connections than channels.
-fn shared(line: &Line) -> Option<String> {
+fn shared(line: &ChannelsLine<'_>) -> Option<String> {
     let Strategy::Fixed(asked @ 2..) = line.strategy else { return None };
-    let cell = line.cells.iter().rev().find(|cell| cell.in_flight >= asked)?;
-    let there = cell.connections.filter(|&there| there < asked)?;
+    let cell = line.cells.iter().rev().find(|cell| cell.point.in_flight >= asked)?;
+    let there = cell.connections().filter(|&there| there < asked)?;
     let connections = if there == 1 { "one connection" } else { "fewer connections" };
     Some(format!(
         "The {asked} channels of “{}” share {connections}: the kernel counts {there}.",
@@ -211,14 +217,14 @@ fn shared(line: &Line) -> Option<String> {
 }
 
 /// How the channel that finds its own number did beside the best number.
-fn adaptive(rows: &[Row], lines: &[&Line]) -> Option<String> {
+fn adaptive(rows: &[Row], lines: &[&ChannelsLine<'_>]) -> Option<String> {
     let beside: Vec<(&Row, &Adaptive)> =
         rows.iter().filter_map(|row| Some((row, row.adaptive.as_ref()?))).collect();
     if beside.is_empty() {
         return None;
     }
     let line = lines.iter().find(|line| line.strategy == Strategy::Adaptive)?;
-    let lanes = line.cells.iter().filter_map(|cell| cell.connections).max();
+    let lanes = line.cells.iter().filter_map(Windows::connections).max();
     let lanes = lanes.map(|lanes| format!(", with {} at most", counted(lanes.into(), "connection")));
     let lanes = lanes.unwrap_or_default();
     let ratio = |beside: &Adaptive| beside.share.ratio.map_or(1.0, |ratio: Ratio| ratio.ratio);

@@ -6,10 +6,10 @@
 
 use std::time::Duration;
 
-use super::analyse::{Cell, Channels, Line, Panel};
-use crate::load::Strategy;
-use crate::load::paired;
+use super::analyse::{Channels, ChannelsLine, Panel};
+use crate::load::gathered::{Windows, distinct};
 use crate::load::verdict::{Better, Compared, MARGIN, Verdict};
+use crate::load::{Strategy, Work};
 use crate::record::CallType;
 use crate::stack::Pair;
 
@@ -82,16 +82,12 @@ pub(crate) struct Adaptive {
 }
 
 impl Numbers {
-    /// What this way did beside one connection, at this call, delay and number in flight.
-    pub(crate) fn several(
-        &self,
-        (call, round_trip, in_flight): (CallType, Duration, u32),
-        pair: &Pair,
-        strategy: Strategy,
-    ) -> Option<&Several> {
-        let is_here = (self.call, self.round_trip) == (call, round_trip);
-        let row = self.rows.iter().find(|row| is_here && row.in_flight == in_flight)?;
-        row.several.iter().find(|way| (&way.pair, way.strategy) == (pair, strategy))
+    /// What this point did beside one connection.
+    pub(crate) fn several(&self, cell: &Windows<'_>) -> Option<&Several> {
+        let point = cell.point;
+        let is_here = (Work::Call(self.call), self.round_trip) == (point.work, point.round_trip);
+        let row = self.rows.iter().find(|row| is_here && row.in_flight == point.in_flight)?;
+        row.several.iter().find(|way| (Some(&way.pair), Some(way.strategy)) == (cell.pair, cell.strategy))
     }
 }
 
@@ -163,7 +159,7 @@ pub(crate) fn most<'n>(rows: impl Iterator<Item = &'n Row>) -> Option<(&'n Row, 
 }
 
 /// For each stack, kind of call and delay that was measured over one connection; a stack's stand together.
-pub(crate) fn numbers(channels: &Channels) -> Vec<Numbers> {
+pub(crate) fn numbers(channels: &Channels<'_>) -> Vec<Numbers> {
     let mut numbers = Vec::new();
     for stack in stacks(channels) {
         for panel in &channels.panels {
@@ -178,54 +174,47 @@ pub(crate) fn numbers(channels: &Channels) -> Vec<Numbers> {
 }
 
 /// The lines of this stack, its client's and server's variants all.
-pub(crate) fn lines_of<'p>(panel: &'p Panel, stack: &Names) -> Vec<&'p Line> {
-    panel.lines.iter().filter(|line| names(&line.pair) == *stack).collect()
+pub(crate) fn lines_of<'p, 'r>(panel: &'p Panel<'r>, stack: &Names) -> Vec<&'p ChannelsLine<'r>> {
+    panel.lines.iter().filter(|line| names(line.pair) == *stack).collect()
 }
 
 /// Clients and servers without their variants, in the order of measuring.
-fn stacks(channels: &Channels) -> Vec<Names> {
-    let mut stacks = Vec::new();
-    for (pair, _) in channels.ways() {
-        let stack = names(pair);
-        if !stacks.contains(&stack) {
-            stacks.push(stack);
-        }
-    }
-    stacks
+fn stacks(channels: &Channels<'_>) -> Vec<Names> {
+    distinct(channels.ways().into_iter().map(|(pair, _)| names(pair)))
 }
 
 fn names(pair: &Pair) -> Names {
     (pair.client.name().to_owned(), pair.server.name().to_owned())
 }
 
-fn row(one: &Cell, lines: &[&Line], floor: f64) -> Row {
-    let in_flight = one.in_flight;
-    let fixed: Vec<(&Line, &Cell, u32)> =
-        lines.iter().filter_map(|line| with_several(line, in_flight)).collect();
-    let ratio = |a: &Cell, b: &Cell, ways: usize| {
-        let ratio = paired::ratio(&a.windows, &b.windows, |window| window.rate_per_s);
+fn row(one: &Windows<'_>, lines: &[&ChannelsLine<'_>], floor: f64) -> Row {
+    let in_flight = one.point.in_flight;
+    let mut fixed: Vec<(&Windows<'_>, u32)> =
+        lines.iter().filter_map(|line| with_several(line.at(in_flight)?)).collect();
+    fixed.sort_by_key(|(_, connections)| *connections);
+    let ratio = |a: &Windows<'_>, b: &Windows<'_>, ways: usize| {
+        let ratio = a.over(b, |window| window.rate_per_s);
         Compared::new(ratio.map(|ratio| ratio.among(ways)), floor, Better::More)
     };
-    let mut several: Vec<Several> = fixed
-        .iter()
-        .map(|&(line, cell, connections)| Several {
-            pair: line.pair.clone(),
-            strategy: line.strategy,
-            name: line.label(),
+    let several = fixed.iter().filter_map(|&(cell, connections)| {
+        Some(Several {
+            pair: cell.pair?.clone(),
+            strategy: cell.strategy?,
+            name: cell.way(),
             connections,
-            rate_per_s: cell.rate_per_s,
+            rate_per_s: cell.rate_per_s(),
             over_one: ratio(cell, one, fixed.len()),
         })
-        .collect();
-    several.sort_by_key(|way| way.connections);
+    });
+    let several: Vec<Several> = several.collect();
     let cell = |way: &Several| {
-        let line = lines.iter().find(|line| (&line.pair, line.strategy) == (&way.pair, way.strategy));
-        line.and_then(|line| line.at(in_flight))
+        let is_it = |cell: &Windows<'_>| (cell.pair, cell.strategy) == (Some(&way.pair), Some(way.strategy));
+        fixed.iter().map(|(cell, _)| *cell).find(|cell| is_it(cell))
     };
     let best = best(&several, |a, b| Some(ratio(cell(a)?, cell(b)?, several.len())));
     let of = match &best {
         Best::Several(way) => Some(way),
-        Best::CannotTell => fastest(several.iter()).filter(|way| way.rate_per_s > one.rate_per_s),
+        Best::CannotTell => fastest(several.iter()).filter(|way| way.rate_per_s > one.rate_per_s()),
         Best::One | Best::Only => None,
     };
     let of_cell = of.and_then(cell).unwrap_or(one);
@@ -237,15 +226,12 @@ fn row(one: &Cell, lines: &[&Line], floor: f64) -> Row {
     Row { in_flight, several, best, adaptive }
 }
 
-/// This line's cell, if it has a fixed number of several connections there. More channels that share a connection are
-/// not more connections.
-fn with_several(line: &Line, in_flight: u32) -> Option<(&Line, &Cell, u32)> {
-    if !matches!(line.strategy, Strategy::Fixed(_) | Strategy::PerWorker) {
-        return None;
-    }
-    let cell = line.at(in_flight)?;
-    let connections = cell.connections.unwrap_or_else(|| line.strategy.connections(in_flight));
-    (connections > 1).then_some((line, cell, connections))
+/// The point, if it has a fixed number of several connections, and that number. More channels that share a connection
+/// are not more connections.
+fn with_several<'c, 'r>(cell: &'c Windows<'r>) -> Option<(&'c Windows<'r>, u32)> {
+    let strategy = cell.strategy.filter(|it| matches!(it, Strategy::Fixed(_) | Strategy::PerWorker))?;
+    let connections = cell.connections().unwrap_or_else(|| strategy.connections(cell.point.in_flight));
+    (connections > 1).then_some((cell, connections))
 }
 
 /// `compared`: the rate of one way ÷ that of another.

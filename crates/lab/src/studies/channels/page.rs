@@ -12,36 +12,14 @@ use thalweg_measure::wording::counted;
 
 use super::analyse::Channels;
 use super::analysis::ChannelsAnalysis;
-use super::answer::answer;
 use super::columns;
 use super::findings::Verdict;
 use super::limit::{Judgement, Limit};
 use super::numbers::Tally;
 use crate::load::{LabResults, facts, stacks};
-use crate::report::page::StudyPage;
-
-pub(super) fn page(study: &ChannelsAnalysis<'_>) -> String {
-    let ChannelsAnalysis { results, verdicts, doubts, unanswered, .. } = study;
-    let answer = unanswered.clone().or_else(|| answer(verdicts, &results.settings));
-    StudyPage {
-        title: "Channels study",
-        name: "Channels study",
-        started: &results.started,
-        ended: &results.ended,
-        answer: answer.as_ref(),
-        lede: facts::lede(results),
-        cards: cards(verdicts),
-        doubts: doubts.iter().map(ToString::to_string).collect(),
-        sections: sections(study),
-        method: method(results),
-        facts: facts::facts(results),
-        version: &results.versions.thalweg,
-    }
-    .html()
-}
 
 /// What one connection moved, and what several did.
-fn cards(verdicts: &[Verdict]) -> Markup {
+pub(super) fn cards(verdicts: &[Verdict]) -> Markup {
     let of_verdict = |verdict: &Verdict| {
         let Judgement { gain, last, tally, .. } = &verdict.judgement;
         let loads = tally.loads();
@@ -82,7 +60,7 @@ fn beside(tally: Tally) -> String {
     }
 }
 
-fn sections(study: &ChannelsAnalysis<'_>) -> Vec<Section> {
+pub(super) fn sections(study: &ChannelsAnalysis<'_>) -> Vec<Section> {
     let ChannelsAnalysis { results, channels, verdicts, .. } = study;
     let best = verdicts.iter().map(|it| (format!("{}, {}", it.stack, it.place()), columns::numbers(it)));
     let limits = "Derived from the figures below: where a line falls behind ideal scaling, whether more connections \
@@ -98,10 +76,7 @@ fn sections(study: &ChannelsAnalysis<'_>) -> Vec<Section> {
             "verdicts",
             "Verdicts",
             "What limits each stack",
-            vec![
-                Block::About(limits.to_owned()),
-                Block::Raw(html! { @for one in verdicts { (verdict(one)) } }),
-            ],
+            vec![Block::about(limits), Block::Raw(html! { @for one in verdicts { (verdict(one)) } })],
         ),
     ];
     sections.retain(|_| !verdicts.is_empty());
@@ -111,12 +86,11 @@ fn sections(study: &ChannelsAnalysis<'_>) -> Vec<Section> {
         Section::new("wire", "Wire", "Idle wire time", wire(channels)),
         Section::new("figures", "Figures", "All figures", vec![
             Block::Table(columns::figures(verdicts, channels.points())),
-            Block::Hint(
+            Block::hint(
                 "A click on a column’s name sorts by it. Connections are those in the kernel’s tables. Processor time \
                  is user and system together, of one operation. System calls were counted, and the wire was watched, \
                  in windows of their own. The same figures lie in `results.csv`, and with whole distributions in \
                  `results.json`."
-                    .to_owned(),
             ),
         ]),
         Section::new("settable", "", "Several connections, by stack", vec![Block::Raw(settable::list(results))]),
@@ -150,17 +124,17 @@ fn about_numbers(verdicts: &[Verdict]) -> String {
     )
 }
 
-fn wire(channels: &Channels) -> Vec<Block> {
+fn wire(channels: &Channels<'_>) -> Vec<Block> {
     let gaps = columns::gaps(channels);
     if gaps.rows.is_empty() {
-        return vec![Block::About("The wire was not observed.".to_owned())];
+        return vec![Block::about("The wire was not observed.")];
     }
     let about = "Silent: the share of the time in which calls were outstanding (the load is a closed loop: always) and \
                  no byte was under way on any connection, or on a connection for all of them; and how long such gaps \
                  lasted. A hop without a delay watched the bytes, in windows of their own. Where it was awake most of \
                  the time, it was itself the limit. Bars are gaps by their length, each a quarter longer than the one \
                  before, from 1 µs on.";
-    vec![Block::About(about.to_owned()), Block::Table(gaps)]
+    vec![Block::about(about), Block::Table(gaps)]
 }
 
 fn verdict(verdict: &Verdict) -> Markup {
@@ -193,7 +167,7 @@ fn badge(limit: Limit) -> (&'static str, &'static str) {
     }
 }
 
-fn method(results: &LabResults) -> Vec<String> {
+pub(super) fn method(results: &LabResults) -> Vec<String> {
     let settings = &results.settings;
     let pinned = facts::pinned(settings.client_cpus.as_ref(), settings.server_cpus.as_ref());
     let size = results.points.first().map_or(ByteSize(0), |window| window.point.size_bytes);

@@ -1,45 +1,42 @@
 //! The table of a channels study: what every study of calls has, and what was counted and watched apart.
 
-use thalweg_measure::statistics::Ratio;
-
-use super::analyse::{Cell, Channels};
-use super::findings::Verdict;
-use crate::load::table::{Windows, measured, windows};
-use crate::load::{Strategy, Work};
+use super::analyse::Channels;
+use super::findings::{Verdict, several};
+use crate::load::table::{RATIO, WindowsTable, measured, windows};
+use crate::load::{Idle, Strategy, SystemCalls};
 
 /// What a channels study has besides: ratios of a load, and what was counted and watched apart, stand with every window
 /// of their point.
-pub(super) fn table<'a>(channels: &'a Channels, verdicts: &'a [Verdict]) -> Windows<'a> {
+pub(super) fn table<'a>(channels: &'a Channels<'_>, verdicts: &'a [Verdict]) -> WindowsTable<'a> {
     // Bare sockets take no part: there is nothing to that a rate could stand beside.
     let mut table = windows(|_| None);
     table.column("strategy", |window| window.strategy.map(Strategy::name));
     table.column("round_trip_ns", |window| Some(window.point.round_trip.as_nanos().to_string()));
     measured(&mut table, "lanes_at_the_end", |it| Some(it.lanes.last()?.lanes.to_string()));
-    let mut over_one = |name: &str, figure: fn(Ratio) -> Option<f64>| {
-        table.column(name, move |window| {
-            let (pair, strategy) = (window.pair.as_ref()?, window.strategy?);
-            let Work::Call(call) = window.point.work else { return None };
-            let at = (call, window.point.round_trip, window.point.in_flight);
-            let several = verdicts.iter().find_map(|verdict| verdict.numbers.several(at, pair, strategy));
-            Some(format!("{:.4}", figure(several?.over_one.ratio?)?))
-        });
-    };
-    over_one("rate_over_one_connection", |ratio| Some(ratio.ratio));
-    over_one("rate_over_one_connection_low", |ratio| Some(ratio.interval?.low));
-    over_one("rate_over_one_connection_high", |ratio| Some(ratio.interval?.high));
-    let mut of_cell = |name: &str, figure: fn(&Cell) -> Option<String>| {
-        table.column(name, move |window| figure(channels.cell(window)?));
-    };
-    of_cell("system_calls_client_per_operation", |cell| {
-        Some(format!("{:.4}", cell.system_calls?.client_per_operation))
-    });
-    of_cell("system_calls_server_per_operation", |cell| {
-        Some(format!("{:.4}", cell.system_calls?.server_per_operation))
-    });
-    of_cell("wire_idle_share", |cell| Some(format!("{:.4}", cell.wire.as_ref()?.all.share)));
-    of_cell("wire_gaps", |cell| Some(cell.wire.as_ref()?.all.gaps.to_string()));
-    of_cell("wire_gap_p50_ns", |cell| Some(cell.wire.as_ref()?.all.p50_ns.to_string()));
-    of_cell("wire_gap_p99_ns", |cell| Some(cell.wire.as_ref()?.all.p99_ns.to_string()));
-    of_cell("wire_gap_max_ns", |cell| Some(cell.wire.as_ref()?.all.max_ns.to_string()));
+    table.figures(
+        move |window| several(verdicts, channels.cell(window)?)?.over_one.ratio,
+        &[
+            ("rate_over_one_connection", RATIO[0]),
+            ("rate_over_one_connection_low", RATIO[1]),
+            ("rate_over_one_connection_high", RATIO[2]),
+        ],
+    );
+    table.figures::<SystemCalls>(
+        move |window| channels.cell(window)?.system_calls,
+        &[
+            ("system_calls_client_per_operation", |it| Some(format!("{:.4}", it.client_per_operation))),
+            ("system_calls_server_per_operation", |it| Some(format!("{:.4}", it.server_per_operation))),
+        ],
+    );
+    table.figures::<&Idle>(
+        move |window| Some(&channels.cell(window)?.wire?.all),
+        &[
+            ("wire_idle_share", |idle| Some(format!("{:.4}", idle.share))),
+            ("wire_gaps", |idle| Some(idle.gaps.to_string())),
+            ("wire_gap_p50_ns", |idle| Some(idle.p50_ns.to_string())),
+            ("wire_gap_p99_ns", |idle| Some(idle.p99_ns.to_string())),
+            ("wire_gap_max_ns", |idle| Some(idle.max_ns.to_string())),
+        ],
+    );
     table
 }

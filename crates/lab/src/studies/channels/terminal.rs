@@ -3,11 +3,12 @@
 use thalweg_measure::figures::{count, percent};
 use thalweg_measure::text::{aligned, wrapped};
 
-use super::analyse::{Cell, Panel};
+use super::analyse::Panel;
 use super::analysis::ChannelsAnalysis;
 use super::answer::answer;
 use super::columns::{figures, numbers};
 use super::findings::Verdict;
+use crate::load::gathered::Windows;
 use crate::record::CallType;
 
 /// The table of what a point costs is of the point nearest to so many calls in flight.
@@ -42,7 +43,7 @@ fn best_numbers(verdict: &Verdict) -> String {
     format!("{}, {}: best number of connections\n{}\n", verdict.stack, verdict.place(), table.text(&heads))
 }
 
-fn rates(panel: &Panel, in_flight: &[u32]) -> String {
+fn rates(panel: &Panel<'_>, in_flight: &[u32]) -> String {
     let row = |name: String, cell: &dyn Fn(u32) -> Option<String>| -> Vec<String> {
         let cells = in_flight.iter().map(|&in_flight| cell(in_flight).unwrap_or_else(|| "-".to_owned()));
         std::iter::once(name).chain(cells).collect()
@@ -59,14 +60,14 @@ fn rates(panel: &Panel, in_flight: &[u32]) -> String {
 }
 
 /// A rate, and how far its interval reaches to each side: `40.1 k ±12 %`.
-fn rate(cell: &Cell) -> String {
-    let reach = cell.rate_interval.map(|interval| interval.half_width().exp() - 1.0);
+fn rate(cell: &Windows<'_>) -> String {
+    let reach = cell.rate_interval().map(|interval| interval.half_width().exp() - 1.0);
     let reach = reach.map(|reach| format!(" ±{}", percent(reach))).unwrap_or_default();
-    format!("{}{reach}", count(cell.rate_per_s))
+    format!("{}{reach}", count(cell.rate_per_s()))
 }
 
 /// The figures of one number of calls in flight.
-fn costs(panel: &Panel, verdicts: &[Verdict], in_flight: &[u32]) -> String {
+fn costs(panel: &Panel<'_>, verdicts: &[Verdict], in_flight: &[u32]) -> String {
     const HEADS: [&str; 13] = [
         "Way",
         "p50",
@@ -85,7 +86,7 @@ fn costs(panel: &Panel, verdicts: &[Verdict], in_flight: &[u32]) -> String {
     let Some(&typical) = in_flight.iter().min_by_key(|it| it.abs_diff(IN_FLIGHT_TYPICAL)) else {
         return String::new();
     };
-    let points = panel.lines.iter().filter_map(|line| Some((panel, line, line.at(typical)?)));
+    let points = panel.lines.iter().filter_map(|line| line.at(typical));
     let table = figures(verdicts, points);
     let operation = if panel.call == CallType::Unary { "call" } else { "round trip" };
     format!(

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use thalweg_measure::usage::{ProcessUsage, Usage};
 
-use super::analyse::{Channels, Line};
+use super::analyse::{Channels, ChannelsLine};
 use super::answer::{advised, answer};
 use super::findings::{Verdict, verdicts};
 use super::limit::Limit;
@@ -126,14 +126,14 @@ fn windows_become_panels_lines_and_cells() {
     let channels = Channels::of(&results);
     assert_eq!(channels.panels.len(), 2);
     assert_eq!(channels.in_flight(CallType::Unary), [1, 64]);
-    let labels: Vec<String> = channels.panels[0].lines.iter().map(Line::label).collect();
+    let labels: Vec<String> = channels.panels[0].lines.iter().map(ChannelsLine::label).collect();
     assert_eq!(labels, ["grpc-cpp, one channel", "grpc-cpp:own, 4 channels", "grpc-cpp:shared, 4 channels"]);
     let cell = channels.panels[0].lines[0].at(64).unwrap();
-    assert_eq!((cell.connections, cell.system_calls), (Some(1), Some(counted)));
+    assert_eq!((cell.connections(), cell.system_calls), (Some(1), Some(counted)));
     assert!(cell.wire.as_ref().is_some_and(|wire| wire.all.gaps == 9));
-    let used = cell.client.unwrap();
+    let used = cell.client().unwrap();
     assert!((used.processors - 0.3).abs() < 1e-9 && (used.ns() - 300.0).abs() < 1e-9, "{used:?}");
-    assert_eq!(channels.panels[1].lines[0].at(64).unwrap().wire, None);
+    assert!(channels.panels[1].lines[0].at(64).unwrap().wire.is_none());
     let ideal = channels.panels[0].ideal(64).unwrap();
     assert!((ideal / (64.0 * 20e3) - 1.0).abs() < 0.02, "{ideal}");
 }
@@ -210,7 +210,7 @@ fn who_asks_of_a_server_is_told_how_many_connections_are_enough() {
         let channels = Channels::of(&results);
         assert_eq!(channels.panels[0].lines[1].label(), "thalweg, 2 connections");
         // Nobody looked at the client from outside: it says itself what it used.
-        assert!(channels.panels[0].lines[0].at(64).unwrap().client.unwrap().processors > 0.0);
+        assert!(channels.panels[0].lines[0].at(64).unwrap().client().unwrap().processors > 0.0);
         advised(&verdicts(&channels, &results.settings), &results.settings).unwrap()
     };
     let yes = advice([100e3, 190e3, 310e3, 315e3], 0.02);

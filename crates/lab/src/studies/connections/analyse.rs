@@ -1,14 +1,11 @@
 //! What a connections study found: a cell for each load, in which every server stands beside the bare echo. Pure.
 
-use thalweg_measure::distribution::Latency;
-use thalweg_measure::statistics::{Interval, Ratio, median};
+use thalweg_measure::statistics::{Ratio, median};
 use thalweg_measure::usage::ServerMemory;
 
-use crate::load::gathered::{Windows, gathered};
-use crate::load::paired::{PairedWindow, excluded, interval, ratio};
-use crate::load::used::Used;
+use crate::load::gathered::{Windows, distinct, grouped};
 use crate::load::verdict::{Better, Compared};
-use crate::load::{LabResults, PointResult, Strategy};
+use crate::load::{LabResults, Point, PointResult, Strategy};
 use crate::record::{Fairness, LoadResult};
 use crate::stack::{SOCKET, Stack};
 
@@ -17,11 +14,11 @@ const MEMORY_CONNECTIONS_MIN: u32 = 100;
 
 /// Everything that was found.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Cells {
+pub(crate) struct ConnectionsCells<'r> {
     /// In the order of measuring: by ascending connections.
-    pub(crate) loads: Vec<LoadCell>,
+    pub(crate) loads: Vec<LoadCell<'r>>,
     /// New connections, plain and over TLS.
-    pub(crate) arrivals: Vec<Arrivals>,
+    pub(crate) arrivals: Vec<ServerCell<'r>>,
 }
 
 /// What a server has at a point of the grid.
@@ -35,61 +32,23 @@ pub(crate) struct Load {
 
 /// All that was measured at one load.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct LoadCell {
+pub(crate) struct LoadCell<'r> {
     pub(crate) load: Load,
     /// The bare echo, and the servers with the same load.
-    pub(crate) servers: Vec<Server>,
+    pub(crate) servers: Vec<ServerCell<'r>>,
     /// Stacks' own clients at their own servers.
-    pub(crate) clients: Vec<Client>,
+    pub(crate) clients: Vec<Windows<'r>>,
 }
 
-/// A server under the bare client.
+/// A server under a load, or one to which new connections come.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Server {
-    pub(crate) stack: Stack,
-    pub(crate) figures: Figures,
+pub(crate) struct ServerCell<'r> {
+    pub(crate) stack: &'r Stack,
+    pub(crate) cell: Windows<'r>,
     /// Its processor time of a call ÷ the bare echo's of a message.
     pub(crate) over_floor: Option<Ratio>,
-    /// Ours ÷ its; `None` of ours, and of the bare echo.
+    /// Processor time of a call, or of a new connection: ours ÷ its. `None` of ours, and of the bare echo.
     pub(crate) ours_over: Option<Compared>,
-}
-
-/// A stack's own client at its own server.
-#[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Client {
-    pub(crate) stack: Stack,
-    pub(crate) figures: Figures,
-}
-
-/// New connections at one server.
-#[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Arrivals {
-    pub(crate) stack: Stack,
-    pub(crate) tls: bool,
-    /// Connections that arrive at a time.
-    pub(crate) at_a_time: u32,
-    pub(crate) figures: Figures,
-    /// Ours ÷ its, the server's processor time of a connection; `None` of ours.
-    pub(crate) ours_over: Option<Compared>,
-}
-
-/// What the windows of one pair at one point came to.
-#[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Figures {
-    /// In the order of rounds.
-    pub(crate) windows: Vec<PairedWindow>,
-    pub(crate) rate_per_s: f64,
-    pub(crate) rate_interval: Option<Interval>,
-    pub(crate) latency: Latency,
-    pub(crate) client: Option<Used>,
-    pub(crate) server: Option<Used>,
-    /// Where the server's processor time of a call lies with a confidence of 95 %.
-    pub(crate) server_interval: Option<Interval>,
-    pub(crate) memory: Option<Memory>,
-    pub(crate) fairness: Option<Evenness>,
-    /// In the kernel's tables; the median of the windows.
-    pub(crate) established: Option<u32>,
-    pub(crate) errors: u64,
 }
 
 /// Bytes that a connection holds at the server: what it grew by since the first, ÷ the others.
@@ -112,7 +71,11 @@ pub(crate) struct Evenness {
     pub(crate) most: f64,
 }
 
-impl Server {
+impl<'r> ServerCell<'r> {
+    fn of(stack: &'r Stack, cell: Windows<'r>) -> Self {
+        Self { stack, cell, over_floor: None, ours_over: None }
+    }
+
     /// It is the bare echo.
     pub(crate) fn is_floor(&self) -> bool {
         self.stack.name() == SOCKET
@@ -120,154 +83,114 @@ impl Server {
 
     /// Processor time of a call, ns.
     pub(crate) fn ns(&self) -> Option<f64> {
-        Some(self.figures.server?.ns())
+        Some(self.cell.server()?.ns())
+    }
+
+    /// Whatever is not the bare echo, beside that.
+    pub(crate) fn over_echo(&self) -> Option<Ratio> {
+        self.over_floor.filter(|_| !self.is_floor())
     }
 }
 
-impl Cells {
-    pub(crate) fn of(results: &LabResults) -> Self {
-        let (mut loads, mut arrivals): (Vec<LoadCell>, Vec<Arrivals>) = (Vec::new(), Vec::new());
-        for windows in gathered(&results.points) {
-            let (Some(pair), Some(figures)) = (windows.pair, figures(&windows)) else { continue };
-            if windows.all[0].strategy == Some(Strategy::PerCall) {
-                let (stack, point) = (pair.server.clone(), windows.point);
-                let (tls, at_a_time) = (point.tls, point.in_flight);
-                arrivals.push(Arrivals { stack, tls, at_a_time, figures, ours_over: None });
-                continue;
-            }
-            let Some(load) = load_of(windows.all[0]) else { continue };
-            let at = loads.iter().position(|cell| cell.load == load).unwrap_or_else(|| {
-                loads.push(LoadCell { load, servers: Vec::new(), clients: Vec::new() });
-                loads.len() - 1
-            });
-            if pair.client == Stack::bare() {
-                let stack = pair.server.clone();
-                loads[at].servers.push(Server { stack, figures, over_floor: None, ours_over: None });
-            } else {
-                loads[at].clients.push(Client { stack: pair.client.clone(), figures });
-            }
+/// Compares the servers' processor time with that of the bare echo, and ours with the others'. Each window has
+/// processes of its own, so what differs from process to process is in the interval, and there is no noise floor
+/// besides.
+fn compare(servers: &mut [ServerCell<'_>]) {
+    let of = |stack: &Stack| servers.iter().find(|it| it.stack == stack).map(|it| it.cell.clone());
+    let (floor, ours) = (of(&Stack::socket()), of(&Stack::ours()));
+    for server in servers {
+        let over = |one: &Windows<'_>, other: &Windows<'_>| one.over(other, |window| window.server_ns);
+        server.over_floor = floor.as_ref().and_then(|floor| over(&server.cell, floor));
+        if !server.stack.is_ours() && !server.is_floor() {
+            let compared = |ours| Compared::new(over(ours, &server.cell), 0.0, Better::Less);
+            server.ours_over = ours.as_ref().map(compared);
         }
-        loads.iter_mut().for_each(LoadCell::compare);
-        compare_arrivals(&mut arrivals);
+    }
+}
+
+impl<'r> ConnectionsCells<'r> {
+    pub(crate) fn of(results: &'r LabResults) -> Self {
+        let cells = results.gathered().into_iter().filter(|cell| cell.latency().is_some());
+        let (arriving, loaded): (Vec<_>, Vec<_>) =
+            cells.partition(|cell| cell.strategy == Some(Strategy::PerCall));
+        let servers = |cells: Vec<Windows<'r>>| {
+            let server = |cell: Windows<'r>| Some(ServerCell::of(&cell.pair?.server, cell));
+            let mut servers: Vec<ServerCell<'r>> = cells.into_iter().filter_map(server).collect();
+            compare(&mut servers);
+            servers
+        };
+        let load = |(load, cells): (Option<Load>, Vec<Windows<'r>>)| {
+            let is_bare = |cell: &Windows<'_>| cell.pair.is_some_and(|pair| pair.client == Stack::bare());
+            let (by_bare, clients) = cells.into_iter().partition(is_bare);
+            Some(LoadCell { load: load?, servers: servers(by_bare), clients })
+        };
+        let mut loads: Vec<LoadCell<'r>> =
+            grouped(loaded, |cell| load_of(cell.point)).into_iter().filter_map(load).collect();
         loads.sort_by_key(|cell| cell.load);
-        Self { loads, arrivals }
+        let arrivals = grouped(arriving, |cell| cell.point.tls).into_iter();
+        Self { loads, arrivals: arrivals.flat_map(|(_, cells)| servers(cells)).collect() }
     }
 
     /// The same without figures of which too few windows are valid for a claim: fewer than an interval needs, and not
     /// all.
     pub(crate) fn sure(&self) -> Self {
-        let is_sure = |figures: &Figures| figures.rate_interval.is_some() || excluded(&figures.windows) == 0;
         let mut sure = self.clone();
         for cell in &mut sure.loads {
-            cell.servers.retain(|server| is_sure(&server.figures));
-            cell.clients.retain(|client| is_sure(&client.figures));
+            cell.servers.retain(|server| server.cell.is_sure());
+            cell.clients.retain(Windows::is_sure);
         }
         sure.loads.retain(|cell| !cell.servers.is_empty());
-        sure.arrivals.retain(|arrivals| is_sure(&arrivals.figures));
+        sure.arrivals.retain(|server| server.cell.is_sure());
         sure
     }
 
     /// What stands beside a window: the server's cell.
-    pub(crate) fn server(&self, window: &PointResult) -> Option<&Server> {
+    pub(crate) fn server(&self, window: &PointResult) -> Option<&ServerCell<'r>> {
         let pair = window.pair.as_ref().filter(|pair| pair.client == Stack::bare())?;
-        let load = load_of(window)?;
-        self.at(load)?.server(&pair.server)
+        self.at(load_of(&window.point)?)?.server(&pair.server)
     }
 
     /// At a load.
-    pub(crate) fn at(&self, load: Load) -> Option<&LoadCell> {
+    pub(crate) fn at(&self, load: Load) -> Option<&LoadCell<'r>> {
         self.loads.iter().find(|cell| cell.load == load)
     }
 
     /// Servers, the bare echo last, each once.
-    pub(crate) fn stacks(&self) -> Vec<&Stack> {
-        let mut stacks: Vec<&Stack> = Vec::new();
-        for server in self.loads.iter().flat_map(|cell| &cell.servers) {
-            if !stacks.contains(&&server.stack) {
-                stacks.push(&server.stack);
-            }
-        }
+    pub(crate) fn stacks(&self) -> Vec<&'r Stack> {
+        let mut stacks =
+            distinct(self.loads.iter().flat_map(|cell| &cell.servers).map(|server| server.stack));
         stacks.sort_by_key(|stack| stack.name() == SOCKET);
         stacks
     }
 
     /// Loads of all connections, with the fewest calls on each, by ascending connections: the curve that says most.
-    pub(crate) fn all_active(&self) -> Vec<&LoadCell> {
+    pub(crate) fn all_active(&self) -> Vec<&LoadCell<'r>> {
         let whole = || self.loads.iter().filter(|cell| cell.load.active == cell.load.connections);
         let fewest = whole().map(|cell| cell.load.in_flight).min();
         whole().filter(|cell| Some(cell.load.in_flight) == fewest).collect()
     }
 }
 
-/// What the window's server had; `None` of new connections.
-pub(crate) fn load_of(window: &PointResult) -> Option<Load> {
-    let point = &window.point;
+/// What the server had; `None` of new connections.
+pub(crate) fn load_of(point: &Point) -> Option<Load> {
     let active = point.active?;
     Some(Load { connections: point.connections, active, in_flight: point.in_flight / active.max(1) })
 }
 
-impl LoadCell {
+impl<'r> LoadCell<'r> {
     /// Of this stack, under the bare client.
-    pub(crate) fn server(&self, stack: &Stack) -> Option<&Server> {
-        self.servers.iter().find(|server| server.stack == *stack)
+    pub(crate) fn server(&self, stack: &Stack) -> Option<&ServerCell<'r>> {
+        self.servers.iter().find(|server| server.stack == stack)
     }
 
     /// Ours, or, at somebody else's server, that.
-    pub(crate) fn ours(&self) -> Option<&Server> {
+    pub(crate) fn ours(&self) -> Option<&ServerCell<'r>> {
         self.server(&Stack::ours()).or_else(|| self.server(&Stack::target()))
     }
-
-    fn compare(&mut self) {
-        let windows = |stack: &Stack| self.server(stack).map(|server| server.figures.windows.clone());
-        let (floor, ours) = (windows(&Stack::socket()), windows(&Stack::ours()));
-        for server in &mut self.servers {
-            let own = &server.figures.windows;
-            server.over_floor = floor.as_ref().and_then(|floor| ratio(own, floor, |window| window.server_ns));
-            if !server.stack.is_ours() && !server.is_floor() {
-                server.ours_over = ours.as_ref().map(|ours| compared(ours, own));
-            }
-        }
-    }
 }
 
-fn compare_arrivals(arrivals: &mut [Arrivals]) {
-    for tls in [false, true] {
-        let ours = arrivals.iter().find(|it| it.tls == tls && it.stack.is_ours());
-        let Some(ours) = ours.map(|ours| ours.figures.windows.clone()) else { continue };
-        for other in arrivals.iter_mut().filter(|it| it.tls == tls && !it.stack.is_ours()) {
-            other.ours_over = Some(compared(&ours, &other.figures.windows));
-        }
-    }
-}
-
-/// The server's processor time, ours ÷ theirs. Each window has processes of its own, so what differs from process to
-/// process is in the interval, and there is no noise floor besides.
-fn compared(ours: &[PairedWindow], theirs: &[PairedWindow]) -> Compared {
-    Compared::new(ratio(ours, theirs, |window| window.server_ns), 0.0, Better::Less)
-}
-
-fn figures(windows: &Windows<'_>) -> Option<Figures> {
-    let merged = windows.merged()?;
-    let rounds: Vec<PairedWindow> = windows.all.iter().map(|&window| PairedWindow::of(window)).collect();
-    let established = windows.valid().filter_map(|(_, load)| load.connections.established);
-    let established = established.map(f64::from);
-    Some(Figures {
-        rate_interval: interval(&rounds, |window| window.rate_per_s),
-        server_interval: interval(&rounds, |window| window.server_ns),
-        windows: rounds,
-        rate_per_s: merged.rate_per_s,
-        latency: merged.latency_ns?,
-        client: windows.used(|usage| &usage.client),
-        server: windows.used(|usage| &usage.server),
-        memory: memory(windows),
-        fairness: evenness(windows),
-        established: median(established).map(|connections| connections.round() as u32),
-        errors: merged.error_count(),
-    })
-}
-
-/// Memory does not depend on who else ran: all windows count that were measured.
-fn memory(windows: &Windows<'_>) -> Option<Memory> {
+/// What a connection holds. Memory does not depend on who else ran: all windows count that were measured.
+pub(crate) fn memory(windows: &Windows<'_>) -> Option<Memory> {
     let others = windows.point.connections.saturating_sub(1);
     if windows.point.connections < MEMORY_CONNECTIONS_MIN {
         return None;
@@ -280,7 +203,8 @@ fn memory(windows: &Windows<'_>) -> Option<Memory> {
     Some(Memory { idle: of_each(|memory| memory.connected)?, loaded: of_each(|memory| memory.measuring)? })
 }
 
-fn evenness(windows: &Windows<'_>) -> Option<Evenness> {
+/// Of the valid windows.
+pub(crate) fn evenness(windows: &Windows<'_>) -> Option<Evenness> {
     let several = |(_, load): (&PointResult, &LoadResult)| {
         let fairness = load.fairness.filter(|it| it.connections > 1)?;
         Some((fairness, load.messages.max(1) as f64 / f64::from(fairness.connections)))

@@ -5,9 +5,10 @@ use serde_json::{Value, json};
 use thalweg_measure::figures::short;
 use thalweg_measure::statistics::Interval;
 
-use super::analyse::{Arrivals, Client, Figures, LoadCell, Server};
+use super::analyse::{ServerCell, evenness, load_of, memory};
 use super::analysis::ConnectionsAnalysis;
 use crate::load::condensed;
+use crate::load::gathered::Windows;
 use crate::load::used::Used;
 
 /// The schema's name and version.
@@ -15,52 +16,52 @@ const CONDENSED_SCHEMA: &str = "thalweg.lab-condensed/1";
 
 pub(super) fn condensed(study: &ConnectionsAnalysis<'_>) -> String {
     let ConnectionsAnalysis { results, cells, findings, .. } = study;
-    let servers = |cell: &LoadCell| cell.servers.iter().map(|it| server(cell, it)).collect::<Vec<_>>();
-    let clients = |cell: &LoadCell| cell.clients.iter().map(|it| client(cell, it)).collect::<Vec<_>>();
     let findings = findings.iter().map(|it| json!({"topic": it.topic, "text": it.text}));
     let body = json!({
         "cut": results.settings.cut,
         "stacks": results.stacks,
-        "points": cells.loads.iter().flat_map(servers).collect::<Vec<_>>(),
-        "clients": cells.loads.iter().flat_map(clients).collect::<Vec<_>>(),
+        "points": cells.loads.iter().flat_map(|cell| &cell.servers).map(server).collect::<Vec<_>>(),
+        "clients": cells.loads.iter().flat_map(|cell| &cell.clients).map(client).collect::<Vec<_>>(),
         "arrivals": cells.arrivals.iter().map(arrivals).collect::<Vec<_>>(),
         "findings": findings.collect::<Vec<_>>(),
     });
     condensed::text(results, CONDENSED_SCHEMA, &results.settings.arguments, body)
 }
 
-fn server(cell: &LoadCell, server: &Server) -> Value {
-    let mut value = with_load(cell, figures(&server.figures));
+fn server(server: &ServerCell<'_>) -> Value {
+    let mut value = with_load(&server.cell);
     value["server"] = json!(server.stack);
-    value["over_echo"] =
-        server.over_floor.filter(|_| !server.is_floor()).map_or(Value::Null, |it| condensed::ratio(Some(it)));
+    value["over_echo"] = server.over_echo().map_or(Value::Null, |it| condensed::ratio(Some(it)));
     value["ours_over"] = server.ours_over.map_or(Value::Null, condensed::compared);
     value
 }
 
-fn client(cell: &LoadCell, client: &Client) -> Value {
-    let mut value = with_load(cell, figures(&client.figures));
-    value["client"] = json!(client.stack);
+fn client(cell: &Windows<'_>) -> Value {
+    let mut value = with_load(cell);
+    value["client"] = json!(cell.pair.map(|pair| &pair.client));
     value
 }
 
-fn arrivals(arrivals: &Arrivals) -> Value {
-    let mut value = figures(&arrivals.figures);
-    value["server"] = json!(arrivals.stack);
-    value["tls"] = json!(arrivals.tls);
-    value["at_a_time"] = json!(arrivals.at_a_time);
-    value["ours_over"] = arrivals.ours_over.map_or(Value::Null, condensed::compared);
+fn arrivals(server: &ServerCell<'_>) -> Value {
+    let mut value = figures(&server.cell);
+    value["server"] = json!(server.stack);
+    value["tls"] = json!(server.cell.point.tls);
+    value["at_a_time"] = json!(server.cell.point.in_flight);
+    value["ours_over"] = server.ours_over.map_or(Value::Null, condensed::compared);
     value
 }
 
-fn with_load(cell: &LoadCell, mut value: Value) -> Value {
-    value["connections"] = json!(cell.load.connections);
-    value["active"] = json!(cell.load.active);
-    value["in_flight"] = json!(cell.load.in_flight);
+fn with_load(cell: &Windows<'_>) -> Value {
+    let mut value = figures(cell);
+    if let Some(load) = load_of(cell.point) {
+        value["connections"] = json!(load.connections);
+        value["active"] = json!(load.active);
+        value["in_flight"] = json!(load.in_flight);
+    }
     value
 }
 
-fn figures(figures: &Figures) -> Value {
+fn figures(cell: &Windows<'_>) -> Value {
     let used = |used: Option<Used>| {
         used.map(|used| {
             json!({
@@ -69,27 +70,29 @@ fn figures(figures: &Figures) -> Value {
             })
         })
     };
-    let latency = figures.latency;
+    let (rate, server_time) = (ends(cell.rate_interval()), ends(cell.server_interval()));
+    let (memory, fairness) = (memory(cell), evenness(cell));
+    let latency = |name| cell.latency_named(name).map(|ns| ns as u64);
     json!({
-        "windows": figures.windows.iter().filter(|window| window.outcome.is_ok()).count(),
-        "rate_per_s": short(figures.rate_per_s),
-        "rate_low": ends(figures.rate_interval)[0],
-        "rate_high": ends(figures.rate_interval)[1],
-        "server_time": used(figures.server),
-        "server_time_low": ends(figures.server_interval)[0],
-        "server_time_high": ends(figures.server_interval)[1],
-        "client_time": used(figures.client),
-        "p50_ns": latency.p50,
-        "p90_ns": latency.p90,
-        "p95_ns": latency.p95,
-        "p99_ns": latency.p99,
-        "p99_9_ns": latency.p99_9,
-        "idle_bytes": figures.memory.map(|memory| short(memory.idle)),
-        "loaded_bytes": figures.memory.map(|memory| short(memory.loaded)),
-        "jain": figures.fairness.map(|fairness| short(fairness.jain)),
-        "least_share": figures.fairness.map(|fairness| short(fairness.least)),
-        "most_share": figures.fairness.map(|fairness| short(fairness.most)),
-        "errors": figures.errors,
+        "windows": cell.valid().count(),
+        "rate_per_s": short(cell.rate_per_s()),
+        "rate_low": rate[0],
+        "rate_high": rate[1],
+        "server_time": used(cell.server()),
+        "server_time_low": server_time[0],
+        "server_time_high": server_time[1],
+        "client_time": used(cell.client()),
+        "p50_ns": latency("p50"),
+        "p90_ns": latency("p90"),
+        "p95_ns": latency("p95"),
+        "p99_ns": latency("p99"),
+        "p99_9_ns": latency("p99.9"),
+        "idle_bytes": memory.map(|memory| short(memory.idle)),
+        "loaded_bytes": memory.map(|memory| short(memory.loaded)),
+        "jain": fairness.map(|fairness| short(fairness.jain)),
+        "least_share": fairness.map(|fairness| short(fairness.least)),
+        "most_share": fairness.map(|fairness| short(fairness.most)),
+        "errors": cell.errors(),
     })
 }
 

@@ -3,7 +3,7 @@
 use thalweg_measure::figures::{count, grouped, percent, ratio_figure, ratio_text, time};
 use thalweg_measure::wording::{capitalised, counted, enumerated};
 
-use super::analyse::{Arrivals, Cells, LoadCell, Memory, Server};
+use super::analyse::{ConnectionsCells, Load, LoadCell, Memory, ServerCell, evenness, memory as memory_of};
 use crate::findings::{Finding, found};
 use crate::load::verdict::{Compared, Verdict};
 use crate::stack::Stack;
@@ -12,17 +12,18 @@ use crate::stack::Stack;
 const EVEN_SHARE: f64 = 0.8;
 
 /// The study in a sentence, of our server: what a call costs with most connections, ÷ with one, and beside the echo.
-pub(super) fn answer(cells: &Cells) -> Option<String> {
+pub(super) fn answer(cells: &ConnectionsCells<'_>) -> Option<String> {
     let curve = cells.all_active();
     let (first, last) = (curve.first()?, curve.last()?);
     let ours = last.ours()?;
     let name = &ours.stack;
     let Some(ns) = ours.ns() else {
-        let latency = time(ours.figures.latency.p50 as f64);
-        let rate = count(ours.figures.rate_per_s);
+        let latency = time(ours.cell.latency_named("p50")?);
+        let rate = count(ours.cell.rate_per_s());
         return Some(format!("Over {}, {name} answers {rate} calls/s, in {latency} (median).", many(last)));
     };
-    let grown = first.ours().and_then(Server::ns).filter(|_| first.load.connections < last.load.connections);
+    let grown =
+        first.ours().and_then(ServerCell::ns).filter(|_| first.load.connections < last.load.connections);
     let grown = grown
         .map(|first_ns| format!(", {} × what it takes over {}", ratio_figure(ns / first_ns), many(first)));
     let floor = ours.over_floor.map(|ratio| format!(" and {} the bare echo’s", ratio_text(ratio)));
@@ -36,7 +37,7 @@ pub(super) fn answer(cells: &Cells) -> Option<String> {
 }
 
 /// `10 000 connections`
-fn many(cell: &LoadCell) -> String {
+fn many(cell: &LoadCell<'_>) -> String {
     connections(cell.load.connections)
 }
 
@@ -48,7 +49,7 @@ pub(super) fn connections(number: u32) -> String {
 }
 
 /// By topic; topics without a figure are left out.
-pub(super) fn findings(cells: &Cells) -> Vec<Finding> {
+pub(super) fn findings(cells: &ConnectionsCells<'_>) -> Vec<Finding> {
     found([
         ("As connections grow", growth(cells)),
         ("Compared with the bare echo", floor(cells)),
@@ -66,7 +67,7 @@ fn some<T>(items: Vec<T>) -> Option<Vec<T>> {
 }
 
 /// From one connection to most, all of them active.
-fn growth(cells: &Cells) -> Option<String> {
+fn growth(cells: &ConnectionsCells<'_>) -> Option<String> {
     let curve = cells.all_active();
     let (first, last) = (curve.first()?, curve.last()?);
     let of_stack = |stack: &&Stack| {
@@ -92,12 +93,10 @@ pub(super) fn shown(stack: &Stack) -> String {
     if *stack == Stack::socket() { "the bare echo".to_owned() } else { stack.to_string() }
 }
 
-fn floor(cells: &Cells) -> Option<String> {
-    let of_cell = |cell: &LoadCell| {
-        let with_ratio = |server: &Server| {
-            let over_floor = server.over_floor.filter(|_| !server.is_floor())?;
-            Some(format!("{} {}", server.stack, ratio_text(over_floor)))
-        };
+fn floor(cells: &ConnectionsCells<'_>) -> Option<String> {
+    let of_cell = |cell: &LoadCell<'_>| {
+        let with_ratio =
+            |server: &ServerCell<'_>| Some(format!("{} {}", server.stack, ratio_text(server.over_echo()?)));
         let ratios: Vec<String> = cell.servers.iter().filter_map(with_ratio).collect();
         (!ratios.is_empty()).then(|| format!("over {}: {}", many(cell), ratios.join(", ")))
     };
@@ -106,7 +105,7 @@ fn floor(cells: &Cells) -> Option<String> {
     Some(format!("What a call costs the server ÷ what a message costs the bare echo, {told}."))
 }
 
-fn servers(cells: &Cells) -> Option<String> {
+fn servers(cells: &ConnectionsCells<'_>) -> Option<String> {
     let stacks = cells.stacks();
     let of_stack = |stack: &&Stack| {
         let verdicts = cells.loads.iter().filter_map(|cell| cell.server(stack)?.ours_over);
@@ -132,9 +131,9 @@ fn servers(cells: &Cells) -> Option<String> {
 }
 
 /// The same active connections alone and among idle ones.
-fn idle(cells: &Cells) -> Option<String> {
+fn idle(cells: &ConnectionsCells<'_>) -> Option<String> {
     let among = cells.loads.iter().rev().find_map(|cell| {
-        let alone = super::analyse::Load { connections: cell.load.active, ..cell.load };
+        let alone = Load { connections: cell.load.active, ..cell.load };
         let alone = cells.at(alone).filter(|_| cell.load.active < cell.load.connections)?;
         Some((alone, cell))
     });
@@ -158,12 +157,12 @@ fn idle(cells: &Cells) -> Option<String> {
     ))
 }
 
-fn memory(cells: &Cells) -> Option<String> {
+fn memory(cells: &ConnectionsCells<'_>) -> Option<String> {
     let curve = cells.all_active();
-    let last = curve.iter().rev().find(|cell| cell.servers.iter().any(|it| it.figures.memory.is_some()))?;
-    let of_server = |server: &Server| {
-        let Memory { idle, loaded } = server.figures.memory?;
-        let told = format!("{} {} idle and {} under load", shown(&server.stack), bytes(idle), bytes(loaded));
+    let last = curve.iter().rev().find(|cell| cell.servers.iter().any(|it| memory_of(&it.cell).is_some()))?;
+    let of_server = |server: &ServerCell<'_>| {
+        let Memory { idle, loaded } = memory_of(&server.cell)?;
+        let told = format!("{} {} idle and {} under load", shown(server.stack), bytes(idle), bytes(loaded));
         Some(told)
     };
     let told: Vec<String> = last.servers.iter().filter_map(of_server).collect();
@@ -175,9 +174,9 @@ pub(super) fn bytes(bytes: f64) -> String {
     if bytes < 1000.0 { format!("{bytes:.0} B") } else { format!("{:.1} KB", bytes / 1e3) }
 }
 
-fn fairness(cells: &Cells) -> Option<String> {
+fn fairness(cells: &ConnectionsCells<'_>) -> Option<String> {
     let of_stack = |stack: &&Stack| {
-        let worst = cells.loads.iter().filter_map(|cell| Some((cell, cell.server(stack)?.figures.fairness?)));
+        let worst = cells.loads.iter().filter_map(|cell| Some((cell, evenness(&cell.server(stack)?.cell)?)));
         let (cell, worst) = worst.min_by(|(_, one), (_, other)| one.jain.total_cmp(&other.jain))?;
         let evenly = if worst.least >= EVEN_SHARE { "evenly everywhere" } else { "least evenly" };
         Some(format!(
@@ -194,17 +193,17 @@ fn fairness(cells: &Cells) -> Option<String> {
     Some(capitalised(&some(told)?.join("; ")) + ".")
 }
 
-fn arrivals(cells: &Cells) -> Option<String> {
-    let of_server = |it: &Arrivals| {
-        let server = it.figures.server.map(|used| format!(", {} at the server", time(used.ns())));
-        let client = it.figures.client.map(|used| format!(" and {} at the client", time(used.ns())));
-        let tls = if it.tls { " over TLS" } else { "" };
+fn arrivals(cells: &ConnectionsCells<'_>) -> Option<String> {
+    let of_server = |it: &ServerCell<'_>| {
+        let server = it.cell.server().map(|used| format!(", {} at the server", time(used.ns())));
+        let client = it.cell.client().map(|used| format!(" and {} at the client", time(used.ns())));
+        let tls = if it.cell.point.tls { " over TLS" } else { "" };
         let over = it.ours_over.and_then(Compared::factor);
         let over = over.map(|factor| format!(" (ours ÷ its: {factor})")).unwrap_or_default();
         format!(
             "{}{tls} {}/s{}{}{over}",
             it.stack,
-            count(it.figures.rate_per_s),
+            count(it.cell.rate_per_s()),
             server.unwrap_or_default(),
             client.unwrap_or_default()
         )

@@ -8,117 +8,114 @@ use thalweg_measure::page::section::{Block, Section};
 use thalweg_measure::size::ByteSize;
 use thalweg_measure::wording::counted;
 
-use super::analyse::{Cells, Load, LoadCell, Server};
+use super::analyse::{ConnectionsCells, Load, LoadCell, ServerCell, memory};
 use super::analysis::ConnectionsAnalysis;
 use super::columns::{arrivals, clients, servers};
 use super::findings::{bytes, connections, shown};
-use crate::load::paired::PairedFigures;
+use crate::load::multiples::{ChartLine, Figure, Multiples, STATISTICS, peer_colour, statistic};
+use crate::load::used::Used;
 use crate::load::{LabResults, facts, stacks};
-use crate::report::multiples::{Figure, Line, Multiples, latencies, peer_colour, statistic};
-use crate::report::page::StudyPage;
 use crate::report::topics::findings;
 use crate::stack::{OURS, SOCKET, Stack};
 
-pub(super) fn page(study: &ConnectionsAnalysis<'_>) -> String {
-    let ConnectionsAnalysis { results, cells, answer, findings, doubts, unanswered } = study;
-    StudyPage {
-        title: "Connections study",
-        name: "Connections study",
-        started: &results.started,
-        ended: &results.ended,
-        answer: unanswered.as_ref().or(answer.as_ref()),
-        lede: facts::lede(results),
-        cards: cards(cells, unanswered.is_some()),
-        doubts: doubts.iter().map(ToString::to_string).collect(),
-        sections: vec![
-            Section::new("findings", "Findings", "Findings", vec![self::findings(findings)]),
-            Section::new("plots", "Plots", "Costs over connections", plots(cells)),
-            Section::new("servers", "Servers", "Servers, all with the same load", vec![
+pub(super) fn sections(study: &ConnectionsAnalysis<'_>) -> Vec<Section> {
+    let ConnectionsAnalysis { results, cells, findings, .. } = study;
+    vec![
+        Section::new("findings", "Findings", "Findings", vec![self::findings(findings)]),
+        Section::new("plots", "Plots", "Costs over connections", plots(cells)),
+        Section::new(
+            "servers",
+            "Servers",
+            "Servers, all with the same load",
+            vec![
                 Block::Table(servers(cells)),
-                Block::Hint(
+                Block::hint(
                     "A click on a column’s name sorts by it. Processor time is of one call, in user space and in the \
                      kernel. Memory is what the server grew by since its first connection, for each of the others: \
                      idle after a call, and under the load. Jain’s index is 1 where all active connections had as many \
-                     calls. The same figures lie in `results.csv`."
-                        .to_owned(),
+                     calls. The same figures lie in `results.csv`.",
                 ),
-            ]),
-            Section::new("clients", "Clients", "Each stack’s own client at its own server", vec![
-                Block::table_or(clients(cells), "No client was measured."),
-            ]),
-            Section::new("arrivals", "New connections", "New connections", vec![
-                Block::About(
-                    "Each connects, makes a call, and ends. Processor time is of one connection, with its call."
-                        .to_owned(),
+            ],
+        ),
+        Section::new(
+            "clients",
+            "Clients",
+            "Each stack’s own client at its own server",
+            vec![Block::table_or(clients(cells), "No client was measured.")],
+        ),
+        Section::new(
+            "arrivals",
+            "New connections",
+            "New connections",
+            vec![
+                Block::about(
+                    "Each connects, makes a call, and ends. Processor time is of one connection, with its call.",
                 ),
                 Block::table_or(arrivals(cells), "None were measured."),
-            ]),
-            Section::new("stacks", "", "How each stack was set up", vec![Block::Raw(stacks::list(
-                &results.stacks,
-                &results.left_out,
-            ))]),
-        ],
-        method: method(results),
-        facts: facts::facts(results),
-        version: &results.versions.thalweg,
-    }
-    .html()
+            ],
+        ),
+        Section::new(
+            "stacks",
+            "",
+            "How each stack was set up",
+            vec![Block::Raw(stacks::list(&results.stacks, &results.left_out))],
+        ),
+    ]
 }
 
 /// What a call costs each server with most connections, all of them active.
-fn cards(cells: &Cells, is_unanswered: bool) -> Markup {
+pub(super) fn cards(cells: &ConnectionsCells<'_>, is_unanswered: bool) -> Markup {
     let curve = cells.all_active();
-    let detail = |server: &Server, many: u32| {
-        let over = server.over_floor.filter(|_| !server.is_floor());
-        let over = over.map(|ratio| format!(", {} the bare echo’s", ratio_text(ratio)));
-        let held =
-            server.figures.memory.map(|memory| format!("; {} held by an idle one", bytes(memory.idle)));
+    let detail = |server: &ServerCell<'_>, many: u32| {
+        let over = server.over_echo().map(|ratio| format!(", {} the bare echo’s", ratio_text(ratio)));
+        let held = memory(&server.cell).map(|memory| format!("; {} held by an idle one", bytes(memory.idle)));
         format!("over {}{}{}", connections(many), over.unwrap_or_default(), held.unwrap_or_default())
     };
     html! {
         @if let Some(last) = curve.last().filter(|_| !is_unanswered) {
             @for server in &last.servers {
-                @let figure = server.ns().map_or_else(|| format!("{}/s", count(server.figures.rate_per_s)), time);
-                (card(&shown(&server.stack), &figure, &detail(server, last.load.connections)))
+                @let figure = server.ns().map_or_else(|| format!("{}/s", count(server.cell.rate_per_s())), time);
+                (card(&shown(server.stack), &figure, &detail(server, last.load.connections)))
             }
         }
     }
 }
 
-fn plots(cells: &Cells) -> Vec<Block> {
+fn plots(cells: &ConnectionsCells<'_>) -> Vec<Block> {
     let stacks = cells.stacks();
     let ways: Vec<Way> = stacks.iter().enumerate().map(|(id, stack)| way(id, stack)).collect();
     vec![
-        Block::Choices(vec![statistic()]),
+        Block::Choices(vec![statistic(&STATISTICS)]),
         Block::Legend(ways.clone()),
         Block::Heading("The server’s processor time of a call; lower is better".to_owned()),
-        Block::Multiples(panels(cells, &stacks, &ways, "server", Unit::Time, vec![Figure {
-            ends: |server| server.figures.server_interval,
-            windows: |server| valid(server, |it| it.server_ns),
-            ..Figure::of(Server::ns)
-        }])),
+        Block::Multiples(panels(
+            cells,
+            &stacks,
+            &ways,
+            "server",
+            Unit::Time,
+            vec![Figure {
+                ends: |cell| cell.server_interval(),
+                windows: |cell| cell.each(|it| it.server_ns),
+                ..Figure::of(|cell| cell.server().map(Used::ns))
+            }],
+        )),
         Block::Heading("Calls per second; higher is better".to_owned()),
-        Block::Multiples(panels(cells, &stacks, &ways, "rate", Unit::Rate, vec![Figure {
-            ends: |server| server.figures.rate_interval,
-            windows: |server| valid(server, |it| it.rate_per_s),
-            ..Figure::of(|server: &Server| Some(server.figures.rate_per_s))
-        }])),
+        Block::Multiples(panels(cells, &stacks, &ways, "rate", Unit::Rate, vec![Figure::rate()])),
         Block::Heading("Latency, {statistic}; lower is better".to_owned()),
-        Block::Multiples(panels(cells, &stacks, &ways, "latency", Unit::Time, latencies(
-            |server: &Server| server.figures.latency,
-            |_| None,
-        ))),
-        Block::Hint(
+        Block::Multiples(panels(
+            cells,
+            &stacks,
+            &ways,
+            "latency",
+            Unit::Time,
+            Figure::latencies(&STATISTICS),
+        )),
+        Block::hint(
             "A plot for each share of active connections and each number of calls on them, all on the same axes, both \
-             logarithmic. Bars are intervals of 95 %; dots beside them the windows. Point at a plot for its values."
-                .to_owned(),
+             logarithmic. Bars are intervals of 95 %; dots beside them the windows. Point at a plot for its values.",
         ),
     ]
-}
-
-/// A figure of each valid window.
-fn valid(server: &Server, of: fn(&PairedFigures) -> f64) -> Vec<f64> {
-    server.figures.windows.iter().filter_map(|window| Some(of(window.outcome.as_ref().ok()?))).collect()
 }
 
 fn way(id: usize, stack: &Stack) -> Way {
@@ -140,19 +137,19 @@ fn way(id: usize, stack: &Stack) -> Way {
 /// A chart for each share of active connections and each number of calls on them. Shares are told from the largest
 /// number of connections: of few, different shares are the same.
 fn panels(
-    cells: &Cells,
+    cells: &ConnectionsCells<'_>,
     stacks: &[&Stack],
     ways: &[Way],
     name: &'static str,
     unit: Unit,
-    figures: Vec<Figure<Server>>,
+    figures: Vec<Figure>,
 ) -> Vec<Chart> {
     let Some(most) = cells.loads.iter().map(|cell| cell.load.connections).max() else { return Vec::new() };
     let mut numbers: Vec<u64> = cells.loads.iter().map(|cell| u64::from(cell.load.connections)).collect();
     numbers.dedup();
     let x = XAxis::log(&numbers, |many| counted(many, "connection"));
     let multiples = Multiples { name, unit, ways: ways.to_vec(), x, figures, note: None };
-    let panel = |(index, at): (usize, &LoadCell)| {
+    let panel = |(index, at): (usize, &LoadCell<'_>)| {
         let share = f64::from(at.load.active) / f64::from(most);
         let cell_of = |&number: &u64| {
             cells.loads.iter().find(|cell| {
@@ -161,18 +158,18 @@ fn panels(
                 u64::from(connections) == number && in_flight == at.load.in_flight && active == expected
             })
         };
-        let line = |(way, stack): (usize, &&Stack)| Line {
-            way,
-            cells: numbers.iter().map(|number| cell_of(number)?.server(stack)).collect(),
+        let line = |(way, stack): (usize, &&Stack)| -> ChartLine<'_> {
+            let cell = |number| Some(&cell_of(number)?.server(stack)?.cell);
+            (way, numbers.iter().map(cell).collect())
         };
-        let lines: Vec<Line<'_, Server>> = stacks.iter().enumerate().map(line).collect();
+        let lines: Vec<ChartLine<'_>> = stacks.iter().enumerate().map(line).collect();
         let title = format!("{} % active, {} on each", short(share * 100.0), at.load.in_flight);
         multiples.chart(index, &title, &lines)
     };
     cells.loads.iter().filter(|cell| cell.load.connections == most).enumerate().map(panel).collect()
 }
 
-fn method(results: &LabResults) -> Vec<String> {
+pub(super) fn method(results: &LabResults) -> Vec<String> {
     let settings = &results.settings;
     let pinned = facts::pinned(settings.client_cpus.as_ref(), settings.server_cpus.as_ref());
     let size = results.points.first().map_or(ByteSize(0), |window| window.point.size_bytes);

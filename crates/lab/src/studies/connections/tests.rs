@@ -1,8 +1,8 @@
 //! What is told of a connections study.
 
-use super::analyse::{Cells, Load};
+use super::analyse::{ConnectionsCells, Load, evenness, memory};
 use super::analysis::ConnectionsAnalysis;
-use super::{page, terminal};
+use super::{report, terminal};
 use crate::AnyResults;
 use crate::load::LabResults;
 use crate::load::Outcome;
@@ -23,7 +23,7 @@ fn check_near(value: f64, expected: f64) {
 #[test]
 fn servers_stand_beside_the_echo_and_beside_ours_at_each_load() {
     let results = quick();
-    let cells = Cells::of(&results);
+    let cells = ConnectionsCells::of(&results);
     // 1; 10 with 1 and 10 active; the others with a tenth and all; each with 1 and 4 calls.
     assert_eq!(cells.loads.len(), 2 * (1 + 2 + 2 + 2 + 2));
     let cell = cells.at(ALL).unwrap();
@@ -31,7 +31,7 @@ fn servers_stand_beside_the_echo_and_beside_ours_at_each_load() {
     assert_eq!(names, ["socket", "thalweg", "grpc-cpp"]);
     let ours = cell.ours().unwrap();
     check_near(ours.ns().unwrap(), 4_000.0 * 1.8);
-    let used = ours.figures.server.unwrap();
+    let used = ours.cell.server().unwrap();
     check_near(used.user_ns / used.system_ns, 2.0 / 3.0);
     let over = ours.over_floor.unwrap();
     check_near(over.ratio, 1.6);
@@ -47,29 +47,32 @@ fn servers_stand_beside_the_echo_and_beside_ours_at_each_load() {
 
 #[test]
 fn memory_and_evenness_are_of_the_connections() {
-    let cells = Cells::of(&quick());
-    let of = |load| cells.at(load).unwrap().ours().unwrap().figures.clone();
-    let memory = of(ALL).memory.unwrap();
-    check_near(memory.idle, 5_700.0);
-    check_near(memory.loaded, 9_100.0);
+    let results = quick();
+    let cells = ConnectionsCells::of(&results);
+    let of = |load| cells.at(load).unwrap().ours().unwrap().cell.clone();
+    let held = memory(&of(ALL)).unwrap();
+    check_near(held.idle, 5_700.0);
+    check_near(held.loaded, 9_100.0);
     // Of so few that each has many calls.
-    let even = of(Load { connections: 100, active: 10, in_flight: 1 }).fairness.unwrap();
+    let even = evenness(&of(Load { connections: 100, active: 10, in_flight: 1 })).unwrap();
     check_near(even.jain, 0.997);
     check_near(even.most - even.least, 0.2);
     // Of few connections memory is not told, and a single one is always served evenly.
     let one = of(Load { connections: 1, active: 1, in_flight: 1 });
-    assert_eq!(one.memory, None);
+    assert_eq!(memory(&one), None);
     let ten = Load { connections: 10, active: 10, in_flight: 1 };
-    assert_eq!(of(ten).memory, None);
+    assert_eq!(memory(&of(ten)), None);
 }
 
 #[test]
 fn new_connections_are_told_apart_by_tls() {
-    let cells = Cells::of(&quick());
-    let seen: Vec<(String, bool)> = cells.arrivals.iter().map(|it| (it.stack.to_string(), it.tls)).collect();
+    let results = quick();
+    let cells = ConnectionsCells::of(&results);
+    let seen: Vec<(String, bool)> =
+        cells.arrivals.iter().map(|it| (it.stack.to_string(), it.cell.point.tls)).collect();
     let expected = [("thalweg", false), ("grpc-cpp", false), ("thalweg", true), ("grpc-cpp", true)];
     assert_eq!(seen, expected.map(|(name, tls)| (name.to_owned(), tls)));
-    check_near(cells.arrivals[0].figures.server.unwrap().ns(), 72_000.0);
+    check_near(cells.arrivals[0].cell.server().unwrap().ns(), 72_000.0);
     assert!(cells.arrivals[2].ours_over.is_none() && cells.arrivals[3].ours_over.is_some());
 }
 
@@ -92,7 +95,7 @@ fn every_topic_has_its_sentences_and_every_report_its_figures() {
     for words in ["Over 10 000 connections thalweg’s server takes", "Ours ÷ it", "5.7 KB", "TLS", "Jain"] {
         assert!(text.contains(words), "{words}: {text}");
     }
-    let page = page::page(&analysis);
+    let page = report(&analysis).page;
     for words in
         ["As connections grow", "data-chart=\"server-0\"", "100\u{a0}% active, 1 on each", "Jain’s index"]
     {
@@ -115,7 +118,7 @@ fn a_study_that_measured_nothing_says_nothing() {
     let check = |results: &LabResults, expected: &str| {
         let analysis = ConnectionsAnalysis::of(results);
         assert!(analysis.answer.is_none() && analysis.findings.is_empty());
-        assert!(page::page(&analysis).contains(&format!("<h1>{expected}")), "{expected}");
+        assert!(report(&analysis).page.contains(&format!("<h1>{expected}")), "{expected}");
         assert_eq!(terminal::text(&analysis), "");
     };
     check(&results, "No window of");
@@ -127,7 +130,7 @@ fn a_study_that_measured_nothing_says_nothing() {
 fn what_was_cut_is_a_doubt() {
     let mut results = quick();
     results.settings.cut = Some("The grid ends at 100 connections.".to_owned());
-    let doubts = ConnectionsAnalysis::of(&results).doubts;
+    let doubts = report(&ConnectionsAnalysis::of(&results)).doubts;
     assert!(
         doubts.iter().any(|doubt| doubt.to_string() == "The grid ends at 100 connections."),
         "{doubts:?}"

@@ -1,38 +1,41 @@
 //! A study of sizes, analysed: what every exporter writes down.
 
 use super::choice::Choices;
-use super::compare::{Comparison, compare, findings as compared};
-use super::findings::{Headline, answer, findings, headlines, noisy};
-use super::lines::{Analysis, analyse};
-use crate::findings::{Doubt, Finding};
+use super::compare::{StacksCompared, findings as compared};
+use super::findings::{Headline, answer, findings, headlines};
+use super::lines::SizesLines;
+use crate::findings::Finding;
 use crate::load::LabResults;
-use crate::load::doubts::doubts;
+use crate::load::gathered::Windows;
 
 /// What its results say.
 #[derive(Debug)]
 pub(crate) struct SizesAnalysis<'r> {
     pub(super) results: &'r LabResults,
-    /// Of our own pair.
-    pub(super) lines: Analysis,
+    /// The cells of our own pair and of the bare sockets, in the order of measuring.
+    pub(super) own: Vec<Windows<'r>>,
+    pub(super) lines: SizesLines<'r>,
     /// Which call and which transport to use; empty where stacks are compared, because a round of that holds one call.
     pub(super) choices: Choices,
     /// With the other pairs, where there are any.
-    pub(super) comparison: Option<Comparison>,
+    pub(super) comparison: Option<StacksCompared<'r>>,
     /// The study in a sentence; `None` where nothing can be claimed.
     pub(super) answer: Option<String>,
     /// Figures that are worth a glance, of our own pair.
     pub(super) headlines: Vec<Headline>,
     pub(super) findings: Vec<Finding>,
-    pub(super) doubts: Vec<Doubt>,
     /// Why there is no answer, if too many windows are not valid.
     pub(super) unanswered: Option<String>,
 }
 
 impl<'r> SizesAnalysis<'r> {
     pub(crate) fn of(results: &'r LabResults) -> Self {
-        let lines = analyse(results);
+        let (reference, all) = (results.reference(), results.gathered());
+        let is_own = |cell: &&Windows<'_>| cell.pair.is_none_or(|pair| *pair == reference);
+        let own: Vec<Windows<'r>> = all.iter().filter(is_own).cloned().collect();
+        let lines = SizesLines::of(results, &own);
         let sure = lines.sure();
-        let comparison = results.is_comparison().then(|| compare(results, &lines));
+        let comparison = results.is_comparison().then(|| StacksCompared::of(reference, &all, &lines));
         let choices = if comparison.is_some() { Choices::default() } else { Choices::of(&lines) };
         let (answer, is_told) = match &comparison {
             Some(comparison) => (compared::answer(comparison), comparison.is_told()),
@@ -43,14 +46,19 @@ impl<'r> SizesAnalysis<'r> {
         let choices = if unanswered.is_some() && !is_told { Choices::default() } else { choices };
         Self {
             results,
+            own,
             comparison,
             answer,
             headlines: headlines(&sure),
             findings: findings(&sure, &choices),
-            doubts: noisy(&lines.noise).into_iter().chain(doubts(results)).collect(),
             unanswered,
             choices,
             lines,
         }
+    }
+
+    /// The comparison, if it tells anything.
+    pub(super) fn told(&self) -> Option<&StacksCompared<'r>> {
+        self.comparison.as_ref().filter(|_| self.unanswered.is_none())
     }
 }

@@ -8,8 +8,8 @@ pub(crate) mod words;
 
 use thalweg_measure::size::ByteSize;
 
-use super::lines::{Analysis, Cell};
-use crate::load::paired::ratio;
+use super::lines::SizesLines;
+use crate::load::gathered::Windows;
 use crate::load::verdict::{Better, Compared, Verdict};
 use crate::load::{Kind, Transport, Work};
 use crate::record::CallType;
@@ -93,7 +93,7 @@ impl Job {
 
 impl Choices {
     /// What can be chosen from the lines of a study whose rounds hold all calls and transports of a size.
-    pub(crate) fn of(analysis: &Analysis) -> Self {
+    pub(crate) fn of(analysis: &SizesLines<'_>) -> Self {
         let mut choices = Self::default();
         for job in Job::ALL {
             for size in analysis.sizes() {
@@ -165,19 +165,24 @@ impl CallChoice {
 }
 
 /// The cells of those that do a job, over one transport at one size.
-fn candidates(analysis: &Analysis, job: Job, transport: Transport, size: ByteSize) -> Vec<(Kind, &Cell)> {
+fn candidates<'a, 'r>(
+    analysis: &'a SizesLines<'r>,
+    job: Job,
+    transport: Transport,
+    size: ByteSize,
+) -> Vec<(Kind, &'a Windows<'r>)> {
     let lines = analysis.calls().filter(|line| line.transport == transport && job.is_done_by(line.kind));
     lines.filter_map(|line| Some((line.kind, line.at(size)?))).collect()
 }
 
-fn call(analysis: &Analysis, job: Job, transport: Transport, size: ByteSize) -> Option<CallChoice> {
+fn call(analysis: &SizesLines<'_>, job: Job, transport: Transport, size: ByteSize) -> Option<CallChoice> {
     let candidates = candidates(analysis, job, transport, size);
     let pairs = candidates.len() * candidates.len().saturating_sub(1) / 2;
     let &(best, best_cell) =
-        candidates.iter().max_by(|(_, a), (_, b)| a.rate_per_s.total_cmp(&b.rate_per_s))?;
-    let beside = |&(kind, cell): &(Kind, &Cell)| {
+        candidates.iter().max_by(|(_, a), (_, b)| a.rate_per_s().total_cmp(&b.rate_per_s()))?;
+    let beside = |&(kind, cell): &(Kind, &Windows<'_>)| {
         let floor = analysis.noise.rate(best).max(analysis.noise.rate(kind));
-        let ratio = ratio(&best_cell.windows, &cell.windows, |it| it.rate_per_s);
+        let ratio = best_cell.over(cell, |it| it.rate_per_s);
         (kind, Compared::new(ratio.map(|ratio| ratio.among(pairs)), floor, Better::More))
     };
     let mut others: Vec<(Kind, Compared)> =
@@ -187,20 +192,18 @@ fn call(analysis: &Analysis, job: Job, transport: Transport, size: ByteSize) -> 
     (!others.is_empty()).then_some(CallChoice { job, transport, size, best, others })
 }
 
-fn carrier(analysis: &Analysis, job: Job, size: ByteSize) -> Option<TransportChoice> {
+fn carrier(analysis: &SizesLines<'_>, job: Job, size: ByteSize) -> Option<TransportChoice> {
     let [tcp, uds] = Transport::ALL.map(|transport| candidates(analysis, job, transport, size));
-    let both: Vec<(Kind, &Cell, &Cell)> = tcp
+    let both: Vec<(Kind, &Windows<'_>, &Windows<'_>)> = tcp
         .iter()
         .filter_map(|&(kind, tcp)| Some((kind, tcp, uds.iter().find(|(other, _)| *other == kind)?.1)))
         .collect();
-    let most = |&(_, tcp, uds): &(Kind, &Cell, &Cell)| tcp.rate_per_s.max(uds.rate_per_s);
+    let most = |&(_, tcp, uds): &(Kind, &Windows<'_>, &Windows<'_>)| tcp.rate_per_s().max(uds.rate_per_s());
     let &(kind, tcp, uds) = both.iter().max_by(|a, b| most(a).total_cmp(&most(b)))?;
     let compared = if job == Job::Lone {
-        let ratio = ratio(&uds.windows, &tcp.windows, |it| it.p50_ns);
-        Compared::new(ratio, analysis.noise.median(kind), Better::Less)
+        uds.median_beside(tcp, analysis.noise.median(kind))
     } else {
-        let ratio = ratio(&uds.windows, &tcp.windows, |it| it.rate_per_s);
-        let ratio = ratio.map(|ratio| ratio.among(both.len()));
+        let ratio = uds.over(tcp, |it| it.rate_per_s).map(|ratio| ratio.among(both.len()));
         Compared::new(ratio, analysis.noise.rate(kind), Better::More)
     };
     Some(TransportChoice { job, size, kind, compared })

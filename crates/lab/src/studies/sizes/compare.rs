@@ -13,22 +13,20 @@ pub(crate) mod findings;
 
 use std::collections::BTreeSet;
 
-use thalweg_measure::distribution::Latency;
 use thalweg_measure::size::ByteSize;
 use thalweg_measure::statistics::{Interval, Ratio, geometric_mean, median};
 
-use super::lines::Analysis;
-use crate::load::gathered::{Windows, gathered};
+use super::lines::SizesLines;
+use crate::load::gathered::{Windows, distinct};
 use crate::load::noise::Noise;
-use crate::load::paired::{CellKey, PairedWindow, at, excluded, ratio};
-use crate::load::used::Used;
+use crate::load::paired::{CellKey, at};
 use crate::load::verdict::{Better, Compared, Verdict};
-use crate::load::{Kind, LabResults, PointResult, Transport};
+use crate::load::{Kind, Transport};
 use crate::stack::Pair;
 
 /// What a comparing study found.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Comparison {
+pub(crate) struct StacksCompared<'r> {
     /// The [reference](LabResults::reference), with which all others are compared: our client at our server, or our
     /// client at the server that all clients meet, or our server as the client that meets all servers finds it.
     pub(crate) ours: Pair,
@@ -40,12 +38,12 @@ pub(crate) struct Comparison {
     /// How small a difference the study can see.
     pub(crate) noise: Noise,
     /// By kind, transport and size.
-    pub(crate) cells: Vec<ComparedCell>,
+    pub(crate) cells: Vec<ComparedCell<'r>>,
 }
 
 /// One kind of work at one size over one transport, of all pairs.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct ComparedCell {
+pub(crate) struct ComparedCell<'r> {
     /// What was measured.
     pub(crate) kind: Kind,
     /// What carried it.
@@ -53,20 +51,20 @@ pub(crate) struct ComparedCell {
     /// Payload bytes of a message.
     pub(crate) size: ByteSize,
     /// What our pair did.
-    pub(crate) ours: Side,
+    pub(crate) ours: Windows<'r>,
     /// What a bare socket did with the same bytes.
     pub(crate) reference: Option<Reference>,
-    /// The other pairs: [`Comparison::peers`], then [`Comparison::mixed`].
-    pub(crate) against: Vec<Against>,
+    /// The other pairs: [`StacksCompared::peers`], then [`StacksCompared::mixed`].
+    pub(crate) against: Vec<Against<'r>>,
 }
 
 /// Another pair in a cell, beside ours.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Against {
+pub(crate) struct Against<'r> {
     /// Which.
     pub(crate) pair: Pair,
     /// What it did.
-    pub(crate) theirs: Side,
+    pub(crate) theirs: Windows<'r>,
     /// Operations per second, ours ÷ theirs: more is better.
     pub(crate) rate: Compared,
     /// Median latencies of lone calls, ours ÷ theirs: less is better. `None` for all other kinds: where calls overlap
@@ -77,19 +75,6 @@ pub(crate) struct Against {
     pub(crate) replaced: Option<Compared>,
 }
 
-/// What one pair did in a cell.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub(crate) struct Side {
-    /// Its windows, in the order of rounds. Empty where it was not measured at all.
-    pub(crate) windows: Vec<PairedWindow>,
-    /// Operations per second: the geometric mean of the valid windows.
-    pub(crate) rate_per_s: Option<f64>,
-    /// Of one operation: percentiles are medians of the valid windows' percentiles.
-    pub(crate) latency: Option<Latency>,
-    /// What an operation costs; `None` where the kernel did not tell.
-    pub(crate) cost: Option<Cost>,
-}
-
 /// What a bare socket did in a cell.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Reference {
@@ -97,24 +82,6 @@ pub(crate) struct Reference {
     pub(crate) rate_per_s: f64,
     /// Our rate ÷ the socket's, over the rounds that have both, or else from all of both.
     pub(crate) share: Ratio,
-}
-
-/// What one operation costs at both ends.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub(crate) struct Cost {
-    /// In the driver's process.
-    pub(crate) client: ProcessCost,
-    /// In the server's process.
-    pub(crate) server: ProcessCost,
-}
-
-/// What one operation costs a process.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub(crate) struct ProcessCost {
-    /// What it used in the valid windows.
-    pub(crate) used: Used,
-    /// System calls, counted in a run of its own; `None` where they were not.
-    pub(crate) system_calls: Option<f64>,
 }
 
 /// A peer, and what became of it with one end ours.
@@ -130,7 +97,7 @@ pub(crate) struct Ends<'a> {
 
 impl Ends<'_> {
     /// What each replacement gains in a cell: both ends, the client, the server.
-    pub(crate) fn gains(self, cell: &ComparedCell) -> [Option<Compared>; 3] {
+    pub(crate) fn gains(self, cell: &ComparedCell<'_>) -> [Option<Compared>; 3] {
         let one = |pair| cell.against(pair)?.replaced;
         [cell.against(self.both).map(|against| against.rate), one(self.client), one(self.server)]
     }
@@ -168,23 +135,26 @@ pub(crate) struct Aggregate {
     pub(crate) least: (ByteSize, Ratio),
 }
 
-/// Compares every pair of the study with ours.
-pub(crate) fn compare(results: &LabResults, references: &Analysis) -> Comparison {
-    let ours = results.reference();
-    let gathered = gathered(&results.points);
-    let others = distinct(gathered.iter().filter_map(|windows| windows.pair).filter(|pair| **pair != ours));
-    let is_peer = |pair: &Pair| pair.client == pair.server || ours.client != ours.server;
-    let (peers, mixed): (Vec<_>, Vec<_>) = others.into_iter().partition(is_peer);
-    let noise = Noise::of(&results.aa);
-    let study = Study { results, ours: &ours, gathered, references, noise: &noise };
-    let pairs: Vec<&Pair> = peers.iter().chain(&mixed).collect();
-    let cells = study.keys().into_iter().map(|key| study.cell(key, &pairs)).collect();
-    Comparison { ours, peers, mixed, noise, cells }
-}
+impl<'r> StacksCompared<'r> {
+    /// Compares every pair of the study with `ours`. `cells`: all that was measured.
+    pub(crate) fn of(ours: Pair, cells: &[Windows<'r>], lines: &SizesLines<'r>) -> Self {
+        let others = distinct(cells.iter().filter_map(|cell| cell.pair).filter(|pair| **pair != ours));
+        let is_peer = |pair: &Pair| pair.client == pair.server || ours.client != ours.server;
+        let (peers, mixed): (Vec<Pair>, Vec<Pair>) = others.into_iter().cloned().partition(is_peer);
+        // Where calls were measured, in the order of reports.
+        let calls = cells.iter().filter(|cell| cell.pair.is_some());
+        let keys: BTreeSet<CellKey> = calls.map(|cell| at(cell.point)).collect();
+        let pairs: Vec<&Pair> = peers.iter().chain(&mixed).collect();
+        let compared = keys.into_iter().map(|key| {
+            let here = cells.iter().filter(|cell| at(cell.point) == key).collect();
+            CellInput { key, here, lines }.compared(&ours, &pairs)
+        });
+        let cells = compared.collect();
+        Self { ours, peers, mixed, noise: lines.noise.clone(), cells }
+    }
 
-impl Comparison {
     /// Cells of this kind and transport, by size.
-    pub(crate) fn line(&self, kind: Kind, transport: Transport) -> impl Iterator<Item = &ComparedCell> {
+    pub(crate) fn line(&self, kind: Kind, transport: Transport) -> impl Iterator<Item = &ComparedCell<'r>> {
         self.cells.iter().filter(move |cell| (cell.kind, cell.transport) == (kind, transport))
     }
 
@@ -205,9 +175,7 @@ impl Comparison {
 
     /// Every kind and transport that was measured, in the order of reports.
     pub(crate) fn lines(&self) -> Vec<(Kind, Transport)> {
-        let mut lines: Vec<_> = self.cells.iter().map(|cell| (cell.kind, cell.transport)).collect();
-        lines.dedup();
-        lines
+        distinct(self.cells.iter().map(|cell| (cell.kind, cell.transport)))
     }
 
     /// Every size that was measured, ascending.
@@ -236,7 +204,7 @@ impl Comparison {
     pub(crate) fn against<'a>(
         &'a self,
         pair: &'a Pair,
-    ) -> impl Iterator<Item = (&'a ComparedCell, &'a Against)> {
+    ) -> impl Iterator<Item = (&'a ComparedCell<'r>, &'a Against<'r>)> {
         self.cells.iter().filter_map(move |cell| Some((cell, cell.against(pair)?)))
     }
 
@@ -276,29 +244,10 @@ impl Comparison {
     }
 }
 
-impl ComparedCell {
+impl<'r> ComparedCell<'r> {
     /// What was found of this pair.
-    pub(crate) fn against(&self, pair: &Pair) -> Option<&Against> {
+    pub(crate) fn against(&self, pair: &Pair) -> Option<&Against<'r>> {
         self.against.iter().find(|against| against.pair == *pair)
-    }
-}
-
-impl Side {
-    /// Windows whose figures are not put together yet.
-    fn of(windows: &[&PointResult]) -> Self {
-        let mut windows: Vec<PairedWindow> = windows.iter().map(|&window| PairedWindow::of(window)).collect();
-        windows.sort_by_key(|window| window.round);
-        Self { windows, ..Self::default() }
-    }
-
-    /// How many windows are in no ratio.
-    pub(crate) fn excluded(&self) -> usize {
-        excluded(&self.windows)
-    }
-
-    /// How many windows say that something else than the server limited them.
-    pub(crate) fn limited(&self) -> usize {
-        self.windows.iter().filter(|window| window.is_limited).count()
     }
 }
 
@@ -325,33 +274,23 @@ impl Tally {
     }
 }
 
-/// Results being compared.
-struct Study<'a> {
-    results: &'a LabResults,
-    ours: &'a Pair,
-    gathered: Vec<Windows<'a>>,
-    references: &'a Analysis,
-    noise: &'a Noise,
+/// A cell's windows of all pairs, to be compared.
+struct CellInput<'a, 'r> {
+    key: CellKey,
+    here: Vec<&'a Windows<'r>>,
+    /// With the bare sockets.
+    lines: &'a SizesLines<'r>,
 }
 
-impl Study<'_> {
-    /// Where calls were measured, in the order of reports.
-    fn keys(&self) -> BTreeSet<CellKey> {
-        let calls = self.gathered.iter().filter(|windows| windows.pair.is_some());
-        calls.map(|windows| at(windows.point)).collect()
-    }
-
-    fn cell(&self, key: CellKey, pairs: &[&Pair]) -> ComparedCell {
-        let (kind, transport, size) = key;
-        let ours = self.side(key, self.ours);
-        let against = pairs.iter().filter_map(|&pair| {
-            let theirs = self.side(key, pair);
-            let is_there = !theirs.windows.is_empty();
-            is_there.then(|| self.against(key, pair, &ours, theirs))
-        });
+impl<'r> CellInput<'_, 'r> {
+    fn compared(&self, ours: &Pair, pairs: &[&Pair]) -> ComparedCell<'r> {
+        let (kind, transport, size) = self.key;
+        // Of a pair that was not measured here there are no windows.
+        let ours =
+            self.of(ours).cloned().unwrap_or_else(|| Windows::of(self.here[0].point, None, Vec::new()));
         ComparedCell {
-            against: against.collect(),
-            reference: self.reference(key, &ours),
+            against: pairs.iter().filter_map(|pair| self.against(pair, &ours)).collect(),
+            reference: self.reference(&ours),
             kind,
             transport,
             size,
@@ -359,58 +298,36 @@ impl Study<'_> {
         }
     }
 
-    fn against(&self, key: CellKey, pair: &Pair, ours: &Side, theirs: Side) -> Against {
-        let (kind, ..) = key;
-        let rate = Compared::new(
-            ratio(&ours.windows, &theirs.windows, |measured| measured.rate_per_s),
-            self.noise.rate(kind),
-            Better::More,
-        );
-        let median = (kind == Kind::LONE_CALL).then(|| {
-            Compared::new(
-                ratio(&ours.windows, &theirs.windows, |it| it.p50_ns),
-                self.noise.median(kind),
-                Better::Less,
-            )
+    fn against(&self, pair: &Pair, ours: &Windows<'r>) -> Option<Against<'r>> {
+        let theirs = self.of(pair)?;
+        let (kind, ..) = self.key;
+        let noise = &self.lines.noise;
+        let floor = noise.rate(kind);
+        let replaced = replaced(pair).map(|own| match self.of(&own) {
+            Some(own) => theirs.rate_beside(own, floor),
+            None => Compared::new(None, floor, Better::More),
         });
-        let replaced = replaced(pair).map(|own| {
-            let before = self.side(key, &own);
-            let gain = ratio(&theirs.windows, &before.windows, |measured| measured.rate_per_s);
-            Compared::new(gain, self.noise.rate(kind), Better::More)
-        });
-        Against { pair: pair.clone(), theirs, rate, median, replaced }
+        Some(Against {
+            pair: pair.clone(),
+            rate: ours.rate_beside(theirs, floor),
+            median: (kind == Kind::LONE_CALL).then(|| ours.median_beside(theirs, noise.median(kind))),
+            replaced,
+            theirs: theirs.clone(),
+        })
     }
 
-    fn side(&self, key: CellKey, pair: &Pair) -> Side {
-        let Some(windows) = self.windows(key, Some(pair)) else { return Side::default() };
-        let system_calls = self.results.system_calls.iter().find_map(|counted| {
-            let is_here = counted.pair.as_ref() == Some(pair) && at(&counted.point) == key;
-            counted.measured().filter(|_| is_here)
-        });
-        let mut side = Side::of(&windows.all);
-        if let Some(merged) = windows.merged() {
-            side.rate_per_s = Some(merged.rate_per_s);
-            side.latency = merged.latency_ns;
-        }
-        side.cost = cost(windows);
-        if let (Some(cost), Some(calls)) = (&mut side.cost, system_calls) {
-            cost.client.system_calls = Some(calls.client_per_operation);
-            cost.server.system_calls = Some(calls.server_per_operation);
-        }
-        side
+    fn reference(&self, ours: &Windows<'r>) -> Option<Reference> {
+        let socket = self.lines.socket_beside(ours.point)?;
+        let rate_per_s = socket.rate_per_s();
+        let of_all = || Some(ours.rate()? / rate_per_s);
+        let share = ours
+            .over(socket, |it| it.rate_per_s)
+            .or_else(|| Some(Ratio { ratio: of_all()?, interval: None, pairs: 0 }));
+        share.filter(|_| rate_per_s > 0.0).map(|share| Reference { rate_per_s, share })
     }
 
-    fn reference(&self, (kind, transport, size): CellKey, ours: &Side) -> Option<Reference> {
-        let line = self.references.reference_of(kind, transport)?;
-        let cell = line.at(size).filter(|cell| cell.rate_per_s > 0.0)?;
-        let windows = self.windows((line.kind, transport, size), None)?;
-        let share = ratio(&ours.windows, &Side::of(&windows.all).windows, |measured| measured.rate_per_s)
-            .or_else(|| Some(Ratio { ratio: ours.rate_per_s? / cell.rate_per_s, interval: None, pairs: 0 }));
-        Some(Reference { rate_per_s: cell.rate_per_s, share: share? })
-    }
-
-    fn windows(&self, key: CellKey, pair: Option<&Pair>) -> Option<&Windows<'_>> {
-        self.gathered.iter().find(|windows| windows.pair == pair && at(windows.point) == key)
+    fn of(&self, pair: &Pair) -> Option<&Windows<'r>> {
+        self.here.iter().copied().find(|cell| cell.pair == Some(pair))
     }
 }
 
@@ -423,11 +340,6 @@ fn replaced(pair: &Pair) -> Option<Pair> {
     }
 }
 
-fn cost(windows: &Windows<'_>) -> Option<Cost> {
-    let process = |side| Some(ProcessCost { used: windows.used(side)?, system_calls: None });
-    Some(Cost { client: process(|usage| &usage.client)?, server: process(|usage| &usage.server)? })
-}
-
 /// Sizes are independent measurements: the half widths of their intervals add up as squares.
 fn interval_of_mean(mean: f64, ratios: &[(ByteSize, Ratio)]) -> Option<Interval> {
     let mut squares = 0.0;
@@ -436,16 +348,6 @@ fn interval_of_mean(mean: f64, ratios: &[(ByteSize, Ratio)]) -> Option<Interval>
     }
     let reach = squares.sqrt() / ratios.len() as f64;
     Some(Interval { low: mean * (-reach).exp(), high: mean * reach.exp() })
-}
-
-fn distinct<'a>(pairs: impl Iterator<Item = &'a Pair>) -> Vec<Pair> {
-    let mut distinct: Vec<Pair> = Vec::new();
-    for pair in pairs {
-        if !distinct.contains(pair) {
-            distinct.push(pair.clone());
-        }
-    }
-    distinct
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 use thalweg_measure::figures::short;
 
-use super::compare::{Against, ComparedCell, Comparison};
+use super::compare::{Against, ComparedCell, StacksCompared};
 use crate::load::noise::Floor;
 use crate::load::{LabResults, condensed};
 
@@ -12,7 +12,7 @@ const CONDENSED_SCHEMA: &str = "thalweg.lab-condensed/1";
 
 /// The study's machine, its stacks, noise floors (as ratios) and cells: our figures, and ratios ours ÷ theirs of rates
 /// with their intervals and verdicts.
-pub(super) fn condensed(results: &LabResults, comparison: &Comparison) -> String {
+pub(super) fn condensed(results: &LabResults, comparison: &StacksCompared<'_>) -> String {
     let floor = |floor: &Floor| {
         let (kind, ratio) = (floor.kind, short(floor.rate.exp()));
         json!({"work": kind.work, "in_flight": kind.in_flight, "connections": kind.connections, "ratio": ratio})
@@ -33,21 +33,21 @@ fn arguments(arguments: &[String]) -> Vec<&String> {
     kept.map(|(_, argument)| argument).collect()
 }
 
-fn cell(cell: &ComparedCell) -> Value {
+fn cell(cell: &ComparedCell<'_>) -> Value {
     json!({
         "work": cell.kind.work,
         "in_flight": cell.kind.in_flight,
         "connections": cell.kind.connections,
         "transport": cell.transport,
         "size_bytes": cell.size,
-        "rate_per_s": cell.ours.rate_per_s.map(short),
-        "p50_ns": cell.ours.latency.map(|latency| latency.p50),
+        "rate_per_s": cell.ours.rate().map(short),
+        "p50_ns": cell.ours.p50_ns(),
         "share_of_socket": cell.reference.map(|reference| short(reference.share.ratio)),
         "against": cell.against.iter().map(against).collect::<Vec<_>>(),
     })
 }
 
-fn against(against: &Against) -> Value {
+fn against(against: &Against<'_>) -> Value {
     let mut figures = condensed::compared(against.rate);
     figures["client"] = json!(against.pair.client);
     figures["server"] = json!(against.pair.server);

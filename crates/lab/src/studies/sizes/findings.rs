@@ -7,8 +7,9 @@ use thalweg_measure::statistics::{Interval, median};
 
 use super::choice::Choices;
 use super::choice::words::in_a_sentence;
-use super::lines::{Analysis, Cell, Line, PLATEAU_FACTOR, Plateau};
+use super::lines::{PLATEAU_FACTOR, Plateau, SizesLine, SizesLines};
 use crate::findings::{Doubt, Finding, found};
+use crate::load::gathered::{Windows, distinct};
 use crate::load::noise::Noise;
 use crate::load::verdict::{Compared, MARGIN, Verdict};
 use crate::load::{Kind, Transport, Work};
@@ -29,9 +30,9 @@ pub(crate) struct Headline {
 }
 
 /// The study in one sentence; `None` when nothing was measured.
-pub(crate) fn answer(analysis: &Analysis) -> Option<String> {
-    let (_, best) = most(analysis, Line::best_throughput, |cell| cell.bytes_per_s)?;
-    let moves = format!("most bytes move in messages of {}, {}", best.size, throughput(best.bytes_per_s));
+pub(crate) fn answer(analysis: &SizesLines<'_>) -> Option<String> {
+    let best = most(analysis.cells(), Windows::bytes_per_s)?;
+    let moves = format!("most bytes move in messages of {}, {}", best.size(), throughput(best.bytes_per_s()));
     let plateau = lone_lines(analysis).into_iter().find_map(|line| Some((line.transport, line.plateau()?)));
     Some(match plateau {
         Some((transport, Plateau { level_ns, last, .. })) => {
@@ -42,21 +43,21 @@ pub(crate) fn answer(analysis: &Analysis) -> Option<String> {
 }
 
 /// The figures that answer first.
-pub(crate) fn headlines(analysis: &Analysis) -> Vec<Headline> {
+pub(crate) fn headlines(analysis: &SizesLines<'_>) -> Vec<Headline> {
     let lone = lone_lines(analysis);
     let mut headlines = Vec::new();
     let smallest = lone.iter().filter_map(|line| {
         let cell = line.cells.first()?;
-        Some((line, cell, cell.latency?))
+        Some((line, cell, cell.latency()?))
     });
     if let Some((line, cell, latency)) = smallest.min_by_key(|(.., latency)| latency.p50) {
-        let interval = cell.p50_interval.map(|it| format!(" ({})", from_to(it, time))).unwrap_or_default();
+        let interval = cell.p50_interval().map(|it| format!(" ({})", from_to(it, time))).unwrap_or_default();
         headlines.push(Headline {
             name: "A lone call",
             figure: time(latency.p50 as f64),
             detail: format!(
                 "{} over {}, median{interval}; p99 {}",
-                cell.size,
+                cell.size(),
                 line.transport,
                 time(latency.p99 as f64)
             ),
@@ -76,28 +77,29 @@ pub(crate) fn headlines(analysis: &Analysis) -> Vec<Headline> {
             detail: format!("over {}: {detail}", line.transport),
         });
     }
-    if let Some((line, cell)) = most(analysis, Line::best_rate, |cell| cell.rate_per_s) {
+    if let Some(cell) = most(analysis.cells(), Windows::rate_per_s) {
         headlines.push(Headline {
             name: "Highest rate",
-            figure: format!("{}/s", count(cell.rate_per_s)),
+            figure: format!("{}/s", count(cell.rate_per_s())),
             detail: format!(
                 "{}, messages of {}{}{}",
-                of(line),
-                cell.size,
-                cell.rate_interval.map(|it| format!(" ({}/s)", from_to(it, count))).unwrap_or_default(),
+                of(cell),
+                cell.size(),
+                cell.rate_interval().map(|it| format!(" ({}/s)", from_to(it, count))).unwrap_or_default(),
                 caution(cell)
             ),
         });
     }
-    if let Some((line, cell)) = most(analysis, Line::best_throughput, |cell| cell.bytes_per_s) {
-        let share = cell.share_of_socket.map(|share| format!(", {} of the bare socket", percent(share)));
+    if let Some(cell) = most(analysis.cells(), Windows::bytes_per_s) {
+        let share =
+            analysis.share_of_socket(cell).map(|share| format!(", {} of the bare socket", percent(share)));
         headlines.push(Headline {
             name: "Highest throughput",
-            figure: throughput(cell.bytes_per_s),
+            figure: throughput(cell.bytes_per_s()),
             detail: format!(
                 "{}, messages of {}{}{}",
-                of(line),
-                cell.size,
+                of(cell),
+                cell.size(),
                 share.unwrap_or_default(),
                 caution(cell)
             ),
@@ -107,7 +109,7 @@ pub(crate) fn headlines(analysis: &Analysis) -> Vec<Headline> {
 }
 
 /// Everything that the study found, most asked for first.
-pub(crate) fn findings(analysis: &Analysis, choices: &Choices) -> Vec<Finding> {
+pub(crate) fn findings(analysis: &SizesLines<'_>, choices: &Choices) -> Vec<Finding> {
     found([
         ("Latency", latency(analysis)),
         ("Throughput", throughputs(analysis)),
@@ -125,7 +127,7 @@ pub(crate) fn noisy(noise: &Noise) -> Option<Doubt> {
     (floor > FLOOR_HIGH).then(|| Doubt::noisy(None, floor))
 }
 
-fn latency(analysis: &Analysis) -> Option<String> {
+fn latency(analysis: &SizesLines<'_>) -> Option<String> {
     let mut sentences = Vec::new();
     for line in lone_lines(analysis) {
         let Some(Plateau { level_ns, last, leaves }) = line.plateau() else { continue };
@@ -145,67 +147,67 @@ fn latency(analysis: &Analysis) -> Option<String> {
     (!sentences.is_empty()).then(|| sentences.join(" "))
 }
 
-fn throughputs(analysis: &Analysis) -> Option<String> {
-    let (line, cell) = most(analysis, Line::best_throughput, |cell| cell.bytes_per_s)?;
-    let most = format!(
+fn throughputs(analysis: &SizesLines<'_>) -> Option<String> {
+    let cell = most(analysis.cells(), Windows::bytes_per_s)?;
+    let text = format!(
         "Most bytes move in {} with messages of {}: {}{}{}.",
-        of(line),
-        cell.size,
-        throughput(cell.bytes_per_s),
-        cell.share_of_socket
+        of(cell),
+        cell.size(),
+        throughput(cell.bytes_per_s()),
+        analysis
+            .share_of_socket(cell)
             .map(|share| format!(", {} of what a bare socket moves", percent(share)))
             .unwrap_or_default(),
         caution(cell)
     );
-    let bests: Vec<_> = kinds(analysis)
+    let bests: Vec<_> = distinct(analysis.calls().map(|line| line.kind))
+        .into_iter()
         .filter_map(|kind| {
-            let lines = analysis.calls().filter(|line| line.kind == kind);
-            let best = lines.filter_map(|line| Some((line, line.best_throughput()?)));
-            let (line, cell) = best.max_by(|(_, a), (_, b)| a.bytes_per_s.total_cmp(&b.bytes_per_s))?;
-            let (phrase, transport) = (kind.phrase(), line.transport);
-            Some(format!("{phrase} {} ({transport}, {})", cell.size, throughput(cell.bytes_per_s)))
+            let cell = most(analysis.cells().filter(|cell| cell.kind() == kind), Windows::bytes_per_s)?;
+            let (phrase, transport, size) = (kind.phrase(), cell.point.transport, cell.size());
+            Some(format!("{phrase} {size} ({transport}, {})", throughput(cell.bytes_per_s())))
         })
         .collect();
     if bests.len() > 1 {
-        Some(format!("{most} The best size of each: {}.", bests.join("; ")))
+        Some(format!("{text} The best size of each: {}.", bests.join("; ")))
     } else {
-        Some(most)
+        Some(text)
     }
 }
 
-fn rates(analysis: &Analysis) -> Option<String> {
-    let (line, cell) = most(analysis, Line::best_rate, |cell| cell.rate_per_s)?;
+fn rates(analysis: &SizesLines<'_>) -> Option<String> {
+    let cell = most(analysis.cells(), Windows::rate_per_s)?;
     let mut sentences = vec![format!(
         "The highest rate is {} {}/s: {} with messages of {}{}.",
-        count(cell.rate_per_s),
-        operation(line),
-        of(line),
-        cell.size,
+        count(cell.rate_per_s()),
+        operation(cell),
+        of(cell),
+        cell.size(),
         caution(cell)
     )];
     let unary = analysis.calls().filter(|line| line.kind.work == Work::Call(CallType::Unary));
     for many in unary.filter(|line| line.kind.in_flight > 1) {
         let Some(lone) = analysis.line(Kind::LONE_CALL, many.transport) else { continue };
         let (Some(many_cell), Some(lone_cell)) = (many.cells.first(), lone.cells.first()) else { continue };
-        if many_cell.size == lone_cell.size {
+        if many_cell.size() == lone_cell.size() {
             sentences.push(format!(
                 "Over {}, {} unary calls of {} in flight reach {} calls/s, {} a lone caller's rate.",
                 many.transport,
                 many.kind.in_flight,
-                many_cell.size,
-                count(many_cell.rate_per_s),
-                times(many_cell.rate_per_s / lone_cell.rate_per_s)
+                many_cell.size(),
+                count(many_cell.rate_per_s()),
+                times(many_cell.rate_per_s() / lone_cell.rate_per_s())
             ));
         }
     }
     Some(sentences.join(" "))
 }
 
-fn transports(analysis: &Analysis) -> Option<String> {
+fn transports(analysis: &SizesLines<'_>) -> Option<String> {
     let tcp = analysis.line(Kind::LONE_CALL, Transport::Tcp)?;
     let uds = analysis.line(Kind::LONE_CALL, Transport::Uds)?;
     let floor = analysis.noise.median(Kind::LONE_CALL);
-    let both = |cell: &Cell| Some((cell.size, uds.at(cell.size)?.median_beside(cell, floor)));
+    let both = |cell: &Windows<'_>| Some((cell.size(), uds.at(cell.size())?.median_beside(cell, floor)));
     let compared: Vec<(ByteSize, Compared)> = tcp.cells.iter().filter_map(both).collect();
     let (&(smallest, first), &(largest, last)) = (compared.first()?, compared.last()?);
     let in_words = |compared: Compared, than: &str| {
@@ -233,40 +235,40 @@ fn percents(Interval { low, high }: Interval) -> String {
     format!("{:+.0} to {:+.0} %", (low - 1.0) * 100.0, (high - 1.0) * 100.0)
 }
 
-fn spikes(analysis: &Analysis) -> Option<String> {
-    let answered: Vec<(&Line, &Cell, Latency)> =
-        analysis.cells().filter_map(|(line, cell)| Some((line, cell, cell.latency?))).collect();
-    let one_way = analysis.cells().filter_map(|(line, cell)| Some((line, cell, cell.pace?)));
+fn spikes(analysis: &SizesLines<'_>) -> Option<String> {
+    let answered: Vec<(&Windows<'_>, Latency)> =
+        analysis.cells().filter_map(|cell| Some((cell, cell.latency()?))).collect();
+    let one_way = analysis.cells().filter_map(|cell| Some((cell, cell.pace()?)));
     let mut sentences = Vec::new();
-    if let Some((line, cell, latency)) = answered.iter().max_by_key(|(.., latency)| latency.max) {
+    if let Some((cell, latency)) = answered.iter().max_by_key(|(_, latency)| latency.max) {
         sentences.push(format!(
             "The longest wait was {}, with {} and messages of {}{}; the median there is {}, p99.99 {}.",
             time(latency.max as f64),
-            of(line),
-            cell.size,
+            of(cell),
+            cell.size(),
             into_its_run(cell),
             time(latency.p50 as f64),
             time(latency.p99_99 as f64),
         ));
     }
     let ratio = |latency: &Latency| latency.max as f64 / latency.p50.max(1) as f64;
-    let lone = answered.iter().filter(|(line, ..)| line.kind == Kind::LONE_CALL);
-    if let Some((line, cell, latency)) = lone.max_by(|(.., a), (.., b)| ratio(a).total_cmp(&ratio(b))) {
+    let lone = answered.iter().filter(|(cell, _)| cell.kind() == Kind::LONE_CALL);
+    if let Some((cell, latency)) = lone.max_by(|(_, a), (_, b)| ratio(a).total_cmp(&ratio(b))) {
         sentences.push(format!(
             "Among lone calls the farthest from its median was one of {} over {}: {}, {} the median.",
-            cell.size,
-            line.transport,
+            cell.size(),
+            cell.point.transport,
             time(latency.max as f64),
             times(ratio(latency))
         ));
     }
-    if let Some((line, cell, pace)) = one_way.max_by_key(|(.., pace)| pace.gap_max) {
+    if let Some((cell, pace)) = one_way.max_by_key(|(_, pace)| pace.gap_max) {
         sentences.push(format!(
             "The largest gap in a stream one way was {}, with {} and messages of {}{}; one message took {} there on \
              average.",
             time(pace.gap_max as f64),
-            of(line),
-            cell.size,
+            of(cell),
+            cell.size(),
             into_its_run(cell),
             time(pace.mean),
         ));
@@ -279,11 +281,12 @@ fn spikes(analysis: &Analysis) -> Option<String> {
 }
 
 /// How sure the rates are; nothing where each point has one window.
-fn noise(analysis: &Analysis) -> Option<String> {
-    let half_width = |cell: &Cell| Some(cell.rate_interval?.half_width().exp() - 1.0);
-    let widths = || analysis.cells().filter_map(|(line, cell)| Some((line, cell, half_width(cell)?)));
-    let middle = median(widths().map(|(.., width)| width))?;
-    let (line, cell, most) = widths().max_by(|(.., a), (.., b)| a.total_cmp(b))?;
+fn noise(analysis: &SizesLines<'_>) -> Option<String> {
+    let half_width = |cell: &Windows<'_>| Some(cell.rate_interval()?.half_width().exp() - 1.0);
+    let widths: Vec<(&Windows<'_>, f64)> =
+        analysis.cells().filter_map(|cell| Some((cell, half_width(cell)?))).collect();
+    let middle = median(widths.iter().map(|(_, width)| *width))?;
+    let (cell, most) = widths.into_iter().max_by(|(_, a), (_, b)| a.total_cmp(b))?;
     let floors = analysis.noise.floors.iter().map(|floor| floor.rate.exp() - 1.0);
     let against_itself = floors
         .reduce(f64::max)
@@ -294,17 +297,14 @@ fn noise(analysis: &Analysis) -> Option<String> {
          most, with {} and messages of {}.",
         percent(middle),
         percent(most),
-        of(line),
-        cell.size
+        of(cell),
+        cell.size()
     ))
 }
 
 /// When the longest wait of a cell fell.
-fn into_its_run(cell: &Cell) -> String {
-    cell.spikes
-        .first()
-        .map(|spike| format!(", {} into its run", time(spike.at_ns as f64)))
-        .unwrap_or_default()
+fn into_its_run(cell: &Windows<'_>) -> String {
+    cell.spike().map(|spike| format!(", {} into its run", time(spike.at_ns as f64))).unwrap_or_default()
 }
 
 /// `41.1 µs to 43.0 µs`
@@ -312,41 +312,31 @@ fn from_to(Interval { low, high }: Interval, show: fn(f64) -> String) -> String 
     format!("{} to {}", show(low), show(high))
 }
 
-fn lone_lines(analysis: &Analysis) -> Vec<&Line> {
+fn lone_lines<'a, 'r>(analysis: &'a SizesLines<'r>) -> Vec<&'a SizesLine<'r>> {
     analysis.lines.iter().filter(|line| line.kind == Kind::LONE_CALL).collect()
 }
 
-fn kinds(analysis: &Analysis) -> impl Iterator<Item = Kind> {
-    let mut kinds: Vec<_> = analysis.calls().map(|line| line.kind).collect();
-    kinds.dedup();
-    kinds.into_iter()
-}
-
-/// The line and cell that are best of all calls.
-fn most<'a>(
-    analysis: &'a Analysis,
-    best: impl Fn(&'a Line) -> Option<&'a Cell>,
-    figure: impl Fn(&Cell) -> f64,
-) -> Option<(&'a Line, &'a Cell)> {
-    analysis
-        .calls()
-        .filter_map(|line| Some((line, best(line)?)))
-        .max_by(|(_, a), (_, b)| figure(a).total_cmp(&figure(b)))
+/// The cell of the largest figure.
+fn most<'a, 'r: 'a>(
+    cells: impl Iterator<Item = &'a Windows<'r>>,
+    figure: fn(&Windows<'r>) -> f64,
+) -> Option<&'a Windows<'r>> {
+    cells.filter(|cell| figure(cell) > 0.0).max_by(|a, b| figure(a).total_cmp(&figure(b)))
 }
 
 /// Behind a figure whose client was the limit.
-fn caution(cell: &Cell) -> &'static str {
-    if cell.is_limited { " (the client was the limit)" } else { "" }
+fn caution(cell: &Windows<'_>) -> &'static str {
+    if cell.is_client_limit() { " (the client was the limit)" } else { "" }
 }
 
-/// What a line of calls counts.
-fn operation(line: &Line) -> &'static str {
-    match line.kind.work {
+/// What calls of a cell count.
+fn operation(cell: &Windows<'_>) -> &'static str {
+    match cell.point.work {
         Work::Call(call) => call.operation(),
         Work::Socket(_) => "messages",
     }
 }
 
-fn of(line: &Line) -> String {
-    format!("{} over {}", line.kind.phrase(), line.transport)
+fn of(cell: &Windows<'_>) -> String {
+    format!("{} over {}", cell.kind().phrase(), cell.point.transport)
 }

@@ -1,15 +1,14 @@
 //! What our own pair and the bare sockets did, as lines over message sizes. Pure: results in, lines out.
 
-use thalweg_measure::distribution::Latency;
-use thalweg_measure::size::ByteSize;
-use thalweg_measure::statistics::Interval;
+use std::collections::BTreeSet;
 
-use crate::load::gathered::gathered;
+use thalweg_measure::size::ByteSize;
+
+use crate::load::gathered::{Windows, distinct, grouped};
 use crate::load::noise::Noise;
-use crate::load::paired::{PairedWindow, excluded, interval, ratio};
-use crate::load::verdict::{Better, Compared};
-use crate::load::{Kind, LabResults, Pattern, Transport, Work};
-use crate::record::{CallType, Pace, Spike};
+use crate::load::paired::is_call;
+use crate::load::{Kind, LabResults, Pattern, Point, Transport, Work};
+use crate::record::CallType;
 
 /// A median latency above this many times the plateau's has left it.
 pub(crate) const PLATEAU_FACTOR: f64 = 1.5;
@@ -18,49 +17,22 @@ const PLATEAU_SIZES: usize = 3;
 
 /// The lines of a study's plots, and what can be said of each.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Analysis {
+pub(crate) struct SizesLines<'r> {
     /// Calls first, then the sockets; of each, one transport after the other.
-    pub(crate) lines: Vec<Line>,
+    pub(crate) lines: Vec<SizesLine<'r>>,
     /// How small a difference the study can see.
     pub(crate) noise: Noise,
 }
 
 /// One way of moving messages, over sizes.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Line {
+pub(crate) struct SizesLine<'r> {
     /// What it is.
     pub(crate) kind: Kind,
     /// What carries it.
     pub(crate) transport: Transport,
     /// What was measured, by size, ascending. Sizes at which nothing succeeded are missing.
-    pub(crate) cells: Vec<Cell>,
-}
-
-/// One point of a line.
-#[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Cell {
-    /// Payload bytes of a message.
-    pub(crate) size: ByteSize,
-    /// What it was measured by, in the order of rounds.
-    pub(crate) windows: Vec<PairedWindow>,
-    /// Operations per second: the geometric mean of the windows.
-    pub(crate) rate_per_s: f64,
-    /// Where the rate lies with a confidence of 95 %; `None` with too few windows.
-    pub(crate) rate_interval: Option<Interval>,
-    /// Payload bytes per second, counted in one direction.
-    pub(crate) bytes_per_s: f64,
-    /// Of one operation; `None` of messages one way.
-    pub(crate) latency: Option<Latency>,
-    /// Where the median latency lies with a confidence of 95 %.
-    pub(crate) p50_interval: Option<Interval>,
-    /// Of messages one way.
-    pub(crate) pace: Option<Pace>,
-    /// The client was the limit.
-    pub(crate) is_limited: bool,
-    /// The largest latencies with their time.
-    pub(crate) spikes: Vec<Spike>,
-    /// This rate, divided by the bare socket's at the same size and transport. `None` for the socket itself.
-    pub(crate) share_of_socket: Option<f64>,
+    pub(crate) cells: Vec<Windows<'r>>,
 }
 
 /// Where a line's latency is flat.
@@ -74,93 +46,64 @@ pub(crate) struct Plateau {
     pub(crate) leaves: Option<(ByteSize, u64)>,
 }
 
-/// Arranges what the [reference](LabResults::reference) pair and the bare sockets did as lines, and compares each with
-/// the socket's. The windows of a point are one cell.
-pub(crate) fn analyse(results: &LabResults) -> Analysis {
-    let ours = results.reference();
-    let mut lines: Vec<Line> = Vec::new();
-    for windows in gathered(&results.points) {
-        if windows.pair.is_some_and(|pair| *pair != ours) {
-            continue;
-        }
-        let point = windows.point;
-        let Some(measured) = windows.merged() else { continue };
-        let kind = Kind::of(point);
-        let known = lines.iter().position(|line| (line.kind, line.transport) == (kind, point.transport));
-        let index = known.unwrap_or_else(|| {
-            lines.push(Line { kind, transport: point.transport, cells: Vec::new() });
-            lines.len() - 1
-        });
-        let rounds: Vec<PairedWindow> = windows.all.iter().map(|&window| PairedWindow::of(window)).collect();
-        lines[index].cells.push(Cell {
-            size: point.size_bytes,
-            rate_interval: interval(&rounds, |window| window.rate_per_s),
-            p50_interval: interval(&rounds, |window| window.p50_ns),
-            windows: rounds,
-            rate_per_s: measured.rate_per_s,
-            bytes_per_s: measured.rate_per_s * point.size_bytes.0 as f64,
-            latency: measured.latency_ns,
-            pace: measured.pace_ns,
-            is_limited: measured.is_client_limit(),
-            spikes: measured.spikes,
-            share_of_socket: None,
-        });
+impl<'r> SizesLines<'r> {
+    /// Arranges what the [reference](LabResults::reference) pair and the bare sockets did as lines.
+    pub(crate) fn of(results: &LabResults, own: &[Windows<'r>]) -> Self {
+        Self { lines: Self::arranged(own), noise: Noise::of(&results.aa) }
     }
-    for line in &mut lines {
-        line.cells.sort_by_key(|cell| cell.size);
-    }
-    lines.sort_by_key(|line| (line.kind, line.transport));
-    // Bare sockets are the calls' reference: without calls they tell nothing.
-    if !lines.iter().any(|line| matches!(line.kind.work, Work::Call(_))) {
-        lines.clear();
-    }
-    let analysis = Analysis { lines, noise: Noise::of(&results.aa) };
-    analysis.clone().with_shares(&analysis)
-}
 
-impl Analysis {
+    /// Calls first, then the sockets.
+    pub(super) fn arranged(own: &[Windows<'r>]) -> Vec<SizesLine<'r>> {
+        let measured = own.iter().filter(|cell| cell.merged().is_some()).cloned();
+        let of_line = |cell: &Windows<'_>| (Kind::of(cell.point), cell.point.transport);
+        let line = |((kind, transport), mut cells): (_, Vec<Windows<'r>>)| {
+            cells.sort_by_key(Windows::size);
+            SizesLine { kind, transport, cells }
+        };
+        let mut lines: Vec<SizesLine<'r>> = grouped(measured, of_line).into_iter().map(line).collect();
+        lines.sort_by_key(|line| (line.kind, line.transport));
+        // Bare sockets are the calls' reference: without calls they tell nothing.
+        if !lines.iter().any(|line| is_call(line.kind)) {
+            lines.clear();
+        }
+        lines
+    }
+
     /// Lines of gRPC calls.
-    pub(crate) fn calls(&self) -> impl Iterator<Item = &Line> {
-        self.lines.iter().filter(|line| matches!(line.kind.work, Work::Call(_)))
+    pub(crate) fn calls(&self) -> impl Iterator<Item = &SizesLine<'r>> {
+        self.lines.iter().filter(|line| is_call(line.kind))
     }
 
     /// Every point of every line of calls.
-    pub(crate) fn cells(&self) -> impl Iterator<Item = (&Line, &Cell)> {
-        self.calls().flat_map(|line| line.cells.iter().map(move |cell| (line, cell)))
+    pub(crate) fn cells(&self) -> impl Iterator<Item = &Windows<'r>> {
+        self.calls().flat_map(|line| &line.cells)
     }
 
     /// Every size that some line has, ascending.
     pub(crate) fn sizes(&self) -> Vec<ByteSize> {
-        let mut sizes: Vec<_> =
-            self.lines.iter().flat_map(|line| line.cells.iter().map(|cell| cell.size)).collect();
-        sizes.sort_unstable();
-        sizes.dedup();
-        sizes
+        let sizes: BTreeSet<_> = self.lines.iter().flat_map(|line| &line.cells).map(Windows::size).collect();
+        sizes.into_iter().collect()
     }
 
     /// Every transport that some line has.
     pub(crate) fn transports(&self) -> Vec<Transport> {
-        Transport::ALL
-            .into_iter()
-            .filter(|&transport| self.lines.iter().any(|l| l.transport == transport))
-            .collect()
+        let is_there = |transport: &Transport| self.lines.iter().any(|line| line.transport == *transport);
+        Transport::ALL.into_iter().filter(is_there).collect()
     }
 
     /// The kinds of the lines, each once.
     pub(crate) fn kinds(&self) -> Vec<Kind> {
-        let mut kinds: Vec<_> = self.lines.iter().map(|line| line.kind).collect();
-        kinds.dedup();
-        kinds
+        distinct(self.lines.iter().map(|line| line.kind))
     }
 
     /// The line of this kind and transport.
-    pub(crate) fn line(&self, kind: Kind, transport: Transport) -> Option<&Line> {
+    pub(crate) fn line(&self, kind: Kind, transport: Transport) -> Option<&SizesLine<'r>> {
         self.lines.iter().find(|line| (line.kind, line.transport) == (kind, transport))
     }
 
     /// The bare socket's line beside this kind: of the same pattern, with as many in flight, or else with the
     /// most.
-    pub(crate) fn reference_of(&self, kind: Kind, transport: Transport) -> Option<&Line> {
+    pub(crate) fn reference_of(&self, kind: Kind, transport: Transport) -> Option<&SizesLine<'r>> {
         let Work::Call(call) = kind.work else { return None };
         let work = Work::Socket(Pattern::of(call));
         let references = || self.lines.iter().filter(|l| (l.kind.work, l.transport) == (work, transport));
@@ -170,76 +113,44 @@ impl Analysis {
         same.or_else(|| references().max_by_key(|reference| reference.kind.in_flight))
     }
 
-    /// The same without cells of which too few windows are valid for a claim: fewer than an interval needs, and not
-    /// all.
+    /// A cell's rate, divided by the bare socket's at the same size and transport. `None` for the socket itself.
+    pub(crate) fn share_of_socket(&self, cell: &Windows<'_>) -> Option<f64> {
+        let most = self.socket_beside(cell.point)?.rate_per_s();
+        cell.rate().filter(|_| most > 0.0).map(|rate| rate / most)
+    }
+
+    /// What the bare socket did at the same size and transport.
+    pub(crate) fn socket_beside(&self, point: &Point) -> Option<&Windows<'r>> {
+        self.reference_of(Kind::of(point), point.transport)?.at(point.size_bytes)
+    }
+
+    /// The same without cells of which too few windows are valid for a claim.
     pub(crate) fn sure(&self) -> Self {
         let mut sure = self.clone();
         for line in &mut sure.lines {
-            line.cells.retain(|cell| cell.rate_interval.is_some() || excluded(&cell.windows) == 0);
+            line.cells.retain(Windows::is_sure);
         }
         sure.lines.retain(|line| !line.cells.is_empty());
         sure
     }
-
-    fn with_shares(mut self, all: &Self) -> Self {
-        for line in &mut self.lines {
-            let Some(reference) = all.reference_of(line.kind, line.transport) else { continue };
-            for cell in &mut line.cells {
-                let most =
-                    reference.at(cell.size).map(|reference| reference.rate_per_s).filter(|&rate| rate > 0.0);
-                cell.share_of_socket = most.map(|most| cell.rate_per_s / most);
-            }
-        }
-        self
-    }
 }
 
-impl Cell {
-    /// The median latency of this cell beside that of another, from windows of the same rounds.
-    pub(crate) fn median_beside(&self, other: &Self, floor: f64) -> Compared {
-        Compared::new(ratio(&self.windows, &other.windows, |it| it.p50_ns), floor, Better::Less)
-    }
-
-    /// The median latency.
-    pub(crate) fn p50_ns(&self) -> Option<u64> {
-        Some(self.latency?.p50)
-    }
-
-    /// What a long wait is compared with: the median latency, or the mean time between two readings of the clock.
-    pub(crate) fn typical_ns(&self) -> Option<f64> {
-        self.p50_ns().map(|p50_ns| p50_ns as f64).or(self.pace.map(Pace::between_readings_ns))
-    }
-}
-
-impl Line {
+impl<'r> SizesLine<'r> {
     /// What was measured at this size.
-    pub(crate) fn at(&self, size: ByteSize) -> Option<&Cell> {
-        self.cells.iter().find(|cell| cell.size == size)
-    }
-
-    /// The size of most bytes per second.
-    pub(crate) fn best_throughput(&self) -> Option<&Cell> {
-        self.cells
-            .iter()
-            .filter(|c| c.bytes_per_s > 0.0)
-            .max_by(|a, b| a.bytes_per_s.total_cmp(&b.bytes_per_s))
-    }
-
-    /// The size of most operations per second.
-    pub(crate) fn best_rate(&self) -> Option<&Cell> {
-        self.cells.iter().max_by(|a, b| a.rate_per_s.total_cmp(&b.rate_per_s))
+    pub(crate) fn at(&self, size: ByteSize) -> Option<&Windows<'r>> {
+        self.cells.iter().find(|cell| cell.size() == size)
     }
 
     /// Where the median latency is flat, counted from the smallest size. The plateau ends behind the *last* size
     /// that is on it, so that one disturbed point in its midst does not end it. `None` with fewer than three sizes.
     pub(crate) fn plateau(&self) -> Option<Plateau> {
-        let medians: Vec<u64> = self.cells.iter().map(Cell::p50_ns).collect::<Option<_>>()?;
+        let medians: Vec<u64> = self.cells.iter().map(Windows::p50_ns).collect::<Option<_>>()?;
         let mut smallest = medians.get(..PLATEAU_SIZES)?.to_vec();
         smallest.sort_unstable();
         let level_ns = smallest[PLATEAU_SIZES / 2];
         let last = medians.iter().rposition(|&p50_ns| p50_ns as f64 <= PLATEAU_FACTOR * level_ns as f64)?;
-        let leaves = self.cells.get(last + 1).and_then(|cell| Some((cell.size, cell.p50_ns()?)));
-        Some(Plateau { level_ns, last: self.cells[last].size, leaves })
+        let leaves = self.cells.get(last + 1).and_then(|cell| Some((cell.size(), cell.p50_ns()?)));
+        Some(Plateau { level_ns, last: self.cells[last].size(), leaves })
     }
 }
 

@@ -15,60 +15,37 @@ use maud::{Markup, html};
 use thalweg_measure::page::parts::card;
 use thalweg_measure::page::section::{Block, Section};
 
+pub(super) use method::method;
+
 use super::analysis::SizesAnalysis;
-use super::compare::Comparison;
-use super::findings::Headline;
-use crate::load::{facts, stacks};
-use crate::report::page::StudyPage;
+use super::compare::StacksCompared;
+use crate::load::stacks;
 use crate::report::topics::findings;
 
-pub(super) fn page(study: &SizesAnalysis<'_>) -> String {
-    let SizesAnalysis { results, comparison, doubts, .. } = study;
-    let title =
-        format!("Message {} {}", results.study, if comparison.is_some() { "comparison" } else { "study" });
-    StudyPage {
-        title: &title,
-        name: &title,
-        started: &results.started,
-        ended: &results.ended,
-        answer: study.unanswered.as_ref().or(study.answer.as_ref()),
-        lede: facts::lede(results),
-        // Behind the choices, where there is no comparison.
-        cards: told(study).map_or_else(|| html! {}, against::cards),
-        doubts: doubts.iter().map(ToString::to_string).collect(),
-        sections: sections(study),
-        method: method::method(results),
-        facts: facts::facts(results),
-        version: &results.versions.thalweg,
-    }
-    .html()
+pub(super) fn title(study: &SizesAnalysis<'_>) -> String {
+    let what = if study.comparison.is_some() { "comparison" } else { "study" };
+    format!("Message {} {what}", study.results.study)
 }
 
-/// The comparison, if it tells anything.
-fn told<'s>(study: &'s SizesAnalysis<'_>) -> Option<&'s Comparison> {
-    study.comparison.as_ref().filter(|_| study.unanswered.is_none())
+/// Behind the choices, where there is no comparison.
+pub(super) fn cards(study: &SizesAnalysis<'_>) -> Markup {
+    study.told().map_or_else(|| html! {}, against::cards)
 }
 
-fn cards(headlines: &[Headline]) -> Markup {
-    html! {
-        div.cards {
-            @for headline in headlines { (card(headline.name, &headline.figure, &headline.detail)) }
-        }
-    }
-}
-
-fn sections(study: &SizesAnalysis<'_>) -> Vec<Section> {
-    let SizesAnalysis { results, lines: analysis, choices, comparison, findings: found, headlines, .. } =
-        study;
-    let mut sections = told(study).map_or_else(Vec::new, |comparison| against::sections(results, comparison));
-    let cards = Block::Raw(cards(headlines));
-    if let Some(Comparison { ours, .. }) = comparison {
+pub(super) fn sections(study: &SizesAnalysis<'_>) -> Vec<Section> {
+    let SizesAnalysis { results, lines, choices, comparison, findings: found, .. } = study;
+    let mut sections =
+        study.told().map_or_else(Vec::new, |comparison| against::sections(results, comparison));
+    let cards = Block::Raw(html! {
+        div.cards { @for it in &study.headlines { (card(it.name, &it.figure, &it.detail)) } }
+    });
+    if let Some(StacksCompared { ours, .. }) = comparison {
         // Parts the comparison from the study of our own pair.
         let about = format!("From here on the page is about {ours}, client and server, and the bare socket.");
         let title = format!("{ours} alone");
         sections.push(Section::new("alone", "", &title, vec![Block::About(about), cards]));
     } else {
-        let table = choice::table(analysis, choices);
+        let table = choice::table(lines, choices);
         let is_there = table.is_some();
         let [link, title] =
             if is_there { ["Which call", "Best call type by message size"] } else { ["", ""] };
@@ -79,34 +56,33 @@ fn sections(study: &SizesAnalysis<'_>) -> Vec<Section> {
     if !found.is_empty() {
         sections.push(Section::new("summary", "Summary", "Findings", vec![findings(found)]));
     }
-    if !analysis.lines.is_empty() {
+    if !lines.lines.is_empty() {
         let about = "For each kind of call the wait that lay farthest from what is typical of its run, and how long \
                      into the run it fell. Typical is the median latency, and of streams one way the mean time between \
                      two readings of the clock. Spikes are part of every mean, percentile and maximum on this page.";
-        let spikes = vec![Block::About(about.to_owned()), Block::Table(figures::spikes(analysis))];
+        let spikes = vec![Block::about(about), Block::Table(figures::spikes(lines))];
         sections.extend([
-            Section::new("plots", "Plots", "Plots over message size", plots::blocks(analysis)),
-            Section::new("percentiles", "Percentiles", "Percentiles", curves::blocks(results)),
-            Section::new("time", "Time", "Rate over time", timeline::blocks(results)),
+            Section::new("plots", "Plots", "Plots over message size", plots::blocks(lines)),
+            Section::new("percentiles", "Percentiles", "Percentiles", curves::blocks(&study.own)),
+            Section::new("time", "Time", "Rate over time", timeline::blocks(study)),
             Section::new("spikes", "Spikes", "Spikes", spikes),
         ]);
     }
     sections.push(Section::new("figures", "Figures", "All figures", vec![
-        Block::Choices(figures::filters(analysis)),
+        Block::Choices(figures::filters(lines)),
         Block::Raw(html! { p.about data-count aria-live="polite" {} }),
-        Block::Table(figures::table(results, analysis)),
-        Block::Hint(
+        Block::Table(figures::table(study)),
+        Block::hint(
             "A click on a column's name sorts by it. Throughput counts payload bytes in one direction. “Of socket” is \
              the rate beside that of a bare socket that moves the same bytes in the same run. CPU is the client's, \
              user and system together, per operation. The same figures lie in `results.csv`, and with whole \
              distributions in `results.json`. A name leads to the windows that its row was told from."
-                .to_owned(),
         ),
     ]));
     if comparison.is_none() {
         let list = stacks::list(&results.stacks, &results.left_out);
         sections.push(Section::new("stacks", "", "How the stack was set up", vec![Block::Raw(list)]));
     }
-    sections.push(windows::section(results));
+    sections.push(windows::section(study));
     sections
 }

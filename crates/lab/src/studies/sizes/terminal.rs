@@ -6,21 +6,31 @@ use thalweg_measure::figures::{count, percent, throughput, time};
 use thalweg_measure::size::ByteSize;
 use thalweg_measure::text::{aligned, wrapped};
 
+use super::analysis::SizesAnalysis;
 use super::choice::words::{carrier_in_few_words, in_few_words};
 use super::choice::{Choices, Job};
-use super::lines::{Analysis, Cell, Line};
-use crate::findings::Finding;
+use super::lines::{SizesLine, SizesLines};
+use crate::load::gathered::Windows;
 use crate::load::verdict::MARGIN;
 use crate::load::{Kind, Pattern, Transport, Work};
 use crate::record::CallType;
 
-pub(super) use versus::{left_out, tables};
+/// Of a comparison its tables; else which call to use, tables of the median latency of a lone call and of the rates of
+/// all calls, and the findings.
+pub(super) fn text(study: &SizesAnalysis<'_>) -> String {
+    let left_out = versus::left_out(&study.results.left_out);
+    match (study.told(), &study.comparison) {
+        (Some(comparison), _) => versus::tables(comparison) + &left_out,
+        (None, Some(_)) => left_out,
+        (None, None) => alone(study),
+    }
+}
 
-/// Which call to use, tables of the median latency of a lone call and of the rates of all calls, and the findings.
-pub(super) fn alone(analysis: &Analysis, choices: &Choices, findings: &[Finding]) -> String {
-    let mut text = chosen(analysis, choices);
-    for transport in analysis.transports() {
-        text += &table(analysis, transport);
+fn alone(study: &SizesAnalysis<'_>) -> String {
+    let SizesAnalysis { lines, choices, findings, .. } = study;
+    let mut text = chosen(lines, choices);
+    for transport in lines.transports() {
+        text += &table(lines, transport);
         text.push('\n');
     }
     for finding in findings {
@@ -30,7 +40,7 @@ pub(super) fn alone(analysis: &Analysis, choices: &Choices, findings: &[Finding]
 }
 
 /// A table of calls for each transport, and one of transports; nothing where there is nothing to choose from.
-fn chosen(analysis: &Analysis, choices: &Choices) -> String {
+fn chosen(analysis: &SizesLines<'_>, choices: &Choices) -> String {
     let mut text = String::new();
     let calls = |job| choices.calls.iter().any(|choice| choice.job == job);
     let jobs: Vec<Job> = Job::ALL.into_iter().filter(|&job| calls(job)).collect();
@@ -56,7 +66,7 @@ fn chosen(analysis: &Analysis, choices: &Choices) -> String {
 }
 
 fn choice_table(
-    analysis: &Analysis,
+    analysis: &SizesLines<'_>,
     head: &str,
     jobs: &[Job],
     cell: impl Fn(Job, ByteSize) -> Option<String>,
@@ -70,52 +80,43 @@ fn choice_table(
     aligned(&rows) + "\n"
 }
 
-/// One column: a line of the plots, and which of its figures.
-struct Column<'a> {
-    head: [String; 2],
-    line: &'a Line,
-    figure: fn(&Cell) -> String,
+/// Two lines of its head, and a cell's figure.
+type FigureColumn = ([String; 2], fn(&Windows<'_>) -> String);
+
+/// The heads of a line's columns, and their figures.
+fn columns(kind: Kind) -> Vec<FigureColumn> {
+    let rate: fn(&Windows<'_>) -> String = |cell| format!("{}/s", count(cell.rate_per_s()));
+    let bytes: fn(&Windows<'_>) -> String = |cell| throughput(cell.bytes_per_s());
+    let lone: fn(&Windows<'_>) -> String = |c| c.latency_named("p50").map_or("-".to_owned(), time);
+    let columns = match kind.work {
+        Work::Call(CallType::Unary) if kind.in_flight == 1 => vec![(["lone call", "median"], lone)],
+        Work::Call(CallType::Unary) => {
+            return vec![(["unary".to_owned(), format!("× {}", kind.in_flight)], rate)];
+        }
+        Work::Call(CallType::ClientStream) => vec![(["client", "stream"], rate)],
+        Work::Call(CallType::ServerStream) => {
+            vec![(["server", "stream"], rate), (["server", "bytes"], bytes)]
+        }
+        Work::Call(CallType::BidiStream | CallType::PingPong) => vec![(["bidi", "stream"], rate)],
+        Work::Socket(Pattern::OneWay) => vec![(["socket", "one way"], bytes)],
+        Work::Socket(Pattern::Echo | Pattern::Pipelined) => Vec::new(),
+    };
+    columns.into_iter().map(|(head, figure)| (head.map(str::to_owned), figure)).collect()
 }
 
-fn columns(analysis: &Analysis, transport: Transport) -> Vec<Column<'_>> {
-    let mut columns = Vec::new();
-    for line in analysis.lines.iter().filter(|line| line.transport == transport) {
-        let Kind { work, in_flight, .. } = line.kind;
-        let rate: fn(&Cell) -> String = |cell| format!("{}/s", count(cell.rate_per_s));
-        let (head, figure): ([&str; 2], fn(&Cell) -> String) = match work {
-            Work::Call(CallType::Unary) if in_flight == 1 => {
-                (["lone call", "median"], |c| c.p50_ns().map_or("-".to_owned(), |p50_ns| time(p50_ns as f64)))
-            }
-            Work::Call(CallType::Unary) => (["unary", ""], rate),
-            Work::Call(CallType::ClientStream) => (["client", "stream"], rate),
-            Work::Call(CallType::ServerStream) => (["server", "stream"], rate),
-            Work::Call(CallType::BidiStream | CallType::PingPong) => (["bidi", "stream"], rate),
-            Work::Socket(Pattern::OneWay) => (["socket", "one way"], |c| throughput(c.bytes_per_s)),
-            Work::Socket(Pattern::Echo | Pattern::Pipelined) => continue,
-        };
-        let mut head = head.map(str::to_owned);
-        if head[1].is_empty() {
-            head[1] = format!("× {in_flight}");
-        }
-        columns.push(Column { head, line, figure });
-        if work == Work::Call(CallType::ServerStream) {
-            let head = ["server".to_owned(), "bytes".to_owned()];
-            columns.push(Column { head, line, figure: |cell| throughput(cell.bytes_per_s) });
-        }
-    }
-    columns
-}
-
-fn table(analysis: &Analysis, transport: Transport) -> String {
-    let columns = columns(analysis, transport);
-    let mut rows: Vec<Vec<String>> = vec![vec![transport.to_string()], vec!["size".to_owned()]];
-    for column in &columns {
-        rows[0].push(column.head[0].clone());
-        rows[1].push(column.head[1].clone());
-    }
+fn table(analysis: &SizesLines<'_>, transport: Transport) -> String {
+    let lines = analysis.lines.iter().filter(|line| line.transport == transport);
+    let columns: Vec<_> =
+        lines.flat_map(|line| columns(line.kind).into_iter().map(move |column| (line, column))).collect();
+    let head = |first: String, index: usize| {
+        std::iter::once(first).chain(columns.iter().map(|(_, (head, _))| head[index].clone())).collect()
+    };
+    let mut rows: Vec<Vec<String>> = vec![head(transport.to_string(), 0), head("size".to_owned(), 1)];
     for size in analysis.sizes() {
-        let figures = columns.iter().map(|column| column.line.at(size).map_or("-".to_owned(), column.figure));
-        rows.push(std::iter::once(size.to_string()).chain(figures).collect());
+        let figure = |(line, (_, figure)): &(&SizesLine<'_>, FigureColumn)| {
+            line.at(size).map_or("-".to_owned(), figure)
+        };
+        rows.push(std::iter::once(size.to_string()).chain(columns.iter().map(figure)).collect());
     }
     aligned(&rows)
 }

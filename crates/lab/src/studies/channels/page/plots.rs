@@ -5,44 +5,37 @@ use thalweg_measure::page::chart::{Chart, Mark, Series, Unit, Way, XAxis, YAxis}
 use thalweg_measure::page::section::{Block, Choice, When, when};
 
 use crate::load::Strategy;
-use crate::report::multiples::{Figure, Line, Multiples, hue, latencies, peer_colour, statistic};
+use crate::load::gathered::Windows;
+use crate::load::multiples::{ChartLine, Figure, Multiples, STATISTICS, hue, peer_colour, statistic};
+use crate::record::LoadResult;
 use crate::stack::{OURS, Pair};
-use crate::studies::channels::analyse::{self, Cell, Channels, Panel, label, network};
+use crate::studies::channels::analyse::{Channels, ChannelsLine, Panel, label, network};
 
 /// Rates and latencies over calls in flight.
-pub(super) fn over_load(channels: &Channels) -> Vec<Block> {
+pub(super) fn over_load(channels: &Channels<'_>) -> Vec<Block> {
     let ways = ways(channels);
-    let rate = Figure {
-        ends: |cell: &Cell| cell.rate_interval,
-        windows: |cell| {
-            cell.windows.iter().filter_map(|it| Some(it.outcome.as_ref().ok()?.rate_per_s)).collect()
-        },
-        ..Figure::of(|cell: &Cell| Some(cell.rate_per_s))
-    };
-    let latencies = latencies(|cell: &Cell| cell.latency, |cell| cell.p50_interval);
     let calls = channels.calls().into_iter().map(|call| (call.name(), call.name()));
     vec![
-        Block::Choices(vec![Choice::buttons("call", "Kind of call", calls), statistic()]),
+        Block::Choices(vec![Choice::buttons("call", "Kind of call", calls), statistic(&STATISTICS)]),
         Block::Legend(ways.clone()),
         Block::Heading("Operations per second; higher is better".to_owned()),
-        Block::Multiples(panels(channels, &ways, "rate", Unit::Rate, vec![rate])),
+        Block::Multiples(panels(channels, &ways, "rate", Unit::Rate, vec![Figure::rate()])),
         Block::Heading("Latency, {statistic}; lower is better".to_owned()),
-        Block::Multiples(panels(channels, &ways, "latency", Unit::Time, latencies)),
-        Block::Hint(
+        Block::Multiples(panels(channels, &ways, "latency", Unit::Time, Figure::latencies(&STATISTICS))),
+        Block::hint(
             "A plot for each delay, all on the same axes, both logarithmic. The grey line is ideal scaling: every call \
              in flight as fast as the lone call of the fastest line. Bars are intervals of 95 %, of rates and medians; \
-             dots beside them the windows that a rate was told from. Point at a plot for its values."
-                .to_owned(),
+             dots beside them the windows that a rate was told from. Point at a plot for its values.",
         ),
     ]
 }
 
 fn panels(
-    channels: &Channels,
+    channels: &Channels<'_>,
     ways: &[Way],
     name: &'static str,
     unit: Unit,
-    figures: Vec<Figure<Cell>>,
+    figures: Vec<Figure>,
 ) -> Vec<Chart> {
     let mut loads: Vec<u32> =
         channels.calls().into_iter().flat_map(|call| channels.in_flight(call)).collect();
@@ -50,7 +43,7 @@ fn panels(
     loads.dedup();
     let numbers: Vec<u64> = loads.iter().copied().map(u64::from).collect();
     let known = channels.ways();
-    let note = |cell: &Cell| cell.connections.map(|it| format!(" ({it})")).unwrap_or_default();
+    let note = |cell: &Windows<'_>| cell.connections().map(|it| format!(" ({it})")).unwrap_or_default();
     let multiples = Multiples {
         name,
         unit,
@@ -59,9 +52,13 @@ fn panels(
         figures,
         note: Some(note),
     };
-    let chart = |(index, panel): (usize, &Panel)| {
-        let line = line_of(&known, &loads);
-        let lines: Vec<Line<'_, Cell>> = panel.lines.iter().map(line).collect();
+    let chart = |(index, panel): (usize, &Panel<'_>)| {
+        let way = |line: &ChannelsLine<'_>| known.iter().position(|way| *way == (line.pair, line.strategy));
+        let line = |line| {
+            let cells = loads.iter().map(|&load| ChannelsLine::at(line, load)).collect();
+            (way(line).unwrap_or_default(), cells)
+        };
+        let lines: Vec<ChartLine<'_>> = panel.lines.iter().map(line).collect();
         let mut chart = multiples.chart(index, &panel.network(), &lines);
         chart.when = when("call", [panel.call.name()]);
         if unit == Unit::Rate {
@@ -79,17 +76,7 @@ fn muted(name: &str) -> Way {
     Way { key: name.to_owned(), name: name.to_owned(), colour: "muted".to_owned(), ..Way::default() }
 }
 
-fn line_of<'a, 'c>(
-    known: &'a [(&Pair, Strategy)],
-    loads: &'a [u32],
-) -> impl Fn(&'c analyse::Line) -> Line<'c, Cell> + 'a {
-    |line| Line {
-        way: known.iter().position(|way| *way == (&line.pair, line.strategy)).unwrap_or_default(),
-        cells: loads.iter().map(|&load| line.at(load)).collect(),
-    }
-}
-
-fn ways(channels: &Channels) -> Vec<Way> {
+fn ways(channels: &Channels<'_>) -> Vec<Way> {
     let ways = channels.ways();
     let mut peers: Vec<&str> = Vec::new();
     for (pair, _) in &ways {
@@ -120,42 +107,41 @@ fn stroke(strategy: Strategy, variant: Option<&str>) -> (&'static [u8], f64) {
 }
 
 /// Lanes of each line that has them over time, in the order of measuring.
-pub(super) fn lanes(channels: &Channels) -> Vec<Block> {
+pub(super) fn lanes(channels: &Channels<'_>) -> Vec<Block> {
     let lines = channels.panels.iter().flat_map(|panel| panel.lines.iter().map(move |line| (panel, line)));
     let charts: Vec<Chart> = lines
         .filter_map(|(panel, line)| {
-            let cells: Vec<&Cell> = line.cells.iter().filter(|cell| !cell.lanes.is_empty()).collect();
+            let last = line.cells.iter().filter_map(|it| Some((it.point.in_flight, it.valid().last()?.1)));
+            let cells: Vec<(u32, &LoadResult)> = last.filter(|(_, load)| !load.lanes.is_empty()).collect();
             let title = format!("{}, {}, {}", line.pair.client, panel.call, network(panel.round_trip));
             (!cells.is_empty()).then(|| lanes_chart(title, &cells))
         })
         .collect();
     if charts.is_empty() {
-        return vec![Block::About(
-            "No channel of this study finds its own number of connections.".to_owned(),
-        )];
+        return vec![Block::about("No channel of this study finds its own number of connections.")];
     }
     vec![
-        Block::About(
+        Block::about(
             "Connected lanes of the adaptive channel, from the beginning of the warm-up on; a line for each number of \
-             calls in flight, which stands at its end."
-                .to_owned(),
+             calls in flight, which stands at its end.",
         ),
         Block::Multiples(charts),
     ]
 }
 
-fn lanes_chart(title: String, cells: &[&Cell]) -> Chart {
-    let way = |(index, cell): (usize, &&Cell)| Way {
-        key: format!("{title}, {}", cell.in_flight),
-        name: format!("{} in flight", cell.in_flight),
-        short: cell.in_flight.to_string(),
+/// Of the last valid window for each number of calls in flight.
+fn lanes_chart(title: String, cells: &[(u32, &LoadResult)]) -> Chart {
+    let way = |(index, (in_flight, _)): (usize, &(u32, &LoadResult))| Way {
+        key: format!("{title}, {in_flight}"),
+        name: format!("{in_flight} in flight"),
+        short: in_flight.to_string(),
         colour: hue(index, cells.len()),
         width: 2.0,
         ..Way::default()
     };
-    let series = |(index, cell): (usize, &&Cell)| {
-        let last = cell.lanes.last().map(|it| (cell.window_ns as f64 / 1e9, it.lanes));
-        let steps = cell.lanes.iter().map(|it| (it.at_ns as f64 / 1e9, it.lanes)).chain(last);
+    let series = |(index, (_, load)): (usize, &(u32, &LoadResult))| {
+        let last = load.lanes.last().map(|it| (load.duration_ns as f64 / 1e9, it.lanes));
+        let steps = load.lanes.iter().map(|it| (it.at_ns as f64 / 1e9, it.lanes)).chain(last);
         let (x, y): (Vec<f64>, Vec<u32>) = steps.map(|(at, lanes)| (short(at), lanes)).unzip();
         let y = y.into_iter().map(|lanes| Some(f64::from(lanes)));
         Series { x, mark: Mark::Steps, ..Series::new(index, When::new(), y) }

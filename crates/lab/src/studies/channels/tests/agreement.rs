@@ -6,7 +6,7 @@ use thalweg_measure::figures::bound;
 use super::super::analysis::ChannelsAnalysis;
 use super::super::answer::answer;
 use super::super::numbers::{Row, Tally};
-use super::super::{page, terminal};
+use super::super::{report, terminal};
 use super::*;
 use crate::load::Label;
 use crate::load::results::AaResult;
@@ -186,7 +186,7 @@ fn headline_verdicts_and_tables_never_contradict_each_other() {
         }
         let text = terminal::text(&analysis);
         assert_eq!(printed(&text), tally, "{seed}: {text}");
-        let page = page::page(&analysis);
+        let page = report(&analysis).page;
         if let Some(unanswered) = &analysis.unanswered {
             assert!(
                 analysis.verdicts.is_empty() && page.contains(&bound(unanswered)),

@@ -1,9 +1,10 @@
 use super::words::{carrier_in_few_words, in_a_sentence, in_few_words};
 use super::*;
+use crate::load::gathered::gathered;
 use crate::load::noise::{Floor, Noise};
-use crate::load::paired::{PairedFigures, PairedWindow};
-use crate::load::{Transport, Work};
-use crate::studies::sizes::lines::Line;
+use crate::load::{PointResult, Transport, Work};
+use crate::stack::Pair;
+use crate::tests::sample;
 
 const ROUNDS: u32 = 6;
 const SERVER: Kind = Kind { work: Work::Call(CallType::ServerStream), in_flight: 1, connections: 1 };
@@ -12,42 +13,22 @@ const BIDI: Kind = Kind { work: Work::Call(CallType::BidiStream), in_flight: 1, 
 const UNARY: Kind = Kind { work: Work::Call(CallType::Unary), in_flight: 16, connections: 1 };
 
 /// Of 1 KiB: windows whose rates are `rate`, each off by so much in one round and by as little in the next.
-fn line(kind: Kind, transport: Transport, rate: f64, off: f64) -> Line {
-    let rates = (0..ROUNDS).map(|round| rate * if round % 2 == 0 { 1.0 + off } else { 1.0 / (1.0 + off) });
-    Line { kind, transport, cells: vec![cell(rates)] }
+fn line(kind: Kind, transport: Transport, rate: f64, off: f64) -> Vec<PointResult> {
+    let of_round = |round| rate * if round % 2 == 0 { 1.0 + off } else { 1.0 / (1.0 + off) };
+    cell(kind, transport, (0..ROUNDS).map(of_round))
 }
 
-fn cell(rates: impl Iterator<Item = f64>) -> Cell {
-    let windows: Vec<PairedWindow> = (0..)
-        .zip(rates)
-        .map(|(round, rate_per_s)| PairedWindow {
-            round,
-            outcome: Ok(PairedFigures { rate_per_s, p50_ns: 1e9 / rate_per_s, ..PairedFigures::default() }),
-            is_limited: false,
-        })
-        .collect();
-    let measured = || windows.iter().map(|window| window.outcome.as_ref().unwrap().rate_per_s);
-    let rate_per_s = thalweg_measure::statistics::geometric_mean(measured());
-    Cell {
-        size: ByteSize(1024),
-        rate_per_s,
-        rate_interval: None,
-        bytes_per_s: rate_per_s * 1024.0,
-        latency: None,
-        p50_interval: None,
-        pace: None,
-        is_limited: false,
-        spikes: Vec::new(),
-        share_of_socket: None,
-        windows,
-    }
+fn cell(kind: Kind, transport: Transport, rates: impl Iterator<Item = f64>) -> Vec<PointResult> {
+    let at = (kind, transport, ByteSize(1024));
+    (0..).zip(rates).map(|(round, rate)| sample::window(Some(Pair::ours()), at, round, rate)).collect()
 }
 
-fn choices(lines: Vec<Line>, noise: Noise) -> Choices {
-    Choices::of(&Analysis { lines, noise })
+fn choices(lines: &[Vec<PointResult>], noise: Noise) -> Choices {
+    let lines = SizesLines::arranged(&gathered(lines.iter().flatten()));
+    Choices::of(&SizesLines { lines, noise })
 }
 
-fn check(lines: Vec<Line>, noise: Noise, sentence: &str, words: &[&str]) {
+fn check(lines: &[Vec<PointResult>], noise: Noise, sentence: &str, words: &[&str]) {
     let choices = choices(lines, noise);
     assert_eq!(in_a_sentence(&choices).as_deref().unwrap_or_default(), sentence);
     assert_eq!(choices.calls.iter().map(in_few_words).collect::<Vec<_>>(), words);
@@ -60,7 +41,7 @@ fn floor(kind: Kind, rate: f64) -> Noise {
 #[test]
 fn the_fastest_is_used() {
     check(
-        vec![line(CLIENT, Transport::Tcp, 200.0, 0.02), line(SERVER, Transport::Tcp, 100.0, 0.02)],
+        &[line(CLIENT, Transport::Tcp, 200.0, 0.02), line(SERVER, Transport::Tcp, 100.0, 0.02)],
         Noise::default(),
         "Over TCP, messages one way: use client streams at 1 KiB (2.0 times the next).",
         &["client 2.0 × (2.0–2.0)"],
@@ -71,7 +52,7 @@ fn the_fastest_is_used() {
 fn equal_is_what_is_known_to_lie_within_the_margin() {
     // The two move against each other by 3 % a round.
     check(
-        vec![line(CLIENT, Transport::Tcp, 100.0, 0.015), line(SERVER, Transport::Tcp, 101.0, -0.015)],
+        &[line(CLIENT, Transport::Tcp, 100.0, 0.015), line(SERVER, Transport::Tcp, 101.0, -0.015)],
         Noise::default(),
         "Over TCP, messages one way: client streams and server streams are equal at 1 KiB.",
         &["= client, server"],
@@ -81,14 +62,14 @@ fn equal_is_what_is_known_to_lie_within_the_margin() {
 #[test]
 fn what_lies_within_the_noise_or_varies_cannot_be_told() {
     check(
-        vec![line(CLIENT, Transport::Tcp, 100.0, 0.3), line(SERVER, Transport::Tcp, 110.0, -0.3)],
+        &[line(CLIENT, Transport::Tcp, 100.0, 0.3), line(SERVER, Transport::Tcp, 110.0, -0.3)],
         Noise::default(),
         "Over TCP, messages one way: this study cannot tell client streams and server streams apart at 1 KiB.",
         &["? client, server"],
     );
     // A difference of 30 % below a floor of 40 %.
     check(
-        vec![line(CLIENT, Transport::Tcp, 130.0, 0.01), line(SERVER, Transport::Tcp, 100.0, 0.01)],
+        &[line(CLIENT, Transport::Tcp, 130.0, 0.01), line(SERVER, Transport::Tcp, 100.0, 0.01)],
         floor(SERVER, 0.34),
         "Over TCP, messages one way: this study cannot tell client streams and server streams apart at 1 KiB.",
         &["? client, server"],
@@ -97,14 +78,14 @@ fn what_lies_within_the_noise_or_varies_cannot_be_told() {
 
 #[test]
 fn calls_that_do_other_work_are_not_compared() {
-    let lines = vec![
+    let lines = [
         line(Kind::LONE_CALL, Transport::Tcp, 10.0, 0.02),
         line(UNARY, Transport::Tcp, 100.0, 0.02),
         line(CLIENT, Transport::Tcp, 5000.0, 0.02),
         line(BIDI, Transport::Tcp, 400.0, 0.02),
     ];
     check(
-        lines,
+        &lines,
         Noise::default(),
         "Over TCP, each message answered: use bidi streams at 1 KiB (4.0 times the next).",
         &["bidi 4.0 × (4.0–4.0)"],
@@ -113,13 +94,13 @@ fn calls_that_do_other_work_are_not_compared() {
 
 #[test]
 fn of_three_some_may_be_equal_and_others_unclear() {
-    let lines = vec![
+    let lines = [
         line(Kind::LONE_CALL, Transport::Uds, 98.0, 0.4),
         line(UNARY, Transport::Uds, 99.0, 0.0),
         line(BIDI, Transport::Uds, 100.0, 0.01),
     ];
     check(
-        lines,
+        &lines,
         Noise::default(),
         "Over UDS, each message answered: this study cannot tell lone unary calls and bidi streams apart at 1 KiB, \
          and 16 unary calls in flight equal bidi streams.",
@@ -132,14 +113,14 @@ fn too_few_windows_tell_nothing() {
     let mut lines =
         vec![line(CLIENT, Transport::Tcp, 200.0, 0.02), line(SERVER, Transport::Tcp, 100.0, 0.02)];
     for line in &mut lines {
-        line.cells[0].windows.truncate(2);
+        line.truncate(2);
     }
-    assert_eq!(choices(lines, Noise::default()).calls[0].advice(), Advice::CannotTell);
+    assert_eq!(choices(&lines, Noise::default()).calls[0].advice(), Advice::CannotTell);
 }
 
 #[test]
 fn a_transport_is_chosen_for_each_job() {
-    let lines = vec![
+    let lines = [
         line(Kind::LONE_CALL, Transport::Tcp, 10.0, 0.02),
         line(Kind::LONE_CALL, Transport::Uds, 20.0, 0.02),
         line(CLIENT, Transport::Tcp, 100.0, 0.01),
@@ -147,7 +128,7 @@ fn a_transport_is_chosen_for_each_job() {
         line(SERVER, Transport::Tcp, 50.0, 0.01),
         line(SERVER, Transport::Uds, 25.0, 0.01),
     ];
-    let found = choices(lines, Noise::default());
+    let found = choices(&lines, Noise::default());
     let words: Vec<_> =
         found.transports.iter().map(|choice| (choice.job, carrier_in_few_words(choice))).collect();
     let [one_way, answered, lone] = words.as_slice() else { panic!("{words:?}") };
@@ -164,12 +145,11 @@ fn luck_is_seldom_advice() {
     let mut random = Random(7);
     let mut lucky = 0;
     for _ in 0..STUDIES {
-        let lines = [Kind::LONE_CALL, UNARY, BIDI].map(|kind| Line {
-            kind,
-            transport: Transport::Tcp,
-            cells: vec![cell((0..ROUNDS).map(|_| 100.0 * (0.1 * random.normal()).exp()))],
+        let lines = [Kind::LONE_CALL, UNARY, BIDI].map(|kind| {
+            let rates = (0..ROUNDS).map(|_| 100.0 * (0.1 * random.normal()).exp());
+            cell(kind, Transport::Tcp, rates)
         });
-        let found = choices(lines.to_vec(), Noise::default());
+        let found = choices(&lines, Noise::default());
         // Faster than one of the others is wrong already.
         lucky += u32::from(found.calls[0].next().is_some());
     }

@@ -9,7 +9,7 @@ use crate::load::Kind;
 use crate::load::Transport;
 use crate::load::verdict::{Compared, Verdict};
 use crate::stack::Pair;
-use crate::studies::sizes::compare::{Against, ComparedCell, Comparison, Tally};
+use crate::studies::sizes::compare::{Against, ComparedCell, StacksCompared, Tally};
 
 /// One kind of call beside one other pair, over all sizes, in a sentence.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -42,7 +42,7 @@ pub(crate) struct Loss {
 }
 
 /// The comparison in one or two sentences; `None` when nothing could be compared.
-pub(crate) fn answer(comparison: &Comparison) -> Option<String> {
+pub(crate) fn answer(comparison: &StacksCompared<'_>) -> Option<String> {
     let name = comparison.ours.to_string();
     let counted: Vec<(&Pair, Tally)> = comparison
         .peers
@@ -76,14 +76,14 @@ pub(crate) fn answer(comparison: &Comparison) -> Option<String> {
 }
 
 /// A sentence for each other pair, kind of call and transport.
-pub(crate) fn contrasts(comparison: &Comparison) -> Vec<Contrast> {
+pub(crate) fn contrasts(comparison: &StacksCompared<'_>) -> Vec<Contrast> {
     let lines = comparison.lines();
     let pairs = comparison.peers.iter().chain(&comparison.mixed);
     pairs.flat_map(|pair| lines.iter().filter_map(|&line| contrast(comparison, pair, line))).collect()
 }
 
 /// Every cell in which another stack with both its ends is faster than ours, the largest difference first.
-pub(crate) fn losses(comparison: &Comparison) -> Vec<Loss> {
+pub(crate) fn losses(comparison: &StacksCompared<'_>) -> Vec<Loss> {
     let mut losses = Vec::new();
     for pair in &comparison.peers {
         for (cell, against) in comparison.against(pair) {
@@ -116,8 +116,12 @@ pub(crate) fn verdicts(tally: Tally) -> String {
     parts.join(", ")
 }
 
-fn contrast(comparison: &Comparison, pair: &Pair, (kind, transport): (Kind, Transport)) -> Option<Contrast> {
-    let found: Vec<(&ComparedCell, &Against)> =
+fn contrast(
+    comparison: &StacksCompared<'_>,
+    pair: &Pair,
+    (kind, transport): (Kind, Transport),
+) -> Option<Contrast> {
+    let found: Vec<(&ComparedCell<'_>, &Against<'_>)> =
         comparison.line(kind, transport).filter_map(|cell| Some((cell, cell.against(pair)?))).collect();
     if found.is_empty() {
         return None;
@@ -179,7 +183,7 @@ fn sizes_with(rates: &[(ByteSize, Compared)], verdict: Verdict) -> Option<String
 }
 
 /// The smallest size's median latency, in which a lone caller is interested before its rate.
-fn median_clause(cell: &ComparedCell, against: &Against) -> Option<String> {
+fn median_clause(cell: &ComparedCell<'_>, against: &Against<'_>) -> Option<String> {
     let Compared { ratio, verdict } = against.median?;
     let (ratio, pair, size) = (ratio?, &against.pair, cell.size);
     Some(match verdict {

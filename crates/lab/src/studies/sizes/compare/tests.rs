@@ -5,14 +5,15 @@ use thalweg_measure::statistics::PAIRS_MIN;
 
 use thalweg_measure::usage::{ProcessUsage, Usage};
 
-use super::super::lines::analyse;
 use super::findings::{answer, contrasts, losses, verdicts};
 use super::*;
 use crate::load::results::AaResult;
+use crate::load::used::Used;
 use crate::load::{Asked, Outcome, WindowResult};
+use crate::load::{LabResults, PointResult};
 use crate::load::{Label, Pattern, SystemCalls, Work};
 use crate::record::CallType;
-use crate::tests::sample::sizes;
+use crate::tests::sample::{self, sizes};
 
 const UNARY_16: Kind = Kind { work: Work::Call(CallType::Unary), in_flight: 16, connections: 1 };
 const KIB: ByteSize = ByteSize(1024);
@@ -21,23 +22,15 @@ fn pair(name: &str) -> Pair {
     Pair::own(name.parse().unwrap())
 }
 
-fn compared(results: &LabResults) -> Comparison {
-    compare(results, &analyse(results))
+fn compared(results: &LabResults) -> StacksCompared<'_> {
+    let (ours, cells) = (results.reference(), results.gathered());
+    let own: Vec<_> =
+        cells.iter().filter(|cell| cell.pair.is_none_or(|pair| *pair == ours)).cloned().collect();
+    StacksCompared::of(ours, &cells, &SizesLines::of(results, &own))
 }
 
-/// A window of this rate; its median latency is its inverse.
 fn window(pair: Option<Pair>, (kind, size): (Kind, ByteSize), round: u32, rate: f64) -> PointResult {
-    let mut window = sizes().points.swap_remove(0);
-    window.point.work = kind.work;
-    window.point.in_flight = kind.in_flight;
-    window.point.size_bytes = size;
-    window.pair = pair;
-    window.round = round;
-    let Outcome::Measured(measured) = &mut window.outcome else { unreachable!("the sample was measured") };
-    measured.rate_per_s = rate;
-    measured.messages = 100;
-    measured.latency_ns.as_mut().unwrap().p50 = (1e9 / rate) as u64;
-    window
+    sample::window(pair, (kind, Transport::Tcp, size), round, rate)
 }
 
 /// Rounds of ours beside rounds of tonic's, in one cell.
@@ -63,7 +56,7 @@ fn aa(at: (Kind, ByteSize), a: &[f64], b: &[f64]) -> Vec<AaResult> {
     [of(Label::A, a), of(Label::B, b)].concat()
 }
 
-fn check(results: &LabResults, expected: Verdict) -> Comparison {
+fn check(results: &LabResults, expected: Verdict) -> StacksCompared<'_> {
     let comparison = compared(results);
     let against = comparison.cells[0].against(&pair("tonic")).unwrap();
     assert_eq!(against.rate.verdict, expected, "{against:?}");
@@ -96,11 +89,13 @@ fn a_difference_within_the_noise_floor_is_none() {
 
 #[test]
 fn of_latencies_less_is_better() {
-    let comparison = check(&rounds((Kind::LONE_CALL, KIB), &[200.0; 4], &[100.0; 4]), Verdict::Faster);
+    let lone = rounds((Kind::LONE_CALL, KIB), &[200.0; 4], &[100.0; 4]);
+    let comparison = check(&lone, Verdict::Faster);
     let median = comparison.cells[0].against[0].median.unwrap();
     assert_eq!(median.verdict, Verdict::Faster);
     assert!((median.ratio.unwrap().ratio - 0.5).abs() < 1e-6);
-    let overlapping = check(&rounds((UNARY_16, KIB), &[200.0; 4], &[100.0; 4]), Verdict::Faster);
+    let overlapping = rounds((UNARY_16, KIB), &[200.0; 4], &[100.0; 4]);
+    let overlapping = check(&overlapping, Verdict::Faster);
     assert_eq!(overlapping.cells[0].against[0].median, None);
 }
 
@@ -145,10 +140,10 @@ fn what_an_operation_costs_is_of_both_processes() {
     results.system_calls = vec![WindowResult::apart(asked, Ok(counted))];
     let comparison = compared(&results);
     // Of 100 operations each window.
-    let server = comparison.cells[0].ours.cost.unwrap().server;
-    let Used { user_ns, system_ns, switches, .. } = server.used;
-    assert_eq!((user_ns, system_ns, switches, server.system_calls), (20.0, 5.0, 0.5, Some(0.25)));
-    assert_eq!(comparison.cells[0].against[0].theirs.cost.unwrap().server.system_calls, None);
+    let ComparedCell { ours, against, .. } = &comparison.cells[0];
+    let Used { user_ns, system_ns, switches, .. } = ours.server().unwrap();
+    assert_eq!((user_ns, system_ns, switches, ours.system_calls), (20.0, 5.0, 0.5, Some(counted)));
+    assert!(against[0].theirs.client().is_some() && against[0].theirs.system_calls.is_none());
 }
 
 #[test]

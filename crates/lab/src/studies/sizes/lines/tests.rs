@@ -2,49 +2,33 @@ use super::super::choice::Choices;
 use super::super::findings::{findings, headlines};
 use super::*;
 use crate::load::doubts::doubts;
-use crate::load::paired::PairedFigures;
+use crate::load::gathered::gathered;
+use crate::load::paired::is_call;
+use crate::load::{Pattern, PointResult};
+use crate::stack::Pair;
+use crate::tests::sample;
 
-fn line(work: Work, in_flight: u32, transport: Transport, p50s: &[(u64, u64)]) -> Line {
-    let cells = p50s
-        .iter()
-        .map(|&(size, p50)| Cell {
-            size: ByteSize(size),
-            windows: windows(1e9 / p50 as f64, p50 as f64),
-            rate_per_s: 1e9 / p50 as f64,
-            rate_interval: None,
-            bytes_per_s: size as f64 * 1e9 / p50 as f64,
-            latency: Some(Latency {
-                min: p50,
-                mean: p50 as f64,
-                p50,
-                p90: p50,
-                p95: Some(p50),
-                p99: p50,
-                p99_9: p50,
-                p99_99: p50,
-                max: p50,
-            }),
-            p50_interval: None,
-            pace: None,
-            is_limited: false,
-            spikes: Vec::new(),
-            share_of_socket: None,
-        })
-        .collect();
-    Line { kind: Kind { work, in_flight, connections: 1 }, transport, cells }
+/// Four windows of each size, which do not differ.
+fn line(work: Work, in_flight: u32, transport: Transport, p50s: &[(u64, u64)]) -> Vec<PointResult> {
+    let kind = Kind { work, in_flight, connections: 1 };
+    let pair = is_call(kind).then(Pair::ours);
+    let of_size = |&(size, p50): &(u64, u64)| {
+        let at = (kind, transport, ByteSize(size));
+        let window = |round| sample::window(pair.clone(), at, round, 1e9 / p50 as f64);
+        (0..4).map(window).collect::<Vec<_>>()
+    };
+    p50s.iter().flat_map(of_size).collect()
 }
 
-/// Four that do not differ.
-fn windows(rate_per_s: f64, p50_ns: f64) -> Vec<PairedWindow> {
-    let measured = PairedFigures { rate_per_s, p50_ns, ..PairedFigures::default() };
-    let window = |round| PairedWindow { round, outcome: Ok(measured), is_limited: false };
-    (0..4).map(window).collect()
+fn lines(points: &[Vec<PointResult>]) -> SizesLines<'_> {
+    SizesLines { lines: SizesLines::arranged(&gathered(points.iter().flatten())), noise: Noise::default() }
 }
 
 const UNARY: Work = Work::Call(CallType::Unary);
 
 fn check_plateau(p50s: &[(u64, u64)], expected: Option<(u64, u64, Option<u64>)>) {
-    let found = line(UNARY, 1, Transport::Tcp, p50s).plateau();
+    let line = [line(UNARY, 1, Transport::Tcp, p50s)];
+    let found = lines(&line).lines[0].plateau();
     let found =
         found.map(|plateau| (plateau.level_ns, plateau.last.0, plateau.leaves.map(|(size, _)| size.0)));
     assert_eq!(found, expected, "{p50s:?}");
@@ -77,62 +61,29 @@ fn two_sizes_are_no_plateau() {
 #[test]
 fn each_line_is_held_against_the_socket_of_its_pattern() {
     let (echo, one_way) = (Work::Socket(Pattern::Echo), Work::Socket(Pattern::OneWay));
-    let analysis = Analysis {
-        lines: vec![
-            line(UNARY, 1, Transport::Tcp, &[(64, 100)]),
-            line(UNARY, 16, Transport::Tcp, &[(64, 50)]),
-            line(Work::Call(CallType::ClientStream), 1, Transport::Tcp, &[(64, 40)]),
-            line(Work::Call(CallType::BidiStream), 1, Transport::Tcp, &[(64, 20)]),
-            line(echo, 1, Transport::Tcp, &[(64, 50)]),
-            line(echo, 16, Transport::Tcp, &[(64, 10)]),
-            line(Work::Socket(Pattern::Pipelined), 1, Transport::Tcp, &[(64, 16)]),
-            line(one_way, 1, Transport::Tcp, &[(64, 10)]),
-            line(echo, 1, Transport::Uds, &[(64, 1)]),
-        ],
-        noise: Noise::default(),
-    };
-    let shares: Vec<_> = analysis
-        .clone()
-        .with_shares(&analysis)
-        .lines
-        .iter()
-        .map(|line| line.cells[0].share_of_socket)
-        .collect();
-    assert_eq!(shares, [Some(0.5), Some(0.2), Some(0.25), Some(0.8), None, None, None, None, None]);
-}
-
-#[test]
-fn the_best_are_found() {
-    let analysis = Analysis {
-        lines: vec![
-            line(UNARY, 1, Transport::Tcp, &[(0, 100), (1000, 200), (4000, 1000)]),
-            line(Work::Call(CallType::ServerStream), 1, Transport::Tcp, &[(0, 10), (1000, 300)]),
-        ],
-        noise: Noise::default(),
-    };
-    assert_eq!(analysis.lines[0].best_throughput().unwrap().size, ByteSize(1000));
-    assert_eq!(analysis.lines[0].best_rate().unwrap().size, ByteSize(0));
+    let lines_of = [
+        line(UNARY, 1, Transport::Tcp, &[(64, 100)]),
+        line(UNARY, 16, Transport::Tcp, &[(64, 50)]),
+        line(Work::Call(CallType::ClientStream), 1, Transport::Tcp, &[(64, 40)]),
+        line(Work::Call(CallType::BidiStream), 1, Transport::Tcp, &[(64, 20)]),
+        line(echo, 1, Transport::Tcp, &[(64, 50)]),
+        line(echo, 16, Transport::Tcp, &[(64, 10)]),
+        line(Work::Socket(Pattern::Pipelined), 1, Transport::Tcp, &[(64, 16)]),
+        line(one_way, 1, Transport::Tcp, &[(64, 10)]),
+        line(echo, 1, Transport::Uds, &[(64, 1)]),
+    ];
+    let analysis = lines(&lines_of);
+    let share = |line: &SizesLine<'_>| analysis.share_of_socket(&line.cells[0]);
+    let shares: Vec<_> = analysis.lines.iter().filter_map(share).map(|it| (it * 100.0).round()).collect();
+    assert_eq!(shares, [50.0, 20.0, 25.0, 80.0]);
 }
 
 #[test]
 fn sentences_say_the_figures() {
-    let analysis = Analysis {
-        lines: vec![
-            line(
-                UNARY,
-                1,
-                Transport::Tcp,
-                &[(0, 80_000), (1024, 81_000), (16_384, 90_000), (65_536, 200_000)],
-            ),
-            line(
-                UNARY,
-                1,
-                Transport::Uds,
-                &[(0, 40_000), (1024, 41_000), (16_384, 42_000), (65_536, 43_000)],
-            ),
-        ],
-        noise: Noise::default(),
-    };
+    let tcp = [(0, 80_000), (1024, 81_000), (16_384, 90_000), (65_536, 200_000)];
+    let uds = [(0, 40_000), (1024, 41_000), (16_384, 42_000), (65_536, 43_000)];
+    let points = [line(UNARY, 1, Transport::Tcp, &tcp), line(UNARY, 1, Transport::Uds, &uds)];
+    let analysis = lines(&points);
     let findings = findings(&analysis, &Choices::of(&analysis));
     let text_of = |topic| findings.iter().find(|finding| finding.topic == topic).unwrap().text.clone();
     assert_eq!(
@@ -155,7 +106,7 @@ fn sentences_say_the_figures() {
 
 #[test]
 fn nothing_measured_says_nothing() {
-    let analysis = Analysis { lines: Vec::new(), noise: Noise::default() };
+    let analysis = lines(&[]);
     assert_eq!(findings(&analysis, &Choices::of(&analysis)), []);
     assert_eq!(headlines(&analysis), []);
 }

@@ -18,7 +18,7 @@ use crate::load::verdict::MARGIN;
 use crate::load::{LabResults, stacks};
 use crate::stack::Pair;
 use crate::studies::sizes::compare::findings::{Loss, contrasts, losses, verdicts};
-use crate::studies::sizes::compare::{Comparison, Tally};
+use crate::studies::sizes::compare::{StacksCompared, Tally};
 
 /// With a floor above this share, real differences are called none.
 const FLOOR_HIGH: f64 = 0.2;
@@ -26,13 +26,13 @@ const FLOOR_HIGH: f64 = 0.2;
 const LOSSES_OPEN: usize = 6;
 
 /// A card for each peer: the middle ratio, from where to where, and how many cells have which verdict.
-pub(super) fn cards(comparison: &Comparison) -> Markup {
+pub(super) fn cards(comparison: &StacksCompared<'_>) -> Markup {
     html! {
         @for pair in &comparison.peers { (card(comparison, pair)) }
     }
 }
 
-fn card(comparison: &Comparison, pair: &Pair) -> Markup {
+fn card(comparison: &StacksCompared<'_>, pair: &Pair) -> Markup {
     let tally = comparison.tally(pair);
     let middle =
         comparison.middle(pair).map_or("–".to_owned(), |middle| format!("{} ×", ratio_figure(middle)));
@@ -84,7 +84,7 @@ fn bar(tally: Tally) -> Markup {
 }
 
 /// All sections of the comparison.
-pub(super) fn sections(results: &LabResults, comparison: &Comparison) -> Vec<Section> {
+pub(super) fn sections(results: &LabResults, comparison: &StacksCompared<'_>) -> Vec<Section> {
     let title = "Noise floor: the smallest difference that this study can see";
     let mut sections = vec![
         Section::new("noise", "", title, noise(comparison)),
@@ -102,13 +102,12 @@ pub(super) fn sections(results: &LabResults, comparison: &Comparison) -> Vec<Sec
     sections
 }
 
-fn noise(comparison: &Comparison) -> Vec<Block> {
+fn noise(comparison: &StacksCompared<'_>) -> Vec<Block> {
     let floors = &comparison.noise.floors;
     if floors.is_empty() {
-        return vec![Block::About(
+        return vec![Block::about(
             "Ours was not measured against itself, so there is no noise floor: only the intervals decide what is a \
-             difference."
-                .to_owned(),
+             difference.",
         )];
     }
     let figure =
@@ -133,7 +132,7 @@ fn noise(comparison: &Comparison) -> Vec<Block> {
     vec![Block::About(noise_in_words(comparison)), Block::Table(table)]
 }
 
-fn noise_in_words(comparison: &Comparison) -> String {
+fn noise_in_words(comparison: &StacksCompared<'_>) -> String {
     let floors = &comparison.noise.floors;
     let cells: usize = floors.iter().map(|floor| floor.cells.len()).sum();
     let largest = floors.iter().map(|floor| floor.rate).fold(0.0, f64::max).exp() - 1.0;
@@ -156,7 +155,7 @@ fn noise_in_words(comparison: &Comparison) -> String {
     )
 }
 
-fn against(results: &LabResults, comparison: &Comparison) -> Vec<Block> {
+fn against(results: &LabResults, comparison: &StacksCompared<'_>) -> Vec<Block> {
     let ours = &comparison.ours;
     let peers = comparison.peers.iter().map(|pair| (pair.to_string(), pair.to_string()));
     let mut blocks = vec![
@@ -187,7 +186,7 @@ fn against(results: &LabResults, comparison: &Comparison) -> Vec<Block> {
 }
 
 /// What others are better at, before all the rest.
-fn losses_block(comparison: &Comparison) -> Markup {
+fn losses_block(comparison: &StacksCompared<'_>) -> Markup {
     let losses = losses(comparison);
     if losses.is_empty() {
         return html! {
@@ -215,7 +214,7 @@ fn loss(loss: &Loss) -> Markup {
 }
 
 /// The table of one peer, and what it says in sentences.
-fn peer(results: &LabResults, comparison: &Comparison, (index, pair): (usize, &Pair)) -> Markup {
+fn peer(results: &LabResults, comparison: &StacksCompared<'_>, (index, pair): (usize, &Pair)) -> Markup {
     let own = Some(&pair.server).filter(|_| pair.client == pair.server);
     let stack = results.stacks.iter().find(|info| Some(&info.stack) == own);
     html! {

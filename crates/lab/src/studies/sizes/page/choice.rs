@@ -10,10 +10,10 @@ use crate::load::verdict::{Compared, MARGIN, Verdict};
 use crate::load::{Kind, Transport};
 use crate::studies::sizes::choice::words::best_and;
 use crate::studies::sizes::choice::{Advice, CallChoice, Choices, Job, TransportChoice};
-use crate::studies::sizes::lines::Analysis;
+use crate::studies::sizes::lines::SizesLines;
 
 /// A row for each size; nothing where there is nothing to choose from.
-pub(super) fn table(analysis: &Analysis, choices: &Choices) -> Option<Markup> {
+pub(super) fn table(analysis: &SizesLines<'_>, choices: &Choices) -> Option<Markup> {
     let columns = columns(analysis, choices);
     let jobs: Vec<Job> =
         Job::ALL.into_iter().filter(|&job| columns.iter().any(|it| it.job() == job)).collect();
@@ -51,7 +51,7 @@ enum Column {
     Transports(Job),
 }
 
-fn columns(analysis: &Analysis, choices: &Choices) -> Vec<Column> {
+fn columns(analysis: &SizesLines<'_>, choices: &Choices) -> Vec<Column> {
     let mut columns = Vec::new();
     for job in Job::ALL {
         let has_calls = |transport: &Transport| {

@@ -1,16 +1,17 @@
 //! Distributions for the page: percentile curves of bounded length, from the histograms of the windows.
 
+use thalweg_measure::distribution::Distribution;
 use thalweg_measure::figures::short;
-use thalweg_measure::histogram::Histogram;
 use thalweg_measure::page::chart::{Chart, Mark, Series, Unit, Way, XAxis, YAxis};
 use thalweg_measure::page::section::{Block, Choice, When, when};
 use thalweg_measure::size::ByteSize;
 
 use super::anchor::{anchor, kind_id};
 use super::plots::unhidden;
-use crate::load::gathered::{Windows, gathered};
-use crate::load::{Kind, LabResults, Transport};
-use crate::report::multiples::hue;
+use crate::load::gathered::{Windows, distinct};
+use crate::load::multiples::hue;
+use crate::load::{Kind, Transport};
+use crate::record::LoadResult;
 
 /// Points of a curve from one number of nines to the next: 90 %, 92.5 %, 94.4 %, …, 99 %.
 const STEPS_PER_NINE: u32 = 8;
@@ -32,11 +33,11 @@ struct Curve {
 }
 
 /// The chart of latency over percentile: sizes of one kind of call, or kinds of calls of one size.
-pub(super) fn blocks(results: &LabResults) -> Vec<Block> {
-    let curves = curves(results);
+pub(super) fn blocks(own: &[Windows<'_>]) -> Vec<Block> {
+    let curves: Vec<Curve> = own.iter().filter_map(curve).collect();
     if curves.is_empty() {
-        return vec![Block::About(
-            "No percentiles: streams one way have no latency that their client could see.".to_owned(),
+        return vec![Block::about(
+            "No percentiles: streams one way have no latency that their client could see.",
         )];
     }
     let of_kinds = distinct(curves.iter().map(|curve| curve.kind));
@@ -50,30 +51,23 @@ pub(super) fn blocks(results: &LabResults) -> Vec<Block> {
     let carriers = transports.iter().map(|transport| (transport.to_string(), transport.to_string()));
     vec![
         Block::Choices(vec![
-            Choice::buttons("curves", "Curves", [("size", "sizes of one call"), ("kind", "calls of one size")]),
+            Choice::buttons(
+                "curves",
+                "Curves",
+                [("size", "sizes of one call"), ("kind", "calls of one size")],
+            ),
             named("curve-call", "Call", calls).when(when("curves", ["size"])),
             named("curve-size", "Size", bytes).when(when("curves", ["kind"])),
             Choice::buttons("carrier", "Transport of the curves", carriers),
         ]),
         Block::Wide(vec![chart(&curves, &of_kinds, &sizes)]),
-        Block::Hint(
+        Block::hint(
             "A line is of all windows of a cell together; around it lies the range from the lowest to the highest \
              single window, as far as two of them have so many operations. The percentiles in the table of figures are \
              medians over windows. Streams one way have no latency that their client could see. A line ends where \
-             fewer than one operation lies above, at 99.9999 % at the latest."
-                .to_owned(),
+             fewer than one operation lies above, at 99.9999 % at the latest.",
         ),
     ]
-}
-
-fn distinct<T: PartialEq>(all: impl Iterator<Item = T>) -> Vec<T> {
-    let mut distinct = Vec::new();
-    for one in all {
-        if !distinct.contains(&one) {
-            distinct.push(one);
-        }
-    }
-    distinct
 }
 
 fn chart(curves: &[Curve], kinds: &[Kind], sizes: &[ByteSize]) -> Chart {
@@ -131,18 +125,18 @@ fn chart(curves: &[Curve], kinds: &[Kind], sizes: &[ByteSize]) -> Chart {
     }
 }
 
-/// One for each cell of our own pair and of the bare sockets that has latencies.
-fn curves(results: &LabResults) -> Vec<Curve> {
-    let ours = results.reference();
-    let own = gathered(&results.points);
-    own.iter().filter(|windows| windows.pair.is_none_or(|pair| *pair == ours)).filter_map(curve).collect()
-}
-
-fn curve(windows: &Windows<'_>) -> Option<Curve> {
+/// Of a cell that has latencies.
+fn curve(cell: &Windows<'_>) -> Option<Curve> {
+    let decoded = |(_, load): (_, &LoadResult)| Distribution::restored(&load.histogram, &load.latency_ns?);
     let of_windows: Vec<Distribution> =
-        windows.valid().filter_map(|(_, result)| Distribution::of(&result.histogram)).collect();
-    let all = Distribution::merged(&of_windows)?.percentiles();
-    let single: Vec<Vec<u64>> = of_windows.iter().map(Distribution::percentiles).collect();
+        cell.valid().filter_map(decoded).filter(|it| !it.is_empty()).collect();
+    let (first, rest) = of_windows.split_first()?;
+    let mut merged = first.clone();
+    for window in rest {
+        merged.merge(window);
+    }
+    let all = percentiles(&merged);
+    let single: Vec<Vec<u64>> = of_windows.iter().map(percentiles).collect();
     let range = |choose: fn(std::vec::IntoIter<u64>) -> Option<u64>| {
         let at = |index| {
             let reached: Vec<u64> = single.iter().filter_map(|column| column.get(index).copied()).collect();
@@ -150,71 +144,40 @@ fn curve(windows: &Windows<'_>) -> Option<Curve> {
         };
         (0..all.len()).map_while(at).collect()
     };
-    let point = windows.point;
     Some(Curve {
-        kind: Kind::of(point),
-        transport: point.transport,
-        size: point.size_bytes,
+        kind: cell.kind(),
+        transport: cell.point.transport,
+        size: cell.size(),
         low: range(Iterator::min),
         high: range(Iterator::max),
         all,
     })
 }
 
-/// Values and how often each was recorded, ascending; at least one.
-#[derive(Clone, Debug, PartialEq)]
-struct Distribution(Vec<(u64, u64)>);
-
-impl Distribution {
-    /// `None` of an empty histogram.
-    fn of(histogram: &Histogram) -> Option<Self> {
-        let counts = histogram.recorded();
-        (!counts.is_empty()).then_some(Self(counts))
-    }
-
-    fn merged(all: &[Self]) -> Option<Self> {
-        let mut counts: Vec<(u64, u64)> = all.iter().flat_map(|it| it.0.iter().copied()).collect();
-        counts.sort_unstable();
-        (!counts.is_empty()).then_some(Self(counts))
-    }
-
-    /// See [`Curve`]: with four digits, as more are noise.
-    fn percentiles(&self) -> Vec<u64> {
-        let total: u64 = self.0.iter().map(|(_, count)| count).sum();
-        let steps = (total as f64).log10() * f64::from(STEPS_PER_NINE);
-        let last = (steps + 1e-9).floor().min(f64::from(NINES_MAX * STEPS_PER_NINE)) as u32;
-        let (mut below, mut counts) = (0, self.0.iter());
-        let mut value = 0;
-        (0..=last)
-            .map(|step| {
-                let above = 10_f64.powf(-f64::from(step) / f64::from(STEPS_PER_NINE));
-                let rank = ((1.0 - above) * total as f64 - 1e-6).ceil().max(1.0) as u64;
-                while below < rank
-                    && let Some(&(next, count)) = counts.next()
-                {
-                    below += count;
-                    value = next;
-                }
-                short(value as f64) as u64
-            })
-            .collect()
-    }
+/// See [`Curve`]: with four digits, as more are noise.
+fn percentiles(latencies: &Distribution) -> Vec<u64> {
+    let steps = (latencies.len() as f64).log10() * f64::from(STEPS_PER_NINE);
+    let last = (steps + 1e-9).floor().min(f64::from(NINES_MAX * STEPS_PER_NINE)) as u32;
+    let share = |step: u32| 1.0 - 10_f64.powf(-f64::from(step) / f64::from(STEPS_PER_NINE));
+    (0..=last).map(|step| short(latencies.value_at(share(step)) as f64) as u64).collect()
 }
 
 #[cfg(test)]
 mod tests {
+    use thalweg_measure::histogram::Histogram;
+
     use super::*;
     use crate::tests::sample;
 
-    fn histogram(values: impl Iterator<Item = u64>) -> Histogram {
-        let mut all = thalweg_measure::distribution::Distribution::new();
-        values.for_each(|value| all.record(value));
-        all.histogram()
+    fn distribution(values: impl Iterator<Item = u64>) -> Distribution {
+        let mut distribution = Distribution::new();
+        values.for_each(|ns| distribution.record(ns));
+        distribution
     }
 
     #[test]
     fn a_curve_meets_the_percentiles_and_ends_with_the_operations() {
-        let curve = Distribution::of(&histogram(1..=1000)).unwrap().percentiles();
+        let curve = percentiles(&distribution(1..=1000));
         assert_eq!(curve.len(), 3 * STEPS_PER_NINE as usize + 1);
         let at = |nines: u32| curve[(nines * STEPS_PER_NINE) as usize];
         assert_eq!([at(0), at(1), at(2), at(3)], [1, 900, 990, 999]);
@@ -223,15 +186,19 @@ mod tests {
 
     #[test]
     fn a_curve_has_no_more_points_than_its_nines() {
-        let many = Distribution(vec![(100, u64::MAX / 4)]);
-        assert_eq!(many.percentiles().len(), (NINES_MAX * STEPS_PER_NINE) as usize + 1);
-        assert_eq!(Distribution(vec![(100, 1)]).percentiles(), [100]);
+        let mut many = Distribution::new();
+        many.record_many(100, u64::MAX / 4);
+        assert_eq!(percentiles(&many).len(), (NINES_MAX * STEPS_PER_NINE) as usize + 1);
+        assert_eq!(percentiles(&distribution([100].into_iter())), [100]);
     }
 
     #[test]
     fn histogram_without_counts_gives_no_curve() {
-        for none in [Histogram::default(), histogram(std::iter::empty())] {
-            assert_eq!(Distribution::of(&none), None);
+        let mut results = sample::sizes();
+        results.points.truncate(1);
+        for none in [Histogram::default(), distribution(std::iter::empty()).histogram()] {
+            results.points[0].measured_mut().unwrap().histogram = none;
+            assert_eq!(results.gathered().iter().find_map(curve), None);
         }
     }
 
@@ -243,12 +210,14 @@ mod tests {
             let mut window = first.clone();
             window.round = round;
             let crate::load::Outcome::Measured(measured) = &mut window.outcome else { panic!() };
-            measured.histogram = histogram(values);
+            let values = distribution(values);
+            (measured.histogram, measured.latency_ns) = (values.histogram(), values.latency());
             window
         };
         // The third is too short for the range to reach beyond 90 %.
         results.points = vec![window(0, 1..=100), window(1, 901..=1000), window(2, 1001..=1010)];
-        let [curve] = curves(&results).try_into().unwrap();
+        let [cell] = results.gathered().try_into().unwrap();
+        let curve = curve(&cell).unwrap();
         assert_eq!((curve.all[0], curve.low[0], curve.high[0]), (1, 1, 1001));
         assert_eq!(curve.low.len(), 2 * STEPS_PER_NINE as usize + 1);
         assert_eq!((curve.low[8], curve.high[8]), (90, 1009));

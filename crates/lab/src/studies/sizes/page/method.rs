@@ -8,7 +8,7 @@ use crate::load::LabResults;
 use crate::load::verdict::MARGIN;
 
 /// How it was measured, in sentences.
-pub(super) fn method(results: &LabResults) -> Vec<String> {
+pub(in crate::studies::sizes) fn method(results: &LabResults) -> Vec<String> {
     let settings = &results.settings;
     let pinned = match (&settings.client_cpus, &settings.server_cpus) {
         (Some(client), Some(server)) => format!(

@@ -7,11 +7,12 @@ use thalweg_measure::size::ByteSize;
 use thalweg_measure::statistics::Interval;
 
 use super::anchor::{anchor_of_line, kind_id};
+use crate::load::gathered::Windows;
+use crate::load::multiples::{Figure, statistic};
 use crate::load::{Kind, Pattern, Transport, Work};
 use crate::record::CallType;
-use crate::report::multiples::Figure;
 use crate::studies::sizes::choice::words::short as short_name;
-use crate::studies::sizes::lines::{Analysis, Cell, Line};
+use crate::studies::sizes::lines::{SizesLine, SizesLines};
 
 /// Latencies to choose from.
 const STATISTICS: [(&str, &str); 6] = [
@@ -32,31 +33,26 @@ const GAP: &str = "the longest time between two readings of the clock, of which 
 const RATE: &str = "calls, messages or round trips per second; higher is better";
 const THROUGHPUT: &str = "payload bytes per second, one direction; higher is better";
 
-pub(super) fn blocks(analysis: &Analysis) -> Vec<Block> {
+pub(super) fn blocks(analysis: &SizesLines<'_>) -> Vec<Block> {
     let transports: Vec<String> = analysis.transports().iter().map(ToString::to_string).collect();
     let both = (transports.len() > 1).then(|| BOTH.to_owned());
     let offered = transports.into_iter().chain(both).map(|name| (name.clone(), name));
     let legend = analysis.kinds().into_iter().map(|kind| way(kind, None));
-    let rate = Figure {
-        ends: |cell: &Cell| cell.rate_interval,
-        windows: rates,
-        ..Figure::of(|cell: &Cell| Some(cell.rate_per_s))
-    };
+    let rate = Figure { windows: |cell| several(cell.each(|it| it.rate_per_s)), ..Figure::rate() };
     let throughput = Figure {
-        ends: |cell: &Cell| {
-            let bytes = cell.size.0 as f64;
-            cell.rate_interval.map(|it| Interval { low: it.low * bytes, high: it.high * bytes })
+        ends: |cell| {
+            let bytes = cell.size().0 as f64;
+            cell.rate_interval().map(|it| Interval { low: it.low * bytes, high: it.high * bytes })
         },
-        windows: |cell| rates(cell).into_iter().map(|rate| rate * cell.size.0 as f64).collect(),
-        ..Figure::of(|cell: &Cell| Some(cell.bytes_per_s))
+        windows: |cell| {
+            let bytes = cell.size().0 as f64;
+            several(cell.each(|it| it.rate_per_s)).into_iter().map(|rate| rate * bytes).collect()
+        },
+        ..Figure::of(|cell| Some(cell.bytes_per_s()))
     };
-    let latencies = STATISTICS.map(|(name, _)| Figure {
-        ends: if name == "p50" { |cell: &Cell| cell.p50_interval } else { |_| None },
-        when: when("statistic", [name]),
-        ..Figure::of(move |cell: &Cell| cell.latency?.named(name))
-    });
-    let pace = Figure::of(|cell: &Cell| Some(cell.pace?.mean));
-    let gap = Figure::of(|cell: &Cell| Some(cell.pace?.gap_max as f64));
+    let latencies = Figure::latencies(&STATISTICS);
+    let pace = Figure::of(|cell| Some(cell.pace()?.mean));
+    let gap = Figure::of(|cell| Some(cell.pace()?.gap_max as f64));
     let time = || y(Unit::Time, true);
     let charts = vec![
         chart(analysis, "latency", ["Latency", LATENCY], time(), &latencies),
@@ -66,17 +62,13 @@ pub(super) fn blocks(analysis: &Analysis) -> Vec<Block> {
         chart(analysis, "gap", ["Largest gap in streams one way", GAP], time(), &[gap]),
     ];
     vec![
-        Block::Choices(vec![
-            Choice::buttons("transport", "Transport", offered),
-            Choice::buttons("statistic", "Latency shown", STATISTICS),
-        ]),
+        Block::Choices(vec![Choice::buttons("transport", "Transport", offered), statistic(&STATISTICS)]),
         Block::Legend(legend.collect()),
         Block::Charts(charts),
-        Block::Hint(
+        Block::hint(
             "Bars are intervals of 95 %, of rates, throughputs and medians; dots are the windows that a rate was told \
              from. Point at a plot for its values; a click on a point leads to its windows. Drag over a part to \
-             enlarge it; a double click shows all again. The size axis is logarithmic, with 0 B set beside it."
-                .to_owned(),
+             enlarge it; a double click shows all again. The size axis is logarithmic, with 0 B set beside it.",
         ),
     ]
 }
@@ -86,11 +78,11 @@ fn y(unit: Unit, log: bool) -> YAxis {
 }
 
 fn chart(
-    analysis: &Analysis,
+    analysis: &SizesLines<'_>,
     id: &str,
     [title, about]: [&str; 2],
     y: YAxis,
-    figures: &[Figure<Cell>],
+    figures: &[Figure],
 ) -> Chart {
     let (sizes, kinds, transports) = (analysis.sizes(), analysis.kinds(), analysis.transports());
     let of_kind = |&kind: &Kind| {
@@ -115,8 +107,8 @@ fn chart(
     chart
 }
 
-fn series(line: &Line, sizes: &[ByteSize], figure: &Figure<Cell>, [plain, both]: [usize; 2]) -> Series {
-    let cells: Vec<Option<&Cell>> = sizes.iter().map(|&size| line.at(size)).collect();
+fn series(line: &SizesLine<'_>, sizes: &[ByteSize], figure: &Figure, [plain, both]: [usize; 2]) -> Series {
+    let cells: Vec<Option<&Windows<'_>>> = sizes.iter().map(|&size| line.at(size)).collect();
     let shown = |transport: &str| {
         when("transport", [transport]).into_iter().chain(figure.when.clone()).collect::<When>()
     };
@@ -172,11 +164,9 @@ pub(super) fn unhidden(kind: Kind) -> Way {
     Way { key: String::new(), ..way(kind, None) }
 }
 
-/// Of the windows that can be used; none where there is one alone.
-fn rates(cell: &Cell) -> Vec<f64> {
-    let rates = cell.windows.iter().filter_map(|window| Some(window.outcome.as_ref().ok()?.rate_per_s));
-    let rates: Vec<f64> = rates.map(short).collect();
-    if rates.len() > 1 { rates } else { Vec::new() }
+/// None where there is one alone.
+fn several(rates: Vec<f64>) -> Vec<f64> {
+    if rates.len() > 1 { rates.into_iter().map(short).collect() } else { Vec::new() }
 }
 
 fn colour(kind: Kind) -> &'static str {

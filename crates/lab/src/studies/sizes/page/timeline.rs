@@ -11,6 +11,7 @@ use super::windows::{seconds_since, taken_away, waited_share};
 use crate::load::gathered::{Windows, gathered};
 use crate::load::{Kind, LabResults, PointResult};
 use crate::record::{LoadResult, Spike};
+use crate::studies::sizes::analysis::SizesAnalysis;
 
 /// Spikes beyond this many are not marked.
 const SPIKES_MARKED: usize = 24;
@@ -22,7 +23,7 @@ const APART: f64 = 0.001;
 const RATES: &str = "time-rate";
 
 /// A window at its time.
-struct Row<'a> {
+struct WindowAtTime<'a> {
     /// Since the study began, s. Rows have ascending times, no two the same.
     at: f64,
     /// ÷ the median of the cell's windows; `None` if the window is not valid.
@@ -33,10 +34,10 @@ struct Row<'a> {
 }
 
 /// The charts of the windows of our own pair and of the bare sockets, and those of the noise floor.
-pub(super) fn blocks(results: &LabResults) -> Vec<Block> {
-    let rows = rows(results);
+pub(super) fn blocks(study: &SizesAnalysis<'_>) -> Vec<Block> {
+    let rows = rows(study);
     if rows.is_empty() {
-        return vec![Block::About("No window was measured.".to_owned())];
+        return vec![Block::about("No window was measured.")];
     }
     // The line is the median of so many windows that stand next to each other.
     let neighbours = (2 * (rows.len() / 8) + 1).min(25);
@@ -51,14 +52,11 @@ pub(super) fn blocks(results: &LabResults) -> Vec<Block> {
     ]
 }
 
-fn rows(results: &LabResults) -> Vec<Row<'_>> {
-    let ours = results.reference();
-    let own = gathered(&results.points);
-    let own = own.into_iter().filter(|windows| windows.pair.is_none_or(|pair| *pair == ours));
-    let against_itself = gathered(results.aa.iter().map(|aa| &aa.window));
-    let cells = against_itself.into_iter().map(|cell| (cell, true)).chain(own.map(|cell| (cell, false)));
-    let mut rows: Vec<Row<'_>> =
-        cells.flat_map(|(windows, against_itself)| rows_of(&windows, against_itself, results)).collect();
+fn rows<'a>(study: &SizesAnalysis<'a>) -> Vec<WindowAtTime<'a>> {
+    let against_itself = gathered(study.results.aa.iter().map(|aa| &aa.window));
+    let own = study.own.iter().flat_map(|cell| rows_of(cell, false, study.results));
+    let mut rows: Vec<WindowAtTime<'a>> =
+        against_itself.iter().flat_map(|cell| rows_of(cell, true, study.results)).chain(own).collect();
     rows.sort_by(|a, b| a.at.total_cmp(&b.at));
     let mut last = f64::NEG_INFINITY;
     for row in &mut rows {
@@ -69,7 +67,7 @@ fn rows(results: &LabResults) -> Vec<Row<'_>> {
 }
 
 /// A window that failed has no time of its own: it stands where the one before it in its cell does, or the one behind.
-fn rows_of<'a>(windows: &Windows<'a>, against_itself: bool, results: &LabResults) -> Vec<Row<'a>> {
+fn rows_of<'a>(windows: &Windows<'a>, against_itself: bool, results: &LabResults) -> Vec<WindowAtTime<'a>> {
     let Ok(began) = humantime::parse_rfc3339(&results.started) else { return Vec::new() };
     let typical = median(windows.valid().map(|(_, result)| result.rate_per_s));
     let time_of = |window: &PointResult| window.measured().and_then(|it| seconds_since(it, began));
@@ -78,15 +76,20 @@ fn rows_of<'a>(windows: &Windows<'a>, against_itself: bool, results: &LabResults
         at = time_of(window).unwrap_or(at);
         let is_good = window.validity().is_valid();
         let rate = window.measured().filter(|_| is_good).map(|it| it.rate_per_s);
-        Row { at, against_itself, rate: rate.zip(typical).map(|(rate, typical)| rate / typical), window }
+        WindowAtTime {
+            at,
+            against_itself,
+            rate: rate.zip(typical).map(|(rate, typical)| rate / typical),
+            window,
+        }
     };
     windows.all.iter().map(row).collect()
 }
 
 /// Titles at the pointer, and the times of all windows.
-fn time_axis(rows: &[Row<'_>]) -> XAxis {
+fn time_axis(rows: &[WindowAtTime<'_>]) -> XAxis {
     let (mut titles, mut keys) = (Vec::new(), Vec::new());
-    let mut title_of = |row: &Row<'_>| {
+    let mut title_of = |row: &WindowAtTime<'_>| {
         let point = &row.window.point;
         let kind = Kind::of(point);
         let itself = if row.against_itself { ", ours against ours" } else { "" };
@@ -118,14 +121,14 @@ fn time_axis(rows: &[Row<'_>]) -> XAxis {
 fn series<'r, 'a: 'r>(
     way: usize,
     mark: Mark,
-    rows: impl Iterator<Item = &'r Row<'a>>,
-    y: impl Fn(&Row<'_>) -> Option<f64>,
+    rows: impl Iterator<Item = &'r WindowAtTime<'a>>,
+    y: impl Fn(&WindowAtTime<'_>) -> Option<f64>,
 ) -> Series {
     let (x, y): (Vec<f64>, Vec<Option<f64>>) = rows.map(|row| (row.at, y(row))).unzip();
     Series { x, y: rounded(y), mark, shown: vec![(way, When::new())], ..Series::default() }
 }
 
-fn stems(way: usize, rows: &[Row<'_>], y: impl Fn(&Row<'_>) -> Option<f64>) -> Series {
+fn stems(way: usize, rows: &[WindowAtTime<'_>], y: impl Fn(&WindowAtTime<'_>) -> Option<f64>) -> Series {
     Series { mark: Mark::Stems, ..Series::new(way, When::new(), rows.iter().map(y)) }
 }
 
@@ -133,7 +136,7 @@ fn way(name: &str, colour: &str) -> Way {
     Way { name: name.to_owned(), colour: colour.to_owned(), width: 2.0, ..Way::default() }
 }
 
-fn rates(rows: &[Row<'_>], neighbours: usize) -> Chart {
+fn rates(rows: &[WindowAtTime<'_>], neighbours: usize) -> Chart {
     let mut ways: Vec<Way> = Vec::new();
     let mut all: Vec<Series> = Vec::new();
     for row in rows.iter().filter(|row| row.rate.is_some()) {
@@ -163,7 +166,7 @@ fn rates(rows: &[Row<'_>], neighbours: usize) -> Chart {
     let first = ways.len();
     ways.extend(named.iter().map(|(name, colour)| way(name, colour)));
     let smooth = smooth(rows, neighbours);
-    let limited = |row: &&Row<'_>| row.window.measured().is_some_and(LoadResult::is_client_limit);
+    let limited = |row: &&WindowAtTime<'_>| row.window.measured().is_some_and(LoadResult::is_client_limit);
     let spikes = spikes(rows);
     all.extend([
         Series { mark: Mark::Line, ..Series::new(first, When::new(), smooth) },
@@ -188,7 +191,7 @@ fn rates(rows: &[Row<'_>], neighbours: usize) -> Chart {
 }
 
 /// Medians of neighbouring rates, where three of them are known.
-fn smooth(rows: &[Row<'_>], neighbours: usize) -> Vec<Option<f64>> {
+fn smooth(rows: &[WindowAtTime<'_>], neighbours: usize) -> Vec<Option<f64>> {
     let near = |index: usize| {
         let window = index.saturating_sub(neighbours / 2)..rows.len().min(index + neighbours / 2 + 1);
         let rates: Vec<f64> = rows[window].iter().filter_map(|row| row.rate).collect();
@@ -197,9 +200,9 @@ fn smooth(rows: &[Row<'_>], neighbours: usize) -> Vec<Option<f64>> {
     (0..rows.len()).map(near).collect()
 }
 
-fn waited(rows: &[Row<'_>]) -> Chart {
-    let client = |row: &Row<'_>| Some(waited_share(row.window.usage.as_ref()?, |it| &it.client));
-    let server = |row: &Row<'_>| Some(waited_share(row.window.usage.as_ref()?, |it| &it.server));
+fn waited(rows: &[WindowAtTime<'_>]) -> Chart {
+    let client = |row: &WindowAtTime<'_>| Some(waited_share(row.window.usage.as_ref()?, |it| &it.client));
+    let server = |row: &WindowAtTime<'_>| Some(waited_share(row.window.usage.as_ref()?, |it| &it.server));
     Chart {
         id: "time-waited".to_owned(),
         title: "Waited for a processor".to_owned(),
@@ -213,8 +216,8 @@ fn waited(rows: &[Row<'_>]) -> Chart {
     }
 }
 
-fn taken(rows: &[Row<'_>]) -> Chart {
-    let per_second = |row: &Row<'_>| {
+fn taken(rows: &[WindowAtTime<'_>]) -> Chart {
+    let per_second = |row: &WindowAtTime<'_>| {
         let usage = row.window.usage.as_ref()?;
         Some(taken_away(usage) as f64 * 1e9 / usage.window_ns.max(1) as f64)
     };
@@ -233,8 +236,8 @@ fn taken(rows: &[Row<'_>]) -> Chart {
 
 /// The longest wait of each window, if it is long beside what is typical there: of all windows those that are longest
 /// beside it, in the order of time.
-fn spikes<'r, 'a>(rows: &'r [Row<'a>]) -> Vec<(&'r Row<'a>, Spike)> {
-    let longest = |row: &'r Row<'a>| {
+fn spikes<'r, 'a>(rows: &'r [WindowAtTime<'a>]) -> Vec<(&'r WindowAtTime<'a>, Spike)> {
+    let longest = |row: &'r WindowAtTime<'a>| {
         let measured = row.window.measured()?;
         let spike = *measured.spikes.first()?;
         Some((spike.took_ns as f64 / typical_ns(measured)?.max(1.0), row, spike))
@@ -279,8 +282,8 @@ mod tests {
         });
         let failed = PointResult { outcome: Outcome::Failed("lost".to_owned()), ..window(2, 9, 0.0) };
         results.points = vec![window(3, 11, 100.0), window(0, 5, 50.0), limited, failed];
-        let rows = rows(&results);
-        let column = |of: fn(&Row<'_>) -> Option<f64>| rows.iter().map(of).collect::<Vec<_>>();
+        let rows = rows(&SizesAnalysis::of(&results));
+        let column = |of: fn(&WindowAtTime<'_>) -> Option<f64>| rows.iter().map(of).collect::<Vec<_>>();
         assert_eq!(column(|row| Some(row.at)), [5.0, 7.0, 7.001, 11.0].map(Some));
         assert_eq!(column(|row| row.rate), [Some(0.5), Some(2.0), None, Some(1.0)]);
         assert_eq!(column(|row| Some(row.window.round.into())), [0.0, 1.0, 2.0, 3.0].map(Some));

@@ -1,5 +1,6 @@
 //! Every window, by size and cell: what each figure of the page was told from.
 
+use std::collections::BTreeSet;
 use std::time::SystemTime;
 
 use maud::{Markup, html};
@@ -10,32 +11,27 @@ use thalweg_measure::size::ByteSize;
 use thalweg_measure::usage::{ProcessUsage, Usage};
 
 use super::anchor::anchor;
+use crate::load::PointResult;
 use crate::load::gathered::{Windows, gathered};
-use crate::load::{Kind, LabResults, PointResult};
 use crate::record::LoadResult;
+use crate::studies::sizes::analysis::SizesAnalysis;
 
 const COLUMNS: [&str; 8] =
     ["Cell", "Round", "At", "Rate", "Median or pace", "Waited: client, server", "Taken away", "Remark"];
 
 /// The windows of our own pair and of the bare sockets, folded by size.
-pub(super) fn section(results: &LabResults) -> Section {
-    let ours = results.reference();
-    let own: Vec<Windows<'_>> = gathered(&results.points)
-        .into_iter()
-        .filter(|windows| windows.pair.is_none_or(|pair| *pair == ours))
-        .collect();
-    let mut sizes: Vec<ByteSize> = own.iter().map(|windows| windows.point.size_bytes).collect();
-    sizes.sort_unstable();
-    sizes.dedup();
+pub(super) fn section(study: &SizesAnalysis<'_>) -> Section {
+    let SizesAnalysis { results, own, .. } = study;
+    let sizes: BTreeSet<ByteSize> = own.iter().map(Windows::size).collect();
     let against_itself = gathered(results.aa.iter().map(|aa| &aa.window));
     let began = humantime::parse_rfc3339(&results.started).ok();
     let about = "What every figure of this page was told from. A window’s time is that since the study began. “Waited” \
                  is the time in which threads were ready to run while others ran, of the window’s time and added up \
                  over threads; “taken away” is how often a thread’s processor was, by another. The kernel tells both \
                  of client and server, and not of the threads of a bare socket.";
-    let mut blocks = vec![Block::About(about.to_owned())];
-    blocks.extend(sizes.iter().map(|&size| {
-        let of_size = own.iter().filter(|it| it.point.size_bytes == size);
+    let mut blocks = vec![Block::about(about)];
+    blocks.extend(sizes.into_iter().map(|size| {
+        let of_size = own.iter().filter(|cell| cell.size() == size);
         folded(&size.to_string(), of_size, began, true)
     }));
     if !against_itself.is_empty() {
@@ -63,7 +59,7 @@ fn folded<'a>(
 
 fn cell_windows(cell: &Windows<'_>, began: Option<SystemTime>, is_named: bool) -> Markup {
     let point = cell.point;
-    let kind = Kind::of(point);
+    let kind = cell.kind();
     let id = is_named.then(|| anchor(kind, point.transport, point.size_bytes));
     html! {
         tbody id=[id] {

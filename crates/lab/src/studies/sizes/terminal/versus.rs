@@ -1,16 +1,18 @@
 //! A comparison in a terminal.
 
 use thalweg_measure::figures::{count, percent, ratio_figure, ratio_text, time};
-use thalweg_measure::text::{aligned, wrapped};
+use thalweg_measure::page::table::Columns;
+use thalweg_measure::text::wrapped;
 
+use crate::load::gathered::Windows;
 use crate::load::verdict::{Compared, MARGIN, Verdict};
 use crate::load::{Kind, Transport};
 use crate::studies::sizes::compare::findings::answer;
-use crate::studies::sizes::compare::{ComparedCell, Comparison, Ends, Side};
+use crate::studies::sizes::compare::{ComparedCell, Ends, StacksCompared};
 use crate::study::LeftOut;
 
-/// A table for each kind of call and transport, what they come to, and what was left out.
-pub(in crate::studies::sizes) fn tables(comparison: &Comparison, left_out: &[LeftOut]) -> String {
+/// A table for each kind of call and transport, and what they come to.
+pub(super) fn tables(comparison: &StacksCompared<'_>) -> String {
     let mut text = wrapped(&format!(
         "Ratios are the operations per second of {} divided by those of the other, from windows of the same round, \
          with their 95 % intervals: above 1 it is faster. `=`: no difference beyond {}; `?`: the study cannot tell.",
@@ -27,60 +29,55 @@ pub(in crate::studies::sizes) fn tables(comparison: &Comparison, left_out: &[Lef
         text += &replaced(comparison, ends);
         text.push('\n');
     }
-    if let Some(answer) = answer(comparison) {
-        text += &wrapped(&answer);
-    }
-    text + &self::left_out(left_out)
+    text + &answer(comparison).map(|answer| wrapped(&answer)).unwrap_or_default()
 }
 
 /// A line for each stack that was left out.
-pub(in crate::studies::sizes) fn left_out(left_out: &[LeftOut]) -> String {
+pub(super) fn left_out(left_out: &[LeftOut]) -> String {
     left_out.iter().map(|it| wrapped(&format!("! {} is left out: {}", it.what, it.reason))).collect()
 }
 
-fn table(comparison: &Comparison, kind: Kind, transport: Transport, with_mixed: bool) -> String {
+fn table(comparison: &StacksCompared<'_>, kind: Kind, transport: Transport, with_mixed: bool) -> String {
     let mixed = comparison.mixed.iter().filter(|_| with_mixed);
-    let pairs: Vec<_> = comparison.peers.iter().chain(mixed).collect();
-    let has_reference = comparison.line(kind, transport).any(|cell| cell.reference.is_some());
-    let mut head = vec!["size".to_owned(), comparison.ours.to_string()];
-    head.extend(pairs.iter().map(|pair| format!("÷ {pair}")));
-    head.extend(has_reference.then(|| "of the socket".to_owned()));
-    let mut rows = vec![head];
-    for cell in comparison.line(kind, transport) {
-        let mut row = vec![cell.size.to_string(), figure(&cell.ours, kind)];
-        row.extend(
-            pairs.iter().map(|pair| cell.against(pair).map_or("-".to_owned(), |against| ratio(against.rate))),
-        );
-        row.extend(has_reference.then(|| share(cell)));
-        rows.push(row);
+    let mut columns = Columns::<&ComparedCell<'_>>::default()
+        .words("size", |cell| cell.size.to_string())
+        .words(comparison.ours.to_string(), |cell| figure(&cell.ours, kind));
+    for pair in comparison.peers.iter().chain(mixed) {
+        columns = columns.words(format!("÷ {pair}"), |cell| ratio(cell.against(pair).map(|it| it.rate)));
+    }
+    if comparison.line(kind, transport).any(|cell| cell.reference.is_some()) {
+        columns = columns.words("of the socket", |cell| {
+            cell.reference.map_or("-".to_owned(), |reference| percent(reference.share.ratio))
+        });
     }
     let floor = match comparison.noise.rate(kind) {
         floor if floor > 0.0 => format!(", noise floor {} ×", ratio_figure(floor.exp())),
         _ => String::new(),
     };
-    format!("{} over {transport}{floor}\n{}", kind.label(), aligned(&rows))
+    let table = columns.table(comparison.line(kind, transport));
+    format!("{} over {transport}{floor}\n{}", kind.label(), table.whole_text())
 }
 
 /// What replacing both ends of a peer, and either of them, gains.
-fn replaced(comparison: &Comparison, ends: Ends<'_>) -> String {
-    let head = ["work, size", "both ends ours", "our client", "our server"].map(str::to_owned).to_vec();
-    let row = |cell: &ComparedCell| {
-        let gains = ends.gains(cell).map(|gain| gain.map_or("-".to_owned(), ratio));
-        let name = format!("{}, {} over {}", cell.kind.label(), cell.size, cell.transport);
-        std::iter::once(name).chain(gains).collect()
-    };
-    let rows: Vec<Vec<String>> = std::iter::once(head).chain(comparison.cells.iter().map(row)).collect();
-    format!("In place of {} at both ends, ÷ {}\n{}", ends.both, ends.both, aligned(&rows))
+fn replaced(comparison: &StacksCompared<'_>, ends: Ends<'_>) -> String {
+    let mut columns = Columns::<&ComparedCell<'_>>::default()
+        .words("work, size", |cell| format!("{}, {} over {}", cell.kind.label(), cell.size, cell.transport));
+    for (index, head) in ["both ends ours", "our client", "our server"].into_iter().enumerate() {
+        columns = columns.words(head, move |cell| ratio(ends.gains(cell)[index]));
+    }
+    let table = columns.table(&comparison.cells);
+    format!("In place of {} at both ends, ÷ {}\n{}", ends.both, ends.both, table.whole_text())
 }
 
 /// The median latency of lone calls, the rate of everything else.
-fn figure(side: &Side, kind: Kind) -> String {
-    let median = side.latency.filter(|_| kind == Kind::LONE_CALL).map(|latency| time(latency.p50 as f64));
-    let rate = side.rate_per_s.map(|rate| format!("{}/s", count(rate)));
+fn figure(cell: &Windows<'_>, kind: Kind) -> String {
+    let median = cell.latency_named("p50").filter(|_| kind == Kind::LONE_CALL).map(time);
+    let rate = cell.rate().map(|rate| format!("{}/s", count(rate)));
     median.or(rate).unwrap_or_else(|| "not measured".to_owned())
 }
 
-fn ratio(compared: Compared) -> String {
+fn ratio(compared: Option<Compared>) -> String {
+    let Some(compared) = compared else { return "-".to_owned() };
     let text = compared.ratio.map(ratio_text).unwrap_or_default();
     match compared.verdict {
         Verdict::Faster | Verdict::Slower => text,
@@ -90,16 +87,12 @@ fn ratio(compared: Compared) -> String {
     }
 }
 
-fn share(cell: &ComparedCell) -> String {
-    cell.reference.map_or("-".to_owned(), |reference| percent(reference.share.ratio))
-}
-
 #[cfg(test)]
 mod tests {
     use std::time::Duration;
 
-    use super::super::super::compare::compare;
-    use super::super::super::lines::analyse;
+    use super::super::super::analysis::SizesAnalysis;
+    use super::super::text;
     use super::*;
     use crate::load::Outcome;
     use crate::load::{LabResults, Point, PointResult, StackInfo, Work};
@@ -141,7 +134,7 @@ mod tests {
 
     fn check(rates: &[(f64, f64)], expected: &str) {
         let study = study(rates);
-        let text = tables(&compare(&study, &analyse(&study)), &study.left_out);
+        let text = text(&SizesAnalysis::of(&study));
         assert!(text.contains(expected), "{expected} is not in\n{text}");
         assert!(text.contains("! grpc-go is left out: no Go here"), "{text}");
     }
@@ -175,7 +168,7 @@ mod tests {
             }
             study.points.extend(mixed);
         }
-        let text = tables(&compare(&study, &analyse(&study)), &study.left_out);
+        let text = text(&SizesAnalysis::of(&study));
         let row = text.lines().find(|line| line.contains("unary, 16 in flight, ")).unwrap_or_default();
         let gains: Vec<&str> = row.split(" × ").filter_map(|part| part.split(' ').next_back()).collect();
         assert_eq!(gains[..3], ["2.0", "1.50", "0.50"], "{text}");

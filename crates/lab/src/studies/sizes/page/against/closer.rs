@@ -7,10 +7,12 @@ use thalweg_measure::page::table::{Columns, Field, Table};
 use thalweg_measure::statistics::Ratio;
 
 use super::names::{LineKey, line_name, socket, way};
-use crate::studies::sizes::compare::{Against, ComparedCell, Comparison, ProcessCost, Side};
+use crate::load::gathered::Windows;
+use crate::load::used::Used;
+use crate::studies::sizes::compare::{Against, ComparedCell, StacksCompared};
 use crate::studies::sizes::page::plots::size_axis;
 
-pub(super) fn blocks(comparison: &Comparison) -> Vec<Block> {
+pub(super) fn blocks(comparison: &StacksCompared<'_>) -> Vec<Block> {
     let lines = comparison.lines();
     let ours = &comparison.ours;
     let named = lines.iter().enumerate().map(|(index, line)| (index.to_string(), line_name(*line)));
@@ -62,10 +64,9 @@ pub(super) fn blocks(comparison: &Comparison) -> Vec<Block> {
     blocks.extend(numbered(&lines).map(|(index, line)| {
         Block::When(when("line", [index.to_string()]), vec![Block::Table(costs(comparison, line))])
     }));
-    blocks.push(Block::Hint(
+    blocks.push(Block::hint(
         "Processor time is user + system, of the client’s and of the server’s process, divided by operations; so are \
          context switches, voluntary or not. System calls were counted in runs of their own; – is not counted."
-            .to_owned(),
     ));
     blocks
 }
@@ -76,10 +77,10 @@ fn numbered(lines: &[LineKey]) -> impl Iterator<Item = (usize, LineKey)> + '_ {
 
 /// A series of the line, if it has a value.
 fn series(
-    comparison: &Comparison,
+    comparison: &StacksCompared<'_>,
     (index, (kind, transport)): (usize, LineKey),
     way: usize,
-    of: impl Fn(&ComparedCell) -> Option<Ratio>,
+    of: impl Fn(&ComparedCell<'_>) -> Option<Ratio>,
 ) -> Option<Series> {
     let cell = |size| comparison.line(kind, transport).find(|cell| cell.size == size);
     let ratios: Vec<Option<Ratio>> = comparison.sizes().into_iter().map(|size| of(cell(size)?)).collect();
@@ -92,10 +93,10 @@ fn alone(value: f64) -> Ratio {
     Ratio { ratio: value, interval: None, pairs: 0 }
 }
 
-fn rates(comparison: &Comparison, line: (usize, LineKey)) -> Vec<Series> {
-    let ours = series(comparison, line, 0, |cell| cell.ours.rate_per_s.map(alone));
+fn rates(comparison: &StacksCompared<'_>, line: (usize, LineKey)) -> Vec<Series> {
+    let ours = series(comparison, line, 0, |cell| cell.ours.rate().map(alone));
     let peers = comparison.peers.iter().enumerate().map(|(index, pair)| {
-        series(comparison, line, index + 1, |cell| cell.against(pair)?.theirs.rate_per_s.map(alone))
+        series(comparison, line, index + 1, |cell| cell.against(pair)?.theirs.rate().map(alone))
     });
     let socket = series(comparison, line, comparison.peers.len() + 1, |cell| {
         cell.reference.map(|reference| alone(reference.rate_per_s))
@@ -103,43 +104,36 @@ fn rates(comparison: &Comparison, line: (usize, LineKey)) -> Vec<Series> {
     std::iter::once(ours).chain(peers).chain([socket]).flatten().collect()
 }
 
-fn ratios(comparison: &Comparison, line: (usize, LineKey)) -> Vec<Series> {
+fn ratios(comparison: &StacksCompared<'_>, line: (usize, LineKey)) -> Vec<Series> {
     let of_peer = |(index, pair)| series(comparison, line, index + 1, |cell| cell.against(pair)?.rate.ratio);
     comparison.peers.iter().enumerate().filter_map(of_peer).collect()
 }
 
-fn shade(comparison: &Comparison, (index, (kind, _)): (usize, LineKey)) -> ([f64; 2], When) {
+fn shade(comparison: &StacksCompared<'_>, (index, (kind, _)): (usize, LineKey)) -> ([f64; 2], When) {
     let floor = comparison.noise.rate(kind).exp();
     ([1.0 / floor, floor], when("line", [index.to_string()]))
 }
 
 /// For each size a row for each stack.
-fn costs(comparison: &Comparison, (kind, transport): LineKey) -> Table {
-    type Row<'a> = (&'a ComparedCell, String, &'a Side, Option<&'a Against>);
-    let cost = |side: &Side| side.cost.map(|cost| [cost.client, cost.server]);
-    let of_process =
-        move |at: usize, of: fn(ProcessCost) -> Option<f64>| move |row: &Row<'_>| of(cost(row.2)?[at]);
-    let processor = move |at: usize| {
-        move |row: &Row<'_>| {
-            let cost = cost(row.2).map(|costs| costs[at]);
-            let sum = Field::figure(cost.map(|it| it.used.user_ns + it.used.system_ns), time);
-            let below = cost.map(|it| format!("{} + {}", time(it.used.user_ns), time(it.used.system_ns)));
-            Field { below, ..sum }
-        }
+fn costs(comparison: &StacksCompared<'_>, (kind, transport): LineKey) -> Table {
+    type Row<'a> = (&'a ComparedCell<'a>, String, &'a Windows<'a>, Option<&'a Against<'a>>);
+    let processor = |used: Option<Used>| {
+        let below = used.map(|it| format!("{} + {}", time(it.user_ns), time(it.system_ns)));
+        Field { below, ..Field::figure(used.map(Used::ns), time) }
     };
     let columns = Columns::<Row<'_>>::default()
         .field("Size", |(cell, ..)| Field::figure(Some(cell.size.0 as f64), |_| cell.size.to_string()))
         .words("Stack", |(_, name, ..)| name.clone())
-        .figure("Rate", |rate| format!("{}/s", count(rate)), |(.., side, _)| side.rate_per_s)
+        .figure("Rate", |rate| format!("{}/s", count(rate)), |(.., side, _)| side.rate())
         .field(format!("{} ÷ it", comparison.ours), |(.., against)| {
             Field::ratio(against.and_then(|against| against.rate.ratio))
         })
-        .field("Client CPU time", processor(0))
-        .field("Server CPU time", processor(1))
-        .figure("Client switches", few, of_process(0, |cost| Some(cost.used.switches)))
-        .figure("Server switches", few, of_process(1, |cost| Some(cost.used.switches)))
-        .figure("Client system calls", few, of_process(0, |cost| cost.system_calls))
-        .figure("Server system calls", few, of_process(1, |cost| cost.system_calls));
+        .field("Client CPU time", move |(.., side, _)| processor(side.client()))
+        .field("Server CPU time", move |(.., side, _)| processor(side.server()))
+        .figure("Client switches", few, |(.., side, _)| Some(side.client()?.switches))
+        .figure("Server switches", few, |(.., side, _)| Some(side.server()?.switches))
+        .figure("Client system calls", few, |(.., side, _)| Some(side.system_calls?.client_per_operation))
+        .figure("Server system calls", few, |(.., side, _)| Some(side.system_calls?.server_per_operation));
     let rows = comparison.line(kind, transport).flat_map(|cell| {
         let peers = comparison.peers.iter().filter_map(move |pair| {
             let against = cell.against(pair)?;

@@ -5,17 +5,18 @@ use thalweg_measure::figures::{bound, count, percent, ratio_text, time};
 use thalweg_measure::page::chart::Way;
 
 use super::names::{line_name, socket, way};
+use crate::load::gathered::Windows;
 use crate::load::verdict::{Compared, Verdict};
-use crate::studies::sizes::compare::{Against, ComparedCell, Comparison, Side};
+use crate::studies::sizes::compare::{Against, ComparedCell, StacksCompared};
 
 /// Width of the strip of ratios, and its margin, px.
 const STRIP: (f64, f64) = (240.0, 6.0);
 
 /// `peer`: its number among peers.
 pub(super) fn details(
-    comparison: &Comparison,
-    cell: &ComparedCell,
-    against: &Against,
+    comparison: &StacksCompared<'_>,
+    cell: &ComparedCell<'_>,
+    against: &Against<'_>,
     peer: usize,
 ) -> Markup {
     let ours = &comparison.ours;
@@ -48,28 +49,28 @@ fn row(way: &Way, rate: Option<f64>) -> Markup {
     html! { div { i style={ "background:var(--" (way.colour) ")" } {} span { (way.name) } span { (rate) } } }
 }
 
-fn side(way: &Way, side: &Side) -> Markup {
-    let mut excluded: Vec<&String> =
-        side.windows.iter().filter_map(|window| window.outcome.as_ref().err()).collect();
-    let (left_out, all) = (excluded.len(), side.windows.len());
-    excluded.dedup();
+fn side(way: &Way, cell: &Windows<'_>) -> Markup {
+    let (left_out, all) = (cell.excluded(), cell.rounds.len());
+    let mut reasons: Vec<&String> =
+        cell.rounds.iter().filter_map(|window| window.outcome.as_ref().err()).collect();
+    reasons.dedup();
     html! {
-        (row(way, side.rate_per_s))
-        @if let Some(it) = side.latency {
+        (row(way, cell.rate()))
+        @if let Some(it) = cell.latency() {
             p { "median " (time(it.p50 as f64)) ", p99 " (time(it.p99 as f64)) ", max " (time(it.max as f64)) }
         }
-        @for (index, reason) in excluded.into_iter().enumerate() {
+        @for (index, reason) in reasons.into_iter().enumerate() {
             p.failed {
                 "left out: " @if index == 0 { (left_out) " of " (all) " windows: " } (reason)
             }
         }
-        @if side.limited() > 0 {
-            p { (side.limited()) " of " (all) " windows: its client was the limit" }
+        @if cell.limited() > 0 {
+            p { (cell.limited()) " of " (all) " windows: its client was the limit" }
         }
     }
 }
 
-pub(super) fn words(comparison: &Comparison, compared: Compared) -> String {
+pub(super) fn words(comparison: &StacksCompared<'_>, compared: Compared) -> String {
     match compared.verdict {
         Verdict::Faster => format!("{} is faster", comparison.ours),
         Verdict::NoDifference => "no difference".to_owned(),
@@ -82,10 +83,11 @@ pub(super) fn words(comparison: &Comparison, compared: Compared) -> String {
 }
 
 /// One dot for the ratio of each round, so that a spread is seen and not only told.
-fn strip(ours: &Side, theirs: &Side) -> Markup {
-    let rate = |side: &Side, index: usize| Some(side.windows.get(index)?.outcome.as_ref().ok()?.rate_per_s);
+fn strip(ours: &Windows<'_>, theirs: &Windows<'_>) -> Markup {
+    let rate =
+        |cell: &Windows<'_>, index: usize| Some(cell.rounds.get(index)?.outcome.as_ref().ok()?.rate_per_s);
     let ratio = |index| Some(rate(ours, index)? / rate(theirs, index)?);
-    let ratios: Vec<f64> = (0..ours.windows.len()).filter_map(ratio).collect();
+    let ratios: Vec<f64> = (0..ours.rounds.len()).filter_map(ratio).collect();
     if ratios.len() < 2 {
         return html! {};
     }

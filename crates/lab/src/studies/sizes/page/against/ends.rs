@@ -3,10 +3,10 @@
 use maud::{Markup, html};
 
 use super::heat;
-use crate::studies::sizes::compare::{ComparedCell, Comparison, Ends};
+use crate::studies::sizes::compare::{ComparedCell, Ends, StacksCompared};
 
 /// Three ratios a cell, each to the peer's own client at its own server.
-pub(super) fn table(comparison: &Comparison, ends: Ends<'_>) -> Markup {
+pub(super) fn table(comparison: &StacksCompared<'_>, ends: Ends<'_>) -> Markup {
     let Ends { both, client, server } = ends;
     html! {
         table.heat.replaced {
@@ -39,7 +39,7 @@ pub(super) fn table(comparison: &Comparison, ends: Ends<'_>) -> Markup {
     }
 }
 
-fn has_failed(cell: &ComparedCell, Ends { both, client, server }: Ends<'_>) -> bool {
+fn has_failed(cell: &ComparedCell<'_>, Ends { both, client, server }: Ends<'_>) -> bool {
     let theirs = [both, client, server].map(|pair| cell.against(pair).map_or(0, |it| it.theirs.excluded()));
     cell.ours.excluded() + theirs.iter().sum::<usize>() > 0
 }

@@ -10,14 +10,14 @@ use crate::load::Kind;
 use crate::load::Transport;
 use crate::load::verdict::{Compared, Verdict};
 use crate::stack::Pair;
-use crate::studies::sizes::compare::{Against, Aggregate, ComparedCell, Comparison};
+use crate::studies::sizes::compare::{Against, Aggregate, ComparedCell, StacksCompared};
 
 /// The deepest colour of a cell stands for a ratio of at least this or at most its inverse.
 const DEEPEST: f64 = 8.0;
 /// A table of more sizes than this is set closer.
 const SIZES_WIDE: usize = 9;
 
-pub(super) fn table(comparison: &Comparison, (peer, pair): (usize, &Pair)) -> Markup {
+pub(super) fn table(comparison: &StacksCompared<'_>, (peer, pair): (usize, &Pair)) -> Markup {
     let ours = &comparison.ours;
     let sizes = comparison.sizes();
     let aggregates = comparison.aggregates();
@@ -45,7 +45,7 @@ pub(super) fn table(comparison: &Comparison, (peer, pair): (usize, &Pair)) -> Ma
 
 /// A kind of call over a transport, beside one pair.
 struct Line<'a> {
-    comparison: &'a Comparison,
+    comparison: &'a StacksCompared<'a>,
     pair: &'a Pair,
     /// Number of the pair among peers.
     peer: usize,
@@ -82,7 +82,7 @@ fn row(line: &Line<'_>, sizes: &[ByteSize], label: &str, is_rate: bool, all: Opt
     }
 }
 
-fn found<'a>(line: &Line<'a>, size: ByteSize) -> Option<(&'a ComparedCell, &'a Against)> {
+fn found<'a>(line: &Line<'a>, size: ByteSize) -> Option<(&'a ComparedCell<'a>, &'a Against<'a>)> {
     let cell = line.comparison.line(line.kind, line.transport).find(|cell| cell.size == size)?;
     Some((cell, cell.against(line.pair)?))
 }
@@ -96,7 +96,7 @@ fn figure(ratio: Ratio, word: &str) -> Markup {
 }
 
 /// A cell is coloured by its verdict, the deeper the farther from 1, and says the verdict by a sign and a word too.
-fn heat_cell(line: &Line<'_>, cell: &ComparedCell, against: &Against, is_rate: bool) -> Markup {
+fn heat_cell(line: &Line<'_>, cell: &ComparedCell<'_>, against: &Against<'_>, is_rate: bool) -> Markup {
     let compared = if is_rate { Some(against.rate) } else { against.median };
     let has_failed = cell.ours.excluded() + against.theirs.excluded() > 0;
     let details = details(line.comparison, cell, against, line.peer);

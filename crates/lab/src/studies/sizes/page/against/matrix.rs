@@ -7,20 +7,21 @@ use thalweg_measure::page::section::{Block, Choice, when};
 
 use super::heat;
 use super::names::line_name;
-use crate::stack::{Pair, Stack};
-use crate::studies::sizes::compare::{ComparedCell, Comparison};
+use crate::load::gathered::distinct;
+use crate::stack::Pair;
+use crate::studies::sizes::compare::{ComparedCell, StacksCompared};
 
-pub(super) fn blocks(comparison: &Comparison) -> Vec<Block> {
-    let is_mixed = |cell: &&ComparedCell| cell.against.iter().any(|it| comparison.mixed.contains(&it.pair));
-    let cells: Vec<&ComparedCell> = comparison.cells.iter().filter(is_mixed).collect();
-    let name = |cell: &ComparedCell| format!("{}, {}", line_name((cell.kind, cell.transport)), cell.size);
+pub(super) fn blocks(comparison: &StacksCompared<'_>) -> Vec<Block> {
+    let is_mixed =
+        |cell: &&ComparedCell<'_>| cell.against.iter().any(|it| comparison.mixed.contains(&it.pair));
+    let cells: Vec<&ComparedCell<'_>> = comparison.cells.iter().filter(is_mixed).collect();
+    let name = |cell: &ComparedCell<'_>| format!("{}, {}", line_name((cell.kind, cell.transport)), cell.size);
     let named = cells.iter().enumerate().map(|(index, cell)| (index.to_string(), name(cell)));
     let mut blocks = vec![
-        Block::About(
+        Block::about(
             "Rates, clients in rows and servers in columns, with the ratio of thalweg’s own pair to each: above 1 that \
              pair is slower than ours at both ends. A column shows what a client is worth at the same server, a row \
-             what a server is worth to the same client."
-                .to_owned(),
+             what a server is worth to the same client.",
         ),
         Block::Choices(vec![Choice::list("matrix", "Cell", named)]),
     ];
@@ -31,7 +32,7 @@ pub(super) fn blocks(comparison: &Comparison) -> Vec<Block> {
     blocks
 }
 
-fn table(comparison: &Comparison, cell: &ComparedCell) -> Markup {
+fn table(comparison: &StacksCompared<'_>, cell: &ComparedCell<'_>) -> Markup {
     let pairs = || std::iter::once(&comparison.ours).chain(&comparison.peers).chain(&comparison.mixed);
     let (servers, clients) =
         (distinct(pairs().map(|pair| &pair.server)), distinct(pairs().map(|pair| &pair.client)));
@@ -58,23 +59,13 @@ fn table(comparison: &Comparison, cell: &ComparedCell) -> Markup {
     }
 }
 
-fn distinct<'a>(stacks: impl Iterator<Item = &'a Stack>) -> Vec<&'a Stack> {
-    let mut distinct = Vec::new();
-    for stack in stacks {
-        if !distinct.contains(&stack) {
-            distinct.push(stack);
-        }
-    }
-    distinct
-}
-
-fn field(comparison: &Comparison, cell: &ComparedCell, pair: &Pair) -> Markup {
+fn field(comparison: &StacksCompared<'_>, cell: &ComparedCell<'_>, pair: &Pair) -> Markup {
     let rate = |rate: Option<f64>| rate.map_or_else(|| "–".to_owned(), |rate| format!("{}/s", count(rate)));
     if *pair == comparison.ours {
-        return html! { td.same.own { b { (rate(cell.ours.rate_per_s)) } small { "ours" } } };
+        return html! { td.same.own { b { (rate(cell.ours.rate())) } small { "ours" } } };
     }
     let Some(against) = cell.against(pair) else { return html! { td {} } };
     let ratio = against.rate.ratio.map_or_else(|| against.rate.verdict.name().to_owned(), ratio_text);
-    let content = html! { b { (rate(against.theirs.rate_per_s)) } small { (ratio) } };
+    let content = html! { b { (rate(against.theirs.rate())) } small { (ratio) } };
     heat::coloured(against.rate, None, &content)
 }

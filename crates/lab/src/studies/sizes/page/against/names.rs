@@ -2,8 +2,8 @@
 
 use thalweg_measure::page::chart::Way;
 
+use crate::load::multiples::peer_colour;
 use crate::load::{Kind, Transport};
-use crate::report::multiples::peer_colour;
 use crate::stack::Pair;
 
 /// A kind of call over a transport.

@@ -1,9 +1,10 @@
 //! Charts beside each other on the same axes, of a figure over a number.
 
-use thalweg_measure::distribution::Latency;
 use thalweg_measure::page::chart::{Chart, Series, Unit, Way, XAxis, YAxis, rounded};
 use thalweg_measure::page::section::{Choice, When, when};
 use thalweg_measure::statistics::Interval;
+
+use super::gathered::Windows;
 
 /// Hues of peers, in the order of measuring; there are as many in the style sheet.
 const PEERS: [&str; 5] = ["peer-1", "peer-2", "peer-3", "peer-4", "peer-5"];
@@ -19,45 +20,42 @@ pub(crate) fn hue(index: usize, count: usize) -> String {
     format!("light-dark(hsl({hue} 75% 38%), hsl({hue} 75% 70%))")
 }
 
-type Value<C> = Box<dyn Fn(&C) -> Option<f64>>;
+type FigureOf = Box<dyn Fn(&Windows<'_>) -> Option<f64>>;
 
 /// A figure of a cell: its value, its interval, and the values of its windows.
-pub(crate) struct Figure<C> {
-    pub(crate) of: Value<C>,
-    pub(crate) ends: fn(&C) -> Option<Interval>,
-    pub(crate) windows: fn(&C) -> Vec<f64>,
+pub(crate) struct Figure {
+    pub(crate) of: FigureOf,
+    pub(crate) ends: fn(&Windows<'_>) -> Option<Interval>,
+    pub(crate) windows: fn(&Windows<'_>) -> Vec<f64>,
     pub(crate) when: When,
 }
 
 /// What all charts have in common.
-pub(crate) struct Multiples<C> {
+pub(crate) struct Multiples {
     /// Beginning of their ids, and their common scale.
     pub(crate) name: &'static str,
     pub(crate) unit: Unit,
     pub(crate) ways: Vec<Way>,
     pub(crate) x: XAxis,
     /// Figures, of which the reader chooses one.
-    pub(crate) figures: Vec<Figure<C>>,
+    pub(crate) figures: Vec<Figure>,
     /// Text behind a way's name.
-    pub(crate) note: Option<fn(&C) -> String>,
+    pub(crate) note: Option<fn(&Windows<'_>) -> String>,
 }
 
 /// A line: its way, and a cell or none for each position.
-pub(crate) struct Line<'c, C> {
-    pub(crate) way: usize,
-    pub(crate) cells: Vec<Option<&'c C>>,
-}
+pub(crate) type ChartLine<'c> = (usize, Vec<Option<&'c Windows<'c>>>);
 
-impl<C> Multiples<C> {
-    pub(crate) fn chart(&self, index: usize, title: &str, lines: &[Line<'_, C>]) -> Chart {
-        let series = |line: &Line<'_, C>, figure: &Figure<C>| {
-            let note = |note: fn(&C) -> String| {
-                line.cells.iter().map(|cell| cell.map(note).unwrap_or_default()).collect()
+impl Multiples {
+    pub(crate) fn chart(&self, index: usize, title: &str, lines: &[ChartLine<'_>]) -> Chart {
+        let series = |(way, cells): &ChartLine<'_>, figure: &Figure| {
+            let note = |note: fn(&Windows<'_>) -> String| {
+                cells.iter().map(|cell| cell.map(note).unwrap_or_default()).collect()
             };
             Series {
-                shown: vec![(line.way, figure.when.clone())],
+                shown: vec![(*way, figure.when.clone())],
                 notes: self.note.map(note).unwrap_or_default(),
-                ..figure.series(&line.cells)
+                ..figure.series(cells)
             }
         };
         let all = lines.iter().flat_map(|line| self.figures.iter().map(move |figure| series(line, figure)));
@@ -73,14 +71,33 @@ impl<C> Multiples<C> {
     }
 }
 
-impl<C> Figure<C> {
+impl Figure {
     /// A figure without an interval.
-    pub(crate) fn of(of: impl Fn(&C) -> Option<f64> + 'static) -> Self {
+    pub(crate) fn of(of: impl Fn(&Windows<'_>) -> Option<f64> + 'static) -> Self {
         Self { of: Box::new(of), ends: |_| None, windows: |_| Vec::new(), when: When::new() }
     }
 
+    /// Operations per second.
+    pub(crate) fn rate() -> Self {
+        Self {
+            ends: |cell| cell.rate_interval(),
+            windows: |cell| cell.each(|it| it.rate_per_s),
+            ..Self::of(|cell| Some(cell.merged()?.rate_per_s))
+        }
+    }
+
+    /// Latencies of these names, one for each option of the choice.
+    pub(crate) fn latencies(statistics: &[(&'static str, &str)]) -> Vec<Self> {
+        let figure = |&(name, _): &(&'static str, &str)| Self {
+            ends: if name == "p50" { |cell| cell.p50_interval() } else { |_| None },
+            when: when("statistic", [name]),
+            ..Self::of(move |cell| cell.latency_named(name))
+        };
+        statistics.iter().map(figure).collect()
+    }
+
     /// Values, intervals and windows of these cells, of no way.
-    pub(crate) fn series(&self, cells: &[Option<&C>]) -> Series {
+    pub(crate) fn series(&self, cells: &[Option<&Windows<'_>>]) -> Series {
         let windows: Vec<Vec<f64>> =
             cells.iter().map(|cell| cell.map(self.windows).unwrap_or_default()).collect();
         let series = Series {
@@ -92,24 +109,11 @@ impl<C> Figure<C> {
     }
 }
 
-/// Latencies to choose from: the name of [`Latency::named`], and text.
-const STATISTICS: [(&str, &str); 6] =
+/// Latencies to choose from: the name of [`Latency::named`](thalweg_measure::distribution::Latency::named), and text.
+pub(crate) const STATISTICS: [(&str, &str); 6] =
     [("p50", "median"), ("p90", "p90"), ("p95", "p95"), ("p99", "p99"), ("p99.9", "p99.9"), ("max", "max")];
 
-/// The choice between the figures of [`latencies`].
-pub(crate) fn statistic() -> Choice {
-    Choice::buttons("statistic", "Latency shown", STATISTICS)
-}
-
-/// Latencies, of which the median may have an interval.
-pub(crate) fn latencies<C: 'static>(
-    of: fn(&C) -> Latency,
-    ends: fn(&C) -> Option<Interval>,
-) -> Vec<Figure<C>> {
-    let figure = |(name, _)| Figure {
-        ends: if name == "p50" { ends } else { |_| None },
-        when: when("statistic", [name]),
-        ..Figure::of(move |cell: &C| of(cell).named(name))
-    };
-    STATISTICS.into_iter().map(figure).collect()
+/// The choice between figures of [latencies](Figure::latencies).
+pub(crate) fn statistic(statistics: &[(&'static str, &str)]) -> Choice {
+    Choice::buttons("statistic", "Latency shown", statistics.iter().copied())
 }
