@@ -83,8 +83,7 @@ fn listings() -> Result<Vec<Listing>> {
     for (libraries, is_one) in [(others, false), (tonic, true)] {
         let mut document = Job::cargo("doc --lib --no-deps --quiet");
         for library in libraries {
-            let package = metadata.packages.iter().find(|package| package.name == library);
-            let package = package.ok_or_else(|| failed!("there is no package {library}"))?;
+            let package = metadata.package(library)?;
             document = document.arg("--package").arg(library);
             for feature in package.features.keys().filter(|name| is_for_users(name)) {
                 let package = if is_one { String::new() } else { format!("{library}/") };

@@ -68,12 +68,12 @@ pub(crate) fn papers(folder: &Path) -> Result<Vec<String>> {
 
 /// Of the packages that others made.
 fn names(parts: &Parts) -> Vec<String> {
-    parts.others().map(|part| part.name.clone()).collect()
+    parts.others().map(|part| part.package.name.clone()).collect()
 }
 
 pub(crate) fn make() -> Result<Dist> {
     let parts = Parts::of("thalweg-cli")?;
-    let version = &parts.root().version;
+    let version = &parts.root().package.version;
     let folder = files::emptied(workspace::target().join("dist"))?;
     let name = format!("thalweg-{version}-{TARGET}");
     let sbom = folder.join(format!("{name}.cdx.json"));

@@ -1,6 +1,5 @@
 //! Studies of the lab, for what documents quote of them.
 
-use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
@@ -9,7 +8,7 @@ use serde_json::Value;
 use crate::failure::Result;
 use crate::job::Job;
 use crate::test::rust;
-use crate::workspace;
+use crate::{files, workspace};
 
 /// The lab's exit codes: all was measured; some of it was not.
 const DONE: i32 = 0;
@@ -29,9 +28,7 @@ pub(crate) fn program() -> Result<&'static Path> {
 pub(crate) fn condensed(words: &str, directory: &Path) -> Result<Value> {
     let job = Job::new(program()?).words(&format!("lab {words} --out")).arg(directory).minutes(120);
     // What an earlier study left is no result of this one.
-    if directory.exists() {
-        fs::remove_dir_all(directory)?;
-    }
+    files::remove(directory)?;
     let status = job.status()?;
     ensure!(matches!(status.code(), Some(DONE | SOME_FAILED)), "`{job}` failed: {status}");
     condensed_from(&directory.join("results.json"))
@@ -40,6 +37,5 @@ pub(crate) fn condensed(words: &str, directory: &Path) -> Result<Value> {
 /// What documents quote of a study that has been made.
 pub(crate) fn condensed_from(results: &Path) -> Result<Value> {
     let condense = Job::new(rust::release_example("thalweg-lab", "condense")?);
-    let text = condense.arg(results).text()?;
-    serde_json::from_str(&text).map_err(|why| failed!("nothing is quoted of {}: {why}", results.display()))
+    condense.arg(results).json()
 }

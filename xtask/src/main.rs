@@ -13,8 +13,6 @@ mod certificates;
 mod costs;
 mod debian;
 mod dist;
-#[cfg(test)]
-mod documents;
 mod elf;
 mod figures;
 mod files;
@@ -28,6 +26,8 @@ mod protos;
 mod published;
 mod server;
 mod test;
+#[cfg(test)]
+mod tests;
 mod tools;
 mod workspace;
 

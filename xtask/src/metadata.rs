@@ -1,106 +1,125 @@
-//! What `cargo metadata` says about the workspace and everything that it is built from.
+//! What `cargo metadata` says about a workspace and everything that it is built from.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
-use serde_json::Value;
+use serde::Deserialize;
 
 use crate::failure::Result;
 use crate::job::Job;
 
-/// The packages of the workspace and their dependencies, resolved.
+/// The packages of a workspace and their dependencies, resolved.
+#[derive(Default, Deserialize)]
+#[serde(default)]
 pub(crate) struct Metadata {
     pub(crate) packages: Vec<Package>,
     /// Package ids of what the workspace itself holds.
+    #[serde(rename = "workspace_members")]
     pub(crate) members: BTreeSet<String>,
-    /// Package ids of what is built for this platform.
-    built: BTreeSet<String>,
+    pub(crate) resolve: Resolve,
 }
 
-/// One package.
+/// One package. Fields have cargo's names.
+#[derive(Default, Deserialize)]
+#[serde(default)]
 pub(crate) struct Package {
     pub(crate) id: String,
     pub(crate) name: String,
     pub(crate) version: String,
     pub(crate) manifest_path: PathBuf,
     pub(crate) rust_version: Option<String>,
-    /// It is for the registry.
-    pub(crate) is_published: bool,
-    /// It has a library, and not a program alone.
-    pub(crate) is_library: bool,
+    /// Nothing, or a list of registries.
+    publish: Option<Vec<String>>,
+    targets: Vec<Target>,
     /// The features, each with what it switches on.
     pub(crate) features: BTreeMap<String, Vec<String>>,
-    /// What its manifest asks for, by kind, whether or not a feature turns it on.
-    pub(crate) dependencies: Vec<(Kind, String)>,
+    /// What its manifest asks for, whether or not a feature turns it on.
+    pub(crate) dependencies: Vec<Dependency>,
+    pub(crate) license: Option<String>,
+    pub(crate) description: Option<String>,
+    pub(crate) authors: Vec<String>,
+    pub(crate) repository: Option<String>,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Kind {
-    Normal,
-    Build,
-    Dev,
+#[derive(Deserialize)]
+struct Target {
+    kind: Vec<String>,
+}
+
+#[derive(Deserialize)]
+pub(crate) struct Dependency {
+    pub(crate) name: String,
+    /// `dev` and `build`, or none.
+    pub(crate) kind: Option<String>,
+}
+
+/// What is built for the platform that was asked about.
+#[derive(Default, Deserialize)]
+pub(crate) struct Resolve {
+    pub(crate) nodes: Vec<Node>,
+}
+
+#[derive(Deserialize)]
+pub(crate) struct Node {
+    pub(crate) id: String,
+    pub(crate) deps: Vec<Used>,
+}
+
+#[derive(Deserialize)]
+pub(crate) struct Used {
+    pub(crate) pkg: String,
+    pub(crate) dep_kinds: Vec<UsedKind>,
+}
+
+#[derive(Deserialize)]
+pub(crate) struct UsedKind {
+    pub(crate) kind: Option<String>,
 }
 
 impl Metadata {
+    /// Of this workspace, without what is only built on other platforms: windows-sys and its like.
     pub(crate) fn load() -> Result<Self> {
-        // The platform filter leaves out what is only built elsewhere: windows-sys and its like.
-        let job =
-            Job::cargo("metadata --format-version 1 --filter-platform x86_64-unknown-linux-gnu").minutes(5);
-        let text = job.quiet_text()?;
-        let value: Value = serde_json::from_str(&text)
-            .map_err(|error| failed!("the output of `{job}` is not JSON: {error}"))?;
-        Ok(Self::from_json(&value))
+        Self::of(&Job::cargo("metadata --format-version 1 --filter-platform x86_64-unknown-linux-gnu"))
+    }
+
+    /// Of what this `cargo metadata` says.
+    pub(crate) fn of(job: &Job) -> Result<Self> {
+        let text = job.clone().minutes(5).quiet_text()?;
+        serde_json::from_str(&text).map_err(|why| failed!("the output of `{job}` has another form: {why}"))
     }
 
     pub(crate) fn member_packages(&self) -> impl Iterator<Item = &Package> {
         self.packages.iter().filter(|package| self.members.contains(&package.id))
     }
 
+    /// Those of the workspace that are for the registry.
+    pub(crate) fn published(&self) -> impl Iterator<Item = &Package> {
+        let is_published =
+            |it: &&Package| it.publish.as_ref().is_none_or(|registries| !registries.is_empty());
+        self.member_packages().filter(is_published)
+    }
+
     /// The packages that are built for this platform: what is only in the lock file is left out.
     pub(crate) fn built_packages(&self) -> impl Iterator<Item = &Package> {
-        self.packages.iter().filter(|package| self.built.contains(&package.id))
+        let built: BTreeSet<&str> = self.resolve.nodes.iter().map(|node| node.id.as_str()).collect();
+        self.packages.iter().filter(move |package| built.contains(package.id.as_str()))
     }
 
-    fn from_json(value: &Value) -> Self {
-        Self {
-            packages: array(&value["packages"]).map(package).collect(),
-            members: array(&value["workspace_members"]).map(text).collect(),
-            built: array(&value["resolve"]["nodes"]).map(|value| text(&value["id"])).collect(),
-        }
-    }
-}
-
-fn package(value: &Value) -> Package {
-    let dependency = |value: &Value| {
-        let kind = match value["kind"].as_str() {
-            Some("build") => Kind::Build,
-            Some("dev") => Kind::Dev,
-            _ => Kind::Normal,
-        };
-        (kind, text(&value["name"]))
-    };
-    Package {
-        id: text(&value["id"]),
-        name: text(&value["name"]),
-        version: text(&value["version"]),
-        manifest_path: text(&value["manifest_path"]).into(),
-        rust_version: value["rust_version"].as_str().map(str::to_owned),
-        // Nothing, or a list of registries.
-        is_published: value["publish"].as_array().is_none_or(|registries| !registries.is_empty()),
-        is_library: array(&value["targets"]).any(|target| array(&target["kind"]).any(|kind| kind == "lib")),
-        features: value["features"].as_object().into_iter().flatten().map(feature).collect(),
-        dependencies: array(&value["dependencies"]).map(dependency).collect(),
+    /// The one of this name, which there must be.
+    pub(crate) fn package(&self, name: &str) -> Result<&Package> {
+        let found = self.packages.iter().find(|package| package.name == name);
+        found.ok_or_else(|| failed!("there is no package {name}"))
     }
 }
 
-fn feature((name, switches_on): (&String, &Value)) -> (String, Vec<String>) {
-    (name.clone(), array(switches_on).map(text).collect())
-}
+impl Package {
+    /// It has a library, and not a program alone.
+    pub(crate) fn is_library(&self) -> bool {
+        self.targets.iter().any(|target| target.kind.iter().any(|kind| kind == "lib"))
+    }
 
-fn array(value: &Value) -> impl Iterator<Item = &Value> {
-    value.as_array().into_iter().flatten()
-}
-
-fn text(value: &Value) -> String {
-    value.as_str().unwrap_or_default().to_owned()
+    /// Where its sources lie.
+    pub(crate) fn folder(&self) -> &Path {
+        self.manifest_path.parent().unwrap_or(&self.manifest_path)
+    }
 }

@@ -14,6 +14,7 @@ use serde_json::{Value, json};
 use crate::arguments::Arguments;
 use crate::bench::table::grouped;
 use crate::failure::{Failure, Result};
+use crate::files::{list, text};
 use crate::job::Job;
 use crate::log;
 use crate::test::rust;
@@ -38,7 +39,7 @@ pub(crate) fn run(mut arguments: Arguments) -> Result<ExitCode> {
         println!("{}", summary(result));
     }
     let figures = compare_trees(&arguments.rest())?;
-    let mut all = corpus.iter().chain(figures["trees"].as_array().into_iter().flatten());
+    let mut all = corpus.iter().chain(list(&figures["trees"]));
     Ok(if all.all(is_equal) { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
@@ -49,15 +50,12 @@ pub(crate) fn measure() -> Result<Value> {
 
 /// Compares the trees whose names begin with one of `wanted`, or all.
 fn compare_trees(wanted: &[String]) -> Result<Value> {
-    let text = fs::read_to_string(workspace::suites().join("protos/trees.json"))?;
-    let trees: Vec<Value> =
-        serde_json::from_str(&text).map_err(|error| failed!("xtask/suites/protos/trees.json: {error}"))?;
+    let trees = files::json(&workspace::suites().join("protos/trees.json"))?;
     let is_wanted = |name: &str| wanted.is_empty() || wanted.iter().any(|start| name.starts_with(start));
     let mut results = Vec::new();
-    for tree in trees.iter().filter(|tree| is_wanted(tree["name"].as_str().unwrap_or_default())) {
+    for tree in list(&trees).iter().filter(|tree| is_wanted(text(&tree["name"]))) {
         let of = |key: &str| -> Result<Vec<PathBuf>> {
-            let entries = tree[key].as_array().into_iter().flatten();
-            let roots: Result<Vec<_>, _> = entries.map(packages::roots).collect();
+            let roots: Result<Vec<_>> = list(&tree[key]).iter().map(packages::roots).collect();
             Ok(roots?.concat())
         };
         let (roots, imports) = (of("files")?, of("imports")?);
@@ -72,13 +70,7 @@ fn compare_trees(wanted: &[String]) -> Result<Value> {
     fs::write(&path, format!("{:#}\n", json!(results)))?;
     println!("what differs is in {}", path.display());
     for result in &mut results {
-        if let Some(members) = result.as_object_mut() {
-            let findings = members.remove("findings");
-            members.insert(
-                "findings".to_owned(),
-                json!(findings.map_or(0, |all| all.as_array().map_or(0, Vec::len))),
-            );
-        }
+        result["findings"] = json!(list(&result["findings"]).len());
     }
     Ok(json!({"protoc": "36.2", "trees": results}))
 }
@@ -101,7 +93,7 @@ pub(crate) fn compare_corpus() -> Result<Vec<Value>> {
         {"name": "corpus, refused", "roots": [refused, accepted], "files": names_below(slice::from_ref(&refused))?},
     ]);
     let results = compare(&trees, None)?;
-    Ok(results.as_array().cloned().unwrap_or_default())
+    Ok(list(&results).to_vec())
 }
 
 /// What protoc says of the corpus: the descriptor of each accepted file, and the first error of each refused one.

@@ -4,12 +4,10 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use serde_json::Value;
-
 use crate::failure::Result;
 use crate::job::Job;
-use crate::log;
-use crate::workspace;
+use crate::metadata::{Metadata, Package};
+use crate::{files, log, workspace};
 
 /// Where the manifests of suites look for them, wherever cargo builds.
 pub(crate) fn folder() -> PathBuf {
@@ -20,36 +18,25 @@ pub(crate) fn folder() -> PathBuf {
 /// changes their manifests. Gives names and versions.
 pub(crate) fn take(names: &[&str], suite: &Path) -> Result<Vec<String>> {
     let metadata = metadata(suite)?;
-    names.iter().map(|name| take_source(name, &metadata)).collect()
+    names.iter().map(|name| take_source(metadata.package(name)?)).collect()
 }
 
 /// Where cargo has what the registry has of the crate `name`, in the version that the package in `suite` is built with.
 pub(crate) fn source(name: &str, suite: &Path) -> Result<PathBuf> {
-    let metadata = metadata(suite)?;
-    let manifest = Path::new(package(name, &metadata)?["manifest_path"].as_str().unwrap_or_default());
-    Ok(manifest.parent().unwrap_or(manifest).to_owned())
+    Ok(metadata(suite)?.package(name)?.folder().to_owned())
 }
 
 /// What cargo knows of the package in `suite`; it fetches what is missing.
-fn metadata(suite: &Path) -> Result<Value> {
-    let job = Job::cargo("metadata --locked --format-version 1").directory(suite).builds(5);
-    let text = job.quiet_text().map_err(|failure| missing!("{}", failure.to_string()))?;
-    serde_json::from_str(&text).map_err(|error| failed!("the output of `{job}` is not JSON: {error}"))
+fn metadata(suite: &Path) -> Result<Metadata> {
+    let job = Job::cargo("metadata --locked --format-version 1").directory(suite);
+    Metadata::of(&job).map_err(|failure| missing!("{failure}"))
 }
 
-fn package<'m>(name: &str, metadata: &'m Value) -> Result<&'m Value> {
-    let mut packages = metadata["packages"].as_array().into_iter().flatten();
-    let package = packages.find(|package| package["name"] == name);
-    package.ok_or_else(|| failed!("the suite does not use {name}"))
-}
-
-fn take_source(name: &str, metadata: &Value) -> Result<String> {
-    let package = package(name, metadata)?;
-    let published = Path::new(package["manifest_path"].as_str().unwrap_or_default());
-    let version = package["version"].as_str().unwrap_or_default();
+fn take_source(package: &Package) -> Result<String> {
+    let Package { name, version, manifest_path, .. } = package;
     let tonic = workspace::root().join("crates/tonic");
-    let changed =
-        changed(&fs::read_to_string(published)?, &tonic).map_err(|why| failed!("{name} {version}: {why}"))?;
+    let changed = changed(&fs::read_to_string(manifest_path)?, &tonic)
+        .map_err(|why| failed!("{name} {version}: {why}"))?;
     for line in &changed.lines {
         log::line(format_args!("{name}: {line}"))?;
     }
@@ -57,12 +44,9 @@ fn take_source(name: &str, metadata: &Value) -> Result<String> {
     let manifest = copy.join("Cargo.toml");
     // What is written anew is compiled anew.
     if !fs::read_to_string(&manifest).is_ok_and(|present| present == changed.manifest) {
-        if copy.exists() {
-            fs::remove_dir_all(&copy)?;
-        }
+        files::remove(&copy)?;
         fs::create_dir_all(folder())?;
-        let from = published.parent().unwrap_or(published);
-        Job::new("cp").arg("--recursive").arg(from).arg(&copy).run()?;
+        Job::new("cp").arg("--recursive").arg(package.folder()).arg(&copy).run()?;
         fs::write(&manifest, &changed.manifest)?;
     }
     Ok(format!("{name} {version}"))

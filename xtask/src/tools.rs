@@ -78,12 +78,15 @@ pub(crate) fn connect_conformance() -> Result<ConnectConformance> {
     const MODULE: &str = "connectrpc.com/conformance";
     const VERSION: &str = "v1.0.7";
     let runner = go_install("connectconformance", MODULE, VERSION)?;
-    let download = Job::new("go").words("mod download -json").arg(format!("{MODULE}@{VERSION}"));
-    let text = download.builds(5).text()?;
-    let told: serde_json::Value = serde_json::from_str(&text).unwrap_or_default();
-    let sources =
-        told["Dir"].as_str().ok_or_else(|| missing!("`go mod download` has not said where it is"))?;
-    Ok(ConnectConformance { runner, protos: PathBuf::from(sources).join("proto") })
+    Ok(ConnectConformance { runner, protos: go_module(&format!("{MODULE}@{VERSION}"))?.join("proto") })
+}
+
+/// The folder of a module, `github.com/gogo/protobuf@v1.3.2`, in the module cache.
+pub(crate) fn go_module(module: &str) -> Result<PathBuf> {
+    needs_go(module)?;
+    let said = Job::new("go").words("mod download -json").arg(module).builds(5).json()?;
+    ensure!(said["Dir"].is_string(), "`go mod download` names no folder of {module}");
+    Ok(PathBuf::from(files::text(&said["Dir"])))
 }
 
 pub(crate) const GHZ_VERSION: &str = "v0.121.0";

@@ -4,14 +4,15 @@ use std::fmt::Write;
 use std::fs;
 use std::path::PathBuf;
 
+use serde::Deserialize;
 use serde_json::Value;
 
 use crate::failure::Result;
 use crate::job::Job;
-use crate::workspace;
+use crate::{files, workspace};
 
 /// What one call or message costs one side.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Deserialize, PartialEq)]
 pub(crate) struct Cost {
     pub(crate) case: String,
     pub(crate) side: String,
@@ -20,13 +21,15 @@ pub(crate) struct Cost {
 }
 
 /// What was counted, and with what.
+#[derive(Debug, Deserialize, PartialEq)]
 pub(crate) struct Record {
+    #[serde(flatten)]
     pub(crate) toolchain: Toolchain,
     pub(crate) costs: Vec<Cost>,
 }
 
 /// What decides on the instructions that a source becomes.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Deserialize, PartialEq, Eq)]
 pub(crate) struct Toolchain {
     /// `rustc 1.95.0 (59807616e 2026-04-14)`.
     pub(crate) rustc: String,
@@ -56,37 +59,15 @@ fn path() -> PathBuf {
 impl Record {
     /// The committed one.
     pub(crate) fn read() -> Result<Self> {
-        let path = path();
-        let unusable = |why: &str| {
-            let what = "`cargo xtask costs --record` writes it";
-            failed!("{}: {why}; {what}", path.display())
-        };
-        let text = fs::read_to_string(&path).map_err(|error| unusable(&error.to_string()))?;
-        let value = serde_json::from_str(&text).map_err(|error| unusable(&error.to_string()))?;
-        Self::parse(&value).ok_or_else(|| unusable("a key is missing"))
+        let read = files::json(&path()).and_then(|value| {
+            serde_json::from_value(value).map_err(|why| failed!("{}: {why}", path().display()))
+        });
+        read.map_err(|why| failed!("{why}; `cargo xtask costs --record` writes it"))
     }
 
     pub(crate) fn write(&self) -> Result<PathBuf> {
         fs::write(path(), self.to_json())?;
         Ok(path())
-    }
-
-    fn parse(value: &Value) -> Option<Self> {
-        let text = |value: &Value| value.as_str().map(str::to_owned);
-        let cost = |value: &Value| {
-            Some(Cost {
-                case: text(&value["case"])?,
-                side: text(&value["side"])?,
-                instructions: value["instructions"].as_f64()?,
-                allocations: value["allocations"].as_f64()?,
-            })
-        };
-        let toolchain = Toolchain {
-            rustc: text(&value["rustc"])?,
-            libc: text(&value["libc"])?,
-            processor: text(&value["processor"])?,
-        };
-        Some(Self { toolchain, costs: value["costs"].as_array()?.iter().map(cost).collect::<Option<_>>()? })
     }
 
     /// A line for each cost, so that a change of one is a change of one line.
@@ -129,8 +110,7 @@ mod tests {
             allocations,
         };
         let costs = vec![cost("server", 3989.7, 4.11), cost("client", 4342.0, 1.0)];
-        let record = Record { toolchain: toolchain.clone(), costs: costs.clone() };
-        let read = Record::parse(&serde_json::from_str(&record.to_json()).unwrap()).unwrap();
-        assert_eq!((read.toolchain, read.costs), (toolchain, costs));
+        let record = Record { toolchain, costs };
+        assert_eq!(serde_json::from_str::<Record>(&record.to_json()).unwrap(), record);
     }
 }

@@ -19,7 +19,7 @@ pub(super) fn text(parts: &Parts) -> Result<String> {
     let mut packages_of: BTreeMap<String, Vec<&Part>> = BTreeMap::new();
     let mut without = Vec::new();
     for part in parts.others() {
-        let texts = texts(&part.folder)?;
+        let texts = texts(part.package.folder())?;
         if texts.is_empty() {
             without.push(part);
         }
@@ -32,14 +32,15 @@ pub(super) fn text(parts: &Parts) -> Result<String> {
     let mut all = format!(
         "Thalweg {} is under {}; see LICENSE-MIT and LICENSE-APACHE. It is built with {count} packages of others, \
          whose licences follow. Each text stands once, below the packages that carry it.\n",
-        root.version, root.licence
+        root.package.version,
+        root.licence()
     );
     let mut groups: Vec<(String, Vec<&Part>)> = packages_of.into_iter().collect();
-    groups.sort_by_key(|(_, packages)| packages[0].name.clone());
+    groups.sort_by_key(|(_, packages)| packages[0].package.name.clone());
     for (text, packages) in groups {
         all.push_str(&rule());
         for part in packages {
-            let _ = writeln!(all, "{} {} ({})", part.name, part.version, part.licence);
+            let _ = writeln!(all, "{} ({})", named(part), part.licence());
         }
         let _ = writeln!(all, "\n{}", text.trim_end());
     }
@@ -47,19 +48,18 @@ pub(super) fn text(parts: &Parts) -> Result<String> {
         all.push_str(&rule());
         all.push_str("These carry no text of their own; what their manifests say:\n\n");
         for part in without {
-            let authors = if part.authors.is_empty() {
-                String::new()
-            } else {
-                format!(", by {}", part.authors.join(", "))
-            };
-            let _ = writeln!(
-                all,
-                "{} {}: {}{authors}, {}",
-                part.name, part.version, part.licence, part.repository
-            );
+            let authors = part.package.authors.join(", ");
+            let by = if authors.is_empty() { String::new() } else { format!(", by {authors}") };
+            let repository = part.package.repository.as_deref().unwrap_or_default();
+            let _ = writeln!(all, "{}: {}{by}, {repository}", named(part), part.licence());
         }
     }
     Ok(all)
+}
+
+/// `bytes 1.12.0`.
+fn named(part: &Part) -> String {
+    format!("{} {}", part.package.name, part.package.version)
 }
 
 /// What stands between two texts.

@@ -2,13 +2,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
-use std::path::{Path, PathBuf};
-
-use serde_json::Value;
 
 use super::target::TARGET;
 use crate::failure::Result;
 use crate::job::Job;
+use crate::metadata::{Metadata, Package};
 use crate::workspace;
 
 /// A package and all that it is built with on [`TARGET`], without what only builds it.
@@ -18,39 +16,33 @@ pub(super) struct Parts {
 }
 
 /// One package.
-#[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Part {
-    pub(super) name: String,
-    pub(super) version: String,
-    /// An SPDX expression.
-    pub(super) licence: String,
-    pub(super) description: String,
-    pub(super) authors: Vec<String>,
-    pub(super) repository: String,
-    /// Where its sources lie.
-    pub(super) folder: PathBuf,
+    pub(super) package: Package,
     /// SHA-256 of the package as the registry has it; none of our own.
     pub(super) checksum: Option<String>,
     /// Names and versions of the parts that it uses itself.
-    pub(super) uses: Vec<(String, String)>,
+    pub(super) uses: Vec<Name>,
+}
+
+/// A package's name and version.
+pub(super) type Name = (String, String);
+
+impl Part {
+    /// An SPDX expression.
+    pub(super) fn licence(&self) -> String {
+        // As it was once written.
+        self.package.license.as_deref().unwrap_or_default().replace('/', " OR ")
+    }
 }
 
 impl Parts {
     pub(super) fn of(package: &str) -> Result<Self> {
-        let tree = Job::cargo("tree --locked --edges normal,no-proc-macro --prefix none --format")
-            .arg("{p}")
-            .words("--target")
-            .arg(TARGET)
-            .arg("--package")
-            .arg(package)
-            .quiet_text()?;
-        let metadata =
-            Job::cargo("metadata --locked --format-version 1 --filter-platform").arg(TARGET).minutes(5);
-        let text = metadata.quiet_text()?;
-        let metadata: Value = serde_json::from_str(&text)
-            .map_err(|error| failed!("the output of `{metadata}` is not JSON: {error}"))?;
+        let words = format!("--target {TARGET} --package {package}");
+        let tree = Job::cargo("tree --locked --edges normal,no-proc-macro --prefix none --format {p}");
+        let tree = tree.words(&words).quiet_text()?;
+        let metadata = Job::cargo("metadata --locked --format-version 1 --filter-platform").arg(TARGET);
         let lock = fs::read_to_string(workspace::root().join("Cargo.lock"))?;
-        Ok(Self { all: parts(&in_tree(&tree), &metadata, &checksums(&lock)) })
+        Ok(Self { all: parts(&in_tree(&tree), Metadata::of(&metadata)?, &checksums(&lock)) })
     }
 
     /// The program's own package.
@@ -70,7 +62,7 @@ impl Parts {
 }
 
 /// Names and versions, each once, in the order of the tree: a line is `name v1.2.3`, and words about it.
-fn in_tree(tree: &str) -> Vec<(String, String)> {
+fn in_tree(tree: &str) -> Vec<Name> {
     let mut seen = BTreeSet::new();
     let line = |line: &str| {
         let mut words = line.split(' ');
@@ -80,7 +72,7 @@ fn in_tree(tree: &str) -> Vec<(String, String)> {
 }
 
 /// Of the packages in a `Cargo.lock` that have one.
-fn checksums(lock: &str) -> BTreeMap<(String, String), String> {
+fn checksums(lock: &str) -> BTreeMap<Name, String> {
     let value = |block: &str, key: &str| {
         let line = block.lines().find_map(|line| line.strip_prefix(key)?.strip_prefix(" = \""));
         line.and_then(|line| line.strip_suffix('"')).map(str::to_owned)
@@ -90,46 +82,23 @@ fn checksums(lock: &str) -> BTreeMap<(String, String), String> {
     lock.split("[[package]]").filter_map(package).collect()
 }
 
-fn parts(
-    names: &[(String, String)],
-    metadata: &Value,
-    checksums: &BTreeMap<(String, String), String>,
-) -> Vec<Part> {
-    let list = |value: &Value| value.as_array().cloned().unwrap_or_default();
-    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
-    let packages = list(&metadata["packages"]);
-    let of_id: BTreeMap<String, (String, String)> = packages
-        .iter()
-        .map(|package| (text(&package["id"]), (text(&package["name"]), text(&package["version"]))))
-        .collect();
-    let mut uses: BTreeMap<(String, String), Vec<(String, String)>> = BTreeMap::new();
-    for node in list(&metadata["resolve"]["nodes"]) {
-        let normal = |used: &Value| list(&used["dep_kinds"]).iter().any(|kind| kind["kind"].is_null());
-        let used = list(&node["deps"]);
-        let used = used.iter().filter(|used| normal(used)).filter_map(|used| of_id.get(&text(&used["pkg"])));
+fn parts(names: &[Name], metadata: Metadata, checksums: &BTreeMap<Name, String>) -> Vec<Part> {
+    let name = |package: &Package| (package.name.clone(), package.version.clone());
+    let of_id: BTreeMap<String, Name> =
+        metadata.packages.iter().map(|package| (package.id.clone(), name(package))).collect();
+    let mut uses: BTreeMap<Name, Vec<Name>> = BTreeMap::new();
+    for node in &metadata.resolve.nodes {
+        let normal = node.deps.iter().filter(|used| used.dep_kinds.iter().any(|kind| kind.kind.is_none()));
+        let used = normal.filter_map(|used| of_id.get(&used.pkg));
         // What another feature would bring is not in the tree.
         let used = used.filter(|used| names.contains(used)).cloned().collect();
-        if let Some(name) = of_id.get(&text(&node["id"])) {
-            uses.insert(name.clone(), used);
-        }
+        uses.extend(of_id.get(&node.id).map(|name| (name.clone(), used)));
     }
-    let part = |(name, version): &(String, String)| {
-        let package = packages
-            .iter()
-            .find(|package| package["name"] == name.as_str() && package["version"] == version.as_str())?;
-        let key = (name.clone(), version.clone());
-        Some(Part {
-            name: name.clone(),
-            version: version.clone(),
-            // As it was once written.
-            licence: text(&package["license"]).replace('/', " OR "),
-            description: text(&package["description"]),
-            authors: list(&package["authors"]).iter().map(text).collect(),
-            repository: text(&package["repository"]),
-            folder: Path::new(&text(&package["manifest_path"])).parent().map(Path::to_owned)?,
-            checksum: checksums.get(&key).cloned(),
-            uses: uses.get(&key).cloned().unwrap_or_default(),
-        })
+    let mut packages: BTreeMap<Name, Package> =
+        metadata.packages.into_iter().map(|package| (name(&package), package)).collect();
+    let part = |name: &Name| {
+        let (checksum, uses) = (checksums.get(name).cloned(), uses.remove(name).unwrap_or_default());
+        Some(Part { package: packages.remove(name)?, checksum, uses })
     };
     names.iter().filter_map(part).collect()
 }
@@ -169,10 +138,10 @@ mod tests {
         let lock = "version = 4\n\n[[package]]\nname = \"a\"\nversion = \"1.0.0\"\nchecksum = \"ff\"\n\n\
                     [[package]]\nname = \"cli\"\nversion = \"0.1.0\"\n";
         let names = [named("cli", "0.1.0"), named("a", "1.0.0")];
-        let all = parts(&names, &metadata, &checksums(lock));
+        let all = parts(&names, serde_json::from_value(metadata).unwrap(), &checksums(lock));
         assert_eq!(all[0].uses, [named("a", "1.0.0")]);
         assert_eq!(all[0].checksum, None);
-        assert_eq!((all[1].licence.as_str(), all[1].checksum.as_deref()), ("MIT OR Apache-2.0", Some("ff")));
-        assert_eq!(all[1].folder, Path::new("/r/a"));
+        assert_eq!((&*all[1].licence(), all[1].checksum.as_deref()), ("MIT OR Apache-2.0", Some("ff")));
+        assert_eq!(all[1].package.folder(), std::path::Path::new("/r/a"));
     }
 }

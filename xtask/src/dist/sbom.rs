@@ -1,5 +1,7 @@
 //! A bill of materials in CycloneDX 1.6, as JSON (ECMA-424).
 
+use std::collections::BTreeSet;
+
 use serde_json::{Value, json};
 
 use super::parts::{Part, Parts};
@@ -22,32 +24,31 @@ pub(super) fn document(parts: &Parts) -> String {
 }
 
 fn component(part: &Part) -> Value {
-    let url = purl(&part.name, &part.version);
+    let package = &part.package;
+    let url = purl(&package.name, &package.version);
     let mut component = json!({
         "type": "library",
         "bom-ref": url,
-        "name": part.name,
-        "version": part.version,
-        "licenses": [{"expression": part.licence}],
+        "name": package.name,
+        "version": package.version,
+        "licenses": [{"expression": part.licence()}],
         "purl": url,
     });
-    if !part.description.is_empty() {
-        component["description"] = json!(part.description.split_whitespace().collect::<Vec<_>>().join(" "));
+    if let Some(description) = &package.description {
+        component["description"] = json!(description.split_whitespace().collect::<Vec<_>>().join(" "));
     }
     if let Some(checksum) = &part.checksum {
         component["hashes"] = json!([{"alg": "SHA-256", "content": checksum}]);
     }
-    if part.repository.starts_with("https://") {
-        component["externalReferences"] = json!([{"type": "vcs", "url": part.repository}]);
+    if let Some(repository) = package.repository.as_ref().filter(|it| it.starts_with("https://")) {
+        component["externalReferences"] = json!([{"type": "vcs", "url": repository}]);
     }
     component
 }
 
 fn uses(part: &Part) -> Value {
-    let mut used: Vec<String> = part.uses.iter().map(|(name, version)| purl(name, version)).collect();
-    used.sort();
-    used.dedup();
-    json!({"ref": purl(&part.name, &part.version), "dependsOn": used})
+    let used: BTreeSet<String> = part.uses.iter().map(|(name, version)| purl(name, version)).collect();
+    json!({"ref": purl(&part.package.name, &part.package.version), "dependsOn": used})
 }
 
 /// A package of Cargo's, as purl-spec names it.

@@ -7,7 +7,9 @@ use std::path::{Path, PathBuf};
 use serde_json::Value;
 
 use crate::failure::Result;
-use crate::job::{Job, is_installed};
+use crate::files::{list, text};
+use crate::job::Job;
+use crate::metadata::Metadata;
 use crate::{files, tools, workspace};
 
 /// Fetches the package of a tree's entry, and returns its import roots.
@@ -17,7 +19,7 @@ pub(super) fn roots(entry: &Value) -> Result<Vec<PathBuf>> {
         Some(at) => linked(package, &folder, at)?,
         None => folder,
     };
-    let names = entry["roots"].as_array().into_iter().flatten().filter_map(Value::as_str);
+    let names = list(&entry["roots"]).iter().map(text);
     let roots: Vec<PathBuf> =
         names.map(|name| if name == "." { folder.clone() } else { folder.join(name) }).collect();
     match roots.iter().find(|root| !root.is_dir()) {
@@ -55,34 +57,21 @@ fn linked(package: &str, folder: &Path, at: &str) -> Result<PathBuf> {
 
 /// `github.com/gogo/protobuf@v1.3.2`: the folder of the module cache.
 fn of_go(module: &str) -> Result<PathBuf> {
-    if !is_installed("go") {
-        return Err(missing!("there is no `go` on the PATH"));
-    }
-    let download = Job::new("go").words("mod download -json").arg(module).builds(5);
-    let said: Value = serde_json::from_str(&download.quiet_text()?).unwrap_or_default();
-    let folder = said["Dir"].as_str().ok_or_else(|| failed!("`go mod download` names no folder"))?;
-    Ok(PathBuf::from(folder))
+    tools::go_module(module)
 }
 
 /// `envoy-types@0.7.7`: the folder of cargo's registry.
 fn of_cargo(package: &str) -> Result<PathBuf> {
     let (name, version) = package.split_once('@').unwrap_or((package, "*"));
     let folder = scratch(package);
-    fs::create_dir_all(folder.join("src"))?;
-    fs::write(folder.join("src/lib.rs"), "")?;
+    files::write(&folder.join("src/lib.rs"), "")?;
     let manifest = format!(
         "[package]\nname = \"trees\"\nedition = \"2024\"\n\n[workspace]\n\n\
          [dependencies]\n{name} = {{ version = \"={version}\", default-features = false }}\n"
     );
     fs::write(folder.join("Cargo.toml"), manifest)?;
-    let metadata = Job::cargo("metadata --format-version 1").directory(&folder).builds(5);
-    let said: Value = serde_json::from_str(&metadata.quiet_text()?).unwrap_or_default();
-    let packages = said["packages"].as_array().into_iter().flatten();
-    let manifest = packages
-        .filter(|package| package["name"] == name)
-        .find_map(|package| package["manifest_path"].as_str())
-        .ok_or_else(|| failed!("`cargo metadata` does not name it"))?;
-    Ok(Path::new(manifest).parent().unwrap_or(Path::new("/")).to_owned())
+    let metadata = Metadata::of(&Job::cargo("metadata --format-version 1").directory(&folder))?;
+    Ok(metadata.package(name)?.folder().to_owned())
 }
 
 /// `google-proto-files@5.0.3`: unpacked, without what it depends on.

@@ -11,36 +11,29 @@ use crate::{files, tools, workspace};
 pub(super) fn links() -> Result<String> {
     let pages = Job::new("git").words("ls-files -- *.md").quiet_text()?;
     let lychee = Job::new(tools::lychee()?).words("--offline --include-fragments --no-progress");
-    pages.lines().fold(lychee, Job::arg).run()?;
+    lychee.args(pages.lines()).run()?;
     Ok(format!("the links of {} pages", pages.lines().count()))
 }
 
 /// Makes the book.
 pub(super) fn check() -> Result<String> {
     let mdbook = tools::mdbook()?;
-    let folder = workspace::target().join("book");
-    if folder.exists() {
-        fs::remove_dir_all(&folder)?;
-    }
-    let docs = workspace::root().join("docs");
+    let folder = files::emptied(workspace::target().join("book"))?;
+    let (docs, repository) = (workspace::root().join("docs"), repository()?);
     for path in files::below(&docs)? {
         let inside = path.strip_prefix(&docs).unwrap_or(&path);
-        let copy = folder.join("docs").join(inside);
-        fs::create_dir_all(copy.parent().unwrap_or(&folder))?;
+        let mut contents = fs::read(&path)?;
         if files::has_extension(&path, "md") {
             let depth = inside.components().count() - 1;
-            fs::write(copy, with_links_out(&fs::read_to_string(&path)?, depth, &repository()?))?;
-        } else {
-            fs::copy(&path, copy)?;
+            contents = with_links_out(&String::from_utf8_lossy(&contents), depth, &repository).into_bytes();
         }
+        files::write(&folder.join("docs").join(inside), contents)?;
     }
     fs::copy(workspace::root().join("book.toml"), folder.join("book.toml"))?;
-    let output =
-        Job::new(mdbook).arg("build").arg(&folder).arg("--dest-dir").arg(folder.join("pages")).output()?;
-    let said = output.err;
-    if !output.status.success() || said.contains("WARN") || said.contains("ERROR") {
-        bail!("mdBook warns: {}", said.trim());
-    }
+    let build = Job::new(mdbook).arg("build").arg(&folder).arg("--dest-dir").arg(folder.join("pages"));
+    let said = build.output()?;
+    let is_well = said.status.success() && !said.err.contains("WARN") && !said.err.contains("ERROR");
+    ensure!(is_well, "mdBook warns: {}", said.err.trim());
     let pages =
         files::below(&folder.join("pages"))?.into_iter().filter(|path| files::has_extension(path, "html"));
     Ok(format!("{} pages", pages.count()))

@@ -36,13 +36,9 @@ fn msrv(metadata: &Metadata) -> Result<u32> {
     let Some(ours) = ours else { bail!("the workspace states no rust-version") };
     let too_new: Vec<String> =
         metadata.built_packages().filter_map(|package| too_new(package, ours)).collect();
-    for line in &too_new {
-        log::line(line)?;
-    }
-    match too_new.len() {
-        0 => Ok(ours.1),
-        count => Err(failed!("{count} packages want a newer Rust than 1.{}", ours.1)),
-    }
+    too_new.iter().try_for_each(log::line)?;
+    ensure!(too_new.is_empty(), "{} packages want a newer Rust than 1.{}", too_new.len(), ours.1);
+    Ok(ours.1)
 }
 
 fn too_new(package: &Package, ours: (u32, u32)) -> Option<String> {

@@ -44,9 +44,7 @@ pub(super) fn check() -> Result<String> {
 }
 
 fn unpack(dist: &Dist) -> Result<PathBuf> {
-    let folder = workspace::output().join("dist");
-    let _ = fs::remove_dir_all(&folder);
-    fs::create_dir_all(&folder)?;
+    let folder = files::emptied(workspace::output().join("dist"))?;
     let unpack = Job::new("tar").words("--extract --gzip --file").arg(&dist.tarball);
     unpack.arg("--directory").arg(&folder).run()?;
     Ok(folder.join(&dist.name))
@@ -121,7 +119,7 @@ fn licences(folder: &Path, parts: &[String]) -> Result<()> {
 fn manual(folder: &Path) -> Result<()> {
     tools::debian("mandoc", &["mandoc"])?;
     let pages = files::below(&folder.join("man"))?;
-    pages.iter().fold(Job::new("mandoc").words("-T lint -W error"), Job::arg).run()
+    Job::new("mandoc").words("-T lint -W error").args(pages).run()
 }
 
 /// The document is valid CycloneDX, and everything in it has its own licence and sum.

@@ -13,7 +13,7 @@ use super::source::module_of;
 use crate::failure::Result;
 use crate::files::{self, list, text};
 use crate::job::Job;
-use crate::metadata::{self, Metadata};
+use crate::metadata::{Dependency, Metadata};
 use crate::{log, workspace};
 
 const RULES: &str = "xtask/layering.json";
@@ -97,9 +97,8 @@ fn broken_layers(rules: &Value, metadata: &Metadata) -> Vec<String> {
             broken.push(format!("{}: this crate has no layer yet; give it one in {RULES}", package.name));
             continue;
         };
-        for (kind, name) in &package.dependencies {
-            let is_allowed = has(&layer["imports"], name)
-                || (*kind != metadata::Kind::Normal && has(&layer["besides"], name));
+        for Dependency { name, kind } in &package.dependencies {
+            let is_allowed = has(&layer["imports"], name) || (kind.is_some() && has(&layer["besides"], name));
             if members.contains(name.as_str()) && !is_allowed && *name != package.name {
                 broken.push(format!("{} must not depend on {name} ({kind:?})", package.name));
             }

@@ -7,25 +7,22 @@ use std::path::Path;
 use crate::failure::Result;
 use crate::job::Job;
 use crate::metadata::Metadata;
-use crate::workspace;
+use crate::{files, workspace};
 
 /// Builds what is published in a copy of the workspace, whose manifest asks for the oldest versions and no others.
 pub(super) fn check() -> Result<String> {
     let metadata = Metadata::load()?;
     let copy = workspace::target().join("oldest");
-    let _ = fs::remove_dir_all(copy.join("crates"));
-    fs::create_dir_all(&copy)?;
-    let files = Job::new("git").words("ls-files crates examples xtask").quiet_text()?;
-    for file in files.lines() {
-        let to = copy.join(file);
-        fs::create_dir_all(to.parent().unwrap_or(&copy))?;
-        fs::copy(workspace::root().join(file), to)?;
+    files::remove(&copy.join("crates"))?;
+    let tracked = Job::new("git").words("ls-files crates examples xtask").quiet_text()?;
+    for file in tracked.lines() {
+        files::write(&copy.join(file), fs::read(workspace::root().join(file))?)?;
     }
     let manifest = fs::read_to_string(workspace::root().join("Cargo.toml"))?;
     fs::write(copy.join("Cargo.toml"), with_oldest(&manifest))?;
     resolve(&copy)?;
     let build = Job::cargo("check --locked --quiet --all-features").directory(&copy);
-    let published = metadata.member_packages().filter(|package| package.is_published);
+    let published = metadata.published();
     let build = published.fold(build, |build, package| build.arg("--package").arg(&package.name));
     build.env("CARGO_TARGET_DIR", copy.join("target")).builds(30).run()?;
     Ok("the oldest versions that our manifests allow are enough".to_owned())

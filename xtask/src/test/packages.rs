@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 use crate::failure::Result;
 use crate::job::Job;
-use crate::metadata::Metadata;
+use crate::metadata::{Metadata, Package};
 use crate::{files, tools, workspace};
 
 /// Programs in `xtask/suites/packages`, and what each prints.
@@ -28,7 +28,7 @@ pub(super) fn check() -> Result<String> {
     lay_out(&outside, &sources, &published)?;
     let cargo = |words: &str| building(words, &target).directory(&outside);
     cargo("build --workspace --all-targets --quiet").run()?;
-    only_packages(&cargo("metadata --format-version 1").quiet_text()?, &sources)?;
+    only_packages(&Metadata::of(&cargo("metadata --format-version 1"))?, &sources)?;
     for (name, expected) in PROGRAMS {
         let said = Job::new(target.join("debug").join(name)).text()?;
         ensure!(said == *expected, "{name} printed {said:?} and not {expected:?}");
@@ -48,8 +48,8 @@ fn building(words: &str, target: &Path) -> Job {
 /// Names and versions of what is for the registry.
 fn published() -> Result<Vec<(String, String)>> {
     let metadata = Metadata::load()?;
-    let members = metadata.member_packages().filter(|package| package.is_published);
-    let mut all: Vec<_> = members.map(|package| (package.name.clone(), package.version.clone())).collect();
+    let mut all: Vec<_> =
+        metadata.published().map(|package| (package.name.clone(), package.version.clone())).collect();
     all.sort();
     Ok(all)
 }
@@ -191,26 +191,18 @@ fn without_path(line: &str) -> String {
 }
 
 /// Whatever is named as ours came from a package.
-fn only_packages(metadata: &str, sources: &Path) -> Result<()> {
-    let value: serde_json::Value =
-        serde_json::from_str(metadata).map_err(|error| failed!("no JSON: {error}"))?;
+fn only_packages(metadata: &Metadata, sources: &Path) -> Result<()> {
     let mut found = BTreeSet::new();
-    for package in value["packages"].as_array().into_iter().flatten() {
-        let (name, manifest) = (package["name"].as_str(), package["manifest_path"].as_str());
-        let (Some(name), Some(manifest)) = (name, manifest) else { continue };
+    for Package { name, manifest_path, .. } in &metadata.packages {
         if name.starts_with("thalweg") && !name.ends_with(EXAMPLE) {
-            ensure!(
-                Path::new(manifest).starts_with(sources),
-                "{name} came from {manifest} and not from its package"
-            );
-            found.insert(name.to_owned());
+            let from = manifest_path.display();
+            ensure!(manifest_path.starts_with(sources), "{name} came from {from} and not from its package");
+            found.insert(name.as_str());
         }
     }
-    if found.contains("thalweg") && found.contains("thalweg-tonic") {
-        Ok(())
-    } else {
-        Err(failed!("the programs are not built on our packages, but on {found:?}"))
-    }
+    let are_used = found.contains("thalweg") && found.contains("thalweg-tonic");
+    ensure!(are_used, "the programs are not built on our packages, but on {found:?}");
+    Ok(())
 }
 
 #[cfg(test)]
@@ -249,7 +241,8 @@ mod tests {
             serde_json::json!({"name": name, "manifest_path": manifest})
         };
         let check = |packages: &[serde_json::Value]| {
-            only_packages(&serde_json::json!({"packages": packages}).to_string(), Path::new("/s")).is_ok()
+            let metadata = serde_json::json!({"packages": packages});
+            only_packages(&serde_json::from_value(metadata).unwrap(), Path::new("/s")).is_ok()
         };
         let both = [package("thalweg", "/s"), package("thalweg-tonic", "/s"), package("bytes", "/r")];
         assert!(check(&both));

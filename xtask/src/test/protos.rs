@@ -1,8 +1,7 @@
 //! Our `.proto` front end beside protoc.
 
 use crate::failure::Result;
-use crate::log;
-use crate::protos;
+use crate::{files, log, protos};
 
 /// On a corpus of small files.
 pub(super) fn corpus() -> Result<String> {
@@ -12,7 +11,7 @@ pub(super) fn corpus() -> Result<String> {
 /// On trees that registries publish.
 pub(super) fn trees() -> Result<String> {
     let figures = protos::measure()?;
-    verdict(figures["trees"].as_array().map_or(&[], Vec::as_slice))
+    verdict(files::list(&figures["trees"]))
 }
 
 fn verdict(results: &[serde_json::Value]) -> Result<String> {

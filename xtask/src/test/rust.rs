@@ -51,7 +51,7 @@ pub(super) fn features() -> Result<String> {
     };
     let metadata = Metadata::load()?;
     let mut count = 0;
-    for package in metadata.member_packages().filter(|package| package.is_published && package.is_library) {
+    for package in metadata.published().filter(|package| package.is_library()) {
         // Those with an underscore are for others of the same manifest.
         for feature in package.features.keys().filter(|feature| !feature.starts_with('_')) {
             lint(&package.name, feature)?;

@@ -74,7 +74,9 @@ impl Reader<'_> {
         let Some((_, items)) = module.content.as_ref().filter(|_| module.ident != "tests") else { return };
         let parent = std::mem::replace(&mut self.here, child.clone());
         self.source.inline.push(child);
-        items.iter().for_each(|item| self.visit_item(item));
+        for item in items {
+            self.visit_item(item);
+        }
         self.here = parent;
     }
 

@@ -80,10 +80,7 @@ struct Compared {
 impl Compared {
     fn find() -> Result<Self> {
         let metadata = Metadata::load()?;
-        let package = |name: &str| metadata.packages.iter().find(|package| package.name == name);
-        let tonic = package("tonic");
-        let tonic = tonic.ok_or_else(|| failed!("no crate of the workspace is built with tonic"))?;
-        let drop_in = package("thalweg-tonic").ok_or_else(|| failed!("there is no crates/tonic"))?;
+        let (tonic, drop_in) = (metadata.package("tonic")?, metadata.package("thalweg-tonic")?);
         let (theirs, ours) = (Surface::of(tonic, None)?, Surface::of(drop_in, None)?);
         let missing = theirs.missing_from(&ours);
         let is_excepted = |name: &String| EXCEPTIONS.iter().any(|(exception, _)| exception == name);
@@ -138,7 +135,7 @@ enum Origin {
 impl Surface {
     /// Reads the sources of a crate, as they are with a set of features, or with all of them.
     fn of(package: &Package, set: Option<&str>) -> Result<Self> {
-        let folder = package.manifest_path.parent().unwrap_or(Path::new("")).join("src");
+        let folder = package.folder().join("src");
         let enabled = set.map(|set| enabled(&package.features, set));
         let mut surface = Self { features: package.features.clone(), ..Self::default() };
         let sources = files::below(&folder)?;

@@ -10,7 +10,6 @@ pub(super) fn check() -> Result<String> {
     let actionlint = tools::ACTIONLINT.get()?;
     let files = files::below(&workspace::root().join(FOLDER))?;
     ensure!(!files.is_empty(), "there are no workflows in {FOLDER}");
-    let lint = files.iter().fold(Job::new(actionlint).arg("-no-color"), Job::arg);
-    lint.run()?;
+    Job::new(actionlint).arg("-no-color").args(&files).run()?;
     Ok(format!("{} workflows", files.len()))
 }
