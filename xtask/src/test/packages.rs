@@ -57,11 +57,8 @@ fn published() -> Result<Vec<(String, String)>> {
 /// Packages all, builds each from its package, and unpacks them. Gives the folder with one folder each.
 fn package(published: &[(String, String)], target: &Path) -> Result<PathBuf> {
     // What lies there from another time is in the way of nobody but the reader of a failure.
-    let sources = target.join("sources");
-    for folder in [&sources, &target.join("package")] {
-        files::remove(folder)?;
-    }
-    fs::create_dir_all(&sources)?;
+    let sources = files::emptied(target.join("sources"))?;
+    files::remove(&target.join("package"))?;
     forget(published, target)?;
     let package = building("package --locked --allow-dirty --quiet", target);
     let package = published.iter().fold(package, |package, (name, _)| package.arg("--package").arg(name));
@@ -146,16 +143,14 @@ fn missing_of_manifest(text: &str) -> Option<&'static str> {
 /// A workspace of its own with programs, whose packages come from `sources` wherever they name ours.
 fn lay_out(outside: &Path, sources: &Path, published: &[(String, String)]) -> Result<()> {
     files::remove(outside)?;
-    fs::create_dir_all(outside)?;
     let names: Vec<&str> = PROGRAMS.iter().map(|(name, _)| *name).chain([EXAMPLE]).collect();
     for name in &names {
         let from = if *name == EXAMPLE { "examples" } else { "xtask/suites/packages" };
         files::copy(&workspace::root().join(from).join(name), &outside.join(name))?;
     }
+    let proto = fs::read(workspace::suites().join(PROTO))?;
     for (name, _) in PROGRAMS {
-        let folder = outside.join(name).join("proto");
-        fs::create_dir_all(&folder)?;
-        fs::copy(workspace::suites().join(PROTO), folder.join("helloworld.proto"))?;
+        files::write(&outside.join(name).join("proto/helloworld.proto"), &proto)?;
     }
     let root = fs::read_to_string(workspace::root().join("Cargo.toml"))?;
     fs::write(outside.join("Cargo.toml"), manifest(&root, &names, sources, published)?)?;

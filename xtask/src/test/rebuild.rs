@@ -10,20 +10,8 @@ use crate::failure::Result;
 use crate::job::Job;
 
 /// The examples that steps and tests run, besides those of `examples`.
-const EXAMPLES: &[&str] = &[
-    "blocking_client",
-    "bookstore",
-    "chat-client",
-    "chat-server",
-    "compressed",
-    "conformance",
-    "connect_client",
-    "connect_server",
-    "descriptor_set",
-    "dropped",
-    "interop_client",
-    "openapi",
-];
+const EXAMPLES: &str = "blocking_client bookstore chat-client chat-server compressed conformance connect_client \
+                        connect_server descriptor_set dropped interop_client openapi";
 
 /// Everything that the steps after it run: the tests, the programs and the examples.
 pub(super) fn build() -> Result<String> {
@@ -62,7 +50,7 @@ fn package_with_warnings(line: &str) -> Option<&str> {
 /// Builds the examples that steps run. `cargo test --example` would make a test of each.
 fn examples_built() -> Result<Job> {
     let build = rust::workspace_cargo("build --workspace --features").arg(rust::FEATURES).builds(30);
-    let names = EXAMPLES.iter().map(|name| (*name).to_owned()).chain(examples::names()?);
+    let names = EXAMPLES.split(' ').map(str::to_owned).chain(examples::names()?);
     Ok(names.fold(build, |build, name| build.arg("--example").arg(name)))
 }
 
