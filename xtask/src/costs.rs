@@ -21,8 +21,8 @@ use crate::{figures, tools, workspace};
 use callgrind::Counts;
 pub(crate) use record::{Cost, Record, Toolchain};
 
-/// Cases of a program, and the calls or messages of two runs of each: what the longer one has more is what so many calls
-/// more cost, without what belongs to the start and the end.
+/// Cases of a program, and the calls or messages of two runs of each: what the longer one has more is what so many
+/// calls more cost, without what belongs to the start and the end.
 struct Cases {
     names: &'static str,
     program: Program,

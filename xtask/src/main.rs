@@ -1,7 +1,7 @@
 //! `cargo xtask`: what a person automates in this workspace.
 //!
-//! It runs on Linux with few dependencies and finds every program that it needs by name: what the outside suites need is
-//! installed at pinned versions under `target/tools` by [`tools`].
+//! It runs on Linux and finds every program that it needs by name: what the outside suites need is installed at pinned
+//! versions under `target/tools` by [`tools`].
 
 #[macro_use]
 mod failure;
