@@ -50,3 +50,11 @@ impl Arguments {
         self.words.into()
     }
 }
+
+/// Names that a person gives must be known ones, of peers, say.
+pub(crate) fn are_known(what: &str, names: &[impl AsRef<str>], known: &[&str]) -> Result<()> {
+    match names.iter().map(AsRef::as_ref).find(|name| !known.contains(name)) {
+        Some(unknown) => Err(misuse!("there is no {what} `{unknown}`; the {what}s are {}", known.join(", "))),
+        None => Ok(()),
+    }
+}

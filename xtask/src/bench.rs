@@ -20,7 +20,7 @@ mod valgrind;
 
 use std::process::ExitCode;
 
-use crate::arguments::Arguments;
+use crate::arguments::{Arguments, are_known};
 use crate::bench::table::Table;
 use crate::failure::Result;
 use crate::log;
@@ -89,10 +89,8 @@ fn run_named(name: &str, peers: Option<&str>) -> Result<ExitCode> {
 
 /// Runs the benchmark of this name with these stacks, or its own, prints its tables and returns them.
 pub(crate) fn tables(name: &str, peers: Option<&str>) -> Result<Vec<Table>> {
-    let Some(bench) = BENCHES.iter().find(|bench| bench.name == name) else {
-        let known: Vec<&str> = BENCHES.iter().map(|bench| bench.name).collect();
-        return Err(misuse!("bench wants one of {}", known.join(", ")));
-    };
+    are_known("benchmark", &[name], &BENCHES.iter().map(|bench| bench.name).collect::<Vec<_>>())?;
+    let bench = BENCHES.iter().find(|bench| bench.name == name).expect("it is known");
     let names: Vec<&str> = peers.map_or_else(|| bench.peers.to_vec(), |list| list.split(',').collect());
     let tables = (bench.run)(&built(&names)?)?;
     print(&tables);

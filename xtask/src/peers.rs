@@ -7,7 +7,7 @@ mod peer;
 
 use std::process::ExitCode;
 
-use crate::arguments::Arguments;
+use crate::arguments::{Arguments, are_known};
 use crate::failure::Result;
 use crate::log;
 
@@ -69,14 +69,8 @@ fn select(peers: &[Peer], names: &[&str]) -> Result<Vec<Peer>> {
     if names.is_empty() {
         return Ok(peers.to_vec());
     }
-    let find = |name: &&str| {
-        let peer = peers.iter().find(|peer| peer.name == *name).copied();
-        peer.ok_or_else(|| {
-            let known: Vec<&str> = peers.iter().map(|peer| peer.name).collect();
-            misuse!("there is no peer `{name}`; the peers are {}", known.join(", "))
-        })
-    };
-    names.iter().map(find).collect()
+    are_known("peer", names, &peers.iter().map(|peer| peer.name).collect::<Vec<_>>())?;
+    Ok(names.iter().filter_map(|name| peers.iter().find(|peer| peer.name == *name).copied()).collect())
 }
 
 /// `cargo xtask peers [--list] [NAME]…`: builds them, and lets each one's client call its own server. One that cannot

@@ -46,7 +46,7 @@ use std::fs;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
-use crate::arguments::Arguments;
+use crate::arguments::{Arguments, are_known};
 use crate::failure::Result;
 use crate::log;
 
@@ -103,31 +103,24 @@ pub(crate) fn run(mut arguments: Arguments) -> Result<ExitCode> {
 
 /// A step in this process, which [`schedule::run`] started for it.
 fn run_alone(name: &str) -> Result<ExitCode> {
-    let Some(step) = STEPS.iter().find(|step| step.name == name) else {
-        return Err(misuse!("there is no step `{name}`"));
-    };
-    log::start(step.name)?;
-    println!("{}", outcome::line(&Verdict::from((step.run)())));
+    for step in named(name)? {
+        log::start(step.name)?;
+        println!("{}", outcome::line(&Verdict::from((step.run)())));
+    }
     Ok(ExitCode::SUCCESS)
 }
 
 /// The steps named in `--only`, in our order.
 fn named(only: &str) -> Result<Vec<&'static Step>> {
     let names: Vec<&str> = only.split(',').map(str::trim).collect();
-    if let Some(unknown) = names.iter().find(|name| STEPS.iter().all(|step| step.name != **name)) {
-        let known: Vec<&str> = STEPS.iter().map(|step| step.name).collect();
-        return Err(misuse!("there is no step `{unknown}`; the steps are {}", known.join(", ")));
-    }
+    are_known("step", &names, &STEPS.iter().map(|step| step.name).collect::<Vec<_>>())?;
     Ok(STEPS.iter().filter(|step| names.contains(&step.name)).collect())
 }
 
 /// The steps of the tiers named in `--tier`, with the steps of other tiers that these need.
 fn of_tiers(names: &str) -> Result<Vec<&'static Step>> {
     let names: Vec<&str> = names.split(',').map(str::trim).collect();
-    if let Some(unknown) = names.iter().find(|name| TIERS.iter().all(|tier| tier.name() != **name)) {
-        let known: Vec<&str> = TIERS.iter().map(|tier| tier.name()).collect();
-        return Err(misuse!("there is no tier `{unknown}`; the tiers are {}", known.join(", ")));
-    }
+    are_known("tier", &names, &TIERS.iter().map(|tier| tier.name()).collect::<Vec<_>>())?;
     let is_of_tiers = |step: &Step| names.contains(&step.tier.name());
     let is_needed =
         |step: &Step| STEPS.iter().any(|other| is_of_tiers(other) && other.after.contains(&step.name));

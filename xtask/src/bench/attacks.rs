@@ -10,6 +10,7 @@ use serde_json::Value;
 use super::pair::{CLIENT, SERVER};
 use super::table::{Table, grouped};
 use super::tls;
+use crate::arguments::are_known;
 use crate::failure::{Failure, Result};
 use crate::job::Job;
 use crate::peers::BuiltPeer;
@@ -98,10 +99,7 @@ pub(super) fn run_hoards(peers: &[BuiltPeer]) -> Result<Vec<Table>> {
 /// The attacks of these names.
 pub(super) fn run_classes(peers: &[BuiltPeer], classes: &[&str]) -> Result<Vec<Table>> {
     let all: Vec<Attack> = each(ATTACKS).chain(each(TLS_ATTACKS)).chain(each(HOARDS)).collect();
-    if let Some(unknown) = classes.iter().find(|class| !all.iter().any(|(known, ..)| known == *class)) {
-        let known: Vec<&str> = all.iter().map(|(class, ..)| *class).collect();
-        bail!("there is no attack `{unknown}`, but {}", known.join(", "));
-    }
+    are_known("attack", classes, &all.iter().map(|(class, ..)| *class).collect::<Vec<_>>())?;
     let wanted: Vec<Attack> = all.into_iter().filter(|(class, ..)| classes.contains(class)).collect();
     run_all(peers, &wanted)
 }

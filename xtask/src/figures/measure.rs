@@ -5,6 +5,7 @@ use std::path::Path;
 use serde_json::{Value, json};
 
 use super::results::{self, Origin};
+use crate::arguments::are_known;
 use crate::bench;
 use crate::bench::table::Table;
 use crate::bench::turns::Spread;
@@ -65,10 +66,7 @@ fn benchmark(name: &str, peers: Option<&str>) -> Result<Value> {
 /// Those of these names, which there must be.
 fn named(names: &[String]) -> Result<Vec<Measurement>> {
     let mut all = all()?;
-    if let Some(unknown) = names.iter().find(|name| all.iter().all(|it| it.name != **name)) {
-        let known: Vec<&str> = all.iter().map(|it| it.name.as_str()).collect();
-        bail!("nothing measures `{unknown}`; there are {}", known.join(", "));
-    }
+    are_known("measurement", names, &all.iter().map(|it| it.name.as_str()).collect::<Vec<_>>())?;
     all.retain(|it| names.contains(&it.name));
     Ok(all)
 }

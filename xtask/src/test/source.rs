@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use proc_macro2::{TokenStream, TokenTree};
 use syn::punctuated::Punctuated;
 use syn::visit::{self, Visit};
-use syn::{Attribute, Expr, ImplItem, Item, Meta, Token, Type, UseTree};
+use syn::{Attribute, Expr, Ident, ImplItem, Item, Meta, Token, Type, UseTree, Visibility};
 
 /// What one file of a crate has, without its tests.
 #[derive(Default)]
@@ -227,20 +227,25 @@ impl<'ast> Visit<'ast> for Reader<'_> {
 
 /// The name that an item defines.
 fn name(item: &Item) -> Option<String> {
-    let ident = match item {
-        Item::Const(it) => &it.ident,
-        Item::Enum(it) => &it.ident,
-        Item::Fn(it) => &it.sig.ident,
-        Item::Macro(it) => it.ident.as_ref()?,
-        Item::Mod(it) => &it.ident,
-        Item::Static(it) => &it.ident,
-        Item::Struct(it) => &it.ident,
-        Item::Trait(it) => &it.ident,
-        Item::Type(it) => &it.ident,
-        Item::Union(it) => &it.ident,
-        _ => return None,
-    };
-    Some(ident.to_string())
+    match item {
+        Item::Macro(it) => it.ident.as_ref(),
+        item => declared(item).map(|(_, ident)| ident),
+    }
+    .map(ToString::to_string)
+}
+
+/// The visibility and the name of an item that has both.
+pub(super) fn declared(item: &Item) -> Option<(&Visibility, &Ident)> {
+    macro_rules! of {
+        ($($kind:ident)*) => {
+            match item {
+                Item::Fn(it) => Some((&it.vis, &it.sig.ident)),
+                $(Item::$kind(it) => Some((&it.vis, &it.ident)),)*
+                _ => None,
+            }
+        };
+    }
+    of!(Const Enum Mod Static Struct Trait Type Union)
 }
 
 pub(super) fn attributes(item: &Item) -> &[Attribute] {

@@ -17,7 +17,7 @@ use quote::ToTokens;
 use syn::punctuated::Punctuated;
 use syn::{Attribute, ImplItem, Item, ItemImpl, Token, Visibility};
 
-use super::source::{attributes, is_kept, joined, leaves, module_of, type_name};
+use super::source::{attributes, declared, is_kept, joined, leaves, module_of, type_name};
 use crate::arguments::Arguments;
 use crate::failure::Result;
 use crate::log;
@@ -250,28 +250,21 @@ impl Surface {
 
 /// The names that an item makes public.
 fn names(item: &Item) -> Vec<(String, Origin)> {
-    let (vis, ident, origin) = match item {
+    match item {
         Item::Use(it) if is_public(&it.vis) => {
             let mut found = Vec::new();
             leaves(&it.tree, &[], &mut found);
-            return found.into_iter().map(|(name, path)| (name, Origin::Used(path))).collect();
+            found.into_iter().map(|(name, path)| (name, Origin::Used(path))).collect()
         }
         Item::Macro(it) if it.attrs.iter().any(|it| it.path().is_ident("macro_export")) => {
-            let ident = it.ident.iter();
-            return ident.map(|ident| (ident.to_string(), Origin::Item)).collect();
+            it.ident.iter().map(|ident| (ident.to_string(), Origin::Item)).collect()
         }
-        Item::Mod(it) => (&it.vis, &it.ident, Origin::Module),
-        Item::Const(it) => (&it.vis, &it.ident, Origin::Item),
-        Item::Enum(it) => (&it.vis, &it.ident, Origin::Item),
-        Item::Fn(it) => (&it.vis, &it.sig.ident, Origin::Item),
-        Item::Static(it) => (&it.vis, &it.ident, Origin::Item),
-        Item::Struct(it) => (&it.vis, &it.ident, Origin::Item),
-        Item::Trait(it) => (&it.vis, &it.ident, Origin::Item),
-        Item::Type(it) => (&it.vis, &it.ident, Origin::Item),
-        Item::Union(it) => (&it.vis, &it.ident, Origin::Item),
-        _ => return Vec::new(),
-    };
-    if is_public(vis) { vec![(ident.to_string(), origin)] } else { Vec::new() }
+        item => {
+            let origin = if let Item::Mod(_) = item { Origin::Module } else { Origin::Item };
+            let public = declared(item).filter(|(visibility, _)| is_public(visibility));
+            public.map(|(_, ident)| (ident.to_string(), origin)).into_iter().collect()
+        }
+    }
 }
 
 fn is_public(visibility: &Visibility) -> bool {
