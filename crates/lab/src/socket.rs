@@ -16,9 +16,11 @@ use socket2::{Domain, SockAddr, Socket, Type};
 use thalweg_load::peer::{BIDI_OUTSTANDING_BYTES, BIDI_OUTSTANDING_MESSAGES_MAX};
 use thalweg_measure::cpu_time::CpuTime;
 use thalweg_measure::cpus::CpuList;
+use thalweg_measure::usage::{ProcessUsage, waited_by_this_thread};
+use thalweg_measure::validity::Reason;
 
 use crate::load::{Pattern, Point, Transport};
-use crate::record::{Around, Connections, Handing, LaneRule, LoadResult, LoadSettings, Recorder};
+use crate::record::{Around, Connections, Handing, LaneRule, LoadResult, LoadSettings, Note, Recorder};
 
 /// gRPC's length-prefixed message: one byte of flags, four of length.
 const PREFIX_BYTES: u64 = 5;
@@ -32,12 +34,30 @@ const PIPELINED_MESSAGES_MIN: u64 = 2;
 const PIPELINED_MESSAGES_MAX: u64 = BIDI_OUTSTANDING_MESSAGES_MAX as u64;
 /// How long nothing may move before the measurement is given up.
 const STALL_MS_MAX: u16 = 10_000;
+const STALL_MAX: Duration = Duration::from_millis(STALL_MS_MAX as u64);
 
-/// On how many connections in turn a reference is measured.
+/// How a thread waits for its socket.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Waiting {
+    /// It sleeps until the kernel wakes it.
+    Asleep,
+    /// It tries again at once.
+    Spinning,
+}
+
+/// On which connections a reference is measured, one after the other: each with threads that wait so.
 ///
 /// Two threads on a socket fall into step with each other or out of it, and stay so: the same bytes move at half or at
-/// twice the speed by chance alone. The reference is what sockets allow, so the fastest counts.
-const CONNECTIONS_TRIED: u32 = 3;
+/// twice the speed by chance alone. And whoever waits for an answer has it sooner if it spins, as Thalweg does for a
+/// short time. The reference is what sockets allow, so the fastest counts.
+fn tries(pattern: Pattern) -> &'static [Waiting] {
+    match pattern {
+        Pattern::OneWay => &[Waiting::Asleep; 3],
+        Pattern::Echo | Pattern::Pipelined => {
+            &[Waiting::Asleep, Waiting::Spinning, Waiting::Asleep, Waiting::Spinning]
+        }
+    }
+}
 
 /// Moves the point's messages over a bare socket as `pattern` says, on a few connections in turn; the fastest counts.
 pub(crate) fn measure(
@@ -46,11 +66,12 @@ pub(crate) fn measure(
     client_cpus: Option<&CpuList>,
     server_cpus: Option<&CpuList>,
 ) -> io::Result<LoadResult> {
-    let part = CONNECTIONS_TRIED;
+    let tries = tries(pattern);
+    let part = tries.len() as u32;
     let point = Point { warmup: point.warmup / part, duration: point.duration / part, ..point.clone() };
     let mut fastest: Option<LoadResult> = None;
-    for _ in 0..CONNECTIONS_TRIED {
-        let result = measure_once(&point, pattern, client_cpus, server_cpus)?;
+    for &waiting in tries {
+        let result = measure_once(&point, pattern, waiting, client_cpus, server_cpus)?;
         if fastest.as_ref().is_none_or(|fastest| result.rate_per_s > fastest.rate_per_s) {
             fastest = Some(result);
         }
@@ -61,23 +82,27 @@ pub(crate) fn measure(
 fn measure_once(
     point: &Point,
     pattern: Pattern,
+    waiting: Waiting,
     client_cpus: Option<&CpuList>,
     server_cpus: Option<&CpuList>,
 ) -> io::Result<LoadResult> {
     let (client, server) = connected_pair(point.transport)?;
-    let peer = serve(server, pattern, server_cpus.cloned())?;
+    let peer = serve(server, pattern, waiting, server_cpus.cloned())?;
     let (point, client_cpus) = (point.clone(), client_cpus.cloned());
     // A thread of its own: pinning it must not pin the lab.
     let driver = thread::Builder::new().name("socket-client".to_owned()).spawn(move || {
         pin(client_cpus.as_ref())?;
-        let measured = drive(&client, &point, pattern)?;
+        let measured = drive(&client, &point, pattern, waiting)?;
         client.shutdown(Shutdown::Both)?;
-        Ok(measured.finish(&point, pattern, client_cpus))
+        Ok(measured.finish(&point, pattern, waiting, client_cpus))
     })?;
     let result = joined(driver);
     let served = joined(peer);
-    let result = result?;
-    served.map(|()| result)
+    let mut result = result?;
+    // Unpinned threads may wait for each other.
+    let disturbance = served?.filter(|_| server_cpus.is_some());
+    result.notes.extend(disturbance.map(|reason| Note { text: reason.text, invalidates: true }));
+    Ok(result)
 }
 
 fn joined<T>(thread: JoinHandle<io::Result<T>>) -> io::Result<T> {
@@ -108,20 +133,23 @@ fn connected_pair(transport: Transport) -> io::Result<(Socket, Socket)> {
     }
 }
 
-/// Echoes or swallows what arrives until the peer hangs up.
+/// Echoes or swallows what arrives until the peer hangs up. Returns whether other programs kept it from its CPU.
 fn serve(
     mut socket: Socket,
     pattern: Pattern,
+    waiting: Waiting,
     cpus: Option<CpuList>,
-) -> io::Result<JoinHandle<io::Result<()>>> {
+) -> io::Result<JoinHandle<io::Result<Option<Reason>>>> {
     thread::Builder::new().name("socket-server".to_owned()).spawn(move || {
         pin(cpus.as_ref())?;
+        socket.set_nonblocking(waiting == Waiting::Spinning)?;
+        let watched = Watched::begin()?;
         let mut buffer = Chunk::new();
         loop {
-            let answered = match socket.read(&mut buffer) {
-                Ok(0) => return Ok(()),
+            let answered = match spun(|| socket.read(&mut buffer)) {
+                Ok(0) => return watched.disturbance("server"),
                 Ok(_) if pattern == Pattern::OneWay => Ok(()),
-                Ok(read) => socket.write_all(&buffer[..read]),
+                Ok(read) => write_all(&mut socket, &buffer[..read]),
                 Err(error) => Err(error),
             };
             match answered {
@@ -130,12 +158,59 @@ fn serve(
                 Err(error)
                     if matches!(error.kind(), io::ErrorKind::ConnectionReset | io::ErrorKind::BrokenPipe) =>
                 {
-                    return Ok(());
+                    return watched.disturbance("server");
                 }
                 Err(error) => return Err(error),
             }
         }
     })
+}
+
+/// Tries again while a socket that does not block has nothing to do.
+fn spun(mut moved: impl FnMut() -> io::Result<usize>) -> io::Result<usize> {
+    loop {
+        match moved() {
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => std::hint::spin_loop(),
+            moved => return moved,
+        }
+    }
+}
+
+fn write_all(socket: &mut Socket, mut bytes: &[u8]) -> io::Result<()> {
+    while !bytes.is_empty() {
+        let written = spun(|| socket.write(bytes))?;
+        bytes = &bytes[written..];
+    }
+    Ok(())
+}
+
+/// What this thread has used of its CPUs.
+struct Watched {
+    began: Instant,
+    cpu: CpuTime,
+    waited: Duration,
+}
+
+impl Watched {
+    fn begin() -> io::Result<Self> {
+        Ok(Self { began: Instant::now(), cpu: CpuTime::of_this_thread()?, waited: waited_by_this_thread() })
+    }
+
+    /// Returns whether others kept the thread from its CPUs since then.
+    fn disturbance(&self, side: &str) -> io::Result<Option<Reason>> {
+        let (window_ns, cpu) =
+            (self.began.elapsed().as_nanos() as u64, CpuTime::of_this_thread()? - self.cpu);
+        let waited_ns = waited_by_this_thread().saturating_sub(self.waited).as_nanos() as u64;
+        let used = ProcessUsage {
+            user_ns: (cpu.user_ns + cpu.system_ns) as u64,
+            waited_ns,
+            // Nobody else of this program runs there.
+            others_ns: waited_ns,
+            processors: 1,
+            ..ProcessUsage::default()
+        };
+        Ok(used.kept_waiting(&format!("bare socket's {side}"), window_ns))
+    }
 }
 
 fn pin(cpus: Option<&CpuList>) -> io::Result<()> {
@@ -148,10 +223,17 @@ struct Measured {
     started: SystemTime,
     duration: Duration,
     cpu: CpuTime,
+    disturbance: Option<Reason>,
 }
 
 impl Measured {
-    fn finish(self, point: &Point, pattern: Pattern, cpus: Option<CpuList>) -> LoadResult {
+    fn finish(self, point: &Point, pattern: Pattern, waiting: Waiting, cpus: Option<CpuList>) -> LoadResult {
+        let busy_poll = match waiting {
+            Waiting::Asleep => Duration::ZERO,
+            Waiting::Spinning => STALL_MAX,
+        };
+        let disturbance = self.disturbance.filter(|_| cpus.is_some());
+
         let call = pattern.call();
         let (out, back) = call.payloads();
         let payload_bytes = self.recorder.operations() * point.size_bytes.0;
@@ -170,7 +252,7 @@ impl Measured {
                 duration_ns: u64::try_from(point.duration.as_nanos()).ok(),
                 total: None,
                 bare: None,
-                busy_poll_ns: Some(0),
+                busy_poll_ns: Some(busy_poll.as_nanos() as u64),
                 cpus,
             },
             started: self.started,
@@ -179,7 +261,10 @@ impl Measured {
             client_cpu: self.cpu,
             // `accept` and `socketpair` gave exactly one.
             connections: Connections { asked: 1, established: Some(1) },
-            notes: Vec::new(),
+            notes: disturbance
+                .map(|reason| Note { text: reason.text, invalidates: true })
+                .into_iter()
+                .collect(),
         });
         (result.bytes_sent, result.bytes_received) = (payload_bytes * out, payload_bytes * back);
         result
@@ -187,12 +272,14 @@ impl Measured {
 }
 
 /// Warms up, then measures.
-fn drive(socket: &Socket, point: &Point, pattern: Pattern) -> io::Result<Measured> {
+fn drive(socket: &Socket, point: &Point, pattern: Pattern, waiting: Waiting) -> io::Result<Measured> {
     let message_bytes = point.size_bytes.0 + PREFIX_BYTES;
     let mut mover: Box<dyn Mover> = match pattern {
         Pattern::OneWay => Box::new(Sender::new(socket, message_bytes)),
-        Pattern::Echo => Box::new(Echoed::new(socket, message_bytes, u64::from(point.in_flight))?),
-        Pattern::Pipelined => Box::new(Echoed::new(socket, message_bytes, pipelined(message_bytes))?),
+        Pattern::Echo => Box::new(Echoed::new(socket, message_bytes, u64::from(point.in_flight), waiting)?),
+        Pattern::Pipelined => {
+            Box::new(Echoed::new(socket, message_bytes, pipelined(message_bytes), waiting)?)
+        }
     };
     let warm_until = Instant::now() + point.warmup;
     let mut unmeasured = Recorder::new(pattern.call(), Instant::now());
@@ -200,7 +287,8 @@ fn drive(socket: &Socket, point: &Point, pattern: Pattern) -> io::Result<Measure
         mover.step(&mut unmeasured)?;
     }
 
-    let (started, cpu_before, began) = (SystemTime::now(), CpuTime::of_this_thread()?, Instant::now());
+    let watched = Watched::begin()?;
+    let (started, began) = (SystemTime::now(), Instant::now());
     let mut recorder = Recorder::new(pattern.call(), began);
     let mut duration = Duration::ZERO;
     // A point too short for its messages lasts until one is done: a reference of zero would be none.
@@ -208,8 +296,9 @@ fn drive(socket: &Socket, point: &Point, pattern: Pattern) -> io::Result<Measure
         mover.step(&mut recorder)?;
         duration = began.elapsed();
     }
-    let cpu = CpuTime::of_this_thread()? - cpu_before;
-    Ok(Measured { recorder, started, duration, cpu })
+    let cpu = CpuTime::of_this_thread()? - watched.cpu;
+    let disturbance = watched.disturbance("client")?;
+    Ok(Measured { recorder, started, duration, cpu, disturbance })
 }
 
 /// How many messages are under way on a pipelined socket.
@@ -296,10 +385,11 @@ struct Echoed<'s> {
     returned: u64,
     /// When each message under way was handed over, oldest first.
     handed_over: VecDeque<Instant>,
+    waiting: Waiting,
 }
 
 impl<'s> Echoed<'s> {
-    fn new(socket: &'s Socket, message_bytes: u64, in_flight: u64) -> io::Result<Self> {
+    fn new(socket: &'s Socket, message_bytes: u64, in_flight: u64, waiting: Waiting) -> io::Result<Self> {
         // Reading and writing must not wait for each other: the peer does not read while it cannot write.
         socket.set_nonblocking(true)?;
         Ok(Self {
@@ -309,6 +399,7 @@ impl<'s> Echoed<'s> {
             unwritten: message_bytes * in_flight,
             returned: 0,
             handed_over: std::iter::repeat_n(Instant::now(), in_flight as usize).collect(),
+            waiting,
         })
     }
 
@@ -354,14 +445,25 @@ impl Mover for Echoed<'_> {
         if wrote || read {
             return Ok(());
         }
+        // The caller looks at the clock.
+        if self.waiting == Waiting::Spinning {
+            return match self.handed_over.front() {
+                Some(since) if since.elapsed() > STALL_MAX => Err(stalled()),
+                _ => Ok(()),
+            };
+        }
         let wanted =
             if self.unwritten > 0 { PollFlags::POLLIN | PollFlags::POLLOUT } else { PollFlags::POLLIN };
         match poll(&mut [PollFd::new(self.socket.as_fd(), wanted)], PollTimeout::from(STALL_MS_MAX)) {
-            Ok(0) => Err(io::Error::new(io::ErrorKind::TimedOut, "the socket stalled")),
+            Ok(0) => Err(stalled()),
             Ok(_) | Err(nix::errno::Errno::EINTR) => Ok(()),
             Err(error) => Err(error.into()),
         }
     }
+}
+
+fn stalled() -> io::Error {
+    io::Error::new(io::ErrorKind::TimedOut, "the socket stalled")
 }
 
 fn unless_it_would_block(moved: io::Result<usize>) -> io::Result<Option<usize>> {
@@ -396,7 +498,7 @@ mod tests {
         };
         let result = measure(&point, pattern, None, None).unwrap();
         assert!(result.messages > 0, "{point}: nothing moved");
-        assert!(result.duration_ns >= 10_000_000 / u64::from(CONNECTIONS_TRIED));
+        assert!(result.duration_ns >= 10_000_000 / tries(pattern).len() as u64);
         assert_eq!(result.bytes_sent, result.messages * size);
         assert_eq!(result.bytes_received, if pattern == Pattern::OneWay { 0 } else { result.bytes_sent });
         match (pattern, result.latency_ns, result.pace_ns) {

@@ -253,6 +253,11 @@ pub fn processor_time(pid: u32) -> io::Result<Duration> {
     ProcessSample::take(pid).map(|sample| sample.cpu)
 }
 
+/// Returns how long this thread has waited for a CPU while it was ready to run. 0 if the kernel does not count it.
+pub fn waited_by_this_thread() -> Duration {
+    waited_in(&fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default())
+}
+
 /// Returns the PIDs of the living children. Empty if the kernel does not list them (`CONFIG_PROC_CHILDREN`).
 fn children(pid: u32) -> Vec<u32> {
     let tasks = fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
