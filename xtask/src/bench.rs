@@ -11,6 +11,7 @@ mod memory;
 mod pair;
 mod polling;
 mod same;
+mod saved;
 mod slowed;
 pub(crate) mod spin;
 pub(crate) mod table;
@@ -49,6 +50,7 @@ const BENCHES: &[Bench] = &[
     bench("drop-in", drop_in::run, drop_in::PEERS),
     bench("flight", flight::run, &[]),
     bench("generators", generators::run, &["thalweg"]),
+    bench("saved", saved::run, &["thalweg", "tonic"]),
     bench("polling", polling::run, &["thalweg", "tonic", "grpc-cpp"]),
 ];
 

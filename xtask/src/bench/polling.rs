@@ -20,6 +20,9 @@ const SPIN_MILLISECONDS: u32 = 300;
 /// Long enough never to end between two calls; short enough that a server leaves its core to the next stack's.
 const BUSY_POLL: &str = "--busy-poll 1ms";
 
+/// Who waits sleeps at once.
+const NO_BUSY_POLL: &str = "--busy-poll 0s";
+
 enum Row<'p> {
     /// Two processes that spin; the server answers one connection and is started for each window.
     Socket,
@@ -32,6 +35,7 @@ pub(super) fn run(peers: &[BuiltPeer]) -> Result<Vec<Table>> {
     for peer in peers {
         if peer.name == "thalweg" {
             rows.push(stack(peer, " busy", BUSY_POLL)?);
+            rows.push(stack(peer, " asleep", NO_BUSY_POLL)?);
         }
         rows.push(stack(peer, "", "")?);
     }

@@ -145,6 +145,7 @@ fn stack(cell: &str) -> String {
     let shown = match cell {
         "thalweg" => "Thalweg",
         "thalweg busy" => "Thalweg, busy polling",
+        "thalweg asleep" => "Thalweg, no busy polling",
         "grpc-cpp" => "gRPC C++",
         other => other,
     };
