@@ -148,7 +148,7 @@ fn study_without_valid_windows_has_one_sentence_and_fails() {
     assert!(heading.contains("valid") && heading.contains("--budget"), "{heading}");
     let points = results["points"].as_array().unwrap();
     let reasons = |window: &Value| window["not_valid"].as_array().unwrap().len();
-    // Four busy programs on each processor disturb all calls, but for a rare short window. Those of bare sockets are short.
+    // Four busy programs on each processor disturb all calls, but for a rare short window; those of sockets are short.
     let calls = points.iter().filter(|window| window["pair"].is_object());
     let (valid, invalid): (Vec<_>, Vec<_>) = calls.partition(|window| reasons(window) == 0);
     assert!(valid.len() * 4 <= invalid.len(), "{} valid calls\n{csv}", valid.len());
