@@ -32,7 +32,9 @@ pub(super) fn check() -> Result<String> {
             None => check_output(name, &program(name)),
             Some((_, server)) => {
                 let server = Server::start(|port| program(server).arg(format!("127.0.0.1:{port}")))?;
-                check_output(name, &program(name).arg(server.address()))
+                let outcome = check_output(name, &program(name).arg(server.address()));
+                server.stop()?;
+                outcome
             }
         };
         cases.count(name, outcome)?;

@@ -25,6 +25,7 @@ pub(super) fn server() -> Result<String> {
     let client = Job::new(tools::python()?).arg(workspace::suites().join("python/grpcio_client.py"));
     let passed = |server: Server, encoding: &str| {
         let said = client.clone().arg(server.address()).words(encoding).minutes(5).output()?;
+        server.stop()?;
         ensure!(said.status.success(), "{encoding}: {} passed", said.count("ok "));
         Ok(said.count("ok "))
     };
@@ -57,16 +58,20 @@ pub(super) fn client() -> Result<String> {
         }
         Ok::<usize, Failure>(passed)
     };
-    let mut passed = load(&serve("grpcio_server.py", "")?, SIZES)?;
+    let server = serve("grpcio_server.py", "")?;
+    let mut passed = load(&server, SIZES)?;
+    server.stop()?;
     let server = serve("grpclib_server.py", "")?;
     passed += load(&server, GRPCLIB_SIZES)?;
     let dropped = Job::new(rust::example("dropped")?).arg(server.port().to_string());
     passed += dropped.minutes(1).output()?.count("ok ");
+    server.stop()?;
     let program = rust::example("compressed")?;
     for encoding in ENCODINGS {
         let server = serve("grpcio_server.py", encoding)?;
         let client = Job::new(&program).words(&format!("client {} {encoding}", server.port()));
         passed += client.minutes(2).output()?.count("ok ");
+        server.stop()?;
     }
     let loads = CALLS.len() * (SIZES.len() + GRPCLIB_SIZES.len());
     are_all(passed, loads + 1 + COMPRESSED_SIZES * ENCODINGS.len())

@@ -33,6 +33,7 @@ fn server_with(serve_flags: &str, flags: &str) -> Result<String> {
         let job = job.words(&format!("--max-header-length {OVERSIZED_HEADER_LEN} http2/4.2/3"));
         passed += counts_in(&job.output()?.out)?.1;
     }
+    server.stop()?;
     are_all((tests, passed), SERVER_CASES)
 }
 

@@ -122,7 +122,9 @@ impl<'a> Reader<'a> {
             match (&*block.language, block.serves) {
                 ("sh", Some(port)) => {
                     // The page says to stop the one before.
-                    self.servers.retain(|(earlier, _)| *earlier != port);
+                    if let Some(earlier) = self.servers.iter().position(|(it, _)| *it == port) {
+                        self.servers.remove(earlier).1.stop()?;
+                    }
                     self.servers.push((port, self.serve(text.trim(), port)?));
                     steps += 1;
                 }

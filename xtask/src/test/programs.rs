@@ -54,13 +54,15 @@ fn build(stack: &str) -> Result<PathBuf> {
 fn with_etcd(program: &Path) -> Result<()> {
     let port = free_port()?;
     let server = Server::start_at(&etcd::serve(&port.to_string(), "etcd")?, port)?;
-    drive(program, "etcd", &server)
+    drive(program, "etcd", &server)?;
+    server.stop()
 }
 
 /// How many runs there were.
 fn with_stubs(server: &Path, client: &Path) -> Result<usize> {
     let server = Server::start(|port| Job::new(server).words(&format!("serve 127.0.0.1:{port}")))?;
     WITH_STUBS.iter().try_for_each(|name| drive(client, name, &server))?;
+    server.stop()?;
     Ok(WITH_STUBS.len())
 }
 

@@ -33,6 +33,7 @@ pub(super) fn check() -> Result<String> {
     }
     let clients = Job::new("node").arg("run.mjs").arg(browser).arg(format!("http://{}", server.address()));
     let said = clients.directory(folder).seconds(90).output()?;
+    server.stop()?;
     let (passed, failed) = (said.count("ok "), said.count("FAILED "));
     let account = format!(
         "{}; in Chromium {passed} of {} cases",

@@ -116,6 +116,7 @@ impl Deployed {
         // Those behind the first run one after the other.
         later.iter().try_for_each(|container| pod(merge, container, None)?.run())?;
         let shown = pod(merge, &merge["containers"][0], None)?.text()?;
+        server.stop()?;
         let results = self.folder.join("results").join(start_at);
         let page = fs::read_to_string(results.join("merged.html"))?;
         let merged = files::json(&results.join("merged.json"))?;
