@@ -1,8 +1,8 @@
 //! A channels study, analysed: what every exporter writes down.
 
 use super::analyse::Channels;
-use super::findings::{Verdict, verdicts};
-use super::numbers::Tally;
+use super::findings::{StackVerdict, verdicts};
+use super::numbers::LoadsTally;
 use crate::load::LabResults;
 
 /// What its results say.
@@ -11,7 +11,7 @@ pub(crate) struct ChannelsAnalysis<'r> {
     pub(super) results: &'r LabResults,
     pub(super) channels: Channels<'r>,
     /// Which number is best for each stack at each load, and what limits it.
-    pub(super) verdicts: Vec<Verdict>,
+    pub(super) verdicts: Vec<StackVerdict>,
     /// Why there is no answer, if too many windows are not valid.
     pub(super) unanswered: Option<String>,
 }
@@ -20,7 +20,7 @@ impl<'r> ChannelsAnalysis<'r> {
     pub(crate) fn of(results: &'r LabResults) -> Self {
         let channels = Channels::of(results);
         let mut verdicts = verdicts(&channels, &results.settings);
-        let tally: Tally = verdicts.iter().flat_map(|verdict| &verdict.numbers.rows).collect();
+        let tally: LoadsTally = verdicts.iter().flat_map(|verdict| &verdict.numbers.rows).collect();
         let is_open = verdicts.is_empty() || tally.cannot_tell > 0;
         let is_unanswered = is_open && tally.gains + tally.nothing == 0;
         let unanswered = results.unanswered(!is_unanswered);

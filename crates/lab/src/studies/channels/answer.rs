@@ -3,12 +3,12 @@
 use thalweg_measure::figures::ratio_text;
 use thalweg_measure::wording::counted;
 
-use super::findings::{Verdict, by_load, is_behind};
-use super::numbers::{Row, Several, Tally, most};
+use super::findings::{StackVerdict, by_load, is_behind};
+use super::numbers::{LoadRow, LoadsTally, Several, most};
 use crate::load::CallsSettings;
 
 /// The headline; `None` when nothing was measured.
-pub(crate) fn answer(verdicts: &[Verdict], settings: &CallsSettings) -> Option<String> {
+pub(crate) fn answer(verdicts: &[StackVerdict], settings: &CallsSettings) -> Option<String> {
     if settings.target.is_some() {
         return advised(verdicts, settings);
     }
@@ -16,7 +16,7 @@ pub(crate) fn answer(verdicts: &[Verdict], settings: &CallsSettings) -> Option<S
         return None;
     }
     let rows = || verdicts.iter().flat_map(|verdict| &verdict.numbers.rows);
-    let tally: Tally = rows().collect();
+    let tally: LoadsTally = rows().collect();
     if tally.loads() == 0 {
         return Some("Several connections were not compared with one.".to_owned());
     }
@@ -43,7 +43,7 @@ pub(crate) fn answer(verdicts: &[Verdict], settings: &CallsSettings) -> Option<S
 }
 
 /// Where no load shows a gain.
-fn no_gain(tally: Tally, loads: &str) -> String {
+fn no_gain(tally: LoadsTally, loads: &str) -> String {
     match (tally.nothing, tally.cannot_tell) {
         (_, 0) => format!("Several connections gain nothing at any of {loads}"),
         (0, _) => format!("Whether several connections gain cannot be told at any of {loads}"),
@@ -54,7 +54,7 @@ fn no_gain(tally: Tally, loads: &str) -> String {
 }
 
 /// The gain that is largest for sure, and where it is.
-fn largest(verdicts: &[Verdict]) -> Option<String> {
+fn largest(verdicts: &[StackVerdict]) -> Option<String> {
     let all = verdicts.iter().filter_map(|verdict| {
         let (row, several) = most(verdict.numbers.rows.iter())?;
         Some((verdict, row, several))
@@ -71,10 +71,10 @@ fn largest(verdicts: &[Verdict]) -> Option<String> {
 }
 
 /// Whether more connections to somebody else's server would help, and how many; `None` when nothing was measured.
-pub(crate) fn advised(verdicts: &[Verdict], settings: &CallsSettings) -> Option<String> {
+pub(crate) fn advised(verdicts: &[StackVerdict], settings: &CallsSettings) -> Option<String> {
     let target = settings.target.as_deref()?;
     let rows = &verdicts.first()?.numbers.rows;
-    let tally: Tally = rows.iter().collect();
+    let tally: LoadsTally = rows.iter().collect();
     let loads = counted(tally.loads() as u64, "load");
     let open = match tally.cannot_tell {
         0 => String::new(),
@@ -108,6 +108,6 @@ fn ratio_of(several: &Several) -> String {
     several.over_one.ratio.map(ratio_text).unwrap_or_default()
 }
 
-fn up_to(rows: &[Row]) -> String {
+fn up_to(rows: &[LoadRow]) -> String {
     rows.last().map(|row| format!(", up to {} calls in flight", row.in_flight)).unwrap_or_default()
 }

@@ -4,17 +4,17 @@ use thalweg_measure::figures::{NO_BREAK_SPACE, count, percent, ratio_text, time}
 use thalweg_measure::page::table::{Columns, Field, Table};
 
 use super::analyse::Channels;
-use super::findings::{Verdict, is_behind, several};
-use super::numbers::{Best, Row};
+use super::findings::{StackVerdict, is_behind, several};
+use super::numbers::{Best, LoadRow};
 use crate::load::gathered::Windows;
-use crate::load::verdict::{Compared, Verdict as Ratios};
+use crate::load::verdict::{Compared, Verdict};
 use crate::load::{Idle, Wire};
 
 /// A hop that was awake for more of the time than this may have been the limit of what it watched.
 const HOP_BUSY_SHARE: f64 = 0.8;
 
 /// All figures, with a row for each of these points.
-pub(super) fn figures<'c>(verdicts: &[Verdict], points: impl Iterator<Item = &'c Windows<'c>>) -> Table {
+pub(super) fn figures<'c>(verdicts: &[StackVerdict], points: impl Iterator<Item = &'c Windows<'c>>) -> Table {
     let over_one = |cell: &Windows<'_>| several(verdicts, cell)?.over_one.ratio;
     let direct = |ns: f64| if ns > 0.0 { time(ns) } else { "direct".to_owned() };
     let mut columns = Columns::<&Windows<'_>>::default()
@@ -79,9 +79,9 @@ fn distribution(idle: &Idle) -> Field {
 }
 
 /// Loads of a stack, the best number at each, and what it gains.
-pub(super) fn numbers(verdict: &Verdict) -> Table {
+pub(super) fn numbers(verdict: &StackVerdict) -> Table {
     let rows = &verdict.numbers.rows;
-    let mut columns = Columns::<&Row>::default()
+    let mut columns = Columns::<&LoadRow>::default()
         .figure("In flight", whole, |row| Some(row.in_flight.into()))
         .field("Best number", |row| best(row))
         .field("Several ÷ one", |row| ratio(row.told().map(|it| (&it.over_one, it.connections)), "with"));
@@ -94,7 +94,7 @@ pub(super) fn numbers(verdict: &Verdict) -> Table {
     Table { is_fixed: true, ..columns.table(rows) }
 }
 
-fn best(row: &Row) -> Field {
+fn best(row: &LoadRow) -> Field {
     match &row.best {
         Best::Only => Field::figure(Some(1.0), whole),
         Best::One => Field::figure(Some(1.0), whole).class("best one"),
@@ -106,7 +106,7 @@ fn best(row: &Row) -> Field {
 /// `1.83 × (1.6–2.1) with 4`; a question mark where a difference may be there or not.
 fn ratio(compared: Option<(&Compared, u32)>, word: &str) -> Field {
     let Some((compared, connections)) = compared else { return Field::figure(None, whole) };
-    let mark = if compared.verdict == Ratios::CannotTell { "? " } else { "" };
+    let mark = if compared.verdict == Verdict::CannotTell { "? " } else { "" };
     let text = match compared.ratio {
         Some(ratio) if ratio.interval.is_none() => format!("{} (too few windows)", ratio_text(ratio)),
         Some(ratio) => ratio_text(ratio),

@@ -4,8 +4,8 @@ use serde_json::{Value, json};
 use thalweg_measure::figures::short;
 
 use super::analyse::Channels;
-use super::findings::Verdict;
-use super::numbers::{Adaptive, Best, Numbers, Row};
+use super::findings::StackVerdict;
+use super::numbers::{Adaptive, Best, LoadRow, Numbers};
 use crate::load::gathered::Windows;
 use crate::load::verdict::Compared;
 use crate::load::{LabResults, condensed};
@@ -15,8 +15,8 @@ const CONDENSED_SCHEMA: &str = "thalweg.lab-condensed/1";
 
 /// Rates of all points with their intervals, and of each load its best number, what that gains over one, and what the
 /// adaptive channel reaches of it.
-pub(super) fn condensed(results: &LabResults, channels: &Channels<'_>, verdicts: &[Verdict]) -> String {
-    let loads = |verdict: &Verdict| {
+pub(super) fn condensed(results: &LabResults, channels: &Channels<'_>, verdicts: &[StackVerdict]) -> String {
+    let loads = |verdict: &StackVerdict| {
         let Numbers { rows, .. } = &verdict.numbers;
         rows.iter().map(|row| load(verdict, row)).collect::<Vec<_>>()
     };
@@ -45,7 +45,7 @@ fn point(cell: &Windows<'_>) -> Value {
     })
 }
 
-fn load(verdict: &Verdict, row: &Row) -> Value {
+fn load(verdict: &StackVerdict, row: &LoadRow) -> Value {
     let Numbers { stack: (client, server), call, round_trip, .. } = &verdict.numbers;
     let best = match &row.best {
         Best::Only | Best::One => Some(1),

@@ -6,9 +6,9 @@ use thalweg_measure::wording::{capitalised, counted, enumerated};
 
 use super::analyse::{Channels, ChannelsLine, Panel, network};
 use super::limit::{Gain, Judgement, Limit, Reached, Scene, judge};
-use super::numbers::{Adaptive, Best, Names, Numbers, Row, Several, Tally, lines_of, numbers};
+use super::numbers::{Adaptive, Best, LoadRow, LoadsTally, Names, Numbers, Several, lines_of, numbers};
 use crate::load::gathered::Windows;
-use crate::load::verdict::{MARGIN, Verdict as Ratios};
+use crate::load::verdict::{MARGIN, Verdict};
 use crate::load::{CallsSettings, Strategy};
 
 /// A wire that is silent for less than this share of the time is not worth a word.
@@ -18,7 +18,7 @@ const CROWDED: f64 = 0.2;
 
 /// What limits one stack at one kind of call and delay.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Verdict {
+pub(crate) struct StackVerdict {
     /// Whose client, and whose server where that is another stack's.
     pub(crate) stack: String,
     /// Which number of connections is best, load by load.
@@ -31,7 +31,7 @@ pub(crate) struct Verdict {
     pub(crate) advice: String,
 }
 
-impl Verdict {
+impl StackVerdict {
     /// Of what it tells: `unary, 5 ms added round trip`.
     pub(crate) fn place(&self) -> String {
         place(&self.numbers)
@@ -39,26 +39,26 @@ impl Verdict {
 }
 
 /// One for each stack, kind of call and delay that was measured over one connection; a stack's stand together.
-pub(crate) fn verdicts(channels: &Channels<'_>, settings: &CallsSettings) -> Vec<Verdict> {
+pub(crate) fn verdicts(channels: &Channels<'_>, settings: &CallsSettings) -> Vec<StackVerdict> {
     let of = |numbers| verdict(channels, numbers, settings);
     numbers(channels).into_iter().filter_map(of).collect()
 }
 
 /// What this point did beside one connection.
-pub(crate) fn several<'v>(verdicts: &'v [Verdict], cell: &Windows<'_>) -> Option<&'v Several> {
+pub(crate) fn several<'v>(verdicts: &'v [StackVerdict], cell: &Windows<'_>) -> Option<&'v Several> {
     verdicts.iter().find_map(|verdict| verdict.numbers.several(cell))
 }
 
 /// It is shown to move less than the number it stands beside.
 pub(crate) fn is_behind(adaptive: &Adaptive) -> bool {
-    adaptive.share.verdict == Ratios::Slower
+    adaptive.share.verdict == Verdict::Slower
 }
 
 fn place(numbers: &Numbers) -> String {
     format!("{}, {}", numbers.call, network(numbers.round_trip))
 }
 
-fn verdict(channels: &Channels<'_>, numbers: Numbers, settings: &CallsSettings) -> Option<Verdict> {
+fn verdict(channels: &Channels<'_>, numbers: Numbers, settings: &CallsSettings) -> Option<StackVerdict> {
     let here = |panel: &&Panel<'_>| (panel.call, panel.round_trip) == (numbers.call, numbers.round_trip);
     let lines = lines_of(channels.panels.iter().find(here)?, &numbers.stack);
     let one = lines.iter().find(|line| line.strategy == Strategy::Fixed(1))?;
@@ -76,7 +76,7 @@ fn verdict(channels: &Channels<'_>, numbers: Numbers, settings: &CallsSettings) 
     text.extend(silence(one));
     text.extend(lines.iter().filter_map(|line| shared(line)));
     text.extend(adaptive(&numbers.rows, &lines));
-    Some(Verdict {
+    Some(StackVerdict {
         stack: shown(&numbers.stack, settings),
         advice: advice(&judgement, &numbers.rows),
         numbers,
@@ -142,13 +142,13 @@ fn seen(judgement: &Judgement, scene: &Scene) -> String {
 }
 
 /// What more connections do, as far as all loads tell; `None` where they were not compared with one.
-fn more(tally: Tally) -> Option<String> {
+fn more(tally: LoadsTally) -> Option<String> {
     match tally {
-        Tally { gains: 1.., .. } => Some("more connections gain little".to_owned()),
-        Tally { cannot_tell: open @ 1.., .. } => {
+        LoadsTally { gains: 1.., .. } => Some("more connections gain little".to_owned()),
+        LoadsTally { cannot_tell: open @ 1.., .. } => {
             Some(format!("at {open} of {} loads more connections may gain, or not", tally.loads()))
         }
-        Tally { nothing: 1.., .. } => Some("more connections gain nothing".to_owned()),
+        LoadsTally { nothing: 1.., .. } => Some("more connections gain nothing".to_owned()),
         _ => None,
     }
 }
@@ -217,8 +217,8 @@ fn shared(line: &ChannelsLine<'_>) -> Option<String> {
 }
 
 /// How the channel that finds its own number did beside the best number.
-fn adaptive(rows: &[Row], lines: &[&ChannelsLine<'_>]) -> Option<String> {
-    let beside: Vec<(&Row, &Adaptive)> =
+fn adaptive(rows: &[LoadRow], lines: &[&ChannelsLine<'_>]) -> Option<String> {
+    let beside: Vec<(&LoadRow, &Adaptive)> =
         rows.iter().filter_map(|row| Some((row, row.adaptive.as_ref()?))).collect();
     if beside.is_empty() {
         return None;
@@ -230,8 +230,9 @@ fn adaptive(rows: &[Row], lines: &[&ChannelsLine<'_>]) -> Option<String> {
     let ratio = |beside: &Adaptive| beside.share.ratio.map_or(1.0, |ratio: Ratio| ratio.ratio);
     let behind = beside.iter().filter(|(_, adaptive)| is_behind(adaptive));
     let behind_at = behind.clone().count();
-    let open =
-        beside.iter().filter(|(_, it)| matches!(it.share.verdict, Ratios::CannotTell | Ratios::NotMeasured));
+    let open = beside
+        .iter()
+        .filter(|(_, it)| matches!(it.share.verdict, Verdict::CannotTell | Verdict::NotMeasured));
     let worst = behind.min_by(|(_, a), (_, b)| ratio(a).total_cmp(&ratio(b)));
     Some(match (worst, open.count()) {
         (Some((row, worst)), _) => format!(
@@ -257,7 +258,7 @@ fn adaptive(rows: &[Row], lines: &[&ChannelsLine<'_>]) -> Option<String> {
 
 /// The best number by load, fewest first: `Best: 1 connection with 4 or 16 in flight, 4 with 64.` Loads of which it
 /// cannot be told are left out.
-pub(crate) fn by_load(rows: &[Row]) -> String {
+pub(crate) fn by_load(rows: &[LoadRow]) -> String {
     let mut loads: Vec<(u32, Vec<String>)> = Vec::new();
     for row in rows {
         let number = match &row.best {
@@ -278,7 +279,7 @@ pub(crate) fn by_load(rows: &[Row]) -> String {
     format!("Best: {}.", loads.iter().map(of_number).collect::<Vec<_>>().join("; "))
 }
 
-fn advice(judgement: &Judgement, rows: &[Row]) -> String {
+fn advice(judgement: &Judgement, rows: &[LoadRow]) -> String {
     let tally = judgement.tally;
     let is_held_back = rows.iter().any(|row| row.adaptive.as_ref().is_some_and(is_behind));
     let has_adaptive = rows.iter().any(|row| row.adaptive.is_some());
@@ -289,9 +290,9 @@ fn advice(judgement: &Judgement, rows: &[Row]) -> String {
     };
     let several = format!("Use the number that is best for the load. {}{by_itself}", by_load(rows));
     let more = match tally {
-        Tally { gains: 1.., .. } => "; more connections gain little",
-        Tally { cannot_tell: 1.., .. } => "; more rounds (--rounds) would tell what more connections do",
-        Tally { nothing: 1.., .. } => "; more connections would not help",
+        LoadsTally { gains: 1.., .. } => "; more connections gain little",
+        LoadsTally { cannot_tell: 1.., .. } => "; more rounds (--rounds) would tell what more connections do",
+        LoadsTally { nothing: 1.., .. } => "; more connections would not help",
         _ => "",
     };
     match judgement.limit {

@@ -1,6 +1,6 @@
 //! What keeps a client from moving more calls, told from figures alone.
 
-use super::numbers::{Row, Several, Tally, most};
+use super::numbers::{LoadRow, LoadsTally, Several, most};
 
 /// Below this share of ideal scaling a line does not scale any more.
 const SCALES_SHARE: f64 = 0.5;
@@ -39,7 +39,7 @@ pub(crate) struct Scene {
     /// one connection.
     pub(crate) lone_per_s: f64,
     /// What more connections gain, by calls in flight.
-    pub(crate) rows: Vec<Row>,
+    pub(crate) rows: Vec<LoadRow>,
     /// Processors that the client may use, as far as that is known.
     pub(crate) client_processors: Option<f64>,
     /// Processors that the server may use.
@@ -79,7 +79,7 @@ pub(crate) struct Judgement {
     /// Where more connections gain most.
     pub(crate) gain: Option<Gain>,
     /// At how many loads they gain, gain nothing, or may do either.
-    pub(crate) tally: Tally,
+    pub(crate) tally: LoadsTally,
     /// The most calls in flight over one connection, and what was reached with them.
     pub(crate) last: Reached,
     /// How many calls one connection has under way at most, where that is what limits.
@@ -105,8 +105,8 @@ pub(crate) fn judge(scene: &Scene) -> Option<Judgement> {
     let ideal = |in_flight: u32| lone * f64::from(in_flight);
     let is_behind = |it: &&Reached| it.rate_per_s < SCALES_SHARE * ideal(it.in_flight);
     let knee = one.iter().find(is_behind).map(|it| it.in_flight);
-    let tally: Tally = scene.rows.iter().collect();
-    let does_gain = scene.rows.iter().filter_map(Row::gain).any(is_worth_it);
+    let tally: LoadsTally = scene.rows.iter().collect();
+    let does_gain = scene.rows.iter().filter_map(LoadRow::gain).any(is_worth_it);
     let streams = streams(scene, first);
     let client = share(last.client_processors, scene.client_processors);
     let server = share(last.server_processors, scene.server_processors);
@@ -144,7 +144,7 @@ fn is_worth_it(several: &Several) -> bool {
 }
 
 /// Where more connections gain most, and from where on they do.
-fn gain(rows: &[Row]) -> Option<Gain> {
+fn gain(rows: &[LoadRow]) -> Option<Gain> {
     let (row, several) = most(rows.iter())?;
     let from = rows.iter().find(|row| row.gain().is_some())?.in_flight;
     Some(Gain { in_flight: row.in_flight, from, several: several.clone() })
@@ -194,7 +194,7 @@ mod tests {
 
     /// What four connections gain over one: their rate, divided by that over one, by calls in flight. An interval
     /// reaches so far to each side as `spread` says, as a factor.
-    fn rows(gains: &[(u32, f64)], spread: f64) -> Vec<Row> {
+    fn rows(gains: &[(u32, f64)], spread: f64) -> Vec<LoadRow> {
         let row = |&(in_flight, gain): &(u32, f64)| {
             let interval = Some(Interval { low: gain / spread, high: gain * spread });
             let ratio = Some(Ratio { ratio: gain, interval, pairs: 6 });
@@ -211,7 +211,7 @@ mod tests {
                 Verdict::CannotTell => Best::CannotTell,
                 _ => Best::One,
             };
-            Row { in_flight, several: vec![four], best, adaptive: None }
+            LoadRow { in_flight, several: vec![four], best, adaptive: None }
         };
         gains.iter().map(row).collect()
     }
@@ -240,7 +240,7 @@ mod tests {
         let judgement = check(&scene(0.0, &one, &[(8, 1.0), (64, 6.0)]), Limit::Channel, Some(64));
         let gain = judgement.gain.unwrap();
         assert_eq!((gain.several.connections, gain.in_flight, gain.from), (4, 64, 64));
-        assert_eq!(judgement.tally, Tally { gains: 1, nothing: 1, cannot_tell: 0 });
+        assert_eq!(judgement.tally, LoadsTally { gains: 1, nothing: 1, cannot_tell: 0 });
     }
 
     #[test]

@@ -26,12 +26,12 @@ pub(crate) struct Numbers {
     /// What the network adds to a round trip.
     pub(crate) round_trip: Duration,
     /// By calls in flight, ascending: each load that was measured over one connection.
-    pub(crate) rows: Vec<Row>,
+    pub(crate) rows: Vec<LoadRow>,
 }
 
 /// So many calls in flight.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Row {
+pub(crate) struct LoadRow {
     /// How many.
     pub(crate) in_flight: u32,
     /// The ways with a fixed number of several connections, fewest first.
@@ -91,7 +91,7 @@ impl Numbers {
     }
 }
 
-impl Row {
+impl LoadRow {
     /// What more connections gain, if that is shown.
     pub(crate) fn gain(&self) -> Option<&Several> {
         match &self.best {
@@ -121,7 +121,7 @@ impl Several {
 
 /// How many loads have which answer; those with nothing to compare are none.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Tally {
+pub(crate) struct LoadsTally {
     /// Several connections gain.
     pub(crate) gains: usize,
     /// They gain no more than [`MARGIN`].
@@ -130,15 +130,15 @@ pub(crate) struct Tally {
     pub(crate) cannot_tell: usize,
 }
 
-impl Tally {
+impl LoadsTally {
     /// Loads at which several connections were compared with one.
     pub(crate) fn loads(self) -> usize {
         self.gains + self.nothing + self.cannot_tell
     }
 }
 
-impl<'r> FromIterator<&'r Row> for Tally {
-    fn from_iter<I: IntoIterator<Item = &'r Row>>(rows: I) -> Self {
+impl<'r> FromIterator<&'r LoadRow> for LoadsTally {
+    fn from_iter<I: IntoIterator<Item = &'r LoadRow>>(rows: I) -> Self {
         let mut tally = Self::default();
         for row in rows {
             match row.best {
@@ -154,7 +154,7 @@ impl<'r> FromIterator<&'r Row> for Tally {
 
 /// The row that gains most: the one whose gain is largest at the lower end of its interval. The largest ratio of many
 /// loads would be large by chance too.
-pub(crate) fn most<'n>(rows: impl Iterator<Item = &'n Row>) -> Option<(&'n Row, &'n Several)> {
+pub(crate) fn most<'n>(rows: impl Iterator<Item = &'n LoadRow>) -> Option<(&'n LoadRow, &'n Several)> {
     rows.filter_map(|row| Some((row, row.gain()?))).max_by(|(_, a), (_, b)| a.least().total_cmp(&b.least()))
 }
 
@@ -187,7 +187,7 @@ fn names(pair: &Pair) -> Names {
     (pair.client.name().to_owned(), pair.server.name().to_owned())
 }
 
-fn row(one: &Windows<'_>, lines: &[&ChannelsLine<'_>], floor: f64) -> Row {
+fn row(one: &Windows<'_>, lines: &[&ChannelsLine<'_>], floor: f64) -> LoadRow {
     let in_flight = one.point.in_flight;
     let mut fixed: Vec<(&Windows<'_>, u32)> =
         lines.iter().filter_map(|line| with_several(line.at(in_flight)?)).collect();
@@ -223,7 +223,7 @@ fn row(one: &Windows<'_>, lines: &[&ChannelsLine<'_>], floor: f64) -> Row {
         of: of.map_or(1, |way| way.connections),
         share: ratio(cell, of_cell, several.len() + 1),
     });
-    Row { in_flight, several, best, adaptive }
+    LoadRow { in_flight, several, best, adaptive }
 }
 
 /// The point, if it has a fixed number of several connections, and that number. More channels that share a connection

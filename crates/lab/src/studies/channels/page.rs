@@ -13,14 +13,14 @@ use thalweg_measure::wording::counted;
 use super::analyse::Channels;
 use super::analysis::ChannelsAnalysis;
 use super::columns;
-use super::findings::Verdict;
+use super::findings::StackVerdict;
 use super::limit::{Judgement, Limit};
-use super::numbers::Tally;
+use super::numbers::LoadsTally;
 use crate::load::{LabResults, facts, stacks};
 
 /// What one connection moved, and what several did.
-pub(super) fn cards(verdicts: &[Verdict]) -> Markup {
-    let of_verdict = |verdict: &Verdict| {
+pub(super) fn cards(verdicts: &[StackVerdict]) -> Markup {
+    let of_verdict = |verdict: &StackVerdict| {
         let Judgement { gain, last, tally, .. } = &verdict.judgement;
         let loads = tally.loads();
         let gained = gain.as_ref().and_then(|gain| Some((gain, gain.several.over_one.ratio?)));
@@ -49,13 +49,13 @@ pub(super) fn cards(verdicts: &[Verdict]) -> Markup {
 }
 
 /// What several connections did where no gain is shown.
-fn beside(tally: Tally) -> String {
+fn beside(tally: LoadsTally) -> String {
     let loads = tally.loads();
     match tally {
-        Tally { cannot_tell: open @ 1.., .. } => {
+        LoadsTally { cannot_tell: open @ 1.., .. } => {
             format!("; whether more connections gain cannot be told at {open} of {loads} loads")
         }
-        Tally { nothing: 1.., .. } => format!("; more connections gain nothing at any of {loads} loads"),
+        LoadsTally { nothing: 1.., .. } => format!("; more connections gain nothing at any of {loads} loads"),
         _ => String::new(),
     }
 }
@@ -103,7 +103,7 @@ pub(super) fn sections(study: &ChannelsAnalysis<'_>) -> Vec<Section> {
 }
 
 /// What the tables of best numbers mean.
-fn about_numbers(verdicts: &[Verdict]) -> String {
+fn about_numbers(verdicts: &[StackVerdict]) -> String {
     let ways =
         verdicts.iter().flat_map(|it| &it.numbers.rows).map(|row| row.several.len()).max().unwrap_or(0);
     let corrected = if ways > 1 {
@@ -137,7 +137,7 @@ fn wire(channels: &Channels<'_>) -> Vec<Block> {
     vec![Block::about(about), Block::Table(gaps)]
 }
 
-fn verdict(verdict: &Verdict) -> Markup {
+fn verdict(verdict: &StackVerdict) -> Markup {
     let (class, badge) = badge(verdict.judgement.limit);
     html! {
         article.verdict data-limit=(badge) {

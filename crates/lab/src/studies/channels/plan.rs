@@ -5,6 +5,7 @@ use std::time::Duration;
 use thalweg_measure::size::ByteSize;
 
 use super::contenders::Contender;
+use crate::load::gathered::distinct;
 use crate::load::{Draft, Point, Purpose, Strategy, Transport, Window, Work, planned};
 use crate::record::CallType;
 use crate::stack::{Pair, Stack};
@@ -195,30 +196,25 @@ fn draft(
 }
 
 fn figures(options: &ChannelsOptions, grids: &[Grid]) -> Vec<Draft> {
-    let mut drafts = Vec::new();
-    let mut planned = Vec::new();
-    for grid in grids {
-        for &round_trip in &grid.round_trips {
-            for &in_flight in &grid.in_flight {
-                let at = (grid.call, in_flight, round_trip);
-                if planned.contains(&at) {
-                    continue;
-                }
-                planned.push(at);
-                let compared: Vec<Draft> = distinct(&options.contenders, in_flight)
-                    .into_iter()
-                    .map(|contender| draft(options, at, contender))
-                    .collect();
-                drafts.extend(in_rounds(&compared, options.rounds));
-            }
-        }
-    }
-    drafts
+    let of_grid = |grid: &Grid| {
+        let at =
+            |&round_trip| grid.in_flight.iter().map(move |&in_flight| (grid.call, in_flight, round_trip));
+        grid.round_trips.iter().flat_map(at).collect::<Vec<_>>()
+    };
+    let turns = |at| in_rounds(&compared(options, at), options.rounds);
+    // A point of two grids is measured once.
+    distinct(grids.iter().flat_map(of_grid)).into_iter().flat_map(turns).collect()
+}
+
+/// Those that take turns at a point.
+fn compared(options: &ChannelsOptions, at: (CallType, u32, Duration)) -> Vec<Draft> {
+    let taking_part = differing(&options.contenders, at.1).into_iter();
+    taking_part.map(|contender| draft(options, at, contender)).collect()
 }
 
 /// The contenders without those that do what another one does: no client has more connections than calls in flight, so
 /// with one in flight four are one. Of such the one stays that is named for the number.
-fn distinct(contenders: &[Contender], in_flight: u32) -> Vec<&Contender> {
+fn differing(contenders: &[Contender], in_flight: u32) -> Vec<&Contender> {
     let does_as = |it: &Contender, other: &Contender| {
         let connections = |it: &Contender| {
             let is_fixed = matches!(it.strategy, Strategy::Fixed(_) | Strategy::PerWorker);
@@ -255,14 +251,10 @@ fn apart(options: &ChannelsOptions, grids: &[Grid]) -> Vec<Draft> {
     let Some(grid) = grids.first() else { return Vec::new() };
     let drafts = |wanted: &[u32]| {
         let in_flight = grid.nearest(wanted).into_iter();
-        let at = in_flight.map(|in_flight| (grid.call, in_flight, Duration::ZERO));
-        at.flat_map(|at| {
-            distinct(&options.contenders, at.1).into_iter().map(move |it| draft(options, at, it))
-        })
-        .collect::<Vec<_>>()
+        in_flight.flat_map(|in_flight| compared(options, (grid.call, in_flight, Duration::ZERO)))
     };
-    let watched = drafts(&options.watched).into_iter().map(watched);
-    let counted = drafts(&options.counted).into_iter().map(Draft::counted);
+    let watched = drafts(&options.watched).map(watched);
+    let counted = drafts(&options.counted).map(Draft::counted);
     watched.chain(counted).collect()
 }
 
@@ -379,7 +371,7 @@ mod tests {
         let check = |strategies: &[Strategy], in_flight: u32, expected: &[Strategy]| {
             let with = |&strategy: &Strategy| Contender { pair: Pair::ours(), strategy };
             let all: Vec<Contender> = strategies.iter().map(with).collect();
-            let left: Vec<Strategy> = distinct(&all, in_flight).iter().map(|it| it.strategy).collect();
+            let left: Vec<Strategy> = differing(&all, in_flight).iter().map(|it| it.strategy).collect();
             assert_eq!(left, expected, "{in_flight}");
         };
         let [one, four, eight] = [1, 4, 8].map(Strategy::Fixed);

@@ -1,13 +1,13 @@
 //! The table of a channels study: what every study of calls has, and what was counted and watched apart.
 
 use super::analyse::Channels;
-use super::findings::{Verdict, several};
+use super::findings::{StackVerdict, several};
 use crate::load::table::{RATIO, WindowsTable, measured, windows};
 use crate::load::{Idle, Strategy, SystemCalls};
 
 /// What a channels study has besides: ratios of a load, and what was counted and watched apart, stand with every window
 /// of their point.
-pub(super) fn table<'a>(channels: &'a Channels<'_>, verdicts: &'a [Verdict]) -> WindowsTable<'a> {
+pub(super) fn table<'a>(channels: &'a Channels<'_>, verdicts: &'a [StackVerdict]) -> WindowsTable<'a> {
     // Bare sockets take no part: there is nothing to that a rate could stand beside.
     let mut table = windows(|_| None);
     table.column("strategy", |window| window.strategy.map(Strategy::name));

@@ -7,7 +7,7 @@ use super::analyse::Panel;
 use super::analysis::ChannelsAnalysis;
 use super::answer::answer;
 use super::columns::{figures, numbers};
-use super::findings::Verdict;
+use super::findings::StackVerdict;
 use crate::load::gathered::Windows;
 use crate::record::CallType;
 
@@ -37,7 +37,7 @@ pub(super) fn text(study: &ChannelsAnalysis<'_>) -> String {
 }
 
 /// Loads, the best number at each, and what it gains.
-fn best_numbers(verdict: &Verdict) -> String {
+fn best_numbers(verdict: &StackVerdict) -> String {
     let table = numbers(verdict);
     let heads: Vec<&str> = table.heads.iter().map(String::as_str).collect();
     format!("{}, {}: best number of connections\n{}\n", verdict.stack, verdict.place(), table.text(&heads))
@@ -67,7 +67,7 @@ fn rate(cell: &Windows<'_>) -> String {
 }
 
 /// The figures of one number of calls in flight.
-fn costs(panel: &Panel<'_>, verdicts: &[Verdict], in_flight: &[u32]) -> String {
+fn costs(panel: &Panel<'_>, verdicts: &[StackVerdict], in_flight: &[u32]) -> String {
     const HEADS: [&str; 13] = [
         "Way",
         "p50",

@@ -8,7 +8,7 @@ use thalweg_measure::usage::{ProcessUsage, Usage};
 
 use super::analyse::{Channels, ChannelsLine};
 use super::answer::{advised, answer};
-use super::findings::{Verdict, verdicts};
+use super::findings::{StackVerdict, verdicts};
 use super::limit::Limit;
 use super::numbers::{Best, Numbers, numbers};
 use crate::load::{Idle, LabResults, PointResult, Strategy, SystemCalls, Wire};
@@ -144,7 +144,7 @@ fn each_stack_and_delay_has_its_verdict() {
     let channels = Channels::of(&results);
     let verdicts = verdicts(&channels, &results.settings);
     let check = |index: usize, limit: Limit, parts: &[&str]| {
-        let Verdict { stack, judgement, text, advice, .. } = &verdicts[index];
+        let StackVerdict { stack, judgement, text, advice, .. } = &verdicts[index];
         assert_eq!((stack.as_str(), judgement.limit), ("grpc-cpp", limit), "{text}");
         for part in parts {
             assert!(text.contains(part) || advice.contains(part), "{part:?} is not in {text:?} {advice:?}");

@@ -7,6 +7,7 @@ use thalweg_measure::size::ByteSize;
 use super::analyse::Load;
 use super::reach::Many;
 use super::share::Share;
+use crate::load::gathered::distinct;
 use crate::load::{Draft, Point, Strategy, Transport, Window, Work, planned};
 use crate::record::CallType;
 use crate::stack::{Pair, Stack};
@@ -120,18 +121,12 @@ pub fn plan(options: &ConnectionsOptions) -> Result<Plan<Window>, PlanError> {
 
 /// Each load once: of few connections different shares are the same.
 fn loads(options: &ConnectionsOptions) -> Vec<Load> {
-    let mut loads = Vec::new();
-    for &connections in &options.connections {
-        for share in &options.active {
-            for &in_flight in &options.in_flight {
-                let load = Load { connections, active: share.of(connections), in_flight };
-                if !loads.contains(&load) {
-                    loads.push(load);
-                }
-            }
-        }
-    }
-    loads
+    let ConnectionsOptions { connections, active, in_flight, .. } = options;
+    let actives = connections.iter().flat_map(|&all| active.iter().map(move |share| (all, share.of(all))));
+    let load = |(connections, active)| {
+        in_flight.iter().map(move |&in_flight| Load { connections, active, in_flight })
+    };
+    distinct(actives.flat_map(load))
 }
 
 /// Those that take turns at a load: the bare echo and the servers, each driven by the bare client, and, where all

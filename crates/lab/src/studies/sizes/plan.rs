@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use thalweg_measure::size::ByteSize;
 
+use crate::load::gathered::distinct;
 use crate::load::{Draft, Pattern, Point, Transport, Window, Work, planned};
 use crate::record::CallType;
 use crate::stack::Pair;
@@ -256,32 +257,22 @@ struct LineLoad {
 /// The lines of the plots. Unary calls are measured alone, which is the latency that a lone caller sees, and with
 /// `in_flight` of them overlapping; streams are one per connection, and the driver pipelines them.
 fn loads(calls: &[CallType], in_flight: u32, connections: &[u32]) -> Vec<LineLoad> {
-    let mut loads: Vec<LineLoad> = Vec::new();
-    for call in CallType::ALL.into_iter().filter(|call| calls.contains(call)) {
-        let work = Work::Call(call);
-        if call == CallType::Unary && in_flight > 1 {
-            loads.push(LineLoad { work, in_flight: 1, connections: 1 });
-        }
-        for &connections in connections {
-            let in_flight = if call == CallType::Unary { in_flight } else { connections };
-            let load = LineLoad { work, in_flight, connections };
-            if !loads.contains(&load) {
-                loads.push(load);
-            }
-        }
-    }
-    loads
+    let of_call = |call| {
+        let (work, is_unary) = (Work::Call(call), call == CallType::Unary);
+        let lone = (is_unary && in_flight > 1).then_some(LineLoad { work, in_flight: 1, connections: 1 });
+        let load = move |&connections: &u32| LineLoad {
+            work,
+            in_flight: if is_unary { in_flight } else { connections },
+            connections,
+        };
+        lone.into_iter().chain(connections.iter().map(load))
+    };
+    distinct(CallType::ALL.into_iter().filter(|call| calls.contains(call)).flat_map(of_call))
 }
 
 /// The bare sockets beside them, each once.
 fn references(loads: &[LineLoad]) -> Vec<LineLoad> {
-    let mut references: Vec<LineLoad> = Vec::new();
-    for reference in loads.iter().map(|load| load.reference()) {
-        if !references.contains(&reference) {
-            references.push(reference);
-        }
-    }
-    references
+    distinct(loads.iter().map(|load| load.reference()))
 }
 
 impl LineLoad {

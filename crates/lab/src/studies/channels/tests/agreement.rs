@@ -5,12 +5,12 @@ use thalweg_measure::figures::bound;
 
 use super::super::analysis::ChannelsAnalysis;
 use super::super::answer::answer;
-use super::super::numbers::{Row, Tally};
+use super::super::numbers::{LoadRow, LoadsTally};
 use super::super::{report, terminal};
 use super::*;
 use crate::load::Label;
 use crate::load::results::AaResult;
-use crate::load::verdict::{MARGIN, Verdict as Ratios};
+use crate::load::verdict::{MARGIN, Verdict};
 
 const WORLDS: u64 = 40;
 
@@ -81,8 +81,8 @@ fn world(seed: u64) -> LabResults {
 }
 
 /// How many rows have which answer, told from their ratios alone.
-fn counted(rows: &[&Row], noise: f64) -> Tally {
-    let mut tally = Tally::default();
+fn counted(rows: &[&LoadRow], noise: f64) -> LoadsTally {
+    let mut tally = LoadsTally::default();
     for row in rows {
         let ratios = || row.several.iter().map(|way| way.over_one.ratio);
         let is_gain = |ratio: thalweg_measure::statistics::Ratio| {
@@ -106,8 +106,8 @@ fn counted(rows: &[&Row], noise: f64) -> Tally {
 }
 
 /// Of all tables of best numbers in a terminal: how many rows have which answer.
-fn printed(text: &str) -> Tally {
-    let mut tally = Tally::default();
+fn printed(text: &str) -> LoadsTally {
+    let mut tally = LoadsTally::default();
     let tables = text.split("best number of connections\n").skip(1);
     for table in tables {
         for row in table.lines().skip(1).take_while(|line| !line.is_empty()) {
@@ -127,7 +127,7 @@ fn printed(text: &str) -> Tally {
 }
 
 /// What a headline says of all loads.
-fn check_headline(headline: &str, Tally { gains, nothing, cannot_tell }: Tally, is_aimed: bool) {
+fn check_headline(headline: &str, LoadsTally { gains, nothing, cannot_tell }: LoadsTally, is_aimed: bool) {
     let says = |words: &str| headline.contains(words);
     assert_eq!(says("gain at") || says("Yes"), gains > 0, "{headline}");
     assert!(!(gains > 0 && (says("gain nothing") || says("No:") || says("not shown"))), "{headline}");
@@ -146,9 +146,9 @@ fn check_headline(headline: &str, Tally { gains, nothing, cannot_tell }: Tally, 
     assert!(says(&format!("f {loads} load")), "{headline}");
 }
 
-fn check_verdict(verdict: &Verdict, noise: f64) {
-    let Verdict { numbers, judgement, text, advice, .. } = verdict;
-    let rows: Vec<&Row> = numbers.rows.iter().collect();
+fn check_verdict(verdict: &StackVerdict, noise: f64) {
+    let StackVerdict { numbers, judgement, text, advice, .. } = verdict;
+    let rows: Vec<&LoadRow> = numbers.rows.iter().collect();
     let tally = counted(&rows, noise);
     assert_eq!((judgement.tally, judgement.gain.is_some()), (tally, tally.gains > 0), "{text}");
     let says = |words: &str| text.contains(words) || advice.contains(words);
@@ -162,7 +162,7 @@ fn check_verdict(verdict: &Verdict, noise: f64) {
     }
     let is_behind = rows
         .iter()
-        .any(|row| row.adaptive.as_ref().is_some_and(|adaptive| adaptive.share.verdict == Ratios::Slower));
+        .any(|row| row.adaptive.as_ref().is_some_and(|adaptive| adaptive.share.verdict == Verdict::Slower));
     assert_eq!(says("adaptive channel falls behind"), is_behind, "{text}");
     assert!(!is_behind || !says("let the channel find"), "{text} {advice}");
     for row in rows {
@@ -174,12 +174,13 @@ fn check_verdict(verdict: &Verdict, noise: f64) {
 
 #[test]
 fn headline_verdicts_and_tables_never_contradict_each_other() {
-    let mut seen = Tally::default();
+    let mut seen = LoadsTally::default();
     for seed in 0..WORLDS {
         let results = world(seed);
         let analysis = ChannelsAnalysis::of(&results);
         let noise = analysis.channels.noise;
-        let rows: Vec<&Row> = analysis.verdicts.iter().flat_map(|verdict| &verdict.numbers.rows).collect();
+        let rows: Vec<&LoadRow> =
+            analysis.verdicts.iter().flat_map(|verdict| &verdict.numbers.rows).collect();
         let tally = counted(&rows, noise);
         for verdict in &analysis.verdicts {
             check_verdict(verdict, noise);
@@ -195,7 +196,8 @@ fn headline_verdicts_and_tables_never_contradict_each_other() {
             continue;
         }
         let marked = |class: &str| page.matches(&format!("class=\"best {class}\"")).count();
-        let marked = Tally { gains: marked("several"), nothing: marked("one"), cannot_tell: marked("open") };
+        let marked =
+            LoadsTally { gains: marked("several"), nothing: marked("one"), cannot_tell: marked("open") };
         assert_eq!(marked, tally, "{seed}");
         let headline = answer(&analysis.verdicts, &results.settings).unwrap();
         assert!(page.contains(&bound(&headline)), "{seed}: {headline}");

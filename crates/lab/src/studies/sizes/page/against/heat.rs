@@ -36,7 +36,7 @@ pub(super) fn table(comparison: &StacksCompared<'_>, (peer, pair): (usize, &Pair
             tbody {
                 @for (index, line) in comparison.lines().into_iter().enumerate() {
                     @let all = aggregates.iter().find(|it| it.pair == *pair && (it.kind, it.transport) == line);
-                    (rows(&Line { comparison, pair, peer, index, kind: line.0, transport: line.1 }, &sizes, all))
+                    (rows(&HeatLine { comparison, pair, peer, index, kind: line.0, transport: line.1 }, &sizes, all))
                 }
             }
         }
@@ -44,7 +44,7 @@ pub(super) fn table(comparison: &StacksCompared<'_>, (peer, pair): (usize, &Pair
 }
 
 /// A kind of call over a transport, beside one pair.
-struct Line<'a> {
+struct HeatLine<'a> {
     comparison: &'a StacksCompared<'a>,
     pair: &'a Pair,
     /// Number of the pair among peers.
@@ -55,7 +55,7 @@ struct Line<'a> {
 }
 
 /// The row of a line's rates, and for lone calls that of their median latencies.
-fn rows(line: &Line<'_>, sizes: &[ByteSize], all: Option<&Aggregate>) -> Markup {
+fn rows(line: &HeatLine<'_>, sizes: &[ByteSize], all: Option<&Aggregate>) -> Markup {
     let all = all.map(|it| Ratio { ratio: it.mean, interval: it.interval, pairs: 0 });
     html! {
         (row(line, sizes, &line.transport.to_string(), true, all))
@@ -65,7 +65,7 @@ fn rows(line: &Line<'_>, sizes: &[ByteSize], all: Option<&Aggregate>) -> Markup 
     }
 }
 
-fn row(line: &Line<'_>, sizes: &[ByteSize], label: &str, is_rate: bool, all: Option<Ratio>) -> Markup {
+fn row(line: &HeatLine<'_>, sizes: &[ByteSize], label: &str, is_rate: bool, all: Option<Ratio>) -> Markup {
     html! {
         tr {
             th scope="row" { (line.kind.label()) " " small { (label) } }
@@ -82,7 +82,7 @@ fn row(line: &Line<'_>, sizes: &[ByteSize], label: &str, is_rate: bool, all: Opt
     }
 }
 
-fn found<'a>(line: &Line<'a>, size: ByteSize) -> Option<(&'a ComparedCell<'a>, &'a Against<'a>)> {
+fn found<'a>(line: &HeatLine<'a>, size: ByteSize) -> Option<(&'a ComparedCell<'a>, &'a Against<'a>)> {
     let cell = line.comparison.line(line.kind, line.transport).find(|cell| cell.size == size)?;
     Some((cell, cell.against(line.pair)?))
 }
@@ -96,7 +96,7 @@ fn figure(ratio: Ratio, word: &str) -> Markup {
 }
 
 /// A cell is coloured by its verdict, the deeper the farther from 1, and says the verdict by a sign and a word too.
-fn heat_cell(line: &Line<'_>, cell: &ComparedCell<'_>, against: &Against<'_>, is_rate: bool) -> Markup {
+fn heat_cell(line: &HeatLine<'_>, cell: &ComparedCell<'_>, against: &Against<'_>, is_rate: bool) -> Markup {
     let compared = if is_rate { Some(against.rate) } else { against.median };
     let has_failed = cell.ours.excluded() + against.theirs.excluded() > 0;
     let details = details(line.comparison, cell, against, line.peer);
