@@ -19,7 +19,7 @@ mod watching;
 
 use std::process::ExitCode;
 
-pub(crate) use self::arguments::{LoadArgs, announce, nanoseconds};
+pub(crate) use self::arguments::LoadArgs;
 pub(crate) use self::defaults::{DURATION_DEFAULT, IN_FLIGHT_DEFAULT, WARM_UP_DEFAULT};
 
 use self::arguments::What;

@@ -8,6 +8,7 @@ use thalweg_measure::wording::counted;
 use thalweg_protobuf::printable;
 
 use crate::bars::bars;
+use crate::rows::{Rows, quantiles};
 
 /// Bars of a histogram.
 const BARS: usize = 12;
@@ -18,7 +19,7 @@ const BAR_LENGTH: f64 = 40.0;
 pub(crate) fn text(run: &LoadRun) -> String {
     let part = run.share.map_or(String::new(), |share| format!("part {share} of "));
     let name = run.name.as_ref().map_or(String::new(), |name| format!("{name}: "));
-    let mut text = format!(
+    let mut rows = Rows::new(&format!(
         "{name}{}, {}, {} on {}",
         run.method,
         match &run.schedule {
@@ -32,27 +33,21 @@ pub(crate) fn text(run: &LoadRun) -> String {
         },
         counted(u64::from(run.connections), "connection"),
         run.targets.join(", "),
-    );
-    text = format!("{}\n\n", printable::line(&text));
-    let mut row = |name: &str, value: String| {
-        // Writing to a String does not fail.
-        let _ = writeln!(text, "{name:<14}{}", printable::line(&value));
-    };
+    ));
     if !run.tags.is_empty() {
         let tags: Vec<String> = run.tags.iter().map(|(key, value)| format!("{key}={value}")).collect();
-        row("tags", tags.join(", "));
+        rows.row("tags", tags.join(", "));
     }
-    let warm_up = if run.warmup_ns == 0 { "no".to_owned() } else { time(run.warmup_ns as f64) };
-    row("measured", format!("{} after {warm_up} warm-up", time(run.duration_ns as f64)));
+    rows.measured(run.duration_ns, run.warmup_ns);
     let scheduled =
         run.scheduled_per_s.map_or(String::new(), |rate| format!(" of {} scheduled", grouped(rate)));
     if let (Some(lasts_ns), Some(rate)) = (run.stream_for_ns, run.messages_per_s()) {
-        row("rate", format!("{} messages/s in streams of {}", grouped(rate), time(lasts_ns as f64)));
+        rows.row("rate", format!("{} messages/s in streams of {}", grouped(rate), time(lasts_ns as f64)));
     } else if run.flows.is_some() {
-        row("rate", format!("{} calls/s", grouped(run.rate_per_s)));
-        row("flows", format!("{} flows/s{scheduled}", grouped(run.starts_per_s())));
+        rows.row("rate", format!("{} calls/s", grouped(run.rate_per_s)));
+        rows.row("flows", format!("{} flows/s{scheduled}", grouped(run.starts_per_s())));
     } else {
-        row("rate", format!("{} calls/s{scheduled}", grouped(run.rate_per_s)));
+        rows.row("rate", format!("{} calls/s{scheduled}", grouped(run.rate_per_s)));
     }
     let seconds = run.duration_ns as f64 / 1e9;
     for (name, messages, bytes) in
@@ -65,7 +60,7 @@ pub(crate) fn text(run: &LoadRun) -> String {
             _ if seconds <= 0.0 => String::new(),
             _ => format!(" ({}/s)", grouped(messages as f64 / seconds)),
         };
-        row(name, format!("{}{messages_per_s}, {rate}", counted(messages, "message")));
+        rows.row(name, format!("{}{messages_per_s}, {rate}", counted(messages, "message")));
     }
     let what = if run.schedule.is_some() { "from the scheduled start" } else { "from the start" };
     for (name, timing, note) in [
@@ -78,41 +73,38 @@ pub(crate) fn text(run: &LoadRun) -> String {
         ("failed", &run.failed_latency, "failed calls"),
     ] {
         if let Some(timing) = timing {
-            row(name, quantiles(timing, note));
+            rows.row(name, quantiles(&timing.ns, timing.p95(), note));
         }
     }
     if run.late + run.dropped > 0 {
         let unit = run.flows.map_or("", |_| " flows");
-        row("late", format!("{}{unit} started more than 1 ms late, {} did not start", run.late, run.dropped));
+        rows.row(
+            "late",
+            format!("{}{unit} started more than 1 ms late, {} did not start", run.late, run.dropped),
+        );
     }
-    match run.failed {
-        0 => row("errors", "none".to_owned()),
-        _ => run.errors.iter().for_each(|(code, count)| row("errors", format!("{count} {code}"))),
-    }
-    if let Some(cpu) = &run.client_cpu_per_call {
-        let (user, system) = (time(cpu.user_ns), time(cpu.system_ns));
-        row("client CPU", format!("{user} user + {system} system per call"));
-    }
-    let established = run.connections_established.map_or("?".to_owned(), |number| number.to_string());
-    row("connections", format!("{} requested, {established} established", run.connections));
-    run.not_valid.reasons.iter().for_each(|reason| row("NOT VALID", reason.text.clone()));
-    run.notes.iter().for_each(|note| row("note", note.text.clone()));
+    rows.errors(&run.errors);
+    rows.client_cpu(run.client_cpu_per_call.as_ref(), "per call");
+    rows.connections(run.connections, run.connections_established);
+    run.not_valid.reasons.iter().for_each(|reason| rows.row("NOT VALID", reason.text.clone()));
+    run.notes.iter().for_each(|note| rows.row("note", note.text.clone()));
     for gate in &run.gates {
-        row(if gate.is_kept { "passed" } else { "FAILED" }, format!("{}: {}", gate.gate, gate.figure));
+        rows.row(if gate.is_kept { "passed" } else { "FAILED" }, format!("{}: {}", gate.gate, gate.figure));
     }
     if let Some(search) = &run.search {
         let found = |rate| format!("{} {}s/s", grouped(rate), run.unit());
         let found = search.found_per_s.map_or("none".to_owned(), found);
         let conditions = search.conditions.join(", ");
-        row(
+        rows.row(
             "highest rate",
             format!("{found} that meets {conditions}; the figures above are of the last rate"),
         );
         for tried in &search.tries {
             let kept = if tried.is_kept { "met" } else { "too high" };
-            row("", format!("{:>9}/s  {kept}: {}", grouped(tried.rate_per_s), tried.figures.join(", ")));
+            rows.row("", format!("{:>9}/s  {kept}: {}", grouped(tried.rate_per_s), tried.figures.join(", ")));
         }
     }
+    let mut text = rows.text;
     for step in &run.steps {
         let _ = writeln!(text, "\n{}", step_text(step));
     }
@@ -129,25 +121,10 @@ fn step_text(step: &StepRun) -> String {
         0 => String::new(),
         failed => format!(", {failed} failed ({})", errors.join(", ")),
     };
-    let latency = step.latency.as_ref().map_or("none".to_owned(), |latency| quantiles(latency, ""));
+    let latency =
+        step.latency.as_ref().map_or("none".to_owned(), |latency| quantiles(&latency.ns, latency.p95(), ""));
     let title = format!("{}, {}: {} ok{errors}", step.flow, step.step, step.ok);
     format!("{}\n{:14}{latency}", printable::line(&title), "")
-}
-
-fn quantiles(timing: &Timing, note: &str) -> String {
-    let ns = &timing.ns;
-    let quantiles = [
-        ("p50", Some(ns.p50)),
-        ("p90", Some(ns.p90)),
-        ("p95", timing.p95()),
-        ("p99", Some(ns.p99)),
-        ("p99.9", Some(ns.p99_9)),
-        ("max", Some(ns.max)),
-    ];
-    let known = quantiles.into_iter().filter_map(|(name, ns)| Some(format!("{name} {}", time(ns? as f64))));
-    let quantiles: Vec<String> = known.collect();
-    let note = if note.is_empty() { String::new() } else { format!("; {note}") };
-    format!("mean {}, {}{note}", time(ns.mean), quantiles.join(", "))
 }
 
 /// How many took how long.

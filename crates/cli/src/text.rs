@@ -7,7 +7,8 @@ use thalweg_load::record::LoadResult;
 use thalweg_measure::figures::{grouped, percent, throughput, time};
 use thalweg_measure::size::ByteSize;
 use thalweg_measure::wording::counted;
-use thalweg_protobuf::printable;
+
+use crate::rows::{Rows, quantiles};
 
 /// A result of `load`: short, aligned, one figure a line.
 pub(crate) fn load(result: &LoadResult) -> String {
@@ -20,68 +21,43 @@ pub(crate) fn load(result: &LoadResult) -> String {
         }
         (None, None) => format!("{}, {}", settings.call, ByteSize(settings.size_bytes)),
     };
-    let mut text = format!(
-        "{what}, {} in flight, closed loop, {} on {}\n\n",
+    let mut rows = Rows::new(&format!(
+        "{what}, {} in flight, closed loop, {} on {}",
         settings.in_flight,
         counted(u64::from(settings.connections), "connection"),
         settings.target,
-    );
-    let mut row = |name: &str, value: String| {
-        // Writing to a String does not fail.
-        let _ = writeln!(text, "{:<14}{}", printable::line(name), printable::line(&value));
-    };
-    let warm_up = match settings.warmup_ns {
-        0 => "no".to_owned(),
-        warmup_ns => time(warmup_ns as f64),
-    };
-    row("measured", format!("{} after {warm_up} warm-up", time(result.duration_ns as f64)));
-    row("rate", format!("{} {operation}/s", grouped(result.rate_per_s)));
+    ));
+    rows.measured(result.duration_ns, settings.warmup_ns);
+    rows.row("rate", format!("{} {operation}/s", grouped(result.rate_per_s)));
     let seconds = result.duration_ns as f64 / 1e9;
     for (name, bytes) in [("sent", result.bytes_sent), ("received", result.bytes_received)] {
         if bytes > 0 {
-            row(name, format!("{} of payload", throughput(bytes as f64 / seconds)));
+            rows.row(name, format!("{} of payload", throughput(bytes as f64 / seconds)));
         }
     }
     if let Some(latency) = &result.latency_ns {
-        for (name, ns) in [
-            ("latency mean", latency.mean),
-            ("        min", latency.min as f64),
-            ("        p50", latency.p50 as f64),
-            ("        p90", latency.p90 as f64),
-            ("        p99", latency.p99 as f64),
-            ("        p99.9", latency.p99_9 as f64),
-            ("        p99.99", latency.p99_99 as f64),
-            ("        max", latency.max as f64),
-        ] {
-            row(name, format!("{:>9}", time(ns)));
-        }
+        rows.row("latency", quantiles(latency, latency.p95, ""));
     }
     for stage in &result.stages {
         let (p50, p99) = (time(stage.latency_ns.p50 as f64), time(stage.latency_ns.p99 as f64));
-        row(&stage.name, format!("{p50:>9} p50, {p99} p99"));
+        rows.row(&stage.name, format!("{p50:>9} p50, {p99} p99"));
     }
     if let Some(pace) = &result.pace_ns {
-        row("pace mean", format!("{:>9} from message to message of a stream", time(pace.mean)));
+        rows.row("pace mean", format!("{:>9} from message to message of a stream", time(pace.mean)));
         let readings = counted(pace.messages_per_reading, "message");
-        row(
+        rows.row(
             "  largest gap",
             format!("{:>9} between two readings of the clock, {readings}", time(pace.gap_max as f64)),
         );
     }
-    if let Some(cpu) = &result.client_cpu_per_call {
-        let (user, system) = (time(cpu.user_ns), time(cpu.system_ns));
-        row("client CPU", format!("{user} user + {system} system, each of {} {operation}", result.messages));
-    }
-    let established = result.connections.established.map_or("?".to_owned(), |number| number.to_string());
-    row("connections", format!("{} requested, {established} established", result.connections.asked));
-    match result.error_count() {
-        0 => row("errors", "none".to_owned()),
-        _ => result.errors.iter().for_each(|(code, number)| row("errors", format!("{number} {code}"))),
-    }
+    let per = format!("each of {} {operation}", result.messages);
+    rows.client_cpu(result.client_cpu_per_call.as_ref(), &per);
+    rows.connections(result.connections.asked, result.connections.established);
+    rows.errors(&result.errors);
     for note in &result.notes {
-        row(if note.invalidates { "NOT VALID" } else { "note" }, note.text.clone());
+        rows.row(if note.invalidates { "NOT VALID" } else { "note" }, note.text.clone());
     }
-    text
+    rows.text
 }
 
 /// What a link has done.
@@ -99,11 +75,8 @@ pub(crate) fn link(stats: &Stats) -> String {
     }
     let states = [(stats.stalled, ", STALLED"), (stats.refusing, ", REFUSING")];
     states.into_iter().filter(|(is_so, _)| *is_so).for_each(|(_, state)| text.push_str(state));
-    text.push_str("\n\n");
 
-    let mut row = |name: &str, value: String| {
-        let _ = writeln!(text, "{name:<14}{}", printable::line(&value));
-    };
+    let mut rows = Rows::new(&text);
     let quantiles = |of: &Distribution| match of.count {
         0 => "none".to_owned(),
         number => {
@@ -111,7 +84,7 @@ pub(crate) fn link(stats: &Stats) -> String {
             format!("p50 {p50}, p99 {p99}, max {max} ({number} of them)")
         }
     };
-    row("measured", time(stats.window_ns as f64));
+    rows.row("measured", time(stats.window_ns as f64));
     let others = [
         (connections.ended, "ended"),
         (connections.reset, "reset"),
@@ -122,18 +95,18 @@ pub(crate) fn link(stats: &Stats) -> String {
     for (number, what) in others.into_iter().filter(|(number, _)| *number > 0) {
         let _ = write!(became, ", {number} {what}");
     }
-    row("connections", became);
+    rows.row("connections", became);
     for (name, direction) in [("up", up), ("down", down)] {
         let (bytes, chunks) = (grouped(direction.bytes as f64), grouped(direction.chunks as f64));
         let most = ByteSize(direction.buffered_bytes_max);
-        row(name, format!("{bytes} bytes in {chunks} chunks, at most {most} of a connection under way"));
+        rows.row(name, format!("{bytes} bytes in {chunks} chunks, at most {most} of a connection under way"));
     }
-    row("lateness", quantiles(lateness_ns));
-    row("wire idle", format!("{}, gaps {}", percent(wire.idle_share), quantiles(&wire.gaps_ns)));
+    rows.row("lateness", quantiles(lateness_ns));
+    rows.row("wire idle", format!("{}, gaps {}", percent(wire.idle_share), quantiles(&wire.gaps_ns)));
     let cpu = time(thread.cpu_ns as f64);
-    row("its thread", format!("awake {}, {cpu} of processor time", percent(thread.busy_share)));
+    rows.row("its thread", format!("awake {}, {cpu} of processor time", percent(thread.busy_share)));
     if let Some(error) = &stats.last_error {
-        row("last error", error.clone());
+        rows.row("last error", error.clone());
     }
-    text
+    rows.text
 }

@@ -8,6 +8,12 @@ use crate::figures::{NO_BREAK_SPACE, bound};
 
 /// Maximum line length of wrapped text, in characters.
 const WIDTH: usize = 100;
+/// A figure's name and the spaces behind it are no longer than this.
+const NAME_MAX: usize = 16;
+/// Lines have at least this many columns of text.
+const TEXT_MIN: usize = 10;
+/// Narrower terminals get lines of this width.
+const WIDTH_MIN: usize = 24;
 
 /// Formats rows as right-aligned columns, and escapes control characters.
 ///
@@ -30,21 +36,46 @@ pub fn aligned(rows: &[Vec<String>]) -> String {
 
 /// Wraps text at 100 characters, with all lines but the first indented. A longer word is not broken.
 pub fn wrapped(text: &str) -> String {
-    let mut lines = String::new();
-    let mut length = 0;
-    for word in bound(&printable::line(text)).split(' ') {
-        let word_length = word.chars().count();
-        if length > 0 && length + 1 + word_length > WIDTH {
-            lines += "\n  ";
-            length = 2;
-        } else if length > 0 {
-            lines.push(' ');
-            length += 1;
-        }
-        lines += word;
-        length += word_length;
+    fitted(&format!("{}\n", printable::line(text)), WIDTH)
+}
+
+/// Lines of at most this many columns, broken between words. Further lines are indented, below a name's figure.
+pub fn fitted(text: &str, columns: usize) -> String {
+    text.split_inclusive('\n').map(|line| fitted_line(line, columns.max(WIDTH_MIN))).collect()
+}
+
+fn fitted_line(line: &str, columns: usize) -> String {
+    if line.trim_end_matches('\n').chars().count() <= columns {
+        return line.to_owned();
     }
-    lines.replace(NO_BREAK_SPACE, " ") + "\n"
+    let bound = bound(line.strip_suffix('\n').unwrap_or(line));
+    let own = bound.len() - bound.trim_start_matches(' ').len();
+    let mut rest = &bound[own.saturating_sub(columns - TEXT_MIN)..];
+    let indent = hanging(rest).min(columns - TEXT_MIN);
+    let mut lines = String::new();
+    let mut room = columns;
+    while rest.chars().count() > room {
+        let limit = rest.char_indices().nth(room).map_or(rest.len(), |(at, _)| at);
+        // A word that is longer than a line stays whole.
+        let text_from = rest.len() - rest.trim_start().len();
+        let is_end = rest[limit..].starts_with(' ');
+        let before = if is_end { Some(limit) } else { rest[..limit].rfind(' ').filter(|&at| at > text_from) };
+        let Some(at) = before.or_else(|| rest[limit..].find(' ').map(|at| limit + at)) else { break };
+        lines.push_str(rest[..at].trim_end());
+        lines.push('\n');
+        lines.extend(std::iter::repeat_n(' ', indent));
+        rest = rest[at..].trim_start();
+        room = columns - indent;
+    }
+    (lines + rest).replace(NO_BREAK_SPACE, " ") + if line.ends_with('\n') { "\n" } else { "" }
+}
+
+/// How far lines that continue this one are indented: to the figure behind a name, or by two columns more.
+fn hanging(line: &str) -> usize {
+    let own = line.len() - line.trim_start().len();
+    let figure = line[own..].find("  ").map(|at| own + at).filter(|&at| at < NAME_MAX);
+    let figure = figure.map(|at| at + line[at..].len() - line[at..].trim_start().len());
+    figure.filter(|&at| at <= NAME_MAX).unwrap_or(own + 2)
 }
 
 #[cfg(test)]
@@ -68,5 +99,24 @@ mod tests {
             wrapped.split_whitespace().collect::<Vec<_>>(),
             text.split_whitespace().collect::<Vec<_>>()
         );
+    }
+
+    #[test]
+    fn long_lines_are_broken_between_words() {
+        for (text, expected) in [
+            ("short\n", "short\n"),
+            (
+                "latency       p50 1.2 ms, p99 3.4 ms\n",
+                "latency       p50\n              1.2 ms,\n              p99 3.4 ms\n",
+            ),
+            ("! Other programs were running at that time", "! Other programs were\n  running at that time"),
+            ("  a 1 2 3 4 5 6 7 8 9 10 11 12", "  a 1 2 3 4 5 6 7 8 9 10\n    11 12"),
+            ("                              far right of it", "              far right\n              of it"),
+            ("averyveryverylongwordthatislong b", "averyveryverylongwordthatislong\n  b"),
+            ("µµµµµµµµµµ µµµµµµµµµµ µµ µµ", "µµµµµµµµµµ µµµµµµµµµµ µµ\n  µµ"),
+            ("µµµµµµµµµµ µµµµµµµµµµ µµµµ µ", "µµµµµµµµµµ µµµµµµµµµµ\n  µµµµ µ"),
+        ] {
+            assert_eq!(fitted(text, 24), expected, "{text}");
+        }
     }
 }

@@ -81,7 +81,7 @@ fn has_values(result: &Value, expected: &[(&str, Value)]) -> Result<()> {
 }
 
 const ROUNDS: usize = 3;
-const SETTINGS: &str = "--rounds 3 --window 300ms --warmup 100ms --fail-on none -O json --";
+const SETTINGS: &str = "--rounds 3 --window 300ms --warmup 100ms --fail-on none --force -O json --";
 
 /// Of a run of `thalweg compare`, which starts two servers itself and measures them in turns: each round is a pair of
 /// windows in which no call failed, and the processor time of both servers is known.

@@ -16,7 +16,7 @@ use thalweg_measure::machine::Machine;
 use tokio::sync::Notify;
 
 use super::any_arguments::Gates;
-use super::arguments::{LoadArgs, What, announce};
+use super::arguments::{LoadArgs, What};
 use super::export;
 use super::live::Live;
 use super::notices::Notices;
@@ -25,6 +25,7 @@ use super::progress::Progress;
 use super::verdict::verdict;
 use super::watching::{Watcher, Watching};
 use crate::failure::Failure;
+use crate::keepalive::keepalive;
 use crate::results::read_result;
 use crate::{runtime, signals};
 
@@ -121,11 +122,11 @@ async fn announced<T>(driven: impl Future<Output = T>, args: &LoadArgs, plan: &P
         biased;
         ended = &mut driven => ended,
         () = tokio::time::sleep(warm) => {
-            announce(args.announce, Announcement::Measuring);
+            args.common.announce(Announcement::Measuring);
             driven.await
         }
     };
-    announce(args.announce, Announcement::Measured);
+    args.common.announce(Announcement::Measured);
     ended
 }
 
@@ -135,20 +136,26 @@ async fn prepare(
     asked: &ScenarioSpec,
     files: Option<Catalogue>,
 ) -> Result<Scenario, Failure> {
-    let targets: Vec<String> = std::iter::once(args.target.as_str())
+    let targets: Vec<String> = std::iter::once(args.common.target.as_str())
         .chain(args.any.also.iter().map(String::as_str))
         .map(str::to_owned)
         .collect();
-    let set_up = args.set_up();
-    let set_up = |channel: ChannelBuilder| match args.runtime.busy_poll {
-        Some(duration) => set_up(channel).busy_poll(duration),
-        None => set_up(channel),
+    let set_up = |channel: ChannelBuilder| {
+        let channel = match args.keepalive_time {
+            Some(time) => channel.keepalive(keepalive(time)),
+            None => channel,
+        };
+        let channel = match args.runtime.busy_poll {
+            Some(duration) => channel.busy_poll(duration),
+            None => channel,
+        };
+        args.common.with_tls(&args.tls, channel)
     };
     let connecting = Connecting {
         targets: &targets,
-        connections: args.connections,
-        lanes: args.lanes,
-        timeout: args.connect_timeout(),
+        connections: args.common.connections,
+        lanes: args.common.lanes,
+        timeout: args.common.connect_timeout(),
         authority: args.any.each.authority.as_deref(),
         set_up: &set_up,
     };
@@ -158,14 +165,14 @@ async fn prepare(
         args.any.files.write(&catalogue)?;
         flows
     };
-    let connections = args.connections * targets.len() as u32;
+    let connections = args.common.connections * targets.len() as u32;
     let channels = connecting.channels().await?;
     // The server may lack a service that the command line does not name.
     if let (Some(benchmark), What::Benchmark(_)) = (asked.benchmark, &args.call)
         && let Channels::Shared(channels) = &channels
     {
         for (target, channel) in targets.iter().zip(channels.iter().filter_map(|channels| channels.first())) {
-            benchmark.try_out(target, channel, args.connect_timeout()).await?;
+            benchmark.try_out(target, channel, args.common.connect_timeout()).await?;
         }
     }
     Ok(Scenario { name: asked.name.clone(), targets, connections, channels, flows, seed: args.any.seed })

@@ -4,20 +4,15 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{ArgGroup, Args};
-use thalweg::channel::ChannelBuilder;
 use thalweg_dynamic::{MethodName, MethodNameError};
-use thalweg_load::peer::Announcement;
-use thalweg_load::record::{CallType, LaneRule, UnknownCallType};
-use thalweg_load::spec::{TIMEOUT_DEFAULT, YEAR, method};
-use thalweg_measure::target;
+use thalweg_load::record::{CallType, UnknownCallType};
+use thalweg_load::spec::method;
 
 use super::any_arguments::AnyArgs;
-use crate::failure::Failure;
 use crate::format::RunFormat;
-use crate::keepalive::keepalive;
+use crate::load_arguments::CommonArgs;
 use crate::runtime::RuntimeArgs;
 use crate::seconds;
-use crate::terminal::{self, Syntax};
 use crate::tls::ClientTlsArgs;
 
 const EXAMPLES: &str = "\
@@ -44,12 +39,6 @@ Exit codes:
 #[derive(Debug, Args)]
 #[command(group = ArgGroup::new("end").args(["duration", "total"]), after_help = EXAMPLES)]
 pub(crate) struct LoadArgs {
-    /// Server to load: HOST:PORT, https://HOST or unix:PATH
-    ///
-    /// Also dns:///HOST:PORT, ipv4:, ipv6:, grpc://, grpcs:// and unix-abstract:NAME.
-    #[arg(value_parser = target::parse)]
-    pub(super) target: String,
-
     /// package.Service/Method, or a call type of `thalweg serve` [default: unary]
     ///
     /// Your own server needs a method. The default calls grpc.testing.BenchmarkService, which `thalweg serve` offers.
@@ -64,67 +53,14 @@ pub(crate) struct LoadArgs {
     )]
     pub(super) call: What,
 
-    /// Concurrent calls; with --rps the upper limit [default: 64; 1000 with --rps]
-    ///
-    /// Streams of the call types: one for each connection by default.
-    #[arg(
-        short = 'c',
-        long = "in-flight",
-        visible_alias = "concurrency",
-        value_name = "N",
-        value_parser = clap::value_parser!(u32).range(1..)
-    )]
-    pub(super) in_flight: Option<u32>,
-
-    /// Number of connections
-    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
-    pub(super) connections: u32,
-
-    /// Number of connections: fixed, adaptive, or one per call (per-call)
-    ///
-    /// fixed: as many as --connections. adaptive: the channel opens more while they raise throughput or lower latency.
-    /// per-call: one channel for each call.
-    #[arg(long, value_name = "RULE", default_value = "fixed")]
-    pub(super) lanes: LaneRule,
-
-    /// Duration of the measurement [default: 10s]
-    #[arg(short = 'z', long, value_name = "DURATION", value_parser = humantime::parse_duration)]
-    pub(super) duration: Option<Duration>,
-
-    /// Stop after N calls; with a call type of streams, after N messages
-    #[arg(short = 'n', long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
-    pub(super) total: Option<u64>,
-
-    /// Run this long before measuring [default: 1s; 0s with -n, --rps, --find-max]
-    #[arg(long, value_name = "DURATION", value_parser = humantime::parse_duration)]
-    pub(super) warmup: Option<Duration>,
-
-    /// Deadline of each call; 0 for none [default: 10s]
-    ///
-    /// It covers a whole stream. --stream-for is added to it, and to the default the time that messages take by
-    /// --message-rate.
-    #[arg(
-        short = 't',
-        long,
-        alias = "max-time",
-        value_name = "DURATION",
-        value_parser = seconds::parse
-    )]
-    pub(super) timeout: Option<Duration>,
-
-    /// Time limit to connect and to read reflection [default: --timeout, or 10s]
-    #[arg(long, value_name = "DURATION", value_parser = seconds::parse)]
-    pub(super) connect_timeout: Option<Duration>,
+    #[command(flatten)]
+    pub(super) common: CommonArgs,
 
     /// Send a PING after this much silence, at least 10s [default: never]
     ///
     /// The connection is closed if the PING is not answered within the same time, at most 20s.
     #[arg(long, visible_alias = "keepalive", value_name = "DURATION", value_parser = seconds::parse)]
     pub(super) keepalive_time: Option<Duration>,
-
-    /// Print `measuring` and `measured` when measuring starts and ends
-    #[arg(long, hide = true, conflicts_with = "find_max")]
-    pub(super) announce: bool,
 
     /// Output format
     ///
@@ -172,42 +108,4 @@ fn parse_called(text: &str) -> Result<What, String> {
     text.parse().map(What::Benchmark).map_err(|error: UnknownCallType| {
         format!("{error}; a method is written with its service: package.Service/Method")
     })
-}
-
-impl LoadArgs {
-    pub(super) fn connect_timeout(&self) -> Duration {
-        let of_calls = self.timeout.filter(|timeout| !timeout.is_zero());
-        self.connect_timeout.or(of_calls).unwrap_or(TIMEOUT_DEFAULT)
-    }
-
-    /// What all connections have.
-    pub(super) fn set_up(&self) -> impl Fn(ChannelBuilder) -> ChannelBuilder {
-        let (tls, keepalive_time) = (self.tls.config(&self.target), self.keepalive_time);
-        move |channel| {
-            let channel = match keepalive_time {
-                Some(time) => channel.keepalive(keepalive(time)),
-                None => channel,
-            };
-            match &tls {
-                Some(tls) => channel.tls(tls.clone()),
-                None => channel,
-            }
-        }
-    }
-}
-
-/// Prints the announcement's line, if it is asked for.
-pub(crate) fn announce(is_asked: bool, announcement: Announcement) {
-    if is_asked {
-        // That the result cannot be written is said later.
-        let _ = terminal::print(Syntax::Text, &format!("{}\n", announcement.name()));
-    }
-}
-
-/// A year at the most.
-pub(crate) fn nanoseconds(flag: &str, duration: Duration) -> Result<u64, Failure> {
-    if duration > YEAR {
-        return Err(Failure::bad_arguments(format!("{flag} is longer than a year")));
-    }
-    Ok(duration.as_nanos() as u64)
 }

@@ -9,12 +9,12 @@ use crate::names::{self, Place};
 
 /// The methods that begin with `typed`, by the files or by the server.
 pub(super) async fn methods(args: &LoadArgs, typed: &str) -> Option<Vec<String>> {
-    let set_up = args.set_up();
+    let set_up = |channel| args.common.with_tls(&args.tls, channel);
     let connecting = Connecting {
-        targets: std::slice::from_ref(&args.target),
+        targets: std::slice::from_ref(&args.common.target),
         connections: 1,
         lanes: LaneRule::Fixed,
-        timeout: args.connect_timeout(),
+        timeout: args.common.connect_timeout(),
         authority: args.any.each.authority.as_deref(),
         set_up: &set_up,
     };

@@ -9,31 +9,35 @@ use thalweg_load::spec::TIMEOUT_DEFAULT;
 use thalweg_load::{Ceiling, Label, Pace, Plan, Schedule, Spacing, Stop, UnderWay};
 
 use super::any_arguments::{DurationStop, Gates};
-use super::arguments::{LoadArgs, What, nanoseconds};
+use super::arguments::{LoadArgs, What};
 use super::defaults::{
     DURATION_DEFAULT, IN_FLIGHT_DEFAULT, IN_FLIGHT_MAX_DEFAULT, INTERVAL_DEFAULT, SEARCH_RATE_DEFAULT,
     SEARCH_WINDOW_DEFAULT, WARM_UP_DEFAULT,
 };
 use super::label::Tags;
 use crate::failure::Failure;
+use crate::load_arguments::nanoseconds;
 
 impl LoadArgs {
     /// What the run is to do.
     pub(super) fn plan(&self) -> Result<Plan, Failure> {
         self.check_times()?;
+        if self.common.announce && self.any.find_max.is_some() {
+            return Err(Failure::bad_arguments("--announce cannot be used with --find-max"));
+        }
         let pace = self.pace()?;
         let is_open = matches!(pace, Pace::Open { .. }) || self.any.find_max.is_some();
         let in_flight_default = match &self.any.workers {
             _ if is_open => IN_FLIGHT_MAX_DEFAULT,
             Some(workers) => workers.most().ceil() as u32,
-            None if self.is_stream_type() => self.connections,
+            None if self.is_stream_type() => self.common.connections,
             None => IN_FLIGHT_DEFAULT,
         };
-        let in_flight = self.in_flight.unwrap_or(in_flight_default.max(self.connections));
-        if self.connections > in_flight {
+        let in_flight = self.common.in_flight.unwrap_or(in_flight_default.max(self.common.connections));
+        if self.common.connections > in_flight {
             return Err(Failure::bad_arguments(format!(
                 "-c {in_flight} is less than --connections {}",
-                self.connections
+                self.common.connections
             )));
         }
         if let Some(workers) =
@@ -53,7 +57,7 @@ impl LoadArgs {
             max_duration: self.any.max_duration,
             under_way: self.under_way(stop)?,
             patience: self.patience(),
-            warm_up: self.warmup.unwrap_or(warm_up_default),
+            warm_up: self.common.warmup.unwrap_or(warm_up_default),
             interval: self.any.interval.unwrap_or(INTERVAL_DEFAULT),
             share: self.any.share,
             start_at: self.any.start_at,
@@ -98,10 +102,10 @@ impl LoadArgs {
 
     /// What ends it: a number, a time, or where neither is said `window`.
     fn stop(&self, window: Duration) -> Stop {
-        match self.total {
+        match self.common.total {
             Some(total) if self.has_steady_streams() => Stop::Messages(total),
             Some(total) => Stop::Calls(total),
-            None => Stop::After(self.duration.unwrap_or(window)),
+            None => Stop::After(self.common.duration.unwrap_or(window)),
         }
     }
 
@@ -125,17 +129,17 @@ impl LoadArgs {
     /// How long a call of a call type, or its next message, is waited for: it has no deadline of its own.
     fn patience(&self) -> Option<Duration> {
         let is_type = self.any.scenario.is_none() && matches!(self.call, What::Benchmark(_));
-        let patience = Some(self.timeout.unwrap_or(TIMEOUT_DEFAULT));
+        let patience = Some(self.common.timeout.unwrap_or(TIMEOUT_DEFAULT));
         patience.filter(|patience| is_type && !patience.is_zero())
     }
 
     fn check_times(&self) -> Result<(), Failure> {
         let times = [
-            ("-z", self.duration),
+            ("-z", self.common.duration),
             ("--max-duration", self.any.max_duration),
-            ("--warmup", self.warmup),
-            ("--timeout", self.timeout),
-            ("--connect-timeout", self.connect_timeout),
+            ("--warmup", self.common.warmup),
+            ("--timeout", self.common.timeout),
+            ("--connect-timeout", self.common.connect_timeout),
         ];
         times.into_iter().try_for_each(|(flag, time)| nanoseconds(flag, time.unwrap_or_default()).map(drop))
     }

@@ -8,7 +8,7 @@ use crate::failure::Failure;
 impl LoadArgs {
     /// The flows of --scenario, or calls of one method.
     pub(super) fn scenario(&self) -> Result<ScenarioSpec, Failure> {
-        let (any, mut deadline) = (&self.any, Deadline::from(self.timeout));
+        let (any, mut deadline) = (&self.any, Deadline::from(self.common.timeout));
         if let Some(path) = &any.scenario {
             let defaults = Defaults {
                 deadline,
@@ -32,7 +32,7 @@ impl LoadArgs {
         if let (What::Benchmark(call), Some(benchmark)) = (&self.call, benchmark) {
             stream = benchmark.stream(*call, stream, self.has_steady_streams());
             // The run watches over these.
-            if stream.lasts_to_end || self.timeout.is_none() {
+            if stream.lasts_to_end || self.common.timeout.is_none() {
                 deadline = Deadline::Never;
             }
         }

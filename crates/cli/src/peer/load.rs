@@ -14,7 +14,8 @@ use thalweg_measure::interrupt::Interrupt;
 use super::load_arguments::PeerLoadArgs;
 use crate::failure::{Failure, INTERRUPTED};
 use crate::format::{Format, json};
-use crate::load::{DURATION_DEFAULT, IN_FLIGHT_DEFAULT, WARM_UP_DEFAULT, announce, nanoseconds};
+use crate::load::{DURATION_DEFAULT, IN_FLIGHT_DEFAULT, WARM_UP_DEFAULT};
+use crate::load_arguments::nanoseconds;
 use crate::output::OutputFile;
 use crate::terminal::Syntax;
 use crate::{request, runtime, signals, text};
@@ -35,10 +36,10 @@ fn driven(args: &PeerLoadArgs, settings: &LoadSettings) -> Result<(LoadResult, b
     let own = args.echo.own()?;
     // With fewer there are fewer connections, which is said where they are opened.
     let _ = descriptors::raise();
-    let call_timeout = args.timeout.unwrap_or(TIMEOUT_DEFAULT);
-    let connect_timeout = args.connect_timeout.unwrap_or(call_timeout);
-    let patience = Patience { connect: connect_timeout, call: call_timeout, ..Patience::default() };
-    let announce = |it: Announcement| announce(args.announce, it);
+    let call_timeout = args.common.timeout.unwrap_or(TIMEOUT_DEFAULT);
+    let connect = args.common.connect_timeout();
+    let patience = Patience { connect, call: call_timeout, ..Patience::default() };
+    let announce = |it: Announcement| args.common.announce(it);
     let threads = args.runtime.threads(|_| 1)?;
     if settings.bare.is_some() {
         // On this thread.
@@ -53,43 +54,56 @@ fn driven(args: &PeerLoadArgs, settings: &LoadSettings) -> Result<(LoadResult, b
             interrupt.await;
             was_interrupted.set(true);
         };
-        drive(settings, own.as_ref(), args.set_up(), patience, interrupt, announce).await.map_err(failure)
+        drive(
+            settings,
+            own.as_ref(),
+            |channel| args.common.with_tls(&args.tls, channel),
+            patience,
+            interrupt,
+            announce,
+        )
+        .await
+        .map_err(failure)
     })?;
     Ok((result, was_interrupted.get()))
 }
 
 fn settings(args: &PeerLoadArgs) -> Result<LoadSettings, Failure> {
     let call = args.call;
-    if args.timeout == Some(Duration::ZERO) {
+    if args.common.timeout == Some(Duration::ZERO) {
         return Err(Failure::bad_arguments("--timeout must be longer than 0"));
     }
-    let duration = match (args.duration, args.total) {
+    let duration = match (args.common.duration, args.common.total) {
         (None, None) => Some(DURATION_DEFAULT),
         (duration, _) => duration,
     };
-    let warmup = args.warmup.unwrap_or(if args.total.is_some() { Duration::ZERO } else { WARM_UP_DEFAULT });
-    let in_flight = args.in_flight.unwrap_or(match call {
-        CallType::Unary => IN_FLIGHT_DEFAULT.max(args.connections),
-        _ => args.connections,
+    let warmup = args.common.warmup.unwrap_or(if args.common.total.is_some() {
+        Duration::ZERO
+    } else {
+        WARM_UP_DEFAULT
+    });
+    let in_flight = args.common.in_flight.unwrap_or(match call {
+        CallType::Unary => IN_FLIGHT_DEFAULT.max(args.common.connections),
+        _ => args.common.connections,
     });
     let busy_poll = args.runtime.busy_poll.or(args.variant.busy_poll());
     // HTTP/1.1 has a call at a time on each connection.
     let echo = args.echo.work();
     let is_http1 = echo.is_some_and(|work| work.protocol.is_http1());
     Ok(LoadSettings {
-        target: args.target.clone(),
+        target: args.common.target.clone(),
         call,
         size_bytes: args.size.0,
         in_flight,
-        connections: if is_http1 { in_flight } else { args.connections },
-        lanes: args.lanes,
+        connections: if is_http1 { in_flight } else { args.common.connections },
+        lanes: args.common.lanes,
         echo,
         method: args.method.as_deref().map(|method| request::call(method, args.hex.as_ref())),
         handing: args.variant.handing(),
         warmup_ns: nanoseconds("--warmup", warmup)?,
         duration_ns: duration.map(|duration| nanoseconds("-z", duration)).transpose()?,
-        total: args.total,
-        bare: args.bare.map(|wire| BareRun { wire, active: args.active.unwrap_or(args.connections) }),
+        total: args.common.total,
+        bare: args.bare.map(|wire| BareRun { wire, active: args.active.unwrap_or(args.common.connections) }),
         busy_poll_ns: busy_poll.map(|it| nanoseconds("--busy-poll", it)).transpose()?,
         cpus: args.runtime.cpus.clone(),
     })

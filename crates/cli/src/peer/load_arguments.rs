@@ -1,69 +1,29 @@
 //! The command line of `thalweg peer load`.
 
 use std::path::PathBuf;
-use std::time::Duration;
 
 use clap::{ArgGroup, Args};
-use thalweg::channel::ChannelBuilder;
 use thalweg_load::echo::{EchoWork, Looks, OwnEcho, Protocol, Shape};
-use thalweg_load::record::{BareWire, CallType, LaneRule, Variant};
+use thalweg_load::record::{BareWire, CallType, Variant};
 use thalweg_measure::size::ByteSize;
-use thalweg_measure::target;
 
 use crate::failure::Failure;
 use crate::format::Format;
+use crate::load_arguments::CommonArgs;
 use crate::own::echoed;
 use crate::request::{self, RequestBytes};
 use crate::runtime::RuntimeArgs;
-use crate::seconds;
 use crate::tls::ClientTlsArgs;
 
 #[derive(Debug, Args)]
 #[command(group = ArgGroup::new("end").args(["duration", "total"]))]
 pub(super) struct PeerLoadArgs {
-    /// Server to load: HOST:PORT or unix:PATH
-    #[arg(value_parser = target::parse)]
-    pub(super) target: String,
-
     /// unary, client-stream, server-stream, bidi-stream or ping-pong
     #[arg(long, value_name = "TYPE", default_value = "unary")]
     pub(super) call: CallType,
 
-    /// Concurrent calls [default: 64; streams: one for each connection]
-    #[arg(short = 'c', long = "in-flight", value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
-    pub(super) in_flight: Option<u32>,
-
-    /// Number of connections
-    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
-    pub(super) connections: u32,
-
-    /// Number of connections: fixed, adaptive, or one per call (per-call)
-    #[arg(long, value_name = "RULE", default_value = "fixed")]
-    pub(super) lanes: LaneRule,
-
-    /// Duration of the measurement [default: 10s]
-    #[arg(short = 'z', long, value_name = "DURATION", value_parser = humantime::parse_duration)]
-    pub(super) duration: Option<Duration>,
-
-    /// Stop after N calls, or N messages of streams
-    #[arg(short = 'n', long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
-    pub(super) total: Option<u64>,
-
-    /// Run this long before measuring [default: 1s; 0s with -n]
-    #[arg(long, value_name = "DURATION", value_parser = humantime::parse_duration)]
-    pub(super) warmup: Option<Duration>,
-
-    /// Longest wait for a connection, a response or the next message [default: 10s]
-    #[arg(short = 't', long, value_name = "DURATION", value_parser = seconds::parse)]
-    pub(super) timeout: Option<Duration>,
-
-    /// Time limit to connect [default: --timeout]
-    #[arg(long, value_name = "DURATION", value_parser = seconds::parse)]
-    pub(super) connect_timeout: Option<Duration>,
-
-    /// Print `measuring` and `measured` when measuring starts and ends
-    #[arg(long)]
-    pub(super) announce: bool,
+    #[command(flatten)]
+    pub(super) common: CommonArgs,
 
     /// Output format; JSON has the schema thalweg.load/3
     #[arg(short = 'O', long, value_enum, default_value_t = Format::Text)]
@@ -149,17 +109,6 @@ pub(crate) struct EchoArgs {
     /// Compress requests and responses with gzip
     #[arg(long, requires = "echo")]
     pub(super) gzip: bool,
-}
-
-impl PeerLoadArgs {
-    /// Applies the options of all connections.
-    pub(super) fn set_up(&self) -> impl Fn(ChannelBuilder) -> ChannelBuilder {
-        let tls = self.tls.config(&self.target);
-        move |channel| match &tls {
-            Some(tls) => channel.tls(tls.clone()),
-            None => channel,
-        }
-    }
 }
 
 impl EchoArgs {

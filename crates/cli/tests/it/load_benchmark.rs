@@ -60,7 +60,7 @@ fn call_types_are_methods_with_streams() {
         fs::write(&file, by_time.to_string()).unwrap();
         let file = file.display().to_string();
         let (_, report, stderr) =
-            outcome(thalweg(&["compare", &file, &file, "-O", "json"]).output().unwrap());
+            outcome(thalweg(&["compare", &file, &file, "--force", "-O", "json"]).output().unwrap());
         let report: Value = serde_json::from_str(&report).expect(&stderr);
         let figures = report["comparisons"][0]["cells"][0]["figures"].as_array().unwrap();
         let rate = figures.iter().find(|figure| figure["figure"] == "rate").unwrap();

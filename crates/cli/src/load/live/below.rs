@@ -7,10 +7,10 @@ use ratatui::text::Line;
 use ratatui::widgets::Paragraph;
 use thalweg_load::{LoadRun, Search};
 use thalweg_measure::figures::{grouped, time};
+use thalweg_measure::text::fitted;
 use thalweg_protobuf::printable;
 
 use super::view::{Now, View};
-use crate::report_text::fitted;
 
 /// The most important ones first: there may not be room for all.
 pub(super) fn lines(view: &View, now: &Now, columns: usize) -> Vec<Line<'static>> {

@@ -1,0 +1,113 @@
+//! Options of `load` and `peer load`.
+
+use std::time::Duration;
+
+use clap::Args;
+use thalweg::channel::ChannelBuilder;
+use thalweg_load::peer::Announcement;
+use thalweg_load::record::LaneRule;
+use thalweg_load::spec::{TIMEOUT_DEFAULT, YEAR};
+use thalweg_measure::target;
+
+use crate::failure::Failure;
+use crate::seconds;
+use crate::terminal::{self, Syntax};
+use crate::tls::ClientTlsArgs;
+
+/// The server, how many calls and connections, and for how long.
+#[derive(Debug, Args)]
+pub(crate) struct CommonArgs {
+    /// Server to load: HOST:PORT, https://HOST or unix:PATH
+    ///
+    /// Also dns:///HOST:PORT, ipv4:, ipv6:, grpc://, grpcs:// and unix-abstract:NAME.
+    #[arg(value_parser = target::parse)]
+    pub(crate) target: String,
+
+    /// Concurrent calls; with --rps the upper limit [default: 64; 1000 with --rps]
+    ///
+    /// Streams of the call types: one for each connection by default.
+    #[arg(
+        short = 'c',
+        long = "in-flight",
+        visible_alias = "concurrency",
+        value_name = "N",
+        value_parser = clap::value_parser!(u32).range(1..)
+    )]
+    pub(crate) in_flight: Option<u32>,
+
+    /// Number of connections
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) connections: u32,
+
+    /// Number of connections: fixed, adaptive, or one per call (per-call)
+    ///
+    /// fixed: as many as --connections. adaptive: the channel opens more while they raise throughput or lower latency.
+    /// per-call: one channel for each call.
+    #[arg(long, value_name = "RULE", default_value = "fixed")]
+    pub(crate) lanes: LaneRule,
+
+    /// Duration of the measurement [default: 10s]
+    #[arg(short = 'z', long, value_name = "DURATION", value_parser = humantime::parse_duration)]
+    pub(crate) duration: Option<Duration>,
+
+    /// Stop after N calls; with a call type of streams, after N messages
+    #[arg(short = 'n', long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    pub(crate) total: Option<u64>,
+
+    /// Run this long before measuring [default: 1s; 0s with -n, --rps, --find-max]
+    #[arg(long, value_name = "DURATION", value_parser = humantime::parse_duration)]
+    pub(crate) warmup: Option<Duration>,
+
+    /// Deadline of each call; 0 for none [default: 10s]
+    ///
+    /// It covers a whole stream. --stream-for is added to it, and to the default the time that messages take by
+    /// --message-rate.
+    #[arg(
+        short = 't',
+        long,
+        alias = "max-time",
+        value_name = "DURATION",
+        value_parser = seconds::parse
+    )]
+    pub(crate) timeout: Option<Duration>,
+
+    /// Time limit to connect and to read reflection [default: --timeout, or 10s]
+    #[arg(long, value_name = "DURATION", value_parser = seconds::parse)]
+    pub(crate) connect_timeout: Option<Duration>,
+
+    /// Print `measuring` and `measured` when measuring starts and ends
+    #[arg(long, hide = true)]
+    pub(crate) announce: bool,
+}
+
+impl CommonArgs {
+    /// The time limit of connecting.
+    pub(crate) fn connect_timeout(&self) -> Duration {
+        let of_calls = self.timeout.filter(|timeout| !timeout.is_zero());
+        self.connect_timeout.or(of_calls).unwrap_or(TIMEOUT_DEFAULT)
+    }
+
+    /// Adds TLS to a channel, if it is asked for.
+    pub(crate) fn with_tls(&self, tls: &ClientTlsArgs, channel: ChannelBuilder) -> ChannelBuilder {
+        match tls.config(&self.target) {
+            Some(tls) => channel.tls(tls),
+            None => channel,
+        }
+    }
+
+    /// Prints the announcement's line, if it is asked for.
+    pub(crate) fn announce(&self, announcement: Announcement) {
+        if self.announce {
+            // That the result cannot be written is said later.
+            let _ = terminal::print(Syntax::Text, &format!("{}\n", announcement.name()));
+        }
+    }
+}
+
+/// A year at the most.
+pub(crate) fn nanoseconds(flag: &str, duration: Duration) -> Result<u64, Failure> {
+    if duration > YEAR {
+        return Err(Failure::bad_arguments(format!("{flag} is longer than a year")));
+    }
+    Ok(duration.as_nanos() as u64)
+}
