@@ -247,15 +247,15 @@ fn the_highest_rate_that_keeps_to_a_condition_is_found() {
     assert!(stdout.contains("highest rate  none"), "{stdout}");
 }
 
-/// All calls end well also at four times the rate that the server can do. Other programs may disturb lower rates.
+/// All calls end well also at twice the rate that the server can do. Other programs may disturb lower rates.
 #[test]
 fn a_rate_at_which_a_queue_grows_is_not_reached() {
     let (_server, addresses) = Running::serve_with(&["127.0.0.1:0"], &["--work", "20ms", "--threads", "1"]);
-    let search = ["--rps", "200", "-O", "json", "--find-max", "errors<=0"];
+    let search = ["--rps", "100", "-O", "json", "--find-max", "errors<=0"];
     let (_, stdout, stderr) = load(&addresses[0], &[&SHORT_TRIES[..], &search].concat());
     let run: Value = serde_json::from_str(&stdout).unwrap_or_else(|_| panic!("{stderr}"));
     let found = run["search"]["found_per_s"].as_f64().unwrap_or_default();
-    assert!(found < 160.0, "{found}: {}", run["search"]);
+    assert!(found < 90.0, "{found}: {}", run["search"]);
     let tries = run["search"]["tries"].to_string();
     assert!(tries.contains("calls waited or were under way at half the time"), "{tries}");
 }

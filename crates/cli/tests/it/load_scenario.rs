@@ -169,7 +169,7 @@ fn the_highest_rate_of_a_scenario_is_one_of_flows() {
     let step =
         |name| format!("[[flow.step]]\ncall = 'grpc.testing.BenchmarkService/UnaryCall'\nname = '{name}'\n");
     let toml = ["[[flow]]\n".to_owned(), step(1), step(2), step(3)].concat();
-    let words = ["--find-max", "errors<=0", "--rps", "20", "-z", "1s", "-c", "4"];
+    let words = ["--find-max", "errors<=0", "--rps", "20", "-z", "1s", "--warmup", "0s", "-c", "4"];
     let (_, stdout, stderr) = scenario(&addresses[0], &toml, &[&words[..], &["-O", "json"]].concat());
     let run: Value = serde_json::from_str(&stdout).unwrap_or_else(|_| panic!("{stderr}"));
     let found = run["search"]["found_per_s"].as_f64().unwrap_or_default();
