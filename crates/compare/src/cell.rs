@@ -96,10 +96,16 @@ impl Add for Calls {
 
 impl Round {
     /// Returns whether something other than the server shaped its figures. Calls that failed, or that never ended, may
-    /// be the server's.
+    /// be the server's. A client that is the limit hides how much faster a server is, but not that it is slower.
     pub(crate) fn is_disturbed(&self) -> bool {
-        let may_be_servers = |cause| matches!(cause, Cause::CallsFailed | Cause::NotMeasured);
-        self.not_valid.reasons.iter().any(|reason| !may_be_servers(reason.cause))
+        let tells_of_server =
+            |cause| matches!(cause, Cause::CallsFailed | Cause::NotMeasured | Cause::ClientLimit);
+        self.not_valid.reasons.iter().any(|reason| !tells_of_server(reason.cause))
+    }
+
+    /// Returns whether the client was the limit.
+    pub(crate) fn is_client_limit(&self) -> bool {
+        self.not_valid.reasons.iter().any(|reason| reason.cause == Cause::ClientLimit)
     }
 }
 

@@ -113,6 +113,7 @@ pub fn compare(a: &Side, b: &Side, together: Together, options: &Options) -> Res
     }
     let are_used = if options.force { "used all the same" } else { "not used" };
     warnings.extend(disturbance.as_ref().map(|it| format!("{it} They are {are_used}")));
+    warnings.extend(client_limit(a, b));
     warnings.extend(unmatched);
     for (name, side) in [(&a.name, a), (&b.name, b)] {
         warnings.extend(grouped(&side.notes).into_iter().map(|note| format!("{name}: {note}")));
@@ -159,6 +160,20 @@ pub fn compare(a: &Side, b: &Side, together: Together, options: &Options) -> Res
     };
     report.failures = report.failing();
     Ok(report)
+}
+
+/// A warning that the client was the limit in some of the windows that are used.
+fn client_limit(a: &Side, b: &Side) -> Option<String> {
+    let rounds: Vec<&Round> =
+        [a, b].into_iter().flat_map(|side| &side.cells).flat_map(|cell| &cell.rounds).collect();
+    let limited = rounds.iter().filter(|round| round.is_client_limit()).count();
+    (limited > 0).then(|| {
+        format!(
+            "the client was the limit in {limited} of {}: the servers may differ by more; use more CPUs for the client \
+             or a lower -c",
+            counted(rounds.len() as u64, "window")
+        )
+    })
 }
 
 /// The windows of both sides that are not valid. What else ran meanwhile is not known.

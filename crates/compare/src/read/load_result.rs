@@ -1,6 +1,6 @@
 //! `thalweg.load/3`: a load at BenchmarkService.
 
-use thalweg_load::record::{Handing, LaneRule, LoadResult, LoadSettings};
+use thalweg_load::record::{Handing, LaneRule, LoadResult, LoadSettings, Note};
 use thalweg_measure::size::ByteSize;
 use thalweg_measure::validity::{Cause, Reason};
 
@@ -25,6 +25,7 @@ impl Part {
 pub(super) fn cell_of_benchmark(result: &LoadResult, number: u32, server_cpu_ns: Option<f64>) -> Cell {
     let client_cpu =
         result.client_cpu_per_call.map(|cpu| of_all_that_ended(cpu, result.messages, result.error_count()));
+    let cause = |note: &Note| if note.is_client_limit() { Cause::ClientLimit } else { Cause::Reported };
     let invalidating = result.notes.iter().filter(|note| note.invalidates);
     let figures = timed(result.latency_ns)
         .with(Figure::Rate, Some(result.rate_per_s))
@@ -38,7 +39,7 @@ pub(super) fn cell_of_benchmark(result: &LoadResult, number: u32, server_cpu_ns:
             figures,
             calls: Calls { ok: result.messages, failed: result.error_count(), dropped: 0 },
             intervals: Vec::new(),
-            not_valid: invalidating.map(|note| Reason::new(Cause::Reported, note.text.clone())).collect(),
+            not_valid: invalidating.map(|note| Reason::new(cause(note), note.text.clone())).collect(),
         }],
         request_bytes: None,
     }

@@ -435,13 +435,19 @@ fn without_enough_valid_windows_there_is_no_answer() {
         report.headline()
     );
     assert!(report.is_inconclusive() && report.failures.is_empty() && report.not_measured.is_empty());
-    // Calls that fail, or never end, may be the server's doing.
-    let mut broken = disturbed(0..6);
-    for window in &mut broken.windows {
-        if let WindowRun::Method(run) = &mut window.run {
-            run.not_valid.reasons.iter_mut().for_each(|reason| reason.cause = Cause::NotMeasured);
+    // Calls that fail, or never end, may be the server's doing, and a client that is the limit tells of slower servers.
+    for cause in [Cause::NotMeasured, Cause::ClientLimit] {
+        let mut broken = disturbed(0..6);
+        for window in &mut broken.windows {
+            if let WindowRun::Method(run) = &mut window.run {
+                run.not_valid.reasons.iter_mut().for_each(|reason| reason.cause = cause);
+            }
         }
+        let [a, b] = Side::both(&broken);
+        let report = compare(&a, &b, Together::Pairs, &judged).unwrap();
+        assert!(!report.failures.is_empty());
+        let is_warned =
+            report.warnings.iter().any(|it| it.starts_with("the client was the limit in 6 of 12 windows"));
+        assert_eq!(is_warned, cause == Cause::ClientLimit, "{:?}", report.warnings);
     }
-    let [a, b] = Side::both(&broken);
-    assert!(!compare(&a, &b, Together::Pairs, &judged).unwrap().failures.is_empty());
 }
