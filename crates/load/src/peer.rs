@@ -4,6 +4,7 @@
 //! start their clocks at the same place: where the message is handed to the library, before it is encoded. What
 //! [`CallType`] says ends them.
 
+mod client;
 mod patience;
 
 use std::sync::Arc;
@@ -37,6 +38,7 @@ use crate::scenario::{Channels, Flow, Scenario, Step};
 use crate::services::PAYLOAD_BYTES_MAX;
 use crate::services::proto::SimpleResponse;
 
+pub use client::{ConductError, Conducted, Watch, conduct};
 pub use patience::{Announcement, Patience};
 
 /// Payload bytes of a bidi stream that may await their replies.

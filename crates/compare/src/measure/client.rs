@@ -1,15 +1,12 @@
 //! One window: a `thalweg load` of its own, so that each begins alike and its processor time is its own.
 
 use std::process::Command;
-use std::sync::mpsc::RecvTimeoutError;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use thalweg_load::peer::Announcement;
+use thalweg_load::peer::{Announcement, ConductError, Watch, conduct};
 use thalweg_measure::interrupt::Interrupt;
-use thalweg_measure::process::Process;
-use thalweg_measure::usage::processor_time;
+use thalweg_measure::usage::{Sample, Side, Sides, Usage};
 
-use super::build::LOOK_EVERY;
 use super::error::MeasureError;
 use super::plan::{Plan, SidePlan};
 use crate::comparison::WindowRun;
@@ -26,60 +23,66 @@ pub(super) struct Client<'a> {
     pub(super) interrupt: &'a Interrupt,
 }
 
+/// What both processes use in the measured time.
+struct Used {
+    sides: Sides,
+    begin: Option<Sample>,
+    usage: Option<Usage>,
+}
+
+impl Watch for Used {
+    fn announced(&mut self, announcement: Announcement) {
+        // What the kernel does not tell stays unknown.
+        let now = self.sides.sample().ok();
+        match announcement {
+            Announcement::Measuring => self.begin = now,
+            Announcement::Measured => {
+                self.usage = self.begin.as_ref().zip(now).map(|(begin, now)| now.since(begin));
+            }
+            Announcement::First | Announcement::Connected => {}
+        }
+    }
+}
+
 impl Client<'_> {
     /// Runs it to its end: what it found, and the server's processor time in the measured time, ns.
     pub(super) fn run(&self) -> Result<(WindowRun, Option<u64>), MeasureError> {
         let failed = |why: String| MeasureError::Client { name: self.side.name.clone(), why };
-        let mut process = Process::spawn(&mut self.command(), self.plan.client_cpus.as_ref())
-            .map_err(|error| failed(format!("cannot start `{}`: {error}", self.plan.program.display())))?;
-        let lines = process.lines();
-        let deadline = Instant::now() + self.plan.warm_up + self.plan.window + PATIENCE;
-        let (mut text, mut begin, mut used) = (String::new(), None, None);
-        // What the kernel does not tell stays unknown.
-        let server_used = || processor_time(self.server).ok();
-        loop {
-            match lines.recv_timeout(LOOK_EVERY) {
-                Ok(line) if line == Announcement::Measuring.name() => begin = server_used(),
-                Ok(line) if line == Announcement::Measured.name() => {
-                    let now = server_used();
-                    used = begin.zip(now).map(|(begin, now)| now.saturating_sub(begin).as_nanos() as u64);
-                }
-                Ok(line) => {
-                    text += &line;
-                    text.push('\n');
-                }
-                Err(RecvTimeoutError::Disconnected) => break,
-                Err(RecvTimeoutError::Timeout) if self.interrupt.is_asked() => {
-                    return Err(MeasureError::Interrupted);
-                }
-                Err(RecvTimeoutError::Timeout) if Instant::now() > deadline => {
-                    return Err(failed(format!(
-                        "it did not end within {} s of its time",
-                        PATIENCE.as_secs()
-                    )));
-                }
-                Err(RecvTimeoutError::Timeout) => {}
-            }
-        }
+        let Plan { client_cpus, server_cpus, warm_up, window, .. } = self.plan;
+        let watch = |client: u32| Used {
+            sides: Sides {
+                client: Side::of(client, client_cpus.clone()),
+                server: Some(Side::of(self.server, server_cpus.clone())),
+            },
+            begin: None,
+            usage: None,
+        };
+        let patience = *warm_up + *window + PATIENCE;
+        let conducted = conduct(&mut self.command(), client_cpus.as_ref(), patience, self.interrupt, watch);
+        let client = conducted.map_err(|error| match error {
+            ConductError::Interrupted => MeasureError::Interrupted,
+            error => failed(error.to_string()),
+        })?;
         if self.interrupt.is_asked() {
             return Err(MeasureError::Interrupted);
         }
         // A run whose calls failed exits with 1 and still says what it saw: its JSON counts, and not its code.
-        let run = serde_json::from_str(&text).map_err(|error| {
-            let _ = process.end();
-            let words = process.last_words();
-            failed(words.strip_prefix("error: ").map_or_else(
-                || {
-                    if text.is_empty() {
-                        words.clone()
-                    } else {
-                        format!("its answer cannot be read: {error}")
-                    }
-                },
-                str::to_owned,
-            ))
+        let mut run: WindowRun = serde_json::from_str(&client.text).map_err(|error| {
+            let words = client.process.last_words();
+            failed(match words.strip_prefix("error: ") {
+                Some(words) => words.to_owned(),
+                None if client.text.is_empty() => words,
+                None => format!("its answer cannot be read: {error}"),
+            })
         })?;
-        Ok((run, used))
+        let usage = client.watch.usage;
+        // The client knows of itself; who kept the server from its CPU is seen from here.
+        if let (WindowRun::Method(run), Some(usage)) = (&mut run, &usage)
+            && run.is_valid()
+        {
+            run.not_valid.reasons.extend(usage.server.kept_waiting("server", usage.window_ns));
+        }
+        Ok((run, usage.map(|usage| usage.server.cpu_ns())))
     }
 
     fn command(&self) -> Command {

@@ -1,20 +1,16 @@
 //! One run of a stack's driver against a server.
 
 use std::ffi::OsStr;
-use std::io::{self, BufRead, BufReader};
 use std::path::PathBuf;
-use std::process::{ChildStdout, Command};
-use std::sync::mpsc::{self, RecvTimeoutError};
-use std::thread;
-use std::time::{Duration, Instant};
+use std::process::Command;
+use std::time::Duration;
 
 use serde::Deserialize;
 use thalweg_measure::cpus::{CpuAssignment, CpuList};
 use thalweg_measure::distribution::Distribution;
 use thalweg_measure::interrupt::Interrupt;
 use thalweg_measure::kernel::{Servers, connections_at};
-use thalweg_measure::process::Process;
-use thalweg_measure::usage::{ServerMemory, Side, Sides, Usage, resident_bytes};
+use thalweg_measure::usage::{Sample, ServerMemory, Side, Sides, Usage, resident_bytes};
 
 use super::hop::Hop;
 use super::program::Program;
@@ -23,7 +19,7 @@ use crate::load::Measured;
 use crate::load::{Point, Wire};
 use crate::record::{BareWire, LOAD_SCHEMA, LaneRule, LoadResult, MethodCall, Note};
 use crate::study::ExecuteError;
-use thalweg_load::peer::Announcement;
+use thalweg_load::peer::{Announcement, ConductError, Watch, conduct};
 
 /// How long a call, and a stream's next message or answer, may take: what a window has under way at its end is waited
 /// for no longer.
@@ -97,10 +93,19 @@ pub(super) struct Echo {
     pub(super) calls: Option<u64>,
 }
 
-/// What a driver printed, and what was seen from outside when it said so.
+/// Looks at the processes of a window when its driver says where it stands.
 struct Seen {
-    /// The JSON.
-    text: String,
+    sides: Sides,
+    /// The server's process; what the kernel does not tell of it stays unknown.
+    server: Option<u32>,
+    listens_at: String,
+    hop: Option<Hop>,
+    /// Connections are counted in the kernel's tables.
+    counts: bool,
+    /// Other programs may be the server.
+    is_hidden: bool,
+    begin: Option<Sample>,
+    memory: Option<ServerMemory>,
     usage: Option<Usage>,
     /// That the client waited for a CPU, where the server is somebody else's.
     waiting: Option<Note>,
@@ -163,17 +168,40 @@ impl Driver {
     }
 
     fn run_as(&self, mut command: Command) -> Result<(LoadResult, Seen), ExecuteError> {
-        let mut process = Process::spawn(&mut command, self.cpus.as_ref()).map_err(|error| {
-            ExecuteError::Window(format!("cannot start `{}`: {error}", command.get_program().display()))
+        let calls = self.echo.as_ref().and_then(|echo| echo.calls);
+        let patience = patience(&self.point, calls);
+        let conducted =
+            conduct(&mut command, self.cpus.as_ref(), patience, &self.interrupt, |client| self.seen(client));
+        let client = conducted.map_err(|error| match error {
+            ConductError::Interrupted => ExecuteError::Interrupted,
+            error => ExecuteError::Window(error.to_string()),
         })?;
-        let seen = self.watched(&mut process)?;
         // A run whose calls all failed exits with 1 and still says what it saw: its JSON counts, not its code.
-        match read(&seen.text) {
-            Ok(load) => Ok((load, seen)),
-            Err(unreadable) => Err(ExecuteError::Window(match process.complaint() {
+        match read(&client.text) {
+            Ok(load) => Ok((load, client.watch)),
+            Err(unreadable) => Err(ExecuteError::Window(match client.process.complaint() {
                 complaint if complaint.is_empty() => unreadable,
                 complaint => complaint,
             })),
+        }
+    }
+
+    fn seen(&self, client: u32) -> Seen {
+        let server = self.server_pid.map(|server| Side::of(server, self.server_cpus.clone()));
+        Seen {
+            server: server.as_ref().and_then(|server| server.processes.first().copied()),
+            sides: Sides { client: Side::of(client, self.cpus.clone()), server },
+            listens_at: self.target.clone(),
+            hop: self.hop.clone(),
+            // The bare client knows its own; of very many the look would take longer than the window.
+            counts: self.bare.is_none() && self.point.connections <= COUNTED_MAX,
+            is_hidden: false,
+            begin: None,
+            memory: None,
+            usage: None,
+            waiting: None,
+            connections: None,
+            wire: None,
         }
     }
 
@@ -223,48 +251,6 @@ impl Driver {
         command
     }
 
-    /// Waits until it has ended by itself.
-    fn watched(&self, process: &mut Process) -> Result<Seen, ExecuteError> {
-        let (sender, receiver) = mpsc::channel();
-        let stdout = process.child.stdout.take().expect("every process is spawned with its stdout piped");
-        let listens_at = self.target.clone();
-        let (hop, cpus) = (self.hop.clone(), self.cpus.clone());
-        let sides = Sides {
-            client: Side::of(process.child.id(), cpus),
-            server: self.server_pid.map(|server| Side::of(server, self.server_cpus.clone())),
-        };
-        // The bare client knows its own; of very many the look would take longer than the window.
-        let counts = self.bare.is_none() && self.point.connections <= COUNTED_MAX;
-        // This thread looks at the processes itself: each hand-over between threads would shift the measured time.
-        thread::spawn(move || {
-            // Nobody listens any more when the window was given up.
-            let _ = sender.send(watch(stdout, sides, &listens_at, hop.as_ref(), counts));
-        });
-        let calls = self.echo.as_ref().and_then(|echo| echo.calls);
-        let patience = patience(&self.point, calls);
-        let deadline = Instant::now() + patience;
-        loop {
-            match receiver.recv_timeout(INTERRUPT_INTERVAL) {
-                Ok(Ok(seen)) => {
-                    process.child.wait().map_err(|error| ExecuteError::Window(error.to_string()))?;
-                    return Ok(seen);
-                }
-                Ok(Err(error)) => return Err(ExecuteError::Window(format!("the driver's answer: {error}"))),
-                Err(RecvTimeoutError::Disconnected) => {
-                    return Err(ExecuteError::Window("the driver's answer was lost".to_owned()));
-                }
-                Err(RecvTimeoutError::Timeout) => {}
-            }
-            if self.interrupt.is_asked() {
-                return Err(ExecuteError::Interrupted);
-            }
-            if Instant::now() > deadline {
-                let patience_s = patience.as_secs();
-                return Err(ExecuteError::Window(format!("the driver did not end within {patience_s} s")));
-            }
-        }
-    }
-
     /// The result with what is known better from outside: where the driver was kept, and how many connections there
     /// were.
     fn completed(&self, mut load: LoadResult, connections: Option<u32>) -> LoadResult {
@@ -312,66 +298,60 @@ fn read(text: &str) -> Result<LoadResult, String> {
     Ok(load)
 }
 
-/// Reads what the driver prints, and looks at both processes when it says that measuring begins and ends; `counts`: and
-/// at the kernel's tables of connections.
-fn watch(
-    stdout: ChildStdout,
-    mut sides: Sides,
-    listens_at: &str,
-    hop: Option<&Hop>,
-    counts: bool,
-) -> io::Result<Seen> {
-    let mut seen = Seen { text: String::new(), usage: None, waiting: None, connections: None, wire: None };
-    // Other programs may be the server.
-    let mut is_hidden = false;
-    let mut begin = None;
-    let mut memory: Option<ServerMemory> = None;
-    // What the kernel does not tell stays unknown.
-    let server = sides.server.as_ref().and_then(|server| server.processes.first().copied());
-    let held = || server.and_then(|server| resident_bytes(server).ok());
-    let connected = || server.and_then(|server| connections_at(server, listens_at).ok());
-    for line in BufReader::new(stdout).lines() {
-        let line = line?;
-        if line == Announcement::First.name() {
-            memory = held().map(|first| ServerMemory { first, ..ServerMemory::default() });
-        } else if line == Announcement::Connected.name() {
-            if let Some((memory, held)) = memory.as_mut().zip(held()) {
-                memory.connected = held;
-            }
-        } else if line == Announcement::Measuring.name() {
-            if let Some((memory, held)) = memory.as_mut().zip(held()) {
-                memory.measuring = held;
-            }
-            if server.is_none() {
-                is_hidden = sides.find_server(&[listens_at.to_owned()]) == Servers::Hidden;
-            }
-            begin = sides.sample().ok();
-            if let Some(hop) = hop {
-                hop.begin();
-            }
-            if counts {
-                seen.connections = connected();
-            }
-        } else if line == Announcement::Measured.name() {
-            let end = sides.sample().ok();
-            seen.wire = hop.map(Hop::seen);
-            let usage = begin.as_ref().zip(end).map(|(begin, end)| end.since(begin));
-            match (server, usage) {
-                (Some(_), usage) => {
-                    seen.usage = usage.map(|usage| Usage { server_memory: memory, ..usage });
-                }
-                (None, Some(usage)) => {
-                    let reason = usage.client.kept_waiting("client", usage.window_ns);
-                    seen.waiting = reason.map(|reason| Note { text: reason.text, invalidates: !is_hidden });
-                }
-                (None, None) => {}
-            }
-        } else {
-            seen.text += &line;
-            seen.text.push('\n');
+impl Seen {
+    /// What the server holds now.
+    fn held(&self) -> Option<u64> {
+        resident_bytes(self.server?).ok()
+    }
+
+    fn measuring(&mut self) {
+        let held = self.held();
+        if let Some((memory, held)) = self.memory.as_mut().zip(held) {
+            memory.measuring = held;
+        }
+        if self.server.is_none() {
+            self.is_hidden =
+                self.sides.find_server(std::slice::from_ref(&self.listens_at)) == Servers::Hidden;
+        }
+        self.begin = self.sides.sample().ok();
+        if let Some(hop) = &self.hop {
+            hop.begin();
+        }
+        if self.counts {
+            self.connections = self.server.and_then(|server| connections_at(server, &self.listens_at).ok());
         }
     }
-    Ok(seen)
+
+    fn measured(&mut self) {
+        let end = self.sides.sample().ok();
+        self.wire = self.hop.as_ref().map(Hop::seen);
+        let Some((begin, end)) = self.begin.as_ref().zip(end) else { return };
+        let usage = end.since(begin);
+        if self.server.is_some() {
+            self.usage = Some(Usage { server_memory: self.memory, ..usage });
+        } else {
+            let reason = usage.client.kept_waiting("client", usage.window_ns);
+            self.waiting = reason.map(|reason| Note { text: reason.text, invalidates: !self.is_hidden });
+        }
+    }
+}
+
+impl Watch for Seen {
+    fn announced(&mut self, announcement: Announcement) {
+        match announcement {
+            Announcement::First => {
+                self.memory = self.held().map(|first| ServerMemory { first, ..ServerMemory::default() });
+            }
+            Announcement::Connected => {
+                let held = self.held();
+                if let Some((memory, held)) = self.memory.as_mut().zip(held) {
+                    memory.connected = held;
+                }
+            }
+            Announcement::Measuring => self.measuring(),
+            Announcement::Measured => self.measured(),
+        }
+    }
 }
 
 fn echo_arguments(EchoWork { shape, protocol, looks, gzip }: EchoWork) -> Vec<String> {

@@ -39,6 +39,13 @@ pub enum Announcement {
 }
 
 impl Announcement {
+    const ALL: [Self; 4] = [Self::First, Self::Connected, Self::Measuring, Self::Measured];
+
+    /// Returns the announcement of this line.
+    pub(super) fn of(line: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|announcement| announcement.name() == line)
+    }
+
     /// The line that says so on a driver's stdout.
     pub fn name(self) -> &'static str {
         match self {
