@@ -65,8 +65,8 @@ pub enum ConductError {
 ///
 /// # Errors
 ///
-/// Returns an error if it does not start, does not end in time, or the user asks to stop. How it ended is not looked at:
-/// a run whose calls failed ends with exit code 1 and still prints its result.
+/// Returns an error if it does not start, does not end in time, or the user asks to stop. Its exit code does not
+/// matter: a run whose calls failed ends with 1 and still prints its result.
 pub fn conduct<W: Watch>(
     command: &mut Command,
     cpus: Option<&CpuList>,
