@@ -54,7 +54,8 @@ pub(super) fn check() -> Result<String> {
             |side: &str| Ok::<_, Failure>(servers::named(text(&comparison[side]))?.job("{port}")?.shell());
         let job = Job::new(&thalweg).words("compare --a").arg(side("a")?).arg("--b").arg(side("b")?);
         let job = job.arg("--target").arg(text(&comparison["target"])).words(SETTINGS);
-        let job = job.args(list(&comparison["words"]).iter().map(text)).directory(workspace::suites());
+        let words = list(&comparison["words"]).iter().map(|it| word(text(it)));
+        let job = job.args(words).directory(workspace::suites());
         let outcome = is_compared(comparison, &job.output()?);
         cases.count(&format!("compare {}", comparison["words"]), outcome)?;
     }
