@@ -211,6 +211,7 @@ fn speed(server: &str) -> String {
     };
     let ends = json!({
         "stacks": [{"stack": "tonic", "version": "tonic 0.14.9"}],
+        "noise": [{"work": "unary", "connections": 1, "in_flight": 64, "ratio": 1.08}],
         "cells": [cell(0, 1, [20.0, 2.0, 1.5]), cell(0, 16, [6.0, 1.3, 1.0]), cell(1024, 16, [3.0, 0.75, 0.8])],
     });
     let drop_in = json!({"tables": [{
@@ -222,10 +223,28 @@ fn speed(server: &str) -> String {
     }]});
     let rows = [["thalweg", "3,733"], ["tonic", "47,257"], ["grpc-cpp", "53,424"]];
     let instructions = json!({"tables": [{"heads": ["stack", "server"], "rows": rows}]});
-    let text = render("speed", &[("ends", ends), ("drop-in", drop_in), ("instructions", instructions)]);
+    let saved = json!({"tables": [{"rows": [
+        ["nothing else", "1", "11.00", "104.00", "93.00", "9.45"],
+        ["nothing else", "64", "0.70", "14.00", "13.30", "20.00"],
+    ]}]});
+    let rows = [["thalweg asleep", "59.1"], ["tonic", "98.0"], ["spinning socket", "7.7"]];
+    let polling = json!({"tables": [{"heads": ["", "p50 µs"], "rows": rows}]});
+    let results = [
+        ("ends", ends),
+        ("drop-in", drop_in),
+        ("instructions", instructions),
+        ("saved", saved),
+        ("polling", polling),
+    ];
+    let text = render("speed", &results);
     let (table, rest) = text.split_once("\n\n").unwrap();
+    let (saved, rest) = rest.trim_start().split_once("\n\n").unwrap();
+    let lone = "| nothing else | 1 | 11.00 µs | 104.00 µs | 93.00 µs | 9.45 |";
+    assert_eq!(saved.lines().skip(2).collect::<Vec<_>>(), [lone]);
+    let asleep =
+        "Without busy polling a lone call takes 59.1 µs (tonic 98.0; a bare socket that spins 7.7; [saved]";
     let costs = "An empty call costs the server 3,733 instructions (tonic 47,257, gRPC C++ 53,424; [instr";
-    assert!(rest.trim_start().starts_with(costs), "{rest}");
+    assert!(rest.trim_start().starts_with(asleep) && rest.contains(costs), "{rest}");
     table.to_owned()
 }
 
@@ -233,14 +252,13 @@ fn speed(server: &str) -> String {
 fn the_lowest_ratio_of_both_results_has_a_row() {
     assert_eq!(
         speed("1.10"),
-        "| 64 calls in flight | Thalweg | ÷ tonic 0.14.9 |\n\
+        "| 64 calls in flight (noise floor 8.0 %) | Thalweg | ÷ tonic 0.14.9 |\n\
          | --- | --- | --- |\n\
          | both ends | 2.00 M/s, 500 ns each | 20 (20–20) |\n\
          | client only | | 2.0 (2.0–2.0) |\n\
          | server only | | 1.50 (1.50–1.50) |\n\
          | both ends, 16 connections | 2.00 M/s, 500 ns each | 6.0 (6.0–6.0) |\n\
          | tonic's API with one line changed, both ends | 350 k/s, 2.86 µs each | 7.00 (6.00–8.00) |\n\
-         | native API, handler that computes for 50 µs, both ends | 19.6 k/s, 51.0 µs each | 1.40 (1.30–1.50) |\n\
          | lowest ratio: unary, 64 in flight, 1 KiB, 16 connections, client only | | 0.75 (0.75–0.75) |"
     );
     let last = "| lowest ratio: unary, 64 in flight, 0 B, handler of 50 µs, tonic's API, server only | | \
