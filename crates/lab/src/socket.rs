@@ -17,7 +17,6 @@ use thalweg_load::peer::{BIDI_OUTSTANDING_BYTES, BIDI_OUTSTANDING_MESSAGES_MAX};
 use thalweg_measure::cpu_time::CpuTime;
 use thalweg_measure::cpus::CpuList;
 use thalweg_measure::usage::{ProcessUsage, waited_by_this_thread};
-use thalweg_measure::validity::Reason;
 
 use crate::load::{Pattern, Point, Transport};
 use crate::record::{Around, Connections, Handing, LaneRule, LoadResult, LoadSettings, Note, Recorder};
@@ -92,16 +91,14 @@ fn measure_once(
     // A thread of its own: pinning it must not pin the lab.
     let driver = thread::Builder::new().name("socket-client".to_owned()).spawn(move || {
         pin(client_cpus.as_ref())?;
-        let measured = drive(&client, &point, pattern, waiting)?;
+        let measured = drive(&client, &point, pattern, waiting, client_cpus.as_ref())?;
         client.shutdown(Shutdown::Both)?;
         Ok(measured.finish(&point, pattern, waiting, client_cpus))
     })?;
     let result = joined(driver);
     let served = joined(peer);
     let mut result = result?;
-    // Unpinned threads may wait for each other.
-    let disturbance = served?.filter(|_| server_cpus.is_some());
-    result.notes.extend(disturbance.map(|reason| Note { text: reason.text, invalidates: true }));
+    result.notes.extend(served?);
     Ok(result)
 }
 
@@ -133,21 +130,22 @@ fn connected_pair(transport: Transport) -> io::Result<(Socket, Socket)> {
     }
 }
 
-/// Echoes or swallows what arrives until the peer hangs up. Returns whether other programs kept it from its CPU.
+/// Echoes or swallows what arrives until the peer hangs up. Returns a note if other programs kept it from its CPU.
 fn serve(
     mut socket: Socket,
     pattern: Pattern,
     waiting: Waiting,
     cpus: Option<CpuList>,
-) -> io::Result<JoinHandle<io::Result<Option<Reason>>>> {
+) -> io::Result<JoinHandle<io::Result<Option<Note>>>> {
     thread::Builder::new().name("socket-server".to_owned()).spawn(move || {
         pin(cpus.as_ref())?;
         socket.set_nonblocking(waiting == Waiting::Spinning)?;
-        let watched = Watched::begin()?;
+        let watched = Watched::begin(cpus.as_ref())?;
+        let served = || Ok(watched.end("server")?.1);
         let mut buffer = Chunk::new();
         loop {
             let answered = match spun(|| socket.read(&mut buffer)) {
-                Ok(0) => return watched.disturbance("server"),
+                Ok(0) => return served(),
                 Ok(_) if pattern == Pattern::OneWay => Ok(()),
                 Ok(read) => write_all(&mut socket, &buffer[..read]),
                 Err(error) => Err(error),
@@ -158,7 +156,7 @@ fn serve(
                 Err(error)
                     if matches!(error.kind(), io::ErrorKind::ConnectionReset | io::ErrorKind::BrokenPipe) =>
                 {
-                    return watched.disturbance("server");
+                    return served();
                 }
                 Err(error) => return Err(error),
             }
@@ -184,20 +182,27 @@ fn write_all(socket: &mut Socket, mut bytes: &[u8]) -> io::Result<()> {
     Ok(())
 }
 
-/// What this thread has used of its CPUs.
+/// What this thread uses of its CPUs.
 struct Watched {
     began: Instant,
     cpu: CpuTime,
     waited: Duration,
+    /// Unpinned threads may wait for each other.
+    is_pinned: bool,
 }
 
 impl Watched {
-    fn begin() -> io::Result<Self> {
-        Ok(Self { began: Instant::now(), cpu: CpuTime::of_this_thread()?, waited: waited_by_this_thread() })
+    fn begin(cpus: Option<&CpuList>) -> io::Result<Self> {
+        Ok(Self {
+            began: Instant::now(),
+            cpu: CpuTime::of_this_thread()?,
+            waited: waited_by_this_thread(),
+            is_pinned: cpus.is_some(),
+        })
     }
 
-    /// Returns whether others kept the thread from its CPUs since then.
-    fn disturbance(&self, side: &str) -> io::Result<Option<Reason>> {
+    /// Returns the CPU time since then, and a note if others kept the thread from its CPUs.
+    fn end(&self, side: &str) -> io::Result<(CpuTime, Option<Note>)> {
         let (window_ns, cpu) =
             (self.began.elapsed().as_nanos() as u64, CpuTime::of_this_thread()? - self.cpu);
         let waited_ns = waited_by_this_thread().saturating_sub(self.waited).as_nanos() as u64;
@@ -209,7 +214,9 @@ impl Watched {
             processors: 1,
             ..ProcessUsage::default()
         };
-        Ok(used.kept_waiting(&format!("bare socket's {side}"), window_ns))
+        let reason =
+            used.kept_waiting(&format!("bare socket's {side}"), window_ns).filter(|_| self.is_pinned);
+        Ok((cpu, reason.map(|reason| Note { text: reason.text, invalidates: true })))
     }
 }
 
@@ -223,7 +230,7 @@ struct Measured {
     started: SystemTime,
     duration: Duration,
     cpu: CpuTime,
-    disturbance: Option<Reason>,
+    note: Option<Note>,
 }
 
 impl Measured {
@@ -232,7 +239,6 @@ impl Measured {
             Waiting::Asleep => Duration::ZERO,
             Waiting::Spinning => STALL_MAX,
         };
-        let disturbance = self.disturbance.filter(|_| cpus.is_some());
 
         let call = pattern.call();
         let (out, back) = call.payloads();
@@ -261,10 +267,7 @@ impl Measured {
             client_cpu: self.cpu,
             // `accept` and `socketpair` gave exactly one.
             connections: Connections { asked: 1, established: Some(1) },
-            notes: disturbance
-                .map(|reason| Note { text: reason.text, invalidates: true })
-                .into_iter()
-                .collect(),
+            notes: self.note.into_iter().collect(),
         });
         (result.bytes_sent, result.bytes_received) = (payload_bytes * out, payload_bytes * back);
         result
@@ -272,7 +275,13 @@ impl Measured {
 }
 
 /// Warms up, then measures.
-fn drive(socket: &Socket, point: &Point, pattern: Pattern, waiting: Waiting) -> io::Result<Measured> {
+fn drive(
+    socket: &Socket,
+    point: &Point,
+    pattern: Pattern,
+    waiting: Waiting,
+    cpus: Option<&CpuList>,
+) -> io::Result<Measured> {
     let message_bytes = point.size_bytes.0 + PREFIX_BYTES;
     let mut mover: Box<dyn Mover> = match pattern {
         Pattern::OneWay => Box::new(Sender::new(socket, message_bytes)),
@@ -287,7 +296,7 @@ fn drive(socket: &Socket, point: &Point, pattern: Pattern, waiting: Waiting) -> 
         mover.step(&mut unmeasured)?;
     }
 
-    let watched = Watched::begin()?;
+    let watched = Watched::begin(cpus)?;
     let (started, began) = (SystemTime::now(), Instant::now());
     let mut recorder = Recorder::new(pattern.call(), began);
     let mut duration = Duration::ZERO;
@@ -296,9 +305,8 @@ fn drive(socket: &Socket, point: &Point, pattern: Pattern, waiting: Waiting) -> 
         mover.step(&mut recorder)?;
         duration = began.elapsed();
     }
-    let cpu = CpuTime::of_this_thread()? - watched.cpu;
-    let disturbance = watched.disturbance("client")?;
-    Ok(Measured { recorder, started, duration, cpu, disturbance })
+    let (cpu, note) = watched.end("client")?;
+    Ok(Measured { recorder, started, duration, cpu, note })
 }
 
 /// How many messages are under way on a pipelined socket.

@@ -219,7 +219,7 @@ fn workers_come_and_go() {
     assert!(stderr.contains("--workers 1..8/1s exceeds -c 4"), "{stderr}");
 }
 
-/// Of the service whose handler computes.
+/// Short tries with the service whose handler computes.
 const SHORT_TRIES: [&str; 6] =
     ["--call", "grpc.testing.BenchmarkService/UnaryCall", "-z", "500ms", "--warmup", "0s"];
 

@@ -23,7 +23,7 @@ pub(super) struct Client<'a> {
     pub(super) interrupt: &'a Interrupt,
 }
 
-/// What both processes use in the measured time.
+/// The usage of both processes in the measured time.
 struct Used {
     sides: Sides,
     begin: Option<Sample>,
@@ -32,7 +32,7 @@ struct Used {
 
 impl Watch for Used {
     fn announced(&mut self, announcement: Announcement) {
-        // What the kernel does not tell stays unknown.
+        // Unknown if the kernel does not tell.
         let now = self.sides.sample().ok();
         match announcement {
             Announcement::Measuring => self.begin = now,

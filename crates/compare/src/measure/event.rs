@@ -10,7 +10,7 @@ use crate::comparison::WindowRun;
 pub enum Event<'a> {
     /// A revision is built.
     Builds {
-        /// As it was named.
+        /// The revision's name on the command line.
         revision: &'a str,
         /// The begin of the commit's hash.
         commit: &'a str,
@@ -23,7 +23,7 @@ pub enum Event<'a> {
         side: &'a SidePlan,
         /// From 0.
         round: u32,
-        /// What it found.
+        /// The run's result.
         run: &'a WindowRun,
         /// How long the windows to come will take, as those so far did.
         left: Duration,

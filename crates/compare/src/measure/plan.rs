@@ -62,7 +62,7 @@ pub struct SidePlan {
     pub directory: Option<PathBuf>,
     /// Where it listens.
     pub target: Target,
-    /// What it was built from, if that was checked out for it.
+    /// The revision that was checked out and built for it, if any.
     pub revision: Option<Revision>,
 }
 

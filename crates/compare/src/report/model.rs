@@ -104,7 +104,7 @@ pub struct Compared {
 }
 
 impl CellReport {
-    /// Returns whether anything is told of it with confidence.
+    /// Returns whether any of its figures has a confidence interval.
     pub(crate) fn has_interval(&self) -> bool {
         self.figures.iter().any(|compared| compared.interval.is_some())
     }

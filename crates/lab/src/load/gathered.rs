@@ -38,7 +38,7 @@ pub(crate) struct Windows<'a> {
     /// Watched in a window of its own.
     pub(crate) wire: Option<&'a Wire>,
     merged: Option<LoadResult>,
-    /// Of rate, median and server's time. Each takes long to tell, and is asked for several times or never.
+    /// Intervals of rate, median and server's time, computed when they are first asked for, because that takes long.
     intervals: [OnceCell<Option<Interval>>; 3],
 }
 
@@ -143,12 +143,12 @@ impl<'a> Windows<'a> {
         self.rate_per_s() * self.point.size_bytes.0 as f64
     }
 
-    /// Of one operation: percentiles are medians of the valid windows' percentiles. `None` of messages one way.
+    /// Latency of one operation: medians of the valid windows' percentiles. `None` for messages one way.
     pub(crate) fn latency(&self) -> Option<Latency> {
         self.merged()?.latency_ns
     }
 
-    /// Of messages one way.
+    /// The pace of messages one way.
     pub(crate) fn pace(&self) -> Option<Pace> {
         self.merged()?.pace_ns
     }

@@ -38,7 +38,7 @@ impl Program {
             settings.ok_or_else(|| unlike_contract(&self.path, SETTINGS))
         };
         let (client, server) = (on(cpus.client_cpus.as_ref())?, on(cpus.server_cpus.as_ref())?);
-        let mut settings = of_sides(client, server);
+        let mut settings = of_sides(&client, &server);
         for (side, threads) in [("client", cpus.client_threads), ("server", cpus.server_threads)] {
             let of_side = settings.iter_mut().filter(|it| it.side == side && it.name.starts_with(THREADS));
             for (setting, threads) in of_side.zip(threads) {
@@ -51,9 +51,12 @@ impl Program {
 
 /// Returns the settings of the client as it sees them and those of the server as it does. A setting of both with two
 /// values becomes two.
-fn of_sides(client: Vec<Setting>, server: Vec<Setting>) -> Vec<Setting> {
+fn of_sides(client: &[Setting], server: &[Setting]) -> Vec<Setting> {
     let mut settings = Vec::new();
-    for (of_client, of_server) in client.into_iter().zip(server) {
+    for of_client in client {
+        let is_same = |it: &&Setting| (&it.side, &it.name) == (&of_client.side, &of_client.name);
+        let of_server = server.iter().find(is_same).unwrap_or(of_client).clone();
+        let of_client = of_client.clone();
         match of_client.side.as_str() {
             "both" if of_client.value != of_server.value => {
                 settings.push(Setting { side: "server".to_owned(), ..of_server });
@@ -109,7 +112,7 @@ mod tests {
             lines.iter().map(|line| Setting::in_line(line).unwrap()).collect::<Vec<_>>()
         };
         let shown = |client: &str, server: &str| {
-            let all = of_sides(settings(client), settings(server));
+            let all = of_sides(&settings(client), &settings(server));
             all.iter().map(|it| format!("{} {}", it.side, it.value)).collect::<Vec<_>>()
         };
         assert_eq!(shown("2", "2"), ["both on", "both 2", "server 9"]);
