@@ -13,7 +13,6 @@ mod certificates;
 mod costs;
 mod debian;
 mod dist;
-mod elf;
 mod figures;
 mod files;
 mod job;
