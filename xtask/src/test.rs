@@ -47,10 +47,10 @@ use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use crate::arguments::{Arguments, are_known};
-use crate::failure::Result;
+use crate::failure::{Failure, Result};
 use crate::log;
 
-use outcome::{Took, Verdict};
+use outcome::Took;
 use steps::{STEPS, Step, TIERS, Tier};
 
 pub(crate) fn run(mut arguments: Arguments) -> Result<ExitCode> {
@@ -105,7 +105,7 @@ pub(crate) fn run(mut arguments: Arguments) -> Result<ExitCode> {
 fn run_alone(name: &str) -> Result<ExitCode> {
     for step in named(name)? {
         log::start(step.name)?;
-        println!("{}", outcome::line(&Verdict::from((step.run)())));
+        println!("{}", outcome::line(&(step.run)()));
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -128,20 +128,20 @@ fn of_tiers(names: &str) -> Result<Vec<&'static Step>> {
 }
 
 fn is_failure(ended: &schedule::Ended, allow_missing: bool) -> bool {
-    match &ended.verdict {
-        Verdict::Passed(_) => false,
-        Verdict::Failed(_) => true,
-        Verdict::Missing(_) => !allow_missing && !ended.step.tier.allows_missing(),
+    match &ended.result {
+        Ok(_) => false,
+        Err(Failure::Missing(_)) => !allow_missing && !ended.step.tier.allows_missing(),
+        Err(_) => true,
     }
 }
 
 fn row(ended: &schedule::Ended, allow_missing: bool) -> String {
-    let (Verdict::Passed(account) | Verdict::Failed(account) | Verdict::Missing(account)) = &ended.verdict;
-    let word = match &ended.verdict {
-        Verdict::Passed(_) => "ok",
-        _ if is_failure(ended, allow_missing) => "FAIL",
-        _ => "skip",
+    let (word, account) = match &ended.result {
+        Ok(account) => ("ok", account.clone()),
+        Err(why) if is_failure(ended, allow_missing) => ("FAIL", why.to_string()),
+        Err(why) => ("skip", why.to_string()),
     };
+    let account = account.replace('\n', " ");
     format!("{word:<5} {:<14} {:>7.1} s  {account}", ended.step.name, ended.took.elapsed.as_secs_f64())
 }
 
@@ -179,7 +179,7 @@ fn summarise(ended: &[schedule::Ended], elapsed: Duration, allow_missing: bool) 
         println!("{}", row(one, allow_missing));
     }
     let failed = ended.iter().filter(|one| is_failure(one, allow_missing)).count();
-    let passed = ended.iter().filter(|one| matches!(one.verdict, Verdict::Passed(_))).count();
+    let passed = ended.iter().filter(|one| one.result.is_ok()).count();
     let left_out = ended.len() - passed - failed;
     println!("\nIn {:.1} minutes:", elapsed.as_secs_f64() / 60.0);
     match left_out {

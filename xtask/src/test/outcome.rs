@@ -3,32 +3,17 @@
 
 use std::time::Duration;
 
-use crate::failure::{Failure, Result};
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+
+use crate::failure::Result;
 use crate::{job, proc};
 
 /// Begins the last line.
 const MARK: char = '\u{1e}';
 
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Verdict {
-    Passed(String),
-    Failed(String),
-    /// What it needs cannot be had.
-    Missing(String),
-}
-
-impl From<Result<String>> for Verdict {
-    fn from(result: Result<String>) -> Self {
-        match result {
-            Ok(account) => Self::Passed(account),
-            Err(Failure::Failed(why) | Failure::Misuse(why)) => Self::Failed(why),
-            Err(missing @ Failure::Missing(_)) => Self::Missing(missing.to_string()),
-        }
-    }
-}
-
 /// What a step took.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, Deserialize, Serialize)]
 pub(super) struct Took {
     pub(super) elapsed: Duration,
     /// Of it, waiting for compilers and package managers.
@@ -37,32 +22,20 @@ pub(super) struct Took {
     pub(super) cpu: Duration,
 }
 
-/// The last line of a step's process, which ends with this verdict.
-pub(super) fn line(verdict: &Verdict) -> String {
-    let (word, account) = match verdict {
-        Verdict::Passed(account) => ("passed", account),
-        Verdict::Failed(why) => ("failed", why),
-        Verdict::Missing(why) => ("missing", why),
-    };
-    let account = account.replace('\n', " ");
-    format!("{MARK}{word}\t{}\t{}\t{account}", job::time_in_builds().as_millis(), cpu_time().as_millis())
+/// The last line of a step's process, which ends with this result.
+pub(super) fn line(result: &Result<String>) -> String {
+    let took = Took { elapsed: Duration::ZERO, builds: job::time_in_builds(), cpu: cpu_time() };
+    format!("{MARK}{}", json!([result, took]))
 }
 
-/// What a step's process printed for people, its verdict, and what it took besides its whole time.
-pub(super) fn parse(text: &str) -> (&str, Verdict, Took) {
-    let ended = || (text, Verdict::Failed("it ended without a verdict".to_owned()), Took::default());
-    let Some((said, line)) = text.rsplit_once(MARK) else { return ended() };
-    let [word, builds, cpu, account] = line.trim_end().splitn(4, '\t').collect::<Vec<_>>()[..] else {
-        return ended();
+/// What a step's process printed for people, its result, and what it took besides its whole time.
+pub(super) fn parse(text: &str) -> (&str, Result<String>, Took) {
+    let read = || {
+        let (said, line) = text.rsplit_once(MARK)?;
+        let (result, took) = serde_json::from_str(line).ok()?;
+        Some((said, result, took))
     };
-    let time = |text: &str| Duration::from_millis(text.parse().unwrap_or_default());
-    let account = account.to_owned();
-    let verdict = match word {
-        "passed" => Verdict::Passed(account),
-        "missing" => Verdict::Missing(account),
-        _ => Verdict::Failed(account),
-    };
-    (said, verdict, Took { elapsed: Duration::ZERO, builds: time(builds), cpu: time(cpu) })
+    read().unwrap_or_else(|| (text, Err(failed!("it ended without a verdict")), Took::default()))
 }
 
 /// Of this process and of all that it waited for.
@@ -77,14 +50,13 @@ mod tests {
 
     #[test]
     fn what_a_step_says_last_is_read() {
-        let verdict = Verdict::Passed("8 tests".to_owned());
-        let text = format!("hint  a line\n{}\n", line(&verdict));
-        let (said, read, took) = parse(&text);
-        assert_eq!((said, read, took.builds), ("hint  a line\n", verdict, Duration::ZERO));
-        let (said, read, _) = parse("thread panicked\n");
-        assert_eq!(
-            (said, read),
-            ("thread panicked\n", Verdict::Failed("it ended without a verdict".to_owned()))
-        );
+        let check = |text: &str, said: &str, account: &str| {
+            let (found, result, took) = parse(text);
+            let account_found = result.unwrap_or_else(|why| why.to_string());
+            assert_eq!((found, &*account_found, took.builds), (said, account, Duration::ZERO));
+        };
+        check(&format!("hint  a line\n{}\n", line(&Ok("8 tests".to_owned()))), "hint  a line\n", "8 tests");
+        check(&line(&Err(missing!("a\nb"))), "", "cannot be had here: a\nb");
+        check("thread panicked\n", "thread panicked\n", "it ended without a verdict");
     }
 }

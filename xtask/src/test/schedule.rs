@@ -1,21 +1,23 @@
 //! Steps of the two sequences beside each other, each in a process of its own.
 
 use std::collections::BTreeMap;
+use std::panic::resume_unwind;
 use std::process::{self, Command, Stdio};
-use std::sync::{Condvar, Mutex, PoisonError};
+use std::sync::OnceLock;
 use std::thread;
 use std::time::Instant;
 
-use super::outcome::{self, Took, Verdict};
+use super::outcome::{self, Took};
 use super::rust;
 use super::steps::{Sequence, Step};
+use crate::failure::Result;
 
 /// A step that has ended.
 pub(super) struct Ended {
     pub(super) step: &'static Step,
     /// What it printed for people.
     pub(super) said: String,
-    pub(super) verdict: Verdict,
+    pub(super) result: Result<String>,
     pub(super) took: Took,
 }
 
@@ -27,68 +29,36 @@ pub(super) fn run(
 ) -> Vec<Ended> {
     // A build may put another program where this one lay: by this name it is found all the same.
     let program = format!("/proc/{}/exe", process::id());
-    let states = steps.iter().map(|step| (step.name, State::Waiting)).collect();
-    let board = Board { states: Mutex::new(states), changed: Condvar::new() };
-    let ended = Mutex::new(Vec::new());
-    thread::scope(|scope| {
-        for sequence in [Sequence::Builds, Sequence::Suites] {
-            let (board, ended, program, report) = (&board, &ended, &program, &report);
-            scope.spawn(move || {
-                for step in steps.iter().filter(|step| step.sequence == sequence) {
-                    let one = match board.wait_for(step.after) {
-                        Ok(built) => run_step(step, program, environment, built),
-                        Err(failed) => not_run(step, failed),
-                    };
-                    report(&one);
-                    board.done(step.name, matches!(one.verdict, Verdict::Passed(_)));
-                    ended.lock().unwrap_or_else(PoisonError::into_inner).push(one);
-                }
-            });
-        }
+    // Whether a step has passed, once it has ended.
+    let passed: BTreeMap<&str, OnceLock<bool>> =
+        steps.iter().map(|step| (step.name, OnceLock::new())).collect();
+    let run = |step: &'static Step| {
+        let mut awaited = step.after.iter().filter_map(|name| Some((name, passed.get(name)?))).peekable();
+        let is_built = awaited.peek().is_some();
+        let ended = match awaited.find(|(_, passed)| !passed.wait()) {
+            Some((failed, _)) => not_run(step, failed),
+            None => run_step(step, &program, environment, is_built),
+        };
+        report(&ended);
+        let _ = passed[step.name].set(ended.result.is_ok());
+        ended
+    };
+    let run_all = |sequence: Sequence| -> Vec<Ended> {
+        steps.iter().copied().filter(|step| step.sequence == sequence).map(&run).collect()
+    };
+    let mut ended = thread::scope(|scope| {
+        let suites = scope.spawn(|| run_all(Sequence::Suites));
+        let mut ended = run_all(Sequence::Builds);
+        ended.extend(suites.join().unwrap_or_else(|panic| resume_unwind(panic)));
+        ended
     });
-    let mut ended = ended.into_inner().unwrap_or_else(PoisonError::into_inner);
     ended.sort_by_key(|one| steps.iter().position(|step| step.name == one.step.name));
     ended
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum State {
-    Waiting,
-    Passed,
-    Failed,
-}
-
-/// How far the steps of this run are.
-struct Board {
-    states: Mutex<BTreeMap<&'static str, State>>,
-    changed: Condvar,
-}
-
-impl Board {
-    /// Waits for the steps of these names that belong to this run. Returns whether there are any, or the name of one
-    /// that failed.
-    fn wait_for(&self, names: &[&'static str]) -> Result<bool, &'static str> {
-        let states = self.states.lock().unwrap_or_else(PoisonError::into_inner);
-        let waits = |states: &mut BTreeMap<&str, State>| {
-            names.iter().any(|name| states.get(name) == Some(&State::Waiting))
-        };
-        let states = self.changed.wait_while(states, waits).unwrap_or_else(PoisonError::into_inner);
-        match names.iter().find(|name| states.get(*name) == Some(&State::Failed)) {
-            Some(failed) => Err(failed),
-            None => Ok(names.iter().any(|name| states.contains_key(name))),
-        }
-    }
-
-    fn done(&self, name: &'static str, has_passed: bool) {
-        let state = if has_passed { State::Passed } else { State::Failed };
-        self.states.lock().unwrap_or_else(PoisonError::into_inner).insert(name, state);
-        self.changed.notify_all();
-    }
-}
-
 fn not_run(step: &'static Step, failed: &str) -> Ended {
-    let verdict = Verdict::Failed(format!("not run, since `{failed}` did not pass"));
-    Ended { step, said: String::new(), verdict, took: Took::default() }
+    let result = Err(failed!("not run, since `{failed}` did not pass"));
+    Ended { step, said: String::new(), result, took: Took::default() }
 }
 
 /// Runs a step; `is_built`: what it runs was built earlier in this run.
@@ -106,6 +76,6 @@ fn run_step(step: &'static Step, program: &str, environment: &[(&str, String)], 
         Ok(output) => String::from_utf8_lossy(&output.stdout).into_owned(),
         Err(error) => format!("the step could not be started: {error}\n"),
     };
-    let (said, verdict, took) = outcome::parse(&text);
-    Ended { step, said: said.to_owned(), verdict, took: Took { elapsed: start.elapsed(), ..took } }
+    let (said, result, took) = outcome::parse(&text);
+    Ended { step, said: said.to_owned(), result, took: Took { elapsed: start.elapsed(), ..took } }
 }
