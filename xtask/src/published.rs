@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use crate::failure::Result;
 use crate::job::Job;
 use crate::metadata::{Metadata, Package};
-use crate::{files, log, workspace};
+use crate::{files, workspace};
 
 /// Where the manifests of suites look for them, wherever cargo builds.
 pub(crate) fn folder() -> PathBuf {
@@ -34,89 +34,57 @@ fn metadata(suite: &Path) -> Result<Metadata> {
 
 fn take_source(package: &Package) -> Result<String> {
     let Package { name, version, manifest_path, .. } = package;
-    let tonic = workspace::root().join("crates/tonic");
-    let changed = changed(&fs::read_to_string(manifest_path)?, &tonic)
+    let changed = changed(&fs::read_to_string(manifest_path)?, &workspace::root().join("crates/tonic"))
         .map_err(|why| failed!("{name} {version}: {why}"))?;
-    for line in &changed.lines {
-        log::line(format_args!("{name}: {line}"))?;
-    }
     let copy = folder().join(name);
     let manifest = copy.join("Cargo.toml");
     // What is written anew is compiled anew.
-    if !fs::read_to_string(&manifest).is_ok_and(|present| present == changed.manifest) {
+    if !fs::read_to_string(&manifest).is_ok_and(|present| present == changed) {
         files::remove(&copy)?;
         fs::create_dir_all(folder())?;
         Job::new("cp").arg("--recursive").arg(package.folder()).arg(&copy).run()?;
-        fs::write(&manifest, &changed.manifest)?;
+        fs::write(&manifest, &changed)?;
     }
+    // For the log. It ends with 1 where it finds what it looks for.
+    Job::new("diff").arg("--unified=0").arg(manifest_path).arg(&manifest).status()?;
     Ok(format!("{name} {version}"))
 }
 
-/// A manifest with another crate under the name `tonic`.
-#[derive(Debug, PartialEq, Eq)]
-struct Changed {
-    manifest: String,
-    /// What differs, as `diff` has it.
-    lines: Vec<String>,
-}
-
-/// `manifest` with the crate in the folder `tonic` under that name. cargo publishes manifests with a section for each
+/// A manifest with the crate in the folder `tonic` under that name. cargo publishes manifests with a section for each
 /// dependency, so what an author writes in one line, `tonic = { package = …, path = … }`, takes the place of one line
 /// and makes two.
-fn changed(manifest: &str, tonic: &Path) -> Result<Changed, String> {
-    let mut lines = Vec::new();
+fn changed(manifest: &str, tonic: &Path) -> Result<String, String> {
+    const SECTION: &str = "dependencies.tonic]\n";
+    let new = format!("{SECTION}package = \"thalweg-tonic\"\npath = \"{}\"\n", tonic.display());
+    let mut pieces = manifest.split(SECTION);
+    let mut text = pieces.next().unwrap_or_default().to_owned();
     let mut entries = 0;
-    let mut is_entry = false;
-    let mut text = String::new();
-    for line in manifest.lines() {
-        if line.starts_with('[') {
-            is_entry = matches!(line, "[dependencies.tonic]" | "[dev-dependencies.tonic]");
-        }
-        if is_entry && line.starts_with("version = ") {
-            entries += 1;
-            let new = ["package = \"thalweg-tonic\"".to_owned(), format!("path = \"{}\"", tonic.display())];
-
-            lines.push(format!("-{line}"));
-            lines.extend(new.iter().map(|line| format!("+{line}")));
-            text += &new.join("\n");
-        } else {
-            text += line;
-        }
-        text.push('\n');
+    for piece in pieces {
+        let entry = piece.strip_prefix("version = ").and_then(|rest| rest.split_once('\n'));
+        let (_, rest) = entry.ok_or("an entry of `tonic` has no version")?;
+        text += &new;
+        text += rest;
+        entries += 1;
     }
-    let sections = manifest.matches("dependencies.tonic]").count();
-    if entries == 0 || entries != sections {
-        return Err(format!("of {sections} entries of `tonic`, {entries} have a version"));
-    }
-    Ok(Changed { manifest: text, lines })
+    if entries == 0 { Err("it has no entry of `tonic`".to_owned()) } else { Ok(text) }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn check(manifest: &str, expected: Result<(&str, &[&str]), &str>) {
-        let expected = expected.map(|(manifest, lines)| Changed {
-            manifest: manifest.to_owned(),
-            lines: lines.iter().map(|line| (*line).to_owned()).collect(),
-        });
-        assert_eq!(changed(manifest, Path::new("/t")), expected.map_err(str::to_owned));
-    }
-
     #[test]
     fn the_entry_of_tonic_is_changed_and_nothing_else() {
+        let check = |manifest: &str, expected: Result<&str, &str>| {
+            let expected = expected.map(str::to_owned).map_err(str::to_owned);
+            assert_eq!(changed(manifest, Path::new("/t")), expected);
+        };
         check(
             "[dependencies.prost]\nversion = \"0.14\"\n\n[dependencies.tonic]\nversion = \"0.14.1\"\noptional = true\n",
-            Ok((
-                "[dependencies.prost]\nversion = \"0.14\"\n\n[dependencies.tonic]\npackage = \"thalweg-tonic\"\n\
-                 path = \"/t\"\noptional = true\n",
-                &["-version = \"0.14.1\"", "+package = \"thalweg-tonic\"", "+path = \"/t\""],
-            )),
+            Ok("[dependencies.prost]\nversion = \"0.14\"\n\n[dependencies.tonic]\npackage = \"thalweg-tonic\"\n\
+                path = \"/t\"\noptional = true\n"),
         );
-        check("[dependencies.prost]\n", Err("of 0 entries of `tonic`, 0 have a version"));
-        check(
-            "[dependencies.tonic]\nversion = \"0.14\"\n[target.'cfg(unix)'.dependencies.tonic]\nversion = \"0.14\"\n",
-            Err("of 2 entries of `tonic`, 1 have a version"),
-        );
+        check("[dependencies.prost]\n", Err("it has no entry of `tonic`"));
+        check("[dependencies.tonic]\npath = \"x\"\n", Err("an entry of `tonic` has no version"));
     }
 }
