@@ -25,11 +25,11 @@ const SCRIPT: &str = "/usr/share/debootstrap/scripts/sid";
 /// The folder of a build, beside the Debian.
 const BUILD: &str = "build";
 /// What is found first in the other Debian, whatever this one's PATH says.
-pub(crate) const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
+const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
 /// Everything below is mounted for this process and its children alone (`unshare --mount`): the kernel takes it away
 /// when the last of them ends, however it ends.
-pub(crate) const UNSHARED: &str = "--mount --propagation private";
+const UNSHARED: &str = "--mount --propagation private";
 
 /// The Debian, which has what was asked for.
 pub(crate) struct Debian {
@@ -92,55 +92,49 @@ impl Debian {
         apt("clean").run()
     }
 
+    /// A script in it. It finds the workspace, which it cannot write to, in `/workspace`, and each of `folders` by its
+    /// name there.
+    pub(crate) fn shell(&self, folders: &[(&Path, &str)], script: &str) -> Job {
+        /// Its words: the root, the script, the workspace, and pairs of a folder and its name.
+        const SCRIPT: &str = r#"set -e
+            root=$0 script=$1 workspace=$2
+            shift 2
+            mkdir -p "$root/workspace"
+            mount --bind "$workspace" "$root/workspace"
+            mount --options remount,bind,ro "$root/workspace"
+            while [ $# -gt 0 ]; do
+                mkdir -p "$root$2"
+                mount --bind "$1" "$root$2"
+                shift 2
+            done
+            mount -t proc proc "$root/proc"
+            mount --rbind /dev "$root/dev"
+            exec chroot "$root" sh -c "$script""#;
+        let job = Job::new("unshare").words(UNSHARED).words("sh -c").arg(SCRIPT).arg(&self.root).arg(script);
+        let job = folders.iter().fold(job.arg(workspace::root()), |job, (from, to)| job.arg(from).arg(to));
+        job.env("PATH", PATH)
+    }
+
     /// Builds what CMake finds in `source`, a folder of `peers/`, in the folder `build` of `folder`.
     pub(crate) fn cmake(&self, source: &Path, folder: &Path) -> Result<()> {
-        /// Its words: the root, the workspace, the folder for the build, and the sources as they are seen from inside.
-        const SCRIPT: &str = r#"set -e
-            mkdir -p "$1/workspace" "$1/build" "$3"
-            mount --bind "$2" "$1/workspace"
-            mount --bind "$3" "$1/build"
-            exec chroot "$1" sh -c '
-                test -f /build/build.ninja || cmake -G Ninja -S "$0" -B /build
-                exec cmake --build /build
-            ' "$4""#;
         if !tools::is_root() {
             return Err(missing!("only root can build in another Debian (chroot): run this as root"));
         }
-        let inside = source.strip_prefix(workspace::root()).expect("peers are in the workspace");
-        let build = Job::new("unshare").words(UNSHARED).words("sh -c").arg(SCRIPT).arg("build");
-        let build = build.arg(&self.root).arg(workspace::root()).arg(folder.join(BUILD));
-        let build = build.arg(Path::new("/workspace").join(inside));
-        build.env("PATH", PATH).builds(15).run()
+        let inside = source.strip_prefix(workspace::root()).expect("peers are in the workspace").display();
+        let build = folder.join(BUILD);
+        fs::create_dir_all(&build)?;
+        let script = format!(
+            "{{ test -f /build/build.ninja || cmake -G Ninja -S /workspace/{inside} -B /build; }} && \
+             exec cmake --build /build"
+        );
+        self.shell(&[(&build, "/build")], &script).builds(15).run()
     }
 }
 
-/// Where this machine's apt gets its Debian from: the other one is there, too.
+/// Where this machine's apt gets its Debian from: the other one is there, too. Security updates have another label.
 fn mirror() -> Result<String> {
-    let targets = Job::new("apt-get").words("indextargets --format").arg("$(LABEL) $(REPO_URI)");
-    of_debian(&targets.quiet_text()?)
-        .ok_or_else(|| failed!("`apt-get indextargets` names no mirror of Debian: run `apt-get update`"))
-}
-
-/// The first address of lines with a label and an address; Debian's security updates are elsewhere and have a label of
-/// their own.
-fn of_debian(lines: &str) -> Option<String> {
-    lines.lines().find_map(|line| line.strip_prefix("Debian ")).map(|address| address.trim().to_owned())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::of_debian;
-
-    fn check(lines: &str, expected: Option<&str>) {
-        assert_eq!(of_debian(lines).as_deref(), expected, "{lines}");
-    }
-
-    #[test]
-    fn the_mirror_is_that_of_debian_itself() {
-        let others = "Other http://n.test/\nDebian-Security http://d.test/security/\n http://u.test/\n";
-        let debian = "Debian http://d.test/debian/\nDebian http://e.test/debian/\n";
-        check("", None);
-        check(others, None);
-        check(&[others, debian].concat(), Some("http://d.test/debian/"));
-    }
+    let targets = Job::new("apt-get").words("indextargets --format $(REPO_URI)").arg("Label: Debian");
+    let mirrors = targets.quiet_text()?;
+    let mirror = mirrors.lines().next().map(str::to_owned);
+    mirror.ok_or_else(|| failed!("`apt-get indextargets` names no mirror of Debian: run `apt-get update`"))
 }

@@ -81,8 +81,10 @@ mod tests {
         };
         check(
             "[dependencies.prost]\nversion = \"0.14\"\n\n[dependencies.tonic]\nversion = \"0.14.1\"\noptional = true\n",
-            Ok("[dependencies.prost]\nversion = \"0.14\"\n\n[dependencies.tonic]\npackage = \"thalweg-tonic\"\n\
-                path = \"/t\"\noptional = true\n"),
+            Ok(
+                "[dependencies.prost]\nversion = \"0.14\"\n\n[dependencies.tonic]\npackage = \"thalweg-tonic\"\n\
+                path = \"/t\"\noptional = true\n",
+            ),
         );
         check("[dependencies.prost]\n", Err("it has no entry of `tonic`"));
         check("[dependencies.tonic]\npath = \"x\"\n", Err("an entry of `tonic` has no version"));

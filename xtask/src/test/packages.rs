@@ -2,7 +2,6 @@
 //! outside the workspace that stand on them.
 
 use std::collections::BTreeSet;
-use std::env;
 use std::fmt::Write;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -73,12 +72,10 @@ fn package(published: &[(String, String)], target: &Path) -> Result<PathBuf> {
 
 /// Removes what an earlier run unpacked and built: to cargo a package of the same version is the same package.
 fn forget(published: &[(String, String)], target: &Path) -> Result<()> {
-    let home = env::var_os("HOME").map(|home| Path::new(&home).join(".cargo"));
-    let home = env::var_os("CARGO_HOME").map(PathBuf::from).or(home).unwrap_or_default();
     // One that is a folder of this machine has no host in its name.
     let is_of_folder = |name: &str| name.starts_with('-');
-    let unpacked = entries(&home.join("registry/src"))?.into_iter().filter(|path| named(path, is_of_folder));
-    for folder in unpacked {
+    let sources = entries(&workspace::cargo_home().join("registry/src"))?;
+    for folder in sources.into_iter().filter(|path| named(path, is_of_folder)) {
         for (name, version) in published {
             files::remove(&folder.join(format!("{name}-{version}")))?;
         }

@@ -69,7 +69,7 @@ fn environment(folder: &Path) -> Result<Vec<(&'static str, String)>> {
     // A folder of its own for cargo: checkouts of this remote must not stay.
     let home = folder.join("cargo");
     fs::create_dir_all(&home)?;
-    let registry = cargo_home().join("registry");
+    let registry = workspace::cargo_home().join("registry");
     fs::create_dir_all(&registry)?;
     std::os::unix::fs::symlink(registry, home.join("registry"))?;
     let installed = folder.join("installed");
@@ -91,11 +91,6 @@ fn environment(folder: &Path) -> Result<Vec<(&'static str, String)>> {
         ("CARGO_PROFILE_RELEASE_OPT_LEVEL", "0".to_owned()),
         ("CARGO_PROFILE_RELEASE_CODEGEN_UNITS", "16".to_owned()),
     ])
-}
-
-fn cargo_home() -> PathBuf {
-    let home = || PathBuf::from(std::env::var_os("HOME").unwrap_or_default()).join(".cargo");
-    std::env::var_os("CARGO_HOME").map_or_else(home, PathBuf::from)
 }
 
 /// Follows a page in a folder.

@@ -1,11 +1,10 @@
 //! What is built for other platforms than this machine's, with the Rust of another Debian: that has the standard
 //! library for 64-bit ARM, and the sources from which cargo makes it for any target.
 
-use std::env;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use crate::debian::{Debian, FORKY, PATH, UNSHARED};
+use crate::debian::{Debian, FORKY};
 use crate::failure::Result;
 use crate::files;
 use crate::job::Job;
@@ -82,24 +81,13 @@ struct There {
 }
 
 impl There {
-    /// A script in it, in the workspace, which nothing there writes to.
+    /// A script in it, in the workspace.
     fn job(&self, script: &str) -> Job {
-        /// Its words: the root, the workspace, Cargo's own folder, the target directory, and the script.
-        const SCRIPT: &str = r#"set -e
-            mkdir -p "$1/workspace" "$1/cargo" "$1/target"
-            mount --bind "$2" "$1/workspace"
-            mount --options remount,bind,ro "$1/workspace"
-            mount --bind "$3" "$1/cargo"
-            mount --bind "$4" "$1/target"
-            mount -t proc proc "$1/proc"
-            mount --rbind /dev "$1/dev"
-            exec chroot "$1" sh -c "cd /workspace && $5""#;
-        let home = || env::var_os("HOME").map(|home| Path::new(&home).join(".cargo"));
-        let cargo = env::var_os("CARGO_HOME").map(PathBuf::from).or_else(home).unwrap_or_default();
-        let job = Job::new("unshare").words(UNSHARED).words("sh -c").arg(SCRIPT).arg("there");
-        let job = job.arg(self.debian.root()).arg(workspace::root()).arg(cargo).arg(&self.target).arg(script);
-        let job = job.env("PATH", PATH).env("HOME", "/root").env("CARGO_HOME", "/cargo");
-        job.env("CARGO_TARGET_DIR", "/target").env("CARGO_NET_OFFLINE", "true").env("CARGO_INCREMENTAL", "0")
+        let cargo = workspace::cargo_home();
+        let folders = [(&*cargo, "/cargo"), (&*self.target, "/target")];
+        let job = self.debian.shell(&folders, &format!("cd /workspace && {script}"));
+        let job = job.env("HOME", "/root").env("CARGO_HOME", "/cargo").env("CARGO_TARGET_DIR", "/target");
+        job.env("CARGO_NET_OFFLINE", "true").env("CARGO_INCREMENTAL", "0")
     }
 
     fn cargo(&self, words: &str) -> Job {
