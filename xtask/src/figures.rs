@@ -112,7 +112,7 @@ fn list() -> Result<()> {
     log::start("figures-list")?;
     let results = Results::read()?;
     for measurement in measure::all()? {
-        let of = match results.provenance(&measurement.name) {
+        let of = match results.get(&measurement.name) {
             None => "not measured".to_owned(),
             Some(of) => {
                 let words =

@@ -1,9 +1,10 @@
 //! The results files: what was measured, where, when, of which commit, by which commands.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::PathBuf;
 
+use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::failure::Result;
@@ -15,16 +16,20 @@ const SCHEMA: &str = "thalweg.figures/1";
 /// All results files, by name.
 #[derive(Clone)]
 pub(super) struct Results {
-    files: BTreeMap<String, Value>,
+    files: BTreeMap<String, ResultsFile>,
 }
 
-/// Where figures are from.
-#[derive(Clone, Debug, PartialEq)]
-pub(super) struct Provenance {
-    pub(super) commands: Vec<String>,
-    pub(super) machine: String,
+/// What was measured, and where it is from.
+#[derive(Clone, Deserialize)]
+pub(super) struct ResultsFile {
+    #[serde(default)]
+    schema: String,
+    commands: Vec<String>,
+    machine: String,
     pub(super) date: String,
     pub(super) commit: String,
+    #[serde(default)]
+    figures: Value,
 }
 
 fn folder() -> PathBuf {
@@ -34,71 +39,56 @@ fn folder() -> PathBuf {
 impl Results {
     pub(super) fn read() -> Result<Self> {
         let mut files = BTreeMap::new();
-        for entry in fs::read_dir(folder())? {
-            let path = entry?.path();
-            if !files::has_extension(&path, "json") {
-                continue;
-            }
+        for path in files::below(&folder())?.iter().filter(|path| files::has_extension(path, "json")) {
             let name = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
-            let value = files::json(&path)?;
-            ensure!(value["schema"] == SCHEMA, "{} is not of the schema {SCHEMA}", path.display());
-            files.insert(name, value);
+            let file: ResultsFile = serde_json::from_value(files::json(path)?)
+                .map_err(|why| failed!("{}: {why}", path.display()))?;
+            ensure!(file.schema == SCHEMA, "{} is not of the schema {SCHEMA}", path.display());
+            files.insert(name, file);
         }
         Ok(Self { files })
     }
 
     #[cfg(test)]
     pub(super) fn of(files: impl IntoIterator<Item = (&'static str, Value)>) -> Self {
-        Self { files: files.into_iter().map(|(name, value)| (name.to_owned(), value)).collect() }
+        let file = |(name, value): (&str, Value)| (name.to_owned(), serde_json::from_value(value).unwrap());
+        Self { files: files.into_iter().map(file).collect() }
+    }
+
+    pub(super) fn get(&self, name: &str) -> Option<&ResultsFile> {
+        self.files.get(name)
     }
 
     /// What was measured, by name.
     pub(super) fn all_figures(&self) -> BTreeMap<&str, &Value> {
-        self.files.iter().map(|(name, file)| (name.as_str(), &file["figures"])).collect()
-    }
-
-    pub(super) fn provenance(&self, name: &str) -> Option<Provenance> {
-        let file = self.files.get(name)?;
-        let text = |key: &str| file[key].as_str().unwrap_or("unknown").to_owned();
-        let commands = files::list(&file["commands"]).iter();
-        Some(Provenance {
-            commands: commands.filter_map(|command| command.as_str().map(str::to_owned)).collect(),
-            machine: text("machine"),
-            date: text("date"),
-            commit: text("commit"),
-        })
+        self.files.iter().map(|(name, file)| (name.as_str(), &file.figures)).collect()
     }
 
     /// Where the figures of one file are from, behind a link to it.
     pub(super) fn caption_of(&self, name: &str, link: &str) -> String {
-        let provenance = self.provenance(name);
-        let Some(Provenance { commands, machine, date, commit }) = provenance else { return String::new() };
+        let Some(ResultsFile { commands, machine, date, commit, .. }) = self.get(name) else {
+            return String::new();
+        };
         format!("*{link}: `{}`; {date}; commit `{commit}`; {machine}.*", commands.join("`, `"))
     }
 
     /// The line above a table that says where its figures are from.
     pub(super) fn caption(&self, names: &[impl AsRef<str>]) -> String {
-        let all: Vec<Provenance> = names.iter().filter_map(|name| self.provenance(name.as_ref())).collect();
-        let distinct = |part: fn(&Provenance) -> Vec<String>| {
-            let mut parts: Vec<String> = Vec::new();
-            for part in all.iter().flat_map(part) {
-                if !parts.contains(&part) {
-                    parts.push(part);
-                }
-            }
-            parts
-        };
-        let quoted =
-            |parts: Vec<String>| parts.iter().map(|part| format!("`{part}`")).collect::<Vec<_>>().join(", ");
-        let commits = distinct(|provenance| vec![provenance.commit.clone()]);
+        let all = || names.iter().filter_map(move |name| self.get(name.as_ref()));
         format!(
-            "{}\n\n*{}; commit {}; {}.*",
-            quoted(distinct(|provenance| provenance.commands.clone())),
-            distinct(|provenance| vec![provenance.date.clone()]).join(", "),
-            quoted(commits),
-            distinct(|provenance| vec![provenance.machine.clone()]).join("; "),
+            "`{}`\n\n*{}; commit `{}`; {}.*",
+            distinct(all().flat_map(|it| &it.commands), "`, `"),
+            distinct(all().map(|it| &it.date), ", "),
+            distinct(all().map(|it| &it.commit), "`, `"),
+            distinct(all().map(|it| &it.machine), "; "),
         )
     }
+}
+
+/// Each text once, where it comes first.
+fn distinct<'t>(texts: impl Iterator<Item = &'t String>, between: &str) -> String {
+    let mut known = BTreeSet::new();
+    texts.filter(|text| known.insert(*text)).map(String::as_str).collect::<Vec<_>>().join(between)
 }
 
 /// Where and when something was measured.
