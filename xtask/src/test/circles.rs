@@ -7,38 +7,35 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
+use std::slice;
 
 use super::source::{Block, Source, joined};
 use crate::failure::Result;
 
 /// The files of one crate, as modules.
+#[derive(Default)]
 pub(super) struct Crate {
     files: Vec<Source>,
-    /// What each file's `use` declarations bring from this crate.
-    uses: Vec<Vec<Use>>,
-    /// Names that a `use` brings into a module from other crates.
-    foreign: BTreeSet<(Vec<String>, String)>,
     /// The file of each module, inline ones too.
     modules: BTreeMap<Vec<String>, usize>,
-    /// The file that defines a macro which is exported from the root.
-    macros: BTreeMap<String, usize>,
+    /// The file that defines an item, by the item's path. A macro that is exported is one of the root.
+    defined: BTreeMap<Vec<String>, usize>,
+    /// What a `use` brings into a module under a name, as it is written.
+    used: BTreeMap<Vec<String>, Vec<String>>,
+    /// Paths of which a module brings in all that is there.
+    globs: BTreeMap<Vec<String>, Vec<Vec<String>>>,
 }
 
-/// One name that a `use` brings into a module, or all of another module's (`*`).
-#[derive(Debug)]
-struct Use {
-    module: Vec<String>,
-    name: String,
-    /// From the root of the crate.
-    target: Vec<String>,
-}
-
-/// What a path leads to.
+/// The target of a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Found {
     Module,
-    /// Something that this file defines.
+    /// An item that this file defines.
     Item(usize),
+    /// A name that is not known in a module of this file: a macro may define it.
+    Unknown(usize),
+    /// Another crate.
+    Elsewhere,
 }
 
 /// By importing and imported file: the names that tie them.
@@ -68,19 +65,27 @@ impl Crate {
             let is_for_tests = for_tests.iter().any(|tests| file.module.starts_with(tests));
             !is_for_tests && file.module.last().is_none_or(|last| last != "tests")
         });
-        let (mut modules, mut macros) = (BTreeMap::new(), BTreeMap::new());
-        for (index, file) in files.iter().enumerate() {
-            modules.insert(file.module.clone(), index);
-            macros.extend(file.macros.iter().map(|name| (name.clone(), index)));
+        let mut of = Self { files, ..Self::default() };
+        for (index, file) in of.files.iter().enumerate() {
+            of.modules.insert(file.module.clone(), index);
+            of.defined.extend(file.defined.iter().map(|(here, name)| (joined(here, name), index)));
         }
-        for (index, file) in files.iter().enumerate() {
+        for (index, file) in of.files.iter().enumerate() {
             for inline in &file.inline {
-                modules.entry(inline.clone()).or_insert(index);
+                of.modules.entry(inline.clone()).or_insert(index);
+            }
+            for (here, name, path) in &file.leaves {
+                if name == "*" {
+                    of.globs.entry(here.clone()).or_default().push(path.clone());
+                } else {
+                    of.used.entry(joined(here, name)).or_insert_with(|| path.clone());
+                }
+            }
+            for name in &file.macros {
+                of.defined.entry(vec![name.clone()]).or_insert(index);
             }
         }
-        let mut foreign = BTreeSet::new();
-        let uses = files.iter().map(|file| uses(file, &modules, &mut foreign)).collect();
-        Ok(Self { files, uses, foreign, modules, macros })
+        Ok(of)
     }
 
     pub(super) fn files(&self) -> &[Source] {
@@ -128,17 +133,21 @@ impl Crate {
     /// What ties the files: names that one uses of another, and methods of a type whose `impl` blocks lie in several.
     fn imports(&self) -> Imports {
         let mut imports = self.calls_of_methods();
-        for (from, (file, uses)) in self.files.iter().zip(&self.uses).enumerate() {
-            let of_uses = uses.iter().map(|it| match it.name.as_str() {
-                "*" => joined(&it.target, "*"),
-                _ => it.target.clone(),
+        for (from, file) in self.files.iter().enumerate() {
+            let of_uses = file.leaves.iter().map(|(here, name, path)| match name.as_str() {
+                "*" => (here, joined(path, "*")),
+                _ => (here, path.clone()),
             });
-            let of_paths = file.paths.iter().filter_map(|(here, path)| self.absolute(here, uses, path));
-            for path in of_uses.chain(of_paths) {
-                if let Some(Found::Item(to)) =
-                    self.find(&path, REEXPORTS_MAX).filter(|it| *it != Found::Item(from))
+            // A path that begins with an item was counted where that was imported.
+            let of_paths = file.paths.iter().filter(|(here, path)| {
+                let used = self.used.get(&joined(here, &path[0]));
+                self.find(here, used.map_or(&path[..1], Vec::as_slice)) == Found::Module
+            });
+            for (here, path) in of_uses.chain(of_paths.map(|(here, path)| (here, path.clone()))) {
+                if let Found::Item(to) | Found::Unknown(to) = self.find(here, &path)
+                    && to != from
                 {
-                    imports.entry((from, to)).or_default().insert(path.last().cloned().unwrap_or_default());
+                    imports.entry((from, to)).or_default().extend(path.last().cloned());
                 }
             }
         }
@@ -172,54 +181,56 @@ impl Crate {
 
     /// The file that defines the type of an `impl` block.
     fn owner(&self, block: &Block) -> Option<usize> {
-        match self.find(&joined(&block.here, &block.name), REEXPORTS_MAX)? {
-            Found::Item(owner) => Some(owner),
-            Found::Module => None,
+        let path = [&["crate".to_owned()][..], &block.here, slice::from_ref(&block.name)].concat();
+        match self.find(&[], &path) {
+            Found::Item(owner) | Found::Unknown(owner) => Some(owner),
+            Found::Module | Found::Elsewhere => None,
         }
     }
 
-    /// A path in code from the root of the crate, where it leads into it.
-    fn absolute(&self, here: &[String], uses: &[Use], path: &[String]) -> Option<Vec<String>> {
-        if let Some(path) = absolute(here, path, &self.modules) {
-            return Some(path);
-        }
-        let is_it = |it: &&Use| it.name == path[0] && here.starts_with(&it.module);
-        let target = &uses.iter().find(is_it)?.target;
-        // What is no module was counted where it was imported.
-        (self.find(target, REEXPORTS_MAX) == Some(Found::Module)).then(|| [target, &path[1..]].concat())
+    /// Where a path leads that is written in the module `here`.
+    fn find(&self, here: &[String], path: &[String]) -> Found {
+        self.follow(here, path, REEXPORTS_MAX)
     }
 
-    /// Which file defines what `path` names, through re-exports.
-    fn find(&self, path: &[String], reexports_left: usize) -> Option<Found> {
-        let len = (0..=path.len()).rev().find(|len| self.modules.contains_key(&path[..*len]))?;
-        let (module, rest) = path.split_at(len);
-        let index = self.modules[module];
-        let Some(name) = rest.first() else { return Some(Found::Module) };
-        let file = &self.files[index];
-        if name == "*" || reexports_left == 0 || file.defined.contains(&(module.to_vec(), name.clone())) {
-            return Some(Found::Item(index));
+    fn follow(&self, here: &[String], path: &[String], reexports_left: usize) -> Found {
+        let Some(left) = reexports_left.checked_sub(1) else { return Found::Elsewhere };
+        let first = joined(here, &path[0]);
+        let is_here = self.modules.contains_key(&first)
+            || self.defined.contains_key(&first)
+            || self.used.contains_key(&first);
+        let mut module = if path[0] == "crate" { Vec::new() } else { here.to_vec() };
+        if !is_here && !["crate", "self", "super"].contains(&path[0].as_str()) {
+            return Found::Elsewhere;
         }
-        let reexported = |target: &[String]| self.find(target, reexports_left - 1);
-        let uses = || self.uses[index].iter().filter(|it| it.module == module);
-        if let Some(it) = uses().find(|it| it.name == *name) {
-            return reexported(&[&it.target[..], &rest[1..]].concat());
-        }
-        for glob in uses().filter(|it| it.name == "*") {
-            let found = self.modules.get(&glob.target).is_some_and(|behind| {
-                self.files[*behind].defined.contains(&(glob.target.clone(), name.clone()))
-                    || self.uses[*behind].iter().any(|it| it.name == *name && it.module == glob.target)
-            });
-            if found {
-                return reexported(&[&glob.target[..], rest].concat());
+        for (index, name) in path.iter().enumerate() {
+            let child = joined(&module, name);
+            match name.as_str() {
+                "crate" | "self" => {}
+                "super" => drop(module.pop()),
+                "*" => return self.modules.get(&module).map_or(Found::Elsewhere, |file| Found::Item(*file)),
+                _ if self.modules.contains_key(&child) => module = child,
+                _ => {
+                    let rest = &path[index + 1..];
+                    return match (self.defined.get(&child), self.used.get(&child)) {
+                        // A function may have the name of a module that is brought in.
+                        (Some(file), used) if rest.is_empty() || used.is_none() => Found::Item(*file),
+                        (_, Some(used)) => self.follow(&module, &[&used[..], rest].concat(), left),
+                        (_, None) => self.follow_globs(&module, &path[index..], left),
+                    };
+                }
             }
         }
-        if self.foreign.contains(&(module.to_vec(), name.clone())) {
-            return None;
-        }
-        match self.macros.get(name) {
-            Some(file) if module.is_empty() => Some(Found::Item(*file)),
-            _ => Some(Found::Item(index)),
-        }
+        Found::Module
+    }
+
+    /// Where a path leads that may be brought into `module` by a `*`.
+    fn follow_globs(&self, module: &[String], path: &[String], reexports_left: usize) -> Found {
+        let globs = self.globs.get(module).into_iter().flatten();
+        let modules = globs.filter(|glob| self.follow(module, glob, reexports_left) == Found::Module);
+        let mut behind = modules.map(|glob| self.follow(module, &[&glob[..], path].concat(), reexports_left));
+        let unknown = || self.modules.get(module).map_or(Found::Elsewhere, |file| Found::Unknown(*file));
+        behind.find(|found| matches!(found, Found::Item(_) | Found::Module)).unwrap_or_else(unknown)
     }
 }
 
@@ -232,51 +243,6 @@ fn reach(start: usize, imports: &Imports) -> BTreeSet<usize> {
         waiting.extend(next.filter(|to| reached.insert(*to)));
     }
     reached
-}
-
-/// What the file's `use` declarations bring from this crate; names that they bring from others are `foreign`.
-fn uses(
-    file: &Source,
-    modules: &BTreeMap<Vec<String>, usize>,
-    foreign: &mut BTreeSet<(Vec<String>, String)>,
-) -> Vec<Use> {
-    let target = |here: &Vec<String>, path: &Vec<String>| {
-        absolute(here, path, modules).or_else(|| {
-            // `use crate::frame; use frame::Kind;`
-            let (.., first) =
-                file.leaves.iter().find(|(module, name, _)| module == here && *name == path[0])?;
-            let first = absolute(here, Some(first).filter(|first| *first != path)?, modules)?;
-            Some([&first[..], &path[1..]].concat())
-        })
-    };
-    let mut own = Vec::new();
-    for (here, name, path) in &file.leaves {
-        match target(here, path) {
-            Some(target) => own.push(Use { module: here.clone(), name: name.clone(), target }),
-            None => drop(foreign.insert((here.clone(), name.clone()))),
-        }
-    }
-    own
-}
-
-/// A path from the root of the crate, of one that is written in the module `here`; `None` when it leads elsewhere.
-fn absolute(here: &[String], path: &[String], modules: &BTreeMap<Vec<String>, usize>) -> Option<Vec<String>> {
-    let mut base = match path.first()?.as_str() {
-        "crate" => Vec::new(),
-        "self" => here.to_vec(),
-        "super" => here[..here.len().checked_sub(1)?].to_vec(),
-        child => {
-            let module = joined(here, child);
-            return modules.contains_key(&module).then(|| [here, path].concat());
-        }
-    };
-    let mut rest = &path[1..];
-    while rest.first().is_some_and(|word| word == "super") {
-        base.pop();
-        rest = &rest[1..];
-    }
-    base.extend_from_slice(rest);
-    Some(base)
 }
 
 #[cfg(test)]

@@ -188,18 +188,6 @@ impl<'ast> Visit<'ast> for Reader<'_> {
         }
     }
 
-    fn visit_local(&mut self, it: &'ast syn::Local) {
-        if is_kept(&it.attrs, None) {
-            visit::visit_local(self, it);
-        }
-    }
-
-    fn visit_field(&mut self, it: &'ast syn::Field) {
-        if is_kept(&it.attrs, None) {
-            visit::visit_field(self, it);
-        }
-    }
-
     fn visit_path(&mut self, path: &'ast syn::Path) {
         if path.leading_colon.is_none() {
             self.path(path.segments.iter().map(|segment| segment.ident.to_string()).collect());
