@@ -2,7 +2,7 @@
 //! a change of what is promised stands in the diff that is reviewed.
 
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use crate::arguments::Arguments;
@@ -28,49 +28,28 @@ const LIBRARIES: &[&str] = &[
 pub(crate) fn run(arguments: Arguments) -> Result<ExitCode> {
     arguments.finish()?;
     log::start("api")?;
-    for Listing { library, text } in listings()? {
-        let path = recorded(library);
-        files::write(&path, &text)?;
-        println!("{:>5} items  {}", text.lines().count(), path.display());
+    for (path, items) in write(&workspace::root().join("api"))? {
+        println!("{items:>5} items  {}", path.display());
     }
     Ok(ExitCode::SUCCESS)
 }
 
 /// Whether the lists are what is there.
 pub(crate) fn check() -> Result<String> {
-    let mut changed = Vec::new();
-    let mut items = 0;
-    for Listing { library, text } in listings()? {
-        items += text.lines().count();
-        if fs::read_to_string(recorded(library)).unwrap_or_default() != text {
-            let found = workspace::output().join(format!("api-{library}.txt"));
-            fs::write(&found, text)?;
-            // It ends with 1 where it finds what it looks for.
-            Job::new("diff").words("--unified=0 --new-file").arg(recorded(library)).arg(found).status()?;
-            changed.push(library);
-        }
-    }
-    if changed.is_empty() {
-        return Ok(format!("{items} public items of {} libraries, as in api", LIBRARIES.len()));
-    }
-    Err(failed!(
-        "other public items than api has, in {}: the lines are in {}. Where they are meant, `cargo xtask api` writes \
-         them anew",
-        changed.join(", "),
+    let found = files::emptied(workspace::output().join("api"))?;
+    let items: usize = write(&found)?.iter().map(|(_, items)| items).sum();
+    let diff = Job::new("diff").words("--unified=0 --new-file --recursive api").arg(found);
+    ensure!(
+        diff.status()?.success(),
+        "other public items than api has: the lines are in {}. Where they are meant, `cargo xtask api` writes them \
+         anew",
         log::path().display()
-    ))
+    );
+    Ok(format!("{items} public items of {} libraries, as in api", LIBRARIES.len()))
 }
 
-struct Listing {
-    library: &'static str,
-    text: String,
-}
-
-fn recorded(library: &str) -> PathBuf {
-    workspace::root().join("api").join(format!("{library}.txt"))
-}
-
-fn listings() -> Result<Vec<Listing>> {
+/// Writes a list of each library to `folder`, and gives how many items it has.
+fn write(folder: &Path) -> Result<Vec<(PathBuf, usize)>> {
     let metadata = Metadata::load()?;
     // Stable rustdoc writes JSON only with RUSTC_BOOTSTRAP, with which build scripts run again: it has its own folder.
     let target = workspace::target().join("api");
@@ -95,7 +74,7 @@ fn listings() -> Result<Vec<Listing>> {
         let document = document.env("RUSTC_BOOTSTRAP", "1").env("CARGO_TARGET_DIR", &target);
         document.builds(20).run()?;
     }
-    let list = |library: &&'static str| -> Result<Listing> {
+    let list = |library: &&str| {
         let json = target.join("doc").join(format!("{}.json", library.replace('-', "_")));
         let text = Job::new(target.join("debug/api-listing")).arg(json).quiet_text().map_err(|failure| {
             missing!(
@@ -104,7 +83,9 @@ fn listings() -> Result<Vec<Listing>> {
                 log::path().display()
             )
         })?;
-        Ok(Listing { library, text })
+        let path = folder.join(format!("{library}.txt"));
+        fs::write(&path, &text)?;
+        Ok((path, text.lines().count()))
     };
     LIBRARIES.iter().map(list).collect()
 }
