@@ -72,33 +72,13 @@ fn package(published: &[(String, String)], target: &Path) -> Result<PathBuf> {
 
 /// Removes what an earlier run unpacked and built: to cargo a package of the same version is the same package.
 fn forget(published: &[(String, String)], target: &Path) -> Result<()> {
-    // One that is a folder of this machine has no host in its name.
-    let is_of_folder = |name: &str| name.starts_with('-');
-    let sources = entries(&workspace::cargo_home().join("registry/src"))?;
-    for folder in sources.into_iter().filter(|path| named(path, is_of_folder)) {
-        for (name, version) in published {
-            files::remove(&folder.join(format!("{name}-{version}")))?;
-        }
-    }
-    let is_ours = |name: &str| published.iter().any(|(package, _)| name.starts_with(&format!("{package}-")));
-    for path in entries(&target.join("debug/.fingerprint"))? {
-        if named(&path, is_ours) {
-            files::remove(&path)?;
-        }
+    // The name of a registry that is a folder of this machine begins with `-`: it has no host.
+    const SCRIPT: &str = r#"rm -rf "$0"/registry/src/-*/"$2-$3" "$1"/debug/.fingerprint/"$2"-*"#;
+    for (name, version) in published {
+        let job = Job::new("sh").words("-c").arg(SCRIPT).arg(workspace::cargo_home()).arg(target);
+        job.arg(name).arg(version).run()?;
     }
     Ok(())
-}
-
-/// What is in a folder, if it is there.
-fn entries(folder: &Path) -> Result<Vec<PathBuf>> {
-    if !folder.exists() {
-        return Ok(Vec::new());
-    }
-    fs::read_dir(folder)?.map(|entry| Ok(entry?.path())).collect()
-}
-
-fn named(path: &Path, is_it: impl Fn(&str) -> bool) -> bool {
-    path.file_name().is_some_and(|name| is_it(&name.to_string_lossy()))
 }
 
 /// A package has what a reader of it looks for, and what the registry and docs.rs show of it.
