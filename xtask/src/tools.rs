@@ -54,15 +54,7 @@ pub(crate) fn go_program(name: &str, package: &str, module: &str) -> Result<Path
 
 /// The folder of grpc-go's examples: their .proto files and certificates.
 pub(crate) fn grpc_go_examples() -> Result<PathBuf> {
-    let go = |words: &str| {
-        let job = Job::new("go").words(words).arg("google.golang.org/grpc/examples");
-        job.directory(workspace::suites().join("go")).builds(5)
-    };
-    // A module that is not here yet has no folder, and `list` does not fetch it.
-    go("mod download").run()?;
-    let folder = go("list -m -f {{.Dir}}").text()?;
-    ensure!(!folder.trim().is_empty(), "go names no folder of google.golang.org/grpc/examples");
-    Ok(PathBuf::from(folder.trim()))
+    go_module("google.golang.org/grpc/examples")
 }
 
 /// Connect's conformance suite.
@@ -81,10 +73,12 @@ pub(crate) fn connect_conformance() -> Result<ConnectConformance> {
     Ok(ConnectConformance { runner, protos: go_module(&format!("{MODULE}@{VERSION}"))?.join("proto") })
 }
 
-/// The folder of a module, `github.com/gogo/protobuf@v1.3.2`, in the module cache.
+/// The folder in the module cache of a module, `github.com/gogo/protobuf@v1.3.2`, or in the version that
+/// `xtask/suites/go` pins.
 pub(crate) fn go_module(module: &str) -> Result<PathBuf> {
     needs_go(module)?;
-    let said = Job::new("go").words("mod download -json").arg(module).builds(5).json()?;
+    let download = Job::new("go").words("mod download -json").arg(module);
+    let said = download.directory(workspace::suites().join("go")).builds(5).json()?;
     ensure!(said["Dir"].is_string(), "`go mod download` names no folder of {module}");
     Ok(PathBuf::from(files::text(&said["Dir"])))
 }
@@ -203,6 +197,10 @@ pub(crate) fn protoc() -> Result<()> {
 
 /// An etcd: that on the PATH, or Debian's, which is unpacked and not installed, so that none starts by itself.
 pub(crate) fn etcd() -> Result<PathBuf> {
+    // Without lists there is nothing to be found.
+    const SCRIPT: &str = "apt-get download -qq etcd-server || \
+                          { apt-get update -qq && apt-get download -qq etcd-server; } && \
+                          dpkg --extract etcd-server_*.deb .";
     if let Some(etcd) = find("etcd") {
         return Ok(etcd);
     }
@@ -211,20 +209,9 @@ pub(crate) fn etcd() -> Result<PathBuf> {
     if program.is_file() {
         return Ok(program);
     }
-    let missing = |failure: Failure| missing!("Debian's etcd-server: {failure}");
     fs::create_dir_all(&folder)?;
-    let download = || Job::new("apt-get").words("download -qq etcd-server").directory(&folder).builds(5);
-    if download().run().is_err() {
-        // Without lists there is nothing to be found.
-        Job::new("apt-get").words("update -qq").builds(10).run().map_err(missing)?;
-        download().run().map_err(missing)?;
-    }
-    for entry in fs::read_dir(&folder)? {
-        let package = entry?.path();
-        if files::has_extension(&package, "deb") {
-            Job::new("dpkg").arg("--extract").arg(package).arg(&folder).run().map_err(missing)?;
-        }
-    }
+    let unpack = Job::new("sh").words("-c").arg(SCRIPT).directory(&folder).builds(15);
+    unpack.run().map_err(|failure| missing!("Debian's etcd-server: {failure}"))?;
     Ok(program)
 }
 
