@@ -136,20 +136,15 @@ pub(crate) fn is_equal(result: &Value) -> bool {
 
 /// `Temporal: 97 files; 97 accepted by both and equal, 97 with source info; …`.
 pub(crate) fn summary(result: &Value) -> String {
-    let [files, equal, with_source_info, refused] = row(result).map(|number| grouped(number as f64));
-    let name = result["name"].as_str().unwrap_or_default();
-    let whole = result["whole"].as_str().unwrap_or_default();
+    let with_source_info = count(result, EQUAL_WITH_SOURCE_INFO);
+    let numbers = [count(result, EQUAL) + with_source_info, with_source_info, count(result, REFUSED)];
+    let [equal, with_source_info, refused] = numbers.map(|number| grouped(number as f64));
+    let [name, whole] = ["name", "whole"].map(|key| text(&result[key]));
+    let files = grouped(result["files"].as_f64().unwrap_or_default());
     format!(
         "{name}: {files} files; equal {equal}, with source info {with_source_info}; refused at the same place \
          {refused}; as one set: {whole}"
     )
-}
-
-/// Files; equal; equal with source info; refused by both at the same place.
-pub(crate) fn row(result: &Value) -> [u64; 4] {
-    let with_source_info = count(result, EQUAL_WITH_SOURCE_INFO);
-    let files = result["files"].as_u64().unwrap_or_default();
-    [files, count(result, EQUAL) + with_source_info, with_source_info, count(result, REFUSED)]
 }
 
 fn count(result: &Value, verdict: &str) -> u64 {
@@ -165,8 +160,7 @@ fn compare(trees: &Value, cache: Option<&Path>) -> Result<Value> {
     let job = Job::new(tools::python()?).arg(workspace::suites().join("protos/oracle.py"));
     let job = job.arg(protoc.join("_bin/protoc")).arg(protoc.join("include")).arg(ours).arg("2");
     let job = cache.into_iter().fold(job, Job::arg);
-    let text = job.stdin(input).minutes(90).quiet_text()?;
-    serde_json::from_str(&text).map_err(|error| failed!("oracle.py printed no JSON: {error}"))
+    job.stdin(input).minutes(90).json()
 }
 
 /// The names by which the files below these roots are imported, each once.
@@ -174,26 +168,14 @@ fn names_below(roots: &[PathBuf]) -> Result<BTreeSet<PathBuf>> {
     let mut names = BTreeSet::new();
     let mut seen = BTreeSet::new();
     for root in roots {
-        for path in followed_below(root)? {
+        // Behind links, too: a package is linked to where its files import each other from.
+        let find = Job::new("find").arg("-L").arg(root).words("-type f -name *.proto -printf %P\\n");
+        for name in find.quiet_text()?.lines() {
             // A root may lie within another.
-            let Ok(real) = path.canonicalize() else { continue };
-            if files::has_extension(&path, "proto") && seen.insert(real) {
-                names.insert(path.strip_prefix(root).unwrap_or(&path).to_owned());
+            if seen.insert(root.join(name).canonicalize()?) {
+                names.insert(PathBuf::from(name));
             }
         }
     }
     Ok(names)
-}
-
-/// All files in the folder and in those within it, links followed.
-fn followed_below(folder: &Path) -> Result<Vec<PathBuf>> {
-    let mut found = Vec::new();
-    for path in files::below(folder)? {
-        if path.is_dir() {
-            found.extend(files::below(&path)?);
-        } else {
-            found.push(path);
-        }
-    }
-    Ok(found)
 }
