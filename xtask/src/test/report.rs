@@ -3,20 +3,26 @@
 use std::fs;
 use std::path::Path;
 
+use serde_json::Value;
+
 use crate::failure::Result;
+use crate::files::{self, list, text};
 use crate::job::Job;
 use crate::test::rust;
-use crate::{files, tools, workspace};
+use crate::{tools, workspace};
 
 /// A desktop and a phone.
 const WIDTHS: [u32; 2] = [1280, 390];
 /// What the browser prefers, as its engine numbers it.
 const THEMES: [(&str, &str); 2] = [("light", "1"), ("dark", "0")];
-/// Goes before all else in the page: notes on its root the first error and, once it has drawn, how wide it is.
+/// Goes before all else in the page. Once that has drawn, its title is JSON: the notes on its root and its charts, the
+/// first error, and the page's width.
 const PROBE: &str = "<script>
     addEventListener('error', ({ message }) => document.documentElement.dataset.error ??= message);
     addEventListener('load', () => setTimeout(() => {
-        document.documentElement.dataset.width = document.documentElement.scrollWidth;
+        const root = document.documentElement;
+        const charts = [...document.querySelectorAll('figure[data-chart]')].map(({ dataset }) => ({ ...dataset }));
+        document.title = JSON.stringify({ ...root.dataset, width: root.scrollWidth, charts });
     }, 2000));
 </script>";
 
@@ -48,7 +54,7 @@ pub(super) fn check() -> Result<String> {
 }
 
 /// Opens the page, keeps a picture of it for a person, and gives how many lines its charts drew.
-fn open(browser: &Job, folder: &Path, (width, theme, theme_number): (u32, &str, &str)) -> Result<u32> {
+fn open(browser: &Job, folder: &Path, (width, theme, theme_number): (u32, &str, &str)) -> Result<u64> {
     // Without --no-sandbox it does not start for root. Virtual time lets timers of the page run out at once.
     let browser = browser
         .clone()
@@ -62,51 +68,34 @@ fn open(browser: &Job, folder: &Path, (width, theme, theme_number): (u32, &str, 
     let dom = folder.join("dom.html");
     browser.arg("--dump-dom").arg(page("probed.html")).run_into(&dom)?;
     let dom = fs::read_to_string(&dom)?;
+    let title = dom.split_once("<title>").and_then(|(_, rest)| rest.split("</title>").next());
+    let seen = serde_json::from_str(title.unwrap_or_default()).unwrap_or_default();
     let at = |why| failed!("{} at {width} px, {theme}: {why}", page("report.html"));
-    fits(&dom, width).map_err(at)?;
-    lines_drawn(&dom).map_err(at)
+    lines_drawn(&seen, width).map_err(at)
 }
 
-/// No error, and nothing that has to be scrolled to sideways.
-fn fits(dom: &str, width: u32) -> Result<(), String> {
-    let root = dom.split_once("<html").and_then(|(_, rest)| rest.split('>').next()).unwrap_or_default();
-    if let Some(error) = attribute(root, "data-error") {
-        return Err(format!("its script failed: {error}"));
-    }
-    match attribute(root, "data-width").and_then(|text| text.parse::<u32>().ok()) {
-        Some(page_width) if page_width <= width => Ok(()),
-        Some(page_width) => Err(format!("it is {page_width} px wide")),
-        None => Err("it did not load".to_owned()),
-    }
-}
-
-/// The page notes on its root that it is done, and on each chart how many lines it should show and how many left their
-/// colour on the canvas. Lines that lie on one another hide each other, so with figures that are not known beforehand
-/// only half of them must be seen; the lab's own test draws a known study, and asks for all.
-fn lines_drawn(dom: &str) -> Result<u32, String> {
-    if !dom.contains("data-plots=\"drawn\"") {
-        return Err("the page's script did not come to its end".to_owned());
-    }
-    let charts: Vec<&str> = dom.split("<figure").skip(1).filter_map(|rest| rest.split('>').next()).collect();
-    let charts: Vec<&&str> = charts.iter().filter(|tag| tag.contains("data-chart=")).collect();
-    if charts.is_empty() {
-        return Err("there is no chart".to_owned());
-    }
+/// The lines of all charts, of a page in which the probe has seen no error, and nothing that has to be scrolled to
+/// sideways.
+///
+/// Each chart notes how many lines it should show and how many left their colour on the canvas. Lines that lie on one
+/// another hide each other, so with figures that are not known beforehand only half of them must be seen; the lab's own
+/// test draws a known study, and asks for all.
+fn lines_drawn(seen: &Value, width: u32) -> Result<u64> {
+    ensure!(seen.is_object(), "it did not load");
+    ensure!(seen["error"].is_null(), "its script failed: {}", seen["error"]);
+    ensure!(seen["width"].as_u64().is_some_and(|it| it <= width.into()), "it is {} px wide", seen["width"]);
+    ensure!(seen["plots"] == "drawn", "the page's script did not come to its end");
+    let charts = list(&seen["charts"]);
+    ensure!(!charts.is_empty(), "there is no chart");
     let mut lines = 0;
-    for tag in charts {
-        let name = attribute(tag, "data-chart").unwrap_or_default();
-        let number =
-            |attribute_name| attribute(tag, attribute_name).and_then(|text| text.parse::<u32>().ok());
-        match (number("data-lines-shown"), number("data-lines-drawn")) {
+    for chart in charts {
+        let number = |key: &str| text(&chart[key]).parse::<u64>().ok();
+        match (number("linesShown"), number("linesDrawn")) {
             (Some(shown @ 1..), Some(drawn)) if drawn >= shown.div_ceil(2) => lines += drawn,
-            (shown, drawn) => return Err(format!("chart {name}: {shown:?} lines to show, {drawn:?} drawn")),
+            _ => bail!("a chart lacks lines: {chart}"),
         }
     }
     Ok(lines)
-}
-
-fn attribute<'t>(tag: &'t str, name: &str) -> Option<&'t str> {
-    tag.split_once(&format!("{name}=\""))?.1.split('"').next()
 }
 
 /// Nothing is loaded from elsewhere.
@@ -120,28 +109,27 @@ fn is_self_contained(page: &str) -> Result<()> {
 
 #[cfg(test)]
 mod tests {
-    use super::{fits, lines_drawn};
+    use serde_json::{Value, json};
+
+    use super::lines_drawn;
 
     #[test]
-    fn a_page_that_is_too_wide_or_failed_is_found() {
-        assert_eq!(fits("<html lang=\"en\" data-width=\"390\">", 390), Ok(()));
-        assert!(fits("<html data-width=\"391\">", 390).is_err());
-        assert!(fits("<html data-width=\"390\" data-error=\"x is not defined\">", 390).is_err());
-        assert!(fits("<html>", 390).is_err());
-    }
-
-    #[test]
-    fn a_chart_that_did_not_draw_is_found() {
-        let page = |drawn: &str| {
-            let figure =
-                format!("<figure data-chart=\"rate\" data-lines-shown=\"2\"{drawn}><p></p></figure>");
-            format!("<html data-plots=\"drawn\"><figure class=\"x\"></figure>{figure}</html>")
+    fn a_page_that_failed_is_too_wide_or_did_not_draw_is_found() {
+        let chart = |drawn: &str| json!([{"chart": "rate", "linesShown": "2", "linesDrawn": drawn}]);
+        let page = json!({"plots": "drawn", "width": 390, "charts": chart("2")});
+        let check = |key: &str, value: Value, lines: Option<u64>| {
+            let mut page = page.clone();
+            page[key] = value;
+            assert_eq!(lines_drawn(&page, 390).ok(), lines, "{page}");
         };
-        assert_eq!(lines_drawn(&page(" data-lines-drawn=\"2\"")), Ok(2));
-        assert_eq!(lines_drawn(&page(" data-lines-drawn=\"1\"")), Ok(1));
-        assert!(lines_drawn(&page(" data-lines-drawn=\"0\"")).is_err());
-        assert!(lines_drawn(&page("")).is_err());
-        assert!(lines_drawn("<html data-plots=\"drawn\"></html>").is_err());
-        assert!(lines_drawn("<html></html>").is_err());
+        check("lang", json!("en"), Some(2));
+        check("charts", chart("1"), Some(1));
+        check("charts", chart("0"), None);
+        check("charts", json!([{"chart": "rate", "linesShown": "2"}]), None);
+        check("charts", json!([]), None);
+        check("plots", json!(null), None);
+        check("width", json!(391), None);
+        check("error", json!("x is not defined"), None);
+        assert!(lines_drawn(&json!(null), 390).is_err());
     }
 }
