@@ -25,7 +25,7 @@ pub(crate) fn run(mut arguments: Arguments) -> Result<ExitCode> {
     let mut next = |what: &str| arguments.next_word().ok_or_else(|| misuse!("spin wants {what}"));
     let (side, address) = (next("echo or measure")?, next("an address")?);
     match side.as_str() {
-        "echo" => echo(accepted(&address)?.as_mut())?,
+        "echo" => echo(open(&address, true)?.as_mut())?,
         "measure" => {
             let milliseconds = next("a time in ms")?.parse();
             let time = Duration::from_millis(milliseconds.map_err(|_| misuse!("the time is not a number"))?);
@@ -37,40 +37,28 @@ pub(crate) fn run(mut arguments: Arguments) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn accepted(address: &str) -> io::Result<Box<dyn Stream>> {
-    match address.strip_prefix("unix:") {
-        Some(path) => unix(UnixListener::bind(path)?.accept()?.0),
-        None => tcp(TcpListener::bind(address)?.accept()?.0),
+/// A connection that is accepted at this address, or made to it.
+fn open(address: &str, accepts: bool) -> io::Result<Box<dyn Stream>> {
+    if let Some(path) = address.strip_prefix("unix:") {
+        let stream = if accepts { UnixListener::bind(path)?.accept()?.0 } else { UnixStream::connect(path)? };
+        stream.set_nonblocking(true)?;
+        return Ok(Box::new(stream));
     }
+    let stream = if accepts { TcpListener::bind(address)?.accept()?.0 } else { TcpStream::connect(address)? };
+    stream.set_nodelay(true)?;
+    stream.set_nonblocking(true)?;
+    Ok(Box::new(stream))
 }
 
 /// Connects, once the other process listens.
 fn connected(address: &str) -> io::Result<Box<dyn Stream>> {
     let deadline = Instant::now() + CONNECT_LIMIT;
     loop {
-        match connect(address) {
+        match open(address, false) {
             Err(_) if Instant::now() < deadline => thread::sleep(Duration::from_millis(5)),
             connected => return connected,
         }
     }
-}
-
-fn connect(address: &str) -> io::Result<Box<dyn Stream>> {
-    match address.strip_prefix("unix:") {
-        Some(path) => unix(UnixStream::connect(path)?),
-        None => tcp(TcpStream::connect(address)?),
-    }
-}
-
-fn unix(stream: UnixStream) -> io::Result<Box<dyn Stream>> {
-    stream.set_nonblocking(true)?;
-    Ok(Box::new(stream))
-}
-
-fn tcp(stream: TcpStream) -> io::Result<Box<dyn Stream>> {
-    stream.set_nodelay(true)?;
-    stream.set_nonblocking(true)?;
-    Ok(Box::new(stream))
 }
 
 /// Answers until the other end hangs up.
