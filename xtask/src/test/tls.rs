@@ -1,11 +1,13 @@
 //! A server's TLS as other people's programs see it: `openssl s_client` asks what is agreed on and what is refused,
 //! curl makes a call.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::PathBuf;
 
 use serde_json::Value;
 
+use super::cases::Cases;
 use super::rust;
 use crate::failure::Result;
 use crate::files::{self, list, text};
@@ -53,45 +55,30 @@ pub(super) fn check() -> Result<String> {
     let mutual = folder.serve("server.pem", "server.key", "--cacert CA")?;
     let at = |case: &Value| if case["server"] == "mutual" { mutual.port() } else { ecdsa.port() };
     let all = files::json(&workspace::suites().join(CASES))?;
-    let (cases, posts) = (list(&all["openssl"]), list(&all["curl"]));
-    let mut wrong = Vec::new();
-    for case in cases {
+    let mut cases = Cases::default();
+    for case in list(&all["openssl"]) {
         let sends = if case["sends"] == "goodbye" { GOODBYE } else { NOTHING };
         let said = folder.s_client(at(case), text(&case["flags"]), sends)?;
         let says: Vec<&str> = list(&case["says"]).iter().map(text).collect();
-        wrong.extend(missing(text(&case["about"]), &says, &said));
+        cases.count(text(&case["about"]), has(&said, &says))?;
     }
-    wrong.extend(Folder::renegotiation(ecdsa.port())?);
-    for post in posts {
-        wrong.extend(folder.post(at(post), post)?);
+    cases.count("renegotiation", Folder::renegotiation(ecdsa.port()))?;
+    for post in list(&all["curl"]) {
+        cases.count(text(&post["about"]), folder.post(at(post), post))?;
     }
-    let suites = folder.suites([ecdsa.port(), rsa.port()])?;
-    let taken = suites.iter().filter(|suite| suite.is_taken).count();
-    let (count, refused) = (suites.len(), suites.len() - taken);
-    wrong.extend(suites.into_iter().flat_map(|suite| suite.wrong));
+    let suites = folder.suites([ecdsa.port(), rsa.port()], &mut cases)?;
     let hybrid = folder.hybrid(ecdsa.port())?;
     for server in [ecdsa, rsa, mutual] {
         server.stop_well()?;
     }
-    let (cases, posts) = (cases.len() + 1, posts.len());
-    let account = format!(
-        "openssl: {cases} cases, {count} suites of TLS 1.2 ({taken} taken, {refused} refused), {hybrid}; curl: {posts}"
-    );
-    ensure!(wrong.is_empty(), "{} went wrong ({}); {account}", wrong.len(), wrong.join("; "));
-    Ok(account)
+    cases.verdict(&format!("cases of openssl and curl, with {suites}; {hybrid}"))
 }
 
-/// Says so if some of the parts are missing.
-fn missing(about: &str, parts: &[&str], said: &str) -> Option<String> {
+/// Whether a program has said all of `parts`.
+fn has(said: &str, parts: &[&str]) -> Result<()> {
     let missing: Vec<_> = parts.iter().filter(|part| !said.contains(**part)).collect();
-    (!missing.is_empty()).then(|| format!("{about}: missing {missing:?}"))
-}
-
-/// A cipher suite, which was tried at each server.
-struct Suite {
-    /// By one of them.
-    is_taken: bool,
-    wrong: Vec<String>,
+    ensure!(missing.is_empty(), "missing {missing:?}");
+    Ok(())
 }
 
 /// Where the certificates of this step lie.
@@ -146,15 +133,15 @@ impl Folder {
 
     /// That a client is refused to negotiate anew (RFC 9113 §9.2.1). It asks when it has the server's SETTINGS: to
     /// openssl, what comes amid a handshake is an error of its own.
-    fn renegotiation(port: u16) -> Result<Option<String>> {
+    fn renegotiation(port: u16) -> Result<()> {
         const SETTINGS: &[u8] = b"\x04\0\0\0\0\0";
         let job = Job::new("openssl").words(&format!("s_client -connect 127.0.0.1:{port} -alpn h2 -tls1_2"));
         let said = job.seconds(20).output_with_reply(SETTINGS, b"R\n")?.all();
-        Ok(missing("renegotiation", &["RENEGOTIATING", "no renegotiation"], &said))
+        has(&said, &["RENEGOTIATING", "no renegotiation"])
     }
 
-    /// Says so if it goes otherwise than it should.
-    fn post(&self, port: u16, post: &Value) -> Result<Option<String>> {
+    /// A call by curl, which ends as the case says.
+    fn post(&self, port: u16, post: &Value) -> Result<()> {
         let (head, body) = (self.file("head"), self.file("body"));
         for path in [&head, &body] {
             fs::write(path, "")?;
@@ -171,32 +158,34 @@ impl Folder {
         let answered = head.starts_with("HTTP/2 200") && head.contains("grpc-status: 0") && body == RESPONSE;
         let is_among = |code: i32| list(&post["exit_codes"]).contains(&code.into());
         let is_right = status.code().is_some_and(|code| is_among(code) && answered == (code == 0));
-        Ok((!is_right).then(|| format!("{}: {status}, {head:?} {body:?}", text(&post["about"]))))
+        ensure!(is_right, "{status}, {head:?} {body:?}");
+        Ok(())
     }
 
     /// Each suite that this openssl has for TLS 1.2 and older, alone, at each server: whether it is taken, and whether
     /// that is right.
-    fn suites(&self, ports: [u16; 2]) -> Result<Vec<Suite>> {
+    fn suites(&self, ports: [u16; 2], cases: &mut Cases) -> Result<String> {
         let names = Job::new("openssl").words("ciphers -s -tls1_2 ALL:COMPLEMENTOFALL:@SECLEVEL=0").text()?;
         let names: Vec<&str> = names.trim().split(':').collect();
         if let Some(kind) = KINDS.iter().find(|kind| !names.iter().any(|name| name.contains(**kind))) {
             bail!("openssl has no suite of the kind {kind}: nothing was asked");
         }
-        let suite = |name: &&str| {
-            let mut suite = Suite { is_taken: false, wrong: Vec::new() };
+        let mut taken_by_any = BTreeSet::new();
+        for name in &names {
             for (port, taken) in ports.iter().zip(TAKEN) {
                 let flags = format!("-alpn h2 -tls1_2 -cipher {name}:@SECLEVEL=0");
                 let said = self.s_client(*port, &flags, NOTHING)?;
                 let is_taken = said.contains(&format!("New, TLSv1.2, Cipher is {name}\n"));
                 let is_refused = said.contains("alert handshake failure");
+                if is_taken {
+                    taken_by_any.insert(*name);
+                }
                 let is_right = is_taken != is_refused && is_taken == taken.contains(name);
-                suite.is_taken |= is_taken;
-                let wrong = || format!("{name}: taken {is_taken}, refused {is_refused}");
-                suite.wrong.extend((!is_right).then(wrong));
+                let wrong = || failed!("taken {is_taken}, refused {is_refused}");
+                cases.count(name, is_right.then_some(()).ok_or_else(wrong))?;
             }
-            Ok(suite)
-        };
-        names.iter().map(suite).collect()
+        }
+        Ok(format!("{} of {} suites of TLS 1.2 taken", taken_by_any.len(), names.len()))
     }
 
     /// X25519MLKEM768, which openssl has since 3.5.
@@ -207,8 +196,8 @@ impl Folder {
             let version: Vec<&str> = version.split_whitespace().take(2).collect();
             return Ok(format!("no X25519MLKEM768 in {}", version.join(" ")));
         }
-        missing("X25519MLKEM768", &["X25519MLKEM768", CLOSED], &said)
-            .map_or(Ok("X25519MLKEM768".to_owned()), |wrong| Err(failed!("{wrong}")))
+        has(&said, &["X25519MLKEM768", CLOSED])?;
+        Ok("X25519MLKEM768".to_owned())
     }
 }
 
