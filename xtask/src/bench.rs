@@ -27,40 +27,28 @@ use crate::failure::Result;
 use crate::log;
 use crate::peers::{self, BuiltPeer};
 
-/// A benchmark: takes the stacks to compare, gives its tables.
-struct Bench {
-    name: &'static str,
-    run: fn(&[BuiltPeer]) -> Result<Vec<Table>>,
-    /// The stacks it compares unless told otherwise.
-    peers: &'static [&'static str],
-}
+/// Takes the stacks to compare, gives its tables.
+type Run = fn(&[BuiltPeer]) -> Result<Vec<Table>>;
 
-const BENCHES: &[Bench] = &[
-    bench("instructions", valgrind::instructions, &["thalweg", "tonic"]),
-    bench("allocations", valgrind::allocations, &["thalweg", "tonic"]),
-    bench("memory", memory::run, &["thalweg", "tonic"]),
-    bench("idle", idle::run, &["thalweg"]),
-    bench("beside", beside::run, &["thalweg"]),
-    bench("attacks", attacks::run, &["thalweg", "tonic", "grpc-go", "grpc-cpp"]),
-    bench("hoards", attacks::run_hoards, &["thalweg"]),
-    bench("alignment", alignment::run, &[]),
-    bench("same", same::run, &["thalweg"]),
-    bench("slowed", slowed::run, &["thalweg"]),
-    bench("tls", tls::run, tls::PEERS),
-    bench("drop-in", drop_in::run, drop_in::PEERS),
-    bench("flight", flight::run, &[]),
-    bench("generators", generators::run, &["thalweg"]),
-    bench("saved", saved::run, &["thalweg", "tonic"]),
-    bench("polling", polling::run, &["thalweg", "tonic", "grpc-cpp"]),
+/// The benchmarks, each with the stacks that it compares unless told otherwise.
+const BENCHES: &[(&str, Run, &[&str])] = &[
+    ("instructions", valgrind::instructions, &["thalweg", "tonic"]),
+    ("allocations", valgrind::allocations, &["thalweg", "tonic"]),
+    ("memory", memory::run, &["thalweg", "tonic"]),
+    ("idle", idle::run, &["thalweg"]),
+    ("beside", beside::run, &["thalweg"]),
+    ("attacks", attacks::run, &["thalweg", "tonic", "grpc-go", "grpc-cpp"]),
+    ("hoards", attacks::run_hoards, &["thalweg"]),
+    ("alignment", alignment::run, &[]),
+    ("same", same::run, &["thalweg"]),
+    ("slowed", slowed::run, &["thalweg"]),
+    ("tls", tls::run, tls::PEERS),
+    ("drop-in", drop_in::run, drop_in::PEERS),
+    ("flight", flight::run, &[]),
+    ("generators", generators::run, &["thalweg"]),
+    ("saved", saved::run, &["thalweg", "tonic"]),
+    ("polling", polling::run, &["thalweg", "tonic", "grpc-cpp"]),
 ];
-
-const fn bench(
-    name: &'static str,
-    run: fn(&[BuiltPeer]) -> Result<Vec<Table>>,
-    peers: &'static [&'static str],
-) -> Bench {
-    Bench { name, run, peers }
-}
 
 /// `cargo xtask attacks`.
 pub(crate) fn attacks(mut arguments: Arguments) -> Result<ExitCode> {
@@ -91,10 +79,10 @@ fn run_named(name: &str, peers: Option<&str>) -> Result<ExitCode> {
 
 /// Runs the benchmark of this name with these stacks, or its own, prints its tables and returns them.
 pub(crate) fn tables(name: &str, peers: Option<&str>) -> Result<Vec<Table>> {
-    are_known("benchmark", &[name], &BENCHES.iter().map(|bench| bench.name).collect::<Vec<_>>())?;
-    let bench = BENCHES.iter().find(|bench| bench.name == name).expect("it is known");
-    let names: Vec<&str> = peers.map_or_else(|| bench.peers.to_vec(), |list| list.split(',').collect());
-    let tables = (bench.run)(&built(&names)?)?;
+    are_known("benchmark", &[name], &BENCHES.iter().map(|(name, ..)| *name).collect::<Vec<_>>())?;
+    let (_, run, own) = BENCHES.iter().find(|(known, ..)| *known == name).expect("it is known");
+    let names: Vec<&str> = peers.map_or_else(|| own.to_vec(), |list| list.split(',').collect());
+    let tables = run(&built(&names)?)?;
     print(&tables);
     Ok(tables)
 }
