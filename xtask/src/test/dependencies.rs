@@ -7,10 +7,20 @@ use crate::log;
 use crate::metadata::{Metadata, Package};
 use crate::tools;
 
+/// None of the packages may want a newer Rust than our `rust-version`. Our own code is held to it by clippy.
 pub(super) fn check() -> Result<String> {
     let metadata = Metadata::load()?;
-    let minor = msrv(&metadata)?;
-    Ok(format!("{} packages fit Rust 1.{minor}", metadata.built_packages().count()))
+    let stated = metadata.member_packages().filter_map(|package| package.rust_version.as_deref());
+    let ours = stated.map(release).min().ok_or_else(|| failed!("the workspace states no rust-version"))?;
+    let mut too_new = 0;
+    for Package { name, version, rust_version, .. } in metadata.built_packages() {
+        if let Some(theirs) = rust_version.as_deref().filter(|theirs| release(theirs) > ours) {
+            log::line(format_args!("{name} {version} wants Rust {theirs}, we promise 1.{}", ours.1))?;
+            too_new += 1;
+        }
+    }
+    ensure!(too_new == 0, "{too_new} packages want a newer Rust than 1.{}", ours.1);
+    Ok(format!("{} packages fit Rust 1.{}", metadata.built_packages().count(), ours.1))
 }
 
 /// By `deny.toml`, without advisories.
@@ -27,25 +37,6 @@ pub(super) fn advisories() -> Result<String> {
     }
     ensure!(output.status.success(), "advisories apply to our dependencies");
     Ok("no advisory applies".to_owned())
-}
-
-/// The minor number of our `rust-version`, which none of the packages may exceed. Our own code is held to it by clippy.
-fn msrv(metadata: &Metadata) -> Result<u32> {
-    let stated = metadata.member_packages().filter_map(|package| package.rust_version.as_deref());
-    let ours = stated.map(release).min();
-    let Some(ours) = ours else { bail!("the workspace states no rust-version") };
-    let too_new: Vec<String> =
-        metadata.built_packages().filter_map(|package| too_new(package, ours)).collect();
-    too_new.iter().try_for_each(log::line)?;
-    ensure!(too_new.is_empty(), "{} packages want a newer Rust than 1.{}", too_new.len(), ours.1);
-    Ok(ours.1)
-}
-
-fn too_new(package: &Package, ours: (u32, u32)) -> Option<String> {
-    let theirs = package.rust_version.as_deref()?;
-    let message =
-        || format!("{} {} wants Rust {theirs}, we promise 1.{}", package.name, package.version, ours.1);
-    (release(theirs) > ours).then(message)
 }
 
 /// `1.88.0` and `1.88` are the same release.
