@@ -15,13 +15,18 @@ import (
 	"github.com/prometheus/prometheus/model/textparse"
 )
 
-// What an exposition says: by names of families, and by names with labels.
+// What an exposition says, by names of families, and its samples.
 type exposition struct {
-	ContentType string             `json:"content_type"`
-	Kinds       map[string]string  `json:"kinds"`
-	Units       map[string]string  `json:"units"`
-	Helps       map[string]string  `json:"helps"`
-	Samples     map[string]float64 `json:"samples"`
+	ContentType string            `json:"content_type"`
+	Kinds       map[string]string `json:"kinds"`
+	Units       map[string]string `json:"units"`
+	Helps       map[string]string `json:"helps"`
+	Samples     []sample          `json:"samples"`
+}
+
+type sample struct {
+	Labels map[string]string `json:"labels"`
+	Value  float64           `json:"value"`
 }
 
 // Asks for the format with the header that Prometheus sends, reads what comes and lints it.
@@ -75,7 +80,8 @@ func parse(text []byte, contentType string) (*exposition, error) {
 	if err != nil {
 		return nil, err
 	}
-	read := &exposition{contentType, map[string]string{}, map[string]string{}, map[string]string{}, map[string]float64{}}
+	read := &exposition{contentType, map[string]string{}, map[string]string{}, map[string]string{}, nil}
+	known := map[string]bool{}
 	for {
 		entry, err := parser.Next()
 		if errors.Is(err, io.EOF) {
@@ -98,10 +104,11 @@ func parse(text []byte, contentType string) (*exposition, error) {
 			var all labels.Labels
 			_, _, value := parser.Series()
 			parser.Labels(&all)
-			if _, isKnown := read.Samples[all.String()]; isKnown {
+			if known[all.String()] {
 				return nil, fmt.Errorf("%s is there twice", all)
 			}
-			read.Samples[all.String()] = value
+			known[all.String()] = true
+			read.Samples = append(read.Samples, sample{all.Map(), value})
 		}
 	}
 }

@@ -2,11 +2,12 @@
 
 use std::collections::BTreeMap;
 
+use serde::Deserialize;
 use serde_json::{Map, Value};
 
 use super::series::{Expected, Kind, METRICS, Metric, Point, Series, series};
 use crate::failure::Result;
-use crate::files::text;
+use crate::files::{list, text};
 
 /// gRFC A66's bounds, and infinity.
 const BUCKETS: usize = 42;
@@ -65,14 +66,21 @@ fn is_described(metric: &Metric, exposition: &Value, is_open: bool) -> Result<()
     Ok(())
 }
 
+/// The name of a sample is one of its labels.
+#[derive(Deserialize)]
+struct Sample {
+    labels: BTreeMap<String, String>,
+    value: f64,
+}
+
 /// All samples, by the series that they belong to; those of a histogram are one point.
 fn points(exposition: &Value) -> Result<BTreeMap<Series, Point>> {
     let mut points: BTreeMap<Series, Point> = BTreeMap::new();
     let mut buckets: BTreeMap<Series, (usize, f64)> = BTreeMap::new();
-    for (sample, value) in exposition["samples"].as_object().into_iter().flatten() {
-        let (sample_name, mut labels) =
-            labels(sample).ok_or_else(|| failed!("a sample of no known form: {sample}"))?;
-        let value = value.as_f64().ok_or_else(|| failed!("{sample} has no value"))?;
+    for sample in list(&exposition["samples"]) {
+        let Sample { mut labels, value } =
+            Sample::deserialize(sample).map_err(|why| failed!("{sample}: {why}"))?;
+        let sample_name = labels.remove("__name__").unwrap_or_default();
         let found = METRICS.iter().find_map(|metric| {
             let suffix = sample_name.strip_prefix(name_and_unit(metric).0.as_str())?;
             let suffixes: &[&str] = match metric.kind {
@@ -103,28 +111,4 @@ fn points(exposition: &Value) -> Result<BTreeMap<Series, Point>> {
     }
     ensure!(buckets.is_empty(), "buckets without a sum: {buckets:?}");
     Ok(points)
-}
-
-/// The name and the labels of `{__name__="a", b="c"}`, as Prometheus writes a series.
-fn labels(sample: &str) -> Option<(String, BTreeMap<String, String>)> {
-    let inside = sample.strip_prefix('{')?.strip_suffix('}')?;
-    let pair = |pair: &str| {
-        let (name, value) = pair.split_once("=\"")?;
-        Some((name.to_owned(), value.strip_suffix('"')?.to_owned()))
-    };
-    let mut labels = inside.split(", ").map(pair).collect::<Option<BTreeMap<_, _>>>()?;
-    Some((labels.remove("__name__")?, labels))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::labels;
-
-    #[test]
-    fn a_series_has_its_name_among_its_labels() {
-        let (name, labels_of) =
-            labels("{__name__=\"a_total\", grpc_target=\"127.0.0.1:1\", le=\"+Inf\"}").unwrap();
-        assert_eq!((name.as_str(), labels_of["le"].as_str(), labels_of.len()), ("a_total", "+Inf", 2));
-        assert!(labels("a_total 1").is_none());
-    }
 }
