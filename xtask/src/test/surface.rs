@@ -46,71 +46,54 @@ const PAGE: &str = "docs/tonic.md";
 pub(crate) fn run(arguments: Arguments) -> Result<ExitCode> {
     arguments.finish()?;
     log::start("tonic-surface")?;
-    let found = Compared::find()?;
-    println!("{}", found.looked_for());
+    let (looked_for, wrong) = compared()?;
+    println!("{looked_for}");
     for (name, why) in EXCEPTIONS {
         println!("left out: {name}: {why}");
     }
-    for line in &found.wrong {
+    for line in &wrong {
         println!("{line}");
     }
-    Ok(if found.wrong.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    Ok(if wrong.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
 pub(super) fn check() -> Result<String> {
-    let found = Compared::find()?;
-    for line in &found.wrong {
-        log::line(line)?;
-    }
-    match found.wrong.len() {
-        0 => Ok(found.looked_for()),
-        count => Err(failed!("{}: {count} lines for crates/tonic", found.looked_for())),
-    }
+    let (looked_for, wrong) = compared()?;
+    wrong.iter().try_for_each(log::line)?;
+    ensure!(wrong.is_empty(), "{looked_for}: {} lines for crates/tonic", wrong.len());
+    Ok(looked_for)
 }
 
-struct Compared {
-    version: String,
-    count: usize,
-    /// How many sets of features were compared.
-    sets: usize,
-    /// A line for each name that is missing, and for each exception that is none.
-    wrong: Vec<String>,
-}
-
-impl Compared {
-    fn find() -> Result<Self> {
-        let metadata = Metadata::load()?;
-        let (tonic, drop_in) = (metadata.package("tonic")?, metadata.package("thalweg-tonic")?);
-        let (theirs, ours) = (Surface::of(tonic, None)?, Surface::of(drop_in, None)?);
-        let missing = theirs.missing_from(&ours);
-        let is_excepted = |name: &String| EXCEPTIONS.iter().any(|(exception, _)| exception == name);
-        let page = fs::read_to_string(workspace::root().join(PAGE))?;
-        let untold = missing.iter().filter(|name| !is_excepted(name));
-        let idle = EXCEPTIONS.iter().filter(|(name, _)| !missing.contains(*name));
-        let wrong = untold
-            .map(|name| format!("missing: {name}"))
-            .chain(theirs.functions_beside(&ours).into_iter().filter_map(|name| {
-                let is_told = page.contains(&format!("`{name}`")) || page.contains(&format!("::{name}`"));
-                (!is_told).then(|| format!("not in {PAGE}: {name}"))
-            }))
-            .chain(idle.map(|(name, _)| format!("on the list of exceptions, and not missing: {name}")));
-        let mut wrong: Vec<String> = wrong.collect();
-        let singles = theirs.features.keys().map(String::as_str).filter(|name| !name.starts_with('_'));
-        let sets: BTreeSet<&str> = FEATURE_SETS.iter().copied().chain(singles).collect();
-        for set in &sets {
-            let missing = Surface::of(tonic, Some(set))?
-                .missing_from(&Surface::of(drop_in, Some(set))?)
-                .into_iter()
-                .filter(|name| !is_excepted(name));
-            wrong.extend(missing.map(|name| format!("missing with the features `{set}` alone: {name}")));
-        }
-        let (version, count) = (tonic.version.clone(), theirs.count_beside(&ours));
-        Ok(Self { version, count, sets: sets.len(), wrong })
+/// What was looked for; and a line for each name that is missing, and for each exception that is none.
+fn compared() -> Result<(String, Vec<String>)> {
+    let metadata = Metadata::load()?;
+    let (tonic, drop_in) = (metadata.package("tonic")?, metadata.package("thalweg-tonic")?);
+    let (theirs, ours) = (Surface::of(tonic, None)?, Surface::of(drop_in, None)?);
+    let missing = theirs.missing_from(&ours);
+    let is_excepted = |name: &String| EXCEPTIONS.iter().any(|(exception, _)| exception == name);
+    let page = fs::read_to_string(workspace::root().join(PAGE))?;
+    let untold = missing.iter().filter(|name| !is_excepted(name));
+    let idle = EXCEPTIONS.iter().filter(|(name, _)| !missing.contains(*name));
+    let wrong = untold
+        .map(|name| format!("missing: {name}"))
+        .chain(theirs.functions_beside(&ours).into_iter().filter_map(|name| {
+            let is_told = page.contains(&format!("`{name}`")) || page.contains(&format!("::{name}`"));
+            (!is_told).then(|| format!("not in {PAGE}: {name}"))
+        }))
+        .chain(idle.map(|(name, _)| format!("on the list of exceptions, and not missing: {name}")));
+    let mut wrong: Vec<String> = wrong.collect();
+    let singles = theirs.features.keys().map(String::as_str).filter(|name| !name.starts_with('_'));
+    let sets: BTreeSet<&str> = FEATURE_SETS.iter().copied().chain(singles).collect();
+    for set in &sets {
+        let missing = Surface::of(tonic, Some(set))?
+            .missing_from(&Surface::of(drop_in, Some(set))?)
+            .into_iter()
+            .filter(|name| !is_excepted(name));
+        wrong.extend(missing.map(|name| format!("missing with the features `{set}` alone: {name}")));
     }
-
-    fn looked_for(&self) -> String {
-        format!("{} names of tonic {}, and {} sets of features", self.count, self.version, self.sets)
-    }
+    let count = theirs.count_beside(&ours);
+    let looked_for = format!("{count} names of tonic {}, and {} sets of features", tonic.version, sets.len());
+    Ok((looked_for, wrong))
 }
 
 /// What a crate has for others to use.
