@@ -21,7 +21,8 @@ const CASES: &str = "call/cases.json";
 pub(super) fn check() -> Result<String> {
     let thalweg = rust::command()?;
     let (examples, etcd) = (tools::grpc_go_examples()?, etcd::protos()?);
-    let servers = servers::start_all()?;
+    let all = files::json(&workspace::suites().join(CASES))?;
+    let servers = servers::start_all(&all)?;
     // A word `EXAMPLES/…` is a file of grpc-go's examples, and `ETCD/…` one of etcd's protos.
     let word = |word: &str| match word.split_once('/') {
         Some(("EXAMPLES", path)) => examples.join(path).into_os_string(),
@@ -42,7 +43,6 @@ pub(super) fn check() -> Result<String> {
         job.directory(workspace::suites()).stdin(input).seconds(30).output()
     };
     let mut cases = Cases::default();
-    let all = files::json(&workspace::suites().join(CASES))?;
     for load in list(&all["loads"]) {
         cases.count(&format!("load {}", load["words"]), is_measured(load, &run("load", load)?))?;
     }
@@ -51,7 +51,7 @@ pub(super) fn check() -> Result<String> {
     }
     for comparison in list(&all["comparisons"]) {
         let side =
-            |side: &str| Ok::<_, Failure>(servers::named(text(&comparison[side]))?.job("{port}")?.shell());
+            |side: &str| Ok::<_, Failure>(servers::job(&all, text(&comparison[side]), "{port}")?.shell());
         let job = Job::new(&thalweg).words("compare --a").arg(side("a")?).arg("--b").arg(side("b")?);
         let job = job.arg("--target").arg(text(&comparison["target"])).words(SETTINGS);
         let words = list(&comparison["words"]).iter().map(|it| word(text(it)));
@@ -120,7 +120,7 @@ mod tests {
         servers.extend(all("comparisons").flat_map(|case| [&case["a"], &case["b"]]));
         assert!(!servers.is_empty());
         for server in servers {
-            assert!(servers::named(text(server)).is_ok(), "{server}");
+            assert!(all("servers").any(|it| it["name"] == *server), "{server}");
         }
         for case in all("loads").chain(all("calls")).chain(all("comparisons")) {
             assert!(case["words"][0].is_string(), "{case}");

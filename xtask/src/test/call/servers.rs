@@ -2,86 +2,44 @@
 
 use std::path::PathBuf;
 
+use serde_json::Value;
+
 use crate::failure::Result;
+use crate::files::{list, text};
 use crate::job::Job;
 use crate::server::{Server, free_port};
 use crate::test::etcd;
 use crate::{tools, workspace};
 
-/// A server as the cases call it, and which program with which words it is.
-pub(super) struct Kind {
-    name: &'static str,
-    program: Program,
-    words: &'static str,
-}
-
-enum Program {
-    /// An example of grpc-go's: its last name here, and its package.
-    Go(&'static str),
-    /// `xtask/suites/tonic`, with the folder of certificates behind its words if there are any.
-    Tonic,
-    /// `xtask/suites/cpp`.
-    Cpp,
-    Etcd,
-}
-
-use Program::{Cpp, Etcd, Go, Tonic};
-
-const KINDS: [Kind; 11] = [
-    kind("Reflection", Go("features/reflection/server"), ""),
-    // It answers a name once.
-    kind("ErrorDetails", Go("features/error_details/server"), ""),
-    // It has no reflection.
-    kind("Greeter", Go("helloworld/greeter_server"), ""),
-    kind("Health", Go("features/health/server"), "-sleep 200ms"),
-    kind("RouteGuide", Go("route_guide/server"), ""),
-    kind("RouteGuideTls", Go("route_guide/server"), "-tls"),
-    kind("Tonic", Tonic, ""),
-    kind("TonicTls", Tonic, "tls"),
-    // Of clients with certificates.
-    kind("TonicMutualTls", Tonic, "mtls"),
-    kind("Cpp", Cpp, ""),
-    // It has no reflection.
-    kind("Etcd", Etcd, ""),
-];
-
-const fn kind(name: &'static str, program: Program, words: &'static str) -> Kind {
-    Kind { name, program, words }
-}
-
-/// The one that the cases call so.
-pub(super) fn named(name: &str) -> Result<&'static Kind> {
-    KINDS.iter().find(|kind| kind.name == name).ok_or_else(|| failed!("there is no server `{name}`"))
-}
-
-impl Kind {
-    /// What starts it on `port`.
-    pub(super) fn job(&self, port: &str) -> Result<Job> {
-        match self.program {
-            Go(example) => {
-                let package = format!("google.golang.org/grpc/examples/{example}");
-                let name = format!("example-{}", example.replace('/', "-"));
-                let program = tools::go_program(&name, &package, "go")?;
-                Ok(Job::new(program).words(&format!("{} -port {port}", self.words)))
-            }
-            Tonic => {
-                let job = Job::new(tonic_examples()?).arg(port).words(self.words);
-                let certificates = tools::grpc_go_examples()?.join("data/x509");
-                Ok(if self.words.is_empty() { job } else { job.arg(certificates) })
-            }
-            Cpp => Ok(Job::new(greeter()?).arg(port)),
-            Etcd => etcd::serve(port, "called-etcd"),
+/// What starts the server that the cases call so, on `port`.
+pub(super) fn job(cases: &Value, name: &str, port: &str) -> Result<Job> {
+    let server = list(&cases["servers"]).iter().find(|server| server["name"] == name);
+    let server = server.ok_or_else(|| failed!("there is no server `{name}`"))?;
+    let words = text(&server["words"]);
+    match text(&server["program"]) {
+        "tonic" => {
+            let certificates = tools::grpc_go_examples()?.join("data/x509");
+            let job = Job::new(tonic_examples()?).arg(port).words(words);
+            Ok(job.args((!words.is_empty()).then_some(certificates)))
+        }
+        "cpp" => Ok(Job::new(greeter()?).arg(port)),
+        "etcd" => etcd::serve(port, "called-etcd"),
+        example => {
+            let package = format!("google.golang.org/grpc/examples/{example}");
+            let program =
+                tools::go_program(&format!("example-{}", example.replace('/', "-")), &package, "go")?;
+            Ok(Job::new(program).words(&format!("{words} -port {port}")))
         }
     }
 }
 
 /// Starts all servers, each on a port of its own.
-pub(super) fn start_all() -> Result<Vec<(&'static str, Server)>> {
-    let start = |kind: &Kind| {
+pub(super) fn start_all(cases: &Value) -> Result<Vec<(&str, Server)>> {
+    let start = |name| {
         let port = free_port()?;
-        Ok((kind.name, Server::start_at(&kind.job(&port.to_string())?, port)?))
+        Ok((name, Server::start_at(&job(cases, name, &port.to_string())?, port)?))
     };
-    KINDS.iter().map(start).collect()
+    list(&cases["servers"]).iter().map(|server| text(&server["name"])).map(start).collect()
 }
 
 /// tonic with services in the shape of its examples, which are no crate.
