@@ -1,9 +1,8 @@
 //! A client and a server, each on a core of its own: where both share two, the scheduler decides who waits. And a
 //! process that holds idle connections to a server.
 
-use std::fs;
 use std::io::{BufRead, BufReader};
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Stdio};
 
 use crate::failure::Result;
 use crate::job::Job;
@@ -89,43 +88,11 @@ impl Holder {
 ///
 /// When the hard limit is lower: that is the machine's, and only its owner can raise it.
 pub(super) fn allow_open_files(count: usize) -> Result<()> {
-    let limits = fs::read_to_string("/proc/self/limits")?;
-    let (soft, hard) =
-        limits_of_files(&limits).ok_or_else(|| failed!("/proc/self/limits has no `Max open files`"))?;
-    if soft >= count {
-        return Ok(());
-    }
-    if hard < count {
+    let pid = std::process::id();
+    // The shell has this program's limits.
+    let script = format!("test \"$(ulimit -Sn)\" -ge {count} || exec prlimit --pid {pid} --nofile={count}:");
+    Job::new("sh").words("-c").arg(script).run().map_err(|_| {
         let raise = format!("raise it as root: `prlimit --pid $$ --nofile={count}:{count}`");
-        return Err(missing!("{count} open files: the hard limit is {hard}; {raise}"));
-    }
-    let limit = format!("--nofile={count}:");
-    let raised = Command::new("prlimit").args(["--pid", &std::process::id().to_string(), &limit]).status()?;
-    ensure!(raised.success(), "`prlimit {limit}` failed");
-    Ok(())
-}
-
-/// The soft and the hard limit in the line `Max open files  1024  524288  files`.
-fn limits_of_files(limits: &str) -> Option<(usize, usize)> {
-    let line = limits.lines().find_map(|line| line.strip_prefix("Max open files"))?;
-    let mut words = line.split_whitespace();
-    let mut limit = || match words.next()? {
-        "unlimited" => Some(usize::MAX),
-        number => number.parse().ok(),
-    };
-    Some((limit()?, limit()?))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::limits_of_files;
-
-    #[test]
-    fn both_limits_are_read() {
-        let text = "Limit                     Soft Limit           Hard Limit           Units\n\
-                    Max open files            1024                 524288               files\n";
-        assert_eq!(limits_of_files(text), Some((1024, 524_288)));
-        assert_eq!(limits_of_files("Max open files  1024  unlimited  files"), Some((1024, usize::MAX)));
-        assert_eq!(limits_of_files("Max processes  1  1  processes"), None);
-    }
+        missing!("{count} open files: the hard limit is lower; {raise}")
+    })
 }
