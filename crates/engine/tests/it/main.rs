@@ -1,4 +1,23 @@
-//! The engine over sockets, without a face.
+//! The engine without an API layer: its client against its server, and each against a scripted peer.
 
 mod beside;
+mod budgets;
+mod calls;
+mod cancel;
+mod client;
+mod connection_limits;
+mod deadlines;
+mod dispatch;
+mod drain;
+mod early;
+mod hostile_servers;
+mod keepalive;
+mod local;
+mod misbehaving;
+mod pings;
+mod rates;
 mod raw;
+mod retries;
+mod sizes;
+mod support;
+mod turns;

@@ -12,6 +12,8 @@ use std::time::Duration;
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode};
 use http_body::{Body as _, Frame};
+use thalweg_engine::http2::ErrorCode;
+use thalweg_engine::http2::frame::Kind;
 use thalweg_engine::raw::{OutgoingBody, RawHead};
 use thalweg_engine::server::{self, Handler, HandlerCost, RawHandler, Router, ServerConfig, ServerMethod};
 use thalweg_engine::{
@@ -20,6 +22,9 @@ use thalweg_engine::{
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 use tokio::sync::mpsc;
+
+use crate::support::connected;
+use crate::support::peer::{HEAD, OK};
 
 /// A body of pieces that come one after the other, some of them late.
 #[derive(Default)]
@@ -570,4 +575,29 @@ async fn a_call_that_is_given_up_ends_its_handler() {
         }
     };
     tokio::time::timeout(Duration::from_secs(20), closed).await.expect("the request is given up");
+}
+
+/// A request that its server has not looked at is sent again, all of it, on another stream (gRFC A6).
+#[tokio::test(start_paused = true)]
+async fn refused_request_is_sent_again() {
+    let (channel, mut peer, _accepted) = connected(&[]).await;
+    for is_whole in [true, false] {
+        let (sender, later) = mpsc::unbounded_channel();
+        let mut body = Pieces::of([b"\0\0\0\0\x01x"]);
+        body.later = (!is_whole).then_some(later);
+        let call = tokio::spawn({
+            let channel = channel.clone();
+            async move { send(&channel, request("/echo", GRPC, body)).await }
+        });
+        let refused = peer.next_of(Kind::Headers).await.stream;
+        let first = peer.next_of(Kind::Data).await;
+        peer.reset(refused, ErrorCode::RefusedStream).send().await;
+        let stream = peer.next_of(Kind::Headers).await.stream;
+        let again = peer.next_of(Kind::Data).await;
+        assert_eq!((again.stream, again.payload), (stream, first.payload), "whole: {is_whole}");
+        drop(sender);
+        peer.headers(stream, false, HEAD).message(stream, false, b"y").headers(stream, true, OK).send().await;
+        let answer = call.await.expect("no panic").expect("an answer");
+        assert_eq!(read(answer.into_body()).await.expect("a body").0, [&b"\0\0\0\0\x01y"[..]]);
+    }
 }

@@ -11,13 +11,12 @@ use bytes::Bytes;
 use thalweg::server::{Methods, ServerBuilder, Service};
 use thalweg::web::Web;
 use thalweg::{Raw, Request, Response, Server, ServiceOptions, Status, Stream};
-use thalweg_engine::http2::ErrorCode;
 use thalweg_engine::http2::frame::{Flags, Kind, Setting};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, DuplexStream, duplex};
 use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep, timeout};
 
-use crate::held::{client_of, streams};
+use crate::held::streams;
 use crate::support::peer::{PIPE, Peer, REQUEST};
 use crate::support::soon;
 
@@ -229,51 +228,6 @@ async fn a_connection_holds_what_its_budget_permits() {
     }
 }
 
-/// The same of streams: each has a queue, and all together have the connection's budget.
-#[tokio::test(start_paused = true)]
-async fn streams_of_a_connection_share_its_budget() {
-    let served = Served::new(Server::builder().max_connection_memory(2 * MEBIBYTE));
-    let mut peer = served.calls(Protocol::Grpc, "Again", MEBIBYTE / 2, 50).await;
-    sleep(Duration::from_secs(5)).await;
-    // Streams with an empty queue run up to twice the budget, and one more after 1 s and 3 s without progress. A stream
-    // that runs makes two messages.
-    let peak = served.peak();
-    assert!(peak <= 8 * MEBIBYTE, "{peak} B");
-    open(&mut peer);
-    peer.send().await;
-    let mut received = std::collections::BTreeMap::<u32, usize>::new();
-    while received.len() < 50 || received.values().any(|len| *len < 2 * MEBIBYTE) {
-        let frame = soon(peer.next()).await.expect("a frame");
-        if frame.kind == Kind::Data {
-            *received.entry(frame.stream).or_default() += frame.payload.len();
-        }
-    }
-}
-
-/// A client may open the window of its last call alone.
-#[tokio::test(start_paused = true)]
-async fn a_response_comes_that_alone_is_wanted() {
-    for method in ["AtOnce", "Later"] {
-        let served = Served::new(Server::builder().max_connection_memory(2 * MEBIBYTE));
-        let mut peer = Peer::client(served.pipe()).await;
-        peer.settings(&[Setting::InitialWindowSize(0)]);
-        peer.frame(Kind::WindowUpdate, Flags::NONE, 0, &(1_u32 << 30).to_be_bytes());
-        for stream in [1, 3, 5, 7, 9] {
-            Protocol::Grpc.call(&mut peer, stream, method, MEBIBYTE);
-        }
-        peer.frame(Kind::WindowUpdate, Flags::NONE, 9, &(1_u32 << 30).to_be_bytes());
-        peer.send().await;
-        loop {
-            let frame =
-                timeout(Duration::from_secs(20), peer.next()).await.expect("it comes").expect("a frame");
-            if frame.end_stream {
-                assert_eq!(frame.stream, 9, "{method}");
-                break;
-            }
-        }
-    }
-}
-
 /// All connections together hold no more than the server's budget and its reserve, over either version of HTTP.
 #[tokio::test(start_paused = true)]
 async fn all_connections_hold_what_the_budget_permits() {
@@ -323,27 +277,6 @@ async fn small_calls_go_on_beside_those_who_take_nothing() {
     assert!(closed > 0);
 }
 
-/// A driver that polls busily admits calls when there is memory again.
-#[tokio::test]
-async fn busy_polling_connection_admits_calls_that_waited() {
-    let forever = Duration::from_secs(3600);
-    let served = Served::new(Server::builder().max_memory(4 * MEBIBYTE).busy_poll(forever));
-    let hoarder = served.calls(Protocol::Grpc, "Later", MEBIBYTE, 8).await;
-    soon(async {
-        while served.peak() < 4 * MEBIBYTE {
-            sleep(Duration::from_millis(1)).await;
-        }
-    })
-    .await;
-    let mut waiting = Peer::client(served.pipe()).await;
-    open(&mut waiting);
-    Protocol::Grpc.call(&mut waiting, 1, "Later", MEBIBYTE);
-    waiting.send().await;
-    sleep(Duration::from_millis(50)).await;
-    drop(hoarder);
-    while !soon(waiting.next()).await.expect("a frame").end_stream {}
-}
-
 /// A response that is larger than all budgets is sent, where it is alone.
 #[tokio::test(start_paused = true)]
 async fn a_response_may_be_larger_than_the_budget() {
@@ -373,88 +306,4 @@ async fn a_response_may_be_larger_than_the_budget() {
         received += soon(pipe.read(&mut part)).await.expect("it is open");
         sleep(Duration::from_millis(20)).await;
     }
-}
-
-/// When the first stream of a connection is reset whose client opens its window by `len` bytes each `period` seconds,
-/// within twenty minutes.
-async fn reset_after(method: &str, len: u32, period: u64) -> Option<u64> {
-    let (near, far) = duplex(PIPE);
-    let server = Server::builder().add_service(Sized::default());
-    tokio::spawn(server.serve_connection(far));
-    let mut peer = Peer::client(near).await;
-    peer.settings(&[Setting::InitialWindowSize(0)]);
-    peer.frame(Kind::WindowUpdate, Flags::NONE, 0, &(1_u32 << 30).to_be_bytes());
-    for stream in streams().take(3) {
-        Protocol::Grpc.call(&mut peer, stream, method, MEBIBYTE);
-    }
-    peer.send().await;
-    let began = Instant::now();
-    while began.elapsed() < Duration::from_secs(1200) {
-        let reset = timeout(Duration::from_secs(period), peer.next_of(Kind::RstStream)).await;
-        if let Ok(reset) = reset {
-            assert_eq!(reset.code(), ErrorCode::Cancel);
-            return Some(began.elapsed().as_secs());
-        }
-        for stream in streams().take(3) {
-            peer.frame(Kind::WindowUpdate, Flags::NONE, stream, &len.to_be_bytes());
-        }
-        peer.send().await;
-    }
-    None
-}
-
-/// A byte now and then does not start the time again, and a KiB a second is enough.
-#[tokio::test(start_paused = true)]
-async fn streams_have_a_least_rate() {
-    for method in ["AtOnce", "Again"] {
-        let trickled = reset_after(method, 1, 10).await.expect("it is reset");
-        assert!((60..75).contains(&trickled), "{method}: after {trickled} s");
-        let halved = reset_after(method, 512, 1).await.expect("it is reset");
-        assert!((118..130).contains(&halved), "{method}: after {halved} s");
-        assert_eq!(reset_after("Again", 1100, 1).await, None, "{method}");
-    }
-}
-
-/// So has a connection whose own window is trickled, where those of its streams are open.
-#[tokio::test(start_paused = true)]
-async fn connections_have_a_least_rate() {
-    let mut peer = client_of(Server::builder().add_service(Sized::default())).await;
-    peer.settings(&[Setting::InitialWindowSize(1 << 30)]);
-    for stream in streams().take(3) {
-        Protocol::Grpc.call(&mut peer, stream, "AtOnce", MEBIBYTE);
-    }
-    peer.send().await;
-    let began = Instant::now();
-    let goaway = loop {
-        match timeout(Duration::from_secs(10), peer.next_of(Kind::GoAway)).await {
-            Ok(goaway) => break goaway,
-            Err(_) => peer.frame(Kind::WindowUpdate, Flags::NONE, 0, &1_u32.to_be_bytes()).send().await,
-        }
-    };
-    assert_eq!(goaway.code(), ErrorCode::EnhanceYourCalm);
-    let took = began.elapsed().as_secs();
-    assert!((60..75).contains(&took), "after {took} s");
-}
-
-/// A client that does not read its socket loses its connection, whatever the windows are.
-#[tokio::test(start_paused = true)]
-async fn a_socket_that_is_not_read_has_a_least_rate() {
-    let mut peer = client_of(Server::builder().add_service(Sized::default())).await;
-    open(&mut peer);
-    Protocol::Grpc.call(&mut peer, 1, "AtOnce", MEBIBYTE);
-    peer.send().await;
-    let began = Instant::now();
-    let mut byte = [0];
-    loop {
-        sleep(Duration::from_secs(10)).await;
-        // A server that has gone leaves what it has written.
-        let is_over = peer.io.write_all(b"").await.is_err() || began.elapsed() > Duration::from_secs(90);
-        if is_over {
-            break;
-        }
-        peer.io.read_exact(&mut byte).await.expect("there is something");
-    }
-    let left = soon(peer.rest()).await;
-    let received: usize = left.iter().map(|frame| frame.payload.len()).sum();
-    assert!(received < MEBIBYTE / 2, "it was cut off: {received} B");
 }

@@ -6,8 +6,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use crate::support::peer::{HEAD, REQUEST, client_of, connected};
-use crate::support::{CHAT, COUNT, Echo, REPEAT, Receiver, chat, connect, echo, raw, serve, soon, until};
+use crate::support::peer::{HEAD, connected};
+use crate::support::{CHAT, COUNT, REPEAT, Receiver, chat, connect, echo, raw, serve, soon, until};
 use thalweg::server::{Methods, Service};
 use thalweg::{CallOptions, Code, Raw, Request, Response, ServiceOptions, Status, Stream, Streaming};
 use thalweg_engine::http2::ErrorCode;
@@ -190,62 +190,6 @@ async fn a_task_that_reads_on_is_told_that_the_call_is_over() {
     }
 }
 
-/// END_STREAM would tell the server that the requests are complete.
-#[tokio::test]
-async fn cancelling_is_a_reset_and_no_end() {
-    let (channel, mut peer, _accepted) = connected(&[]).await;
-    let (requests, source) = mpsc::unbounded_channel::<Raw>();
-    requests.send(raw("x")).expect("open");
-    let call = tokio::spawn(async move { chat(&channel, Receiver(source)).await.map(drop) });
-    let head = soon(peer.next_of(Kind::Headers)).await;
-    let data = soon(peer.next_of(Kind::Data)).await;
-    call.abort();
-    drop(requests);
-    let reset = soon(peer.next()).await.expect("the connection is open");
-    assert_eq!((reset.kind, reset.code()), (Kind::RstStream, ErrorCode::Cancel));
-    assert!(!head.end_stream && !data.end_stream);
-}
-
-#[tokio::test]
-async fn a_reset_ends_the_call_wherever_it_stands() {
-    let waiting = Waiting::default();
-    let mut peer = client_of(waiting.clone()).await;
-    let mut stream = 1;
-    let path = |path: &'static str| {
-        REQUEST.iter().map(move |&(name, value)| (name, if name == ":path" { path } else { value }))
-    };
-    let count: Vec<_> = path("/test.Echo/Count").collect();
-    // More than there may be at once: each gives its place back.
-    for round in 1..=100 {
-        let reset = async |peer: &mut crate::support::peer::Peer, stream: u32, at_once: bool| {
-            if !at_once {
-                peer.frame(Kind::Ping, thalweg_engine::http2::frame::Flags::NONE, 0, &[0; 8]).send().await;
-                soon(peer.next_of(Kind::Ping)).await;
-            }
-            peer.reset(stream, ErrorCode::Cancel).send().await;
-        };
-        for at_once in [true, false] {
-            // After the head alone.
-            peer.headers(stream, false, REQUEST);
-            reset(&mut peer, stream, at_once).await;
-            // Within the message.
-            peer.headers(stream + 2, false, REQUEST).data(stream + 2, false, &[0, 0, 0, 0, 9, 1]);
-            reset(&mut peer, stream + 2, at_once).await;
-            // While the handler runs.
-            peer.headers(stream + 4, false, REQUEST).message(stream + 4, true, b"wait");
-            reset(&mut peer, stream + 4, at_once).await;
-            // While a streaming handler reads.
-            peer.headers(stream + 6, false, &count).message(stream + 6, false, b"x");
-            reset(&mut peer, stream + 6, at_once).await;
-            stream += 8;
-        }
-        // Those that were reset in the same read may not have begun; the others were dropped.
-        until(|| waiting.dropped() >= 2 * round).await;
-    }
-    peer.headers(stream, false, REQUEST).message(stream, true, b"").send().await;
-    assert_eq!(soon(peer.next_of(Kind::Data)).await.payload, [0; 5]);
-}
-
 #[tokio::test]
 async fn deadlines_of_streams() {
     let waiting = Waiting::default();
@@ -268,31 +212,6 @@ async fn deadlines_of_streams() {
     assert_eq!(outcome.expect_err("no head comes").code(), Code::DeadlineExceeded);
     until(|| waiting.dropped() == 2).await;
     assert_eq!(channel.lanes()[0].in_flight, 0);
-}
-
-/// The client does not care; the server's clock does.
-#[tokio::test]
-async fn a_deadline_fires_on_the_server_alone() {
-    let waiting = Waiting::default();
-    let mut peer = client_of(waiting.clone()).await;
-    let mut fields = REQUEST.to_vec();
-    fields.push(("grpc-timeout", "500m"));
-    peer.headers(1, false, &fields).message(1, true, b"wait").send().await;
-    let answer = soon(peer.next_of(Kind::Headers)).await;
-    assert!(answer.end_stream && answer.text().contains("grpc-status: 4\n"), "{}", answer.text());
-    until(|| waiting.dropped() == 1).await;
-
-    for field in &mut fields {
-        if field.0 == ":path" {
-            field.1 = "/test.Echo/Repeat";
-        }
-    }
-    peer.headers(3, false, &fields).message(3, true, b"wait").send().await;
-    assert!(soon(peer.next_of(Kind::Headers)).await.text().contains(":status: 200\n"));
-    let trailers = soon(peer.next_of(Kind::Headers)).await;
-    assert!(trailers.end_stream && trailers.text().contains("grpc-status: 4\n"), "{}", trailers.text());
-    assert!(!trailers.text().contains(":status"), "{}", trailers.text());
-    until(|| waiting.dropped() == 2).await;
 }
 
 #[tokio::test]
@@ -342,14 +261,4 @@ async fn a_stream_of_requests_that_panics_ends_its_call() {
     let status = soon(call).await.expect("the panic is another task's").expect_err("it cannot go on");
     assert_eq!(status.code(), Code::Internal, "{status:?}");
     assert_eq!(soon(peer.next_of(Kind::RstStream)).await.code(), ErrorCode::Cancel);
-}
-
-#[tokio::test]
-async fn a_dropped_channel_does_not_end_its_streams() {
-    let channel = connect(&serve(Echo::default()).await).await;
-    let (_requests, source) = mpsc::unbounded_channel::<Raw>();
-    let mut responses = chat(&channel, Receiver(source)).await.expect("a stream");
-    drop(channel);
-    let silent = tokio::time::timeout(Duration::from_millis(50), responses.message()).await;
-    assert!(silent.is_err(), "{silent:?}");
 }

@@ -2,17 +2,22 @@
 
 use std::time::Duration;
 
-use crate::support::peer::{self, HEAD, Peer, REQUEST, client_of, connected};
-use crate::support::{CHAT, ECHO, Echo, chat, echo, items, raw, soon, spawn_echo};
-use thalweg::{CallOptions, Code, Raw, Request};
+use http::{HeaderMap, HeaderValue};
 use thalweg_engine::http2::ErrorCode;
 use thalweg_engine::http2::frame::{Flags, Kind, Setting};
+use thalweg_engine::{CallOptions, Code, server};
 use tokio::io::{AsyncReadExt, AsyncWriteExt, duplex};
+
+use crate::support::peer::{self, HEAD, Peer, REQUEST};
+use crate::support::{
+    Echo, chat, client_of, connected, count, echo, items, raw, request_at, server_config, soon, spawn_echo,
+    spawn_echo_with, unary, within,
+};
 
 /// Floods the server with what `round` adds, as long as it takes it, and reads only afterwards. All that was kept for
 /// this client comes out then.
 async fn flood(mut round: impl FnMut(&mut Peer, u32)) -> Vec<peer::Frame> {
-    let mut client = client_of(Echo::default()).await;
+    let mut client = client_of(&Echo::default()).await;
     for call in 0..50_000 {
         round(&mut client, 2 * call + 1);
         if client.out.len() > 60_000 {
@@ -30,18 +35,15 @@ fn size(frames: &[peer::Frame]) -> usize {
 }
 
 #[tokio::test(start_paused = true)]
-async fn clients_that_do_not_read() {
-    let unknown: Vec<_> = REQUEST
-        .iter()
-        .map(|&(name, value)| (name, if name == ":path" { "/test.Echo/Nothing" } else { value }))
-        .collect();
+async fn client_that_floods_and_does_not_read_is_cut_off() {
+    let unknown = request_at("/test.Echo/Nothing");
     let check = async |what: &str, round: &dyn Fn(&mut Peer, u32)| {
         let frames = flood(round).await;
         let last = frames.last().map(|frame| frame.kind);
         assert_eq!(last, Some(Kind::GoAway), "{what}");
         assert_eq!(frames.last().expect("a frame").code(), ErrorCode::EnhanceYourCalm, "{what}");
-        // Twice the output's target, an answer for each stream, and the replies: of the fields' text, some 100 bytes.
-        let bound = 2 * thalweg_engine::http2::Config::default().output_target + (1 << 19);
+        // Twice the output's target, an answer for each stream, and the replies: of the fields' text, some 150 bytes.
+        let bound = 2 * thalweg_engine::http2::Config::default().output_target + (1 << 20);
         assert!(size(&frames) < bound, "{what}: {}", size(&frames));
     };
     check("refused calls that stay open", &|client, stream| {
@@ -67,10 +69,11 @@ async fn clients_that_do_not_read() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn garbage_for_a_server() {
+async fn garbage_ends_the_connection() {
     let check = async |garbage: &[u8]| {
         let (mut near, far) = duplex(peer::PIPE);
-        let serving = tokio::spawn(thalweg::Server::builder().serve_connection(far));
+        let serving = server::serve_connection(server_config(|_| {}), Echo::default().router(), far);
+        let serving = tokio::spawn(serving);
         near.write_all(garbage).await.expect("it reads");
         let mut said = Vec::new();
         soon(near.read_to_end(&mut said)).await.expect("an end");
@@ -84,8 +87,8 @@ async fn garbage_for_a_server() {
     check(b"\0").await;
 }
 
-#[tokio::test]
-async fn a_server_that_breaks_the_protocol_in_mid_call() {
+#[tokio::test(start_paused = true)]
+async fn server_that_breaks_the_protocol_loses_its_calls() {
     let (channel, mut peer, mut accepted) = connected(&[]).await;
     let calls = ["a", "b"].map(|message| spawn_echo(&channel, message));
     soon(peer.next_of(Kind::Data)).await;
@@ -107,8 +110,8 @@ async fn a_server_that_breaks_the_protocol_in_mid_call() {
     soon(next).await.expect("no panic").expect_err("lost again");
 }
 
-#[tokio::test]
-async fn a_server_that_never_grants_window() {
+#[tokio::test(start_paused = true)]
+async fn server_that_never_grants_window_holds_up_messages_alone() {
     let (channel, mut peer, _accepted) = connected(&[]).await;
     // 65,535 bytes may be sent; what is beyond waits, and so do the others' messages, but not their heads and resets.
     let large = tokio::spawn({
@@ -119,19 +122,17 @@ async fn a_server_that_never_grants_window() {
     while sent < 65_535 {
         sent += soon(peer.next_of(Kind::Data)).await.payload.len();
     }
-    let mut request = Request::new(raw("behind it"));
-    request.set_timeout(Duration::from_millis(50));
-    let outcome =
-        soon(channel.unary::<Raw, Raw>(&crate::support::ECHO, request, &CallOptions::default())).await;
-    assert_eq!(outcome.expect_err("it could not be sent").code(), Code::DeadlineExceeded);
+    let behind = spawn_echo_with(&channel, raw("behind it"), within(Duration::from_millis(50)));
+    let status = soon(behind).await.expect("no panic").expect_err("it could not be sent");
+    assert_eq!(status.code(), Code::DeadlineExceeded);
     assert_eq!(soon(peer.next()).await.expect("open").kind, Kind::Headers);
     assert_eq!(soon(peer.next()).await.expect("open").kind, Kind::RstStream);
     large.abort();
     assert_eq!(soon(peer.next()).await.expect("open").kind, Kind::RstStream);
 }
 
-#[tokio::test]
-async fn a_server_that_answers_and_hangs_up() {
+#[tokio::test(start_paused = true)]
+async fn answer_before_a_hang_up_arrives() {
     let (channel, mut peer, _accepted) = connected(&[]).await;
     // The client still has much to write, which nobody reads.
     let requests = items(vec![raw(vec![1; 30_000]); 2]);
@@ -146,14 +147,12 @@ async fn a_server_that_answers_and_hangs_up() {
     assert_eq!(status.code(), Code::ResourceExhausted, "{status:?}");
 }
 
-#[tokio::test]
-async fn a_server_that_sends_more_than_was_asked_for() {
+#[tokio::test(start_paused = true)]
+async fn second_response_is_unimplemented() {
     let (channel, mut peer, _accepted) = connected(&[]).await;
-    let options = CallOptions::default();
-    let requests = items(vec![raw("x")]);
     let call = tokio::spawn({
         let channel = channel.clone();
-        async move { channel.client_streaming::<_, Raw>(&CHAT, Request::new(requests), &options).await }
+        async move { count(&channel, items(vec![raw("x")]), &CallOptions::default()).await }
     });
     let head = soon(peer.next_of(Kind::Headers)).await;
     peer.headers(head.stream, false, HEAD).message(head.stream, false, b"one").message(
@@ -169,12 +168,12 @@ async fn a_server_that_sends_more_than_was_asked_for() {
 
 /// What the other end accepts of header lists (SETTINGS_MAX_HEADER_LIST_SIZE) is kept by both.
 #[tokio::test(start_paused = true)]
-async fn small_header_lists() {
+async fn header_list_limit_is_kept_by_both() {
     let (channel, mut peer, _accepted) = connected(&[Setting::MaxHeaderListSize(500)]).await;
     let call = async |value: usize| {
-        let mut request = Request::new(raw("x"));
-        request.metadata_mut().insert("x-long", "v".repeat(value).parse().expect("text"));
-        soon(channel.unary::<_, Raw>(&ECHO, request, &CallOptions::default())).await
+        let mut metadata = HeaderMap::new();
+        metadata.insert("x-long", HeaderValue::from_str(&"v".repeat(value)).expect("text"));
+        soon(unary(&channel, &metadata, raw("x"), &CallOptions::default())).await
     };
     let status = call(400).await.expect_err("too large");
     assert_eq!(status.code(), Code::ResourceExhausted);
@@ -188,19 +187,23 @@ async fn small_header_lists() {
             .await;
     };
     tokio::join!(answered, async { call(1).await.expect("an answer") });
-    // A server leaves out of its answer what the client does not take.
-    let mut peer = client_of(Echo::default()).await;
+    // A server that can't send its answer's metadata says so.
+    let mut peer = client_of(&Echo::default()).await;
     peer.settings(&[Setting::MaxHeaderListSize(500)]);
     let long = "v".repeat(400);
-    for (stream, value) in [(1, long.as_str()), (3, "short")] {
-        let fields = [REQUEST, &[("x-echo", value)]].concat();
-        peer.headers(stream, false, &fields).message(stream, true, b"x").send().await;
-        let head = peer.next_of(Kind::Headers).await;
-        assert_eq!(head.end_stream, stream == 1, "{}", head.text());
-        assert!(
-            head.text().contains(if stream == 1 { "grpc-status: 8" } else { "x-echo: short" }),
-            "{}",
-            head.text()
-        );
+    let mut streams = (1..).step_by(2);
+    for path in ["/test.Echo/Echo", "/test.Echo/Chat", "/test.Echo/Count"] {
+        for (value, is_too_long) in [(long.as_str(), true), ("short", false)] {
+            let stream = streams.next().expect("there are many");
+            let fields = [&request_at(path)[..], &[("x-echo", value)]].concat();
+            peer.headers(stream, false, &fields).message(stream, true, b"x").send().await;
+            let head = peer.next_of(Kind::Headers).await;
+            assert_eq!(head.end_stream, is_too_long, "{path}: {}", head.text());
+            let expected = if is_too_long { "grpc-status: 8" } else { "x-echo: short" };
+            assert!(head.text().contains(expected), "{path}: {}", head.text());
+            if !is_too_long {
+                assert!(peer.next_of(Kind::Headers).await.end_stream);
+            }
+        }
     }
 }

@@ -1,13 +1,13 @@
-//! Servers that mean harm: what they may send until the connection ends or the call, and what the caller is told.
+//! Servers that mean harm: what they may send until the connection or the call ends, and what the caller is told.
 
-use thalweg::{Code, Raw, Status};
 use thalweg_engine::http2::ErrorCode;
 use thalweg_engine::http2::frame::{Flags, Kind, Setting};
+use thalweg_engine::{Code, Status};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::task::JoinHandle;
 
-use crate::support::peer::{HEAD, OK, Peer, connected};
-use crate::support::{echo, raw, soon};
+use crate::support::peer::{HEAD, OK, Peer};
+use crate::support::{Message, connected, echo, raw, soon};
 
 /// What a server adds to its output.
 type Say = fn(&mut Peer) -> &mut Peer;
@@ -16,7 +16,7 @@ type Say = fn(&mut Peer) -> &mut Peer;
 const ROUNDS: usize = 30_000;
 
 /// The server takes a call on stream 1, and says `first`. The call's outcome is still to come.
-async fn called(first: Say) -> (JoinHandle<Result<Raw, Status>>, Peer, impl Sized) {
+async fn called(first: Say) -> (JoinHandle<Result<Message, Status>>, Peer, impl Sized) {
     let (channel, mut peer, accepted) = connected(&[]).await;
     let call = tokio::spawn({
         let channel = channel.clone();
@@ -57,8 +57,8 @@ async fn check_told(say: Say, code: Code, why: &str) {
     assert!(status.message().contains(why), "{status}");
 }
 
-#[tokio::test]
-async fn floods_are_cut() {
+#[tokio::test(start_paused = true)]
+async fn flood_ends_the_connection() {
     let nothing: Say = |it| it;
     let answers: Say = |it| it.headers(1, false, HEAD);
     let ends: Say = |it| it.reset(1, ErrorCode::Cancel);
@@ -80,8 +80,8 @@ async fn floods_are_cut() {
     check_flood(begins, |it| it.frame(Kind::Continuation, Flags::NONE, 1, &[0x88]), "CONTINUATION").await;
 }
 
-#[tokio::test]
-async fn what_is_too_large_or_forbidden_ends_the_call() {
+#[tokio::test(start_paused = true)]
+async fn frame_that_is_too_large_or_forbidden_ends_the_call() {
     let promise: Say = |it| it.frame(Kind::PushPromise, Flags::END_HEADERS, 1, &[0, 0, 0, 2, 0x82]);
     check_told(promise, Code::Unavailable, "PUSH_PROMISE").await;
     let overflow: Say = |it| it.frame(Kind::WindowUpdate, Flags::NONE, 0, &[0x7f, 0xff, 0xff, 0xff]);
@@ -112,8 +112,8 @@ async fn what_is_too_large_or_forbidden_ends_the_call() {
 }
 
 /// `grpc-status` and `grpc-message` are taken apart whatever is in them.
-#[tokio::test]
-async fn a_status_that_is_none() {
+#[tokio::test(start_paused = true)]
+async fn malformed_status_is_taken_apart() {
     let check = async |status: Say, code: Code, message: &str| check_told(status, code, message).await;
     let trailers: Say =
         |it| it.headers(1, true, &[HEAD, &[("grpc-status", "8"), ("grpc-message", "%")]].concat());

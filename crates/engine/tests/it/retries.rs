@@ -1,16 +1,44 @@
-//! Streaming calls that no application has seen begin anew by themselves; those that one may have seen don't.
+//! Transparent retries (gRFC A6): calls that no application has seen start again by themselves, once; others don't.
 
-use crate::support::peer::{HEAD, OK, Peer, connected, envelope};
-use crate::support::{Receiver, chat, items, raw, soon};
-use thalweg::{CallOptions, Channel, Code, Raw, Request, Response, Status, Streaming};
+use std::collections::VecDeque;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use futures_core::Stream;
 use thalweg_engine::http2::ErrorCode;
 use thalweg_engine::http2::frame::Kind;
+use thalweg_engine::{CallOptions, Channel, Code, Source, Status};
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 
-fn spawn_chat(channel: &Channel, messages: &[&str]) -> JoinHandle<Result<Streaming<Raw>, Status>> {
-    let (channel, messages) =
-        (channel.clone(), items(messages.iter().map(|&message| raw(message)).collect()));
+use crate::support::peer::{HEAD, OK, Peer, envelope};
+use crate::support::{
+    Message, Messages, REPEAT, Receiver, chat, connected, echo, in_flight, items, raw, soon, spawn_echo,
+    stream,
+};
+
+/// Messages that are not to be asked for behind their end.
+struct Ending(Option<VecDeque<Message>>);
+
+impl Stream for Ending {
+    type Item = Result<Message, Status>;
+
+    fn poll_next(mut self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        let next = self.0.as_mut().expect("it has not ended").pop_front();
+        if next.is_none() {
+            self.0 = None;
+        }
+        Poll::Ready(next.map(Ok))
+    }
+}
+
+impl Source for Ending {
+    type Message = Message;
+}
+
+fn spawn_chat(channel: &Channel, messages: &[&str]) -> JoinHandle<Result<Messages, Status>> {
+    let channel = channel.clone();
+    let messages = Ending(Some(messages.iter().map(|&message| raw(message)).collect()));
     tokio::spawn(async move { chat(&channel, messages).await })
 }
 
@@ -29,7 +57,7 @@ async fn next_request(peer: &mut Peer) -> (u32, Vec<u8>) {
 }
 
 /// Answers with one message, and takes care that it arrives.
-async fn answer(peer: &mut Peer, stream: u32, call: JoinHandle<Result<Streaming<Raw>, Status>>) {
+async fn answer(peer: &mut Peer, stream: u32, call: JoinHandle<Result<Messages, Status>>) {
     peer.headers(stream, false, HEAD)
         .message(stream, false, b"answer")
         .headers(stream, true, OK)
@@ -44,8 +72,8 @@ fn messages(of: &[&str]) -> Vec<u8> {
     of.iter().flat_map(|message| envelope(message.as_bytes())).collect()
 }
 
-#[tokio::test]
-async fn a_refused_stream_is_sent_again_with_all_its_messages() {
+#[tokio::test(start_paused = true)]
+async fn refused_stream_is_sent_again_with_all_its_messages() {
     let (channel, mut peer, _accepted) = connected(&[]).await;
     let call = spawn_chat(&channel, &["a", "bc", ""]);
     let (first, bytes) = next_request(&mut peer).await;
@@ -58,8 +86,8 @@ async fn a_refused_stream_is_sent_again_with_all_its_messages() {
     assert_eq!(channel.lanes()[0].in_flight, 0);
 }
 
-#[tokio::test]
-async fn a_stream_beyond_goaway_goes_elsewhere_and_goes_on() {
+#[tokio::test(start_paused = true)]
+async fn stream_beyond_goaway_goes_elsewhere_and_goes_on() {
     let (channel, mut peer, mut accepted) = connected(&[]).await;
     let (requests, source) = mpsc::unbounded_channel();
     let call = tokio::spawn(async move { chat(&channel, Receiver(source)).await });
@@ -78,15 +106,11 @@ async fn a_stream_beyond_goaway_goes_elsewhere_and_goes_on() {
     answer(&mut second, again.stream, call).await;
 }
 
-#[tokio::test]
-async fn one_request_with_many_responses_is_sent_again_too() {
-    static METHOD: thalweg::Method = thalweg::Method::new("/test.Echo/Repeat");
+#[tokio::test(start_paused = true)]
+async fn refused_request_with_many_responses_is_sent_again() {
     let (channel, mut peer, _accepted) = connected(&[]).await;
     let call = tokio::spawn(async move {
-        let options = CallOptions::default();
-        let reply: Result<Response<Streaming<Raw>>, Status> =
-            channel.server_streaming(&METHOD, Request::new(raw("x")), &options).await;
-        reply.map(Response::into_inner)
+        stream(&channel, &REPEAT, items(vec![raw("x")]), &CallOptions::default()).await
     });
     let (first, _) = next_request(&mut peer).await;
     peer.reset(first, ErrorCode::RefusedStream).send().await;
@@ -95,9 +119,9 @@ async fn one_request_with_many_responses_is_sent_again_too() {
     answer(&mut peer, second, call).await;
 }
 
-#[tokio::test]
-async fn what_is_not_tried_again() {
-    async fn fails(call: JoinHandle<Result<Streaming<Raw>, Status>>, code: Code) {
+#[tokio::test(start_paused = true)]
+async fn processed_or_twice_refused_call_is_not_sent_again() {
+    async fn fails(call: JoinHandle<Result<Messages, Status>>, code: Code) {
         let status = soon(call).await.expect("no panic").expect_err("the call has failed");
         assert_eq!(status.code(), code, "{status:?}");
     }
@@ -158,4 +182,59 @@ async fn next_request_with_window(peer: &mut Peer) -> (u32, Vec<u8>) {
             return (head.stream, bytes);
         }
     }
+}
+
+/// A unary call: refused once it is sent again, on the same connection; twice is once too often.
+#[tokio::test(start_paused = true)]
+async fn refused_unary_call_is_sent_again_once() {
+    let (channel, mut peer, _accepted) = connected(&[]).await;
+    let call = spawn_echo(&channel, "x");
+    let (first, bytes) = next_request(&mut peer).await;
+    peer.reset(first, ErrorCode::RefusedStream).send().await;
+    let (second, again) = next_request(&mut peer).await;
+    assert!(second > first && bytes == again, "{bytes:?}, {again:?}");
+    peer.headers(second, false, HEAD).message(second, false, b"y").headers(second, true, OK).send().await;
+    assert_eq!(soon(call).await.expect("no panic").expect("an answer"), raw("y"));
+
+    let call = spawn_echo(&channel, "x");
+    for _ in 0..2 {
+        let (stream, _) = next_request(&mut peer).await;
+        peer.reset(stream, ErrorCode::RefusedStream).send().await;
+    }
+    let status = soon(call).await.expect("no panic").expect_err("refused twice");
+    assert_eq!(status.code(), Code::Unavailable, "{status:?}");
+    assert!(status.message().contains("it has more calls than it wants"), "{}", status.message());
+    assert!(status.message().contains("attempt 2"), "{}", status.message());
+    assert_eq!(in_flight(&channel), 0);
+
+    // One that may have been seen is not sent again.
+    let call = spawn_echo(&channel, "x");
+    let (stream, _) = next_request(&mut peer).await;
+    peer.reset(stream, ErrorCode::Cancel).send().await;
+    soon(call).await.expect("no panic").expect_err("cancelled");
+}
+
+/// RFC 9113 §6.8: streams above the last one of GOAWAY were not processed. Unary calls go to the next connection; those
+/// at or below it end where they are.
+#[tokio::test(start_paused = true)]
+async fn unary_call_beyond_goaway_goes_to_the_next_connection() {
+    let (channel, mut peer, mut accepted) = connected(&[]).await;
+    let seen = spawn_echo(&channel, "seen");
+    let (first, _) = next_request(&mut peer).await;
+    let unseen = spawn_echo(&channel, "unseen");
+    next_request(&mut peer).await;
+    peer.go_away(first).send().await;
+    let mut next = Peer::server(soon(accepted.recv()).await.expect("it reconnects"), &[]).await;
+    let (stream, bytes) = next_request(&mut next).await;
+    assert_eq!(bytes, messages(&["unseen"]));
+    next.headers(stream, false, HEAD).message(stream, false, b"y").headers(stream, true, OK).send().await;
+    assert_eq!(soon(unseen).await.expect("no panic").expect("an answer"), raw("y"));
+    peer.headers(first, false, HEAD).message(first, false, b"z").headers(first, true, OK).send().await;
+    assert_eq!(soon(seen).await.expect("no panic").expect("an answer"), raw("z"));
+    // New calls go to the new one, and the old one is closed.
+    let call = tokio::spawn(async move { echo(&channel, raw("more")).await });
+    let (stream, _) = next_request(&mut next).await;
+    next.headers(stream, false, HEAD).message(stream, false, b"y").headers(stream, true, OK).send().await;
+    soon(call).await.expect("no panic").expect("an answer");
+    soon(peer.rest()).await;
 }

@@ -6,17 +6,30 @@ use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use crate::support::peer::{Peer, REQUEST};
-use crate::support::{Echo, connect, echo, raw, soon, spawn_echo, start};
-use thalweg::Server;
-use thalweg::server::ServerBuilder;
 use thalweg_engine::http2::frame::{Flags, Kind, PREFACE};
 use thalweg_engine::http2::{Config, ErrorCode};
+use thalweg_engine::server::{self, ServerConfig};
+use thalweg_engine::{Channel, ListenAddress};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, ReadBuf, duplex};
 use tokio::net::{TcpSocket, TcpStream};
 
-fn server() -> ServerBuilder {
-    Server::builder().add_service(Echo::default())
+use crate::support::peer::Peer;
+use crate::support::{Echo, channel_config, echo, raw, request_at, server_config, soon, spawn_echo};
+
+/// A server on a port of its own, with what `set` sets.
+async fn start(set: impl FnOnce(&mut ServerConfig)) -> String {
+    let address: ListenAddress = "127.0.0.1:0".parse().expect("an address");
+    let router = Echo::default().router();
+    let server = server::bind(server_config(set), router, &[address]).await.expect("a free port");
+    let target = server.local_addresses()[0].to_string();
+    tokio::spawn(server.serve());
+    target
+}
+
+async fn connect(target: &str) -> Channel {
+    let channel = Channel::new(target, channel_config(|_| {})).expect("a target");
+    channel.connect().await.expect("a server");
+    channel
 }
 
 /// What a client says first; its SETTINGS are not acknowledged.
@@ -57,8 +70,8 @@ async fn admitted(target: &str, from: Ipv4Addr) -> TcpStream {
 }
 
 #[tokio::test]
-async fn an_address_has_so_many_connections_and_no_more() {
-    let target = start(server().max_connections_per_address(2)).await;
+async fn address_has_so_many_connections_and_no_more() {
+    let target = start(|config| config.max_connections_per_address = Some(2)).await;
     let first = idle_client(&target, ONE).await.expect("room");
     let _second = idle_client(&target, ONE).await.expect("room");
     assert!(idle_client(&target, ONE).await.is_none());
@@ -68,8 +81,8 @@ async fn an_address_has_so_many_connections_and_no_more() {
 }
 
 #[tokio::test]
-async fn who_has_been_idle_for_the_longest_time_makes_room() {
-    let target = start(server().max_connections(2)).await;
+async fn longest_idle_connection_makes_room() {
+    let target = start(|config| config.max_connections = Some(2)).await;
     let busy = connect(&target).await;
     let call = spawn_echo(&busy, "sleep");
     let mut idle = idle_client(&target, ONE).await.expect("room");
@@ -87,8 +100,8 @@ async fn who_has_been_idle_for_the_longest_time_makes_room() {
 
 /// A client between two calls is not the one that has been idle for the longest time, though it came first.
 #[tokio::test]
-async fn who_calls_now_and_then_stays() {
-    let target = start(server().max_connections(2)).await;
+async fn connection_with_calls_now_and_then_stays() {
+    let target = start(|config| config.max_connections = Some(2)).await;
     let honest = connect(&target).await;
     let mut idle = idle_client(&target, ONE).await.expect("room");
     soon(echo(&honest, raw("x"))).await.expect("an answer");
@@ -100,8 +113,8 @@ async fn who_calls_now_and_then_stays() {
 }
 
 #[tokio::test]
-async fn a_connection_without_calls_is_asked_to_go() {
-    let target = start(server().max_connection_idle(Duration::from_secs(1))).await;
+async fn connection_without_calls_is_asked_to_go() {
+    let target = start(|config| config.max_connection_idle = Some(Duration::from_secs(1))).await;
     let busy = connect(&target).await;
     let call = spawn_echo(&busy, "sleep");
     let mut idle = idle_client(&target, ONE).await.expect("room");
@@ -157,20 +170,17 @@ impl AsyncWrite for Flood {
 
 /// The protocol's times run out for a client, too, that never lets the server come to rest.
 #[tokio::test]
-async fn a_client_that_floods_does_not_stop_the_clock() {
+async fn flood_does_not_stop_the_clock() {
     // A call of a method that there is not: its DATA is thrown away.
-    let unknown: Vec<_> = REQUEST
-        .iter()
-        .map(|&(name, value)| (name, if name == ":path" { "/test.Echo/Nothing" } else { value }))
-        .collect();
     let mut client = hello();
-    client.headers(1, false, &unknown);
+    client.headers(1, false, &request_at("/test.Echo/Nothing"));
     let hello = std::mem::take(&mut client.out);
     let frame = std::mem::take(&mut client.data(1, false, &[0; 1000]).out);
     let written = Arc::default();
     let flood = Flood { hello, frame, read: 0, written: Arc::clone(&written) };
-    let config = Config { settings_timeout: Duration::from_millis(300), ..Config::default() };
-    soon(server().http2(config).serve_connection(flood)).await;
+    let http2 = Config { settings_timeout: Duration::from_millis(300), ..Config::default() };
+    let config = server_config(|config| config.http2 = http2);
+    soon(server::serve_connection(config, Echo::default().router(), flood)).await;
     let code = u32::from(ErrorCode::SettingsTimeout).to_be_bytes();
     let written = written.lock().expect("no panic");
     assert!(written.windows(4).any(|part| part == code), "{written:?}");

@@ -1,36 +1,28 @@
 //! How often clients may ask whether a server is there (gRFC A8): as grpc-go's `keepalive.EnforcementPolicy`.
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use crate::support::peer::{PIPE, Peer, REQUEST};
-use crate::support::{Echo, soon, spawn_echo};
-use thalweg::server::ServerBuilder;
-use thalweg::{Channel, Code, Keepalive, KeepalivePolicy, Server};
 use thalweg_engine::http2::ErrorCode;
 use thalweg_engine::http2::frame::{Flags, Kind};
-use tokio::io::duplex;
+use thalweg_engine::server::ServerConfig;
+use thalweg_engine::{Code, Keepalive, KeepalivePolicy};
 use tokio::time::{sleep, timeout};
+
+use crate::support::peer::{Peer, REQUEST};
+use crate::support::{Echo, Served, client_with, request_at, server_config, soon, spawn_echo};
 
 fn seconds(seconds: u64) -> Duration {
     Duration::from_secs(seconds)
 }
 
-async fn client_of(server: ServerBuilder) -> Peer {
-    let (near, far) = duplex(PIPE);
-    tokio::spawn(server.add_service(Echo::default()).serve_connection(far));
-    Peer::client(near).await
+async fn client_of(policy: KeepalivePolicy) -> Peer {
+    let config: ServerConfig = server_config(|config| config.keepalive_policy = policy);
+    client_with(config, Echo::default().router()).await
 }
 
 /// With which PING, of ten with a pause before each, a server has had enough of its client.
 async fn too_many(policy: Option<KeepalivePolicy>, has_call: bool, pause: Duration) -> Option<usize> {
-    let server = Server::builder();
-    let mut peer = client_of(match policy {
-        Some(policy) => server.keepalive_policy(policy),
-        None => server,
-    })
-    .await;
+    let mut peer = client_of(policy.unwrap_or_default()).await;
     if has_call {
         peer.headers(1, false, REQUEST).message(1, true, b"sleep").send().await;
     }
@@ -78,7 +70,7 @@ async fn a_server_keeps_its_policy() {
 /// Those who measure the bandwidth by PINGs (gRPC C++, grpc-go, hyper) send one behind each answer.
 #[tokio::test(start_paused = true)]
 async fn answers_wipe_out_strikes() {
-    let mut peer = client_of(Server::builder()).await;
+    let mut peer = client_of(KeepalivePolicy::default()).await;
     for call in 0..100 {
         let stream = 2 * call + 1;
         peer.headers(stream, false, REQUEST).message(stream, true, b"x").send().await;
@@ -97,10 +89,8 @@ async fn answers_wipe_out_strikes() {
 /// What has waited for a window wipes them out as well when it goes.
 #[tokio::test(start_paused = true)]
 async fn answers_that_were_queued_wipe_out_strikes() {
-    let mut peer = client_of(Server::builder()).await;
-    let path = |(name, value)| (name, if name == ":path" { "/test.Echo/Repeat" } else { value });
-    let request: Vec<_> = REQUEST.iter().copied().map(path).collect();
-    peer.headers(1, false, &request).message(1, true, b"1 200000").send().await;
+    let mut peer = client_of(KeepalivePolicy::default()).await;
+    peer.headers(1, false, &request_at("/test.Echo/Repeat")).message(1, true, b"1 200000").send().await;
     let mut left = 65_535;
     for _ in 0..5 {
         while left > 0 {
@@ -121,17 +111,11 @@ async fn answers_that_were_queued_wipe_out_strikes() {
 /// Our own client against a server that permits less: it is sent away once, and stays from then on.
 #[tokio::test(start_paused = true)]
 async fn a_client_that_pings_too_often_finds_the_interval_that_is_permitted() {
-    let connections = Arc::new(AtomicUsize::new(0));
-    let made = Arc::clone(&connections);
-    let builder = Channel::builder("memory:1").keepalive(Keepalive::every(seconds(10)));
-    let channel = builder.connector(move || {
-        made.fetch_add(1, Ordering::SeqCst);
-        let (near, far) = duplex(PIPE);
-        let server = Server::builder().keepalive_policy(KeepalivePolicy::every(seconds(15)));
-        tokio::spawn(server.add_service(Echo::default()).serve_connection(far));
-        async move { Ok(near) }
-    });
-    let channel = channel.connect().await.expect("connected");
+    let service = Echo::default();
+    let policy = KeepalivePolicy::every(seconds(15));
+    let served = Served::start(server_config(|config| config.keepalive_policy = policy), service.router());
+    let keepalive = Keepalive::every(seconds(10));
+    let channel = served.channel(|config| config.keepalive = Some(keepalive)).await;
     let first = spawn_echo(&channel, "sleep");
     let status = timeout(seconds(60), first).await.expect("an end").expect("no panic").expect_err("cut off");
     assert_eq!(status.code(), Code::Unavailable);
@@ -139,5 +123,5 @@ async fn a_client_that_pings_too_often_finds_the_interval_that_is_permitted() {
     let second = spawn_echo(&channel, "sleep");
     sleep(seconds(3000)).await;
     assert!(!second.is_finished());
-    assert_eq!(connections.load(Ordering::SeqCst), 2);
+    assert_eq!((service.started(), service.cancelled()), (2, 1));
 }

@@ -1,0 +1,362 @@
+//! Responses at the client: what is taken for a response of gRPC's, and what becomes of the rest (PROTOCOL-HTTP2).
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use thalweg_engine::http2::ErrorCode;
+use thalweg_engine::http2::frame::{Flags, Kind, Setting};
+use thalweg_engine::{CallOptions, Channel, Code, Method, Status};
+use tokio::sync::mpsc;
+
+use crate::support::peer::{HEAD, OK, Peer};
+use crate::support::{
+    CHAT, COUNT, ECHO, Echo, Message, Messages, NO_METADATA, Receiver, Served, call_options, channel_config,
+    connected, count, echo, fields, in_flight, items, raw, settled, soon, spawn_echo, stream, unary, until,
+};
+
+/// What a unary call and a stream come to when the server says this on their stream.
+async fn outcomes(say: impl Fn(&mut Peer, u32)) -> [Result<Vec<Message>, Status>; 2] {
+    let (channel, mut peer, _accepted) = connected(&[]).await;
+    let unary = spawn_echo(&channel, "x");
+    let data = soon(peer.next_of(Kind::Data)).await;
+    say(&mut peer, data.stream);
+    peer.send().await;
+    let unary = soon(unary).await.expect("no panic").map(|message| vec![message]);
+    let streaming = tokio::spawn({
+        let channel = channel.clone();
+        async move {
+            let options = CallOptions::default();
+            let responses = stream(&channel, &CHAT, items(vec![raw("x")]), &options).await?;
+            responses.rest().await.map(|(messages, _)| messages)
+        }
+    });
+    let data = soon(peer.next_of(Kind::Data)).await;
+    say(&mut peer, data.stream);
+    peer.send().await;
+    let outcomes = [unary, soon(streaming).await.expect("no panic")];
+    settled(&mut peer).await;
+    assert_eq!(in_flight(&channel), 0);
+    outcomes
+}
+
+async fn check_failed(say: impl Fn(&mut Peer, u32), code: Code, text: &str) {
+    for outcome in outcomes(say).await {
+        let status = outcome.expect_err("it is no response");
+        assert_eq!(status.code(), code, "{status:?}");
+        assert!(status.message().contains(text), "{text} is not in\n{}", status.message());
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn response_ends_with_trailers() {
+    let whole = outcomes(|peer, stream| {
+        peer.headers(stream, false, HEAD).message(stream, false, b"y").headers(stream, true, OK);
+    });
+    for outcome in whole.await {
+        assert_eq!(outcome.expect("a response"), [raw("y")]);
+    }
+    // END_STREAM on DATA, or on a head that says nothing.
+    let cut = |peer: &mut Peer, stream: u32| {
+        peer.headers(stream, false, HEAD).message(stream, true, b"y");
+    };
+    check_failed(cut, Code::Internal, "without trailers").await;
+    check_failed(
+        |peer, stream| {
+            peer.headers(stream, true, HEAD);
+        },
+        Code::Unknown,
+        "",
+    )
+    .await;
+    // Trailers without a status.
+    check_failed(
+        |peer, stream| {
+            peer.headers(stream, false, HEAD).message(stream, false, b"y");
+            peer.headers(stream, true, &[("x-other", "1")]);
+        },
+        Code::Unknown,
+        "",
+    )
+    .await;
+}
+
+/// Trailers-Only: one header block with the status. Said with OK, there is no message.
+#[tokio::test(start_paused = true)]
+async fn trailers_only_response_has_a_status_and_no_message() {
+    check_failed(
+        |peer, stream| {
+            let failed = [("grpc-status", "5"), ("grpc-message", "nichts: %C3%BC %25")];
+            peer.headers(stream, true, &[HEAD, &failed].concat());
+        },
+        Code::NotFound,
+        "nichts: ü %",
+    )
+    .await;
+    let [unary, streaming] = outcomes(|peer, stream| {
+        peer.headers(stream, true, &[HEAD, OK].concat());
+    })
+    .await;
+    assert_eq!(unary.expect_err("no message").code(), Code::Unimplemented);
+    assert_eq!(streaming.expect("an empty stream"), []);
+}
+
+/// gRPC's "HTTP to gRPC Status Code Mapping".
+#[tokio::test(start_paused = true)]
+async fn http_status_becomes_a_status() {
+    for (status, code) in [
+        ("400", Code::Internal),
+        ("401", Code::Unauthenticated),
+        ("403", Code::PermissionDenied),
+        ("404", Code::Unimplemented),
+        ("429", Code::Unavailable),
+        ("502", Code::Unavailable),
+        ("503", Code::Unavailable),
+        ("504", Code::Unavailable),
+        ("500", Code::Unknown),
+    ] {
+        let html = [(":status", status), ("content-type", "text/html")];
+        check_failed(
+            |peer, stream| {
+                peer.headers(stream, false, &html).data(stream, true, b"<html>");
+            },
+            code,
+            status,
+        )
+        .await;
+        check_failed(
+            |peer, stream| {
+                peer.headers(stream, true, &html);
+            },
+            code,
+            status,
+        )
+        .await;
+    }
+}
+
+/// A response that is not of use is reset: the server need not go on.
+#[tokio::test(start_paused = true)]
+async fn useless_response_is_reset() {
+    let (channel, mut peer, _accepted) = connected(&[]).await;
+    let mut stream = 1;
+    let mut check = async |head: &[(&str, &str)], body: &[u8]| {
+        let call = spawn_echo(&channel, "x");
+        soon(peer.next_of(Kind::Data)).await;
+        peer.headers(stream, false, head).data(stream, false, body).send().await;
+        soon(call).await.expect("no panic").expect_err("it is no response");
+        let reset = soon(peer.next_of(Kind::RstStream)).await;
+        assert_eq!((reset.stream, reset.code()), (stream, ErrorCode::Cancel));
+        stream += 2;
+    };
+    check(&[(":status", "200"), ("content-type", "text/html")], b"").await;
+    check(&[HEAD, &[("grpc-encoding", "snappy")]].concat(), b"").await;
+    check(HEAD, b"\x09\0\0\0\x01x").await;
+    // Of a stream at once, and not when its reader is dropped.
+    let call = tokio::spawn({
+        let channel = channel.clone();
+        async move { stream_of(&channel).await }
+    });
+    let stream = soon(peer.next_of(Kind::Data)).await.stream;
+    peer.headers(stream, false, HEAD).send().await;
+    let mut responses = soon(call).await.expect("no panic").expect("a head");
+    peer.data(stream, false, b"\0\xff\xff\xff\xff").send().await;
+    let reset = soon(peer.next_of(Kind::RstStream)).await;
+    assert_eq!((reset.stream, reset.code()), (stream, ErrorCode::Cancel));
+    assert_eq!(soon(responses.message()).await.expect_err("too large").code(), Code::ResourceExhausted);
+}
+
+async fn stream_of(channel: &Channel) -> Result<Messages, Status> {
+    stream(channel, &CHAT, items(vec![raw("x")]), &CallOptions::default()).await
+}
+
+/// One message, and no more or fewer, of unary calls and of those with one response.
+#[tokio::test(start_paused = true)]
+async fn response_of_several_messages_or_none_fails_a_call_for_one() {
+    for (messages, is_well) in [(0, false), (1, true), (2, false)] {
+        let say = |peer: &mut Peer, stream: u32| {
+            peer.headers(stream, false, HEAD);
+            for _ in 0..messages {
+                peer.message(stream, false, b"y");
+            }
+            peer.headers(stream, true, OK);
+        };
+        let [unary, streaming] = outcomes(say).await;
+        assert_eq!(unary.is_ok(), is_well, "{messages}: {unary:?}");
+        assert_eq!(streaming.expect("a stream").len(), messages);
+        let (channel, mut peer, _accepted) = connected(&[]).await;
+        let call =
+            tokio::spawn(
+                async move { count(&channel, items(vec![raw("x")]), &CallOptions::default()).await },
+            );
+        let data = soon(peer.next_of(Kind::Data)).await;
+        say(&mut peer, data.stream);
+        peer.send().await;
+        let counted = soon(call).await.expect("no panic");
+        assert_eq!(counted.as_ref().is_ok(), is_well, "{messages}: {counted:?}");
+        if let Err(status) = counted {
+            assert_eq!(status.code(), Code::Unimplemented);
+        }
+    }
+}
+
+/// RFC 9113 §8.1: informational heads come before the response, and are passed over.
+#[tokio::test(start_paused = true)]
+async fn informational_heads_are_passed_over() {
+    let outcomes = outcomes(|peer, stream| {
+        peer.headers(stream, false, &[(":status", "103"), ("link", "x")]);
+        peer.headers(stream, false, HEAD).message(stream, false, b"y").headers(stream, true, OK);
+    });
+    for outcome in outcomes.await {
+        assert_eq!(outcome.expect("a response"), [raw("y")]);
+    }
+}
+
+/// Metadata of a head that came before a failure is part of the failure.
+#[tokio::test(start_paused = true)]
+async fn failure_has_the_metadata_of_head_and_trailers() {
+    let (channel, mut peer, _accepted) = connected(&[]).await;
+    let call = spawn_echo(&channel, "x");
+    soon(peer.next_of(Kind::Data)).await;
+    peer.headers(1, false, &[HEAD, &[("x-head", "1")]].concat());
+    peer.headers(1, true, &[("grpc-status", "9"), ("x-trailer", "2"), ("grpc-status-details-bin", "ZAA")]);
+    peer.send().await;
+    let status = soon(call).await.expect("no panic").expect_err("it failed");
+    assert_eq!((status.code(), status.details()), (Code::FailedPrecondition, &b"d\0"[..]));
+    assert_eq!(*status.metadata(), fields(&[("x-head", "1"), ("x-trailer", "2")]));
+}
+
+/// The head of a stream is there before its first message, and its messages as they come.
+#[tokio::test(start_paused = true)]
+async fn stream_gives_out_its_head_and_messages_as_they_come() {
+    let (channel, mut peer, _accepted) = connected(&[]).await;
+    let (requests, source) = mpsc::unbounded_channel();
+    let call = tokio::spawn({
+        let channel = channel.clone();
+        async move {
+            let options = CallOptions::default();
+            let (exchange, head) = channel.stream(&CHAT, &NO_METADATA, Receiver(source), &options).await?;
+            Ok::<_, Status>((Messages(exchange.into_responses()), head))
+        }
+    });
+    let stream = soon(peer.next_of(Kind::Headers)).await.stream;
+    peer.headers(stream, false, &[HEAD, &[("x-head", "1")]].concat()).send().await;
+    let (mut responses, head) = soon(call).await.expect("no panic").expect("a head");
+    assert_eq!(head, fields(&[("x-head", "1")]));
+    // Requests go on in the background.
+    requests.send(raw("late")).expect("open");
+    assert!(soon(peer.next_of(Kind::Data)).await.payload.ends_with(b"late"));
+    for piece in [&b"\0\0\0"[..], b"\0\x02a", b"b\0\0\0\0\x01c"] {
+        peer.data(stream, false, piece).send().await;
+    }
+    assert_eq!(soon(responses.message()).await.expect("a message"), Some(raw("ab")));
+    assert_eq!(soon(responses.message()).await.expect("a message"), Some(raw("c")));
+    peer.headers(stream, true, &[OK, &[("x-trailer", "2")]].concat()).send().await;
+    assert_eq!(soon(responses.message()).await.expect("the end"), None);
+    assert_eq!(responses.0.take_trailers(), Some(fields(&[("x-trailer", "2")])));
+    assert!(responses.0.is_finished());
+    // Nobody sends to a call that is over.
+    until(|| requests.is_closed()).await;
+    assert_eq!(in_flight(&channel), 0);
+}
+
+/// A message that is cut off is an error, not an end.
+#[tokio::test(start_paused = true)]
+async fn message_that_is_cut_off_is_an_error() {
+    check_failed(
+        |peer, stream| {
+            peer.headers(stream, false, HEAD)
+                .data(stream, false, b"\0\0\0\0\x05abc")
+                .headers(stream, true, OK);
+        },
+        Code::Internal,
+        "",
+    )
+    .await;
+}
+
+/// Without a connection a call fails at once with the reason, or waits for one if it is told to (wait-for-ready).
+#[tokio::test(start_paused = true)]
+async fn call_without_a_connection_fails_or_waits() {
+    let refuse = Arc::new(AtomicBool::new(true));
+    let service = Echo::default();
+    let served = Arc::new(Served::echo(&service));
+    let config = channel_config(|config| {
+        let refuse = Arc::clone(&refuse);
+        config.set_connector(move || {
+            let pipe = if refuse.load(Ordering::SeqCst) {
+                Err(std::io::Error::other("asked to refuse"))
+            } else {
+                Ok(served.pipe())
+            };
+            async move { pipe }
+        });
+    });
+    let channel = Channel::new("memory:1", config).expect("a target");
+    let status = soon(echo(&channel, raw("x"))).await.expect_err("refused");
+    assert_eq!(status.code(), Code::Unavailable);
+    assert!(status.message().contains("asked to refuse"), "{}", status.message());
+    let waiting = tokio::spawn({
+        let channel = channel.clone();
+        let options = call_options(|options| options.wait_for_ready = true);
+        async move { unary(&channel, &NO_METADATA, raw("x"), &options).await }
+    });
+    tokio::time::sleep(Duration::from_secs(5)).await;
+    assert!(!waiting.is_finished());
+    refuse.store(false, Ordering::SeqCst);
+    let answered = tokio::time::timeout(Duration::from_secs(200), waiting).await;
+    answered.expect("in time").expect("no panic").expect("an answer");
+}
+
+/// Metadata that is more than any server of ours takes is refused before it is sent.
+#[tokio::test(start_paused = true)]
+async fn metadata_beyond_the_limit_is_not_sent() {
+    let (channel, mut peer, _accepted) = connected(&[Setting::MaxHeaderListSize(1000)]).await;
+    let mut metadata = fields(&[]);
+    metadata.insert("x-long", "v".repeat(1000).parse().expect("text"));
+    let status =
+        unary(&channel, &metadata, raw("x"), &CallOptions::default()).await.expect_err("it is too large");
+    assert_eq!(status.code(), Code::ResourceExhausted);
+    assert!(status.message().contains("accepts 1000"), "{}", status.message());
+    let options = CallOptions::default();
+    let called = channel.stream(&COUNT, &metadata, items(vec![]), &options).await;
+    assert_eq!(called.map(|_| ()).expect_err("it is too large").code(), Code::ResourceExhausted);
+    assert!(settled(&mut peer).await.is_empty(), "nothing was sent");
+}
+
+/// Calls say their content subtype.
+#[tokio::test(start_paused = true)]
+async fn method_has_its_content_subtype() {
+    let (channel, mut peer, _accepted) = connected(&[]).await;
+    let text = Method::new(ECHO.path()).with_content_subtype("text");
+    for (stream, method, expected) in [
+        (1, &text, "application/grpc+text\n"),
+        (3, &ECHO, "application/grpc\n"),
+        (5, &text, "application/grpc+text\n"),
+    ] {
+        let call = tokio::spawn({
+            let (channel, method) = (channel.clone(), method.clone());
+            async move { channel.unary(&method, &NO_METADATA, &raw("x"), &CallOptions::default()).await.map(drop) }
+        });
+        let head = soon(peer.next_of(Kind::Headers)).await.text();
+        assert!(head.contains(&format!("content-type: {expected}")), "{head}");
+        peer.headers(stream, false, HEAD).message(stream, false, b"y").headers(stream, true, OK).send().await;
+        soon(call).await.expect("no panic").expect("an answer");
+    }
+}
+
+/// A server that sends its window late: what could not be sent at first is sent then.
+#[tokio::test(start_paused = true)]
+async fn message_waits_for_the_servers_window() {
+    let (channel, mut peer, _accepted) = connected(&[Setting::InitialWindowSize(0)]).await;
+    let call = spawn_echo(&channel, "waits");
+    let stream = soon(peer.next_of(Kind::Headers)).await.stream;
+    assert!(settled(&mut peer).await.is_empty());
+    peer.frame(Kind::WindowUpdate, Flags::NONE, stream, &7_u32.to_be_bytes()).send().await;
+    assert_eq!(soon(peer.next_of(Kind::Data)).await.payload, b"\0\0\0\0\x05wa");
+    peer.frame(Kind::WindowUpdate, Flags::NONE, stream, &7_u32.to_be_bytes()).send().await;
+    let data = soon(peer.next_of(Kind::Data)).await;
+    assert_eq!((&data.payload[..], data.end_stream), (&b"its"[..], true));
+    peer.headers(stream, false, HEAD).message(stream, false, b"y").headers(stream, true, OK).send().await;
+    soon(call).await.expect("no panic").expect("an answer");
+}

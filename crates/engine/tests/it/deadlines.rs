@@ -1,0 +1,281 @@
+//! Deadlines (`grpc-timeout`): they travel, and fire on both sides, wherever the call stands.
+
+use std::time::Duration;
+
+use thalweg_engine::http2::ErrorCode;
+use thalweg_engine::http2::frame::{Kind, Setting};
+use thalweg_engine::{CallOptions, Code, Status};
+use tokio::sync::mpsc;
+use tokio::task::JoinHandle;
+use tokio::time::{Instant, sleep};
+
+use crate::support::peer::{HEAD, OK, REQUEST, envelope};
+use crate::support::{
+    CHAT, COUNT, Echo, Message, NO_METADATA, Receiver, Served, call_options, channel_config, channel_to_test,
+    client_of, client_with, connected, fields, in_flight, items, raw, request_at, server_config, settled,
+    soon, spawn_echo, spawn_echo_with, stream, unary, until, within,
+};
+
+/// The server's own clock ends a call, by Trailers-Only, or by trailers where the head has been sent.
+#[tokio::test(start_paused = true)]
+async fn deadline_fires_on_the_server() {
+    let echo = Echo::default();
+    let mut peer = client_of(&echo).await;
+    let started = Instant::now();
+    peer.headers(1, false, &[REQUEST, &[("grpc-timeout", "500m")]].concat())
+        .message(1, true, b"sleep")
+        .send()
+        .await;
+    let answer = soon(peer.next_of(Kind::Headers)).await;
+    assert_eq!(started.elapsed().as_millis(), 500);
+    assert!(answer.end_stream && answer.text().contains("grpc-status: 4\n"), "{}", answer.text());
+    assert!(answer.text().contains("its handler was at work"), "{}", answer.text());
+    until(|| echo.cancelled() == 1).await;
+
+    let chat = request_at("/test.Echo/Chat");
+    let started = Instant::now();
+    peer.headers(3, false, &[&chat[..], &[("grpc-timeout", "2S")]].concat())
+        .message(3, false, b"x")
+        .send()
+        .await;
+    let head = soon(peer.next_of(Kind::Headers)).await;
+    assert!(!head.end_stream && head.text().contains(":status: 200\n"));
+    let trailers = soon(peer.next_of(Kind::Headers)).await;
+    assert_eq!(started.elapsed().as_millis(), 2000);
+    assert!(trailers.end_stream && trailers.text().contains("grpc-status: 4\n"), "{}", trailers.text());
+    assert!(!trailers.text().contains(":status"), "{}", trailers.text());
+    // The request has not ended.
+    assert_eq!(soon(peer.next_of(Kind::RstStream)).await.code(), ErrorCode::NoError);
+    until(|| echo.cancelled() == 2).await;
+
+    let count = request_at("/test.Echo/Count");
+    peer.headers(5, false, &[&count[..], &[("grpc-timeout", "2S")]].concat())
+        .message(5, false, b"x")
+        .send()
+        .await;
+    let answer = soon(peer.next_of(Kind::Headers)).await;
+    assert!(answer.end_stream && answer.text().contains("grpc-status: 4\n"), "{}", answer.text());
+}
+
+/// It counts from the head. A request that is whole only after its deadline is refused, and no handler starts.
+#[tokio::test(start_paused = true)]
+async fn request_that_is_whole_after_its_deadline_is_refused() {
+    let check = async |pauses: [u64; 2], expected: u64, text: &str, starts: usize| {
+        let echo = Echo::default();
+        let mut peer = client_of(&echo).await;
+        let started = Instant::now();
+        peer.headers(1, false, &[REQUEST, &[("grpc-timeout", "900m")]].concat()).send().await;
+        let envelope = envelope(b"sleep");
+        sleep(Duration::from_millis(pauses[0])).await;
+        peer.data(1, false, &envelope[..3]).send().await;
+        sleep(Duration::from_millis(pauses[1])).await;
+        peer.data(1, true, &envelope[3..]).send().await;
+        let ended = soon(peer.next_of(Kind::Headers)).await;
+        assert!(ended.end_stream && ended.text().contains("grpc-status: 4\n"), "{}", ended.text());
+        assert!(ended.text().contains(text), "{}", ended.text());
+        assert_eq!(started.elapsed().as_millis(), u128::from(expected));
+        assert_eq!(echo.started(), starts, "{pauses:?}");
+    };
+    check([300, 300], 900, "its handler was at work", 1).await;
+    check([300, 601], 901, "its request came too late", 0).await;
+    check([100, 800], 900, "its request came too late", 0).await;
+}
+
+/// One that never becomes whole ends as soon as the server looks.
+#[tokio::test(start_paused = true)]
+async fn request_that_does_not_come_ends_with_its_deadline() {
+    let echo = Echo::default();
+    let mut peer = client_of(&echo).await;
+    let started = Instant::now();
+    peer.headers(1, false, &[REQUEST, &[("grpc-timeout", "3S")]].concat())
+        .data(1, false, &[0, 0])
+        .send()
+        .await;
+    let ended = soon(peer.next_of(Kind::Headers)).await;
+    assert!(ended.end_stream && ended.text().contains("grpc-status: 4\n"), "{}", ended.text());
+    assert!((3..=4).contains(&started.elapsed().as_secs()), "{:?}", started.elapsed());
+    assert_eq!(echo.started(), 0);
+}
+
+async fn deadline_of(call: JoinHandle<Result<Message, Status>>) -> String {
+    let status = soon(call).await.expect("no panic").expect_err("it takes too long");
+    assert_eq!(status.code(), Code::DeadlineExceeded, "{status:?}");
+    status.message().to_owned()
+}
+
+/// A client's call ends in time wherever it stands, says where that was, and is reset with CANCEL if it has a stream.
+#[tokio::test(start_paused = true)]
+async fn deadline_fires_on_the_client_and_says_what_was_missing() {
+    const TIME: Duration = Duration::from_secs(3);
+    let check = async |call: JoinHandle<Result<Message, Status>>, text: &str| {
+        let started = Instant::now();
+        let message = deadline_of(call).await;
+        assert_eq!(started.elapsed(), TIME, "{text}");
+        assert!(message.contains(text), "{text} is not in\n{message}");
+        assert!(message.contains("/test.Echo/Echo to memory:1"), "{message}");
+    };
+    // There is no connection.
+    let (channel, _accepted) = channel_to_test(channel_config(|_| {}));
+    check(spawn_echo_with(&channel, raw("x"), within(TIME)), "there was no connection yet").await;
+
+    let settings = [Setting::MaxConcurrentStreams(1), Setting::InitialWindowSize(6)];
+    let (channel, mut peer, _accepted) = connected(&settings).await;
+    let under_way = spawn_echo(&channel, "x");
+    soon(peer.next_of(Kind::Data)).await;
+    check(spawn_echo_with(&channel, raw("x"), within(TIME)), "no stream was free yet").await;
+    assert_eq!(channel.waiting(), 0);
+    under_way.abort();
+    assert_eq!(soon(peer.next_of(Kind::RstStream)).await.code(), ErrorCode::Cancel);
+
+    let reset = async |peer: &mut crate::support::peer::Peer| {
+        assert_eq!(soon(peer.next_of(Kind::RstStream)).await.code(), ErrorCode::Cancel);
+    };
+    check(spawn_echo_with(&channel, raw("longer"), within(TIME)), "5 bytes of its message were not sent")
+        .await;
+    reset(&mut peer).await;
+    check(spawn_echo_with(&channel, raw("x"), within(TIME)), "it was sent, and not answered in time").await;
+    reset(&mut peer).await;
+    let call = spawn_echo_with(&channel, raw("x"), within(TIME));
+    let head = soon(peer.next_of(Kind::Headers)).await;
+    assert!(head.text().contains("grpc-timeout: "), "{}", head.text());
+    peer.headers(head.stream, false, HEAD).data(head.stream, false, b"\0\0\0\0\x09abc").send().await;
+    check(call, "its answer had begun, with 8 bytes of its message").await;
+    reset(&mut peer).await;
+    assert_eq!(in_flight(&channel), 0);
+}
+
+/// The value of `grpc-timeout`: at most eight digits, and never longer than the time that is left.
+#[tokio::test(start_paused = true)]
+async fn grpc_timeout_is_the_time_that_is_left() {
+    let (channel, mut peer, _accepted) = connected(&[]).await;
+    for (timeout, expected) in [
+        (Duration::from_secs(10), "grpc-timeout: 10S\n"),
+        (Duration::from_millis(1500), "grpc-timeout: 1500m\n"),
+        (Duration::from_micros(1_234_567), "grpc-timeout: 1234567u\n"),
+    ] {
+        let call = spawn_echo_with(&channel, raw("x"), within(timeout));
+        let head = soon(peer.next_of(Kind::Headers)).await;
+        assert!(head.text().contains(expected), "{expected} is not in\n{}", head.text());
+        call.abort();
+    }
+    // In the call's own metadata, too.
+    let own = fields(&[("grpc-timeout", "2S")]);
+    let started = Instant::now();
+    let outcome = unary(&channel, &own, raw("x"), &CallOptions::default()).await;
+    assert_eq!(outcome.expect_err("it takes too long").code(), Code::DeadlineExceeded);
+    assert_eq!(started.elapsed(), Duration::from_secs(2));
+}
+
+/// Streams: before their head, between two messages, and of a call with one response.
+#[tokio::test(start_paused = true)]
+async fn deadline_of_a_stream_fires_wherever_it_stands() {
+    let service = Echo::default();
+    let channel = Served::echo(&service).channel(|_| {}).await;
+    let options = within(Duration::from_secs(2));
+
+    let (requests, source) = mpsc::unbounded_channel();
+    let started = Instant::now();
+    let mut responses = soon(stream(&channel, &CHAT, Receiver(source), &options)).await.expect("a head");
+    requests.send(raw("x")).expect("open");
+    assert_eq!(soon(responses.message()).await.expect("a message"), Some(raw("x")));
+    let status = soon(responses.message()).await.expect_err("it goes on too long");
+    assert_eq!((status.code(), started.elapsed().as_secs()), (Code::DeadlineExceeded, 2), "{status:?}");
+    assert_eq!(soon(responses.message()).await.expect("it said so already"), None);
+
+    let (_requests, source) = mpsc::unbounded_channel();
+    let called = soon(channel.stream(&COUNT, &NO_METADATA, Receiver(source), &options)).await;
+    assert_eq!(called.map(drop).expect_err("no head comes").code(), Code::DeadlineExceeded);
+    until(|| service.cancelled() == 2).await;
+    assert_eq!(in_flight(&channel), 0);
+
+    // By the client's own clock.
+    let (channel, mut peer, _accepted) = connected(&[]).await;
+    let call = tokio::spawn({
+        let (channel, options) = (channel.clone(), options.clone());
+        async move { stream(&channel, &CHAT, items(vec![raw("x")]), &options).await?.message().await }
+    });
+    soon(peer.next_of(Kind::Data)).await;
+    let started = Instant::now();
+    peer.headers(1, false, HEAD).send().await;
+    let status = soon(call).await.expect("no panic").expect_err("no message comes");
+    assert_eq!((status.code(), started.elapsed().as_secs()), (Code::DeadlineExceeded, 2), "{status:?}");
+    assert_eq!(soon(peer.next_of(Kind::RstStream)).await.code(), ErrorCode::Cancel);
+
+    // The head has come, and the one response has not.
+    let (channel, mut peer, _accepted) = connected(&[]).await;
+    let call = tokio::spawn({
+        let channel = channel.clone();
+        async move { crate::support::count(&channel, items(vec![raw("x")]), &options).await }
+    });
+    soon(peer.next_of(Kind::Data)).await;
+    peer.headers(1, false, HEAD).send().await;
+    deadline_of(call).await;
+    assert_eq!(soon(peer.next_of(Kind::RstStream)).await.code(), ErrorCode::Cancel);
+    assert_eq!(in_flight(&channel), 0);
+}
+
+/// A server may give up first, by its own clock: the caller is told of the deadline all the same.
+#[tokio::test(start_paused = true)]
+async fn reset_behind_the_deadline_is_the_deadline() {
+    let (channel, mut peer, _accepted) = connected(&[]).await;
+    let call = spawn_echo_with(&channel, raw("x"), within(Duration::from_secs(1)));
+    soon(peer.next_of(Kind::Data)).await;
+    sleep(Duration::from_millis(999)).await;
+    peer.headers(1, true, &[HEAD, &[("grpc-status", "4"), ("grpc-message", "theirs")]].concat()).send().await;
+    assert!(deadline_of(call).await.contains("theirs"));
+    // An answer in time is one.
+    let call = spawn_echo_with(&channel, raw("x"), within(Duration::from_secs(1)));
+    soon(peer.next_of(Kind::Data)).await;
+    sleep(Duration::from_millis(999)).await;
+    peer.headers(3, false, HEAD).message(3, false, b"y").headers(3, true, OK).send().await;
+    assert_eq!(soon(call).await.expect("no panic").expect("an answer"), raw("y"));
+}
+
+/// A call that waits on a full connection for others' answers to leave keeps its deadline.
+#[tokio::test(start_paused = true)]
+async fn deadline_fires_while_the_call_waits_for_room() {
+    let echo = Echo::default();
+    let config = server_config(|config| config.http2.held_max = 1 << 20);
+    let mut peer = client_with(config, echo.router()).await;
+    for stream in (1..12).step_by(2) {
+        peer.headers(stream, false, REQUEST).message(stream, true, b"size 1000000");
+    }
+    settled(&mut peer).await;
+    let repeat = request_at("/test.Echo/Repeat");
+    let started = Instant::now();
+    peer.headers(21, false, &[&repeat[..], &[("grpc-timeout", "500m")]].concat())
+        .message(21, true, b"1 1")
+        .send()
+        .await;
+    loop {
+        let frame = soon(peer.next_of(Kind::Headers)).await;
+        if frame.stream == 21 {
+            assert!(frame.end_stream && frame.text().contains("grpc-status: 4\n"), "{}", frame.text());
+            assert!(frame.text().contains("its response waited for others to leave"), "{}", frame.text());
+            break;
+        }
+    }
+    assert_eq!(started.elapsed().as_millis(), 500);
+}
+
+/// Handlers are told the time that each call has, though its head is taken apart only once; large requests, which are
+/// decoded in a task, too.
+#[tokio::test(start_paused = true)]
+async fn handler_is_told_the_time_of_its_call() {
+    let large = raw(format!("timeout{}", " ".repeat(300_000)));
+    let (some, other) = (Some(1_234_567), Some(2_345_678));
+    for timeouts in [[None, some, other, other, Some(9_000_000), None], [some, None, other, None, some, None]]
+    {
+        let channel = Served::echo(&Echo::default()).channel(|_| {}).await;
+        // From the second time on the heads are blocks of indices.
+        for timeout in [timeouts; 3].concat() {
+            let timeout = timeout.map(Duration::from_micros);
+            let options = call_options(|options| options.timeout = timeout);
+            for message in [raw("timeout"), large.clone()] {
+                let (told, _) =
+                    soon(unary(&channel, &NO_METADATA, message, &options)).await.expect("an answer");
+                assert_eq!(told, raw(format!("{timeout:?}")));
+            }
+        }
+    }
+}

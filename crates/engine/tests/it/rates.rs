@@ -1,0 +1,373 @@
+//! What a client can have a server hold, and for how long: bytes by a budget, what was begun by its time.
+
+use std::time::Duration;
+
+use thalweg_engine::http2::frame::{Flags, Kind, Setting};
+use thalweg_engine::http2::{ErrorCode, Indexing};
+use thalweg_engine::server::{self, ServerConfig};
+use tokio::io::{AsyncWriteExt, duplex};
+use tokio::time::Instant;
+
+use crate::support::peer::{Frame, Peer, REQUEST, compressed_envelope, envelope};
+use crate::support::{Echo, client_of, client_with, request_at, server_config, soon};
+
+const MEBIBYTE: usize = 1 << 20;
+
+fn streams() -> impl Iterator<Item = u32> {
+    (1..).step_by(2)
+}
+
+/// Sends what is in `peer.out` piece by piece, for as long as the server takes it and the windows are open. Returns how
+/// many bytes of DATA went.
+struct Sender {
+    connection_window: i64,
+    initial: i64,
+    windows: std::collections::BTreeMap<u32, i64>,
+    sent: usize,
+}
+
+impl Sender {
+    fn new() -> Self {
+        Self {
+            connection_window: 65_535,
+            initial: 65_535,
+            windows: std::collections::BTreeMap::new(),
+            sent: 0,
+        }
+    }
+
+    /// A stream is open, on which so much was sent.
+    fn open(&mut self, stream: u32, sent: usize) {
+        self.windows.insert(stream, self.initial - sent.cast_signed() as i64);
+        self.connection_window -= sent.cast_signed() as i64;
+    }
+
+    /// Takes note of all that has come.
+    async fn take_in(&mut self, peer: &mut Peer) {
+        while let Ok(Some(frame)) = tokio::time::timeout(Duration::from_millis(5), peer.next()).await {
+            match frame.kind {
+                Kind::WindowUpdate => {
+                    let increment = u32::from_be_bytes(frame.payload[..4].try_into().expect("four bytes"));
+                    match self.windows.get_mut(&frame.stream) {
+                        _ if frame.stream == 0 => self.connection_window += i64::from(increment),
+                        Some(window) => *window += i64::from(increment),
+                        None => {}
+                    }
+                }
+                Kind::Settings if !frame.payload.is_empty() => {
+                    for entry in frame.payload.as_chunks().0 {
+                        if let Setting::InitialWindowSize(size) = Setting::parse(*entry) {
+                            let difference = i64::from(size) - self.initial;
+                            self.windows.values_mut().for_each(|window| *window += difference);
+                            self.initial = i64::from(size);
+                        }
+                    }
+                    peer.frame(Kind::Settings, Flags::ACK, 0, b"").send().await;
+                }
+                _ => {}
+            }
+        }
+    }
+
+    /// Sends as much of `left` bytes of a stream as the windows let.
+    async fn send(&mut self, peer: &mut Peer, stream: u32, left: &mut usize) -> bool {
+        let window = self.windows.get_mut(&stream).expect("it is open");
+        let len = (*window).min(self.connection_window).clamp(0, 16_384) as usize;
+        let len = len.min(*left);
+        if len == 0 {
+            return false;
+        }
+        *window -= len.cast_signed() as i64;
+        self.connection_window -= len.cast_signed() as i64;
+        self.sent += len;
+        *left -= len;
+        peer.data(stream, false, &vec![0; len]).send().await;
+        true
+    }
+}
+
+/// 128 requests that each lack a byte: what the server takes of them stays near its budget, and they end when their
+/// time is over.
+#[tokio::test(start_paused = true)]
+async fn requests_that_never_end_stay_near_the_budget() {
+    let config = server_config(|config| {
+        config.http2.held_max = 4 * MEBIBYTE;
+        config.request_timeout = Some(Duration::from_secs(5));
+    });
+    let mut peer = client_with(config, Echo::default().router()).await;
+    let mut sender = Sender::new();
+    sender.take_in(&mut peer).await;
+    let message = 4 * MEBIBYTE - 5;
+    let mut left: Vec<(u32, usize)> = streams().take(128).map(|stream| (stream, message)).collect();
+    for (stream, left) in &mut left {
+        peer.headers(*stream, false, REQUEST);
+        let prefix = [&[0][..], &(message as u32 + 1).to_be_bytes()].concat();
+        sender.open(*stream, prefix.len());
+        peer.data(*stream, false, &prefix).send().await;
+        while sender.send(&mut peer, *stream, left).await {}
+        sender.take_in(&mut peer).await;
+    }
+    let began = Instant::now();
+    while began.elapsed() < Duration::from_secs(2) {
+        for (stream, left) in &mut left {
+            while sender.send(&mut peer, *stream, left).await {}
+        }
+        sender.take_in(&mut peer).await;
+    }
+    // Twice the budget and the connection's window, and the oldest message.
+    let bound = 2 * (4 + 4) * MEBIBYTE + 4 * MEBIBYTE;
+    assert!(sender.sent <= bound, "{} B were taken", sender.sent);
+    assert!(sender.sent >= 4 * MEBIBYTE, "{} B were taken", sender.sent);
+    // The oldest has 4 MiB, a second for each KiB of which it may take.
+    let deadline = Duration::from_secs(5 + 4 * 1024 + 10);
+    let ended = tokio::time::timeout(deadline, peer.next_of(Kind::Headers)).await.expect("a call ends");
+    assert!(ended.end_stream && ended.text().contains("grpc-status: 1"), "{}", ended.text());
+}
+
+/// A request of which nothing comes ends when its time is over, and so does a message of a stream.
+#[tokio::test(start_paused = true)]
+async fn request_that_does_not_come_ends() {
+    let check = async |path: &str, body: &[u8]| {
+        let mut peer = client_of(&Echo::default()).await;
+        peer.headers(1, false, &request_at(path)).data(1, false, body).send().await;
+        let started = Instant::now();
+        let ended = tokio::time::timeout(Duration::from_secs(60), peer.next_of(Kind::Headers)).await;
+        let ended = ended.expect("it ends");
+        assert!(ended.end_stream && ended.text().contains("grpc-status: 1\n"), "{}", ended.text());
+        assert!(ended.text().contains("too long to come"), "{}", ended.text());
+        assert!((30..34).contains(&started.elapsed().as_secs()), "{path}: {:?}", started.elapsed());
+    };
+    check("/test.Echo/Echo", b"").await;
+    check("/test.Echo/Echo", &envelope(b"abc")[..6]).await;
+    check("/test.Echo/Count", &envelope(b"abc")[..6]).await;
+    // Between two messages a stream takes its time.
+    let mut peer = client_of(&Echo::default()).await;
+    peer.headers(1, false, &request_at("/test.Echo/Count")).message(1, false, b"abc").send().await;
+    tokio::time::sleep(Duration::from_secs(1000)).await;
+    peer.message(1, true, b"def").send().await;
+    assert!(soon(peer.next_of(Kind::Data)).await.payload.ends_with(b"2 6"));
+}
+
+/// A message may take a second more for each KiB of it that comes.
+#[tokio::test(start_paused = true)]
+async fn request_that_comes_steadily_has_more_time() {
+    let check = async |piece: usize, is_answered: bool| {
+        let config = server_config(|config| config.request_timeout = Some(Duration::from_secs(5)));
+        let mut peer = client_with(config, Echo::default().router()).await;
+        let message = envelope(&vec![7; 40 << 10]);
+        peer.headers(1, false, REQUEST);
+        for piece in message.chunks(piece) {
+            peer.data(1, false, piece).send().await;
+            tokio::time::sleep(Duration::from_secs(1)).await;
+        }
+        peer.data(1, true, b"").send().await;
+        let head = soon(peer.next_of(Kind::Headers)).await;
+        assert_eq!(head.end_stream, !is_answered, "{piece} B a second: {}", head.text());
+    };
+    check(2 << 10, true).await;
+    check(512, false).await;
+}
+
+/// While a request may not come, because others of its connection go before, its time stands still.
+#[tokio::test(start_paused = true)]
+async fn request_that_has_to_wait_for_others_is_not_late() {
+    let echo = Echo::default();
+    let config = server_config(|config| {
+        config.http2.held_max = 64 << 10;
+        config.http2.stream_window = 65_535;
+        config.http2.connection_window = 65_535;
+        config.request_timeout = Some(Duration::from_secs(5));
+    });
+    let mut peer = client_with(config, echo.router()).await;
+    // Its responses are taken.
+    peer.frame(Kind::WindowUpdate, Flags::NONE, 0, &(1_u32 << 30).to_be_bytes());
+    peer.settings(&[Setting::InitialWindowSize(1 << 30)]).send().await;
+    let mut sender = Sender::new();
+    sender.take_in(&mut peer).await;
+    let prefix = [&[0][..], &u32::try_from(MEBIBYTE).expect("small").to_be_bytes()].concat();
+    let mut left = [(1, MEBIBYTE), (3, MEBIBYTE)];
+    for (stream, _) in left {
+        peer.headers(stream, false, REQUEST).data(stream, false, &prefix).send().await;
+        sender.open(stream, prefix.len());
+    }
+    // Some 16 KiB a second: the first has all of its own before the second goes on, long after its time.
+    for _ in 0..400 {
+        for (stream, left) in &mut left {
+            if *left > 0 && sender.send(&mut peer, *stream, left).await && *left == 0 {
+                peer.data(*stream, true, b"").send().await;
+            }
+        }
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        sender.take_in(&mut peer).await;
+    }
+    assert_eq!((left, echo.started()), ([(1, 0), (3, 0)], 2));
+}
+
+/// Half a header block, or half of any frame but DATA, has ten seconds.
+#[tokio::test(start_paused = true)]
+async fn header_block_has_ten_seconds() {
+    let check = async |what: &str, begin: &dyn Fn(&mut Peer), more: &[u8]| {
+        let mut peer = client_of(&Echo::default()).await;
+        begin(&mut peer);
+        peer.send().await;
+        let began = Instant::now();
+        let goaway = loop {
+            // It goes on, a little each second.
+            if peer.io.write_all(more).await.is_err() {
+                break peer.next_of(Kind::GoAway).await;
+            }
+            let next = tokio::time::timeout(Duration::from_secs(1), peer.next_of(Kind::GoAway)).await;
+            if let Ok(goaway) = next {
+                break goaway;
+            }
+        };
+        assert_eq!(goaway.code(), ErrorCode::EnhanceYourCalm, "{what}");
+        let took = began.elapsed().as_secs();
+        assert!((10..13).contains(&took), "{what}: {took} s");
+    };
+    check(
+        "half a HEADERS frame",
+        &|peer| peer.out.extend_from_slice(&[0, 1, 0, 1, 4, 0, 0, 0, 1, 0x82]),
+        &[0x82],
+    )
+    .await;
+    check(
+        "CONTINUATIONs",
+        &|peer| {
+            peer.frame(Kind::Headers, Flags::NONE, 1, &[0x82]);
+        },
+        &[],
+    )
+    .await;
+}
+
+/// A server with a budget of 4 MiB, and 100 calls to it with responses of 1 MiB.
+async fn unread_responses(set: impl FnOnce(&mut ServerConfig), is_late: bool) -> (Peer, Echo) {
+    let echo = Echo::default();
+    let config = server_config(|config| {
+        config.http2.held_max = 4 * MEBIBYTE;
+        set(config);
+    });
+    let (near, far) = duplex(MEBIBYTE);
+    tokio::spawn(server::serve_connection(config, echo.router(), far));
+    let mut peer = Peer::client(near).await;
+    let order = if is_late { "later 1048576" } else { "size 1048576" };
+    for stream in streams().take(100) {
+        peer.headers(stream, false, REQUEST).message(stream, true, order.as_bytes());
+    }
+    peer.send().await;
+    (peer, echo)
+}
+
+/// Answers that nobody takes keep further calls from beginning; they begin as answers leave.
+#[tokio::test(start_paused = true)]
+async fn calls_wait_for_responses_to_leave() {
+    let (mut peer, echo) = unread_responses(|_| {}, false).await;
+    tokio::time::sleep(Duration::from_secs(2)).await;
+    let at_once = echo.started();
+    assert!((4..8).contains(&at_once), "{at_once} calls began");
+    // The client takes all there is, and they are all answered.
+    peer.frame(Kind::WindowUpdate, Flags::NONE, 0, &(1_u32 << 30).to_be_bytes());
+    peer.settings(&[Setting::InitialWindowSize(2 << 20)]).send().await;
+    let mut answered = 0;
+    while answered < 100 {
+        let Frame { kind, end_stream, .. } = soon(peer.next()).await.expect("a frame");
+        answered += usize::from(kind == Kind::Headers && end_stream);
+    }
+    assert_eq!(echo.started(), 100);
+}
+
+/// A client that takes nothing of its answers loses them when their time is over.
+#[tokio::test(start_paused = true)]
+async fn response_that_nobody_takes_is_reset() {
+    let (mut peer, _) =
+        unread_responses(|config| config.reply_timeout = Some(Duration::from_secs(5)), false).await;
+    // It is not the connection's window that holds them up.
+    peer.frame(Kind::WindowUpdate, Flags::NONE, 0, &(1_u32 << 30).to_be_bytes()).send().await;
+    let began = Instant::now();
+    let reset = peer.next_of(Kind::RstStream).await;
+    assert_eq!(reset.code(), ErrorCode::Cancel);
+    let took = began.elapsed().as_secs();
+    assert!((5..8).contains(&took), "after {took} s");
+}
+
+/// Handlers that had begun before answers piled up wait; the connection is ended when nothing of those leaves.
+#[tokio::test(start_paused = true)]
+async fn more_responses_than_the_budget_end_the_connection() {
+    let (mut peer, echo) = unread_responses(|_| {}, true).await;
+    let began = Instant::now();
+    let goaway = peer.next_of(Kind::GoAway).await;
+    assert_eq!(goaway.code(), ErrorCode::EnhanceYourCalm);
+    let took = began.elapsed().as_secs();
+    assert!((20..24).contains(&took), "after {took} s");
+    assert!(echo.started() > 50);
+}
+
+/// Metadata counts for it: 470 fields, which an index of one byte can name, take a hundred times as much. Calls with
+/// such that do not end hold it, and the connection that has the most of them goes.
+#[tokio::test(start_paused = true)]
+async fn metadata_counts_for_all_connections_together() {
+    let large = [REQUEST, &[("a", ""); 440]].concat();
+    let check = async |head: &[(&str, &str)], calls: usize, is_ended: bool| {
+        let config = server_config(|config| config.max_memory = Some(2 * MEBIBYTE));
+        let mut peer = client_with(config, Echo::default().router()).await;
+        for stream in streams().take(calls) {
+            peer.headers(stream, false, head).send().await;
+        }
+        let goaway = tokio::time::timeout(Duration::from_secs(4), peer.next_of(Kind::GoAway)).await;
+        assert_eq!(goaway.is_ok(), is_ended, "{calls} calls of {} fields", head.len());
+        assert!(goaway.is_err() || goaway.is_ok_and(|goaway| goaway.code() == ErrorCode::EnhanceYourCalm));
+    };
+    check(&large, 100, true).await;
+    check(&large, 30, false).await;
+    check(REQUEST, 100, false).await;
+}
+
+/// So do the requests that handlers have, by what they are without compression.
+#[tokio::test(start_paused = true)]
+async fn requests_count_for_all_connections_together() {
+    let check = async |path: &str, envelope: &[u8], calls: usize, is_ended: bool| {
+        let head = [&request_at(path)[..], &[("grpc-encoding", "gzip"), ("x-keep", "1")]].concat();
+        let config = server_config(|config| config.max_memory = Some(2 * MEBIBYTE));
+        let mut peer = client_with(config, Echo::default().router()).await;
+        for stream in streams().take(calls) {
+            peer.headers(stream, false, &head);
+            for part in envelope.chunks(100_000) {
+                peer.data(stream, false, part).send().await;
+            }
+            peer.data(stream, true, b"").send().await;
+        }
+        let goaway = tokio::time::timeout(Duration::from_secs(4), peer.next_of(Kind::GoAway)).await;
+        assert_eq!(goaway.is_ok(), is_ended, "{path}: {calls} calls of {} bytes", envelope.len());
+    };
+    let path = "/test.Echo/Echo";
+    for envelope in [envelope(&vec![0; 60_000]), compressed_envelope(&vec![0; 60_000])] {
+        check(path, &envelope, 40, true).await;
+        check(path, &envelope, 10, false).await;
+    }
+    check(path, &envelope(&vec![0; 300_000]), 8, true).await;
+    check(path, &envelope(b"small"), 100, false).await;
+}
+
+/// Heads that name much by indices are decoded some at a time, and others have their turn in between.
+#[tokio::test(start_paused = true)]
+async fn others_have_their_turn_between_large_heads() {
+    let echo = Echo::default();
+    let (near, far) = duplex(MEBIBYTE);
+    tokio::spawn(server::serve_connection(server_config(|_| {}), echo.router(), far));
+    let mut peer = Peer::client(near).await;
+    let head = [REQUEST, &[("a", ""); 440]].concat();
+    for stream in streams().take(250) {
+        peer.headers_by(Indexing::Insert, stream, false, &head).message(stream, true, b"");
+    }
+    assert!(peer.out.len() < 128 * 1024, "they come in one read: {}", peer.out.len());
+    peer.send().await;
+    let mut rows = Vec::new();
+    while echo.started() < 250 {
+        let before = echo.started();
+        tokio::task::yield_now().await;
+        rows.push(echo.started() - before);
+    }
+    // Five have 64 KiB; time stands still, and a poll of the driver ends after 16 times as many.
+    assert!(rows.iter().all(|row| *row <= 80), "{rows:?}");
+}

@@ -1,0 +1,234 @@
+//! Limits of message sizes, on both sides and in both directions; compression, and what is wrong with it.
+
+use thalweg_engine::http2::ErrorCode;
+use thalweg_engine::http2::frame::Kind;
+use thalweg_engine::{CallOptions, Code, Encoding, EncodingSet, ServiceOptions, Status};
+
+use crate::support::peer::{HEAD, OK, REQUEST, compressed_envelope, envelope};
+use crate::support::{
+    CHAT, Echo, Message, NO_METADATA, REPEAT, Served, call_options, client_of, connected, count, items, raw,
+    request_at, settled, soon, spawn_echo, spawn_echo_with, stream, unary,
+};
+
+fn service(set: impl FnOnce(&mut ServiceOptions)) -> Echo {
+    let mut options = ServiceOptions::default();
+    set(&mut options);
+    Echo { options, ..Echo::default() }
+}
+
+/// Calls of each type with a message of `len` bytes in each direction.
+async fn called(service: &Echo, len: usize, options: &CallOptions) -> [Result<usize, Status>; 3] {
+    let channel = Served::echo(service).channel(|_| {}).await;
+    let message = raw(vec![1; len]);
+    let unary = soon(unary(&channel, &NO_METADATA, message.clone(), options)).await;
+    let chat = match soon(stream(&channel, &CHAT, items(vec![message.clone()]), options)).await {
+        Ok(responses) => {
+            responses.rest().await.map(|(messages, _)| messages.iter().map(|it| it.0.len()).sum())
+        }
+        Err(status) => Err(status),
+    };
+    let order = items(vec![raw(format!("1 {len}"))]);
+    let repeat = match soon(stream(&channel, &REPEAT, order, options)).await {
+        Ok(responses) => {
+            responses.rest().await.map(|(messages, _)| messages.iter().map(|it| it.0.len()).sum())
+        }
+        Err(status) => Err(status),
+    };
+    [unary.map(|(message, _)| message.0.len()), chat, repeat]
+}
+
+fn check(outcomes: [Result<usize, Status>; 3], expected: [Result<usize, Code>; 3]) {
+    assert_eq!(outcomes.map(|outcome| outcome.map_err(|status| status.code())), expected);
+}
+
+const TOO_LARGE: Result<usize, Code> = Err(Code::ResourceExhausted);
+
+/// `max_decoding_message_size` of the server, to the byte, for messages in the read buffer and those in tasks.
+#[tokio::test(start_paused = true)]
+async fn server_refuses_requests_that_are_too_large() {
+    for max in [100, 300_000] {
+        let service = service(|options| options.max_decoding_message_size = max);
+        let options = CallOptions::default();
+        check(called(&service, max, &options).await, [Ok(max); 3]);
+        check(called(&service, max + 1, &options).await, [TOO_LARGE, TOO_LARGE, Ok(max + 1)]);
+    }
+    let by_default = called(&Echo::default(), (4 << 20) + 1, &CallOptions::default()).await;
+    check(by_default, [TOO_LARGE; 3]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn client_refuses_responses_that_are_too_large() {
+    for max in [100, 300_000] {
+        let options = call_options(|options| options.max_decoding_message_size = max);
+        check(called(&Echo::default(), max, &options).await, [Ok(max); 3]);
+        check(called(&Echo::default(), max + 1, &options).await, [TOO_LARGE; 3]);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn client_sends_nothing_that_is_larger_than_it_may_send() {
+    for max in [100, 300_000] {
+        let options = call_options(|options| options.max_encoding_message_size = max);
+        check(called(&Echo::default(), max, &options).await, [Ok(max); 3]);
+        check(called(&Echo::default(), max + 1, &options).await, [TOO_LARGE, TOO_LARGE, Ok(max + 1)]);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn server_sends_nothing_that_is_larger_than_it_may_send() {
+    for max in [100, 300_000] {
+        let service = service(|options| options.max_encoding_message_size = max);
+        let options = CallOptions::default();
+        check(called(&service, max, &options).await, [Ok(max); 3]);
+        check(called(&service, max + 1, &options).await, [TOO_LARGE; 3]);
+    }
+}
+
+/// The prefix is enough: what it declares is not waited for.
+#[tokio::test(start_paused = true)]
+async fn declared_size_is_enough_to_refuse() {
+    let mut peer = client_of(&Echo::default()).await;
+    for (stream, path) in [(1, "/test.Echo/Echo"), (3, "/test.Echo/Count"), (5, "/test.Echo/Chat")] {
+        peer.headers(stream, false, &request_at(path)).data(stream, false, b"\0\xff\xff\xff\xff");
+        let frames = settled(&mut peer).await;
+        let ended = frames.iter().find(|frame| frame.end_stream).expect("an end");
+        assert!(ended.text().contains("grpc-status: 8\n"), "{path}: {}", ended.text());
+    }
+    // A handler that waits for it is woken.
+    for (stream, path) in [(7, "/test.Echo/Count"), (9, "/test.Echo/Chat")] {
+        peer.headers(stream, false, &request_at(path)).message(stream, false, b"fits");
+        settled(&mut peer).await;
+        peer.data(stream, false, b"\0\xff\xff\xff\xff");
+        let frames = settled(&mut peer).await;
+        let ended = frames.iter().find(|frame| frame.end_stream).expect("an end");
+        assert!(ended.text().contains("grpc-status: 8\n"), "{path}: {}", ended.text());
+    }
+    let (channel, mut peer, _accepted) = connected(&[]).await;
+    let call = spawn_echo(&channel, "x");
+    soon(peer.next_of(Kind::Data)).await;
+    peer.headers(1, false, HEAD).data(1, false, b"\0\xff\xff\xff\xff").send().await;
+    let status = soon(call).await.expect("no panic").expect_err("too large");
+    assert_eq!(status.code(), Code::ResourceExhausted, "{status:?}");
+    assert_eq!(soon(peer.next_of(Kind::RstStream)).await.code(), ErrorCode::Cancel);
+}
+
+/// Flags that there are not, a compressed message where nothing was said of compression, and one that is garbled.
+#[tokio::test(start_paused = true)]
+async fn malformed_message_ends_its_call() {
+    let gzip = [("grpc-encoding", "gzip")];
+    let mut garbled = envelope(b"no gzip at all");
+    garbled[0] = 1;
+    let mut truncated = compressed_envelope(&[7; 10_000]);
+    let len = truncated.len() - 4;
+    truncated.truncate(len);
+    truncated[1..5].copy_from_slice(&u32::try_from(len - 5).expect("small").to_be_bytes());
+    let bomb = compressed_envelope(&vec![0; (4 << 20) + 1]);
+    let check = async |fields: &[(&str, &str)], body: &[u8], code: u32, text: &str| {
+        for path in ["/test.Echo/Echo", "/test.Echo/Count"] {
+            let mut peer = client_of(&Echo::default()).await;
+            peer.headers(1, false, &[&request_at(path)[..], fields].concat()).data(1, true, body);
+            let frames = settled(&mut peer).await;
+            let ended = frames.iter().find(|frame| frame.end_stream).expect("an end").text();
+            assert!(ended.contains(&format!("grpc-status: {code}\n")), "{path}: {ended}");
+            assert!(ended.contains(text), "{path}: {ended}");
+        }
+        let (channel, mut peer, _accepted) = connected(&[]).await;
+        let call = spawn_echo(&channel, "x");
+        soon(peer.next_of(Kind::Data)).await;
+        peer.headers(1, false, &[HEAD, fields].concat())
+            .data(1, false, body)
+            .headers(1, true, OK)
+            .send()
+            .await;
+        let status = soon(call).await.expect("no panic").expect_err("malformed");
+        assert_eq!(u32::from(status.code().number()), code, "{status:?}");
+    };
+    check(&[], b"\x07\0\0\0\x01x", 13, "compressed flag").await;
+    check(&[], &compressed_envelope(b"x"), 13, "compressed flag").await;
+    check(&gzip, &garbled, 13, "").await;
+    check(&gzip, &truncated, 13, "").await;
+    check(&gzip, &bomb, 8, "").await;
+}
+
+/// `grpc-encoding` of both directions is each side's own.
+#[tokio::test(start_paused = true)]
+async fn messages_are_compressed_as_asked() {
+    let all: EncodingSet = EncodingSet::ALL;
+    for encoding in Encoding::ALL.iter().copied() {
+        for (send, accept) in [(Some(encoding), all), (None, all), (Some(encoding), EncodingSet::IDENTITY)] {
+            let service = service(|options| {
+                options.send_compressed = Some(encoding);
+                options.compression_threshold = 0;
+            });
+            let options = call_options(|options| {
+                options.send_compressed = send;
+                options.compression_threshold = 0;
+                options.accept_compressed = accept;
+            });
+            for len in [0, 1, 100_000, 1_000_000] {
+                check(called(&service, len, &options).await, [Ok(len); 3]);
+            }
+            let channel = Served::echo(&service).channel(|_| {}).await;
+            let large = items(vec![raw(vec![1; 100_000]); 3]);
+            assert_eq!(soon(count(&channel, large, &options)).await.expect("an answer"), raw("3 300000"));
+        }
+    }
+}
+
+/// A server compresses only for clients that take it, and says so; it names what it takes itself.
+#[tokio::test(start_paused = true)]
+async fn server_compresses_for_those_who_accept_it() {
+    let service = service(|options| {
+        options.send_compressed = Some(Encoding::Gzip);
+        options.accept_compressed = EncodingSet::IDENTITY.with(Encoding::Gzip);
+    });
+    let check = async |accepts: &[(&str, &str)], body: &[u8], is_compressed: bool| {
+        for path in ["/test.Echo/Echo", "/test.Echo/Chat"] {
+            let mut peer = client_of(&service).await;
+            peer.headers(1, false, &[&request_at(path)[..], accepts].concat()).message(1, true, body);
+            let frames = settled(&mut peer).await;
+            let head = frames.iter().find(|frame| frame.kind == Kind::Headers).expect("a head").text();
+            let data = frames.iter().find(|frame| frame.kind == Kind::Data).expect("a message");
+            assert_eq!(data.payload[0] == 1, is_compressed, "{path} {accepts:?}");
+            assert!(head.contains("grpc-accept-encoding: identity,gzip\n"), "{head}");
+            // It may be said where nothing is compressed, but not the other way round.
+            assert!(head.contains("grpc-encoding: gzip\n") || !is_compressed, "{head}");
+            assert_eq!(
+                head.contains("grpc-encoding: gzip\n"),
+                accepts.len() == 1 && accepts[0].1.contains("gzip")
+            );
+        }
+    };
+    check(&[("grpc-accept-encoding", "identity,gzip")], &[7; 5000], true).await;
+    check(&[("grpc-accept-encoding", "gzip")], &[7; 100], false).await;
+    check(&[("grpc-accept-encoding", "identity,deflate")], &[7; 5000], false).await;
+    check(&[], &[7; 5000], false).await;
+    // What the method does not take is refused.
+    let mut peer = client_of(&service).await;
+    peer.headers(1, false, &[REQUEST, &[("grpc-encoding", "deflate")]].concat()).message(1, true, b"x");
+    let frames = settled(&mut peer).await;
+    assert!(frames[0].text().contains("grpc-status: 12\n"), "{}", frames[0].text());
+}
+
+/// A client says how it compresses, and what it takes.
+#[tokio::test(start_paused = true)]
+async fn client_says_how_it_compresses() {
+    let (channel, mut peer, _accepted) = connected(&[]).await;
+    let options = call_options(|options| {
+        options.send_compressed = Some(Encoding::Gzip);
+        options.accept_compressed = EncodingSet::IDENTITY.with(Encoding::Deflate);
+    });
+    for (stream, message, is_compressed) in [(1, vec![7; 5000], true), (3, vec![7; 100], false)] {
+        let call = spawn_echo_with(&channel, Message(message.into()), options.clone());
+        let head = soon(peer.next_of(Kind::Headers)).await;
+        assert!(head.text().contains("grpc-encoding: gzip\n"), "{}", head.text());
+        assert!(head.text().contains("grpc-accept-encoding: identity,deflate\n"), "{}", head.text());
+        let data = soon(peer.next_of(Kind::Data)).await;
+        assert_eq!(data.payload[0] == 1, is_compressed);
+        // What it does not take it is not to be sent.
+        peer.headers(stream, false, &[HEAD, &[("grpc-encoding", "br-not")]].concat());
+        peer.message(stream, false, b"y").headers(stream, true, OK).send().await;
+        let status = soon(call).await.expect("no panic").expect_err("an encoding that nobody knows");
+        assert_eq!(status.code(), Code::Internal, "{status:?}");
+    }
+}

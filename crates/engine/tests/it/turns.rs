@@ -1,0 +1,197 @@
+//! SETTINGS_MAX_CONCURRENT_STREAMS (RFC 9113 §5.1.2): calls that find no stream free wait, and have their turn.
+
+use std::time::Duration;
+
+use thalweg_engine::http2::ErrorCode;
+use thalweg_engine::http2::frame::{Kind, Setting};
+use thalweg_engine::{Code, Lanes};
+use tokio::sync::mpsc;
+
+use crate::support::peer::{HEAD, OK, Peer};
+use crate::support::{
+    Echo, Receiver, Served, chat, connected, echo, in_flight, raw, server_config, soon, spawn_echo,
+    spawn_echo_with, until, within,
+};
+
+/// The next call's message, which is echoed.
+async fn answer_next(peer: &mut Peer) -> String {
+    let data = soon(peer.next_of(Kind::Data)).await;
+    let message = String::from_utf8(data.payload[5..].to_vec()).expect("text");
+    peer.headers(data.stream, false, HEAD).message(data.stream, false, &data.payload[5..]);
+    peer.headers(data.stream, true, OK).send().await;
+    message
+}
+
+#[tokio::test(start_paused = true)]
+async fn calls_beyond_the_limit_wait_in_their_order() {
+    let (channel, mut peer, _accepted) = connected(&[Setting::MaxConcurrentStreams(1)]).await;
+    let mut calls = Vec::new();
+    for number in 0..20_usize {
+        calls.push(spawn_echo(&channel, &number.to_string()));
+        until(|| in_flight(&channel) + channel.waiting() == number + 1).await;
+    }
+    assert_eq!((in_flight(&channel), channel.waiting()), (1, 19));
+    for number in 0..20 {
+        assert_eq!(answer_next(&mut peer).await, number.to_string());
+    }
+    for call in calls {
+        soon(call).await.expect("no panic").expect("an answer");
+    }
+    assert_eq!((in_flight(&channel), channel.waiting()), (0, 0));
+}
+
+/// Those that wait keep their order when a call comes just as a stream becomes free.
+#[tokio::test(start_paused = true)]
+async fn new_call_does_not_change_the_order_of_those_that_wait() {
+    let (channel, mut peer, _accepted) = connected(&[Setting::MaxConcurrentStreams(1)]).await;
+    let first = tokio::spawn({
+        let channel = channel.clone();
+        async move {
+            echo(&channel, raw("first")).await.expect("an answer");
+            // Before those are polled that its end has woken.
+            echo(&channel, raw("new")).await.expect("an answer");
+        }
+    });
+    until(|| in_flight(&channel) == 1).await;
+    let waiting = ["second", "third", "fourth"].map(|message| spawn_echo(&channel, message));
+    until(|| channel.waiting() == 3).await;
+    let mut answered = Vec::new();
+    for _ in 0..5 {
+        answered.push(answer_next(&mut peer).await);
+    }
+    answered.retain(|message| message != "new");
+    assert_eq!(answered, ["first", "second", "third", "fourth"]);
+    soon(first).await.expect("no panic");
+    for call in waiting {
+        soon(call).await.expect("no panic").expect("an answer");
+    }
+}
+
+/// A call that gives up while it waits leaves the queue; a wake-up that was its passes to the next.
+#[tokio::test(start_paused = true)]
+async fn call_that_gives_up_leaves_the_queue() {
+    let (channel, mut peer, _accepted) = connected(&[Setting::MaxConcurrentStreams(1)]).await;
+    let first = spawn_echo(&channel, "first");
+    until(|| in_flight(&channel) == 1).await;
+    let hurried = spawn_echo_with(&channel, raw("hurried"), within(Duration::from_secs(1)));
+    let dropped = spawn_echo(&channel, "dropped");
+    let last = spawn_echo(&channel, "last");
+    until(|| channel.waiting() == 3).await;
+    assert_eq!(soon(hurried).await.expect("no panic").expect_err("late").code(), Code::DeadlineExceeded);
+    dropped.abort();
+    until(|| channel.waiting() == 1).await;
+    assert_eq!(answer_next(&mut peer).await, "first");
+    assert_eq!(answer_next(&mut peer).await, "last");
+    soon(first).await.expect("no panic").expect("an answer");
+    soon(last).await.expect("no panic").expect("an answer");
+}
+
+/// A reset frees a stream for the next as well, and so does a stream of the caller's that is dropped.
+#[tokio::test(start_paused = true)]
+async fn reset_stream_frees_a_turn() {
+    let (channel, mut peer, _accepted) = connected(&[Setting::MaxConcurrentStreams(1)]).await;
+    let first = spawn_echo(&channel, "first");
+    let data = soon(peer.next_of(Kind::Data)).await;
+    let second = tokio::spawn({
+        let channel = channel.clone();
+        async move { chat(&channel, Receiver(mpsc::unbounded_channel().1)).await.map(drop) }
+    });
+    until(|| channel.waiting() == 1).await;
+    peer.reset(data.stream, ErrorCode::Cancel).send().await;
+    soon(first).await.expect("no panic").expect_err("it was reset");
+    let head = soon(peer.next_of(Kind::Headers)).await;
+    let third = spawn_echo(&channel, "third");
+    until(|| channel.waiting() == 1).await;
+    peer.headers(head.stream, false, HEAD).send().await;
+    soon(second).await.expect("no panic").expect("a head, and dropped");
+    assert_eq!(answer_next(&mut peer).await, "third");
+    soon(third).await.expect("no panic").expect("an answer");
+}
+
+/// More streams, by SETTINGS of the server's, are given to those who wait.
+#[tokio::test(start_paused = true)]
+async fn raised_limit_admits_those_who_wait() {
+    let (channel, mut peer, _accepted) = connected(&[Setting::MaxConcurrentStreams(0)]).await;
+    let calls = ["a", "b", "c"].map(|message| spawn_echo(&channel, message));
+    until(|| channel.waiting() == 3).await;
+    peer.settings(&[Setting::MaxConcurrentStreams(2)]).send().await;
+    until(|| in_flight(&channel) == 2).await;
+    assert_eq!(channel.waiting(), 1);
+    for expected in ["a", "b", "c"] {
+        assert_eq!(answer_next(&mut peer).await, expected);
+    }
+    for call in calls {
+        soon(call).await.expect("no panic").expect("an answer");
+    }
+}
+
+/// Heads that the server has not read are bounded: further calls wait until some have left.
+#[tokio::test(start_paused = true)]
+async fn calls_whose_heads_have_not_left_are_bounded() {
+    let (channel, mut peer, _accepted) = connected(&[Setting::MaxConcurrentStreams(100_000)]).await;
+    let calls: Vec<_> = (0..10_000).map(|_| spawn_echo(&channel, "x")).collect();
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    let waiting = channel.waiting();
+    assert!((1..6000).contains(&waiting), "{waiting} of 10,000 wait, {} are open", in_flight(&channel));
+    let mut seen = 0;
+    while seen < 10_000 {
+        seen += usize::from(soon(peer.next()).await.expect("it goes on").kind == Kind::Headers);
+    }
+    assert_eq!((in_flight(&channel), channel.waiting()), (10_000, 0));
+    calls.iter().for_each(tokio::task::JoinHandle::abort);
+}
+
+/// On a server of ours with one stream, many callers get all their answers.
+#[tokio::test(start_paused = true)]
+async fn everyone_has_a_turn() {
+    let config = server_config(|config| config.http2.max_concurrent_streams = 1);
+    let channel = Served::start(config, Echo::default().router()).channel(|_| {}).await;
+    let callers: Vec<_> = (0..20)
+        .map(|number: usize| {
+            let channel = channel.clone();
+            tokio::spawn(async move {
+                for round in 0..20 {
+                    let message = if (number + round).is_multiple_of(3) { raw("yield") } else { raw("x") };
+                    assert_eq!(echo(&channel, message.clone()).await.expect("an answer"), message);
+                }
+            })
+        })
+        .collect();
+    for caller in callers {
+        soon(caller).await.expect("no panic");
+    }
+}
+
+/// Lanes that are opened take those who wait, and calls go to the lane that has the fewest.
+#[tokio::test(start_paused = true)]
+async fn calls_are_divided_among_lanes() {
+    let config = server_config(|config| config.http2.max_concurrent_streams = 2);
+    let channel = Served::start(config, Echo::default().router()).channel(|_| {}).await;
+    let calls: Vec<_> = (0..8).map(|_| spawn_echo(&channel, "sleep")).collect();
+    until(|| channel.waiting() == 6).await;
+    channel.open_lanes(1, "a test");
+    until(|| channel.waiting() == 4).await;
+    channel.open_lanes(2, "a test");
+    until(|| channel.waiting() == 0).await;
+    let lanes = channel.lanes();
+    assert_eq!(lanes.iter().map(|lane| lane.in_flight).collect::<Vec<_>>(), [2, 2, 2, 2]);
+    assert!(lanes.iter().all(|lane| lane.state == "READY" && !lane.is_draining), "{lanes:?}");
+    // One that closes lets its calls end, and takes no more.
+    channel.close_lanes(&[lanes[3].id], "a test");
+    let lanes = channel.lanes();
+    assert!(lanes[3].is_draining && lanes[3].state == "SHUTDOWN" && lanes[3].in_flight == 2, "{lanes:?}");
+    calls.iter().for_each(tokio::task::JoinHandle::abort);
+    until(|| channel.lanes().len() == 3).await;
+    assert_eq!(soon(echo(&channel, raw("x"))).await.expect("an answer"), raw("x"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn fixed_lanes_share_the_calls_evenly() {
+    let service = Echo::default();
+    let channel = Served::echo(&service).channel(|config| config.lanes = Lanes::fixed(3)).await;
+    let calls: Vec<_> = (0..9).map(|_| spawn_echo(&channel, "sleep")).collect();
+    until(|| service.started() == 9).await;
+    assert_eq!(channel.lanes().iter().map(|lane| lane.in_flight).collect::<Vec<_>>(), [3, 3, 3]);
+    calls.iter().for_each(tokio::task::JoinHandle::abort);
+    until(|| service.cancelled() == 9).await;
+}
