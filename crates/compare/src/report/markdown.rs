@@ -1,6 +1,5 @@
 //! A table to paste into a pull request.
 
-use thalweg_measure::figures::ratio_figure;
 use thalweg_measure::printable;
 
 use super::model::{Compared, Report};
@@ -35,16 +34,11 @@ fn table(a: &str, b: &str, figures: &[Compared]) -> String {
         "| --- | ---: | ---: | ---: | --- | --- |".to_owned(),
     ];
     let row = |compared: &Compared| {
-        let verdict = words::verdict(compared);
-        let verdict = if compared.is_gated { format!("**{verdict}**") } else { verdict };
-        format!(
-            "| {} | {} | {} | {} | {} | {verdict} |",
-            compared.figure.label(),
-            words::value(compared, compared.a),
-            words::value(compared, compared.b),
-            ratio_figure(compared.ratio),
-            compared.ends().unwrap_or_else(|| "–".to_owned()),
-        )
+        let mut cells = words::row(compared);
+        if compared.is_gated {
+            cells[5] = format!("**{}**", cells[5]);
+        }
+        format!("| {} |", cells.join(" | "))
     };
     head.into_iter().chain(figures.iter().map(row)).collect::<Vec<_>>().join("\n")
 }

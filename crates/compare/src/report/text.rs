@@ -1,6 +1,5 @@
 //! For a terminal.
 
-use thalweg_measure::figures::ratio_figure;
 use thalweg_measure::printable;
 use thalweg_measure::text::{aligned, wrapped};
 
@@ -29,17 +28,7 @@ pub fn text(report: &Report) -> String {
 
 fn table(Report { a, b, .. }: &Report, figures: &[Compared]) -> String {
     let head = ["", a, b, &format!("{b} ÷ {a}"), "95 %", "verdict"].map(ToString::to_string);
-    let row = |compared: &Compared| {
-        [
-            compared.figure.label().to_owned(),
-            words::value(compared, compared.a),
-            words::value(compared, compared.b),
-            ratio_figure(compared.ratio),
-            compared.ends().unwrap_or_else(|| "–".to_owned()),
-            words::verdict(compared),
-        ]
-    };
-    let rows: Vec<[String; 6]> = std::iter::once(head).chain(figures.iter().map(row)).collect();
+    let rows: Vec<[String; 6]> = std::iter::once(head).chain(figures.iter().map(words::row)).collect();
     // What is set flush right is the figures; words are flush left.
     let (names, verdicts) = (flush_left(&rows, 0), flush_left(&rows, 5));
     let cells = rows.iter().zip(names).zip(verdicts).map(|((row, name), verdict)| {

@@ -1,6 +1,6 @@
 //! Sentences that several forms of a report have.
 
-use thalweg_measure::figures::percent;
+use thalweg_measure::figures::{percent, ratio_figure};
 use thalweg_measure::wording::counted;
 
 use super::model::{Compared, Report};
@@ -45,4 +45,16 @@ pub(super) fn verdict(compared: &Compared) -> String {
 /// The value of a side, or a dash.
 pub(super) fn value(compared: &Compared, value: Option<f64>) -> String {
     value.map_or_else(|| "–".to_owned(), |value| compared.figure.shown(value))
+}
+
+/// Name, values of both sides, ratio, interval and verdict.
+pub(super) fn row(compared: &Compared) -> [String; 6] {
+    [
+        compared.figure.label().to_owned(),
+        value(compared, compared.a),
+        value(compared, compared.b),
+        ratio_figure(compared.ratio),
+        compared.ends().unwrap_or_else(|| "–".to_owned()),
+        verdict(compared),
+    ]
 }
