@@ -2,12 +2,12 @@
 
 use thalweg_engine::http2::ErrorCode;
 use thalweg_engine::http2::frame::Kind;
-use thalweg_engine::{CallOptions, Code, Encoding, EncodingSet, ServiceOptions, Status};
+use thalweg_engine::{CallOptions, Code, Encode, Encoding, EncodingSet, ServiceOptions, Status};
 
 use crate::support::peer::{HEAD, OK, REQUEST, compressed_envelope, envelope};
 use crate::support::{
-    CHAT, Echo, Message, NO_METADATA, REPEAT, Served, call_options, client_of, connected, count, items, raw,
-    request_at, settled, soon, spawn_echo, spawn_echo_with, stream, unary,
+    CHAT, ECHO, Echo, Message, NO_METADATA, REPEAT, Served, call_options, client_of, connected, count, echo,
+    items, raw, request_at, settled, soon, spawn_echo, spawn_echo_with, stream, unary,
 };
 
 fn service(set: impl FnOnce(&mut ServiceOptions)) -> Echo {
@@ -231,4 +231,32 @@ async fn client_says_how_it_compresses() {
         let status = soon(call).await.expect("no panic").expect_err("an encoding that nobody knows");
         assert_eq!(status.code(), Code::Internal, "{status:?}");
     }
+}
+
+/// Says that it has five bytes, and writes as many as it has.
+struct Lies(usize);
+
+impl Encode for Lies {
+    fn encoded_len(&self) -> usize {
+        5
+    }
+
+    fn encode(&self, out: &mut Vec<u8>) {
+        out.extend_from_slice(&[7; 10][..self.0]);
+    }
+}
+
+/// A message of another length than announced ends its own call, and leaves nothing behind for the next.
+#[tokio::test(start_paused = true)]
+async fn message_of_another_length_than_announced_is_internal() {
+    let channel = Served::echo(&Echo::default()).channel(|_| {}).await;
+    for len in [0, 4, 6, 10] {
+        let options = CallOptions::default();
+        let status = soon(channel.unary(&ECHO, &NO_METADATA, &Lies(len), &options)).await;
+        assert_eq!(status.map(drop).expect_err("it lies").code(), Code::Internal, "{len}");
+        let answer = soon(echo(&channel, raw("true"))).await;
+        assert_eq!(answer.expect("an answer"), raw("true"), "behind {len}");
+    }
+    let reply = soon(channel.unary(&ECHO, &NO_METADATA, &Lies(5), &CallOptions::default())).await;
+    assert!(reply.is_ok());
 }
