@@ -32,12 +32,12 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let Args { target, lanes } = Args::parse();
     // What a process allocates once is no connection's.
     let mut channels = vec![open(&target, 1).await?];
-    let before = proportional_set_size()?;
+    let before = resident_set_size()?;
     while channels.len() * LANES_PER_CHANNEL < lanes + LANES_PER_CHANNEL {
         let missing = lanes - (channels.len() - 1) * LANES_PER_CHANNEL;
         channels.push(open(&target, missing.min(LANES_PER_CHANNEL)).await?);
     }
-    println!("{}", json!({ "lanes": lanes, "pss_bytes_before": before }));
+    println!("{}", json!({ "lanes": lanes, "rss_bytes_before": before }));
     let end_of_input = || std::io::stdin().read_to_end(&mut Vec::new());
     tokio::task::spawn_blocking(end_of_input).await??;
     Ok(())
@@ -53,10 +53,10 @@ async fn open(target: &str, lanes: usize) -> Result<Channel, Box<dyn Error>> {
     Ok(channel)
 }
 
-/// Memory of this process in bytes, what it shares with others counted in parts.
-fn proportional_set_size() -> Result<u64, Box<dyn Error>> {
-    let text = fs::read_to_string("/proc/self/smaps_rollup")?;
-    let line = text.lines().find_map(|line| line.strip_prefix("Pss:"));
-    let kibibytes = line.and_then(|line| line.split_whitespace().next()).ok_or("/proc tells no Pss")?;
+/// Resident memory of this process in bytes.
+fn resident_set_size() -> Result<u64, Box<dyn Error>> {
+    let text = fs::read_to_string("/proc/self/status")?;
+    let line = text.lines().find_map(|line| line.strip_prefix("VmRSS:"));
+    let kibibytes = line.and_then(|line| line.split_whitespace().next()).ok_or("/proc tells no VmRSS")?;
     Ok(1024 * kibibytes.parse::<u64>()?)
 }

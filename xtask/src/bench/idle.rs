@@ -4,10 +4,10 @@
 //! goes to both in turns, there and back again, so that the machine's drift is in both.
 
 use std::thread;
-use std::time::Duration;
 
 use serde_json::Value;
 
+use super::memory::{CONNECTIONS, SETTLE};
 use super::pair::{CLIENT, Holder, Pair, allow_open_files};
 use super::table::{Table, grouped};
 use super::turns::{column, fixed, ratio, there_and_back};
@@ -17,11 +17,8 @@ use crate::peers::BuiltPeer;
 use crate::proc;
 use crate::test::rust;
 
-const CONNECTIONS: usize = 10_000;
-/// Those, and what a process has open besides.
+/// The connections, and what a process has open besides.
 const FILES_OPEN: usize = CONNECTIONS + 200;
-/// For both ends to do what they do after a connection fell idle.
-const SETTLE: Duration = Duration::from_secs(4);
 const ROUNDS: usize = 8;
 const LOAD: &str = "-c 64 --connections 1 -z 500ms --warmup 200ms";
 
@@ -36,20 +33,19 @@ pub(super) fn run(peers: &[BuiltPeer]) -> Result<Vec<Table>> {
         }
         let crowded = &pairs[0].server;
         thread::sleep(SETTLE);
-        let before = [rss(crowded.process_id())?, pss(crowded.process_id())?, kernel()?];
+        let before = [rss(crowded.process_id())?, kernel()?];
         let job = Job::new(&holder).words(&format!("{} {CONNECTIONS}", crowded.address()));
         let lanes = Holder::open(&job.under(CLIENT))?;
         let told: Value = serde_json::from_str(&lanes.line).unwrap_or_default();
-        let client_before = told["pss_bytes_before"].as_f64();
+        let client_before = told["rss_bytes_before"].as_f64();
         let client_before = client_before.ok_or_else(|| failed!("the client does not tell its memory"))?;
         thread::sleep(SETTLE);
         let each = |bytes: f64| grouped(bytes / CONNECTIONS as f64);
         memory_rows.push(vec![
             peer.name.to_owned(),
             each(rss(crowded.process_id())? - before[0]),
-            each(pss(crowded.process_id())? - before[1]),
-            each(pss(lanes.process_id())? - client_before),
-            each(kernel()? - before[2]),
+            each(rss(lanes.process_id())? - client_before),
+            each(kernel()? - before[1]),
         ]);
         let rounds = there_and_back(ROUNDS, &pairs, |pair| pair.rate(LOAD))?;
         let ratio = ratio(&rounds, 0, 1);
@@ -64,7 +60,7 @@ pub(super) fn run(peers: &[BuiltPeer]) -> Result<Vec<Table>> {
     }
     let connections = grouped(CONNECTIONS as f64);
     let memory = format!("Bytes per connection, {connections} idle ones over TCP after a call each:");
-    let memory_heads = ["server", "its RSS", "its PSS", "Thalweg's client, PSS", "kernel, both ends"];
+    let memory_heads = ["server", "its RSS", "Thalweg's client, RSS", "kernel, both ends"];
     let rates =
         format!("Empty unary calls on another connection, 64 in flight; {ROUNDS} rounds, there and back:");
     let rate_heads = ["stack", "calls/s among them", "alone", "among ÷ alone", "range"];
@@ -72,12 +68,7 @@ pub(super) fn run(peers: &[BuiltPeer]) -> Result<Vec<Table>> {
 }
 
 fn rss(process: u32) -> Result<f64> {
-    proc::bytes(&format!("/proc/{process}/smaps_rollup"), "Rss")
-}
-
-/// What it shares with others counted in parts.
-fn pss(process: u32) -> Result<f64> {
-    proc::bytes(&format!("/proc/{process}/smaps_rollup"), "Pss")
+    proc::memory(process, "VmRSS")
 }
 
 /// What the kernel holds of its own, of all of the machine: its structures for the sockets of both ends are among it.

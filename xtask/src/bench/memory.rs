@@ -14,13 +14,13 @@ use crate::proc;
 use crate::server::Server;
 
 /// Idle connections of one measurement.
-const CONNECTIONS: usize = 4_000;
+pub(super) const CONNECTIONS: usize = 10_000;
 /// Opened before, so that what a server allocates once is not counted.
 const CONNECTIONS_BEFORE: usize = 100;
 /// Open files that this needs, here and in the server.
 const FILES_OPEN: usize = CONNECTIONS + CONNECTIONS_BEFORE + 100;
 /// For the server to do what it does after a connection fell idle.
-const SETTLE: Duration = Duration::from_millis(1500);
+pub(super) const SETTLE: Duration = Duration::from_secs(4);
 const LARGE_MESSAGE_BYTES: usize = 4 << 20;
 
 pub(super) fn run(peers: &[BuiltPeer]) -> Result<Vec<Table>> {
