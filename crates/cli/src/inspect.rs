@@ -1,33 +1,34 @@
 //! `thalweg inspect`.
 
+mod call;
 mod capture;
 mod input;
+mod line;
 mod paint;
-mod saved;
-mod shown;
+mod selection;
 
 use std::fs;
-use std::io::{Read, Write};
-use std::path::{Path, PathBuf};
+use std::io::Write;
+use std::path::PathBuf;
 use std::process::ExitCode;
 
-use capture::Selection;
 use clap::{Args, ValueEnum};
-use input::{STDIN, Source};
+use input::STDIN;
 use paint::ColorChoice;
-use shown::{Part, show};
+use selection::Selection;
 use thalweg_dynamic::texts::BYTE_ORDER_MARK;
 use thalweg_inspect::capture::KeyLog;
-use thalweg_inspect::{Input, Inspection, write};
+use thalweg_inspect::exchange::Exchange;
+use thalweg_inspect::transcript::Transcript;
+use thalweg_inspect::{Input, Inspection, Source, write};
+use thalweg_protobuf::Schema;
 use thalweg_protobuf::dissect::framing::Framing;
 use thalweg_protobuf::dissect::text;
-use thalweg_protobuf::{MessageType, Schema};
 
-use crate::exchange::Exchange;
 use crate::failure::Failure;
 use crate::output::OutputFile;
 use crate::schema::SchemaArgs;
-use crate::terminal::{self, Escaping, Syntax, written as ended};
+use crate::terminal::{self, Escaping, Syntax, written};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -65,7 +66,7 @@ pub(crate) struct InspectArgs {
     #[arg(
         long,
         conflicts_with_all = [
-            "hex", "base64", "proto", "descriptor_set", "message", "framing", "format", "full", "color", "width",
+            "hex", "base64", "proto", "protoset", "message", "framing", "format", "full", "color", "width",
             "call", "verbose", "keylog",
         ]
     )]
@@ -138,18 +139,23 @@ pub(crate) fn run(args: &InspectArgs) -> Result<ExitCode, Failure> {
     let schema = args.schema.load()?;
     let named = args.schema.named_message().and(schema.as_ref());
     named.map(|schema| args.schema.message(schema)).transpose()?;
-    let source = args.input.open()?;
+    let (name, source) = args.input.open()?;
     let file = OutputFile::open(args.output.as_deref())?;
     // A live capture is written as it arrives.
-    let is_live = matches!(&source, Source::Capture { name, .. } if name == STDIN);
+    let is_live = matches!(source, Source::Capture(_)) && name == STDIN;
     let mut writer = file.writer(is_live)?;
     let syntax = if args.format == Format::Json { Syntax::Json } else { Syntax::Text };
     let mut output = Escaping::new(&mut writer, syntax, paint::is_on(args.color, file.is_stdout()));
     let problem = match source {
         Source::Bytes(input) => of_bytes(args, schema.as_ref(), &input, &mut output)?,
-        Source::Capture { name, reader } => of_capture(args, schema.as_ref(), &name, reader, &mut output)?,
+        Source::Capture(_) if args.schema.named_message().is_some() || args.framing.is_some() => {
+            return Err(Failure::bad_arguments(format!(
+                "{name} is a capture, whose methods define the types; leave out --type and --framing"
+            )));
+        }
+        Source::Capture(reader) => capture::inspect(args, schema.as_ref(), name, reader, &mut output)?,
     };
-    ended(writer.finish())?;
+    written(writer.finish())?;
     match problem {
         None => Ok(ExitCode::SUCCESS),
         Some(problem) => Err(Failure::failed(problem)),
@@ -169,79 +175,68 @@ fn of_bytes(
             input.name
         )));
     }
-    let message_type = schema.map(|schema| args.schema.message(schema)).transpose()?;
     let Some(exchange) = Exchange::read(&input.bytes) else {
-        return take_apart(args, input, message_type, args.framing.map(Framing::from), output);
+        let message_type = schema.map(|schema| args.schema.message(schema)).transpose()?;
+        let inspection = Inspection::of(input, message_type, args.framing.map(Framing::from));
+        take_apart(args, &inspection, output)?;
+        return Ok(inspection.verdict());
     };
     let failed = |why: String| Failure::failed(format!("{}: {why}", input.name));
     let exchange = exchange.map_err(failed)?;
-    let schema = saved::schema(&exchange).map_err(failed)?;
-    let shown = saved::shown(&exchange, &input.name, &schema).map_err(failed)?;
-    show(shown, output, args.format == Format::Json, |part, output| take_part_apart(args, part, output))
+    let types = exchange.types().map_err(failed)?;
+    show(args, &exchange.transcript(&input.name, &types).map_err(failed)?, &types, output)
 }
 
-/// The calls of a capture; gives what is wrong with it.
-fn of_capture(
+/// Writes a call; gives what is wrong with its messages.
+fn show(
     args: &InspectArgs,
-    schema: Option<&Schema>,
-    name: &str,
-    reader: impl Read + Send,
+    call: &Transcript<'_>,
+    schema: &Schema,
     output: &mut dyn Write,
 ) -> Result<Option<String>, Failure> {
-    if args.schema.named_message().is_some() || args.framing.is_some() {
-        return Err(Failure::bad_arguments(format!(
-            "{name} is a capture, whose methods define the types; leave out --type and --framing"
-        )));
+    let inspections = call.inspections();
+    if args.format == Format::Json {
+        written(writeln!(output, "{:#}", call.json(&inspections)))?;
+    } else {
+        written(output.write_all(call::heading(call).as_bytes()))?;
+        for (_, inspection) in &inspections {
+            take_apart(args, inspection, output)?;
+            written(output.write_all(b"\n"))?;
+        }
+        written(output.write_all(call::ending(call, schema)?.as_bytes()))?;
     }
-    let is_numbered = args.call.iter().any(|which| matches!(which, Selection::Numbers(_)));
-    let options = capture::Options {
-        schema,
-        keys: args.keylog.as_deref().map(key_log).transpose()?,
-        selections: &args.call,
-        has_details: args.verbose || is_numbered,
-        is_json: args.format == Format::Json,
-    };
-    capture::inspect(name, reader, &options, output, &mut |part, output| take_part_apart(args, part, output))
+    Ok(inspections.iter().find_map(|(_, inspection)| inspection.verdict()))
 }
 
-fn key_log(path: &Path) -> Result<KeyLog, Failure> {
-    let failed = |why: String| Failure::failed(format!("{}: {why}", path.display()));
-    let text = fs::read_to_string(path).map_err(|error| failed(error.to_string()))?;
-    KeyLog::parse(&text).map_err(|error| failed(error.to_string()))
-}
-
-fn take_part_apart(
-    args: &InspectArgs,
-    part: &Part<'_>,
-    output: &mut dyn Write,
-) -> Result<Option<String>, Failure> {
-    take_apart(args, &part.input, part.message_type, Some(Framing::Grpc), output)
-}
-
-/// Writes what an input has, and gives what is wrong with it.
+/// Writes what an input has.
 fn take_apart(
     args: &InspectArgs,
-    input: &Input,
-    message_type: Option<MessageType<'_>>,
-    framing: Option<Framing>,
+    inspection: &Inspection<'_>,
     output: &mut dyn Write,
-) -> Result<Option<String>, Failure> {
-    let inspection = Inspection::of(input, message_type, framing);
-    let written = match args.format {
+) -> Result<(), Failure> {
+    written(match args.format {
         Format::Tree => {
             let paint = paint::paint(args.color, args.output.is_none());
             let width = args.width.map_or_else(|| paint::width(args.output.is_none()), usize::from);
-            write::tree(&inspection, output, paint, width, args.full)
+            write::tree(inspection, output, paint, width, args.full)
         }
         Format::Text => {
             let heading =
                 "# Written by `thalweg inspect -O text`; `thalweg inspect --assemble` makes bytes of it.\n";
-            output.write_all(heading.as_bytes()).and_then(|()| write::text(&inspection, output))
+            output.write_all(heading.as_bytes()).and_then(|()| write::text(inspection, output))
         }
-        Format::Json => write::json(&inspection, output),
-    };
-    ended(written)?;
-    Ok(inspection.verdict())
+        Format::Json => write::json(inspection, output),
+    })
+}
+
+impl InspectArgs {
+    /// The secrets of TLS connections, if they are named.
+    fn key_log(&self) -> Result<Option<KeyLog>, Failure> {
+        let Some(path) = &self.keylog else { return Ok(None) };
+        let failed = |why: String| Failure::failed(format!("{}: {why}", path.display()));
+        let text = fs::read_to_string(path).map_err(|error| failed(error.to_string()))?;
+        KeyLog::parse(&text).map(Some).map_err(|error| failed(error.to_string()))
+    }
 }
 
 /// Makes bytes of a text.
@@ -250,7 +245,7 @@ fn assemble(args: &InspectArgs) -> Result<ExitCode, Failure> {
     if file.is_stdout() {
         terminal::check_takes_bytes("use -o FILE or a pipe (… | xxd)")?;
     }
-    let input = args.input.read_any()?;
+    let input = args.input.read()?;
     let text = std::str::from_utf8(&input.bytes)
         .map_err(|error| Failure::failed(format!("{} is not text: {error}", input.name)))?
         .trim_start_matches(BYTE_ORDER_MARK);

@@ -17,7 +17,6 @@ mod compare;
 mod complete;
 mod completions;
 mod descriptor_files;
-mod exchange;
 mod failure;
 mod format;
 mod inspect;

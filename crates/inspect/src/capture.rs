@@ -37,6 +37,7 @@ mod reassembly;
 mod segment;
 mod summary;
 mod tls;
+mod transcript;
 
 use std::io::Read;
 

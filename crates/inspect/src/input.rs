@@ -1,15 +1,52 @@
-//! Bytes to inspect: as they are, in hex or in Base64.
+//! Bytes to inspect: as they are, in hex or in Base64; or a packet capture.
+
+use std::io::{self, Cursor, Read};
 
 use base64::Engine;
 use base64::alphabet::{STANDARD, URL_SAFE};
 use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
+use flate2::read::MultiGzDecoder;
 use thalweg_protobuf::dissect::Limits;
 use thalweg_protobuf::dissect::framing::{Framing, split};
 
+use crate::capture::is_capture;
 use crate::hex;
 
+/// As many bytes tell a capture.
+const MAGIC_LEN: u64 = 4;
+/// gzip's, and its only method.
+const GZIP_MAGIC: [u8; 3] = [0x1f, 0x8b, 8];
 /// A prefix of gRPC in Base64.
 const TEXT_FRAME_LEN_MIN: usize = 8;
+
+/// An input, as its first bytes tell.
+pub enum Source {
+    /// Bytes, [decoded](Input::decoded).
+    Bytes(Input),
+    /// A packet capture, to be read as it comes.
+    Capture(Box<dyn Read + Send>),
+}
+
+impl Source {
+    /// Reads an input to its end, or as far as it is known to be a capture. Input compressed by gzip is decompressed.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the input cannot be read.
+    pub fn read(name: &str, mut reader: Box<dyn Read + Send>) -> io::Result<Self> {
+        let mut bytes = Vec::new();
+        reader.by_ref().take(MAGIC_LEN).read_to_end(&mut bytes)?;
+        if bytes.starts_with(&GZIP_MAGIC) {
+            reader = Box::new(MultiGzDecoder::new(Cursor::new(std::mem::take(&mut bytes)).chain(reader)));
+            reader.by_ref().take(MAGIC_LEN).read_to_end(&mut bytes)?;
+        }
+        if is_capture(&bytes) {
+            return Ok(Self::Capture(Box::new(Cursor::new(bytes).chain(reader))));
+        }
+        reader.read_to_end(&mut bytes)?;
+        Ok(Self::Bytes(Input { name: name.to_owned(), bytes }.decoded()))
+    }
+}
 
 /// Bytes, and what to call them.
 #[derive(Clone, Debug)]

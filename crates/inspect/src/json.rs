@@ -18,7 +18,7 @@ use crate::sizes::Sizes;
 const EXACT_MAX: i128 = 1 << 53;
 
 #[derive(Serialize)]
-struct Document<'a> {
+pub(crate) struct Document<'a> {
     schema: &'static str,
     input: &'a str,
     bytes: usize,
@@ -40,9 +40,14 @@ struct Framing<'a> {
 }
 
 pub(crate) fn write(output: &mut dyn Write, inspection: &Inspection) -> io::Result<()> {
+    serde_json::to_writer_pretty(&mut *output, &document(inspection))?;
+    writeln!(output)
+}
+
+pub(crate) fn document<'a>(inspection: &'a Inspection<'_>) -> Document<'a> {
     let input = &inspection.input.bytes;
     let detection = inspection.detection.as_ref();
-    let document = Document {
+    Document {
         schema: "thalweg.inspect/1",
         input: &inspection.input.name,
         bytes: input.len(),
@@ -55,9 +60,7 @@ pub(crate) fn write(output: &mut dyn Write, inspection: &Inspection) -> io::Resu
         messages: inspection.frames.iter().map(|opened| frame(input, opened)).collect(),
         problems: inspection.problems(),
         sizes: sizes(inspection),
-    };
-    serde_json::to_writer_pretty(&mut *output, &document)?;
-    writeln!(output)
+    }
 }
 
 fn frame(input: &[u8], opened: &Opened) -> Json {

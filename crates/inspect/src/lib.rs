@@ -2,7 +2,8 @@
 //!
 //! - [`Inspection`] takes an input apart into frames, messages, fields and values, by a schema if there is one.
 //!   [`write`](mod@write) shows that as a tree, as JSON (`thalweg.inspect/1`) or as text that can be assembled again.
-//! - [`capture`] finds the gRPC calls in a packet capture.
+//! - [`capture`] finds the gRPC calls in a packet capture, and [`exchange`] reads one that `thalweg call --save` wrote.
+//!   A [`Transcript`](transcript::Transcript) has either with its messages, ready to be shown.
 //!
 //! ```
 //! use thalweg_inspect::{Input, Inspection, Paint, write};
@@ -22,15 +23,17 @@
 
 pub mod capture;
 mod compressed;
+pub mod exchange;
 mod hex;
 mod input;
 mod inspection;
 mod json;
 mod paint;
 mod sizes;
+pub mod transcript;
 mod tree;
 pub mod write;
 
-pub use input::Input;
+pub use input::{Input, Source};
 pub use inspection::Inspection;
 pub use paint::{Paint, Role};

@@ -9,6 +9,8 @@ use thalweg::bytes::Bytes;
 use thalweg::metadata::MetadataMap;
 use thalweg::{CallOptions, Channel, Code, Method, Raw, Request, Status, Streaming};
 use thalweg_dynamic::{Called, Catalogue, MethodName, look_up, metadata};
+use thalweg_inspect::exchange::{Exchange, SCHEMA};
+use thalweg_inspect::transcript;
 use thalweg_measure::code::code_name;
 use thalweg_protobuf::printable;
 
@@ -19,8 +21,9 @@ use super::printer::Printer;
 use super::requests::{Fault, RequestSource};
 use super::saved::{self, Sent};
 use super::timeline::Timeline;
-use crate::exchange::{Exchange, SCHEMA, SavedStatus};
 use crate::failure::Failure;
+use crate::format::json;
+use crate::output::OutputFile;
 use crate::status;
 use crate::terminal::{self, Syntax};
 
@@ -104,7 +107,7 @@ pub(super) async fn run(
             response_metadata: metadata::pairs(&outcome.head),
             responses: received.saved(),
             trailers: metadata::pairs(&outcome.trailers),
-            status: SavedStatus {
+            status: transcript::Status {
                 code: status.code() as i32,
                 name: code_name(status.code() as i32).to_owned(),
                 message: status.message().to_owned(),
@@ -113,7 +116,7 @@ pub(super) async fn run(
             phases: saved::phases(&timeline),
             descriptor_set: base64(&catalogue.descriptor_set()),
         };
-        exchange.write(path)?;
+        OutputFile::beside(path)?.write(Syntax::Json, &json(&exchange))?;
     }
     args.files.write(&catalogue)?;
     match outcome.status.code() {

@@ -6,11 +6,12 @@ use std::time::{Duration, SystemTime};
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
 use thalweg::bytes::Bytes;
+use thalweg_inspect::exchange::SavedMessage;
+use thalweg_inspect::transcript::Phase;
 use thalweg_measure::size::ByteSize;
 use thalweg_measure::wording::counted;
 
 use super::timeline::Timeline;
-use crate::exchange::{SavedMessage, SavedPhase};
 
 /// Messages that went one way.
 #[derive(Clone, Debug)]
@@ -60,8 +61,8 @@ impl Sent {
 }
 
 /// What ended when.
-pub(super) fn phases(timeline: &Timeline) -> Vec<SavedPhase> {
-    let phase = |step: super::timeline::Step| SavedPhase {
+pub(super) fn phases(timeline: &Timeline) -> Vec<Phase> {
+    let phase = |step: super::timeline::Step| Phase {
         name: step.name.to_owned(),
         ended_ns: step.at.as_nanos() as u64,
         note: step.note,

@@ -1,11 +1,12 @@
 //! A call, as the capture has it.
 
+use std::fmt;
 use std::net::SocketAddr;
 use std::time::Duration;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD_NO_PAD;
-use thalweg_http2::FieldList;
+use thalweg_http2::{ErrorCode, FieldList};
 
 /// Names and values of a head or of trailers, pseudo-headers among them. Values of names that end in `-bin` are Base64,
 /// also where the peers agreed on raw bytes (gRFC G1).
@@ -86,6 +87,19 @@ pub enum End {
     Disconnected,
     /// The capture did, or what can be followed of it.
     Unknown,
+}
+
+/// What takes the place of a status.
+impl fmt::Display for End {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Trailers => f.write_str("no status"),
+            Self::Reset(Peer::Client, code) => write!(f, "{} by client", ErrorCode::from(*code)),
+            Self::Reset(Peer::Server, code) => write!(f, "{} by server", ErrorCode::from(*code)),
+            Self::Disconnected => f.write_str("disconnected"),
+            Self::Unknown => f.write_str("not ended"),
+        }
+    }
 }
 
 impl Call {

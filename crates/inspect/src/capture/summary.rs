@@ -1,5 +1,9 @@
 //! What else a capture has, and what it lacks.
 
+use serde_json::{Value, json};
+
+use crate::tree::counted;
+
 /// What else a capture has, and what it lacks.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Summary {
@@ -41,4 +45,69 @@ pub struct Summary {
     pub unknown_link: Option<i32>,
     /// Why the capture could not be read to its end.
     pub problem: Option<String>,
+}
+
+impl Summary {
+    /// Returns a sentence for each thing that is missing. `has_keys`: a key log was given.
+    pub fn notes(&self, has_keys: bool) -> Vec<String> {
+        let are = |count: u64| if count == 1 { "is" } else { "are" };
+        let why_closed = match &self.tls_closed {
+            _ if !has_keys => "use --keylog with the file that SSLKEYLOGFILE named",
+            Some(why) => why,
+            None => "their secrets are not in the key log",
+        };
+        let places = counted(self.gaps as usize, "place");
+        let unknown_link = self.unknown_link.unwrap_or_default();
+        let notes = [
+            (self.tls, "TLS connection", format!("not decrypted: {why_closed}")),
+            (
+                self.begun_before,
+                "connection",
+                "started before the capture and cannot be decoded: its HPACK state is unknown".to_owned(),
+            ),
+            (self.other, "connection", "with other protocols".to_owned()),
+            (self.other_requests, "request", format!("over HTTP/2 {} not gRPC", are(self.other_requests))),
+            (self.gap_bytes, "byte", format!("missing from the capture, in {places}")),
+            (
+                self.cut_packets,
+                "packet",
+                format!(
+                    "{} cut off by the capture; use `tcpdump -s 0` to capture whole packets",
+                    are(self.cut_packets)
+                ),
+            ),
+            (self.fragments, "IP fragment", "skipped: reassembly is not supported".to_owned()),
+            (self.unknown_links, "packet", format!("skipped: unsupported link type {unknown_link}")),
+            (self.given_up, "connection", "not followed: too many at once".to_owned()),
+            (self.calls_beyond, "call", "not followed: too many at once".to_owned()),
+        ];
+        let notes = notes.into_iter().filter(|(count, ..)| *count > 0);
+        notes.map(|(count, noun, what)| format!("{} {what}", counted(count as usize, noun))).collect()
+    }
+
+    /// Returns a document of the schema `thalweg.inspect-capture/1`. `name` is the capture's, and `shown` the number of
+    /// calls that were shown.
+    pub fn json(&self, name: &str, shown: u64, has_keys: bool) -> Value {
+        json!({
+            "schema": "thalweg.inspect-capture/1",
+            "input": name,
+            "packets": self.packets,
+            "calls": self.calls,
+            "shown": shown,
+            "connections": {
+                "all": self.connections,
+                "http2": self.http2,
+                "tls": self.tls,
+                "begun_before": self.begun_before,
+                "other": self.other,
+                "silent": self.silent,
+                "given_up": self.given_up,
+            },
+            "cut_packets": self.cut_packets,
+            "gaps": self.gaps,
+            "gap_bytes": self.gap_bytes,
+            "notes": self.notes(has_keys),
+            "problem": self.problem,
+        })
+    }
 }

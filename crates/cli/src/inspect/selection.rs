@@ -6,7 +6,7 @@ use thalweg_inspect::capture::Call;
 
 /// What `--call` names.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(in crate::inspect) enum Selection {
+pub(super) enum Selection {
     /// As the list numbers them.
     Numbers(RangeInclusive<u64>),
     /// A part of the method's name.

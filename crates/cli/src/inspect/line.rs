@@ -3,7 +3,7 @@
 use std::fmt::Write;
 use std::time::Duration;
 
-use thalweg_inspect::capture::{Call, End, Peer, Side};
+use thalweg_inspect::capture::{Call, Side};
 use thalweg_measure::code::code_name;
 use thalweg_measure::figures::time;
 use thalweg_measure::size::ByteSize;
@@ -41,37 +41,12 @@ pub(super) fn line(number: u64, call: &Call) -> String {
 
 /// The status, or what took its place.
 pub(super) fn ended(call: &Call) -> String {
-    match (call.status(), call.end) {
-        (Some(code), _) => code_name(code).to_owned(),
-        (None, End::Reset(peer, code)) => {
-            let who = if peer == Peer::Client { "client" } else { "server" };
-            format!("{} by {who}", error_name(code))
-        }
-        (None, End::Trailers) => "no status".to_owned(),
-        (None, End::Disconnected) => "disconnected".to_owned(),
-        (None, End::Unknown) => "not ended".to_owned(),
-    }
+    call.status().map_or_else(|| call.end.to_string(), |code| code_name(code).to_owned())
 }
 
 /// How many messages, and how large: `2, 4.10 KB`.
 fn messages(side: &Side) -> String {
     format!("{}, {}", side.message_count, ByteSize(side.message_bytes))
-}
-
-/// Of HTTP/2's errors (RFC 9113 §7), those that a stream is reset with.
-fn error_name(code: u32) -> String {
-    let name = match code {
-        0 => "NO_ERROR",
-        1 => "PROTOCOL_ERROR",
-        2 => "INTERNAL_ERROR",
-        3 => "FLOW_CONTROL_ERROR",
-        5 => "STREAM_CLOSED",
-        7 => "REFUSED_STREAM",
-        8 => "CANCEL",
-        11 => "ENHANCE_YOUR_CALM",
-        _ => return format!("error {code}"),
-    };
-    name.to_owned()
 }
 
 /// `13:04:05.000123`, of a time since 1970.
