@@ -4,12 +4,9 @@ mod arguments;
 mod catalogue;
 mod complete;
 mod connecting;
-mod describe;
 mod environment;
 mod exchange;
-mod list;
 mod printer;
-mod requests;
 mod saved;
 mod timeline;
 mod wanted;
@@ -17,6 +14,8 @@ mod wanted;
 use std::process::ExitCode;
 
 use thalweg_dynamic::texts::MessageFormat;
+use thalweg_dynamic::{describe, list};
+use thalweg_protobuf::printable;
 
 use crate::failure::{Failure, INTERRUPTED};
 use crate::{runtime, signals, terminal};
@@ -31,7 +30,7 @@ pub(crate) fn run(args: &CallArgs) -> Result<ExitCode, Failure> {
     if matches!(wanted, Wanted::Method(_)) && args.output == MessageFormat::Binary {
         terminal::check_takes_bytes("use a pipe (… | xxd), or leave out -O binary")?;
     }
-    let files = args.files.read().map_err(|failure| args.files.explain(failure))?;
+    let files = args.files.read()?;
     if target.is_none() && files.is_none() {
         return Err(Failure::bad_arguments(
             "no target; add one, such as localhost:50051, or use --proto or --protoset",
@@ -47,15 +46,15 @@ pub(crate) fn run(args: &CallArgs) -> Result<ExitCode, Failure> {
                     if args.files.are_kept() && service.is_none() {
                         catalogue::fetch_all(&mut catalogue).await?;
                     }
-                    let listed = list::run(&mut catalogue, service.as_deref()).await?;
-                    args.files.write(&catalogue)?;
-                    Ok(listed)
+                    let names = list(&mut catalogue, service.as_deref()).await?;
+                    printer::lines(names.iter().map(|name| printable::line(name).into_owned()))?;
+                    args.files.write(&catalogue).map(|()| ExitCode::SUCCESS)
                 }
                 Wanted::Describe { symbol } => {
                     let mut catalogue = catalogue::of(files, connecting, args).await?;
-                    let described = describe::run(&mut catalogue, symbol.as_deref(), args.template).await?;
-                    args.files.write(&catalogue)?;
-                    Ok(described)
+                    let text = describe(&mut catalogue, symbol.as_deref(), args.template).await?;
+                    printer::lines([text.trim_end().to_owned()])?;
+                    args.files.write(&catalogue).map(|()| ExitCode::SUCCESS)
                 }
                 Wanted::Method(method) => match connecting {
                     Some(connecting) => exchange::run(files, connecting, &method, args).await,

@@ -1,4 +1,4 @@
-//! Files with descriptors, in place of the server's own.
+//! Files with descriptors.
 
 use std::path::PathBuf;
 
@@ -7,13 +7,11 @@ use thalweg_dynamic::{Catalogue, files};
 
 use crate::failure::Failure;
 use crate::output::OutputFile;
-use crate::schema::check_sources;
 
 /// Files with descriptors.
 #[derive(Clone, Debug, Args)]
-#[command(next_help_heading = "Descriptors (default: server reflection)")]
-pub(crate) struct DescriptorFiles {
-    /// .proto file that declares the service; repeatable
+pub(crate) struct FilesArgs {
+    /// .proto file with the declarations; repeatable
     ///
     /// Imports are looked up in --import-path, in the folder of the file, and in the current folder.
     #[arg(long, value_name = "FILE", conflicts_with = "protoset")]
@@ -26,6 +24,39 @@ pub(crate) struct DescriptorFiles {
     /// Descriptor set of `protoc --include_imports -o FILE`; repeatable
     #[arg(long, visible_alias = "descriptor-set", value_name = "FILE")]
     protoset: Vec<PathBuf>,
+}
+
+impl FilesArgs {
+    /// What the files declare; none if none are named.
+    pub(crate) fn read(&self) -> Result<Option<files::Compiled>, Failure> {
+        Ok(match (&self.proto[..], &self.protoset[..]) {
+            ([], []) => None,
+            ([], sets) => Some(files::descriptor_sets(sets)?),
+            (protos, _) => {
+                let compiled = files::compile(protos, &self.import_path);
+                Some(compiled.map_err(|error| self.explained(error.into()))?)
+            }
+        })
+    }
+
+    /// Adds the folders that were searched, and what may help.
+    fn explained(&self, mut failure: Failure) -> Failure {
+        if ["not found", "No such file"].iter().any(|what| failure.message.contains(what)) {
+            let given: String =
+                self.import_path.iter().map(|path| path.display().to_string() + ", ").collect();
+            failure.message.extend(["; searched ", &given, "the folder of each --proto and the current one"]);
+            failure.message += ": add folders by -i, or give a descriptor set by --protoset";
+        }
+        failure
+    }
+}
+
+/// Files with descriptors, in place of the server's own.
+#[derive(Clone, Debug, Args)]
+#[command(next_help_heading = "Descriptors (default: server reflection)")]
+pub(crate) struct DescriptorFiles {
+    #[command(flatten)]
+    files: FilesArgs,
 
     /// Write the descriptors that were used to a file
     #[arg(long, value_name = "FILE")]
@@ -35,36 +66,7 @@ pub(crate) struct DescriptorFiles {
 impl DescriptorFiles {
     /// What the files declare; none if none are named.
     pub(crate) fn read(&self) -> Result<Option<Catalogue>, Failure> {
-        if !self.proto.is_empty() {
-            check_sources(&self.proto)?;
-            let compiled = files::compile(&self.proto, &self.import_path).map_err(Failure::failed)?;
-            return Ok(Some(Catalogue::Files { schema: compiled.schema, set: compiled.set }));
-        }
-        if !self.protoset.is_empty() {
-            let (schema, set) = files::descriptor_sets(&self.protoset).map_err(Failure::failed)?;
-            return Ok(Some(Catalogue::Files { schema, set }));
-        }
-        Ok(None)
-    }
-
-    /// Adds the folders that were searched, and what may help, to a failure of [`read`](Self::read).
-    pub(crate) fn explain(&self, mut failure: Failure) -> Failure {
-        let is_missing = ["not found", "No such file"].iter().any(|what| failure.message.contains(what));
-        if is_missing && !self.proto.is_empty() {
-            let given: Vec<String> = self
-                .import_path
-                .iter()
-                .map(|path| path.display().to_string())
-                .chain([String::new()])
-                .collect();
-            let given = given.join(", ");
-            let searched = format!(
-                "; searched {given}the folder of each --proto and the current one: add folders by -i, or give a \
-                 descriptor set by --protoset"
-            );
-            failure.message.push_str(&searched);
-        }
-        failure
+        Ok(self.files.read()?.map(|files| Catalogue::Files { schema: files.schema, set: files.set }))
     }
 
     /// Whether what is used is to be written.

@@ -1,6 +1,7 @@
 //! How a command says that it failed: one line for stderr, and an exit code.
 
-use thalweg_dynamic::LookUpError;
+use thalweg_dynamic::files::FilesError;
+use thalweg_dynamic::{LookUpError, RequestError};
 use thalweg_load::spec::SpecError;
 
 /// A run that failed.
@@ -22,7 +23,25 @@ impl From<LookUpError> for Failure {
     fn from(error: LookUpError) -> Self {
         match error {
             LookUpError::Unknown(_) => Self::bad_arguments(error),
-            LookUpError::Reflection(_) | LookUpError::NotDescribed(_) => Self::failed(error),
+            _ => Self::failed(error),
+        }
+    }
+}
+
+impl From<RequestError> for Failure {
+    fn from(error: RequestError) -> Self {
+        match error {
+            RequestError::Invalid(_) => Self::bad_arguments(error),
+            _ => Self::failed(error),
+        }
+    }
+}
+
+impl From<FilesError> for Failure {
+    fn from(error: FilesError) -> Self {
+        match error {
+            FilesError::DescriptorSet(_) => Self::bad_arguments(error),
+            _ => Self::failed(error),
         }
     }
 }

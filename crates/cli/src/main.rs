@@ -27,7 +27,6 @@ mod load;
 mod load_arguments;
 mod man;
 mod merge;
-mod names;
 mod output;
 mod own;
 mod peer;

@@ -1,5 +1,6 @@
 //! A method by its descriptor.
 
+use thalweg_protobuf::declarations::DeclarationsError;
 use thalweg_protobuf::json::{self, ParseOptions};
 use thalweg_protobuf::{Schema, text_format};
 
@@ -35,9 +36,12 @@ pub enum LookUpError {
     /// Reflection lists the service, but does not describe it.
     #[error("reflection lists the service `{0}` but does not describe it; use --proto or --protoset")]
     NotDescribed(String),
-    /// There is no such service, or it has no such method.
+    /// There is no such service, method or symbol.
     #[error("{0}")]
     Unknown(String),
+    /// The descriptors are invalid.
+    #[error(transparent)]
+    Declarations(#[from] DeclarationsError),
 }
 
 impl Called {
@@ -124,7 +128,7 @@ pub async fn look_up(catalogue: &mut Catalogue, name: &MethodName) -> Result<Cal
 }
 
 /// Returns the error for an unknown service, with similar names.
-pub async fn no_service(catalogue: &mut Catalogue, name: &str) -> LookUpError {
+pub(crate) async fn no_service(catalogue: &mut Catalogue, name: &str) -> LookUpError {
     let known = catalogue.services().await.unwrap_or_default();
     if known.iter().any(|known| known == name) {
         return LookUpError::NotDescribed(name.to_owned());
@@ -134,7 +138,7 @@ pub async fn no_service(catalogue: &mut Catalogue, name: &str) -> LookUpError {
 }
 
 /// Returns a hint at other files for an unknown name, if descriptors come from files.
-pub fn of_files(catalogue: &Catalogue) -> &'static str {
+pub(crate) fn of_files(catalogue: &Catalogue) -> &'static str {
     match catalogue {
         Catalogue::Files { .. } => "; another --proto or --protoset may declare it",
         Catalogue::Server(_) => "",

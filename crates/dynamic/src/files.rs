@@ -23,6 +23,9 @@ pub enum FilesError {
     /// The text of a `.proto` file is not right.
     #[error("{0}")]
     Source(SourceError),
+    /// A descriptor set in place of a `.proto` file.
+    #[error("{file} is a descriptor set, not a .proto file; use --protoset {file}", file = .0.display())]
+    DescriptorSet(PathBuf),
     /// The descriptors contradict each other.
     #[error("{}: {error}", .file.display())]
     Schema {
@@ -33,7 +36,7 @@ pub enum FilesError {
     },
 }
 
-/// What `.proto` files were compiled to.
+/// What `.proto` files or descriptor sets declare.
 #[derive(Debug)]
 pub struct Compiled {
     /// The descriptors of the files and all that they import.
@@ -49,6 +52,11 @@ pub struct Compiled {
 ///
 /// For files that are not there or not right.
 pub fn compile(protos: &[PathBuf], import_paths: &[PathBuf]) -> Result<Compiled, FilesError> {
+    // A parser of sources would take it for a source full of mistakes. Its first field is 1, a message.
+    let is_set = |bytes: &[u8]| bytes.starts_with(&[0x0a]) && Schema::from_descriptor_set(bytes).is_ok();
+    if let Some(set) = protos.iter().find(|proto| fs::read(proto).is_ok_and(|bytes| is_set(&bytes))) {
+        return Err(FilesError::DescriptorSet(set.clone()));
+    }
     let mut folders = Folders::new(DISK);
     for path in import_paths {
         folders.push(path);
@@ -60,28 +68,32 @@ pub fn compile(protos: &[PathBuf], import_paths: &[PathBuf]) -> Result<Compiled,
     folders.push(".");
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
     let set = Compiler::new(&folders).compile(&names).map_err(FilesError::Source)?.set;
-    let file = || protos.first().cloned().unwrap_or_default();
-    let schema = Schema::from_descriptor_set(&set)
-        .map_err(|error| FilesError::Schema { file: file(), error: Box::new(error) })?;
-    Ok(Compiled { schema, set })
+    Compiled::of(set, protos)
 }
 
-/// Reads descriptor sets, as `protoc --include_imports -o FILE` writes them; and their bytes, as one.
+/// Reads descriptor sets, as `protoc --include_imports -o FILE` writes them.
 ///
 /// # Errors
 ///
 /// For files that are not there or not right.
-pub fn descriptor_sets(files: &[PathBuf]) -> Result<(Schema, Vec<u8>), FilesError> {
+pub fn descriptor_sets(files: &[PathBuf]) -> Result<Compiled, FilesError> {
     let mut set = Vec::new();
     for file in files {
         // Sets one behind the other are one set of all their files.
         let bytes = fs::read(file).map_err(|error| FilesError::Read { file: file.clone(), error })?;
         set.extend(bytes);
     }
-    let file = || files.first().cloned().unwrap_or_default();
-    let schema = Schema::from_descriptor_set(&set)
-        .map_err(|error| FilesError::Schema { file: file(), error: Box::new(error) })?;
-    Ok((schema, set))
+    Compiled::of(set, files)
+}
+
+impl Compiled {
+    fn of(set: Vec<u8>, files: &[PathBuf]) -> Result<Self, FilesError> {
+        let schema = Schema::from_descriptor_set(&set).map_err(|error| FilesError::Schema {
+            file: files.first().cloned().unwrap_or_default(),
+            error: Box::new(error),
+        })?;
+        Ok(Self { schema, set })
+    }
 }
 
 const DISK: Disk = Disk { read: |path| fs::read(path), canonicalize: |path| fs::canonicalize(path) };

@@ -2,7 +2,8 @@
 //!
 //! Descriptors come from `.proto` files and descriptor sets ([`files`]), or from server reflection ([`Reflection`]). A
 //! [`Catalogue`] lists services and returns a [`Schema`](thalweg_protobuf::Schema) with the requested ones.
-//! [`MethodName`] parses `package.Service/Method`, and [`look_up`] returns the method it names.
+//! [`MethodName`] parses `package.Service/Method`, and [`look_up`] returns the method it names, to be
+//! [called](Called::call). [`list`] and [`describe`] show what there is, and [`completions`] completes names.
 //!
 //! [`texts`], [`delimited`] and [`metadata`] read messages and metadata as people and pipes write them.
 //!
@@ -26,18 +27,32 @@
 //! # Ok(()) }
 //! ```
 
+mod call;
 mod called;
 mod catalogue;
 pub mod delimited;
+mod describe;
 pub mod files;
+mod message;
 pub mod metadata;
 mod method_name;
+mod names;
 mod near;
 mod reflection;
+mod requests;
+mod responses;
+mod status;
 pub mod texts;
 
-pub use called::{Called, LookUpError, look_up, no_service, of_files};
+pub use call::{Outcome, Received};
+pub use called::{Called, LookUpError, look_up};
 pub use catalogue::Catalogue;
+pub use describe::{describe, list};
+pub use message::message;
 pub use method_name::{MethodName, MethodNameError};
-pub use near::{listed, near};
+pub use names::{NameKind, completions};
+pub use near::near;
 pub use reflection::{Reflection, ReflectionError, ReflectionLimits};
+pub use requests::{RequestError, RequestSource};
+pub use responses::ResponsePrinter;
+pub use status::{Detail, details, status_json};

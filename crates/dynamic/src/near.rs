@@ -37,7 +37,7 @@ pub fn near<'n>(names: impl IntoIterator<Item = &'n str>, name: &str) -> String 
 }
 
 /// Names in a row, the first ones of many.
-pub fn listed<'n>(names: impl IntoIterator<Item = &'n str>) -> String {
+pub(crate) fn listed<'n>(names: impl IntoIterator<Item = &'n str>) -> String {
     let names: Vec<&str> = names.into_iter().collect();
     let more = names.len().saturating_sub(LISTED);
     let shown = names.iter().take(LISTED).copied().collect::<Vec<_>>().join(", ");

@@ -1,22 +1,22 @@
 //! What may come next on the command line of `thalweg call`.
 
+use thalweg_dynamic::{NameKind, completions};
 use thalweg_measure::target;
 
 use super::arguments::CallArgs;
 use super::catalogue;
 use super::connecting::Connecting;
-use crate::names::{self, Place};
 
 /// What takes the place of `here`, one of the arguments, and begins with `typed`.
 pub(crate) async fn complete(args: &CallArgs, here: &str, typed: &str) -> Option<Vec<String>> {
     let words: Vec<&str> = args.words.iter().map(String::as_str).collect();
-    let (target, place) = match words[..] {
+    let (target, kind) = match words[..] {
         [only] if only == here => (None, None),
-        ["list", word] if word == here => (None, Some(Place::Service)),
-        ["describe", word] if word == here => (None, Some(Place::Symbol)),
-        [target, word] if word == here => (Some(target), Some(Place::Method)),
-        [target, "list", word] if word == here => (Some(target), Some(Place::Service)),
-        [target, "describe", word] if word == here => (Some(target), Some(Place::Symbol)),
+        ["list", word] if word == here => (None, Some(NameKind::Service)),
+        ["describe", word] if word == here => (None, Some(NameKind::Symbol)),
+        [target, word] if word == here => (Some(target), Some(NameKind::Method)),
+        [target, "list", word] if word == here => (Some(target), Some(NameKind::Service)),
+        [target, "describe", word] if word == here => (Some(target), Some(NameKind::Symbol)),
         _ => return None,
     };
     let mut candidates: Vec<String> = match words.len() {
@@ -28,10 +28,10 @@ pub(crate) async fn complete(args: &CallArgs, here: &str, typed: &str) -> Option
     candidates.retain(|word| word.starts_with(typed));
     let files = args.files.read().ok()?;
     let connecting = target.and_then(|target| Some(Connecting::new(&target::parse(target).ok()?, args)));
-    if let Some(place) = place
+    if let Some(kind) = kind
         && let Ok(mut catalogue) = catalogue::of(files, connecting, args).await
     {
-        candidates.extend(names::beginning(&mut catalogue, place, typed).await);
+        candidates.extend(completions(&mut catalogue, kind, typed).await);
     }
     Some(candidates)
 }

@@ -1,16 +1,20 @@
 //! A call, from its request to its status.
 
 use std::fmt::Write;
-use std::future::pending;
-use std::pin::pin;
+use std::fs::File;
+use std::io::{Cursor, Read, stdin};
 use std::process::ExitCode;
 
+use base64::Engine;
+use base64::prelude::BASE64_STANDARD;
 use thalweg::bytes::Bytes;
 use thalweg::metadata::MetadataMap;
-use thalweg::{CallOptions, Channel, Code, Method, Raw, Request, Status, Streaming};
-use thalweg_dynamic::{Called, Catalogue, MethodName, look_up, metadata};
+use thalweg::{CallOptions, Code};
+use thalweg_dynamic::{
+    Called, Catalogue, MethodName, Outcome, Received, RequestSource, look_up, metadata, status_json,
+};
 use thalweg_inspect::exchange::{Exchange, SCHEMA};
-use thalweg_inspect::transcript;
+use thalweg_inspect::transcript::Status;
 use thalweg_measure::code::code_name;
 use thalweg_protobuf::printable;
 
@@ -18,21 +22,13 @@ use super::arguments::CallArgs;
 use super::catalogue;
 use super::connecting::Connecting;
 use super::printer::Printer;
-use super::requests::{Fault, RequestSource};
-use super::saved::{self, Sent};
+use super::saved::{self, Messages};
 use super::timeline::Timeline;
 use crate::failure::Failure;
 use crate::format::json;
 use crate::output::OutputFile;
 use crate::status;
 use crate::terminal::{self, Syntax};
-
-/// How a call went.
-struct Outcome {
-    head: MetadataMap,
-    trailers: MetadataMap,
-    status: Status,
-}
 
 /// Connects, calls the method, and prints what comes back as it comes.
 pub(super) async fn run(
@@ -54,47 +50,45 @@ pub(super) async fn run(
         timeline.ended("reflection", "");
         (channel, server, called)
     };
-    let (sent, received) = (Sent::new(args.save.is_some()), Sent::new(args.save.is_some()));
-    let source = RequestSource::new(&called, args)?;
-    let mut said = metadata::map(&args.metadata);
-    if args.verbose {
-        say_request(&called, &target, &said);
-    }
-    let (mut requests, faults) = source.begin(sent.clone(), timeline.clone())?;
-    let mut fault = pin!(async {
-        match faults.await {
-            Ok(fault) => fault,
-            Err(_) => pending().await,
-        }
-    });
-    if !called.is_client_streaming {
-        // A server may answer to the headers alone, before a wrong request is found.
-        tokio::select! {
-            biased;
-            Fault { why, .. } = &mut fault => return Err(why),
-            () = requests.first_is_read() => {}
-        }
-    }
-    let mut request = Request::new(requests);
-    std::mem::swap(request.metadata_mut(), &mut said);
-    let request_metadata = metadata::pairs(request.metadata());
-
-    let mut printer =
-        Printer::new(called.schema.clone(), &called.response_type, called.is_server_streaming, args);
-    let exchanged = exchange(&channel, &called, request, args, &timeline, &received, async |wire: Bytes| {
-        printer.print(&wire, &mut catalogue).await
-    });
-    let outcome = tokio::select! {
-        biased;
-        Fault { why, .. } = &mut fault => return Err(why),
-        outcome = exchanged => outcome?,
+    let source = RequestSource {
+        format: args.input,
+        ignore_unknown: args.allow_unknown_fields,
+        input: args.data.as_deref().map(input).transpose()?,
     };
+    let metadata = metadata::map(&args.metadata);
+    if args.verbose {
+        say_request(&called, &target, &metadata);
+    }
+    let request_metadata = metadata::pairs(&metadata);
+    let (sent, received) = (Messages::new(args.save.is_some()), Messages::new(args.save.is_some()));
+    let mut printer = Printer::new(&called, args);
+    let of_request = sent.clone();
+    let of_requests = timeline.clone();
+    let each_sent = move |wire: Option<&Bytes>| match wire {
+        Some(wire) => of_request.push(&of_requests, wire),
+        None => of_requests.ended("send", of_request.described()),
+    };
+    let each_received = async |it: Received| {
+        match it {
+            Received::Head => timeline.ended("head", ""),
+            Received::Message(wire) => {
+                received.push(&timeline, &wire);
+                if received.count() == 1 {
+                    timeline.ended("first message", "");
+                }
+                printer.print(&wire, &mut catalogue).await?;
+            }
+            Received::End => timeline.ended("last message", received.described()),
+        }
+        Ok::<(), Failure>(())
+    };
+    let outcome = called.call(&channel, metadata, source, &options(args), each_sent, each_received).await?;
     timeline.ended("end", code_name(outcome.status.code() as i32));
     if args.verbose {
         say_outcome(&outcome, &timeline);
     }
+    let Outcome { head, trailers, status } = outcome;
     if let Some(path) = &args.save {
-        let status = &outcome.status;
         let exchange = Exchange {
             schema: SCHEMA.to_owned(),
             started,
@@ -104,53 +98,46 @@ pub(super) async fn run(
             response_type: called.response_type.clone(),
             request_metadata,
             requests: sent.saved(),
-            response_metadata: metadata::pairs(&outcome.head),
+            response_metadata: metadata::pairs(&head),
             responses: received.saved(),
-            trailers: metadata::pairs(&outcome.trailers),
-            status: transcript::Status {
+            trailers: metadata::pairs(&trailers),
+            status: Status {
                 code: status.code() as i32,
                 name: code_name(status.code() as i32).to_owned(),
                 message: status.message().to_owned(),
-                details: base64(status.details()),
+                details: BASE64_STANDARD.encode(status.details()),
             },
             phases: saved::phases(&timeline),
-            descriptor_set: base64(&catalogue.descriptor_set()),
+            descriptor_set: BASE64_STANDARD.encode(catalogue.descriptor_set()),
         };
         OutputFile::beside(path)?.write(Syntax::Json, &json(&exchange))?;
     }
     args.files.write(&catalogue)?;
-    match outcome.status.code() {
+    match status.code() {
         Code::Ok => Ok(ExitCode::SUCCESS),
         code if args.format_error => {
-            let json = status::json(&outcome.status, &mut catalogue).await;
-            terminal::say(&Syntax::Json.escaped(&json));
+            terminal::say(&Syntax::Json.escaped(&status_json(&status, &mut catalogue).await));
             Ok(ExitCode::from(status::exit_code(code)))
         }
         code => Err(Failure {
-            message: status::described(&outcome.status, &mut catalogue).await,
+            message: status::described(&status, &mut catalogue).await,
             code: status::exit_code(code),
         }),
     }
 }
 
-fn base64(bytes: &[u8]) -> String {
-    use base64::Engine;
-    base64::prelude::BASE64_STANDARD.encode(bytes)
+/// The input that `--data` names.
+fn input(data: &str) -> Result<Box<dyn Read + Send>, Failure> {
+    Ok(match (data, data.strip_prefix('@')) {
+        ("@" | "@-", _) => Box::new(stdin()),
+        (text, None) => Box::new(Cursor::new(text.to_owned())),
+        (_, Some(path)) => Box::new(
+            File::open(path).map_err(|error| Failure::failed(format!("cannot read {path}: {error}")))?,
+        ),
+    })
 }
 
-/// Makes the call, with `each` response as it comes.
-///
-/// All four types of call are the same on the wire, but for how many messages go each way.
-async fn exchange(
-    channel: &Channel,
-    called: &Called,
-    request: Request<super::requests::Requests>,
-    args: &CallArgs,
-    timeline: &Timeline,
-    received: &Sent,
-    mut each: impl AsyncFnMut(Bytes) -> Result<(), Failure>,
-) -> Result<Outcome, Failure> {
-    let method = Method::from_path(&called.path).map_err(Failure::bad_arguments)?;
+fn options(args: &CallArgs) -> CallOptions {
     let mut options = CallOptions::default();
     options.timeout = args.timeout;
     options.max_decoding_message_size = args.each.message_max();
@@ -159,45 +146,7 @@ async fn exchange(
         // Who asks for it wants to see it, whatever it gains.
         options.compression_threshold = 0;
     }
-    let response = channel.bidi_streaming::<_, Raw>(&method, request, &options).await;
-    let (head, mut messages): (MetadataMap, Streaming<Raw>) = match response {
-        Ok(response) => {
-            let (head, messages, _) = response.into_parts();
-            timeline.ended("head", "");
-            (head, messages)
-        }
-        Err(status) => return Ok(failed(MetadataMap::new(), status)),
-    };
-    loop {
-        match messages.message().await {
-            Ok(Some(Raw(wire))) => {
-                received.push(timeline, &wire);
-                if received.count() == 1 {
-                    timeline.ended("first message", "");
-                }
-                each(wire).await?;
-            }
-            Ok(None) => break,
-            Err(status) => return Ok(failed(head, status)),
-        }
-    }
-    timeline.ended("last message", received.described());
-    let trailers = match messages.trailers().await {
-        Ok(trailers) => trailers.unwrap_or_default(),
-        Err(status) => return Ok(failed(head, status)),
-    };
-    let status = match received.count() {
-        1 => Status::ok(""),
-        _ if called.is_server_streaming => Status::ok(""),
-        // As grpc-go has it of a call that ends with OK and without its response.
-        count => Status::internal(format!("the method has one response, and the server sent {count}")),
-    };
-    Ok(Outcome { head, trailers, status })
-}
-
-/// The status of a call that did not end with OK has its trailers.
-fn failed(head: MetadataMap, status: Status) -> Outcome {
-    Outcome { head, trailers: status.metadata().clone(), status }
+    options
 }
 
 fn say_request(called: &Called, target: &str, metadata: &MetadataMap) {

@@ -15,20 +15,20 @@ use super::timeline::Timeline;
 
 /// Messages that went one way.
 #[derive(Clone, Debug)]
-pub(super) struct Sent(Arc<Mutex<Messages>>);
+pub(super) struct Messages(Arc<Mutex<Counted>>);
 
 #[derive(Debug)]
-struct Messages {
+struct Counted {
     count: u64,
     bytes: u64,
     /// Those that came so far, if they are to be kept.
     kept: Option<Vec<(Duration, Bytes)>>,
 }
 
-impl Sent {
+impl Messages {
     /// Counts them, and keeps them if they are to be saved.
     pub(super) fn new(is_kept: bool) -> Self {
-        Self(Arc::new(Mutex::new(Messages { count: 0, bytes: 0, kept: is_kept.then(Vec::new) })))
+        Self(Arc::new(Mutex::new(Counted { count: 0, bytes: 0, kept: is_kept.then(Vec::new) })))
     }
 
     pub(super) fn push(&self, timeline: &Timeline, wire: &Bytes) {

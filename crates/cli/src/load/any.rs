@@ -41,7 +41,7 @@ pub(super) fn run(args: &LoadArgs) -> Result<ExitCode, Failure> {
 fn written(args: &LoadArgs, plan: &Plan, output: &Output<'_>) -> Result<(LoadRun, bool), Failure> {
     let any = &args.any;
     let asked = args.scenario()?;
-    let mut files = any.files.read().map_err(|failure| any.files.explain(failure))?;
+    let mut files = any.files.read()?;
     if files.is_none() && asked.benchmark.is_some() {
         files = Some(Benchmark::catalogue());
     }

@@ -1,11 +1,10 @@
 //! What may come next on the command line of `thalweg load`.
 
+use thalweg_dynamic::{NameKind, completions};
+use thalweg_load::record::LaneRule;
 use thalweg_load::spec::Connecting;
 
-use thalweg_load::record::LaneRule;
-
 use super::arguments::LoadArgs;
-use crate::names::{self, Place};
 
 /// The methods that begin with `typed`, by the files or by the server.
 pub(super) async fn methods(args: &LoadArgs, typed: &str) -> Option<Vec<String>> {
@@ -20,5 +19,5 @@ pub(super) async fn methods(args: &LoadArgs, typed: &str) -> Option<Vec<String>>
     };
     let files = args.any.files.read().ok()?;
     let mut catalogue = connecting.catalogue(files, args.any.metadata_of_reflection()).await.ok()?;
-    Some(names::beginning(&mut catalogue, Place::Method, typed).await)
+    Some(completions(&mut catalogue, NameKind::Method, typed).await)
 }

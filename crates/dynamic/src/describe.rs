@@ -1,40 +1,55 @@
-//! `thalweg call describe`: declarations, as `.proto` files have them.
+//! What a catalogue has: names, declarations as `.proto` files have them, and templates of requests.
 
-use std::process::ExitCode;
-
-use thalweg_dynamic::of_files;
-use thalweg_dynamic::{Catalogue, listed};
 use thalweg_protobuf::declarations::Declarations;
 use thalweg_protobuf::{Field, Kind, MessageType, Oneof, Schema};
 
-use super::printer;
-use crate::failure::Failure;
+use crate::called::{LookUpError, no_service, of_files};
+use crate::catalogue::Catalogue;
+use crate::near::listed;
 
 /// Messages within one another of a template: deeper ones are empty, as those that hold themselves must be.
 const TEMPLATE_DEPTH: usize = 3;
 
-/// Prints what a symbol is, or all services.
-pub(super) async fn run(
+/// Returns the names of the services, or of the methods of one.
+///
+/// # Errors
+///
+/// Returns an error for an unknown service, and if reflection fails.
+pub async fn list(catalogue: &mut Catalogue, service: Option<&str>) -> Result<Vec<String>, LookUpError> {
+    let Some(name) = service else { return Ok(catalogue.services().await?) };
+    let schema = catalogue.schema_of(name).await?;
+    let Some(service) = schema.as_ref().and_then(|schema| schema.service(name)) else {
+        return Err(no_service(catalogue, name).await);
+    };
+    Ok(service.methods().map(|method| method.path().trim_start_matches('/').to_owned()).collect())
+}
+
+/// Returns the declaration of a symbol or, with `is_template`, a request with all fields of a message. Without a
+/// symbol, returns the declarations of all services.
+///
+/// # Errors
+///
+/// Returns an error for an unknown symbol, and if reflection fails.
+pub async fn describe(
     catalogue: &mut Catalogue,
     symbol: Option<&str>,
     is_template: bool,
-) -> Result<ExitCode, Failure> {
+) -> Result<String, LookUpError> {
     let Some(symbol) = symbol else {
-        let services = catalogue.services().await.map_err(Failure::failed)?;
+        let services = catalogue.services().await?;
         for name in &services {
-            catalogue.schema_of(name).await.map_err(Failure::failed)?;
+            catalogue.schema_of(name).await?;
         }
-        let declarations = declarations(catalogue)?;
+        let declarations = Declarations::of(&catalogue.descriptor_set())?;
         let texts: Vec<String> = services.iter().filter_map(|name| headed(&declarations, name)).collect();
-        printer::lines([texts.join("\n").trim_end().to_owned()])?;
-        return Ok(ExitCode::SUCCESS);
+        return Ok(texts.join("\n"));
     };
     // gRPC's reflection knows methods by `package.Service.Method`.
     let symbol = symbol.replace('/', ".");
-    let Some(schema) = catalogue.schema_of(&symbol).await.map_err(Failure::failed)? else {
+    let Some(schema) = catalogue.schema_of(&symbol).await? else {
         let known = catalogue.services().await.unwrap_or_default();
         let services = listed(known.iter().map(String::as_str));
-        return Err(Failure::bad_arguments(format!(
+        return Err(LookUpError::Unknown(format!(
             "unknown symbol `{symbol}`; use the full name with the package; services are {services}{}",
             of_files(catalogue)
         )));
@@ -42,17 +57,9 @@ pub(super) async fn run(
     let text = if is_template {
         template(&schema, &symbol)
     } else {
-        declaration(&declarations(catalogue)?, &schema, &symbol)
+        declaration(&Declarations::of(&catalogue.descriptor_set())?, &schema, &symbol)
     };
-    let Some(text) = text else {
-        return Err(Failure::bad_arguments(format!("`{symbol}` is not a service, method or type")));
-    };
-    printer::lines([text.trim_end().to_owned()])?;
-    Ok(ExitCode::SUCCESS)
-}
-
-fn declarations(catalogue: &Catalogue) -> Result<Declarations, Failure> {
-    Declarations::of(&catalogue.descriptor_set()).map_err(Failure::failed)
+    text.ok_or_else(|| LookUpError::Unknown(format!("`{symbol}` is not a service, method or type")))
 }
 
 /// The declaration of a symbol, and of a method its types, too.

@@ -1,37 +1,40 @@
-//! Names that may come next on a command line: of services, methods, and what else a schema declares.
+//! Completion of names: of services, methods, and what else a schema declares.
 
-use thalweg_dynamic::Catalogue;
-use thalweg_protobuf::Service;
+use thalweg_protobuf::{Schema, Service};
+
+use crate::catalogue::Catalogue;
+use crate::message;
 
 /// Of more services than these that may be meant, the names come without their methods: those take a question to the
 /// server for each.
 const SERVICES_OPENED_MAX: usize = 12;
 
-/// What is wanted in a place of the command line.
+/// Kind of a name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Place {
+pub enum NameKind {
     /// `package.Service/Method`; of many services those, with a slash.
     Method,
+    /// `package.Service`.
     Service,
-    /// What `describe` takes.
+    /// Anything that is declared.
     Symbol,
 }
 
-/// The names that begin with `typed`.
-pub(crate) async fn beginning(catalogue: &mut Catalogue, place: Place, typed: &str) -> Vec<String> {
+/// Returns the names of this kind that start with `typed`, as far as the catalogue knows them.
+pub async fn completions(catalogue: &mut Catalogue, kind: NameKind, typed: &str) -> Vec<String> {
     let (service, is_method) = match typed.rsplit_once('/') {
         Some((service, _)) => (service, true),
         None => (typed, false),
     };
-    let is_meant = |name: &String| match place {
+    let is_meant = |name: &String| match kind {
         // A type may lie beside any of them.
-        Place::Symbol => true,
+        NameKind::Symbol => true,
         _ if is_method => name == service,
         _ => name.starts_with(service),
     };
     let services: Vec<String> =
         catalogue.services().await.unwrap_or_default().into_iter().filter(is_meant).collect();
-    if place == Place::Service {
+    if kind == NameKind::Service {
         return services;
     }
     let mut names = Vec::new();
@@ -45,7 +48,7 @@ pub(crate) async fn beginning(catalogue: &mut Catalogue, place: Place, typed: &s
             names.extend(methods(service));
         }
     }
-    if place == Place::Symbol {
+    if kind == NameKind::Symbol {
         names.extend(services);
         names.extend(declared(catalogue));
     }
@@ -61,10 +64,7 @@ fn methods(service: Service<'_>) -> impl Iterator<Item = String> {
 
 /// Messages and enums of which the descriptors are there.
 fn declared(catalogue: &Catalogue) -> Vec<String> {
-    let Ok(schema) = thalweg_protobuf::Schema::from_descriptor_set(&catalogue.descriptor_set()) else {
-        return Vec::new();
-    };
-    let messages = schema.messages().filter(|message| !message.is_map_entry());
-    let messages = messages.map(|message| message.full_name().to_owned());
+    let Ok(schema) = Schema::from_descriptor_set(&catalogue.descriptor_set()) else { return Vec::new() };
+    let messages = message::declared(&schema).map(|message| message.full_name().to_owned());
     messages.chain(schema.enumerations().map(|declared| declared.full_name().to_owned())).collect()
 }

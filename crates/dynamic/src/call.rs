@@ -1,0 +1,116 @@
+//! A call of any method, from its requests to its status.
+
+use std::pin::pin;
+
+use thalweg::bytes::Bytes;
+use thalweg::metadata::MetadataMap;
+use thalweg::{CallOptions, Channel, Method, Raw, Request, Status};
+
+use crate::called::Called;
+use crate::requests::{RequestError, RequestSource};
+
+/// How a call ended.
+#[derive(Debug)]
+pub struct Outcome {
+    /// Metadata of the response.
+    pub head: MetadataMap,
+    /// Trailers.
+    pub trailers: MetadataMap,
+    /// Status.
+    pub status: Status,
+}
+
+/// Something of the response has arrived.
+#[derive(Debug)]
+pub enum Received {
+    /// Its headers.
+    Head,
+    /// A message.
+    Message(Bytes),
+    /// The end of its messages.
+    End,
+}
+
+impl Called {
+    /// Makes a call, whatever its type. Calls `sent` for each request that is sent, and with `None` at their end. Calls
+    /// `received` for what arrives.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error for an invalid request, and the first one of `received`.
+    pub async fn call<E: From<RequestError>>(
+        &self,
+        channel: &Channel,
+        metadata: MetadataMap,
+        source: RequestSource,
+        options: &CallOptions,
+        sent: impl FnMut(Option<&Bytes>) + Send + Unpin + 'static,
+        received: impl AsyncFnMut(Received) -> Result<(), E>,
+    ) -> Result<Outcome, E> {
+        let (mut requests, fault) = source.start(self, sent)?;
+        let mut fault = pin!(fault);
+        if !self.is_client_streaming {
+            // A server may respond to the headers alone, before an invalid request is found.
+            tokio::select! {
+                biased;
+                fault = &mut fault => return Err(fault.why.into()),
+                () = requests.first_is_read() => {}
+            }
+        }
+        let mut request = Request::new(requests);
+        *request.metadata_mut() = metadata;
+        tokio::select! {
+            biased;
+            fault = &mut fault => Err(fault.why.into()),
+            outcome = self.exchange(channel, request, options, received) => outcome,
+        }
+    }
+
+    /// All four types of call are the same on the wire, but for how many messages go each way.
+    async fn exchange<E: From<RequestError>>(
+        &self,
+        channel: &Channel,
+        request: Request<impl thalweg::Stream<Item = Raw> + Send + 'static>,
+        options: &CallOptions,
+        mut received: impl AsyncFnMut(Received) -> Result<(), E>,
+    ) -> Result<Outcome, E> {
+        let method =
+            Method::from_path(&self.path).map_err(|error| RequestError::Invalid(error.to_string()))?;
+        let (head, mut messages) = match channel.bidi_streaming::<_, Raw>(&method, request, options).await {
+            Ok(response) => {
+                let (head, messages, _) = response.into_parts();
+                (head, messages)
+            }
+            Err(status) => return Ok(failed(MetadataMap::new(), status)),
+        };
+        received(Received::Head).await?;
+        let mut count = 0_u64;
+        loop {
+            match messages.message().await {
+                Ok(Some(Raw(wire))) => {
+                    count += 1;
+                    received(Received::Message(wire)).await?;
+                }
+                Ok(None) => break,
+                Err(status) => return Ok(failed(head, status)),
+            }
+        }
+        received(Received::End).await?;
+        let trailers = match messages.trailers().await {
+            Ok(trailers) => trailers.unwrap_or_default(),
+            Err(status) => return Ok(failed(head, status)),
+        };
+        let status = match count {
+            1 => Status::ok(""),
+            _ if self.is_server_streaming => Status::ok(""),
+            // As grpc-go has it of a call that ends with OK and without its response.
+            count => Status::internal(format!("the method has one response, and the server sent {count}")),
+        };
+        Ok(Outcome { head, trailers, status })
+    }
+}
+
+/// The status of a call that did not end with OK has its trailers.
+fn failed(head: MetadataMap, status: Status) -> Outcome {
+    Outcome { head, trailers: status.metadata().clone(), status }
+}

@@ -1,0 +1,59 @@
+//! The message type that is meant.
+
+use thalweg_protobuf::{MessageType, Schema};
+
+use crate::called::LookUpError;
+use crate::near::{listed, near};
+
+/// Looks up a message type by its full name or a unique suffix. Without a name, returns the only one that is declared.
+///
+/// # Errors
+///
+/// Returns an error for an unknown name, and if several types are possible.
+pub fn message<'s>(schema: &'s Schema, name: Option<&str>) -> Result<MessageType<'s>, LookUpError> {
+    let found = match name {
+        Some(name) => named(schema, name.trim_start_matches('.')),
+        None => only(schema),
+    };
+    found.map_err(LookUpError::Unknown)
+}
+
+fn named<'s>(schema: &'s Schema, name: &str) -> Result<MessageType<'s>, String> {
+    if let Some(message) = schema.message(name) {
+        return Ok(message);
+    }
+    let end = format!(".{name}");
+    let candidates: Vec<MessageType> =
+        declared(schema).filter(|message| message.full_name().ends_with(&end)).collect();
+    match candidates[..] {
+        [message] => Ok(message),
+        [] => {
+            let near = near(declared(schema).map(MessageType::full_name), name);
+            Err(format!("unknown message `{name}`{near}"))
+        }
+        _ => {
+            let names = listed(candidates.iter().map(|message| message.full_name()));
+            Err(format!("`{name}` is ambiguous: {names}; use a longer --type"))
+        }
+    }
+}
+
+fn only(schema: &Schema) -> Result<MessageType<'_>, String> {
+    let own = |message: &MessageType| {
+        message.parent().is_none() && !message.file().name().starts_with("google/protobuf/")
+    };
+    let messages: Vec<MessageType> = declared(schema).filter(own).collect();
+    match messages[..] {
+        [message] => Ok(message),
+        [] => Err("no message is declared".to_owned()),
+        _ => {
+            let names = listed(messages.iter().map(|message| message.full_name()));
+            Err(format!("several messages are declared; use --type with one of {names}"))
+        }
+    }
+}
+
+/// All but those that the compiler made for maps.
+pub(crate) fn declared(schema: &Schema) -> impl Iterator<Item = MessageType<'_>> {
+    schema.messages().filter(|message| !message.is_map_entry())
+}

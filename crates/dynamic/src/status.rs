@@ -1,0 +1,150 @@
+//! Details of a status, which are messages of any type.
+
+use std::fmt;
+
+use base64::Engine;
+use base64::prelude::BASE64_STANDARD;
+use serde_json::Value;
+use thalweg::Status;
+use thalweg::prost::{DecodeError, Message};
+use thalweg_protobuf::Schema;
+use thalweg_protobuf::json::{self, PrintOptions};
+
+use crate::catalogue::Catalogue;
+
+/// A detail of a status.
+#[derive(Debug)]
+pub struct Detail {
+    type_url: String,
+    value: Vec<u8>,
+    /// `None` of a type without a descriptor.
+    json: Option<String>,
+}
+
+/// Decodes the details of a status. Types that are unusual in details come from the catalogue.
+///
+/// # Errors
+///
+/// Returns an error for details that are not a `google.rpc.Status`.
+pub async fn details(status: &Status, catalogue: &mut Catalogue) -> Result<Vec<Detail>, DecodeError> {
+    let mut details = Vec::new();
+    for Any { type_url, value } in RpcStatus::decode(status.details())?.details {
+        let json = json_of(type_name(&type_url), &value, catalogue).await;
+        details.push(Detail { type_url, value, json });
+    }
+    Ok(details)
+}
+
+/// Returns a status as JSON of a `google.rpc.Status`, on one line. Details without a descriptor have their bytes,
+/// `value`.
+pub async fn status_json(status: &Status, catalogue: &mut Catalogue) -> String {
+    let mut members = vec![format!("\"code\":{}", status.code() as i32)];
+    if !status.message().is_empty() {
+        members.push(format!("\"message\":{}", Value::from(status.message())));
+    }
+    let details = details(status, catalogue).await.unwrap_or_default();
+    if !details.is_empty() {
+        let texts: Vec<String> = details.iter().map(Detail::any).collect();
+        members.push(format!("\"details\":[{}]", texts.join(",")));
+    }
+    format!("{{{}}}", members.join(","))
+}
+
+/// `google.rpc.Status`, but for what its trailers say, too.
+#[derive(Clone, PartialEq, Message)]
+#[prost(prost_path = "thalweg::prost")]
+struct RpcStatus {
+    #[prost(message, repeated, tag = "3")]
+    details: Vec<Any>,
+}
+
+/// `google.protobuf.Any`.
+#[derive(Clone, PartialEq, Message)]
+#[prost(prost_path = "thalweg::prost")]
+struct Any {
+    #[prost(string, tag = "1")]
+    type_url: String,
+    #[prost(bytes = "vec", tag = "2")]
+    value: Vec<u8>,
+}
+
+/// Its type and its JSON.
+impl fmt::Display for Detail {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let name = type_name(&self.type_url);
+        match &self.json {
+            Some(json) => write!(f, "{name} {json}"),
+            None => write!(f, "{name} (no descriptor): {}", BASE64_STANDARD.encode(&self.value)),
+        }
+    }
+}
+
+impl Detail {
+    /// As ProtoJSON has an `Any`: the type stands among the members, and what is no object is a member, too.
+    fn any(&self) -> String {
+        let type_url = Value::from(self.type_url.as_str());
+        // Of `google.protobuf` there are types whose JSON is of a form of their own.
+        let is_plain = !type_name(&self.type_url).starts_with("google.protobuf.");
+        let inside =
+            self.json.as_deref().filter(|_| is_plain).and_then(|it| it.strip_prefix('{')?.strip_suffix('}'));
+        let members = match (inside, &self.json) {
+            (Some(members), _) => members.to_owned(),
+            (None, Some(json)) => format!("\"value\":{json}"),
+            (None, None) => format!("\"value\":\"{}\"", BASE64_STANDARD.encode(&self.value)),
+        };
+        let comma = if members.is_empty() { "" } else { "," };
+        format!("{{\"@type\":{type_url}{comma}{members}}}")
+    }
+}
+
+fn type_name(type_url: &str) -> &str {
+    type_url.rsplit('/').next().unwrap_or_default()
+}
+
+/// The JSON by the schema of gRPC's usual details, or by the catalogue's.
+async fn json_of(name: &str, wire: &[u8], catalogue: &mut Catalogue) -> Option<String> {
+    let usual = Schema::from_descriptor_set(tonic_types::pb::FILE_DESCRIPTOR_SET).ok();
+    let schema = match usual.filter(|schema| schema.message(name).is_some()) {
+        Some(schema) => schema,
+        None => catalogue.schema_of(name).await.ok().flatten()?,
+    };
+    let options = PrintOptions { allow_partial: true, ..PrintOptions::default() };
+    let mut text = Vec::new();
+    json::print(schema.message(name)?, wire, &options, &mut text).ok()?;
+    String::from_utf8(text).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use thalweg::Code;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn details_are_as_protojson_has_an_any() {
+        let any = |name: &str, value: &[u8]| Any {
+            type_url: format!("type.googleapis.com/{name}"),
+            value: value.to_vec(),
+        };
+        // A reason; two seconds; nothing; a type that nobody declares.
+        let details = vec![
+            any("google.rpc.ErrorInfo", b"\x0a\x01a"),
+            any("google.protobuf.Duration", &[8, 2]),
+            any("google.rpc.Help", &[]),
+            any("a.B", &[255]),
+        ];
+        let encoded = RpcStatus { details }.encode_to_vec();
+        let status = Status::with_details(Code::Aborted, "why", encoded.into());
+        let set = tonic_types::pb::FILE_DESCRIPTOR_SET.to_vec();
+        let schema = Schema::from_descriptor_set(&set).unwrap();
+        let mut catalogue = Catalogue::Files { schema, set };
+        assert_eq!(
+            status_json(&status, &mut catalogue).await,
+            "{\"code\":10,\"message\":\"why\",\"details\":[\
+             {\"@type\":\"type.googleapis.com/google.rpc.ErrorInfo\",\"reason\":\"a\"},\
+             {\"@type\":\"type.googleapis.com/google.protobuf.Duration\",\"value\":\"2s\"},\
+             {\"@type\":\"type.googleapis.com/google.rpc.Help\"},\
+             {\"@type\":\"type.googleapis.com/a.B\",\"value\":\"/w==\"}]}"
+        );
+    }
+}
