@@ -2,6 +2,7 @@
 
 use thalweg_dynamic::files::FilesError;
 use thalweg_dynamic::{LookUpError, RequestError};
+use thalweg_lab::stacks::StacksError;
 use thalweg_load::spec::SpecError;
 
 /// A run that failed.
@@ -42,6 +43,15 @@ impl From<FilesError> for Failure {
         match error {
             FilesError::DescriptorSet(_) => Self::bad_arguments(error),
             _ => Self::failed(error),
+        }
+    }
+}
+
+impl From<StacksError> for Failure {
+    fn from(error: StacksError) -> Self {
+        match error {
+            StacksError::Misuse(_) => Self::bad_arguments(error),
+            StacksError::Failed(_) => Self::failed(error),
         }
     }
 }

@@ -33,7 +33,6 @@ mod peer;
 mod percent;
 mod report_text;
 mod request;
-mod results;
 mod rows;
 mod run_text;
 mod runtime;

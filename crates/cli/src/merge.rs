@@ -1,18 +1,15 @@
 //! `thalweg merge`: results of one load that came from several machines, as one.
 
-mod gather;
-
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::Args;
-use thalweg_load::LoadRun;
+use thalweg_load::{Awaited, LoadRun, gather};
 
 use crate::failure::Failure;
 use crate::format::RunFormat;
 use crate::output::OutputFile;
-use gather::{Awaited, gather};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -61,8 +58,8 @@ pub(crate) fn run(args: &MergeArgs) -> Result<ExitCode, Failure> {
 fn merged(args: &MergeArgs) -> Result<LoadRun, Failure> {
     let awaited = args.wait_for.map(|count| Awaited { count: count as usize, patience: args.timeout });
     // What the result is written to is no part of what it is made of.
-    let (files, runs): (Vec<PathBuf>, Vec<LoadRun>) =
-        gather(&args.files, args.output.as_deref(), awaited)?.into_iter().unzip();
+    let results = gather(&args.files, args.output.as_deref(), awaited).map_err(Failure::failed)?;
+    let (files, runs): (Vec<PathBuf>, Vec<LoadRun>) = results.into_iter().unzip();
     if runs.is_empty() {
         let names: Vec<String> = args.files.iter().map(|path| path.display().to_string()).collect();
         return Err(Failure::failed(format!("no results in {}", names.join(", "))));

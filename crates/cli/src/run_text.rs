@@ -62,19 +62,8 @@ pub(crate) fn text(run: &LoadRun) -> String {
         };
         rows.row(name, format!("{}{messages_per_s}, {rate}", counted(messages, "message")));
     }
-    let what = if run.schedule.is_some() { "from the scheduled start" } else { "from the start" };
-    for (name, timing, note) in [
-        ("latency", &run.latency, what),
-        ("service", &run.service, "from the actual start"),
-        ("wait", &run.wait, "from the scheduled to the actual start"),
-        ("first message", &run.first_message, ""),
-        ("reply", &run.reply, "from a request of a stream to its response"),
-        ("flow", &run.flow, "all steps of a flow, including think time"),
-        ("failed", &run.failed_latency, "failed calls"),
-    ] {
-        if let Some(timing) = timing {
-            rows.row(name, quantiles(&timing.ns, timing.p95(), note));
-        }
+    for (name, note, timing) in run.timings() {
+        rows.row(name, quantiles(&timing.ns, timing.p95(), note));
     }
     if run.late + run.dropped > 0 {
         let unit = run.flows.map_or("", |_| " flows");

@@ -33,6 +33,7 @@ pub mod published;
 pub mod report;
 mod socket;
 pub mod stack;
+pub mod stacks;
 mod studies;
 pub mod study;
 #[cfg(test)]

@@ -19,6 +19,10 @@ pub const JSON_SERVERS: &[&str] = &["armeria", "axum", "connect-go", "grpc-gatew
 /// Those of them whose code is compiled while it runs: they are slow at first.
 pub const COMPILED_LATE: &[&str] = &["armeria", "lognet", "spring"];
 
+/// Says where to get the other stacks.
+pub const NO_PEERS: &str = "other stacks not found; in a clone of the Thalweg repository run `cargo xtask peers`, then \
+     use --peers target/peers";
+
 /// A peer's executable in its folder.
 const EXECUTABLE: &str = "peer";
 /// What stands in its place when it could not be built: the reason.
@@ -69,6 +73,23 @@ impl PeersDirectory {
     /// Those of the names whose executables are not here.
     pub fn missing<'n>(&self, names: impl IntoIterator<Item = &'n str>) -> Vec<&'n str> {
         names.into_iter().filter(|name| !self.executable(name).is_file()).collect()
+    }
+
+    /// Builds those of the names whose executables are not here, if their sources are, and calls `say` with a line
+    /// before. What could not be built is seen later, by its absence.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the build cannot be started.
+    pub fn build_missing(&self, names: &[String], say: fn(&str)) -> Result<(), String> {
+        let missing = self.missing(names.iter().map(String::as_str));
+        let Some(mut command) = self.build_command(&missing).filter(|_| !missing.is_empty()) else {
+            return Ok(());
+        };
+        let (all, words) = (missing.join(", "), missing.join(" "));
+        say(&format!("not built yet: {all}; running `cargo xtask peers {words}`"));
+        let started = command.status().map(drop);
+        started.map_err(|error| format!("cannot start {}: {error}", command.get_program().display()))
     }
 
     /// What would build them; `None` where there are no sources. It prints on stderr.

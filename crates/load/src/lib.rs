@@ -96,7 +96,7 @@ pub use connect::StartError;
 pub use drive::{DriveError, drive};
 pub use gates::{Gate, GateError};
 pub use label::Label;
-pub use merge::MergeError;
+pub use merge::{Awaited, MergeError, gather};
 pub use observer::Observer;
 pub use page::page;
 pub use parts::PartsError;

@@ -2,6 +2,7 @@
 
 mod added;
 mod error;
+mod gather;
 mod over_time;
 #[cfg(test)]
 mod tests;
@@ -15,6 +16,7 @@ use thalweg_measure::validity::{Reason, Validity};
 
 use self::added::{add_errors, steps, timing};
 pub use self::error::MergeError;
+pub use self::gather::{Awaited, gather};
 use self::over_time::{OverTime, over_time};
 use crate::label::Label;
 use crate::parts;

@@ -484,6 +484,26 @@ impl LoadRun {
         if self.calls() == 0 { 0.0 } else { self.failed as f64 / self.calls() as f64 }
     }
 
+    /// Returns the distributions of times that the run has, each with its name and what it measures.
+    pub fn timings(&self) -> impl Iterator<Item = (&'static str, &'static str, &Timing)> {
+        let start = if self.is_open() { "from the scheduled start" } else { "from the start" };
+        let wait = if self.flows.is_some() {
+            "of flows, from the scheduled to the actual start"
+        } else {
+            "from the scheduled to the actual start"
+        };
+        let timings = [
+            ("latency", start, &self.latency),
+            ("service", "from the actual start", &self.service),
+            ("wait", wait, &self.wait),
+            ("first message", "from the start of a stream to its first response", &self.first_message),
+            ("reply", "from a request of a stream to its response", &self.reply),
+            ("flow", "all steps, including think times", &self.flow),
+            ("failed calls", start, &self.failed_latency),
+        ];
+        timings.into_iter().filter_map(|(name, about, timing)| Some((name, about, timing.as_ref()?)))
+    }
+
     /// Whether calls had times to begin at.
     pub(crate) fn is_open(&self) -> bool {
         self.loop_kind == "open"

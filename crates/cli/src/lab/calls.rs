@@ -9,13 +9,14 @@ use clap::Args;
 use thalweg_lab::load::{CallsSettings, Found, LabResults, Window};
 use thalweg_lab::process::{ProcessExecutor, Program, TargetExecutor};
 use thalweg_lab::stack::Stack;
+use thalweg_lab::stacks::Stacks;
 use thalweg_lab::study::{Execute, Plan, StudyKind};
 use thalweg_load::record::MethodCall;
 use thalweg_measure::cpus::{CpuAssignment, CpuList};
 use thalweg_measure::interrupt::Interrupt;
 
 use super::common::{StudyArgs, finish, halves, listen_for_signals, this_program};
-use super::stacks::{AgainstArgs, Stacks};
+use super::stacks::AgainstArgs;
 use crate::failure::Failure;
 use crate::request::{self, RequestBytes};
 
@@ -205,7 +206,7 @@ fn start(
     cpus: CpuAssignment,
     interrupt: Interrupt,
 ) -> Result<(BTreeMap<String, Program>, ProcessExecutor), Failure> {
-    let programs = stacks.programs(args, this_program()?)?;
+    let programs = stacks.programs(args.peers.directory().as_ref(), this_program()?)?;
     let mut executor = ProcessExecutor::new(programs.clone(), cpus, interrupt);
     stacks.serve(&mut executor)?;
     Ok((programs, executor))

@@ -9,6 +9,7 @@ use thalweg_lab::channels::{self, ChannelsOptions, Contender, Grid, contenders};
 use thalweg_lab::load::{Strategy, Window};
 use thalweg_lab::process::Program;
 use thalweg_lab::stack::Pair;
+use thalweg_lab::stacks::Stacks;
 use thalweg_lab::study::{Plan, StudyKind};
 use thalweg_load::record::CallType;
 use thalweg_measure::cpus::CpuAssignment;
@@ -16,7 +17,6 @@ use thalweg_measure::size::ByteSize;
 
 use super::calls::{Aim, CallsStudy, CommonArgs, MethodArgs, SidesArgs};
 use super::common::rounds;
-use super::stacks::Stacks;
 use crate::failure::Failure;
 
 /// One or several connections, by concurrency and delay (30 minutes; --quick: 5)

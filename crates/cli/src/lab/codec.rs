@@ -15,9 +15,9 @@ use thalweg_lab::study::ResultsDirectory;
 use thalweg_measure::cpus::{CpuAssignment, CpuList};
 
 use super::common::{PeersArgs, StudyArgs, finish, halves, listen_for_signals, rounds, this_program};
-use super::stacks::build_missing;
 use crate::failure::Failure;
 use crate::own::OwnArgs;
+use crate::terminal;
 
 /// What messages are made from unless another seed is named.
 const SEED: u64 = 1;
@@ -115,9 +115,7 @@ impl CodecArgs {
         let name = CODECS;
         if let Some(mut command) = directory.build_command(&[name]) {
             if !directory.missing([name]).is_empty() {
-                crate::terminal::say(&format!(
-                    "not built yet: the codecs; running `cargo xtask peers {name}`"
-                ));
+                terminal::say(&format!("not built yet: the codecs; running `cargo xtask peers {name}`"));
             }
             // What could not be built is seen by its absence.
             command.status().map_err(|error| {
@@ -171,7 +169,7 @@ impl CodecArgs {
         let Some(directory) = self.peers.directory() else { return Ok(None) };
         let asked = CONVERTERS.iter().filter(|peer| self.against.iter().any(|name| name == peer.0));
         let folders: Vec<String> = asked.map(|peer| peer.1.to_owned()).collect();
-        build_missing(&directory, &folders)?;
+        directory.build_missing(&folders, terminal::say).map_err(Failure::failed)?;
         Ok(Some(directory))
     }
 

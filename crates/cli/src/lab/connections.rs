@@ -7,6 +7,7 @@ use thalweg_lab::connections::{self, ConnectionsOptions, Many, Reach, Share};
 use thalweg_lab::load::Window;
 use thalweg_lab::process::{FreshExecutor, Program};
 use thalweg_lab::stack::Stack;
+use thalweg_lab::stacks::Stacks;
 use thalweg_lab::study::{Plan, StudyKind};
 use thalweg_measure::cpus::CpuAssignment;
 use thalweg_measure::interrupt::Interrupt;
@@ -14,7 +15,6 @@ use thalweg_measure::size::ByteSize;
 
 use super::calls::{Aim, CallsExecutor, CallsStudy, CommonArgs, MethodArgs, SidesArgs};
 use super::common::rounds;
-use super::stacks::Stacks;
 use crate::failure::Failure;
 
 /// The cost of up to 10,000 connections (22 minutes; --quick: 4)

@@ -10,7 +10,7 @@ use thalweg_lab::json::{
     ways_of,
 };
 use thalweg_lab::load::StackInfo;
-use thalweg_lab::peers::{COMPILED_LATE, JSON_SERVERS};
+use thalweg_lab::peers::{COMPILED_LATE, JSON_SERVERS, NO_PEERS};
 use thalweg_lab::process::{OwnFiles, Program};
 use thalweg_lab::stack::{OURS, Stack};
 use thalweg_lab::study::LeftOut;
@@ -20,9 +20,9 @@ use thalweg_measure::figures::span;
 use thalweg_measure::wording::counted;
 
 use super::common::{PeersArgs, StudyArgs, finish, halves, listen_for_signals, rounds, this_program};
-use super::stacks::{NO_PEERS, build_missing};
 use crate::failure::Failure;
 use crate::own::{OwnArgs, echoed};
+use crate::terminal;
 
 /// gRPC and a JSON API, stage by stage (50 minutes; --quick: 5)
 #[derive(Debug, Args)]
@@ -79,7 +79,7 @@ pub(super) fn run(args: &JsonArgs) -> Result<ExitCode, Failure> {
     let options = args.options(ways.clone());
     let plan = plan(&options).map_err(Failure::bad_arguments)?;
     if let Some(usual) = options.budget.exceeded(plan.total()) {
-        crate::terminal::say(&format!(
+        terminal::say(&format!(
             "the study takes about {} instead of {} because {} are measured; use fewer servers or --budget",
             span(plan.total()),
             span(usual),
@@ -145,7 +145,7 @@ impl JsonArgs {
         let directory = self.peers.directory();
         if let Some(directory) = &directory {
             let names: Vec<String> = self.against.iter().map(|stack| stack.name().to_owned()).collect();
-            build_missing(directory, &names)?;
+            directory.build_missing(&names, terminal::say).map_err(Failure::failed)?;
         }
         for stack in &self.against {
             let program = match &directory {
@@ -160,7 +160,7 @@ impl JsonArgs {
                     servers.programs.insert(stack.name().to_owned(), program);
                 }
                 Err(reason) => {
-                    crate::terminal::say(&format!("{stack} is left out: {reason}"));
+                    terminal::say(&format!("{stack} is left out: {reason}"));
                     servers.left_out.push(LeftOut::new(stack, reason));
                 }
             }

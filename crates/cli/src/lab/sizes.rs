@@ -7,6 +7,7 @@ use clap::Args;
 use thalweg_lab::load::{Transport, Window};
 use thalweg_lab::process::Program;
 use thalweg_lab::sizes::{self, SizesOptions};
+use thalweg_lab::stacks::Stacks;
 use thalweg_lab::study::{Plan, StudyKind};
 use thalweg_load::record::CallType;
 use thalweg_measure::cpus::CpuAssignment;
@@ -14,7 +15,6 @@ use thalweg_measure::size::ByteSize;
 
 use super::calls::{CallsStudy, CommonArgs};
 use super::common::halves;
-use super::stacks::Stacks;
 use crate::failure::Failure;
 
 /// Measure call types and message sizes: the default (15 minutes; 2 with --quick)

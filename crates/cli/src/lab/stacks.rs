@@ -1,18 +1,11 @@
-//! Which stacks `thalweg lab` measures, and where they come from.
-
-use std::collections::{BTreeMap, BTreeSet};
-use std::path::Path;
+//! Which stacks `thalweg lab` measures.
 
 use clap::Args;
-use thalweg_lab::load::StackInfo;
-use thalweg_lab::peers::PeersDirectory;
-use thalweg_lab::process::{ProcessExecutor, Program};
-use thalweg_lab::stack::{OURS, Pair, Pairing, SOCKET, Stack};
-use thalweg_lab::study::LeftOut;
-use thalweg_measure::cpus::CpuAssignment;
+use thalweg_lab::stack::{Pairing, Stack};
+use thalweg_lab::stacks::Stacks;
 
 use super::common::PeersArgs;
-use crate::failure::Failure;
+use crate::terminal;
 
 /// What to compare with.
 #[derive(Clone, Debug, Args)]
@@ -39,31 +32,8 @@ pub(super) struct AgainstArgs {
     ends: bool,
 
     #[command(flatten)]
-    peers: PeersArgs,
+    pub(super) peers: PeersArgs,
 }
-
-/// The stacks that are measured.
-#[derive(Clone, Debug)]
-pub(super) struct Stacks {
-    /// Ours first, without the partner unless it was named.
-    named: Vec<Stack>,
-    pairing: Pairing,
-    /// Others were named: ours is compared.
-    compares: bool,
-    /// The bare socket takes part.
-    with_socket: bool,
-    /// Names of those that have no server: their clients meet the others'.
-    serverless: Vec<String>,
-    left_out: Vec<LeftOut>,
-}
-
-/// Says where to get the other stacks.
-pub(super) const NO_PEERS: &str = "other stacks not found; in a clone of the Thalweg repository run \
-     `cargo xtask peers`, then use --peers target/peers";
-
-/// Why a stack is left out of all pairs, or as a server of some.
-const NO_SERVER: &str =
-    "it has no server; its client meets another stack's with --server STACK, --matrix or --ends";
 
 impl AgainstArgs {
     /// Others were named.
@@ -73,12 +43,6 @@ impl AgainstArgs {
 
     /// Ours, and those that were named.
     pub(super) fn stacks(&self) -> Stacks {
-        let mut stacks = vec![Stack::ours()];
-        for stack in self.against.iter().filter(|stack| stack.name() != SOCKET) {
-            if !stacks.contains(stack) {
-                stacks.push(stack.clone());
-            }
-        }
         let pairing = match (&self.client, &self.server) {
             (Some(client), _) => Pairing::Client(client.clone()),
             (None, Some(server)) => Pairing::Server(server.clone()),
@@ -86,248 +50,6 @@ impl AgainstArgs {
             (None, None) if self.matrix => Pairing::Matrix,
             (None, None) => Pairing::Own,
         };
-        let with_socket = self.against.iter().any(|stack| stack.name() == SOCKET);
-        let compares = self.compares();
-        Stacks { named: stacks, pairing, compares, with_socket, serverless: Vec::new(), left_out: Vec::new() }
-    }
-}
-
-impl Stacks {
-    /// Others were named: ours is compared.
-    pub(super) fn compares(&self) -> bool {
-        self.compares
-    }
-
-    /// The bare socket takes part.
-    pub(super) fn with_socket(&self) -> bool {
-        self.with_socket
-    }
-
-    /// The stacks, where each stack's client meets its own server.
-    pub(super) fn each_with_its_own(&self) -> Option<&[Stack]> {
-        (self.pairing == Pairing::Own).then_some(self.named.as_slice())
-    }
-
-    /// Who meets whom.
-    pub(super) fn pairs(&self) -> Vec<Pair> {
-        let mut pairs = self.pairing.pairs(&self.named);
-        pairs.retain(|pair| !self.is_serverless(&pair.server));
-        pairs
-    }
-
-    fn is_serverless(&self, stack: &Stack) -> bool {
-        self.serverless.iter().any(|name| name == stack.name())
-    }
-
-    /// Those that were to serve and cannot.
-    fn missing_servers(&self) -> Vec<Stack> {
-        let servers = self.pairing.pairs(&self.named).into_iter().map(|pair| pair.server);
-        let missing: BTreeSet<Stack> = servers.filter(|server| self.is_serverless(server)).collect();
-        missing.into_iter().collect()
-    }
-
-    /// Every stack that takes part.
-    fn everybody(&self) -> Vec<Stack> {
-        let partner = self.pairing.partner().filter(|partner| !self.named.contains(partner));
-        self.named.iter().chain(partner).cloned().collect()
-    }
-
-    /// The peers' names, each once.
-    fn peer_names(&self) -> Vec<String> {
-        let mut names: Vec<String> = Vec::new();
-        for stack in self.everybody().iter().filter(|stack| !stack.is_ours()) {
-            if !names.iter().any(|name| name == stack.name()) {
-                names.push(stack.name().to_owned());
-            }
-        }
-        names
-    }
-
-    /// The programs of all stacks, `ours` among them. Those that are missing are built where that is possible; those
-    /// that cannot be had are left out.
-    pub(super) fn programs(
-        &mut self,
-        args: &AgainstArgs,
-        ours: Program,
-    ) -> Result<BTreeMap<String, Program>, Failure> {
-        let names = self.peer_names();
-        let peers = args.peers.directory();
-        check_names(&names, peers.as_ref())?;
-        let mut programs = BTreeMap::from([(OURS.to_owned(), ours)]);
-        if let Some(peers) = &peers {
-            build_missing(peers, &names)?;
-            for name in &names {
-                match peers.program(name) {
-                    Ok(program) => {
-                        programs.insert(name.clone(), program);
-                    }
-                    Err(reason) => self.leave_out(&reason, |stack| stack.name() == name),
-                }
-            }
-        }
-        self.serverless =
-            programs.iter().filter(|(_, program)| !program.serves).map(|(name, _)| name.clone()).collect();
-        self.leave_out_servers();
-        self.check_variants(&programs)?;
-        Ok(programs)
-    }
-
-    /// A stack without a server that meets nobody else's is left out as a whole.
-    fn leave_out_servers(&mut self) {
-        for missing in self.missing_servers() {
-            if self.pairs().iter().any(|pair| pair.client == missing) {
-                crate::terminal::say(&format!("{missing} is left out as a server: {NO_SERVER}"));
-            } else {
-                self.leave_out(NO_SERVER, |stack| *stack == missing);
-            }
-        }
-    }
-
-    fn check_variants(&self, programs: &BTreeMap<String, Program>) -> Result<(), Failure> {
-        let pairs = self.pairs();
-        for stack in self.everybody() {
-            let serves = pairs.iter().any(|pair| pair.server == stack);
-            let drives = pairs.iter().any(|pair| pair.client == stack);
-            if let Some(program) = programs.get(stack.name()) {
-                program.check_variant(&stack, serves, drives).map_err(Failure::bad_arguments)?;
-            }
-        }
-        Ok(())
-    }
-
-    /// Starts all servers that are driven. Those that do not start are left out; ours must.
-    pub(super) fn serve(&mut self, executor: &mut ProcessExecutor) -> Result<(), Failure> {
-        let mut servers: Vec<Stack> = self.pairs().into_iter().map(|pair| pair.server).collect();
-        servers.sort_unstable();
-        servers.dedup();
-        for server in servers {
-            match executor.serve(&server) {
-                Ok(()) => {}
-                Err(error) if server.is_ours() => return Err(Failure::failed(error)),
-                Err(error) => self.leave_out(&error.to_string(), |stack| *stack == server),
-            }
-        }
-        self.check_rest()
-    }
-
-    /// What is left must be worth comparing.
-    fn check_rest(&self) -> Result<(), Failure> {
-        let reasons = || {
-            let reasons =
-                self.left_out.iter().map(|left_out| format!("{}: {}", left_out.what, left_out.reason));
-            reasons.collect::<Vec<_>>().join("; ")
-        };
-        let is_left_out =
-            |stack: &Stack| self.left_out.iter().any(|left_out| left_out.what == stack.to_string());
-        match self.pairing.partner() {
-            Some(partner) if is_left_out(partner) => {
-                Err(Failure::failed(format!("{partner} is not available: {}", reasons())))
-            }
-            _ if self.everybody().iter().all(Stack::is_ours) && !self.left_out.is_empty() => {
-                Err(Failure::failed(format!("no stack to compare with is available: {}", reasons())))
-            }
-            _ => Ok(()),
-        }
-    }
-
-    fn leave_out(&mut self, reason: &str, is_left_out: impl Fn(&Stack) -> bool) {
-        for stack in self.everybody().into_iter().filter(&is_left_out) {
-            crate::terminal::say(&format!("{stack} is left out: {reason}"));
-            self.left_out.push(LeftOut::new(stack, reason));
-        }
-        self.named.retain(|stack| !is_left_out(stack));
-    }
-
-    /// What the results say of them.
-    pub(super) fn told(
-        self,
-        programs: &BTreeMap<String, Program>,
-        cpus: &CpuAssignment,
-    ) -> Result<(Vec<StackInfo>, Vec<LeftOut>), Failure> {
-        let info = |stack: Stack| Some(programs.get(stack.name())?.info(stack, cpus));
-        let servers = self.missing_servers().into_iter();
-        let servers = servers.map(|what| LeftOut::new(what, NO_SERVER));
-        let left_out = self.left_out.iter().cloned().chain(servers).collect();
-        let told: Result<_, _> = self.everybody().into_iter().filter_map(info).collect();
-        Ok((told.map_err(Failure::failed)?, left_out))
-    }
-}
-
-fn check_names(names: &[String], peers: Option<&PeersDirectory>) -> Result<(), Failure> {
-    let known = peers.map(PeersDirectory::names).unwrap_or_default();
-    let Some(unknown) = names.iter().find(|name| !known.contains(*name)) else { return Ok(()) };
-    let Some(peers) = peers else {
-        return Err(Failure::bad_arguments(format!("unknown stack `{unknown}`: {NO_PEERS}")));
-    };
-    let all: Vec<&str> = [OURS, SOCKET].into_iter().chain(known.iter().map(String::as_str)).collect();
-    Err(Failure::bad_arguments(format!(
-        "unknown stack `{unknown}` in {}; use one of {}",
-        peers.path().display(),
-        all.join(", ")
-    )))
-}
-
-/// Builds the peers that are missing, if their sources are here. What could not be built is seen later, by its absence.
-pub(super) fn build_missing(peers: &PeersDirectory, names: &[String]) -> Result<(), Failure> {
-    let missing = peers.missing(names.iter().map(String::as_str));
-    let Some(mut command) = peers.build_command(&missing).filter(|_| !missing.is_empty()) else {
-        return Ok(());
-    };
-    crate::terminal::say(&format!(
-        "not built yet: {}; running `cargo xtask peers {}`",
-        missing.join(", "),
-        missing.join(" ")
-    ));
-    command.status().map(|_| ()).map_err(|error| {
-        Failure::failed(format!("cannot start {}: {error}", Path::new(command.get_program()).display()))
-    })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// The pairs of ours, gRPC C++ and Qt, which has no server, and whether the results say so.
-    fn check(pairing: Pairing, expected: &[&str], is_told: bool) {
-        let named = ["thalweg", "grpc-cpp", "qt"].map(|name| name.parse().unwrap()).to_vec();
-        let serverless = vec!["qt".to_owned()];
-        let mut stacks =
-            Stacks { named, pairing, compares: true, with_socket: false, serverless, left_out: Vec::new() };
-        stacks.leave_out_servers();
-        let pairs: Vec<String> = stacks.pairs().iter().map(Pair::to_string).collect();
-        assert_eq!(pairs, expected);
-        let told = stacks.told(&BTreeMap::new(), &CpuAssignment::default()).unwrap().1;
-        let told: Vec<_> = told.into_iter().map(|it| (it.what, it.reason)).collect();
-        assert_eq!(told, if is_told { vec![("qt".to_owned(), NO_SERVER.to_owned())] } else { vec![] });
-    }
-
-    #[test]
-    fn a_client_without_a_server_meets_the_servers_of_others() {
-        let cpp: Stack = "grpc-cpp".parse().unwrap();
-        check(Pairing::Own, &["thalweg", "grpc-cpp"], true);
-        check(Pairing::Server(cpp), &["thalweg → grpc-cpp", "grpc-cpp", "qt → grpc-cpp"], false);
-        check(Pairing::Client("qt".parse().unwrap()), &["qt → thalweg", "qt → grpc-cpp"], true);
-        check(
-            Pairing::Ends,
-            &["thalweg", "grpc-cpp", "thalweg → grpc-cpp", "grpc-cpp → thalweg", "qt → thalweg"],
-            true,
-        );
-        let ours = ["thalweg", "thalweg → grpc-cpp", "grpc-cpp → thalweg", "grpc-cpp"];
-        check(Pairing::Matrix, &[&ours[..], &["qt → thalweg", "qt → grpc-cpp"]].concat(), true);
-    }
-
-    #[test]
-    fn a_partner_without_a_server_is_none() {
-        let mut stacks = Stacks {
-            named: vec![Stack::ours()],
-            pairing: Pairing::Server("qt".parse().unwrap()),
-            compares: true,
-            with_socket: false,
-            serverless: vec!["qt".to_owned()],
-            left_out: Vec::new(),
-        };
-        stacks.leave_out_servers();
-        assert!(stacks.pairs().is_empty());
-        assert!(stacks.check_rest().is_err());
+        Stacks::new(&self.against, pairing, terminal::say)
     }
 }

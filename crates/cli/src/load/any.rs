@@ -26,7 +26,6 @@ use super::verdict::verdict;
 use super::watching::{Watcher, Watching};
 use crate::failure::Failure;
 use crate::keepalive::keepalive;
-use crate::results::read_result;
 use crate::{runtime, signals};
 
 /// Drives the method, or the scenario.
@@ -45,7 +44,7 @@ fn written(args: &LoadArgs, plan: &Plan, output: &Output<'_>) -> Result<(LoadRun
     if files.is_none() && asked.benchmark.is_some() {
         files = Some(Benchmark::catalogue());
     }
-    let baseline = any.baseline.as_deref().map(read_result).transpose()?;
+    let baseline = any.baseline.as_deref().map(LoadRun::read).transpose().map_err(Failure::failed)?;
     // With fewer there are fewer connections, which the result says.
     let _ = descriptors::raise();
     let threads = args.runtime.threads(|_| 1)?;

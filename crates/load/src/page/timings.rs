@@ -8,23 +8,7 @@ use super::figures::whole;
 use crate::run::{LoadRun, Timing};
 
 pub(super) fn section(run: &LoadRun) -> Option<Markup> {
-    let start = if run.is_open() { "from the scheduled start" } else { "from the start" };
-    let wait = if run.flows.is_some() {
-        "of flows, from the scheduled to the actual start"
-    } else {
-        "from the scheduled to the actual start"
-    };
-    let rows = [
-        ("latency", start, &run.latency),
-        ("service", "from the actual start", &run.service),
-        ("wait", wait, &run.wait),
-        ("first message", "from the start of a stream to its first response", &run.first_message),
-        ("reply", "from a request of a stream to its response", &run.reply),
-        ("flow", "all steps, including think times", &run.flow),
-        ("failed calls", start, &run.failed_latency),
-    ];
-    let rows: Vec<(&str, &str, &Timing)> =
-        rows.into_iter().filter_map(|(name, about, timing)| Some((name, about, timing.as_ref()?))).collect();
+    let rows: Vec<(&str, &str, &Timing)> = run.timings().collect();
     (!rows.is_empty()).then(|| scrolled(&table(&rows)))
 }
 

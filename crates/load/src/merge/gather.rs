@@ -1,32 +1,52 @@
-//! The results that are joined: files, what folders have, and what is still to come.
+//! Results in files and folders, and those that are still to come.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use thalweg_load::{EARLIER_SCHEMA, LoadRun, SCHEMA};
+use thalweg_dynamic::texts::BYTE_ORDER_MARK;
 use thalweg_measure::folder::json_files;
 
-use crate::failure::Failure;
-use crate::results::read_result;
+use crate::run::{EARLIER_SCHEMA, LoadRun, SCHEMA};
 
 /// Files are looked for again after so long.
 const LOOK_AGAIN: Duration = Duration::from_millis(500);
 
-/// Results that are waited for.
+/// Results to wait for.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Awaited {
-    pub(super) count: usize,
-    pub(super) patience: Duration,
+pub struct Awaited {
+    /// Number of complete results.
+    pub count: usize,
+    /// Time limit.
+    pub patience: Duration,
 }
 
-/// The results in these files and folders, but for the file `output`; with `awaited`, once there are so many.
-pub(super) fn gather(
+impl LoadRun {
+    /// Reads a result of `thalweg load -O json`.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error for a file that cannot be read, and for one that has something else.
+    pub fn read(path: &Path) -> Result<Self, String> {
+        let failed = |why: String| format!("{}: {why}", path.display());
+        let text = fs::read_to_string(path).map_err(|error| failed(format!("cannot be read: {error}")))?;
+        serde_json::from_str(text.trim_start_matches(BYTE_ORDER_MARK)).map_err(|error| {
+            failed(format!("is not a result of `thalweg load --call METHOD -O json`: {error}"))
+        })
+    }
+}
+
+/// Reads the results in files and folders, without the file `output`. With `awaited`, waits until there are so many.
+///
+/// # Errors
+///
+/// Returns an error for a file that is not a result, and for results that are missing at the time limit.
+pub fn gather(
     paths: &[PathBuf],
     output: Option<&Path>,
     awaited: Option<Awaited>,
-) -> Result<Vec<(PathBuf, LoadRun)>, Failure> {
+) -> Result<Vec<(PathBuf, LoadRun)>, String> {
     let Some(Awaited { count, patience }) = awaited else {
         return candidates(paths, output)?.into_iter().map(read).filter_map(Result::transpose).collect();
     };
@@ -34,16 +54,16 @@ pub(super) fn gather(
     loop {
         // What is not there yet, or is being written, is one of those that are waited for.
         let (mut results, mut missing) = (Vec::new(), None);
-        for candidate in candidates(paths, output).unwrap_or_else(|failure| {
-            missing = Some(failure);
+        for candidate in candidates(paths, output).unwrap_or_else(|why| {
+            missing = Some(why);
             Vec::new()
         }) {
             match read(candidate) {
                 Ok(Some((path, run))) if run.so_far => {
-                    missing = Some(Failure::failed(format!("{}: the run is not complete", path.display())));
+                    missing = Some(format!("{}: the run is not complete", path.display()));
                 }
                 Ok(result) => results.extend(result),
-                Err(failure) => missing = Some(failure),
+                Err(why) => missing = Some(why),
             }
         }
         if results.len() == count {
@@ -54,20 +74,20 @@ pub(super) fn gather(
             names.join(", ")
         };
         if results.len() > count {
-            return Err(Failure::failed(format!(
+            return Err(format!(
                 "found {} results, more than --wait-for {count}: {}",
                 results.len(),
                 names()
-            )));
+            ));
         }
         if began.elapsed() >= patience {
-            let why = missing.map_or(String::new(), |failure| format!("; {}", failure.message));
-            return Err(Failure::failed(format!(
+            let why = missing.map_or(String::new(), |why| format!("; {why}"));
+            return Err(format!(
                 "after {}, {} of {count} results are complete: {}{why}",
                 humantime::format_duration(patience),
                 results.len(),
                 if results.is_empty() { "none".to_owned() } else { names() },
-            )));
+            ));
         }
         thread::sleep(LOOK_AGAIN.min(patience));
     }
@@ -80,7 +100,7 @@ struct Candidate {
     is_named: bool,
 }
 
-fn candidates(paths: &[PathBuf], output: Option<&Path>) -> Result<Vec<Candidate>, Failure> {
+fn candidates(paths: &[PathBuf], output: Option<&Path>) -> Result<Vec<Candidate>, String> {
     let output = output.and_then(|path| fs::canonicalize(path).ok());
     let mut all = Vec::new();
     for path in paths {
@@ -88,7 +108,7 @@ fn candidates(paths: &[PathBuf], output: Option<&Path>) -> Result<Vec<Candidate>
             all.push(Candidate { path: path.clone(), is_named: true });
             continue;
         }
-        let failed = |error| Failure::failed(format!("cannot read {}: {error}", path.display()));
+        let failed = |error| format!("cannot read {}: {error}", path.display());
         let is_output = |file: &PathBuf| output.is_some() && fs::canonicalize(file).ok() == output;
         let files = json_files(path).map_err(failed)?.into_iter().filter(|file| !is_output(file));
         all.extend(files.map(|path| Candidate { path, is_named: false }));
@@ -97,12 +117,12 @@ fn candidates(paths: &[PathBuf], output: Option<&Path>) -> Result<Vec<Candidate>
 }
 
 /// `None` for something else.
-fn read(candidate: Candidate) -> Result<Option<(PathBuf, LoadRun)>, Failure> {
+fn read(candidate: Candidate) -> Result<Option<(PathBuf, LoadRun)>, String> {
     let Candidate { path, is_named } = candidate;
     if !is_named && fs::read(&path).is_ok_and(|bytes| is_something_else(&bytes)) {
         return Ok(None);
     }
-    read_result(&path).map(|run| Some((path, run)))
+    LoadRun::read(&path).map(|run| Some((path, run)))
 }
 
 /// Whether it is JSON and no result. What is no JSON may be a result that is being written.
