@@ -2,6 +2,7 @@
 
 use clap::Args;
 use thalweg::Encoding;
+use thalweg_dynamic::metadata::{self, Entry};
 use thalweg_measure::size::ByteSize;
 
 use crate::choice::choice_of;
@@ -28,6 +29,25 @@ pub(crate) struct EachCallArgs {
         default_value = "64MiB"
     )]
     max_message_size: ByteSize,
+}
+
+/// Metadata of calls, and of reflection.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct MetadataArgs {
+    /// Metadata of each call; values of `-bin` keys in Base64; repeatable
+    #[arg(short = 'm', short_alias = 'H', long, value_name = "NAME: VALUE", value_parser = metadata::parse)]
+    pub(crate) metadata: Vec<Entry>,
+
+    /// Metadata of reflection calls, instead of --metadata
+    #[arg(long, alias = "reflect-header", value_name = "NAME: VALUE", value_parser = metadata::parse)]
+    pub(crate) reflect_metadata: Vec<Entry>,
+}
+
+impl MetadataArgs {
+    /// Metadata of reflection calls.
+    pub(crate) fn of_reflection(&self) -> &[Entry] {
+        if self.reflect_metadata.is_empty() { &self.metadata } else { &self.reflect_metadata }
+    }
 }
 
 impl EachCallArgs {

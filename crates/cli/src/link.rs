@@ -97,8 +97,7 @@ enum Event {
 
 pub(crate) fn run(args: LinkArgs) -> Result<ExitCode, Failure> {
     if let Some(cpus) = &args.cpus {
-        cpus.pin_this_thread()
-            .map_err(|error| Failure::bad_arguments(format!("cannot run on CPUs {cpus}: {error}")))?;
+        runtime::pin(cpus)?;
     }
     let format = args.format;
     runtime::runtime(1)?.block_on(async {
@@ -157,8 +156,7 @@ fn events() -> Result<UnboundedReceiver<Event>, Failure> {
         (SignalKind::user_defined1(), (|| Event::ToggleStall) as fn() -> Event),
         (SignalKind::user_defined2(), || Event::Cut),
     ] {
-        let mut signals =
-            signal(kind).map_err(|error| Failure::failed(format!("cannot listen for signals: {error}")))?;
+        let mut signals = signal(kind).map_err(|error| signals::unheard(&error))?;
         let sender = sender.clone();
         tokio::spawn(async move { while signals.recv().await.is_some() && sender.send(event()).is_ok() {} });
     }

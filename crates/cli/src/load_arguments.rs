@@ -3,7 +3,6 @@
 use std::time::Duration;
 
 use clap::Args;
-use thalweg::channel::ChannelBuilder;
 use thalweg_load::peer::Announcement;
 use thalweg_load::record::LaneRule;
 use thalweg_load::spec::{TIMEOUT_DEFAULT, YEAR};
@@ -12,7 +11,6 @@ use thalweg_measure::target;
 use crate::failure::Failure;
 use crate::seconds;
 use crate::terminal::{self, Syntax};
-use crate::tls::ClientTlsArgs;
 
 /// The server, how many calls and connections, and for how long.
 #[derive(Debug, Args)]
@@ -85,14 +83,6 @@ impl CommonArgs {
     pub(crate) fn connect_timeout(&self) -> Duration {
         let of_calls = self.timeout.filter(|timeout| !timeout.is_zero());
         self.connect_timeout.or(of_calls).unwrap_or(TIMEOUT_DEFAULT)
-    }
-
-    /// Adds TLS to a channel, if it is asked for.
-    pub(crate) fn with_tls(&self, tls: &ClientTlsArgs, channel: ChannelBuilder) -> ChannelBuilder {
-        match tls.config(&self.target) {
-            Some(tls) => channel.tls(tls),
-            None => channel,
-        }
     }
 
     /// Prints the announcement's line, if it is asked for.

@@ -1,8 +1,10 @@
 //! Processors and threads for the commands that do network work.
 
+use std::env;
 use std::io;
 use std::num::NonZeroUsize;
 use std::os::unix::net::UnixStream;
+use std::path::PathBuf;
 use std::sync::Mutex;
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
@@ -36,12 +38,22 @@ impl RuntimeArgs {
     /// number of processors there are.
     pub(crate) fn threads(&self, default: impl FnOnce(usize) -> usize) -> Result<usize, Failure> {
         if let Some(cpus) = &self.cpus {
-            cpus.pin_this_thread()
-                .map_err(|error| Failure::bad_arguments(format!("cannot run on CPUs {cpus}: {error}")))?;
+            pin(cpus)?;
         }
         let processors = std::thread::available_parallelism().map_or(1, NonZeroUsize::get);
         Ok(self.threads.map_or_else(|| default(processors), NonZeroUsize::get))
     }
+}
+
+/// Pins this thread and all that come after it.
+pub(crate) fn pin(cpus: &CpuList) -> Result<(), Failure> {
+    cpus.pin_this_thread()
+        .map_err(|error| Failure::bad_arguments(format!("cannot run on CPUs {cpus}: {error}")))
+}
+
+/// The path of this program, to start it again.
+pub(crate) fn program() -> Result<PathBuf, Failure> {
+    env::current_exe().map_err(|error| Failure::failed(format!("cannot find this program: {error}")))
 }
 
 /// Descriptors of a runtime, of the signals that it listens for, and of a connection.

@@ -211,7 +211,7 @@ impl ConnectionArgs {
 /// The first address alone.
 fn bare_echo(args: &ServeArgs) -> Result<ExitCode, Failure> {
     args.runtime.threads(|_| 1)?;
-    let interrupt = Interrupt::on_signals().map_err(Failure::failed)?;
+    let interrupt = Interrupt::on_signals().map_err(|error| signals::unheard(&error))?;
     let address = &args.listen[0];
     let server = BareEchoServer::bind(address)
         .map_err(|error| Failure::failed(format!("cannot listen on {address}: {error}")))?;

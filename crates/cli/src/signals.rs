@@ -1,5 +1,7 @@
 //! SIGINT and SIGTERM: the first one asks, the second one tells.
 
+use std::io;
+
 use tokio::signal::unix::{SignalKind, signal};
 
 use crate::alternate_screen;
@@ -9,8 +11,7 @@ use crate::failure::{Failure, INTERRUPTED};
 ///
 /// Both are caught from this call on, not only once the future is awaited. Called within a runtime.
 pub(crate) fn interrupt() -> Result<impl Future<Output = ()> + Send, Failure> {
-    let catch =
-        |kind| signal(kind).map_err(|error| Failure::failed(format!("cannot listen for signals: {error}")));
+    let catch = |kind| signal(kind).map_err(|error| unheard(&error));
     let (mut interrupt, mut terminate) = (catch(SignalKind::interrupt())?, catch(SignalKind::terminate())?);
     let (asked, asks) = tokio::sync::oneshot::channel();
     tokio::spawn(async move {
@@ -33,4 +34,9 @@ pub(crate) fn interrupt() -> Result<impl Future<Output = ()> + Send, Failure> {
             std::future::pending::<()>().await;
         }
     })
+}
+
+/// Signals cannot be listened for.
+pub(crate) fn unheard(error: &io::Error) -> Failure {
+    Failure::failed(format!("cannot listen for signals: {error}"))
 }

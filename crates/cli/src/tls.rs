@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use clap::Args;
+use thalweg::channel::ChannelBuilder;
 use thalweg::tls::{Certificate, ClientTlsConfig, Identity, PrivateKeyDer, ServerTlsConfig};
 
 use crate::certs;
@@ -107,8 +108,9 @@ impl ClientTlsArgs {
         failure
     }
 
-    /// None for what the target says by itself. With SSLKEYLOGFILE in the environment secrets are written there.
-    pub(crate) fn config(&self, target: &str) -> Option<ClientTlsConfig> {
+    /// The channel with TLS, if it is asked for otherwise than by the target. With SSLKEYLOGFILE in the environment
+    /// secrets are written there.
+    pub(crate) fn applied(&self, target: &str, channel: ChannelBuilder) -> ChannelBuilder {
         let has_key_log = std::env::var_os("SSLKEYLOGFILE").is_some();
         let is_asked_for = self.tls
             || has_key_log && ["https://", "grpcs://"].iter().any(|scheme| target.starts_with(scheme))
@@ -117,7 +119,7 @@ impl ClientTlsArgs {
             || self.cert.is_some()
             || self.servername.is_some();
         if !is_asked_for {
-            return None;
+            return channel;
         }
         let mut config = ClientTlsConfig::new().use_key_log();
         if let Some(file) = &self.cacert {
@@ -132,6 +134,6 @@ impl ClientTlsArgs {
         if let Some(name) = &self.servername {
             config = config.domain_name(name);
         }
-        Some(config)
+        channel.tls(config)
     }
 }

@@ -4,10 +4,9 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Args;
-use thalweg_dynamic::metadata::{self, Entry};
 use thalweg_dynamic::texts::MessageFormat;
 
-use crate::call_arguments::EachCallArgs;
+use crate::call_arguments::{EachCallArgs, MetadataArgs};
 use crate::choice::choice;
 use crate::descriptor_files::DescriptorFiles;
 use crate::seconds;
@@ -52,13 +51,8 @@ pub(crate) struct CallArgs {
     #[arg(short = 'd', long, value_name = "TEXT")]
     pub(super) data: Option<String>,
 
-    /// Metadata of the call; values of `-bin` keys in Base64; repeatable
-    #[arg(short = 'm', short_alias = 'H', long, value_name = "NAME: VALUE", value_parser = metadata::parse)]
-    pub(super) metadata: Vec<Entry>,
-
-    /// Metadata of reflection calls, instead of --metadata
-    #[arg(long, alias = "reflect-header", value_name = "NAME: VALUE", value_parser = metadata::parse)]
-    pub(super) reflect_metadata: Vec<Entry>,
+    #[command(flatten)]
+    pub(super) with: MetadataArgs,
 
     /// Replace ${NAME} in metadata by environment variables
     ///

@@ -25,10 +25,9 @@ pub(super) async fn of(
 
 /// The server's own.
 pub(super) fn of_server(channel: &Channel, args: &CallArgs) -> Catalogue {
-    let metadata = if args.reflect_metadata.is_empty() { &args.metadata } else { &args.reflect_metadata };
     Catalogue::Server(Box::new(Reflection::new(
         channel.clone(),
-        metadata::map(metadata),
+        metadata::map(args.with.of_reflection()),
         ReflectionLimits::with_response_timeout(args.connect_timeout),
     )))
 }

@@ -33,10 +33,7 @@ impl Connecting {
         if let Some(time) = args.keepalive_time {
             builder = builder.keepalive(keepalive(time));
         }
-        if let Some(tls) = args.tls.config(target) {
-            builder = builder.tls(tls);
-        }
-        Self { target: target.to_owned(), timeline, builder }
+        Self { target: target.to_owned(), timeline, builder: args.tls.applied(target, builder) }
     }
 
     pub(super) async fn connect(self) -> Result<Channel, Failure> {

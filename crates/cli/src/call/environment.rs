@@ -11,7 +11,7 @@ use crate::failure::Failure;
 pub(super) fn expanded(args: &CallArgs) -> Result<CallArgs, Failure> {
     let mut args = args.clone();
     if args.expand_metadata {
-        for entry in args.metadata.iter_mut().chain(&mut args.reflect_metadata) {
+        for entry in args.with.metadata.iter_mut().chain(&mut args.with.reflect_metadata) {
             if let Entry::Text(name, value) = entry {
                 let text = value.to_str().map_err(Failure::bad_arguments)?;
                 let filled = filled(text, |variable| std::env::var(variable));

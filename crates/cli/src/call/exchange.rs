@@ -55,18 +55,17 @@ pub(super) async fn run(
         ignore_unknown: args.allow_unknown_fields,
         input: args.data.as_deref().map(input).transpose()?,
     };
-    let metadata = metadata::map(&args.metadata);
+    let metadata = metadata::map(&args.with.metadata);
     if args.verbose {
         say_request(&called, &target, &metadata);
     }
     let request_metadata = metadata::pairs(&metadata);
     let (sent, received) = (Messages::new(args.save.is_some()), Messages::new(args.save.is_some()));
     let mut printer = Printer::new(&called, args);
-    let of_request = sent.clone();
-    let of_requests = timeline.clone();
+    let (requests, clock) = (sent.clone(), timeline.clone());
     let each_sent = move |wire: Option<&Bytes>| match wire {
-        Some(wire) => of_request.push(&of_requests, wire),
-        None => of_requests.ended("send", of_request.described()),
+        Some(wire) => requests.push(&clock, wire),
+        None => clock.ended("send", requests.described()),
     };
     let each_received = async |it: Received| {
         match it {

@@ -1,6 +1,5 @@
 //! Two servers that are measured in turns.
 
-use std::env;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
@@ -16,6 +15,7 @@ use super::verdict::{Inconclusive, verdict};
 use crate::failure::{Failure, INTERRUPTED};
 use crate::output::OutputFile;
 use crate::terminal::{self, Syntax};
+use crate::{runtime, signals};
 
 /// What is said of servers.
 #[derive(Debug, Args)]
@@ -156,8 +156,7 @@ impl RunningArgs {
             servers,
             names: names.to_vec(),
             targets: [&self.a_target, &self.b_target].map(|own| own.clone().or_else(|| self.target.clone())),
-            program: env::current_exe()
-                .map_err(|error| Failure::failed(format!("cannot find this program: {error}")))?,
+            program: runtime::program()?,
             load: self.load.clone(),
             rounds: self.rounds.unwrap_or(ROUNDS_DEFAULT),
             window: self.window.unwrap_or(WINDOW_DEFAULT),
@@ -197,8 +196,7 @@ pub(super) fn run(
 ) -> Result<ExitCode, Failure> {
     args.check()?;
     let save = args.save.as_deref().map(|path| OutputFile::open(Some(path))).transpose()?;
-    let interrupt = Interrupt::on_signals_with_others_to_end()
-        .map_err(|error| Failure::failed(format!("cannot listen for signals: {error}")))?;
+    let interrupt = Interrupt::on_signals_with_others_to_end().map_err(|error| signals::unheard(&error))?;
     let plan = args.plan(names)?;
     let measured = measure(&plan, &interrupt, |event| tell(&event, plan.rounds)).map_err(failure)?;
     let Measured { comparison, cut_short } = &measured;

@@ -20,7 +20,7 @@ use thalweg_measure::interrupt::Interrupt;
 use super::progress::Progress;
 use crate::failure::Failure;
 use crate::output::OutputFile;
-use crate::report_text;
+use crate::{report_text, runtime, signals};
 
 /// Options of all studies.
 #[derive(Debug, Args)]
@@ -121,13 +121,11 @@ fn answered(report: &dyn Report) -> Result<ExitCode, Failure> {
 }
 
 pub(super) fn this_program() -> Result<Program, Failure> {
-    std::env::current_exe()
-        .map(Program::ours)
-        .map_err(|error| Failure::failed(format!("cannot find this program to start it again: {error}")))
+    runtime::program().map(Program::ours)
 }
 
 pub(super) fn listen_for_signals() -> Result<Interrupt, Failure> {
-    Interrupt::on_signals().map_err(|error| Failure::failed(format!("cannot listen for signals: {error}")))
+    Interrupt::on_signals().map_err(|error| signals::unheard(&error))
 }
 
 /// Client and server apart from each other, as far as there are processors.

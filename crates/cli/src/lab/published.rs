@@ -14,6 +14,7 @@ use thalweg_measure::interrupt::Interrupt;
 
 use super::common::{PeersArgs, results_directory, show};
 use crate::failure::Failure;
+use crate::{runtime, signals};
 
 /// Published measurements of gRPC, repeated (80 minutes; --quick: 15)
 #[derive(Debug, Args)]
@@ -51,8 +52,7 @@ pub(super) fn run(args: &PublishedArgs) -> Result<ExitCode, Failure> {
         let (results, directory) = left(folder)?;
         return finish(results, &directory);
     }
-    let program = std::env::current_exe()
-        .map_err(|error| Failure::failed(format!("cannot find this program to start it again: {error}")))?;
+    let program = runtime::program()?;
     let (mut results, directory) = match &args.resume {
         Some(folder) => {
             let left = left(folder)?;
@@ -61,8 +61,7 @@ pub(super) fn run(args: &PublishedArgs) -> Result<ExitCode, Failure> {
         }
         None => args.begun()?,
     };
-    let interrupt = Interrupt::on_signals_with_others_to_end()
-        .map_err(|error| Failure::failed(format!("cannot listen for signals: {error}")))?;
+    let interrupt = Interrupt::on_signals_with_others_to_end().map_err(|error| signals::unheard(&error))?;
     measure(args.peers.peers.as_deref(), &program, &mut results, &directory, &interrupt)?;
     let finished = finish(results, &directory);
     if interrupt.is_asked() {
@@ -109,7 +108,7 @@ fn keep_on_cores(cores: Option<usize>) -> Result<(), Failure> {
         let there_are = available.as_slice().len();
         Failure::bad_arguments(format!("--cores {cores} exceeds the {there_are} available CPUs"))
     })?;
-    first.pin_this_thread().map_err(|error| Failure::failed(format!("cannot run on CPUs {first}: {error}")))
+    runtime::pin(&first)
 }
 
 /// Makes all runs that are not made yet, one after the other. What they found is kept as they end.

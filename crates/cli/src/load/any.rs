@@ -148,7 +148,7 @@ async fn prepare(
             Some(duration) => channel.busy_poll(duration),
             None => channel,
         };
-        args.common.with_tls(&args.tls, channel)
+        args.tls.applied(&args.common.target, channel)
     };
     let connecting = Connecting {
         targets: &targets,
@@ -159,7 +159,7 @@ async fn prepare(
         set_up: &set_up,
     };
     let flows = {
-        let mut catalogue = connecting.catalogue(files, args.any.metadata_of_reflection()).await?;
+        let mut catalogue = connecting.catalogue(files, args.any.with.of_reflection()).await?;
         let flows = asked.flows(args.any.seed, &mut catalogue).await?;
         args.any.files.write(&catalogue)?;
         flows

@@ -12,7 +12,7 @@ use thalweg_measure::target;
 
 use super::label::{self, Tags};
 use super::start_at;
-use crate::call_arguments::EachCallArgs;
+use crate::call_arguments::{EachCallArgs, MetadataArgs};
 use crate::choice::choice;
 use crate::descriptor_files::DescriptorFiles;
 use crate::percent;
@@ -108,20 +108,8 @@ pub(crate) struct AnyArgs {
     #[arg(help_heading = "Pass or fail", long, value_name = "CONDITION")]
     pub(super) check: Vec<Condition>,
 
-    /// Metadata of each call; values of `-bin` keys in Base64; repeatable
-    #[arg(
-        help_heading = "Requests",
-        short = 'm',
-        short_alias = 'H',
-        long,
-        value_name = "NAME: VALUE",
-        value_parser = metadata::parse
-    )]
-    pub(super) metadata: Vec<Entry>,
-
-    /// Metadata of reflection calls, instead of --metadata
-    #[arg(help_heading = "Requests", long, value_name = "NAME: VALUE", value_parser = metadata::parse)]
-    pub(super) reflect_metadata: Vec<Entry>,
+    #[command(flatten, next_help_heading = "Requests")]
+    pub(super) with: MetadataArgs,
 
     #[command(flatten)]
     pub(super) each: EachCallArgs,
@@ -313,11 +301,4 @@ fn parse_interval(text: &str) -> Result<Duration, String> {
     const LEAST: Duration = Duration::from_millis(100);
     let interval = humantime::parse_duration(text).map_err(|error| error.to_string())?;
     if interval < LEAST { Err("at least 100ms".to_owned()) } else { Ok(interval) }
-}
-
-impl AnyArgs {
-    /// What calls of reflection have with them.
-    pub(super) fn metadata_of_reflection(&self) -> &[Entry] {
-        if self.reflect_metadata.is_empty() { &self.metadata } else { &self.reflect_metadata }
-    }
 }

@@ -8,7 +8,7 @@ use super::arguments::LoadArgs;
 
 /// The methods that begin with `typed`, by the files or by the server.
 pub(super) async fn methods(args: &LoadArgs, typed: &str) -> Option<Vec<String>> {
-    let set_up = |channel| args.common.with_tls(&args.tls, channel);
+    let set_up = |channel| args.tls.applied(&args.common.target, channel);
     let connecting = Connecting {
         targets: std::slice::from_ref(&args.common.target),
         connections: 1,
@@ -18,6 +18,6 @@ pub(super) async fn methods(args: &LoadArgs, typed: &str) -> Option<Vec<String>>
         set_up: &set_up,
     };
     let files = args.any.files.read().ok()?;
-    let mut catalogue = connecting.catalogue(files, args.any.metadata_of_reflection()).await.ok()?;
+    let mut catalogue = connecting.catalogue(files, args.any.with.of_reflection()).await.ok()?;
     Some(completions(&mut catalogue, NameKind::Method, typed).await)
 }

@@ -12,7 +12,7 @@ impl LoadArgs {
         if let Some(path) = &any.scenario {
             let defaults = Defaults {
                 deadline,
-                metadata: &any.metadata,
+                metadata: &any.with.metadata,
                 compress: any.each.compress,
                 max_message_bytes: any.each.message_max(),
                 has_templates: !any.no_templates,
@@ -44,7 +44,7 @@ impl LoadArgs {
             input: any.input,
             order: any.order,
             has_templates: !any.no_templates,
-            metadata: any.metadata.clone(),
+            metadata: any.with.metadata.clone(),
             deadline,
             compress: any.each.compress,
             max_message_bytes: any.each.message_max(),

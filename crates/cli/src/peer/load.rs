@@ -43,7 +43,7 @@ fn driven(args: &PeerLoadArgs, settings: &LoadSettings) -> Result<(LoadResult, b
     let threads = args.runtime.threads(|_| 1)?;
     if settings.bare.is_some() {
         // On this thread.
-        let interrupt = Interrupt::on_signals().map_err(Failure::failed)?;
+        let interrupt = Interrupt::on_signals().map_err(|error| signals::unheard(&error))?;
         let result = bare::drive(settings, patience, &interrupt, announce).map_err(failure)?;
         return Ok((result, false));
     }
@@ -57,7 +57,7 @@ fn driven(args: &PeerLoadArgs, settings: &LoadSettings) -> Result<(LoadResult, b
         drive(
             settings,
             own.as_ref(),
-            |channel| args.common.with_tls(&args.tls, channel),
+            |channel| args.tls.applied(&args.common.target, channel),
             patience,
             interrupt,
             announce,
