@@ -20,7 +20,7 @@ use maud::{Markup, PreEscaped, html};
 use thalweg_measure::figures::bound;
 use thalweg_measure::page::charts as plots;
 use thalweg_measure::page::frame::Frame;
-use thalweg_measure::page::parts::{eyebrow, folded, script_json};
+use thalweg_measure::page::parts::{doubts, eyebrow, script_json};
 
 use crate::csv::csv;
 use crate::run::LoadRun;
@@ -84,27 +84,14 @@ pub fn page(run: &LoadRun) -> String {
 /// What makes the figures nobody's, above all else.
 fn warning(run: &LoadRun) -> Markup {
     let invalidating: Vec<&str> = run.not_valid.reasons.iter().map(|reason| reason.text.as_str()).collect();
-    html! {
-        @if !invalidating.is_empty() {
-            section.doubts.invalid role="alert" {
-                h2 { "Not valid: these figures do not describe the server" }
-                (folded(&invalidating, NOTES_OPEN, |text| html! { (bound(text)) }))
-            }
-        }
-    }
+    let title = "Not valid: these figures do not describe the server";
+    doubts("invalid", title, NOTES_OPEN, &invalidating)
 }
 
 fn notes(run: &LoadRun) -> Markup {
     let others = run.notes.iter().map(|note| note.text.as_str());
     let all: Vec<&str> = run.so_far.then_some(UNFINISHED).into_iter().chain(others).collect();
-    html! {
-        @if !all.is_empty() {
-            section.doubts.notes {
-                h2 { "Notes" }
-                (folded(&all, NOTES_OPEN, |text| html! { (bound(text)) }))
-            }
-        }
-    }
+    doubts("notes", "Notes", NOTES_OPEN, &all)
 }
 
 /// Links to the figures; the script makes files of what is on the page.

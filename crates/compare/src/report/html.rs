@@ -6,10 +6,9 @@ mod loads;
 mod reading;
 mod table;
 
-use maud::{Markup, html};
-use thalweg_measure::figures::bound;
+use maud::html;
 use thalweg_measure::page::frame::Frame;
-use thalweg_measure::page::parts::{Download, folded, source};
+use thalweg_measure::page::parts::{Download, doubts, source};
 
 use super::csv::csv;
 use super::json::json;
@@ -39,8 +38,8 @@ pub fn page(reports: &[Report], now: &str, command: &str) -> String {
         ],
         content: html! {
             (answer::hero(reports, now))
-            (listed("failures", "Worse by more than the margin", &failures(reports)))
-            (listed("doubts", "Before you use these figures", &doubts(reports)))
+            (doubts("failures", "Worse by more than the margin", ITEMS_OPEN, &failures(reports)))
+            (doubts("warnings", "Before you use these figures", ITEMS_OPEN, &warnings(reports)))
             @for (number, report) in reports.iter().enumerate() { (loads::section(number, report)) }
             (reading::section(reports))
             (reading::method(reports))
@@ -68,23 +67,12 @@ fn failures(reports: &[Report]) -> Vec<String> {
 }
 
 /// What a reader must know, each once.
-fn doubts(reports: &[Report]) -> Vec<String> {
-    let mut doubts: Vec<String> = Vec::new();
+fn warnings(reports: &[Report]) -> Vec<String> {
+    let mut warnings: Vec<String> = Vec::new();
     for warning in reports.iter().flat_map(|report| &report.warnings) {
-        if !doubts.contains(warning) {
-            doubts.push(warning.clone());
+        if !warnings.contains(warning) {
+            warnings.push(warning.clone());
         }
     }
-    doubts
-}
-
-fn listed(class: &str, title: &str, sentences: &[String]) -> Markup {
-    html! {
-        @if !sentences.is_empty() {
-            section.doubts.(class) {
-                h2 { (title) }
-                (folded(sentences, ITEMS_OPEN, |sentence| html! { (bound(sentence)) }))
-            }
-        }
-    }
+    warnings
 }

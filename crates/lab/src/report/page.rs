@@ -5,7 +5,7 @@ use maud::{Markup, html};
 use thalweg_measure::figures::bound;
 use thalweg_measure::page::charts;
 use thalweg_measure::page::frame::Frame;
-use thalweg_measure::page::parts::{eyebrow, folded};
+use thalweg_measure::page::parts::{doubts, eyebrow, method};
 use thalweg_measure::page::section::Section;
 
 use super::origin::{COMMAND, Facts};
@@ -58,7 +58,7 @@ impl StudyPage<'_> {
                 @for (_, command) in &command { (self::command(command)) }
                 div.cards { (self.cards) }
             }
-            (doubts(&self.doubts))
+            (doubts("warnings", "Before you use these figures", DOUBTS_OPEN, &self.doubts))
             @for section in &self.sections { (section.html()) }
             (method(&self.method, &facts))
         };
@@ -86,33 +86,6 @@ fn command(command: &str) -> Markup {
             button type="button" data-copies=(command) { "Copy" }
             span {
                 "Beside this page: " a href=(CSV_FILE) download { "CSV" } ", " a href=(RESULTS_FILE) download { "JSON" }
-            }
-        }
-    }
-}
-
-fn doubts(doubts: &[String]) -> Markup {
-    html! {
-        @if !doubts.is_empty() {
-            section.doubts {
-                h2 { "Before you use these figures" }
-                (folded(doubts, DOUBTS_OPEN, |doubt| html! { (bound(doubt)) }))
-            }
-        }
-    }
-}
-
-fn method(sentences: &[String], facts: &[(&'static str, String)]) -> Markup {
-    html! {
-        section #method {
-            h2 { "How it was measured" }
-            div.columns {
-                ul.method {
-                    @for sentence in sentences { li { (bound(sentence)) } }
-                }
-                dl.facts {
-                    @for (name, value) in facts { dt { (name) } dd { (value) } }
-                }
             }
         }
     }

@@ -59,6 +59,32 @@ pub fn folded<T>(items: &[T], open: usize, item: impl Fn(&T) -> Markup) -> Marku
     }
 }
 
+/// Returns a section of sentences that a reader must know, or nothing without sentences. Those behind the first `open`
+/// are folded away. The class `invalid` is an alert.
+pub fn doubts(class: &str, title: &str, open: usize, sentences: &[impl AsRef<str>]) -> Markup {
+    html! {
+        @if !sentences.is_empty() {
+            section.doubts.(class) role=[(class == "invalid").then_some("alert")] {
+                h2 { (title) }
+                (folded(sentences, open, |sentence| html! { (bound(sentence.as_ref())) }))
+            }
+        }
+    }
+}
+
+/// Returns the section that says how it was measured: sentences, and names with their values.
+pub fn method(sentences: &[String], facts: &[(impl AsRef<str>, String)]) -> Markup {
+    html! {
+        section #method {
+            h2 { "How it was measured" }
+            div.columns {
+                ul.method { @for sentence in sentences { li { (bound(sentence)) } } }
+                dl.facts { @for (name, value) in facts { dt { (name.as_ref()) } dd { (value) } } }
+            }
+        }
+    }
+}
+
 /// Returns the name of the study, its date and, if both times are valid, how long it took.
 pub fn eyebrow(study: &str, started: &str, ended: &str) -> String {
     let day = started.split('T').next().unwrap_or_default();

@@ -2,6 +2,7 @@
 
 use maud::{Markup, html};
 use thalweg_measure::figures::{bound, percent, ratio_figure};
+use thalweg_measure::page::parts;
 
 use crate::report::model::Report;
 use crate::report::words;
@@ -57,15 +58,7 @@ pub(super) fn method(reports: &[Report]) -> Markup {
          machine's load between runs are not cancelled out."
             .to_owned()
     });
-    html! {
-        section #method {
-            h2 { "How it was measured" }
-            div.columns {
-                ul.method { @for sentence in &sentences { li { (bound(sentence)) } } }
-                dl.facts { @for (name, value) in facts(reports) { dt { (name) } dd { (value) } } }
-            }
-        }
-    }
+    parts::method(&sentences, &facts(reports))
 }
 
 fn facts(reports: &[Report]) -> Vec<(String, String)> {
