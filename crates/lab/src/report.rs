@@ -2,7 +2,6 @@
 
 pub(crate) mod origin;
 pub(crate) mod page;
-pub(crate) mod table;
 pub(crate) mod terminal;
 pub(crate) mod topics;
 

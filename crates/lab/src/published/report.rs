@@ -1,5 +1,7 @@
 //! Published measurements that were tried again, for every exporter.
 
+use thalweg_measure::page::table::Columns;
+
 use super::judgement::Judged;
 use super::publication::Publication;
 use super::results::PublishedResults;
@@ -7,7 +9,6 @@ use super::{page, terminal};
 use crate::findings::Doubt;
 use crate::load::remarks::of_machine;
 use crate::report::Report;
-use crate::report::table::Table;
 
 /// What every exporter writes down.
 struct PublishedReport<'r> {
@@ -27,16 +28,17 @@ impl PublishedResults {
 
 impl Report for PublishedReport<'_> {
     fn csv(&self) -> String {
-        let mut table: Table<'_, (Publication, &Judged)> = Table::new();
-        table.column("publication", |(publication, _)| Some(publication.to_string()));
-        table.column("claim", |(_, claim)| Some(claim.id.clone()));
-        table.column("text", |(_, claim)| Some(claim.claim.clone()));
-        table.column("published", |(_, claim)| Some(claim.published.clone()));
-        table.column("verdict", |(_, claim)| Some(claim.verdict.to_string()));
-        table.column("ours", |(_, claim)| Some(claim.ours.clone()));
-        table.column("cause", |(_, claim)| Some(claim.cause.clone()));
         let answered = self.results.answered.iter();
-        table.csv(answered.flat_map(|it| it.claims.iter().map(|claim| (it.publication, claim))))
+        Columns::<(Publication, &Judged)>::default()
+            .words("publication", |(publication, _)| publication.to_string())
+            .words("claim", |(_, claim)| claim.id.clone())
+            .words("text", |(_, claim)| claim.claim.clone())
+            .words("published", |(_, claim)| claim.published.clone())
+            .words("verdict", |(_, claim)| claim.verdict.to_string())
+            .words("ours", |(_, claim)| claim.ours.clone())
+            .words("cause", |(_, claim)| claim.cause.clone())
+            .table(answered.flat_map(|it| it.claims.iter().map(|claim| (it.publication, claim))))
+            .csv()
     }
 
     fn page(&self) -> String {

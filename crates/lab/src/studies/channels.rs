@@ -34,7 +34,7 @@ pub(crate) fn report(study: &ChannelsAnalysis<'_>) -> WrittenReport {
         cards: page::cards(verdicts),
         sections: page::sections(study),
         method: page::method(results),
-        csv: table::table(channels, verdicts).csv(&results.points),
+        csv: table::table(channels, verdicts).table(&results.points).csv(),
         text: terminal::text(study),
         condensed: Some(condensed::condensed(results, channels, verdicts)),
     };

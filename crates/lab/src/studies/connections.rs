@@ -37,7 +37,7 @@ pub(crate) fn report(study: &ConnectionsAnalysis<'_>) -> WrittenReport {
         cards: page::cards(cells, unanswered.is_some()),
         sections: page::sections(study),
         method: page::method(results),
-        csv: table::table(cells).csv(&results.points),
+        csv: table::table(cells).table(&results.points).csv(),
         text: terminal::text(study),
         condensed: Some(condensed::condensed(study)),
     };

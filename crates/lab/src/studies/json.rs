@@ -37,7 +37,7 @@ pub(crate) use window::{Purpose, WindowResult};
 
 impl Report for JsonAnalysis<'_> {
     fn csv(&self) -> String {
-        table::table().csv(&self.results.windows)
+        table::csv(&self.results.windows)
     }
 
     fn page(&self) -> String {

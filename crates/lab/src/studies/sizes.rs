@@ -32,7 +32,7 @@ pub(crate) fn report(study: &SizesAnalysis<'_>) -> WrittenReport {
         cards: page::cards(study),
         sections: page::sections(study),
         method: page::method(results),
-        csv: table::windows(socket).csv(&results.points),
+        csv: table::windows(socket).table(&results.points).csv(),
         text: terminal::text(study),
         condensed: study.comparison.as_ref().map(|it| condensed::condensed(results, it)),
     };

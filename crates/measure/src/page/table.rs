@@ -1,4 +1,4 @@
-//! Tables as data: one description of the columns, rendered as HTML that sorts and as text for a terminal.
+//! Tables as data: one description of the columns, rendered as HTML that sorts, as text for a terminal and as CSV.
 
 use maud::{Markup, html};
 use serde::{Deserialize, Serialize};
@@ -167,6 +167,34 @@ impl<'a, R> Columns<'a, R> {
         self.field(head, move |row| Field::figure(cell(row), show))
     }
 
+    /// Adds a column of plain values for CSV. Empty where there is none.
+    #[must_use]
+    pub fn plain<T: ToString>(self, head: impl Into<String>, cell: impl Fn(&R) -> Option<T> + 'a) -> Self {
+        self.words(head, move |row| cell(row).map(|value| value.to_string()).unwrap_or_default())
+    }
+
+    /// Adds columns of plain values: figures of a value of the row, empty where the row has no such value.
+    #[must_use]
+    pub fn plain_figures<V: 'a>(
+        self,
+        value: impl Fn(&R) -> Option<V> + Clone + 'a,
+        figures: &[(&'static str, fn(&V) -> Option<String>)],
+    ) -> Self {
+        figures.iter().fold(self, |columns, &(head, figure)| {
+            let value = value.clone();
+            columns.plain(head, move |row| figure(&value(row)?))
+        })
+    }
+
+    /// Adds columns of a plain ratio and the ends of its interval: `head`, `head_low` and `head_high`.
+    #[must_use]
+    pub fn plain_ratio(self, head: &str, ratio: impl Fn(&R) -> Option<Ratio> + Clone + 'a) -> Self {
+        let (low, high) = (ratio.clone(), ratio.clone());
+        self.plain(head, move |row| Some(format!("{:.4}", ratio(row)?.ratio)))
+            .plain(format!("{head}_low"), move |row| Some(format!("{:.4}", low(row)?.interval?.low)))
+            .plain(format!("{head}_high"), move |row| Some(format!("{:.4}", high(row)?.interval?.high)))
+    }
+
     /// Fills the columns.
     pub fn table(&self, rows: impl IntoIterator<Item = R>) -> Table {
         let cells = |row: R| self.columns.iter().map(|(_, cell)| cell(&row)).collect();
@@ -241,20 +269,30 @@ impl Table {
         }
     }
 
-    /// Returns all columns as aligned text. Empty if the table has no rows.
-    pub fn whole_text(&self) -> String {
-        self.text(&self.heads.iter().map(String::as_str).collect::<Vec<_>>())
-    }
-
-    /// Returns the columns with these names as aligned text. Empty if the table has no rows.
+    /// Returns the table as CSV (RFC 4180, but lines end with LF alone).
     ///
     /// # Panics
     ///
-    /// Panics if the table has no column of one of the names.
-    pub fn text(&self, columns: &[&str]) -> String {
-        let found = |name: &&str| self.heads.iter().position(|head| head == name);
-        let columns: Vec<usize> =
-            columns.iter().map(|name| found(name).unwrap_or_else(|| panic!("no column {name}"))).collect();
+    /// Panics if a row has not as many cells as there are columns.
+    pub fn csv(&self) -> String {
+        const ALIKE: &str = "memory can be written to, and every row has a cell in each column";
+        let mut writer = csv::Writer::from_writer(Vec::new());
+        writer.write_record(&self.heads).expect(ALIKE);
+        for row in &self.rows {
+            writer.write_record(row.iter().map(|field| &field.text)).expect(ALIKE);
+        }
+        String::from_utf8(writer.into_inner().expect(ALIKE)).expect("cells are text")
+    }
+
+    /// Returns the table as aligned text. Empty if the table has no rows.
+    pub fn text(&self) -> String {
+        self.text_of(|_, _| true)
+    }
+
+    /// Returns the columns that `is_shown` takes by index and name as aligned text. Empty if the table has no rows.
+    pub fn text_of(&self, is_shown: impl Fn(usize, &str) -> bool) -> String {
+        let is_shown = |column: &usize| is_shown(*column, &self.heads[*column]);
+        let columns: Vec<usize> = (0..self.heads.len()).filter(is_shown).collect();
         let cells = |row: &Vec<Field>| -> Vec<String> {
             columns.iter().map(|&column| row[column].text.replace('\u{a0}', " ")).collect()
         };
@@ -294,7 +332,27 @@ mod tests {
     }
 
     #[test]
-    fn terminal_shows_the_columns_asked_for_without_intervals() {
-        assert_eq!(sample().text(&["time", "name"]), "   time  name\n1.50 µs   a<b\n      –     c\n");
+    fn what_would_break_a_line_of_csv_is_quoted() {
+        let columns = Columns::<&str>::default()
+            .plain("name", |row| Some((*row).to_owned()))
+            .plain("length", |row| (*row == "unary").then_some(5));
+        assert_eq!(
+            columns.table(["unary", "a,b", "say \"no\"\n", "a\r"]).csv(),
+            "name,length\nunary,5\n\"a,b\",\n\"say \"\"no\"\"\n\",\n\"a\r\",\n"
+        );
+    }
+
+    #[test]
+    fn terminal_shows_columns_without_intervals() {
+        assert_eq!(sample().text(), "name     time\n a<b  1.50 µs\n   c        –\n");
+        assert_eq!(sample().text_of(|_, head| head != "name"), "   time\n1.50 µs\n      –\n");
+    }
+
+    #[test]
+    fn columns_of_the_same_name_keep_their_own_cells() {
+        let columns = Columns::<(u32, u32)>::default()
+            .plain("÷", |&(latency, _)| Some(latency))
+            .plain("÷", |&(_, rate)| Some(rate));
+        assert_eq!(columns.table([(1, 2)]).text(), "÷  ÷\n1  2\n");
     }
 }

@@ -38,9 +38,8 @@ pub(super) fn text(study: &ChannelsAnalysis<'_>) -> String {
 
 /// Loads, the best number at each, and what it gains.
 fn best_numbers(verdict: &StackVerdict) -> String {
-    let table = numbers(verdict);
-    let heads: Vec<&str> = table.heads.iter().map(String::as_str).collect();
-    format!("{}, {}: best number of connections\n{}\n", verdict.stack, verdict.place(), table.text(&heads))
+    let table = numbers(verdict).text();
+    format!("{}, {}: best number of connections\n{table}\n", verdict.stack, verdict.place())
 }
 
 fn rates(panel: &Panel<'_>, in_flight: &[u32]) -> String {
@@ -68,21 +67,8 @@ fn rate(cell: &Windows<'_>) -> String {
 
 /// The figures of one number of calls in flight.
 fn costs(panel: &Panel<'_>, verdicts: &[StackVerdict], in_flight: &[u32]) -> String {
-    const HEADS: [&str; 13] = [
-        "Way",
-        "p50",
-        "p99",
-        "p99.9",
-        "max",
-        "Connections",
-        "Client CPU",
-        "Server CPU",
-        "Client calls",
-        "Server calls",
-        "Wire idle",
-        "Gaps p50",
-        "Gaps p99",
-    ];
+    const LEFT_OUT: [&str; 8] =
+        ["Call", "Round trip", "In flight", "Rate", "÷ one", "Client busy", "Server busy", "Errors"];
     let Some(&typical) = in_flight.iter().min_by_key(|it| it.abs_diff(IN_FLIGHT_TYPICAL)) else {
         return String::new();
     };
@@ -93,6 +79,6 @@ fn costs(panel: &Panel<'_>, verdicts: &[StackVerdict], in_flight: &[u32]) -> Str
         "{}, {}, {typical} in flight; processor time and system calls of one {operation}\n{}\n",
         panel.call,
         panel.network(),
-        table.text(&HEADS)
+        table.text_of(|_, head| !LEFT_OUT.contains(&head))
     )
 }

@@ -55,5 +55,5 @@ fn by_message(
     });
     let mut table = columns.table(results.all_codecs());
     table.rows.retain(|row| row[1..].iter().any(|field| field.text != NONE));
-    table.text(&table.heads.iter().map(String::as_str).collect::<Vec<_>>())
+    table.text()
 }

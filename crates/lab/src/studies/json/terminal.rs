@@ -16,7 +16,7 @@ pub(super) fn text(study: &JsonAnalysis<'_>) -> String {
 
 fn question(question: &Question) -> String {
     let sentences: String = question.sentences.iter().map(|sentence| wrapped(sentence)).collect();
-    let heads: Vec<&str> = question.table.heads.iter().take(COLUMNS_MAX).map(String::as_str).collect();
+    let table = question.table.text_of(|column, _| column < COLUMNS_MAX);
     let legend = if question.has_doubt() { wrapped(LEGEND) } else { String::new() };
-    format!("{}\n{sentences}{}{legend}\n", question.title, question.table.text(&heads))
+    format!("{}\n{sentences}{table}{legend}\n", question.title)
 }

@@ -3,6 +3,7 @@
 mod versus;
 
 use thalweg_measure::figures::{count, percent, throughput, time};
+use thalweg_measure::page::table::Columns;
 use thalweg_measure::size::ByteSize;
 use thalweg_measure::text::{aligned, wrapped};
 
@@ -71,13 +72,12 @@ fn choice_table(
     jobs: &[Job],
     cell: impl Fn(Job, ByteSize) -> Option<String>,
 ) -> String {
-    let names = jobs.iter().map(|job| job.name().to_owned());
-    let mut rows: Vec<Vec<String>> = vec![std::iter::once(head.to_owned()).chain(names).collect()];
-    for size in analysis.sizes() {
-        let cells = jobs.iter().map(|&job| cell(job, size).unwrap_or_else(|| "-".to_owned()));
-        rows.push(std::iter::once(size.to_string()).chain(cells).collect());
-    }
-    aligned(&rows) + "\n"
+    let sizes = Columns::<ByteSize>::default().words(head, ToString::to_string);
+    let columns = jobs.iter().fold(sizes, |columns, &job| {
+        let cell = &cell;
+        columns.words(job.name(), move |&size| cell(job, size).unwrap_or_else(|| "-".to_owned()))
+    });
+    columns.table(analysis.sizes()).text() + "\n"
 }
 
 /// Two lines of its head, and a cell's figure.

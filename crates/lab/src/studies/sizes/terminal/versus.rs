@@ -55,7 +55,7 @@ fn table(comparison: &StacksCompared<'_>, kind: Kind, transport: Transport, with
         _ => String::new(),
     };
     let table = columns.table(comparison.line(kind, transport));
-    format!("{} over {transport}{floor}\n{}", kind.label(), table.whole_text())
+    format!("{} over {transport}{floor}\n{}", kind.label(), table.text())
 }
 
 /// What replacing both ends of a peer, and either of them, gains.
@@ -66,7 +66,7 @@ fn replaced(comparison: &StacksCompared<'_>, ends: Ends<'_>) -> String {
         columns = columns.words(head, move |cell| ratio(ends.gains(cell)[index]));
     }
     let table = columns.table(&comparison.cells);
-    format!("In place of {} at both ends, ÷ {}\n{}", ends.both, ends.both, table.whole_text())
+    format!("In place of {} at both ends, ÷ {}\n{}", ends.both, ends.both, table.text())
 }
 
 /// The median latency of lone calls, the rate of everything else.
