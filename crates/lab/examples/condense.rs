@@ -16,12 +16,12 @@ fn main() -> ExitCode {
         return ExitCode::from(2);
     };
     if let Ok(results) = PublishedResults::read(path.as_ref()) {
-        print!("{}", results.condensed());
+        print!("{}", results.report().condensed.unwrap_or_default());
         return ExitCode::SUCCESS;
     }
     match AnyResults::read(path.as_ref()) {
         Ok(results) => {
-            let Some(condensed) = results.analyse().condensed() else {
+            let Some(condensed) = results.analyse().condensed else {
                 eprintln!(
                     "{path} is of no comparison: a study of sizes is condensed when it has several stacks"
                 );

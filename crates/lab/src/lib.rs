@@ -18,7 +18,7 @@
 //! use thalweg_lab::{AnyResults, report};
 //!
 //! let results = AnyResults::read("study/results.json".as_ref())?;
-//! println!("{}", report::terminal(&*results.analyse()));
+//! println!("{}", report::terminal(&results.analyse()));
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 

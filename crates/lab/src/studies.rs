@@ -51,7 +51,7 @@ impl AnyResults {
     }
 
     /// What they say, for every exporter.
-    pub fn analyse(&self) -> Box<dyn Report + '_> {
+    pub fn analyse(&self) -> Report {
         match self {
             Self::Calls(results) => results.analyse(),
             Self::Codec(results) => results.analyse(),
@@ -61,23 +61,23 @@ impl AnyResults {
 }
 
 impl Analyse for LabResults {
-    fn analyse(&self) -> Box<dyn Report + '_> {
+    fn analyse(&self) -> Report {
         match self.study {
-            StudyKind::Channels => Box::new(channels::report(&ChannelsAnalysis::of(self))),
-            StudyKind::Connections => Box::new(connections::report(&ConnectionsAnalysis::of(self))),
-            _ => Box::new(sizes::report(&SizesAnalysis::of(self))),
+            StudyKind::Channels => channels::report(&ChannelsAnalysis::of(self)),
+            StudyKind::Connections => connections::report(&ConnectionsAnalysis::of(self)),
+            _ => sizes::report(&SizesAnalysis::of(self)),
         }
     }
 }
 
 impl Analyse for CodecResults {
-    fn analyse(&self) -> Box<dyn Report + '_> {
-        Box::new(CodecAnalysis::of(self))
+    fn analyse(&self) -> Report {
+        codec::report(&CodecAnalysis::of(self))
     }
 }
 
 impl Analyse for JsonResults {
-    fn analyse(&self) -> Box<dyn Report + '_> {
-        Box::new(JsonAnalysis::of(self))
+    fn analyse(&self) -> Report {
+        json::report(&JsonAnalysis::of(self))
     }
 }

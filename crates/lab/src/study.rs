@@ -39,5 +39,5 @@ pub(crate) use results::{SavedResults, timestamp};
 /// Results that can be analysed.
 pub trait Analyse {
     /// Everything that any exporter shows, told from the results once.
-    fn analyse(&self) -> Box<dyn Report + '_>;
+    fn analyse(&self) -> Report;
 }

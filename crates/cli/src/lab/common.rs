@@ -57,8 +57,8 @@ impl StudyArgs {
             let directory = self.directory()?;
             results.save(&directory).map_err(Failure::failed)?;
             let report = results.analyse();
-            show(&directory, &*report)?;
-            answered(&*report)
+            show(&directory, &report)?;
+            answered(&report)
         };
         self.from.as_ref().map(show)
     }
@@ -103,18 +103,18 @@ where
         return Err(Failure::failed(reason));
     }
     let report = results.analyse();
-    show(directory, &*report)?;
+    show(directory, &report)?;
     match cut_short {
         None if results.has_failures() => Err(Failure::failed("some points failed; see above")),
-        None => answered(&*report),
+        None => answered(&report),
         Some(CutShort::Interrupted) => Err(Failure::interrupted("interrupted; the report is partial")),
         Some(error @ (CutShort::Failed(_) | CutShort::NotWritable(_))) => Err(Failure::failed(error)),
     }
 }
 
 /// A study that has no answer has failed.
-fn answered(report: &dyn Report) -> Result<ExitCode, Failure> {
-    match report.unanswered() {
+fn answered(report: &Report) -> Result<ExitCode, Failure> {
+    match report.unanswered {
         Some(_) => Err(Failure::failed("the study has no answer: too many windows are not valid; see above")),
         None => Ok(ExitCode::SUCCESS),
     }
@@ -143,7 +143,7 @@ pub(super) fn results_directory(named: Option<&Path>) -> Result<ResultsDirectory
 }
 
 /// Writes the report, prints its tables and findings, and says where it is.
-pub(super) fn show(directory: &ResultsDirectory, report: &dyn Report) -> Result<(), Failure> {
+pub(super) fn show(directory: &ResultsDirectory, report: &Report) -> Result<(), Failure> {
     let page = report::write(directory, report).map_err(Failure::failed)?;
     let text = format!("{}\nReport: {}\n", report::terminal(report), page.display());
     report_text::write(&OutputFile::Stdout, &text)

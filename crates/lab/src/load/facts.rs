@@ -3,7 +3,6 @@
 use thalweg_measure::cpus::CpuList;
 
 use super::results::LabResults;
-use crate::report::origin::{Facts, Origin};
 use crate::stack::Pair;
 use crate::study::StudyKind;
 
@@ -20,13 +19,7 @@ pub(crate) fn lede(results: &LabResults) -> String {
     } else {
         format!("thalweg {} at both ends", results.versions.thalweg)
     };
-    format!("{at_both_ends}, on {}.", Origin::of(results, &results.settings.arguments).place())
-}
-
-/// Names, and what they are.
-pub(crate) fn facts(results: &LabResults) -> Facts {
-    let windows = format!("{} of {}", results.points.len(), results.planned);
-    Origin::of(results, &results.settings.arguments).facts(vec![("Windows", windows)])
+    format!("{at_both_ends}, on {}.", results.origin(&results.settings.arguments).place())
 }
 
 /// On which processors clients and servers were kept, in a sentence.

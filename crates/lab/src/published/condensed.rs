@@ -6,12 +6,9 @@ use super::original::original;
 use super::results::{Answered, PublishedResults};
 use super::terminal::summary;
 
-impl PublishedResults {
-    /// What documents quote of it, as small JSON.
-    pub fn condensed(&self) -> String {
-        let publications: Vec<Value> = self.answered.iter().map(publication).collect();
-        json!({ "answer": summary(self), "publications": publications }).to_string()
-    }
+pub(super) fn condensed(results: &PublishedResults) -> String {
+    let publications: Vec<Value> = results.answered.iter().map(publication).collect();
+    json!({ "answer": summary(results), "publications": publications }).to_string()
 }
 
 fn publication(answered: &Answered) -> Value {

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use maud::html;
+use maud::{Markup, html};
 use thalweg_measure::figures::span;
 use thalweg_measure::page::parts::card;
 use thalweg_measure::page::section::{Block, Section};
@@ -13,45 +13,30 @@ use super::judgement::{ClaimVerdict, Judged, counts};
 use super::original::{Flaw, Original, Situation, original, situations};
 use super::publication::Publication;
 use super::results::{Answered, PublishedResults, RunResult};
-use super::terminal::summary;
-use crate::findings::Doubt;
 use crate::report::origin::Origin;
-use crate::report::page::StudyPage;
 
-pub(super) fn page(results: &PublishedResults, doubts: &[Doubt]) -> String {
-    let origin = results.origin();
+pub(super) fn lede(results: &PublishedResults) -> String {
     let quick = if results.settings.quick { " A quick look: fewer sizes, fewer rounds." } else { "" };
-    let answer = results.claims().next().is_some().then(|| summary(results));
-    StudyPage {
-        title: "Published measurements",
-        name: "Published measurements, tried again",
-        started: origin.started,
-        ended: origin.ended,
-        answer: answer.as_ref(),
-        lede: format!(
-            "Measurements of gRPC that others published, made again on {}: what was claimed, what is measured here, \
-             and why.{quick}",
-            origin.place()
-        ),
-        cards: html! {
-            @for Answered { publication, claims, .. } in &results.answered {
-                @let held = claims.iter().filter(|claim| claim.verdict.is_shown()).count();
-                @let held = format!("{held} of {}", claims.len());
-                (card(&original(*publication).short, &held, &counts(claims)))
-            }
-        },
-        doubts: doubts.iter().map(ToString::to_string).collect(),
-        sections: results
-            .answered
-            .iter()
-            .map(|answered| section(answered, &results.runs))
-            .chain([what_to_change(results)])
-            .collect(),
-        method: method(results),
-        facts: origin.facts(Vec::new()),
-        version: &results.versions.thalweg,
+    format!(
+        "Measurements of gRPC that others published, made again on {}: what was claimed, what is measured here, and \
+         why.{quick}",
+        results.origin().place()
+    )
+}
+
+pub(super) fn cards(results: &PublishedResults) -> Markup {
+    html! {
+        @for Answered { publication, claims, .. } in &results.answered {
+            @let held = claims.iter().filter(|claim| claim.verdict.is_shown()).count();
+            @let held = format!("{held} of {}", claims.len());
+            (card(&original(*publication).short, &held, &counts(claims)))
+        }
     }
-    .html()
+}
+
+pub(super) fn sections(results: &PublishedResults) -> Vec<Section> {
+    let answered = results.answered.iter().map(|answered| section(answered, &results.runs));
+    answered.chain([what_to_change(results)]).collect()
 }
 
 fn section(answered: &Answered, runs: &[RunResult]) -> Section {
@@ -127,7 +112,7 @@ fn what_to_change(results: &PublishedResults) -> Section {
     Section::new("situations", "What to change", "What to change", vec![Block::Findings(advice)])
 }
 
-fn method(results: &PublishedResults) -> Vec<String> {
+pub(super) fn method(results: &PublishedResults) -> Vec<String> {
     let mut method = vec![
         "Each claim is judged by a rule that was written before it was measured: whether \
          the effect is there, and whether it is as large as was published, within a factor of 1.5, as machines differ."
@@ -147,7 +132,7 @@ fn method(results: &PublishedResults) -> Vec<String> {
 }
 
 impl PublishedResults {
-    fn origin(&self) -> Origin<'_> {
+    pub(super) fn origin(&self) -> Origin<'_> {
         let Self { started, ended, machine, versions, schema, .. } = self;
         Origin { started, ended, machine, versions, schema, arguments: &self.settings.arguments }
     }

@@ -5,31 +5,21 @@ use thalweg_measure::page::table::Columns;
 use super::judgement::Judged;
 use super::publication::Publication;
 use super::results::PublishedResults;
-use super::{page, terminal};
+use super::{condensed, page, terminal};
 use crate::findings::Doubt;
 use crate::load::remarks::of_machine;
 use crate::report::Report;
-
-/// What every exporter writes down.
-struct PublishedReport<'r> {
-    results: &'r PublishedResults,
-    doubts: Vec<Doubt>,
-}
+use crate::report::page::StudyReport;
 
 impl PublishedResults {
     /// What is written down of it.
-    pub fn report(&self) -> impl Report {
+    pub fn report(&self) -> Report {
         let mut doubts = of_machine(&self.machine, &self.versions);
         let failed = self.runs.iter().filter_map(|run| Some((run, run.failed.as_deref()?)));
         doubts.extend(failed.map(|(run, reason)| Doubt::left_out(&format!("The run {}", run.name), reason)));
-        PublishedReport { results: self, doubts }
-    }
-}
-
-impl Report for PublishedReport<'_> {
-    fn csv(&self) -> String {
-        let answered = self.results.answered.iter();
-        Columns::<(Publication, &Judged)>::default()
+        let claims =
+            self.answered.iter().flat_map(|it| it.claims.iter().map(|claim| (it.publication, claim)));
+        let csv = Columns::<(Publication, &Judged)>::default()
             .words("publication", |(publication, _)| publication.to_string())
             .words("claim", |(_, claim)| claim.id.clone())
             .words("text", |(_, claim)| claim.claim.clone())
@@ -37,19 +27,23 @@ impl Report for PublishedReport<'_> {
             .words("verdict", |(_, claim)| claim.verdict.to_string())
             .words("ours", |(_, claim)| claim.ours.clone())
             .words("cause", |(_, claim)| claim.cause.clone())
-            .table(answered.flat_map(|it| it.claims.iter().map(|claim| (it.publication, claim))))
-            .csv()
-    }
-
-    fn page(&self) -> String {
-        page::page(self.results, &self.doubts)
-    }
-
-    fn text(&self) -> String {
-        terminal::text(self.results)
-    }
-
-    fn doubts(&self) -> &[Doubt] {
-        &self.doubts
+            .table(claims);
+        let report = StudyReport {
+            origin: self.origin(),
+            title: "Published measurements",
+            name: "Published measurements, tried again",
+            answer: self.claims().next().map(|_| terminal::summary(self)),
+            unanswered: None,
+            lede: page::lede(self),
+            cards: page::cards(self),
+            doubts,
+            sections: page::sections(self),
+            method: page::method(self),
+            facts: Vec::new(),
+            csv: csv.csv(),
+            text: terminal::text(self),
+            condensed: Some(condensed::condensed(self)),
+        };
+        report.written()
     }
 }

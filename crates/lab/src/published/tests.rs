@@ -8,7 +8,6 @@ use super::publication::Publication;
 use super::results::{PublishedResults, RunResult};
 use super::{Evidence, judge};
 use crate::AnyResults;
-use crate::report::Report;
 use crate::tests::sample::published::results;
 use crate::tests::scratch;
 
@@ -65,7 +64,7 @@ fn the_page_has_every_claim_and_every_study() {
         failed: Some("it <failed>".to_owned()),
     });
     let report = results.report();
-    let (page, text, csv) = (report.page(), report.text(), report.csv());
+    let (page, text, csv) = (&report.page, &report.text, &report.csv);
     for claim in results.claims() {
         assert!(page.contains(&format!("id=\"claim-{}\"", claim.id)), "{}", claim.id);
         assert!(csv.contains(&claim.id), "{}", claim.id);
@@ -75,7 +74,7 @@ fn the_page_has_every_claim_and_every_study() {
     for publication in Publication::ALL {
         assert!(text.contains(&original(publication).title), "{text}");
     }
-    let doubts: Vec<String> = report.doubts().iter().map(ToString::to_string).collect();
+    let doubts: Vec<String> = report.doubts.iter().map(ToString::to_string).collect();
     assert!(doubts.iter().any(|doubt| doubt.contains("qt-at-cpp")), "{doubts:?}");
 }
 

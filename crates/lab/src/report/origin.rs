@@ -26,18 +26,15 @@ pub(crate) struct Origin<'r> {
 /// Names, and what they are.
 pub(crate) type Facts = Vec<(&'static str, String)>;
 
-impl<'r> Origin<'r> {
-    pub(crate) fn of<S, T>(results: &'r StudyResults<S, T>, arguments: &'r [String]) -> Self {
-        Self {
-            started: &results.started,
-            ended: &results.ended,
-            machine: &results.machine,
-            versions: &results.versions,
-            schema: &results.schema,
-            arguments,
-        }
+impl<S, T> StudyResults<S, T> {
+    /// `arguments`: those that repeat the study.
+    pub(crate) fn origin<'r>(&'r self, arguments: &'r [String]) -> Origin<'r> {
+        let Self { started, ended, machine, versions, schema, .. } = self;
+        Origin { started, ended, machine, versions, schema, arguments }
     }
+}
 
+impl Origin<'_> {
     /// `Xeon with 2 cores, Linux 6.1`.
     pub(crate) fn place(&self) -> String {
         let Machine { cpu, cores, kernel, .. } = self.machine;

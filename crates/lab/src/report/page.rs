@@ -8,7 +8,9 @@ use thalweg_measure::page::frame::Frame;
 use thalweg_measure::page::parts::{doubts, eyebrow, method};
 use thalweg_measure::page::section::Section;
 
-use super::origin::{COMMAND, Facts};
+use super::Report;
+use super::origin::{COMMAND, Facts, Origin};
+use crate::findings::Doubt;
 use crate::study::directory::RESULTS_FILE;
 
 /// The name of the table in the study's directory.
@@ -17,42 +19,48 @@ pub(crate) const CSV_FILE: &str = "results.csv";
 /// Doubts beyond this many are folded away.
 const DOUBTS_OPEN: usize = 3;
 
-/// A study's page, described by its sections.
-pub(crate) struct StudyPage<'a> {
+/// What a study says: the parts of its page, and its other formats.
+pub(crate) struct StudyReport<'r> {
+    pub(crate) origin: Origin<'r>,
     /// Title. The page adds “, thalweg lab”.
-    pub(crate) title: &'a str,
+    pub(crate) title: &'static str,
     /// Name above the answer.
-    pub(crate) name: &'a str,
-    /// RFC 3339 timestamps.
-    pub(crate) started: &'a str,
-    pub(crate) ended: &'a str,
-    /// The study in a sentence. `None` if nothing was measured.
-    pub(crate) answer: Option<&'a String>,
+    pub(crate) name: &'static str,
+    /// The study in a sentence. `None` if nothing was measured, or nothing can be claimed.
+    pub(crate) answer: Option<String>,
+    /// Why there is no answer, if too many windows are not valid.
+    pub(crate) unanswered: Option<String>,
     /// What was measured, and on which machine.
     pub(crate) lede: String,
     /// Cards of the main figures.
     pub(crate) cards: Markup,
     /// What a reader must know before using the figures.
-    pub(crate) doubts: Vec<String>,
+    pub(crate) doubts: Vec<Doubt>,
     pub(crate) sections: Vec<Section>,
     /// How it was measured, in sentences.
     pub(crate) method: Vec<String>,
-    /// Names and values.
+    /// Names and values, besides those of the origin.
     pub(crate) facts: Facts,
-    /// Version of thalweg.
-    pub(crate) version: &'a str,
+    /// The figures as a table.
+    pub(crate) csv: String,
+    /// Tables and findings for a terminal.
+    pub(crate) text: String,
+    /// What documents quote, as small JSON.
+    pub(crate) condensed: Option<String>,
 }
 
-impl StudyPage<'_> {
-    pub(crate) fn html(self) -> String {
+impl StudyReport<'_> {
+    pub(crate) fn written(self) -> Report {
         let links = self.sections.iter();
         let links = links.filter_map(|section| Some((section.id.as_str(), section.link.as_deref()?)));
         let links: Vec<(&str, &str)> = links.chain([("method", "Method")]).collect();
-        let (command, facts): (Facts, Facts) = self.facts.into_iter().partition(|(name, _)| *name == COMMAND);
-        let answer = self.answer.map_or("Nothing was measured.", String::as_str);
+        let facts = self.origin.facts(self.facts);
+        let (command, facts): (Facts, Facts) = facts.into_iter().partition(|(name, _)| *name == COMMAND);
+        let answer = self.unanswered.as_ref().or(self.answer.as_ref());
+        let answer = answer.map_or("Nothing was measured.", String::as_str);
         let content = html! {
             section.hero {
-                p.eyebrow { (eyebrow(self.name, self.started, self.ended)) }
+                p.eyebrow { (eyebrow(self.name, self.origin.started, self.origin.ended)) }
                 h1 { (bound(answer)) }
                 p.lede { (self.lede) }
                 @for (_, command) in &command { (self::command(command)) }
@@ -62,19 +70,26 @@ impl StudyPage<'_> {
             @for section in &self.sections { (section.html()) }
             (method(&self.method, &facts))
         };
-        Frame {
+        let page = Frame {
             part: "lab",
             title: self.title,
             style: charts::STYLE,
             links: &links,
             content,
-            version: self.version,
+            version: &self.origin.versions.thalweg,
             notice: charts::NOTICE,
             data: html! { "null" },
             library: Some(charts::LIBRARY),
             scripts: &[charts::SCRIPT, charts::ENDS, charts::PLOTS],
+        };
+        Report {
+            page: page.html(),
+            csv: self.csv,
+            text: self.text,
+            condensed: self.condensed,
+            doubts: self.doubts,
+            unanswered: self.unanswered,
         }
-        .html()
     }
 }
 

@@ -14,8 +14,9 @@ mod plan;
 mod table;
 mod terminal;
 
-use crate::load::report::CallsReport;
-use crate::report::WrittenReport;
+use crate::load::report::of_calls;
+use crate::report::Report;
+use crate::report::page::StudyReport;
 
 pub(crate) use analysis::ChannelsAnalysis;
 
@@ -23,20 +24,18 @@ pub use contenders::{Contender, contenders};
 pub use plan::{ChannelsOptions, Grid, plan};
 
 /// What the study says, in all formats.
-pub(crate) fn report(study: &ChannelsAnalysis<'_>) -> WrittenReport {
+pub(crate) fn report(study: &ChannelsAnalysis<'_>) -> Report {
     let ChannelsAnalysis { results, channels, verdicts, unanswered } = study;
-    let report = CallsReport {
-        results,
-        title: "Channels study".to_owned(),
+    let report = StudyReport {
         answer: answer::answer(verdicts, &results.settings),
         unanswered: unanswered.clone(),
-        doubts: Vec::new(),
         cards: page::cards(verdicts),
         sections: page::sections(study),
         method: page::method(results),
         csv: table::table(channels, verdicts).table(&results.points).csv(),
         text: terminal::text(study),
         condensed: Some(condensed::condensed(results, channels, verdicts)),
+        ..of_calls(results, "Channels study")
     };
     report.written()
 }

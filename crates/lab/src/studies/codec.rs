@@ -22,8 +22,8 @@ mod terminal;
 mod window;
 
 use crate::report::Report;
+use crate::report::page::StudyReport;
 
-pub(crate) use crate::findings::Doubt;
 pub(crate) use analysis::CodecAnalysis;
 
 pub use execute::CodecExecutor;
@@ -32,28 +32,24 @@ pub use plan::{Besides, CodecOptions, conversions, plan};
 pub use program::{CodecProgram, NoCodecs, Origin, Selection};
 pub use results::{CodecResults, CodecSettings, CodecTables};
 
-impl Report for CodecAnalysis<'_> {
-    fn csv(&self) -> String {
-        csv::csv(self.results, &self.figures)
-    }
-
-    fn page(&self) -> String {
-        page::page(self)
-    }
-
-    fn text(&self) -> String {
-        terminal::text(self)
-    }
-
-    fn condensed(&self) -> Option<String> {
-        Some(condensed::condensed(self))
-    }
-
-    fn doubts(&self) -> &[Doubt] {
-        &self.doubts
-    }
-
-    fn unanswered(&self) -> Option<&str> {
-        self.unanswered.as_deref()
-    }
+/// What the study says, in all formats.
+pub(crate) fn report(study: &CodecAnalysis<'_>) -> Report {
+    let CodecAnalysis { results, figures, answer, doubts, unanswered, .. } = study;
+    let report = StudyReport {
+        origin: results.origin(&results.settings.arguments),
+        title: "Codec study",
+        name: "Codec study",
+        answer: answer.clone(),
+        unanswered: unanswered.clone(),
+        lede: page::lede(results),
+        cards: page::cards(results, figures),
+        doubts: doubts.clone(),
+        sections: page::sections(study),
+        method: page::method(results),
+        facts: page::facts(results),
+        csv: csv::csv(results, figures),
+        text: terminal::text(study),
+        condensed: Some(condensed::condensed(study)),
+    };
+    report.written()
 }

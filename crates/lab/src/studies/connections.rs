@@ -16,8 +16,9 @@ mod share;
 mod table;
 mod terminal;
 
-use crate::load::report::CallsReport;
-use crate::report::WrittenReport;
+use crate::load::report::of_calls;
+use crate::report::Report;
+use crate::report::page::StudyReport;
 
 pub(crate) use analysis::ConnectionsAnalysis;
 
@@ -26,20 +27,18 @@ pub use reach::{Many, Reach};
 pub use share::Share;
 
 /// What the study says, in all formats.
-pub(crate) fn report(study: &ConnectionsAnalysis<'_>) -> WrittenReport {
+pub(crate) fn report(study: &ConnectionsAnalysis<'_>) -> Report {
     let ConnectionsAnalysis { results, cells, answer, unanswered, .. } = study;
-    let report = CallsReport {
-        results,
-        title: "Connections study".to_owned(),
+    let report = StudyReport {
         answer: answer.clone(),
         unanswered: unanswered.clone(),
-        doubts: Vec::new(),
         cards: page::cards(cells, unanswered.is_some()),
         sections: page::sections(study),
         method: page::method(results),
         csv: table::table(cells).table(&results.points).csv(),
         text: terminal::text(study),
         condensed: Some(condensed::condensed(study)),
+        ..of_calls(results, "Connections study")
     };
     report.written()
 }

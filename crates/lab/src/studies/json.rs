@@ -23,8 +23,8 @@ mod terminal;
 mod way;
 mod window;
 
-use crate::findings::Doubt;
 use crate::report::Report;
+use crate::report::page::StudyReport;
 
 pub(crate) use analysis::JsonAnalysis;
 pub(crate) use case::Case;
@@ -35,28 +35,24 @@ pub use results::{JsonResults, JsonSettings, OwnInfo};
 pub use way::{Way, our_ways, ways_of};
 pub(crate) use window::{Purpose, WindowResult};
 
-impl Report for JsonAnalysis<'_> {
-    fn csv(&self) -> String {
-        table::csv(&self.results.windows)
-    }
-
-    fn page(&self) -> String {
-        page::page(self)
-    }
-
-    fn text(&self) -> String {
-        terminal::text(self)
-    }
-
-    fn condensed(&self) -> Option<String> {
-        Some(condensed::condensed(self))
-    }
-
-    fn doubts(&self) -> &[Doubt] {
-        &self.doubts
-    }
-
-    fn unanswered(&self) -> Option<&str> {
-        self.unanswered.as_deref()
-    }
+/// What the study says, in all formats.
+pub(crate) fn report(study: &JsonAnalysis<'_>) -> Report {
+    let JsonAnalysis { results, answer, doubts, unanswered, .. } = study;
+    let report = StudyReport {
+        origin: results.origin(&results.settings.arguments),
+        title: "JSON study",
+        name: "gRPC against a JSON API",
+        answer: answer.clone(),
+        unanswered: unanswered.clone(),
+        lede: page::lede(results),
+        cards: page::cards(study),
+        doubts: doubts.clone(),
+        sections: page::sections(study),
+        method: page::method(results),
+        facts: vec![("Windows", format!("{} of {}", results.windows.len(), results.planned))],
+        csv: table::csv(&results.windows),
+        text: terminal::text(study),
+        condensed: Some(condensed::condensed(study)),
+    };
+    report.written()
 }

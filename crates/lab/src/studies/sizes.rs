@@ -11,30 +11,30 @@ mod plan;
 mod terminal;
 
 use crate::load::gathered::Windows;
-use crate::load::report::CallsReport;
+use crate::load::report::of_calls;
 use crate::load::{PointResult, table};
-use crate::report::WrittenReport;
+use crate::report::Report;
+use crate::report::page::StudyReport;
 
 pub(crate) use analysis::SizesAnalysis;
 
 pub use plan::{SizesOptions, plan};
 
 /// What the study says, in all formats.
-pub(crate) fn report(study: &SizesAnalysis<'_>) -> WrittenReport {
+pub(crate) fn report(study: &SizesAnalysis<'_>) -> Report {
     let results = study.results;
     let socket = |window: &PointResult| study.lines.socket_beside(&window.point).map(Windows::rate_per_s);
-    let report = CallsReport {
-        results,
-        title: page::title(study),
+    let mut report = StudyReport {
         answer: study.answer.clone(),
         unanswered: study.unanswered.clone(),
-        doubts: findings::noisy(&study.lines.noise).into_iter().collect(),
         cards: page::cards(study),
         sections: page::sections(study),
         method: page::method(results),
         csv: table::windows(socket).table(&results.points).csv(),
         text: terminal::text(study),
         condensed: study.comparison.as_ref().map(|it| condensed::condensed(results, it)),
+        ..of_calls(results, page::title(study))
     };
+    report.doubts.splice(0..0, findings::noisy(&study.lines.noise));
     report.written()
 }

@@ -3,8 +3,8 @@
 use super::sample::codec as sample;
 use crate::codec::line::{Decodes, Operation};
 use crate::codec::tables::PeerLine;
-use crate::codec::{CodecAnalysis, CodecResults};
-use crate::report::{Report, terminal};
+use crate::codec::{CodecAnalysis, CodecResults, report};
+use crate::report::terminal;
 
 fn analyse(results: &CodecResults) -> CodecAnalysis<'_> {
     CodecAnalysis::of(results)
@@ -150,14 +150,14 @@ fn what_borrows_is_compared_with_what_owns_in_so_many_words() {
 #[test]
 fn rows_of_decoders_say_whether_they_borrow() {
     let results = sample::quick();
-    let analysis = analyse(&results);
-    let text = terminal(&analysis);
+    let report = report(&analyse(&results));
+    let text = terminal(&report);
     // Two tables of three: what is encoded borrows from nobody.
     assert_eq!(text.matches("&dynamic").count(), 2, "{text}");
     assert!(!text.contains("&prost"), "{text}");
-    let page = analysis.page();
+    let page = report.page;
     assert_eq!(page.matches("<td class=\"words\">borrowed, read</td>").count(), 2 * 2);
-    let csv = analysis.csv();
+    let csv = report.csv;
     let borrowed = |line: &&str| line.contains(",dynamic,Protobuf,true,true,");
     assert_eq!(csv.lines().filter(borrowed).count(), 2 * 2 * 2, "{csv}");
 }
@@ -196,7 +196,7 @@ fn what_is_missing_is_said() {
     assert_eq!(said(&results, "On the JVM"), None);
     results.steps.clear();
     assert_eq!(analyse(&results).answer, None);
-    assert!(analyse(&results).page().contains("Nothing was measured."));
+    assert!(report(&analyse(&results)).page.contains("Nothing was measured."));
 }
 
 #[test]
@@ -204,11 +204,11 @@ fn results_survive_their_json_and_become_rows() {
     let results = sample::quick();
     let json = serde_json::to_string(&results).unwrap();
     assert_eq!(serde_json::from_str::<CodecResults>(&json).unwrap(), results);
-    let csv = analyse(&results).csv();
+    let csv = report(&analyse(&results)).csv;
     // Two messages, four codecs, three operations, two steps; and the peer's two codecs with one operation.
     assert_eq!(csv.lines().count(), 1 + 2 * 4 * 3 * 2 + 2 * 2);
     let columns = |line: &str| line.split(',').count();
     assert!(csv.lines().all(|line| columns(line) == columns(csv.lines().next().unwrap())));
-    let text = terminal(&analyse(&results));
+    let text = terminal(&report(&analyse(&results)));
     assert!(text.contains("round trip") && text.contains("Where Protobuf wins"), "{text}");
 }

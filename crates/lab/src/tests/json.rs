@@ -3,18 +3,18 @@
 use super::sample::json;
 use crate::AnyResults;
 use crate::echo::{Protocol, Shape};
-use crate::json::{JsonAnalysis, JsonResults, Purpose, Way};
+use crate::json::{JsonAnalysis, JsonResults, Purpose, Way, report};
 use crate::load::Outcome;
 use crate::report::Report;
 use crate::stack::Stack;
 
-fn analyse(results: &JsonResults) -> JsonAnalysis<'_> {
-    JsonAnalysis::of(results)
+fn analyse(results: &JsonResults) -> Report {
+    report(&JsonAnalysis::of(results))
 }
 
 /// The text in a line, whatever was bound.
 fn text(results: &JsonResults) -> String {
-    let text = analyse(results).text().replace('\u{a0}', " ");
+    let text = analyse(results).text.replace('\u{a0}', " ");
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
@@ -101,7 +101,7 @@ fn what_shows_no_difference_is_not_told_as_one() {
     assert!(text.contains(published), "{text}");
     assert!(text.contains("A question mark means that no difference is shown."), "{text}");
     assert!(text.contains("than gRPC (no difference is shown):"), "{text}");
-    let page = analyse(&results).page();
+    let page = analyse(&results).page;
     assert!(page.contains("? 5.0 ×") && page.contains("(no difference is shown)"), "{page}");
 }
 
@@ -129,7 +129,7 @@ fn what_a_slow_network_makes_alike_is_as_good() {
 fn what_speaks_against_the_figures_goes_with_them() {
     let mut results = json::quick();
     results.machine.load_average = 64.0;
-    let condensed: serde_json::Value = serde_json::from_str(&analyse(&results).condensed().unwrap()).unwrap();
+    let condensed: serde_json::Value = serde_json::from_str(&analyse(&results).condensed.unwrap()).unwrap();
     let doubts = condensed["doubts"].as_array().unwrap();
     assert!(
         doubts.iter().any(|doubt| doubt.as_str().unwrap().contains("Other programs were running")),
@@ -147,7 +147,7 @@ fn what_failed_is_no_figure_and_is_said() {
         }
     }
     let analysis = analyse(&results);
-    let doubts: Vec<String> = analysis.doubts().iter().map(ToString::to_string).collect();
+    let doubts: Vec<String> = analysis.doubts.iter().map(ToString::to_string).collect();
     let doubts = doubts.join(" ");
     assert!(doubts.contains("Not measured in") && doubts.contains("it fell over"), "{doubts}");
     assert!(doubts.contains("spring: no Java here"), "{doubts}");
@@ -168,12 +168,12 @@ fn a_bad_cell_judges_its_own_figures_alone() {
         }
     }
     let analysis = analyse(&results);
-    let doubts: Vec<String> = analysis.doubts().iter().map(ToString::to_string).collect();
+    let doubts: Vec<String> = analysis.doubts.iter().map(ToString::to_string).collect();
     let [doubt] = doubts.iter().filter(|doubt| doubt.contains("noise floor")).collect::<Vec<_>>()[..] else {
         panic!("{doubts:?}")
     };
     assert!(doubt.starts_with("As many calls as the server takes, a small person: "), "{doubt}");
-    let condensed: serde_json::Value = serde_json::from_str(&analysis.condensed().unwrap()).unwrap();
+    let condensed: serde_json::Value = serde_json::from_str(&analysis.condensed.unwrap()).unwrap();
     let verdict = |message: &str, figures: &str, compared: &str| {
         let cells = condensed["cells"].as_array().unwrap();
         let is_meant = |cell: &&serde_json::Value| {
@@ -194,8 +194,8 @@ fn nothing_measured_is_said_and_breaks_nothing() {
     let mut results = json::quick();
     results.windows.clear();
     let analysis = analyse(&results);
-    assert_eq!(analysis.text(), "");
-    assert!(analysis.page().contains("Nothing was measured."));
+    assert_eq!(analysis.text, "");
+    assert!(analysis.page.contains("Nothing was measured."));
 }
 
 #[test]
@@ -206,11 +206,11 @@ fn results_survive_their_json_and_become_rows() {
     assert_eq!(again.windows.len(), results.windows.len());
     assert!(again.windows.iter().zip(&results.windows).all(|(one, other)| one.window == other.window));
     assert_eq!(text(&again), text(&results));
-    let csv = analyse(&results).csv();
+    let csv = analyse(&results).csv;
     assert_eq!(csv.lines().count(), 1 + results.windows.len());
     let head = csv.lines().next().unwrap();
     assert!(head.starts_with("server,protocol,message,round_trip_ns"), "{head}");
-    let condensed = AnyResults::Json(Box::new(results)).analyse().condensed().unwrap();
+    let condensed = AnyResults::Json(Box::new(results)).analyse().condensed.unwrap();
     let condensed: serde_json::Value = serde_json::from_str(&condensed).unwrap();
     let cells = condensed["cells"].as_array().unwrap();
     let axum = cells.iter().find(|cell| {

@@ -6,7 +6,6 @@ use crate::AnyResults;
 use crate::load::LabResults;
 use crate::load::Outcome;
 use crate::record::Note;
-use crate::report::Report;
 
 /// Each with the lines that it shows: five lines of calls, and two of the four of the bare socket. Of these, client
 /// stream, server stream and the socket one way have a pace in place of a latency.
@@ -228,7 +227,7 @@ fn check_codec(name: &str, width: u32) {
     let mut study = codec::quick();
     study.settings.arguments =
         vec!["</script><script>document.documentElement.dataset.hostile='yes'</script>".to_owned()];
-    let dom = shown_page(name, width, &(AnyResults::Codec(Box::new(study)).analyse().page() + PROBE));
+    let dom = shown_page(name, width, &(AnyResults::Codec(Box::new(study)).analyse().page + PROBE));
     let of_page = |name| attribute(&dom, "<html", name).unwrap_or_else(|| panic!("the page has no {name}"));
     assert_eq!(of_page("data-sticks-out"), "0", "something is wider than {width} px");
     assert_eq!(of_page("data-loaded"), "0", "the page loaded something");
@@ -281,7 +280,7 @@ const CLAIMS: &str = "<script>addEventListener('load', () => setTimeout(() => {
 
 fn check_published(name: &str, width: u32) {
     let results = published::results();
-    let dom = shown_page(name, width, &(results.report().page() + CLAIMS + PROBE));
+    let dom = shown_page(name, width, &(results.report().page + CLAIMS + PROBE));
     let of_page = |name| attribute(&dom, "<html", name).unwrap_or_else(|| panic!("the page has no {name}"));
     assert_eq!(of_page("data-width"), width.to_string());
     assert_eq!(of_page("data-sticks-out"), "0", "something is wider than {width} px");
@@ -298,7 +297,7 @@ fn check_json(name: &str, width: u32) {
     let mut study = json::quick();
     study.settings.arguments =
         vec!["</script><script>document.documentElement.dataset.hostile='yes'</script>".to_owned()];
-    let dom = shown_page(name, width, &(AnyResults::Json(Box::new(study)).analyse().page() + PROBE));
+    let dom = shown_page(name, width, &(AnyResults::Json(Box::new(study)).analyse().page + PROBE));
     let of_page = |name| attribute(&dom, "<html", name).unwrap_or_else(|| panic!("the page has no {name}"));
     assert_eq!(of_page("data-sticks-out"), "0", "something is wider than {width} px");
     assert_eq!(of_page("data-loaded"), "0", "the page loaded something");
@@ -454,7 +453,7 @@ fn lines(dom: &str, name: &str) -> usize {
 }
 
 fn page(results: &LabResults) -> String {
-    AnyResults::Calls(Box::new(results.clone())).analyse().page()
+    AnyResults::Calls(Box::new(results.clone())).analyse().page
 }
 
 /// The page's elements after its scripts have run.

@@ -32,9 +32,9 @@ fn reports_of_the_samples_are_written() {
         let folder = ResultsDirectory::create(directory.join(name)).unwrap();
         results.save(&folder).unwrap();
         let report = results.analyse();
-        report::write(&folder, &*report).unwrap();
-        folder.write("terminal.txt", &report::terminal(&*report)).unwrap();
-        folder.write("condensed.json", &report.condensed().unwrap_or_default()).unwrap();
+        report::write(&folder, &report).unwrap();
+        folder.write("terminal.txt", &report::terminal(&report)).unwrap();
+        folder.write("condensed.json", &report.condensed.unwrap_or_default()).unwrap();
         for file in [RESULTS_FILE, CSV_FILE, REPORT_FILE] {
             let len = fs::metadata(directory.join(name).join(file)).unwrap().len();
             assert!(len > 1000, "{file} of {name} has {len} bytes");

@@ -128,7 +128,7 @@ fn check_study(
     assert!(observer.left >= planned, "{:?} of {planned:?}", observer.left);
     let saved = LabResults::read(&path.join(RESULTS_FILE)).ok();
     let results = AnyResults::read(&path.join(RESULTS_FILE)).unwrap();
-    report::write(&directory, &*results.analyse()).unwrap();
+    report::write(&directory, &results.analyse()).unwrap();
     for file in [RESULTS_FILE, report::CSV_FILE, report::REPORT_FILE] {
         assert!(path.join(file).is_file(), "{file} is missing");
     }
@@ -244,11 +244,11 @@ fn study() -> Plan<Window> {
 }
 
 fn page(results: LabResults) -> String {
-    AnyResults::Calls(Box::new(results)).analyse().page()
+    AnyResults::Calls(Box::new(results)).analyse().page
 }
 
 fn csv(results: LabResults) -> String {
-    AnyResults::Calls(Box::new(results)).analyse().csv()
+    AnyResults::Calls(Box::new(results)).analyse().csv
 }
 
 /// Results as version 0.1 wrote them: renamed members have their earlier names.
@@ -275,8 +275,8 @@ fn results_of_earlier_schemas_are_read() {
         fs::write(&path, json.to_string()).unwrap();
         let read = AnyResults::read(&path).unwrap();
         fs::remove_file(path).unwrap();
-        assert_eq!(read.analyse().text(), results.analyse().text(), "{schema}");
-        assert_eq!(read.analyse().csv(), results.analyse().csv(), "{schema}");
+        assert_eq!(read.analyse().text, results.analyse().text, "{schema}");
+        assert_eq!(read.analyse().csv, results.analyse().csv, "{schema}");
     };
     let (channels, codec, json) = (sample::channels::quick(), sample::codec::quick(), sample::json::quick());
     let saved = serde_json::to_value(&channels).unwrap();

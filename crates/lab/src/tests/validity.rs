@@ -33,18 +33,18 @@ fn disturbed(mut results: LabResults) -> AnyResults {
 
 fn check_unanswered(name: &str, results: &AnyResults) {
     let analysis = results.analyse();
-    let sentence = analysis.unanswered().unwrap_or_else(|| panic!("{name} has an answer"));
+    let sentence = analysis.unanswered.as_ref().unwrap_or_else(|| panic!("{name} has an answer"));
     assert!(sentence.starts_with("No window of "), "{name}: {sentence}");
     assert!(
         sentence.contains("other programs used 75 % of the processors; close them or use"),
         "{name}: {sentence}"
     );
-    let page = analysis.page();
+    let page = &analysis.page;
     let (_, heading) = page.split_once("<h1>").unwrap();
     let (heading, behind) = heading.split_once("</h1>").unwrap();
     let (behind, _) = behind.split_once("<section id=\"method\"").unwrap();
-    assert_eq!(heading.replace('\u{a0}', " "), sentence, "{name}");
-    let text = report::terminal(&*analysis);
+    assert_eq!(heading.replace('\u{a0}', " "), *sentence, "{name}");
+    let text = report::terminal(&analysis);
     for text in [&text, &behind.to_owned()] {
         assert!(!text.contains("annot tell") && !text.contains("NaN"), "{name}: {text}");
     }
@@ -76,7 +76,7 @@ fn study_without_valid_windows_is_one_sentence() {
 fn headline_comes_from_valid_windows_only() {
     let results = alone::quick();
     let headline = |results: &LabResults| {
-        let page = AnyResults::Calls(Box::new(results.clone())).analyse().page();
+        let page = AnyResults::Calls(Box::new(results.clone())).analyse().page;
         page.split_once("<h1>").unwrap().1.split_once("</h1>").unwrap().0.to_owned()
     };
     let before = headline(&results);
@@ -97,7 +97,7 @@ fn headline_comes_from_valid_windows_only() {
 fn csv_and_json_have_the_value_of_the_window() {
     let mut results = sample::sizes();
     disturb(&mut results.points[0]);
-    let csv = AnyResults::Calls(Box::new(results.clone())).analyse().csv();
+    let csv = AnyResults::Calls(Box::new(results.clone())).analyse().csv;
     let mut reader = csv::Reader::from_reader(csv.as_bytes());
     let head = reader.headers().unwrap().clone();
     let at = |name: &str| head.iter().position(|head| head == name).unwrap();

@@ -15,45 +15,24 @@ use super::findings::JSON;
 use super::line::{Operation, WARM_UPS};
 use super::results::CodecResults;
 use super::tables::{CodecInfo, DataInfo};
-use crate::report::origin::{Facts, Origin};
-use crate::report::page::StudyPage;
+use crate::report::origin::Facts;
 use crate::report::topics::findings;
 
 /// A card for each message up to this many.
 const CARDS_MAX: usize = 4;
 
-/// The study as a page that opens without a network.
-pub(super) fn page(study: &CodecAnalysis<'_>) -> String {
-    let CodecAnalysis { results, figures, answer, doubts, unanswered, .. } = study;
-    StudyPage {
-        title: "Codec study",
-        name: "Codec study",
-        started: &results.started,
-        ended: &results.ended,
-        answer: unanswered.as_ref().or(answer.as_ref()),
-        lede: lede(results),
-        cards: cards(results, figures),
-        doubts: doubts.iter().map(ToString::to_string).collect(),
-        sections: sections(study),
-        method: method(results),
-        facts: facts(results),
-        version: &results.versions.thalweg,
-    }
-    .html()
-}
-
 /// What was measured on which machine.
-fn lede(results: &CodecResults) -> String {
+pub(super) fn lede(results: &CodecResults) -> String {
     format!(
         "{}, {} of message, on {}.",
         counted(results.codecs.len() as u64, "codec"),
         counted(results.data.len() as u64, "kind"),
-        Origin::of(results, &results.settings.arguments).place()
+        results.origin(&results.settings.arguments).place()
     )
 }
 
 /// A card for each message of the first few: the fastest round trip of each format, owned if any codec's is.
-fn cards(results: &CodecResults, analysis: &CodecFigures) -> Markup {
+pub(super) fn cards(results: &CodecResults, analysis: &CodecFigures) -> Markup {
     let of_data = |data: &DataInfo| {
         let alike = analysis.fastest_alike(&data.name, Operation::RoundTrip, &JSON, |_| true);
         let &(protobuf, json) = alike.first()?;
@@ -76,7 +55,7 @@ fn cards(results: &CodecResults, analysis: &CodecFigures) -> Markup {
     }
 }
 
-fn sections(study: &CodecAnalysis<'_>) -> Vec<Section> {
+pub(super) fn sections(study: &CodecAnalysis<'_>) -> Vec<Section> {
     let CodecAnalysis { results, figures: analysis, findings: found, .. } = study;
     let mut times = charts::costs(results, analysis);
     times.push(Block::Hint(
@@ -126,7 +105,7 @@ fn table(results: &CodecResults, analysis: &CodecFigures) -> Table {
         .table(&analysis.lines)
 }
 
-fn method(results: &CodecResults) -> Vec<String> {
+pub(super) fn method(results: &CodecResults) -> Vec<String> {
     let settings = &results.settings;
     let pinned = match settings.cpu {
         Some(cpu) => format!("One thread, kept on processor {cpu}, makes all conversions. "),
@@ -183,14 +162,14 @@ fn used(codec: &CodecInfo) -> String {
     format!("{}: {}{decodes}", codec.name, codec.about)
 }
 
-fn facts(results: &CodecResults) -> Facts {
+pub(super) fn facts(results: &CodecResults) -> Facts {
     let codecs: Vec<String> =
         results.codecs.iter().map(|codec| format!("{} {}", codec.name, codec.version)).collect();
     let left_out: Vec<&str> = results.left_out.iter().map(|left_out| left_out.what.as_str()).collect();
-    Origin::of(results, &results.settings.arguments).facts(vec![
+    vec![
         ("Windows", format!("{} of {}", results.measured(), results.planned)),
         ("Steps left out", format!("{}, for want of time", results.steps_left_out.len())),
         ("Left out", if left_out.is_empty() { "nothing".to_owned() } else { left_out.join(", ") }),
         ("Codecs", codecs.join(", ")),
-    ])
+    ]
 }

@@ -102,9 +102,9 @@ fn every_topic_has_its_sentences_and_every_report_its_figures() {
         assert!(page.contains(words), "{words}");
     }
     let results = AnyResults::Calls(Box::new(results.clone()));
-    let csv = results.analyse().csv();
+    let csv = results.analyse().csv;
     assert!(csv.lines().next().unwrap().contains("server_time_over_echo_low"), "{csv}");
-    let condensed: serde_json::Value = serde_json::from_str(&results.analyse().condensed().unwrap()).unwrap();
+    let condensed: serde_json::Value = serde_json::from_str(&results.analyse().condensed.unwrap()).unwrap();
     assert!(condensed["points"][0]["server"] == "socket" && condensed["arrivals"].as_array().is_some());
 }
 

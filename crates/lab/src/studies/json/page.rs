@@ -18,9 +18,7 @@ use super::results::JsonResults;
 use super::way::Way;
 use crate::echo::{Protocol, Shape};
 use crate::load::verdict::Verdict;
-use crate::load::{facts as shared_facts, stacks};
-use crate::report::origin::{Facts, Origin};
-use crate::report::page::StudyPage;
+use crate::load::{facts, stacks};
 
 /// Questions in the navigation bar.
 const LINKS: [(&str, &str); 5] = [
@@ -31,8 +29,8 @@ const LINKS: [(&str, &str); 5] = [
     ("servers", "Servers"),
 ];
 
-pub(super) fn page(study: &JsonAnalysis<'_>) -> String {
-    let JsonAnalysis { results, cells, answer, questions, doubts, unanswered } = study;
+pub(super) fn sections(study: &JsonAnalysis<'_>) -> Vec<Section> {
+    let JsonAnalysis { results, cells, questions, .. } = study;
     let mut sections = vec![
         Section::new("stages", "Stages", "Where a call’s time goes", bars::stages(results, cells)),
         Section::new("rates", "Rates", "Server capacity", bars::rates(results, cells)),
@@ -44,25 +42,7 @@ pub(super) fn page(study: &JsonAnalysis<'_>) -> String {
         "How each server was set up",
         vec![Block::Raw(stacks::list(&results.stacks, &results.left_out))],
     ));
-    StudyPage {
-        title: "JSON study",
-        name: "gRPC against a JSON API",
-        started: &results.started,
-        ended: &results.ended,
-        answer: unanswered.as_ref().or(answer.as_ref()),
-        lede: lede(results),
-        cards: if unanswered.is_some() {
-            html! {}
-        } else {
-            cards(results, cells)
-        },
-        doubts: doubts.iter().map(ToString::to_string).collect(),
-        sections,
-        method: method(results),
-        facts: facts(results),
-        version: &results.versions.thalweg,
-    }
-    .html()
+    sections
 }
 
 fn question(question: &Question, results: &JsonResults, cells: &Cells) -> Section {
@@ -75,7 +55,7 @@ fn question(question: &Question, results: &JsonResults, cells: &Cells) -> Sectio
 }
 
 /// What was measured on which machine.
-fn lede(results: &JsonResults) -> String {
+pub(super) fn lede(results: &JsonResults) -> String {
     let mut versions: Vec<&str> = Vec::new();
     for stack in &results.stacks {
         if !versions.contains(&stack.version.as_str()) {
@@ -92,13 +72,14 @@ fn lede(results: &JsonResults) -> String {
     format!(
         "{}, on {}. The client is thalweg’s throughout.{}",
         versions.join(", "),
-        Origin::of(results, &results.settings.arguments).place(),
+        results.origin(&results.settings.arguments).place(),
         own.unwrap_or_default()
     )
 }
 
 /// What a call costs by gRPC and by JSON, of the published message and of a small one.
-fn cards(results: &JsonResults, cells: &Cells) -> Markup {
+pub(super) fn cards(study: &JsonAnalysis<'_>) -> Markup {
+    let JsonAnalysis { results, cells, unanswered, .. } = study;
     let factor = |shape: Shape| {
         let case = Case::plain(shape);
         let pair = cells.pair_at(case, &Way::ours(Protocol::JsonHttp1), &Way::reference())?;
@@ -127,13 +108,13 @@ fn cards(results: &JsonResults, cells: &Cells) -> Markup {
     };
     let factors: Vec<Markup> = results.settings.featured().into_iter().filter_map(factor).collect();
     html! {
-        @for card in factors.into_iter().chain(bytes()) { (card) }
+        @for card in factors.into_iter().chain(bytes()).filter(|_| unanswered.is_none()) { (card) }
     }
 }
 
-fn method(results: &JsonResults) -> Vec<String> {
+pub(super) fn method(results: &JsonResults) -> Vec<String> {
     let settings = &results.settings;
-    let pinned = shared_facts::pinned(settings.client_cpus.as_ref(), settings.server_cpus.as_ref());
+    let pinned = facts::pinned(settings.client_cpus.as_ref(), settings.server_cpus.as_ref());
     let own = settings.own.as_ref().map(|_| OWN);
     let sentences = [OBJECTS].into_iter().chain(own).chain(METHOD).map(str::to_owned);
     [pinned].into_iter().chain(sentences).collect()
@@ -165,8 +146,3 @@ const METHOD: [&str; 5] = [
     "Networks are simulated by a link in user space between both ends, which delays each byte by half of the added \
      round trip in each direction and limits the bits per second.",
 ];
-
-fn facts(results: &JsonResults) -> Facts {
-    let windows = format!("{} of {}", results.windows.len(), results.planned);
-    Origin::of(results, &results.settings.arguments).facts(vec![("Windows", windows)])
-}

@@ -22,9 +22,8 @@ use super::compare::StacksCompared;
 use crate::load::stacks;
 use crate::report::topics::findings;
 
-pub(super) fn title(study: &SizesAnalysis<'_>) -> String {
-    let what = if study.comparison.is_some() { "comparison" } else { "study" };
-    format!("Message {} {what}", study.results.study)
+pub(super) fn title(study: &SizesAnalysis<'_>) -> &'static str {
+    if study.comparison.is_some() { "Message sizes comparison" } else { "Message sizes study" }
 }
 
 /// Behind the choices, where there is no comparison.
