@@ -2,11 +2,12 @@
 
 use std::fmt;
 
+use serde::Serialize;
 use thalweg_measure::figures::percent;
 use thalweg_measure::wording::counted;
 
 /// One thing that a study found.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub(crate) struct Finding {
     /// A short heading.
     pub(crate) topic: &'static str,

@@ -2,11 +2,17 @@
 
 use maud::{Markup, html};
 use thalweg_measure::page::parts::scrolled;
+use thalweg_measure::page::section::{Block, Section};
 use thalweg_measure::wording::counted;
 
 use super::results::StackInfo;
 use crate::stack::Setting;
 use crate::study::LeftOut;
+
+/// The list in a section of its own.
+pub(crate) fn section(heading: &str, stacks: &[StackInfo], left_out: &[LeftOut]) -> Section {
+    Section::new("stacks", "", heading, vec![Block::Raw(list(stacks, left_out))])
+}
 
 /// Each with its version and its settings, and what could not be had.
 pub(crate) fn list(stacks: &[StackInfo], left_out: &[LeftOut]) -> Markup {

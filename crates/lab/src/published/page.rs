@@ -49,17 +49,14 @@ fn section(answered: &Answered, runs: &[RunResult]) -> Section {
     let runs: Vec<(String, String)> =
         runs.iter().filter(|run| run.publication == answered.publication).map(study).collect();
     if !runs.is_empty() {
-        blocks.extend([Block::Heading("Measured by".to_owned()), Block::Findings(runs)]);
+        blocks.extend([Block::heading("Measured by"), Block::Findings(runs)]);
     }
     for shown in &answered.tables {
         let (title, about) = (Block::Heading(shown.title.clone()), Block::About(shown.about.clone()));
         blocks.extend([title, about, Block::Table(shown.table.clone())]);
     }
     let flaws = flaws.iter().map(|Flaw { what, instead }| (what.clone(), instead.clone()));
-    blocks.extend([
-        Block::Heading("Differences from the original".to_owned()),
-        Block::Findings(flaws.collect()),
-    ]);
+    blocks.extend([Block::heading("Differences from the original"), Block::Findings(flaws.collect())]);
     Section::new(answered.publication.name(), short, title, blocks)
 }
 

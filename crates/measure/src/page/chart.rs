@@ -31,6 +31,12 @@ pub struct Way {
 }
 
 impl Way {
+    /// Returns a continuous line whose key is its name.
+    pub fn new(name: impl Into<String>, colour: impl Into<String>) -> Self {
+        let name = name.into();
+        Self { key: name.clone(), name, colour: colour.into(), ..Self::default() }
+    }
+
     /// Returns a sample of the line.
     pub(super) fn swatch(&self) -> Markup {
         let colour =

@@ -154,6 +154,11 @@ pub enum Block {
 }
 
 impl Block {
+    /// Returns the heading of the blocks that follow.
+    pub fn heading(text: impl Into<String>) -> Self {
+        Self::Heading(text.into())
+    }
+
     /// Returns what the section shows.
     pub fn about(text: impl Into<String>) -> Self {
         Self::About(text.into())

@@ -94,10 +94,7 @@ pub(super) fn sections(study: &ChannelsAnalysis<'_>) -> Vec<Section> {
             ),
         ]),
         Section::new("settable", "", "Several connections, by stack", vec![Block::Raw(settable::list(results))]),
-        Section::new("stacks", "", "How each stack was set up", vec![Block::Raw(stacks::list(
-            &results.stacks,
-            &results.left_out,
-        ))]),
+        stacks::section("How each stack was set up", &results.stacks, &results.left_out),
     ]);
     sections
 }
@@ -171,32 +168,28 @@ pub(super) fn method(results: &LabResults) -> Vec<String> {
     let settings = &results.settings;
     let pinned = facts::pinned(settings.client_cpus.as_ref(), settings.server_cpus.as_ref());
     let size = results.points.first().map_or(ByteSize(0), |window| window.point.size_bytes);
-    vec![
-        pinned,
-        format!(
-            "The load is a closed loop: as many workers as calls in flight, each of which makes a call when the one \
-             before has ended. Messages have {size} of payload. A ping-pong is a bidi stream of each worker with one \
-             message under way."
-        ),
-        "Variants are measured in short, interleaved windows, in forward and then reverse order (ABBA), so slow phases \
-         of the machine affect all of them. An adaptive channel has a longer warm-up, to find its number of lanes."
-            .to_owned(),
-        "A delay is a link in user space between client and server, which holds each byte for half of it either way, \
-         in order; it passes connections on one by one. Without a delay both talk directly."
-            .to_owned(),
-        "Connections are counted in the kernel, at the server’s side. Processor time and context switches are the \
-         kernel’s, of either process. System calls are counted by strace, and gaps between bytes by a link without a \
-         delay, in windows whose rates are not used."
-            .to_owned(),
-        "Ideal scaling is the rate of the fastest lone call, times the calls in flight.".to_owned(),
-        "A variant with several connections is compared with one connection, and the adaptive channel with the best \
-         number, by the ratios of windows of the same round. Intervals are 95 % intervals with Bonferroni correction \
-         for the number of variants at each load, but not across loads. A gain requires that the interval excludes 1 \
-         and that the ratio exceeds the noise floor, which is the largest difference of one connection from itself."
-            .to_owned(),
-        "What limits a stack is derived from its line over one connection: it scales while it moves at least half of \
-         what ideal scaling gives; one connection is the limit where a gain of 1.15 times or more by several is shown; \
-         a side’s processors limit from 88 % on."
-            .to_owned(),
-    ]
+    let load = format!(
+        "The load is a closed loop: as many workers as calls in flight, each of which makes a call when the one \
+         before has ended. Messages have {size} of payload. A ping-pong is a bidi stream of each worker with one \
+         message under way."
+    );
+    [pinned, load].into_iter().chain(METHOD.map(str::to_owned)).collect()
 }
+
+const METHOD: [&str; 6] = [
+    "Variants are measured in short, interleaved windows, in forward and then reverse order (ABBA), so slow phases \
+     of the machine affect all of them. An adaptive channel has a longer warm-up, to find its number of lanes.",
+    "A delay is a link in user space between client and server, which holds each byte for half of it either way, \
+     in order; it passes connections on one by one. Without a delay both talk directly.",
+    "Connections are counted in the kernel, at the server’s side. Processor time and context switches are the \
+     kernel’s, of either process. System calls are counted by strace, and gaps between bytes by a link without a \
+     delay, in windows whose rates are not used.",
+    "Ideal scaling is the rate of the fastest lone call, times the calls in flight.",
+    "A variant with several connections is compared with one connection, and the adaptive channel with the best \
+     number, by the ratios of windows of the same round. Intervals are 95 % intervals with Bonferroni correction \
+     for the number of variants at each load, but not across loads. A gain requires that the interval excludes 1 \
+     and that the ratio exceeds the noise floor, which is the largest difference of one connection from itself.",
+    "What limits a stack is derived from its line over one connection: it scales while it moves at least half of \
+     what ideal scaling gives; one connection is the limit where a gain of 1.15 times or more by several is shown; \
+     a side’s processors limit from 88 % on.",
+];

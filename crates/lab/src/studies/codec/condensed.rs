@@ -6,7 +6,6 @@ use thalweg_measure::figures::short;
 use super::analyse::{CallShare, CodecFigures, LineFigures};
 use super::analysis::CodecAnalysis;
 use super::tables::MessageSize;
-use crate::findings::Finding;
 use crate::load::condensed;
 
 /// The schema's name and version.
@@ -16,7 +15,6 @@ const CONDENSED_SCHEMA: &str = "thalweg.codec-condensed/1";
 /// says of them.
 pub(super) fn condensed(analysis: &CodecAnalysis<'_>) -> String {
     let CodecAnalysis { results, figures: CodecFigures { lines, noise, shares }, .. } = analysis;
-    let finding = |finding: &Finding| json!({"topic": finding.topic, "text": finding.text});
     let body = json!({
         "rounds": results.settings.rounds,
         "codecs": results.all_codecs().collect::<Vec<_>>(),
@@ -25,7 +23,7 @@ pub(super) fn condensed(analysis: &CodecAnalysis<'_>) -> String {
             "doubles": noise.doubles, "typical": short(noise.typical), "most": short(noise.floor),
         })),
         "answer": analysis.answer,
-        "findings": analysis.findings.iter().map(finding).collect::<Vec<_>>(),
+        "findings": analysis.findings,
         "lines": lines.iter().map(line).collect::<Vec<_>>(),
         "sizes": results.sizes.iter().map(size).collect::<Vec<_>>(),
         "shares": shares.iter().map(share).collect::<Vec<_>>(),

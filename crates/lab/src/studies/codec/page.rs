@@ -58,11 +58,10 @@ pub(super) fn cards(results: &CodecResults, analysis: &CodecFigures) -> Markup {
 pub(super) fn sections(study: &CodecAnalysis<'_>) -> Vec<Section> {
     let CodecAnalysis { results, figures: analysis, findings: found, .. } = study;
     let mut times = charts::costs(results, analysis);
-    times.push(Block::Hint(
+    times.push(Block::hint(
         "A panel for each message, each with a scale of its own, codecs from the smallest figure to the largest. The \
          time is the median of the rounds at the largest number of conversions. Bytes per second are of the codec’s \
-         own bytes: who writes more bytes for the same message looks faster by it."
-            .to_owned(),
+         own bytes: who writes more bytes for the same message looks faster by it.",
     ));
     vec![
         Section::new("findings", "Findings", "Findings", vec![findings(found)]),
@@ -70,14 +69,18 @@ pub(super) fn sections(study: &CodecAnalysis<'_>) -> Vec<Section> {
         Section::new("steps", "Steps", "Time by number of conversions", charts::steps(results, analysis)),
         Section::new("bytes", "Bytes", "Bytes of a message", charts::bytes(results)),
         Section::new("calls", "Calls", "Share of a whole call", charts::calls(analysis)),
-        Section::new("figures", "Figures", "All figures", vec![
-            Block::Table(table(results, analysis)),
-            Block::Hint(
-                "A click on a column’s name sorts by it. The same figures lie in `results.csv`, and every window in \
-                 `results.json`."
-                    .to_owned(),
-            ),
-        ]),
+        Section::new(
+            "figures",
+            "Figures",
+            "All figures",
+            vec![
+                Block::Table(table(results, analysis)),
+                Block::hint(
+                    "A click on a column’s name sorts by it. The same figures lie in `results.csv`, and every window in \
+                 `results.json`.",
+                ),
+            ],
+        ),
     ]
 }
 

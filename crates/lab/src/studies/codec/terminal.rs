@@ -2,12 +2,12 @@
 
 use thalweg_measure::figures::{count, time};
 use thalweg_measure::page::table::{Columns, Field, NONE};
-use thalweg_measure::text::wrapped;
 
 use super::analysis::CodecAnalysis;
 use super::line::{Decodes, Operation};
 use super::results::CodecResults;
 use super::tables::CodecInfo;
+use crate::report::terminal;
 
 /// Below the tables of times.
 const BORROWED: &str = "&: borrowed; strings stay in the bytes, and each field is read within the time\n\n";
@@ -37,8 +37,7 @@ pub(super) fn text(study: &CodecAnalysis<'_>) -> String {
         },
     );
     let times: String = results.operations().into_iter().map(times).collect();
-    let findings = findings.iter().map(|finding| wrapped(&format!("{}: {}", finding.topic, finding.text)));
-    format!("{times}{BORROWED}{sizes}\n{}", findings.collect::<String>())
+    format!("{times}{BORROWED}{sizes}\n{}", terminal::findings(findings))
 }
 
 /// Codecs down, messages across. A codec without a figure is left out.

@@ -16,14 +16,13 @@ const CONDENSED_SCHEMA: &str = "thalweg.lab-condensed/1";
 
 pub(super) fn condensed(study: &ConnectionsAnalysis<'_>) -> String {
     let ConnectionsAnalysis { results, cells, findings, .. } = study;
-    let findings = findings.iter().map(|it| json!({"topic": it.topic, "text": it.text}));
     let body = json!({
         "cut": results.settings.cut,
         "stacks": results.stacks,
         "points": cells.loads.iter().flat_map(|cell| &cell.servers).map(server).collect::<Vec<_>>(),
         "clients": cells.loads.iter().flat_map(|cell| &cell.clients).map(client).collect::<Vec<_>>(),
         "arrivals": cells.arrivals.iter().map(arrivals).collect::<Vec<_>>(),
-        "findings": findings.collect::<Vec<_>>(),
+        "findings": findings,
     });
     condensed::text(results, CONDENSED_SCHEMA, &results.settings.arguments, body)
 }

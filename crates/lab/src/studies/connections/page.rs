@@ -54,12 +54,7 @@ pub(super) fn sections(study: &ConnectionsAnalysis<'_>) -> Vec<Section> {
                 Block::table_or(arrivals(cells), "None were measured."),
             ],
         ),
-        Section::new(
-            "stacks",
-            "",
-            "How each stack was set up",
-            vec![Block::Raw(stacks::list(&results.stacks, &results.left_out))],
-        ),
+        stacks::section("How each stack was set up", &results.stacks, &results.left_out),
     ]
 }
 
@@ -87,7 +82,7 @@ fn plots(cells: &ConnectionsCells<'_>) -> Vec<Block> {
     vec![
         Block::Choices(vec![statistic(&STATISTICS)]),
         Block::Legend(ways.clone()),
-        Block::Heading("The server’s processor time of a call; lower is better".to_owned()),
+        Block::heading("The server’s processor time of a call; lower is better"),
         Block::Multiples(panels(
             cells,
             &stacks,
@@ -100,9 +95,9 @@ fn plots(cells: &ConnectionsCells<'_>) -> Vec<Block> {
                 ..Figure::of(|cell| cell.server().map(Used::ns))
             }],
         )),
-        Block::Heading("Calls per second; higher is better".to_owned()),
+        Block::heading("Calls per second; higher is better"),
         Block::Multiples(panels(cells, &stacks, &ways, "rate", Unit::Rate, vec![Figure::rate()])),
-        Block::Heading("Latency, {statistic}; lower is better".to_owned()),
+        Block::heading("Latency, {statistic}; lower is better"),
         Block::Multiples(panels(
             cells,
             &stacks,
@@ -124,14 +119,7 @@ fn way(id: usize, stack: &Stack) -> Way {
         SOCKET => ("muted", &[2, 4], 1.8),
         _ => (peer_colour(id.saturating_sub(1)), &[], 1.8),
     };
-    Way {
-        key: stack.to_string(),
-        name: stack.to_string(),
-        colour: colour.to_owned(),
-        dash,
-        width,
-        ..Way::default()
-    }
+    Way { dash, width, ..Way::new(stack.to_string(), colour) }
 }
 
 /// A chart for each share of active connections and each number of calls on them. Shares are told from the largest
@@ -173,29 +161,23 @@ pub(super) fn method(results: &LabResults) -> Vec<String> {
     let settings = &results.settings;
     let pinned = facts::pinned(settings.client_cpus.as_ref(), settings.server_cpus.as_ref());
     let size = results.points.first().map_or(ByteSize(0), |window| window.point.size_bytes);
-    let mut method = vec![
-        pinned,
-        format!(
-            "All servers have the same client: one thread over epoll, which sends unary calls as frames that it made \
-             once. Messages have {size} of payload. The load is a closed loop: a call that ends is followed by \
-             another on the same connection."
-        ),
-        "Connections are opened some at a time, and each makes a call, before any is measured. Active ones are spread \
-         evenly over all; the others stay open and idle."
-            .to_owned(),
-        "The bare echo is a server of one thread over epoll, which sends back what came: an event, a recv and a send. \
-         Its messages have 60 bytes and the payload."
-            .to_owned(),
-        "Each window has a server process of its own. Windows of one load are short and interleaved, in forward and \
-         then reverse order (ABBA); a ratio is of windows of the same round, and its interval is that of 95 %."
-            .to_owned(),
-        "Processor time is the kernel’s account of the process; how it divides into user and kernel is sampled by the \
-         kernel’s tick. Memory is the process’s resident set."
-            .to_owned(),
-        "New connections come from our own client, 16 at a time: each is a channel that connects, makes a call, and \
-         is dropped."
-            .to_owned(),
-    ];
-    method.extend(settings.cut.clone());
-    method
+    let load = format!(
+        "All servers have the same client: one thread over epoll, which sends unary calls as frames that it made \
+         once. Messages have {size} of payload. The load is a closed loop: a call that ends is followed by \
+         another on the same connection."
+    );
+    [pinned, load].into_iter().chain(METHOD.map(str::to_owned)).chain(settings.cut.clone()).collect()
 }
+
+const METHOD: [&str; 5] = [
+    "Connections are opened some at a time, and each makes a call, before any is measured. Active ones are spread \
+     evenly over all; the others stay open and idle.",
+    "The bare echo is a server of one thread over epoll, which sends back what came: an event, a recv and a send. \
+     Its messages have 60 bytes and the payload.",
+    "Each window has a server process of its own. Windows of one load are short and interleaved, in forward and \
+     then reverse order (ABBA); a ratio is of windows of the same round, and its interval is that of 95 %.",
+    "Processor time is the kernel’s account of the process; how it divides into user and kernel is sampled by the \
+     kernel’s tick. Memory is the process’s resident set.",
+    "New connections come from our own client, 16 at a time: each is a channel that connects, makes a call, and \
+     is dropped.",
+];

@@ -5,6 +5,7 @@ use thalweg_measure::text::wrapped;
 
 use super::analysis::ConnectionsAnalysis;
 use super::columns::{arrivals, clients, servers};
+use crate::report::terminal::findings;
 
 /// The answer, the tables, and what they say.
 pub(super) fn text(study: &ConnectionsAnalysis<'_>) -> String {
@@ -21,10 +22,7 @@ pub(super) fn text(study: &ConnectionsAnalysis<'_>) -> String {
         &["User", "Kernel", "Errors"],
     );
     text += &titled("new connections: each connects, makes a call, and ends", &arrivals(cells), &["Errors"]);
-    for finding in &study.findings {
-        text += &wrapped(&format!("{}: {}", finding.topic, finding.text));
-    }
-    text
+    text + &findings(&study.findings)
 }
 
 /// Nothing of a table without a row. `left_out`: columns that would make lines too long.

@@ -36,12 +36,7 @@ pub(super) fn sections(study: &JsonAnalysis<'_>) -> Vec<Section> {
         Section::new("rates", "Rates", "Server capacity", bars::rates(results, cells)),
     ];
     sections.extend(questions.iter().map(|it| question(it, results, cells)));
-    sections.push(Section::new(
-        "stacks",
-        "",
-        "How each server was set up",
-        vec![Block::Raw(stacks::list(&results.stacks, &results.left_out))],
-    ));
+    sections.push(stacks::section("How each server was set up", &results.stacks, &results.left_out));
     sections
 }
 
@@ -49,7 +44,7 @@ fn question(question: &Question, results: &JsonResults, cells: &Cells) -> Sectio
     let link = LINKS.iter().find(|(id, _)| *id == question.id).map_or("", |(_, link)| link);
     let mut blocks: Vec<Block> = question.sentences.iter().cloned().map(Block::Sentence).collect();
     blocks.extend(plots::of_question(question.id, results, cells));
-    blocks.extend(question.has_doubt().then(|| Block::About(LEGEND.to_owned())));
+    blocks.extend(question.has_doubt().then(|| Block::about(LEGEND)));
     blocks.push(Block::Table(question.table.clone()));
     Section::new(question.id, link, question.title, blocks)
 }

@@ -79,8 +79,7 @@ pub(super) fn sections(study: &SizesAnalysis<'_>) -> Vec<Section> {
         ),
     ]));
     if comparison.is_none() {
-        let list = stacks::list(&results.stacks, &results.left_out);
-        sections.push(Section::new("stacks", "", "How the stack was set up", vec![Block::Raw(list)]));
+        sections.push(stacks::section("How the stack was set up", &results.stacks, &results.left_out));
     }
     sections.push(windows::section(study));
     sections

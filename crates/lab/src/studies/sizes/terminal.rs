@@ -15,6 +15,7 @@ use crate::load::gathered::Windows;
 use crate::load::verdict::MARGIN;
 use crate::load::{Kind, Pattern, Transport, Work};
 use crate::record::CallType;
+use crate::report::terminal;
 
 /// Of a comparison its tables; else which call to use, tables of the median latency of a lone call and of the rates of
 /// all calls, and the findings.
@@ -34,10 +35,7 @@ fn alone(study: &SizesAnalysis<'_>) -> String {
         text += &table(lines, transport);
         text.push('\n');
     }
-    for finding in findings {
-        text += &wrapped(&format!("{}: {}", finding.topic, finding.text));
-    }
-    text
+    text + &terminal::findings(findings)
 }
 
 /// A table of calls for each transport, and one of transports; nothing where there is nothing to choose from.

@@ -18,9 +18,9 @@ pub(super) fn over_load(channels: &Channels<'_>) -> Vec<Block> {
     vec![
         Block::Choices(vec![Choice::buttons("call", "Kind of call", calls), statistic(&STATISTICS)]),
         Block::Legend(ways.clone()),
-        Block::Heading("Operations per second; higher is better".to_owned()),
+        Block::heading("Operations per second; higher is better"),
         Block::Multiples(panels(channels, &ways, "rate", Unit::Rate, vec![Figure::rate()])),
-        Block::Heading("Latency, {statistic}; lower is better".to_owned()),
+        Block::heading("Latency, {statistic}; lower is better"),
         Block::Multiples(panels(channels, &ways, "latency", Unit::Time, Figure::latencies(&STATISTICS))),
         Block::hint(
             "A plot for each delay, all on the same axes, both logarithmic. The grey line is ideal scaling: every call \
@@ -62,7 +62,7 @@ fn panels(
         let mut chart = multiples.chart(index, &panel.network(), &lines);
         chart.when = when("call", [panel.call.name()]);
         if unit == Unit::Rate {
-            chart.ways.push(Way { dash: &[1, 4], width: 1.6, ..muted("ideal scaling") });
+            chart.ways.push(Way { dash: &[1, 4], width: 1.6, ..Way::new("ideal scaling", "muted") });
             let ideal = loads.iter().map(|&load| panel.ideal(load));
             let series = Series::new(ways.len(), When::new(), ideal);
             chart.series.push(Series { is_reference: true, mark: Mark::Line, ..series });
@@ -70,10 +70,6 @@ fn panels(
         chart
     };
     channels.panels.iter().enumerate().map(chart).collect()
-}
-
-fn muted(name: &str) -> Way {
-    Way { key: name.to_owned(), name: name.to_owned(), colour: "muted".to_owned(), ..Way::default() }
 }
 
 fn ways(channels: &Channels<'_>) -> Vec<Way> {
@@ -87,9 +83,7 @@ fn ways(channels: &Channels<'_>) -> Vec<Way> {
     let way = |(pair, strategy): &(&Pair, Strategy)| {
         let (dash, width) = stroke(*strategy, pair.client.variant());
         let peer = peers.iter().position(|known| *known == pair.client.name());
-        let name = label(pair, *strategy);
-        let colour = peer.map_or("ours", peer_colour).to_owned();
-        Way { key: name.clone(), name, colour, dash, width, ..Way::default() }
+        Way { dash, width, ..Way::new(label(pair, *strategy), peer.map_or("ours", peer_colour)) }
     };
     ways.iter().map(way).collect()
 }

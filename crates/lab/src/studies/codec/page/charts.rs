@@ -54,10 +54,9 @@ pub(super) fn costs(results: &CodecResults, analysis: &CodecFigures) -> Vec<Bloc
             Choice::buttons("figure", "Figure shown", FIGURES.map(|(name, text, ..)| (name, text))),
         ]),
         Block::Key(formats.iter().map(|format| (colour(*format).to_owned(), format.to_string())).collect()),
-        Block::About(
+        Block::about(
             "Slanted: the type is known at run time only. **&**: borrowed; strings stay in the bytes, and each field \
-             is read within the time."
-                .to_owned(),
+             is read within the time.",
         ),
     ];
     let mut panels = Vec::new();
@@ -144,9 +143,8 @@ pub(super) fn bytes(results: &CodecResults) -> Vec<Block> {
     vec![
         Block::Key(SIZES.map(|(name, colour, _)| (colour.to_owned(), name.to_owned())).to_vec()),
         Block::Bars(results.data.iter().filter_map(panel).collect()),
-        Block::Hint(
-            "As the codec writes it, and each message compressed by itself. On average over the messages of a kind."
-                .to_owned(),
+        Block::hint(
+            "As the codec writes it, and each message compressed by itself. On average over the messages of a kind.",
         ),
     ]
 }
@@ -164,25 +162,18 @@ pub(super) fn steps(results: &CodecResults, analysis: &CodecFigures) -> Vec<Bloc
         .map(|codec| {
             let count = &mut before[codec.format as usize];
             *count += 1;
-            Way {
-                key: codec.name.clone(),
-                name: codec.name.clone(),
-                colour: colour(codec.format).to_owned(),
-                dash: DASHES[(*count - 1) % DASHES.len()],
-                width: 2.0,
-                ..Way::default()
-            }
+            let dash = DASHES[(*count - 1) % DASHES.len()];
+            Way { dash, width: 2.0, ..Way::new(&codec.name, colour(codec.format)) }
         })
         .collect();
     let charts = results.data.iter().filter_map(|data| steps_chart(analysis, &data.name, &ways));
     vec![
         Block::Legend(ways.clone()),
         Block::Multiples(charts.collect()),
-        Block::Hint(
+        Block::hint(
             "The time of a conversion over how many of them were timed together, both logarithmic, for the operation \
              chosen above. Fifty conversions come before each window and are not counted. Ten conversions of a small \
-             message take less than a microsecond, of which reading the clock is a part."
-                .to_owned(),
+             message take less than a microsecond, of which reading the clock is a part.",
         ),
     ]
 }
@@ -225,13 +216,12 @@ fn power_of_ten(number: u64) -> String {
 pub(super) fn calls(analysis: &CodecFigures) -> Vec<Block> {
     let numbers: BTreeSet<u32> = analysis.shares.iter().map(|share| share.in_flight).collect();
     if numbers.is_empty() {
-        return vec![Block::About("No call was measured beside the conversions.".to_owned())];
+        return vec![Block::about("No call was measured beside the conversions.")];
     }
-    let mut blocks = vec![Block::About(
+    let mut blocks = vec![Block::about(
         "A call over a UNIX socket whose payload is as large as the message, measured in the same run with this \
          stack’s client and server (grey), and beside it what the four conversions of a call that echoes the message \
-         take: the request is encoded and decoded, and so is the answer."
-            .to_owned(),
+         take: the request is encoded and decoded, and so is the answer.",
     )];
     for number in numbers {
         blocks.push(Block::Heading(match number {

@@ -37,7 +37,7 @@ pub(super) fn stages(results: &JsonResults, cells: &Cells) -> Vec<Block> {
     let key = MEANINGS.map(|(meaning, colour)| (colour.to_owned(), meaning.to_owned()));
     let about = "One call at a time: the mean of each stage, from the client’s request object to its response object.";
     let [choices, panels] = by_shape("stages", results, cells, row);
-    vec![Block::About(about.to_owned()), choices, Block::Key(key.to_vec()), panels]
+    vec![Block::about(about), choices, Block::Key(key.to_vec()), panels]
 }
 
 pub(super) fn rates(results: &JsonResults, cells: &Cells) -> Vec<Block> {
@@ -48,7 +48,7 @@ pub(super) fn rates(results: &JsonResults, cells: &Cells) -> Vec<Block> {
     };
     let about = "Enough calls in flight to keep the server busy, from a client that encodes nothing; higher is better.";
     let [choices, panels] = by_shape("rates", results, cells, row);
-    vec![Block::About(about.to_owned()), choices, panels]
+    vec![Block::about(about), choices, panels]
 }
 
 /// The choice of a message, and a panel for each. The published message is first.

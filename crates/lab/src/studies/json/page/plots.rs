@@ -41,11 +41,10 @@ fn spikes(results: &JsonResults, cells: &Cells) -> Vec<Block> {
         return Vec::new();
     }
     vec![
-        Block::Heading("Slow calls over time".to_owned()),
-        Block::About(
+        Block::heading("Slow calls over time"),
+        Block::about(
             "The windows of each variant are shown one after the other. Half of a window’s calls are below the line, \
-             99 % below the dashes, and the dots are its ten longest calls."
-                .to_owned(),
+             99 % below the dashes, and the dots are its ten longest calls.",
         ),
         Block::Multiples(charts),
     ]
@@ -59,14 +58,7 @@ fn spikes_of(cell: &WayCell) -> Option<Chart> {
         (false, Protocol::Grpc) => "peer-4",
         (false, _) => "peer-1",
     };
-    let way = |name: &str, dash, width| Way {
-        key: String::new(),
-        name: name.to_owned(),
-        colour: colour.to_owned(),
-        dash,
-        width,
-        ..Way::default()
-    };
+    let way = |name: &str, dash, width| Way { dash, width, ..Way::new(name, colour) };
     let mut begins = vec![0.0];
     let mut calls: Vec<(f64, u64, String)> = Vec::new();
     for (index, window) in windows.iter().enumerate() {
@@ -121,13 +113,7 @@ fn sizes(results: &JsonResults, cells: &Cells) -> Vec<Block> {
         .collect();
     counts.sort_unstable();
     counts.dedup();
-    let ways = BESIDE.map(|(protocol, colour)| Way {
-        key: protocol.title().to_owned(),
-        name: protocol.title().to_owned(),
-        colour: colour.to_owned(),
-        width: 2.0,
-        ..Way::default()
-    });
+    let ways = BESIDE.map(|(protocol, hue)| Way { width: 2.0, ..Way::new(protocol.title(), hue) });
     let figures: [(&str, Beside); 2] = [
         ("Time of a call, one at a time", |cells, way, grpc| cells.latency_ratio(way, grpc)),
         // How many times a server’s time, too.
@@ -170,8 +156,8 @@ fn sizes(results: &JsonResults, cells: &Cells) -> Vec<Block> {
         return Vec::new();
     }
     vec![
-        Block::Heading("By the number of strings".to_owned()),
-        Block::About("Relative to gRPC, with 95 % intervals.".to_owned()),
+        Block::heading("By the number of strings"),
+        Block::about("Relative to gRPC, with 95 % intervals."),
         Block::Legend(ways.to_vec()),
         Block::Charts(charts),
     ]

@@ -121,7 +121,6 @@ fn not_measured(label: &str) -> Markup {
 }
 
 fn call(choice: &CallChoice, label: &str, class: &str) -> Markup {
-    let link = |kind: Kind| linked(kind, choice.transport, choice.size, &name(kind));
     let advice = choice.advice();
     let (verdict, kinds) = match advice {
         Advice::Use => ("use", vec![choice.best]),
@@ -135,45 +134,51 @@ fn call(choice: &CallChoice, label: &str, class: &str) -> Markup {
             choice.others.iter().copied().find(|(kind, _)| kinds.contains(kind))
         }
     };
-    html! {
-        td data-label=(label) class={ (class) " " (verdict.split(' ').next_back().unwrap_or_default()) } {
-            i { (verdict) }
-            b {
-                @for (index, &kind) in kinds.iter().enumerate() {
-                    @if index > 0 { @if advice == Advice::Equal { " = " } @else { " or " } }
-                    (link(kind))
-                }
-            }
-            @if let Some((kind, compared)) = beside {
-                small { (ratio(compared)) " " (name(kind)) }
-            }
-            @if advice == Advice::CannotTell {
-                @for kind in choice.equal() { small { (name(kind)) " equals " (name(choice.best)) } }
-            }
+    let of = kinds.iter().map(|&kind| linked(kind, choice.transport, choice.size, &name(kind)));
+    let below = html! {
+        @if let Some((kind, compared)) = beside {
+            small { (ratio(compared)) " " (name(kind)) }
         }
-    }
+        @if advice == Advice::CannotTell {
+            @for kind in choice.equal() { small { (name(kind)) " equals " (name(choice.best)) } }
+        }
+    };
+    chosen([label, class], verdict, of, &below)
 }
 
 fn carrier(choice: &TransportChoice, label: &str, class: &str) -> Markup {
     let TransportChoice { size, kind, compared, .. } = *choice;
-    let link = |transport: Transport| linked(kind, transport, size, &transport.to_string());
     let (verdict, of) = match compared.verdict {
         Verdict::Faster => ("use", vec![Transport::Uds]),
         Verdict::Slower => ("use", vec![Transport::Tcp]),
         Verdict::NoDifference => ("equal", Transport::ALL.to_vec()),
         Verdict::CannotTell | Verdict::NotMeasured => ("cannot tell", Transport::ALL.to_vec()),
     };
+    let of = of.into_iter().map(|transport| linked(kind, transport, size, &transport.to_string()));
+    let below = html! {
+        small { (ratio(compared)) }
+        small { "UDS ÷ TCP" @if choice.job != Job::Lone { ", " (name(kind)) } }
+    };
+    chosen([label, class], verdict, of, &below)
+}
+
+/// A field of the table; `below`: the ratios that the verdict rests on.
+fn chosen(
+    [label, class]: [&str; 2],
+    verdict: &str,
+    of: impl Iterator<Item = Markup>,
+    below: &Markup,
+) -> Markup {
     html! {
         td data-label=(label) class={ (class) " " (verdict.split(' ').next_back().unwrap_or_default()) } {
             i { (verdict) }
             b {
-                @for (index, &transport) in of.iter().enumerate() {
+                @for (index, link) in of.enumerate() {
                     @if index > 0 { @if verdict == "equal" { " = " } @else { " or " } }
-                    (link(transport))
+                    (link)
                 }
             }
-            small { (ratio(compared)) }
-            small { "UDS ÷ TCP" @if choice.job != Job::Lone { ", " (name(kind)) } }
+            (below)
         }
     }
 }

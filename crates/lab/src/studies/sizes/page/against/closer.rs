@@ -59,7 +59,7 @@ pub(super) fn blocks(comparison: &StacksCompared<'_>) -> Vec<Block> {
                 ..Chart::default()
             },
         ]),
-        Block::Heading("Cost per operation".to_owned()),
+        Block::heading("Cost per operation"),
     ];
     blocks.extend(numbered(&lines).map(|(index, line)| {
         Block::When(when("line", [index.to_string()]), vec![Block::Table(costs(comparison, line))])

@@ -11,25 +11,13 @@ pub(super) type LineKey = (Kind, Transport);
 
 /// A stack's lines: ours, or the peer of this number.
 pub(super) fn way(pair: &Pair, peer: Option<usize>) -> Way {
-    Way {
-        key: pair.to_string(),
-        name: pair.to_string(),
-        colour: peer.map_or("ours", peer_colour).to_owned(),
-        width: if peer.is_some() { 2.0 } else { 2.8 },
-        ..Way::default()
-    }
+    let width = if peer.is_some() { 2.0 } else { 2.8 };
+    Way { width, ..Way::new(pair.to_string(), peer.map_or("ours", peer_colour)) }
 }
 
 /// The bare socket's lines.
 pub(super) fn socket() -> Way {
-    Way {
-        key: "bare socket".to_owned(),
-        name: "bare socket".to_owned(),
-        colour: "socket".to_owned(),
-        dash: &[2, 3],
-        width: 1.6,
-        ..Way::default()
-    }
+    Way { dash: &[2, 3], width: 1.6, ..Way::new("bare socket", "socket") }
 }
 
 /// `unary, 16 in flight, TCP`
