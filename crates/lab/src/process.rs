@@ -14,7 +14,6 @@ mod system_calls;
 mod target;
 
 use std::collections::BTreeMap;
-use std::time::Duration;
 
 use thalweg_measure::cpus::CpuAssignment;
 use thalweg_measure::interrupt::Interrupt;
@@ -25,14 +24,16 @@ use crate::socket;
 use crate::stack::{Pair, Stack};
 use crate::study::{Execute, ExecuteError};
 use driver::Driver;
-use hop::Hop;
+use hop::Hops;
 use server::{Addresses, Server, threads};
 use servers::{ServerKey, Servers};
 
 pub(crate) use asking::{ask, unlike_contract};
 pub use driver::OwnFiles;
-pub(crate) use echo::{EchoProcesses, EchoRun, Network};
+pub use echo::EchoExecutor;
+pub(crate) use echo::EchoRun;
 pub use fresh::FreshExecutor;
+pub(crate) use hop::Network;
 pub use program::Program;
 pub use target::TargetExecutor;
 
@@ -41,8 +42,7 @@ pub use target::TargetExecutor;
 pub struct ProcessExecutor {
     programs: BTreeMap<String, Program>,
     servers: Servers,
-    /// Networks to the servers, by what they add to a round trip.
-    hops: BTreeMap<(ServerKey, Duration), Hop>,
+    hops: Hops,
     interrupt: Interrupt,
     cpus: CpuAssignment,
 }
@@ -55,7 +55,7 @@ pub struct StartError(String);
 impl ProcessExecutor {
     /// For stacks of these names. Nothing is started yet.
     pub fn new(programs: BTreeMap<String, Program>, cpus: CpuAssignment, interrupt: Interrupt) -> Self {
-        Self { programs, servers: Servers::default(), hops: BTreeMap::new(), interrupt, cpus }
+        Self { programs, servers: Servers::default(), hops: Hops::default(), interrupt, cpus }
     }
 
     /// Starts the stack's server, on TCP and on a Unix domain socket, and waits until it listens on both. It serves
@@ -74,7 +74,9 @@ impl ProcessExecutor {
         let key = server_key(window, pair);
         let server = self.servers.serving(&key, || start(&self.programs, &self.cpus, &key.stack))?;
         let (server_pid, target) = (server.pid(), server.target(window.point.transport).to_owned());
-        let hop = self.hop(window, &key, &target)?;
+        let network = Network { round_trip: window.point.round_trip, rate: None };
+        let has_hop = network != Network::default() || window.purpose == Purpose::Wire;
+        let hop = has_hop.then(|| self.hops.to(&target, network, &self.cpus)).transpose()?;
         let program = Program::of(&self.programs, &pair.client).map_err(ExecuteError::Window)?;
         Ok(Driver {
             variant: program.client_variant(&pair.client).map(str::to_owned),
@@ -84,22 +86,6 @@ impl ProcessExecutor {
             threads: self.client_threads(window),
             ..Driver::new(program, &target, window.point.clone(), &self.cpus, &self.interrupt)
         })
-    }
-
-    /// What the window's driver talks through, if it is not to talk to the server directly.
-    fn hop(&mut self, window: &Window, key: &ServerKey, target: &str) -> Result<Option<Hop>, ExecuteError> {
-        let round_trip = window.point.round_trip;
-        if round_trip.is_zero() && window.purpose != Purpose::Wire {
-            return Ok(None);
-        }
-        let hop_key = (key.clone(), round_trip);
-        // A server that was started again listens elsewhere.
-        if let Some(hop) = self.hops.get(&hop_key).filter(|hop| hop.leads_to(target)) {
-            return Ok(Some(hop.clone()));
-        }
-        let hop = Hop::start(target, round_trip, None, &self.cpus).map_err(ExecuteError::Window)?;
-        self.hops.insert(hop_key, hop.clone());
-        Ok(Some(hop))
     }
 
     /// Where clients' ways to come by connections are compared, each has a thread for each of its processors.

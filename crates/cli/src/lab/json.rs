@@ -6,12 +6,11 @@ use std::process::ExitCode;
 
 use clap::Args;
 use thalweg_lab::json::{
-    Budget, JsonExecutor, JsonOptions, JsonResults, JsonSettings, OwnInfo, PUBLISHED, Way, our_ways, plan,
-    ways_of,
+    Budget, JsonOptions, JsonResults, JsonSettings, OwnInfo, PUBLISHED, Way, our_ways, plan, ways_of,
 };
 use thalweg_lab::load::StackInfo;
 use thalweg_lab::peers::{COMPILED_LATE, JSON_SERVERS, NO_PEERS};
-use thalweg_lab::process::{OwnFiles, Program};
+use thalweg_lab::process::{EchoExecutor, OwnFiles, Program};
 use thalweg_lab::stack::{OURS, Stack};
 use thalweg_lab::study::LeftOut;
 use thalweg_load::echo::Shape;
@@ -95,7 +94,7 @@ pub(super) fn run(args: &JsonArgs) -> Result<ExitCode, Failure> {
         server_cpus: cpus.server_cpus.clone(),
     };
     let results = JsonResults::begun(settings, stacks, left_out, plan.windows.len());
-    let executor = JsonExecutor::new(programs, args.own.files(), cpus, listen_for_signals()?);
+    let executor = EchoExecutor::new(programs, args.own.files(), cpus, listen_for_signals()?);
     finish(&plan, "", results, executor, &directory)
 }
 

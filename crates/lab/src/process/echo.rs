@@ -2,16 +2,14 @@
 
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
-use std::num::NonZeroU64;
 use std::time::Duration;
 
-use thalweg_link::Rate;
 use thalweg_measure::cpus::CpuAssignment;
 use thalweg_measure::interrupt::Interrupt;
 use thalweg_measure::size::ByteSize;
 
 use super::driver::{Driver, Echo, OwnFiles};
-use super::hop::Hop;
+use super::hop::{Hops, Network};
 use super::program::Program;
 use super::server::{Addresses, Server};
 use super::servers::{ServerKey, Servers};
@@ -23,10 +21,10 @@ use crate::study::ExecuteError;
 
 /// Runs one server of each stack, and drives one of them at a time, on processors apart where there are two or more.
 #[derive(Debug)]
-pub(crate) struct EchoProcesses {
+pub struct EchoExecutor {
     programs: BTreeMap<String, Program>,
     servers: Servers,
-    hops: Vec<(Network, Hop)>,
+    hops: Hops,
     /// One's own messages, which our server and our client read.
     own: Option<OwnFiles>,
     cpus: CpuAssignment,
@@ -48,57 +46,39 @@ pub(crate) struct EchoRun {
     pub(crate) network: Network,
 }
 
-/// What is between both ends.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Network {
-    /// Added to a round trip.
-    pub(crate) round_trip: Duration,
-    /// Bits per second that pass.
-    pub(crate) rate: Option<NonZeroU64>,
-}
-
-impl EchoProcesses {
-    /// For stacks of these names, ours among them. Nothing is started yet.
-    pub(crate) fn new(
+impl EchoExecutor {
+    /// For stacks of these names, ours among them, and one's own messages. Nothing is started yet.
+    pub fn new(
         programs: BTreeMap<String, Program>,
         own: Option<OwnFiles>,
         cpus: CpuAssignment,
         interrupt: Interrupt,
     ) -> Self {
-        Self { programs, servers: Servers::default(), hops: Vec::new(), own, cpus, interrupt }
+        Self { programs, servers: Servers::default(), hops: Hops::default(), own, cpus, interrupt }
     }
 
-    /// Drives the stack's server, which serves as long as this is there; `with_json`: it serves JSON at all.
+    /// Drives the stack's server, which serves as long as this is there, or which is started `anew` for this run and
+    /// ended behind it; `with_json`: it serves JSON at all.
     pub(crate) fn drive(
         &mut self,
         stack: &Stack,
         with_json: bool,
+        anew: bool,
         run: EchoRun,
     ) -> Result<Measured, ExecuteError> {
         if self.interrupt.is_asked() {
             return Err(ExecuteError::Interrupted);
         }
-        let key = ServerKey { stack: stack.clone(), is_twin: false };
         let start = || start(&self.programs, self.own.as_ref(), &self.cpus, stack, with_json);
+        if anew {
+            let server = start().map_err(|why| failure(stack, why))?;
+            return self.driver(reached(stack, &server, run.work.protocol)?, run)?.run();
+        }
+        let key = ServerKey { stack: stack.clone(), is_twin: false };
         let server = self.servers.serving(&key, start)?;
         let reached = reached(stack, server, run.work.protocol)?;
         let found = self.driver(reached, run)?.run();
         self.servers.judged(&key, found)
-    }
-
-    /// The same with a server that is started for this run, and ended behind it.
-    pub(crate) fn drive_anew(
-        &mut self,
-        stack: &Stack,
-        with_json: bool,
-        run: EchoRun,
-    ) -> Result<Measured, ExecuteError> {
-        if self.interrupt.is_asked() {
-            return Err(ExecuteError::Interrupted);
-        }
-        let server = start(&self.programs, self.own.as_ref(), &self.cpus, stack, with_json);
-        let server = server.map_err(|why| failure(stack, why))?;
-        self.driver(reached(stack, &server, run.work.protocol)?, run)?.run()
     }
 
     fn driver(&mut self, (server, target): (u32, String), run: EchoRun) -> Result<Driver, ExecuteError> {
@@ -113,7 +93,8 @@ impl EchoProcesses {
             duration,
             ..Point::new(unary, ByteSize(0), Transport::Tcp, in_flight, connections)
         };
-        let hop = self.hop(&target, network)?;
+        let has_hop = network != Network::default();
+        let hop = has_hop.then(|| self.hops.to(&target, network, &self.cpus)).transpose()?;
         Ok(Driver {
             lanes: if afresh { LaneRule::PerCall } else { LaneRule::Fixed },
             hop,
@@ -121,21 +102,6 @@ impl EchoProcesses {
             echo: Some(Echo { work, own: self.own.clone(), calls }),
             ..Driver::new(&ours, &target, point, &self.cpus, &self.interrupt)
         })
-    }
-
-    fn hop(&mut self, target: &str, network: Network) -> Result<Option<Hop>, ExecuteError> {
-        if network == Network::default() {
-            return Ok(None);
-        }
-        let known = self.hops.iter().find(|(of, hop)| *of == network && hop.leads_to(target));
-        if let Some((_, hop)) = known {
-            return Ok(Some(hop.clone()));
-        }
-        let bytes = network.rate.and_then(|bits| NonZeroU64::new(bits.get() / 8));
-        let rate = bytes.map(Rate::from_bytes_per_second);
-        let hop = Hop::start(target, network.round_trip, rate, &self.cpus).map_err(ExecuteError::Window)?;
-        self.hops.push((network, hop.clone()));
-        Ok(Some(hop))
     }
 }
 

@@ -1,5 +1,6 @@
 //! What stands between a driver and a server: a network with a delay, or somebody who watches the bytes.
 
+use std::num::NonZeroU64;
 use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
@@ -8,6 +9,39 @@ use thalweg_link::{Link, LinkOptions, Rate, Stats};
 use thalweg_measure::cpus::{CpuAssignment, CpuList};
 
 use crate::load::{Idle, Wire};
+use crate::study::ExecuteError;
+
+/// What is between both ends.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Network {
+    /// Added to a round trip.
+    pub(crate) round_trip: Duration,
+    /// Bits per second that pass.
+    pub(crate) rate: Option<NonZeroU64>,
+}
+
+/// Networks to servers, each started when it is first wanted.
+#[derive(Debug, Default)]
+pub(super) struct Hops(Vec<(Network, Hop)>);
+
+impl Hops {
+    /// Returns the network to where a server listens.
+    pub(super) fn to(
+        &mut self,
+        target: &str,
+        network: Network,
+        cpus: &CpuAssignment,
+    ) -> Result<Hop, ExecuteError> {
+        // A server that was started again listens elsewhere.
+        let known = self.0.iter().find(|(of, hop)| *of == network && hop.to == target);
+        if let Some((_, hop)) = known {
+            return Ok(hop.clone());
+        }
+        let hop = Hop::start(target, network, cpus).map_err(ExecuteError::Window)?;
+        self.0.push((network, hop.clone()));
+        Ok(hop)
+    }
+}
 
 /// A link to one server. Ended when the last clone is dropped.
 #[derive(Clone, Debug)]
@@ -19,12 +53,9 @@ pub(super) struct Hop {
 
 impl Hop {
     /// Starts it on processors that neither side is kept on, if there are any.
-    pub(super) fn start(
-        to: &str,
-        round_trip: Duration,
-        rate: Option<Rate>,
-        cpus: &CpuAssignment,
-    ) -> Result<Self, String> {
+    fn start(to: &str, Network { round_trip, rate }: Network, cpus: &CpuAssignment) -> Result<Self, String> {
+        let bytes = rate.and_then(|bits| NonZeroU64::new(bits.get() / 8));
+        let rate = bytes.map(Rate::from_bytes_per_second);
         let said = |error: &dyn std::fmt::Display| format!("no network to {to}: {error}");
         let address = to.parse().map_err(|error| said(&error))?;
         let listen = "127.0.0.1:0".parse().map_err(|error| said(&error))?;
@@ -45,11 +76,6 @@ impl Hop {
             Ok(Err(error)) => Err(said(&error)),
             Err(_) => Err(said(&"the thread that starts it panicked")),
         }
-    }
-
-    /// It leads to where this server listens.
-    pub(super) fn leads_to(&self, target: &str) -> bool {
-        self.to == target
     }
 
     /// Where it listens.

@@ -29,7 +29,6 @@ use crate::report::page::StudyReport;
 pub(crate) use analysis::JsonAnalysis;
 pub(crate) use case::Case;
 pub(crate) use cells::{Cells, Cold, Latencies, ServerStart, WayCell};
-pub use execute::JsonExecutor;
 pub use plan::{Budget, JsonOptions, PUBLISHED, plan};
 pub use results::{JsonResults, JsonSettings, OwnInfo};
 pub use way::{Way, our_ways, ways_of};
