@@ -1,26 +1,34 @@
 //! Studies as small JSON: the figures that documents quote, without the windows behind them.
 
-use serde::Serialize;
 use serde_json::{Value, json};
 use thalweg_measure::figures::short;
 use thalweg_measure::statistics::Ratio;
 
 use super::verdict::Compared;
-use crate::study::StudyResults;
+use crate::study::{StudyKind, StudyResults};
 
-/// The text of a study's condensed results: `body`, and before it where and when the study was measured.
-pub(crate) fn text<S, T>(
-    results: &StudyResults<S, T>,
-    schema: &str,
-    arguments: &impl Serialize,
-    mut body: Value,
-) -> String {
-    body["schema"] = json!(schema);
+/// The text of a study's condensed results: `body`, and before it where and when the study was measured. `arguments`
+/// repeat it.
+pub(crate) fn text<S, T>(results: &StudyResults<S, T>, arguments: &[String], mut body: Value) -> String {
+    let family = match results.study {
+        StudyKind::Codec => "codec",
+        StudyKind::Json => "json",
+        StudyKind::Sizes | StudyKind::Channels | StudyKind::Connections => "lab",
+    };
+    body["schema"] = json!(format!("thalweg.{family}-condensed/1"));
     body["machine"] = json!(results.machine);
     body["started"] = json!(results.started);
-    body["arguments"] = json!(arguments);
+    body["arguments"] = json!(without_out(arguments));
     body["left_out"] = json!(results.left_out);
     format!("{body:#}\n")
+}
+
+/// What repeats the study, but not where its results went.
+fn without_out(arguments: &[String]) -> Vec<&String> {
+    let is_out = |argument: &String| argument == "--out";
+    let before = |index: usize| index.checked_sub(1).is_some_and(|before| is_out(&arguments[before]));
+    let kept = arguments.iter().enumerate().filter(|(index, it)| !is_out(it) && !before(*index));
+    kept.map(|(_, argument)| argument).collect()
 }
 
 /// A ratio, and the ends of its interval.

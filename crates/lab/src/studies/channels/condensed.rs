@@ -10,9 +10,6 @@ use crate::load::gathered::Windows;
 use crate::load::verdict::Compared;
 use crate::load::{LabResults, condensed};
 
-/// The schema's name and version.
-const CONDENSED_SCHEMA: &str = "thalweg.lab-condensed/1";
-
 /// Rates of all points with their intervals, and of each load its best number, what that gains over one, and what the
 /// adaptive channel reaches of it.
 pub(super) fn condensed(results: &LabResults, channels: &Channels<'_>, verdicts: &[StackVerdict]) -> String {
@@ -26,7 +23,7 @@ pub(super) fn condensed(results: &LabResults, channels: &Channels<'_>, verdicts:
         "points": channels.points().map(point).collect::<Vec<_>>(),
         "loads": verdicts.iter().flat_map(loads).collect::<Vec<_>>(),
     });
-    condensed::text(results, CONDENSED_SCHEMA, &results.settings.arguments, body)
+    condensed::text(results, &results.settings.arguments, body)
 }
 
 fn point(cell: &Windows<'_>) -> Value {

@@ -8,9 +8,6 @@ use super::analysis::CodecAnalysis;
 use super::tables::MessageSize;
 use crate::load::condensed;
 
-/// The schema's name and version.
-const CONDENSED_SCHEMA: &str = "thalweg.codec-condensed/1";
-
 /// The machine, the codecs, the median time of each line, bytes of messages, shares of calls, and what the study itself
 /// says of them.
 pub(super) fn condensed(analysis: &CodecAnalysis<'_>) -> String {
@@ -28,7 +25,7 @@ pub(super) fn condensed(analysis: &CodecAnalysis<'_>) -> String {
         "sizes": results.sizes.iter().map(size).collect::<Vec<_>>(),
         "shares": shares.iter().map(share).collect::<Vec<_>>(),
     });
-    condensed::text(results, CONDENSED_SCHEMA, &results.settings.arguments, body)
+    condensed::text(results, &results.settings.arguments, body)
 }
 
 fn line(figures: &LineFigures) -> Value {

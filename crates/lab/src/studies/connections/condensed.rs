@@ -11,9 +11,6 @@ use crate::load::condensed;
 use crate::load::gathered::Windows;
 use crate::load::used::Used;
 
-/// The schema's name and version.
-const CONDENSED_SCHEMA: &str = "thalweg.lab-condensed/1";
-
 pub(super) fn condensed(study: &ConnectionsAnalysis<'_>) -> String {
     let ConnectionsAnalysis { results, cells, findings, .. } = study;
     let body = json!({
@@ -24,7 +21,7 @@ pub(super) fn condensed(study: &ConnectionsAnalysis<'_>) -> String {
         "arrivals": cells.arrivals.iter().map(arrivals).collect::<Vec<_>>(),
         "findings": findings,
     });
-    condensed::text(results, CONDENSED_SCHEMA, &results.settings.arguments, body)
+    condensed::text(results, &results.settings.arguments, body)
 }
 
 fn server(server: &ServerCell<'_>) -> Value {

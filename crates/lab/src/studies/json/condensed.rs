@@ -10,9 +10,6 @@ use super::noise::CaseFloor;
 use super::way::Way;
 use crate::load::condensed;
 
-/// The schema's name and version.
-const CONDENSED_SCHEMA: &str = "thalweg.json-condensed/1";
-
 /// Of each way at each case the times, stages, rates and processor times, and what they are beside ours.
 pub(super) fn condensed(study: &JsonAnalysis<'_>) -> String {
     let results = study.results;
@@ -24,7 +21,7 @@ pub(super) fn condensed(study: &JsonAnalysis<'_>) -> String {
         "doubts": study.doubts.iter().map(ToString::to_string).collect::<Vec<_>>(),
         "cells": study.cells.all.iter().map(|it| cell(&study.cells, it)).collect::<Vec<_>>(),
     });
-    condensed::text(results, CONDENSED_SCHEMA, &results.settings.arguments, body)
+    condensed::text(results, &results.settings.arguments, body)
 }
 
 fn floor(floor: &CaseFloor) -> Value {

@@ -7,9 +7,6 @@ use super::compare::{Against, ComparedCell, StacksCompared};
 use crate::load::noise::Floor;
 use crate::load::{LabResults, condensed};
 
-/// The schema's name and version.
-const CONDENSED_SCHEMA: &str = "thalweg.lab-condensed/1";
-
 /// The study's machine, its stacks, noise floors (as ratios) and cells: our figures, and ratios ours ÷ theirs of rates
 /// with their intervals and verdicts.
 pub(super) fn condensed(results: &LabResults, comparison: &StacksCompared<'_>) -> String {
@@ -22,15 +19,7 @@ pub(super) fn condensed(results: &LabResults, comparison: &StacksCompared<'_>) -
         "noise": comparison.noise.floors.iter().map(floor).collect::<Vec<_>>(),
         "cells": comparison.cells.iter().map(cell).collect::<Vec<_>>(),
     });
-    condensed::text(results, CONDENSED_SCHEMA, &arguments(&results.settings.arguments), body)
-}
-
-/// What repeats the study, but not where its results went.
-fn arguments(arguments: &[String]) -> Vec<&String> {
-    let is_out = |argument: &String| argument == "--out";
-    let before = |index: usize| index.checked_sub(1).is_some_and(|before| is_out(&arguments[before]));
-    let kept = arguments.iter().enumerate().filter(|(index, it)| !is_out(it) && !before(*index));
-    kept.map(|(_, argument)| argument).collect()
+    condensed::text(results, &results.settings.arguments, body)
 }
 
 fn cell(cell: &ComparedCell<'_>) -> Value {
