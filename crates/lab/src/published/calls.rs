@@ -3,7 +3,7 @@
 use super::cell::CallsCell;
 use super::scope::Scope;
 use super::value::{Found, Value};
-use crate::load::gathered::{Windows, gathered};
+use crate::load::gathered::{Windows, distinct, gathered};
 use crate::load::paired::{self, PairedWindow};
 use crate::load::{Idle, LabResults, Point, Strategy, Transport, Work};
 use crate::record::CallType;
@@ -96,16 +96,11 @@ impl<'r> Calls<'r> {
 
     /// Ways in which this client came by its connections.
     fn ways(&self, name: &str) -> Vec<(String, Strategy)> {
-        let mut ways: Vec<(String, Strategy)> = Vec::new();
-        for cell in &self.cells {
-            let Some(pair) = cell.pair.filter(|pair| pair.client.name() == name) else { continue };
-            let Some(strategy) = strategy(cell) else { continue };
-            let way = (pair.client.to_string(), strategy);
-            if !ways.contains(&way) {
-                ways.push(way);
-            }
-        }
-        ways
+        let way = |cell: &Windows<'_>| {
+            let pair = cell.pair.filter(|pair| pair.client.name() == name)?;
+            Some((pair.client.to_string(), strategy(cell)?))
+        };
+        distinct(self.cells.iter().filter_map(way))
     }
 
     /// A stack's one connection, the fastest of its ways with several, and how many times the calls these have.

@@ -7,7 +7,7 @@ use thalweg_measure::wording::{capitalised, counted, enumerated};
 use super::analyse::{Channels, ChannelsLine, Panel, network};
 use super::limit::{Gain, Judgement, Limit, Reached, Scene, judge};
 use super::numbers::{Adaptive, Best, LoadRow, LoadsTally, Names, Numbers, Several, lines_of, numbers};
-use crate::load::gathered::Windows;
+use crate::load::gathered::{Windows, grouped};
 use crate::load::verdict::{MARGIN, Verdict};
 use crate::load::{CallsSettings, Strategy};
 
@@ -259,22 +259,17 @@ fn adaptive(rows: &[LoadRow], lines: &[&ChannelsLine<'_>]) -> Option<String> {
 /// The best number by load, fewest first: `Best: 1 connection with 4 or 16 in flight, 4 with 64.` Loads of which it
 /// cannot be told are left out.
 pub(crate) fn by_load(rows: &[LoadRow]) -> String {
-    let mut loads: Vec<(u32, Vec<String>)> = Vec::new();
-    for row in rows {
-        let number = match &row.best {
-            Best::Only | Best::CannotTell => continue,
-            Best::One => 1,
-            Best::Several(way) => way.connections,
-        };
-        let index = loads.iter().position(|(known, _)| *known == number).unwrap_or_else(|| {
-            loads.push((number, Vec::new()));
-            loads.len() - 1
-        });
-        loads[index].1.push(row.in_flight.to_string());
-    }
+    let best = |row: &&LoadRow| match &row.best {
+        Best::Only | Best::CannotTell => None,
+        Best::One => Some(1),
+        Best::Several(way) => Some(way.connections),
+    };
+    let mut loads = grouped(rows.iter().filter(|row| best(row).is_some()), best);
     loads.sort_by_key(|(number, _)| *number);
-    let of_number = |(number, in_flight): &(u32, Vec<String>)| {
-        format!("{} with {} in flight", counted((*number).into(), "connection"), enumerated(in_flight))
+    let of_number = |(number, rows): &(Option<u32>, Vec<&LoadRow>)| {
+        let in_flight: Vec<String> = rows.iter().map(|row| row.in_flight.to_string()).collect();
+        let number = counted(number.unwrap_or_default().into(), "connection");
+        format!("{number} with {} in flight", enumerated(&in_flight))
     };
     format!("Best: {}.", loads.iter().map(of_number).collect::<Vec<_>>().join("; "))
 }

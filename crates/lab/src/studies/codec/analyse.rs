@@ -5,6 +5,7 @@ use thalweg_measure::statistics::median;
 use super::line::{CodecLine, Decodes, Format, Operation};
 use super::results::CodecResults;
 use super::tables::{Allocations, CallsOf, CodecStep};
+use crate::load::gathered::distinct;
 
 /// Everything that reports show, of all lines, peers' lines behind ours.
 #[derive(Clone, Debug, PartialEq)]
@@ -156,13 +157,8 @@ pub(crate) fn analyse(results: &CodecResults) -> CodecFigures {
 }
 
 fn own_lines(results: &CodecResults) -> impl Iterator<Item = LineFigures> + '_ {
-    let mut lines: Vec<&CodecLine> = Vec::new();
-    for step in results.steps.iter().filter(|step| !step.again) {
-        if !lines.contains(&&step.line) {
-            lines.push(&step.line);
-        }
-    }
-    lines.into_iter().filter_map(|line| {
+    let steps = results.steps.iter().filter(|step| !step.again);
+    distinct(steps.map(|step| &step.line)).into_iter().filter_map(|line| {
         let mut steps: Vec<&CodecStep> = steps_of(results, line, false).collect();
         steps.sort_by_key(|step| step.conversions);
         let bytes = results.size(&line.data, &line.codec).map_or(0.0, |size| size.raw);

@@ -5,6 +5,7 @@ use std::time::Duration;
 use super::line::{CodecLine, WARM_UPS};
 use super::tables::{CallsOf, StepLeftOut};
 use super::window::{CodecWindow, Conversions};
+use crate::load::gathered::grouped;
 use crate::study::rounds::interleaved;
 use crate::study::{Plan, PlanError};
 
@@ -132,15 +133,8 @@ pub fn plan(
 
 /// Lines that take turns: those of one message and one operation.
 fn compared(lines: &[LineEstimate]) -> Vec<Vec<&LineEstimate>> {
-    let key = |estimate: &LineEstimate| (estimate.line.data.clone(), estimate.line.operation);
-    let mut groups: Vec<Vec<&LineEstimate>> = Vec::new();
-    for estimate in lines {
-        match groups.iter_mut().find(|group| key(group[0]) == key(estimate)) {
-            Some(group) => group.push(estimate),
-            None => groups.push(vec![estimate]),
-        }
-    }
-    groups
+    let key = |estimate: &&LineEstimate| (estimate.line.data.clone(), estimate.line.operation);
+    grouped(lines, key).into_iter().map(|(_, compared)| compared).collect()
 }
 
 fn window_time(line: &LineEstimate, conversions: u64) -> Duration {

@@ -9,6 +9,7 @@ use super::noise::JsonNoise;
 use super::results::JsonResults;
 use super::way::Way;
 use super::window::{Purpose, WindowResult};
+use crate::load::gathered::distinct;
 use crate::load::paired::ratio_by_round;
 use crate::load::used::used;
 use crate::load::verdict::{Better, Compared};
@@ -143,13 +144,8 @@ fn sum(stages: &[StageMean], names: [&str; 3]) -> f64 {
 
 impl Cells {
     pub(crate) fn of(results: &JsonResults) -> Self {
-        let mut all: Vec<WayCell> = Vec::new();
-        for result in &results.windows {
-            let (way, case) = (&result.window.way, result.window.case);
-            if !all.iter().any(|cell| cell.way == *way && cell.case == case) {
-                all.push(cell(results, way, case));
-            }
-        }
+        let all = distinct(results.windows.iter().map(|it| (&it.window.way, it.window.case)));
+        let all = all.into_iter().map(|(way, case)| cell(results, way, case)).collect();
         Self { noise: JsonNoise::of(results), all }
     }
 

@@ -17,6 +17,7 @@ use super::question::Question;
 use super::results::JsonResults;
 use super::way::Way;
 use crate::echo::{Protocol, Shape};
+use crate::load::gathered::distinct;
 use crate::load::verdict::Verdict;
 use crate::load::{facts, stacks};
 
@@ -51,12 +52,7 @@ fn question(question: &Question, results: &JsonResults, cells: &Cells) -> Sectio
 
 /// What was measured on which machine.
 pub(super) fn lede(results: &JsonResults) -> String {
-    let mut versions: Vec<&str> = Vec::new();
-    for stack in &results.stacks {
-        if !versions.contains(&stack.version.as_str()) {
-            versions.push(&stack.version);
-        }
-    }
+    let versions = distinct(results.stacks.iter().map(|stack| stack.version.as_str()));
     let own = results.settings.own.as_ref().map(|own| {
         format!(
             " Your own messages are {} of the type {}.",

@@ -9,6 +9,7 @@ use super::way::Way;
 use super::window::{AskedOfWay, Found, JsonWindow, Purpose, WindowResult};
 use crate::echo::Shape;
 use crate::load::StackInfo;
+use crate::load::gathered::distinct;
 use crate::study::{LeftOut, StudyKind, StudyResults, StudyTables, WindowOutcome};
 
 /// What a study of gRPC against a JSON API found.
@@ -73,13 +74,9 @@ impl JsonResults {
 impl JsonTables {
     /// Messages without a network: one's own, persons and the codec study's, then strings in the order of their sizes.
     pub(super) fn shapes(&self) -> Vec<Shape> {
-        let mut shapes: Vec<Shape> = Vec::new();
-        for result in &self.windows {
-            let case = result.window.case;
-            if case == Case::plain(case.shape) && !shapes.contains(&case.shape) {
-                shapes.push(case.shape);
-            }
-        }
+        let cases = self.windows.iter().map(|result| result.window.case);
+        let plain = cases.filter(|case| *case == Case::plain(case.shape));
+        let mut shapes = distinct(plain.map(|case| case.shape));
         shapes.sort_by_key(|shape| match shape {
             Shape::Own => (0, 0),
             Shape::Person => (1, 0),

@@ -5,7 +5,7 @@ use thalweg_measure::page::chart::{Chart, Mark, Series, Unit, Way, XAxis, YAxis}
 use thalweg_measure::page::section::{Block, Choice, When, when};
 
 use crate::load::Strategy;
-use crate::load::gathered::Windows;
+use crate::load::gathered::{Windows, distinct};
 use crate::load::multiples::{ChartLine, Figure, Multiples, STATISTICS, hue, peer_colour, statistic};
 use crate::record::LoadResult;
 use crate::stack::{OURS, Pair};
@@ -74,12 +74,8 @@ fn panels(
 
 fn ways(channels: &Channels<'_>) -> Vec<Way> {
     let ways = channels.ways();
-    let mut peers: Vec<&str> = Vec::new();
-    for (pair, _) in &ways {
-        if pair.client.name() != OURS && !peers.contains(&pair.client.name()) {
-            peers.push(pair.client.name());
-        }
-    }
+    let clients = ways.iter().map(|(pair, _)| pair.client.name());
+    let peers = distinct(clients.filter(|name| *name != OURS));
     let way = |(pair, strategy): &(&Pair, Strategy)| {
         let (dash, width) = stroke(*strategy, pair.client.variant());
         let peer = peers.iter().position(|known| *known == pair.client.name());

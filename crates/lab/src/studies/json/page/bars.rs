@@ -8,6 +8,7 @@ use super::super::case::{Case, title};
 use super::super::cells::{Cells, WayCell};
 use super::super::results::JsonResults;
 use crate::echo::{STAGES, Shape};
+use crate::load::gathered::distinct;
 
 /// What each stage is in words, and its colour.
 const MEANINGS: [(&str, &str); 7] = [
@@ -53,13 +54,9 @@ pub(super) fn rates(results: &JsonResults, cells: &Cells) -> Vec<Block> {
 
 /// The choice of a message, and a panel for each. The published message is first.
 fn by_shape(choice: &'static str, results: &JsonResults, cells: &Cells, row: Row) -> [Block; 2] {
-    let mut shapes = vec![results.settings.published];
-    for cell in &cells.all {
-        let is_plain = cell.case == Case::plain(cell.case.shape);
-        if is_plain && row(cell).is_some() && !shapes.contains(&cell.case.shape) {
-            shapes.push(cell.case.shape);
-        }
-    }
+    let has_row = |cell: &&WayCell| cell.case == Case::plain(cell.case.shape) && row(cell).is_some();
+    let others = cells.all.iter().filter(has_row).map(|cell| cell.case.shape);
+    let shapes = distinct(std::iter::once(results.settings.published).chain(others));
     let row = |cell: &WayCell| {
         let (parts, shown) = row(cell)?;
         Some(BarRow {

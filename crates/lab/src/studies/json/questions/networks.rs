@@ -9,6 +9,7 @@ use super::super::question::Question;
 use super::super::results::JsonResults;
 use super::super::way::Way;
 use crate::echo::Protocol;
+use crate::load::gathered::distinct;
 
 pub(super) fn networks(results: &JsonResults, cells: &Cells) -> Question {
     let of_case = |case| {
@@ -48,15 +49,9 @@ pub(super) fn networks(results: &JsonResults, cells: &Cells) -> Question {
 /// The published message without a network, and over each.
 pub(super) fn cases(results: &JsonResults, cells: &Cells) -> Vec<Case> {
     let plain = Case::plain(results.settings.published);
-    let mut cases = vec![plain];
-    for cell in &cells.all {
-        let case = cell.case;
-        let is_far = case.is_far() && !case.gzip && !case.afresh && case.shape == plain.shape;
-        if is_far && !cases.contains(&case) {
-            cases.push(case);
-        }
-    }
-    cases
+    let is_far = |case: &Case| case.is_far() && !case.gzip && !case.afresh && case.shape == plain.shape;
+    let far = cells.all.iter().map(|cell| cell.case).filter(is_far);
+    distinct(std::iter::once(plain).chain(far))
 }
 
 /// The way was measured over a network, too.
