@@ -24,6 +24,12 @@ pub(crate) fn found(texts: impl IntoIterator<Item = (&'static str, Option<String
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Doubt(pub(crate) String);
 
+impl AsRef<str> for Doubt {
+    fn as_ref(&self) -> &str {
+        &self.0
+    }
+}
+
 impl Doubt {
     /// Not all planned windows were measured.
     pub(crate) fn cut_short(done: usize, planned: usize) -> Self {

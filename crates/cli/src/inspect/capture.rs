@@ -6,7 +6,10 @@ use thalweg_inspect::capture::{Call, CaptureError, KeyLog, Limits, Summary, read
 use thalweg_measure::wording::counted;
 use thalweg_protobuf::Schema;
 
-use super::{Format, InspectArgs, Selection, line, selection, show};
+use super::arguments::{Format, InspectArgs};
+use super::line;
+use super::selection::{self, Selection};
+use super::show::show;
 use crate::failure::Failure;
 use crate::terminal::written;
 
