@@ -11,11 +11,10 @@ use thalweg_measure::text::wrapped;
 use thalweg_protobuf::printable;
 
 use crate::findings::Doubt;
-use crate::study::directory::{NotWritable, ResultsDirectory};
+use crate::study::directory::{CSV_FILE, NotWritable, ResultsDirectory};
 
 /// The name of the page in the study's directory.
 pub(crate) const REPORT_FILE: &str = "report.html";
-pub(crate) use page::CSV_FILE;
 
 /// What a study says, in all formats.
 #[derive(Clone, Debug)]

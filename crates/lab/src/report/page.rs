@@ -11,10 +11,7 @@ use thalweg_measure::page::section::Section;
 use super::Report;
 use super::origin::{COMMAND, Facts, Origin};
 use crate::findings::Doubt;
-use crate::study::directory::RESULTS_FILE;
-
-/// The name of the table in the study's directory.
-pub(crate) const CSV_FILE: &str = "results.csv";
+use crate::study::directory::{CSV_FILE, RESULTS_FILE};
 
 /// Doubts beyond this many are folded away.
 const DOUBTS_OPEN: usize = 3;

@@ -12,6 +12,8 @@ use thalweg_measure::replacement::replace;
 
 /// The name of the results in the study's directory.
 pub(crate) const RESULTS_FILE: &str = "results.json";
+/// The name of the table in it.
+pub(crate) const CSV_FILE: &str = "results.csv";
 
 /// The directory of a study, and the results in it. Results are replaced as a whole: whoever reads them, or whatever
 /// kills the study, sees either the old ones or the new ones.

@@ -6,9 +6,9 @@ use super::sample::{self, alone, channels, codec, comparison, connections, json}
 use super::scratch;
 use crate::AnyResults;
 use crate::load::LabResults;
-use crate::report::{self, CSV_FILE, REPORT_FILE};
+use crate::report::{self, REPORT_FILE};
 use crate::study::ResultsDirectory;
-use crate::study::directory::RESULTS_FILE;
+use crate::study::directory::{CSV_FILE, RESULTS_FILE};
 
 /// Of studies whose figures are made up: to folders of the directory that `THALWEG_SAMPLE_REPORTS` names, to be looked
 /// at; without it to where they are deleted.

@@ -14,7 +14,7 @@ use crate::load::{
 };
 use crate::sizes::{self, SizesOptions};
 use crate::stack::{Pair, Stack};
-use crate::study::directory::RESULTS_FILE;
+use crate::study::directory::{CSV_FILE, RESULTS_FILE};
 use crate::study::{
     Conducted, CutShort, Execute, ExecuteError, LeftOut, Observe, Plan, ResultsDirectory, StudyKind,
     StudyTables, WindowOutcome, conduct,
@@ -129,7 +129,7 @@ fn check_study(
     let saved = LabResults::read(&path.join(RESULTS_FILE)).ok();
     let results = AnyResults::read(&path.join(RESULTS_FILE)).unwrap();
     report::write(&directory, &results.analyse()).unwrap();
-    for file in [RESULTS_FILE, report::CSV_FILE, report::REPORT_FILE] {
+    for file in [RESULTS_FILE, CSV_FILE, report::REPORT_FILE] {
         assert!(path.join(file).is_file(), "{file} is missing");
     }
     assert_eq!(fs::read_dir(&path).unwrap().count(), 3, "nothing else is left behind");

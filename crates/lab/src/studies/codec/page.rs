@@ -76,8 +76,8 @@ pub(super) fn sections(study: &CodecAnalysis<'_>) -> Vec<Section> {
             vec![
                 Block::Table(table(results, analysis)),
                 Block::hint(
-                    "A click on a column’s name sorts by it. The same figures lie in `results.csv`, and every window in \
-                 `results.json`.",
+                    "A click on a column’s name sorts by it. The same figures lie in `results.csv`, and every window \
+                     in `results.json`.",
                 ),
             ],
         ),
