@@ -26,7 +26,7 @@ pub(crate) struct RuntimeArgs {
     #[arg(long, value_name = "N")]
     threads: Option<NonZeroUsize>,
 
-    /// Spin this long before sleeping [default: adaptive, up to 120us; 0s: off]
+    /// Spin this long before sleeping [default: adaptive, up to 30us; 0s: off]
     ///
     /// Spinning lowers latency and uses more CPU.
     #[arg(long, value_name = "DURATION", value_parser = humantime::parse_duration)]

@@ -68,7 +68,7 @@ fn told() -> Vec<Setting> {
         setting(
             "both",
             "busy polling (busy_poll)",
-            "up to 120 µs, where it finds something".to_owned(),
+            "up to 30 µs, where it finds something".to_owned(),
             "the default; the variant no-busy-poll sleeps at once",
         ),
         setting("both", "TCP_NODELAY", "on".to_owned(), "always"),

@@ -70,7 +70,7 @@ pub struct ChannelConfig {
     /// Windows, frame size and limits of the connections.
     pub http2: thalweg_http2::Config,
     /// How long a connection on which nothing moves goes on trying to read before it sleeps; zero: it sleeps at once.
-    /// `None`: up to 120 µs where that has paid: where little moves, and comes closely.
+    /// `None`: up to 30 µs where that has paid, which is where little moves, and comes closely.
     pub busy_poll: Option<Duration>,
     /// When servers are asked whether they are still there; never. The interval is at least 10 s.
     pub keepalive: Option<Keepalive>,

@@ -306,7 +306,7 @@ impl ServerBuilder {
     }
 
     /// How long a connection on which nothing moves goes on trying to read before it sleeps; zero: not at all. By
-    /// default up to 120 µs, where small messages follow each other closely, and to look has paid lately.
+    /// default up to 30 µs, where small messages follow each other closely, and to look has paid lately.
     ///
     /// A call that comes in that time is seen within about a microsecond, where waking a thread takes some tens. What
     /// it costs is a whole processor for each thread that has such a connection, while calls come and for `duration`

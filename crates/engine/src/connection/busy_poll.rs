@@ -60,16 +60,14 @@ enum Place {
 }
 
 impl Look {
-    /// How long it took, if what has come now was found by it. What the first try of a thread finds was there before.
-    fn found_after(self) -> Option<Duration> {
-        let is_find = self.place == Place::Socket || self.tried_at > self.since;
-        is_find.then(|| self.tried_at - self.since)
+    /// Whether what has come now was found by it. What the first try of a thread finds was there before.
+    fn is_find(self) -> bool {
+        self.place == Place::Socket || self.tried_at > self.since
     }
 }
 
-/// How long a look takes that finds nothing: longer than a peer that sleeps takes to be woken and to answer. See
-/// [`Looks`] for how long it may take to find something.
-const LOOK_MAX: Duration = Duration::from_micros(120);
+/// How long a look takes that finds nothing: about what it takes to fall asleep and to be woken.
+const LOOK_MAX: Duration = Duration::from_micros(30);
 /// So many bytes are small messages. Larger ones come in pieces, and who looks sooner finds smaller ones.
 const MOVED_LEN_MAX: usize = 24 * 1024;
 /// What the rest of a large message counts as that is still to come.
@@ -77,7 +75,7 @@ const LARGE_LEN: usize = 64 * 1024;
 /// By so much of itself what moved lately is less each time that nothing moves.
 const LATELY_SHARE: usize = 8;
 /// What comes closer to what came before is worth waiting for.
-const GAP_MAX: Duration = Duration::from_micros(500);
+const GAP_MAX: Duration = Duration::from_micros(150);
 /// So many reads are of a new connection, which may not have more than them.
 const NEW_READS: u32 = 8;
 
@@ -166,9 +164,9 @@ impl BusyPoll {
     pub(super) fn note_read(&mut self, read: usize, polled_at: tokio::time::Instant) {
         self.moved_len += read;
         if let Some(look) = self.end_look()
-            && let Some(after) = look.found_after()
+            && look.is_find()
         {
-            self.with_looks(look.place, |looks| looks.note_found(after));
+            self.with_looks(look.place, Looks::note_found);
         }
         if self.waiting == Waiting::AsItPays {
             self.pace.note_read(polled_at);
@@ -240,8 +238,8 @@ impl BusyPoll {
             return true;
         };
         if has_read {
-            if let Some(after) = std::mem::replace(look, begun).found_after() {
-                self.with_looks(place, |looks| looks.note_found(after));
+            if std::mem::replace(look, begun).is_find() {
+                self.with_looks(place, Looks::note_found);
             }
             return true;
         }
@@ -408,7 +406,7 @@ mod tests {
 
         // What the other has read is what it looked for, and it goes on.
         thread_looks::with_looks(|looks| looks.to_skip = 8);
-        one.look.as_mut().expect("it looks").since -= Duration::from_micros(10);
+        one.look_is_over();
         other.note_read(40, tokio::time::Instant::now());
         assert!(one.goes_on_beside_others(1));
         assert_eq!(to_skip_of_thread(), 4);

@@ -36,7 +36,7 @@ pub struct ServerConfig {
     /// How long calls may go on after the server was told to stop; 30 s.
     pub shutdown_grace: Duration,
     /// How long a connection on which nothing moves goes on trying to read before it sleeps; zero: it sleeps at once.
-    /// `None`: up to 120 µs where that has paid: where little moves, and comes closely.
+    /// `None`: up to 30 µs where that has paid, which is where little moves, and comes closely.
     pub busy_poll: Option<Duration>,
     /// How many connections there may be; any number. Where all places are taken, a new connection is closed, and so is
     /// the one that has had no call for the longest time, to make room for the next.
