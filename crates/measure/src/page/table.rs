@@ -134,6 +134,9 @@ pub struct Columns<'a, R> {
     columns: Vec<(String, CellOf<'a, R>)>,
 }
 
+/// A figure of a value, as CSV has it; `None` where there is none.
+pub type FigureOf<V> = fn(&V) -> Option<String>;
+
 type CellOf<'a, R> = Box<dyn Fn(&R) -> Field + 'a>;
 
 impl<R> Default for Columns<'_, R> {
@@ -178,7 +181,7 @@ impl<'a, R> Columns<'a, R> {
     pub fn plain_figures<V: 'a>(
         self,
         value: impl Fn(&R) -> Option<V> + Clone + 'a,
-        figures: &[(&'static str, fn(&V) -> Option<String>)],
+        figures: &[(&'static str, FigureOf<V>)],
     ) -> Self {
         figures.iter().fold(self, |columns, &(head, figure)| {
             let value = value.clone();

@@ -8,8 +8,10 @@ use crate::echo::STAGES;
 
 type WindowColumns<'a> = Columns<'a, &'a WindowResult>;
 
+type FigureOf = fn(&WindowResult) -> Option<u64>;
+
 /// A column for each figure of a window, per call.
-const PER_CALL: [(&str, fn(&WindowResult) -> Option<u64>); 4] = [
+const PER_CALL: [(&str, FigureOf); 4] = [
     ("sent_bytes_per_call", |it| Some(it.measured()?.bytes_sent)),
     ("received_bytes_per_call", |it| Some(it.measured()?.bytes_received)),
     ("client_cpu_ns_per_call", |it| Some(it.usage?.client.cpu_ns())),
