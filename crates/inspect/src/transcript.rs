@@ -120,8 +120,8 @@ impl Transcript<'_> {
             .collect()
     }
 
-    /// Returns the call and its `inspections` as a document of the schema `thalweg.inspect-exchange/1` or, for a call of
-    /// a capture, `thalweg.inspect-call/1`.
+    /// Returns the call and its `inspections` as a document of the schema `thalweg.inspect-exchange/1` or, for a call
+    /// of a capture, `thalweg.inspect-call/1`.
     ///
     /// # Panics
     ///
