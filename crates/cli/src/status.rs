@@ -2,8 +2,9 @@
 
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
+use thalweg::prost::DecodeError;
 use thalweg::{Code, Status};
-use thalweg_dynamic::{Catalogue, details};
+use thalweg_dynamic::Detail;
 use thalweg_measure::code::code_name;
 use thalweg_protobuf::printable;
 
@@ -19,14 +20,14 @@ pub(crate) fn exit_code(code: Code) -> u8 {
 }
 
 /// A line for the status, and one for each of its details, as JSON.
-pub(crate) async fn described(status: &Status, catalogue: &mut Catalogue) -> String {
+pub(crate) fn described(status: &Status, details: Result<Vec<Detail>, DecodeError>) -> String {
     let code = status.code() as i32;
     let mut text = format!("{} ({code})", code_name(code));
     if !status.message().is_empty() {
         text.push_str(": ");
         text.push_str(&printable::line(status.message()));
     }
-    if let Ok(details) = details(status, catalogue).await {
+    if let Ok(details) = details {
         for detail in details {
             text.push_str("\n  detail: ");
             text.push_str(&printable::line(&detail.to_string()));

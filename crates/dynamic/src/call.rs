@@ -103,7 +103,7 @@ impl Called {
         let status = match count {
             1 => Status::ok(""),
             _ if self.is_server_streaming => Status::ok(""),
-            // As grpc-go has it of a call that ends with OK and without its response.
+            // grpc-go reports the same for a call that ends with OK and has not exactly one response.
             count => Status::internal(format!("the method has one response, and the server sent {count}")),
         };
         Ok(Outcome { head, trailers, status })

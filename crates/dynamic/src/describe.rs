@@ -1,4 +1,4 @@
-//! What a catalogue has: names, declarations as `.proto` files have them, and templates of requests.
+//! Lists names, declarations (in `.proto` syntax) and request templates of a catalogue.
 
 use thalweg_protobuf::declarations::Declarations;
 use thalweg_protobuf::{Field, Kind, MessageType, Oneof, Schema};

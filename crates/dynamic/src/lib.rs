@@ -55,4 +55,4 @@ pub use near::near;
 pub use reflection::{Reflection, ReflectionError, ReflectionLimits};
 pub use requests::{RequestError, RequestSource};
 pub use responses::ResponsePrinter;
-pub use status::{Detail, details, status_json};
+pub use status::{Detail, details, details_by, status_json};

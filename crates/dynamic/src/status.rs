@@ -28,11 +28,29 @@ pub struct Detail {
 /// Returns an error for details that are not a `google.rpc.Status`.
 pub async fn details(status: &Status, catalogue: &mut Catalogue) -> Result<Vec<Detail>, DecodeError> {
     let mut details = Vec::new();
-    for Any { type_url, value } in RpcStatus::decode(status.details())?.details {
-        let json = json_of(type_name(&type_url), &value, catalogue).await;
-        details.push(Detail { type_url, value, json });
+    for any in RpcStatus::decode(status.details())?.details {
+        let name = type_name(&any.type_url);
+        let schema = match usual(name) {
+            Some(schema) => Some(schema),
+            None => catalogue.schema_of(name).await.ok().flatten(),
+        };
+        details.push(Detail::new(any, schema.as_ref()));
     }
     Ok(details)
+}
+
+/// Decodes the details of a status, as [`details`] does. Types that are unusual in details come from the schema.
+///
+/// # Errors
+///
+/// Returns an error for details that are not a `google.rpc.Status`.
+pub fn details_by(status: &Status, schema: &Schema) -> Result<Vec<Detail>, DecodeError> {
+    let details = RpcStatus::decode(status.details())?.details.into_iter();
+    let detail = |any: Any| {
+        let usual = usual(type_name(&any.type_url));
+        Detail::new(any, Some(usual.as_ref().unwrap_or(schema)))
+    };
+    Ok(details.map(detail).collect())
 }
 
 /// Returns a status as JSON of a `google.rpc.Status`, on one line. Details without a descriptor have their bytes,
@@ -80,6 +98,11 @@ impl fmt::Display for Detail {
 }
 
 impl Detail {
+    fn new(Any { type_url, value }: Any, schema: Option<&Schema>) -> Self {
+        let json = schema.and_then(|schema| json_of(schema, type_name(&type_url), &value));
+        Self { type_url, value, json }
+    }
+
     /// As ProtoJSON has an `Any`: the type stands among the members, and what is no object is a member, too.
     fn any(&self) -> String {
         let type_url = Value::from(self.type_url.as_str());
@@ -101,13 +124,13 @@ fn type_name(type_url: &str) -> &str {
     type_url.rsplit('/').next().unwrap_or_default()
 }
 
-/// The JSON by the schema of gRPC's usual details, or by the catalogue's.
-async fn json_of(name: &str, wire: &[u8], catalogue: &mut Catalogue) -> Option<String> {
+/// The schema of gRPC's usual details, if it has this type.
+fn usual(name: &str) -> Option<Schema> {
     let usual = Schema::from_descriptor_set(tonic_types::pb::FILE_DESCRIPTOR_SET).ok();
-    let schema = match usual.filter(|schema| schema.message(name).is_some()) {
-        Some(schema) => schema,
-        None => catalogue.schema_of(name).await.ok().flatten()?,
-    };
+    usual.filter(|schema| schema.message(name).is_some())
+}
+
+fn json_of(schema: &Schema, name: &str, wire: &[u8]) -> Option<String> {
     let options = PrintOptions { allow_partial: true, ..PrintOptions::default() };
     let mut text = Vec::new();
     json::print(schema.message(name)?, wire, &options, &mut text).ok()?;

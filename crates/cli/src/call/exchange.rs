@@ -11,7 +11,7 @@ use thalweg::bytes::Bytes;
 use thalweg::metadata::MetadataMap;
 use thalweg::{CallOptions, Code};
 use thalweg_dynamic::{
-    Called, Catalogue, MethodName, Outcome, Received, RequestSource, look_up, metadata, status_json,
+    Called, Catalogue, MethodName, Outcome, Received, RequestSource, details, look_up, metadata, status_json,
 };
 use thalweg_inspect::exchange::{Exchange, SCHEMA};
 use thalweg_inspect::transcript::Status;
@@ -119,7 +119,7 @@ pub(super) async fn run(
             Ok(ExitCode::from(status::exit_code(code)))
         }
         code => Err(Failure {
-            message: status::described(&status, &mut catalogue).await,
+            message: status::described(&status, details(&status, &mut catalogue).await),
             code: status::exit_code(code),
         }),
     }

@@ -43,15 +43,15 @@ impl Printer {
     pub(super) async fn print(&mut self, wire: &[u8], catalogue: &mut Catalogue) -> Result<(), Failure> {
         let is_behind_another = std::mem::replace(&mut self.is_behind_another, true);
         let printed = self.responses.print(wire, catalogue).await.map_err(Failure::failed)?;
-        let text = String::from_utf8_lossy(&printed);
+        let text = || String::from_utf8_lossy(&printed);
         let bytes = match self.format {
-            MessageFormat::Binary if self.is_delimited => [&varint(wire.len())[..], wire].concat(),
-            MessageFormat::Binary => wire.to_vec(),
-            MessageFormat::Json => (Syntax::Json.escaped(&text) + "\n").into_owned().into_bytes(),
+            MessageFormat::Binary if self.is_delimited => [&varint(printed.len())[..], &printed].concat(),
+            MessageFormat::Binary => printed,
+            MessageFormat::Json => (Syntax::Json.escaped(&text()) + "\n").into_owned().into_bytes(),
             MessageFormat::Text => {
                 let separator = if is_behind_another { &[SEPARATOR][..] } else { &[] };
                 let line_end = if self.is_pretty { "" } else { "\n" };
-                [separator, Syntax::Text.escaped(&text).as_bytes(), line_end.as_bytes()].concat()
+                [separator, Syntax::Text.escaped(&text()).as_bytes(), line_end.as_bytes()].concat()
             }
         };
         // A stream that nobody reads any more is cancelled.

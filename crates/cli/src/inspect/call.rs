@@ -6,13 +6,12 @@ use base64::Engine;
 use base64::alphabet::STANDARD;
 use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
 use thalweg::{Code, Status};
-use thalweg_dynamic::Catalogue;
+use thalweg_dynamic::details_by;
 use thalweg_inspect::transcript::Transcript;
 use thalweg_measure::figures::time;
 use thalweg_protobuf::{Schema, printable};
 
-use crate::failure::Failure;
-use crate::{runtime, status};
+use crate::status;
 
 /// Method and metadata.
 pub(super) fn heading(call: &Transcript<'_>) -> String {
@@ -35,10 +34,10 @@ pub(super) fn heading(call: &Transcript<'_>) -> String {
 }
 
 /// Trailers, status, times, and what is missing. `schema` may declare details of the status.
-pub(super) fn ending(call: &Transcript<'_>, schema: &Schema) -> Result<String, Failure> {
+pub(super) fn ending(call: &Transcript<'_>, schema: &Schema) -> String {
     let mut text = String::new();
     fields(&mut text, "< trailer ", call.trailers.as_deref());
-    text.push_str(&outcome(call, schema)?);
+    text.push_str(&outcome(call, schema));
     text.push('\n');
     for phase in &call.phases {
         let line = format!("* {:<14} at {:>9}  {}", phase.name, time(phase.ended_ns as f64), phase.note);
@@ -49,7 +48,7 @@ pub(super) fn ending(call: &Transcript<'_>, schema: &Schema) -> Result<String, F
         // Writing to a String does not fail, here and below.
         let _ = writeln!(text, "note: {note}");
     }
-    Ok(text)
+    text
 }
 
 fn fields(text: &mut String, mark: &str, metadata: Option<&[(String, String)]>) {
@@ -59,14 +58,13 @@ fn fields(text: &mut String, mark: &str, metadata: Option<&[(String, String)]>) 
 }
 
 /// The status with its details, or what took its place.
-fn outcome(call: &Transcript<'_>, schema: &Schema) -> Result<String, Failure> {
+fn outcome(call: &Transcript<'_>, schema: &Schema) -> String {
     let Some(status) = &call.status else {
-        return Ok(call.captured.as_ref().map_or(String::new(), |captured| captured.ended.clone()));
+        return call.captured.as_ref().map_or(String::new(), |captured| captured.ended.clone());
     };
     let config = GeneralPurposeConfig::new().with_decode_padding_mode(DecodePaddingMode::Indifferent);
     // Invalid Base64 is shown among the trailers.
     let details = GeneralPurpose::new(&STANDARD, config).decode(&status.details).unwrap_or_default();
     let status = Status::with_details(Code::from_i32(status.code), status.message.clone(), details.into());
-    let mut catalogue = Catalogue::Files { schema: schema.clone(), set: Vec::new() };
-    Ok(runtime::runtime(1)?.block_on(status::described(&status, &mut catalogue)))
+    status::described(&status, details_by(&status, schema))
 }

@@ -1,4 +1,4 @@
-//! What is shown of calls and messages.
+//! Prints calls and messages.
 
 use std::io::Write;
 
@@ -11,7 +11,7 @@ use super::{call, paint};
 use crate::failure::Failure;
 use crate::terminal::written;
 
-/// Writes a call; gives what is wrong with its messages.
+/// Writes a call. Returns the first error of its messages.
 pub(super) fn show(
     args: &InspectArgs,
     call: &Transcript<'_>,
@@ -27,12 +27,12 @@ pub(super) fn show(
             take_apart(args, inspection, output)?;
             written(output.write_all(b"\n"))?;
         }
-        written(output.write_all(call::ending(call, schema)?.as_bytes()))?;
+        written(output.write_all(call::ending(call, schema).as_bytes()))?;
     }
     Ok(inspections.iter().find_map(|(_, inspection)| inspection.verdict()))
 }
 
-/// Writes what an input has.
+/// Writes the messages of an input.
 pub(super) fn take_apart(
     args: &InspectArgs,
     inspection: &Inspection<'_>,
