@@ -27,7 +27,7 @@ pub(crate) struct FilesArgs {
 }
 
 impl FilesArgs {
-    /// What the files declare; none if none are named.
+    /// Reads the named files. Returns `None` if no file is named.
     pub(crate) fn read(&self) -> Result<Option<files::Compiled>, Failure> {
         Ok(match (&self.proto[..], &self.protoset[..]) {
             ([], []) => None,
@@ -64,7 +64,7 @@ pub(crate) struct DescriptorFiles {
 }
 
 impl DescriptorFiles {
-    /// What the files declare; none if none are named.
+    /// Reads the named files. Returns `None` if no file is named.
     pub(crate) fn read(&self) -> Result<Option<Catalogue>, Failure> {
         Ok(self.files.read()?.map(|files| Catalogue::Files { schema: files.schema, set: files.set }))
     }

@@ -1,4 +1,4 @@
-//! What `thalweg inspect` is asked for.
+//! Arguments of `thalweg inspect`.
 
 use std::fs;
 use std::path::PathBuf;

@@ -263,7 +263,8 @@ async fn all_connections_hold_what_the_budget_permits() {
     }
 }
 
-/// Who takes its responses has them, beside those who don't, within a second; those make room for one another.
+/// A client that reads gets its responses within a second beside clients that do not, whose responses make room for
+/// one another.
 #[tokio::test(start_paused = true)]
 async fn small_calls_go_on_beside_those_who_take_nothing() {
     let served = SizedServer::new(|config| config.max_memory = Some(8 * MEBIBYTE));
@@ -375,15 +376,21 @@ async fn streams_have_a_least_rate() {
     }
 }
 
-/// So has a connection whose own window is trickled, where those of its streams are open.
-#[tokio::test(start_paused = true)]
-async fn connections_have_a_least_rate() {
+/// Returns a client with three calls whose responses wait for the connection's window alone.
+async fn three_calls_share_a_window() -> Peer {
     let mut peer = sized_client().await;
     peer.settings(&[Setting::InitialWindowSize(1 << 30)]);
     for stream in streams().take(3) {
         call(&mut peer, stream, "AtOnce", MEBIBYTE);
     }
     peer.send().await;
+    peer
+}
+
+/// So has a connection whose own window is trickled, where those of its streams are open.
+#[tokio::test(start_paused = true)]
+async fn connections_have_a_least_rate() {
+    let mut peer = three_calls_share_a_window().await;
     let began = Instant::now();
     let goaway = loop {
         match timeout(Duration::from_secs(10), peer.next_of(Kind::GoAway)).await {
@@ -422,12 +429,7 @@ async fn unread_socket_has_a_least_rate() {
 /// A stream whose own window is open is not late, though others take what the connection's window lets through.
 #[tokio::test(start_paused = true)]
 async fn streams_that_share_the_connections_window_are_not_late() {
-    let mut peer = sized_client().await;
-    peer.settings(&[Setting::InitialWindowSize(1 << 30)]);
-    for stream in streams().take(3) {
-        call(&mut peer, stream, "AtOnce", MEBIBYTE);
-    }
-    peer.send().await;
+    let mut peer = three_calls_share_a_window().await;
     let started = Instant::now();
     while started.elapsed() < Duration::from_secs(300) {
         while let Ok(frame) = timeout(Duration::from_secs(1), peer.next()).await {

@@ -15,7 +15,7 @@ use crate::support::{
     connected, count, echo, fields, in_flight, items, raw, settled, soon, spawn_echo, stream, unary, until,
 };
 
-/// What a unary call and a stream come to when the server says this on their stream.
+/// Returns the outcomes of a unary call and of a stream that the server answers with the frames of `say`.
 async fn outcomes(say: impl Fn(&mut Peer, u32)) -> [Result<Vec<Message>, Status>; 2] {
     let (channel, mut peer, _accepted) = connected(&[]).await;
     let unary = spawn_echo(&channel, "x");
@@ -152,7 +152,7 @@ async fn useless_response_is_reset() {
     check(&[(":status", "200"), ("content-type", "text/html")], b"").await;
     check(&[HEAD, &[("grpc-encoding", "snappy")]].concat(), b"").await;
     check(HEAD, b"\x09\0\0\0\x01x").await;
-    // Of a stream at once, and not when its reader is dropped.
+    // A stream is reset at once, before its reader is dropped.
     let call = tokio::spawn({
         let channel = channel.clone();
         async move { stream_of(&channel).await }
@@ -275,7 +275,7 @@ async fn message_that_is_cut_off_is_an_error() {
     .await;
 }
 
-/// Without a connection a call fails at once with the reason, or waits for one if it is told to (wait-for-ready).
+/// A call without a connection fails at once with the reason, or waits for a connection with wait-for-ready.
 #[tokio::test(start_paused = true)]
 async fn call_without_a_connection_fails_or_waits() {
     let refuse = Arc::new(AtomicBool::new(true));

@@ -214,7 +214,7 @@ async fn deadline_of_a_stream_fires_wherever_it_stands() {
     assert_eq!(in_flight(&channel), 0);
 }
 
-/// A server may give up first, by its own clock: the caller is told of the deadline all the same.
+/// The caller gets DEADLINE_EXCEEDED even if the server's clock ends the call first.
 #[tokio::test(start_paused = true)]
 async fn reset_behind_the_deadline_is_the_deadline() {
     let (channel, mut peer, _accepted) = connected(&[]).await;
@@ -258,8 +258,8 @@ async fn deadline_fires_while_the_call_waits_for_room() {
     assert_eq!(started.elapsed().as_millis(), 500);
 }
 
-/// Handlers are told the time that each call has, though its head is taken apart only once; large requests, which are
-/// decoded in a task, too.
+/// Each handler gets its own call's timeout, although equal heads are parsed only once. So do handlers of large
+/// requests, which are decoded in a task.
 #[tokio::test(start_paused = true)]
 async fn handler_is_told_the_time_of_its_call() {
     let large = raw(format!("timeout{}", " ".repeat(300_000)));

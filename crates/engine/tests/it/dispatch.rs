@@ -16,7 +16,7 @@ use tokio::time::Instant;
 use crate::support::peer::{Frame, Peer, REQUEST, envelope};
 use crate::support::{Echo, client_of, client_with, request_at, server_config, settled, soon};
 
-/// What a request is answered with.
+/// Sends a request and returns the frames of its response.
 async fn answer(peer: &mut Peer, stream: u32, head: &[(&str, &str)]) -> Vec<Frame> {
     peer.headers(stream, false, head).message(stream, true, b"x");
     settled(peer).await

@@ -78,7 +78,7 @@ async fn client_that_ignores_goaway_does_not_use_up_the_grace() {
     assert!(took >= Duration::from_secs(5) && took < Duration::from_secs(8), "{took:?}");
 }
 
-/// Calls under way have the grace and no more: then their handlers are dropped, and the client is told why.
+/// A drain drops the handlers of calls that outlast the grace period, and the client receives the reason.
 #[tokio::test(start_paused = true)]
 async fn calls_under_way_have_the_grace_and_no_more() {
     let service = Echo::default();
