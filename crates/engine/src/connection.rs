@@ -27,6 +27,7 @@ mod outgoing;
 mod pack;
 mod raw_body;
 mod read_chunks;
+mod receiving;
 mod request_share;
 mod send_loop;
 mod shared;

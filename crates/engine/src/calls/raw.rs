@@ -140,7 +140,7 @@ async fn send_whole(
             Attempt::Done(arrived) => return Ok(whole(arrived?, call)),
             Attempt::Begun(key) => {
                 let mut reader =
-                    Box::new(RawReader::of_answer(connection, key, gathers, call.measure.clone()));
+                    Box::new(RawReader::of_response(connection, key, gathers, call.measure.clone()));
                 let head = poll_fn(|cx| reader.poll_head(cx)).await;
                 let head = head.map_err(status_of)?;
                 return Ok(response(&head, RawBody::reader(reader)));
@@ -236,7 +236,7 @@ async fn send_stream<B: OutgoingBody>(
     let mut sender =
         SendLoop::new(Arc::clone(&connection), key, pieces, call.outgoing, true, measure.clone());
     sender.keep_handed_over();
-    let reader = RawReader::of_answer(Arc::clone(&connection), key, gathers, measure.clone());
+    let reader = RawReader::of_response(Arc::clone(&connection), key, gathers, measure.clone());
     let mut exchange = Exchange { reader, sender: Some(sender) };
     let mut is_done = false;
     loop {
@@ -262,7 +262,7 @@ async fn send_stream<B: OutgoingBody>(
                 sender.restart(Arc::clone(&connection), key, is_done);
                 is_done = false;
                 exchange.reader =
-                    RawReader::of_answer(Arc::clone(&connection), key, gathers, measure.clone());
+                    RawReader::of_response(Arc::clone(&connection), key, gathers, measure.clone());
             }
             Err(end) => {
                 call.note_reached(&connection, None);
