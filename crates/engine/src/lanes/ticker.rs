@@ -16,7 +16,8 @@ use tokio::time::{Instant, sleep_until, timeout};
 
 use super::lane::Lane;
 use super::policy::{Decision, LaneSample, LaneState, Policy, PolicyConfig, Samples, Trial};
-use crate::connection::{Connection, Load, StreamWaitQueue, TIMED_EACH_MAX};
+use crate::connection::{Connection, StreamWaitQueue, TIMED_EACH_MAX};
+use crate::scheduler::Load;
 
 /// How often samples are taken of a channel on which nothing moves, while it may have lanes to close.
 const IDLE_INTERVAL: Duration = Duration::from_secs(1);
