@@ -12,6 +12,7 @@ use http::HeaderMap;
 use tokio::time::Instant;
 
 use super::handler_cost::{HandlerCost, Stopwatch};
+use super::http1::Http1;
 use super::local::LocalFuture;
 use super::respond::{self, Answer, FixedHead, RawAnswer, Reply, Response};
 use super::streaming_call::StreamingCall;
@@ -42,6 +43,17 @@ pub trait Router: Send + Sync + fmt::Debug + 'static {
 
     /// What one connection has in place of this, if each has its own.
     fn of_connection(&self, _: &ConnectionInfo) -> Option<Arc<dyn Router>> {
+        None
+    }
+
+    /// Whether connections without TLS may speak HTTP/1.1. Their first bytes tell then.
+    fn accepts_http1(&self) -> bool {
+        false
+    }
+
+    /// Serves a connection of HTTP/1.1, of a server that has nothing [`Beside`](super::Beside) gRPC. `None` if it is
+    /// not accepted.
+    fn http1(&self) -> Option<Arc<dyn Http1>> {
         None
     }
 }
