@@ -70,6 +70,7 @@ mod connection_info;
 mod destination;
 mod encode;
 mod executor;
+mod fnv;
 mod grpc;
 pub mod inventory;
 mod lanes;
