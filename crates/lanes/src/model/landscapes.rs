@@ -9,7 +9,7 @@ use std::fmt::Write;
 use super::random::Random;
 use super::run::check_table;
 use super::*;
-use crate::lanes::policy::{Decision, Policy, PolicyConfig};
+use crate::{Decision, Policy, PolicyConfig};
 
 const PATH: &str = "src/model/landscapes.txt";
 const CHANNELS: u64 = 20;
