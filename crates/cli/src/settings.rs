@@ -13,25 +13,36 @@ use crate::terminal::{self, Syntax};
 
 /// Print the transport settings of `serve` and `load`
 ///
-/// Each line has side, name, value and reason, separated by tabs.
+/// Each line has side, name, value and reason, separated by tabs, and the variant if it is of one only.
 #[derive(Debug, Args)]
 pub(crate) struct SettingsArgs {}
 
 pub(crate) fn run(_: &SettingsArgs) -> Result<ExitCode, Failure> {
-    let line = |Setting { side, name, value, why }: Setting| format!("{side}\t{name}\t{value}\t{why}\n");
-    let text: String = told().into_iter().map(line).collect();
+    let line = |Setting { side, name, value, why }: &Setting| format!("{side}\t{name}\t{value}\t{why}");
+    let mut text: String = told().iter().map(|setting| line(setting) + "\n").collect();
+    for (variant, setting) in of_variants() {
+        text.push_str(&format!("{}\t{variant}\n", line(&setting)));
+    }
     terminal::print(Syntax::Text, &text)?;
     Ok(ExitCode::SUCCESS)
 }
 
+const STREAM_MESSAGES: &str = "messages of streams";
+const BUSY_POLLING: &str = "busy polling (busy_poll)";
+
+fn setting(side: &str, name: &str, value: String, why: &str) -> Setting {
+    Setting { side: side.to_owned(), name: name.to_owned(), value, why: why.to_owned() }
+}
+
+/// The settings in which variants differ.
+fn of_variants() -> [(&'static str, Setting); 2] {
+    let reused = setting("both", STREAM_MESSAGES, "in place".to_owned(), "buffers are reused");
+    let asleep = setting("both", BUSY_POLLING, "off".to_owned(), "a connection sleeps as soon as it waits");
+    [("in-place", reused), ("no-busy-poll", asleep)]
+}
+
 /// The settings of both sides: `serve` and `load` leave all of them at the library's defaults but the size of messages.
 fn told() -> Vec<Setting> {
-    let setting = |side: &str, name: &str, value: String, why: &str| Setting {
-        side: side.to_owned(),
-        name: name.to_owned(),
-        value,
-        why: why.to_owned(),
-    };
     let default = |name: &str, bytes: u64| setting("both", name, size(bytes), "the default");
     let http2 = Config::default();
     let threads = std::thread::available_parallelism().map_or(1, NonZeroUsize::get);
@@ -61,15 +72,15 @@ fn told() -> Vec<Setting> {
         setting("both", "payloads", "shared, not copied".to_owned(), "bytes::Bytes, sent and received"),
         setting(
             "both",
-            "messages of streams",
+            STREAM_MESSAGES,
             "owned".to_owned(),
-            "each is made anew and given away; the variant in-place reuses buffers",
+            "each is made anew and given away",
         ),
         setting(
             "both",
-            "busy polling (busy_poll)",
+            BUSY_POLLING,
             "up to 30 µs, where it finds something".to_owned(),
-            "the default; the variant no-busy-poll sleeps at once",
+            "the default",
         ),
         setting("both", "TCP_NODELAY", "on".to_owned(), "always"),
         setting("both", "compression", "off".to_owned(), "the default"),

@@ -9,24 +9,19 @@
 //! connection's output, and wake the driver only if it sleeps. What arrives for a stream is gathered in its
 //! [`Slot`]; the one who waits for it is woken when a whole message is there, and decodes outside the lock.
 
-mod busy_poll;
-mod callers_first;
 mod decompression;
 mod driver;
 mod foreign;
-mod give_way;
 mod inbox;
 mod incoming;
 mod keepalive;
 mod keyed_slots;
-mod load;
-mod looks;
 mod memory;
 mod memory_account;
 mod outgoing;
 mod pack;
 mod raw_body;
-mod read_chunks;
+mod receiving;
 mod request_share;
 mod send_loop;
 mod shared;
@@ -36,28 +31,20 @@ mod spare;
 mod state;
 mod stream_wait_queue;
 mod sweep;
-mod thread_looks;
 mod unlocked;
-mod work;
-mod yields;
 
 pub(crate) use decompression::Reader;
 pub(crate) use driver::{Driver, Endpoint};
 pub(crate) use foreign::{Asked as AskedOf, ForeignRequest};
-#[cfg(feature = "tls")]
-pub(crate) use give_way::give_way;
 pub(crate) use inbox::{Cut, Inbox};
 pub(crate) use incoming::LocalRequests;
 pub use incoming::{Incoming, Lent};
 pub(crate) use keepalive::{Asked, Asking, end_silent};
 pub use keepalive::{Keepalive, KeepalivePolicy};
-pub(crate) use load::Load;
 pub(crate) use outgoing::{Outgoing, Single, keep_scratch, take_scratch};
 pub use pack::{Pack, Source};
 pub use raw_body::RawBody;
 pub(crate) use raw_body::{GATHERED_LEN_MAX, RawReader};
-#[cfg(feature = "testing")]
-pub use read_chunks::settle_alone;
 pub use request_share::RequestShare;
 pub(crate) use send_loop::{SendLoop, SendOutcome, fit};
 pub(crate) use shared::{Connection, HowFar};

@@ -10,6 +10,7 @@ pub(crate) mod coded_bodies;
 pub(crate) mod compression;
 pub(crate) mod content_type;
 pub(crate) mod envelope;
+pub(crate) mod header_cache;
 pub(crate) mod metadata;
 pub(crate) mod percent;
 pub(crate) mod request;

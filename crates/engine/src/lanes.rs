@@ -14,7 +14,6 @@ mod endpoint;
 mod lane;
 mod number;
 mod owner;
-mod policy;
 mod service_config;
 mod set;
 mod target;

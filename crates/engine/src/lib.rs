@@ -57,7 +57,7 @@
 //! 7. `lanes/endpoint.rs`: head, message and trailers come to the call's slot, and its caller is woken.
 
 #[cfg(not(unix))]
-compile_error!("thalweg-engine wants a Unix: UNIX sockets and file descriptors are in its interface");
+compile_error!("thalweg-engine supports Unix targets only");
 
 mod buffers;
 mod byte_streams;
@@ -70,6 +70,7 @@ mod connection_info;
 mod destination;
 mod encode;
 mod executor;
+mod fnv;
 mod grpc;
 pub mod inventory;
 mod lanes;
@@ -84,6 +85,7 @@ mod random;
 pub mod raw;
 mod registry;
 mod request_heads;
+mod scheduler;
 pub mod server;
 mod server_address;
 mod snapshot;
@@ -99,8 +101,6 @@ pub use byte_streams::ByteStreams;
 pub use calls::{Exchange, UnaryReply};
 pub use chain::Chain;
 pub use channel::{Channel, ChannelConfig, LaneSnapshot};
-#[cfg(feature = "testing")]
-pub use connection::settle_alone;
 pub use connection::{Incoming, Keepalive, KeepalivePolicy, Lent, Pack, RawBody, RequestShare, Source};
 pub use connection_info::ConnectionInfo;
 pub use destination::ConnectError;
@@ -117,8 +117,11 @@ pub use lanes::{Backoff, ByteStream, ConnectStep, Lanes, ServiceConfigError, Tar
 #[cfg(feature = "opentelemetry")]
 pub use measure::{Metrics, Traces};
 pub use method::{InvalidPath, Method};
-pub use net::{InvalidAddress, ListenAddress, TcpKeepalive, TcpOptions, looked_in_vain};
+pub use net::{InvalidAddress, ListenAddress, TcpKeepalive, TcpOptions};
 pub use options::{COMPRESSION_THRESHOLD, CallOptions, MAX_DECODING_MESSAGE_SIZE, ServiceOptions};
 pub use pace::Pace;
+pub use scheduler::busy_poll_wasted;
+#[cfg(feature = "testing")]
+pub use scheduler::settle_alone;
 pub use server_address::ServerAddress;
 pub use status::{Code, Status, StatusParts};

@@ -2,7 +2,6 @@
 
 mod address;
 mod listener;
-mod looking;
 mod round_trip;
 mod stream;
 mod tcp_keepalive;
@@ -11,8 +10,6 @@ mod tcp_options;
 pub(crate) use address::Endpoint;
 pub use address::{InvalidAddress, ListenAddress};
 pub(crate) use listener::Listener;
-pub use looking::looked_in_vain;
-pub(crate) use looking::{add_in_vain, set_looking};
 pub(crate) use stream::Accepted;
 pub use tcp_keepalive::TcpKeepalive;
 pub use tcp_options::TcpOptions;

@@ -1,15 +1,16 @@
 //! What can be set for the calls of a client, and for the methods of a service.
 
-use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher, Hash};
+use std::hash::{BuildHasher, BuildHasherDefault, Hash};
 use std::time::Duration;
 
+use crate::fnv::Fnv1a;
 use crate::grpc::compression::{Encoding, EncodingSet};
 
 /// Bytes of the largest message that is accepted unless said otherwise, as in every gRPC implementation.
 pub const MAX_DECODING_MESSAGE_SIZE: usize = 4 * 1024 * 1024;
 
-/// Bytes from which on a message is compressed unless said otherwise. A smaller one mostly fits one packet with its
-/// head anyway, and little of it can be said more briefly.
+/// Smallest message that is compressed by default: 1,024 bytes. A smaller one mostly fits one packet with its headers,
+/// and compression rarely makes it smaller.
 pub const COMPRESSION_THRESHOLD: usize = 1024;
 
 /// Options of a client's calls.
@@ -53,14 +54,13 @@ impl Default for CallOptions {
 }
 
 impl CallOptions {
-    /// Keeps calls with equal keys on one lane, and so on one connection: where a server behind it has something at
-    /// hand for them, say. Another lane, more or fewer, moves few keys.
+    /// Keeps calls with equal keys on one lane, and so on one connection, for example because the server behind it has
+    /// their data cached. Adding or removing a lane remaps few keys (rendezvous hashing).
     ///
-    /// It is a preference: a call whose lane has no stream free takes another one rather than wait. And it makes no
-    /// order, which calls on one connection don't have either: what must stay in order belongs into one stream.
+    /// It is a preference: a call whose lane has no free stream takes another lane. It makes no order, which calls on
+    /// one connection do not have either: send messages that must stay in order on one stream.
     pub fn affinity_key(mut self, key: impl Hash) -> Self {
-        // Equal in all processes and versions: nothing is gained by a key of the hash's own.
-        self.affinity = Some(BuildHasherDefault::<DefaultHasher>::default().hash_one(key));
+        self.affinity = Some(BuildHasherDefault::<Fnv1a>::default().hash_one(key));
         self
     }
 }

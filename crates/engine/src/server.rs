@@ -14,11 +14,13 @@ mod first_bytes;
 mod handler_cost;
 #[cfg(feature = "tls")]
 mod handshakes;
+mod http1;
 mod http_answer;
 mod local;
 mod memory;
 mod raw;
 mod respond;
+mod rewound;
 mod serve;
 mod streaming_call;
 mod task;
@@ -28,12 +30,13 @@ mod traced;
 mod unary;
 mod upkeep;
 
-pub use beside::{Beside, ByteStream, Http1, Http1Admission, Http1Connection, Http1Request, Http1Requests};
+pub use beside::Beside;
 pub use connections::servers;
 pub(crate) use connections::socket;
 pub use dispatch::{Handler, Router, ServerMethod, StreamingHandler};
 pub use draining::Draining;
 pub use handler_cost::HandlerCost;
+pub use http1::{ByteStream, Http1, Http1Admission, Http1Connection, Http1Request, Http1Requests};
 pub use local::{LocalAnswer, LocalCalls, LocalStream, LocalUnary};
 pub use raw::RawHandler;
 pub use respond::Answer;

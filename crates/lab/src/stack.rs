@@ -48,13 +48,15 @@ pub struct Setting {
 }
 
 impl Setting {
-    /// A line of the command `settings`: four fields with tabs between.
-    pub(crate) fn in_line(line: &str) -> Option<Self> {
+    /// Reads a line of the command `settings`: four fields with tabs between, and a fifth with the variant that it is
+    /// of.
+    pub(crate) fn in_line(line: &str) -> Option<(Self, Option<String>)> {
         let mut fields = line.split('\t').map(str::to_owned);
         let setting =
             Self { side: fields.next()?, name: fields.next()?, value: fields.next()?, why: fields.next()? };
         let is_side = ["client", "server", "both"].contains(&setting.side.as_str());
-        (is_side && fields.next().is_none()).then_some(setting)
+        let variant = fields.next();
+        (is_side && fields.next().is_none()).then_some((setting, variant))
     }
 }
 

@@ -50,7 +50,7 @@ impl State {
     /// Only a kernel without /proc or getrusage fails here; its processor time counts as zero.
     fn account(&self) -> Account {
         let cpu = CpuTime::of_this_process().unwrap_or_default();
-        Account { cpu, looked: thalweg::looked_in_vain(), spun: self.spun() }
+        Account { cpu, looked: thalweg::busy_poll_wasted(), spun: self.spun() }
     }
 
     /// How long the clock was looked at for the next start, since the run began.
@@ -131,7 +131,7 @@ impl Running {
         let measured = Measured {
             started: SystemTime::now(),
             cpu: CpuTime::of_this_process().unwrap_or_default(),
-            looked: thalweg::looked_in_vain(),
+            looked: thalweg::busy_poll_wasted(),
             spun: Duration::ZERO,
             own: None,
             at_end: None,

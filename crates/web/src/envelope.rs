@@ -1,12 +1,12 @@
 //! Messages in a stream: `flags (1 byte) length (4 bytes, big-endian) payload`, as Connect and gRPC-Web have them.
 
 use bytes::{Buf, Bytes, BytesMut};
-use thalweg_engine::{Code, Encoding, Status};
+use thalweg_engine::{Code, Encoding, Prefix, Status};
 
 use crate::compression::{self, Compression};
 
 /// Length of what stands before each payload, in bytes.
-pub const PREFIX_LEN: usize = 5;
+pub const PREFIX_LEN: usize = Prefix::LEN;
 
 /// The flag of a payload that is compressed.
 pub const COMPRESSED: u8 = 1;

@@ -27,7 +27,6 @@ pub(crate) mod limits;
 mod progress;
 pub(crate) mod received_body;
 mod request;
-mod rewound;
 mod serve;
 #[cfg(test)]
 mod tests;
@@ -35,5 +34,4 @@ mod unsent;
 
 pub use connections::Connections;
 pub use limits::Http1Limits;
-pub use rewound::Rewound;
 pub use serve::serve;

@@ -18,10 +18,8 @@ const EMULATED: &str = "qemu-aarch64 -L /usr/aarch64-linux-gnu";
 /// What goes by the processor: orders of bytes and of memory, and instructions.
 const TESTED: &str =
     "--package thalweg-http2 --package thalweg-protobuf --package thalweg-engine --lib --tests";
-/// A model that knows of no processor and takes long; what goes by the times of a fast one; what asks the kernel for
-/// what the emulator does not know (`TCP_INFO`); what asks a Go.
-const LEFT_OUT: &str =
-    "--skip lanes::policy::model --skip busy_poll --skip handler_cost --skip round_trip --skip hpack_peer";
+/// Tests that rely on the speed of a processor, on what the emulated kernel lacks (`TCP_INFO`), or on Go.
+const LEFT_OUT: &str = "--skip handler_cost --skip round_trip --skip hpack_peer";
 /// The compiler goes as far as types: so nothing of theirs has to be here, no linker and no library of C.
 const CHECKED: &[&str] = &[
     "x86_64-unknown-linux-musl",
@@ -37,7 +35,7 @@ const LIBRARIES: &str = "--package thalweg --package thalweg-tonic --package tha
 /// Where there is no Unix, what needs none: the protocol, the codec, and the stubs.
 const WINDOWS: &str = "x86_64-pc-windows-msvc";
 const LIBRARIES_WITHOUT_UNIX: &str =
-    "--package thalweg-http2 --package thalweg-protobuf --package thalweg-build";
+    "--package thalweg-http2 --package thalweg-lanes --package thalweg-protobuf --package thalweg-build";
 /// All but those that build something in C.
 const FEATURES: &str = "thalweg/brotli,thalweg/buffa,thalweg/opentelemetry,thalweg/tower,thalweg/web";
 

@@ -9,11 +9,11 @@ use http::{HeaderMap, Request, Response, StatusCode};
 use super::attempts::Attempts;
 use super::prepared::Prepared;
 use super::streaming::send_in_background;
-use super::unary::{self, Arrived, Attempt, Progress, UnaryAttempt};
+use super::unary::{self, Arrived, Attempt, AwaitedResponse, Progress, UnaryAttempt};
 use crate::call_context::Phase;
 use crate::channel::Channel;
 use crate::connection::{
-    Cut, End, GATHERED_LEN_MAX, Inbox, RawBody, RawReader, SendLoop, SendOutcome, Slot, WakesOn,
+    Cut, End, GATHERED_LEN_MAX, Inbox, RawBody, RawReader, SendLoop, SendOutcome, Slot, SlotKey, WakesOn,
 };
 use crate::grpc::response::ResponseHead;
 use crate::options::CallOptions;
@@ -107,8 +107,24 @@ async fn send_pieces<B: OutgoingBody>(
     }
 }
 
-fn cut(gathers: bool) -> Cut {
-    if gathers { Cut::MessagesOrBytes } else { Cut::Bytes }
+/// A response that is taken verbatim, and may be read before its end. `gathers`: its body is messages of gRPC.
+#[derive(Clone, Copy)]
+struct RawResponse {
+    gathers: bool,
+}
+
+impl AwaitedResponse for RawResponse {
+    type Started = SlotKey;
+    const WAKES_ON: WakesOn = WakesOn::AsItIs;
+
+    fn inbox(self, buffer: Vec<u8>) -> Inbox {
+        let cut = if self.gathers { Cut::MessagesOrBytes } else { Cut::Bytes };
+        Inbox::with_buffer(buffer, GATHERED_LEN_MAX).with_cut(cut)
+    }
+
+    fn started(key: SlotKey, slot: &mut Slot) -> Option<SlotKey> {
+        slot.client()?.head.as_ref().map(|_| key)
+    }
 }
 
 async fn send_whole(
@@ -131,16 +147,15 @@ async fn send_whole(
             call,
             message: body,
             large: &mut large,
-            message_size_max: GATHERED_LEN_MAX,
-            cut: cut(gathers),
+            response: RawResponse { gathers },
             progress: Progress::New,
             sent_at: None,
         };
         match attempt.await {
             Attempt::Done(arrived) => return Ok(whole(arrived?, call)),
-            Attempt::Begun(key) => {
+            Attempt::Started(key) => {
                 let mut reader =
-                    Box::new(RawReader::of_answer(connection, key, gathers, call.measure.clone()));
+                    Box::new(RawReader::of_response(connection, key, gathers, call.measure.clone()));
                 let head = poll_fn(|cx| reader.poll_head(cx)).await;
                 let head = head.map_err(status_of)?;
                 return Ok(response(&head, RawBody::reader(reader)));
@@ -228,15 +243,14 @@ async fn send_stream<B: OutgoingBody>(
 ) -> Result<Response<RawBody>, Status> {
     let mut attempts = Attempts::new(channel.lane_set(), options, call);
     let slot = |stream| {
-        let inbox = Inbox::new(GATHERED_LEN_MAX).with_cut(cut(gathers));
-        Slot::of_client(stream, inbox, WakesOn::AsItIs)
+        Slot::of_client(stream, RawResponse { gathers }.inbox(Vec::new()), RawResponse::WAKES_ON)
     };
     let (mut connection, key) = attempts.open(slot).await?;
     let measure = call.measure.clone();
     let mut sender =
         SendLoop::new(Arc::clone(&connection), key, pieces, call.outgoing, true, measure.clone());
     sender.keep_handed_over();
-    let reader = RawReader::of_answer(Arc::clone(&connection), key, gathers, measure.clone());
+    let reader = RawReader::of_response(Arc::clone(&connection), key, gathers, measure.clone());
     let mut exchange = Exchange { reader, sender: Some(sender) };
     let mut is_done = false;
     loop {
@@ -262,7 +276,7 @@ async fn send_stream<B: OutgoingBody>(
                 sender.restart(Arc::clone(&connection), key, is_done);
                 is_done = false;
                 exchange.reader =
-                    RawReader::of_answer(Arc::clone(&connection), key, gathers, measure.clone());
+                    RawReader::of_response(Arc::clone(&connection), key, gathers, measure.clone());
             }
             Err(end) => {
                 call.note_reached(&connection, None);

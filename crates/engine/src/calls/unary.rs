@@ -1,6 +1,7 @@
 //! The unary call: the shortest way from a message to its reply.
 
 use std::cell::RefCell;
+use std::convert::Infallible;
 use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -17,7 +18,7 @@ use crate::call_context::{CallContext, Phase};
 use crate::chain::Chain;
 use crate::channel::Channel;
 use crate::connection::{
-    Connection, Cut, End, Inbox, NeedsClone, Single, Sleeper, Slot, SlotKey, WakesOn, keep_scratch, look,
+    Connection, End, Inbox, NeedsClone, Single, Sleeper, Slot, SlotKey, WakesOn, keep_scratch, look,
     take_scratch,
 };
 use crate::encode::Encode;
@@ -86,14 +87,13 @@ async fn attempts<M: Encode>(
             call,
             message,
             large: &mut large,
-            message_size_max: options.max_decoding_message_size,
-            cut: Cut::Messages,
+            response: OneMessage { size_max: options.max_decoding_message_size },
             progress: Progress::New,
             sent_at: None,
         };
         match attempt.await {
             Attempt::Done(outcome) => return outcome,
-            Attempt::Begun(_) => return Err(Status::internal("a unary call ends at once")),
+            Attempt::Started(never) => match never {},
             Attempt::Refused(refused) => attempts.refused(&refused, &connection)?,
             Attempt::Unprocessed(status) => {
                 attempts.unprocessed(&connection, status)?;
@@ -102,11 +102,44 @@ async fn attempts<M: Encode>(
     }
 }
 
+/// The response that an attempt waits for.
+pub(super) trait AwaitedResponse: Copy + Unpin {
+    /// A response that has started, and is read as a stream from now on.
+    type Started;
+    const WAKES_ON: WakesOn;
+
+    /// The inbox that the response is gathered in. It starts with `buffer`, which is empty.
+    fn inbox(self, buffer: Vec<u8>) -> Inbox;
+
+    /// Whether the response, whose end has not arrived, has started.
+    fn started(key: SlotKey, slot: &mut Slot) -> Option<Self::Started>;
+}
+
+/// The response of a unary call, which ends before it is read.
+#[derive(Clone, Copy)]
+struct OneMessage {
+    size_max: usize,
+}
+
+impl AwaitedResponse for OneMessage {
+    type Started = Infallible;
+    const WAKES_ON: WakesOn = WakesOn::End;
+
+    #[inline]
+    fn inbox(self, buffer: Vec<u8>) -> Inbox {
+        Inbox::with_buffer(buffer, self.size_max)
+    }
+
+    #[inline]
+    fn started(_: SlotKey, _: &mut Slot) -> Option<Infallible> {
+        None
+    }
+}
+
 /// How one attempt at a call ended.
-pub(super) enum Attempt {
+pub(super) enum Attempt<S> {
     Done(Result<Arrived, Status>),
-    /// Of a call that is taken as it is: its head is there, and its end is not. The stream is the caller's now.
-    Begun(SlotKey),
+    Started(S),
     /// The lane has not taken the call.
     Refused(Refused),
     /// The call was sent, but the server says that it has not looked at it.
@@ -128,17 +161,15 @@ pub struct UnaryReply {
     measure: CallMeasure,
 }
 
-/// One attempt at a call with one message on one connection. Dropping it cancels the call. Of a message that brings its
-/// own framing the answer is taken as it is.
-pub(super) struct UnaryAttempt<'a, 'b, Req> {
+/// One attempt at a call with one message on one connection. Dropping it cancels the call.
+pub(super) struct UnaryAttempt<'a, 'b, Req, R> {
     pub(super) connection: &'a Arc<Connection>,
     pub(super) ticket: &'a mut WaitTicket<'b>,
     pub(super) call: &'a Prepared,
     pub(super) message: &'a Req,
     /// The message encoded, if it is large and has not been sent.
     pub(super) large: &'a mut Option<Box<Chain>>,
-    pub(super) message_size_max: usize,
-    pub(super) cut: Cut,
+    pub(super) response: R,
     pub(super) progress: Progress,
     /// When it was sent, if it is timed.
     pub(super) sent_at: Option<Instant>,
@@ -151,15 +182,19 @@ pub(super) enum Progress {
     Done,
 }
 
-impl<Req: Encode> UnaryAttempt<'_, '_, Req> {
-    fn open(&mut self, cx: &mut Context<'_>) -> Result<SlotKey, Attempt> {
+impl<Req: Encode, R: AwaitedResponse> UnaryAttempt<'_, '_, Req, R> {
+    fn open(&mut self, cx: &mut Context<'_>) -> Result<SlotKey, Attempt<R::Started>> {
         let mut scratch = take_scratch();
         let opened = self.open_with(&mut scratch, cx);
         keep_scratch(scratch);
         opened
     }
 
-    fn open_with(&mut self, scratch: &mut Vec<u8>, cx: &mut Context<'_>) -> Result<SlotKey, Attempt> {
+    fn open_with(
+        &mut self,
+        scratch: &mut Vec<u8>,
+        cx: &mut Context<'_>,
+    ) -> Result<SlotKey, Attempt<R::Started>> {
         let message = match self.large.take() {
             Some(wire) => Single::Large(wire),
             None => match self.call.outgoing.encode_single(self.message, scratch) {
@@ -175,12 +210,7 @@ impl<Req: Encode> UnaryAttempt<'_, '_, Req> {
         let mut waker = Some(cx.waker().clone());
         let mut state = self.connection.lock();
         let slot = |stream| {
-            let inbox = Inbox::with_buffer(spare_inbox(), self.message_size_max);
-            let mut slot = if Req::IS_FRAMED {
-                Slot::of_client(stream, inbox.with_cut(self.cut), WakesOn::AsItIs)
-            } else {
-                Slot::of_client(stream, inbox, WakesOn::End)
-            };
+            let mut slot = Slot::of_client(stream, self.response.inbox(spare_inbox()), R::WAKES_ON);
             slot.send_closed = true;
             slot.receiver = waker.take();
             slot
@@ -212,26 +242,26 @@ impl<Req: Encode> UnaryAttempt<'_, '_, Req> {
         Ok(key)
     }
 
-    fn poll_reply(&mut self, cx: &mut Context<'_>, key: SlotKey) -> Poll<Attempt> {
-        look(cx, |sleeper| self.look_for_reply(sleeper, key))
+    fn poll_response(&mut self, cx: &mut Context<'_>, key: SlotKey) -> Poll<Attempt<R::Started>> {
+        look(cx, |sleeper| self.take_response(sleeper, key))
     }
 
     #[inline]
-    fn look_for_reply(
+    fn take_response(
         &mut self,
         sleeper: &mut Sleeper<'_>,
         key: SlotKey,
-    ) -> Result<Poll<Attempt>, NeedsClone> {
+    ) -> Result<Poll<Attempt<R::Started>>, NeedsClone> {
         let mut state = self.connection.lock();
         let Some(slot) = state.slot(key) else {
             let status = Status::internal("the call was polled after its end");
             return Ok(Poll::Ready(Attempt::Done(Err(status))));
         };
         let Some(end) = slot.end.take() else {
-            if Req::IS_FRAMED && slot.client().is_some_and(|call| call.head.is_some()) {
+            if let Some(started) = R::started(key, slot) {
                 drop(state);
                 self.progress = Progress::Done;
-                return Ok(Poll::Ready(Attempt::Begun(key)));
+                return Ok(Poll::Ready(Attempt::Started(started)));
             }
             sleeper.keep_in(&mut slot.receiver)?;
             return Ok(Poll::Pending);
@@ -273,13 +303,13 @@ impl<Req: Encode> UnaryAttempt<'_, '_, Req> {
     }
 }
 
-impl<Req: Encode> Future for UnaryAttempt<'_, '_, Req> {
-    type Output = Attempt;
+impl<Req: Encode, R: AwaitedResponse> Future for UnaryAttempt<'_, '_, Req, R> {
+    type Output = Attempt<R::Started>;
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let this = self.get_mut();
         match this.progress {
-            Progress::Waiting(key) => this.poll_reply(cx, key),
+            Progress::Waiting(key) => this.poll_response(cx, key),
             Progress::New => match this.open(cx) {
                 Ok(key) => {
                     this.progress = Progress::Waiting(key);
@@ -292,7 +322,7 @@ impl<Req: Encode> Future for UnaryAttempt<'_, '_, Req> {
     }
 }
 
-impl<Req> UnaryAttempt<'_, '_, Req> {
+impl<Req, R> UnaryAttempt<'_, '_, Req, R> {
     #[cold]
     fn give_up(&self, key: SlotKey) {
         if self.call.deadline.is_some_and(|deadline| deadline <= Instant::now()) {
@@ -302,7 +332,7 @@ impl<Req> UnaryAttempt<'_, '_, Req> {
     }
 }
 
-impl<Req> Drop for UnaryAttempt<'_, '_, Req> {
+impl<Req, R> Drop for UnaryAttempt<'_, '_, Req, R> {
     fn drop(&mut self) {
         if let Progress::Waiting(key) = self.progress {
             self.give_up(key);

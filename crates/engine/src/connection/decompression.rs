@@ -8,7 +8,7 @@
 use std::sync::{Mutex, PoisonError};
 use std::task::{Context, Poll};
 
-use super::give_way::give_way;
+use crate::scheduler::yield_now;
 
 /// Compressed messages of a connection become so many bytes, and others have their turn: some hundred microseconds.
 const DECOMPRESSED_AT_ONCE: usize = 256 * 1024;
@@ -52,7 +52,7 @@ impl Decompression {
             reader.gave_way_in = Some(period.number);
         }
         drop(period);
-        give_way(cx)
+        yield_now(cx)
     }
 
     /// `reader` has decompressed a message, which became `len` bytes: `None` if it could not be, of which nobody says

@@ -17,15 +17,12 @@ use thalweg_http2::{ConnectionError, Event, ExpectedData, Output};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::time::{Instant, Sleep};
 
-use super::busy_poll::BusyPoll;
-use super::callers_first::CallersFirst;
-use super::read_chunks::ReadChunks;
 use super::shared::Connection;
 use super::state::{OPENED_UNSENT_MAX, State};
 use super::unlocked::Deferred;
-use super::work::Work;
 use crate::buffers;
 use crate::memory_budget::Turn;
+use crate::scheduler::{BusyPoll, CallersFirst, ReadChunks, Work};
 use crate::status::Status;
 
 /// What tells a client's connection from a server's: who is told of an event, and what runs because of it.

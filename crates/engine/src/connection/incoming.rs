@@ -13,9 +13,10 @@ use thalweg_http2 as http2;
 use tokio::time::{Instant, Sleep};
 
 use super::decompression::Reader;
+use super::inbox::Cut;
+use super::receiving::{Arrived, Receiving};
 use super::shared::Connection;
-use super::slot::{End, SlotKey, WakesOn};
-use super::unlocked::{NeedsClone, Sleeper, look};
+use super::slot::{End, SlotKey};
 use crate::call_context::{CallContext, CallName, Phase};
 use crate::grpc::codec::{self, Payload};
 use crate::grpc::compression::Encoding;
@@ -36,8 +37,11 @@ const TAIL_MAX: usize = 4 * 1024;
 /// Dropped before its end, a client's cancels the call; a server's only says that the rest of the requests is not
 /// wanted.
 pub struct Incoming {
-    connection: Arc<Connection>,
-    key: SlotKey,
+    receiving: Receiving,
+    /// Client: names the call in errors.
+    call: Option<CallName>,
+    /// Requests of a call that came by no connection.
+    local: Option<Box<LocalSide>>,
     buffer: Vec<u8>,
     /// How much of `buffer` has been read.
     position: usize,
@@ -46,7 +50,6 @@ pub struct Incoming {
     at_hand_len_max: usize,
     encoding: Encoding,
     measure: CallMeasure,
-    side: Side,
     /// Atomic so that who has been lent a message can end the call while it looks at it.
     is_finished: AtomicBool,
     trailers: Option<HeaderMap>,
@@ -73,17 +76,6 @@ impl Lent<'_> {
     pub fn fail(&self, status: Status) -> Status {
         self.incoming.fail(status)
     }
-}
-
-/// Who reads, which decides what dropping means.
-#[derive(Debug)]
-enum Side {
-    /// Dropping cancels the call.
-    Client(CallName),
-    /// Dropping only says that the rest of the requests is not wanted: the handler may still answer.
-    Server,
-    /// As a server's, of a call that came by no connection.
-    Local(LocalSide),
 }
 
 /// Requests of a call that came by no connection.
@@ -114,9 +106,12 @@ impl Incoming {
         key: SlotKey,
         message_size_max: usize,
         measure: CallMeasure,
-        of: CallName,
+        call: CallName,
     ) -> Self {
-        Self::new(connection, key, message_size_max, Encoding::Identity, measure, Side::Client(of))
+        let receiving = Receiving { connection, key, is_client: true };
+        let mut incoming = Self::new(receiving, message_size_max, Encoding::Identity, measure);
+        incoming.call = Some(call);
+        incoming
     }
 
     /// A server's view.
@@ -127,27 +122,26 @@ impl Incoming {
         encoding: Encoding,
         measure: CallMeasure,
     ) -> Self {
-        Self::new(connection, key, message_size_max, encoding, measure, Side::Server)
+        let receiving = Receiving { connection, key, is_client: false };
+        Self::new(receiving, message_size_max, encoding, measure)
     }
 
     fn new(
-        connection: Arc<Connection>,
-        key: SlotKey,
+        receiving: Receiving,
         message_size_max: usize,
         encoding: Encoding,
         measure: CallMeasure,
-        side: Side,
     ) -> Self {
         Self {
-            connection,
-            key,
+            receiving,
+            call: None,
+            local: None,
             buffer: Vec::new(),
             position: 0,
             message_size_max,
             at_hand_len_max: message_size_max.min(codec::KEPT_LEN_MIN - 1),
             encoding,
             measure,
-            side,
             is_finished: AtomicBool::new(false),
             trailers: None,
             deadline: None,
@@ -161,7 +155,7 @@ impl Incoming {
     ///
     /// It is of a connection that is none, so that those of real streams are not asked whether there is one.
     pub fn detached() -> Self {
-        let detached = Self::of_no_connection(0, CallMeasure::default(), Side::Server);
+        let detached = Self::of_no_connection(0, CallMeasure::default());
         detached.is_finished.store(true, Relaxed);
         detached
     }
@@ -172,17 +166,19 @@ impl Incoming {
         message_size_max: usize,
         measure: CallMeasure,
     ) -> Self {
-        let side = Side::Local(LocalSide { requests, kept: None });
-        Self::of_no_connection(message_size_max, measure, side)
+        let mut incoming = Self::of_no_connection(message_size_max, measure);
+        incoming.local = Some(Box::new(LocalSide { requests, kept: None }));
+        incoming
     }
 
-    fn of_no_connection(message_size_max: usize, measure: CallMeasure, side: Side) -> Self {
+    fn of_no_connection(message_size_max: usize, measure: CallMeasure) -> Self {
         static NOWHERE: LazyLock<Arc<Connection>> = LazyLock::new(|| {
             let http2 = http2::Connection::client(http2::Config::default(), std::time::Instant::now());
             Connection::new(http2, String::new(), None)
         });
-        let (key, encoding) = (SlotKey::NOWHERE, Encoding::Identity);
-        Self::new(Arc::clone(&NOWHERE), key, message_size_max, encoding, measure, side)
+        let connection = Arc::clone(&NOWHERE);
+        let receiving = Receiving { connection, key: SlotKey::NOWHERE, is_client: false };
+        Self::new(receiving, message_size_max, Encoding::Identity, measure)
     }
 
     /// Whether there are no more messages: the end, or an error, was given.
@@ -236,13 +232,13 @@ impl Incoming {
                 Ok(None) => {}
                 Err(error) => break Err(error.into()),
             }
-            if let Side::Local(_) = self.side {
+            if self.local.is_some() {
                 return self.poll_local(cx);
             }
-            match self.poll_refill(cx) {
-                Poll::Ready(Ok(None)) => {}
-                Poll::Ready(Ok(Some(end))) => break self.in_time(end.outcome()),
-                Poll::Ready(Err(status)) => break Err(status),
+            match self.poll_arrived(cx) {
+                Poll::Ready(Ok(Arrived::Bytes | Arrived::Rest)) => {}
+                Poll::Ready(Ok(Arrived::End(end))) => break self.in_time(end.outcome()),
+                Poll::Ready(Err(error)) => break Err(error.into()),
                 Poll::Pending => match self.poll_deadline(cx) {
                     Poll::Pending => return Poll::Pending,
                     Poll::Ready(status) => break Err(status),
@@ -255,7 +251,7 @@ impl Incoming {
     /// As [`poll_prefix`](Self::poll_prefix), of requests that came by no connection.
     #[cold]
     fn poll_local(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Prefix, Status>>> {
-        let Side::Local(local) = &mut self.side else { return Poll::Ready(None) };
+        let Some(local) = &mut self.local else { return Poll::Ready(None) };
         let message = match &local.kept {
             Some(kept) => Ok(Some(kept.clone())),
             None => ready!(local.requests.poll_request(cx)).transpose(),
@@ -291,7 +287,7 @@ impl Incoming {
         prefix: Prefix,
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Prefix, Status>>> {
-        ready!(self.connection.decompression.poll_may(&mut self.reader, cx));
+        ready!(self.receiving.connection.decompression.poll_may(&mut self.reader, cx));
         Poll::Ready(Some(Ok(prefix)))
     }
 
@@ -344,7 +340,7 @@ impl Incoming {
     /// A large message that (almost) fills the buffer gets it; the few bytes behind are copied.
     #[inline(never)]
     fn take_large_or_compressed(&mut self, prefix: Prefix) -> Result<Payload<'_>, Status> {
-        if let Side::Local(local) = &mut self.side {
+        if let Some(local) = &mut self.local {
             return Ok(Payload::Kept(local.kept.take().unwrap_or_default()));
         }
         let start = self.position;
@@ -361,7 +357,7 @@ impl Incoming {
         let len = opened.as_ref().ok().map(|payload| payload.as_bytes().len());
         self.large_len = len.unwrap_or_default();
         if prefix.compressed {
-            self.connection.decompression.note(&mut self.reader, len);
+            self.receiving.connection.decompression.note(&mut self.reader, len);
             if let Some(len) = len {
                 self.measure.decompressed(len, prefix.len);
             }
@@ -373,7 +369,7 @@ impl Incoming {
     /// connection holds; small ones do not.
     pub fn keep_taken(&self) {
         if self.large_len > 0 {
-            self.connection.hold_more(self.key, self.large_len);
+            self.receiving.connection.hold_more(self.receiving.key, self.large_len);
         }
     }
 
@@ -381,7 +377,7 @@ impl Incoming {
     #[cold]
     pub fn fail(&self, status: Status) -> Status {
         let status = self.explain(status);
-        if let Side::Client(_) = self.side {
+        if self.receiving.is_client {
             self.measure.fail(&status);
         }
         self.is_finished.store(true, Relaxed);
@@ -394,22 +390,8 @@ impl Incoming {
         self.trailers.take()
     }
 
-    /// Takes what has arrived. `Some` when nothing more will.
-    fn poll_refill(&mut self, cx: &mut Context<'_>) -> Poll<Result<Option<End>, Status>> {
-        look(cx, |sleeper| self.refill(sleeper))
-    }
-
-    #[inline]
-    fn refill(&mut self, sleeper: &mut Sleeper<'_>) -> Result<Poll<Result<Option<End>, Status>>, NeedsClone> {
-        let mut state = self.connection.lock();
-        let Some((slot, http2, _)) = state.parts(self.key) else {
-            let status = match self.side {
-                Side::Client(_) => Status::internal("the stream was read after its end"),
-                // The slot went with the call, which a task of the handler's may outlive.
-                Side::Server | Side::Local(_) => Status::new(Code::Cancelled, "the call is over"),
-            };
-            return Ok(Poll::Ready(Err(status)));
-        };
+    /// Takes what has arrived.
+    fn poll_arrived(&mut self, cx: &Context<'_>) -> Poll<Result<Arrived, EnvelopeError>> {
         let tail = if self.position == self.buffer.len() {
             self.buffer.clear();
             Vec::new()
@@ -419,53 +401,16 @@ impl Incoming {
             tail
         };
         self.position = 0;
-        let has_message = match slot.inbox.put_back(tail, slot.stream, http2) {
-            Ok(has_message) => has_message,
-            Err(error) => return Ok(Poll::Ready(Err(error.into()))),
-        };
-        if has_message {
-            slot.inbox.take(&mut self.buffer, slot.stream, http2);
-            // Given-back window may be a WINDOW_UPDATE by now.
-            if http2.wants_write() {
-                state.notify_driver();
-            }
-            return Ok(Poll::Ready(Ok(None)));
-        }
-        Ok(match &slot.end {
-            Some(End::Complete(Ok(_))) if !slot.inbox.is_empty() => {
-                Poll::Ready(Err(EnvelopeError::Truncated { received: slot.inbox.len() }.into()))
-            }
-            Some(end) => Poll::Ready(Ok(Some(end.clone()))),
-            None => {
-                sleeper.keep_in(&mut slot.receiver)?;
-                if http2.wants_write() {
-                    state.notify_driver();
-                }
-                Poll::Pending
-            }
-        })
+        self.receiving.poll_arrived(Cut::Messages, tail, &mut self.buffer, || None, cx)
     }
 
-    /// Client: the head of the response, or the end that came instead.
-    pub(crate) fn poll_head(&mut self, cx: &mut Context<'_>) -> Poll<Result<Arc<ResponseHead>, End>> {
-        look(cx, |sleeper| {
-            let mut state = self.connection.lock();
-            let Some(slot) = state.slot(self.key) else {
-                let status = Status::internal("the stream was read after its end");
-                return Ok(Poll::Ready(Err(End::Lost { status, unprocessed: false })));
-            };
-            let Some(call) = slot.client() else { return Ok(Poll::Pending) };
-            if let Some(head) = &call.head {
-                self.encoding = head.encoding;
-                return Ok(Poll::Ready(Ok(Arc::clone(head))));
-            }
-            call.wakes_on = WakesOn::Head;
-            if let Some(end) = &slot.end {
-                return Ok(Poll::Ready(Err(end.clone())));
-            }
-            sleeper.keep_in(&mut slot.receiver)?;
-            Ok(Poll::Pending)
-        })
+    /// Client: the response headers, or the end that came instead.
+    pub(crate) fn poll_head(&mut self, cx: &Context<'_>) -> Poll<Result<Arc<ResponseHead>, End>> {
+        let polled = self.receiving.poll_head(cx);
+        if let Poll::Ready(Ok(head)) = &polled {
+            self.encoding = head.encoding;
+        }
+        polled
     }
 
     /// Client: from now on the deadline ends the stream.
@@ -492,7 +437,7 @@ impl Incoming {
     #[cold]
     fn finish(&mut self, ended: Result<HeaderMap, Status>) -> Result<(), Status> {
         let trailers = ended.map_err(|status| self.fail(status))?;
-        if let Side::Client(_) = self.side {
+        if self.receiving.is_client {
             self.measure.end(Code::Ok);
         }
         self.is_finished.store(true, Relaxed);
@@ -504,37 +449,22 @@ impl Incoming {
     /// Client: an error of this side's says which call it is of.
     #[cold]
     pub(crate) fn explain(&self, status: Status) -> Status {
-        let Side::Client(of) = &self.side else { return status };
+        let Some(call) = &self.call else { return status };
         let is_late = status.is_local() && status.code() == Code::DeadlineExceeded;
         let status = if is_late { Status::too_late("its responses had not ended") } else { status };
         status.of_call(CallContext {
-            path: &of.path,
-            target: &self.connection.target(),
-            peer: Some(&self.connection.peer),
-            attempt: of.attempt,
+            path: &call.path,
+            target: &self.receiving.connection.target(),
+            peer: Some(&self.receiving.connection.peer),
+            attempt: call.attempt,
             phase: (!is_late).then_some(Phase::Response),
         })
     }
 
-    /// Stops receiving: on a client that ends the call, on a server the rest of the requests is dropped. Does nothing
-    /// the second time.
     fn stop(&self) {
-        match self.side {
-            // A call that is still going on is reset with CANCEL.
-            Side::Client(_) => self.connection.cancel(self.key),
-            Side::Server => self.discard(),
-            Side::Local(ref local) => local.requests.discard(),
-        }
-    }
-
-    /// A server's handler reads no more requests.
-    fn discard(&self) {
-        let mut state = self.connection.lock();
-        if let Some((slot, http2, _)) = state.parts(self.key) {
-            slot.inbox.discard(slot.stream, http2);
-            if http2.wants_write() {
-                state.notify_driver();
-            }
+        match &self.local {
+            None => self.receiving.stop(),
+            Some(local) => local.requests.discard(),
         }
     }
 }
@@ -548,8 +478,8 @@ impl Drop for Incoming {
 impl fmt::Debug for Incoming {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Incoming")
-            .field("key", &self.key)
-            .field("side", &self.side)
+            .field("key", &self.receiving.key)
+            .field("local", &self.local)
             .field("buffered", &self.buffer.len())
             .finish_non_exhaustive()
     }

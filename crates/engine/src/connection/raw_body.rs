@@ -4,19 +4,19 @@ use std::collections::VecDeque;
 use std::fmt;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 
 use bytes::Bytes;
 use http::HeaderMap;
 use http_body::{Frame, SizeHint};
 
 use super::inbox::Cut;
+use super::receiving::{Arrived, Receiving};
 use super::request_share::RequestShare;
 use super::shared::Connection;
 use super::slot::{End, SlotKey};
-use super::unlocked::{NeedsClone, Sleeper, look};
 use crate::buffers;
-use crate::grpc::envelope::Prefix;
+use crate::grpc::envelope::{EnvelopeError, Prefix};
 use crate::grpc::response::ResponseHead;
 use crate::measure::CallMeasure;
 use crate::raw::Trailers;
@@ -68,7 +68,9 @@ impl RawBody {
         match &self.0 {
             Kind::Empty | Kind::Whole(..) => RequestShare::default(),
             Kind::Long(bytes, of) => RequestShare::of_call(&of.0, of.1, bytes.len()),
-            Kind::Reader(reader) => RequestShare::of_call(&reader.connection, reader.key, 0),
+            Kind::Reader(reader) => {
+                RequestShare::of_call(&reader.receiving.connection, reader.receiving.key, 0)
+            }
         }
     }
 
@@ -147,9 +149,9 @@ impl fmt::Debug for RawBody {
 
 /// Reads a stream whose end has not come yet.
 pub(crate) struct RawReader {
-    connection: Arc<Connection>,
-    key: SlotKey,
-    side: Side,
+    receiving: Receiving,
+    /// Client: the response headers, once they are there.
+    head: Option<Arc<ResponseHead>>,
     /// Whether it is gRPC's.
     gathers: bool,
     /// Bytes that are passed on as they come, before the next message begins.
@@ -167,50 +169,32 @@ pub(crate) struct RawReader {
     measure: CallMeasure,
 }
 
-enum Side {
-    /// Dropping cancels the call. With the head, once it is there.
-    Client(Option<Arc<ResponseHead>>),
-    /// Dropping only says that the rest of the request is not wanted.
-    Server,
-}
-
-/// What a look at the stream has brought.
-enum Found {
-    Bytes(Vec<u8>),
-    End(End),
-}
-
 impl RawReader {
-    pub(crate) fn of_answer(
+    /// Client: reads the response.
+    pub(crate) fn of_response(
         connection: Arc<Connection>,
         key: SlotKey,
         gathers: bool,
         measure: CallMeasure,
     ) -> Self {
-        Self::new(connection, key, gathers, measure, Side::Client(None))
+        Self::new(Receiving { connection, key, is_client: true }, gathers, measure)
     }
 
+    /// Server: reads the request.
     pub(crate) fn of_request(
         connection: Arc<Connection>,
         key: SlotKey,
         gathers: bool,
         measure: CallMeasure,
     ) -> Self {
-        Self::new(connection, key, gathers, measure, Side::Server)
+        Self::new(Receiving { connection, key, is_client: false }, gathers, measure)
     }
 
-    fn new(
-        connection: Arc<Connection>,
-        key: SlotKey,
-        gathers: bool,
-        measure: CallMeasure,
-        side: Side,
-    ) -> Self {
+    fn new(receiving: Receiving, gathers: bool, measure: CallMeasure) -> Self {
         let loose = if gathers { 0 } else { u64::MAX };
         Self {
-            connection,
-            key,
-            side,
+            receiving,
+            head: None,
             gathers,
             loose,
             batch: Bytes::new(),
@@ -223,35 +207,16 @@ impl RawReader {
         }
     }
 
-    /// Client: the head of the answer, or the end that came instead.
-    pub(crate) fn poll_head(&mut self, cx: &mut Context<'_>) -> Poll<Result<Arc<ResponseHead>, End>> {
-        let polled = look(cx, |sleeper| {
-            let mut state = self.connection.lock();
-            let Some(slot) = state.slot(self.key) else {
-                let status = Status::internal("the stream was read after its end");
-                return Ok(Poll::Ready(Err(End::Lost { status, unprocessed: false })));
-            };
-            if let Some(head) = slot.client().and_then(|call| call.head.clone()) {
-                return Ok(Poll::Ready(Ok(head)));
-            }
-            if let Some(end) = &slot.end {
-                return Ok(Poll::Ready(Err(end.clone())));
-            }
-            sleeper.keep_in(&mut slot.receiver)?;
-            Ok(Poll::Pending)
-        });
+    /// Client: the response headers, or the end that came instead.
+    pub(crate) fn poll_head(&mut self, cx: &Context<'_>) -> Poll<Result<Arc<ResponseHead>, End>> {
+        let polled = self.receiving.poll_head(cx);
         if let Poll::Ready(Ok(head)) = &polled {
-            self.set_head(Arc::clone(head));
+            self.head = Some(Arc::clone(head));
         }
         polled
     }
 
-    /// Client: the head is known.
-    pub(crate) fn set_head(&mut self, head: Arc<ResponseHead>) {
-        self.side = Side::Client(Some(head));
-    }
-
-    fn poll_frame(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Status>>> {
+    fn poll_frame(&mut self, cx: &Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Status>>> {
         if self.is_finished {
             return Poll::Ready(self.trailers.take().map(|fields| Ok(Frame::trailers(fields))));
         }
@@ -261,67 +226,51 @@ impl RawReader {
                 self.measure.received_message(piece.len(), false);
                 return Poll::Ready(Some(Ok(Frame::data(piece))));
             }
-            let Poll::Ready(found) = look(cx, |sleeper| self.refill(sleeper)) else { return Poll::Pending };
-            return Poll::Ready(match found {
-                Found::Bytes(bytes) => {
+            let mut bytes = Vec::new();
+            let end = match ready!(self.poll_arrived(&mut bytes, cx)) {
+                Ok(Arrived::End(end)) => end,
+                Ok(Arrived::Rest) => {
+                    self.loose = u64::MAX;
                     self.cut(bytes);
                     continue;
                 }
-                Found::End(End::Complete(Ok(trailers))) => {
-                    self.finish(trailers);
-                    return self.poll_frame(cx);
+                Ok(Arrived::Bytes) => {
+                    self.cut(bytes);
+                    continue;
                 }
-                Found::End(End::Complete(Err(status)) | End::Lost { status, .. }) => {
+                Err(error) => End::Lost { status: error.into(), unprocessed: false },
+            };
+            return match end {
+                End::Complete(Ok(trailers)) => {
+                    self.finish(trailers);
+                    self.poll_frame(cx)
+                }
+                End::Complete(Err(status)) | End::Lost { status, .. } => {
                     self.is_finished = true;
-                    if let Side::Client(_) = self.side {
+                    if self.receiving.is_client {
                         self.measure.fail(&status);
                     }
-                    self.stop();
-                    Some(Err(status))
+                    self.receiving.stop();
+                    Poll::Ready(Some(Err(status)))
                 }
-            });
+            };
         }
     }
 
-    #[inline]
-    fn refill(&mut self, sleeper: &mut Sleeper<'_>) -> Result<Poll<Found>, NeedsClone> {
-        let mut state = self.connection.lock();
-        let Some((slot, http2, _)) = state.parts(self.key) else {
-            let status = Status::internal("the stream was read after its end");
-            return Ok(Poll::Ready(Found::End(End::Lost { status, unprocessed: false })));
-        };
+    fn poll_arrived(
+        &mut self,
+        bytes: &mut Vec<u8>,
+        cx: &Context<'_>,
+    ) -> Poll<Result<Arrived, EnvelopeError>> {
         let cut = if self.loose > 0 { Cut::Bytes } else { Cut::MessagesOrBytes };
         let tail = std::mem::take(&mut self.tail);
-        // Nothing is wrong with bytes.
-        let has_some = slot.inbox.put_back_for(cut, tail, slot.stream, http2).unwrap_or(true);
-        let mut bytes = Vec::new();
-        if has_some {
-            // A message that has a buffer of its own leaves the inbox its own.
-            if !slot.inbox.has_sealed() {
-                bytes = self.spare();
-            }
-            slot.inbox.take(&mut bytes, slot.stream, http2);
-        } else if let Some(end) = &slot.end {
-            if slot.inbox.is_empty() {
-                return Ok(Poll::Ready(Found::End(end.clone())));
-            }
-            // What is left of a message that ends too early.
-            self.loose = u64::MAX;
-            bytes = slot.inbox.take_rest();
-            slot.inbox.release(slot.stream, http2);
-        } else {
-            sleeper.keep_in(&mut slot.receiver)?;
-        }
-        if http2.wants_write() {
-            state.notify_driver();
-        }
-        Ok(if bytes.is_empty() { Poll::Pending } else { Poll::Ready(Found::Bytes(bytes)) })
+        self.receiving.poll_arrived(cut, tail, bytes, || self.spare(), cx)
     }
 
     /// What the inbox has for the next batch.
-    fn spare(&self) -> Vec<u8> {
+    fn spare(&self) -> Option<Vec<u8>> {
         let len = if self.batch_len < LENT_LEN_MIN { 0 } else { self.batch_len.max(SPARE_LEN_MIN) };
-        buffers::take(len).unwrap_or_default()
+        buffers::take(len)
     }
 
     /// The whole messages at the front of `bytes` are the next batch; the rest waits for what comes.
@@ -377,37 +326,20 @@ impl RawReader {
 
     fn finish(&mut self, trailers: Option<Box<HeaderMap>>) {
         self.is_finished = true;
-        if let Side::Client(head) = &self.side {
+        if self.receiving.is_client {
             let trailers = trailers.map_or(Trailers::GrpcOk, |fields| Trailers::of(*fields));
             if self.measure.is_some() {
-                let code = head.as_ref().map(|head| trailers.code(head.http_status, &head.metadata));
+                let code = self.head.as_ref().map(|head| trailers.code(head.http_status, &head.metadata));
                 self.measure.end(code.unwrap_or(Code::Unknown));
             }
             self.trailers = trailers.into_fields();
         }
-        self.stop();
-    }
-
-    /// Stops receiving. Does nothing the second time.
-    fn stop(&self) {
-        match self.side {
-            // A call that is still going on is reset with CANCEL.
-            Side::Client(_) => self.connection.cancel(self.key),
-            Side::Server => {
-                let mut state = self.connection.lock();
-                if let Some((slot, http2, _)) = state.parts(self.key) {
-                    slot.inbox.discard(slot.stream, http2);
-                    if http2.wants_write() {
-                        state.notify_driver();
-                    }
-                }
-            }
-        }
+        self.receiving.stop();
     }
 }
 
 impl Drop for RawReader {
     fn drop(&mut self) {
-        self.stop();
+        self.receiving.stop();
     }
 }

@@ -7,14 +7,13 @@ use bytes::Bytes;
 use tokio::task::coop::has_budget_remaining;
 use tokio::time::Instant;
 
-use super::give_way::give_way;
 use super::outgoing::{Outgoing, hand_over};
 use super::pack::{Pack, Source};
 use super::shared::Connection;
 use super::slot::SlotKey;
 use super::unlocked::{NeedsClone, Sleeper, look};
-use super::yields::{Pause, Yields};
 use crate::measure::CallMeasure;
+use crate::scheduler::{Pause, Yields, yield_now};
 use crate::status::Status;
 
 /// A stream with this many bytes queued in the protocol takes no more until it has fallen below the low-water mark.
@@ -120,7 +119,7 @@ impl<S: Source> SendLoop<S> {
         for _ in 0..PACKS_PER_POLL {
             let filled = self.fill(cx);
             if filled == Filled::Yielded {
-                return give_way(cx);
+                return yield_now(cx);
             }
             match self.poll_flush(cx) {
                 Poll::Pending => return Poll::Pending,

@@ -7,12 +7,12 @@ use std::task::Waker;
 use thalweg_http2::{self as http2, ErrorCode};
 use tokio::time::Instant;
 
-use super::load::{Load, nanoseconds};
 use super::memory_account::MemoryAccount;
 use super::slots::Slots;
 use super::stream_wait_queue::Gate;
 use super::unlocked::Deferred;
 use crate::memory_budget::MemoryBudget;
+use crate::scheduler::{Load, nanoseconds};
 use crate::status::Status;
 
 /// How many request heads may wait in the output of a connection. A server that does not read is no reason for calls

@@ -2,8 +2,7 @@
 
 use crate::status::Status;
 
-/// Length of the prefix before each message, in bytes: the compressed flag and the length.
-pub(crate) const PREFIX_LEN: usize = 5;
+pub(crate) const PREFIX_LEN: usize = Prefix::LEN;
 
 /// The prefix of a message of `len` bytes.
 #[inline]
@@ -60,6 +59,9 @@ pub struct Prefix {
 }
 
 impl Prefix {
+    /// Length of a prefix: 5 bytes, the compressed flag and the message's length.
+    pub const LEN: usize = 5;
+
     /// Reads the prefix at the front of `input`; `None` when it has not arrived whole.
     ///
     /// A message of more than `size_max` bytes is refused as soon as its prefix is there.

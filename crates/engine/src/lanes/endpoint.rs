@@ -11,6 +11,7 @@ use super::upkeep::{self, Upkeep};
 use crate::connection::{Connection, End, Endpoint, SlotKey, State, WakesOn};
 use crate::grpc::code;
 use crate::grpc::compression::EncodingSet;
+use crate::grpc::header_cache::HeaderCache;
 use crate::grpc::response::{self, ResponseHead};
 use crate::per_thread::thread_number;
 use crate::raw::Trailers;
@@ -18,12 +19,11 @@ use crate::status::{Code, Status};
 
 pub(crate) struct ClientEndpoint {
     accepts: EncodingSet,
-    /// The last parsed head: a server's heads are mostly all the same.
-    last_head: Option<(u64, Arc<ResponseHead>)>,
-    /// The last trailers that were no more than a plain OK.
-    last_plain_trailers: Option<u64>,
-    /// The last head that was taken as it is.
-    last_head_as_it_is: Option<(u64, Arc<ResponseHead>)>,
+    heads: HeaderCache<Arc<ResponseHead>, HEADS_KEPT>,
+    /// Headers of raw calls.
+    raw_heads: HeaderCache<Arc<ResponseHead>, HEADS_KEPT>,
+    /// Trailers that are `grpc-status: 0` alone.
+    ok_trailers: HeaderCache<(), HEADS_KEPT>,
     owner: Weak<dyn ConnectionOwner>,
     upkeep: Arc<Upkeep>,
     /// The server takes no more calls, as it said with this, and the owner is to know it.
@@ -31,6 +31,9 @@ pub(crate) struct ClientEndpoint {
     /// The number of the thread on which answers came last.
     thread: u32,
 }
+
+/// A server's responses have one or two header blocks for each method.
+const HEADS_KEPT: usize = 4;
 
 /// What a server's GOAWAY said.
 struct GoingAway {
@@ -40,43 +43,39 @@ struct GoingAway {
 
 impl ClientEndpoint {
     pub(crate) fn new(accepts: EncodingSet, owner: Weak<dyn ConnectionOwner>, upkeep: Arc<Upkeep>) -> Self {
-        let (last_head, last_head_as_it_is, last_plain_trailers) = (None, None, None);
-        let (going_away, thread) = (None, 0);
         Self {
             accepts,
-            last_head,
-            last_plain_trailers,
-            last_head_as_it_is,
+            heads: HeaderCache::default(),
+            raw_heads: HeaderCache::default(),
+            ok_trailers: HeaderCache::default(),
             owner,
             upkeep,
-            going_away,
-            thread,
+            going_away: None,
+            thread: 0,
         }
     }
 
     fn parse_head(&mut self, state: &State) -> Result<Arc<ResponseHead>, Status> {
         let head = state.http2.fields();
-        if let Some((id, parsed)) = &self.last_head
-            && *id == head.id()
-        {
+        if let Some(parsed) = self.heads.get(head.id()) {
             return Ok(Arc::clone(parsed));
         }
         let parsed = Arc::new(response::receive_head(head.status(), self.accepts, head.iter())?);
-        self.last_head = Some((head.id(), Arc::clone(&parsed)));
+        self.heads.insert(head.id(), Arc::clone(&parsed));
         Ok(parsed)
     }
 
     /// A head that is its call's own to understand.
     fn take_head_as_it_is(&mut self, state: &mut State, key: SlotKey, end_stream: bool) {
         let head = state.http2.fields();
-        let taken = match &self.last_head_as_it_is {
-            Some((id, taken)) if *id == head.id() => Arc::clone(taken),
-            _ => match response::receive_head_as_it_is(head.status(), head.iter()) {
+        let taken = match self.raw_heads.get(head.id()) {
+            Some(taken) => Arc::clone(taken),
+            None => match response::receive_head_as_it_is(head.status(), head.iter()) {
                 Ok(taken) => Arc::new(taken),
                 Err(status) => return fail(state, key, status),
             },
         };
-        self.last_head_as_it_is = Some((head.id(), Arc::clone(&taken)));
+        self.raw_heads.insert(head.id(), Arc::clone(&taken));
         let ends_well = !end_stream || Trailers::None.code(taken.http_status, &taken.metadata) == Code::Ok;
         let Some((slot, _, deferred)) = state.parts(key) else { return };
         let Some(call) = slot.client() else { return };
@@ -92,7 +91,7 @@ impl ClientEndpoint {
 
     fn take_trailers_as_they_are(&mut self, state: &mut State, key: SlotKey) {
         let head = state.http2.trailers();
-        if self.last_plain_trailers == Some(head.id()) {
+        if self.ok_trailers.get(head.id()).is_some() {
             return complete(state, key, Ok(None));
         }
         let id = head.id();
@@ -100,7 +99,7 @@ impl ClientEndpoint {
         match outcome.map(Trailers::of) {
             Err(status) => fail(state, key, status),
             Ok(Trailers::GrpcOk) => {
-                self.last_plain_trailers = Some(id);
+                self.ok_trailers.insert(id, ());
                 complete(state, key, Ok(None));
             }
             Ok(trailers) => {
@@ -118,7 +117,7 @@ impl ClientEndpoint {
 
     fn parse_trailers(&mut self, state: &mut State, key: SlotKey) -> Result<Option<Box<HeaderMap>>, Status> {
         let head = state.http2.trailers();
-        if self.last_plain_trailers == Some(head.id()) {
+        if self.ok_trailers.get(head.id()).is_some() {
             return Ok(None);
         }
         let id = head.id();
@@ -128,7 +127,7 @@ impl ClientEndpoint {
         }
         let trailers = boxed(received?);
         if trailers.is_none() {
-            self.last_plain_trailers = Some(id);
+            self.ok_trailers.insert(id, ());
         }
         Ok(trailers)
     }
@@ -162,11 +161,10 @@ impl ClientEndpoint {
     /// more than a look at its slot.
     #[inline]
     fn on_whole(&mut self, state: &mut State, key: SlotKey, stream: StreamId, bytes: &[u8]) {
-        let head = match &self.last_head {
-            Some((id, head)) if *id == state.http2.fields().id() => head,
-            _ => return self.on_parts(state, key, stream, bytes),
+        let Some(head) = self.heads.get(state.http2.fields().id()) else {
+            return self.on_parts(state, key, stream, bytes);
         };
-        let is_plain = self.last_plain_trailers == Some(state.http2.trailers().id());
+        let is_plain = self.ok_trailers.get(state.http2.trailers().id()).is_some();
         let Some((slot, http2, deferred)) = state.parts(key) else { return };
         match slot.client() {
             Some(call) if is_plain && call.wakes_on == WakesOn::End => call.head = Some(Arc::clone(head)),

@@ -1,6 +1,6 @@
 //! How many lanes a channel is to have: [`Lanes`].
 
-use super::policy::PolicyConfig;
+use thalweg_lanes::PolicyConfig;
 
 /// How many connections a channel has, and how their number is found.
 ///

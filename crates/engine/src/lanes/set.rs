@@ -4,6 +4,7 @@ use std::fmt;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, Weak};
 
+use thalweg_lanes::Trial;
 use tokio::runtime::Handle;
 use tokio::sync::Notify;
 
@@ -11,7 +12,6 @@ use super::connecting::Connector;
 use super::lane::Lane;
 use super::number::Lanes;
 use super::owner::LaneOwner;
-use super::policy::Trial;
 use super::ticker::{Closing, Tended, Ticker};
 use crate::connection::{Connection, StreamWaitQueue};
 use crate::executor::current_cpu;

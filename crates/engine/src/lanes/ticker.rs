@@ -10,13 +10,14 @@ use std::sync::{Arc, Weak};
 use std::task::Poll;
 use std::time::Duration;
 
+use thalweg_lanes::{Decision, LaneSample, LaneState, Policy, PolicyConfig, Samples, Trial, share_waiting};
 use tokio::runtime::Handle;
 use tokio::sync::Notify;
 use tokio::time::{Instant, sleep_until, timeout};
 
 use super::lane::Lane;
-use super::policy::{Decision, LaneSample, LaneState, Policy, PolicyConfig, Samples, Trial};
-use crate::connection::{Connection, Load, StreamWaitQueue, TIMED_EACH_MAX};
+use crate::connection::{Connection, StreamWaitQueue, TIMED_EACH_MAX};
+use crate::scheduler::Load;
 
 /// How often samples are taken of a channel on which nothing moves, while it may have lanes to close.
 const IDLE_INTERVAL: Duration = Duration::from_secs(1);
@@ -259,40 +260,5 @@ impl Watch {
         }
         share_waiting(tended.queue().len(), &mut samples.lanes);
         samples
-    }
-}
-
-/// Calls that wait for a stream wait for any lane: each that takes calls is given its share of them.
-pub(super) fn share_waiting(waiting: usize, lanes: &mut [LaneSample]) {
-    let count = lanes.iter().filter(|lane| lane.state == LaneState::Ready).count();
-    let ready = lanes.iter_mut().filter(|lane| lane.state == LaneState::Ready);
-    for (index, lane) in ready.enumerate() {
-        let share = waiting / count + usize::from(index < waiting % count);
-        lane.waiting_for_stream = share;
-        lane.in_flight += share;
-        lane.in_flight_mean += share as f64;
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn calls_that_wait_are_shared_by_the_lanes_that_take_calls() {
-        use LaneState::{Connecting, Draining, Ready};
-
-        let check = |waiting, states: &[LaneState], expected: &[usize]| {
-            let lane = |&state| LaneSample { state, ..LaneSample::default() };
-            let mut lanes: Vec<_> = states.iter().map(lane).collect();
-            share_waiting(waiting, &mut lanes);
-            let shares: Vec<_> = lanes.iter().map(|lane| lane.waiting_for_stream).collect();
-            assert_eq!(shares, expected, "{waiting} over {states:?}");
-        };
-        check(7, &[Ready, Ready, Ready], &[3, 2, 2]);
-        check(7, &[Connecting, Ready, Draining, Ready], &[0, 4, 0, 3]);
-        check(1, &[Ready, Ready], &[1, 0]);
-        check(5, &[Connecting], &[0]);
-        check(0, &[Ready], &[0]);
     }
 }

@@ -1,4 +1,4 @@
-//! Where a call stands among those that wait for a free stream.
+//! The place of a call in the queue for a free stream.
 
 use std::future::poll_fn;
 use std::sync::Arc;
@@ -9,26 +9,27 @@ use super::ticker::Tended;
 use crate::connection::Connection;
 use crate::status::Status;
 
-/// A call that may have to wait until some lane of its channel has a stream for it. Dropped, it leaves the queue.
+/// A call that may have to wait until a lane of its channel has a free stream. Dropping it leaves the queue.
 pub(crate) struct WaitTicket<'a> {
     lanes: &'a LaneSet,
-    /// Once it waits: since when, in the order of those who do.
+    /// Its number in the queue. `None` until it waits.
     ticket: Option<u64>,
+    has_yielded: bool,
 }
 
 impl<'a> WaitTicket<'a> {
     pub(crate) fn new(lanes: &'a LaneSet) -> Self {
-        Self { lanes, ticket: None }
+        Self { lanes, ticket: None, has_yielded: false }
     }
 
-    /// It has waited: those who are in the queue now are behind it.
+    /// Whether the call has waited: those who are in the queue now are behind it.
     #[inline]
     pub(crate) fn has_waited(&self) -> bool {
         self.ticket.is_some()
     }
 
-    /// Waits for a connection on which a stream may be free. In between others may take it: then it waits again, where
-    /// it was.
+    /// Waits for a connection on which a stream may be free. If another call takes that stream first, wait again: the
+    /// call keeps its place.
     ///
     /// # Errors
     /// UNAVAILABLE when there is no connection any more, and none can be made.
@@ -41,45 +42,48 @@ impl<'a> WaitTicket<'a> {
 
     /// `None` when there is no connection to wait for.
     fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Option<Arc<Connection>>> {
-        // First it joins, then it looks: a connection that gets a free stream from now on finds it in the queue.
+        let queue = self.lanes.queue();
         let is_new = self.ticket.is_none();
-        self.lanes.queue().wait(&mut self.ticket, cx.waker());
-        if is_new && self.lanes.queue().len() == 1 {
+        // Woken calls go first. A new call waits one turn of its runtime for them, and no longer: a woken call whose
+        // future is not polled would otherwise hold up a channel with free streams.
+        if is_new && !self.has_yielded && queue.has_woken() {
+            self.has_yielded = true;
+            cx.waker().wake_by_ref();
+            return Poll::Pending;
+        }
+        // Join, then check: a connection that gets a free stream from now on finds the call in the queue.
+        let is_its_turn = queue.wait(&mut self.ticket, cx.waker());
+        if is_new && queue.len() == 1 {
             self.lanes.note_waiting();
         }
         match self.lanes.with_free_stream() {
-            FreeStream::MaybeOn(connection) => Poll::Ready(Some(connection)),
+            FreeStream::MaybeOn(connection) if is_its_turn => Poll::Ready(Some(connection)),
+            FreeStream::MaybeOn(_) | FreeStream::None => Poll::Pending,
             FreeStream::NoLane => Poll::Ready(None),
-            FreeStream::None => Poll::Pending,
         }
     }
 
-    /// It has its stream. Call without any connection's lock.
+    /// Leaves the queue with a stream. Call without any connection's lock.
     #[inline]
     pub(crate) fn served(&mut self) {
         if let Some(ticket) = self.ticket.take() {
-            self.leave_served(ticket);
+            self.leave(ticket);
         }
     }
 
     #[cold]
-    fn leave_served(&self, ticket: u64) {
+    fn leave(&self, ticket: u64) {
         let queue = self.lanes.queue();
         queue.leave(ticket);
-        // What woke this call may have left another stream free.
-        if !queue.is_empty() && matches!(self.lanes.with_free_stream(), FreeStream::MaybeOn(_)) {
+        // The wake-up of this call may have left another stream free, or its lane was the last.
+        if !queue.is_empty() && !matches!(self.lanes.with_free_stream(), FreeStream::None) {
             queue.wake_next();
         }
     }
 }
 
 impl Drop for WaitTicket<'_> {
-    /// A wake-up that was meant for this call goes to the next.
     fn drop(&mut self) {
-        if let Some(ticket) = self.ticket.take()
-            && self.lanes.queue().leave(ticket)
-        {
-            self.lanes.queue().wake_next();
-        }
+        self.served();
     }
 }

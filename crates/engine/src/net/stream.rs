@@ -11,9 +11,9 @@ use tokio::io::{AsyncRead, AsyncWrite, Interest, ReadBuf};
 use tokio::net::UnixStream;
 
 use super::address::Endpoint;
-use super::looking::is_looking;
 use super::round_trip;
 use super::tcp_options::TcpOptions;
+use crate::scheduler::is_spinning;
 
 /// A connected socket that no runtime watches yet.
 #[derive(Debug)]
@@ -182,7 +182,7 @@ impl AsyncRead for Socket {
     fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         let fd = self.fd()?;
         // The runtime hears of what came only when it polls.
-        if is_looking() && unless_it_would_block(receive(fd.get_ref(), buf))?.is_some() {
+        if is_spinning() && unless_it_would_block(receive(fd.get_ref(), buf))?.is_some() {
             return Poll::Ready(Ok(()));
         }
         loop {

@@ -12,13 +12,15 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::runtime::Handle;
 use tokio::time::Instant;
 
-use super::beside::{Beside, ByteStream};
+use super::beside::Beside;
 use super::connections::Connections;
 use super::dispatch::Router;
 use super::endpoint::ServerEndpoint;
 use super::first_bytes::{self, Protocol};
 #[cfg(feature = "tls")]
 use super::handshakes::Handshakes;
+use super::http1::{ByteStream, Http1, serve_http1};
+use super::rewound::Rewound;
 use crate::connection::{Connection, Driver};
 use crate::connection_info::ConnectionInfo;
 use crate::executor::Executor;
@@ -156,9 +158,10 @@ impl Acceptor {
         let Peer { name, address, info } = peer;
         let connection = self.connection(name);
         let registered = self.connections.register(&connection, address, self.local.clone());
-        let opened = match &self.beside {
-            None => Opened::Http2(Driver::new(io, self.endpoint(info), connection, self.busy_poll)),
-            Some(_) => Opened::Unknown(Box::pin(self.clone().open(io, info, connection, None))),
+        let opened = if self.beside.is_some() || self.router.accepts_http1() {
+            Opened::Unknown(Box::pin(self.clone().open(io, info, connection, None)))
+        } else {
+            Opened::Http2(Driver::new(io, self.endpoint(info), connection, self.busy_poll))
         };
         async move {
             opened.serve().await;
@@ -191,11 +194,13 @@ impl Acceptor {
                 }
             },
         };
-        if let (Protocol::Http1, Some(beside)) = (protocol, self.beside.clone()) {
+        if protocol == Protocol::Http1
+            && let Some(http1) = self.http1(&info)
+        {
             let info = self.tells_connection.then(|| Arc::new(info));
             let drains = self.connections.draining().has_begun();
-            let io: Box<dyn ByteStream> = Box::new(io);
-            let serving = async move { beside.serve_http1(first, io, info, connection, drains).await };
+            let io: Box<dyn ByteStream> = Box::new(Rewound::new(first, io));
+            let serving = async move { serve_http1(&*http1, io, info, connection, drains).await };
             return Opened::Http1(Box::pin(serving));
         }
         let driver = Driver::new(io, self.endpoint(info), connection, self.busy_poll);
@@ -278,8 +283,20 @@ impl Acceptor {
         Connection::of_server(http2, peer, self.connections.memory())
     }
 
+    /// The methods of a connection.
+    fn router(&self, info: &ConnectionInfo) -> Arc<dyn Router> {
+        self.router.of_connection(info).unwrap_or_else(|| Arc::clone(&self.router))
+    }
+
+    fn http1(&self, info: &ConnectionInfo) -> Option<Arc<dyn Http1>> {
+        match &self.beside {
+            Some(beside) => Some(Arc::clone(&beside.http1)),
+            None => self.router(info).http1(),
+        }
+    }
+
     fn endpoint(&self, info: ConnectionInfo) -> ServerEndpoint {
-        let router = self.router.of_connection(&info).unwrap_or_else(|| Arc::clone(&self.router));
+        let router = self.router(&info);
         let mut endpoint = ServerEndpoint::new(
             router,
             self.beside.clone(),

@@ -12,6 +12,7 @@ use http::HeaderMap;
 use tokio::time::Instant;
 
 use super::handler_cost::{HandlerCost, Stopwatch};
+use super::http1::Http1;
 use super::local::LocalFuture;
 use super::respond::{self, Answer, FixedHead, RawAnswer, Reply, Response};
 use super::streaming_call::StreamingCall;
@@ -44,6 +45,17 @@ pub trait Router: Send + Sync + fmt::Debug + 'static {
     fn of_connection(&self, _: &ConnectionInfo) -> Option<Arc<dyn Router>> {
         None
     }
+
+    /// Whether connections without TLS may speak HTTP/1.1. Their first bytes tell then.
+    fn accepts_http1(&self) -> bool {
+        false
+    }
+
+    /// Serves a connection of HTTP/1.1, of a server that has nothing [`Beside`](super::Beside) gRPC. `None` if it is
+    /// not accepted.
+    fn http1(&self) -> Option<Arc<dyn Http1>> {
+        None
+    }
 }
 
 /// One method of a server.
@@ -69,8 +81,15 @@ pub(super) enum HandlerKind {
     Raw(Box<dyn RunRaw>),
 }
 
-/// What runs requests as they are, whatever they are answered with.
-pub(super) trait RunRaw: RunUnary {
+/// Runs the calls of a method whose requests have arrived.
+pub(super) trait Run: Send + Sync {
+    /// Runs the calls of `method` that stand first in `batch`. The responses of those that are ready join the output,
+    /// the others go on in tasks.
+    fn run(&self, method: &ServerMethod, batch: &mut Batch<'_>);
+}
+
+/// Runs raw requests.
+pub(super) trait RunRaw: Run {
     /// Has the handler read a head.
     fn read_head(&self, head: &RawHead<'_>) -> HeadRead;
 
@@ -78,12 +97,8 @@ pub(super) trait RunRaw: RunUnary {
     fn begin(&self, connection: &Arc<Connection>, route: &Arc<Route>, reply: Reply, body: RawReader);
 }
 
-/// A unary method, whatever its messages.
-pub(super) trait RunUnary: Send + Sync {
-    /// Runs the calls of `method` that stand first in `batch`. The answers of those that are ready join the output, the
-    /// others go on in tasks.
-    fn run(&self, method: &ServerMethod, batch: &mut Batch<'_>);
-
+/// Runs a unary method, whatever its messages.
+pub(super) trait RunUnary: Run {
     /// Starts a call that came by no connection. Its message has no prefix, and a length that is permitted.
     ///
     /// # Errors

@@ -20,6 +20,7 @@ use crate::connection::{
 use crate::connection_info::ConnectionInfo;
 use crate::grpc::compression::{Encoding, EncodingSet};
 use crate::grpc::envelope::PREFIX_LEN;
+use crate::grpc::header_cache::HeaderCache;
 use crate::grpc::request::{self, Refusal, RequestHead};
 use crate::grpc::{code, content_type, metadata};
 use crate::measure::{CallMeasure, Called, ServerMeasure};
@@ -59,10 +60,9 @@ pub(crate) struct ServerEndpoint {
     beside: Option<Beside>,
     /// How many calls there may be, those whose streams were reset and whose handlers still run counted.
     calls_max: usize,
-    /// The last heads that were taken apart, by the number that the protocol gives to equal ones.
-    heads: [Option<(u64, Asked)>; HEADS_KEPT],
-    /// That of the last head that was another's but for the time that the client waits.
-    last_timed: Option<(u64, Arc<Route>)>,
+    heads: HeaderCache<Asked, HEADS_KEPT>,
+    /// Routes of headers that differ from others only in the timeout.
+    timed: HeaderCache<Arc<Route>, 1>,
     /// Its memory is the thread's: see [`READY`].
     ready: Vec<ReadyCall>,
     /// Calls that wait for answers to leave: their own would add to more than the connection may hold.
@@ -103,8 +103,8 @@ impl ServerEndpoint {
             router,
             beside,
             calls_max: 2 * streams_max as usize,
-            heads: [const { None }; HEADS_KEPT],
-            last_timed: None,
+            heads: HeaderCache::default(),
+            timed: HeaderCache::default(),
             ready: Vec::new(),
             postponed: Vec::new(),
             is_full: false,
@@ -242,12 +242,10 @@ impl ServerEndpoint {
     fn asked(&mut self, state: &State) -> Asked {
         let head = state.http2.fields();
         let id = head.id();
-        if let Some((known, asked)) = &self.heads[id as usize % HEADS_KEPT]
-            && *known == id
-        {
-            return asked.clone();
+        match self.heads.get(id) {
+            Some(asked) => asked.clone(),
+            None => self.asked_anew(state),
         }
-        self.asked_anew(state)
     }
 
     /// As [`asked`](Self::asked), of a head that is not among the last ones. Where it is one of them but for the time
@@ -257,14 +255,13 @@ impl ServerEndpoint {
         let id = head.id();
         let timed = head.begin().and_then(|(begin, own)| Some((begin, request::only_timeout(own)?)));
         if let Some((begin, timeout)) = timed {
-            match (&self.last_timed, &self.heads[begin as usize % HEADS_KEPT]) {
-                (Some((known, route)), _) if *known == id => return Asked::Call(Arc::clone(route)),
-                (_, Some((known, Asked::Call(route)))) if *known == begin => {
-                    let route = Arc::new(route.with_timeout(Some(timeout)));
-                    self.last_timed = Some((id, Arc::clone(&route)));
-                    return Asked::Call(route);
-                }
-                _ => {}
+            if let Some(route) = self.timed.get(id) {
+                return Asked::Call(Arc::clone(route));
+            }
+            if let Some(Asked::Call(route)) = self.heads.get(begin) {
+                let route = Arc::new(route.with_timeout(Some(timeout)));
+                self.timed.insert(id, Arc::clone(&route));
+                return Asked::Call(route);
             }
         }
         let asked =
@@ -276,7 +273,7 @@ impl ServerEndpoint {
                 }
                 _ => (id, asked.clone()),
             };
-            self.heads[id as usize % HEADS_KEPT] = Some((id, asked));
+            self.heads.insert(id, asked);
         }
         asked
     }
@@ -489,7 +486,7 @@ impl Endpoint for ServerEndpoint {
     }
 
     fn shrink(&mut self) {
-        self.heads = [const { None }; HEADS_KEPT];
+        self.heads = HeaderCache::default();
         self.postponed.shrink_to_fit();
         self.answers.shrink_to_fit();
         self.streams_ready.shrink_to_fit();

@@ -4,6 +4,7 @@ use std::future::poll_fn;
 use std::io;
 use std::pin::Pin;
 
+use thalweg_http2::frame::PREFACE;
 use tokio::io::{AsyncRead, ReadBuf};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -11,9 +12,6 @@ pub(super) enum Protocol {
     Http1,
     Http2,
 }
-
-/// What a client of HTTP/2 begins with (RFC 9113 §3.4).
-const PREFACE: &[u8; 24] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 
 /// Reads as much as it takes to tell the protocol; nothing is sent before. Gives what was read, too.
 ///

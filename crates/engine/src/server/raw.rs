@@ -15,17 +15,14 @@ use http::response::Parts;
 use thalweg_http2::ErrorCode;
 
 use super::dispatch::{
-    Batch, Body, Handler, HandlerKind, HeadRead, ReadyCall, Route, RunRaw, RunUnary, ServerMethod,
+    Batch, Body, Handler, HandlerKind, HeadRead, ReadyCall, Route, Run, RunRaw, ServerMethod,
 };
 use super::handler_cost::{HandlerCost, Stopwatch};
-use super::local::LocalFuture;
 use super::respond::{self, Answer, NO_METADATA, RawAnswer, Reply};
 use super::task::CallTask;
 use super::unary::no_future;
 use crate::connection::{Connection, Outgoing, RawBody, RawReader, SendLoop, SendOutcome};
-use crate::grpc::request::RequestHead;
 use crate::measure::CallMeasure;
-use crate::options::ServiceOptions;
 use crate::raw::{Front, OutgoingBody, Piece, Pieces, RawHead, Trailers};
 use crate::status::{Code, Status};
 
@@ -227,13 +224,7 @@ fn reset(connection: &Connection, reply: &Reply, status: &Status) {
     state.notify_driver();
 }
 
-impl<H: RawHandler> RunUnary for Runner<H> {
-    fn start_local(&self, _: &RequestHead, _: Bytes, _: &ServiceOptions) -> Result<LocalFuture, Status> {
-        let why =
-            "requests that are passed on as they are come by a connection: they can't be called without one";
-        Err(Status::unimplemented(why))
-    }
-
+impl<H: RawHandler> Run for Runner<H> {
     fn run(&self, method: &ServerMethod, batch: &mut Batch<'_>) {
         // One place in memory for all futures that are ready at once.
         let mut place: Running<H> = no_future();

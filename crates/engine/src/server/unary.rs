@@ -13,7 +13,7 @@ use bytes::Bytes;
 use pin_project_lite::pin_project;
 use tokio::time::Instant;
 
-use super::dispatch::{Batch, Handler, HandlerKind, ReadyCall, Route, RunUnary, ServerMethod};
+use super::dispatch::{Batch, Handler, HandlerKind, ReadyCall, Route, Run, RunUnary, ServerMethod};
 use super::handler_cost::Stopwatch;
 use super::local::{self, LocalAnswer, LocalFuture};
 use super::respond::{self, Answer, Reply};
@@ -180,7 +180,9 @@ impl<H: UnaryHandler> RunUnary for Runner<H> {
         let outgoing = local::outgoing(options);
         Ok(Box::pin(Local::<H> { future, outgoing }))
     }
+}
 
+impl<H: UnaryHandler> Run for Runner<H> {
     fn run(&self, method: &ServerMethod, batch: &mut Batch<'_>) {
         // One place in memory for all futures that are ready at once.
         let mut place = no_future();

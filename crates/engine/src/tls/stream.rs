@@ -11,7 +11,7 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use super::buffers::{self, BLOCK_LEN, Buffer, Held};
 use super::explain::explain;
 use super::session::Session;
-use crate::connection::give_way;
+use crate::scheduler::yield_now;
 
 /// Plain bytes in, records out, and back, over `IO`.
 ///
@@ -117,7 +117,7 @@ where
                         flushed?;
                     }
                     if read >= HANDSHAKE_READ_LEN {
-                        return give_way(cx);
+                        return yield_now(cx);
                     }
                     match ready!(self.poll_fill(cx, HANDSHAKE_READ_LEN))? {
                         0 => return Poll::Ready(Err(Broken::Closed)),

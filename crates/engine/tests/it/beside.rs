@@ -79,20 +79,18 @@ impl Drop for CountDrop {
 impl Http1 for Echo {
     fn serve(&self, connection: Http1Connection) -> Pin<Box<dyn Future<Output = ()> + Send>> {
         let dropped = CountDrop(Arc::clone(&self.dropped));
-        let Http1Connection { first, mut io, stop, requests, .. } = connection;
+        let Http1Connection { mut io, stop, requests, .. } = connection;
         Box::pin(async move {
             let _dropped = dropped;
             let mut underway = Vec::new();
             let echo = async {
-                let mut next = first;
                 loop {
-                    if next.contains(&b'?') {
-                        underway.push(requests.begin());
-                    }
-                    io.write_all(&next).await?;
                     let mut byte = [0];
                     io.read_exact(&mut byte).await?;
-                    next = byte.to_vec();
+                    if byte == [b'?'] {
+                        underway.push(requests.begin());
+                    }
+                    io.write_all(&byte).await?;
                 }
             };
             tokio::select! {

@@ -26,16 +26,20 @@ impl Program {
     ///
     /// Returns an error if the program does not answer as `peers/README.md` says.
     pub fn info(&self, stack: Stack, cpus: &CpuAssignment) -> Result<StackInfo, String> {
-        Ok(StackInfo { stack, version: self.version.clone(), settings: self.settings(cpus)? })
+        let settings = self.settings(stack.variant.as_deref(), cpus)?;
+        Ok(StackInfo { stack, version: self.version.clone(), settings })
     }
 
-    /// Asks how its client and its server are set up, each on the CPUs that it is pinned to: defaults depend on their
-    /// number.
-    pub(super) fn settings(&self, cpus: &CpuAssignment) -> Result<Vec<Setting>, String> {
+    /// Asks how its client and its server of this variant are set up, each on the CPUs that it is pinned to: defaults
+    /// depend on their number.
+    pub(super) fn settings(
+        &self,
+        variant: Option<&str>,
+        cpus: &CpuAssignment,
+    ) -> Result<Vec<Setting>, String> {
         let on = |cpus: Option<&CpuList>| {
             let lines = ask(&mut self.command(SETTINGS), cpus)?;
-            let settings = lines.iter().map(|line| Setting::in_line(line)).collect::<Option<Vec<_>>>();
-            settings.ok_or_else(|| unlike_contract(&self.path, SETTINGS))
+            of_variant(&lines, variant).ok_or_else(|| unlike_contract(&self.path, SETTINGS))
         };
         let (client, server) = (on(cpus.client_cpus.as_ref())?, on(cpus.server_cpus.as_ref())?);
         let mut settings = of_sides(&client, &server);
@@ -47,6 +51,23 @@ impl Program {
         }
         Ok(settings)
     }
+}
+
+/// Returns the settings of a variant. Its own lines take the place of those of all variants.
+fn of_variant(lines: &[String], variant: Option<&str>) -> Option<Vec<Setting>> {
+    let lines = lines.iter().map(|line| Setting::in_line(line)).collect::<Option<Vec<_>>>()?;
+    let (of_all, of_some): (Vec<_>, Vec<_>) = lines.into_iter().partition(|(_, of)| of.is_none());
+    let mut settings: Vec<_> = of_all.into_iter().map(|(setting, _)| setting).collect();
+    for (own, of) in of_some {
+        if of.as_deref() != variant {
+            continue;
+        }
+        match settings.iter_mut().find(|it| (&it.side, &it.name) == (&own.side, &own.name)) {
+            Some(setting) => *setting = own,
+            None => settings.push(own),
+        }
+    }
+    Some(settings)
 }
 
 /// Returns the settings of the client as it sees them and those of the server as it does. A setting of both with two
@@ -105,11 +126,25 @@ mod tests {
     use super::*;
 
     #[test]
+    fn variant_has_its_own_settings() {
+        let lines = ["both\tstreams\towned\t", "both\tpolling\ton\t", "both\tstreams\treused\t\tin-place"];
+        let lines = lines.map(str::to_owned);
+        let values = |variant| {
+            let settings = of_variant(&lines, variant).unwrap();
+            settings.into_iter().map(|it| it.value).collect::<Vec<_>>()
+        };
+        assert_eq!(values(None), ["owned", "on"]);
+        assert_eq!(values(Some("in-place")), ["reused", "on"]);
+        assert_eq!(values(Some("other")), ["owned", "on"]);
+        assert!(of_variant(&["both\tstreams".to_owned()], None).is_none());
+    }
+
+    #[test]
     fn setting_of_both_sides_is_split_where_their_cpus_differ() {
         let settings = |threads: &str| {
             let lines =
                 ["both\tTCP_NODELAY\ton\t", &format!("both\tthreads\t{threads}\t"), "server\tstreams\t9\t"];
-            lines.iter().map(|line| Setting::in_line(line).unwrap()).collect::<Vec<_>>()
+            lines.iter().map(|line| Setting::in_line(line).unwrap().0).collect::<Vec<_>>()
         };
         let shown = |client: &str, server: &str| {
             let all = of_sides(&settings(client), &settings(server));

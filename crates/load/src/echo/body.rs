@@ -14,7 +14,7 @@ use super::document::Document;
 use super::protocol::{Format, Framing, Protocol};
 
 /// The prefix of a message of gRPC: whether it is compressed, and its length.
-const PREFIX_LEN: usize = 5;
+const PREFIX_LEN: usize = thalweg_engine::Prefix::LEN;
 /// The first byte of the prefix, where the message is compressed, and where it is a status of gRPC-Web.
 const COMPRESSED: u8 = 1;
 const TRAILERS: u8 = 0x80;

@@ -8,7 +8,6 @@ use http::Request;
 use thalweg_engine::server::{Http1, Http1Connection};
 
 use super::limits::Http1Limits;
-use super::rewound::Rewound;
 use super::serve::serve_counted;
 use crate::body::Body;
 use crate::service::{LastCall, WebService};
@@ -35,7 +34,7 @@ impl Http1 for Connections {
         let Set { service, limits } = &*self.0;
         let (service, limits) = (service.clone(), limits.clone());
         Box::pin(async move {
-            let Http1Connection { first, io, info, stop, requests, .. } = connection;
+            let Http1Connection { io, info, stop, requests, .. } = connection;
             let last = LastCall::default();
             let answer = |mut request: Request<Body>| {
                 if let Some(info) = &info {
@@ -43,7 +42,7 @@ impl Http1 for Connections {
                 }
                 service.call_after(request, &last)
             };
-            serve_counted(Rewound::new(first, io), answer, &limits, stop, Some(requests)).await;
+            serve_counted(io, answer, &limits, stop, Some(requests)).await;
         })
     }
 }

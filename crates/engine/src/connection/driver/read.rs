@@ -13,7 +13,7 @@ use super::output_buffer;
 use super::read_buffer::ReadBuffer;
 use super::{Driver, Endpoint, Phase, Progress};
 use crate::connection::inbox::{BEHIND_LEN, Lent};
-use crate::connection::read_chunks::ReadChunks;
+use crate::scheduler::ReadChunks;
 
 impl<IO, E> Driver<IO, E>
 where

@@ -5,27 +5,17 @@ use std::io;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
-use std::time::Duration;
 
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::time::Instant;
 
 use super::{Driver, Endpoint, Phase, Progress, Seen, ending, output_buffer, take_output};
 use crate::buffers;
-use crate::connection::give_way::give_way;
 use crate::connection::memory::Room;
-use crate::connection::read_chunks;
 use crate::connection::state::DriverState;
+use crate::scheduler::tuning::{POLL_TIME_MAX, READ_LEN_MAX, ROUNDS_MAX, ROUNDS_UNTIMED};
+use crate::scheduler::{self, Idle, yield_now};
 use crate::status::Status;
-
-/// How many reads one poll of the driver does before it lets other tasks run.
-const ROUNDS_MAX: usize = 16;
-/// After so many reads it looks at the clock, which most polls never come to.
-const ROUNDS_UNTIMED: usize = 2;
-/// How long it goes on then: other connections of this thread wait meanwhile.
-const POLL_TIME_MAX: Duration = Duration::from_millis(1);
-/// How much it reads, in bytes, until those that it has woken have their turn.
-const READ_LEN_MAX: usize = 192 * 1024;
 
 impl<IO, E> Driver<IO, E>
 where
@@ -169,8 +159,8 @@ where
 
     fn poll_over(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         self.polled_at = Instant::now();
-        if !self.busy_poll.is_looking() {
-            self.is_alone = read_chunks::is_alone(self.identity());
+        if !self.busy_poll.is_spinning() {
+            self.is_alone = scheduler::is_alone(self.identity());
         }
         let mut state = self.connection.lock();
         if E::IS_CLIENT
@@ -200,7 +190,7 @@ where
         };
         if E::IS_SAMPLED {
             if self.work.is_due {
-                self.work.tell(&mut state.load, self.polled_at);
+                self.work.add_to(&mut state.load, self.polled_at);
             }
             state.tell_watcher(self.polled_at);
         }
@@ -216,7 +206,7 @@ where
             self.fail(&error, &[]);
         }
         let mut rounds = 0;
-        self.busy_poll.begin_poll();
+        self.busy_poll.start_poll();
         let outcome = self.poll_rounds(cx, &mut rounds);
         self.busy_poll.end_poll();
         if E::IS_SAMPLED {
@@ -225,9 +215,9 @@ where
         outcome
     }
 
-    /// Nothing moved: whether to look again before it sleeps.
+    /// Nothing moved: returns whether to try again before it sleeps.
     #[inline]
-    fn goes_on(&mut self) -> bool {
+    fn tries_again(&mut self) -> bool {
         if self.has_waiting || self.endpoint.is_postponing() {
             // They are admitted before the driver sleeps.
             self.busy_poll.stop();
@@ -235,9 +225,9 @@ where
         }
         let identity = self.identity();
         let Self { connection, output, is_alone, expected, .. } = self;
-        self.busy_poll.goes_on(identity, expected.is_some(), *is_alone, || {
-            output.is_empty() && (!E::IS_CLIENT || connection.in_flight() > 0)
-        })
+        let expects = || output.is_empty() && (!E::IS_CLIENT || connection.in_flight() > 0);
+        let idle = Idle { identity, is_amid_message: expected.is_some(), is_alone: *is_alone, expects };
+        self.busy_poll.tries_again(idle, std::time::Instant::now)
     }
 
     /// The number of no other connection while this one lives.
@@ -264,12 +254,12 @@ where
                     has_woken |= self.has_woken;
                     if has_woken && self.read_len > READ_LEN_MAX {
                         // Who reads a stream runs while what came is in the processor's cache.
-                        return give_way(cx);
+                        return yield_now(cx);
                     }
                 }
                 Progress::Over => return Poll::Ready(Ok(())),
-                Progress::None if self.phase == Phase::Open && self.goes_on() => {
-                    self.busy_poll.give_way(cx);
+                Progress::None if self.phase == Phase::Open && self.tries_again() => {
+                    self.busy_poll.yield_between_tries(cx);
                     return Poll::Pending;
                 }
                 Progress::None => {
@@ -280,10 +270,10 @@ where
             }
         }
         if E::IS_SAMPLED {
-            self.work.gave_way_at = Some(Instant::now());
+            self.work.yielded_at = Some(Instant::now());
             self.work.is_due = true;
         }
-        give_way(cx)
+        yield_now(cx)
     }
 }
 

@@ -33,7 +33,7 @@ pub(super) fn start_unary(
     measure.begun(message.len());
     let start = || match &method.handler.0 {
         HandlerKind::Unary(handler) => handler.start_local(head, message, &method.options),
-        HandlerKind::Raw(handler) => handler.start_local(head, message, &method.options),
+        HandlerKind::Raw(_) => Err(Status::unimplemented("raw methods can't be called without a connection")),
         // Its calls begin without a message.
         HandlerKind::Streaming(_) => Err(Status::internal("the method takes a stream")),
     };

@@ -275,12 +275,12 @@ impl<L> Server<L> {
     }
 
     /// What stands around the calls of a connection, between them and [what it was given](Self::layered).
-    pub(super) fn around(&self) -> &Around {
-        &self.around
+    pub(super) fn around(&self) -> Around {
+        Around { accepts_http1: self.accepts_http1(), ..self.around.clone() }
     }
 
     /// Whether a connection's first bytes say which protocol it has.
-    pub(super) fn looks_for_http1(&self) -> bool {
+    fn accepts_http1(&self) -> bool {
         #[cfg(feature = "_tls-any")]
         if self.tls.is_some() {
             return false;
@@ -290,7 +290,7 @@ impl<L> Server<L> {
 
     /// Whether connections are as the engine itself accepts them.
     pub(super) fn leaves_sockets_to_the_engine(&self) -> bool {
-        self.tcp.nodelay && self.tcp.keepalive.is_none() && !self.looks_for_http1()
+        self.tcp.nodelay && self.tcp.keepalive.is_none()
     }
 
     /// The socket at `addr`, whose connections are as this server has them.

@@ -10,7 +10,7 @@ use thalweg_engine::ConnectionInfo;
 use super::tls_connect_info::TlsConnectInfos;
 
 /// What is known of a connection, as the extensions of its requests have it.
-pub(super) type Told = Box<dyn Fn(Option<&Arc<ConnectionInfo>>) -> Extensions + Send + Sync>;
+pub(super) type Told = Arc<dyn Fn(Option<&Arc<ConnectionInfo>>) -> Extensions + Send + Sync>;
 
 /// What makes [`Told`] of the information that a server's connections give of themselves.
 pub(super) struct Telling<C> {
@@ -46,7 +46,7 @@ impl<C: Any + Clone + Send + Sync> Telling<C> {
             told.insert(info.clone());
             told
         };
-        Box::new(move |connection| known.get_or_init(|| make(connection)).clone())
+        Arc::new(move |connection| known.get_or_init(|| make(connection)).clone())
     }
 
     /// For one connection.
@@ -54,6 +54,6 @@ impl<C: Any + Clone + Send + Sync> Telling<C> {
     pub(super) fn of(&self, info: C) -> Told {
         let mut told = Extensions::new();
         told.insert(info);
-        Box::new(move |_| told.clone())
+        Arc::new(move |_| told.clone())
     }
 }

@@ -10,36 +10,49 @@ use crate::body::Body;
 use http::{Request, Response};
 use pin_project_lite::pin_project;
 use thalweg_engine::raw::RawHead;
-use thalweg_engine::server::{Handler, RawHandler, Router, ServerMethod};
+use thalweg_engine::server::{Handler, Http1, RawHandler, Router, ServerMethod};
 use thalweg_engine::{self as engine, ServiceOptions};
 use tonic::Status;
 use tower::util::Oneshot;
 use tower::{Service, ServiceExt};
 
 use super::connect_info::Told;
+use super::http1::OverHttp1;
 use crate::transport::error::BoxError;
 
 /// What the calls of one connection go to.
 pub(super) struct Calls {
     method: Arc<ServerMethod>,
+    /// Serves the connection if it speaks HTTP/1.1 and may.
+    http1: Option<Arc<dyn Http1>>,
 }
 
 impl Calls {
-    pub(super) fn new<S>(service: S, told: Told) -> Self
+    pub(super) fn new<S>(service: S, told: Told, accepts_http1: bool) -> Self
     where
         S: Service<Request<Body>, Response = Response<Body>, Error = BoxError, Future: Send>
             + Clone
             + Send
             + 'static,
     {
-        let handler = Answering { service: Mutex::new(service), told };
-        Self { method: Arc::new(ServerMethod::new("", ServiceOptions::default(), Handler::raw(handler))) }
+        let http1 = accepts_http1
+            .then(|| Arc::new(OverHttp1::new(service.clone(), Arc::clone(&told))) as Arc<dyn Http1>);
+        let handler = Handler::raw(Answering { service: Mutex::new(service), told });
+        Self { method: Arc::new(ServerMethod::new("", ServiceOptions::default(), handler)), http1 }
     }
 }
 
 impl Router for Calls {
     fn find(&self, _: &[u8]) -> Result<Arc<ServerMethod>, engine::Status> {
         Ok(Arc::clone(&self.method))
+    }
+
+    fn accepts_http1(&self) -> bool {
+        self.http1.is_some()
+    }
+
+    fn http1(&self) -> Option<Arc<dyn Http1>> {
+        self.http1.clone()
     }
 }
 

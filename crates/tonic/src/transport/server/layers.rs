@@ -31,6 +31,7 @@ pub(super) struct Around {
     pub(super) load_shed: bool,
     pub(super) timeout: Option<Duration>,
     pub(super) trace: Option<Arc<TraceFn>>,
+    pub(super) accepts_http1: bool,
 }
 
 impl Around {
@@ -47,13 +48,14 @@ impl Around {
         if self.concurrency.is_none() && !self.load_shed {
             // What most servers have is not paid for by the rest.
             let service = Timeout::new(service, self.timeout);
-            return Calls::new(Traced { service, trace: self.trace.clone() }, told);
+            let service = Traced { service, trace: self.trace.clone() };
+            return Calls::new(service, told, self.accepts_http1);
         }
-        Calls::new(self.service(service), told)
+        Calls::new(self.service(service), told, self.accepts_http1)
     }
 
     /// `service` with all that there may be around its calls.
-    pub(super) fn service<S, B>(
+    fn service<S, B>(
         &self,
         service: S,
     ) -> impl Service<Request<Body>, Response = Response<Body>, Error = BoxError, Future: Send>
@@ -78,8 +80,8 @@ impl Around {
 
 impl fmt::Debug for Around {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { concurrency, load_shed, timeout, trace } = self;
-        let fields = (concurrency, load_shed, timeout, trace.is_some());
+        let Self { concurrency, load_shed, timeout, trace, accepts_http1 } = self;
+        let fields = (concurrency, load_shed, timeout, trace.is_some(), accepts_http1);
         f.debug_tuple("Around").field(&fields).finish()
     }
 }

@@ -19,7 +19,6 @@ use tower::layer::Layer;
 use super::builder::Server;
 use super::connect_info::Telling;
 use super::connection::Calls;
-use super::http1;
 use super::incoming::Incoming;
 use crate::transport::error::{BoxError, Error};
 
@@ -123,14 +122,16 @@ impl<L> Server<L> {
             return self.run(svc, incoming, signal).await;
         }
         let config = self.config()?;
-        let around = self.around().clone();
+        let around = self.around();
         let service = Mutex::new(self.layered(svc));
         let telling = Telling::new();
-        let router = OfEach(Box::new(move |connection: &ConnectionInfo| {
+        let accepts_http1 = around.accepts_http1;
+        let calls = Box::new(move |connection: &ConnectionInfo| {
             let (local_addr, remote_addr) = (connection.local_addr(), connection.remote_addr());
             let service = service.lock().unwrap_or_else(PoisonError::into_inner).clone();
             around.calls(service, telling.of(TcpConnectInfo { local_addr, remote_addr }))
-        }));
+        });
+        let router = OfEach { calls, accepts_http1 };
         let server = engine::server::bind(config, Arc::new(router), &[addr.into()]).await;
         let server = server.map_err(Error::transport)?;
         match signal {
@@ -154,21 +155,12 @@ impl<L> Server<L> {
         ResBody::Error: Into<BoxError>,
     {
         let config = self.config()?;
-        let around = self.around().clone();
+        let around = self.around();
         let service = self.layered(svc);
         let telling = Telling::new();
-        let connection = move |io: IO| {
-            let told = telling.of(io.connect_info());
-            (io, service.clone(), told)
-        };
-        let incoming = Incoming::new(incoming).map(connection);
-        if self.looks_for_http1() {
-            let incoming = incoming.map(|(io, service, told)| (io, around.service(service), told));
-            http1::serve(config, incoming, signal).await;
-            return Ok(());
-        }
-        let incoming = incoming.map(|(io, service, told)| {
-            (io, Arc::new(around.calls(service, told)) as Arc<dyn engine::server::Router>)
+        let incoming = Incoming::new(incoming).map(|io: IO| {
+            let calls = around.calls(service.clone(), telling.of(io.connect_info()));
+            (io, Arc::new(calls) as Arc<dyn engine::server::Router>)
         });
         engine::server::serve_routed(config, incoming, signal).await;
         Ok(())
@@ -176,7 +168,10 @@ impl<L> Server<L> {
 }
 
 /// Makes what the calls of each connection go to.
-struct OfEach(Box<dyn Fn(&ConnectionInfo) -> Calls + Send + Sync>);
+struct OfEach {
+    calls: Box<dyn Fn(&ConnectionInfo) -> Calls + Send + Sync>,
+    accepts_http1: bool,
+}
 
 impl engine::server::Router for OfEach {
     fn find(&self, _: &[u8]) -> Result<Arc<ServerMethod>, engine::Status> {
@@ -184,7 +179,11 @@ impl engine::server::Router for OfEach {
     }
 
     fn of_connection(&self, info: &ConnectionInfo) -> Option<Arc<dyn engine::server::Router>> {
-        Some(Arc::new((self.0)(info)))
+        Some(Arc::new((self.calls)(info)))
+    }
+
+    fn accepts_http1(&self) -> bool {
+        self.accepts_http1
     }
 }
 
@@ -231,6 +230,6 @@ mod tests {
         check(Server::builder().tcp_keepalive_interval(Some(Duration::from_secs(1))), true).await;
         check(Server::builder().tcp_nodelay(false), false).await;
         check(Server::builder().tcp_keepalive(Some(Duration::from_secs(60))), false).await;
-        check(Server::builder().accept_http1(true), false).await;
+        check(Server::builder().accept_http1(true), true).await;
     }
 }

@@ -1,10 +1,6 @@
 //! Requests and answers that are as they should be.
 
-use bytes::Bytes;
-use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, duplex};
-
 use super::Client;
-use crate::http1::Rewound;
 
 /// Sends `bytes` at once, and in pieces of each length up to 3: what the service has, and the statuses that come.
 async fn check(bytes: &str, log: &[&str], statuses: &[&str], is_closed: bool) {
@@ -150,20 +146,4 @@ async fn what_a_service_says_wrongly_is_set_right() {
     assert!(came.text.contains("\r\ncontent-length: 3\r\n") && came.text.ends_with("abc"), "{came:?}");
     let came = client.ask("GET /100 HTTP/1.1\r\nHost: a\r\n\r\n").await;
     assert_eq!((came.statuses(), came.is_closed), (vec!["500"], false));
-}
-
-#[tokio::test]
-async fn first_bytes_are_read_once_more() {
-    let (mut ours, theirs) = duplex(100);
-    let mut rewound = Rewound::new(Bytes::from_static(b"abc"), theirs);
-    ours.write_all(b"def").await.unwrap();
-    let mut read = [0; 6];
-    rewound.read_exact(&mut read[..2]).await.unwrap();
-    rewound.read_exact(&mut read[2..]).await.unwrap();
-    assert_eq!(&read, b"abcdef");
-    rewound.write_all(b"ghi").await.unwrap();
-    drop(rewound);
-    let mut written = String::new();
-    ours.read_to_string(&mut written).await.unwrap();
-    assert_eq!(written, "ghi");
 }

@@ -10,7 +10,7 @@ use super::run::{Adaptive, BEST_TOLERANCE, Best, best_fixed, check_table};
 use super::*;
 
 const IN_FLIGHT: [usize; 6] = [1, 4, 16, 64, 256, 1024];
-const PATH: &str = "src/lanes/policy/model/grid.txt";
+const PATH: &str = "src/model/grid.txt";
 /// So long without an open or a close is settled; and the longest that is waited for it.
 const QUIET: Duration = Duration::from_millis(1_500);
 const SETTLED_MAX: Duration = Duration::from_secs(8);

@@ -13,7 +13,7 @@ const IN_FLIGHT: [usize; 4] = [4, 16, 64, 256];
 const CORES: [usize; 5] = [1, 2, 4, 8, 16];
 /// Held so long: as short and as long as an empty call was measured to, and with a large head.
 const CALL_NS: [u64; 3] = [150, 250, 1_000];
-const PATH: &str = "src/lanes/policy/model/locks.txt";
+const PATH: &str = "src/model/locks.txt";
 
 fn world(call_ns: u64, cores: usize, in_flight: usize) -> World {
     let lock =

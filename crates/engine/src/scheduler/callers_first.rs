@@ -1,15 +1,15 @@
-//! Of a runtime of several threads: callers that are ready go before the driver that one of them has woken.
+//! On a multi-threaded runtime the driver yields once so that ready callers run first.
 //!
-//! Such a runtime polls a task that was woken right behind the one that woke it. The driver so would write the first
-//! request of many that are about to be made, and then the next: with 64 callers on two threads it made 2.5 times as
-//! many system calls as with all on one. So it goes to the end of the queue once, and then writes them all. A runtime
-//! of one thread polls in the order of waking, and has no need of it.
+//! Such a runtime polls a woken task right behind the one that woke it. The driver would write the first of many
+//! requests that are about to be made, and then the next: with 64 callers on two threads it made 2.5 times as many
+//! system calls as with all on one. So it goes to the end of the queue once, and then writes them all. A runtime of one
+//! thread polls in the order of waking, and has no need of it.
 
 use tokio::runtime::{Handle, RuntimeFlavor};
 
-/// Whether callers have had their turn.
+/// Whether the ready callers have run.
 #[derive(Debug, Default)]
-pub(super) enum CallersFirst {
+pub(crate) enum CallersFirst {
     /// The runtime's kind is not known yet.
     #[default]
     Unknown,
@@ -23,7 +23,7 @@ pub(super) enum CallersFirst {
 
 impl CallersFirst {
     /// A caller has woken the driver: whether the others go first.
-    pub(super) fn go(&mut self) -> bool {
+    pub(crate) fn go(&mut self) -> bool {
         if let Self::Unknown = self {
             *self = match Handle::try_current().map(|runtime| runtime.runtime_flavor()) {
                 Ok(RuntimeFlavor::CurrentThread) | Err(_) => Self::Never,
@@ -39,7 +39,7 @@ impl CallersFirst {
 
     /// The driver goes on.
     #[inline]
-    pub(super) fn have_gone(&mut self) {
+    pub(crate) fn have_gone(&mut self) {
         if let Self::Gone = self {
             *self = Self::Due;
         }

@@ -9,9 +9,9 @@ use std::fmt::Write;
 use super::random::Random;
 use super::run::check_table;
 use super::*;
-use crate::lanes::policy::{Decision, Policy, PolicyConfig};
+use crate::{Decision, Policy, PolicyConfig};
 
-const PATH: &str = "src/lanes/policy/model/landscapes.txt";
+const PATH: &str = "src/model/landscapes.txt";
 const CHANNELS: u64 = 20;
 const FOUND_BY: Duration = Duration::from_secs(5);
 const END: Duration = Duration::from_secs(180);

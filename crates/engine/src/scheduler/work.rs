@@ -1,35 +1,30 @@
-//! What a driver did, until it tells the connection.
+//! Work of a driver since it was last added to the connection's [`Load`].
 
 use tokio::time::Instant;
 
 use super::load::{Load, nanoseconds};
+use super::tuning::{SHORT_POLL_ROUNDS_MAX, SHORT_POLLS_PER_SAMPLE};
 
-/// What the driver did since it last told.
+/// Work that is not in the [`Load`] yet.
 #[derive(Debug, Default)]
-pub(super) struct Work {
+pub(crate) struct Work {
     busy_ns: u64,
     /// This poll has read or written something.
-    pub(super) has_moved: bool,
+    pub(crate) has_moved: bool,
     /// Short polls, of which each [`SHORT_POLLS_PER_SAMPLE`]th is timed.
     short_polls: u32,
     /// Since when the window keeps data back, while the driver sleeps.
-    pub(super) blocked_since: Option<Instant>,
-    /// Since when the driver has given way to others, with more to do.
-    pub(super) gave_way_at: Option<Instant>,
-    /// There is enough to tell. What a few short polls moved can wait for more of them.
-    pub(super) is_due: bool,
+    pub(crate) blocked_since: Option<Instant>,
+    /// Since when the driver has yielded, with more to do.
+    pub(crate) yielded_at: Option<Instant>,
+    /// There is enough to add. What a few short polls moved can wait for more of them.
+    pub(crate) is_due: bool,
 }
-
-/// To read the clock is a sensible part of a poll that moves a call or two. Odd: where each call takes two polls, one
-/// to write and one to read, both are sampled.
-const SHORT_POLLS_PER_SAMPLE: u32 = 31;
-/// Rounds of a short poll: one that moved something and one that did not.
-const SHORT_POLL_ROUNDS_MAX: usize = 2;
 
 impl Work {
     /// A poll that began at `began` has ended.
     #[inline]
-    pub(super) fn note_poll(&mut self, began: Instant, rounds: usize) {
+    pub(crate) fn note_poll(&mut self, began: Instant, rounds: usize) {
         if !std::mem::take(&mut self.has_moved) {
             return;
         }
@@ -47,13 +42,13 @@ impl Work {
     }
 
     /// Adds what was done up to `now` to the connection's totals.
-    pub(super) fn tell(&mut self, load: &mut Load, now: Instant) {
+    pub(crate) fn add_to(&mut self, load: &mut Load, now: Instant) {
         self.is_due = false;
         load.busy_ns += std::mem::take(&mut self.busy_ns);
         if let Some(since) = self.blocked_since.take() {
             load.blocked_ns += nanoseconds(since, now);
         }
-        if let Some(since) = self.gave_way_at.take() {
+        if let Some(since) = self.yielded_at.take() {
             load.note_wait(nanoseconds(since, now));
         }
     }

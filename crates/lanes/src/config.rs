@@ -1,77 +1,85 @@
 //! The numbers of the policy.
 
-/// Bounds and thresholds of [`Policy`](super::Policy); units are in the names. The reasons stand at the module.
+/// Bounds and thresholds of [`Policy`](super::Policy); units are in the names. The crate's documentation gives the
+/// reasons.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct PolicyConfig {
+pub struct PolicyConfig {
     /// Never fewer lanes than this, at least one.
-    pub(crate) floor: usize,
+    pub floor: usize,
     /// Never more lanes than this, at least the floor.
-    pub(crate) cap: usize,
+    pub cap: usize,
     /// How often samples are to be taken.
-    pub(crate) tick_ms: u64,
+    pub tick_ms: u64,
 
     /// What more lanes must bring to be kept, as a logarithm.
-    pub(crate) gain_min: f64,
+    pub gain_min: f64,
     /// What fewer lanes may cost, likewise.
-    pub(crate) loss_max: f64,
+    pub loss_max: f64,
     /// What a gain in latency counts beside one in rate.
-    pub(crate) latency_weight: f64,
+    pub latency_weight: f64,
 
     /// A call's time outside the network, as a share of all its time, below which more lanes are not tried.
-    pub(crate) late_share_min: f64,
+    pub late_share_min: f64,
     /// The same where few calls are in flight.
-    pub(crate) late_share_few_min: f64,
+    pub late_share_few_min: f64,
     /// The same, above which more lanes are tried once more where twice as many did not help.
-    pub(crate) late_share_far_min: f64,
+    pub late_share_far_min: f64,
     /// So many calls are few.
-    pub(crate) few_calls_max: usize,
+    pub few_calls_max: usize,
     /// The share of its time that a driver must be at work to be a reason to try by itself.
-    pub(crate) busy_share_min: f64,
+    pub busy_share_min: f64,
     /// The share of a call's time that it waits to be written, likewise.
-    pub(crate) write_share_min: f64,
+    pub write_share_min: f64,
     /// The share of calls that found the lane's lock taken, likewise.
-    pub(crate) contended_share_min: f64,
+    pub contended_share_min: f64,
     /// The share of the time in which flow control kept data back, likewise.
-    pub(crate) flow_share_min: f64,
+    pub flow_share_min: f64,
 
-    /// Ticks before a comparison is looked at, and those after which it must end: more lanes, fewer lanes.
-    pub(crate) ticks_min: usize,
-    pub(crate) up_ticks_max: usize,
-    pub(crate) down_ticks_max: usize,
-    /// What is known of a steady load.
-    pub(crate) steady_ticks_max: usize,
+    /// Ticks before a comparison is looked at.
+    pub ticks_min: usize,
+    /// Ticks after which a trial of more lanes must end.
+    pub up_ticks_max: usize,
+    /// Ticks after which a trial of fewer lanes must end.
+    pub down_ticks_max: usize,
+    /// Ticks of a steady load that are kept.
+    pub steady_ticks_max: usize,
     /// How many standard errors make a difference.
-    pub(crate) sigmas: f64,
+    pub sigmas: f64,
     /// A relative standard error up to which a rate is one to compare others with.
-    pub(crate) error_max: f64,
+    pub error_max: f64,
     /// Ticks after which what a search has found is looked at again.
-    pub(crate) confirm_ticks: usize,
+    pub confirm_ticks: usize,
     /// The least that the rates of two ticks are thought to differ by chance.
-    pub(crate) spread_min: f64,
+    pub spread_min: f64,
 
-    /// Another load: rate, calls in flight or latency differ by this factor, and by so many standard errors.
-    pub(crate) change_factor: f64,
-    pub(crate) change_sigmas: f64,
+    /// Another load: rate, calls in flight or latency differ by this factor.
+    pub change_factor: f64,
+    /// The same, by this many standard errors.
+    pub change_sigmas: f64,
     /// Ticks that show another load.
-    pub(crate) change_ticks: usize,
+    pub change_ticks: usize,
 
     /// Until a steady load is tried again with another number; doubled each time that it was in vain.
-    pub(crate) retry_ms: u64,
-    pub(crate) retry_ms_max: u64,
-    /// From a search to one for another load; doubled each time that they follow each other within `search_again_ms`.
-    pub(crate) search_ms: u64,
-    pub(crate) search_again_ms: u64,
-    pub(crate) search_ms_max: u64,
+    pub retry_ms: u64,
+    /// Limit of the doubled [`retry_ms`](Self::retry_ms).
+    pub retry_ms_max: u64,
+    /// From a search to one for another load; doubled each time that they follow each other within
+    /// [`search_again_ms`](Self::search_again_ms).
+    pub search_ms: u64,
+    /// Searches closer than this double [`search_ms`](Self::search_ms).
+    pub search_again_ms: u64,
+    /// Limit of the doubled [`search_ms`](Self::search_ms).
+    pub search_ms_max: u64,
     /// For lanes to connect, beside some round trips.
-    pub(crate) connect_ms_max: u64,
+    pub connect_ms_max: u64,
     /// Without a call for so long, a channel goes back to its floor.
-    pub(crate) idle_ms: u64,
+    pub idle_ms: u64,
 }
 
 impl PolicyConfig {
     /// The default for a machine on which the process may use `cores`: from one lane to as many as cores, but three at
     /// least and 16 at most.
-    pub(crate) fn for_cores(cores: usize) -> Self {
+    pub fn for_cores(cores: usize) -> Self {
         Self {
             floor: 1,
             cap: cores.clamp(LANES_DEFAULT_MIN, LANES_DEFAULT_MAX),

@@ -36,7 +36,7 @@ use std::collections::BinaryHeap;
 use std::time::Duration;
 
 use super::{LaneSample, LaneState, Samples};
-use crate::lanes::ticker::share_waiting;
+use crate::share_waiting;
 use cores::{Cores, Task};
 pub(super) use costs::Costs;
 use costs::UNLIMITED;

@@ -1,12 +1,11 @@
-//! What a connection has done: totals that only grow. Who wants to know how busy it is takes two samples.
+//! Totals of a connection's work. They only grow: the difference of two samples says how busy it is.
 
 use std::time::Duration;
 
 use tokio::time::Instant;
 
 /// Kept under the connection's lock, where most of it arises anyway. Times are in nanoseconds, which are cheaper to add
-/// than
-/// [`Duration`]s.
+/// than [`Duration`]s.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct Load {
     /// The time that the driver was at work, by a sample: polls in which nothing moved are not counted.

@@ -6,58 +6,108 @@ use super::measure::Measured;
 
 /// The signal behind a decision and its figures, as a sentence for logs.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) enum Reason {
+pub enum Reason {
     /// Calls wait for a stream, because the peer allows no more on a connection.
-    StreamLimit { waiting: usize },
+    StreamLimit {
+        /// How many calls wait.
+        waiting: usize,
+    },
     /// There are fewer lanes than the floor.
-    Floor { floor: usize },
+    Floor {
+        /// The floor.
+        floor: usize,
+    },
     /// There are more lanes than the cap.
-    Cap { cap: usize },
+    Cap {
+        /// The cap.
+        cap: usize,
+    },
     /// No call was made for a while.
     Idle,
     /// New lanes did not connect in time.
-    NotConnected { lanes: usize },
+    NotConnected {
+        /// How many lanes.
+        lanes: usize,
+    },
     /// A signal says that the lanes limit: more are tried.
-    Limited { signal: Signal, figures: Figures },
+    Limited {
+        /// The signal.
+        signal: Signal,
+        /// The best so far.
+        figures: Figures,
+    },
     /// Whether fewer lanes do as well is tried.
-    Fewer { figures: Figures },
+    Fewer {
+        /// The best so far.
+        figures: Figures,
+    },
     /// A number between two that were tried is looked at.
-    Between { figures: Figures },
+    Between {
+        /// The best so far.
+        figures: Figures,
+    },
     /// What was tried last is left for what was found best.
-    Settled { tried: usize, tried_calls_per_s: f64, figures: Figures },
+    Settled {
+        /// Lanes that were tried last.
+        tried: usize,
+        /// The rate with them, in calls per second.
+        tried_calls_per_s: f64,
+        /// The best.
+        figures: Figures,
+    },
 }
 
 /// The best that is known when a decision is made.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct Figures {
-    pub(crate) lanes: usize,
-    pub(crate) calls_per_s: f64,
-    pub(crate) latency_ms: f64,
+pub struct Figures {
+    /// Number of lanes.
+    pub lanes: usize,
+    /// Calls per second.
+    pub calls_per_s: f64,
+    /// Mean latency of a call, in milliseconds.
+    pub latency_ms: f64,
 }
 
 /// What a trial has shown.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct Trial {
+pub struct Trial {
     /// It did better than the best until then. Fewer lanes are kept as well if they do as well, which is said when all
     /// is over.
-    pub(crate) is_kept: bool,
-    pub(crate) tried: Figures,
-    pub(crate) best: Figures,
+    pub is_kept: bool,
+    /// The trial's figures.
+    pub tried: Figures,
+    /// Those of the best until then.
+    pub best: Figures,
 }
 
 /// What says that the lanes limit.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) enum Signal {
+pub enum Signal {
     /// Of a call's time, so much is not the network's.
-    Late { share: f64 },
+    Late {
+        /// The share, 0 to 1.
+        share: f64,
+    },
     /// Drivers are at work for so much of the time.
-    Busy { share: f64 },
+    Busy {
+        /// The share, 0 to 1.
+        share: f64,
+    },
     /// Of a call's time, so much is waiting to be written.
-    WriteDelay { share: f64 },
+    WriteDelay {
+        /// The share, 0 to 1.
+        share: f64,
+    },
     /// So many calls found the lane's lock taken.
-    Contended { share: f64 },
+    Contended {
+        /// The share, 0 to 1.
+        share: f64,
+    },
     /// Flow control kept data back for so much of the time.
-    FlowBlocked { share: f64 },
+    FlowBlocked {
+        /// The share, 0 to 1.
+        share: f64,
+    },
 }
 
 impl fmt::Display for Reason {

@@ -54,9 +54,9 @@ mod tests;
 
 use std::time::Duration;
 
-pub(crate) use config::PolicyConfig;
-pub(crate) use reason::{Figures, Reason, Signal, Trial};
-pub(crate) use sample::{LaneSample, LaneState, Samples};
+pub use config::PolicyConfig;
+pub use reason::{Figures, Reason, Signal, Trial};
+pub use sample::{LaneSample, LaneState, Samples, share_waiting};
 
 use measure::{Measured, Ticks};
 use search::{Bounds, Goal, Outcome, Search, Step};
@@ -65,7 +65,7 @@ use verdict::{Verdict, is_better, other_load, verdict};
 
 /// Says when to open a lane and when to close one.
 #[derive(Debug)]
-pub(crate) struct Policy {
+pub struct Policy {
     config: PolicyConfig,
     phase: Phase,
     /// Of the number of lanes that there is now.
@@ -98,16 +98,21 @@ const SLOW_TICKS_MAX: usize = 400;
 
 /// What to do about the lanes now.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) enum Decision {
+pub enum Decision {
+    /// Keep the lanes.
     Keep,
-    /// Connect this many lanes more.
+    /// Connect more lanes.
     Open {
+        /// How many more.
         count: usize,
+        /// Why.
         reason: Reason,
     },
-    /// Let these take no more calls, and close each when its last call has ended.
+    /// Give these no more calls, and close each when its last call has ended.
     Close {
+        /// Their [ids](LaneSample::id).
         lanes: Vec<u64>,
+        /// Why.
         reason: Reason,
     },
 }
@@ -134,7 +139,8 @@ struct Schedule {
 }
 
 impl Policy {
-    pub(crate) fn new(config: PolicyConfig) -> Self {
+    /// Creates the policy of a channel that has [`PolicyConfig::floor`] lanes.
+    pub fn new(config: PolicyConfig) -> Self {
         let floor = config.floor.max(1);
         let config = PolicyConfig { floor, cap: config.cap.max(floor), ..config };
         Self {
@@ -160,7 +166,7 @@ impl Policy {
     }
 
     /// What to do, from what the lanes did since the last call of this and the time since the channel began.
-    pub(crate) fn decide(&mut self, samples: &Samples, now: Duration) -> Decision {
+    pub fn decide(&mut self, samples: &Samples, now: Duration) -> Decision {
         let view = View::of(samples);
         let PolicyConfig { floor, cap, .. } = self.config;
         if view.live() < floor {
@@ -196,13 +202,13 @@ impl Policy {
     }
 
     /// What the trial showed that ended with the last decision, if one did.
-    pub(crate) fn ended_trial(&mut self) -> Option<Trial> {
+    pub fn ended_trial(&mut self) -> Option<Trial> {
         self.trial.take()
     }
 
     /// Whether numbers of lanes are being tried, or the load is not known yet.
     #[cfg(test)]
-    pub(crate) fn is_searching(&self) -> bool {
+    fn is_searching(&self) -> bool {
         self.search.is_some() || self.found.is_some() || self.load.is_none()
     }
 

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::random::Random;
 use super::*;
-use crate::lanes::policy::{Decision, Policy, PolicyConfig};
+use crate::{Decision, Policy, PolicyConfig};
 
 /// Cycles (each caller has had one call) of a run with a fixed number of lanes.
 const FIXED_CYCLES: u64 = 32;

@@ -6,7 +6,7 @@ use super::costs::{GRPC_CPP, OURS};
 use super::run::{Adaptive, best_fixed, check_table};
 use super::*;
 
-const PATH: &str = "src/lanes/policy/model/changes.txt";
+const PATH: &str = "src/model/changes.txt";
 const CHANGE_AT: Duration = Duration::from_secs(20);
 /// By when a change must have been followed.
 const FOLLOWED: Duration = Duration::from_millis(2_500);

@@ -15,7 +15,7 @@ const MESSAGE_KIB: [u64; 3] = [1, 64, 1_024];
 /// What many peers have, and what ours has.
 const WINDOW_KIB: [u64; 2] = [64, 4_096];
 const ROUND_TRIP_US: [u64; 4] = [50, 500, 5_000, 50_000];
-const PATH: &str = "src/lanes/policy/model/messages.txt";
+const PATH: &str = "src/model/messages.txt";
 
 fn world((message_kib, window_kib, round_trip_us): (u64, u64, u64), in_flight: usize) -> World {
     let costs = Costs {

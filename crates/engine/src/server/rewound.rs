@@ -1,23 +1,24 @@
-//! A byte stream of which something has been read: [`Rewound`].
+//! A byte stream whose first bytes are read again: [`Rewound`].
 
 use std::io::{self, IoSlice};
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
-use bytes::{Buf, Bytes};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
-/// A byte stream whose first bytes have been read, and are there to be read once more.
+/// A byte stream with bytes that were read from it already.
 #[derive(Debug)]
-pub struct Rewound<IO> {
-    first: Bytes,
+pub(super) struct Rewound<IO> {
+    first: Vec<u8>,
+    /// How many of them have been read again.
+    position: usize,
     io: IO,
 }
 
 impl<IO> Rewound<IO> {
-    /// `first` comes before what `io` has.
-    pub fn new(first: impl Into<Bytes>, io: IO) -> Self {
-        Self { first: first.into(), io }
+    /// `first` comes before the bytes of `io`.
+    pub(super) fn new(first: Vec<u8>, io: IO) -> Self {
+        Self { first, position: 0, io }
     }
 }
 
@@ -27,12 +28,13 @@ impl<IO: AsyncRead + Unpin> AsyncRead for Rewound<IO> {
         cx: &mut Context<'_>,
         into: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
-        if self.first.is_empty() {
+        let first = &self.first[self.position..];
+        if first.is_empty() {
             return Pin::new(&mut self.io).poll_read(cx, into);
         }
-        let len = into.remaining().min(self.first.len());
-        into.put_slice(&self.first[..len]);
-        self.first.advance(len);
+        let len = into.remaining().min(first.len());
+        into.put_slice(&first[..len]);
+        self.position += len;
         Poll::Ready(Ok(()))
     }
 }
@@ -60,5 +62,28 @@ impl<IO: AsyncWrite + Unpin> AsyncWrite for Rewound<IO> {
 
     fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         Pin::new(&mut self.io).poll_shutdown(cx)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, duplex};
+
+    use super::*;
+
+    #[tokio::test]
+    async fn first_bytes_are_read_again() {
+        let (mut ours, theirs) = duplex(100);
+        let mut rewound = Rewound::new(b"abc".to_vec(), theirs);
+        ours.write_all(b"def").await.unwrap();
+        let mut read = [0; 6];
+        rewound.read_exact(&mut read[..2]).await.unwrap();
+        rewound.read_exact(&mut read[2..]).await.unwrap();
+        assert_eq!(&read, b"abcdef");
+        rewound.write_all(b"ghi").await.unwrap();
+        drop(rewound);
+        let mut written = String::new();
+        ours.read_to_string(&mut written).await.unwrap();
+        assert_eq!(written, "ghi");
     }
 }

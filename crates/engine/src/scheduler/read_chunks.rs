@@ -1,4 +1,4 @@
-//! What has gathered while a connection slept is taken in chunk by chunk, and each chunk is answered before the next.
+//! Takes in what gathered while a connection slept chunk by chunk, and answers each chunk before the next.
 //!
 //! Two ends that take all there is, work, and write once, fall into step: all calls of a connection lie with one end,
 //! while the other sleeps and then takes tens of microseconds to wake. With chunks, the other end has the first
@@ -8,18 +8,12 @@
 //! A thread that has other connections to drive does not wait for this one's peer: there, nothing is cut.
 
 use std::cell::Cell;
-use std::ops::RangeInclusive;
 
-/// Into how many chunks what was read is cut. Four move less (1.5 times what none move, with 64 calls in flight; three
-/// 2.0 times), eight hardly more than none.
-const CHUNKS: usize = 3;
-/// How many bytes a batch has that is cut: two empty calls are the least that can be; what fills the read buffer,
-/// nearly, is of streams that are full, and of large messages, which keep both ends busy as they are.
-const BATCH_LEN: RangeInclusive<usize> = 48..=120 * 1024;
+use super::tuning::{BATCH_LEN, CHUNKS, POLLS_IN_A_ROW};
 
 /// How the bytes of the last read are taken in.
 #[derive(Debug, Default)]
-pub(super) struct ReadChunks {
+pub(crate) struct ReadChunks {
     /// The connection has slept since the last read.
     has_slept: bool,
     /// Length of each chunk; zero if nothing is left to be taken in.
@@ -32,46 +26,46 @@ pub(super) struct ReadChunks {
 
 impl ReadChunks {
     /// Nothing moves: what comes next has gathered meanwhile.
-    pub(super) fn note_sleep(&mut self) {
+    pub(crate) fn note_sleep(&mut self) {
         self.has_slept = true;
     }
 
     /// Something of the last read has not been taken in.
-    pub(super) fn is_underway(&self) -> bool {
+    pub(crate) fn is_underway(&self) -> bool {
         self.is_paused || self.chunk_len > 0
     }
 
     /// The chunk was taken in to its end, and there is another: its answers are to leave first.
-    pub(super) fn is_between(&self) -> bool {
+    pub(crate) fn is_between(&self) -> bool {
         !self.is_paused && self.chunk_len > 0
     }
 
     /// What is left of the chunk is taken in later: it has made much work.
-    pub(super) fn pause(&mut self) {
+    pub(crate) fn pause(&mut self) {
         self.is_paused = true;
     }
 
     /// `batch` has arrived, behind the beginning of a frame if there was one. `is_alone`: the thread drives no other
     /// connection.
-    pub(super) fn begin(&mut self, batch: &[u8], is_alone: bool) {
+    pub(crate) fn begin(&mut self, batch: &[u8], is_alone: bool) {
         let is_cut = std::mem::take(&mut self.has_slept) && is_alone && BATCH_LEN.contains(&batch.len());
         self.chunk_len = if is_cut { batch.len().div_ceil(CHUNKS) } else { 0 };
         self.examined = 0;
     }
 
     /// Where the chunk to be taken in now ends.
-    pub(super) fn end(&self, rest: &[u8]) -> usize {
+    pub(crate) fn end(&self, rest: &[u8]) -> usize {
         if self.chunk_len == 0 { rest.len() } else { rest.len().min(self.examined + self.chunk_len) }
     }
 
     /// The next chunk is begun, or what is left of the last.
-    pub(super) fn resume(&mut self) {
+    pub(crate) fn resume(&mut self) {
         self.is_paused = false;
     }
 
     /// A chunk has been taken in but for `left` bytes, and `later` bytes come behind it. Where it was not paused, what
     /// is left is the beginning of a frame.
-    pub(super) fn note_taken(&mut self, left: usize, later: usize) {
+    pub(crate) fn note_taken(&mut self, left: usize, later: usize) {
         self.examined = if self.is_paused { 0 } else { left };
         if later == 0 {
             self.chunk_len = 0;
@@ -79,13 +73,9 @@ impl ReadChunks {
     }
 }
 
-/// How many polls in a row, of the drivers of a thread, must be of one connection until it counts as alone. With one,
-/// four connections with 16 calls each lose a tenth, since at times one is polled twice.
-const POLLS_IN_A_ROW: u32 = 16;
-
 /// Whether this thread drives no other connection, as far as its last polls say, of which this is one of `identity`:
 /// the number of no other connection while this one lives.
-pub(super) fn is_alone(identity: usize) -> bool {
+pub(crate) fn is_alone(identity: usize) -> bool {
     let polls = match LAST_POLLED.get() {
         #[cfg(any(test, feature = "testing"))]
         LastPolled::Settled(is_alone) => return is_alone,

@@ -4,21 +4,13 @@
 //! task's budget is spent, and a stream may await `tokio::task::yield_now`. To send at each of these would cut a
 //! stream of small messages into frames of a few hundred bytes.
 
-use std::time::Duration;
-
 use tokio::time::Instant;
 
-/// How long messages are kept back because their source yields, from its first yield on. Some 5,000 empty messages are
-/// packed in this time, and little is gained by packing more.
-const KEPT_BACK_MAX: Duration = Duration::from_micros(50);
-/// A source that twice in a row had nothing at hand is trusted so many times before it is asked again, and from then on
-/// twice as often each time, up to [`TRUSTED_MAX`]. Of a stream with one message under way that is 1 of 65.
-const TRUSTED_MIN: u8 = 4;
-const TRUSTED_MAX: u8 = 64;
+use super::tuning::{KEPT_BACK_MAX, TRUSTED};
 
 /// What to do with the messages that a source has given before it returned `Poll::Pending`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Pause {
+pub(crate) enum Pause {
     /// Send them.
     Send,
     /// Ask the source again at once.
@@ -27,9 +19,9 @@ pub(super) enum Pause {
     Yield,
 }
 
-/// What is known of how a source uses `Poll::Pending`.
+/// How a source uses `Poll::Pending`, as far as is known.
 #[derive(Debug, Default)]
-pub(super) struct Yields {
+pub(crate) struct Yields {
     /// When it first yielded since messages were last sent.
     since: Option<Instant>,
     /// How often `Poll::Pending` still means that nothing is at hand, as it did before.
@@ -40,7 +32,7 @@ pub(super) struct Yields {
 impl Yields {
     /// The source has given messages, and returned `Poll::Pending` then. `has_budget`: the task that it was polled in
     /// has some left of tokio's.
-    pub(super) fn pause(&mut self, has_budget: bool, now: impl FnOnce() -> Instant) -> Pause {
+    pub(crate) fn pause(&mut self, has_budget: bool, now: impl FnOnce() -> Instant) -> Pause {
         let pause = if !has_budget {
             // Asked again in this poll, whatever uses the budget would return the same.
             Pause::Yield
@@ -56,24 +48,26 @@ impl Yields {
     }
 
     /// Asked again, the source had a message: it had yielded.
-    pub(super) fn confirm(&mut self) {
+    pub(crate) fn confirm(&mut self) {
         self.trusted_next = 0;
     }
 
     /// Asked again, it had none.
-    pub(super) fn refute(&mut self) {
+    pub(crate) fn refute(&mut self) {
         self.trusted = self.trusted_next;
-        self.trusted_next = self.trusted_next.saturating_mul(2).clamp(TRUSTED_MIN, TRUSTED_MAX);
+        self.trusted_next = self.trusted_next.saturating_mul(2).clamp(*TRUSTED.start(), *TRUSTED.end());
     }
 
     /// The messages have been sent.
-    pub(super) fn sent(&mut self) {
+    pub(crate) fn sent(&mut self) {
         self.since = None;
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
 
     #[test]

@@ -1,0 +1,142 @@
+//! The receiving half of a stream, for the readers of messages and of raw bodies: [`Receiving`].
+
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use super::inbox::Cut;
+use super::shared::Connection;
+use super::slot::{End, SlotKey, WakesOn};
+use super::unlocked::{NeedsClone, Sleeper, look};
+use crate::grpc::envelope::EnvelopeError;
+use crate::grpc::response::ResponseHead;
+use crate::status::{Code, Status};
+
+/// The receiving half of a stream of a connection.
+#[derive(Debug)]
+pub(super) struct Receiving {
+    pub(super) connection: Arc<Connection>,
+    pub(super) key: SlotKey,
+    /// Whether the responses of a client's call are received, or else the requests of a server's.
+    pub(super) is_client: bool,
+}
+
+/// What has arrived on a stream.
+pub(super) enum Arrived {
+    /// What the reader waited for, or more of it. A large message comes in a buffer of its own.
+    Bytes,
+    /// The beginning of a message whose rest will not come.
+    Rest,
+    End(End),
+}
+
+impl Receiving {
+    /// Client: the response headers, or the end that came instead.
+    pub(super) fn poll_head(&self, cx: &Context<'_>) -> Poll<Result<Arc<ResponseHead>, End>> {
+        look(cx, |sleeper| {
+            let mut state = self.connection.lock();
+            let Some(slot) = state.slot(self.key) else { return Ok(Poll::Ready(Err(self.gone()))) };
+            let Some(call) = slot.client() else { return Ok(Poll::Pending) };
+            if let Some(head) = &call.head {
+                return Ok(Poll::Ready(Ok(Arc::clone(head))));
+            }
+            if call.wakes_on == WakesOn::Messages {
+                call.wakes_on = WakesOn::Head;
+            }
+            if let Some(end) = &slot.end {
+                return Ok(Poll::Ready(Err(end.clone())));
+            }
+            sleeper.keep_in(&mut slot.receiver)?;
+            Ok(Poll::Pending)
+        })
+    }
+
+    /// Exchanges what has arrived for `buffer`, which must be empty. `tail` is what the reader had left: the beginning
+    /// of a message. `spare` gives the stream a buffer for what arrives next.
+    ///
+    /// # Errors
+    /// With [`Cut::Messages`], if that is no message or is too large.
+    pub(super) fn poll_arrived(
+        &self,
+        cut: Cut,
+        mut tail: Vec<u8>,
+        buffer: &mut Vec<u8>,
+        spare: impl Fn() -> Option<Vec<u8>>,
+        cx: &Context<'_>,
+    ) -> Poll<Result<Arrived, EnvelopeError>> {
+        look(cx, |sleeper| self.take_arrived(cut, &mut tail, buffer, &spare, sleeper))
+    }
+
+    #[inline]
+    fn take_arrived(
+        &self,
+        cut: Cut,
+        tail: &mut Vec<u8>,
+        buffer: &mut Vec<u8>,
+        spare: impl Fn() -> Option<Vec<u8>>,
+        sleeper: &mut Sleeper<'_>,
+    ) -> Result<Poll<Result<Arrived, EnvelopeError>>, NeedsClone> {
+        let mut state = self.connection.lock();
+        let Some((slot, http2, _)) = state.parts(self.key) else {
+            return Ok(Poll::Ready(Ok(Arrived::End(self.gone()))));
+        };
+        let arrived = match slot.inbox.put_back_for(cut, std::mem::take(tail), slot.stream, http2) {
+            Err(error) => Poll::Ready(Err(error)),
+            Ok(true) => {
+                if !slot.inbox.has_sealed()
+                    && let Some(spare) = spare()
+                {
+                    *buffer = spare;
+                }
+                slot.inbox.take(buffer, slot.stream, http2);
+                Poll::Ready(Ok(Arrived::Bytes))
+            }
+            Ok(false) => match &slot.end {
+                None => {
+                    sleeper.keep_in(&mut slot.receiver)?;
+                    Poll::Pending
+                }
+                Some(_) if cut != Cut::Messages && !slot.inbox.is_empty() => {
+                    *buffer = slot.inbox.take_rest();
+                    slot.inbox.release(slot.stream, http2);
+                    Poll::Ready(Ok(Arrived::Rest))
+                }
+                Some(End::Complete(Ok(_))) if !slot.inbox.is_empty() => {
+                    Poll::Ready(Err(EnvelopeError::Truncated { received: slot.inbox.len() }))
+                }
+                Some(end) => Poll::Ready(Ok(Arrived::End(end.clone()))),
+            },
+        };
+        // Given-back window may be a WINDOW_UPDATE by now.
+        if http2.wants_write() {
+            state.notify_driver();
+        }
+        Ok(arrived)
+    }
+
+    /// End of a stream that has no slot any more.
+    #[cold]
+    fn gone(&self) -> End {
+        let status = if self.is_client {
+            Status::internal("the stream was read after its end")
+        } else {
+            // A task of the handler may outlive the call.
+            Status::new(Code::Cancelled, "the call is over")
+        };
+        End::Lost { status, unprocessed: false }
+    }
+
+    /// Receives nothing more. A client's call that is still going on is reset with CANCEL. On a server the rest of the
+    /// requests is dropped, and the handler may still answer. Does nothing the second time.
+    pub(super) fn stop(&self) {
+        if self.is_client {
+            return self.connection.cancel(self.key);
+        }
+        let mut state = self.connection.lock();
+        if let Some((slot, http2, _)) = state.parts(self.key) {
+            slot.inbox.discard(slot.stream, http2);
+            if http2.wants_write() {
+                state.notify_driver();
+            }
+        }
+    }
+}
