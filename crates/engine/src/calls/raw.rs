@@ -242,9 +242,8 @@ async fn send_stream<B: OutgoingBody>(
     options: &CallOptions,
 ) -> Result<Response<RawBody>, Status> {
     let mut attempts = Attempts::new(channel.lane_set(), options, call);
-    let slot = |stream| {
-        Slot::of_client(stream, RawResponse { gathers }.inbox(Vec::new()), RawResponse::WAKES_ON)
-    };
+    let slot =
+        |stream| Slot::of_client(stream, RawResponse { gathers }.inbox(Vec::new()), RawResponse::WAKES_ON);
     let (mut connection, key) = attempts.open(slot).await?;
     let measure = call.measure.clone();
     let mut sender =

@@ -126,12 +126,7 @@ impl Incoming {
         Self::new(receiving, message_size_max, encoding, measure)
     }
 
-    fn new(
-        receiving: Receiving,
-        message_size_max: usize,
-        encoding: Encoding,
-        measure: CallMeasure,
-    ) -> Self {
+    fn new(receiving: Receiving, message_size_max: usize, encoding: Encoding, measure: CallMeasure) -> Self {
         Self {
             receiving,
             call: None,

@@ -7,10 +7,10 @@ use std::task::Waker;
 
 /// The calls of a channel that wait for a free stream, in the order of their arrival.
 ///
-/// A woken call checks the gates ([`Gate::may_have_free_stream`]). Once it has opened its stream, it wakes the next call
-/// if another stream may be free: a burst of free streams does not wake every call for each of them. No free stream is
-/// forgotten: a connection opens its gate *before* it wakes the first call of the queue, and a call checks the gates
-/// *after* it has joined.
+/// A woken call checks the gates ([`Gate::may_have_free_stream`]). Once it has opened its stream, it wakes the next
+/// call if another stream may be free: a burst of free streams does not wake every call for each of them. No free
+/// stream is forgotten: a connection opens its gate *before* it wakes the first call of the queue, and a call checks the
+/// gates *after* it has joined.
 #[derive(Debug, Default)]
 pub(crate) struct StreamWaitQueue {
     /// Calls that wait or are woken, readable without the lock.

@@ -12,9 +12,7 @@ use tokio::runtime::{Handle, RuntimeFlavor};
 use super::load::nanoseconds;
 use super::spin_backoff::SpinBackoff;
 use super::thread_poller;
-use super::tuning::{
-    GAP_MAX, LARGE_LEN, LATELY_SHARE, MOVED_LEN_MAX, NEW_READS, SPIN_MAX, TRIES_PER_YIELD,
-};
+use super::tuning::{GAP_MAX, LARGE_LEN, LATELY_SHARE, MOVED_LEN_MAX, NEW_READS, SPIN_MAX, TRIES_PER_YIELD};
 use super::wasted::add_wasted;
 use super::yield_now::yield_now;
 
