@@ -9,8 +9,8 @@ use std::task::Waker;
 ///
 /// A woken call checks the gates ([`Gate::may_have_free_stream`]). Once it has opened its stream, it wakes the next
 /// call if another stream may be free: a burst of free streams does not wake every call for each of them. No free
-/// stream is forgotten: a connection opens its gate *before* it wakes the first call of the queue, and a call checks the
-/// gates *after* it has joined.
+/// stream is forgotten: a connection opens its gate *before* it wakes the first call of the queue, and a call
+/// checks the gates *after* it has joined.
 #[derive(Debug, Default)]
 pub(crate) struct StreamWaitQueue {
     /// Calls that wait or are woken, readable without the lock.
