@@ -56,12 +56,11 @@ impl StreamWaitQueue {
 
     pub(crate) fn leave(&self, ticket: u64) {
         let mut waiting = self.waiting();
-        let left = match waiting.find(ticket) {
-            Ok(index) => waiting.calls.remove(index),
-            Err(_) => {
-                waiting.woken -= 1;
-                None
-            }
+        let left = if let Ok(index) = waiting.find(ticket) {
+            waiting.calls.remove(index)
+        } else {
+            waiting.woken -= 1;
+            None
         };
         self.note_len(&waiting);
         drop((waiting, left));

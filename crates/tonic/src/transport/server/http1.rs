@@ -1,6 +1,7 @@
 //! Connections of HTTP/1.1, which the engine accepts: [`OverHttp1`] answers their requests.
 
 use std::future::Future;
+use std::io;
 use std::pin::{Pin, pin};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll};
@@ -48,8 +49,8 @@ where
                 request.extensions_mut().extend(told(info.as_ref()));
                 let answering = service.clone().oneshot(request);
                 async move {
-                    let response = answering.await?;
-                    Ok::<_, BoxError>(response.map(|body| CountedBody { body, _counted: counted }))
+                    let outcome = answering.await.map_err(io::Error::other);
+                    outcome.map(|response| response.map(|body| CountedBody { body, _counted: counted }))
                 }
             });
             let mut http1 = hyper::server::conn::http1::Builder::new();
