@@ -26,7 +26,7 @@ impl Program {
     ///
     /// Returns an error if the program does not answer as `peers/README.md` says.
     pub fn info(&self, stack: Stack, cpus: &CpuAssignment) -> Result<StackInfo, String> {
-        let settings = self.settings(stack.variant.as_deref(), cpus)?;
+        let settings = self.settings(stack.variant(), cpus)?;
         Ok(StackInfo { stack, version: self.version.clone(), settings })
     }
 
