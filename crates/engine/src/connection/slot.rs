@@ -22,9 +22,6 @@ pub(crate) struct SlotKey {
 }
 
 impl SlotKey {
-    /// Of no slot.
-    pub(super) const NOWHERE: Self = Self { index: u32::MAX, generation: u32::MAX };
-
     /// Whether it is one of each `every`, which must be a power of two.
     #[inline]
     pub(crate) fn is_each(self, every: u32) -> bool {
