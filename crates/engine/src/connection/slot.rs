@@ -67,7 +67,7 @@ pub(crate) enum WakesOn {
     /// The head, and messages.
     Head,
     /// The head as it is, gRPC or not, and what follows it.
-    AsItIs,
+    Raw,
 }
 
 /// Admission of a call whose connection has no room.
@@ -211,8 +211,8 @@ impl Slot {
 
     /// Whether what comes for it, a client's call, is nobody's to understand but its own.
     #[inline]
-    pub(crate) fn is_as_it_is(&self) -> bool {
-        matches!(&self.role, Role::Client(call) if call.wakes_on == WakesOn::AsItIs)
+    pub(crate) fn is_raw(&self) -> bool {
+        matches!(&self.role, Role::Client(call) if call.wakes_on == WakesOn::Raw)
     }
 
     /// Whether the call has an outcome here: a client's has its status, a server's was lost before its answer was
