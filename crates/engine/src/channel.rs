@@ -22,7 +22,7 @@ use crate::method::Method;
 use crate::net::TcpOptions;
 use crate::options::CallOptions;
 use crate::random::random_unit;
-use crate::request_heads::{Origin, RequestHeadAsItIs, RequestHeads, RequestHeadsAsTheyAre};
+use crate::request_heads::{Origin, RawRequestHead, RawRequestHeads, RequestHeads};
 use crate::server_address::ServerAddress;
 #[cfg(feature = "tls")]
 use crate::tls::ClientTlsConfig;
@@ -42,7 +42,7 @@ struct Shared {
     authority: String,
     user_agent: String,
     heads: RequestHeads,
-    heads_as_they_are: RequestHeadsAsTheyAre,
+    raw_heads: RawRequestHeads,
     measure: ChannelMeasure,
     call_options: CallOptions,
     server: Arc<ServerAddress>,
@@ -251,7 +251,7 @@ impl Channel {
             authority,
             user_agent,
             heads: RequestHeads::default(),
-            heads_as_they_are: RequestHeadsAsTheyAre::default(),
+            raw_heads: RawRequestHeads::default(),
             measure,
             call_options: config.call_options,
             server,
@@ -340,14 +340,14 @@ impl Channel {
         self.shared.measure.call(method)
     }
 
-    pub(crate) fn request_head_as_it_is(
+    pub(crate) fn raw_request_head(
         &self,
         verb: &http::Method,
         path: &str,
         headers: &http::HeaderMap,
-    ) -> Arc<RequestHeadAsItIs> {
-        let Shared { scheme, authority, user_agent, heads_as_they_are, .. } = &*self.shared;
-        heads_as_they_are.get(verb, path, headers, Origin { scheme, authority, user_agent })
+    ) -> Arc<RawRequestHead> {
+        let Shared { scheme, authority, user_agent, raw_heads, .. } = &*self.shared;
+        raw_heads.get(verb, path, headers, Origin { scheme, authority, user_agent })
     }
 
     #[inline]

@@ -237,7 +237,7 @@ pub(crate) fn emit_head(
 ) -> Result<(), MetadataTooLarge> {
     fields.push(b":status", status.as_str().as_bytes(), Indexing::Insert);
     // `te` is for requests alone.
-    metadata::emit_as_they_are(headers, |name| name == "te", size_max, fields)
+    metadata::emit_raw(headers, |name| name == "te", size_max, fields)
 }
 
 /// Appends trailers.
@@ -247,5 +247,5 @@ pub(crate) fn emit_trailers(
     fields: &mut FieldList,
 ) -> Result<(), MetadataTooLarge> {
     let is_of_heads = |name: &str| matches!(name, "te" | "content-length" | "content-type" | "trailer");
-    metadata::emit_as_they_are(trailers, is_of_heads, size_max, fields)
+    metadata::emit_raw(trailers, is_of_heads, size_max, fields)
 }

@@ -143,9 +143,9 @@ impl Copied for CachedHead {
     }
 }
 
-impl Copied for Arc<RequestHeadAsItIs> {
+impl Copied for Arc<RawRequestHead> {
     fn copied(&self) -> Self {
-        Arc::new(RequestHeadAsItIs {
+        Arc::new(RawRequestHead {
             verb: self.verb.clone(),
             kind: self.kind,
             method: self.method.clone(),
@@ -155,7 +155,7 @@ impl Copied for Arc<RequestHeadAsItIs> {
 }
 
 /// The beginning of the heads of requests that are sent as they are.
-pub(crate) struct RequestHeadAsItIs {
+pub(crate) struct RawRequestHead {
     verb: http::Method,
     kind: Kind,
     pub(crate) method: Method,
@@ -197,7 +197,7 @@ pub(crate) struct Origin<'a> {
     pub(crate) user_agent: &'a str,
 }
 
-impl RequestHeadAsItIs {
+impl RawRequestHead {
     fn new(verb: &http::Method, kind: Kind, path: &str, origin: Origin<'_>) -> Self {
         let mut fields = FieldList::new();
         let mut push =
@@ -226,20 +226,20 @@ impl RequestHeadAsItIs {
         // Opening the stream asks what the server accepts.
         let size_max = usize::MAX;
         if self.kind != Kind::Grpc {
-            return metadata::emit_as_they_are(headers, |_| false, size_max, fields);
+            return metadata::emit_raw(headers, |_| false, size_max, fields);
         }
         if headers.len() <= 2 {
             // `te` and `content-type`.
             return Ok(());
         }
-        metadata::emit_as_they_are(headers, |name| matches!(name, "te" | "content-type"), size_max, fields)
+        metadata::emit_raw(headers, |name| matches!(name, "te" | "content-type"), size_max, fields)
     }
 }
 
 /// As [`RequestHeads`], of requests that are sent as they are.
 #[derive(Default)]
-pub(crate) struct RequestHeadsAsTheyAre {
-    heads: Heads<Arc<RequestHeadAsItIs>>,
+pub(crate) struct RawRequestHeads {
+    heads: Heads<Arc<RawRequestHead>>,
 }
 
 /// Paths of an application are its own choice: two that meet cost time, and nothing else.
@@ -253,19 +253,19 @@ fn place_of(path: &str, kind: Kind) -> usize {
     (hash.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32) as usize
 }
 
-impl RequestHeadsAsTheyAre {
+impl RawRequestHeads {
     pub(crate) fn get(
         &self,
         verb: &http::Method,
         path: &str,
         headers: &HeaderMap,
         origin: Origin<'_>,
-    ) -> Arc<RequestHeadAsItIs> {
+    ) -> Arc<RawRequestHead> {
         let kind = Kind::of(headers);
-        let is_it = |head: &Arc<RequestHeadAsItIs>| {
+        let is_it = |head: &Arc<RawRequestHead>| {
             head.kind == kind && head.method.path() == path && head.verb == *verb
         };
-        let build = || Arc::new(RequestHeadAsItIs::new(verb, kind, path, origin));
+        let build = || Arc::new(RawRequestHead::new(verb, kind, path, origin));
         self.heads.get(place_of(path, kind), is_it, build)
     }
 }
@@ -287,7 +287,7 @@ mod tests {
         let place = place_of(path, Kind::Grpc);
         let other = (0..).map(|index| format!("/shop.Shop/Buy{index}"));
         let other = other.into_iter().find(|other| place_of(other, Kind::Grpc) == place).unwrap();
-        let heads = RequestHeadsAsTheyAre::default();
+        let heads = RawRequestHeads::default();
         for (verb, path) in
             [(Verb::POST, path), (Verb::POST, &other), (Verb::PUT, &other), (Verb::POST, path)]
         {

@@ -13,7 +13,7 @@ use crate::grpc::{metadata, request, timeout};
 use crate::measure::CallMeasure;
 use crate::method::Method;
 use crate::options::CallOptions;
-use crate::request_heads::RequestHeadAsItIs;
+use crate::request_heads::RawRequestHead;
 use crate::status::{Code, Status};
 
 /// A call that may begin.
@@ -91,11 +91,7 @@ impl Prepared {
     }
 
     /// A call whose head is not ours to make.
-    pub(super) fn as_it_is(
-        channel: &Channel,
-        head: &RequestHeadAsItIs,
-        headers: &HeaderMap,
-    ) -> Result<Self, Status> {
+    pub(super) fn raw(channel: &Channel, head: &RawRequestHead, headers: &HeaderMap) -> Result<Self, Status> {
         let refused = |status: Status| refused(status, channel, &head.method);
         let measure = channel.measure_call(&head.method);
         let injected = measure.inject(headers);

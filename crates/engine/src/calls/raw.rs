@@ -18,7 +18,7 @@ use crate::connection::{
 use crate::grpc::response::ResponseHead;
 use crate::options::CallOptions;
 use crate::raw::{self, Front, OutgoingBody, Piece, Pieces, Trailers};
-use crate::request_heads::RequestHeadAsItIs;
+use crate::request_heads::RawRequestHead;
 use crate::status::{Code, Status};
 
 impl Channel {
@@ -38,8 +38,8 @@ impl Channel {
         // Done here, so that the future is no larger than what it needs: callers box it.
         let (parts, mut body) = request.into_parts();
         let path = parts.uri.path_and_query().map_or("/", |path| path.as_str());
-        let head = self.request_head_as_it_is(&parts.method, path, &parts.headers);
-        let call = Prepared::as_it_is(self, &head, &parts.headers);
+        let head = self.raw_request_head(&parts.method, path, &parts.headers);
+        let call = Prepared::raw(self, &head, &parts.headers);
         let gathers = head.is_grpc() || raw::is_grpc(&parts.headers);
         let body = match body.take_whole() {
             Some((bytes, _)) => Ok(Piece(bytes)),
@@ -56,7 +56,7 @@ impl Channel {
 struct Sending<B> {
     channel: Channel,
     options: CallOptions,
-    head: Arc<RequestHeadAsItIs>,
+    head: Arc<RawRequestHead>,
     /// The error is why it can't be.
     call: Result<Prepared, Status>,
     /// All of it, or what gives it.
@@ -115,7 +115,7 @@ struct RawResponse {
 
 impl AwaitedResponse for RawResponse {
     type Started = SlotKey;
-    const WAKES_ON: WakesOn = WakesOn::AsItIs;
+    const WAKES_ON: WakesOn = WakesOn::Raw;
 
     fn inbox(self, buffer: Vec<u8>) -> Inbox {
         let cut = if self.gathers { Cut::MessagesOrBytes } else { Cut::Bytes };

@@ -2,14 +2,13 @@
 
 use std::fmt;
 use std::pin::Pin;
+use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::Relaxed;
-use std::sync::{Arc, LazyLock};
 use std::task::{Context, Poll, ready};
 
 use bytes::Bytes;
 use http::HeaderMap;
-use thalweg_http2 as http2;
 use tokio::time::{Instant, Sleep};
 
 use super::decompression::Reader;
@@ -37,11 +36,9 @@ const TAIL_MAX: usize = 4 * 1024;
 /// Dropped before its end, a client's cancels the call; a server's only says that the rest of the requests is not
 /// wanted.
 pub struct Incoming {
-    receiving: Receiving,
+    origin: Origin,
     /// Client: names the call in errors.
     call: Option<CallName>,
-    /// Requests of a call that came by no connection.
-    local: Option<Box<LocalSide>>,
     buffer: Vec<u8>,
     /// How much of `buffer` has been read.
     position: usize,
@@ -78,25 +75,22 @@ impl Lent<'_> {
     }
 }
 
+/// Where messages come from.
+#[derive(Debug)]
+enum Origin {
+    Stream(Receiving),
+    /// Requests of a call that came by no connection.
+    Local(Arc<dyn LocalRequests>),
+    Nowhere,
+}
+
 /// Requests of a call that came by no connection.
-pub(crate) trait LocalRequests: Send + Sync {
+pub(crate) trait LocalRequests: fmt::Debug + Send + Sync {
     /// The next message, without a prefix, and not compressed; `None` after the last.
     fn poll_request(&self, cx: &mut Context<'_>) -> Poll<Option<Result<Bytes, Status>>>;
 
     /// Nobody reads any more.
     fn discard(&self);
-}
-
-struct LocalSide {
-    requests: Arc<dyn LocalRequests>,
-    /// The message that was found last, if it is one that may be kept. Others are copied to the buffer.
-    kept: Option<Bytes>,
-}
-
-impl fmt::Debug for LocalSide {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("LocalSide").field("kept", &self.kept.as_ref().map(Bytes::len)).finish_non_exhaustive()
-    }
 }
 
 impl Incoming {
@@ -109,7 +103,8 @@ impl Incoming {
         call: CallName,
     ) -> Self {
         let receiving = Receiving { connection, key, is_client: true };
-        let mut incoming = Self::new(receiving, message_size_max, Encoding::Identity, measure);
+        let origin = Origin::Stream(receiving);
+        let mut incoming = Self::new(origin, message_size_max, Encoding::Identity, measure);
         incoming.call = Some(call);
         incoming
     }
@@ -122,15 +117,14 @@ impl Incoming {
         encoding: Encoding,
         measure: CallMeasure,
     ) -> Self {
-        let receiving = Receiving { connection, key, is_client: false };
-        Self::new(receiving, message_size_max, encoding, measure)
+        let origin = Origin::Stream(Receiving { connection, key, is_client: false });
+        Self::new(origin, message_size_max, encoding, measure)
     }
 
-    fn new(receiving: Receiving, message_size_max: usize, encoding: Encoding, measure: CallMeasure) -> Self {
+    fn new(origin: Origin, message_size_max: usize, encoding: Encoding, measure: CallMeasure) -> Self {
         Self {
-            receiving,
+            origin,
             call: None,
-            local: None,
             buffer: Vec::new(),
             position: 0,
             message_size_max,
@@ -146,11 +140,9 @@ impl Incoming {
         }
     }
 
-    /// A stream that has ended, and was never on a wire: stands where a face has the messages from elsewhere.
-    ///
-    /// It is of a connection that is none, so that those of real streams are not asked whether there is one.
+    /// A stream that has ended, and was never on a wire: stands where an API layer has the messages from elsewhere.
     pub fn detached() -> Self {
-        let detached = Self::of_no_connection(0, CallMeasure::default());
+        let detached = Self::new(Origin::Nowhere, 0, Encoding::Identity, CallMeasure::default());
         detached.is_finished.store(true, Relaxed);
         detached
     }
@@ -161,19 +153,7 @@ impl Incoming {
         message_size_max: usize,
         measure: CallMeasure,
     ) -> Self {
-        let mut incoming = Self::of_no_connection(message_size_max, measure);
-        incoming.local = Some(Box::new(LocalSide { requests, kept: None }));
-        incoming
-    }
-
-    fn of_no_connection(message_size_max: usize, measure: CallMeasure) -> Self {
-        static NOWHERE: LazyLock<Arc<Connection>> = LazyLock::new(|| {
-            let http2 = http2::Connection::client(http2::Config::default(), std::time::Instant::now());
-            Connection::new(http2, String::new(), None)
-        });
-        let connection = Arc::clone(&NOWHERE);
-        let receiving = Receiving { connection, key: SlotKey::NOWHERE, is_client: false };
-        Self::new(receiving, message_size_max, Encoding::Identity, measure)
+        Self::new(Origin::Local(requests), message_size_max, Encoding::Identity, measure)
     }
 
     /// Whether there are no more messages: the end, or an error, was given.
@@ -227,9 +207,6 @@ impl Incoming {
                 Ok(None) => {}
                 Err(error) => break Err(error.into()),
             }
-            if self.local.is_some() {
-                return self.poll_local(cx);
-            }
             match self.poll_arrived(cx) {
                 Poll::Ready(Ok(Arrived::Bytes | Arrived::Rest)) => {}
                 Poll::Ready(Ok(Arrived::End(end))) => break self.in_time(end.outcome()),
@@ -243,46 +220,15 @@ impl Incoming {
         Poll::Ready(self.finish(ended).err().map(Err))
     }
 
-    /// As [`poll_prefix`](Self::poll_prefix), of requests that came by no connection.
-    #[cold]
-    fn poll_local(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Prefix, Status>>> {
-        let Some(local) = &mut self.local else { return Poll::Ready(None) };
-        let message = match &local.kept {
-            Some(kept) => Ok(Some(kept.clone())),
-            None => ready!(local.requests.poll_request(cx)).transpose(),
-        };
-        let ended = match message {
-            Ok(Some(message)) => match envelope::permit(message.len(), self.message_size_max) {
-                Ok(prefix) if codec::keeps_buffer(prefix.len) => {
-                    local.kept = Some(message);
-                    return Poll::Ready(Some(Ok(prefix)));
-                }
-                Ok(prefix) => {
-                    self.buffer.clear();
-                    self.position = 0;
-                    // What is not kept is small.
-                    let emitted =
-                        envelope::emit(&mut self.buffer, false, |out| out.extend_from_slice(&message));
-                    match emitted {
-                        Ok(()) => return Poll::Ready(Some(Ok(prefix))),
-                        Err(error) => Err(error.into()),
-                    }
-                }
-                Err(error) => Err(error.into()),
-            },
-            Ok(None) => Ok(HeaderMap::new()),
-            Err(status) => Err(status),
-        };
-        Poll::Ready(self.finish(ended).err().map(Err))
-    }
-
     #[cold]
     fn poll_may_decompress(
         &mut self,
         prefix: Prefix,
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Prefix, Status>>> {
-        ready!(self.receiving.connection.decompression.poll_may(&mut self.reader, cx));
+        if let Origin::Stream(receiving) = &self.origin {
+            ready!(receiving.connection.decompression.poll_may(&mut self.reader, cx));
+        }
         Poll::Ready(Some(Ok(prefix)))
     }
 
@@ -335,9 +281,6 @@ impl Incoming {
     /// A large message that (almost) fills the buffer gets it; the few bytes behind are copied.
     #[inline(never)]
     fn take_large_or_compressed(&mut self, prefix: Prefix) -> Result<Payload<'_>, Status> {
-        if let Some(local) = &mut self.local {
-            return Ok(Payload::Kept(local.kept.take().unwrap_or_default()));
-        }
         let start = self.position;
         let end = start + prefix.envelope_len();
         let (encoding, size_max) = (self.encoding, self.message_size_max);
@@ -352,7 +295,9 @@ impl Incoming {
         let len = opened.as_ref().ok().map(|payload| payload.as_bytes().len());
         self.large_len = len.unwrap_or_default();
         if prefix.compressed {
-            self.receiving.connection.decompression.note(&mut self.reader, len);
+            if let Origin::Stream(receiving) = &self.origin {
+                receiving.connection.decompression.note(&mut self.reader, len);
+            }
             if let Some(len) = len {
                 self.measure.decompressed(len, prefix.len);
             }
@@ -363,8 +308,10 @@ impl Incoming {
     /// Server: the handler keeps the message that was taken as long as the call goes on, and it counts for what the
     /// connection holds; small ones do not.
     pub fn keep_taken(&self) {
-        if self.large_len > 0 {
-            self.receiving.connection.hold_more(self.receiving.key, self.large_len);
+        if let Origin::Stream(receiving) = &self.origin
+            && self.large_len > 0
+        {
+            receiving.connection.hold_more(receiving.key, self.large_len);
         }
     }
 
@@ -372,7 +319,7 @@ impl Incoming {
     #[cold]
     pub fn fail(&self, status: Status) -> Status {
         let status = self.explain(status);
-        if self.receiving.is_client {
+        if self.is_client() {
             self.measure.fail(&status);
         }
         self.is_finished.store(true, Relaxed);
@@ -385,8 +332,13 @@ impl Incoming {
         self.trailers.take()
     }
 
+    #[inline]
+    fn is_client(&self) -> bool {
+        self.call.is_some()
+    }
+
     /// Takes what has arrived.
-    fn poll_arrived(&mut self, cx: &Context<'_>) -> Poll<Result<Arrived, EnvelopeError>> {
+    fn poll_arrived(&mut self, cx: &mut Context<'_>) -> Poll<Result<Arrived, EnvelopeError>> {
         let tail = if self.position == self.buffer.len() {
             self.buffer.clear();
             Vec::new()
@@ -396,12 +348,22 @@ impl Incoming {
             tail
         };
         self.position = 0;
-        self.receiving.poll_arrived(Cut::Messages, tail, &mut self.buffer, || None, cx)
+        match &self.origin {
+            Origin::Stream(receiving) => {
+                receiving.poll_arrived(Cut::Messages, tail, &mut self.buffer, || None, cx)
+            }
+            Origin::Local(requests) => {
+                let message = ready!(requests.poll_request(cx)).transpose();
+                Poll::Ready(Ok(arrived_locally(message, &mut self.buffer)))
+            }
+            Origin::Nowhere => Poll::Ready(Ok(Arrived::End(End::received()))),
+        }
     }
 
     /// Client: the response headers, or the end that came instead.
     pub(crate) fn poll_head(&mut self, cx: &Context<'_>) -> Poll<Result<Arc<ResponseHead>, End>> {
-        let polled = self.receiving.poll_head(cx);
+        let Origin::Stream(receiving) = &self.origin else { return Poll::Pending };
+        let polled = receiving.poll_head(cx);
         if let Poll::Ready(Ok(head)) = &polled {
             self.encoding = head.encoding;
         }
@@ -432,7 +394,7 @@ impl Incoming {
     #[cold]
     fn finish(&mut self, ended: Result<HeaderMap, Status>) -> Result<(), Status> {
         let trailers = ended.map_err(|status| self.fail(status))?;
-        if self.receiving.is_client {
+        if self.is_client() {
             self.measure.end(Code::Ok);
         }
         self.is_finished.store(true, Relaxed);
@@ -444,23 +406,40 @@ impl Incoming {
     /// Client: an error of this side's says which call it is of.
     #[cold]
     pub(crate) fn explain(&self, status: Status) -> Status {
-        let Some(call) = &self.call else { return status };
+        let (Some(call), Origin::Stream(receiving)) = (&self.call, &self.origin) else { return status };
         let is_late = status.is_local() && status.code() == Code::DeadlineExceeded;
         let status = if is_late { Status::too_late("its responses had not ended") } else { status };
         status.of_call(CallContext {
             path: &call.path,
-            target: &self.receiving.connection.target(),
-            peer: Some(&self.receiving.connection.peer),
+            target: &receiving.connection.target(),
+            peer: Some(&receiving.connection.peer),
             attempt: call.attempt,
             phase: (!is_late).then_some(Phase::Response),
         })
     }
 
     fn stop(&self) {
-        match &self.local {
-            None => self.receiving.stop(),
-            Some(local) => local.requests.discard(),
+        match &self.origin {
+            Origin::Stream(receiving) => receiving.stop(),
+            Origin::Local(requests) => requests.discard(),
+            Origin::Nowhere => {}
         }
+    }
+}
+
+/// Puts a message, which came without a prefix, into `buffer`.
+fn arrived_locally(message: Result<Option<Bytes>, Status>, buffer: &mut Vec<u8>) -> Arrived {
+    let emitted = match message {
+        Ok(Some(message)) => {
+            buffer.reserve_exact(PREFIX_LEN + message.len());
+            envelope::emit(buffer, false, |out| out.extend_from_slice(&message)).map_err(Status::from)
+        }
+        Ok(None) => return Arrived::End(End::received()),
+        Err(status) => Err(status),
+    };
+    match emitted {
+        Ok(()) => Arrived::Bytes,
+        Err(status) => Arrived::End(End::Complete(Err(status))),
     }
 }
 
@@ -473,8 +452,7 @@ impl Drop for Incoming {
 impl fmt::Debug for Incoming {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Incoming")
-            .field("key", &self.receiving.key)
-            .field("local", &self.local)
+            .field("origin", &self.origin)
             .field("buffered", &self.buffer.len())
             .finish_non_exhaustive()
     }

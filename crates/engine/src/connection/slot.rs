@@ -22,9 +22,6 @@ pub(crate) struct SlotKey {
 }
 
 impl SlotKey {
-    /// Of no slot.
-    pub(super) const NOWHERE: Self = Self { index: u32::MAX, generation: u32::MAX };
-
     /// Whether it is one of each `every`, which must be a power of two.
     #[inline]
     pub(crate) fn is_each(self, every: u32) -> bool {
@@ -70,7 +67,7 @@ pub(crate) enum WakesOn {
     /// The head, and messages.
     Head,
     /// The head as it is, gRPC or not, and what follows it.
-    AsItIs,
+    Raw,
 }
 
 /// Admission of a call whose connection has no room.
@@ -214,8 +211,8 @@ impl Slot {
 
     /// Whether what comes for it, a client's call, is nobody's to understand but its own.
     #[inline]
-    pub(crate) fn is_as_it_is(&self) -> bool {
-        matches!(&self.role, Role::Client(call) if call.wakes_on == WakesOn::AsItIs)
+    pub(crate) fn is_raw(&self) -> bool {
+        matches!(&self.role, Role::Client(call) if call.wakes_on == WakesOn::Raw)
     }
 
     /// Whether the call has an outcome here: a client's has its status, a server's was lost before its answer was

@@ -54,7 +54,7 @@ pub(crate) fn emit(
 
 /// As [`emit`], of the fields of a head or of trailers whose gRPC, if it is gRPC, is somebody else's: all but those
 /// that HTTP/2 has no place for (RFC 9113 §8.2.2), and those that `is_left_out` names.
-pub(crate) fn emit_as_they_are(
+pub(crate) fn emit_raw(
     headers: &HeaderMap,
     is_left_out: impl Fn(&str) -> bool,
     size_max: usize,
@@ -112,7 +112,7 @@ pub fn receive_foreign(headers: &HeaderMap, is_left_out: impl Fn(&str) -> bool) 
 }
 
 /// The fields of a received head or of trailers, as they are.
-pub(crate) fn receive_as_they_are<'a>(
+pub(crate) fn receive_raw<'a>(
     fields: impl IntoIterator<Item = Field<'a>>,
 ) -> Result<HeaderMap, MetadataError> {
     let mut received = Collector::default();

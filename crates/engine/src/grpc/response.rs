@@ -72,11 +72,11 @@ pub fn receive_head<'a>(
 }
 
 /// Takes a response head as it is.
-pub(crate) fn receive_head_as_it_is<'a>(
+pub(crate) fn receive_raw_head<'a>(
     http_status: Option<u16>,
     fields: impl IntoIterator<Item = Field<'a>>,
 ) -> Result<ResponseHead, Status> {
-    let metadata = metadata::receive_as_they_are(fields)?;
+    let metadata = metadata::receive_raw(fields)?;
     Ok(ResponseHead { encoding: Encoding::Identity, metadata, http_status: http_status.unwrap_or_default() })
 }
 

@@ -66,11 +66,11 @@ impl ClientEndpoint {
     }
 
     /// A head that is its call's own to understand.
-    fn take_head_as_it_is(&mut self, state: &mut State, key: SlotKey, end_stream: bool) {
+    fn take_raw_head(&mut self, state: &mut State, key: SlotKey, end_stream: bool) {
         let head = state.http2.fields();
         let taken = match self.raw_heads.get(head.id()) {
             Some(taken) => Arc::clone(taken),
-            None => match response::receive_head_as_it_is(head.status(), head.iter()) {
+            None => match response::receive_raw_head(head.status(), head.iter()) {
                 Ok(taken) => Arc::new(taken),
                 Err(status) => return fail(state, key, status),
             },
@@ -89,13 +89,13 @@ impl ClientEndpoint {
         }
     }
 
-    fn take_trailers_as_they_are(&mut self, state: &mut State, key: SlotKey) {
+    fn take_raw_trailers(&mut self, state: &mut State, key: SlotKey) {
         let head = state.http2.trailers();
         if self.ok_trailers.get(head.id()).is_some() {
             return complete(state, key, Ok(None));
         }
         let id = head.id();
-        let outcome = response::receive_head_as_it_is(None, head.iter()).map(|taken| taken.metadata);
+        let outcome = response::receive_raw_head(None, head.iter()).map(|taken| taken.metadata);
         match outcome.map(Trailers::of) {
             Err(status) => fail(state, key, status),
             Ok(Trailers::GrpcOk) => {
@@ -133,8 +133,8 @@ impl ClientEndpoint {
     }
 
     fn on_head(&mut self, state: &mut State, key: SlotKey, end_stream: bool) {
-        if is_as_it_is(state, key) {
-            return self.take_head_as_it_is(state, key, end_stream);
+        if is_raw(state, key) {
+            return self.take_raw_head(state, key, end_stream);
         }
         if end_stream {
             let head = state.http2.fields();
@@ -190,8 +190,8 @@ impl ClientEndpoint {
     }
 
     fn on_trailers(&mut self, state: &mut State, key: SlotKey) {
-        if is_as_it_is(state, key) {
-            return self.take_trailers_as_they_are(state, key);
+        if is_raw(state, key) {
+            return self.take_raw_trailers(state, key);
         }
         let outcome = self.parse_trailers(state, key);
         complete(state, key, outcome);
@@ -271,7 +271,7 @@ fn on_data(state: &mut State, key: SlotKey, stream: StreamId, bytes: &[u8], end_
         Ok(_) => {}
         Err(error) => return fail(state, key, error.into()),
     }
-    if end_stream && is_as_it_is(state, key) {
+    if end_stream && is_raw(state, key) {
         complete(state, key, Ok(no_trailers()));
     } else if end_stream {
         // PROTOCOL-HTTP2: a response ends with trailers.
@@ -282,8 +282,8 @@ fn on_data(state: &mut State, key: SlotKey, stream: StreamId, bytes: &[u8], end_
 }
 
 #[inline]
-fn is_as_it_is(state: &mut State, key: SlotKey) -> bool {
-    state.slot(key).is_some_and(|slot| slot.is_as_it_is())
+fn is_raw(state: &mut State, key: SlotKey) -> bool {
+    state.slot(key).is_some_and(|slot| slot.is_raw())
 }
 
 /// How an answer ends that is taken as it is, and has no trailers: without any it would be taken to say OK.

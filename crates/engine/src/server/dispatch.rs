@@ -173,14 +173,14 @@ pub(super) struct Route {
     /// What the metadata of each of these calls takes, in bytes: of one whose head is kept, next to nothing.
     pub(super) metadata_len: u32,
     /// Of a request that is passed on as it is.
-    pub(super) as_it_is: Option<Box<HeadAsItIs>>,
+    pub(super) raw: Option<Box<RawRequest>>,
 }
 
 /// What a handler has read in a head.
 pub(super) type HeadRead = Box<dyn Any + Send + Sync>;
 
 /// What a request's head says besides its fields.
-pub(super) struct HeadAsItIs {
+pub(super) struct RawRequest {
     pub(super) verb: http::Method,
     pub(super) uri: http::Uri,
     /// Whether its body is gRPC's messages.
@@ -190,7 +190,7 @@ pub(super) struct HeadAsItIs {
     pub(super) read: HeadRead,
 }
 
-impl HeadAsItIs {
+impl RawRequest {
     /// The whole head, of which `fields` are the rest.
     pub(super) fn head<'a>(&'a self, fields: &'a RequestHead) -> RawHead<'a> {
         raw_head(&self.verb, &self.uri, fields)
@@ -210,15 +210,15 @@ impl Route {
     /// Whether its request is one message of gRPC, and its answer too.
     #[inline]
     pub(super) fn is_unary(&self) -> bool {
-        matches!(self.method.handler.0, HandlerKind::Unary(_)) && self.as_it_is.is_none()
+        matches!(self.method.handler.0, HandlerKind::Unary(_)) && self.raw.is_none()
     }
 
     /// The same of a head that differs in the time that the client waits.
     pub(super) fn with_timeout(&self, timeout: Option<Duration>) -> Self {
-        debug_assert!(self.as_it_is.is_none(), "of what is passed on as it is, that is a field too");
+        debug_assert!(self.raw.is_none(), "of what is passed on as it is, that is a field too");
         let Self { outgoing, answer_head, metadata_len, .. } = *self;
         let head = RequestHead { timeout, ..self.head.clone() };
-        Self { method: Arc::clone(&self.method), head, outgoing, answer_head, metadata_len, as_it_is: None }
+        Self { method: Arc::clone(&self.method), head, outgoing, answer_head, metadata_len, raw: None }
     }
 
     /// When the client of a call that has just come gives it up.
@@ -370,9 +370,9 @@ impl<'a> Batch<'a> {
     }
 
     /// As [`answer`](Self::answer), with what is sent as it is.
-    pub(super) fn answer_as_it_is(&mut self, reply: &Reply, answer: &RawAnswer) {
+    pub(super) fn answer_raw(&mut self, reply: &Reply, answer: &RawAnswer) {
         let mut state = self.connection.lock();
-        respond::send_as_it_is(&mut state, reply, answer);
+        respond::send_raw(&mut state, reply, answer);
         self.is_full |= state.is_full();
     }
 

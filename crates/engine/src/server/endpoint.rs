@@ -8,7 +8,7 @@ use thalweg_http2::{ErrorCode, Event, StreamId};
 use tokio::time::Instant;
 
 use super::beside::Beside;
-use super::dispatch::{self, Batch, Body, HandlerKind, HeadAsItIs, ReadyCall, Route, Router, ServerMethod};
+use super::dispatch::{self, Batch, Body, HandlerKind, RawRequest, ReadyCall, Route, Router, ServerMethod};
 use super::http_answer::HttpAnswer;
 use super::respond::{self, FixedHead, Reply};
 use super::streaming_call::StreamingCall;
@@ -182,7 +182,7 @@ impl ServerEndpoint {
             Asked::Http(_) => CallMeasure::default(),
         };
         let inbox = match &asked {
-            Asked::Call(route) => match &route.as_it_is {
+            Asked::Call(route) => match &route.raw {
                 None => Inbox::new(route.method.options.max_decoding_message_size),
                 Some(head) if head.gathers => Inbox::new(GATHERED_LEN_MAX).with_cut(Cut::MessagesOrBytes),
                 Some(_) => Inbox::new(0).with_cut(Cut::Bytes),
@@ -214,7 +214,7 @@ impl ServerEndpoint {
                 respond::refuse(state, &reply, &refused.status);
                 return;
             }
-            Asked::Call(route) if route.as_it_is.is_some() => {
+            Asked::Call(route) if route.raw.is_some() => {
                 if !end_stream {
                     let reply = Reply { key, stream, outgoing: route.outgoing, head: route.answer_head };
                     self.raw_begun.push((route, reply));
@@ -268,7 +268,7 @@ impl ServerEndpoint {
             parse(&*self.router, self.beside.as_ref(), head, self.info.as_ref(), self.measure.is_traced());
         if head.size() <= HEAD_KEPT_MAX {
             let (id, asked) = match (timed, &asked) {
-                (Some((begin, _)), Asked::Call(route)) if route.as_it_is.is_none() => {
+                (Some((begin, _)), Asked::Call(route)) if route.raw.is_none() => {
                     (begin, Asked::Call(Arc::new(route.with_timeout(None))))
                 }
                 _ => (id, asked.clone()),
@@ -444,7 +444,7 @@ impl Endpoint for ServerEndpoint {
         let begun = if has_more { 0 } else { self.raw_begun.len() };
         for (route, reply) in self.raw_begun.drain(..begun) {
             let HandlerKind::Raw(handler) = &route.method.handler.0 else { continue };
-            let Some(head) = &route.as_it_is else { continue };
+            let Some(head) = &route.raw else { continue };
             let mut state = connection.lock();
             let Some(slot) = state.slot(reply.key) else { continue };
             // Of one that is whole the route has been taken.
@@ -517,7 +517,7 @@ fn parse(
         let metadata = if is_traced { request::readable_metadata(head.iter()) } else { HeaderMap::new() };
         Asked::Refused(Arc::new(Refused { status, path, metadata }), answer_head)
     };
-    let as_it_is = |method| match route_as_it_is(method, head, info) {
+    let raw = |method| match raw_route(method, head, info) {
         Ok(route) => Asked::Call(Arc::new(route)),
         Err(status) if is_grpc(head) => refused(status),
         Err(_) => Asked::Http(Arc::new(HttpAnswer::malformed(head.method()))),
@@ -525,17 +525,17 @@ fn parse(
     if let Ok(method) = &found
         && matches!(method.handler.0, HandlerKind::Raw(_))
     {
-        return as_it_is(method);
+        return raw(method);
     }
     if let (Some(beside), Ok(method)) = (beside, &found)
         && head.iter().any(|field| field.name == b"content-type" && beside.takes(method, field.value))
     {
-        return as_it_is(&beside.requests);
+        return raw(&beside.requests);
     }
     let mut received = match (request::receive(head.method(), accepts, head.iter()), beside) {
         (Ok(received), _) => received,
         (Err(Refusal::Status(status)), _) => return refused(status),
-        (Err(_), Some(beside)) => return as_it_is(&beside.requests),
+        (Err(_), Some(beside)) => return raw(&beside.requests),
         (Err(refusal), None) => {
             return Asked::Http(Arc::new(HttpAnswer::to(&refusal, head.method(), path)));
         }
@@ -550,8 +550,8 @@ fn parse(
             let outgoing = Outgoing::new(size_max, encoding, threshold);
             let metadata_len = if head.size() > HEAD_KEPT_MAX { received.metadata_len() } else { 0 };
             let metadata_len = u32::try_from(metadata_len).unwrap_or(u32::MAX);
-            let as_it_is = None;
-            let route = Route { method, head: received, outgoing, answer_head, metadata_len, as_it_is };
+            let raw = None;
+            let route = Route { method, head: received, outgoing, answer_head, metadata_len, raw };
             Asked::Call(Arc::new(route))
         }
     }
@@ -563,12 +563,12 @@ fn is_grpc(head: &thalweg_http2::Head) -> bool {
 }
 
 /// The route of a request that is passed on as it is.
-fn route_as_it_is(
+fn raw_route(
     method: &Arc<ServerMethod>,
     head: &thalweg_http2::Head,
     info: Option<&Arc<ConnectionInfo>>,
 ) -> Result<Route, Status> {
-    let metadata = metadata::receive_as_they_are(head.iter())?;
+    let metadata = metadata::receive_raw(head.iter())?;
     let gathers = raw::is_grpc(&metadata);
     let is_compressed =
         COMPRESSION_FIELDS.iter().any(|name| metadata.get(*name).is_some_and(|it| it != "identity"));
@@ -588,7 +588,7 @@ fn route_as_it_is(
         outgoing: Outgoing::default(),
         answer_head: if gathers { &respond::GRPC_HEAD } else { &respond::FAILED_HEAD },
         metadata_len: u32::try_from(metadata_len).unwrap_or(u32::MAX),
-        as_it_is: Some(Box::new(HeadAsItIs { verb, uri, gathers, is_compressed, read })),
+        raw: Some(Box::new(RawRequest { verb, uri, gathers, is_compressed, read })),
     })
 }
 

@@ -74,15 +74,15 @@ enum Polled<B> {
 
 impl<H: RawHandler> Runner<H> {
     fn start(&self, route: &Route, body: RawBody) -> Option<H::Future> {
-        let as_it_is = route.as_it_is.as_deref()?;
+        let raw = route.raw.as_deref()?;
         // It is this handler that has read it.
-        let read = as_it_is.read.downcast_ref::<H::Head>()?;
-        Some(self.0.start(&as_it_is.head(&route.head), read, body.into()))
+        let read = raw.read.downcast_ref::<H::Head>()?;
+        Some(self.0.start(&raw.head(&route.head), read, body.into()))
     }
 
     /// What the handler takes for such requests.
     fn cost(route: &Route) -> &HandlerCost {
-        let read = route.as_it_is.as_deref().and_then(|head| head.read.downcast_ref::<H::Head>());
+        let read = route.raw.as_deref().and_then(|head| head.read.downcast_ref::<H::Head>());
         read.and_then(H::cost).unwrap_or(&route.method.cost)
     }
 
@@ -144,7 +144,7 @@ impl<H: RawHandler> Runner<H> {
                 Ok(Polled::Whole) => {
                     let Some(answer) = answer else { return };
                     let mut state = shared.lock();
-                    respond::send_as_it_is(&mut state, &reply, &answer);
+                    respond::send_raw(&mut state, &reply, &answer);
                     state.notify_driver();
                 }
                 Ok(Polled::Begun(begun)) => {
@@ -197,7 +197,7 @@ async fn send_stream<B: OutgoingBody>(
                 // The only error is a stream that is gone, of which the slot has been or will be told.
                 let _ = http2.send_data(reply.stream, [Bytes::new()], true);
             }
-            respond::end_as_it_is(&mut state, reply, &trailers, code);
+            respond::end_raw(&mut state, reply, &trailers, code);
             state.notify_driver();
         }
         SendOutcome::Failed(status) => reset(connection, reply, &status),
@@ -208,7 +208,7 @@ async fn send_stream<B: OutgoingBody>(
 /// Sends the head of an answer whose body follows. What is measured of the call, if it goes on.
 fn send_head(connection: &Connection, reply: &Reply, head: &Parts) -> Option<CallMeasure> {
     let mut state = connection.lock();
-    let is_sent = respond::send_head_as_it_is(&mut state, reply, head.status, &head.headers, false);
+    let is_sent = respond::send_raw_head(&mut state, reply, head.status, &head.headers, false);
     state.notify_driver();
     is_sent.then(|| state.slot(reply.key).and_then(|slot| slot.measure().cloned()).unwrap_or_default())
 }
@@ -245,7 +245,7 @@ impl<H: RawHandler> Run for Runner<H> {
                         let message = Piece(answer.body);
                         batch.answer(&reply, &Ok(Answer { metadata: &NO_METADATA, message, trailers: None }));
                     }
-                    Some(answer) => batch.answer_as_it_is(&reply, &answer),
+                    Some(answer) => batch.answer_raw(&reply, &answer),
                     None => {}
                 },
                 Ok(Ok(Polled::Begun(begun))) => {
@@ -273,7 +273,7 @@ impl<H: RawHandler> Run for Runner<H> {
 
 /// Whether reading a request would keep the other calls of the connection waiting.
 fn takes_long(route: &Route, body: &Body, buffer: &[u8]) -> bool {
-    match &route.as_it_is {
+    match &route.raw {
         // Each message says whether it is compressed.
         Some(head) if head.gathers => body.takes_long(buffer),
         Some(head) => body.is_large() || head.is_compressed,

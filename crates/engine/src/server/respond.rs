@@ -275,10 +275,10 @@ impl RawAnswer {
 }
 
 /// Sends an answer as it is.
-pub(super) fn send_as_it_is(state: &mut State, reply: &Reply, answer: &RawAnswer) {
+pub(super) fn send_raw(state: &mut State, reply: &Reply, answer: &RawAnswer) {
     let RawAnswer { status, headers, body, trailers } = answer;
     let has_trailers = !matches!(trailers, Trailers::None);
-    if !send_head_as_it_is(state, reply, *status, headers, body.is_empty() && !has_trailers) {
+    if !send_raw_head(state, reply, *status, headers, body.is_empty() && !has_trailers) {
         return;
     }
     let code = trailers.code(status.as_u16(), headers);
@@ -292,11 +292,11 @@ pub(super) fn send_as_it_is(state: &mut State, reply: &Reply, answer: &RawAnswer
         let _ = http2.send_data(reply.stream, [body.clone()], !has_trailers);
         state.note_response(body.len());
     }
-    end_as_it_is(state, reply, trailers, code);
+    end_raw(state, reply, trailers, code);
 }
 
 /// Sends the head of an answer as it is. `false`: it can't be sent, and the call has failed.
-pub(super) fn send_head_as_it_is(
+pub(super) fn send_raw_head(
     state: &mut State,
     reply: &Reply,
     status: StatusCode,
@@ -324,7 +324,7 @@ pub(super) fn send_head_as_it_is(
 }
 
 /// Ends an answer whose body is sent; one without trailers has ended with its last piece.
-pub(super) fn end_as_it_is(state: &mut State, reply: &Reply, trailers: &Trailers, code: Code) {
+pub(super) fn end_raw(state: &mut State, reply: &Reply, trailers: &Trailers, code: Code) {
     if code != Code::Ok {
         state.note_failed(reply.key);
     }

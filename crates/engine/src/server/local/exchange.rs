@@ -1,6 +1,7 @@
 //! What a call with a stream and its caller in this process have for each other: [`LocalExchange`].
 
 use std::collections::VecDeque;
+use std::fmt;
 use std::pin::Pin;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
@@ -196,6 +197,12 @@ impl State {
 fn wake(waker: Option<Waker>) {
     if let Some(waker) = waker {
         waker.wake();
+    }
+}
+
+impl fmt::Debug for LocalExchange {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("LocalExchange").finish_non_exhaustive()
     }
 }
 
