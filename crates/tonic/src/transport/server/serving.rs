@@ -158,7 +158,7 @@ impl<L> Server<L> {
         let around = self.around();
         let service = self.layered(svc);
         let telling = Telling::new();
-        let incoming = Incoming::new(incoming).map(|io: IO| {
+        let incoming = Incoming::new(incoming).map(move |io: IO| {
             let calls = around.calls(service.clone(), telling.of(io.connect_info()));
             (io, Arc::new(calls) as Arc<dyn engine::server::Router>)
         });
