@@ -316,17 +316,25 @@ fn fail(state: &mut State, key: SlotKey, status: Status) {
     end(state, key, End::Lost { status, unprocessed: false });
 }
 
-/// Bytes of a server's own words that are kept.
+/// Bytes of GOAWAY debug data that are kept.
 const FAREWELL_LEN_MAX: usize = 200;
 
-/// What a server says that goes away, if it is more than that it does.
+/// Code and debug data of a GOAWAY, if it has a reason. Control characters are escaped.
 #[cold]
 fn farewell(code: ErrorCode, debug: &[u8]) -> Option<Box<str>> {
-    let words = String::from_utf8_lossy(&debug[..debug.len().min(FAREWELL_LEN_MAX)]);
-    match (code, &*words) {
+    let text = String::from_utf8_lossy(&debug[..debug.len().min(FAREWELL_LEN_MAX)]);
+    let escaped = text.chars().fold(String::new(), |mut escaped, c| {
+        if c.is_control() {
+            escaped.extend(c.escape_default());
+        } else {
+            escaped.push(c);
+        }
+        escaped
+    });
+    match (code, &*escaped) {
         (ErrorCode::NoError, "") => None,
         (_, "") => Some(code.to_string().into()),
-        (_, words) => Some(format!("{code}: {}", words.escape_debug()).into()),
+        (_, text) => Some(format!("{code}: {text}").into()),
     }
 }
 

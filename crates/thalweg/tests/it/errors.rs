@@ -488,6 +488,7 @@ async fn a_server_that_goes_away() {
     check_farewell(0, b"", " (was the server killed, or the connection cut on the way?)").await;
     // In one line, and not too long.
     check_farewell(11, b"one\ntwo", " after GOAWAY, ENHANCE_YOUR_CALM: one\\ntwo").await;
+    check_farewell(11, b"it's \"full\"", " after GOAWAY, ENHANCE_YOUR_CALM: it's \"full\"").await;
     let long = format!(" after GOAWAY, ENHANCE_YOUR_CALM: {}", "x".repeat(200));
     check_farewell(11, &[b'x'; 1000], &long).await;
 }
