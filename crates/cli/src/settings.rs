@@ -20,9 +20,7 @@ pub(crate) struct SettingsArgs {}
 pub(crate) fn run(_: &SettingsArgs) -> Result<ExitCode, Failure> {
     let line = |Setting { side, name, value, why }: &Setting| format!("{side}\t{name}\t{value}\t{why}");
     let mut text: String = told().iter().map(|setting| line(setting) + "\n").collect();
-    for (variant, setting) in of_variants() {
-        text.push_str(&format!("{}\t{variant}\n", line(&setting)));
-    }
+    text.extend(of_variants().iter().map(|(variant, setting)| format!("{}\t{variant}\n", line(setting))));
     terminal::print(Syntax::Text, &text)?;
     Ok(ExitCode::SUCCESS)
 }

@@ -79,9 +79,16 @@ impl Lent<'_> {
 #[derive(Debug)]
 enum Origin {
     Stream(Receiving),
-    /// Requests of a call that came by no connection.
-    Local(Arc<dyn LocalRequests>),
+    Local(LocalOrigin),
     Nowhere,
+}
+
+/// A call that came by no connection.
+#[derive(Debug)]
+struct LocalOrigin {
+    requests: Arc<dyn LocalRequests>,
+    /// The next message, if it is large: it is not copied to the buffer.
+    large: Option<Bytes>,
 }
 
 /// Requests of a call that came by no connection.
@@ -153,7 +160,8 @@ impl Incoming {
         message_size_max: usize,
         measure: CallMeasure,
     ) -> Self {
-        Self::new(Origin::Local(requests), message_size_max, Encoding::Identity, measure)
+        let origin = Origin::Local(LocalOrigin { requests, large: None });
+        Self::new(origin, message_size_max, Encoding::Identity, measure)
     }
 
     /// Whether there are no more messages: the end, or an error, was given.
@@ -207,6 +215,9 @@ impl Incoming {
                 Ok(None) => {}
                 Err(error) => break Err(error.into()),
             }
+            if let Origin::Local(_) = self.origin {
+                return self.poll_local(cx);
+            }
             match self.poll_arrived(cx) {
                 Poll::Ready(Ok(Arrived::Bytes | Arrived::Rest)) => {}
                 Poll::Ready(Ok(Arrived::End(end))) => break self.in_time(end.outcome()),
@@ -216,6 +227,34 @@ impl Incoming {
                     Poll::Ready(status) => break Err(status),
                 },
             }
+        };
+        Poll::Ready(self.finish(ended).err().map(Err))
+    }
+
+    /// As [`poll_prefix`](Self::poll_prefix), of requests that came by no connection.
+    #[cold]
+    fn poll_local(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Prefix, Status>>> {
+        let Origin::Local(local) = &mut self.origin else { return Poll::Ready(None) };
+        let message = match &local.large {
+            Some(large) => Ok(Some(large.clone())),
+            None => ready!(local.requests.poll_request(cx)).transpose(),
+        };
+        let found = message.and_then(|message| {
+            let Some(message) = message else { return Ok(None) };
+            let prefix = envelope::permit(message.len(), self.message_size_max)?;
+            if codec::keeps_buffer(prefix.len) {
+                local.large = Some(message);
+            } else {
+                self.buffer.clear();
+                self.position = 0;
+                envelope::emit(&mut self.buffer, false, |out| out.extend_from_slice(&message))?;
+            }
+            Ok(Some(prefix))
+        });
+        let ended = match found {
+            Ok(Some(prefix)) => return Poll::Ready(Some(Ok(prefix))),
+            Ok(None) => Ok(HeaderMap::new()),
+            Err(status) => Err(status),
         };
         Poll::Ready(self.finish(ended).err().map(Err))
     }
@@ -281,6 +320,9 @@ impl Incoming {
     /// A large message that (almost) fills the buffer gets it; the few bytes behind are copied.
     #[inline(never)]
     fn take_large_or_compressed(&mut self, prefix: Prefix) -> Result<Payload<'_>, Status> {
+        if let Origin::Local(local) = &mut self.origin {
+            return Ok(Payload::Kept(local.large.take().unwrap_or_default()));
+        }
         let start = self.position;
         let end = start + prefix.envelope_len();
         let (encoding, size_max) = (self.encoding, self.message_size_max);
@@ -338,7 +380,7 @@ impl Incoming {
     }
 
     /// Takes what has arrived.
-    fn poll_arrived(&mut self, cx: &mut Context<'_>) -> Poll<Result<Arrived, EnvelopeError>> {
+    fn poll_arrived(&mut self, cx: &Context<'_>) -> Poll<Result<Arrived, EnvelopeError>> {
         let tail = if self.position == self.buffer.len() {
             self.buffer.clear();
             Vec::new()
@@ -352,11 +394,7 @@ impl Incoming {
             Origin::Stream(receiving) => {
                 receiving.poll_arrived(Cut::Messages, tail, &mut self.buffer, || None, cx)
             }
-            Origin::Local(requests) => {
-                let message = ready!(requests.poll_request(cx)).transpose();
-                Poll::Ready(Ok(arrived_locally(message, &mut self.buffer)))
-            }
-            Origin::Nowhere => Poll::Ready(Ok(Arrived::End(End::received()))),
+            Origin::Local(_) | Origin::Nowhere => Poll::Ready(Ok(Arrived::End(End::received()))),
         }
     }
 
@@ -421,25 +459,9 @@ impl Incoming {
     fn stop(&self) {
         match &self.origin {
             Origin::Stream(receiving) => receiving.stop(),
-            Origin::Local(requests) => requests.discard(),
+            Origin::Local(local) => local.requests.discard(),
             Origin::Nowhere => {}
         }
-    }
-}
-
-/// Puts a message, which came without a prefix, into `buffer`.
-fn arrived_locally(message: Result<Option<Bytes>, Status>, buffer: &mut Vec<u8>) -> Arrived {
-    let emitted = match message {
-        Ok(Some(message)) => {
-            buffer.reserve_exact(PREFIX_LEN + message.len());
-            envelope::emit(buffer, false, |out| out.extend_from_slice(&message)).map_err(Status::from)
-        }
-        Ok(None) => return Arrived::End(End::received()),
-        Err(status) => Err(status),
-    };
-    match emitted {
-        Ok(()) => Arrived::Bytes,
-        Err(status) => Arrived::End(End::Complete(Err(status))),
     }
 }
 
