@@ -36,6 +36,16 @@ pub fn choices<V: AsRef<str>, T: AsRef<str>>(
     }
 }
 
+/// Returns a text whose long names break behind `/` and `.`, such as those of methods.
+pub fn breakable(text: &str) -> Markup {
+    html! {
+        @for part in text.split_inclusive(['/', '.']) {
+            (part)
+            @if part.ends_with(['/', '.']) { wbr; }
+        }
+    }
+}
+
 /// Wraps a table in a scrollable container.
 pub fn scrolled(table: &Markup) -> Markup {
     html! { div.scroll tabindex="0" { (table) } }
@@ -164,6 +174,11 @@ mod tests {
     fn card_escapes_markup_in_text() {
         let shown = card(r#"<b a="1">&"#, "</p>", "").into_string();
         assert!(shown.contains("&lt;b a=&quot;1&quot;&gt;&amp;") && shown.contains("&lt;/p&gt;"), "{shown}");
+    }
+
+    #[test]
+    fn names_break_behind_slashes_and_dots() {
+        assert_eq!(breakable("a.B/<C> of 1").into_string(), "a.<wbr>B/<wbr>&lt;C&gt; of 1");
     }
 
     #[test]

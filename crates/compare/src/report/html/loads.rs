@@ -1,6 +1,7 @@
 //! The loads of one comparison: all of them in a table, and the figures of each.
 
 use maud::{Markup, html};
+use thalweg_measure::page::parts::breakable;
 
 use super::table::{Row, class, of_figures, of_loads};
 use crate::cell::Conditions;
@@ -55,7 +56,7 @@ fn overview<'a>(loads: &[Load<'a>]) -> Vec<Row<'a>> {
     for Load { name, anchor, cell } in loads {
         for compared in shown(cell) {
             let head = html! {
-                a href={ "#" (anchor) } { (name) }
+                a href={ "#" (anchor) } { (breakable(name)) }
                 small { (compared.figure.label()) }
             };
             rows.push((head, compared));
@@ -75,11 +76,11 @@ fn figures(report: &Report, Load { name, anchor, cell }: &Load<'_>, is_folded: b
     html! {
         @if is_folded {
             details id=(anchor) open[fails] {
-                summary { (name) (verdicts(cell)) }
+                summary { (breakable(name)) (verdicts(cell)) }
                 (of_figures(report, &cell.figures))
             }
         } @else {
-            h3 id=(anchor) { (name) }
+            h3 id=(anchor) { (breakable(name)) }
             (of_figures(report, &cell.figures))
         }
     }

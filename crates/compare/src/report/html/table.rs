@@ -28,6 +28,9 @@ pub(super) fn of_loads(report: &Report, rows: &[Row<'_>]) -> Markup {
 
 /// Without values of the sides where none of the rows has them.
 fn table(report: &Report, class_of_all: &str, head: &str, rows: &[Row<'_>]) -> Markup {
+    if rows.is_empty() {
+        return html! { p { "No figures: no window is valid." } };
+    }
     let has_values = rows.iter().any(|(_, compared)| compared.a.is_some());
     let ratio = ratio_name(report);
     scrolled(&html! {
