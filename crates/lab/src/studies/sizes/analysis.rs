@@ -44,17 +44,12 @@ impl<'r> SizesAnalysis<'r> {
         let unanswered = results.unanswered(answer.is_some() && is_told);
         // What tells nothing because of disturbed windows is said in that sentence.
         let choices = if unanswered.is_some() && !is_told { Choices::default() } else { choices };
-        Self {
-            results,
-            own,
-            comparison,
-            answer,
-            headlines: headlines(&sure),
-            findings: findings(&sure, &choices),
-            unanswered,
-            choices,
-            lines,
-        }
+        // The best of the windows that are left may be none of the best.
+        let (headlines, findings) = match unanswered {
+            Some(_) => (Vec::new(), Vec::new()),
+            None => (headlines(&sure), findings(&sure, &choices)),
+        };
+        Self { results, own, comparison, answer, headlines, findings, unanswered, choices, lines }
     }
 
     /// The comparison, if it tells anything.
