@@ -6,7 +6,7 @@ use thalweg_measure::validity::Cause;
 use super::sample::{self, alone, channels, codec, comparison, connections, json};
 use crate::AnyResults;
 use crate::load::LabResults;
-use crate::load::{Outcome, PointResult};
+use crate::load::{Outcome, PointResult, Transport};
 use crate::report;
 
 /// Other programs took three quarters of both sides' time.
@@ -70,6 +70,24 @@ fn study_without_valid_windows_is_one_sentence() {
         step.not_valid = step.elapsed_ns.drain(..).map(|_| reason.clone()).collect();
     }
     check_unanswered("codec", &AnyResults::Codec(Box::new(study)));
+}
+
+/// Lone calls of the largest messages over TCP are left, which are not the fastest there are.
+#[test]
+fn study_with_few_valid_windows_has_no_headline_figures() {
+    let mut results = alone::quick();
+    let largest = results.points.iter().map(|window| window.point.size_bytes.0).max().unwrap();
+    let is_left = |window: &PointResult| {
+        let point = &window.point;
+        let is_lone = point.in_flight == 1 && format!("{:?}", point.work).contains("Unary");
+        is_lone && point.size_bytes.0 == largest && point.transport == Transport::Tcp
+    };
+    results.points.iter_mut().filter(|window| !is_left(window)).for_each(disturb);
+    let analysis = AnyResults::Calls(Box::new(results)).analyse();
+    let sentence = analysis.unanswered.as_ref().expect("no answer");
+    assert!(sentence.contains("windows are not valid"), "{sentence}");
+    assert!(!analysis.page.contains("class=\"card\"") && !analysis.page.contains("A lone call"));
+    assert!(!report::terminal(&analysis).contains("lone call takes"));
 }
 
 #[test]

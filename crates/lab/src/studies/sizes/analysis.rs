@@ -1,12 +1,14 @@
 //! A study of sizes, analysed: what every exporter writes down.
 
+use std::collections::HashSet;
+
 use super::choice::Choices;
 use super::compare::{StacksCompared, findings as compared};
 use super::findings::{Headline, answer, findings, headlines};
 use super::lines::SizesLines;
 use crate::findings::Finding;
-use crate::load::LabResults;
 use crate::load::gathered::Windows;
+use crate::load::{LabResults, Work};
 
 /// What its results say.
 #[derive(Debug)]
@@ -28,6 +30,12 @@ pub(crate) struct SizesAnalysis<'r> {
     pub(super) unanswered: Option<String>,
 }
 
+/// Whether a study has several calls or transports, also where no window of them is valid.
+fn offers_choice(own: &[Windows<'_>]) -> bool {
+    let calls = own.iter().filter(|cell| matches!(cell.point.work, Work::Call(_)));
+    calls.map(|cell| (cell.kind(), cell.point.transport)).collect::<HashSet<_>>().len() > 1
+}
+
 impl<'r> SizesAnalysis<'r> {
     pub(crate) fn of(results: &'r LabResults) -> Self {
         let (reference, all) = (results.reference(), results.gathered());
@@ -39,7 +47,7 @@ impl<'r> SizesAnalysis<'r> {
         let choices = if comparison.is_some() { Choices::default() } else { Choices::of(&lines) };
         let (answer, is_told) = match &comparison {
             Some(comparison) => (compared::answer(comparison), comparison.is_told()),
-            None => (answer(&sure), choices.is_empty() || choices.is_told()),
+            None => (answer(&sure), choices.is_told() || !offers_choice(&own)),
         };
         let unanswered = results.unanswered(answer.is_some() && is_told);
         // What tells nothing because of disturbed windows is said in that sentence.
