@@ -11,7 +11,7 @@ use crate::job::Job;
 use crate::{files, tools, workspace};
 
 /// The program has at most so many bytes.
-const LEN_MAX: u64 = 15_000_000;
+const LEN_MAX: u64 = 16_000_000;
 
 /// The bill of materials and the licences alone.
 pub(super) fn papers() -> Result<String> {
