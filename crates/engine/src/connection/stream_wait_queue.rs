@@ -5,15 +5,15 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::Waker;
 
-/// The calls of a channel that wait for a free stream, in the order of their arrival.
+/// The calls of a channel that wait for a free stream, in the order of their coming.
 ///
-/// A woken call checks the gates ([`Gate::may_have_free_stream`]). Once it has opened its stream, it wakes the next
-/// call if another stream may be free: a burst of free streams does not wake every call for each of them. No free
-/// stream is forgotten: a connection opens its gate *before* it wakes the first call of the queue, and a call
-/// checks the gates *after* it has joined.
+/// Who is woken looks for a connection with a free stream ([`Gate::may_have_free_stream`]) and, having opened its
+/// stream, wakes the next if there is another: a burst of free streams is used up without waking everyone for each. No
+/// free stream is forgotten: a connection that gets one says so at its gate *before* it wakes the first in the queue,
+/// and who joins the queue looks at the gates *after* it has joined.
 #[derive(Debug, Default)]
 pub(crate) struct StreamWaitQueue {
-    /// Calls that wait or are woken, readable without the lock.
+    /// How many wait, readable without the lock.
     len: AtomicUsize,
     waiting: Mutex<Waiting>,
 }
@@ -23,58 +23,44 @@ struct Waiting {
     next_ticket: u64,
     /// Sorted by ticket.
     calls: VecDeque<(u64, Waker)>,
-    /// Calls that were woken, and have neither opened their stream nor joined again. New calls come after them.
-    woken: usize,
 }
 
 impl StreamWaitQueue {
-    /// Joins the queue at its end, or at the place of `ticket` if the call was woken in vain. Returns whether it is the
-    /// call's turn to check the gates: it is the first, or was woken.
-    pub(crate) fn wait(&self, ticket: &mut Option<u64>, waker: &Waker) -> bool {
-        // The waker is cloned, and the former one dropped, without the lock.
+    /// Joins the queue: where `ticket` says, also after a wake-up in vain, or at its end.
+    pub(crate) fn wait(&self, ticket: &mut Option<u64>, waker: &Waker) {
+        // Cloned, and the one before dropped, without the lock.
         let mut waker = waker.clone();
         let mut waiting = self.waiting();
-        let was_waiting = ticket.is_some();
         let number = *ticket.get_or_insert_with(|| {
             waiting.next_ticket += 1;
             waiting.next_ticket
         });
-        let (index, was_woken) = match waiting.find(number) {
-            Ok(index) => {
-                std::mem::swap(&mut waiting.calls[index].1, &mut waker);
-                (index, false)
-            }
-            Err(index) => {
-                waiting.calls.insert(index, (number, waker));
-                (index, was_waiting)
-            }
-        };
-        waiting.woken -= usize::from(was_woken);
+        match waiting.find(number) {
+            Ok(index) => std::mem::swap(&mut waiting.calls[index].1, &mut waker),
+            Err(index) => waiting.calls.insert(index, (number, waker)),
+        }
         self.note_len(&waiting);
-        was_woken || index == 0
     }
 
-    pub(crate) fn leave(&self, ticket: u64) {
+    /// Leaves the queue; whether the call had already been woken.
+    pub(crate) fn leave(&self, ticket: u64) -> bool {
         let mut waiting = self.waiting();
-        let left = if let Ok(index) = waiting.find(ticket) {
-            waiting.calls.remove(index)
-        } else {
-            waiting.woken -= 1;
-            None
-        };
+        let found = waiting.find(ticket).map(|index| waiting.calls.remove(index));
         self.note_len(&waiting);
-        drop((waiting, left));
+        drop(waiting);
+        found.is_err()
     }
 
-    /// Takes the first waiting call out of the queue, and returns its waker.
+    /// The first in the queue, who leaves it for now.
     pub(crate) fn next(&self) -> Option<Waker> {
         if self.is_empty() {
             return None;
         }
         let mut waiting = self.waiting();
-        let (_, waker) = waiting.calls.pop_front()?;
-        waiting.woken += 1;
-        Some(waker)
+        let next = waiting.calls.pop_front();
+        self.note_len(&waiting);
+        drop(waiting);
+        next.map(|(_, waker)| waker)
     }
 
     pub(crate) fn wake_next(&self) {
@@ -86,16 +72,11 @@ impl StreamWaitQueue {
     pub(crate) fn wake_all(&self) {
         let mut waiting = self.waiting();
         let woken = std::mem::take(&mut waiting.calls);
-        waiting.woken += woken.len();
+        self.note_len(&waiting);
         drop(waiting);
         for (_, waker) in woken {
             waker.wake();
         }
-    }
-
-    /// Whether woken calls have not opened their streams yet.
-    pub(crate) fn has_woken(&self) -> bool {
-        self.waiting().woken > 0
     }
 
     #[inline]
@@ -113,7 +94,7 @@ impl StreamWaitQueue {
     }
 
     fn note_len(&self, waiting: &Waiting) {
-        self.len.store(waiting.calls.len() + waiting.woken, Ordering::SeqCst);
+        self.len.store(waiting.calls.len(), Ordering::SeqCst);
     }
 }
 
@@ -194,7 +175,7 @@ mod tests {
             |queue, _, _| {
                 queue.wake_next();
                 queue.wake_next();
-                assert_eq!(queue.len(), 5, "the woken ones have no streams yet");
+                assert_eq!(queue.len(), 3);
             },
             [1, 1, 0, 0, 0],
         );
@@ -203,7 +184,7 @@ mod tests {
             |queue, tickets, wakers| {
                 // The first is woken in vain and is in the queue again, before all the others.
                 queue.wake_next();
-                assert!(queue.wait(&mut tickets[0], &wakers[0]));
+                queue.wait(&mut tickets[0], &wakers[0]);
                 queue.wake_next();
                 queue.wake_next();
             },
@@ -211,31 +192,12 @@ mod tests {
         );
         check(
             |queue, tickets, _| {
-                queue.leave(tickets[1].expect("it waits"));
+                assert!(!queue.leave(tickets[1].expect("it waits")));
                 queue.wake_next();
-                assert_eq!((queue.len(), queue.has_woken()), (4, true));
-                queue.leave(tickets[0].expect("it was woken"));
-                assert_eq!((queue.len(), queue.has_woken()), (3, false));
+                assert!(queue.leave(tickets[0].expect("it waited")), "it was woken, and must pass that on");
                 queue.wake_next();
             },
             [1, 0, 1, 0, 0],
-        );
-    }
-
-    #[test]
-    fn first_and_woken_calls_check_the_gates() {
-        check(
-            |queue, tickets, wakers| {
-                assert!(queue.wait(&mut tickets[0], &wakers[0]));
-                assert!(!queue.wait(&mut tickets[1], &wakers[1]));
-                assert!(!queue.wait(&mut None, Waker::noop()));
-                queue.wake_next();
-                queue.wake_next();
-                assert!(queue.wait(&mut tickets[0], &wakers[0]));
-                assert!(queue.wait(&mut tickets[1], &wakers[1]), "the second was woken as well");
-                assert!(!queue.wait(&mut tickets[1], &wakers[1]));
-            },
-            [1, 1, 0, 0, 0],
         );
     }
 
@@ -248,6 +210,6 @@ mod tests {
         let mut ticket = None;
         queue.wait(&mut ticket, Waker::noop());
         assert!(!gate.may_have_free_stream());
-        assert!(gate.admit().is_some() && gate.may_have_free_stream() && queue.has_woken());
+        assert!(gate.admit().is_some() && gate.may_have_free_stream() && queue.is_empty());
     }
 }
