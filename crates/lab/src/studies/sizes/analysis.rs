@@ -57,7 +57,7 @@ impl<'r> SizesAnalysis<'r> {
             Some(_) => (Vec::new(), Vec::new()),
             None => (headlines(&sure), findings(&sure, &choices)),
         };
-        Self { results, own, comparison, answer, headlines, findings, unanswered, choices, lines }
+        Self { results, own, lines, choices, comparison, answer, headlines, findings, unanswered }
     }
 
     /// The comparison, if it tells anything.

@@ -106,11 +106,6 @@ impl Choices {
         choices
     }
 
-    /// There is nothing to choose from.
-    pub(crate) fn is_empty(&self) -> bool {
-        self.calls.is_empty() && self.transports.is_empty()
-    }
-
     /// It is known of a call or a transport whether it is faster than another.
     pub(crate) fn is_told(&self) -> bool {
         let is_told =
