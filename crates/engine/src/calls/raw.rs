@@ -9,12 +9,10 @@ use http::{HeaderMap, Request, Response, StatusCode};
 use super::attempts::Attempts;
 use super::prepared::Prepared;
 use super::streaming::send_in_background;
-use super::unary::{self, Arrived, Attempt, AwaitedResponse, Progress, UnaryAttempt};
+use super::unary::{self, Arrived, Attempt, AwaitedResponse, UnaryAttempt};
 use crate::call_context::Phase;
 use crate::channel::Channel;
-use crate::connection::{
-    Cut, End, GATHERED_LEN_MAX, Inbox, RawBody, RawReader, SendLoop, SendOutcome, Slot, SlotKey, WakesOn,
-};
+use crate::connection::{End, Inbox, RawBody, RawReader, SendLoop, SendOutcome, Slot, SlotKey, WakesOn};
 use crate::grpc::response::ResponseHead;
 use crate::options::CallOptions;
 use crate::raw::{self, Front, OutgoingBody, Piece, Pieces, Trailers};
@@ -118,8 +116,7 @@ impl AwaitedResponse for RawResponse {
     const WAKES_ON: WakesOn = WakesOn::Raw;
 
     fn inbox(self, buffer: Vec<u8>) -> Inbox {
-        let cut = if self.gathers { Cut::MessagesOrBytes } else { Cut::Bytes };
-        Inbox::with_buffer(buffer, GATHERED_LEN_MAX).with_cut(cut)
+        Inbox::raw(buffer, self.gathers)
     }
 
     fn started(key: SlotKey, slot: &mut Slot) -> Option<SlotKey> {
@@ -141,17 +138,9 @@ async fn send_whole(
             Some(connection) => connection,
             None => Box::pin(attempts.next_connection()).await?,
         };
-        let attempt = UnaryAttempt {
-            connection: &connection,
-            ticket: &mut attempts.ticket,
-            call,
-            message: body,
-            large: &mut large,
-            response: RawResponse { gathers },
-            progress: Progress::New,
-            sent_at: None,
-        };
-        match attempt.await {
+        let awaited = RawResponse { gathers };
+        let ticket = &mut attempts.ticket;
+        match UnaryAttempt::new(&connection, ticket, call, body, &mut large, awaited).await {
             Attempt::Done(arrived) => return Ok(whole(arrived?, call)),
             Attempt::Started(key) => {
                 let mut reader =

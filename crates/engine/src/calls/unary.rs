@@ -81,17 +81,9 @@ async fn attempts<M: Encode>(
             Some(connection) => connection,
             None => attempts.next_connection().await?,
         };
-        let attempt = UnaryAttempt {
-            connection: &connection,
-            ticket: &mut attempts.ticket,
-            call,
-            message,
-            large: &mut large,
-            response: OneMessage { size_max: options.max_decoding_message_size },
-            progress: Progress::New,
-            sent_at: None,
-        };
-        match attempt.await {
+        let awaited = OneMessage { size_max: options.max_decoding_message_size };
+        let ticket = &mut attempts.ticket;
+        match UnaryAttempt::new(&connection, ticket, call, message, &mut large, awaited).await {
             Attempt::Done(outcome) => return outcome,
             Attempt::Started(never) => match never {},
             Attempt::Refused(refused) => attempts.refused(&refused, &connection)?,
@@ -163,23 +155,38 @@ pub struct UnaryReply {
 
 /// One attempt at a call with one message on one connection. Dropping it cancels the call.
 pub(super) struct UnaryAttempt<'a, 'b, Req, R> {
-    pub(super) connection: &'a Arc<Connection>,
-    pub(super) ticket: &'a mut WaitTicket<'b>,
-    pub(super) call: &'a Prepared,
-    pub(super) message: &'a Req,
+    connection: &'a Arc<Connection>,
+    ticket: &'a mut WaitTicket<'b>,
+    call: &'a Prepared,
+    message: &'a Req,
     /// The message encoded, if it is large and has not been sent.
-    pub(super) large: &'a mut Option<Box<Chain>>,
-    pub(super) response: R,
-    pub(super) progress: Progress,
+    large: &'a mut Option<Box<Chain>>,
+    response: R,
+    progress: Progress,
     /// When it was sent, if it is timed.
-    pub(super) sent_at: Option<Instant>,
+    sent_at: Option<Instant>,
 }
 
-pub(super) enum Progress {
+enum Progress {
     /// Not sent.
     New,
     Waiting(SlotKey),
     Done,
+}
+
+impl<'a, 'b, Req, R> UnaryAttempt<'a, 'b, Req, R> {
+    #[inline]
+    pub(super) fn new(
+        connection: &'a Arc<Connection>,
+        ticket: &'a mut WaitTicket<'b>,
+        call: &'a Prepared,
+        message: &'a Req,
+        large: &'a mut Option<Box<Chain>>,
+        response: R,
+    ) -> Self {
+        let progress = Progress::New;
+        Self { connection, ticket, call, message, large, response, progress, sent_at: None }
+    }
 }
 
 impl<Req: Encode, R: AwaitedResponse> UnaryAttempt<'_, '_, Req, R> {

@@ -19,6 +19,10 @@ const LENT_UNARRIVED_MAX: usize = 64 * 1024;
 /// How much may be read behind what the inbox is lent for, in bytes: the head of the next frame, and small frames.
 pub(super) const BEHIND_LEN: usize = 4 * 1024;
 
+/// A message of gRPC's of at most this many bytes is gathered before its reader is woken; of a larger one, and of what
+/// is no message, the reader has the bytes as they come. As much as a connection may hold besides.
+pub(super) const GATHERED_LEN_MAX: usize = 16 << 20;
+
 /// Received bytes of a stream that its reader has not taken.
 ///
 /// DATA is appended to `bytes` as it comes. The reader takes them all at once and cuts messages out of it
@@ -111,9 +115,11 @@ impl Inbox {
         }
     }
 
-    /// One whose reader waits for something else.
-    pub(crate) fn with_cut(self, cut: Cut) -> Self {
-        Self { cut, ..self }
+    /// Creates the inbox of a raw body, which starts with `buffer`: it must be empty. `gathers`: the body has messages
+    /// of gRPC.
+    pub(crate) fn raw(buffer: Vec<u8>, gathers: bool) -> Self {
+        let cut = if gathers { Cut::MessagesOrBytes } else { Cut::Bytes };
+        Self { cut, ..Self::with_buffer(buffer, GATHERED_LEN_MAX) }
     }
 
     /// One that nobody reads.

@@ -10,7 +10,7 @@ use bytes::Bytes;
 use http::HeaderMap;
 use http_body::{Frame, SizeHint};
 
-use super::inbox::Cut;
+use super::inbox::{Cut, GATHERED_LEN_MAX};
 use super::receiving::{Arrived, Receiving};
 use super::request_share::RequestShare;
 use super::shared::Connection;
@@ -21,10 +21,6 @@ use crate::grpc::response::ResponseHead;
 use crate::measure::CallMeasure;
 use crate::raw::Trailers;
 use crate::status::{Code, Status};
-
-/// A message of gRPC's of at most this many bytes is gathered before its reader is woken; of a larger one, and of what
-/// is no message, the reader has the bytes as they come. As much as a connection may hold besides.
-pub(crate) const GATHERED_LEN_MAX: usize = 16 << 20;
 
 /// What is received of fewer bytes is cheaper to copy than to lend.
 const LENT_LEN_MIN: usize = 4 << 10;

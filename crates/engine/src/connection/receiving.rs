@@ -20,9 +20,9 @@ pub(super) struct Receiving {
     pub(super) is_client: bool,
 }
 
-/// What has arrived on a stream.
+/// Bytes, or the end, that arrived on a stream.
 pub(super) enum Arrived {
-    /// What the reader waited for, or more of it. A large message comes in a buffer of its own.
+    /// At least as many bytes as the reader waited for. A large message has its own buffer.
     Bytes,
     /// The beginning of a message whose rest will not come.
     Rest,

@@ -1,4 +1,4 @@
-//! What was read in the last header blocks: [`HeaderCache`].
+//! Parsed values of recent header blocks: [`HeaderCache`].
 
 /// Values by the number that the protocol gives to identical header blocks of a connection. Keeps one value for each
 /// place `id % N`.

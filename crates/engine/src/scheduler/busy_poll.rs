@@ -26,7 +26,7 @@ pub(crate) fn is_spinning() -> bool {
     IS_SPINNING.get()
 }
 
-/// What a connection does when nothing moves on it.
+/// Behaviour of an idle connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Mode {
     /// Sleeps.
@@ -45,7 +45,7 @@ enum Mode {
 pub(crate) struct BusyPoll {
     mode: Mode,
     pace: Pace,
-    /// Of spins at its own socket. Spins for the thread have the thread's.
+    /// Backoff of spins at its own socket. Spins for the thread share the thread's backoff.
     backoff: SpinBackoff,
     /// Bytes read and written since nothing moved, and the most that there were lately.
     moved_len: usize,
@@ -66,7 +66,7 @@ struct Spin {
     scope: Scope,
 }
 
-/// What a spin polls.
+/// Sockets that a spin polls.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Scope {
     /// The connection's own socket.
@@ -293,7 +293,7 @@ mod tests {
 
     const CLOSE: Duration = Duration::from_micros(50);
 
-    /// A connection, and the machine's time that it is told.
+    /// A connection with a clock of its own.
     struct Tested {
         busy_poll: BusyPoll,
         started: Instant,

@@ -43,7 +43,7 @@ pub(crate) const ROUNDS_UNTIMED: usize = 2;
 pub(crate) const POLL_TIME_MAX: Duration = Duration::from_millis(1);
 /// Bytes that a driver reads before the tasks that it has woken run, while those bytes are in the processor's cache.
 pub(crate) const READ_LEN_MAX: usize = 192 * 1024;
-/// Of short polls each 31st is timed, since reading the clock is a noticeable part of a poll that moves a call or two.
+/// One in 31 short polls is timed: reading the clock is a noticeable part of a poll that moves a call or two.
 /// Odd: where each call takes a poll to write and one to read, both are sampled.
 pub(crate) const SHORT_POLLS_PER_SAMPLE: u32 = 31;
 /// Rounds of a short poll: one that moved something and one that did not.

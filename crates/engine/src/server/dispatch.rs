@@ -215,7 +215,7 @@ impl Route {
 
     /// The same of a head that differs in the time that the client waits.
     pub(super) fn with_timeout(&self, timeout: Option<Duration>) -> Self {
-        debug_assert!(self.raw.is_none(), "of what is passed on as it is, that is a field too");
+        debug_assert!(self.raw.is_none(), "the timeout of a raw request is one of its fields");
         let Self { outgoing, answer_head, metadata_len, .. } = *self;
         let head = RequestHead { timeout, ..self.head.clone() };
         Self { method: Arc::clone(&self.method), head, outgoing, answer_head, metadata_len, raw: None }

@@ -14,8 +14,8 @@ use super::respond::{self, FixedHead, Reply};
 use super::streaming_call::StreamingCall;
 use super::task::CallTask;
 use crate::connection::{
-    Connection, Cut, End, Endpoint, GATHERED_LEN_MAX, Inbox, OnEnd, Outgoing, RawReader, ServerCall, Single,
-    Slot, SlotKey, State, keep_spare, take_spare,
+    Connection, End, Endpoint, Inbox, OnEnd, Outgoing, RawReader, ServerCall, Single, Slot, SlotKey, State,
+    keep_spare, take_spare,
 };
 use crate::connection_info::ConnectionInfo;
 use crate::grpc::compression::{Encoding, EncodingSet};
@@ -184,8 +184,7 @@ impl ServerEndpoint {
         let inbox = match &asked {
             Asked::Call(route) => match &route.raw {
                 None => Inbox::new(route.method.options.max_decoding_message_size),
-                Some(head) if head.gathers => Inbox::new(GATHERED_LEN_MAX).with_cut(Cut::MessagesOrBytes),
-                Some(_) => Inbox::new(0).with_cut(Cut::Bytes),
+                Some(head) => Inbox::raw(Vec::new(), head.gathers),
             },
             Asked::Refused(..) | Asked::Http(_) => Inbox::discarded(),
         };
@@ -238,19 +237,19 @@ impl ServerEndpoint {
         }
     }
 
-    /// What the head at hand asks for; equal heads are taken apart once.
+    /// Returns what the request headers at hand ask for. Identical header blocks are parsed once.
     fn asked(&mut self, state: &State) -> Asked {
         let head = state.http2.fields();
         let id = head.id();
         match self.heads.get(id) {
             Some(asked) => asked.clone(),
-            None => self.asked_anew(state),
+            None => self.parse_uncached(state),
         }
     }
 
-    /// As [`asked`](Self::asked), of a head that is not among the last ones. Where it is one of them but for the time
-    /// that the client waits, that is all that is read.
-    fn asked_anew(&mut self, state: &State) -> Asked {
+    /// As [`asked`](Self::asked), of headers that are not cached. Of headers that differ from cached ones only in the
+    /// timeout, only that is read.
+    fn parse_uncached(&mut self, state: &State) -> Asked {
         let head = state.http2.fields();
         let id = head.id();
         let timed = head.begin().and_then(|(begin, own)| Some((begin, request::only_timeout(own)?)));

@@ -24,7 +24,7 @@ pub trait Http1: Send + Sync + 'static {
 pub struct Http1Connection {
     /// The connection from its first byte on.
     pub io: Box<dyn ByteStream>,
-    /// What calls are told of it, where the server was set up to tell.
+    /// Connection info for its requests, if the server passes it to calls.
     pub info: Option<Arc<ConnectionInfo>>,
     /// Ready when it shall end with the requests that are under way: the server stops, or the connection has been there
     /// or idle for as long as it may.
