@@ -68,7 +68,7 @@ fn told() -> Vec<Setting> {
             "messages are batched into one write",
         ),
         setting("both", "payloads", "shared, not copied".to_owned(), "bytes::Bytes, sent and received"),
-        setting("both", STREAM_MESSAGES, "owned".to_owned(), "each is made anew and given away"),
+        setting("both", STREAM_MESSAGES, "owned".to_owned(), "each message is a new object"),
         setting("both", BUSY_POLLING, "up to 30 µs, where it finds something".to_owned(), "the default"),
         setting("both", "TCP_NODELAY", "on".to_owned(), "always"),
         setting("both", "compression", "off".to_owned(), "the default"),
