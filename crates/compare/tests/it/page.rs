@@ -166,7 +166,8 @@ fn of_many_loads_those_that_fail_are_unfolded() {
     let says = [
         "All 40 loads, geometric mean",
         "All of them: unary, closed loop, 64 in flight, 1 connection.",
-        "<a href=\"#load-0-7\">com.example.warehouse.v1.ReservationsOfAllWarehousesService/List7</a>",
+        "<a href=\"#load-0-7\">com.<wbr>example.<wbr>warehouse.<wbr>v1.<wbr>\
+         ReservationsOfAllWarehousesService/<wbr>List7</a>",
         "<details id=\"load-0-7\" open=\"\">",
         "<details id=\"load-0-8\">",
         "17 more",
