@@ -10,6 +10,7 @@ mod connections;
 mod dispatch;
 mod draining;
 mod endpoint;
+mod exchange;
 mod first_bytes;
 mod handler_cost;
 #[cfg(feature = "tls")]
@@ -21,8 +22,8 @@ mod memory;
 mod raw;
 mod respond;
 mod rewound;
+mod runner;
 mod serve;
-mod streaming_call;
 mod task;
 mod told;
 #[cfg(feature = "opentelemetry")]
@@ -35,15 +36,15 @@ pub use connections::servers;
 pub(crate) use connections::socket;
 pub use dispatch::{Handler, Router, ServerMethod, StreamingHandler};
 pub use draining::Draining;
+pub use exchange::{LocalAnswer, StreamingCall};
 pub use handler_cost::HandlerCost;
 pub use http1::{ByteStream, Http1, Http1Admission, Http1Connection, Http1Request, Http1Requests};
-pub use local::{LocalAnswer, LocalCalls, LocalStream, LocalUnary};
+pub use local::{LocalCalls, LocalStream, LocalUnary};
 pub use raw::RawHandler;
 pub use respond::Answer;
 pub use serve::{
     BindError, BoundServer, ServeError, ServerConfig, bind, serve_connection, serve_incoming, serve_routed,
 };
-pub use streaming_call::StreamingCall;
 #[cfg(feature = "opentelemetry")]
 pub use traced::{Traced, TracedFuture, TracedOutput};
 pub use unary::UnaryHandler;

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use super::dispatch::{Handler, HandlerKind, ServerMethod};
+use super::dispatch::{Handler, ServerMethod, StartsOn};
 use super::http1::Http1;
 use super::raw::RawHandler;
 use crate::grpc::content_type;
@@ -42,7 +42,7 @@ impl Beside {
     pub(super) fn takes(&self, method: &ServerMethod, content_type: &[u8]) -> bool {
         self.takes_subtypes
             && method.content_subtype.is_empty()
-            && !matches!(method.handler.0, HandlerKind::Raw(_))
+            && method.handler.starts_on != StartsOn::RawRequest
             && content_type::subtype(content_type)
                 .is_some_and(|subtype| !subtype.is_empty() && !subtype.eq_ignore_ascii_case(b"proto"))
     }

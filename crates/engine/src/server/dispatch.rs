@@ -11,18 +11,17 @@ use bytes::Bytes;
 use http::HeaderMap;
 use tokio::time::Instant;
 
+use super::exchange::{LocalFuture, StreamingCall};
 use super::handler_cost::{HandlerCost, Stopwatch};
 use super::http1::Http1;
-use super::local::LocalFuture;
 use super::respond::{self, Answer, FixedHead, RawAnswer, Reply, Response};
-use super::streaming_call::StreamingCall;
-use crate::connection::{Connection, Outgoing, RawReader, Single, State, keep_scratch, take_scratch};
+use crate::connection::{Connection, Outgoing, Single, State, keep_scratch, take_scratch};
 use crate::connection_info::ConnectionInfo;
 use crate::encode::Encode;
 use crate::grpc::codec::Wire;
 use crate::grpc::content_type;
 use crate::grpc::request::RequestHead;
-use crate::measure::Called;
+use crate::measure::{CallMeasure, Called};
 use crate::options::ServiceOptions;
 use crate::raw::RawHead;
 use crate::status::Status;
@@ -69,46 +68,65 @@ pub struct ServerMethod {
     pub(super) cost: HandlerCost,
 }
 
-/// What runs a method's calls; [`Handler::unary`], [`Handler::streaming`] and [`Handler::raw`] make one.
-pub struct Handler(pub(super) HandlerKind);
-
-pub(super) enum HandlerKind {
-    /// It starts when the request is there.
-    Unary(Box<dyn RunUnary>),
-    /// It starts with the head.
-    Streaming(Box<dyn StreamingHandler>),
-    /// It is given the request as it is: whole, if that came in one read, else as it comes.
-    Raw(Box<dyn RunRaw>),
+/// Runs the calls of a method. [`Handler::unary`], [`Handler::streaming`] and [`Handler::raw`] create one.
+pub struct Handler {
+    pub(super) starts_on: StartsOn,
+    pub(super) calls: Box<dyn RunCalls>,
 }
 
-/// Runs the calls of a method whose requests have arrived.
-pub(super) trait Run: Send + Sync {
-    /// Runs the calls of `method` that stand first in `batch`. The responses of those that are ready join the output,
-    /// the others go on in tasks.
-    fn run(&self, method: &ServerMethod, batch: &mut Batch<'_>);
+/// When the calls of a method start.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum StartsOn {
+    /// When the whole request is there: the method is unary.
+    Request,
+    /// With the headers.
+    Headers,
+    /// With the headers, unless the whole request came in the same read. Headers and body are passed on verbatim.
+    RawRequest,
 }
 
-/// Runs raw requests.
-pub(super) trait RunRaw: Run {
-    /// Has the handler read a head.
-    fn read_head(&self, head: &RawHead<'_>) -> HeadRead;
+/// The rest of a call, until it has been answered.
+pub(super) type CallFuture = Pin<Box<dyn Future<Output = ()> + Send>>;
 
-    /// Runs one whose end has not come yet.
-    fn begin(&self, connection: &Arc<Connection>, route: &Arc<Route>, reply: Reply, body: RawReader);
-}
+/// Runs calls, whatever their messages.
+pub(super) trait RunCalls: Send + Sync {
+    /// Reads the headers of a raw request. `None` if the handler takes none.
+    fn read_head(&self, _: &RawHead<'_>) -> Option<HeadRead> {
+        None
+    }
 
-/// Runs a unary method, whatever its messages.
-pub(super) trait RunUnary: Run {
-    /// Starts a call that came by no connection. Its message has no prefix, and a length that is permitted.
+    /// Runs the calls of `method` at the front of `batch`, whose requests are whole. The responses of those that are
+    /// ready join the output; the others go on in tasks.
+    fn run(&self, method: &ServerMethod, batch: &mut Batch<'_>) {
+        while batch.next_of(method).is_some() {}
+    }
+
+    /// Starts a call whose request is still arriving.
+    fn start(&self, _: StartedCall) -> CallFuture {
+        Box::pin(std::future::ready(()))
+    }
+
+    /// Starts an in-process call with one message, which has no prefix and a permitted length.
     ///
     /// # Errors
-    /// The status that the call ends with, when its message can't be read.
-    fn start_local(
-        &self,
-        head: &RequestHead,
-        message: Bytes,
-        options: &ServiceOptions,
-    ) -> Result<LocalFuture, Status>;
+    /// The status that the call ends with, if the message can't be read.
+    fn start_local(&self, _: &RequestHead, _: Bytes, _: &ServiceOptions) -> Result<LocalFuture, Status> {
+        Err(Status::unimplemented("the method takes no in-process calls"))
+    }
+
+    /// Starts an in-process call with a stream of messages.
+    fn start_local_stream(&self, _: &RequestHead, call: StreamingCall) -> CallFuture {
+        call.fail(&Status::unimplemented("the method takes no in-process calls"));
+        Box::pin(std::future::ready(()))
+    }
+}
+
+/// A call whose request is still arriving.
+pub(super) struct StartedCall {
+    pub(super) connection: Arc<Connection>,
+    pub(super) route: Arc<Route>,
+    pub(super) reply: Reply,
+    pub(super) measure: CallMeasure,
 }
 
 /// What runs a method of one of the other three call types.
@@ -153,14 +171,34 @@ impl ServerMethod {
     /// Whether its calls start with the head: its requests, its answers, or both, are a stream.
     #[inline]
     pub fn is_streaming(&self) -> bool {
-        matches!(self.handler.0, HandlerKind::Streaming(_))
+        self.handler.starts_on == StartsOn::Headers
     }
 }
 
 impl Handler {
-    /// For a method that takes its requests, sends its answers, or both, as a stream.
+    pub(super) fn new(starts_on: StartsOn, calls: impl RunCalls + 'static) -> Self {
+        Self { starts_on, calls: Box::new(calls) }
+    }
+
+    /// Creates the handler of a method that takes its requests, sends its responses, or both, as a stream.
     pub fn streaming(handler: impl StreamingHandler) -> Self {
-        Self(HandlerKind::Streaming(Box::new(handler)))
+        Self::new(StartsOn::Headers, Streams(handler))
+    }
+}
+
+/// Runs the calls of a streaming method.
+struct Streams<H>(H);
+
+impl<H: StreamingHandler> RunCalls for Streams<H> {
+    fn start(&self, call: StartedCall) -> CallFuture {
+        let StartedCall { connection, route, reply, measure } = call;
+        let size_max = route.method.options.max_decoding_message_size;
+        let call = StreamingCall::new(connection, reply, size_max, route.head.encoding, measure);
+        self.0.start(&route.head, call)
+    }
+
+    fn start_local_stream(&self, head: &RequestHead, call: StreamingCall) -> CallFuture {
+        self.0.start(head, call)
     }
 }
 
@@ -210,7 +248,7 @@ impl Route {
     /// Whether its request is one message of gRPC, and its answer too.
     #[inline]
     pub(super) fn is_unary(&self) -> bool {
-        matches!(self.method.handler.0, HandlerKind::Unary(_)) && self.raw.is_none()
+        self.method.handler.starts_on == StartsOn::Request && self.raw.is_none()
     }
 
     /// The same of a head that differs in the time that the client waits.
@@ -406,12 +444,7 @@ impl<'a> Batch<'a> {
             && let Some(next) = self.calls.as_slice().first()
         {
             let method = Arc::clone(&next.route.method);
-            match &method.handler.0 {
-                HandlerKind::Unary(handler) => handler.run(&method, &mut self),
-                HandlerKind::Raw(handler) => handler.run(&method, &mut self),
-                // Only unary calls wait for their request.
-                HandlerKind::Streaming(_) => drop(self.calls.next()),
-            }
+            method.handler.calls.run(&method, &mut self);
         }
         self.send_answers();
         keep_scratch(self.scratch);

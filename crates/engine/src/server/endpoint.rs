@@ -8,14 +8,15 @@ use thalweg_http2::{ErrorCode, Event, StreamId};
 use tokio::time::Instant;
 
 use super::beside::Beside;
-use super::dispatch::{self, Batch, Body, HandlerKind, RawRequest, ReadyCall, Route, Router, ServerMethod};
+use super::dispatch::{
+    self, Batch, Body, RawRequest, ReadyCall, Route, Router, ServerMethod, StartedCall, StartsOn,
+};
 use super::http_answer::HttpAnswer;
 use super::respond::{self, FixedHead, Reply};
-use super::streaming_call::StreamingCall;
 use super::task::CallTask;
 use crate::connection::{
-    Connection, End, Endpoint, Inbox, OnEnd, Outgoing, RawReader, ServerCall, Single, Slot, SlotKey, State,
-    keep_spare, take_spare,
+    Connection, End, Endpoint, Inbox, OnEnd, Outgoing, ServerCall, Single, Slot, SlotKey, State, keep_spare,
+    take_spare,
 };
 use crate::connection_info::ConnectionInfo;
 use crate::grpc::compression::{Encoding, EncodingSet};
@@ -388,6 +389,14 @@ fn insert(state: &mut State, slot: Slot) {
     state.insert(slot);
 }
 
+/// Starts a call whose request is still arriving, in a task.
+fn start(connection: &Arc<Connection>, route: Arc<Route>, reply: Reply, measure: CallMeasure) {
+    let method = Arc::clone(&route.method);
+    let call = StartedCall { connection: Arc::clone(connection), route, reply, measure };
+    let task = CallTask::started(Arc::clone(connection), reply, || method.handler.calls.start(call));
+    tokio::spawn(task);
+}
+
 impl Endpoint for ServerEndpoint {
     const IS_SAMPLED: bool = false;
     const IS_CLIENT: bool = false;
@@ -430,20 +439,12 @@ impl Endpoint for ServerEndpoint {
 
     fn run_ready(&mut self, connection: &Arc<Connection>, buffer: &[u8], has_more: bool, polled_at: Instant) {
         for (route, reply, measure) in self.streams_ready.drain(..) {
-            let HandlerKind::Streaming(handler) = &route.method.handler.0 else { continue };
-            let size_max = route.method.options.max_decoding_message_size;
-            let call =
-                StreamingCall::new(Arc::clone(connection), reply, size_max, route.head.encoding, measure);
-            let task =
-                CallTask::streaming(Arc::clone(connection), reply, || handler.start(&route.head, call));
-            tokio::spawn(task);
+            start(connection, route, reply, measure);
         }
         // Clients write the heads of all their requests before the first of the messages: one that is whole with the
         // rest of what was read has its shorter way.
         let begun = if has_more { 0 } else { self.raw_begun.len() };
         for (route, reply) in self.raw_begun.drain(..begun) {
-            let HandlerKind::Raw(handler) = &route.method.handler.0 else { continue };
-            let Some(head) = &route.raw else { continue };
             let mut state = connection.lock();
             let Some(slot) = state.slot(reply.key) else { continue };
             // Of one that is whole the route has been taken.
@@ -453,8 +454,7 @@ impl Endpoint for ServerEndpoint {
             let measure = slot.measure().cloned().unwrap_or_default();
             drop(state);
             measure.begun(0);
-            let body = RawReader::of_request(Arc::clone(connection), reply.key, head.gathers, measure);
-            handler.begin(connection, &route, reply, body);
+            start(connection, route, reply, measure);
         }
         if self.is_full || !self.postponed.is_empty() {
             self.postponed.extend(self.ready.drain(..).map(|call| call.into_owned(buffer)));
@@ -522,7 +522,7 @@ fn parse(
         Err(_) => Asked::Http(Arc::new(HttpAnswer::malformed(head.method()))),
     };
     if let Ok(method) = &found
-        && matches!(method.handler.0, HandlerKind::Raw(_))
+        && method.handler.starts_on == StartsOn::RawRequest
     {
         return raw(method);
     }
@@ -577,10 +577,8 @@ fn raw_route(
     let verb = verb.map_err(|_| Status::internal("the request's :method can't be read"))?;
     let uri =
         uri(head).map_err(|error| Status::internal(format!("the request's URI can't be read: {error}")))?;
-    let HandlerKind::Raw(handler) = &method.handler.0 else {
-        return Err(Status::internal("the method takes no requests as they are"));
-    };
-    let read = handler.read_head(&dispatch::raw_head(&verb, &uri, &received));
+    let read = method.handler.calls.read_head(&dispatch::raw_head(&verb, &uri, &received));
+    let read = read.ok_or_else(|| Status::internal("the method does not accept raw requests"))?;
     Ok(Route {
         method: Arc::clone(method),
         head: received,

@@ -4,9 +4,6 @@
 //! queue and no HTTP/2. They are for what speaks another protocol than gRPC with its clients, and has their requests as
 //! Protobuf's bytes, or whatever else the messages of a method are.
 
-mod answer;
-mod exchange;
-mod reply;
 mod run;
 mod stream;
 mod unary;
@@ -17,9 +14,6 @@ use bytes::Bytes;
 use futures_core::Stream;
 use http::HeaderMap;
 
-pub use answer::LocalAnswer;
-pub(super) use answer::{Ending, LocalFuture};
-pub(super) use reply::{LocalReply, outgoing};
 pub use stream::LocalStream;
 pub use unary::LocalUnary;
 

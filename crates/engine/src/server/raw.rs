@@ -4,23 +4,22 @@
 //! whole at once, joins the output with the others of the batch.
 
 use std::future::poll_fn;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll, Waker};
+use std::task::{Context, Poll, ready};
 
 use bytes::Bytes;
 use http::Response;
 use http::response::Parts;
+use pin_project_lite::pin_project;
 use thalweg_http2::ErrorCode;
 
 use super::dispatch::{
-    Batch, Body, Handler, HandlerKind, HeadRead, ReadyCall, Route, Run, RunRaw, ServerMethod,
+    Batch, Body, CallFuture, Handler, HeadRead, Route, RunCalls, ServerMethod, StartedCall, StartsOn,
 };
-use super::handler_cost::{HandlerCost, Stopwatch};
+use super::handler_cost::HandlerCost;
 use super::respond::{self, Answer, NO_METADATA, RawAnswer, Reply};
-use super::task::CallTask;
-use super::unary::no_future;
+use super::runner::{self, Codec};
 use crate::connection::{Connection, Outgoing, RawBody, RawReader, SendLoop, SendOutcome};
 use crate::measure::CallMeasure;
 use crate::raw::{Front, OutgoingBody, Piece, Pieces, RawHead, Trailers};
@@ -54,122 +53,140 @@ pub trait RawHandler: Send + Sync + 'static {
 impl Handler {
     /// For requests of any kind, as they are. The method's options do not count.
     pub fn raw(handler: impl RawHandler) -> Self {
-        Self(HandlerKind::Raw(Box::new(Runner(Arc::new(handler)))))
+        Self::new(StartsOn::RawRequest, RawCalls(Arc::new(Raw(handler))))
     }
 }
 
-struct Runner<H>(Arc<H>);
+/// Requests and responses that are passed on verbatim.
+struct Raw<H>(H);
 
-type Running<H> = Pin<Box<Option<<H as RawHandler>::Future>>>;
-
-/// What a handler has come to at once.
-enum Polled<B> {
-    /// To all of its answer, which has its place beside this.
-    Whole,
-    /// The head, and the first pieces of the body.
-    Begun(Box<(Parts, Pieces<B>)>),
-    /// It is not ready.
-    Running,
+/// What is there of a response when its handler is done.
+enum Answered<B> {
+    Whole(RawAnswer),
+    /// The headers, and the first pieces of the body.
+    Started(Box<(Parts, Pieces<B>)>),
 }
 
-impl<H: RawHandler> Runner<H> {
-    fn start(&self, route: &Route, body: RawBody) -> Option<H::Future> {
-        let raw = route.raw.as_deref()?;
-        // It is this handler that has read it.
-        let read = raw.read.downcast_ref::<H::Head>()?;
-        Some(self.0.start(&raw.head(&route.head), read, body.into()))
+pin_project! {
+    /// A handler, and then the front of its response's body.
+    struct Answering<F> {
+        #[pin]
+        handler: Option<F>,
+    }
+}
+
+impl<F: Future<Output = Response<B>>, B: OutgoingBody> Future for Answering<F> {
+    type Output = Result<Answered<B>, Status>;
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let mut this = self.project();
+        let Some(handler) = this.handler.as_mut().as_pin_mut() else { return Poll::Pending };
+        let (head, mut body) = ready!(handler.poll(cx)).into_parts();
+        // What the handler holds, a permit perhaps, is free before its body is asked.
+        this.handler.set(None);
+        Poll::Ready(Front::of(&mut body, cx).map(|front| match front {
+            Front::Whole(body, trailers) => {
+                Answered::Whole(RawAnswer { status: head.status, headers: head.headers, body, trailers })
+            }
+            Front::Begun(first) => {
+                let pieces = Pieces { first, body: Some(body), trailers: Trailers::None };
+                Answered::Started(Box::new((head, pieces)))
+            }
+        }))
+    }
+}
+
+impl<H: RawHandler> Raw<H> {
+    fn call(&self, route: &Route, body: RawBody) -> Result<Answering<H::Future>, Status> {
+        let unread = || Status::internal("the request's headers were not read");
+        let raw = route.raw.as_deref().ok_or_else(unread)?;
+        // It is this handler that has read them.
+        let read = raw.read.downcast_ref::<H::Head>().ok_or_else(unread)?;
+        Ok(Answering { handler: Some(self.0.start(&raw.head(&route.head), read, body.into())) })
     }
 
-    /// What the handler takes for such requests.
+    /// Runs a call in its task.
+    async fn run(&self, connection: &Arc<Connection>, reply: &Reply, route: &Route, body: RawBody) {
+        match self.call(route, body) {
+            Err(status) => respond::fail(connection, reply, &status),
+            Ok(call) => {
+                if let Some(rest) = Self::respond(connection, reply, &mut call.await) {
+                    rest.await;
+                }
+            }
+        }
+    }
+}
+
+impl<H: RawHandler> Codec for Raw<H> {
+    type Future = Answering<H::Future>;
+    type Output = Result<Answered<H::Body>, Status>;
+
     fn cost(route: &Route) -> &HandlerCost {
         let read = route.raw.as_deref().and_then(|head| head.read.downcast_ref::<H::Head>());
         read.and_then(H::cost).unwrap_or(&route.method.cost)
     }
 
-    /// Takes one request as far as it goes at once.
-    fn attempt(
-        &self,
-        route: &Route,
-        body: RawBody,
-        place: &mut Running<H>,
-        watch: &mut Stopwatch,
-        takes_long: bool,
-        answer: &mut Option<RawAnswer>,
-    ) -> Result<Polled<H::Body>, Status> {
-        let cost = Self::cost(route);
-        cost.begin(watch);
-        place.set(self.start(route, body));
-        if takes_long || !cost.is_quick() {
-            return Ok(Polled::Running);
+    fn takes_long(route: &Route, body: &Body, buffer: &[u8]) -> bool {
+        match &route.raw {
+            // Each message says whether it is compressed.
+            Some(head) if head.gathers => body.takes_long(buffer),
+            Some(head) => body.is_large() || head.is_compressed,
+            None => false,
         }
-        // The waker does nothing: if the handler has to wait, its task polls it again with one that does.
-        let mut cx = Context::from_waker(Waker::noop());
-        let polled = match place.as_mut().as_pin_mut().map(|future| future.poll(&mut cx)) {
-            Some(Poll::Ready(response)) => {
-                place.set(None);
-                let (head, mut body) = response.into_parts();
-                Front::of(&mut body, &mut cx).map(|front| Polled::of(head, body, front, answer))
-            }
-            _ => Ok(Polled::Running),
-        };
-        cost.note(watch);
-        polled
     }
 
-    /// Runs what is not ready. `noted`: the request was there and is quick to decode, so that the time that this takes
-    /// is the handler's.
-    fn spawn(
+    fn start(&self, route: &Route, body: Body, buffer: &[u8]) -> Result<Self::Future, Status> {
+        self.call(route, RawBody::whole(Bytes::from(body.into_owned(buffer)), Trailers::None))
+    }
+
+    fn deferred(
+        self: &Arc<Self>,
         connection: &Arc<Connection>,
-        noted: Option<&Arc<Route>>,
         reply: Reply,
-        request_len: usize,
-        mut running: Running<H>,
-    ) {
-        let (shared, noted) = (Arc::clone(connection), noted.cloned());
-        let call = async move {
-            let response = poll_fn(|cx| {
-                let Some(future) = running.as_mut().as_pin_mut() else { return Poll::Pending };
-                let Some(route) = &noted else { return future.poll(cx) };
-                let mut watch = Stopwatch::start();
-                let polled = future.poll(cx);
-                Self::cost(route).note(&mut watch);
-                polled
-            })
-            .await;
-            drop(running);
-            let (head, mut body) = response.into_parts();
-            let front = poll_fn(|cx| Poll::Ready(Front::of(&mut body, cx))).await;
-            let mut answer = None;
-            match front.map(|front| Polled::of(head, body, front, &mut answer)) {
-                Ok(Polled::Whole) => {
-                    let Some(answer) = answer else { return };
-                    let mut state = shared.lock();
-                    respond::send_raw(&mut state, &reply, &answer);
-                    state.notify_driver();
-                }
-                Ok(Polled::Begun(begun)) => {
-                    let (head, pieces) = *begun;
-                    send_stream(&shared, &reply, &head, pieces).await;
-                }
-                Ok(Polled::Running) => {}
-                Err(status) => reset(&shared, &reply, &status),
-            }
-        };
-        tokio::spawn(CallTask::raw(connection, reply, request_len, call));
+        route: &Arc<Route>,
+        request: Vec<u8>,
+    ) -> CallFuture {
+        let (codec, route, connection) = (Arc::clone(self), Arc::clone(route), Arc::clone(connection));
+        Box::pin(async move {
+            let body = RawBody::long(Bytes::from(request), &connection, reply.key);
+            codec.run(&connection, &reply, &route, body).await;
+        })
     }
-}
 
-impl<B> Polled<B> {
-    /// What is there of an answer, by what is there of its body.
-    fn of(head: Parts, body: B, front: Front, answer: &mut Option<RawAnswer>) -> Self {
-        match front {
-            Front::Whole(body, trailers) => {
-                *answer = Some(RawAnswer { status: head.status, headers: head.headers, body, trailers });
-                Self::Whole
+    fn answer(batch: &mut Batch<'_>, reply: &Reply, output: &mut Self::Output) -> Option<CallFuture> {
+        match output {
+            Ok(Answered::Whole(answer)) if answer.is_plain() => {
+                let message = Piece(std::mem::take(&mut answer.body));
+                batch.answer(reply, &Ok(Answer { metadata: &NO_METADATA, message, trailers: None }));
+                None
             }
-            Front::Begun(first) => {
-                let pieces = Pieces { first, body: Some(body), trailers: Trailers::None };
-                Self::Begun(Box::new((head, pieces)))
+            Ok(Answered::Whole(answer)) => {
+                batch.answer_raw(reply, answer);
+                None
+            }
+            _ => Self::respond(batch.connection, reply, output),
+        }
+    }
+
+    fn respond(connection: &Arc<Connection>, reply: &Reply, output: &mut Self::Output) -> Option<CallFuture> {
+        match std::mem::replace(output, Err(Status::internal("the call was answered"))) {
+            Ok(Answered::Whole(answer)) => {
+                let mut state = connection.lock();
+                respond::send_raw(&mut state, reply, &answer);
+                state.notify_driver();
+                None
+            }
+            Ok(Answered::Started(started)) => {
+                let (connection, reply) = (Arc::clone(connection), *reply);
+                Some(Box::pin(async move {
+                    let (head, pieces) = *started;
+                    send_stream(&connection, &reply, &head, pieces).await;
+                }))
+            }
+            Err(status) => {
+                reset(connection, reply, &status);
+                None
             }
         }
     }
@@ -224,78 +241,25 @@ fn reset(connection: &Connection, reply: &Reply, status: &Status) {
     state.notify_driver();
 }
 
-impl<H: RawHandler> Run for Runner<H> {
+/// Runs raw requests.
+struct RawCalls<H: RawHandler>(Arc<Raw<H>>);
+
+impl<H: RawHandler> RunCalls for RawCalls<H> {
+    fn read_head(&self, head: &RawHead<'_>) -> Option<HeadRead> {
+        Some(Box::new(self.0.0.read_head(head)))
+    }
+
     fn run(&self, method: &ServerMethod, batch: &mut Batch<'_>) {
-        // One place in memory for all futures that are ready at once.
-        let mut place: Running<H> = no_future();
-        while let Some(ReadyCall { route, reply, body }) = batch.next_of(method) {
-            let (takes_long, request_len) = (takes_long(&route, &body, batch.buffer), body.len());
-            let body = Bytes::from(body.into_owned(batch.buffer));
-            let body = if takes_long {
-                RawBody::long(body, batch.connection, reply.key)
-            } else {
-                RawBody::whole(body, Trailers::None)
-            };
-            let mut answer = None;
-            let attempt =
-                || self.attempt(&route, body, &mut place, &mut batch.watch, takes_long, &mut answer);
-            match catch_unwind(AssertUnwindSafe(attempt)) {
-                Ok(Ok(Polled::Whole)) => match answer {
-                    Some(answer) if answer.is_plain() => {
-                        let message = Piece(answer.body);
-                        batch.answer(&reply, &Ok(Answer { metadata: &NO_METADATA, message, trailers: None }));
-                    }
-                    Some(answer) => batch.answer_raw(&reply, &answer),
-                    None => {}
-                },
-                Ok(Ok(Polled::Begun(begun))) => {
-                    let shared = Arc::clone(batch.connection);
-                    let call = async move {
-                        let (head, pieces) = *begun;
-                        send_stream(&shared, &reply, &head, pieces).await;
-                    };
-                    tokio::spawn(CallTask::raw(batch.connection, reply, request_len, call));
-                }
-                Ok(Ok(Polled::Running)) => {
-                    let running = std::mem::replace(&mut place, no_future());
-                    let noted = (!takes_long).then_some(&route);
-                    Self::spawn(batch.connection, noted, reply, request_len, running);
-                }
-                Ok(Err(status)) => reset(batch.connection, &reply, &status),
-                Err(_) => {
-                    place.set(None);
-                    respond::send_status(&mut batch.connection.lock(), &reply, &Status::panicked());
-                }
-            }
-        }
-    }
-}
-
-/// Whether reading a request would keep the other calls of the connection waiting.
-fn takes_long(route: &Route, body: &Body, buffer: &[u8]) -> bool {
-    match &route.raw {
-        // Each message says whether it is compressed.
-        Some(head) if head.gathers => body.takes_long(buffer),
-        Some(head) => body.is_large() || head.is_compressed,
-        None => false,
-    }
-}
-
-impl<H: RawHandler> RunRaw for Runner<H> {
-    fn read_head(&self, head: &RawHead<'_>) -> HeadRead {
-        Box::new(self.0.read_head(head))
+        runner::run(&self.0, method, batch);
     }
 
-    fn begin(&self, connection: &Arc<Connection>, route: &Arc<Route>, reply: Reply, body: RawReader) {
-        let body = RawBody::reader(Box::new(body));
-        if let Ok(future) = catch_unwind(AssertUnwindSafe(|| self.start(route, body))) {
-            let mut running: Running<H> = no_future();
-            running.set(future);
-            Self::spawn(connection, None, reply, 0, running);
-        } else {
-            let mut state = connection.lock();
-            respond::send_status(&mut state, &reply, &Status::panicked());
-            state.notify_driver();
-        }
+    fn start(&self, call: StartedCall) -> CallFuture {
+        let StartedCall { connection, route, reply, measure } = call;
+        let codec = Arc::clone(&self.0);
+        Box::pin(async move {
+            let gathers = route.raw.as_ref().is_some_and(|head| head.gathers);
+            let reader = RawReader::of_request(Arc::clone(&connection), reply.key, gathers, measure);
+            codec.run(&connection, &reply, &route, RawBody::reader(Box::new(reader))).await;
+        })
     }
 }

@@ -1,6 +1,5 @@
 //! Calls that run as tasks of their own: all streaming ones, and unary ones that have to wait.
 
-use std::future::{Future, poll_fn};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
 use std::sync::Arc;
@@ -9,14 +8,11 @@ use std::task::{Context, Poll};
 use thalweg_http2::ErrorCode;
 use tokio::time::Sleep;
 
-use super::dispatch::ServerMethod;
-use super::handler_cost::Stopwatch;
+use super::dispatch::CallFuture;
 use super::respond::{self, Reply};
 use crate::connection::{Connection, End, Slot, look};
 use crate::measure;
 use crate::status::Status;
-
-type CallFuture = Pin<Box<dyn Future<Output = ()> + Send>>;
 
 /// Runs one call until it is answered, cancelled, or out of time.
 ///
@@ -41,58 +37,27 @@ enum Next {
 }
 
 impl CallTask {
-    /// `running` is the handler's future, which was not ready at once, or was not polled yet, and has a request of
-    /// `request_len` bytes; what its polls take is noted of `method`. `respond` answers with what it comes to.
-    pub(super) fn unary<Fut>(
+    /// Runs `future` to its end, of a call whose request has `request_len` bytes.
+    pub(super) fn new(
         connection: &Arc<Connection>,
         reply: Reply,
         request_len: usize,
-        method: Option<&Arc<ServerMethod>>,
-        mut running: Pin<Box<Option<Fut>>>,
-        respond: fn(&Connection, &Reply, &Fut::Output),
-    ) -> Self
-    where
-        Fut: Future<Output: Send> + Send + 'static,
-    {
-        let shared = Arc::clone(connection);
-        let method = method.cloned();
-        let future = Box::pin(async move {
-            let output = poll_fn(|cx| {
-                let Some(future) = running.as_mut().as_pin_mut() else { return Poll::Pending };
-                let mut watch = Stopwatch::start();
-                let polled = future.poll(cx);
-                if let Some(method) = &method {
-                    method.cost.note(&mut watch);
-                }
-                polled
-            })
-            .await;
-            respond(&shared, &reply, &output);
-        });
-        Self::new(Arc::clone(connection), reply, request_len, Some(future))
-    }
-
-    /// Runs `future` to its end, with a request of `request_len` bytes.
-    pub(super) fn raw(
-        connection: &Arc<Connection>,
-        reply: Reply,
-        request_len: usize,
-        future: impl Future<Output = ()> + Send + 'static,
+        future: CallFuture,
     ) -> Self {
-        Self::new(Arc::clone(connection), reply, request_len, Some(Box::pin(future)))
+        Self::hold(Arc::clone(connection), reply, request_len, Some(future))
     }
 
     /// `start` calls the handler, which may panic before it has a future.
-    pub(super) fn streaming(
+    pub(super) fn started(
         connection: Arc<Connection>,
         reply: Reply,
         start: impl FnOnce() -> CallFuture,
     ) -> Self {
         let future = catch_unwind(AssertUnwindSafe(start)).ok();
-        Self::new(connection, reply, 0, future)
+        Self::hold(connection, reply, 0, future)
     }
 
-    fn new(
+    fn hold(
         connection: Arc<Connection>,
         reply: Reply,
         request_len: usize,

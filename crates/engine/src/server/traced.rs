@@ -9,8 +9,8 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use super::dispatch::StreamingHandler;
+use super::exchange::StreamingCall;
 use super::respond::Answer;
-use super::streaming_call::StreamingCall;
 use super::told::Told;
 use super::unary::UnaryHandler;
 use crate::encode::Encode;

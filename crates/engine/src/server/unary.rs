@@ -1,23 +1,19 @@
-//! Unary calls: run where they stand in their batch, on the connection's own task, when they are quick.
-//!
-//! A handler is polled at once, and its answer encoded straight into the connection's output.
+//! Unary methods: one request, one response.
 
 use std::cell::Cell;
 use std::future::poll_fn;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll, Waker, ready};
+use std::task::{Context, Poll, ready};
 
 use bytes::Bytes;
 use pin_project_lite::pin_project;
 use tokio::time::Instant;
 
-use super::dispatch::{Batch, Handler, HandlerKind, ReadyCall, Route, Run, RunUnary, ServerMethod};
-use super::handler_cost::Stopwatch;
-use super::local::{self, LocalAnswer, LocalFuture};
+use super::dispatch::{Batch, Body, CallFuture, Handler, Route, RunCalls, ServerMethod, StartsOn};
+use super::exchange::{self, LocalAnswer, LocalFuture};
 use super::respond::{self, Answer, Reply};
-use super::task::CallTask;
+use super::runner::{self, Codec};
 use crate::connection::{Connection, Outgoing, Reader};
 use crate::encode::Encode;
 use crate::grpc::codec::{Envelope, Wire};
@@ -49,103 +45,104 @@ pub trait UnaryHandler: Send + Sync + 'static {
 impl Handler {
     /// For a method with one request and one response.
     pub fn unary(handler: impl UnaryHandler) -> Self {
-        Self(HandlerKind::Unary(Box::new(Runner(Arc::new(handler)))))
+        Self::new(StartsOn::Request, UnaryCalls(Arc::new(Unary(handler))))
     }
 }
 
-struct Runner<H>(Arc<H>);
+/// Messages of gRPC, one each way.
+struct Unary<H>(H);
 
-impl<H: UnaryHandler> Runner<H> {
-    /// Takes one call as far as it goes at once: to its `output`, or to its future in `place`.
+impl<H: UnaryHandler> Codec for Unary<H> {
+    type Future = H::Future;
+    type Output = H::Output;
+
+    #[inline]
+    fn takes_long(_: &Route, body: &Body, buffer: &[u8]) -> bool {
+        body.takes_long(buffer)
+    }
+
+    #[inline]
+    fn start(&self, route: &Route, body: Body, buffer: &[u8]) -> Result<H::Future, Status> {
+        let size_max = route.method.options.max_decoding_message_size;
+        self.0.start(&route.head, Envelope::new(body.wire(buffer), route.head.encoding, size_max))
+    }
+
+    #[cold]
+    fn deferred(
+        self: &Arc<Self>,
+        connection: &Arc<Connection>,
+        reply: Reply,
+        route: &Arc<Route>,
+        request: Vec<u8>,
+    ) -> CallFuture {
+        let (codec, route, connection) = (Arc::clone(self), Arc::clone(route), Arc::clone(connection));
+        let deferred_at = Instant::now();
+        Box::pin(async move {
+            match codec.read_and_run(&connection, &reply, &route, request, deferred_at).await {
+                Ok(output) => respond::answer(&connection, &reply, &H::answer(&output)),
+                Err(status) => respond::fail(&connection, &reply, &status),
+            }
+        })
+    }
+
+    #[inline]
+    fn answer(batch: &mut Batch<'_>, reply: &Reply, output: &mut H::Output) -> Option<CallFuture> {
+        batch.answer(reply, &H::answer(output));
+        None
+    }
+
+    fn respond(connection: &Arc<Connection>, reply: &Reply, output: &mut H::Output) -> Option<CallFuture> {
+        respond::answer(connection, reply, &H::answer(output));
+        None
+    }
+}
+
+impl<H: UnaryHandler> Unary<H> {
+    /// Reads a request in its call's task, and runs the handler.
     ///
     /// # Errors
-    /// The status that the call ends with, when its message can't be read.
-    fn attempt(
+    /// The status that the call ends with, if its message can't be read.
+    async fn read_and_run(
         &self,
+        connection: &Connection,
+        reply: &Reply,
         route: &Route,
-        wire: Wire<'_>,
-        place: &mut Pin<Box<Option<H::Future>>>,
-        watch: &mut Stopwatch,
-        has_next: bool,
-        output: &mut Option<H::Output>,
-    ) -> Result<(), Status> {
-        let cost = &route.method.cost;
-        cost.begin(watch);
+        wire: Vec<u8>,
+        deferred_at: Instant,
+    ) -> Result<H::Output, Status> {
+        let wire_len = wire.len();
         let size_max = route.method.options.max_decoding_message_size;
-        place.set(Some(self.0.start(&route.head, Envelope::new(wire, route.head.encoding, size_max))?));
-        if !cost.is_quick() {
-            return Ok(());
-        }
-        // The waker does nothing: if the handler has to wait, its task polls it again with one that does.
-        let mut cx = Context::from_waker(Waker::noop());
-        if let Some(future) = place.as_mut().as_pin_mut()
-            && let Poll::Ready(ready) = future.poll(&mut cx)
-        {
-            // Handed over in place: outputs are large.
-            *output = Some(ready);
-            place.set(None);
-        }
-        if has_next {
-            cost.note_before_next(watch);
-        } else {
-            cost.note(watch);
-        }
-        Ok(())
-    }
-}
-
-impl<H: UnaryHandler> Runner<H> {
-    /// Has a task read the request and run the call from the start.
-    #[cold]
-    fn defer(&self, connection: &Arc<Connection>, reply: Reply, route: &Arc<Route>, wire: Vec<u8>) {
-        let (handler, own_route, deferred_at) = (Arc::clone(&self.0), Arc::clone(route), Instant::now());
-        let (shared, wire_len) = (Arc::clone(connection), wire.len());
-        let call = async move {
-            let size_max = own_route.method.options.max_decoding_message_size;
-            // The semaphore is never closed. Other sockets of the thread have their turn before the next is decoded, on
-            // a runtime of one thread also where four have a permit.
-            let decoding = shared.decoding.acquire().await;
-            tokio::task::yield_now().await;
-            let mut reader = Reader::default();
-            poll_fn(|cx| shared.decompression.poll_may(&mut reader, cx)).await;
-            let decompressed_len = Cell::new(0);
-            let request = Envelope::new(Wire::Gathered(wire), own_route.head.encoding, size_max)
-                .telling(&decompressed_len);
-            let shortened;
-            let head = match own_route.head.timeout {
-                None => &own_route.head,
-                Some(timeout) => {
-                    // The call has waited for its task: so much less is left.
-                    let timeout = Some(timeout.saturating_sub(deferred_at.elapsed()));
-                    shortened = RequestHead { timeout, ..own_route.head.clone() };
-                    &shortened
-                }
-            };
-            let call = handler.start(head, request);
-            let decoded_len = call.is_ok().then(|| decompressed_len.get().max(wire_len));
-            shared.decompression.note(&mut reader, decoded_len);
-            drop(decoding);
-            let call = call?;
-            if decompressed_len.get() > wire_len {
-                // It was compressed: the handler has more than what came.
-                shared.hold_more(reply.key, decompressed_len.get() - wire_len);
+        // The semaphore is never closed. Other sockets of the thread have their turn before the next is decoded, on
+        // a runtime of one thread also where four have a permit.
+        let decoding = connection.decoding.acquire().await;
+        tokio::task::yield_now().await;
+        let mut reader = Reader::default();
+        poll_fn(|cx| connection.decompression.poll_may(&mut reader, cx)).await;
+        let decompressed_len = Cell::new(0);
+        let request =
+            Envelope::new(Wire::Gathered(wire), route.head.encoding, size_max).telling(&decompressed_len);
+        let shortened;
+        let head = match route.head.timeout {
+            None => &route.head,
+            Some(timeout) => {
+                // The call has waited for its task: so much less is left.
+                let timeout = Some(timeout.saturating_sub(deferred_at.elapsed()));
+                shortened = RequestHead { timeout, ..route.head.clone() };
+                &shortened
             }
-            Ok(call.await)
         };
-        let respond =
-            |connection: &Connection, reply: &Reply, output: &Result<H::Output, Status>| match output {
-                Ok(output) => respond::answer(connection, reply, &H::answer(output)),
-                Err(status) => respond::fail(connection, reply, status),
-            };
-        // What it takes to decode says nothing of the handler.
-        let cost = None;
-        tokio::spawn(CallTask::unary(connection, reply, wire_len, cost, Box::pin(Some(call)), respond));
+        let call = self.0.start(head, request);
+        let decoded_len = call.is_ok().then(|| decompressed_len.get().max(wire_len));
+        connection.decompression.note(&mut reader, decoded_len);
+        drop(decoding);
+        let call = call?;
+        if decompressed_len.get() > wire_len {
+            // It was compressed: the handler has more than what came.
+            connection.hold_more(reply.key, decompressed_len.get() - wire_len);
+        }
+        // What it takes to decode says nothing of the handler: nothing is noted.
+        Ok(call.await)
     }
-}
-
-/// Memory for a future. Written in place: `Box::pin(None)` would copy what it leaves undefined.
-pub(super) fn no_future<F>() -> Pin<Box<Option<F>>> {
-    Box::into_pin(Box::write(Box::new_uninit(), None))
 }
 
 pin_project! {
@@ -158,7 +155,7 @@ pin_project! {
 }
 
 impl<H: UnaryHandler> Future for Local<H> {
-    type Output = Result<LocalAnswer, local::Ending>;
+    type Output = Result<LocalAnswer, exchange::Ending>;
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let this = self.project();
@@ -167,7 +164,14 @@ impl<H: UnaryHandler> Future for Local<H> {
     }
 }
 
-impl<H: UnaryHandler> RunUnary for Runner<H> {
+/// Runs the calls of a unary method.
+struct UnaryCalls<H>(Arc<Unary<H>>);
+
+impl<H: UnaryHandler> RunCalls for UnaryCalls<H> {
+    fn run(&self, method: &ServerMethod, batch: &mut Batch<'_>) {
+        runner::run(&self.0, method, batch);
+    }
+
     fn start_local(
         &self,
         head: &RequestHead,
@@ -176,45 +180,8 @@ impl<H: UnaryHandler> RunUnary for Runner<H> {
     ) -> Result<LocalFuture, Status> {
         let size_max = options.max_decoding_message_size;
         let request = Envelope::new(Wire::Bare(&mut message), Encoding::Identity, size_max);
-        let future = self.0.start(head, request)?;
-        let outgoing = local::outgoing(options);
+        let future = self.0.0.start(head, request)?;
+        let outgoing = exchange::outgoing(options);
         Ok(Box::pin(Local::<H> { future, outgoing }))
-    }
-}
-
-impl<H: UnaryHandler> Run for Runner<H> {
-    fn run(&self, method: &ServerMethod, batch: &mut Batch<'_>) {
-        // One place in memory for all futures that are ready at once.
-        let mut place = no_future();
-        while let Some(ReadyCall { route, reply, body }) = batch.next_of(method) {
-            if body.takes_long(batch.buffer) {
-                self.defer(batch.connection, reply, &route, body.into_owned(batch.buffer));
-                continue;
-            }
-            let request_len = body.len();
-            let wire = body.wire(batch.buffer);
-            let mut output = None;
-            let (watch, has_next) = (&mut batch.watch, !batch.calls.as_slice().is_empty());
-            let attempt = || self.attempt(&route, wire, &mut place, watch, has_next, &mut output);
-            match (catch_unwind(AssertUnwindSafe(attempt)), &output) {
-                (Ok(Ok(())), Some(output)) => batch.answer(&reply, &H::answer(output)),
-                (Ok(Err(status)), _) => {
-                    respond::send_status(&mut batch.connection.lock(), &reply, &status);
-                }
-                (Ok(Ok(())), None) => {
-                    let running = std::mem::replace(&mut place, no_future());
-                    let respond = |connection: &Connection, reply: &Reply, output: &H::Output| {
-                        respond::answer(connection, reply, &H::answer(output));
-                    };
-                    let noted = Some(&route.method);
-                    let task = CallTask::unary(batch.connection, reply, request_len, noted, running, respond);
-                    tokio::spawn(task);
-                }
-                (Err(_), _) => {
-                    place.set(None);
-                    respond::send_status(&mut batch.connection.lock(), &reply, &Status::panicked());
-                }
-            }
-        }
     }
 }

@@ -8,11 +8,11 @@ use std::time::Duration;
 use bytes::Bytes;
 use tokio::time::{Instant, Sleep};
 
-use super::answer::{self, Ending, LocalFuture};
 use crate::grpc::envelope;
 use crate::grpc::request::RequestHead;
 use crate::measure::CallMeasure;
-use crate::server::dispatch::{HandlerKind, ServerMethod};
+use crate::server::dispatch::ServerMethod;
+use crate::server::exchange::{self, Ending, LocalFuture};
 use crate::status::Status;
 
 /// Calls the handler of a unary method.
@@ -31,14 +31,9 @@ pub(super) fn start_unary(
         return Err(Err(status));
     }
     measure.begun(message.len());
-    let start = || match &method.handler.0 {
-        HandlerKind::Unary(handler) => handler.start_local(head, message, &method.options),
-        HandlerKind::Raw(_) => Err(Status::unimplemented("raw methods can't be called without a connection")),
-        // Its calls begin without a message.
-        HandlerKind::Streaming(_) => Err(Status::internal("the method takes a stream")),
-    };
+    let start = || method.handler.calls.start_local(head, message, &method.options);
     let started = catch_unwind(AssertUnwindSafe(start)).unwrap_or_else(|_| Err(Status::panicked()));
-    started.map_err(|status| answer::ending(Err(&status)))
+    started.map_err(|status| exchange::ending(Err(&status)))
 }
 
 /// Polls a handler's future, and the deadline where it has to wait.

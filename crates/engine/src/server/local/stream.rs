@@ -11,15 +11,14 @@ use bytes::Bytes;
 use futures_core::Stream;
 use http::HeaderMap;
 
-use super::answer::{Ending, LocalFuture};
-use super::exchange::{LocalExchange, Next, RequestStream};
-use super::reply::LocalReply;
 use super::run::{self, Deadline};
 use crate::grpc::codec;
 use crate::grpc::request::RequestHead;
 use crate::measure::{self, CallMeasure};
-use crate::server::dispatch::{HandlerKind, ServerMethod};
-use crate::server::streaming_call::StreamingCall;
+use crate::server::dispatch::{CallFuture, ServerMethod};
+use crate::server::exchange::{
+    Ending, LocalExchange, LocalFuture, LocalReply, Next, RequestStream, StreamingCall,
+};
 use crate::status::{Code, Status};
 
 /// A call under way: first its initial metadata ([`head`](Self::head)), then a [`Stream`] of its answers, then
@@ -40,7 +39,7 @@ pub struct LocalStream {
 }
 
 enum Running {
-    Handler(Pin<Box<dyn Future<Output = ()> + Send>>),
+    Handler(CallFuture),
     /// A unary method's handler.
     Unary(LocalFuture),
     /// A unary method's request is to come.
@@ -70,22 +69,19 @@ impl LocalStream {
                 exchange.end(Err(status));
                 Running::Over
             }
-            Ok(method) => match &method.handler.0 {
-                HandlerKind::Streaming(handler) => {
-                    exchange.set_requests(requests);
-                    let reply = LocalReply::new(Arc::clone(&exchange), &method.options);
-                    let call = StreamingCall::local(reply, exchange.measure.clone());
-                    if let Ok(future) = catch_unwind(AssertUnwindSafe(|| handler.start(&head, call))) {
-                        Running::Handler(future)
-                    } else {
-                        exchange.end(Err(Status::panicked()));
-                        Running::Over
-                    }
+            Ok(method) if method.is_streaming() => {
+                exchange.set_requests(requests);
+                let reply = LocalReply::new(Arc::clone(&exchange), &method.options);
+                let call = StreamingCall::local(reply, exchange.measure.clone());
+                let start = || method.handler.calls.start_local_stream(&head, call);
+                if let Ok(future) = catch_unwind(AssertUnwindSafe(start)) {
+                    Running::Handler(future)
+                } else {
+                    exchange.end(Err(Status::panicked()));
+                    Running::Over
                 }
-                HandlerKind::Unary(_) | HandlerKind::Raw(_) => {
-                    Running::Gathering(Box::new(Gathering { method, head, requests, message: None }))
-                }
-            },
+            }
+            Ok(method) => Running::Gathering(Box::new(Gathering { method, head, requests, message: None })),
         };
         Self {
             running,

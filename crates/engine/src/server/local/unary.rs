@@ -8,13 +8,13 @@ use std::task::{Context, Poll, ready};
 use bytes::Bytes;
 use futures_core::Stream;
 
-use super::answer::{self, LocalAnswer, LocalFuture};
 use super::run::{self, Deadline};
 use super::stream::LocalStream;
 use crate::grpc::codec;
 use crate::grpc::request::RequestHead;
 use crate::measure::{self, CallMeasure};
 use crate::server::dispatch::ServerMethod;
+use crate::server::exchange::{self, LocalAnswer, LocalFuture};
 use crate::status::{Code, Status};
 
 /// A call under way: a future of its answer. It runs where it is polled, within tokio where it has a deadline; dropping
@@ -49,7 +49,7 @@ impl LocalUnary {
         let deadline = Deadline::after(head.timeout);
         match run::start_unary(method, head, message, &measure) {
             Ok(future) => Self(Running::Handler { future, deadline, measure }),
-            Err(ending) => Self::failed(answer::failure(ending), &measure),
+            Err(ending) => Self::failed(exchange::failure(ending), &measure),
         }
     }
 
@@ -68,7 +68,7 @@ impl Future for LocalUnary {
         match &mut this.0 {
             Running::Handler { future, deadline, measure } => {
                 let outcome = match ready!(run::poll(future.as_mut(), deadline, cx)) {
-                    Ok(outcome) => outcome.map_err(answer::failure),
+                    Ok(outcome) => outcome.map_err(exchange::failure),
                     Err(status) => {
                         let measure = std::mem::take(measure);
                         measure::ending_with(&status, std::mem::replace(&mut this.0, Running::Over));

@@ -45,7 +45,7 @@ impl LocalAnswer {
 }
 
 /// What a call for one message has come to that ended without it. A handler may fail with `Code::Ok`.
-pub(super) fn failure(ending: Ending) -> Status {
+pub(in crate::server) fn failure(ending: Ending) -> Status {
     ending.err().unwrap_or_else(codec::no_message)
 }
 
@@ -84,7 +84,7 @@ pub(super) fn head(sent: &HeaderMap) -> Result<HeaderMap, Status> {
 }
 
 /// The end of a call as it arrives.
-pub(super) fn ending(sent: Result<Option<&HeaderMap>, &Status>) -> Ending {
+pub(in crate::server) fn ending(sent: Result<Option<&HeaderMap>, &Status>) -> Ending {
     let sent = match sent {
         Ok(None) => return Ok(HeaderMap::new()),
         Ok(Some(trailers)) => Ok(trailers),

@@ -8,8 +8,8 @@ use std::task::{Context, Poll, ready};
 use futures_core::Stream;
 use http::HeaderMap;
 
-use super::answer::{self, LocalAnswer};
-use super::exchange::LocalExchange;
+use super::local::LocalExchange;
+use super::local_answer::{self as answer, LocalAnswer};
 use crate::connection::{Incoming, Outgoing};
 use crate::encode::Encode;
 use crate::grpc::compression::Encoding;
@@ -25,7 +25,7 @@ pub(in crate::server) struct LocalReply {
 }
 
 impl LocalReply {
-    pub(super) fn new(exchange: Arc<LocalExchange>, options: &ServiceOptions) -> Self {
+    pub(in crate::server) fn new(exchange: Arc<LocalExchange>, options: &ServiceOptions) -> Self {
         Self { exchange, outgoing: outgoing(options), message_size_max: options.max_decoding_message_size }
     }
 

@@ -10,22 +10,22 @@ use bytes::Bytes;
 use futures_core::Stream;
 use http::HeaderMap;
 
-use super::answer::{Ending, LocalAnswer};
+use super::local_answer::{Ending, LocalAnswer};
 use crate::connection::{LocalRequests, look};
 use crate::measure::CallMeasure;
 use crate::status::{Code, Status};
 
 /// Answers of so many bytes wait for the caller: the handler that goes on sending waits for it.
-pub(super) const OUTBOX_LEN_MAX: usize = 64 * 1024;
+pub(in crate::server) const OUTBOX_LEN_MAX: usize = 64 * 1024;
 /// What a message counts besides its bytes.
 const MESSAGE_OVERHEAD: usize = size_of::<Bytes>();
 
-pub(super) type RequestStream = Pin<Box<dyn Stream<Item = Result<Bytes, Status>> + Send>>;
+pub(in crate::server) type RequestStream = Pin<Box<dyn Stream<Item = Result<Bytes, Status>> + Send>>;
 
 /// Requests on their way to the handler, answers on theirs to the caller. No code of the user's runs under its lock.
-pub(super) struct LocalExchange {
+pub(in crate::server) struct LocalExchange {
     state: Mutex<State>,
-    pub(super) measure: CallMeasure,
+    pub(in crate::server) measure: CallMeasure,
 }
 
 #[derive(Default)]
@@ -48,18 +48,18 @@ struct State {
 }
 
 /// What the caller gets next.
-pub(super) enum Next {
+pub(in crate::server) enum Next {
     Message(Bytes),
     Ended(Ending),
 }
 
 impl LocalExchange {
-    pub(super) fn new(measure: CallMeasure) -> Self {
+    pub(in crate::server) fn new(measure: CallMeasure) -> Self {
         Self { state: Mutex::default(), measure }
     }
 
     /// What the handler reads.
-    pub(super) fn set_requests(&self, requests: RequestStream) {
+    pub(in crate::server) fn set_requests(&self, requests: RequestStream) {
         self.lock().requests = Some(requests);
     }
 
@@ -68,7 +68,7 @@ impl LocalExchange {
     }
 
     /// The handler answers with this first.
-    pub(super) fn put_head(&self, head: HeaderMap) {
+    pub(in crate::server) fn put_head(&self, head: HeaderMap) {
         let mut state = self.lock();
         state.head = Some(head);
         let caller = state.awaiting();
@@ -78,7 +78,7 @@ impl LocalExchange {
 
     /// Whether there is room for a message; the sender is woken when there is, or when nobody wants it: ready with
     /// `false` then.
-    pub(super) fn poll_room(&self, cx: &Context<'_>) -> Poll<bool> {
+    pub(in crate::server) fn poll_room(&self, cx: &Context<'_>) -> Poll<bool> {
         look(cx, |sleeper| {
             let mut state = self.lock();
             if state.is_over || state.end.is_some() {
@@ -89,7 +89,7 @@ impl LocalExchange {
         })
     }
 
-    pub(super) fn put_message(&self, message: Bytes) {
+    pub(in crate::server) fn put_message(&self, message: Bytes) {
         let mut state = self.lock();
         if state.is_over {
             return;
@@ -102,7 +102,7 @@ impl LocalExchange {
     }
 
     /// The call is answered with this one message.
-    pub(super) fn answer(&self, answer: LocalAnswer) {
+    pub(in crate::server) fn answer(&self, answer: LocalAnswer) {
         self.measure.sent(answer.message.len());
         self.put_head(answer.metadata);
         self.put_message(answer.message);
@@ -110,7 +110,7 @@ impl LocalExchange {
     }
 
     /// The call is answered. Only the first end counts.
-    pub(super) fn end(&self, end: Ending) {
+    pub(in crate::server) fn end(&self, end: Ending) {
         let code = end.as_ref().map_or_else(Status::code, |_| Code::Ok);
         let mut state = self.lock();
         if state.is_over || state.end.is_some() {
@@ -123,13 +123,13 @@ impl LocalExchange {
         wake(caller);
     }
 
-    pub(super) fn has_ended(&self) -> bool {
+    pub(in crate::server) fn has_ended(&self) -> bool {
         let state = self.lock();
         state.is_over || state.end.is_some()
     }
 
     /// The initial metadata, or the status that came instead.
-    pub(super) fn take_head(&self) -> Option<Result<HeaderMap, Status>> {
+    pub(in crate::server) fn take_head(&self) -> Option<Result<HeaderMap, Status>> {
         let mut state = self.lock();
         if let Some(head) = state.head.take() {
             return Some(Ok(head));
@@ -141,7 +141,7 @@ impl LocalExchange {
     }
 
     /// The oldest message, or the end behind the last.
-    pub(super) fn take_next(&self) -> Option<Next> {
+    pub(in crate::server) fn take_next(&self) -> Option<Next> {
         let mut state = self.lock();
         if let Some(message) = state.outbox.pop_front() {
             state.outbox_len -= message.len() + MESSAGE_OVERHEAD;
@@ -154,7 +154,7 @@ impl LocalExchange {
     }
 
     /// The caller is woken when there is more to take.
-    pub(super) fn wait(&self, cx: &Context<'_>) {
+    pub(in crate::server) fn wait(&self, cx: &Context<'_>) {
         look(cx, |sleeper| {
             let mut state = self.lock();
             sleeper.keep_in(&mut state.caller)?;
@@ -164,12 +164,12 @@ impl LocalExchange {
     }
 
     /// The caller is back, and looks for itself.
-    pub(super) fn stop_waiting(&self) {
+    pub(in crate::server) fn stop_waiting(&self) {
         self.lock().is_awaited = false;
     }
 
     /// The call is over: who still reads or sends finds out.
-    pub(super) fn close(&self) {
+    pub(in crate::server) fn close(&self) {
         let mut state = self.lock();
         state.is_over = true;
         let requests = state.discard_requests();

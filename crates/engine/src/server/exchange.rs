@@ -1,11 +1,20 @@
-//! A call with a stream of messages, as its handler sees it: requests in, responses out.
+//! A call with a stream of messages, as its handler sees it: requests in, responses out. A connection carries it, or
+//! its caller is in this process.
+
+mod local;
+mod local_answer;
+mod local_reply;
 
 use std::future::poll_fn;
 use std::sync::Arc;
 
 use http::HeaderMap;
 
-use super::local::LocalReply;
+pub(super) use local::{LocalExchange, Next, RequestStream};
+pub use local_answer::LocalAnswer;
+pub(super) use local_answer::{Ending, LocalFuture, ending, failure};
+pub(super) use local_reply::{LocalReply, outgoing};
+
 use super::respond::{self, Answer, Reply};
 use super::told::Told;
 use crate::connection::{Connection, Incoming, SendLoop, SendOutcome, Slot, Source};
