@@ -2,17 +2,16 @@
 
 use std::future::poll_fn;
 use std::sync::Arc;
-use std::task::{Context, Poll};
+use std::task::Poll;
 
 use http::{HeaderMap, Request, Response, StatusCode};
 
-use super::attempts::Attempts;
+use super::duplex::Duplex;
 use super::prepared::Prepared;
-use super::streaming::send_in_background;
-use super::unary::{self, Arrived, Attempt, AwaitedResponse, UnaryAttempt};
+use super::unary::{self, Arrived, AwaitedResponse, Outcome};
 use crate::call_context::Phase;
 use crate::channel::Channel;
-use crate::connection::{End, Inbox, RawBody, RawReader, SendLoop, SendOutcome, Slot, SlotKey, WakesOn};
+use crate::connection::{Connection, End, Inbox, RawBody, RawReader, Slot, SlotKey, WakesOn};
 use crate::grpc::response::ResponseHead;
 use crate::options::CallOptions;
 use crate::raw::{self, Front, OutgoingBody, Piece, Pieces, Trailers};
@@ -131,30 +130,31 @@ async fn send_whole(
     gathers: bool,
     options: &CallOptions,
 ) -> Result<Response<RawBody>, Status> {
-    let mut attempts = Attempts::new(channel.lane_set(), options, call);
-    let mut large = None;
-    loop {
-        let connection = match attempts.connection_at_hand() {
-            Some(connection) => connection,
-            None => Box::pin(attempts.next_connection()).await?,
-        };
-        let awaited = RawResponse { gathers };
-        let ticket = &mut attempts.ticket;
-        match UnaryAttempt::new(&connection, ticket, call, body, &mut large, awaited).await {
-            Attempt::Done(arrived) => return Ok(whole(arrived?, call)),
-            Attempt::Started(key) => {
-                let mut reader =
-                    Box::new(RawReader::of_response(connection, key, gathers, call.measure.clone()));
-                let head = poll_fn(|cx| reader.poll_head(cx)).await;
-                let head = head.map_err(status_of)?;
-                return Ok(response(&head, RawBody::reader(reader)));
-            }
-            Attempt::Refused(refused) => attempts.refused(&refused, &connection)?,
-            Attempt::Unprocessed(status) => {
-                attempts.unprocessed(&connection, status)?;
-            }
+    match unary::attempts(channel, call, body, options, RawResponse { gathers }).await? {
+        Outcome::Done(arrived) => Ok(whole(arrived, call)),
+        Outcome::Started(connection, key) => {
+            let mut reader = Box::new(RawReader::of_response(connection, key, gathers, call.measure.clone()));
+            let head = poll_fn(|cx| reader.poll_head(cx)).await.map_err(status_of)?;
+            Ok(response(&head, RawBody::reader(reader)))
         }
     }
+}
+
+async fn send_stream<B: OutgoingBody>(
+    channel: &Channel,
+    call: &Prepared,
+    pieces: Pieces<B>,
+    gathers: bool,
+    options: &CallOptions,
+) -> Result<Response<RawBody>, Status> {
+    let slot =
+        |stream| Slot::of_client(stream, RawResponse { gathers }.inbox(Vec::new()), RawResponse::WAKES_ON);
+    let read = |connection: &Arc<Connection>, key| {
+        Box::new(RawReader::of_response(Arc::clone(connection), key, gathers, call.measure.clone()))
+    };
+    let (duplex, head) = Duplex::start(channel, call, options, pieces, slot, read).await?;
+    let head = head.map_err(status_of)?;
+    Ok(response(&head, RawBody::reader(duplex.into_response())))
 }
 
 /// An answer that came with its end.
@@ -194,82 +194,4 @@ fn with_room(fields: &HeaderMap) -> HeaderMap {
 fn status_of(end: End) -> Status {
     let missing = || Status::new(Code::Internal, "the server ended the answer before its head");
     end.outcome().err().unwrap_or_else(missing)
-}
-
-/// A request whose body is not all there, under way.
-struct Exchange<B> {
-    reader: RawReader,
-    /// None once all of it is handed over.
-    sender: Option<SendLoop<Pieces<B>>>,
-}
-
-impl<B: OutgoingBody> Exchange<B> {
-    /// The answer's head; the body is sent meanwhile.
-    fn poll_head(
-        &mut self,
-        cx: &mut Context<'_>,
-        call: &Prepared,
-        is_done: &mut bool,
-    ) -> Poll<Result<Result<Arc<ResponseHead>, End>, Status>> {
-        if !*is_done && let Some(sender) = &mut self.sender {
-            match sender.poll_send(cx) {
-                Poll::Pending => {}
-                Poll::Ready(SendOutcome::Failed(status)) => return Poll::Ready(Err(status)),
-                Poll::Ready(SendOutcome::Done | SendOutcome::Gone) => *is_done = true,
-            }
-        }
-        call.progress.note(if *is_done { Phase::Answer } else { Phase::Requests });
-        self.reader.poll_head(cx).map(Ok)
-    }
-}
-
-async fn send_stream<B: OutgoingBody>(
-    channel: &Channel,
-    call: &Prepared,
-    pieces: Pieces<B>,
-    gathers: bool,
-    options: &CallOptions,
-) -> Result<Response<RawBody>, Status> {
-    let mut attempts = Attempts::new(channel.lane_set(), options, call);
-    let slot =
-        |stream| Slot::of_client(stream, RawResponse { gathers }.inbox(Vec::new()), RawResponse::WAKES_ON);
-    let (mut connection, key) = attempts.open(slot).await?;
-    let measure = call.measure.clone();
-    let mut sender =
-        SendLoop::new(Arc::clone(&connection), key, pieces, call.outgoing, true, measure.clone());
-    sender.keep_handed_over();
-    let reader = RawReader::of_response(Arc::clone(&connection), key, gathers, measure.clone());
-    let mut exchange = Exchange { reader, sender: Some(sender) };
-    let mut is_done = false;
-    loop {
-        let head = poll_fn(|cx| exchange.poll_head(cx, call, &mut is_done)).await;
-        match head.inspect_err(|_| call.note_reached(&connection, None))? {
-            Ok(head) => {
-                let Exchange { reader, sender } = exchange;
-                if let Some(mut sender) = sender.filter(|_| !is_done) {
-                    sender.drop_handed_over();
-                    send_in_background(sender);
-                }
-                return Ok(response(&head, RawBody::reader(Box::new(reader))));
-            }
-            Err(End::Lost { status, unprocessed: true }) => {
-                let Some(sender) = exchange.sender.as_mut().filter(|sender| sender.can_restart()) else {
-                    call.note_reached(&connection, None);
-                    return Err(status);
-                };
-                // All of it is sent again.
-                call.measure.sent(attempts.unprocessed(&connection, status)?);
-                let key;
-                (connection, key) = attempts.open(slot).await?;
-                sender.restart(Arc::clone(&connection), key, is_done);
-                is_done = false;
-                exchange.reader =
-                    RawReader::of_response(Arc::clone(&connection), key, gathers, measure.clone());
-            }
-            Err(end) => {
-                call.note_reached(&connection, None);
-                return Err(status_of(end));
-            }
-        }
-    }
 }

@@ -47,18 +47,20 @@ impl Channel {
         let call = Prepared::new(self, method, metadata, options)?;
         let outcome = {
             // Pinned here, the attempts are not moved again: their future is large, and most calls have no deadline.
-            let attempts = pin!(attempts(self, &call, message, options));
+            let awaited = OneMessage { size_max: options.max_decoding_message_size };
+            let attempts = pin!(attempts(self, &call, message, options, awaited));
             match call.deadline {
                 None => attempts.await,
                 deadline => within(deadline, attempts).await,
             }
         };
         match outcome {
-            Ok(arrived) => Ok(UnaryReply {
+            Ok(Outcome::Done(arrived)) => Ok(UnaryReply {
                 arrived,
                 message_size_max: options.max_decoding_message_size,
                 measure: call.measure,
             }),
+            Ok(Outcome::Started(_, never)) => match never {},
             Err(status) => {
                 let status = call.failed(status, self, method);
                 call.measure.fail(&status);
@@ -68,30 +70,39 @@ impl Channel {
     }
 }
 
-async fn attempts<M: Encode>(
+/// Makes attempts at a call with one message, until one of them is its outcome.
+pub(super) async fn attempts<M: Encode, R: AwaitedResponse>(
     channel: &Channel,
     call: &Prepared,
     message: &M,
     options: &CallOptions,
-) -> Result<Arrived, Status> {
+    awaited: R,
+) -> Result<Outcome<R::Started>, Status> {
     let mut attempts = Attempts::new(channel.lane_set(), options, call);
     let mut large = None;
     loop {
         let connection = match attempts.connection_at_hand() {
             Some(connection) => connection,
-            None => attempts.next_connection().await?,
+            // The future of a call that need not wait has no room for it.
+            None => Box::pin(attempts.next_connection()).await?,
         };
-        let awaited = OneMessage { size_max: options.max_decoding_message_size };
         let ticket = &mut attempts.ticket;
         match UnaryAttempt::new(&connection, ticket, call, message, &mut large, awaited).await {
-            Attempt::Done(outcome) => return outcome,
-            Attempt::Started(never) => match never {},
+            Attempt::Done(outcome) => return outcome.map(Outcome::Done),
+            Attempt::Started(started) => return Ok(Outcome::Started(connection, started)),
             Attempt::Refused(refused) => attempts.refused(&refused, &connection)?,
             Attempt::Unprocessed(status) => {
                 attempts.unprocessed(&connection, status)?;
             }
         }
     }
+}
+
+/// What came of a call that did not fail.
+pub(super) enum Outcome<S> {
+    Done(Arrived),
+    /// A response that is read as a stream from now on.
+    Started(Arc<Connection>, S),
 }
 
 /// The response that an attempt waits for.
@@ -129,7 +140,7 @@ impl AwaitedResponse for OneMessage {
 }
 
 /// How one attempt at a call ended.
-pub(super) enum Attempt<S> {
+enum Attempt<S> {
     Done(Result<Arrived, Status>),
     Started(S),
     /// The lane has not taken the call.
@@ -154,7 +165,7 @@ pub struct UnaryReply {
 }
 
 /// One attempt at a call with one message on one connection. Dropping it cancels the call.
-pub(super) struct UnaryAttempt<'a, 'b, Req, R> {
+struct UnaryAttempt<'a, 'b, Req, R> {
     connection: &'a Arc<Connection>,
     ticket: &'a mut WaitTicket<'b>,
     call: &'a Prepared,
@@ -176,7 +187,7 @@ enum Progress {
 
 impl<'a, 'b, Req, R> UnaryAttempt<'a, 'b, Req, R> {
     #[inline]
-    pub(super) fn new(
+    fn new(
         connection: &'a Arc<Connection>,
         ticket: &'a mut WaitTicket<'b>,
         call: &'a Prepared,

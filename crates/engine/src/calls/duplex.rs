@@ -1,0 +1,159 @@
+//! A call whose request is a stream: [`Duplex`].
+
+use std::future::poll_fn;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use thalweg_http2::StreamId;
+
+use super::attempts::Attempts;
+use super::prepared::Prepared;
+use crate::call_context::Phase;
+use crate::channel::Channel;
+use crate::connection::{Connection, End, Incoming, RawReader, SendLoop, SendOutcome, Slot, SlotKey, Source};
+use crate::grpc::response::ResponseHead;
+use crate::options::CallOptions;
+use crate::status::Status;
+
+/// The reader of a response.
+pub(super) trait ResponseReader {
+    /// The response headers, or the end that came instead.
+    fn poll_head(&mut self, cx: &Context<'_>) -> Poll<Result<Arc<ResponseHead>, End>>;
+}
+
+impl ResponseReader for Incoming {
+    fn poll_head(&mut self, cx: &Context<'_>) -> Poll<Result<Arc<ResponseHead>, End>> {
+        Self::poll_head(self, cx)
+    }
+}
+
+impl ResponseReader for Box<RawReader> {
+    fn poll_head(&mut self, cx: &Context<'_>) -> Poll<Result<Arc<ResponseHead>, End>> {
+        RawReader::poll_head(self, cx)
+    }
+}
+
+/// Both directions of a call under way: the request is sent while the response is waited for. Dropping it cancels the
+/// call.
+pub(super) struct Duplex<S, R> {
+    pub(super) response: R,
+    sender: SendLoop<S>,
+    sending: Sending,
+}
+
+/// How much of the request has been handed over.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Sending {
+    UnderWay,
+    /// All of it.
+    Done,
+    /// The stream takes no more of it.
+    Stopped,
+}
+
+impl<S: Source + Send + 'static, R: ResponseReader> Duplex<S, R> {
+    /// Sends `request` until the response headers, or the end that came instead, have arrived. Opens a stream with
+    /// `slot`, whose response `read` reads. If the server has not processed the call, all of it is sent again.
+    ///
+    /// # Errors
+    /// Why the call was not made, or an error of the request.
+    pub(super) async fn start(
+        channel: &Channel,
+        call: &Prepared,
+        options: &CallOptions,
+        request: S,
+        slot: impl Fn(StreamId) -> Slot,
+        read: impl Fn(&Arc<Connection>, SlotKey) -> R,
+    ) -> Result<(Self, Result<Arc<ResponseHead>, End>), Status> {
+        let mut attempts = Attempts::new(channel.lane_set(), options, call);
+        let (mut connection, key) = attempts.open(&slot).await?;
+        let measure = call.measure.clone();
+        let mut sender = SendLoop::new(Arc::clone(&connection), key, request, call.outgoing, true, measure);
+        sender.keep_handed_over();
+        let mut duplex = Self { response: read(&connection, key), sender, sending: Sending::UnderWay };
+        loop {
+            if call.deadline.is_some() {
+                // When it passes, all this is dropped.
+                call.note_reached(&connection, None);
+            }
+            let head = poll_fn(|cx| duplex.poll_head(cx, call)).await;
+            match head.inspect_err(|_| call.note_reached(&connection, None))? {
+                Ok(head) => {
+                    duplex.sender.drop_handed_over();
+                    return Ok((duplex, Ok(head)));
+                }
+                Err(End::Lost { status, unprocessed: true }) if duplex.sender.can_restart() => {
+                    call.measure.sent(attempts.unprocessed(&connection, status)?);
+                    let key;
+                    (connection, key) = attempts.open(&slot).await?;
+                    duplex.sender.restart(Arc::clone(&connection), key, duplex.sending == Sending::Done);
+                    duplex.sending = Sending::UnderWay;
+                    duplex.response = read(&connection, key);
+                }
+                Err(end) => {
+                    call.note_reached(&connection, None);
+                    return Ok((duplex, Err(end)));
+                }
+            }
+        }
+    }
+
+    fn poll_head(
+        &mut self,
+        cx: &mut Context<'_>,
+        call: &Prepared,
+    ) -> Poll<Result<Result<Arc<ResponseHead>, End>, Status>> {
+        self.poll_send(cx)?;
+        let is_sent = self.sending != Sending::UnderWay;
+        call.progress.note(if is_sent { Phase::Answer } else { Phase::Requests });
+        self.response.poll_head(cx).map(Ok)
+    }
+
+    /// Sends while something is waited for.
+    ///
+    /// # Errors
+    /// An error of the request. A stream that is gone has its end noted, and the reader finds it.
+    pub(super) fn poll_send(&mut self, cx: &mut Context<'_>) -> Result<(), Status> {
+        if self.sending != Sending::UnderWay {
+            return Ok(());
+        }
+        match self.sender.poll_send(cx) {
+            Poll::Pending => {}
+            Poll::Ready(SendOutcome::Done) => self.sending = Sending::Done,
+            Poll::Ready(SendOutcome::Gone) => self.sending = Sending::Stopped,
+            Poll::Ready(SendOutcome::Failed(status)) => return Err(status),
+        }
+        Ok(())
+    }
+
+    /// The response. The rest of the request is sent by a task.
+    pub(super) fn into_response(self) -> R {
+        if self.sending == Sending::UnderWay {
+            send_in_background(self.sender);
+        }
+        self.response
+    }
+}
+
+fn send_in_background<S: Source + Send + 'static>(mut sender: SendLoop<S>) {
+    let mut unfinished = FailUnlessFinished(Some(sender.stream()));
+    tokio::spawn(async move {
+        let outcome = poll_fn(|cx| sender.poll_send(cx)).await;
+        let Some((connection, key)) = unfinished.0.take() else { return };
+        if let SendOutcome::Failed(status) = outcome {
+            connection.fail(key, &status);
+        }
+    });
+}
+
+/// Ends the call when the task that sends its requests does not come to its end: the stream of requests panicked, or
+/// the runtime shuts down. The server would wait for more, and the reader for the server.
+struct FailUnlessFinished(Option<(Arc<Connection>, SlotKey)>);
+
+impl Drop for FailUnlessFinished {
+    fn drop(&mut self) {
+        if let Some((connection, key)) = self.0.take() {
+            connection.fail(key, &Status::internal("the stream of requests panicked or was dropped"));
+        }
+    }
+}
