@@ -376,7 +376,7 @@ impl Incoming {
 
     #[inline]
     fn is_client(&self) -> bool {
-        self.call.is_some()
+        matches!(&self.origin, Origin::Stream(receiving) if receiving.is_client)
     }
 
     /// Takes what has arrived.
