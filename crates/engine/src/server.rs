@@ -7,6 +7,7 @@
 mod acceptor;
 mod beside;
 mod connections;
+mod deadline;
 mod dispatch;
 mod draining;
 mod endpoint;

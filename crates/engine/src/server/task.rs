@@ -6,8 +6,8 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use thalweg_http2::ErrorCode;
-use tokio::time::Sleep;
 
+use super::deadline::{self, Deadline};
 use super::dispatch::CallFuture;
 use super::respond::{self, Reply};
 use crate::connection::{Connection, End, Slot, look};
@@ -22,7 +22,7 @@ pub(super) struct CallTask {
     reply: Reply,
     /// None once it has ended.
     future: Option<CallFuture>,
-    deadline: Option<Pin<Box<Sleep>>>,
+    deadline: Deadline,
     /// It may not go on before there is room for what its handler makes.
     is_waiting: bool,
 }
@@ -72,8 +72,7 @@ impl CallTask {
             state.note_growth(request_len);
         }
         drop(state);
-        let deadline = deadline.map(|deadline| Box::pin(tokio::time::sleep_until(deadline)));
-        Self { connection, reply, future, deadline, is_waiting: false }
+        Self { connection, reply, future, deadline: Deadline::at(deadline), is_waiting: false }
     }
 
     /// The task is woken when the client gives the call up, or when there is room.
@@ -97,17 +96,7 @@ impl CallTask {
 
     fn poll_future(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Status>> {
         let Some(future) = &mut self.future else { return Poll::Ready(Err(Status::panicked())) };
-        match catch_unwind(AssertUnwindSafe(|| future.as_mut().poll(cx))) {
-            Err(_) => Poll::Ready(Err(Status::panicked())),
-            Ok(Poll::Ready(())) => Poll::Ready(Ok(())),
-            Ok(Poll::Pending) => self.poll_deadline("its handler was at work", cx),
-        }
-    }
-
-    /// `stage` is what a call is at that has come to its deadline.
-    fn poll_deadline(&mut self, stage: &str, cx: &mut Context<'_>) -> Poll<Result<(), Status>> {
-        let Some(deadline) = &mut self.deadline else { return Poll::Pending };
-        deadline.as_mut().poll(cx).map(|()| Err(Status::too_late(stage)))
+        deadline::poll_handler(future.as_mut(), &mut self.deadline, cx)
     }
 
     /// It may go on, after it has waited: so may the next, if there is room for it as well.
@@ -130,7 +119,8 @@ impl Future for CallTask {
             }
             Next::Waits => {
                 this.is_waiting = true;
-                this.poll_deadline("its response waited for others to leave", cx)
+                let too_late = |()| Err(Status::too_late("its response waited for others to leave"));
+                this.deadline.poll(cx).map(too_late)
             }
             Next::Runs => {
                 let polled = this.poll_future(cx);

@@ -11,10 +11,11 @@ use bytes::Bytes;
 use futures_core::Stream;
 use http::HeaderMap;
 
-use super::run::{self, Deadline};
+use super::run;
 use crate::grpc::codec;
 use crate::grpc::request::RequestHead;
 use crate::measure::{self, CallMeasure};
+use crate::server::deadline::{self, Deadline};
 use crate::server::dispatch::{CallFuture, ServerMethod};
 use crate::server::exchange::{
     Ending, LocalExchange, LocalFuture, LocalReply, Next, RequestStream, StreamingCall,
@@ -162,8 +163,12 @@ impl LocalStream {
             }
         }
         let ended = match &mut self.running {
-            Running::Handler(future) => run::poll(future.as_mut(), &mut self.deadline, cx).map_ok(|()| None),
-            Running::Unary(future) => run::poll(future.as_mut(), &mut self.deadline, cx).map_ok(Some),
+            Running::Handler(future) => {
+                deadline::poll_handler(future.as_mut(), &mut self.deadline, cx).map_ok(|()| None)
+            }
+            Running::Unary(future) => {
+                deadline::poll_handler(future.as_mut(), &mut self.deadline, cx).map_ok(Some)
+            }
             Running::Gathering(_) | Running::Over => Poll::Ready(Ok(None)),
         };
         match ended {

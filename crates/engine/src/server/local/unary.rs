@@ -8,11 +8,12 @@ use std::task::{Context, Poll, ready};
 use bytes::Bytes;
 use futures_core::Stream;
 
-use super::run::{self, Deadline};
+use super::run;
 use super::stream::LocalStream;
 use crate::grpc::codec;
 use crate::grpc::request::RequestHead;
 use crate::measure::{self, CallMeasure};
+use crate::server::deadline::{self, Deadline};
 use crate::server::dispatch::ServerMethod;
 use crate::server::exchange::{self, LocalAnswer, LocalFuture};
 use crate::status::{Code, Status};
@@ -67,7 +68,7 @@ impl Future for LocalUnary {
         let this = self.get_mut();
         match &mut this.0 {
             Running::Handler { future, deadline, measure } => {
-                let outcome = match ready!(run::poll(future.as_mut(), deadline, cx)) {
+                let outcome = match ready!(deadline::poll_handler(future.as_mut(), deadline, cx)) {
                     Ok(outcome) => outcome.map_err(exchange::failure),
                     Err(status) => {
                         let measure = std::mem::take(measure);

@@ -1,0 +1,49 @@
+//! Deadlines of calls under way, and handlers polled under them.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::pin::Pin;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use tokio::time::{Instant, Sleep};
+
+use crate::status::Status;
+
+/// Polls a handler's future, and the deadline where it has to wait.
+///
+/// # Errors
+/// The status that the call ends with although the handler did not.
+pub(super) fn poll_handler<F: Future + ?Sized>(
+    future: Pin<&mut F>,
+    deadline: &mut Deadline,
+    cx: &mut Context<'_>,
+) -> Poll<Result<F::Output, Status>> {
+    match catch_unwind(AssertUnwindSafe(|| future.poll(cx))) {
+        Err(_) => Poll::Ready(Err(Status::panicked())),
+        Ok(Poll::Ready(output)) => Poll::Ready(Ok(output)),
+        Ok(Poll::Pending) => deadline.poll(cx).map(|()| Err(Status::too_late("its handler was at work"))),
+    }
+}
+
+/// When a call has had its time. The timer is made when somebody waits: most calls are over by then.
+pub(super) struct Deadline {
+    at: Option<Instant>,
+    sleep: Option<Pin<Box<Sleep>>>,
+}
+
+impl Deadline {
+    pub(super) fn at(at: Option<Instant>) -> Self {
+        Self { at, sleep: None }
+    }
+
+    pub(super) fn after(timeout: Option<Duration>) -> Self {
+        Self::at(timeout.and_then(|timeout| Instant::now().checked_add(timeout)))
+    }
+
+    /// Ready when it has passed.
+    pub(super) fn poll(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        let Some(at) = self.at else { return Poll::Pending };
+        let sleep = self.sleep.get_or_insert_with(|| Box::pin(tokio::time::sleep_until(at)));
+        sleep.as_mut().poll(cx)
+    }
+}
