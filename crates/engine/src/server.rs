@@ -23,6 +23,7 @@ mod memory;
 mod raw;
 mod respond;
 mod rewound;
+mod routing;
 mod runner;
 mod serve;
 mod task;

@@ -1,60 +1,26 @@
-//! The server's side of a connection: takes requests apart and finds the methods they are for.
+//! The server's side of a connection: events of streams become calls.
 
 use std::cell::Cell;
 use std::sync::Arc;
 
-use http::HeaderMap;
 use thalweg_http2::{ErrorCode, Event, StreamId};
 use tokio::time::Instant;
 
 use super::beside::Beside;
-use super::dispatch::{
-    self, Batch, Body, RawRequest, ReadyCall, Route, Router, ServerMethod, StartedCall, StartsOn,
-};
-use super::http_answer::HttpAnswer;
-use super::respond::{self, FixedHead, Reply};
+use super::dispatch::{Batch, Body, ReadyCall, Route, Router, StartedCall};
+use super::respond::{self, Reply};
+use super::routing::{self, Asked, HEAD_KEPT_MAX};
 use super::task::CallTask;
 use crate::connection::{
-    Connection, End, Endpoint, Inbox, OnEnd, Outgoing, ServerCall, Single, Slot, SlotKey, State, keep_spare,
-    take_spare,
+    Connection, End, Endpoint, Inbox, OnEnd, ServerCall, Single, Slot, SlotKey, State, keep_spare, take_spare,
 };
 use crate::connection_info::ConnectionInfo;
-use crate::grpc::compression::{Encoding, EncodingSet};
+use crate::grpc::code;
 use crate::grpc::envelope::PREFIX_LEN;
 use crate::grpc::header_cache::HeaderCache;
-use crate::grpc::request::{self, Refusal, RequestHead};
-use crate::grpc::{code, content_type, metadata};
+use crate::grpc::request;
 use crate::measure::{CallMeasure, Called, ServerMeasure};
-use crate::raw;
 use crate::status::Status;
-
-/// What a request head asks for.
-#[derive(Clone)]
-enum Asked {
-    Call(Arc<Route>),
-    /// gRPC, but not to be had. With what the answer's head begins with.
-    Refused(Arc<Refused>, &'static FixedHead),
-    /// Not gRPC.
-    Http(Arc<HttpAnswer>),
-}
-
-/// A call that is answered with a status, for what its head says.
-struct Refused {
-    status: Status,
-    path: String,
-    /// What of it could be read.
-    metadata: HeaderMap,
-}
-
-impl Called for Refused {
-    fn path(&self) -> &str {
-        &self.path
-    }
-
-    fn metadata(&self) -> &HeaderMap {
-        &self.metadata
-    }
-}
 
 pub(crate) struct ServerEndpoint {
     router: Arc<dyn Router>,
@@ -90,8 +56,6 @@ const READY_KEPT_MAX: usize = 1024;
 
 /// Clients call a handful of methods in turn; each is one head.
 const HEADS_KEPT: usize = 8;
-/// A head of more bytes is decoded anew, with a number of its own, each time.
-const HEAD_KEPT_MAX: usize = 2 << 10;
 
 impl ServerEndpoint {
     pub(super) fn new(
@@ -264,8 +228,13 @@ impl ServerEndpoint {
                 return Asked::Call(route);
             }
         }
-        let asked =
-            parse(&*self.router, self.beside.as_ref(), head, self.info.as_ref(), self.measure.is_traced());
+        let asked = routing::parse(
+            &*self.router,
+            self.beside.as_ref(),
+            head,
+            self.info.as_ref(),
+            self.measure.is_traced(),
+        );
         if head.size() <= HEAD_KEPT_MAX {
             let (id, asked) = match (timed, &asked) {
                 (Some((begin, _)), Asked::Call(route)) if route.raw.is_none() => {
@@ -491,119 +460,4 @@ impl Endpoint for ServerEndpoint {
         self.streams_ready.shrink_to_fit();
         self.raw_begun.shrink_to_fit();
     }
-}
-
-fn parse(
-    router: &dyn Router,
-    beside: Option<&Beside>,
-    head: &thalweg_http2::Head,
-    info: Option<&Arc<ConnectionInfo>>,
-    is_traced: bool,
-) -> Asked {
-    let path = head.path().unwrap_or_default();
-    let found = router.find(path);
-    let accepts = found.as_ref().map_or(EncodingSet::ALL, |method| method.options.accept_compressed);
-    // Most methods leave it open what their messages are, and look at no field more.
-    let content_subtype = match &found {
-        Ok(method) if !method.content_subtype.is_empty() => {
-            request::content_subtype(head.iter(), method.content_subtype)
-        }
-        _ => Ok(""),
-    };
-    let answer_head = respond::fixed_head(accepts, content_subtype.as_ref().copied().unwrap_or_default());
-    let refused = |status| {
-        let path = String::from_utf8_lossy(path).into_owned();
-        let metadata = if is_traced { request::readable_metadata(head.iter()) } else { HeaderMap::new() };
-        Asked::Refused(Arc::new(Refused { status, path, metadata }), answer_head)
-    };
-    let raw = |method| match raw_route(method, head, info) {
-        Ok(route) => Asked::Call(Arc::new(route)),
-        Err(status) if is_grpc(head) => refused(status),
-        Err(_) => Asked::Http(Arc::new(HttpAnswer::malformed(head.method()))),
-    };
-    if let Ok(method) = &found
-        && method.handler.starts_on == StartsOn::RawRequest
-    {
-        return raw(method);
-    }
-    if let (Some(beside), Ok(method)) = (beside, &found)
-        && head.iter().any(|field| field.name == b"content-type" && beside.takes(method, field.value))
-    {
-        return raw(&beside.requests);
-    }
-    let mut received = match (request::receive(head.method(), accepts, head.iter()), beside) {
-        (Ok(received), _) => received,
-        (Err(Refusal::Status(status)), _) => return refused(status),
-        (Err(_), Some(beside)) => return raw(&beside.requests),
-        (Err(refusal), None) => {
-            return Asked::Http(Arc::new(HttpAnswer::to(&refusal, head.method(), path)));
-        }
-    };
-    received.connection = info.cloned();
-    match content_subtype.and(found) {
-        Err(status) => refused(status),
-        Ok(method) => {
-            let encoding = response_encoding(method.options.send_compressed, &received);
-            let (size_max, threshold) =
-                (method.options.max_encoding_message_size, method.options.compression_threshold);
-            let outgoing = Outgoing::new(size_max, encoding, threshold);
-            let metadata_len = if head.size() > HEAD_KEPT_MAX { received.metadata_len() } else { 0 };
-            let metadata_len = u32::try_from(metadata_len).unwrap_or(u32::MAX);
-            let raw = None;
-            let route = Route { method, head: received, outgoing, answer_head, metadata_len, raw };
-            Asked::Call(Arc::new(route))
-        }
-    }
-}
-
-/// Whether the client reads an answer of gRPC's.
-fn is_grpc(head: &thalweg_http2::Head) -> bool {
-    head.iter().any(|field| field.name == b"content-type" && content_type::subtype(field.value).is_some())
-}
-
-/// The route of a request that is passed on as it is.
-fn raw_route(
-    method: &Arc<ServerMethod>,
-    head: &thalweg_http2::Head,
-    info: Option<&Arc<ConnectionInfo>>,
-) -> Result<Route, Status> {
-    let metadata = metadata::receive_raw(head.iter())?;
-    let gathers = raw::is_grpc(&metadata);
-    let is_compressed =
-        COMPRESSION_FIELDS.iter().any(|name| metadata.get(*name).is_some_and(|it| it != "identity"));
-    let received = RequestHead::new(metadata, None, info.cloned());
-    let metadata_len = if head.size() > HEAD_KEPT_MAX { received.metadata_len() } else { 0 };
-    let verb = http::Method::from_bytes(head.method().unwrap_or_default());
-    let verb = verb.map_err(|_| Status::internal("the request's :method can't be read"))?;
-    let uri =
-        uri(head).map_err(|error| Status::internal(format!("the request's URI can't be read: {error}")))?;
-    let read = method.handler.calls.read_head(&dispatch::raw_head(&verb, &uri, &received));
-    let read = read.ok_or_else(|| Status::internal("the method does not accept raw requests"))?;
-    Ok(Route {
-        method: Arc::clone(method),
-        head: received,
-        outgoing: Outgoing::default(),
-        answer_head: if gathers { &respond::GRPC_HEAD } else { &respond::FAILED_HEAD },
-        metadata_len: u32::try_from(metadata_len).unwrap_or(u32::MAX),
-        raw: Some(Box::new(RawRequest { verb, uri, gathers, is_compressed, read })),
-    })
-}
-
-/// What says that a body, or messages in it, are compressed.
-const COMPRESSION_FIELDS: [&str; 3] = ["content-encoding", "grpc-encoding", "connect-content-encoding"];
-
-/// Scheme, authority, path and query, as far as they are there.
-fn uri(head: &thalweg_http2::Head) -> Result<http::Uri, http::Error> {
-    let mut uri = http::Uri::builder().path_and_query(head.path().unwrap_or(b"/"));
-    if let (Some(scheme), Some(authority)) = (head.scheme(), head.authority())
-        && !authority.is_empty()
-    {
-        uri = uri.scheme(scheme).authority(authority);
-    }
-    uri.build()
-}
-
-/// How the response of a call may be compressed.
-fn response_encoding(wanted: Option<Encoding>, head: &RequestHead) -> Encoding {
-    wanted.filter(|encoding| head.accepts.contains(*encoding)).unwrap_or_default()
 }
