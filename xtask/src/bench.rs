@@ -6,6 +6,7 @@ mod beside;
 mod drop_in;
 mod flight;
 mod generators;
+mod heuristics;
 mod idle;
 mod memory;
 mod pair;
@@ -47,6 +48,7 @@ const BENCHES: &[(&str, Run, &[&str])] = &[
     ("flight", flight::run, &[]),
     ("generators", generators::run, &["thalweg"]),
     ("saved", saved::run, &["thalweg", "tonic"]),
+    ("heuristics", heuristics::run, &["thalweg"]),
     ("polling", polling::run, &["thalweg", "tonic", "grpc-cpp"]),
 ];
 

@@ -4,6 +4,7 @@
 
 mod busy_poll;
 mod callers_first;
+mod heuristic;
 mod load;
 mod read_chunks;
 mod spin_backoff;
@@ -16,6 +17,7 @@ mod yields;
 
 pub(crate) use busy_poll::{BusyPoll, Idle, is_spinning};
 pub(crate) use callers_first::CallersFirst;
+pub(crate) use heuristic::Heuristic;
 pub(crate) use load::{Load, nanoseconds};
 #[cfg(feature = "testing")]
 pub use read_chunks::settle_alone;

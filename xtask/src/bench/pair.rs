@@ -18,6 +18,8 @@ pub(super) struct Pair<'p> {
     pub(super) name: String,
     client: &'p BuiltPeer,
     client_flags: String,
+    /// Under what the client runs.
+    client_wrapper: String,
     pub(super) server: Server,
 }
 
@@ -25,7 +27,23 @@ impl<'p> Pair<'p> {
     /// Starts the server with these flags.
     pub(super) fn start(client: &'p BuiltPeer, server: &BuiltPeer, flags: &str) -> Result<Self> {
         let server = Server::start(|port| server.serve(port).words(flags).under(SERVER))?;
-        Ok(Self { name: client.name.to_owned(), client, client_flags: String::new(), server })
+        Ok(Self::of(client, server))
+    }
+
+    /// Starts a stack's own pair, its server under `wrapper`.
+    pub(super) fn start_under(peer: &'p BuiltPeer, wrapper: &str, flags: &str) -> Result<Self> {
+        let server = Server::start(|port| peer.serve(port).words(flags).under(wrapper))?;
+        Ok(Self::of(peer, server))
+    }
+
+    fn of(client: &'p BuiltPeer, server: Server) -> Self {
+        let (name, client_wrapper) = (client.name.to_owned(), CLIENT.to_owned());
+        Self { name, client, client_flags: String::new(), client_wrapper, server }
+    }
+
+    /// With the client under `wrapper`.
+    pub(super) fn under(self, wrapper: String) -> Self {
+        Self { client_wrapper: wrapper, ..self }
     }
 
     /// Under another name, with these flags for the client.
@@ -41,7 +59,7 @@ impl<'p> Pair<'p> {
     /// A run of the client at another address of the server.
     pub(super) fn measure_at(&self, address: &str, flags: &str) -> Result<LoadResult> {
         let load = self.client.command().words(&format!("load {address} {flags} {}", self.client_flags));
-        measure(load.under(CLIENT))
+        measure(load.under(&self.client_wrapper))
     }
 
     /// What a run moves a second.

@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 
 use tokio::runtime::{Handle, RuntimeFlavor};
 
+use super::heuristic::Heuristic;
 use super::load::nanoseconds;
 use super::spin_backoff::SpinBackoff;
 use super::thread_poller;
@@ -206,7 +207,8 @@ impl BusyPoll {
                 let before = self.moved_len_lately - self.moved_len_lately / LATELY_SHARE;
                 let amid = if idle.is_amid_message { LARGE_LEN } else { 0 };
                 self.moved_len_lately = std::mem::take(&mut self.moved_len).max(before).max(amid);
-                let scope = if idle.is_alone { Scope::Socket } else { Scope::Thread };
+                let is_own = idle.is_alone || !Heuristic::ThreadPoller.is_on();
+                let scope = if is_own { Scope::Socket } else { Scope::Thread };
                 if self.moved_len_lately > MOVED_LEN_MAX
                     || !self.pace.is_close()
                     || !(idle.expects)()

@@ -7,6 +7,8 @@
 
 use tokio::runtime::{Handle, RuntimeFlavor};
 
+use super::heuristic::Heuristic;
+
 /// Whether the ready callers have run.
 #[derive(Debug, Default)]
 pub(crate) enum CallersFirst {
@@ -30,7 +32,7 @@ impl CallersFirst {
                 Ok(_) => Self::Due,
             };
         }
-        let go = matches!(self, Self::Due);
+        let go = matches!(self, Self::Due) && Heuristic::CallersFirst.is_on();
         if go {
             *self = Self::Gone;
         }

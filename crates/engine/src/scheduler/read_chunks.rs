@@ -9,6 +9,7 @@
 
 use std::cell::Cell;
 
+use super::heuristic::Heuristic;
 use super::tuning::{BATCH_LEN, CHUNKS, POLLS_IN_A_ROW};
 
 /// How the bytes of the last read are taken in.
@@ -48,7 +49,10 @@ impl ReadChunks {
     /// `batch` has arrived, behind the beginning of a frame if there was one. `is_alone`: the thread drives no other
     /// connection.
     pub(crate) fn begin(&mut self, batch: &[u8], is_alone: bool) {
-        let is_cut = std::mem::take(&mut self.has_slept) && is_alone && BATCH_LEN.contains(&batch.len());
+        let is_cut = std::mem::take(&mut self.has_slept)
+            && (is_alone || !Heuristic::ChunksIfAlone.is_on())
+            && BATCH_LEN.contains(&batch.len())
+            && Heuristic::ReadChunks.is_on();
         self.chunk_len = if is_cut { batch.len().div_ceil(CHUNKS) } else { 0 };
         self.examined = 0;
     }

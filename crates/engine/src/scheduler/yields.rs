@@ -6,6 +6,7 @@
 
 use tokio::time::Instant;
 
+use super::heuristic::Heuristic;
 use super::tuning::{KEPT_BACK_MAX, TRUSTED};
 
 /// What to do with the messages that a source has given before it returned `Poll::Pending`.
@@ -33,6 +34,9 @@ impl Yields {
     /// The source has given messages, and returned `Poll::Pending` then. `has_budget`: the task that it was polled in
     /// has some left of tokio's.
     pub(crate) fn pause(&mut self, has_budget: bool, now: impl FnOnce() -> Instant) -> Pause {
+        if !Heuristic::Yields.is_on() {
+            return Pause::Send;
+        }
         let pause = if !has_budget {
             // Asked again in this poll, whatever uses the budget would return the same.
             Pause::Yield

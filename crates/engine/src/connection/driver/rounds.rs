@@ -14,7 +14,7 @@ use crate::buffers;
 use crate::connection::memory::Room;
 use crate::connection::state::DriverState;
 use crate::scheduler::tuning::{POLL_TIME_MAX, READ_LEN_MAX, ROUNDS_MAX, ROUNDS_UNTIMED};
-use crate::scheduler::{self, Idle, yield_now};
+use crate::scheduler::{self, Heuristic, Idle, yield_now};
 use crate::status::Status;
 
 impl<IO, E> Driver<IO, E>
@@ -252,7 +252,7 @@ where
                         return Poll::Pending;
                     }
                     has_woken |= self.has_woken;
-                    if has_woken && self.read_len > READ_LEN_MAX {
+                    if has_woken && self.read_len > READ_LEN_MAX && Heuristic::ReadBreak.is_on() {
                         // Who reads a stream runs while what came is in the processor's cache.
                         return yield_now(cx);
                     }
