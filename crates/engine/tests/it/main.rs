@@ -17,6 +17,7 @@ mod misbehaving;
 mod pings;
 mod rates;
 mod raw;
+mod reading;
 mod retries;
 mod sizes;
 mod support;
