@@ -2,7 +2,8 @@
 //!
 //! Much of what is printed is a server's, or comes from a file. Characters that a terminal acts on, and those that turn
 //! the direction of text, are therefore escaped here, whoever prints and wherever it goes: a file may be looked at
-//! later. Colours are put in behind that ([`Style`]).
+//! later. Escaping where texts are put together was forgotten at some forty places. Colours are put in behind that
+//! ([`Style`]).
 #![expect(clippy::disallowed_methods, reason = "everybody else prints by this module")]
 
 use std::borrow::Cow;

@@ -70,6 +70,7 @@ impl Default for Config {
             header_table_size: 4096,
             max_header_list_size: 16 << 10,
             max_concurrent_streams: 256,
+            // A client stream of 1.5 MB over TCP: 1,289 messages/s with 128 KiB, 2,836 with this, 2,206 with 1 MiB.
             output_target: 512 << 10,
             send_queue_low_water: 128 << 10,
             settings_timeout: Duration::from_secs(10),

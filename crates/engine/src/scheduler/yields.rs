@@ -3,6 +3,9 @@
 //! Both return `Poll::Pending`. `tokio_stream::iter` yields after every 32 messages, tokio's channels once their
 //! task's budget is spent, and a stream may await `tokio::task::yield_now`. To send at each of these would cut a
 //! stream of small messages into frames of a few hundred bytes.
+//!
+//! A waker that notes whether it is woken during the poll would not tell them apart: tokio defers the wake-ups of the
+//! first two kinds until the task has returned, and sources would clone the new waker at each poll.
 
 use tokio::time::Instant;
 
