@@ -38,6 +38,10 @@ impl Tables {
         templates.add_function("caption", move |names: Rest<String>| captions.caption(&names));
         let captions = results.clone();
         templates.add_function("caption_of", move |name: &str, link: &str| captions.caption_of(name, link));
+        let origins = results.clone();
+        templates.add_function("origin", move |names: Vec<String>| {
+            origins.origin(&names).ok_or_else(|| unusable(format!("no results of {}", names.join(", "))))
+        });
         for path in files::below(&workspace::root().join("xtask/figures"))? {
             let name = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
             let added = templates.add_template_owned(name, fs::read_to_string(&path)?);

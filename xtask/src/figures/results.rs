@@ -72,6 +72,17 @@ impl Results {
         format!("*{link}: `{}`; {date}; commit `{commit}`; {machine}.*", commands.join("`, `"))
     }
 
+    /// The cells of a row that says where and when these results were measured: date, commit and machine.
+    pub(super) fn origin(&self, names: &[String]) -> Option<String> {
+        let all = names.iter().map(|name| self.get(name)).collect::<Option<Vec<_>>>()?;
+        Some(format!(
+            "{} | `{}` | {}",
+            distinct(all.iter().map(|it| &it.date), ", "),
+            distinct(all.iter().map(|it| &it.commit), "`, `"),
+            distinct(all.iter().map(|it| &it.machine), "; "),
+        ))
+    }
+
     /// The line above a table that says where its figures are from.
     pub(super) fn caption(&self, names: &[impl AsRef<str>]) -> String {
         let all = || names.iter().filter_map(move |name| self.get(name.as_ref()));

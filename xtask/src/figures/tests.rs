@@ -265,3 +265,36 @@ fn the_lowest_ratio_of_both_results_has_a_row() {
                 ▼ 0.64 (0.50–0.90) |";
     assert_eq!(speed("0.64 (0.50–0.90)").lines().last(), Some(last));
 }
+
+#[test]
+fn losses_are_cells_that_are_slower_and_variants_below_one() {
+    let name =
+        |stack: &str, ratio: f64, verdict: &str| pair(stack, stack, compared(ratio, verdict), json!(null));
+    let cell = json!({
+        "work": "unary", "in_flight": 1, "connections": 1, "size_bytes": 0, "transport": "uds",
+        "against": [
+            name("tonic", 6.0, "faster"),
+            name("grpc-cpp", 0.5, "slower"),
+            name("thalweg:no-busy-poll", 8.0, "faster"),
+            pair("tonic", "thalweg", compared(2.0, "faster"), compared(0.8, "slower")),
+        ],
+    });
+    let none = || json!({"cells": []});
+    check(
+        "losses",
+        &[
+            ("comparison-tcp", none()),
+            ("comparison-uds", json!({"cells": [cell]})),
+            ("in-flight-64", none()),
+            ("in-flight-256", none()),
+            ("in-flight-256-connections-16", none()),
+            ("ends", none()),
+        ],
+        "| work | transport | connections | ours is | peer | ours ÷ peer's |\n\
+         | --- | --- | --- | --- | --- | --- |\n\
+         | unary, one at a time, 0 B | UDS | 1 | the server | tonic | 0.80 (0.72–0.88) |\n\
+         | unary, one at a time, 0 B | UDS | 1 | both ends, no busy polling | tonic | 0.75 |\n\
+         | unary, one at a time, 0 B | UDS | 1 | both ends | gRPC C++ | 0.50 (0.45–0.55) |\n\
+         | unary, one at a time, 0 B | UDS | 1 | both ends, no busy polling | gRPC C++ | 0.06 |",
+    );
+}
