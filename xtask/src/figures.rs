@@ -28,7 +28,7 @@ use results::Results;
 const PAGES: &[&str] = &[
     "README.md",
     "docs/PERFORMANCE.md",
-    "docs/lab-statistics.md",
+    "docs/lab-reference.md",
     "docs/codec-study.md",
     "docs/codegen.md",
     "docs/json-study.md",
