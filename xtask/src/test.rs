@@ -29,6 +29,7 @@ mod peers;
 mod platforms;
 mod plugin;
 mod programs;
+mod prose;
 mod protos;
 mod rebuild;
 mod report;

@@ -1,4 +1,5 @@
-//! No crate and no module imports against the arrows of ARCHITECTURE.md.
+//! No crate and no module imports against the arrows of ARCHITECTURE.md, and comments and documents keep the rules of
+//! `prose.rs`.
 //!
 //! `xtask/layering.json` says what is allowed or forbidden; what checks it knows no names.
 
@@ -9,6 +10,7 @@ use std::path::{Path, PathBuf};
 use serde_json::Value;
 
 use super::circles::Crate;
+use super::prose;
 use super::source::module_of;
 use crate::failure::Result;
 use crate::files::{self, list, text};
@@ -29,10 +31,12 @@ const WIDTH: usize = 120;
 
 pub(super) fn check() -> Result<String> {
     let (rules, metadata, files) = (rules()?, Metadata::load()?, sources()?);
+    let prose = prose::rules()?;
     let mut broken = broken_layers(&rules, &metadata);
     broken.extend(broken_trees(&rules)?);
     for (path, text) in &files {
         broken.extend(broken_lines(path, text));
+        broken.extend(prose.breaches(path, text));
         let is_root = path.file_name().is_some_and(|name| name == "lib.rs" || name == "main.rs");
         if is_root && !path.iter().any(|part| part == "tests") {
             let root = path.parent().unwrap_or(path);
@@ -44,8 +48,16 @@ pub(super) fn check() -> Result<String> {
             }
         }
     }
+    for (path, text) in &documents()? {
+        broken.extend(prose.breaches(path, text));
+    }
     broken.iter().try_for_each(log::line)?;
-    ensure!(broken.is_empty(), "{} places go against ARCHITECTURE.md's rules", broken.len());
+    ensure!(
+        broken.is_empty(),
+        "{} breaches of the rules of ARCHITECTURE.md or xtask/prose.json; see {}",
+        broken.len(),
+        log::path().display()
+    );
     Ok(format!("{} crates, {} files", metadata.members.len(), files.len()))
 }
 
@@ -156,12 +168,21 @@ fn broken_arrows(rules: &Value, engine: &Crate) -> Vec<String> {
 
 /// All Rust files of ours and their texts, by their path from the root. What is under `golden` is generated.
 fn sources() -> Result<Vec<(PathBuf, String)>> {
+    texts(&["crates", "examples", "peers", "xtask"], "rs")
+}
+
+fn documents() -> Result<Vec<(PathBuf, String)>> {
+    texts(&["crates", "deploy", "docs", "examples", "peers", "."], "md")
+}
+
+/// The files with this extension in these folders, and in those within them; of the root itself, its own.
+fn texts(folders: &[&str], extension: &str) -> Result<Vec<(PathBuf, String)>> {
     let root = workspace::root();
     let mut found = Vec::new();
-    for folder in ["crates", "examples", "peers", "xtask"] {
-        let enters = |folder: &Path| !folder.ends_with("golden") && !folder.ends_with("target");
-        for path in files::below_if(&root.join(folder), enters)? {
-            if files::has_extension(&path, "rs") {
+    for &of in folders {
+        let enters = |folder: &Path| of != "." && !folder.ends_with("golden") && !folder.ends_with("target");
+        for path in files::below_if(&root.join(of), enters)? {
+            if files::has_extension(&path, extension) {
                 let text = fs::read_to_string(&path)?;
                 found.push((path.strip_prefix(root).unwrap_or(&path).to_owned(), text));
             }

@@ -1,0 +1,188 @@
+//! Rules for comments and documents that a machine can check.
+//!
+//! `xtask/prose.json` has the words and phrases, and the folders that are not checked yet.
+
+use std::path::Path;
+
+use serde::Deserialize;
+
+use crate::failure::Result;
+use crate::{files, workspace};
+
+const RULES: &str = "xtask/prose.json";
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Rules {
+    /// No comment and no paragraph of a document begins with one of these words.
+    openings: Vec<String>,
+    /// Phrases in lower case that occur in no comment or document.
+    phrases: Vec<String>,
+    /// A sentence with more words is broken into two.
+    sentence_words_max: usize,
+    /// Folders and files, from the root of the repository, that are not checked yet.
+    unchecked: Vec<String>,
+}
+
+pub(super) fn rules() -> Result<Rules> {
+    let rules = serde_json::from_value(files::json(&workspace::root().join(RULES))?);
+    rules.map_err(|error| failed!("{RULES}: {error}"))
+}
+
+/// A paragraph, with the line that it starts on, counted from 1.
+#[derive(Debug, PartialEq)]
+struct Paragraph {
+    line: usize,
+    text: String,
+}
+
+impl Rules {
+    /// Breaches of the rules in a file of Rust or Markdown, as `path:line: breach`.
+    pub(super) fn breaches(&self, path: &Path, text: &str) -> Vec<String> {
+        if self.unchecked.iter().any(|unchecked| path.starts_with(unchecked)) {
+            return Vec::new();
+        }
+        let is_markdown = files::has_extension(path, "md");
+        let paragraphs = if is_markdown { of_markdown(text) } else { of_comments(text) };
+        let shown = path.display();
+        let breaches = paragraphs.iter().flat_map(|paragraph| {
+            let line = paragraph.line;
+            self.of_paragraph(&paragraph.text).into_iter().map(move |breach| (line, breach))
+        });
+        breaches.map(|(line, breach)| format!("{shown}:{line}: {breach}")).collect()
+    }
+
+    fn of_paragraph(&self, text: &str) -> Vec<String> {
+        let mut breaches = Vec::new();
+        let first = text.split_whitespace().next().unwrap_or_default();
+        if self.openings.iter().any(|opening| opening == first) {
+            breaches.push(format!("begins with `{first}`"));
+        }
+        let lower = text.to_lowercase();
+        for phrase in &self.phrases {
+            if contains_words(&lower, phrase) {
+                breaches.push(format!("has `{phrase}`"));
+            }
+        }
+        for sentence in text.split_inclusive(". ") {
+            let words = sentence.split_whitespace().count();
+            if words > self.sentence_words_max {
+                breaches.push(format!("has a sentence of {words} words"));
+            }
+        }
+        breaches
+    }
+}
+
+/// Whether `phrase` occurs in `text` with no letter before or behind it.
+fn contains_words(text: &str, phrase: &str) -> bool {
+    text.match_indices(phrase).any(|(start, _)| {
+        let before = text[..start].chars().next_back();
+        let behind = text[start + phrase.len()..].chars().next();
+        !before.is_some_and(char::is_alphanumeric) && !behind.is_some_and(char::is_alphanumeric)
+    })
+}
+
+/// The paragraphs of comments: of lines that hold nothing else, without code blocks.
+fn of_comments(text: &str) -> Vec<Paragraph> {
+    let lines = text.lines().map(|line| {
+        let line = line.trim_start();
+        let comment = ["//!", "///", "//"].iter().find_map(|start| line.strip_prefix(start));
+        comment.map(str::trim).filter(|_| !line.starts_with("////"))
+    });
+    paragraphs(lines)
+}
+
+/// The paragraphs of a document, without code, tables, headings, quotes and HTML.
+fn of_markdown(text: &str) -> Vec<Paragraph> {
+    paragraphs(text.lines().map(|line| Some(line.trim())))
+}
+
+/// Joins lines to paragraphs. `None` ends one.
+fn paragraphs<'t>(lines: impl Iterator<Item = Option<&'t str>>) -> Vec<Paragraph> {
+    let mut found: Vec<Paragraph> = Vec::new();
+    let (mut is_open, mut is_code) = (false, false);
+    for (index, line) in lines.enumerate() {
+        let Some(line) = line else {
+            (is_open, is_code) = (false, false);
+            continue;
+        };
+        if line.starts_with("```") {
+            is_code = !is_code;
+            is_open = false;
+            continue;
+        }
+        if is_code || line.is_empty() || line.starts_with(['|', '#', '<', '>', '[']) {
+            is_open = false;
+            continue;
+        }
+        let item = list_item(line);
+        match found.last_mut().filter(|_| is_open && item.is_none()) {
+            Some(paragraph) => {
+                paragraph.text.push(' ');
+                paragraph.text.push_str(line);
+            }
+            None => found.push(Paragraph { line: index + 1, text: item.unwrap_or(line).to_owned() }),
+        }
+        is_open = true;
+    }
+    found
+}
+
+/// The text of a list item's first line.
+fn list_item(line: &str) -> Option<&str> {
+    let number = line.trim_start_matches(|it: char| it.is_ascii_digit());
+    let numbered = (number.len() < line.len()).then(|| number.strip_prefix(". ")).flatten();
+    numbered.or_else(|| line.strip_prefix("- ")).or_else(|| line.strip_prefix("* ")).map(str::trim_start)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn rules() -> Rules {
+        let text = |words: &[&str]| words.iter().map(|&word| word.to_owned()).collect();
+        Rules {
+            openings: text(&["What", "Of"]),
+            phrases: text(&["would do", "is none"]),
+            sentence_words_max: 6,
+            unchecked: text(&["crates/old"]),
+        }
+    }
+
+    fn check(path: &str, text: &str, expected: &[&str]) {
+        assert_eq!(rules().breaches(Path::new(path), text), expected);
+    }
+
+    #[test]
+    fn comments_are_checked_and_code_is_not() {
+        check("a.rs", "//! What it is.\nfn of() { \"is none\" }\n", &["a.rs:1: begins with `What`"]);
+        check("a.rs", "/// Fine.\n///\n/// Of it.\n", &["a.rs:3: begins with `Of`"]);
+        check("a.rs", "/// ```\n/// // What\n/// ```\n/// Offers it.\n", &[]);
+        check("a.rs", "    // It\n    // is none.\n", &["a.rs:1: has `is none`"]);
+        check("a.rs", "// It is nonempty.\n", &[]);
+        check("crates/old/a.rs", "// What?\n", &[]);
+    }
+
+    #[test]
+    fn documents_are_checked_without_tables_and_code() {
+        check("a.md", "# What\n\nA\nthing would do.\n", &["a.md:3: has `would do`"]);
+        check("a.md", "```\nWhat\n```\n| What | Of |\n", &[]);
+        check(
+            "a.md",
+            "- Of one\n- two\n  Of it\n1. What\n",
+            &["a.md:1: begins with `Of`", "a.md:4: begins with `What`"],
+        );
+    }
+
+    #[test]
+    fn long_sentences_are_reported() {
+        check("a.md", "One two three four five six. One two.\n", &[]);
+        check("a.md", "One two three\nfour five six seven. One.\n", &["a.md:1: has a sentence of 7 words"]);
+    }
+
+    #[test]
+    fn rules_of_the_repository_can_be_read() {
+        assert!(super::rules().is_ok_and(|rules| !rules.openings.is_empty() && !rules.phrases.is_empty()));
+    }
+}
