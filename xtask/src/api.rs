@@ -20,6 +20,7 @@ const LIBRARIES: &[&str] = &[
     "thalweg-http2",
     "thalweg-link",
     "thalweg-protobuf",
+    "thalweg-protobuf-text",
     "thalweg-services",
     "thalweg-tonic",
     "thalweg-web",

@@ -20,8 +20,8 @@ use thalweg_dynamic::texts::BYTE_ORDER_MARK;
 use thalweg_inspect::exchange::Exchange;
 use thalweg_inspect::{Input, Inspection, Source};
 use thalweg_protobuf::Schema;
-use thalweg_protobuf::dissect::framing::Framing;
-use thalweg_protobuf::dissect::text;
+use thalweg_protobuf_text::dissect::framing::Framing;
+use thalweg_protobuf_text::dissect::text;
 
 use crate::failure::Failure;
 use crate::output::OutputFile;

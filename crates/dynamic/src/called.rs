@@ -1,8 +1,9 @@
 //! A method by its descriptor.
 
-use thalweg_protobuf::declarations::DeclarationsError;
+use thalweg_protobuf::Schema;
 use thalweg_protobuf::json::{self, ParseOptions};
-use thalweg_protobuf::{Schema, text_format};
+use thalweg_protobuf_text::declarations::DeclarationsError;
+use thalweg_protobuf_text::text_format;
 
 use crate::catalogue::Catalogue;
 use crate::method_name::MethodName;

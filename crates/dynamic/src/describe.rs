@@ -1,7 +1,7 @@
 //! Lists names, declarations (in `.proto` syntax) and request templates of a catalogue.
 
-use thalweg_protobuf::declarations::Declarations;
 use thalweg_protobuf::{Field, Kind, MessageType, Oneof, Schema};
+use thalweg_protobuf_text::declarations::Declarations;
 
 use crate::called::{LookUpError, no_service, of_files};
 use crate::catalogue::Catalogue;

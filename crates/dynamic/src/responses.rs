@@ -1,7 +1,8 @@
 //! Responses as people read them.
 
+use thalweg_protobuf::Schema;
 use thalweg_protobuf::json::{self, PrintError, PrintOptions};
-use thalweg_protobuf::{Schema, text_format};
+use thalweg_protobuf_text::text_format;
 
 use crate::called::Called;
 use crate::catalogue::Catalogue;

@@ -4,8 +4,8 @@ use std::io::Read;
 
 use flate2::read::{GzDecoder, ZlibDecoder};
 use thalweg_protobuf::MessageType;
-use thalweg_protobuf::dissect::framing::{COMPRESSED, CONNECT_END, Frame, Prefix, WEB_TRAILERS};
-use thalweg_protobuf::dissect::{Limits, Message, Span, dissect};
+use thalweg_protobuf_text::dissect::framing::{COMPRESSED, CONNECT_END, Frame, Prefix, WEB_TRAILERS};
+use thalweg_protobuf_text::dissect::{Limits, Message, Span, dissect};
 
 /// More than this is not taken out of its compression: 64 MiB.
 const DECOMPRESSED_LEN_MAX: usize = 64 << 20;

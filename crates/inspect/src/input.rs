@@ -6,8 +6,8 @@ use base64::Engine;
 use base64::alphabet::{STANDARD, URL_SAFE};
 use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
 use flate2::read::MultiGzDecoder;
-use thalweg_protobuf::dissect::Limits;
-use thalweg_protobuf::dissect::framing::{Framing, split};
+use thalweg_protobuf_text::dissect::Limits;
+use thalweg_protobuf_text::dissect::framing::{Framing, split};
 
 use crate::capture::is_capture;
 use crate::hex;

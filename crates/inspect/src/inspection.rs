@@ -1,8 +1,8 @@
 //! What was found in an input.
 
 use thalweg_protobuf::MessageType;
-use thalweg_protobuf::dissect::framing::{Detection, Frames, Framing, detect, split};
-use thalweg_protobuf::dissect::{Limits, Message, Span, dissect};
+use thalweg_protobuf_text::dissect::framing::{Detection, Frames, Framing, detect, split};
+use thalweg_protobuf_text::dissect::{Limits, Message, Span, dissect};
 
 use crate::compressed::Opened;
 use crate::input::Input;

@@ -5,10 +5,10 @@ use std::io::{self, Write};
 use serde::Serialize;
 use serde_json::{Map, Value as Json, json};
 use thalweg_protobuf::MessageType;
-use thalweg_protobuf::dissect::framing::Prefix;
-use thalweg_protobuf::dissect::known::{self, Meaning, Scalar};
-use thalweg_protobuf::dissect::readings::Reading;
-use thalweg_protobuf::dissect::{Message, Problem, Record, Span, Tag, Value, Varint, wire_type_name};
+use thalweg_protobuf_text::dissect::framing::Prefix;
+use thalweg_protobuf_text::dissect::known::{self, Meaning, Scalar};
+use thalweg_protobuf_text::dissect::readings::Reading;
+use thalweg_protobuf_text::dissect::{Message, Problem, Record, Span, Tag, Value, Varint, wire_type_name};
 
 use crate::compressed::{Content, Opened};
 use crate::inspection::Inspection;

@@ -4,9 +4,9 @@ use std::io::{self, Write};
 
 use flate2::Compression;
 use flate2::write::GzEncoder;
-use thalweg_protobuf::dissect::account::{Account, Share};
 use thalweg_protobuf::json::{self, PrintOptions};
 use thalweg_protobuf::{MessageType, msgpack};
+use thalweg_protobuf_text::dissect::account::{Account, Share};
 
 use crate::inspection::Inspection;
 use crate::paint::{Paint, Role};

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use thalweg_protobuf::MessageType;
-use thalweg_protobuf::dissect::framing::Framing;
+use thalweg_protobuf_text::dissect::framing::Framing;
 
 use crate::input::Input;
 use crate::inspection::Inspection;

@@ -2,11 +2,11 @@
 
 use std::io::{self, Write};
 
-use thalweg_protobuf::dissect::framing::{Framing, Prefix};
-use thalweg_protobuf::dissect::known::{self, Meaning, Remark, Scalar};
-use thalweg_protobuf::dissect::readings::Reading;
-use thalweg_protobuf::dissect::{Message, Problem, Record, Span, Tag, Value, Varint, wire_type_name};
 use thalweg_protobuf::{Field, MessageType};
+use thalweg_protobuf_text::dissect::framing::{Framing, Prefix};
+use thalweg_protobuf_text::dissect::known::{self, Meaning, Remark, Scalar};
+use thalweg_protobuf_text::dissect::readings::Reading;
+use thalweg_protobuf_text::dissect::{Message, Problem, Record, Span, Tag, Value, Varint, wire_type_name};
 
 use crate::compressed::{Content, Opened};
 use crate::inspection::Inspection;

@@ -2,8 +2,8 @@
 
 use std::io::{self, Write};
 
-use thalweg_protobuf::dissect::framing::split;
-use thalweg_protobuf::dissect::{Limits, Message};
+use thalweg_protobuf_text::dissect::framing::split;
+use thalweg_protobuf_text::dissect::{Limits, Message};
 
 use crate::inspection::Inspection;
 use crate::paint::Paint;
@@ -27,12 +27,12 @@ pub fn json(inspection: &Inspection<'_>, output: &mut dyn Write) -> io::Result<(
     json::write(output, inspection)
 }
 
-/// Writes text of which [`assemble`](thalweg_protobuf::dissect::text::assemble) makes the bytes again.
+/// Writes text of which [`assemble`](thalweg_protobuf_text::dissect::text::assemble) makes the bytes again.
 pub fn text(inspection: &Inspection<'_>, output: &mut dyn Write) -> io::Result<()> {
     let input = &inspection.input.bytes;
     let frames = split(input, inspection.framing, &Limits::default());
     let messages: Vec<Option<Message>> =
         inspection.frames.iter().map(|opened| opened.plain().cloned()).collect();
-    let text = thalweg_protobuf::dissect::text::write_frames(input, &frames, &messages);
+    let text = thalweg_protobuf_text::dissect::text::write_frames(input, &frames, &messages);
     output.write_all(text.as_bytes())
 }

@@ -1,4 +1,4 @@
-//! Dynamic Protobuf messages: decode, encode, JSON, MessagePack and text format for types known at run time.
+//! Dynamic Protobuf messages: decode, encode, JSON and MessagePack for types known at run time.
 //!
 //! ```
 //! use thalweg_protobuf::{Decoder, Encoder, Schema, Value};
@@ -21,13 +21,14 @@
 //! # Modules
 //!
 //! - [`Schema`]: message, field and enum types, from descriptors. With the feature `sources`, the module `sources`
-//!   compiles `.proto` files (proto2, proto3, editions), and `declarations` writes them.
+//!   compiles `.proto` files (proto2, proto3, editions).
 //! - [`Decoder`] decodes into reused memory; [`Message`] owns its memory. Both respect [`Limits`].
 //! - [`json`] and [`msgpack`] convert directly between wire bytes and JSON or MessagePack, without building a message.
-//! - [`text_format`]: the Protobuf text format.
-//! - [`dissect`]: annotated dumps of wire bytes, including malformed ones.
 //! - [`wire`]: varints, tags and lengths.
 //! - [`printable`] makes untrusted text safe to print.
+//!
+//! The crate [`thalweg-protobuf-text`](https://docs.rs/thalweg-protobuf-text) has the text format, `.proto` text of
+//! descriptors, and annotated dumps of wire bytes.
 //!
 //! `docs/PERFORMANCE.md` compares its speed with prost, buffa and prost-reflect.
 //!
@@ -39,9 +40,6 @@
 // What reads a byte or a word stands in the decoder's loop, where a call costs more than the work.
 #![allow(clippy::inline_always)]
 
-#[cfg(feature = "sources")]
-pub mod declarations;
-pub mod dissect;
 pub mod json;
 mod message;
 pub mod msgpack;
@@ -50,7 +48,6 @@ mod schema;
 #[cfg(feature = "sources")]
 pub mod sources;
 mod text;
-pub mod text_format;
 mod transcode;
 pub mod wire;
 

@@ -52,6 +52,21 @@ pub fn html(page: &str) -> Cow<'_, str> {
     replaced(page, |c| is_unprintable(c) && !matches!(c, '\n' | '\t'), |_, out| out.push('\u{fffd}'))
 }
 
+/// Maximum length of an excerpt, in bytes.
+const EXCERPT_LEN_MAX: usize = 60;
+
+/// Returns `text`, or its first 60 bytes at most and an ellipsis: what an error quotes of it.
+pub fn excerpt(text: &str) -> String {
+    if text.len() <= EXCERPT_LEN_MAX {
+        return text.to_owned();
+    }
+    let mut end = EXCERPT_LEN_MAX;
+    while !text.is_char_boundary(end) {
+        end -= 1;
+    }
+    format!("{}…", &text[..end])
+}
+
 /// The text with characters written in another way, where there are such.
 fn replaced(text: &str, is_meant: impl Fn(char) -> bool, write: impl Fn(char, &mut String)) -> Cow<'_, str> {
     let Some(first) = text.find(&is_meant) else { return Cow::Borrowed(text) };
@@ -93,5 +108,13 @@ mod tests {
         assert_eq!(escaped, "{\n\t\"a\\u009b\\u007f\": \"\\u202e\\u2066é\"\r\n}");
         assert_eq!(html("a\u{202e}\x1b\n\t"), "a\u{fffd}\u{fffd}\n\t");
         assert!(matches!(json("{\"a\": \"é\\n\"}"), Cow::Borrowed(_)));
+    }
+
+    #[test]
+    fn quoted_text_is_cut_between_characters() {
+        assert_eq!(excerpt("short"), "short");
+        let long = "aé".repeat(100);
+        let cut = excerpt(&long);
+        assert!(cut.ends_with("…") && cut.len() < 70 && long.starts_with(cut.trim_end_matches('…')));
     }
 }

@@ -25,10 +25,9 @@ mod varint;
 
 pub use error::{WireError, WireErrorKind};
 pub use reader::Reader;
-pub(crate) use tag::NUMBER_MAX;
-pub use tag::{Tag, WireType};
-pub(crate) use varint::{VARINT_LEN_MAX, join_short};
-pub use varint::{put_tag, put_varint, unzigzag, varint_len, zigzag};
+pub use tag::{NUMBER_MAX, Tag, WireType};
+pub(crate) use varint::join_short;
+pub use varint::{VARINT_LEN_MAX, put_tag, put_varint, unzigzag, varint_len, zigzag};
 
 #[cfg(test)]
 mod tests;

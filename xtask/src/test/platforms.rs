@@ -16,8 +16,8 @@ const ARM: &str = "aarch64-unknown-linux-gnu";
 /// How its programs run here.
 const EMULATED: &str = "qemu-aarch64 -L /usr/aarch64-linux-gnu";
 /// What goes by the processor: orders of bytes and of memory, and instructions.
-const TESTED: &str =
-    "--package thalweg-http2 --package thalweg-protobuf --package thalweg-engine --lib --tests";
+const TESTED: &str = "--package thalweg-http2 --package thalweg-protobuf --package thalweg-protobuf-text \
+                      --package thalweg-engine --lib --tests";
 /// Tests that rely on the speed of a processor, on what the emulated kernel lacks (`TCP_INFO`), or on Go.
 const LEFT_OUT: &str = "--skip handler_cost --skip round_trip --skip hpack_peer";
 /// The compiler goes as far as types: so nothing of theirs has to be here, no linker and no library of C.
@@ -31,11 +31,11 @@ const CHECKED: &[&str] = &[
 ];
 /// What compiles there.
 const LIBRARIES: &str = "--package thalweg --package thalweg-tonic --package thalweg-services --package thalweg-web \
-                         --package thalweg-build --package thalweg-protobuf";
+                         --package thalweg-build --package thalweg-protobuf --package thalweg-protobuf-text";
 /// Where there is no Unix, what needs none: the protocol, the codec, and the stubs.
 const WINDOWS: &str = "x86_64-pc-windows-msvc";
-const LIBRARIES_WITHOUT_UNIX: &str =
-    "--package thalweg-http2 --package thalweg-lanes --package thalweg-protobuf --package thalweg-build";
+const LIBRARIES_WITHOUT_UNIX: &str = "--package thalweg-http2 --package thalweg-lanes --package thalweg-protobuf \
+                                      --package thalweg-protobuf-text --package thalweg-build";
 /// All but those that build something in C.
 const FEATURES: &str = "thalweg/brotli,thalweg/buffa,thalweg/opentelemetry,thalweg/tower,thalweg/web";
 

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 use thalweg_inspect::capture::KeyLog;
-use thalweg_protobuf::dissect::framing::Framing;
+use thalweg_protobuf_text::dissect::framing::Framing;
 
 use super::input;
 use super::paint::ColorChoice;

@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use thalweg_protobuf::dissect::Span;
+use thalweg_protobuf_text::dissect::Span;
 
 use crate::paint::{Paint, Role};
 

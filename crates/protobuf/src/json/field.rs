@@ -2,9 +2,10 @@
 
 use super::print::{print, print_set};
 use super::read::Reader;
+use crate::printable::excerpt;
 use crate::schema::{Field, Kind, WellKnown};
 use crate::text::field_mask;
-use crate::transcode::fault::{Fault, excerpt};
+use crate::transcode::fault::Fault;
 use crate::transcode::plain::Plain;
 use crate::transcode::{ParseError, ParseOptions, PrintError, PrintOptions, build_field, build_value};
 use crate::wire::{self, Tag, WireType};

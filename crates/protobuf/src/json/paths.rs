@@ -1,8 +1,9 @@
 //! Which fields a JSON text has.
 
 use super::read::{Kind, Reader};
+use crate::printable::excerpt;
 use crate::schema::{Field, MessageType};
-use crate::transcode::fault::{Fault, excerpt};
+use crate::transcode::fault::Fault;
 use crate::transcode::{ParseError, ParseOptions, Source as _};
 
 /// The fields that are present in the JSON of a message, as paths of a `google.protobuf.FieldMask`: names of the

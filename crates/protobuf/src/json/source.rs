@@ -3,10 +3,11 @@
 use std::borrow::Cow;
 
 use super::read::{Kind, Reader};
+use crate::printable::excerpt;
 use crate::schema::Key;
 use crate::text::number::{self, NumberProblem};
 use crate::text::{base64, time};
-use crate::transcode::fault::{Fault, excerpt};
+use crate::transcode::fault::Fault;
 use crate::transcode::{Shape, Source};
 
 /// A map or list that is open.

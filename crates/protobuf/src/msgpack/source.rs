@@ -5,9 +5,10 @@ use std::borrow::Cow;
 use rmp::Marker;
 use rmp::decode::{self, Bytes};
 
+use crate::printable::excerpt;
 use crate::schema::Key;
 use crate::text::{number, time};
-use crate::transcode::fault::{Fault, excerpt};
+use crate::transcode::fault::Fault;
 use crate::transcode::{Shape, Source};
 
 /// The type of the extension that is a timestamp.

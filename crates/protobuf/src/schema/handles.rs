@@ -5,8 +5,7 @@ use std::fmt;
 use super::features::Edition;
 use super::kind::{Cardinality, Kind, WellKnown};
 use super::pool::{
-    EnumData, EnumValueData, FieldData, FileData, MessageData, MethodData, NONE, OneofData, Preset,
-    ServiceData,
+    EnumData, EnumValueData, FieldData, FileData, MessageData, MethodData, NONE, OneofData, ServiceData,
 };
 use super::shared::Schema;
 use super::table::{Entry, Flags, Table};
@@ -320,10 +319,6 @@ impl<'s> Field<'s> {
 
     pub(crate) fn entry(self) -> &'s Entry {
         self.schema.pool().entry(self.get())
-    }
-
-    pub(crate) fn preset(self) -> &'s Preset {
-        &self.get().default
     }
 
     /// Its index in its message's table.

@@ -13,6 +13,12 @@ impl Schema {
         }
     }
 
+    /// Returns the message that the type URL of a `google.protobuf.Any` names, behind its last slash. A URL without a
+    /// slash names none.
+    pub fn message_by_url(&self, type_url: &str) -> Option<MessageType<'_>> {
+        self.pool().message_of_url(type_url).map(|index| self.message_at(index))
+    }
+
     /// The message that had this [`id`](MessageType::id) in this schema.
     ///
     /// # Panics

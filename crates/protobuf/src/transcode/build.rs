@@ -4,10 +4,11 @@ mod known;
 
 use std::borrow::Cow;
 
-use super::fault::{Fault, excerpt};
+use super::fault::Fault;
 use super::keys::{Keys, Seen};
 use super::options::ParseOptions;
 use super::source::{Shape as Found, Source, in_range};
+use crate::printable::excerpt;
 use crate::schema::pool::{EnumData, FieldData, Pool};
 use crate::schema::table::{Entry, Flags, Shape, Table};
 use crate::schema::{Field, Kind, WellKnown};

@@ -1,6 +1,8 @@
 //! What is wrong with an input, and where.
 
-use std::fmt::{self, Write as _};
+use std::fmt;
+
+use crate::printable::excerpt;
 
 /// Why a text is no message of the type, where in the text, and in which field.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -17,6 +19,25 @@ pub struct ParseError {
     pub problem: String,
     /// The message is longer than [`ParseOptions::len_max`](crate::json::ParseOptions::len_max).
     pub is_too_long: bool,
+}
+
+impl ParseError {
+    /// Returns an error at a byte offset in `text`, at the message itself.
+    #[cold]
+    pub fn new(text: &[u8], offset: usize, problem: impl Into<String>) -> Self {
+        let offset = offset.min(text.len());
+        let before = &text[..offset];
+        let line_start = before.iter().rposition(|&byte| byte == b'\n').map_or(0, |newline| newline + 1);
+        let is_start = |byte: &&u8| **byte & 0xc0 != 0x80;
+        Self {
+            offset,
+            line: before.split(|&byte| byte == b'\n').count(),
+            column: 1 + before[line_start..].iter().filter(is_start).count(),
+            path: String::new(),
+            problem: problem.into(),
+            is_too_long: false,
+        }
+    }
 }
 
 impl fmt::Display for ParseError {
@@ -41,15 +62,9 @@ pub(crate) struct Fault(Box<Details>);
 struct Details {
     at: usize,
     problem: String,
-    /// Innermost first.
-    path: Vec<Step>,
+    /// `.name` or `[3]`, innermost first.
+    steps: Vec<String>,
     is_too_long: bool,
-}
-
-#[derive(Debug)]
-enum Step {
-    Field(String),
-    Element(usize),
 }
 
 /// Longer paths are cut at their outer end: a path is for a person.
@@ -59,7 +74,7 @@ impl Fault {
     #[cold]
     #[inline(never)]
     pub(crate) fn new(at: usize, problem: impl Into<String>) -> Fault {
-        Fault(Box::new(Details { at, problem: problem.into(), path: Vec::new(), is_too_long: false }))
+        Fault(Box::new(Details { at, problem: problem.into(), steps: Vec::new(), is_too_long: false }))
     }
 
     /// What is built would be longer than `max` bytes.
@@ -76,17 +91,18 @@ impl Fault {
     }
 
     #[cold]
-    pub(crate) fn in_field(mut self, name: &str) -> Fault {
-        if self.0.path.len() < STEPS_MAX {
-            self.0.path.push(Step::Field(excerpt(name)));
-        }
-        self
+    pub(crate) fn in_field(self, name: &str) -> Fault {
+        self.step(format!(".{}", excerpt(name)))
     }
 
     #[cold]
-    pub(crate) fn in_element(mut self, index: usize) -> Fault {
-        if self.0.path.len() < STEPS_MAX {
-            self.0.path.push(Step::Element(index));
+    pub(crate) fn in_element(self, index: usize) -> Fault {
+        self.step(format!("[{index}]"))
+    }
+
+    fn step(mut self, step: String) -> Fault {
+        if self.0.steps.len() < STEPS_MAX {
+            self.0.steps.push(step);
         }
         self
     }
@@ -98,58 +114,22 @@ impl Fault {
 
     /// What is wrong and the path to it.
     pub(crate) fn into_parts(self) -> (String, String) {
-        let mut path = String::new();
-        for step in self.0.path.iter().rev() {
-            match step {
-                Step::Field(name) if path.is_empty() => path.push_str(name),
-                Step::Field(name) => {
-                    path.push('.');
-                    path.push_str(name);
-                }
-                // Writing to a String cannot fail.
-                Step::Element(index) => drop(write!(path, "[{index}]")),
-            }
-        }
+        let path: String = self.0.steps.into_iter().rev().collect();
+        let path = path.strip_prefix('.').unwrap_or(&path).to_owned();
         (path, self.0.problem)
     }
 
     /// For the caller, who has the text.
     pub(crate) fn locate(self, text: &[u8]) -> ParseError {
-        let offset = self.at().min(text.len());
-        let before = &text[..offset];
-        let line_start = before.iter().rposition(|&byte| byte == b'\n').map_or(0, |newline| newline + 1);
-        let is_start = |byte: &&u8| **byte & 0xc0 != 0x80;
-        let is_too_long = self.is_too_long();
+        let (at, is_too_long) = (self.at(), self.is_too_long());
         let (path, problem) = self.into_parts();
-        ParseError {
-            offset,
-            line: before.split(|&byte| byte == b'\n').count(),
-            column: 1 + before[line_start..].iter().filter(is_start).count(),
-            path,
-            problem,
-            is_too_long,
-        }
+        ParseError { path, is_too_long, ..ParseError::new(text, at, problem) }
     }
-}
-
-/// The most that a message quotes of somebody's text, in bytes.
-const EXCERPT_LEN_MAX: usize = 60;
-
-/// `text`, or its beginning if it is long.
-pub(crate) fn excerpt(text: &str) -> String {
-    if text.len() <= EXCERPT_LEN_MAX {
-        return text.to_owned();
-    }
-    let mut end = EXCERPT_LEN_MAX;
-    while !text.is_char_boundary(end) {
-        end -= 1;
-    }
-    format!("{}…", &text[..end])
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{Fault, excerpt};
+    use super::Fault;
 
     #[test]
     fn an_error_says_where() {
@@ -159,13 +139,5 @@ mod tests {
         let error = fault.locate(text);
         assert_eq!(error.to_string(), "line 2, column 13: outer.é[1]: expected , or ]");
         assert_eq!(error.offset, at);
-    }
-
-    #[test]
-    fn quoted_text_is_cut_between_characters() {
-        assert_eq!(excerpt("short"), "short");
-        let long = "aé".repeat(100);
-        let cut = excerpt(&long);
-        assert!(cut.ends_with("…") && cut.len() < 70 && long.starts_with(cut.trim_end_matches('…')));
     }
 }

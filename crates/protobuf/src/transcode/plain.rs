@@ -2,8 +2,9 @@
 
 use std::borrow::Cow;
 
-use super::fault::{Fault, excerpt};
+use super::fault::Fault;
 use super::source::{Shape, Source};
+use crate::printable::excerpt;
 use crate::schema::Key;
 use crate::text::number::{self, NumberProblem};
 use crate::text::{base64, time};

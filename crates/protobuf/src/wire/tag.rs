@@ -4,8 +4,8 @@ use std::fmt;
 
 use super::error::WireErrorKind;
 
-/// Field numbers go from 1 to this.
-pub(crate) const NUMBER_MAX: u32 = (1 << 29) - 1;
+/// Largest field number; the smallest is 1.
+pub const NUMBER_MAX: u32 = (1 << 29) - 1;
 
 /// A tag has at most so many bytes: it holds 32 bits.
 pub(super) const TAG_LEN_MAX: usize = 5;
@@ -29,8 +29,8 @@ pub enum WireType {
 }
 
 impl WireType {
-    /// The wire type in the low three bits of a tag; 6 and 7 are none.
-    pub(crate) fn from_bits(bits: u32) -> Option<WireType> {
+    /// Returns the wire type in the low three bits of a tag, or `None` for 6 and 7.
+    pub fn from_bits(bits: u32) -> Option<WireType> {
         match bits & 7 {
             0 => Some(WireType::Varint),
             1 => Some(WireType::Fixed64),

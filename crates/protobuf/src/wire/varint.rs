@@ -3,8 +3,8 @@
 use super::error::{WireError, WireErrorKind};
 use super::tag::Tag;
 
-/// A varint of 64 bits has at most so many bytes.
-pub(crate) const VARINT_LEN_MAX: usize = 10;
+/// Maximum length of a varint, which holds 64 bits, in bytes.
+pub const VARINT_LEN_MAX: usize = 10;
 
 /// How many bytes the varint of `value` has: from 1 to 10.
 #[inline(always)]

@@ -7,5 +7,5 @@ mod json_rows;
 mod json_texts;
 mod messages;
 mod protoc;
+mod random;
 mod schema;
-mod text_format;

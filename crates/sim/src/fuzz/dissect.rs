@@ -5,11 +5,11 @@
 
 use std::sync::OnceLock;
 
-use thalweg_protobuf::dissect::account::Account;
-use thalweg_protobuf::dissect::framing::{Framing, detect, split};
-use thalweg_protobuf::dissect::known::Meaning;
-use thalweg_protobuf::dissect::{Limits, Message, Span, Value, dissect, text};
 use thalweg_protobuf::{Field, MessageType, Schema, sources};
+use thalweg_protobuf_text::dissect::account::Account;
+use thalweg_protobuf_text::dissect::framing::{Framing, detect, split};
+use thalweg_protobuf_text::dissect::known::Meaning;
+use thalweg_protobuf_text::dissect::{Limits, Message, Span, Value, dissect, text};
 
 use super::features::{Features, feature};
 

@@ -1,7 +1,8 @@
 //! What people write: the text format, JSON of which the fields are named, and `.proto` files.
 
 use thalweg_protobuf::json::{self, ParseOptions};
-use thalweg_protobuf::{MessageType, Schema, sources, text_format};
+use thalweg_protobuf::{MessageType, Schema, sources};
+use thalweg_protobuf_text::text_format;
 
 use super::features::{Features, feature};
 use super::transcode::{self, kind_of};

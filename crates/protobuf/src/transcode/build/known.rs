@@ -1,10 +1,11 @@
 //! Well-known types, which have a form of their own in JSON.
 
 use super::Builder;
+use crate::printable::excerpt;
 use crate::schema::WellKnown;
 use crate::schema::table::{Entry, Table};
 use crate::text::{field_mask, time};
-use crate::transcode::fault::{Fault, excerpt};
+use crate::transcode::fault::Fault;
 use crate::transcode::source::{Shape, Source};
 use crate::wire::{Tag, WireType, put_tag, put_varint};
 

@@ -1,0 +1,352 @@
+//! What records are, when a schema says so.
+
+use std::collections::{HashMap, HashSet};
+use std::fmt::{self, Display};
+
+use thalweg_protobuf as protobuf;
+use thalweg_protobuf::wire::{WireType, unzigzag};
+use thalweg_protobuf::{EnumValue, Field, Kind, MessageType, Oneof};
+
+use super::problem::{Problem, ProblemKind};
+use super::record::{Message, Record, Value, is_packed};
+use super::span::Span;
+use super::varint::{read_varint, wire_type_name};
+
+/// A value, or a row of them.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Meaning<'a> {
+    /// One value.
+    Scalar(Scalar<'a>),
+    /// A row of values, each with its place.
+    Packed(Vec<(Span, Scalar<'a>)>),
+    /// A message, which [`Value::message`] has.
+    Message(MessageType<'a>),
+}
+
+/// One value of a type that is no message.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Scalar<'a> {
+    /// Of a type with a sign.
+    Int(i64),
+    /// Of `sint32` or `sint64`: the number, and the varint that stands for it.
+    Zigzag(i64, u64),
+    /// Of a type without a sign.
+    Uint(u64),
+    /// `bool`
+    Bool(bool),
+    /// `float`
+    Float(f32),
+    /// `double`
+    Double(f64),
+    /// `string`
+    String(&'a str),
+    /// `bytes`, or a string that is no UTF-8.
+    Bytes(&'a [u8]),
+    /// Of an enum: its number, and its name if it has one.
+    Enum(i32, Option<&'a str>),
+}
+
+impl Display for Scalar<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Scalar::Int(number) | Scalar::Zigzag(number, _) => write!(f, "{number}"),
+            Scalar::Uint(number) => write!(f, "{number}"),
+            Scalar::Bool(truth) => write!(f, "{truth}"),
+            Scalar::Float(number) => write!(f, "{number:?}"),
+            Scalar::Double(number) => write!(f, "{number:?}"),
+            Scalar::String(text) => write!(f, "{text:?}"),
+            Scalar::Bytes(bytes) => bytes.iter().try_for_each(|byte| write!(f, "{byte:02x}")),
+            Scalar::Enum(_, Some(name)) => f.write_str(name),
+            Scalar::Enum(number, None) => write!(f, "{number}"),
+        }
+    }
+}
+
+/// What there is to say about a record beside its value.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Remark<'s> {
+    /// The message's type has no field of that number.
+    Unknown,
+    /// The field is written otherwise, so that decoders take this for an unknown one.
+    WireType {
+        /// How this is written.
+        found: WireType,
+        /// How values of the field are.
+        expected: WireType,
+    },
+    /// A number without a name, in an enum that has no others: decoders take the field for an unknown one.
+    ClosedEnum,
+    /// A number that has more bits than the type, which are dropped.
+    Dropped,
+    /// The field is declared packed, and this is not; decoders take both.
+    Unpacked,
+    /// The field is not declared packed, and this is; decoders take both.
+    Packed,
+    /// What the field is without being written.
+    Default,
+    /// The field was there before: the last one counts.
+    Again,
+    /// The message was there before: their fields are merged.
+    Merged,
+    /// Another field of the same oneof was there before, which this one clears.
+    Clears(Oneof<'s>, Field<'s>),
+}
+
+impl Display for Remark<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Remark::Unknown => f.write_str("unknown to the schema"),
+            Remark::WireType { found, expected } => {
+                let [found, expected] = [found, expected].map(|wire_type| wire_type_name(*wire_type));
+                write!(f, "written as {found}, not as {expected}: an unknown field to decoders")
+            }
+            Remark::ClosedEnum => {
+                f.write_str("not in the enum, which is closed: an unknown field to decoders")
+            }
+            Remark::Dropped => f.write_str("has more bits than the type, which are dropped"),
+            Remark::Unpacked => f.write_str("not packed, though declared so: decoders take both"),
+            Remark::Packed => f.write_str("packed, though not declared so: decoders take both"),
+            Remark::Default => f.write_str("the default, which need not be written"),
+            Remark::Again => f.write_str("here again: the last one counts"),
+            Remark::Merged => f.write_str("here again: the two are merged"),
+            Remark::Clears(oneof, field) => {
+                write!(f, "clears {}: both are in oneof {}", field.name(), oneof.name())
+            }
+        }
+    }
+}
+
+/// A field's name; of an extension the full one, in brackets.
+pub fn name(field: Field<'_>) -> String {
+    if field.is_extension() { format!("[{}]", field.full_name()) } else { field.name().to_owned() }
+}
+
+/// A field as a `.proto` file would declare it, such as `repeated int32 ids = 4`, without its options.
+pub fn declaration(field: Field<'_>) -> String {
+    let kind = match field.map_entry() {
+        Some((key, value)) => format!("map<{}, {}>", type_name(key), type_name(value)),
+        None if field.is_repeated() => format!("repeated {}", type_name(field)),
+        None => type_name(field),
+    };
+    format!("{kind} {} = {}", name(field), field.number())
+}
+
+/// The type of a field's values, without the package if that is the one of the message that the field is in.
+pub fn type_name(field: Field<'_>) -> String {
+    let full = match (field.message_type(), field.enum_type()) {
+        (Some(message), _) => message.full_name(),
+        (_, Some(enumeration)) => enumeration.full_name(),
+        _ => return field.kind().name().to_owned(),
+    };
+    let package = field.message().file().package();
+    let short = full.strip_prefix(package).and_then(|rest| rest.strip_prefix('.'));
+    short.filter(|_| !package.is_empty()).unwrap_or(full).to_owned()
+}
+
+/// The default that the declaration of a field gives, as text; `None` for zero and empty ones, which all fields have.
+pub fn declared_default(field: Field<'_>) -> Option<String> {
+    let unset = protobuf::Message::new(field.message());
+    let default = match unset.as_ref().get(field)? {
+        protobuf::Value::Bool(truth) => truth.then_some(Scalar::Bool(truth)),
+        protobuf::Value::F32(number) => (number.to_bits() != 0).then_some(Scalar::Float(number)),
+        protobuf::Value::F64(number) => (number.to_bits() != 0).then_some(Scalar::Double(number)),
+        protobuf::Value::Enum(number) => (number != 0).then(|| of_bits(field, number as u64)),
+        protobuf::Value::U64(number) => (number != 0).then_some(Scalar::Uint(number)),
+        protobuf::Value::String(text) => (!text.is_empty()).then_some(Scalar::String(text)),
+        protobuf::Value::Bytes(bytes) => (!bytes.is_empty()).then_some(Scalar::Bytes(bytes)),
+        value => value.as_i64().filter(|number| *number != 0).map(Scalar::Int),
+    }?;
+    Some(default.to_string())
+}
+
+impl<'s> Record<'s> {
+    /// What the value is, if it is one of a known field.
+    pub fn meaning<'a>(&self, input: &'a [u8]) -> Option<Meaning<'a>>
+    where
+        's: 'a,
+    {
+        let field: Field<'a> = self.known()?;
+        Some(match &self.value {
+            Value::Len { payload, .. } if is_packed(field, WireType::Len) => {
+                Meaning::Packed(elements(field, *payload, input).0)
+            }
+            Value::Len { payload, .. } => match field.message_type() {
+                Some(message) => Meaning::Message(message),
+                None => Meaning::Scalar(of_bytes(field.kind(), payload.of(input))),
+            },
+            Value::Group { .. } => Meaning::Message(field.message_type()?),
+            Value::Varint(varint) => Meaning::Scalar(of_bits(field, varint.value)),
+            Value::I64 { bits, .. } => Meaning::Scalar(of_bits(field, *bits)),
+            Value::I32 { bits, .. } => Meaning::Scalar(of_bits(field, (*bits).into())),
+        })
+    }
+}
+
+impl<'s> Message<'s> {
+    /// What there is to say about each record, in their order; nothing without a schema.
+    pub fn remarks(&self) -> Vec<Vec<Remark<'s>>> {
+        let mut seen = Seen::default();
+        let remarks = |record| if self.message_type.is_some() { seen.remarks(record) } else { Vec::new() };
+        self.records.iter().map(remarks).collect()
+    }
+
+    /// The fields of its type that are not there.
+    pub fn absent(&self) -> Vec<Field<'s>> {
+        let present: HashSet<u32> = self
+            .records
+            .iter()
+            .filter(|record| record.known().is_some())
+            .map(|record| record.tag.number())
+            .collect();
+        let fields = self.message_type.into_iter().flat_map(MessageType::fields);
+        fields.filter(|field| !present.contains(&field.number())).collect()
+    }
+}
+
+/// Which fields of a message were there.
+#[derive(Default)]
+struct Seen<'s> {
+    numbers: HashSet<u32>,
+    oneofs: HashMap<&'s str, Field<'s>>,
+}
+
+impl<'s> Seen<'s> {
+    fn remarks(&mut self, record: &Record<'s>) -> Vec<Remark<'s>> {
+        let Some(field) = record.field else { return vec![Remark::Unknown] };
+        let (Some(found), expected) = (record.tag.wire_type(), expected(field)) else { return Vec::new() };
+        if record.known().is_none() {
+            return vec![Remark::WireType { found, expected }];
+        }
+        let mut remarks = Vec::new();
+        if let Some(bits) = varint(record) {
+            remarks.extend(of_number(field, bits));
+        }
+        if field.kind().is_packable() && field.is_repeated() && found != expected {
+            remarks.push(if field.is_packed() { Remark::Unpacked } else { Remark::Packed });
+        }
+        let is_default = !field.has_presence() && !field.is_repeated() && is_zero(&record.value);
+        let is_entry = field.message().is_map_entry();
+        remarks.extend((is_default && !is_entry && field.oneof().is_none()).then_some(Remark::Default));
+        let again = !self.numbers.insert(field.number());
+        if again && !field.is_repeated() {
+            remarks.push(if field.kind().is_message() { Remark::Merged } else { Remark::Again });
+        }
+        if let Some(oneof) = field.oneof()
+            && let Some(other) = self.oneofs.insert(oneof.name(), field)
+            && other != field
+        {
+            remarks.push(Remark::Clears(oneof, other));
+        }
+        remarks
+    }
+}
+
+fn expected(field: Field<'_>) -> WireType {
+    if field.is_packed() { WireType::Len } else { field.kind().wire_type() }
+}
+
+fn varint(record: &Record) -> Option<u64> {
+    match &record.value {
+        Value::Varint(varint) => Some(varint.value),
+        _ => None,
+    }
+}
+
+fn is_zero(value: &Value) -> bool {
+    match value {
+        Value::Varint(varint) => varint.value == 0,
+        Value::I64 { bits, .. } => *bits == 0,
+        Value::I32 { bits, .. } => *bits == 0,
+        Value::Len { payload, .. } => payload.is_empty(),
+        Value::Group { .. } => false,
+    }
+}
+
+/// What there is to say about the number that a varint is.
+fn of_number(field: Field<'_>, bits: u64) -> Option<Remark<'_>> {
+    let signed = bits.cast_signed();
+    let is_32 = |number: i64| i32::try_from(number).is_ok();
+    match field.kind() {
+        Kind::Uint32 if u32::try_from(bits).is_err() => Some(Remark::Dropped),
+        Kind::Sint32 if !is_32(unzigzag(bits)) => Some(Remark::Dropped),
+        Kind::Int32 | Kind::Enum if !is_32(signed) => Some(Remark::Dropped),
+        Kind::Enum => {
+            let enumeration = field.enum_type()?;
+            let is_named = enumeration.value_by_number(bits as u32 as i32).is_some();
+            (enumeration.is_closed() && !is_named).then_some(Remark::ClosedEnum)
+        }
+        _ => None,
+    }
+}
+
+/// Why decoders refuse the value of a known field.
+pub(super) fn problem(field: Field<'_>, record: &Record, input: &[u8]) -> Option<Problem> {
+    let Value::Len { payload, .. } = &record.value else { return None };
+    let problem = |offset, kind| Some(Problem { offset, kind, tag: None, length: None });
+    if field.kind() == Kind::String
+        && field.requires_utf8()
+        && std::str::from_utf8(payload.of(input)).is_err()
+    {
+        return problem(payload.start, ProblemKind::NotUtf8(name(field)));
+    }
+    if is_packed(field, WireType::Len) {
+        let (_, rest) = elements(field, *payload, input);
+        if !rest.is_empty() {
+            return problem(rest.start, ProblemKind::Packed(name(field), field.kind().name()));
+        }
+    }
+    None
+}
+
+/// The values of a packed row, and what is no whole value at its end.
+fn elements<'a>(field: Field<'a>, payload: Span, input: &'a [u8]) -> (Vec<(Span, Scalar<'a>)>, Span) {
+    let mut elements = Vec::new();
+    let mut rest = payload;
+    while let Some((bits, len)) = element(field.kind(), rest.of(input)) {
+        elements.push((Span { start: rest.start, end: rest.start + len }, of_bits(field, bits)));
+        rest.start += len;
+    }
+    (elements, rest)
+}
+
+/// The first value of a row, and how many bytes it has.
+fn element(kind: Kind, bytes: &[u8]) -> Option<(u64, usize)> {
+    match kind.wire_type() {
+        WireType::Fixed64 => Some((u64::from_le_bytes(*bytes.first_chunk()?), 8)),
+        WireType::Fixed32 => Some((u32::from_le_bytes(*bytes.first_chunk()?).into(), 4)),
+        _ => read_varint(bytes, 0).ok().map(|varint| (varint.value, varint.span.len())),
+    }
+}
+
+/// What the bits of a varint or of a fixed value stand for; 32 bits are the lower ones.
+fn of_bits(field: Field<'_>, bits: u64) -> Scalar<'_> {
+    let low = bits as u32;
+    match field.kind() {
+        Kind::Int32 | Kind::Sfixed32 => Scalar::Int(low.cast_signed().into()),
+        Kind::Int64 | Kind::Sfixed64 => Scalar::Int(bits.cast_signed()),
+        Kind::Uint32 | Kind::Fixed32 => Scalar::Uint(low.into()),
+        Kind::Sint32 => Scalar::Zigzag(unzigzag(low.into()), bits),
+        Kind::Sint64 => Scalar::Zigzag(unzigzag(bits), bits),
+        Kind::Bool => Scalar::Bool(bits != 0),
+        Kind::Float => Scalar::Float(f32::from_bits(low)),
+        Kind::Double => Scalar::Double(f64::from_bits(bits)),
+        Kind::Enum => {
+            let number = low.cast_signed();
+            let value = field.enum_type().and_then(|enumeration| enumeration.value_by_number(number));
+            Scalar::Enum(number, value.map(EnumValue::name))
+        }
+        Kind::Uint64 | Kind::Fixed64 | Kind::String | Kind::Bytes | Kind::Message | Kind::Group => {
+            Scalar::Uint(bits)
+        }
+    }
+}
+
+fn of_bytes(kind: Kind, bytes: &[u8]) -> Scalar<'_> {
+    match std::str::from_utf8(bytes) {
+        Ok(text) if kind == Kind::String => Scalar::String(text),
+        _ => Scalar::Bytes(bytes),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,289 @@
+//! From bytes to records.
+
+use thalweg_protobuf::wire::{NUMBER_MAX, WireType};
+use thalweg_protobuf::{Field, MessageType, WellKnown};
+
+use super::known;
+use super::problem::{Part, Problem, ProblemKind};
+use super::record::{Message, Record, Value};
+use super::span::Span;
+use super::varint::{Tag, Varint, read_varint};
+
+/// What a dissection may grow to: the input is anybody's.
+#[derive(Clone, Copy, Debug)]
+pub struct Limits {
+    /// How deep messages and groups may lie in each other. Deeper bytes stay bytes; a deeper group is a problem.
+    pub depth_max: usize,
+    /// Records in all, those of nested messages too. What is behind the last one is left as it is, as a problem.
+    pub records_max: usize,
+}
+
+impl Default for Limits {
+    /// The depth at which decoders stop, and a million records: some 200 MB.
+    fn default() -> Self {
+        Self { depth_max: 100, records_max: 1_000_000 }
+    }
+}
+
+/// Takes apart what lies at `span`.
+///
+/// With a type, fields are what it says, and messages in it are taken apart even if they are malformed. Without one,
+/// and in unknown fields, every payload that can be read as records to its end is.
+pub fn dissect<'s>(
+    input: &[u8],
+    span: Span,
+    message_type: Option<MessageType<'s>>,
+    limits: &Limits,
+) -> Message<'s> {
+    let end = span.end.min(input.len());
+    let span = Span { start: span.start.min(end), end };
+    let mut reader = Reader { input, limits: *limits, records_left: limits.records_max };
+    let mut message = reader.records(span, 0);
+    reader.descend(&mut message, message_type, 0);
+    message
+}
+
+/// Whether that is records from the first to the last byte. What is in payloads is not looked at.
+pub(super) fn is_message(input: &[u8], span: Span, limits: &Limits) -> bool {
+    let mut reader = Reader { input, limits: *limits, records_left: limits.records_max };
+    reader.records(span, 0).problems().is_empty()
+}
+
+struct Reader<'a> {
+    input: &'a [u8],
+    limits: Limits,
+    records_left: usize,
+}
+
+/// Where reading stands, and where it must end.
+#[derive(Clone, Copy, Debug)]
+struct Cursor {
+    at: usize,
+    end: usize,
+}
+
+impl Cursor {
+    fn left(self) -> usize {
+        self.end - self.at
+    }
+}
+
+/// What stands where a record may.
+enum Next<'s> {
+    Record(Record<'s>),
+    /// The end of the group that is open.
+    EndGroup(Tag),
+    /// A record that is wrong further in: what of it is understood, with the problem inside.
+    Broken(Record<'s>),
+}
+
+impl Reader<'_> {
+    /// The records of one level, those of groups in it too; payloads stay closed.
+    fn records<'s>(&mut self, span: Span, depth: usize) -> Message<'s> {
+        let mut cursor = Cursor { at: span.start, end: span.end };
+        let mut message = Message { message_type: None, span, records: Vec::new(), problem: None };
+        while cursor.left() > 0 {
+            match self.record(&mut cursor, None, depth) {
+                Ok(Next::Record(record)) => message.records.push(record),
+                Ok(Next::Broken(record)) => {
+                    message.records.push(record);
+                    break;
+                }
+                Ok(Next::EndGroup(tag)) => {
+                    let kind = ProblemKind::NotBegun(tag.number());
+                    message.problem = Some(Problem { offset: tag.span.start, kind, tag: None, length: None });
+                    break;
+                }
+                Err(problem) => {
+                    message.problem = Some(problem);
+                    break;
+                }
+            }
+        }
+        message
+    }
+
+    /// Says what fields the records are, and opens the payloads that are messages, or may be.
+    fn descend<'s>(
+        &mut self,
+        message: &mut Message<'s>,
+        message_type: Option<MessageType<'s>>,
+        depth: usize,
+    ) {
+        message.message_type = message_type;
+        let in_any = message_type.and_then(|any| any_content(self.input, message, any));
+        for record in &mut message.records {
+            record.field = message_type.and_then(|known| known.field_by_number(record.tag.number()));
+            let field = record.known();
+            record.problem = field.and_then(|field| known::problem(field, record, self.input));
+            let content = match (in_any, record.tag.number()) {
+                (Some(content), 2) => Some(content),
+                _ => field.and_then(Field::message_type),
+            };
+            match &mut record.value {
+                Value::Len { payload, message, .. } if depth < self.limits.depth_max => {
+                    match (content, field) {
+                        (Some(content), _) => {
+                            let mut inner = self.records(*payload, depth + 1);
+                            self.descend(&mut inner, Some(content), depth + 1);
+                            *message = Some(inner);
+                        }
+                        (None, None) if !payload.is_empty() => *message = self.whole(*payload, depth + 1),
+                        _ => {}
+                    }
+                }
+                Value::Group { message, .. } => self.descend(message, content, depth + 1),
+                _ => {}
+            }
+        }
+    }
+
+    /// What lies there, if it is records from the first to the last byte.
+    fn whole<'s>(&mut self, span: Span, depth: usize) -> Option<Message<'s>> {
+        let records_left = self.records_left;
+        let mut message = self.records(span, depth);
+        if !message.problems().is_empty() {
+            self.records_left = records_left;
+            return None;
+        }
+        self.descend(&mut message, None, depth);
+        Some(message)
+    }
+
+    fn record<'s>(
+        &mut self,
+        cursor: &mut Cursor,
+        open: Option<u32>,
+        depth: usize,
+    ) -> Result<Next<'s>, Problem> {
+        let tag = varint(self.input, cursor, Part::Tag, None)?;
+        let problem = |kind| Problem { offset: tag.span.start, kind, tag: None, length: None };
+        let number = tag.value >> 3;
+        if number == 0 || number > u64::from(NUMBER_MAX) || tag.overflows {
+            return Err(problem(ProblemKind::FieldNumber(number)));
+        }
+        let Some(wire_type) = tag.wire_type() else {
+            return Err(problem(ProblemKind::WireType { number, wire_type: (tag.value & 7) as u8 }));
+        };
+        self.records_left = self
+            .records_left
+            .checked_sub(1)
+            .ok_or_else(|| problem(ProblemKind::TooMany(self.limits.records_max)))?;
+        let value = match wire_type {
+            WireType::Varint => Value::Varint(varint(self.input, cursor, Part::Varint, Some(tag))?),
+            WireType::Fixed64 => {
+                let (bytes, span) = fixed(self.input, cursor, Part::I64, tag)?;
+                Value::I64 { bits: u64::from_le_bytes(bytes), span }
+            }
+            WireType::Fixed32 => {
+                let (bytes, span) = fixed(self.input, cursor, Part::I32, tag)?;
+                Value::I32 { bits: u32::from_le_bytes(bytes), span }
+            }
+            WireType::Len => len(self.input, cursor, tag)?,
+            WireType::StartGroup => return self.group(cursor, tag, depth + 1),
+            WireType::EndGroup => {
+                return match open {
+                    Some(begun) if begun != tag.number() => {
+                        Err(problem(ProblemKind::OtherGroup { begun, ends: tag.number() }))
+                    }
+                    _ => Ok(Next::EndGroup(tag)),
+                };
+            }
+        };
+        Ok(Next::Record(Record::new(tag, value)))
+    }
+
+    fn group<'s>(&mut self, cursor: &mut Cursor, tag: Tag, depth: usize) -> Result<Next<'s>, Problem> {
+        if depth > self.limits.depth_max {
+            let kind = ProblemKind::TooDeep(depth);
+            return Err(Problem { offset: tag.span.start, kind, tag: None, length: None });
+        }
+        let start = cursor.at;
+        let mut records = Vec::new();
+        let problem = loop {
+            if cursor.left() == 0 {
+                let kind = ProblemKind::NotEnded(tag.number());
+                break Some(Problem { offset: cursor.at, kind, tag: None, length: None });
+            }
+            match self.record(cursor, Some(tag.number()), depth) {
+                Ok(Next::Record(record)) => records.push(record),
+                Ok(Next::Broken(record)) => {
+                    records.push(record);
+                    break None;
+                }
+                Ok(Next::EndGroup(end)) => {
+                    let span = Span { start, end: end.span.start };
+                    let message = Message { message_type: None, span, records, problem: None };
+                    return Ok(Next::Record(Record::new(tag, Value::Group { message, end: Some(end) })));
+                }
+                Err(problem) => break Some(problem),
+            }
+        };
+        // Where it ends is not known: the rest of the bytes is in it.
+        cursor.at = cursor.end;
+        let span = Span { start, end: cursor.end };
+        let message = Message { message_type: None, span, records, problem };
+        Ok(Next::Broken(Record::new(tag, Value::Group { message, end: None })))
+    }
+}
+
+/// What a `google.protobuf.Any` says that is in it, if the schema has that type.
+fn any_content<'s>(input: &[u8], message: &Message, any: MessageType<'s>) -> Option<MessageType<'s>> {
+    if any.well_known() != Some(WellKnown::Any) {
+        return None;
+    }
+    let is_type = |record: &&Record| record.tag.number() == 1;
+    let Value::Len { payload, .. } = message.records.iter().rfind(is_type)?.value else { return None };
+    let (_, name) = std::str::from_utf8(payload.of(input)).ok()?.rsplit_once('/')?;
+    any.schema().message(name)
+}
+
+/// A varint of 1 to 10 bytes, as long as it is written.
+fn varint(input: &[u8], cursor: &mut Cursor, part: Part, tag: Option<Tag>) -> Result<Varint, Problem> {
+    let start = cursor.at;
+    let bytes = Span { start, end: cursor.end }.of(input);
+    read_varint(bytes, start)
+        .inspect(|varint| {
+            cursor.at = varint.span.end;
+        })
+        .map_err(|endless| {
+            let kind = if endless {
+                ProblemKind::Endless(part)
+            } else {
+                ProblemKind::Truncated { part, left: bytes.len() }
+            };
+            Problem { offset: start, kind, tag, length: None }
+        })
+}
+
+fn fixed<const LEN: usize>(
+    input: &[u8],
+    cursor: &mut Cursor,
+    part: Part,
+    tag: Tag,
+) -> Result<([u8; LEN], Span), Problem> {
+    let start = cursor.at;
+    if let Some(bytes) = (Span { start, end: cursor.end }).of(input).first_chunk() {
+        cursor.at += LEN;
+        Ok((*bytes, Span { start, end: cursor.at }))
+    } else {
+        let kind = ProblemKind::Truncated { part, left: cursor.left() };
+        Err(Problem { offset: start, kind, tag: Some(tag), length: None })
+    }
+}
+
+fn len<'s>(input: &[u8], cursor: &mut Cursor, tag: Tag) -> Result<Value<'s>, Problem> {
+    let length = varint(input, cursor, Part::Length, Some(tag))?;
+    let left = cursor.left();
+    match usize::try_from(length.value) {
+        Ok(len) if len <= left && !length.overflows => {
+            let payload = Span { start: cursor.at, end: cursor.at + len };
+            cursor.at = payload.end;
+            Ok(Value::Len { length, payload, message: None })
+        }
+        _ => {
+            let kind = ProblemKind::Short { length: length.value, left };
+            Err(Problem { offset: length.span.start, kind, tag: Some(tag), length: Some(length) })
+        }
+    }
+}

@@ -1,0 +1,369 @@
+//! From text to bytes.
+
+use thalweg_protobuf::wire::{NUMBER_MAX, WireType};
+
+use super::lex::{AssembleError, Lexer, Position, TokenKind};
+use crate::dissect::varint::wire_type_name;
+
+/// How deep braces may lie in each other.
+const DEPTH_MAX: usize = 1000;
+/// By how many bytes a varint may be made longer.
+const EXCESS_MAX: usize = 100;
+/// Those that have a name.
+const WIRE_TYPES: [WireType; 6] = [
+    WireType::Varint,
+    WireType::Fixed64,
+    WireType::Len,
+    WireType::StartGroup,
+    WireType::EndGroup,
+    WireType::Fixed32,
+];
+
+/// Makes the bytes that `text` stands for.
+pub fn assemble(text: &str) -> Result<Vec<u8>, AssembleError> {
+    let mut lexer = Lexer::new(text);
+    let mut assembler = Assembler::default();
+    while let Some(token) = lexer.next()? {
+        assembler.position = token.position;
+        match token.kind {
+            TokenKind::Open => assembler.open(Brace::Len)?,
+            TokenKind::OpenGroup => assembler.open_group()?,
+            TokenKind::Close => assembler.close()?,
+            TokenKind::Bytes(bytes) => assembler.bytes(&bytes)?,
+            TokenKind::Word(word) => assembler.word(&word)?,
+        }
+    }
+    assembler.end()
+}
+
+/// What a brace stands for.
+#[derive(Clone, Copy, Debug)]
+enum Brace {
+    Len,
+    Group(u32),
+    Grpc(u8),
+}
+
+/// A brace that is open.
+#[derive(Debug)]
+struct Opened {
+    brace: Brace,
+    position: Position,
+    /// By how many bytes its length is to be longer.
+    excess: usize,
+    /// What was written before it.
+    before: Vec<u8>,
+}
+
+/// `N:`, whose wire type is that of what follows.
+#[derive(Clone, Copy, Debug)]
+struct OpenTag {
+    number: u32,
+    excess: usize,
+    position: Position,
+}
+
+#[derive(Debug, Default)]
+struct Assembler {
+    /// Of the innermost brace.
+    output: Vec<u8>,
+    opened: Vec<Opened>,
+    tag: Option<OpenTag>,
+    long_form: Option<(usize, Position)>,
+    /// `grpc:FLAGS`, whose brace must follow.
+    grpc: Option<(u8, Position)>,
+    position: Position,
+}
+
+impl Assembler {
+    fn open(&mut self, brace: Brace) -> Result<(), AssembleError> {
+        if self.opened.len() >= DEPTH_MAX {
+            return Err(self.position.error(format!("more than {DEPTH_MAX} braces are open")));
+        }
+        let brace = match (self.grpc.take(), brace) {
+            (Some((flags, _)), Brace::Len) => Brace::Grpc(flags),
+            _ => brace,
+        };
+        let excess = self.long_form.take().map_or(0, |(excess, _)| excess);
+        if let Brace::Len = brace {
+            self.announce(WireType::Len);
+        }
+        let before = std::mem::take(&mut self.output);
+        self.opened.push(Opened { brace, position: self.position, excess, before });
+        Ok(())
+    }
+
+    fn open_group(&mut self) -> Result<(), AssembleError> {
+        self.forbid_long_form()?;
+        self.forbid_grpc()?;
+        let Some(tag) = self.tag else {
+            return Err(self.position.error("a group needs its number before it, such as `3: !{`"));
+        };
+        self.announce(WireType::StartGroup);
+        self.open(Brace::Group(tag.number))
+    }
+
+    fn close(&mut self) -> Result<(), AssembleError> {
+        // Before the brace of a group it is for the tag that ends it.
+        let is_group = matches!(self.opened.last(), Some(Opened { brace: Brace::Group(_), .. }));
+        let end_excess = if is_group { self.long_form.take().map_or(0, |(excess, _)| excess) } else { 0 };
+        self.complete()?;
+        let Some(opened) = self.opened.pop() else {
+            return Err(self.position.error("this brace closes none that is open"));
+        };
+        let inner = std::mem::replace(&mut self.output, opened.before);
+        match opened.brace {
+            Brace::Len => put_varint(&mut self.output, inner.len() as u64, opened.excess),
+            Brace::Group(_) => {}
+            Brace::Grpc(flags) => {
+                let length = u32::try_from(inner.len())
+                    .map_err(|_| opened.position.error("a message of gRPC has less than 4 GiB"))?;
+                self.output.push(flags);
+                self.output.extend_from_slice(&length.to_be_bytes());
+            }
+        }
+        self.output.extend_from_slice(&inner);
+        if let Brace::Group(number) = opened.brace {
+            put_tag(&mut self.output, number, WireType::EndGroup as u8, end_excess);
+        }
+        Ok(())
+    }
+
+    fn bytes(&mut self, bytes: &[u8]) -> Result<(), AssembleError> {
+        if self.tag.is_some() {
+            return Err(self.position.error(
+                "bytes behind a tag belong into braces, which give them their length: {…}; or say the tag's type, \
+                 such as `1:LEN`",
+            ));
+        }
+        self.forbid_long_form()?;
+        self.forbid_grpc()?;
+        self.output.extend_from_slice(bytes);
+        Ok(())
+    }
+
+    fn word(&mut self, word: &str) -> Result<(), AssembleError> {
+        self.forbid_grpc()?;
+        match word.split_once(':') {
+            Some(("long-form", excess)) => {
+                self.forbid_long_form()?;
+                let excess = excess.parse().ok().filter(|excess| *excess <= EXCESS_MAX).ok_or_else(|| {
+                    self.position.error(format!("`long-form:` wants a number of bytes up to {EXCESS_MAX}"))
+                })?;
+                self.long_form = Some((excess, self.position));
+            }
+            Some(("grpc", flags)) => {
+                self.complete()?;
+                let flags = flags.parse().map_err(|_| {
+                    self.position.error("`grpc:` wants the flags as a number, such as `grpc:0 {…}`")
+                })?;
+                self.grpc = Some((flags, self.position));
+            }
+            Some((number, wire_type)) => self.tag(number, wire_type)?,
+            None => self.value(word)?,
+        }
+        Ok(())
+    }
+
+    fn tag(&mut self, number: &str, wire_type: &str) -> Result<(), AssembleError> {
+        if let Some(OpenTag { number, .. }) = self.tag {
+            return Err(self.position.error(format!("field {number} has no value yet")));
+        }
+        let number = Number::parse(number)
+            .and_then(|number| u64::try_from(number.magnitude).ok().filter(|_| !number.is_negative))
+            .filter(|number| (1..=u64::from(NUMBER_MAX)).contains(number))
+            .ok_or_else(|| {
+                self.position.error(format!("`{number}` is no field number: those are 1 to {NUMBER_MAX}"))
+            })? as u32;
+        let excess = self.long_form.take().map_or(0, |(excess, _)| excess);
+        if wire_type.is_empty() {
+            self.tag = Some(OpenTag { number, excess, position: self.position });
+            return Ok(());
+        }
+        let by_name =
+            WIRE_TYPES.into_iter().find(|known| wire_type_name(*known) == wire_type).map(|known| known as u8);
+        let by_number = || wire_type.parse().ok().filter(|number| *number < 8);
+        let Some(bits) = by_name.or_else(by_number) else {
+            let names = WIRE_TYPES.map(wire_type_name).join(", ");
+            return Err(self.position.error(format!(
+                "`{wire_type}` is no wire type; there are {names}, 0 to 7, or none after the colon"
+            )));
+        };
+        put_tag(&mut self.output, number, bits, excess);
+        Ok(())
+    }
+
+    /// A number, or a word that stands for one.
+    fn value(&mut self, word: &str) -> Result<(), AssembleError> {
+        let unknown = || {
+            format!("`{word}` is neither a number nor a tag (`1:`), a string (\"…\") or bytes in hex (`…`)")
+        };
+        let value = Scalar::parse(word).ok_or_else(|| self.position.error(unknown()))?;
+        let value = value.map_err(|what| self.position.error(format!("`{word}` {what}")))?;
+        match value {
+            Scalar::Varint(number) => {
+                let excess = self.long_form.take().map_or(0, |(excess, _)| excess);
+                self.announce(WireType::Varint);
+                put_varint(&mut self.output, number, excess);
+            }
+            Scalar::I32(bits) => {
+                self.forbid_long_form()?;
+                self.announce(WireType::Fixed32);
+                self.output.extend_from_slice(&bits.to_le_bytes());
+            }
+            Scalar::I64(bits) => {
+                self.forbid_long_form()?;
+                self.announce(WireType::Fixed64);
+                self.output.extend_from_slice(&bits.to_le_bytes());
+            }
+        }
+        Ok(())
+    }
+
+    /// Writes the tag that has waited for the type of its value.
+    fn announce(&mut self, wire_type: WireType) {
+        if let Some(OpenTag { number, excess, .. }) = self.tag.take() {
+            put_tag(&mut self.output, number, wire_type as u8, excess);
+        }
+    }
+
+    fn forbid_long_form(&self) -> Result<(), AssembleError> {
+        match self.long_form {
+            Some((_, position)) => {
+                Err(position.error("`long-form:` makes tags, whole numbers and lengths longer; none follows"))
+            }
+            None => Ok(()),
+        }
+    }
+
+    fn forbid_grpc(&self) -> Result<(), AssembleError> {
+        match self.grpc {
+            Some((_, position)) => Err(position.error("a brace must follow: `grpc:0 {…}`")),
+            None => Ok(()),
+        }
+    }
+
+    /// Nothing waits for what is to follow.
+    fn complete(&self) -> Result<(), AssembleError> {
+        if let Some(OpenTag { number, position, .. }) = self.tag {
+            return Err(position.error(format!("field {number} has no value")));
+        }
+        self.forbid_long_form()?;
+        self.forbid_grpc()
+    }
+
+    fn end(self) -> Result<Vec<u8>, AssembleError> {
+        self.complete()?;
+        match self.opened.last() {
+            Some(opened) => Err(opened.position.error("this brace is not closed")),
+            None => Ok(self.output),
+        }
+    }
+}
+
+/// A whole number as it is written.
+struct Number {
+    is_negative: bool,
+    magnitude: u128,
+}
+
+impl Number {
+    fn parse(word: &str) -> Option<Self> {
+        let (is_negative, digits) = match word.strip_prefix('-') {
+            Some(digits) => (true, digits),
+            None => (false, word),
+        };
+        let (digits, radix) = match digits.strip_prefix("0x") {
+            Some(digits) => (digits, 16),
+            None => (digits, 10),
+        };
+        // `from_str_radix` takes a sign.
+        let magnitude = u128::from_str_radix(digits, radix).ok().filter(|_| !digits.starts_with('+'))?;
+        Some(Self { is_negative, magnitude })
+    }
+
+    /// In two's complement of so many bits, if it is one of the signed or the unsigned numbers of that width.
+    fn bits(&self, width: u32) -> Option<u64> {
+        let limit = 1_u128 << width;
+        match self.is_negative {
+            false if self.magnitude < limit => Some(self.magnitude as u64),
+            true if self.magnitude <= limit / 2 => Some((limit - self.magnitude) as u64),
+            _ => None,
+        }
+    }
+
+    /// As `sint64` writes it.
+    fn zigzag(&self) -> Option<u64> {
+        const LIMIT: u128 = 1 << 63;
+        match self.is_negative {
+            false if self.magnitude < LIMIT => Some((self.magnitude as u64) << 1),
+            true if self.magnitude == 0 => Some(0),
+            true if self.magnitude <= LIMIT => Some((((self.magnitude - 1) as u64) << 1) | 1),
+            _ => None,
+        }
+    }
+}
+
+/// A number and how it is written.
+enum Scalar {
+    Varint(u64),
+    I32(u32),
+    I64(u64),
+}
+
+impl Scalar {
+    /// None if the word is no number; an error if it is one that does not fit.
+    fn parse(word: &str) -> Option<Result<Self, &'static str>> {
+        match word {
+            "true" => return Some(Ok(Scalar::Varint(1))),
+            "false" => return Some(Ok(Scalar::Varint(0))),
+            "inf32" => return Some(Ok(Scalar::I32(f32::INFINITY.to_bits()))),
+            "-inf32" => return Some(Ok(Scalar::I32(f32::NEG_INFINITY.to_bits()))),
+            "inf64" => return Some(Ok(Scalar::I64(f64::INFINITY.to_bits()))),
+            "-inf64" => return Some(Ok(Scalar::I64(f64::NEG_INFINITY.to_bits()))),
+            _ => {}
+        }
+        if !word.starts_with(|c: char| c.is_ascii_digit() || c == '-') {
+            return None;
+        }
+        let (stem, suffix) =
+            match (word.strip_suffix("i32"), word.strip_suffix("i64"), word.strip_suffix('z')) {
+                (Some(stem), ..) => (stem, "i32"),
+                (_, Some(stem), _) => (stem, "i64"),
+                (.., Some(stem)) => (stem, "z"),
+                _ => (word, ""),
+            };
+        let is_float = stem.contains('.') || stem.contains('e') && !stem.contains("0x");
+        if is_float && suffix != "z" {
+            return Some(Ok(match suffix {
+                "i32" => stem.parse().map(|float: f32| Scalar::I32(float.to_bits())).ok()?,
+                _ => stem.parse().map(|float: f64| Scalar::I64(float.to_bits())).ok()?,
+            }));
+        }
+        let number = Number::parse(stem)?;
+        Some(match suffix {
+            "i32" => number.bits(32).map(|bits| Scalar::I32(bits as u32)).ok_or("does not fit in 4 bytes"),
+            "i64" => number.bits(64).map(Scalar::I64).ok_or("does not fit in 8 bytes"),
+            "z" => number.zigzag().map(Scalar::Varint).ok_or("is more than sint64 has"),
+            _ => number.bits(64).map(Scalar::Varint).ok_or("is more than 64 bits have"),
+        })
+    }
+}
+
+fn put_tag(output: &mut Vec<u8>, number: u32, wire_type: u8, excess: usize) {
+    put_varint(output, u64::from(number) << 3 | u64::from(wire_type), excess);
+}
+
+/// A varint with so many bytes more than it needs.
+fn put_varint(output: &mut Vec<u8>, mut value: u64, excess: usize) {
+    while value > 0x7f {
+        output.push(value as u8 | 0x80);
+        value >>= 7;
+    }
+    if excess == 0 {
+        return output.push(value as u8);
+    }
+    output.push(value as u8 | 0x80);
+    output.extend(std::iter::repeat_n(0x80, excess - 1));
+    output.push(0);
+}

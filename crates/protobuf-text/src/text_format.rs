@@ -1,0 +1,95 @@
+//! Protobuf's [text format](https://protobuf.dev/reference/protobuf/textformat-spec/), as `protoc --decode` prints it.
+//!
+//! ```
+//! use thalweg_protobuf::{Schema, sources};
+//! use thalweg_protobuf_text::text_format;
+//!
+//! let source = "syntax = 'proto3'; message Point { int32 x = 1; string name = 2; }";
+//! let set = sources::compile(&["point.proto"], |_| Some(source.to_owned()))?;
+//! let schema = Schema::from_descriptor_set(&set)?;
+//! let point = schema.message("Point").expect("it is in the file");
+//! let wire = text_format::to_wire(point, b"x: 42  # the answer\nname: 'here'")?;
+//! assert_eq!(text_format::from_wire(point, &wire)?, "x: 42\nname: \"here\"\n");
+//! let error = text_format::to_wire(point, b"x: 4.2").expect_err("no integer");
+//! assert_eq!(error.to_string(), "line 1, column 4: x: `4.2` is no int32");
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! Enums have their names, an `Any` the message that it holds (`[type.googleapis.com/pkg.Type] { … }`), extensions
+//! their full names in brackets, and groups the names of their types. Well-known types have no form of their own here.
+
+mod fault;
+mod group;
+mod lex;
+mod literal;
+mod parse;
+mod print;
+
+use thalweg_protobuf::json::{ParseError, ParseOptions, PrintError, PrintOptions};
+use thalweg_protobuf::{DecodeError, Message, MessageType};
+
+/// The text of a message that is given as wire bytes, a line for each field.
+///
+/// # Errors
+///
+/// For bytes that are not a message of the type.
+pub fn from_wire(message_type: MessageType<'_>, wire: &[u8]) -> Result<String, PrintError> {
+    let mut text = String::new();
+    let options = PrintOptions { pretty: true, allow_partial: true, ..PrintOptions::default() };
+    print(message_type, wire, &options, &mut text)?;
+    Ok(text)
+}
+
+/// Appends the text of a message: with `pretty` a line for each field, else all on one line. `defaults`,
+/// `enum_numbers`, `allow_partial`, `depth_max` and `len_max` are obeyed; names are the schema's in any case.
+///
+/// Gives the URLs of the types of `Any`s that the schema does not have: those were printed with their fields,
+/// `type_url` and `value`. Fields that the type does not have are printed by their numbers; no parser reads those.
+///
+/// # Errors
+///
+/// See [`PrintError`]. `text` is then what it was.
+pub fn print(
+    message_type: MessageType<'_>,
+    wire: &[u8],
+    options: &PrintOptions,
+    text: &mut String,
+) -> Result<Vec<String>, PrintError> {
+    let start = text.len();
+    let printed = print::print(message_type, wire, options, text);
+    printed.inspect_err(|_| text.truncate(start))
+}
+
+/// The wire bytes of a message that is given as text, with the usual options.
+///
+/// # Errors
+///
+/// See [`ParseError`].
+pub fn to_wire(message_type: MessageType<'_>, text: &[u8]) -> Result<Vec<u8>, ParseError> {
+    let mut wire = Vec::with_capacity(text.len());
+    parse(message_type, text, &ParseOptions::default(), &mut wire)?;
+    Ok(wire)
+}
+
+/// Appends the wire bytes of a message that is given as text, in the order in which messages are encoded.
+///
+/// # Errors
+///
+/// See [`ParseError`]. `wire` is then what it was.
+pub fn parse(
+    message_type: MessageType<'_>,
+    text: &[u8],
+    options: &ParseOptions,
+    wire: &mut Vec<u8>,
+) -> Result<(), ParseError> {
+    let whole = |error: &dyn std::fmt::Display| ParseError::new(text, 0, error.to_string());
+    let records = parse::parse(message_type, text, options).map_err(|fault| fault.locate(text))?;
+    let message = Message::decode(message_type, records).map_err(|error: DecodeError| whole(&error))?;
+    if !options.allow_partial
+        && let Some(field) = message.as_ref().missing_required()
+    {
+        return Err(whole(&format!("the required field {field} is missing")));
+    }
+    message.as_ref().encode(wire);
+    Ok(())
+}

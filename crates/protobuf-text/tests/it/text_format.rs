@@ -1,0 +1,207 @@
+//! Text format as people write it, and what is said of what is wrong. All cases of the language are the conformance
+//! suite's; that other parsers read what is printed, `text_random`'s.
+
+use thalweg_protobuf::json::{ParseOptions, PrintOptions};
+use thalweg_protobuf::{Schema, json, sources};
+use thalweg_protobuf_text::text_format;
+
+const SHOP: &str = r#"
+syntax = "proto2";
+package shop;
+import "google/protobuf/any.proto";
+message Order {
+  optional int32 id = 1;
+  optional string note = 2;
+  repeated Size sizes = 3;
+  map<string, Item> items = 4;
+  optional google.protobuf.Any extra = 5;
+  optional group Address = 6 { optional string city = 1; }
+  oneof how { bool by_post = 7; string by = 8; }
+  optional bytes token = 9;
+  optional double price = 10;
+  extensions 100 to 200;
+  reserved 20; reserved "colour";
+}
+message Item { optional int32 count = 1; optional Order of = 2; }
+enum Size { SMALL = 1; LARGE = 2; }
+extend Order { optional Item gift = 100; }
+"#;
+
+const FREE: &str = r#"
+syntax = "proto3";
+package free;
+message Point {
+  int32 x = 1; repeated int32 row = 2; optional int32 y = 3; map<int32, bool> marks = 4; Kind kind = 5;
+  string name = 6;
+}
+enum Kind { NONE = 0; SOME = 1; }
+"#;
+
+fn schema() -> Schema {
+    let set = sources::compile(&["shop.proto", "free.proto"], |name| match name {
+        "shop.proto" => Some(SHOP.to_owned()),
+        "free.proto" => Some(FREE.to_owned()),
+        _ => None,
+    });
+    Schema::from_descriptor_set(&set.expect("the files compile")).expect("a schema")
+}
+
+#[test]
+fn a_message_has_a_line_for_each_field() {
+    let schema = schema();
+    let order = schema.message("shop.Order").unwrap();
+    let text = r#"
+        # Written by a person.
+        id: 0x2a, note: 'it' 's "here"' "\n\101";
+        sizes: [SMALL, LARGE] sizes: 1
+        items { key: "boot" value < count: 2 > }
+        extra { [type.googleapis.com/shop.Item]: { count: -3 } }
+        Address { city: "Bergen" }
+        by: "bike"
+        token: "\000\377é"
+        price: 1e3f
+        [shop.gift] { of { id: 1 } }
+        colour: [1, { any: "thing" }]
+    "#;
+    let printed = r#"id: 42
+note: "its \"here\"\nA"
+sizes: SMALL
+sizes: LARGE
+sizes: SMALL
+items {
+  key: "boot"
+  value {
+    count: 2
+  }
+}
+extra {
+  [type.googleapis.com/shop.Item] {
+    count: -3
+  }
+}
+Address {
+  city: "Bergen"
+}
+by: "bike"
+token: "\000\377\303\251"
+price: 1000.0
+[shop.gift] {
+  of {
+    id: 1
+  }
+}
+"#;
+    let wire = text_format::to_wire(order, text.as_bytes()).unwrap_or_else(|error| panic!("{error}"));
+    assert_eq!(text_format::from_wire(order, &wire).unwrap(), printed);
+    assert_eq!(text_format::to_wire(order, printed.as_bytes()).unwrap(), wire);
+
+    let mut line = String::new();
+    let unknown_types = text_format::print(order, &wire, &PrintOptions::default(), &mut line).unwrap();
+    assert!(unknown_types.is_empty());
+    let end = "Address { city: \"Bergen\" } by: \"bike\" token: \"\\000\\377\\303\\251\" price: 1000.0 \
+               [shop.gift] { of { id: 1 } }";
+    assert!(line.ends_with(end), "{line}");
+    assert!(!line.contains('\n'), "{line}");
+    assert_eq!(text_format::to_wire(order, line.as_bytes()).unwrap(), wire);
+}
+
+#[test]
+fn what_nobody_declares_is_printed_by_its_number() {
+    let schema = schema();
+    let order = schema.message("shop.Order").unwrap();
+    // A number, eight bytes, a message, bytes that are none, a group, four bytes; an enum that is closed; an Any.
+    let wire = [
+        &b"\x78\x05\x79\x01\0\0\0\0\0\0\0\x7a\x02\x08\x01\x7a\x02\xff\xff\x7b\x08\x01\x7c\x7d\x02\0\0\0"[..],
+        b"\x18\x09",
+        b"\x2a\x0d\x0a\x09a.b/c.D.E\x12\x00",
+    ]
+    .concat();
+    let expected = "extra {\n  type_url: \"a.b/c.D.E\"\n}\n15: 5\n15: 0x0000000000000001\n15 {\n  1: 1\n}\n\
+                    15: \"\\377\\377\"\n15 {\n  1: 1\n}\n15: 0x00000002\n3: 9\n";
+    let mut text = String::new();
+    let options = PrintOptions { pretty: true, ..PrintOptions::default() };
+    let unknown_types = text_format::print(order, &wire, &options, &mut text).unwrap();
+    assert_eq!(text, expected);
+    assert_eq!(unknown_types, ["a.b/c.D.E"]);
+}
+
+#[test]
+fn fields_that_are_not_set_are_printed_if_that_is_wanted() {
+    let schema = schema();
+    let point = schema.message("free.Point").unwrap();
+    let mut text = String::new();
+    let options = PrintOptions { defaults: true, ..PrintOptions::default() };
+    text_format::print(point, b"", &options, &mut text).unwrap();
+    assert_eq!(text, "x: 0 row: [] marks: [] kind: NONE name: \"\"");
+    assert_eq!(text_format::to_wire(point, text.as_bytes()).unwrap(), b"");
+}
+
+#[test]
+fn what_is_wrong_is_said_with_its_place() {
+    let schema = schema();
+    let check = |message: &str, text: &str, expected: &str| {
+        let error = text_format::to_wire(schema.message(message).unwrap(), text.as_bytes()).unwrap_err();
+        assert!(error.to_string().starts_with(expected), "{text}: {error}");
+    };
+    let order = |text, expected| check("shop.Order", text, expected);
+    order("id: 1\n  nothing: 2", "line 2, column 3: shop.Order has no field `nothing`");
+    order("id 1", "line 1, column 4: id: `:` is wanted here, not `1`");
+    order("id: 'x'", "line 1, column 5: id: a value of type int32 is wanted here, not a string");
+    order("id: 2147483648", "line 1, column 5: id: `2147483648` is no int32");
+    order("id: 1 id: 2", "line 1, column 7: id: the field is there twice");
+    order("by: 'x' by_post: true", "line 1, column 9: by_post: by is set, another member of the oneof how");
+    order("sizes: MEDIUM", "line 1, column 8: sizes: `MEDIUM` is no shop.Size");
+    order("sizes: 9", "line 1, column 8: sizes: `9` is no shop.Size");
+    order("sizes: [SMALL LARGE]", "line 1, column 15: sizes: `,` or `]` is wanted here, not `LARGE`");
+    order("items { value { count: x } }", "line 1, column 24: items.value.count: `x` is no int32");
+    order("Address { city: 'x'", "line 1, column 20: address: the message does not end: `}` is wanted");
+    order("Address { city: 'x' >", "line 1, column 21: address: a field is wanted here, not `>`");
+    order("note: 'x", "line 1, column 7: note: the string does not end on its line");
+    check("free.Point", "name: '\\xff'", "line 1, column 7: name: the string is not UTF-8");
+    order("1: 2", "line 1, column 1: a field is written by its name, not by its number");
+    order("[shop.nothing] {}", "line 1, column 1: shop.Order has no field `[shop.nothing]`");
+    order(
+        "extra { [a.b/no.Type] {} }",
+        "line 1, column 23: extra.[a.b/no.Type]: the schema does not have this type",
+    );
+    order("[a.b/shop.Item] {}", "line 1, column 17: [a.b/shop.Item]: shop.Order is no google.protobuf.Any");
+    check("free.Point", "kind: OTHER", "line 1, column 7: kind: `OTHER` is no free.Kind");
+    assert_eq!(text_format::to_wire(schema.message("free.Point").unwrap(), b"kind: 9").unwrap(), b"\x28\x09");
+
+    let deep = "items { value { of { ".repeat(50);
+    order(&deep, "line 1, column 708: items.value.of.items");
+}
+
+#[test]
+fn unknown_fields_of_a_text_are_read_over_if_that_is_wanted() {
+    let schema = schema();
+    let point = schema.message("free.Point").unwrap();
+    let options = ParseOptions { ignore_unknown: true, ..ParseOptions::default() };
+    let text = b"a: 1 b { c: [1, -2] [d.e/F] < > } x: 3 g: 'h' 'i' j: -inf [k.l]: {} m [{}, <n: 1>]";
+    let mut wire = Vec::new();
+    text_format::parse(point, text, &options, &mut wire).unwrap_or_else(|error| panic!("{error}"));
+    assert_eq!(json::from_wire(point, &wire).unwrap(), r#"{"x":3}"#);
+    for wrong in [&b"a: }"[..], b"a { : }", b"a: [", b"a { b: 1", &[b'['; 300], &b"a{".repeat(300)] {
+        text_format::parse(point, wrong, &options, &mut wire).unwrap_err();
+    }
+}
+
+#[test]
+fn any_text_is_read_or_refused() {
+    let schema = schema();
+    let order = schema.message("shop.Order").unwrap();
+    let text = "id: 0x2a note: 'a\\n\\u00e9' sizes: [SMALL] items { key: 'b' value < count: 2 > } \
+                extra { [t.g/shop.Item]: { count: -3 } } price: 1e3f [shop.gift] { }"
+        .as_bytes();
+    for at in 0..text.len() {
+        for byte in [b' ', b'{', b'}', b'[', b']', b'\'', b'"', b'\\', b':', b'-', b'#', b'0', b'.', 0xff] {
+            let mut changed = text.to_vec();
+            changed[at] = byte;
+            if let Ok(wire) = text_format::to_wire(order, &changed) {
+                let printed = text_format::from_wire(order, &wire).unwrap();
+                assert_eq!(text_format::to_wire(order, printed.as_bytes()).unwrap(), wire, "{printed}");
+            }
+        }
+        text_format::to_wire(order, &text[..at]).ok();
+    }
+}
