@@ -19,6 +19,7 @@ const LIBRARIES: &[&str] = &[
     "thalweg-engine",
     "thalweg-http2",
     "thalweg-link",
+    "thalweg-openapi",
     "thalweg-protobuf",
     "thalweg-protobuf-text",
     "thalweg-services",

@@ -5,9 +5,7 @@
 //! - [`connect`]: [Connect](https://connectrpc.com/docs/protocol), unary by POST and GET, and streams;
 //! - [`grpc_web`]: [gRPC-Web], binary and text;
 //! - [`transcoding`]: JSON over HTTP by `google.api.http` annotations;
-//! - [`openapi`]: OpenAPI documents of services;
-//! - [`page`]: an HTML page that documents services and sends requests to them (`/docs`);
-//! - [`comments`]: comments of `.proto` files;
+//! - [`openapi`]: OpenAPI documents, and an HTML page that documents services and sends requests to them (`/docs`);
 //! - [`cors`]: cross-origin requests of browsers.
 //!
 //! These modules do no I/O: headers and bytes in, headers and bytes out, for servers and clients. Received data cannot
@@ -54,7 +52,6 @@ mod beside;
 pub mod body;
 pub mod client;
 mod codec;
-pub mod comments;
 pub mod compression;
 pub mod connect;
 mod content_type;
@@ -63,14 +60,12 @@ pub mod envelope;
 mod fields;
 pub mod grpc_web;
 pub mod http1;
-pub mod openapi;
-mod options;
-pub mod page;
-mod records;
 mod service;
 #[cfg(test)]
 mod testing;
 mod timed;
 pub mod transcoding;
+
+pub use thalweg_openapi as openapi;
 
 pub use service::{ResponseFuture, Web, WebError, WebService};

@@ -59,6 +59,7 @@ use http::{HeaderMap, HeaderValue, Method as Verb, Request, StatusCode, Uri, Ver
 use thalweg_engine::Code;
 use thalweg_engine::raw::RawHead;
 use thalweg_engine::server::{HandlerCost, LocalCalls, RawHandler};
+use thalweg_openapi::Comments;
 use thalweg_protobuf::Schema;
 
 pub use config::{Web, WebError};
@@ -66,7 +67,6 @@ pub use response::ResponseFuture;
 
 use crate::body::Body;
 use crate::codec::Codec;
-use crate::comments::Comments;
 use crate::content_type::{self, strip_prefix};
 use crate::cors::Cors;
 use crate::http1::limits::Http1Limits;

@@ -43,7 +43,7 @@
 //!
 //! # The way of a request
 //!
-//! 1. At start, [`Rules`] reads the annotations of a schema (`rules/annotation.rs`), parses their paths ([`Template`])
+//! 1. At start, [`Rules`] reads the annotations of a schema, parses their paths ([`Template`])
 //!    and checks all of it against the messages; [`Router`] makes a table of it.
 //! 2. [`Router::find`] leads from a method of HTTP and a path to a [`Binding`] and the parts of the path that its
 //!    variables stand for. It allocates nothing.
@@ -114,18 +114,16 @@ mod percent;
 pub mod request;
 pub mod response;
 mod router;
-mod rules;
-mod template;
 mod values;
 
 pub use framing::Framing;
 pub(crate) use framing::is_row;
 pub use http_body::Content;
-pub(crate) use http_body::is_http_body;
 pub use percent::PercentError;
 pub use request::{RequestError, RequestOptions};
 pub(crate) use router::RoutePlace;
 pub use router::{Found, Route, Router, Variables};
-pub use rules::{Binding, Body, FieldPath, RuleProblem, Rules, RulesError};
-pub use template::{Segment, Template, TemplateError, Variable};
+pub use thalweg_openapi::rules::{
+    Binding, Body, FieldPath, RuleProblem, Rules, RulesError, Segment, Template, TemplateError, Variable,
+};
 pub use values::{Values, ValuesError};

@@ -1,4 +1,4 @@
-//! Documents of OpenAPI that the web crate makes, asked of a public validator: PyPI's openapi-spec-validator.
+//! Documents of OpenAPI that thalweg-openapi makes, asked of a public validator: PyPI's openapi-spec-validator.
 
 use crate::failure::{Result, verdict};
 use crate::job::Job;
@@ -8,7 +8,7 @@ use crate::{files, tools, workspace};
 /// Folders where imports begin, and files with services. Between them they have all that annotations can say, and
 /// services without any.
 const SOURCES: &[(&str, &str)] = &[
-    ("crates/web/tests/proto", "library.proto"),
+    ("crates/openapi/tests/proto", "library.proto"),
     ("crates/services/proto", "grpc/health/v1/health.proto"),
     ("crates/services/proto", "grpc/reflection/v1/reflection.proto"),
     ("crates/services/proto", "grpc/channelz/v1/channelz.proto"),

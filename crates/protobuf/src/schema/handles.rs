@@ -7,6 +7,7 @@ use super::kind::{Cardinality, Kind, WellKnown};
 use super::pool::{
     EnumData, EnumValueData, FieldData, FileData, MessageData, MethodData, NONE, OneofData, ServiceData,
 };
+use super::raw::option;
 use super::shared::Schema;
 use super::table::{Entry, Flags, Table};
 
@@ -502,6 +503,12 @@ impl<'s> Method<'s> {
     /// Whether the server answers with any number of messages.
     pub fn is_server_streaming(self) -> bool {
         self.get().server_streaming
+    }
+
+    /// Returns whether calling it changes nothing: `idempotency_level = NO_SIDE_EFFECTS`.
+    pub fn has_no_side_effects(self) -> bool {
+        const IDEMPOTENCY_LEVEL: u32 = 34;
+        matches!(option(self.options(), IDEMPOTENCY_LEVEL), Ok(Some(1)))
     }
 
     /// A `google.protobuf.MethodOptions`, encoded, with the custom ones such as `google.api.http`.

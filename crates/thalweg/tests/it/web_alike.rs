@@ -276,7 +276,7 @@ impl Site {
     }
 }
 
-const ANNOTATIONS: &str = include_str!("../../../web/tests/proto/google/api/annotations.proto");
+const ANNOTATIONS: &str = include_str!("../../../openapi/tests/proto/google/api/annotations.proto");
 
 fn request(way: Way, fields: &Fields, body: &[u8]) -> http::Request<Body> {
     let mut request = http::Request::builder().method("POST").uri(way.path());

@@ -69,7 +69,7 @@ async fn head_has_no_content() {
     };
     check(Web::new(), "/nothing", ":status: 404\ncontent-length: 29").await;
     check(Web::new(), "/test.Echo/Echo", ":status: 405\ncontent-length: 22").await;
-    let page = include_str!("../../../web/page/page.html").len();
+    let page = include_str!("../../../openapi/page/page.html").len();
     check(Web::new().docs(true), "/docs", &format!(":status: 200\ncontent-length: {page}")).await;
     check(Web::new().fallback(Fallback), "/a", ":status: 200\ncontent-length: 8").await;
     check(Web::new().fallback(Fallback), "/said", ":status: 200\ncontent-length: 7").await;

@@ -5,6 +5,7 @@ use std::error::Error;
 
 use bytes::Bytes;
 use http::{Request, Response};
+use thalweg_openapi::Info;
 use thalweg_protobuf::{SchemaError, json};
 use thiserror::Error;
 use tower_service::Service;
@@ -14,7 +15,6 @@ use crate::body::Body;
 use crate::codec::CodecOptions;
 use crate::cors::Cors;
 use crate::http1::limits::Http1Limits;
-use crate::openapi::Info;
 use crate::transcoding::{RequestOptions, RulesError};
 
 /// Which protocols a server speaks besides gRPC, and how: all of them by default.

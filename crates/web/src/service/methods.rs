@@ -11,7 +11,6 @@ use thalweg_protobuf::{MessageId, MessageType, Schema};
 
 use crate::codec::{Codec, CodecOptions};
 use crate::compression::Compression;
-use crate::options;
 
 /// All methods by their paths.
 #[derive(Debug)]
@@ -45,7 +44,7 @@ impl Methods {
                 schema: schema.clone(),
                 input: method.input().id(),
                 output: method.output().id(),
-                has_no_side_effects: options::has_no_side_effects(method),
+                has_no_side_effects: method.has_no_side_effects(),
                 call_type: call_type(method.is_client_streaming(), method.is_server_streaming()),
             });
             (

@@ -5,14 +5,13 @@ use http::header::{ACCEPT, ALLOW, CONTENT_TYPE};
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Response, StatusCode};
 use serde_json::{Value, json};
 use thalweg_engine::Code;
+use thalweg_openapi::rules::Rules;
+use thalweg_openapi::{Info, Page, document};
 
 use super::config::PageOptions;
 use super::context::Context;
 use crate::body::Body;
 use crate::content_type::application;
-use crate::openapi::{self, Info};
-use crate::page::Page;
-use crate::transcoding::Rules;
 
 const ACCEPT_POST: HeaderName = HeaderName::from_static("accept-post");
 const JSON: HeaderValue = HeaderValue::from_static("application/json");
@@ -41,7 +40,7 @@ impl Pages {
     ) -> Pages {
         let print = &context.options.print;
         let info = Info { schema_names: print.schema_names, enum_numbers: print.enum_numbers, ..info };
-        let openapi = rules.filter(|_| options.openapi).map(|rules| openapi::document(rules, &info).into());
+        let openapi = rules.filter(|_| options.openapi).map(|rules| document(rules, &info).into());
         let docs = rules.filter(|_| options.docs).map(|rules| Page::new(rules, &info));
         Pages { front, openapi, docs }
     }

@@ -1,8 +1,9 @@
 //! `google.api.HttpBody`: a body that is no JSON, and its content type.
 
 use bytes::Bytes;
+use thalweg_openapi::rules::is_http_body;
+use thalweg_protobuf::Field;
 use thalweg_protobuf::wire::{Reader, Tag, WireError, WireType, put_tag, put_varint, varint_len};
-use thalweg_protobuf::{Field, MessageType};
 
 const CONTENT_TYPE: Tag = Tag::new(1, WireType::Len);
 const DATA: Tag = Tag::new(2, WireType::Len);
@@ -17,11 +18,6 @@ pub struct Content {
     pub content_type: String,
     /// The body.
     pub data: Bytes,
-}
-
-/// Whether messages of this type are bodies as they are.
-pub(crate) fn is_http_body(message: MessageType<'_>) -> bool {
-    message.full_name() == "google.api.HttpBody"
 }
 
 /// Whether values of this field are.

@@ -6,13 +6,13 @@ mod options;
 mod query;
 mod value;
 
+use thalweg_openapi::rules::{Binding, Body, FieldPath, Rules, is_http_body};
 use thalweg_protobuf::json::{self, ParseOptions};
 use thalweg_protobuf::{Field, MessageType};
 
 use super::http_body::{self, Content};
 use super::percent::PercentError;
 use super::router::Route;
-use super::rules::{Binding, Body, FieldPath, Rules};
 pub use error::RequestError;
 pub use options::RequestOptions;
 use query::Query;
@@ -74,7 +74,7 @@ pub fn is_raw(rules: &Rules, binding: &Binding) -> bool {
     let message = rules.input(binding);
     match binding.body() {
         Body::Absent => false,
-        Body::Whole => http_body::is_http_body(message),
+        Body::Whole => is_http_body(message),
         Body::Field(number) => message.field_by_number(number).is_some_and(http_body::is_http_body_field),
     }
 }
@@ -155,7 +155,7 @@ impl RequestBody<'_, '_> {
             // What many clients send where there is nothing to say.
             Body::Absent if *body.data.trim_ascii() == *b"{}" => Ok(()),
             Body::Absent => Err(RequestError::UnexpectedBody),
-            Body::Whole if http_body::is_http_body(self.message) => {
+            Body::Whole if is_http_body(self.message) => {
                 http_body::put(body, wire);
                 Ok(())
             }

@@ -1,12 +1,12 @@
 //! From the wire bytes of a method's answer to the body of HTTP's.
 
 use bytes::Bytes;
+use thalweg_openapi::rules::{Binding, Rules, is_http_body};
 use thalweg_protobuf::json::{self, PrintError, PrintOptions};
 use thalweg_protobuf::wire::Reader;
 use thalweg_protobuf::{DecodeError, Field, MessageType};
 
 use super::http_body::{self, Content};
-use super::rules::{Binding, Rules};
 
 /// The content type of JSON.
 pub const JSON: &str = "application/json";
@@ -83,7 +83,7 @@ enum JsonBody<'s> {
 
 fn body_of<'s>(rules: &'s Rules, binding: &Binding) -> Body<'s> {
     match JsonBody::of(rules, binding) {
-        JsonBody::Message(message) if http_body::is_http_body(message) => Body::Raw(None),
+        JsonBody::Message(message) if is_http_body(message) => Body::Raw(None),
         JsonBody::Field(field) if http_body::is_http_body_field(field) => Body::Raw(Some(field)),
         body => Body::Json(body),
     }

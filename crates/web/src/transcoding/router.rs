@@ -6,10 +6,9 @@ use std::borrow::Cow;
 use std::slice;
 
 use http::Method;
+use thalweg_openapi::rules::{Binding, FieldPath, Rules, Segment, Variable};
 
 use super::percent::{self, PercentError, Place};
-use super::rules::{Binding, FieldPath, Rules};
-use super::template::{Segment, Variable};
 use table::{Search, Table};
 
 /// The bindings of [`Rules`], to be found by requests.

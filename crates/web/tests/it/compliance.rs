@@ -13,8 +13,9 @@ use serde_json::{Map, Value};
 use thalweg_web::WebService;
 use thalweg_web::transcoding::{Found, RequestOptions, Router};
 
+use crate::declared::descriptors;
 use crate::library::{echo, next_frame, request};
-use crate::support::{descriptors, router, to_json};
+use crate::support::{router, to_json};
 
 const DECLARATIONS: &str = r#"
     enum Kind { UNSPECIFIED = 0; PLANT = 1; ANIMAL = 2; }

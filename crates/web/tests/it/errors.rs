@@ -4,7 +4,7 @@ use thalweg_engine::{Code, Status, StatusParts};
 use thalweg_protobuf::json::{self, PrintOptions};
 use thalweg_web::transcoding::{RequestError, error};
 
-use crate::support::schema;
+use crate::declared::schema;
 
 #[test]
 fn codes_and_their_status_of_http() {

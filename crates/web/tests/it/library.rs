@@ -26,7 +26,7 @@ use thalweg_web::body::Body;
 use thalweg_web::{Web, WebError, WebService};
 use tokio::sync::mpsc;
 
-use crate::support::google_api;
+use crate::declared::google_api;
 
 const SOURCE: &str = r#"
 syntax = "proto3"; package library;

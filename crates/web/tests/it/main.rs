@@ -4,19 +4,20 @@ mod browser;
 mod client;
 mod compliance;
 mod connect_calls;
+#[path = "../../../openapi/tests/it/declared.rs"]
+mod declared;
 mod echo;
 mod errors;
 mod grpc_web_calls;
 mod library;
+#[path = "../../../openapi/tests/it/library.rs"]
 mod openapi;
-mod page;
 mod page_browser;
 mod page_library;
 mod random;
 mod requests;
 mod responses;
 mod routes;
-mod rules;
 mod support;
 mod transcoded;
 mod transcoded_streams;

@@ -7,7 +7,8 @@ use http::Method;
 use thalweg_protobuf::json::PrintOptions;
 use thalweg_web::transcoding::{Content, Found, RequestOptions, Segment, Template, request, response};
 
-use crate::support::{router, service};
+use crate::declared::service;
+use crate::support::router;
 
 /// xorshift64*: the same numbers for the same seed.
 struct Random(u64);

@@ -5,7 +5,8 @@ use thalweg_protobuf::json::ParseOptions;
 use thalweg_protobuf::{Message, Value};
 use thalweg_web::transcoding::{Content, RequestError, RequestOptions, Router};
 
-use crate::support::{router, service, to_json, to_wire};
+use crate::declared::service;
+use crate::support::{router, to_json, to_wire};
 
 const MESSAGES: &str = r#"
     enum Colour { NONE = 0; RED = 1; DARK_BLUE = 2; }

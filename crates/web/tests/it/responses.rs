@@ -5,7 +5,7 @@ use serde_json::Value;
 use thalweg_protobuf::json::{self, PrintOptions};
 use thalweg_web::transcoding::response;
 
-use crate::support::{rules, service};
+use crate::declared::{rules, service};
 
 const MESSAGES: &str = r#"
     enum Colour { NONE = 0; RED = 1; }

@@ -1,6 +1,7 @@
 //! Which path leads where.
 
-use crate::support::{found, router, service};
+use crate::declared::service;
+use crate::support::{found, router};
 
 /// Answers of a router with a GET for each template; `expected` as `found` gives it.
 #[track_caller]

@@ -1,65 +1,16 @@
-//! Schemas with annotations, and requests to them.
+//! Requests to schemas with annotations.
 
 use std::borrow::Cow;
-use std::fmt::Write as _;
 
 use bytes::Bytes;
 use http::Method;
-use thalweg_protobuf::{Schema, json, sources};
-use thalweg_web::transcoding::{
-    Content, Found, RequestError, RequestOptions, Router, Rules, RulesError, Template, request,
-};
+use thalweg_protobuf::json;
+use thalweg_web::transcoding::{Content, Found, RequestError, RequestOptions, Router, Template, request};
 
-/// The `.proto` files of `tests/proto/google/api`, by their names.
-pub(crate) fn google_api(name: &str) -> Option<String> {
-    let text = match name {
-        "google/api/annotations.proto" => include_str!("../proto/google/api/annotations.proto"),
-        "google/api/resources.proto" => include_str!("../proto/google/api/resources.proto"),
-        _ => return None,
-    };
-    Some(text.to_owned())
-}
-
-/// What a test declares, in the package `t`.
-pub(crate) fn schema(declarations: &str) -> Schema {
-    Schema::from_descriptor_set(&descriptors(declarations)).unwrap()
-}
-
-/// The same as a `FileDescriptorSet`.
-pub(crate) fn descriptors(declarations: &str) -> Vec<u8> {
-    let text = format!(
-        r#"syntax = "proto3"; package t;
-        import "google/api/annotations.proto";
-        import "google/api/resources.proto";
-        import "google/protobuf/duration.proto";
-        import "google/protobuf/empty.proto";
-        import "google/protobuf/field_mask.proto";
-        import "google/protobuf/struct.proto";
-        import "google/protobuf/timestamp.proto";
-        import "google/protobuf/wrappers.proto";
-        {declarations}"#
-    );
-    let read = move |name: &str| if name == "t.proto" { Some(text.clone()) } else { google_api(name) };
-    sources::compile(&["t.proto"], read).unwrap()
-}
-
-/// The rules of the service `t.S`.
-pub(crate) fn rules(declarations: &str) -> Result<Rules, RulesError> {
-    Rules::new(&schema(declarations), ["t.S"])
-}
+use crate::declared::rules;
 
 pub(crate) fn router(declarations: &str) -> Router {
     Router::new(rules(declarations).unwrap())
-}
-
-/// A method for each rule, which is the inside of its annotation, and the messages that they have.
-pub(crate) fn service(messages: &str, input: &str, output: &str, rules: &[&str]) -> String {
-    let mut methods = String::new();
-    for (index, rule) in rules.iter().enumerate() {
-        let option = format!("option (google.api.http) = {{ {rule} }};");
-        writeln!(methods, "rpc M{index}({input}) returns ({output}) {{ {option} }}").unwrap();
-    }
-    format!("{messages} service S {{ {methods} }}")
 }
 
 /// The template that a path leads to, and its variables: `/a/{x} x=1 y=2`; `404` or `405 GET PUT`.

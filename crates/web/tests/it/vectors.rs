@@ -7,6 +7,9 @@
 use std::fs;
 use std::path::Path;
 
+/// Where our tests are.
+const FOLDERS: [&str; 4] = ["src/transcoding", "tests/it", "../openapi/src/rules", "../openapi/tests/it"];
+
 /// A line for each of their tests: of ours where it holds, `!` and why where the specification says something else, and
 /// `-` and why where there is nothing of the kind here.
 const VECTORS: &str = "
@@ -163,7 +166,7 @@ fn each_case_has_its_test() {
                     hold += 1;
                     let (test, _) = ours.split_once(',').unwrap_or((ours, ""));
                     let (module, function) = test.split_once("::").unwrap();
-                    let is_there = ["src/transcoding", "tests/it"].into_iter().any(|folder| {
+                    let is_there = FOLDERS.into_iter().any(|folder| {
                         let text = fs::read_to_string(package.join(format!("{folder}/{module}.rs")));
                         text.is_ok_and(|text| text.contains(&format!("fn {function}()")))
                     });

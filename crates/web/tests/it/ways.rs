@@ -10,9 +10,9 @@ use thalweg_web::body::Body;
 use thalweg_web::cors::{Cors, Origins};
 use thalweg_web::{Web, WebError, WebService};
 
+use crate::declared::service;
 use crate::echo::{ask, descriptors, envelope, request, serve};
 use crate::library::echo_with;
-use crate::support::service;
 
 /// Says what it was asked.
 #[derive(Clone)]
@@ -149,7 +149,7 @@ async fn the_fallback_has_what_is_no_call() {
 #[tokio::test]
 async fn the_fallback_has_the_other_methods_of_annotated_paths() {
     let methods = service("message M { string a = 1; }", "M", "M", &["get: \"/a\""]);
-    let served = |web| echo_with(web, crate::support::descriptors(&methods), &["t.S/M0"]).unwrap();
+    let served = |web| echo_with(web, crate::declared::descriptors(&methods), &["t.S/M0"]).unwrap();
     let cors = || Cors { origins: Origins::Any, ..Cors::default() };
     let with = served(Web::new().fallback(Pages).cors(cors()));
     check(&with, "GET /a?a=b", b"", "200 {\"a\":\"b\"}").await;
@@ -202,7 +202,7 @@ async fn what_browsers_are_told_of_annotations_and_of_nothing() {
     let methods = service("message M { string a = 1; }", "M", "M", &["patch: \"/a\" body: \"*\""]);
     let cors = Cors { origins: Origins::Any, ..Cors::default() };
     let served =
-        echo_with(Web::new().cors(cors), crate::support::descriptors(&methods), &["t.S/M0"]).unwrap();
+        echo_with(Web::new().cors(cors), crate::declared::descriptors(&methods), &["t.S/M0"]).unwrap();
     let check = async |head: &str, expected: &str| {
         let answer = ask(&served, request(head, Bytes::from_static(b"{}"))).await;
         let allowed = answer.headers.get("access-control-allow-origin").map(|value| value.to_str().unwrap());
@@ -231,13 +231,13 @@ async fn annotations_are_read_for_who_is_asked_for() {
         let [transcoding, openapi, docs] = [0, 1, 2].map(|bit| asked & (1 << bit) != 0);
         let web = || Web::new().transcoding(transcoding).openapi(openapi).docs(docs);
         let good = service("message M {}", "M", "M", &["get: \"/a\"", "get: \"/b\""]);
-        let served = echo_with(web(), crate::support::descriptors(&good), &methods).unwrap();
+        let served = echo_with(web(), crate::declared::descriptors(&good), &methods).unwrap();
         for (path, is_there) in [("/a", transcoding), ("/openapi.json", openapi), ("/docs", docs)] {
             let answer = ask(&served, request(&format!("GET {path}"), Body::empty())).await;
             assert_eq!(answer.status, if is_there { 200 } else { 404 }, "{path} of {asked}");
         }
         let bad = service("message M {}", "M", "M", &["get: \"/a\"", "get: \"/a\""]);
-        let refused = echo_with(web(), crate::support::descriptors(&bad), &methods).is_err();
+        let refused = echo_with(web(), crate::declared::descriptors(&bad), &methods).is_err();
         assert_eq!(refused, asked != 0, "{asked}");
     }
 }

@@ -1,9 +1,8 @@
 //! Records in records.
 
+use thalweg_openapi::rules::FieldPath;
 use thalweg_protobuf::wire::{Tag, WireType, put_tag, put_varint, varint_len};
 use thalweg_protobuf::{Field, Kind, MessageType};
-
-use crate::transcoding::rules::FieldPath;
 
 /// The fields on a path, from the outside in.
 pub(super) fn fields_of<'s>(message: MessageType<'s>, path: &FieldPath) -> Vec<Field<'s>> {

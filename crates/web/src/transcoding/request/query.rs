@@ -2,15 +2,16 @@
 
 use std::collections::{HashMap, HashSet};
 
+use thalweg_openapi::rules::{Binding, Body};
 use thalweg_protobuf::json::{self, ParseOptions};
+use thalweg_protobuf::printable::excerpt;
 use thalweg_protobuf::{Field, MessageType};
 
 use super::error::RequestError;
 use super::nested;
 use super::options::RequestOptions;
-use super::value::{self, excerpt, problem};
+use super::value::{self, problem};
 use crate::transcoding::percent::{self, Place};
-use crate::transcoding::rules::{Binding, Body};
 
 /// Reads the parameters of one request.
 pub(super) struct Query<'s, 'r> {
@@ -50,8 +51,7 @@ impl<'s, 'r> Query<'s, 'r> {
                 return Err(RequestError::TooManyParameters { max: self.options.parameters_max });
             }
             let (name, value) = parameter.split_once('=').unwrap_or((parameter, ""));
-            let error =
-                |name: &str, problem| RequestError::Parameter { name: excerpt(name).into_owned(), problem };
+            let error = |name: &str, problem| RequestError::Parameter { name: excerpt(name), problem };
             let place = Place::Query { plus_is_space: self.options.plus_is_space };
             let decode = |text| percent::decode(text, place).map_err(|problem| problem.to_string());
             let decoded_name = decode(name).map_err(|problem| error(name, problem))?;

@@ -1,7 +1,5 @@
 //! Values in paths and queries.
 
-use std::borrow::Cow;
-
 use thalweg_protobuf::Field;
 use thalweg_protobuf::json::{self, ParseError, ParseOptions};
 
@@ -30,14 +28,4 @@ pub(super) fn problem(error: ParseError) -> String {
         return error.problem;
     }
     format!("{}: {}", error.path, error.problem)
-}
-
-/// A part of somebody's text, for messages.
-pub(super) fn excerpt(text: &str) -> Cow<'_, str> {
-    const LEN_MAX: usize = 100;
-    if text.len() <= LEN_MAX {
-        return Cow::Borrowed(text);
-    }
-    let end = (0..=LEN_MAX).rev().find(|&end| text.is_char_boundary(end)).unwrap_or(0);
-    Cow::Owned(format!("{}…", &text[..end]))
 }

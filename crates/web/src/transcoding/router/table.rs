@@ -1,8 +1,7 @@
 //! Templates as a tree: a step for each segment, up to `**`.
 
 use http::Method;
-
-use crate::transcoding::template::{Segment, Template};
+use thalweg_openapi::rules::{Segment, Template};
 
 /// A tree for paths without a verb, and one for each verb. Routes are numbers.
 #[derive(Clone, Debug, Default)]

@@ -9,7 +9,7 @@ use super::path::Path;
 use super::schemas::{self, Schemas};
 use super::text;
 use crate::options::Deprecated;
-use crate::transcoding::{Body, FieldPath, is_http_body};
+use crate::rules::{Body, FieldPath, is_http_body};
 
 const JSON: &str = "application/json";
 const NDJSON: &str = "application/x-ndjson";

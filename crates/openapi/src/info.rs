@@ -32,7 +32,7 @@ impl Info {
     }
 
     /// The name that a field has in JSON.
-    pub(super) fn name<'s>(&self, field: Field<'s>) -> &'s str {
+    pub(crate) fn name<'s>(&self, field: Field<'s>) -> &'s str {
         if self.schema_names { field.name() } else { field.json_name() }
     }
 }

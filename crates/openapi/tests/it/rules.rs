@@ -1,9 +1,9 @@
 //! What is found wrong when a server starts.
 
 use http::Method;
-use thalweg_web::transcoding::Body;
+use thalweg_openapi::rules::Body;
 
-use crate::support::{rules, service};
+use crate::declared::{rules, service};
 
 const MESSAGES: &str = r"
     message Author { string name = 1; }
@@ -95,7 +95,7 @@ fn bindings_say_what_is_where() {
 
 #[test]
 fn services_that_are_not_there() {
-    let schema = crate::support::schema(MESSAGES);
-    let error = thalweg_web::transcoding::Rules::new(&schema, ["t.Gone"]).unwrap_err();
+    let schema = crate::declared::schema(MESSAGES);
+    let error = thalweg_openapi::rules::Rules::new(&schema, ["t.Gone"]).unwrap_err();
     assert_eq!(error.to_string(), "the descriptors have no service `t.Gone`");
 }

@@ -14,7 +14,7 @@ const NESTING_MAX: usize = 64;
 /// and so does `thalweg-build`. Reflection and most other descriptors are without.
 ///
 /// ```
-/// use thalweg_web::comments::Comments;
+/// use thalweg_openapi::Comments;
 ///
 /// # let source = "syntax = 'proto3'; package shop;
 /// #     // What is for sale.

@@ -1,6 +1,9 @@
-//! From a schema's annotations to bindings, checked when the server starts.
+//! How services are called by JSON over HTTP: the annotations [`google.api.http`] of a schema as checked bindings.
+//!
+//! [`google.api.http`]: https://github.com/googleapis/googleapis/blob/master/google/api/http.proto
 
 mod annotation;
+mod template;
 
 use std::collections::HashMap;
 
@@ -10,9 +13,8 @@ use thalweg_protobuf::wire::WireError;
 use thalweg_protobuf::{Field, Kind, MessageId, MessageType, Schema, WellKnown};
 use thiserror::Error;
 
-use super::http_body;
-use super::template::{Template, TemplateError};
 use annotation::HttpRule;
+pub use template::{Segment, Template, TemplateError, Variable};
 
 /// All bindings of some services.
 #[derive(Clone, Debug)]
@@ -384,10 +386,15 @@ fn top_field<'s>(
     })
 }
 
+/// Returns whether the type is `google.api.HttpBody`, whose messages are sent as raw bodies.
+pub fn is_http_body(message: MessageType<'_>) -> bool {
+    message.full_name() == "google.api.HttpBody"
+}
+
 /// Whether its JSON is an object with the fields of a message.
 fn has_fields(field: Field<'_>) -> bool {
     let message = field.message_type().filter(|_| !field.is_repeated());
-    message.is_some_and(|message| message.well_known().is_none() && !http_body::is_http_body(message))
+    message.is_some_and(|message| message.well_known().is_none() && !is_http_body(message))
 }
 
 /// The FieldMask that says which fields a PATCH changes, by its name.

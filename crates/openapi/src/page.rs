@@ -12,8 +12,8 @@ use http::header::{
 };
 use http::{HeaderName, HeaderValue, Method, Response, StatusCode};
 
-use crate::openapi::Info;
-use crate::transcoding::Rules;
+use crate::info::Info;
+use crate::rules::Rules;
 use described::Described;
 
 const HTML: &str = include_str!("../page/page.html");
@@ -36,9 +36,9 @@ const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; i
 /// ```
 /// use http::Method;
 /// use thalweg_protobuf::{Schema, sources};
-/// use thalweg_web::openapi::Info;
-/// use thalweg_web::page::Page;
-/// use thalweg_web::transcoding::Rules;
+/// use thalweg_openapi::Info;
+/// use thalweg_openapi::Page;
+/// use thalweg_openapi::rules::Rules;
 ///
 /// # let greet = "syntax = 'proto3'; service Greeter { rpc Greet(M) returns (M); } message M { string name = 1; }";
 /// # let set = sources::compile(&["greet.proto"], |_| Some(greet.to_owned()))?;

@@ -1,7 +1,7 @@
 //! Prints the OpenAPI document of services whose `.proto` files are at hand:
 //!
 //! ```sh
-//! cargo run -p thalweg-web --example openapi -- FOLDER FILE.proto [--schema-names] [--enum-numbers]
+//! cargo run -p thalweg-openapi --example openapi -- FOLDER FILE.proto [--schema-names] [--enum-numbers]
 //! ```
 //!
 //! It has all services of the file.
@@ -10,10 +10,10 @@ use std::error::Error;
 use std::fs;
 use std::path::PathBuf;
 
+use thalweg_openapi::Comments;
+use thalweg_openapi::rules::Rules;
+use thalweg_openapi::{Info, document};
 use thalweg_protobuf::{Schema, Service, sources};
-use thalweg_web::comments::Comments;
-use thalweg_web::openapi::{Info, document};
-use thalweg_web::transcoding::Rules;
 
 fn main() -> Result<(), Box<dyn Error>> {
     let (flags, words): (Vec<String>, Vec<String>) =

@@ -2,8 +2,8 @@
 
 use thalweg_protobuf::Method;
 
-use super::info::Info;
-use crate::transcoding::{Binding, Body};
+use crate::info::Info;
+use crate::rules::{Binding, Body};
 
 /// The methods of HTTP that OpenAPI 3.1 knows, as it writes them.
 const METHODS: [&str; 8] = ["get", "put", "post", "delete", "options", "head", "patch", "trace"];

@@ -2,8 +2,8 @@
 
 use http::Method;
 use serde_json::{Value, json};
-use thalweg_web::openapi::Info;
-use thalweg_web::page::Page;
+use thalweg_openapi::Info;
+use thalweg_openapi::Page;
 
 use crate::openapi::library;
 
@@ -119,7 +119,7 @@ fn services_are_told_with_their_types_and_comments() {
 #[test]
 fn a_page_of_nothing_says_so() {
     let (rules, _) = library();
-    let none = thalweg_web::transcoding::Rules::new(rules.schema(), [""; 0]).unwrap();
+    let none = thalweg_openapi::rules::Rules::new(rules.schema(), [""; 0]).unwrap();
     let services = Page::new(&none, &Info::default()).answer(&Method::GET, "/docs/services.json").unwrap();
     let services: Value = serde_json::from_slice(services.body()).unwrap();
     assert_eq!((&services["title"], &services["services"]), (&json!("No services"), &json!([])));

@@ -4,14 +4,13 @@ use std::fs;
 use std::path::Path;
 
 use serde_json::{Value, json};
+use thalweg_openapi::Comments;
+use thalweg_openapi::rules::Rules;
+use thalweg_openapi::{Info, document};
 use thalweg_protobuf::{Schema, sources};
-use thalweg_web::comments::Comments;
-use thalweg_web::openapi::{Info, document};
-use thalweg_web::transcoding::Rules;
 
-use crate::support::{rules, service};
-
-const FOLDER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests");
+use crate::declared::{rules, service};
+use crate::library::{FOLDER, descriptors, is_golden};
 
 /// The library of `tests/proto`, in full. With `THALWEG_GOLDEN=write` the file is written anew.
 #[test]
@@ -23,22 +22,6 @@ fn the_library() {
         fs::write(golden, serde_json::to_string_pretty(&found).unwrap() + "\n").unwrap();
     }
     is_golden(&found);
-}
-
-/// That this is the document of the library.
-pub(crate) fn is_golden(found: &Value) {
-    let expected = include_str!("../golden/library.json");
-    let expected: Value = serde_json::from_str(expected).unwrap();
-    for pointer in ["/info", "/tags", "/x-google-api-http"] {
-        assert_eq!(found.pointer(pointer), expected.pointer(pointer), "{pointer}");
-    }
-    for part in ["/paths", "/components/schemas"] {
-        let (found, expected) = (found.pointer(part).unwrap(), expected.pointer(part).unwrap());
-        for (name, expected) in expected.as_object().unwrap() {
-            assert_eq!(&found[name], expected, "{part} {name}");
-        }
-        assert_eq!(found.as_object().unwrap().len(), expected.as_object().unwrap().len(), "{part}");
-    }
 }
 
 #[test]
@@ -206,10 +189,4 @@ pub(crate) fn library() -> (Rules, Info) {
     let schema = Schema::from_descriptor_set(&set).unwrap();
     let rules = Rules::new(&schema, ["library.v1.Library"]).unwrap();
     (rules, Info::default().comments(Comments::from_descriptor_set(&set)))
-}
-
-/// Of the library.
-pub(crate) fn descriptors() -> Vec<u8> {
-    let read = |name: &str| fs::read_to_string(Path::new(FOLDER).join("proto").join(name)).ok();
-    sources::compile(&["library.proto"], read).unwrap()
 }

@@ -66,11 +66,6 @@ pub(crate) fn resource(message: MessageType<'_>) -> Option<(String, Vec<String>)
     Some((texts(1).last()?, texts(2).collect()))
 }
 
-/// Whether calling it changes nothing: `idempotency_level = NO_SIDE_EFFECTS`.
-pub(crate) fn has_no_side_effects(method: Method<'_>) -> bool {
-    last(method.options(), 34) == Some(1)
-}
-
 fn flag(options: &[u8], number: u32) -> bool {
     last(options, number).is_some_and(|value| value != 0)
 }

@@ -3,7 +3,7 @@
 use thalweg_protobuf::{Field, MessageType};
 
 use super::call::Call;
-use crate::transcoding::{FieldPath, Segment, Template, Variable};
+use crate::rules::{FieldPath, Segment, Template, Variable};
 
 /// A path and its parameters.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -5,9 +5,10 @@ use std::collections::{BTreeMap, HashSet};
 use serde::Serialize;
 use thalweg_protobuf::{Cardinality, EnumType, Field, MessageType, Method, Oneof, Service};
 
-use crate::openapi::{self, Info};
-use crate::options::{Behavior, Deprecated, has_no_side_effects};
-use crate::transcoding::Rules;
+use crate::document::{services, title};
+use crate::info::Info;
+use crate::options::{Behavior, Deprecated};
+use crate::rules::Rules;
 
 /// All that the page shows.
 #[derive(Serialize)]
@@ -108,7 +109,7 @@ struct About<'s> {
 
 impl<'s> Described<'s> {
     pub(super) fn new(rules: &'s Rules, info: &'s Info) -> Described<'s> {
-        let services = openapi::services(rules);
+        let services = services(rules);
         let mut types = Types { info, queue: Vec::new(), seen: HashSet::new(), enums: BTreeMap::new() };
         for method in services.iter().flat_map(|service| service.methods()) {
             types.find(method.input());
@@ -119,7 +120,7 @@ impl<'s> Described<'s> {
             messages.insert(message.full_name(), types.message(message));
         }
         Described {
-            title: openapi::title(info, &services),
+            title: title(info, &services),
             description: &info.description,
             version: &info.version,
             server: concat!("Thalweg ", env!("CARGO_PKG_VERSION")),
@@ -145,7 +146,7 @@ fn describe<'s>(service: Service<'s>, rules: &Rules, info: &'s Info) -> Describe
             output: method.output().full_name(),
             is_client_streaming: method.is_client_streaming(),
             is_server_streaming: method.is_server_streaming(),
-            has_no_side_effects: has_no_side_effects(method),
+            has_no_side_effects: method.has_no_side_effects(),
             http: http.collect(),
         }
     };

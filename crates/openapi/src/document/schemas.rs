@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 
 use thalweg_protobuf::{EnumType, Field, Kind, MessageType, Oneof, WellKnown};
 
-use super::info::Info;
 use super::json::{Json, Object};
 use super::text;
+use crate::info::Info;
 use crate::options::{Behavior, Deprecated, resource};
 
 /// The name of the component that failed calls have.

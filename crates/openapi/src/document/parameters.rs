@@ -9,7 +9,7 @@ use super::path::{self, Path};
 use super::schemas::{self, Schemas};
 use super::text;
 use crate::options::{Behavior, Deprecated};
-use crate::transcoding::{Body, FieldPath};
+use crate::rules::{Body, FieldPath};
 
 /// Parameters that an operation may have: as many as a request may have.
 const PARAMETERS_MAX: usize = 1000;
