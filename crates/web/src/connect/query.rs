@@ -3,9 +3,13 @@
 use std::borrow::Cow;
 
 use base64::Engine;
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
 use thalweg_engine::{Code, Status};
 
 use crate::base64::URL_SAFE;
+
+/// What needs encoding anywhere (RFC 3986 §2.3).
+const RESERVED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
 
 /// What the query of a GET says. Of a name that comes twice the first counts, and unknown ones are passed over.
 #[derive(Debug, Default)]
@@ -94,54 +98,21 @@ pub(super) fn write(codec: &str, compression: Option<&str>, message: &[u8], is_t
         query.push_str(compression);
     }
     query.push_str("&encoding=");
-    push_encoded(codec.as_bytes(), &mut query);
+    query.extend(utf8_percent_encode(codec, RESERVED));
     query.push_str("&message=");
     match text {
-        Some(text) => push_encoded(text.as_bytes(), &mut query),
+        Some(text) => query.extend(utf8_percent_encode(text, RESERVED)),
         None => URL_SAFE.encode_string(message, &mut query),
     }
     query
 }
 
-/// RFC 3986 §2.3: what needs no encoding anywhere.
-fn push_encoded(bytes: &[u8], out: &mut String) {
-    for byte in bytes {
-        match byte {
-            b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' => {
-                out.push(char::from(*byte));
-            }
-            _ => {
-                let digit = |nibble: u8| char::from(b"0123456789ABCDEF"[usize::from(nibble)]);
-                out.extend(['%', digit(byte >> 4), digit(byte & 15)]);
-            }
-        }
-    }
-}
-
 /// A name or a value of a query. `+` is a space, as forms have it; a `%` without two digits stands for itself.
 fn decode(text: &str) -> Cow<'_, [u8]> {
-    let text = text.as_bytes();
-    if !text.iter().any(|byte| matches!(byte, b'%' | b'+')) {
-        return Cow::Borrowed(text);
+    if text.contains('+') {
+        return percent_decode_str(&text.replace('+', " ")).collect::<Vec<u8>>().into();
     }
-    let digit = |byte: u8| char::from(byte).to_digit(16);
-    let mut decoded = Vec::with_capacity(text.len());
-    let mut rest = text;
-    while let [first, behind @ ..] = rest {
-        rest = behind;
-        decoded.push(match (first, behind) {
-            (b'+', _) => b' ',
-            (b'%', [high, low, behind @ ..]) => match (digit(*high), digit(*low)) {
-                (Some(high), Some(low)) => {
-                    rest = behind;
-                    (high * 16 + low) as u8
-                }
-                _ => b'%',
-            },
-            _ => *first,
-        });
-    }
-    Cow::Owned(decoded)
+    percent_decode_str(text).into()
 }
 
 fn invalid(why: impl Into<Cow<'static, str>>) -> Status {

@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 
+use percent_encoding::percent_decode_str;
 use thiserror::Error;
 
 /// A text that is not percent-encoded as it must be.
@@ -28,32 +29,18 @@ pub(super) enum Place {
 
 /// The text that `encoded` stands for.
 pub(super) fn decode(encoded: &str, place: Place) -> Result<Cow<'_, str>, PercentError> {
-    let plus_is_space = place == Place::Query { plus_is_space: true };
-    let is_special = |byte: &u8| *byte == b'%' || *byte == b'+' && plus_is_space;
-    let Some(first) = encoded.as_bytes().iter().position(is_special) else {
-        return Ok(Cow::Borrowed(encoded));
-    };
-    let mut decoded = encoded.as_bytes()[..first].to_vec();
-    let mut rest = &encoded.as_bytes()[first..];
-    while let [byte, behind @ ..] = rest {
-        rest = behind;
-        match byte {
-            b'%' => {
-                let [high, low, behind @ ..] = behind else { return Err(PercentError::Digits) };
-                let digit = |byte: &u8| char::from(*byte).to_digit(16).ok_or(PercentError::Digits);
-                let value = (digit(high)? * 16 + digit(low)?) as u8;
-                if value == b'/' && place == Place::Segments {
-                    decoded.extend([b'%', *high, *low]);
-                } else {
-                    decoded.push(value);
-                }
-                rest = behind;
-            }
-            b'+' if plus_is_space => decoded.push(b' '),
-            byte => decoded.push(*byte),
-        }
+    let has_digits = |behind: &str| behind.bytes().take(2).filter(u8::is_ascii_hexdigit).count() == 2;
+    if !encoded.split('%').skip(1).all(has_digits) {
+        return Err(PercentError::Digits);
     }
-    String::from_utf8(decoded).map(Cow::Owned).map_err(|_| PercentError::Utf8)
+    let replaced = match place {
+        Place::Query { plus_is_space: true } if encoded.contains('+') => encoded.replace('+', " "),
+        // What is encoded twice is still encoded when it has been decoded once.
+        Place::Segments if encoded.contains('%') => encoded.replace("%2F", "%252F").replace("%2f", "%252f"),
+        _ => return percent_decode_str(encoded).decode_utf8().map_err(|_| PercentError::Utf8),
+    };
+    let decoded = percent_decode_str(&replaced).decode_utf8().map_err(|_| PercentError::Utf8)?;
+    Ok(Cow::Owned(decoded.into_owned()))
 }
 
 #[cfg(test)]
