@@ -4,8 +4,10 @@ use std::collections::{BTreeSet, HashSet};
 use std::fs;
 use std::path::Path;
 
+use proc_macro2::TokenStream;
 use prost::Message;
 use prost_types::FileDescriptorSet;
+use quote::{format_ident, quote};
 
 use crate::error::Error;
 
@@ -13,16 +15,14 @@ use crate::error::Error;
 pub(crate) const DESCRIPTORS: &str = "FILE_DESCRIPTOR_SET";
 
 /// Brings the file of a package into its code, once for all its services.
-pub(crate) fn item(package: &str) -> String {
-    let file = file_name(package);
-    format!(
-        r#"
-/// The descriptors of this package's services, and of all that they import: an encoded
-/// `google.protobuf.FileDescriptorSet`.
-#[allow(dead_code)]
-pub static {DESCRIPTORS}: &[u8] = include_bytes!("{file}");
-"#
-    )
+pub(crate) fn item(package: &str) -> TokenStream {
+    let (name, file) = (format_ident!("{DESCRIPTORS}"), file_name(package));
+    quote! {
+        /// The descriptors of this package's services, and of all that they import: an encoded
+        /// `google.protobuf.FileDescriptorSet`.
+        #[allow(dead_code)]
+        pub static #name: &[u8] = include_bytes!(#file);
+    }
 }
 
 /// Writes a file for each package with services. `encoded` is all of `set`, and has more: custom options, which the

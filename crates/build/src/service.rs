@@ -1,6 +1,8 @@
 //! What the two modules of a service have in common: options, attributes, call types.
 
+use proc_macro2::{Ident, TokenStream};
 use prost_build::{Comments, Method};
+use quote::{format_ident, quote};
 
 use crate::name::{ServiceNames, message_path, path_matches};
 
@@ -45,32 +47,33 @@ impl Default for ServiceOptions {
 
 impl ServiceOptions {
     /// The type of a message that is sent, whose path prost gave.
-    pub(crate) fn sent(&self, path: &str) -> String {
-        let path = message_path(path);
-        match &self.codec {
-            Some(codec) => format!("{codec}<{path}>"),
-            None => path,
+    pub(crate) fn sent(&self, path: &str) -> TokenStream {
+        let message = tokens(&message_path(path));
+        match self.codec.as_deref().map(tokens) {
+            Some(codec) => quote!(#codec<#message>),
+            None => message,
         }
     }
 
     /// The type of a message that is received.
-    pub(crate) fn received(&self, path: &str) -> String {
-        match &self.codec {
-            None if self.receive_views => format!("thalweg::View<{}View<'static>>", message_path(path)),
-            _ => self.sent(path),
+    pub(crate) fn received(&self, path: &str) -> TokenStream {
+        if self.receive_views && self.codec.is_none() {
+            let view = tokens(&format!("{}View", message_path(path)));
+            return quote!(thalweg::View<#view<'static>>);
         }
+        self.sent(path)
     }
 
     /// The comments above and beside a service or method, as documentation.
     ///
     /// Detached blocks stay behind: they are about the file, not the item.
-    pub(crate) fn documentation(&self, comments: &Comments, full: &str) -> String {
+    pub(crate) fn documentation(&self, comments: &Comments, full: &str) -> TokenStream {
         let mut text = String::new();
         if !self.disable_comments.iter().any(|pattern| path_matches(pattern, full)) {
             let attached = Comments { leading_detached: Vec::new(), ..comments.clone() };
             attached.append_with_indent(0, &mut text);
         }
-        text
+        tokens(&text)
     }
 }
 
@@ -83,12 +86,12 @@ impl Attributes {
         self.0.push((path.into(), attribute.into()));
     }
 
-    /// The attributes of one service, a line each.
-    pub(crate) fn of(&self, service: &ServiceNames) -> String {
+    /// The attributes of one service.
+    pub(crate) fn of(&self, service: &ServiceNames) -> TokenStream {
         let package = service.full.rsplit_once('.').map_or("", |(package, _)| package);
         let means_it = |path: &str| path_matches(path, &service.full) || path_matches(path, package);
         let selected = self.0.iter().filter(|(path, _)| means_it(path));
-        selected.map(|(_, attribute)| attribute.clone() + "\n").collect()
+        selected.map(|(_, attribute)| tokens(attribute)).collect()
     }
 }
 
@@ -112,21 +115,75 @@ impl CallType {
     }
 
     /// The function for this call type, on the channel as on the server's method table.
-    pub(crate) fn function(self) -> &'static str {
-        match self {
+    pub(crate) fn function(self) -> Ident {
+        let name = match self {
             CallType::Unary => "unary",
             CallType::ClientStreaming => "client_streaming",
             CallType::ServerStreaming => "server_streaming",
             CallType::BidiStreaming => "bidi_streaming",
-        }
+        };
+        format_ident!("{name}")
     }
 }
 
+/// Parses Rust that is given as text: a path of prost's, an attribute or a path of the user's.
+///
+/// # Panics
+/// If it is not Rust. prost-build panics for its own attributes, too.
+pub(crate) fn tokens(text: &str) -> TokenStream {
+    text.parse().unwrap_or_else(|error| panic!("`{text}` is not Rust: {error}"))
+}
+
 /// Lints of the including crate say nothing about code that nobody wrote.
-pub(crate) const MODULE_LINTS: &str = "#![allow(dead_code, deprecated, missing_docs, unreachable_pub, \
-     unused_variables, clippy::all, clippy::pedantic)]\n";
+pub(crate) fn module_lints() -> TokenStream {
+    quote! {
+        #![allow(
+            dead_code, deprecated, missing_docs, unreachable_pub, unused_variables, clippy::all, clippy::pedantic
+        )]
+    }
+}
 
 /// `#[deprecated]` where the `.proto` file says so.
-pub(crate) fn deprecation(is_deprecated: bool) -> &'static str {
-    if is_deprecated { "#[deprecated]\n" } else { "" }
+pub(crate) fn deprecation(is_deprecated: bool) -> Option<TokenStream> {
+    is_deprecated.then(|| quote!(#[deprecated]))
+}
+
+/// The setters that clients and servers have in common. They document how messages are compressed in their own words.
+pub(crate) fn message_setters(compresses: &str, accepts: &str) -> TokenStream {
+    quote! {
+        /// Takes messages of at most `limit` bytes.
+        #[must_use]
+        pub fn max_decoding_message_size(mut self, limit: usize) -> Self {
+            self.options.max_decoding_message_size = limit;
+            self
+        }
+
+        /// Sends messages of at most `limit` bytes.
+        #[must_use]
+        pub fn max_encoding_message_size(mut self, limit: usize) -> Self {
+            self.options.max_encoding_message_size = limit;
+            self
+        }
+
+        #[doc = #compresses]
+        #[must_use]
+        pub fn send_compressed(mut self, encoding: thalweg::Encoding) -> Self {
+            self.options.send_compressed = Some(encoding);
+            self
+        }
+
+        /// Sends messages of fewer bytes than these as they are; 1 KiB by default.
+        #[must_use]
+        pub fn compression_threshold(mut self, bytes: usize) -> Self {
+            self.options.compression_threshold = bytes;
+            self
+        }
+
+        #[doc = #accepts]
+        #[must_use]
+        pub fn accept_compressed(mut self, encodings: thalweg::EncodingSet) -> Self {
+            self.options.accept_compressed = encodings;
+            self
+        }
+    }
 }

@@ -25,13 +25,13 @@ impl ServiceGenerator for Stubs {
     fn generate(&mut self, service: Service, buf: &mut String) {
         let names = ServiceNames::of(&service);
         if self.options.client {
-            buf.push_str(&client::module(&service, &names, &self.options));
+            buf.push_str(&client::module(&service, &names, &self.options).to_string());
         }
         if self.options.server {
             if self.options.embeds_descriptors && self.described.insert(service.package.clone()) {
-                buf.push_str(&descriptors::item(&service.package));
+                buf.push_str(&descriptors::item(&service.package).to_string());
             }
-            buf.push_str(&server::module(&service, &names, &self.options));
+            buf.push_str(&server::module(&service, &names, &self.options).to_string());
         }
     }
 }
