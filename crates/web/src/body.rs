@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use http_body::{Frame, SizeHint};
+use http_body_util::BodyExt as _;
 use thalweg_engine::raw::{OutgoingBody, Trailers};
 use thalweg_engine::{Code, RawBody, RequestShare, Status, compact};
 
@@ -57,7 +58,7 @@ impl Body {
         if body.is_end_stream() {
             return Self::empty();
         }
-        Self(Kind::Other(Box::pin(Foreign(Box::pin(body)))))
+        Self::streaming(body.map_err(|error| to_status(&*error.into())))
     }
 
     /// A body that is made as it is sent.
@@ -125,12 +126,7 @@ impl Body {
         self.awaits(Some(0));
         let mut first = Bytes::new();
         let mut all = Vec::new();
-        while let Some(frame) = std::future::poll_fn(|cx| {
-            let body = Pin::new(&mut self);
-            http_body::Body::poll_frame(body, cx)
-        })
-        .await
-        {
+        while let Some(frame) = self.frame().await {
             let Ok(piece) = frame?.into_data() else { continue };
             let size = first.len() + all.len() + piece.len();
             if size > size_max {
@@ -231,34 +227,6 @@ impl fmt::Debug for Body {
             Kind::Raw(body) => write!(f, "Body({body:?})"),
             Kind::Timed(_) | Kind::Http1(_) | Kind::Other(_) => f.write_str("Body(it comes)"),
         }
-    }
-}
-
-/// A body whose errors become statuses.
-struct Foreign<B>(Pin<Box<B>>);
-
-impl<B> http_body::Body for Foreign<B>
-where
-    B: http_body::Body<Data = Bytes>,
-    B::Error: Into<BoxError>,
-{
-    type Data = Bytes;
-    type Error = Status;
-
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, Status>>> {
-        let frame = self.0.as_mut().poll_frame(cx);
-        frame.map(|frame| frame.map(|frame| frame.map_err(|error| to_status(&*error.into()))))
-    }
-
-    fn is_end_stream(&self) -> bool {
-        self.0.is_end_stream()
-    }
-
-    fn size_hint(&self) -> SizeHint {
-        self.0.size_hint()
     }
 }
 

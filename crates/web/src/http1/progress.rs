@@ -1,10 +1,8 @@
 //! How far a connection is, and what it may still take: [`Progress`].
 
-use std::future::poll_fn;
-use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use http_body::Body as _;
+use http_body_util::BodyExt as _;
 use hyper::body::Incoming;
 use thalweg_engine::server::{Http1Admission, Http1Request, Http1Requests};
 use thalweg_engine::{Pace, RequestShare};
@@ -167,13 +165,12 @@ impl Progress {
             state.dropped.take().filter(|_| state.place.message > request)
         };
         let Some(mut body) = dropped else { return };
-        loop {
-            match poll_fn(|cx| Pin::new(&mut body).poll_frame(cx)).await {
-                Some(Ok(_)) => {}
-                Some(Err(_)) => return,
-                None => return self.is_read(request),
+        while let Some(frame) = body.frame().await {
+            if frame.is_err() {
+                return;
             }
         }
+        self.is_read(request);
     }
 
     /// Whether no further request can follow this one when its response begins now: hyper closes a connection where the
