@@ -14,11 +14,7 @@ use crate::body::Body;
 
 /// A service of tower's, whatever its types.
 #[derive(Clone)]
-pub(crate) struct Fallback(Arc<dyn Answer>);
-
-trait Answer: Send + Sync {
-    fn answer(&self, request: Request<Body>) -> ResponseFuture;
-}
+pub(crate) struct Fallback(Arc<dyn Fn(Request<Body>) -> ResponseFuture + Send + Sync>);
 
 impl Fallback {
     pub(crate) fn new<S, B>(service: S) -> Fallback
@@ -29,42 +25,29 @@ impl Fallback {
         B: http_body::Body<Data = Bytes> + Send + 'static,
         B::Error: Into<Box<dyn Error + Send + Sync>>,
     {
-        Fallback(Arc::new(Of(service)))
+        Fallback(Arc::new(move |request: Request<Body>| {
+            let mut service = service.clone();
+            ResponseFuture::of(async move {
+                let path = request.uri().path().to_owned();
+                if let Err(error) = poll_fn(|cx| service.poll_ready(cx)).await {
+                    return failure(&path, &*error.into());
+                }
+                match service.call(request).await {
+                    Ok(answer) => answer.map(Body::new),
+                    Err(error) => failure(&path, &*error.into()),
+                }
+            })
+        }))
     }
 
     pub(crate) fn call(&self, request: Request<Body>) -> ResponseFuture {
-        self.0.answer(request)
+        (self.0)(request)
     }
 }
 
 impl fmt::Debug for Fallback {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Fallback")
-    }
-}
-
-struct Of<S>(S);
-
-impl<S, B> Answer for Of<S>
-where
-    S: Service<Request<Body>, Response = Response<B>> + Clone + Send + Sync + 'static,
-    S::Error: Into<Box<dyn Error + Send + Sync>>,
-    S::Future: Send,
-    B: http_body::Body<Data = Bytes> + Send + 'static,
-    B::Error: Into<Box<dyn Error + Send + Sync>>,
-{
-    fn answer(&self, request: Request<Body>) -> ResponseFuture {
-        let mut service = self.0.clone();
-        ResponseFuture::of(async move {
-            let path = request.uri().path().to_owned();
-            if let Err(error) = poll_fn(|cx| service.poll_ready(cx)).await {
-                return failure(&path, &*error.into());
-            }
-            match service.call(request).await {
-                Ok(answer) => answer.map(Body::new),
-                Err(error) => failure(&path, &*error.into()),
-            }
-        })
     }
 }
 
