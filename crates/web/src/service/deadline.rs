@@ -1,9 +1,13 @@
 //! The time that a call has, while its request is still on its way: [`Deadline`].
 
+use std::future::poll_fn;
 use std::time::Duration;
 
-use thalweg_engine::{Code, Status};
+use bytes::Bytes;
+use thalweg_engine::{Code, RequestShare, Status};
 use tokio::time::{Instant, timeout_at};
+
+use crate::body::Body;
 
 /// When a call has had its time.
 #[derive(Clone, Copy, Debug)]
@@ -17,6 +21,24 @@ impl Deadline {
     /// What is left of it.
     pub(super) fn left(self) -> Option<Duration> {
         self.0.map(|at| at.saturating_duration_since(Instant::now()))
+    }
+
+    /// A whole body of at most `size_max` bytes, which `share` holds, once it is its turn to be read.
+    ///
+    /// # Errors
+    /// See [`hold`](Self::hold) and [`Body::gather`].
+    pub(super) async fn gather(
+        self,
+        body: Body,
+        size_max: usize,
+        share: &mut RequestShare,
+    ) -> Result<Bytes, Status> {
+        self.hold(async {
+            let whole = body.gather(size_max, share).await?;
+            poll_fn(|cx| share.poll_turn(cx)).await;
+            Ok(whole)
+        })
+        .await
     }
 
     /// What comes of `request`, if that is in time.

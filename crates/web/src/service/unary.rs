@@ -1,6 +1,5 @@
 //! Unary calls that are not gRPC: [`Form`].
 
-use std::future::poll_fn;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
@@ -80,12 +79,7 @@ impl Future for Unary {
 /// The call whose message is to come, or takes long to read.
 pub(super) async fn gather(form: Arc<dyn Form>, body: Body, mut share: RequestShare) -> Response<Body> {
     let deadline = Deadline::after(form.asked().timeout);
-    let whole = async {
-        let whole = body.gather(form.size_max(), &mut share).await?;
-        poll_fn(|cx| share.poll_turn(cx)).await;
-        Ok(whole)
-    };
-    let read = match deadline.hold(whole).await {
+    let read = match deadline.gather(body, form.size_max(), &mut share).await {
         Ok(whole) => {
             let len = whole.len();
             form.read(whole).inspect(|message| share.decoded(len.max(message.len())))

@@ -1,6 +1,5 @@
 //! What becomes of a request: the method is called, and its answer begins.
 
-use std::future::poll_fn;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -47,12 +46,7 @@ impl Call {
         }
         let deadline = Deadline::after(asked.timeout);
         let mut share = body.share();
-        let whole = async {
-            let sent = body.gather(self.size_max(), &mut share).await?;
-            poll_fn(|cx| share.poll_turn(cx)).await;
-            Ok(sent)
-        };
-        let sent = deadline.hold(whole).await.map_err(Failure::unreadable)?;
+        let sent = deadline.gather(body, self.size_max(), &mut share).await.map_err(Failure::unreadable)?;
         let message = self.message(sent)?;
         share.decoded(message.len());
         // With its field mask, which may be longer than what was sent.
