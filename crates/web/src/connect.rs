@@ -10,7 +10,6 @@
 
 mod answer;
 mod code;
-mod details;
 mod error;
 mod names;
 mod query;

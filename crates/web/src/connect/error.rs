@@ -9,8 +9,8 @@ use serde_json::{Map, Value};
 use thalweg_engine::{Code, Status, StatusParts};
 
 use super::code::{code_from_name, code_name};
-use super::details::{self, Detail};
 use crate::base64::UNPADDED;
+use crate::details::{self, Detail};
 use crate::fields;
 
 /// What a detail is in JSON, by the name of its type and its bytes.
@@ -74,10 +74,10 @@ pub(super) fn write_end(outcome: Result<&HeaderMap, &Status>, debug: DetailJson<
 }
 
 fn error_json<'a>(status: &'a Status, debug: DetailJson<'_>) -> ErrorJson<'a> {
-    let json = |detail: Detail| DetailOfJson {
-        debug: debug.0.and_then(|json| json(&detail.type_name, &detail.value)),
+    let json = |detail: Detail<'_>| DetailOfJson {
+        debug: debug.0.and_then(|json| json(detail.type_name(), &detail.value)),
         value: UNPADDED.encode(&detail.value),
-        type_name: detail.type_name,
+        type_name: detail.type_name().to_owned(),
     };
     ErrorJson {
         code: code_name(status.code()),
@@ -129,7 +129,7 @@ fn read_error(error: &Map<String, Value>, code_otherwise: Code, metadata: Header
     let code = error.get("code").and_then(Value::as_str).and_then(code_from_name).unwrap_or(code_otherwise);
     let message = error.get("message").and_then(Value::as_str).unwrap_or_default();
     let details = error.get("details").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
-    let details: Vec<Detail> = details.iter().filter_map(read_detail).collect();
+    let details: Vec<Detail<'_>> = details.iter().filter_map(read_detail).collect();
     Status::from(StatusParts {
         code,
         message: message.to_owned().into(),
@@ -139,10 +139,10 @@ fn read_error(error: &Map<String, Value>, code_otherwise: Code, metadata: Header
 }
 
 /// A detail, unless it can't be read: the others are of use without it.
-fn read_detail(detail: &Value) -> Option<Detail> {
+fn read_detail(detail: &Value) -> Option<Detail<'static>> {
     let value = UNPADDED.decode(detail.get("value")?.as_str()?).ok()?;
     let type_name = detail.get("type")?.as_str()?;
-    Some(Detail { type_name: type_name.rsplit('/').next()?.to_owned(), value })
+    Some(Detail::new(type_name.rsplit('/').next()?, value))
 }
 
 /// Names and values that headers can have; the others are left out.
@@ -171,10 +171,8 @@ mod tests {
         details: &[(&str, &[u8])],
         metadata: &[(&str, &str)],
     ) -> Status {
-        let details: Vec<Detail> = details
-            .iter()
-            .map(|(name, value)| Detail { type_name: (*name).to_owned(), value: value.to_vec() })
-            .collect();
+        let details: Vec<Detail<'_>> =
+            details.iter().map(|(name, value)| Detail::new(name, value.to_vec())).collect();
         Status::from(StatusParts {
             code,
             message: message.into(),
