@@ -22,4 +22,4 @@ pub use code::{code_from_name, code_name, http_status};
 pub use error::{DetailJson, ToJson};
 pub(crate) use request::is_get;
 pub use request::{Call, Refusal, RequestHead, Rules, Shape, read_request};
-pub use stream::{AnswerReader, Received, RequestReader};
+pub use stream::AnswerReader;

@@ -1,9 +1,11 @@
 //! Messages in a stream: `flags (1 byte) length (4 bytes, big-endian) payload`, as Connect and gRPC-Web have them.
 
 use bytes::{Buf, Bytes, BytesMut};
+use http::HeaderMap;
 use thalweg_engine::{Code, Encoding, Prefix, Status};
 
 use crate::compression::{self, Compression};
+use crate::grpc_web::text;
 
 /// Length of what stands before each payload, in bytes.
 pub const PREFIX_LEN: usize = Prefix::LEN;
@@ -51,6 +53,15 @@ pub enum Part {
     Ending(Bytes),
 }
 
+/// What the stream of an answer brings, as a protocol's client reads it.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Received {
+    /// A message.
+    Message(Bytes),
+    /// The end of a call that succeeded, with its trailing metadata.
+    End(HeaderMap),
+}
+
 /// Reads the envelopes of a stream, in whatever pieces it arrives.
 ///
 /// It holds the bytes that have arrived of one envelope, and those that are pushed and not taken yet: push, then take
@@ -61,6 +72,10 @@ pub struct Reader {
     ending: u8,
     encoding: Encoding,
     size_max: usize,
+    /// The stream is Base64.
+    text: Option<text::Decoder>,
+    /// Why the text cannot be read. Envelopes before it are given first.
+    text_failure: Option<Status>,
     /// The front of an envelope, of pieces before.
     held: BytesMut,
     /// The latest piece, what is left of it.
@@ -77,6 +92,8 @@ impl Reader {
             ending,
             encoding,
             size_max,
+            text: None,
+            text_failure: None,
             held: BytesMut::new(),
             piece: Bytes::new(),
             has_ended: false,
@@ -84,10 +101,26 @@ impl Reader {
         }
     }
 
+    /// Reads Base64 if `is_text`, as gRPC-Web has it: in pieces that may each be padded.
+    #[must_use]
+    pub fn with_text(mut self, is_text: bool) -> Reader {
+        self.text = is_text.then(text::Decoder::default);
+        self
+    }
+
     /// Bytes that have arrived.
-    pub fn push(&mut self, piece: Bytes) {
-        if self.failure.is_some() {
+    pub fn push(&mut self, mut piece: Bytes) {
+        if self.failure.is_some() || self.text_failure.is_some() {
             return;
+        }
+        if let Some(decoder) = &mut self.text {
+            match decoder.decode(&piece) {
+                Ok(bytes) => piece = bytes.into(),
+                Err(failure) => {
+                    self.text_failure = Some(failure);
+                    return;
+                }
+            }
         }
         if self.piece.is_empty() {
             self.piece = piece;
@@ -102,12 +135,16 @@ impl Reader {
     /// What has arrived whole, if there is more.
     ///
     /// # Errors
-    /// RESOURCE_EXHAUSTED for what is too large, as soon as its prefix says so; INTERNAL for what breaks the rules.
+    /// RESOURCE_EXHAUSTED for what is too large, as soon as its prefix says so; INTERNAL for what breaks the rules, and
+    /// for text that is no Base64.
     pub fn take(&mut self) -> Result<Option<Part>, Status> {
         if let Some(failure) = &self.failure {
             return Err(failure.clone());
         }
-        let taken = self.try_take();
+        let taken = match (self.try_take(), &self.text_failure) {
+            (Ok(None), Some(failure)) => Err(failure.clone()),
+            (taken, _) => taken,
+        };
         if let Err(failure) = &taken {
             self.failure = Some(failure.clone());
             (self.held, self.piece) = (BytesMut::new(), Bytes::new());
@@ -115,14 +152,23 @@ impl Reader {
         taken
     }
 
+    /// The next message of a stream that ends with its last message, such as a request.
+    ///
+    /// # Errors
+    /// See [`take`](Self::take).
+    pub fn message(&mut self) -> Result<Option<Bytes>, Status> {
+        Ok(self.take()?.map(|(Part::Message(message) | Part::Ending(message))| message))
+    }
+
     /// The stream has ended, and all that arrived was taken.
     ///
     /// # Errors
     /// INTERNAL, if that was in the middle of an envelope, or before what ends it.
     pub fn finish(&self) -> Result<(), Status> {
-        if let Some(failure) = &self.failure {
+        if let Some(failure) = self.text_failure.as_ref().or(self.failure.as_ref()) {
             return Err(failure.clone());
         }
+        self.text.as_ref().map_or(Ok(()), text::Decoder::finish)?;
         match self.len() {
             0 => Ok(()),
             received => {
@@ -138,7 +184,7 @@ impl Reader {
 
     /// Whether nothing has arrived yet that was not taken.
     pub fn is_empty(&self) -> bool {
-        self.len() == 0
+        self.len() == 0 && self.text.as_ref().is_none_or(text::Decoder::is_empty)
     }
 
     /// How much has arrived that was not taken, in bytes.
@@ -148,10 +194,9 @@ impl Reader {
 
     fn try_take(&mut self) -> Result<Option<Part>, Status> {
         if self.has_ended {
-            return if self.is_empty() {
-                Ok(None)
-            } else {
-                Err(internal("bytes follow the end of the stream"))
+            return match self.len() {
+                0 => Ok(None),
+                _ => Err(internal("bytes follow the end of the stream")),
             };
         }
         let Some((flags, len)) = self.prefix() else {
@@ -240,6 +285,19 @@ mod tests {
 
     fn message(bytes: &'static [u8]) -> Part {
         Part::Message(Bytes::from_static(bytes))
+    }
+
+    #[test]
+    fn a_request_has_no_end_of_its_own() {
+        let mut reader = Reader::new(0, Encoding::Identity, 10);
+        reader.push(Bytes::from_static(b"\0\0\0\0\x01a\0\0\0\0\0\x02"));
+        assert_eq!(reader.message().unwrap().as_deref(), Some(&b"a"[..]));
+        assert_eq!(reader.message().unwrap().as_deref(), Some(&b""[..]));
+        assert_eq!(reader.message().unwrap(), None);
+        assert_eq!(failure(reader.finish()).0, Code::Internal);
+        reader.push(Bytes::from_static(b"\0\0\0\x02{}"));
+        let flags = "received an envelope with the unexpected flags 2".to_owned();
+        assert_eq!(failure(reader.message()), (Code::Internal, flags));
     }
 
     #[test]

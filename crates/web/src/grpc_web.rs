@@ -1,21 +1,19 @@
 //! [gRPC-Web](https://github.com/grpc/grpc/blob/master/doc/PROTOCOL-WEB.md): gRPC's messages in a body, and its
 //! trailers behind them in an envelope of their own. In text the whole body is Base64.
 //!
-//! A server reads a request with [`read_request`] and [`RequestReader`], and answers with [`Answering`]. A client
-//! writes it with [`Call`], and reads the answer with [`AnswerReader`].
+//! A server reads a request with [`read_request`] and an [envelope reader](crate::envelope::Reader), and answers with
+//! [`Answering`]. A client writes it with [`Call`], and reads the answer with [`AnswerReader`].
 //!
 //! Binary metadata is Base64 in text as well. The document would leave that out, but a value could then end its line.
 
 mod answer;
-mod body;
 mod content_type;
 mod parts;
 mod request;
-mod text;
+pub(crate) mod text;
 mod trailers;
 
-pub use answer::{AnswerReader, Answering, Received};
-pub use body::RequestReader;
+pub use answer::{AnswerReader, Answering};
 pub use content_type::ContentType;
 pub(crate) use parts::put_message;
 pub use request::{Call, Refusal, RequestHead, Rules, read_request};

@@ -289,9 +289,7 @@ macro_rules! messages {
 }
 
 messages!(Reader);
-messages!(connect::RequestReader);
 messages!(connect::AnswerReader);
-messages!(grpc_web::RequestReader);
 messages!(grpc_web::AnswerReader);
 
 /// Bytes of the largest message that is taken.
@@ -307,7 +305,7 @@ fn reader(mode: u8) -> Box<dyn Messages> {
         headers
     };
     match mode & 7 {
-        0 | 1 => Box::new(connect::RequestReader::new(encoding, MESSAGE_SIZE_MAX)),
+        0 | 1 => Box::new(Reader::new(0, encoding, MESSAGE_SIZE_MAX)),
         2 | 3 => {
             let headers = head("application/connect+proto", "connect-content-encoding");
             let accepts = EncodingSet::ALL;
@@ -315,8 +313,7 @@ fn reader(mode: u8) -> Box<dyn Messages> {
                 connect::AnswerReader::start(StatusCode::OK, &headers, "proto", accepts, MESSAGE_SIZE_MAX);
             Box::new(started.expect("it is an answer's head").1)
         }
-        4 => Box::new(grpc_web::RequestReader::new(false, encoding, MESSAGE_SIZE_MAX)),
-        5 => Box::new(grpc_web::RequestReader::new(true, encoding, MESSAGE_SIZE_MAX)),
+        4 | 5 => Box::new(Reader::new(0, encoding, MESSAGE_SIZE_MAX).with_text(mode & 1 == 1)),
         6 => {
             let headers = head("application/grpc-web+proto", "grpc-encoding");
             let started = grpc_web::AnswerReader::start(

@@ -13,6 +13,7 @@ use tokio::time::{Instant, Sleep, sleep_until};
 
 use super::deadline::too_late;
 use crate::body::Body;
+use crate::envelope::Received;
 use crate::{connect, grpc_web};
 
 /// The messages of an answer, in the order of their sending; and behind them the trailing metadata. An error is the
@@ -43,11 +44,6 @@ enum State {
 pub(super) enum Reader {
     Connect(connect::AnswerReader),
     GrpcWeb(grpc_web::AnswerReader),
-}
-
-enum Received {
-    Message(Bytes),
-    End(HeaderMap),
 }
 
 impl Answers {
@@ -168,16 +164,10 @@ impl Reader {
     }
 
     fn take(&mut self) -> Result<Option<Received>, Status> {
-        Ok(match self {
-            Self::Connect(reader) => reader.take()?.map(|received| match received {
-                connect::Received::Message(message) => Received::Message(message),
-                connect::Received::End(trailers) => Received::End(trailers),
-            }),
-            Self::GrpcWeb(reader) => reader.take()?.map(|received| match received {
-                grpc_web::Received::Message(message) => Received::Message(message),
-                grpc_web::Received::End(trailers) => Received::End(trailers),
-            }),
-        })
+        match self {
+            Self::Connect(reader) => reader.take(),
+            Self::GrpcWeb(reader) => reader.take(),
+        }
     }
 
     /// The body has ended. Trailers that were in its head.

@@ -1,69 +1,17 @@
-//! The bodies of calls with streams, as they are read.
+//! The bodies of answers with streams, as they are read.
 
 use bytes::Bytes;
 use http::header::CONTENT_TYPE;
 use http::{HeaderMap, HeaderValue, StatusCode};
-use thalweg_engine::{Code, Encoding, EncodingSet, Status};
+use thalweg_engine::{Code, EncodingSet, Status};
 
 use super::answer::{as_internal, not_connect, unexpected};
 use super::error;
 use super::names::{END_STREAM, STREAM_ENCODING, STREAM_SUBTYPE};
 use crate::compression;
 use crate::content_type::{self, strip_prefix};
-use crate::envelope::{Part, Reader};
+use crate::envelope::{Part, Reader, Received};
 use crate::fields;
-
-/// The body of a request, at a server: push pieces, take messages until there is none.
-#[derive(Debug)]
-pub struct RequestReader(Reader);
-
-impl RequestReader {
-    /// Reads messages of at most `size_max` bytes, compressed as the head of the request says.
-    pub fn new(encoding: Encoding, size_max: usize) -> RequestReader {
-        RequestReader(Reader::new(0, encoding, size_max))
-    }
-
-    /// Bytes that have arrived.
-    pub fn push(&mut self, piece: Bytes) {
-        self.0.push(piece);
-    }
-
-    /// The next message, if it has arrived whole.
-    ///
-    /// # Errors
-    /// See [`Reader::take`].
-    pub fn take(&mut self) -> Result<Option<Bytes>, Status> {
-        // Nothing but its last message ends a request.
-        Ok(self.0.take()?.map(|(Part::Message(message) | Part::Ending(message))| message))
-    }
-
-    /// The body has ended.
-    ///
-    /// # Errors
-    /// See [`Reader::finish`].
-    pub fn finish(&self) -> Result<(), Status> {
-        self.0.finish()
-    }
-
-    /// Whether nothing has arrived yet that was not taken.
-    pub fn is_empty(&self) -> bool {
-        self.0.is_empty()
-    }
-
-    /// How much has arrived that was not taken, in bytes.
-    pub fn len(&self) -> usize {
-        self.0.len()
-    }
-}
-
-/// What an answer brings.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Received {
-    /// A message.
-    Message(Bytes),
-    /// The end of a call that succeeded, with its trailing metadata.
-    End(HeaderMap),
-}
 
 /// The body of an answer, at a client: push pieces, take what they bring until there is nothing.
 #[derive(Debug)]
@@ -132,6 +80,8 @@ impl AnswerReader {
 
 #[cfg(test)]
 mod tests {
+    use thalweg_engine::Encoding;
+
     use super::*;
     use crate::compression::Compression;
     use crate::connect::Answering;
@@ -222,19 +172,6 @@ mod tests {
         envelope::put(END_STREAM | envelope::COMPRESSED, &end, &mut body).unwrap();
         let (_, mut reader) = start(200, &head).unwrap();
         assert_eq!(failure(read(&mut reader, &body, 5)).0, Code::OutOfRange);
-    }
-
-    #[test]
-    fn requests_have_no_end_of_their_own() {
-        let mut reader = RequestReader::new(Encoding::Identity, 10);
-        reader.push(Bytes::from_static(b"\0\0\0\0\x01a\0\0\0\0\0\x02"));
-        assert_eq!(reader.take().unwrap().as_deref(), Some(&b"a"[..]));
-        assert_eq!(reader.take().unwrap().as_deref(), Some(&b""[..]));
-        assert_eq!(reader.take().unwrap(), None);
-        assert_eq!(failure(reader.finish()).0, Code::Internal);
-        reader.push(Bytes::from_static(b"\0\0\0\x02{}"));
-        let flags = "received an envelope with the unexpected flags 2".to_owned();
-        assert_eq!(failure(reader.take()), (Code::Internal, flags));
     }
 
     #[test]

@@ -6,12 +6,11 @@ use http::{HeaderMap, HeaderName, HeaderValue, Response, StatusCode};
 use thalweg_engine::http2::fields::FieldList;
 use thalweg_engine::{Code, EncodingSet, Status, wire};
 
-use super::body::Body;
 use super::content_type::ContentType;
 use super::parts::{self, TRAILERS};
 use super::trailers;
 use crate::compression::Compression;
-use crate::envelope::{Part, Reader};
+use crate::envelope::{Part, Reader, Received};
 use crate::fields;
 
 const GRPC_ACCEPT: HeaderName = HeaderName::from_static("grpc-accept-encoding");
@@ -76,19 +75,12 @@ impl Answering<'_> {
     }
 }
 
-/// What an answer brings.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Received {
-    /// A message.
-    Message(Bytes),
-    /// The end of a call that succeeded, with its trailing metadata.
-    End(HeaderMap),
-}
-
 /// The body of an answer, at a client: push pieces, take what they bring until there is nothing.
 #[derive(Debug)]
 pub struct AnswerReader {
-    body: Body,
+    reader: Reader,
+    /// Whether anything of the body has arrived.
+    has_body: bool,
     /// The head, if it has a status, or no body makes it one that should have.
     head: HeaderMap,
 }
@@ -118,13 +110,14 @@ impl AnswerReader {
             return Err(Status::new(Code::Internal, why));
         }
         let head = wire::receive_response(Some(200), accepts, fields::grpc_fields(headers))?;
-        let body = Body::new(answered.is_text, Reader::new(TRAILERS, head.encoding, size_max));
-        Ok((head.metadata, AnswerReader { body, head: headers.clone() }))
+        let reader = Reader::new(TRAILERS, head.encoding, size_max).with_text(answered.is_text);
+        Ok((head.metadata, AnswerReader { reader, has_body: false, head: headers.clone() }))
     }
 
     /// Bytes that have arrived.
     pub fn push(&mut self, piece: Bytes) {
-        self.body.push(piece);
+        self.has_body |= !piece.is_empty();
+        self.reader.push(piece);
     }
 
     /// What comes next, if it has arrived whole.
@@ -132,7 +125,7 @@ impl AnswerReader {
     /// # Errors
     /// The status that the server has ended the call with, or what is wrong with the body.
     pub fn take(&mut self) -> Result<Option<Received>, Status> {
-        match self.body.take()? {
+        match self.reader.take()? {
             None => Ok(None),
             Some(Part::Message(message)) => Ok(Some(Received::Message(message))),
             Some(Part::Ending(block)) => trailers::read(&block).map(|trailers| Some(Received::End(trailers))),
@@ -144,11 +137,11 @@ impl AnswerReader {
     /// # Errors
     /// The status in the head of an answer without a body; INTERNAL, if the body has ended before its trailers.
     pub fn finish(&self) -> Result<Option<HeaderMap>, Status> {
-        self.body.finish()?;
-        if self.body.has_ended() {
+        self.reader.finish()?;
+        if self.reader.has_ended() {
             return Ok(None);
         }
-        if self.body.is_begun {
+        if self.has_body {
             let why = "the body ended without trailers: the answer was cut off on its way";
             return Err(Status::new(Code::Internal, why));
         }

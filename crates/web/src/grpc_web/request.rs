@@ -155,7 +155,7 @@ mod tests {
     use thalweg_engine::Encoding;
 
     use super::*;
-    use crate::grpc_web::RequestReader;
+    use crate::envelope::Reader;
     use crate::testing::{Seeded, headers, told};
 
     const RULES: Rules<'static> =
@@ -261,11 +261,11 @@ mod tests {
             call.message(b"abc", &mut body).unwrap();
             call.message(&[7; 50], &mut body).unwrap();
             for piece_len in 1..=body.len() {
-                let mut reader = RequestReader::new(is_text, read.head.encoding, 50);
+                let mut reader = Reader::new(0, read.head.encoding, 50).with_text(is_text);
                 let mut messages = Vec::new();
                 for piece in body.chunks(piece_len) {
                     reader.push(Bytes::copy_from_slice(piece));
-                    while let Some(message) = reader.take().unwrap() {
+                    while let Some(message) = reader.message().unwrap() {
                         messages.push(message);
                     }
                 }
@@ -281,7 +281,7 @@ mod tests {
 
     #[test]
     fn a_request_with_trailers_is_refused() {
-        let mut reader = RequestReader::new(false, Encoding::Identity, 50);
+        let mut reader = Reader::new(0, Encoding::Identity, 50);
         reader.push(Bytes::from_static(b"\x80\0\0\0\0"));
         let why = "received an envelope with the unexpected flags 128";
         assert_eq!(reader.take().unwrap_err().message(), why);

@@ -12,7 +12,7 @@ pub(super) fn encode(bytes: &[u8], out: &mut Vec<u8>) {
 
 /// Reads Base64 as it arrives. Padding may be anywhere, and what follows it begins anew.
 #[derive(Debug, Default)]
-pub(super) struct Decoder {
+pub(crate) struct Decoder {
     /// The front of a group of four characters.
     group: [u8; 4],
     len: usize,
@@ -20,7 +20,7 @@ pub(super) struct Decoder {
 
 impl Decoder {
     /// What the characters up to here are.
-    pub(super) fn decode(&mut self, text: &[u8]) -> Result<Vec<u8>, Status> {
+    pub(crate) fn decode(&mut self, text: &[u8]) -> Result<Vec<u8>, Status> {
         let mut bytes = Vec::with_capacity(text.len() / 4 * 3 + 3);
         let mut rest = text;
         while !rest.is_empty() {
@@ -44,12 +44,12 @@ impl Decoder {
     }
 
     /// Whether it is not in a group.
-    pub(super) fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.len == 0
     }
 
     /// The body has ended.
-    pub(super) fn finish(&self) -> Result<(), Status> {
+    pub(crate) fn finish(&self) -> Result<(), Status> {
         match self.len {
             0 => Ok(()),
             _ => Err(Status::new(Code::Internal, "the body ended inside a group of Base64")),

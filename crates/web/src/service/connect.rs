@@ -16,7 +16,8 @@ use super::response::ResponseFuture;
 use super::unary::Form;
 use crate::body::Body;
 use crate::codec::CODECS;
-use crate::connect::{self, Refusal, RequestReader, Rules, Shape, read_request};
+use crate::connect::{self, Refusal, Rules, Shape, read_request};
+use crate::envelope::Reader;
 use answer::Answer;
 use form::ConnectForm;
 
@@ -39,7 +40,7 @@ pub(super) fn call(
         return ResponseFuture::unary(&unary_form(context, method, head, connection), body);
     }
     let answer = Answer::new(context, method, &head);
-    let reader = RequestReader::new(head.encoding, method.options().max_decoding_message_size);
+    let reader = Reader::new(0, head.encoding, method.options().max_decoding_message_size);
     let asked = RequestHead::new(head.metadata, head.timeout, connection);
     enveloped::call(answer.call.clone(), asked, body, reader, answer)
 }

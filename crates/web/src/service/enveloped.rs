@@ -8,16 +8,17 @@ use super::answers::Answers;
 use super::call::Call;
 use super::deadline::Deadline;
 use super::protocol::Protocol;
-use super::requests::{Envelopes, Requests};
+use super::requests::Requests;
 use super::response::ResponseFuture;
 use crate::body::Body;
 
+use crate::envelope::Reader;
 /// Calls the method with the messages in `body`.
-pub(super) fn call<E: Envelopes, P: Protocol>(
+pub(super) fn call<P: Protocol>(
     call: Call,
     head: RequestHead,
     body: Body,
-    envelopes: E,
+    envelopes: Reader,
     protocol: P,
 ) -> ResponseFuture {
     if call.method.is_streaming() {
@@ -30,11 +31,11 @@ pub(super) fn call<E: Envelopes, P: Protocol>(
     }
 }
 
-async fn unary<E: Envelopes, P: Protocol>(
+async fn unary<P: Protocol>(
     call: Call,
     head: RequestHead,
     body: Body,
-    envelopes: E,
+    envelopes: Reader,
     protocol: &P,
 ) -> Result<Response<Body>, Status> {
     let deadline = Deadline::after(head.timeout);
@@ -50,11 +51,11 @@ async fn unary<E: Envelopes, P: Protocol>(
     Ok(response.map(|()| Body::with_trailers(compact(out), trailers)))
 }
 
-fn stream<E: Envelopes, P: Protocol>(
+fn stream<P: Protocol>(
     call: Call,
     head: RequestHead,
     body: Body,
-    envelopes: E,
+    envelopes: Reader,
     protocol: P,
 ) -> ResponseFuture {
     let requests = Requests::new(body, envelopes, call.clone());

@@ -11,31 +11,13 @@ use thalweg_engine::{RequestShare, Status, wire};
 
 use super::call::Call;
 use crate::body::Body;
-use crate::{connect, envelope, grpc_web};
+use crate::envelope::Reader;
 
-/// Takes a body apart.
-pub(super) trait Envelopes: Send + Unpin + 'static {
-    /// Bytes that have arrived.
-    fn push(&mut self, piece: Bytes);
-
-    /// The next message, if it has arrived whole.
-    fn take(&mut self) -> Result<Option<Bytes>, Status>;
-
-    /// The body has ended.
-    fn finish(&self) -> Result<(), Status>;
-
-    /// Whether nothing of the next message has arrived.
-    fn is_empty(&self) -> bool;
-
-    /// How much has arrived of messages that were not taken, in bytes.
-    fn len(&self) -> usize;
-}
-
-/// A body and what takes it apart: a stream of messages as wire bytes. An error is the last that it gives.
-pub(super) struct Requests<E> {
+/// A body whose envelopes are read: a stream of messages as wire bytes. An error is the last that it gives.
+pub(super) struct Requests {
     body: Body,
     share: RequestShare,
-    envelopes: E,
+    envelopes: Reader,
     call: Call,
     /// Messages that were given.
     count: u64,
@@ -48,8 +30,8 @@ pub(super) struct Requests<E> {
     has_failed: bool,
 }
 
-impl<E: Envelopes> Requests<E> {
-    pub(super) fn new(body: Body, envelopes: E, call: Call) -> Self {
+impl Requests {
+    pub(super) fn new(body: Body, envelopes: Reader, call: Call) -> Self {
         let share = body.share();
         Self {
             body,
@@ -88,7 +70,7 @@ impl<E: Envelopes> Requests<E> {
         loop {
             // It may be compressed.
             ready!(self.share.poll_turn(cx));
-            if let Some(message) = self.envelopes.take()? {
+            if let Some(message) = self.envelopes.message()? {
                 self.share.decoded(message.len());
                 self.hold();
                 self.count += u64::from(!self.is_whole);
@@ -113,7 +95,7 @@ impl<E: Envelopes> Requests<E> {
     }
 }
 
-impl<E: Envelopes> Stream for Requests<E> {
+impl Stream for Requests {
     type Item = Result<Bytes, Status>;
 
     fn poll_next(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
@@ -124,72 +106,5 @@ impl<E: Envelopes> Stream for Requests<E> {
         let polled = ready!(this.poll(cx));
         this.has_failed = polled.is_err();
         Poll::Ready(polled.transpose())
-    }
-}
-
-impl Envelopes for connect::RequestReader {
-    fn push(&mut self, piece: Bytes) {
-        self.push(piece);
-    }
-
-    fn take(&mut self) -> Result<Option<Bytes>, Status> {
-        self.take()
-    }
-
-    fn finish(&self) -> Result<(), Status> {
-        self.finish()
-    }
-
-    fn is_empty(&self) -> bool {
-        self.is_empty()
-    }
-
-    fn len(&self) -> usize {
-        self.len()
-    }
-}
-
-impl Envelopes for grpc_web::RequestReader {
-    fn push(&mut self, piece: Bytes) {
-        self.push(piece);
-    }
-
-    fn take(&mut self) -> Result<Option<Bytes>, Status> {
-        self.take()
-    }
-
-    fn finish(&self) -> Result<(), Status> {
-        self.finish()
-    }
-
-    fn is_empty(&self) -> bool {
-        self.is_empty()
-    }
-
-    fn len(&self) -> usize {
-        self.len()
-    }
-}
-
-impl Envelopes for envelope::Reader {
-    fn push(&mut self, piece: Bytes) {
-        self.push(piece);
-    }
-
-    fn take(&mut self) -> Result<Option<Bytes>, Status> {
-        // Nothing but its last message ends a request.
-        Ok(self.take()?.map(|(envelope::Part::Message(message) | envelope::Part::Ending(message))| message))
-    }
-
-    fn finish(&self) -> Result<(), Status> {
-        self.finish()
-    }
-
-    fn is_empty(&self) -> bool {
-        self.is_empty()
-    }
-
-    fn len(&self) -> usize {
-        self.len()
     }
 }
