@@ -1,4 +1,4 @@
-//! The body of an answer with a stream: [`Answers`].
+//! The body of a streaming response: [`Answers`].
 
 use std::pin::Pin;
 use std::task::{Context, Poll};
@@ -8,70 +8,90 @@ use futures_core::Stream;
 use http::HeaderMap;
 use http_body::Frame;
 use thalweg_engine::server::LocalStream;
-use thalweg_engine::{Status, compact};
-
-use super::call::Call;
-use super::protocol::Protocol;
+use thalweg_engine::{BodyEncoder, Encoding, Status, compact};
 
 /// Answers that are there together leave together, as long as they have no more bytes than this and one message.
 const PIECE_LEN: usize = 32 << 10;
 
-/// Messages of a method in their envelopes, as they come, and what ends them.
-pub(super) struct Answers<P> {
+/// Writes the messages of one response.
+pub(super) trait WriteMessages: Send + Unpin + 'static {
+    /// Appends a message to `out`, which stays as it is if that fails.
+    fn put(&mut self, wire: Bytes, out: &mut Vec<u8>) -> Result<(), Status>;
+
+    /// Appends the end to `out`: the trailing metadata of a success, or the status of a failure. Returns HTTP trailers
+    /// if something of it is in those.
+    fn end(&mut self, outcome: Result<&HeaderMap, &Status>, out: &mut Vec<u8>) -> Option<HeaderMap>;
+}
+
+/// The messages of a method as they come, and the end.
+pub(super) struct Answers<W> {
     /// None once it has ended.
     stream: Option<LocalStream>,
-    call: Call,
-    protocol: P,
+    writer: W,
     out: Vec<u8>,
+    /// Compresses the body as a whole. None where it is not compressed, and once its end was sent.
+    encoder: Option<BodyEncoder>,
     trailers: Option<HeaderMap>,
 }
 
-impl<P: Protocol> Answers<P> {
-    pub(super) fn new(stream: LocalStream, call: Call, protocol: P) -> Self {
-        Self { stream: Some(stream), call, protocol, out: Vec::new(), trailers: None }
+impl<W: WriteMessages> Answers<W> {
+    /// `encoding` is that of the whole body, not of its messages.
+    pub(super) fn new(stream: LocalStream, writer: W, encoding: Encoding) -> Self {
+        let encoder = encoding.compresses().then(|| BodyEncoder::new(encoding));
+        Self { stream: Some(stream), writer, out: Vec::new(), encoder, trailers: None }
     }
 
-    fn put(&mut self, wire: Bytes) -> Result<(), Status> {
-        let message = self.call.write(wire)?;
-        self.protocol.message(&message, &mut self.out)
+    /// Puts a message that was taken from the stream.
+    pub(super) fn put(&mut self, wire: Bytes) -> Result<(), Status> {
+        self.writer.put(wire, &mut self.out)
+    }
+
+    /// Ends the body of a stream that has ended well.
+    pub(super) fn finish(&mut self) {
+        let trailers = self.stream.take().and_then(|mut stream| stream.take_trailers());
+        self.trailers = self.writer.end(Ok(&trailers.unwrap_or_default()), &mut self.out);
     }
 
     /// A handler that is still at work is cancelled.
-    fn end(&mut self, outcome: Result<&HeaderMap, &Status>) {
+    fn fail(&mut self, status: &Status) {
         self.stream = None;
-        self.trailers = self.protocol.end(outcome, &mut self.out);
+        self.trailers = self.writer.end(Err(status), &mut self.out);
     }
 
+    /// What is sent of what is there. The client can read all of it when it arrives.
     fn take_piece(&mut self) -> Option<Frame<Bytes>> {
-        let out = std::mem::take(&mut self.out);
+        let mut out = std::mem::take(&mut self.out);
+        if let Some(encoder) = self.encoder.as_mut().filter(|_| !out.is_empty()) {
+            out = encoder.push(out);
+        }
+        if self.stream.is_none()
+            && let Some(encoder) = self.encoder.take()
+        {
+            out.extend(encoder.finish());
+        }
         (!out.is_empty()).then(|| Frame::data(compact(out)))
     }
 }
 
-impl<P: Protocol> http_body::Body for Answers<P> {
+impl<W: WriteMessages> http_body::Body for Answers<W> {
     type Data = Bytes;
     type Error = Status;
 
     fn poll_frame(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Status>>> {
         let this = self.get_mut();
-        while let Some(stream) = &mut this.stream {
-            match Pin::new(&mut *stream).poll_next(cx) {
-                Poll::Pending => match this.take_piece() {
-                    None => return Poll::Pending,
-                    piece => return Poll::Ready(piece.map(Ok)),
-                },
+        while this.out.len() < PIECE_LEN
+            && let Some(stream) = &mut this.stream
+        {
+            match Pin::new(stream).poll_next(cx) {
+                Poll::Pending if this.out.is_empty() => return Poll::Pending,
+                Poll::Pending => break,
                 Poll::Ready(Some(Ok(wire))) => {
                     if let Err(status) = this.put(wire) {
-                        this.end(Err(&status));
-                    } else if this.out.len() >= PIECE_LEN {
-                        break;
+                        this.fail(&status);
                     }
                 }
-                Poll::Ready(Some(Err(status))) => this.end(Err(&status)),
-                Poll::Ready(None) => {
-                    let trailers = stream.take_trailers().unwrap_or_default();
-                    this.end(Ok(&trailers));
-                }
+                Poll::Ready(Some(Err(status))) => this.fail(&status),
+                Poll::Ready(None) => this.finish(),
             }
         }
         let piece = this.take_piece().or_else(|| this.trailers.take().map(Frame::trailers));
@@ -79,6 +99,6 @@ impl<P: Protocol> http_body::Body for Answers<P> {
     }
 
     fn is_end_stream(&self) -> bool {
-        self.stream.is_none() && self.out.is_empty() && self.trailers.is_none()
+        self.stream.is_none() && self.out.is_empty() && self.encoder.is_none() && self.trailers.is_none()
     }
 }

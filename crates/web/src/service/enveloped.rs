@@ -1,18 +1,19 @@
 //! Calls whose messages are in envelopes, whatever the protocol.
 
+use bytes::Bytes;
 use http::{HeaderMap, Response};
 use thalweg_engine::raw::Trailers;
-use thalweg_engine::{RequestHead, Status, compact};
+use thalweg_engine::{Encoding, RequestHead, Status, compact};
 
-use super::answers::Answers;
+use super::answers::{Answers, WriteMessages};
 use super::call::Call;
 use super::deadline::Deadline;
 use super::protocol::Protocol;
 use super::requests::Requests;
 use super::response::ResponseFuture;
 use crate::body::Body;
-
 use crate::envelope::Reader;
+
 /// Calls the method with the messages in `body`.
 pub(super) fn call<P: Protocol>(
     call: Call,
@@ -63,8 +64,26 @@ fn stream<P: Protocol>(
     ResponseFuture::of(async move {
         let head = stream.head().await.and_then(|metadata: HeaderMap| protocol.head(&metadata));
         match head {
-            Ok(head) => head.map(|()| Body::streaming(Answers::new(stream, call, protocol))),
+            Ok(head) => head.map(|()| {
+                Body::streaming(Answers::new(stream, Enveloped { call, protocol }, Encoding::Identity))
+            }),
             Err(status) => protocol.failure(&status),
         }
     })
+}
+
+/// Writes messages in the envelopes of a protocol.
+struct Enveloped<P> {
+    call: Call,
+    protocol: P,
+}
+
+impl<P: Protocol> WriteMessages for Enveloped<P> {
+    fn put(&mut self, wire: Bytes, out: &mut Vec<u8>) -> Result<(), Status> {
+        self.protocol.message(&self.call.write(wire)?, out)
+    }
+
+    fn end(&mut self, outcome: Result<&HeaderMap, &Status>, out: &mut Vec<u8>) -> Option<HeaderMap> {
+        self.protocol.end(outcome, out)
+    }
 }

@@ -9,7 +9,7 @@ use http::{HeaderMap, HeaderName, HeaderValue, Response, StatusCode};
 use thalweg_engine::server::{LocalAnswer, LocalStream};
 use thalweg_engine::{RequestHead, Status, compact, wire};
 
-use super::answers::{First, JsonAnswers, RawAnswers};
+use super::answers::{JsonMessages, RawAnswers};
 use super::call::Call;
 use super::failure::Failure;
 use super::metadata::TRAILER_PREFIX;
@@ -18,6 +18,7 @@ use super::target::Takes;
 use crate::body::Body;
 use crate::compression::{decompress, too_large};
 use crate::fields;
+use crate::service::answers::Answers;
 use crate::service::deadline::Deadline;
 use crate::transcoding::{Content, Framing, response};
 
@@ -104,36 +105,37 @@ impl Call {
     async fn answers(self, mut stream: LocalStream) -> Result<Response<Body>, Failure> {
         let metadata = stream.head().await?;
         let is_raw = self.target().is_raw_answer;
-        let first = if is_raw {
-            // It says what the body is.
-            First::of(stream.message().await?)
-        } else {
-            let waited = tokio::time::timeout(FIRST_MESSAGE_WAIT, stream.message()).await;
-            waited.map_or(Ok(First::NotYet), |message| message.map(First::of))?
-        };
         let mut headers = HeaderMap::new();
         fields::append(&metadata, "", &mut headers)?;
-        if !is_raw {
-            headers.insert(CONTENT_TYPE, HeaderValue::from_static(self.head().framing.content_type()));
-            headers.append(VARY, HeaderValue::from_static("accept"));
-            if self.head().framing == Framing::Events {
-                pass_on_at_once(&mut headers);
+        if is_raw {
+            // The first message says what the body is. Without one nothing is known of it.
+            let mut data = None;
+            if let Some(message) = stream.message().await? {
+                let content = self.content(&message)?;
+                headers.insert(CONTENT_TYPE, content_type(&content));
+                data = Some(content.data);
             }
-            self.vary(&mut headers);
-            let encoding = self.head().answer.encoding;
-            if encoding.compresses() {
-                headers.insert(CONTENT_ENCODING, HeaderValue::from_static(encoding.name()));
-            }
-            return Ok(with_headers(headers, Body::streaming(JsonAnswers::new(self, stream, first)?)));
+            return Ok(with_headers(headers, Body::streaming(RawAnswers::new(self, stream, data))));
         }
-        // Of nothing nothing is known.
-        let mut data = None;
-        if let First::Message(message) = first {
-            let content = self.content(&message)?;
-            headers.insert(CONTENT_TYPE, content_type(&content));
-            data = Some(content.data);
+        let waited = tokio::time::timeout(FIRST_MESSAGE_WAIT, stream.message()).await;
+        let first = waited.ok().transpose()?;
+        headers.insert(CONTENT_TYPE, HeaderValue::from_static(self.head().framing.content_type()));
+        headers.append(VARY, HeaderValue::from_static("accept"));
+        if self.head().framing == Framing::Events {
+            pass_on_at_once(&mut headers);
         }
-        Ok(with_headers(headers, Body::streaming(RawAnswers::new(self, stream, data))))
+        self.vary(&mut headers);
+        let encoding = self.head().answer.encoding;
+        if encoding.compresses() {
+            headers.insert(CONTENT_ENCODING, HeaderValue::from_static(encoding.name()));
+        }
+        let mut answers = Answers::new(stream, JsonMessages::new(self), encoding);
+        match first {
+            Some(Some(message)) => answers.put(message)?,
+            Some(None) => answers.finish(),
+            None => {}
+        }
+        Ok(with_headers(headers, Body::streaming(answers)))
     }
 
     /// The message that a body is, with what path and query say.
