@@ -1,7 +1,7 @@
 //! Messages on the way between the wire bytes that methods have and what a client has in their place.
 
 use bytes::Bytes;
-use thalweg_engine::{Code, Status, compact};
+use thalweg_engine::{Code, ServiceOptions, Status, compact};
 use thalweg_protobuf::{MessageType, json, msgpack};
 
 use crate::compression::SIZE_OPTION;
@@ -24,6 +24,16 @@ pub(crate) struct CodecOptions {
     pub(crate) print: json::PrintOptions,
 }
 
+impl CodecOptions {
+    /// The same, but that messages are no longer than a method lets them be.
+    pub(crate) fn within(&self, bounds: &ServiceOptions) -> CodecOptions {
+        let CodecOptions { mut parse, mut print } = self.clone();
+        parse.len_max = parse.len_max.min(bounds.max_decoding_message_size);
+        print.len_max = print.len_max.min(bounds.max_encoding_message_size);
+        CodecOptions { parse, print }
+    }
+}
+
 /// The names of all.
 pub(crate) const CODECS: [&str; 3] = ["proto", "json", "msgpack"];
 
@@ -43,7 +53,7 @@ impl Codec {
         }
     }
 
-    /// The wire bytes of a message that a client has sent, at most `size_max` of them.
+    /// The wire bytes of a message that a client has sent.
     ///
     /// # Errors
     /// INVALID_ARGUMENT, with the place and the field of what is wrong; RESOURCE_EXHAUSTED for what is too long.
@@ -51,15 +61,8 @@ impl Codec {
         self,
         message_type: MessageType<'_>,
         message: Bytes,
-        options: &CodecOptions,
-        size_max: usize,
+        options: &json::ParseOptions,
     ) -> Result<Bytes, Status> {
-        let shortened;
-        let mut parse = &options.parse;
-        if size_max < parse.len_max {
-            shortened = json::ParseOptions { len_max: size_max, ..parse.clone() };
-            parse = &shortened;
-        }
         let mut wire = Vec::with_capacity(message.len());
         let refused = |problem: &dyn std::fmt::Display, is_too_long| {
             let why = format!("the request is no {}: {problem}", message_type.full_name());
@@ -71,15 +74,15 @@ impl Codec {
         };
         match self {
             Codec::Proto => return Ok(message),
-            Codec::Json => json::parse(message_type, &message, parse, &mut wire)
+            Codec::Json => json::parse(message_type, &message, options, &mut wire)
                 .map_err(|error| refused(&error, error.is_too_long))?,
-            Codec::MessagePack => msgpack::parse(message_type, &message, parse, &mut wire)
+            Codec::MessagePack => msgpack::parse(message_type, &message, options, &mut wire)
                 .map_err(|error| refused(&error, error.is_too_long))?,
         }
         Ok(compact(wire))
     }
 
-    /// What a client gets for the wire bytes of a message, in at most `size_max` bytes.
+    /// What a client gets for the wire bytes of a message.
     ///
     /// # Errors
     /// INTERNAL for what can't be printed, RESOURCE_EXHAUSTED for what is too long.
@@ -87,23 +90,16 @@ impl Codec {
         self,
         message_type: MessageType<'_>,
         wire: Bytes,
-        options: &CodecOptions,
-        size_max: usize,
+        options: &json::PrintOptions,
     ) -> Result<Bytes, Status> {
-        let shortened;
-        let mut print = &options.print;
-        if size_max < print.len_max {
-            shortened = json::PrintOptions { len_max: size_max, ..print.clone() };
-            print = &shortened;
-        }
         let mut message = Vec::with_capacity(wire.len() + wire.len() / 2 + 16);
         let printed = match self {
             Codec::Proto => return Ok(wire),
-            Codec::Json => json::print(message_type, &wire, print, &mut message),
-            Codec::MessagePack => msgpack::print(message_type, &wire, print, &mut message),
+            Codec::Json => json::print(message_type, &wire, options, &mut message),
+            Codec::MessagePack => msgpack::print(message_type, &wire, options, &mut message),
         };
         let within = |()| match message.len() {
-            len if len > print.len_max => Err(json::PrintError::TooLong { max: print.len_max }),
+            len if len > options.len_max => Err(json::PrintError::TooLong { max: options.len_max }),
             _ => Ok(()),
         };
         // What closes the message is not counted while it is printed.

@@ -22,12 +22,12 @@ pub(super) struct Call {
 impl Call {
     /// The wire bytes of a request.
     pub(super) fn read(&self, message: Bytes) -> Result<Bytes, Status> {
-        self.method.read(self.codec, message, &self.context.options)
+        self.method.read(self.codec, message)
     }
 
     /// What the client gets for the wire bytes of an answer.
     pub(super) fn write(&self, wire: Bytes) -> Result<Bytes, Status> {
-        self.method.write(self.codec, wire, &self.context.options)
+        self.method.write(self.codec, wire)
     }
 
     pub(super) fn unary(&self, head: &RequestHead, message: Bytes) -> LocalUnary {

@@ -26,7 +26,7 @@ pub(crate) struct Context {
 
 impl Context {
     pub(crate) fn new(calls: LocalCalls, schema: Schema, options: CodecOptions) -> Context {
-        let methods = Methods::new(&calls, &schema);
+        let methods = Methods::new(&calls, &schema, &options);
         let (known, print) = (schema.clone(), json::PrintOptions { pretty: false, ..options.print.clone() });
         let detail_json = Box::new(move |name: &str, value: &[u8]| {
             let mut json = Vec::new();

@@ -7,7 +7,7 @@ use std::sync::{Arc, LazyLock};
 use bytes::Bytes;
 use thalweg_engine::server::{HandlerCost, LocalCalls, LocalUnary, ServerMethod};
 use thalweg_engine::{Code, Encoding, EncodingSet, RequestHead, ServiceOptions, Status};
-use thalweg_protobuf::{MessageId, MessageType, Schema};
+use thalweg_protobuf::{MessageId, Schema};
 
 use crate::codec::{Codec, CodecOptions};
 use crate::compression::Compression;
@@ -32,18 +32,21 @@ struct Types {
     schema: Schema,
     input: MessageId,
     output: MessageId,
+    /// How its messages are read and written.
+    options: CodecOptions,
     has_no_side_effects: bool,
     call_type: &'static str,
 }
 
 impl Methods {
-    pub(crate) fn new(calls: &LocalCalls, schema: &Schema) -> Methods {
+    pub(crate) fn new(calls: &LocalCalls, schema: &Schema, options: &CodecOptions) -> Methods {
         let method = |served: Arc<ServerMethod>| {
             let path: Box<str> = format!("/{}", served.name()).into();
             let types = schema.method(&path).map(|method| Types {
                 schema: schema.clone(),
                 input: method.input().id(),
                 output: method.output().id(),
+                options: options.within(served.options()),
                 has_no_side_effects: method.has_no_side_effects(),
                 call_type: call_type(method.is_client_streaming(), method.is_server_streaming()),
             });
@@ -160,29 +163,28 @@ impl Method {
     ///
     /// # Errors
     /// See [`Codec::read`]; UNIMPLEMENTED, if its type is not known.
-    pub(crate) fn read(&self, codec: Codec, message: Bytes, options: &CodecOptions) -> Result<Bytes, Status> {
+    pub(crate) fn read(&self, codec: Codec, message: Bytes) -> Result<Bytes, Status> {
         if codec == Codec::Proto {
             return Ok(message);
         }
-        let message_type = self.message_type(codec, |types| types.input)?;
-        codec.read(message_type, message, options, self.options().max_decoding_message_size)
+        let types = self.types(codec)?;
+        codec.read(types.schema.message_by_id(types.input), message, &types.options.parse)
     }
 
     /// What a client gets for the wire bytes of an answer.
     ///
     /// # Errors
     /// See [`Codec::write`]; UNIMPLEMENTED, if its type is not known.
-    pub(crate) fn write(&self, codec: Codec, wire: Bytes, options: &CodecOptions) -> Result<Bytes, Status> {
+    pub(crate) fn write(&self, codec: Codec, wire: Bytes) -> Result<Bytes, Status> {
         if codec == Codec::Proto {
             return Ok(wire);
         }
-        let message_type = self.message_type(codec, |types| types.output)?;
-        codec.write(message_type, wire, options, self.options().max_encoding_message_size)
+        let types = self.types(codec)?;
+        codec.write(types.schema.message_by_id(types.output), wire, &types.options.print)
     }
 
-    fn message_type(&self, codec: Codec, which: fn(&Types) -> MessageId) -> Result<MessageType<'_>, Status> {
-        let types = self.types.as_ref().ok_or_else(|| self.undescribed(codec))?;
-        Ok(types.schema.message_by_id(which(types)))
+    fn types(&self, codec: Codec) -> Result<&Types, Status> {
+        self.types.as_ref().ok_or_else(|| self.undescribed(codec))
     }
 
     #[cold]

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use thalweg_engine::ServiceOptions;
 use thalweg_engine::server::HandlerCost;
-use thalweg_protobuf::json::{ParseOptions, PrintOptions};
+use thalweg_protobuf::json::PrintOptions;
 
 use crate::codec::CodecOptions;
 use crate::service::context::Context;
@@ -25,9 +25,9 @@ pub(super) struct Routes {
 pub(super) struct Target {
     /// None of a method that the server does not have.
     pub(super) method: Option<Arc<Method>>,
-    /// Of the method.
     /// How long its calls keep the processor.
     pub(super) cost: HandlerCost,
+    /// Those of the method.
     pub(super) options: ServiceOptions,
     pub(super) takes: Takes,
     pub(super) is_raw_answer: bool,
@@ -61,14 +61,8 @@ impl Target {
             _ if request::is_raw(rules, binding) => Takes::Raw,
             _ => Takes::Json,
         };
-        let CodecOptions { parse, print } = &context.options;
-        let parse =
-            ParseOptions { len_max: parse.len_max.min(options.max_decoding_message_size), ..parse.clone() };
-        let print = PrintOptions {
-            len_max: print.len_max.min(options.max_encoding_message_size),
-            pretty: print.pretty && !binding.is_server_streaming(),
-            ..print.clone()
-        };
+        let CodecOptions { parse, mut print } = context.options.within(&options);
+        print.pretty &= !binding.is_server_streaming();
         Target {
             method: method.cloned(),
             cost: HandlerCost::default(),
