@@ -1,18 +1,37 @@
 //! The service as what a server's port has beside gRPC.
 
+use std::pin::Pin;
 use std::sync::Arc;
 
-use thalweg_engine::server::Beside;
+use http::Request;
+use thalweg_engine::server::{Beside, Http1, Http1Connection};
 
-use crate::http1::Connections;
-use crate::service::WebService;
+use crate::body::Body;
+use crate::http1::serve::serve_counted;
+use crate::service::{LastCall, WebService};
 
 impl WebService {
     /// What a server's port has beside gRPC: this service, for requests over HTTP/2 that are not gRPC, for those of
     /// gRPC whose messages are no wire bytes, and for connections of HTTP/1.1.
     pub fn beside(&self) -> Beside {
-        let http1 = Connections::new(self.clone(), self.http1_limits().clone());
-        let beside = Beside::new(self.clone(), Arc::new(http1));
+        let beside = Beside::new(self.clone(), Arc::new(self.clone()));
         if self.has_grpc_codecs() { beside.with_content_subtypes() } else { beside }
+    }
+}
+
+impl Http1 for WebService {
+    fn serve(&self, connection: Http1Connection) -> Pin<Box<dyn Future<Output = ()> + Send>> {
+        let service = self.clone();
+        Box::pin(async move {
+            let Http1Connection { io, info, stop, requests, .. } = connection;
+            let last = LastCall::default();
+            let answer = |mut request: Request<Body>| {
+                if let Some(info) = &info {
+                    request.extensions_mut().insert(Arc::clone(info));
+                }
+                service.call_after(request, &last)
+            };
+            serve_counted(io, answer, service.http1_limits(), stop, Some(requests)).await;
+        })
     }
 }

@@ -20,18 +20,16 @@
 //! There are no upgrades and no tunnels: `Upgrade` is passed over, and CONNECT refused.
 
 mod answer;
-mod connections;
 mod framing;
 mod guarded;
 pub(crate) mod limits;
 mod progress;
 pub(crate) mod received_body;
 mod request;
-mod serve;
+pub(crate) mod serve;
 #[cfg(test)]
 mod tests;
 mod unsent;
 
-pub use connections::Connections;
 pub use limits::Http1Limits;
 pub use serve::serve;

@@ -40,7 +40,7 @@ where
 }
 
 /// The same: `requests` is told of each that is under way, until it is answered to its body's end.
-pub(super) async fn serve_counted<IO, S, F>(
+pub(crate) async fn serve_counted<IO, S, F>(
     io: IO,
     service: S,
     limits: &Http1Limits,
