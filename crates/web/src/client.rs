@@ -12,7 +12,6 @@
 
 mod answers;
 mod calling;
-mod deadline;
 mod http1;
 mod protocol;
 mod request_body;
@@ -26,13 +25,14 @@ use http::HeaderMap;
 use thalweg_engine::{CallOptions, Code, Method, Status};
 
 use calling::{Calling, Manner};
-use deadline::within;
 
 pub use answers::Answers;
 pub use calling::Reply;
 pub use http1::{Http1, Http1Options};
 pub use protocol::Protocol;
 pub use transport::Transport;
+
+const TOO_LATE: &str = "no answer had come";
 
 /// Which side of a call sends a stream of messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -86,8 +86,7 @@ impl Client {
         options: &CallOptions,
     ) -> Result<Reply, Status> {
         let calling = Calling::new(&self.manner, method, metadata, options)?;
-        let deadline = calling.deadline;
-        within(deadline, Box::pin(calling.unary(message))).await
+        calling.deadline.hold(TOO_LATE, Box::pin(calling.unary(message))).await
     }
 
     /// Opens a call with streams, and waits for the head of the answer, sending meanwhile: its metadata, and what comes
@@ -112,7 +111,6 @@ impl Client {
             return Err(Status::local(Code::Unimplemented, why));
         }
         let calling = Calling::new(&self.manner, method, metadata, options)?;
-        let deadline = calling.deadline;
-        within(deadline, Box::pin(calling.stream(requests))).await
+        calling.deadline.hold(TOO_LATE, Box::pin(calling.stream(requests))).await
     }
 }

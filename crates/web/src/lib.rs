@@ -56,6 +56,7 @@ pub mod compression;
 pub mod connect;
 mod content_type;
 pub mod cors;
+mod deadline;
 mod details;
 pub mod envelope;
 mod fields;

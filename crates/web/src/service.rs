@@ -35,7 +35,6 @@ mod call;
 mod config;
 mod connect;
 mod context;
-mod deadline;
 mod enveloped;
 mod fallback;
 mod front;

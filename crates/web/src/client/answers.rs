@@ -9,10 +9,10 @@ use bytes::Bytes;
 use futures_core::Stream;
 use http::HeaderMap;
 use thalweg_engine::{Status, wire};
-use tokio::time::{Instant, Sleep, sleep_until};
+use tokio::time::{Instant, Sleep};
 
-use super::deadline::too_late;
 use crate::body::Body;
+use crate::deadline::{Deadline, too_late};
 use crate::envelope::Received;
 use crate::{connect, grpc_web};
 
@@ -47,8 +47,8 @@ pub(super) enum Reader {
 }
 
 impl Answers {
-    pub(super) fn new(body: Body, reader: Reader, deadline: Option<Instant>) -> Answers {
-        let deadline = deadline.map(|deadline| Box::pin(sleep_until(deadline)));
+    pub(super) fn new(body: Body, reader: Reader, deadline: Deadline) -> Answers {
+        let deadline = deadline.timer();
         Answers { body, reader, deadline, trailers: None, state: State::Open, has_body: false }
     }
 

@@ -7,7 +7,6 @@ use bytes::Bytes;
 use futures_core::Stream;
 use http::{HeaderMap, Request, StatusCode};
 use thalweg_engine::{CallOptions, Method, RequestShare, Status, request_timeout};
-use tokio::time::Instant;
 
 use super::answers::{Answers, Reader};
 use super::protocol::Protocol;
@@ -16,6 +15,7 @@ use super::transport::Transport;
 use crate::body::Body;
 use crate::compression::Compression;
 use crate::connect::{self, UnaryAnswer};
+use crate::deadline::Deadline;
 use crate::envelope::{ENDING_SIZE_MAX, PREFIX_LEN};
 use crate::grpc_web::{self, ContentType};
 
@@ -49,7 +49,7 @@ pub(super) struct Calling<'a> {
     codec: &'static str,
     compression: Compression,
     timeout: Option<Duration>,
-    pub(super) deadline: Option<Instant>,
+    pub(super) deadline: Deadline,
 }
 
 impl<'a> Calling<'a> {
@@ -72,7 +72,7 @@ impl<'a> Calling<'a> {
             codec: if method.content_subtype().is_empty() { "proto" } else { method.content_subtype() },
             compression,
             timeout,
-            deadline: timeout.and_then(|timeout| Instant::now().checked_add(timeout)),
+            deadline: Deadline::after(timeout),
         })
     }
 

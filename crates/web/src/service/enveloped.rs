@@ -7,11 +7,11 @@ use thalweg_engine::{Encoding, RequestHead, Status, compact};
 
 use super::answers::{Answers, WriteMessages};
 use super::call::Call;
-use super::deadline::Deadline;
 use super::protocol::Protocol;
 use super::requests::Requests;
 use super::response::ResponseFuture;
 use crate::body::Body;
+use crate::deadline::Deadline;
 use crate::envelope::Reader;
 
 /// Calls the method with the messages in `body`.
@@ -40,7 +40,8 @@ async fn unary<P: Protocol>(
     protocol: &P,
 ) -> Result<Response<Body>, Status> {
     let deadline = Deadline::after(head.timeout);
-    let (message, share) = deadline.hold(Requests::new(body, envelopes, call.clone()).only()).await?;
+    let message = Requests::new(body, envelopes, call.clone()).only();
+    let (message, share) = deadline.hold("its request came too late", message).await?;
     let answer = call.unary(&RequestHead { timeout: deadline.left(), ..head }, message).await?;
     drop(share);
     let response = protocol.head(&answer.metadata)?;

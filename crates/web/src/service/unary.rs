@@ -9,8 +9,8 @@ use http::Response;
 use thalweg_engine::server::{HandlerCost, LocalAnswer, LocalUnary};
 use thalweg_engine::{RequestHead, RequestShare, Status};
 
-use super::deadline::Deadline;
 use crate::body::Body;
+use crate::deadline::Deadline;
 
 /// A unary call in the form that the head of its request has said: how its message is read, and its answer written.
 /// Requests with equal heads share it.

@@ -17,9 +17,9 @@ use super::requests::{One, Requests};
 use super::target::Takes;
 use crate::body::Body;
 use crate::compression::{decompress, too_large};
+use crate::deadline::Deadline;
 use crate::fields;
 use crate::service::answers::Answers;
-use crate::service::deadline::Deadline;
 use crate::transcoding::{Content, Framing, response};
 
 /// How long an answer waits for its first message once the handler has begun to answer, which may be that it fails.

@@ -1,0 +1,66 @@
+//! The time that a call has: [`Deadline`].
+
+use std::future::poll_fn;
+use std::pin::Pin;
+use std::time::Duration;
+
+use bytes::Bytes;
+use thalweg_engine::{Code, RequestShare, Status};
+use tokio::time::{Instant, Sleep, sleep_until, timeout_at};
+
+use crate::body::Body;
+
+/// When a call has had its time.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Deadline(Option<Instant>);
+
+impl Deadline {
+    pub(crate) fn after(timeout: Option<Duration>) -> Deadline {
+        Deadline(timeout.and_then(|timeout| Instant::now().checked_add(timeout)))
+    }
+
+    /// What is left of it.
+    pub(crate) fn left(self) -> Option<Duration> {
+        self.0.map(|at| at.saturating_duration_since(Instant::now()))
+    }
+
+    pub(crate) fn timer(self) -> Option<Pin<Box<Sleep>>> {
+        self.0.map(|at| Box::pin(sleep_until(at)))
+    }
+
+    /// A whole body of at most `size_max` bytes, which `share` holds, once it is its turn to be read.
+    ///
+    /// # Errors
+    /// See [`hold`](Self::hold) and [`Body::gather`].
+    pub(crate) async fn gather(
+        self,
+        body: Body,
+        size_max: usize,
+        share: &mut RequestShare,
+    ) -> Result<Bytes, Status> {
+        self.hold("its request came too late", async {
+            let whole = body.gather(size_max, share).await?;
+            poll_fn(|cx| share.poll_turn(cx)).await;
+            Ok(whole)
+        })
+        .await
+    }
+
+    /// What comes of `future`, if that is in time.
+    ///
+    /// # Errors
+    /// DEADLINE_EXCEEDED with `what` in its message, if it is not.
+    pub(crate) async fn hold<T>(
+        self,
+        what: &str,
+        future: impl Future<Output = Result<T, Status>>,
+    ) -> Result<T, Status> {
+        let Some(at) = self.0 else { return future.await };
+        timeout_at(at, future).await.unwrap_or_else(|_| Err(too_late(what)))
+    }
+}
+
+#[cold]
+pub(crate) fn too_late(what: &str) -> Status {
+    Status::local(Code::DeadlineExceeded, format!("the deadline of the call has passed: {what}"))
+}
