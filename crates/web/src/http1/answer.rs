@@ -14,12 +14,12 @@ use super::progress::Answering;
 use crate::body::Body;
 
 /// An answer that hyper can send, to a request with `method`. `is_last` has it say that the connection ends.
-pub(super) fn prepared<C>(
+pub(super) fn prepared(
     answer: Response<Body>,
     method: &Method,
     is_last: bool,
-    under_way: (C, Answering),
-) -> Response<AnswerBody<C>> {
+    answering: Answering,
+) -> Response<AnswerBody> {
     let (mut head, mut body) = answer.into_parts();
     // Nobody has asked for another protocol, and 100 is hyper's to send.
     if head.status.is_informational() {
@@ -39,23 +39,21 @@ pub(super) fn prepared<C>(
     if is_last {
         head.headers.insert(CONNECTION, HeaderValue::from_static("close"));
     }
-    let (under_way, answering) = under_way;
-    let admission = answering.admission();
-    Response::from_parts(head, AnswerBody { body, admission, answering, _under_way: under_way })
+    let admission = answering.progress.admission();
+    Response::from_parts(head, AnswerBody { body, admission, answering })
 }
 
 /// No more of a response is made while so many bytes of it wait to be written.
 const UNSENT_MAX: usize = 256 << 10;
 
 /// The body of an answer. When it is dropped, the request is answered.
-pub(super) struct AnswerBody<C> {
+pub(super) struct AnswerBody {
     body: Body,
     admission: Option<Http1Admission>,
     answering: Answering,
-    _under_way: C,
 }
 
-impl<C: Unpin> http_body::Body for AnswerBody<C> {
+impl http_body::Body for AnswerBody {
     type Data = Bytes;
     type Error = Status;
 
@@ -70,7 +68,7 @@ impl<C: Unpin> http_body::Body for AnswerBody<C> {
         if let Some(Ok(frame)) = &frame
             && let Some(data) = frame.data_ref()
         {
-            self.answering.queues(data.len());
+            self.answering.progress.queues(data.len());
         }
         Poll::Ready(frame)
     }

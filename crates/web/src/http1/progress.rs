@@ -93,11 +93,6 @@ impl Progress {
         Self { state: Arc::new(Mutex::new(state)), requests }
     }
 
-    /// A request is under way until what this returns is dropped.
-    pub(super) fn counted(&self) -> Option<Http1Request> {
-        self.requests.as_ref().map(Http1Requests::begin)
-    }
-
     /// What the request under way takes of the connection.
     pub(super) fn share(&self) -> RequestShare {
         self.requests.as_ref().map(Http1Requests::share).unwrap_or_default()
@@ -181,11 +176,12 @@ impl Progress {
 
     /// The service gets a request: the how manieth it is, and what is dropped when it is answered.
     pub(super) fn answering(&self) -> (u64, Answering) {
+        let counted = self.requests.as_ref().map(Http1Requests::begin);
         let mut state = self.lock();
         state.is_answering = true;
         state.has_begun = false;
         state.requests += 1;
-        (state.requests - 1, Answering(self.clone()))
+        (state.requests - 1, Answering { progress: self.clone(), _counted: counted })
     }
 
     /// What there is can't be written.
@@ -217,7 +213,7 @@ impl Progress {
     }
 
     /// A part of a response is with hyper.
-    fn queues(&self, len: usize) {
+    pub(super) fn queues(&self, len: usize) {
         let mut state = self.lock();
         state.unsent.push(len);
         self.tell_unsent(state);
@@ -292,23 +288,15 @@ impl State {
 
 /// A request that is not answered yet.
 #[derive(Debug)]
-pub(super) struct Answering(Progress);
-
-impl Answering {
-    /// Asks the server for room for the response.
-    pub(super) fn admission(&self) -> Option<Http1Admission> {
-        self.0.admission()
-    }
-
-    /// A part of the response is with hyper.
-    pub(super) fn queues(&self, len: usize) {
-        self.0.queues(len);
-    }
+pub(super) struct Answering {
+    pub(super) progress: Progress,
+    /// The server counts it as long as this is there.
+    _counted: Option<Http1Request>,
 }
 
 impl Drop for Answering {
     fn drop(&mut self) {
-        let mut state = self.0.lock();
+        let mut state = self.progress.lock();
         state.is_answering = false;
         state.free_since = Instant::now();
     }

@@ -53,8 +53,7 @@ pub(crate) async fn serve_counted<IO, S, F>(
 {
     let progress = Progress::new(Instant::now(), requests);
     let service = hyper::service::service_fn(|request: Request<hyper::body::Incoming>| {
-        let (number, answering) = progress.answering();
-        let under_way = (progress.counted(), answering);
+        let (number, under_way) = progress.answering();
         let method = request.method().clone();
         let checked = request::checked(request, number, &progress);
         let (progress, service) = (&progress, &service);
