@@ -1,7 +1,7 @@
 //! [Connect](https://connectrpc.com/docs/protocol): calls as plain requests of HTTP, and streams of envelopes.
 //!
 //! A server reads a request with [`read_request`], and answers with [`Answering`]. A client writes it with [`Call`],
-//! and reads the answer with [`UnaryAnswer::read`] or [`AnswerReader`].
+//! and reads the answer with [`UnaryAnswer::read`] or [`read_answer`].
 //!
 //! | call | request | answer |
 //! |---|---|---|
@@ -22,4 +22,4 @@ pub use code::{code_from_name, code_name, http_status};
 pub use error::{DetailJson, ToJson};
 pub(crate) use request::is_get;
 pub use request::{Call, Refusal, RequestHead, Rules, Shape, read_request};
-pub use stream::AnswerReader;
+pub use stream::read_answer;

@@ -257,6 +257,65 @@ impl Reader {
     }
 }
 
+/// Reads the stream of an answer, at a client: push pieces, take what they bring until there is nothing.
+#[derive(Debug)]
+pub struct AnswerReader {
+    reader: Reader,
+    read_ending: fn(&[u8]) -> Result<HeaderMap, Status>,
+    /// How the call has ended if there is no body, where the head can say that.
+    without_body: Option<Result<HeaderMap, Status>>,
+    /// The message of an answer without its end.
+    cut_off: &'static str,
+}
+
+impl AnswerReader {
+    pub(crate) fn new(
+        reader: Reader,
+        read_ending: fn(&[u8]) -> Result<HeaderMap, Status>,
+        without_body: Option<Result<HeaderMap, Status>>,
+        cut_off: &'static str,
+    ) -> AnswerReader {
+        AnswerReader { reader, read_ending, without_body, cut_off }
+    }
+
+    /// Bytes that have arrived.
+    pub fn push(&mut self, piece: Bytes) {
+        if !piece.is_empty() {
+            self.without_body = None;
+        }
+        self.reader.push(piece);
+    }
+
+    /// What comes next, if it has arrived whole.
+    ///
+    /// # Errors
+    /// The status that the server has ended the call with, or what is wrong with the stream.
+    pub fn take(&mut self) -> Result<Option<Received>, Status> {
+        match self.reader.take()? {
+            None => Ok(None),
+            Some(Part::Message(message)) => Ok(Some(Received::Message(message))),
+            Some(Part::Ending(ending)) => {
+                (self.read_ending)(&ending).map(|trailers| Some(Received::End(trailers)))
+            }
+        }
+    }
+
+    /// The body has ended. Returns the trailing metadata of a success that was in the head, with nothing behind it.
+    ///
+    /// # Errors
+    /// The status in the head of an answer without a body; INTERNAL, if the body has ended before what ends an answer.
+    pub fn finish(&self) -> Result<Option<HeaderMap>, Status> {
+        self.reader.finish()?;
+        if self.reader.has_ended() {
+            return Ok(None);
+        }
+        match &self.without_body {
+            Some(outcome) => outcome.clone().map(Some),
+            None => Err(internal(self.cut_off)),
+        }
+    }
+}
+
 fn internal(why: impl Into<std::borrow::Cow<'static, str>>) -> Status {
     Status::new(Code::Internal, why)
 }

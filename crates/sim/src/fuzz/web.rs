@@ -9,7 +9,7 @@ use thalweg::{Encoding, EncodingSet};
 use thalweg_protobuf::json::{self, ParseOptions, PrintOptions};
 use thalweg_protobuf::{Schema, sources};
 use thalweg_web::compression::{self, Compression};
-use thalweg_web::envelope::{self, Part, Reader};
+use thalweg_web::envelope::{self, AnswerReader, Part, Reader};
 use thalweg_web::transcoding::{
     Content, Found, RequestError, RequestOptions, Router, Rules, Values, ValuesError, request, response,
 };
@@ -289,8 +289,7 @@ macro_rules! messages {
 }
 
 messages!(Reader);
-messages!(connect::AnswerReader);
-messages!(grpc_web::AnswerReader);
+messages!(AnswerReader);
 
 /// Bytes of the largest message that is taken.
 const MESSAGE_SIZE_MAX: usize = 2000;
@@ -309,20 +308,14 @@ fn reader(mode: u8) -> Box<dyn Messages> {
         2 | 3 => {
             let headers = head("application/connect+proto", "connect-content-encoding");
             let accepts = EncodingSet::ALL;
-            let started =
-                connect::AnswerReader::start(StatusCode::OK, &headers, "proto", accepts, MESSAGE_SIZE_MAX);
+            let started = connect::read_answer(StatusCode::OK, &headers, "proto", accepts, MESSAGE_SIZE_MAX);
             Box::new(started.expect("it is an answer's head").1)
         }
         4 | 5 => Box::new(Reader::new(0, encoding, MESSAGE_SIZE_MAX).with_text(mode & 1 == 1)),
         6 => {
             let headers = head("application/grpc-web+proto", "grpc-encoding");
-            let started = grpc_web::AnswerReader::start(
-                StatusCode::OK,
-                &headers,
-                "proto",
-                EncodingSet::ALL,
-                MESSAGE_SIZE_MAX,
-            );
+            let started =
+                grpc_web::read_answer(StatusCode::OK, &headers, "proto", EncodingSet::ALL, MESSAGE_SIZE_MAX);
             Box::new(started.expect("it is an answer's head").1)
         }
         _ => Box::new(Reader::new(2, encoding, MESSAGE_SIZE_MAX)),

@@ -13,8 +13,7 @@ use tokio::time::{Instant, Sleep};
 
 use crate::body::Body;
 use crate::deadline::{Deadline, too_late};
-use crate::envelope::Received;
-use crate::{connect, grpc_web};
+use crate::envelope::{AnswerReader, Received};
 
 /// The messages of an answer, in the order of their sending; and behind them the trailing metadata. An error is the
 /// last of them: the status of a call that did not end with OK, or why it could not be read.
@@ -22,7 +21,7 @@ use crate::{connect, grpc_web};
 /// Dropping it before its end cancels the call.
 pub struct Answers {
     body: Body,
-    reader: Reader,
+    reader: AnswerReader,
     deadline: Option<Pin<Box<Sleep>>>,
     trailers: Option<HeaderMap>,
     state: State,
@@ -39,15 +38,8 @@ enum State {
     Over,
 }
 
-/// What reads the body.
-#[derive(Debug)]
-pub(super) enum Reader {
-    Connect(connect::AnswerReader),
-    GrpcWeb(grpc_web::AnswerReader),
-}
-
 impl Answers {
-    pub(super) fn new(body: Body, reader: Reader, deadline: Deadline) -> Answers {
+    pub(super) fn new(body: Body, reader: AnswerReader, deadline: Deadline) -> Answers {
         let deadline = deadline.timer();
         Answers { body, reader, deadline, trailers: None, state: State::Open, has_body: false }
     }
@@ -152,30 +144,6 @@ impl Answers {
         self.state = State::Over;
         let mut body = std::mem::take(&mut self.body);
         let _ = http_body::Body::poll_frame(Pin::new(&mut body), cx);
-    }
-}
-
-impl Reader {
-    fn push(&mut self, piece: Bytes) {
-        match self {
-            Self::Connect(reader) => reader.push(piece),
-            Self::GrpcWeb(reader) => reader.push(piece),
-        }
-    }
-
-    fn take(&mut self) -> Result<Option<Received>, Status> {
-        match self {
-            Self::Connect(reader) => reader.take(),
-            Self::GrpcWeb(reader) => reader.take(),
-        }
-    }
-
-    /// The body has ended. Trailers that were in its head.
-    fn finish(&self) -> Result<Option<HeaderMap>, Status> {
-        match self {
-            Self::Connect(reader) => reader.finish().map(|()| None),
-            Self::GrpcWeb(reader) => reader.finish(),
-        }
     }
 }
 

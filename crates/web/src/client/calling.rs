@@ -8,7 +8,7 @@ use futures_core::Stream;
 use http::{HeaderMap, Request, StatusCode};
 use thalweg_engine::{CallOptions, Method, RequestShare, Status, request_timeout};
 
-use super::answers::{Answers, Reader};
+use super::answers::Answers;
 use super::protocol::Protocol;
 use super::request_body::{Messages, Put, permit};
 use super::transport::Transport;
@@ -148,18 +148,11 @@ impl<'a> Calling<'a> {
     async fn answers(self, request: Request<Body>) -> Result<(HeaderMap, Answers), Status> {
         let (head, body) = self.manner.transport.send(request, self.options).await?.into_parts();
         let (accepts, size_max) = (self.options.accept_compressed, self.options.max_decoding_message_size);
-        let (metadata, reader) = match self.manner.protocol {
-            Protocol::Connect => {
-                let started =
-                    connect::AnswerReader::start(head.status, &head.headers, self.codec, accepts, size_max)?;
-                (started.0, Reader::Connect(started.1))
-            }
-            Protocol::GrpcWeb | Protocol::GrpcWebText => {
-                let started =
-                    grpc_web::AnswerReader::start(head.status, &head.headers, self.codec, accepts, size_max)?;
-                (started.0, Reader::GrpcWeb(started.1))
-            }
+        let read_answer = match self.manner.protocol {
+            Protocol::Connect => connect::read_answer,
+            Protocol::GrpcWeb | Protocol::GrpcWebText => grpc_web::read_answer,
         };
+        let (metadata, reader) = read_answer(head.status, &head.headers, self.codec, accepts, size_max)?;
         Ok((metadata, Answers::new(body, reader, self.deadline)))
     }
 

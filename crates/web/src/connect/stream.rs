@@ -1,96 +1,60 @@
-//! The bodies of answers with streams, as they are read.
+//! Answers with streams, as clients read them.
 
-use bytes::Bytes;
 use http::header::CONTENT_TYPE;
 use http::{HeaderMap, HeaderValue, StatusCode};
-use thalweg_engine::{Code, EncodingSet, Status};
+use thalweg_engine::{EncodingSet, Status};
 
 use super::answer::{as_internal, not_connect, unexpected};
 use super::error;
 use super::names::{END_STREAM, STREAM_ENCODING, STREAM_SUBTYPE};
 use crate::compression;
 use crate::content_type::{self, strip_prefix};
-use crate::envelope::{Part, Reader, Received};
+use crate::envelope::{AnswerReader, Reader};
 use crate::fields;
 
-/// The body of an answer, at a client: push pieces, take what they bring until there is nothing.
-#[derive(Debug)]
-pub struct AnswerReader(Reader);
-
-impl AnswerReader {
-    /// Reads the head of the answer to a call with messages of this codec: the leading metadata, and what reads the
-    /// body. Messages have at most `size_max` bytes.
-    ///
-    /// # Errors
-    /// What is no answer of Connect's, as a status.
-    pub fn start(
-        http_status: StatusCode,
-        headers: &HeaderMap,
-        codec: &str,
-        accepts: EncodingSet,
-        size_max: usize,
-    ) -> Result<(HeaderMap, AnswerReader), Status> {
-        let content_type = headers.get(CONTENT_TYPE).map(HeaderValue::as_bytes).unwrap_or_default();
-        if http_status != StatusCode::OK {
-            return Err(not_connect(http_status, content_type));
-        }
-        let subtype = content_type::application(content_type);
-        let answered = subtype.and_then(|subtype| strip_prefix(subtype, STREAM_SUBTYPE));
-        if !answered.is_some_and(|answered| answered.eq_ignore_ascii_case(codec)) {
-            let expected = format!("application/{STREAM_SUBTYPE}{codec}");
-            return Err(unexpected(content_type, answered.is_some(), &expected));
-        }
-        let named = headers.get(STREAM_ENCODING).map(HeaderValue::as_bytes);
-        let encoding = compression::named(STREAM_ENCODING.as_str(), named, accepts).map_err(as_internal)?;
-        Ok((fields::received(headers)?, AnswerReader(Reader::new(END_STREAM, encoding, size_max))))
+/// Reads the head of the answer to a call with messages of this codec: the leading metadata, and what reads the
+/// body. Messages have at most `size_max` bytes.
+///
+/// # Errors
+/// What is no answer of Connect's, as a status.
+pub fn read_answer(
+    http_status: StatusCode,
+    headers: &HeaderMap,
+    codec: &str,
+    accepts: EncodingSet,
+    size_max: usize,
+) -> Result<(HeaderMap, AnswerReader), Status> {
+    let content_type = headers.get(CONTENT_TYPE).map(HeaderValue::as_bytes).unwrap_or_default();
+    if http_status != StatusCode::OK {
+        return Err(not_connect(http_status, content_type));
     }
-
-    /// Bytes that have arrived.
-    pub fn push(&mut self, piece: Bytes) {
-        self.0.push(piece);
+    let subtype = content_type::application(content_type);
+    let answered = subtype.and_then(|subtype| strip_prefix(subtype, STREAM_SUBTYPE));
+    if !answered.is_some_and(|answered| answered.eq_ignore_ascii_case(codec)) {
+        let expected = format!("application/{STREAM_SUBTYPE}{codec}");
+        return Err(unexpected(content_type, answered.is_some(), &expected));
     }
-
-    /// What comes next, if it has arrived whole.
-    ///
-    /// # Errors
-    /// The status that the server has ended the call with, or what is wrong with the stream.
-    pub fn take(&mut self) -> Result<Option<Received>, Status> {
-        match self.0.take()? {
-            None => Ok(None),
-            Some(Part::Message(message)) => Ok(Some(Received::Message(message))),
-            Some(Part::Ending(end)) => error::read_end(&end).map(|trailers| Some(Received::End(trailers))),
-        }
-    }
-
-    /// The body has ended.
-    ///
-    /// # Errors
-    /// INTERNAL, if that was before what ends an answer.
-    pub fn finish(&self) -> Result<(), Status> {
-        self.0.finish()?;
-        if self.0.has_ended() {
-            return Ok(());
-        }
-        Err(Status::new(
-            Code::Internal,
-            "the stream ended without its end: the answer was cut off on its way",
-        ))
-    }
+    let named = headers.get(STREAM_ENCODING).map(HeaderValue::as_bytes);
+    let encoding = compression::named(STREAM_ENCODING.as_str(), named, accepts).map_err(as_internal)?;
+    let reader = Reader::new(END_STREAM, encoding, size_max);
+    let cut_off = "the stream ended without its end: the answer was cut off on its way";
+    Ok((fields::received(headers)?, AnswerReader::new(reader, error::read_end, None, cut_off)))
 }
 
 #[cfg(test)]
 mod tests {
-    use thalweg_engine::Encoding;
+    use bytes::Bytes;
+    use thalweg_engine::{Code, Encoding};
 
     use super::*;
     use crate::compression::Compression;
     use crate::connect::Answering;
-    use crate::envelope;
+    use crate::envelope::{self, Received};
     use crate::testing::{Seeded, failure, headers, told};
 
     fn start(status: u16, list: &[(&str, &str)]) -> Result<(HeaderMap, AnswerReader), Status> {
         let status = StatusCode::from_u16(status).unwrap();
-        AnswerReader::start(status, &headers(list), "proto", EncodingSet::ALL, 1000)
+        read_answer(status, &headers(list), "proto", EncodingSet::ALL, 1000)
     }
 
     /// What a body brings, in words.
@@ -105,7 +69,7 @@ mod tests {
                 });
             }
         }
-        reader.finish().map(|()| parts)
+        reader.finish().map(|_| parts)
     }
 
     #[test]
@@ -145,7 +109,7 @@ mod tests {
         answering.end(Ok(&headers(&[("x-b", "2")])), &mut body);
         let start = || {
             let status = head.status();
-            AnswerReader::start(status, head.headers(), "proto", EncodingSet::ALL, 1000).unwrap()
+            read_answer(status, head.headers(), "proto", EncodingSet::ALL, 1000).unwrap()
         };
         assert_eq!(told(&start().0), "x-a: 1");
         for piece_len in 1..=body.len() {

@@ -10,7 +10,7 @@ use super::content_type::ContentType;
 use super::parts::{self, TRAILERS};
 use super::trailers;
 use crate::compression::Compression;
-use crate::envelope::{Part, Reader, Received};
+use crate::envelope::{AnswerReader, Reader};
 use crate::fields;
 
 const GRPC_ACCEPT: HeaderName = HeaderName::from_static("grpc-accept-encoding");
@@ -75,78 +75,33 @@ impl Answering<'_> {
     }
 }
 
-/// The body of an answer, at a client: push pieces, take what they bring until there is nothing.
-#[derive(Debug)]
-pub struct AnswerReader {
-    reader: Reader,
-    /// Whether anything of the body has arrived.
-    has_body: bool,
-    /// The head, if it has a status, or no body makes it one that should have.
-    head: HeaderMap,
-}
-
-impl AnswerReader {
-    /// Reads the head of the answer to a call with messages of this codec: the leading metadata, and what reads the
-    /// body. Messages have at most `size_max` bytes.
-    ///
-    /// # Errors
-    /// What is no answer of gRPC-Web's, as a status.
-    pub fn start(
-        http_status: StatusCode,
-        headers: &HeaderMap,
-        codec: &str,
-        accepts: EncodingSet,
-        size_max: usize,
-    ) -> Result<(HeaderMap, AnswerReader), Status> {
-        let content_type = headers.get(CONTENT_TYPE).map(HeaderValue::as_bytes).unwrap_or_default();
-        let answered = ContentType::parse(content_type).filter(|_| http_status == StatusCode::OK);
-        let Some(answered) = answered else {
-            return Err(not_grpc_web(http_status, headers, content_type));
-        };
-        if !answered.codec().eq_ignore_ascii_case(codec) {
-            let content_type = String::from_utf8_lossy(content_type);
-            let why =
-                format!("the server answered with the content type {content_type}, and not with {codec}");
-            return Err(Status::new(Code::Internal, why));
-        }
-        let head = wire::receive_response(Some(200), accepts, fields::grpc_fields(headers))?;
-        let reader = Reader::new(TRAILERS, head.encoding, size_max).with_text(answered.is_text);
-        Ok((head.metadata, AnswerReader { reader, has_body: false, head: headers.clone() }))
+/// Reads the head of the answer to a call with messages of this codec: the leading metadata, and what reads the
+/// body. Messages have at most `size_max` bytes.
+///
+/// # Errors
+/// What is no answer of gRPC-Web's, as a status.
+pub fn read_answer(
+    http_status: StatusCode,
+    headers: &HeaderMap,
+    codec: &str,
+    accepts: EncodingSet,
+    size_max: usize,
+) -> Result<(HeaderMap, AnswerReader), Status> {
+    let content_type = headers.get(CONTENT_TYPE).map(HeaderValue::as_bytes).unwrap_or_default();
+    let answered = ContentType::parse(content_type).filter(|_| http_status == StatusCode::OK);
+    let Some(answered) = answered else {
+        return Err(not_grpc_web(http_status, headers, content_type));
+    };
+    if !answered.codec().eq_ignore_ascii_case(codec) {
+        let content_type = String::from_utf8_lossy(content_type);
+        let why = format!("the server answered with the content type {content_type}, and not with {codec}");
+        return Err(Status::new(Code::Internal, why));
     }
-
-    /// Bytes that have arrived.
-    pub fn push(&mut self, piece: Bytes) {
-        self.has_body |= !piece.is_empty();
-        self.reader.push(piece);
-    }
-
-    /// What comes next, if it has arrived whole.
-    ///
-    /// # Errors
-    /// The status that the server has ended the call with, or what is wrong with the body.
-    pub fn take(&mut self) -> Result<Option<Received>, Status> {
-        match self.reader.take()? {
-            None => Ok(None),
-            Some(Part::Message(message)) => Ok(Some(Received::Message(message))),
-            Some(Part::Ending(block)) => trailers::read(&block).map(|trailers| Some(Received::End(trailers))),
-        }
-    }
-
-    /// The body has ended. The trailing metadata of a success that was in the head, with nothing behind it.
-    ///
-    /// # Errors
-    /// The status in the head of an answer without a body; INTERNAL, if the body has ended before its trailers.
-    pub fn finish(&self) -> Result<Option<HeaderMap>, Status> {
-        self.reader.finish()?;
-        if self.reader.has_ended() {
-            return Ok(None);
-        }
-        if self.has_body {
-            let why = "the body ended without trailers: the answer was cut off on its way";
-            return Err(Status::new(Code::Internal, why));
-        }
-        wire::receive_trailers_only(Some(200), fields::grpc_fields(&self.head)).map(Some)
-    }
+    let head = wire::receive_response(Some(200), accepts, fields::grpc_fields(headers))?;
+    let reader = Reader::new(TRAILERS, head.encoding, size_max).with_text(answered.is_text);
+    let without_body = wire::receive_trailers_only(Some(200), fields::grpc_fields(headers));
+    let cut_off = "the body ended without trailers: the answer was cut off on its way";
+    Ok((head.metadata, AnswerReader::new(reader, trailers::read, Some(without_body), cut_off)))
 }
 
 /// The status of an answer that is not gRPC-Web's, unless it gives one itself.
@@ -169,7 +124,7 @@ mod tests {
     use thalweg_engine::{Encoding, StatusParts};
 
     use super::*;
-    use crate::envelope;
+    use crate::envelope::{self, Received};
     use crate::grpc_web::text;
     use crate::testing::{Seeded, failure, headers, told};
 
@@ -184,7 +139,7 @@ mod tests {
     /// What an answer brings, in words.
     fn read(status: u16, headers: &HeaderMap, body: &[u8], piece_len: usize) -> Result<Vec<String>, Status> {
         let status = StatusCode::from_u16(status).unwrap();
-        let (metadata, mut reader) = AnswerReader::start(status, headers, "proto", EncodingSet::ALL, 1000)?;
+        let (metadata, mut reader) = read_answer(status, headers, "proto", EncodingSet::ALL, 1000)?;
         let mut parts = vec![format!("head {}", told(&metadata))];
         for piece in body.chunks(piece_len) {
             reader.push(Bytes::copy_from_slice(piece));
