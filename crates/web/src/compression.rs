@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use thalweg_engine::{COMPRESSION_THRESHOLD, Code, Encoding, EncodingSet, Status, compact};
 
-use crate::content_type::quality;
+use crate::content_type::listed;
 
 /// How what is sent is compressed.
 #[derive(Clone, Copy, Debug)]
@@ -89,8 +89,7 @@ pub(crate) fn for_answer<'a>(
     if accept.peek().is_none() {
         return if offers.contains(request) { request } else { Encoding::Identity };
     }
-    let items: Vec<(&[u8], u16)> =
-        accept.flat_map(|value| value.split(|byte| *byte == b',')).filter_map(listed).collect();
+    let items: Vec<(&str, u16)> = listed(accept).collect();
     let mut best: Option<(u16, Encoding)> = None;
     let mut offer = |encoding: Encoding, quality: u16| {
         if quality > 0 && offers.contains(encoding) && best.is_none_or(|(best, _)| best < quality) {
@@ -98,11 +97,12 @@ pub(crate) fn for_answer<'a>(
         }
     };
     for (name, quality) in &items {
-        if let Some(encoding) = from_name(name) {
+        if let Some(encoding) = from_name(name.as_bytes()) {
             offer(encoding, *quality);
-        } else if *name == b"*" {
-            let is_named =
-                |encoding: &Encoding| items.iter().any(|(name, _)| from_name(name) == Some(*encoding));
+        } else if *name == "*" {
+            let is_named = |encoding: &Encoding| {
+                items.iter().any(|(name, _)| from_name(name.as_bytes()) == Some(*encoding))
+            };
             let others = Encoding::ALL.iter().filter(|encoding| encoding.compresses() && !is_named(encoding));
             others.for_each(|encoding| offer(*encoding, *quality));
         }
@@ -115,12 +115,6 @@ pub(crate) fn common(offers: EncodingSet, accepts: EncodingSet) -> Encoding {
     let both = |encoding: &Encoding| offers.contains(*encoding) && accepts.contains(*encoding);
     let compressing = Encoding::ALL.iter().copied().filter(|encoding| encoding.compresses());
     compressing.into_iter().find(both).unwrap_or_default()
-}
-
-/// The name in an item of a list, and its quality.
-fn listed(item: &[u8]) -> Option<(&[u8], u16)> {
-    let mut parts = str::from_utf8(item).ok()?.split(';').map(str::trim_ascii);
-    Some((parts.next()?.as_bytes(), quality(parts)))
 }
 
 /// Content codings are read in whatever case (RFC 9110 §8.4.1).

@@ -33,9 +33,17 @@ pub(crate) fn is_token(text: &str) -> bool {
     !text.is_empty() && text.bytes().all(is_token_char)
 }
 
+/// The items of a header such as `accept`, each with its quality in thousandths. Those that are not UTF-8 are left out.
+pub(crate) fn listed<'a>(values: impl Iterator<Item = &'a [u8]>) -> impl Iterator<Item = (&'a str, u16)> {
+    values.flat_map(|value| value.split(|byte| *byte == b',')).filter_map(|item| {
+        let mut parts = str::from_utf8(item).ok()?.split(';').map(str::trim_ascii);
+        Some((parts.next()?, quality(parts)))
+    })
+}
+
 /// The quality of an item of a list, in thousandths, by its parameters (RFC 9110 §12.4.2). None is 1, and so is what is
 /// no number.
-pub(crate) fn quality<'a>(mut parameters: impl Iterator<Item = &'a str>) -> u16 {
+fn quality<'a>(mut parameters: impl Iterator<Item = &'a str>) -> u16 {
     let told = parameters.find_map(|part| part.strip_prefix("q=").or_else(|| part.strip_prefix("Q=")));
     let value = told.and_then(|quality| quality.parse::<f32>().ok()).unwrap_or(1.0);
     // Within the range of the type.

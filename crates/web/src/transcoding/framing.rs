@@ -1,6 +1,6 @@
 //! The messages of a stream in the body of an answer.
 
-use crate::content_type::quality;
+use crate::content_type::listed;
 
 /// How they are told apart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -19,11 +19,11 @@ impl Framing {
     /// quality, one that is named before `*/*`, and then the first. For those who name none it is [`Framing::Lines`].
     pub fn by_accept<'a>(accept: impl Iterator<Item = &'a [u8]>) -> Framing {
         let mut best: Option<((u16, bool), Framing)> = None;
-        for range in accept.flat_map(|value| value.split(|byte| *byte == b',')) {
-            if let Some((rank, framing)) = range_of(range)
-                && best.is_none_or(|(best_rank, _)| best_rank < rank)
+        for (range, quality) in listed(accept).filter(|(_, quality)| *quality > 0) {
+            if let Some((is_named, framing)) = range_of(range)
+                && best.is_none_or(|(best_rank, _)| best_rank < (quality, is_named))
             {
-                best = Some((rank, framing));
+                best = Some(((quality, is_named), framing));
             }
         }
         best.map_or(Framing::Lines, |(_, framing)| framing)
@@ -89,21 +89,17 @@ pub(crate) fn is_row(subtype: &str) -> bool {
     ["x-ndjson", "ndjson", "jsonl", "x-jsonlines"].iter().any(|row| subtype.eq_ignore_ascii_case(row))
 }
 
-/// The framing that a range is for, with its quality in thousandths, and whether it names it.
-fn range_of(range: &[u8]) -> Option<((u16, bool), Framing)> {
-    let range = str::from_utf8(range).ok()?;
-    let mut parts = range.split(';').map(str::trim_ascii);
-    let name = parts.next()?.to_ascii_lowercase();
-    let (is_named, framing) = match &*name {
+/// The framing that a range is for, and whether it names it.
+fn range_of(range: &str) -> Option<(bool, Framing)> {
+    let range = range.to_ascii_lowercase();
+    Some(match &*range {
         "text/event-stream" => (true, Framing::Events),
         "application/json" => (true, Framing::Array),
         "*/*" | "application/*" => (false, Framing::Lines),
         "text/*" => (false, Framing::Events),
-        _ if name.strip_prefix("application/").is_some_and(is_row) => (true, Framing::Lines),
+        _ if range.strip_prefix("application/").is_some_and(is_row) => (true, Framing::Lines),
         _ => return None,
-    };
-    let quality = quality(parts);
-    (quality > 0).then_some(((quality, is_named), framing))
+    })
 }
 
 #[cfg(test)]
