@@ -1,18 +1,18 @@
-//! The time at which several machines begin to measure.
+//! The start time shared by several machines.
 
 use std::time::{Duration, Instant, SystemTime};
 
 use crate::pacer::sleep_until;
 use crate::plan::PlanError;
 
-/// A run may be late by so much: what was to begin meanwhile begins at once, and counts from its time.
+/// Largest accepted delay of a run. Calls due in the meantime start at once; their latency counts from their due time.
 const LATE_MAX: Duration = Duration::from_secs(1);
-/// A time farther ahead is a mistake: milliseconds in place of seconds, say.
+/// A start time farther ahead is taken as a mistake, for example a unit of milliseconds.
 const AHEAD_MAX: Duration = Duration::from_secs(24 * 3600);
-/// The wall clock is read again so often: it may be set while a run waits.
+/// The wall clock is read again at this interval, as it may be set while a run waits.
 const READ_AGAIN: Duration = Duration::from_secs(1);
 
-/// Whether measuring can still begin at this time.
+/// Checks that measuring can still begin at `start_at`.
 pub(crate) fn check(start_at: SystemTime, now: SystemTime) -> Result<(), PlanError> {
     match start_at.duration_since(now) {
         Ok(ahead) if ahead > AHEAD_MAX => Err(PlanError::Ahead { by: ahead }),
@@ -21,8 +21,8 @@ pub(crate) fn check(start_at: SystemTime, now: SystemTime) -> Result<(), PlanErr
     }
 }
 
-/// Waits until the warm-up is to begin, and gives the time when it was to: a run that comes later keeps to the schedule
-/// of the others.
+/// Waits until the warm-up begins and returns the time at which it was due. A late run thus keeps to the common
+/// schedule.
 pub(crate) async fn warm_up_begins(start_at: SystemTime, warm_up: Duration) -> Instant {
     loop {
         let (now, wall) = (Instant::now(), SystemTime::now());

@@ -1,16 +1,16 @@
-//! Single starts of a schedule.
+//! Start times of the calls of a schedule.
 
 use std::str::FromStr;
 
 use crate::schedule::Schedule;
 
-/// How starts lie about the schedule's rate.
+/// Arrival process: the spacing of starts at the schedule's rate.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Spacing {
-    /// Evenly.
+    /// Even spacing.
     #[default]
     Constant,
-    /// As calls of many clients that know nothing of each other: the times between them are exponential.
+    /// Exponentially distributed gaps, as from many independent clients.
     Poisson,
 }
 
@@ -27,7 +27,7 @@ impl FromStr for Spacing {
 }
 
 impl Spacing {
-    /// Its name on the command line and in results.
+    /// Returns the name used on the command line and in results.
     pub fn name(self) -> &'static str {
         match self {
             Self::Constant => "constant",
@@ -36,18 +36,18 @@ impl Spacing {
     }
 }
 
-/// The starts of a schedule one after the other, ns since it began. The same seed gives the same starts.
+/// Iterator over the starts of a schedule, in ns since its beginning. The same seed yields the same starts.
 #[derive(Clone, Debug)]
 pub struct Arrivals {
     schedule: Schedule,
     spacing: Spacing,
     random: Random,
-    /// Calls of the schedule before the next one; no whole numbers where starts are drawn.
+    /// Number of calls of the schedule before the next one; fractional for random arrivals.
     position: f64,
 }
 
 impl Arrivals {
-    /// Begins with the first.
+    /// Creates an iterator that begins with the first start.
     pub fn new(schedule: Schedule, spacing: Spacing, seed: u64) -> Self {
         let mut arrivals = Self { schedule, spacing, random: Random(seed), position: 0.0 };
         if spacing == Spacing::Poisson {
@@ -62,7 +62,7 @@ impl Iterator for Arrivals {
 
     fn next(&mut self) -> Option<u64> {
         let start = self.schedule.start_of(self.position)?;
-        // A Poisson process of any rate is one of rate 1 in the number of calls that the schedule has by then.
+        // A Poisson process of any rate is one of rate 1 in the number of calls scheduled so far.
         self.position += match self.spacing {
             Spacing::Constant => 1.0,
             Spacing::Poisson => self.random.exponential(),
@@ -76,8 +76,8 @@ impl Iterator for Arrivals {
 pub(crate) struct Random(pub(crate) u64);
 
 impl Random {
-    /// From several numbers. What neighbours of them draw has nothing in common: a seed is where SplitMix64 begins in
-    /// one and the same sequence, and a call that began a step behind another would draw the same a step later.
+    /// Derives a generator from several numbers. Hashing them keeps neighbouring seeds independent: a SplitMix64 seed
+    /// is a position in one common sequence, so nearby seeds would draw the same numbers shifted.
     pub(crate) fn of(numbers: [u64; 3]) -> Self {
         Self(numbers.into_iter().fold(0, |state, number| Self(state ^ number).next()))
     }
@@ -90,12 +90,12 @@ impl Random {
         mixed ^ (mixed >> 31)
     }
 
-    /// In 0..1.
+    /// Returns a number in 0..1.
     pub(crate) fn unit(&mut self) -> f64 {
         (self.next() >> 11) as f64 / (1_u64 << 53) as f64
     }
 
-    /// With the mean 1.
+    /// Returns an exponentially distributed number with mean 1.
     fn exponential(&mut self) -> f64 {
         -(1.0 - self.unit()).ln()
     }
@@ -113,7 +113,7 @@ mod tests {
     fn constant_starts_are_even() {
         assert_eq!(starts("1000", Spacing::Constant, 3), [0, 1_000_000, 2_000_000]);
         assert_eq!(starts("0/1s,10", Spacing::Constant, 2), [1_000_000_000, 1_100_000_000]);
-        // A ramp from nothing: the n-th at √(2n ÷ growth).
+        // On a ramp from zero, the n-th start is at √(2n ÷ growth).
         assert_eq!(starts("0..10/1s", Spacing::Constant, 6).last(), Some(&1_000_000_000));
     }
 
@@ -124,7 +124,7 @@ mod tests {
         let gaps: Vec<f64> = starts.windows(2).map(|pair| (pair[1] - pair[0]) as f64 / 1e6).collect();
         let mean = gaps.iter().sum::<f64>() / gaps.len() as f64;
         let variance = gaps.iter().map(|gap| (gap - mean).powi(2)).sum::<f64>() / gaps.len() as f64;
-        // Both are 1 (ms, ms²); the mean of 100,000 has a deviation of 0.3 %, the variance 0.9 %.
+        // Both are 1 (ms, ms²). Over 100,000 gaps the mean deviates by 0.3 %, the variance by 0.9 %.
         assert!((mean - 1.0).abs() < 0.02 && (variance - 1.0).abs() < 0.05, "{mean} {variance}");
     }
 

@@ -1,4 +1,4 @@
-//! The calls of gRPC's BenchmarkService.
+//! Calls of gRPC's BenchmarkService.
 
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ use crate::services::proto::{SimpleRequest, SimpleResponse};
 
 pub(crate) const SERVICE: &str = "grpc.testing.BenchmarkService";
 
-/// Returns the name of the method that calls of this type call.
+/// Returns the name of the method for this type of call.
 pub(crate) fn method(call: CallType) -> &'static str {
     match call {
         CallType::Unary => "UnaryCall",
@@ -33,7 +33,7 @@ pub(crate) fn kind(call: CallType) -> CallKind {
     }
 }
 
-/// Returns calls with payloads of `size` bytes in the directions that carry them. A stream of requests has `per_stream`
+/// Returns calls with payloads of `size` bytes in the directions that carry them. A request stream has `per_stream`
 /// messages.
 pub(crate) fn calls(kind: CallKind, size: usize, handing: Handing, per_stream: u64) -> Calls {
     let (sent, received) = match kind {
@@ -44,7 +44,7 @@ pub(crate) fn calls(kind: CallKind, size: usize, handing: Handing, per_stream: u
     Calls::Benchmark(BenchmarkMessages::new(sent, received, handing, per_stream))
 }
 
-/// Makes one unary call of BenchmarkService with payloads of `size` bytes.
+/// Makes one unary BenchmarkService call with payloads of `size` bytes.
 pub(crate) async fn try_out(
     target: &str,
     channel: &Channel,
@@ -65,7 +65,7 @@ pub(crate) async fn try_out(
 /// Returns the options of calls with payloads of any size.
 pub(crate) fn options() -> CallOptions {
     let mut options = CallOptions::default();
-    // The server is told how large its messages are to be; what it sends is checked against that.
+    // The request says how large the response must be, and the response is checked against that.
     options.max_decoding_message_size = 2 * PAYLOAD_BYTES_MAX;
     options
 }

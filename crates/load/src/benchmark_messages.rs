@@ -1,4 +1,4 @@
-//! The messages of gRPC's BenchmarkService.
+//! Messages of gRPC's BenchmarkService.
 
 use prost::Message;
 use thalweg::Status;
@@ -10,7 +10,7 @@ use crate::services::zeros;
 use crate::turn::Turn;
 use crate::went::Failure;
 
-/// Messages of BenchmarkService with payloads of one size.
+/// BenchmarkService messages with payloads of one size.
 #[derive(Clone, Debug)]
 pub struct BenchmarkMessages {
     request: SimpleRequest,
@@ -18,12 +18,13 @@ pub struct BenchmarkMessages {
     /// Payload bytes of a response.
     response_bytes: usize,
     handing: Handing,
-    /// Messages of a stream that sends.
+    /// Messages of a request stream.
     per_stream: u64,
 }
 
 impl BenchmarkMessages {
-    /// `request_bytes` and `response_bytes` are those of the payloads. A stream that sends has `per_stream` messages.
+    /// Creates messages with payloads of `request_bytes` and `response_bytes`. A request stream has `per_stream`
+    /// messages.
     pub fn new(request_bytes: usize, response_bytes: usize, handing: Handing, per_stream: u64) -> Self {
         let request = request(request_bytes, response_bytes);
         let encoded_bytes = request.encoded_len() as u64;
@@ -65,7 +66,7 @@ impl Form for BenchmarkMessages {
     }
 }
 
-/// The same request again and again.
+/// The same request, repeated.
 #[derive(Debug)]
 pub(crate) struct Repeated {
     request: SimpleRequest,
@@ -83,7 +84,7 @@ impl Source for Repeated {
     }
 }
 
-/// A response that is not as large as asked for is none.
+/// Checks the payload size of a response.
 #[inline]
 pub(crate) fn check_size(response: &SimpleResponse, asked: usize) -> Result<(), Status> {
     match response.payload.as_ref().map_or(0, |payload| payload.body.len()) {
@@ -92,7 +93,7 @@ pub(crate) fn check_size(response: &SimpleResponse, asked: usize) -> Result<(), 
     }
 }
 
-/// Returns a request of `size` bytes that wants `response_size` bytes back. Both without payload: an empty message.
+/// Returns a request of `size` bytes that asks for `response_size` bytes. If both are 0, the message is empty.
 pub fn request(size: usize, response_size: usize) -> SimpleRequest {
     SimpleRequest {
         response_size: i32::try_from(response_size).expect("payloads are bounded by PAYLOAD_BYTES_MAX"),
@@ -101,7 +102,7 @@ pub fn request(size: usize, response_size: usize) -> SimpleRequest {
     }
 }
 
-/// Returns so many bytes; none is no payload at all.
+/// Returns a payload of `size` zeros, or `None` if `size` is 0.
 pub fn payload(size: usize) -> Option<Payload> {
     (size > 0).then(|| Payload { r#type: 0, body: zeros(size) })
 }

@@ -1,4 +1,4 @@
-//! Calls whose messages are encoded already.
+//! Calls with messages that are already encoded.
 
 use std::sync::Arc;
 
@@ -53,7 +53,7 @@ impl Form for Bytes<'_> {
     }
 }
 
-/// The encoded requests of one stream.
+/// Encoded requests of one stream.
 pub(crate) struct StreamedBytes {
     requests: Requests,
     variables: Arc<Variables>,

@@ -1,4 +1,4 @@
-//! A call of any method: what is called, and with what.
+//! Description of the calls of any method.
 
 use std::fmt;
 use std::sync::Arc;
@@ -19,16 +19,16 @@ use crate::variables::Variables;
 pub enum CallKind {
     /// One message each way.
     Unary,
-    /// A stream of requests.
+    /// A stream of requests, one response.
     ClientStream,
-    /// A stream of responses.
+    /// One request, a stream of responses.
     ServerStream,
-    /// Both.
+    /// Streams both ways.
     BidiStream,
 }
 
 impl CallKind {
-    /// Of a method that streams, or does not, in these directions.
+    /// Returns the kind of a method that streams in these directions.
     pub fn of(is_client_streaming: bool, is_server_streaming: bool) -> Self {
         match (is_client_streaming, is_server_streaming) {
             (false, false) => Self::Unary,
@@ -38,7 +38,7 @@ impl CallKind {
         }
     }
 
-    /// Its name in results.
+    /// Returns the name used in results.
     pub fn name(self) -> &'static str {
         match self {
             Self::Unary => "unary",
@@ -49,38 +49,38 @@ impl CallKind {
     }
 }
 
-/// What is called, and with what.
+/// A method and its messages, metadata and checks.
 #[derive(Debug)]
 pub struct Call {
-    /// Which method.
+    /// Method to call.
     pub method: Method,
-    /// Of which kind it is.
+    /// Kind of the method.
     pub kind: CallKind,
-    /// Sent with each call.
+    /// Metadata sent with each call.
     pub metadata: CallMetadata,
-    /// Of each call.
+    /// Options of each call.
     pub options: CallOptions,
-    /// What is sent, and in which form.
+    /// Messages of the calls.
     pub calls: Calls,
-    /// How a stream goes.
+    /// Course of each stream.
     pub stream: StreamPlan,
-    /// What the answer has to be.
+    /// Expected response.
     pub expects: Expected,
 }
 
-/// What makes the messages of calls, and reads the answers.
+/// Source of request messages, and reader of responses.
 #[derive(Debug)]
 pub enum Calls {
     /// Encoded messages of any method.
     Bytes(Requests),
-    /// BenchmarkService's own messages, which are encoded and decoded with each call.
+    /// BenchmarkService's own messages, encoded and decoded with each call.
     Benchmark(BenchmarkMessages),
-    /// The work of the study of gRPC against a JSON API, by any protocol.
+    /// The workload of the gRPC and JSON API comparison, over any protocol.
     Echo(Arc<EchoCall>),
 }
 
 impl Calls {
-    /// Messages that a stream sends.
+    /// Returns the number of messages a stream sends.
     pub fn per_stream(&self) -> u64 {
         match self {
             Self::Bytes(requests) => requests.per_stream(),
@@ -90,30 +90,31 @@ impl Calls {
     }
 }
 
-/// How streams go.
+/// Course of streams.
 #[derive(Clone, Debug, Default)]
 pub struct StreamPlan {
-    /// When the messages of a stream are sent, messages a second since it began; as fast as the library takes them
-    /// where there is none.
+    /// Send schedule of a stream's messages, in messages per second since its start. `None` sends as fast as the
+    /// library accepts them.
     pub message_rate: Option<Schedule>,
-    /// A stream that sends ends after so long; one that only receives is cancelled then, and has gone well.
+    /// Duration of a stream. After it, a stream that sends half-closes, and one that only receives is cancelled and
+    /// counts as a success.
     pub lasts: Option<Duration>,
-    /// After so many responses a stream is cancelled, and has gone well.
+    /// Responses after which a stream is cancelled and counts as a success.
     pub responses: Option<u64>,
-    /// Requests of a bidi stream that may await their responses.
+    /// Maximum requests of a bidi stream that await their response.
     pub outstanding: Option<u64>,
-    /// A stream lasts until the run ends. That the server ends it earlier is a failure.
+    /// Whether a stream lasts until the run ends. An earlier end by the server is a failure.
     pub lasts_to_end: bool,
-    /// The requests of a stream that only sends count once it has been answered.
+    /// Whether the requests of a client stream count only once it has its response.
     pub counts_answered: bool,
 }
 
-/// What has to come back so that a call has gone well.
+/// Conditions for the success of a call.
 #[derive(Clone, Debug)]
 pub struct Expected {
-    /// The status.
+    /// Expected status.
     pub status: Code,
-    /// Looks at the responses.
+    /// Check of the responses.
     pub responses: Option<Arc<dyn Check>>,
 }
 
@@ -123,19 +124,19 @@ impl Default for Expected {
     }
 }
 
-/// Looks at responses.
+/// Checks responses.
 pub trait Check: Send + Sync + fmt::Debug {
-    /// What is wrong with a response, if anything is. What later steps need of it goes into `variables`.
+    /// Returns what is wrong with a response, if anything. Stores values needed by later steps in `variables`.
     fn check(&self, response: &[u8], variables: &mut Variables) -> Result<(), String>;
 }
 
 type MakeMetadata = dyn Fn(&Moment<'_>) -> Result<MetadataMap, String> + Send + Sync;
 
-/// The metadata of calls.
+/// Metadata of calls.
 pub enum CallMetadata {
-    /// The same for all.
+    /// The same for all calls.
     Constant(MetadataMap),
-    /// Made for each; or why it cannot be.
+    /// Created for each call, which fails with the error if it cannot be.
     Made(Box<MakeMetadata>),
 }
 

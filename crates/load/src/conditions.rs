@@ -47,7 +47,7 @@ enum Comparison {
     Contains,
 }
 
-/// Longer ones first.
+/// Longer operators first.
 const COMPARISONS: [(&str, Comparison); 7] = [
     ("==", Comparison::Equal),
     ("!=", Comparison::Unequal),
@@ -96,7 +96,8 @@ impl FromStr for FieldPath {
 }
 
 impl FieldPath {
-    /// What is there. Fields go by both of their names; `length` is that of a list, a map or a text.
+    /// Returns the value at this path. Fields match by either of their names; `length` is that of a list, map or
+    /// string.
     fn find(&self, answer: &Value) -> Option<Value> {
         let mut within = answer;
         for (place, part) in self.parts.iter().enumerate() {
@@ -116,7 +117,7 @@ impl FieldPath {
 fn member<'v>(value: &'v Value, name: &str) -> Option<&'v Value> {
     let members = value.as_object()?;
     members.get(name).or_else(|| {
-        // Answers have JSON's names: `order_id` is `orderId`.
+        // Responses use JSON names: `order_id` is `orderId`.
         let wanted = name.replace('_', "").to_ascii_lowercase();
         members.iter().find(|(key, _)| key.replace('_', "").to_ascii_lowercase() == wanted).map(|(_, it)| it)
     })
@@ -140,7 +141,7 @@ impl FromStr for Condition {
         if let Some(path) = text.strip_suffix(" exists") {
             return whole(On::Field { path: path.parse()?, relation: Relation::Exists });
         }
-        // The first one in the text, and the longest of those at its place.
+        // The first operator in the text, and the longest at that position.
         let found = COMPARISONS.iter().enumerate().filter_map(|(rank, (sign, comparison))| {
             text.find(sign).map(|at| (at, rank, *sign, *comparison))
         });
@@ -160,7 +161,7 @@ impl FromStr for Condition {
         if right.is_empty() {
             return Err(format!("`{text}` has no value after the operator"));
         }
-        // A word without quotes is a text.
+        // A word without quotes is a string.
         let value = serde_json::from_str(right).unwrap_or_else(|_| Value::String(right.to_owned()));
         whole(On::Field { path: left.parse()?, relation: Relation::Compared(comparison, value) })
     }
@@ -199,9 +200,9 @@ impl Comparison {
         }
         let is_same = matches!(self, Self::Equal | Self::Unequal);
         let order = match (found, value) {
-            // 007 is not 7.
+            // As strings, `007` and `7` differ.
             (Value::String(found), Value::String(value)) if is_same => Some(found.cmp(value)),
-            // 64-bit numbers are texts in ProtoJSON.
+            // ProtoJSON prints 64-bit numbers as strings.
             _ => match (Number::of(found), Number::of(value)) {
                 (Some(found), Some(value)) => found.compared_with(value),
                 _ => match (found, value) {
@@ -224,7 +225,7 @@ impl Comparison {
     }
 }
 
-/// A number of an answer or of a condition. Whole ones are what they are: an f64 has 53 bits of them.
+/// A number of a response or condition. Integers stay exact, since an f64 has only 53 bits for them.
 #[derive(Clone, Copy)]
 enum Number {
     Whole(i128),
@@ -244,7 +245,7 @@ impl Number {
         }
     }
 
-    /// None for what is no number.
+    /// Returns `None` for NaN.
     fn compared_with(self, other: Self) -> Option<Ordering> {
         match (self, other) {
             (Self::Whole(one), Self::Whole(other)) => Some(one.cmp(&other)),
@@ -255,16 +256,16 @@ impl Number {
     }
 }
 
-/// Rounding keeps the order; of those that are the same by it, the real one is whole, too.
+/// Rounding keeps the order. If both are equal after it, the real number is an integer too.
 fn whole_to_real(whole: i128, real: f64) -> Option<Ordering> {
     Some((whole as f64).partial_cmp(&real)?.then_with(|| whole.cmp(&(real as i128))))
 }
 
-/// The conditions on a call whose responses have this type, and the fields that it keeps for later steps by name.
+/// Returns the conditions on a call with this response type, and the fields it keeps by name for later steps.
 ///
 /// # Errors
 ///
-/// If a call that is to fail has conditions on its response.
+/// If a call that is expected to fail has conditions on its response.
 pub fn expected(
     conditions: &[Condition],
     kept: Vec<(String, FieldPath)>,
@@ -291,7 +292,7 @@ pub fn expected(
     Ok(expected)
 }
 
-/// Reads responses, and compares.
+/// Decodes responses and checks the conditions.
 struct Checks {
     schema: Schema,
     message: String,
@@ -327,7 +328,7 @@ impl Check for Checks {
             let found = path
                 .find(&answer)
                 .ok_or_else(|| format!("cannot keep `{name}`: the response has no {}", path.text))?;
-            // As it stands in JSON, without the quotes of a text: templates have their own.
+            // The JSON form, but without the quotes of a string: templates have their own.
             let text = found.to_string();
             let text = match found {
                 Value::String(_) => text[1..text.len() - 1].to_owned(),

@@ -8,10 +8,10 @@ use thalweg_measure::code::code_name;
 
 use crate::record::LaneRule;
 
-/// Connections that a channel can have; of more there are several channels.
+/// Maximum connections of one channel. For more, several channels are used.
 const OF_A_CHANNEL_MAX: u32 = 1024;
 
-/// Why a server does not take calls.
+/// Reason why a server does not accept calls.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
     /// The target is invalid.
@@ -41,13 +41,13 @@ pub enum StartError {
 }
 
 impl StartError {
-    /// Returns whether another target would help.
+    /// Returns whether the target itself is invalid.
     pub fn is_misuse(&self) -> bool {
         matches!(self, Self::Target(_))
     }
 }
 
-/// Returns the lanes of a channel that has this many connections at most.
+/// Returns the lanes of a channel with at most this many connections.
 pub(crate) fn lanes(rule: LaneRule, connections: u32) -> Lanes {
     match rule {
         LaneRule::Fixed => Lanes::fixed(connections as usize),
@@ -56,7 +56,7 @@ pub(crate) fn lanes(rule: LaneRule, connections: u32) -> Lanes {
     }
 }
 
-/// Returns the channels that have this many connections between them: one, or several if one cannot have all.
+/// Returns channels that have this many connections in total: one, or several if one cannot have all.
 pub(crate) async fn connect_all(
     builder: &ChannelBuilder,
     target: &str,
@@ -92,7 +92,7 @@ pub(crate) async fn connect(
     }
 }
 
-/// Waits for the first call, of `method`.
+/// Waits for the first call, which calls `method`.
 pub(crate) async fn first_call(
     target: &str,
     method: String,

@@ -1,4 +1,4 @@
-//! Tests: a run of days has no more memory than one of an hour, nor has one stream that lasts for days.
+//! Tests that the memory of a run, and of one stream, does not grow with its duration.
 
 use std::pin::Pin;
 use std::process::Command;
@@ -20,21 +20,21 @@ use crate::traffic::Traffic;
 use crate::went::Went;
 
 const ALONE: &str = "THALWEG_TEST_ALONE";
-/// Intervals: beyond 3,600 two become one, and again.
+/// Intervals of the run. Beyond 3,600, pairs of intervals are merged, repeatedly.
 const INTERVALS: u64 = 9_000;
-/// Calls in an interval. Of each four times are recorded: latency, service, wait, and the interval's latency.
+/// Calls per interval. Each records four times: latency, service, wait, and the interval's latency.
 const CALLS: u64 = 28_000;
-/// Messages of one stream: a time kept of each would take 160 MB.
+/// Messages of one stream. Keeping a time for each would take 160 MB.
 const MESSAGES: u64 = 20_000_000;
 
-/// The pages that this process has in memory, in KiB.
+/// Returns the resident memory of this process, in KiB.
 fn resident_kib() -> u64 {
     let status = fs::read_to_string("/proc/self/status").unwrap();
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap();
     line.trim_end_matches("kB").trim().parse().unwrap()
 }
 
-/// More than 10⁹ recorded times, over three orders of magnitude.
+/// Records more than 10⁹ times, over three orders of magnitude.
 fn record() {
     let shards = Shards::new(1, 1, true, true);
     let mut intervals = Intervals::new(Duration::from_secs(1), false);
@@ -58,7 +58,7 @@ fn record() {
         let recent = shards.take_recent();
         intervals.push(interval * 1_000_000_000, &recent, 1.0, AtEnd { in_flight: 1, connections: 1 });
         match interval {
-            // There are as many as there are ever; then two become one for the first time.
+            // The number of intervals is at its maximum; they are merged for the first time soon after.
             3_590 => at_first = resident_kib(),
             3_591.. if interval % 100 == 0 => most = most.max(resident_kib()),
             _ => {}
@@ -67,11 +67,11 @@ fn record() {
     assert!(recorded > 1_000_000_000, "{recorded}");
     assert_eq!(shards.merged().tally.codes().ok(), INTERVALS * CALLS);
     println!("{at_first} KiB after an hour, at the most {most} KiB later");
-    // Joined histograms have more to say: 1.9 MiB of them. Were all intervals kept, it would be 6.2 MiB.
+    // Merged histograms have more buckets in use, 1.9 MiB of them. Keeping all intervals would take 6.2 MiB.
     assert!(most < at_first + 3072, "{at_first} KiB after an hour, and {most} KiB later");
 }
 
-/// The same message without end.
+/// The same message, endlessly.
 struct Endless(Raw);
 
 impl Source for Endless {
@@ -82,7 +82,7 @@ impl Source for Endless {
     }
 }
 
-/// One bidi stream whose server answers every second message: a half of them have no response ever.
+/// One bidi stream whose server responds to every second message, so half of them never get a response.
 fn stream() {
     let shards = Arc::new(Shards::new(1, 1, false, true));
     let progress = Arc::new(Progress::default());
@@ -136,7 +136,7 @@ fn the_messages_of_one_stream_take_no_more_memory() {
     alone("the_messages_of_one_stream_take_no_more_memory", stream);
 }
 
-/// Does it alone in a process: other tests take memory, too.
+/// Runs the test in its own process, since other tests use memory too.
 fn alone(test: &str, does: fn()) {
     if env::var_os(ALONE).is_some() {
         return does();

@@ -1,4 +1,4 @@
-//! Where a worker counts, and what is left of the run.
+//! Counters of a worker, and the messages left in the run.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
@@ -8,23 +8,23 @@ use std::time::Instant;
 use crate::progress::Progress;
 use crate::tally::Shards;
 
-/// Messages of streams that are counted at once, at the most.
+/// Maximum stream messages counted at once.
 pub(crate) const BATCH_MESSAGES_MAX: u64 = 16;
 
-/// Where a worker counts, and the run's clock. Each worker has its own: a counter of references that all threads change
-/// would be fetched from one processor to another with each stream.
+/// Counters of a worker, and the run's clock. Each worker has its own instance: a shared reference count would move
+/// between processors with each stream.
 #[derive(Debug)]
 pub(crate) struct Counting {
     pub(crate) shards: Arc<Shards>,
-    /// When the run's clock began. All times are ns of this clock.
+    /// Start of the run's clock. All times are ns of this clock.
     pub(crate) base: Instant,
-    /// When measuring begins.
+    /// Start of the measured window.
     pub(crate) from_ns: u64,
-    /// Messages of streams that are left, where their number ends the run; those of the warm-up are none of it.
+    /// Stream messages left, if their number ends the run. Those of the warm-up do not count.
     pub(crate) messages_left: Option<Arc<AtomicU64>>,
-    /// Nothing begins any more.
+    /// Whether starting anything has ended.
     pub(crate) stopped: Arc<AtomicBool>,
-    /// Of this worker.
+    /// Progress of this worker.
     pub(crate) progress: Arc<Progress>,
 }
 
@@ -37,7 +37,7 @@ impl Counting {
         self.messages_left.is_some()
     }
 
-    /// Takes up to `wanted` messages of what is left.
+    /// Takes up to `wanted` of the messages left.
     pub(crate) fn take(&self, now_ns: u64, wanted: u64) -> u64 {
         let Some(left) = self.messages_left.as_ref().filter(|_| now_ns >= self.from_ns) else {
             return wanted;
@@ -46,13 +46,13 @@ impl Counting {
         taken.map_or(0, |left| left.min(wanted))
     }
 
-    /// A stream that fails before its first message counts as some of those that are left: a run against a server that
-    /// refuses all streams ends, too.
+    /// Counts a stream that fails before its first message as some of the messages left. So a run ends even if the
+    /// server refuses all streams.
     pub(crate) fn take_failed(&self) {
         self.take(self.now_ns(), BATCH_MESSAGES_MAX);
     }
 
-    /// Gives back what was taken at this time.
+    /// Gives back messages taken at `taken_ns`.
     pub(crate) fn give_back(&self, taken_ns: u64, count: u64) {
         if let Some(left) = self.messages_left.as_ref().filter(|_| count > 0 && taken_ns >= self.from_ns) {
             left.fetch_add(count, Relaxed);

@@ -1,4 +1,4 @@
-//! A run over time, for tables.
+//! CSV export of a run over time.
 
 use std::fmt::Write;
 
@@ -6,16 +6,15 @@ use thalweg_measure::distribution::Latency;
 
 use crate::run::{Flows, LoadRun};
 
-/// The columns, with units where a name has one: `s` seconds, `ns` nanoseconds.
+/// Column names, with units as suffixes: `s` seconds, `ns` nanoseconds.
 const COLUMNS: &str = "at_s,length_s,scheduled,ok,failed,late,in_flight,mean_ns,p50_ns,p90_ns,p95_ns,p99_ns,\
                        p99.9_ns,max_ns,bytes_sent,bytes_received,messages_sent,messages_received,reply_mean_ns,\
                        reply_p50_ns,reply_p90_ns,reply_p95_ns,reply_p99_ns,reply_p99.9_ns,reply_max_ns";
-/// Of a scenario, whose schedule counts these.
+/// Additional columns of a scenario, whose schedule counts flows.
 const OF_FLOWS: &str = ",flows_begun,flows_ok,flows_failed";
 
-/// A row for each interval. Where no call ended with OK the latencies are empty, and so are those of replies where none
-/// came to a request of a bidi stream; the last row is what came behind the
-/// last whole interval, and shorter.
+/// Returns a row for each interval. Latencies are empty if no call ended with OK. Reply times are empty if no request
+/// of a bidi stream got a response. The last row is the shorter rest after the last whole interval.
 pub fn csv(run: &LoadRun) -> String {
     let mut text = COLUMNS.to_owned();
     if run.flows.is_some() {

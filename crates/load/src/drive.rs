@@ -21,29 +21,29 @@ use crate::starts::too_few;
 use crate::worker::Shared;
 use crate::workers::{Workers, go_on_with_panic};
 
-/// After an interrupt, calls under way have so long to come back.
+/// Grace period for calls in flight after an interrupt.
 const INTERRUPTED_PATIENCE: Duration = Duration::from_secs(1);
 
-/// Why nothing came of a run.
+/// Reason why a run has no result.
 #[derive(Debug, thiserror::Error)]
 pub enum DriveError {
-    /// The plan makes none.
+    /// The plan is invalid.
     #[error(transparent)]
     Plan(#[from] PlanError),
-    /// The kernel's timer failed, by which the calls of an open loop begin.
+    /// The kernel timer that starts the calls of an open loop failed.
     #[error("the run has ended, since the kernel's timer failed by which its calls begin: {0}")]
     Timer(#[from] io::Error),
 }
 
-/// Drives `scenario` as `plan` says, until that ends it or `interrupt` comes. `observer` is told of it
-/// when it begins, and of each interval when it has ended.
+/// Drives `scenario` by `plan` until its end or `interrupt`. `observer` is notified of the start and of each completed
+/// interval.
 ///
-/// It runs on the caller's tokio runtime. Each call ends by its deadline (`options.timeout`): without one a server that
-/// never answers keeps the run from ending.
+/// It runs on the caller's tokio runtime. Each call ends by its deadline (`options.timeout`): without one, a server
+/// that never responds keeps the run from ending.
 ///
 /// # Errors
 ///
-/// For a plan that makes no run, and where the kernel's timer fails.
+/// If the plan is invalid, or the kernel's timer fails.
 pub async fn drive(
     plan: &Plan,
     scenario: &Arc<Scenario>,
@@ -55,7 +55,7 @@ pub async fn drive(
     Ok(running.result(end))
 }
 
-/// The same, with what was counted.
+/// Like [`drive`], but returns the counters too.
 pub(crate) async fn driven(
     plan: &Plan,
     scenario: &Arc<Scenario>,
@@ -100,7 +100,7 @@ struct Driving {
     shared: Arc<Shared>,
     workers: Workers,
     pacing: JoinHandle<io::Result<()>>,
-    /// What was wrong with the pacing.
+    /// Error of the pacing task.
     failure: Option<io::Error>,
     interrupted_at: Option<Instant>,
     is_cut: bool,
@@ -121,7 +121,7 @@ impl Driving {
         observer: &mut impl Observer,
     ) {
         let base = self.shared.base;
-        // Those that count as failed end by themselves; who thinks is not waited for.
+        // Calls that count as failed end by themselves. A worker in its think time is not waited for.
         let patience = if plan.under_way == UnderWay::Close { LAST_STROKE } else { Duration::ZERO };
         let cut_at = plan.cut_at(base).map(|cut_at| cut_at + patience);
         let measured_from = base + plan.warm_up;
@@ -150,7 +150,7 @@ impl Driving {
                 }
                 _ = looks.tick(), if plan.patience.is_some() => self.workers.send_away_the_stuck(),
                 _ = ticks.tick() => {
-                    // What is left of the last interval, and what is only waited for, are told at the end.
+                    // The rest of the last interval, and the time of draining, are reported at the end.
                     if self.shared.now_ns() < self.shared.until_ns && self.interrupted_at.is_none() {
                         observer.interval(&running.end_interval(), running);
                     }
@@ -172,7 +172,7 @@ impl Driving {
             }
         }
         self.pacing.abort();
-        // A run that ended before the timer had its turn; whoever waits for it is told.
+        // A run may end before its timer fires; the observer is notified even so.
         if !is_warm && self.interrupted_at.is_none() {
             observer.measuring();
         }
@@ -181,7 +181,7 @@ impl Driving {
         }
     }
 
-    /// All starts are due, or there will be no more.
+    /// Handles the end of the pacing task: all starts are due, or no more will be.
     fn pacing_has_ended(&mut self, paced: Result<io::Result<()>, JoinError>) {
         match paced {
             Ok(Ok(())) => {}
@@ -194,7 +194,7 @@ impl Driving {
         }
     }
 
-    /// How the run has ended.
+    /// Returns how the run ended.
     fn end(self, plan: &Plan) -> Result<End, io::Error> {
         if let Some(failure) = self.failure {
             return Err(failure);
@@ -208,7 +208,7 @@ impl Driving {
     }
 }
 
-/// At this time; never where there is none.
+/// Waits until `time`, or forever if it is `None`.
 async fn at(time: Option<Instant>) {
     match time {
         Some(time) => sleep_until(time.into()).await,
@@ -243,7 +243,7 @@ mod tests {
         Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap()
     }
 
-    /// An open loop of an hour.
+    /// An open loop of one hour.
     fn plan() -> Plan {
         Plan {
             pace: Pace::Open { schedule: Schedule::constant(10.0), spacing: Spacing::Constant, seed: 0 },
@@ -260,7 +260,7 @@ mod tests {
         }
     }
 
-    /// Calls where there is no server.
+    /// Calls to an address without a server.
     fn scenario() -> Arc<Scenario> {
         let call = Call {
             method: Method::new("/a.B/C"),
@@ -282,13 +282,13 @@ mod tests {
         })
     }
 
-    /// Alone in a process, which then opens nothing any more.
+    /// Runs in its own process, which cannot open any file afterwards.
     #[test]
     fn a_timer_that_fails_ends_the_run_and_is_said() {
         if env::var_os(ALONE).is_some() {
             let driven = runtime().block_on(async {
                 let scenario = scenario();
-                // The lowest number that is free.
+                // The lowest free descriptor.
                 let next = File::open("/dev/null").unwrap().as_raw_fd();
                 let (_, most) = getrlimit(Resource::RLIMIT_NOFILE).unwrap();
                 setrlimit(Resource::RLIMIT_NOFILE, next.try_into().unwrap(), most).unwrap();
@@ -307,7 +307,7 @@ mod tests {
         assert!(output.status.success() && stdout.contains("1 passed"), "{stdout}{stderr}");
     }
 
-    /// Each failed stream counts as some of the messages that are left.
+    /// Each failed stream counts as some of the messages left.
     #[test]
     fn a_number_of_messages_ends_a_run_whose_streams_cannot_be_made() {
         let mut scenario = Arc::into_inner(scenario()).unwrap();
@@ -321,7 +321,7 @@ mod tests {
         assert_eq!((run.failed, run.errors["INVALID_ARGUMENT"]), (3, 3), "{:?}", run.errors);
     }
 
-    /// Without it workers would wait for starts for ever.
+    /// Without the panic, workers would wait for starts forever.
     #[test]
     #[should_panic(expected = "no start comes of this")]
     fn a_pacing_that_panics_takes_the_run_with_it() {

@@ -1,8 +1,8 @@
-//! The work of the study of gRPC against a JSON API: `thalweg.lab.v1.Echo` and its JSON ("JSON" in `peers/README.md`),
-//! called by whichever protocol, and each call divided into its stages.
+//! Workload of the gRPC and JSON API comparison: `thalweg.lab.v1.Echo` and its JSON ("JSON" in `peers/README.md`). It
+//! runs over any protocol, and divides each call into stages.
 //!
-//! `object -> bytes -> one exchange over HTTP -> bytes -> object`: all protocols go the same way here, gRPC too, so
-//! that the moments between are seen.
+//! `object -> bytes -> one HTTP exchange -> bytes -> object`: all protocols, gRPC included, take the same path here, so
+//! that the times between are visible.
 
 mod body;
 mod call;

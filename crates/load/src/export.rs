@@ -1,5 +1,5 @@
-//! Metrics of a run while it goes on: scraped by Prometheus, pushed by OTLP. They are collected on a thread of their
-//! own, when they are asked for or pushed.
+//! Metrics of an ongoing run: scraped by Prometheus, or pushed by OTLP. They are collected per scrape or push, on a
+//! dedicated thread.
 
 mod accept;
 mod families;
@@ -23,16 +23,16 @@ use self::otlp::Pusher;
 use self::snapshot::Latest;
 use crate::Running;
 
-/// Exports the metrics of a run.
+/// Exporter of a run's metrics.
 pub struct Export {
     latest: Latest,
-    /// Ends the thread's work.
+    /// Stops the thread.
     end: Option<oneshot::Sender<()>>,
     thread: Option<JoinHandle<()>>,
 }
 
 impl Export {
-    /// Serves `/metrics` at a listener that does not block, and pushes. `say` gets the first failure of a push.
+    /// Serves `/metrics` on a non-blocking listener, and pushes. `say` gets the first failure of a push.
     ///
     /// # Errors
     ///
@@ -52,20 +52,20 @@ impl Export {
         Ok(Self { latest, end: Some(end), thread: Some(thread) })
     }
 
-    /// A run begins, in place of the one before.
+    /// Sets the current run, replacing the previous one.
     pub fn begins(&self, running: &Running) {
         self.latest.set(running);
     }
 
-    /// Pushes once more, and ends the thread.
+    /// Pushes once more and stops the thread.
     pub fn end(&mut self) {
-        // Both fail where the thread has panicked, which has been reported.
+        // Both fail only if the thread has panicked, which has been reported.
         let _ = self.end.take().map(|end| end.send(()));
         let _ = self.thread.take().map(JoinHandle::join);
     }
 }
 
-/// Until the run has ended, and then the last push.
+/// Serves until the run has ended, then pushes a last time.
 async fn work(
     listener: Option<TcpListener>,
     pusher: Option<Pusher>,
@@ -75,7 +75,7 @@ async fn work(
     let serving = listener.map(|listener| tokio::spawn(http::serve(listener, latest)));
     match pusher {
         Some(pusher) => pusher.until(ends).await,
-        // An error: the sender is gone, which is an end, too.
+        // An error means that the sender was dropped, which is an end too.
         None => drop(ends.await),
     }
     if let Some(serving) = serving {

@@ -2,8 +2,8 @@
 
 use std::ops::Range;
 
-/// When calls of one thread finished, or of several: the first, the last, and the longest gap between. All times are ns
-/// of the run's clock.
+/// Finish times of the calls of one or several threads: the first, the last, and the longest gap between them. All
+/// times are ns of the run's clock.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Finishes {
     ends: Option<Range<u64>>,
@@ -11,7 +11,7 @@ pub(crate) struct Finishes {
 }
 
 impl Finishes {
-    /// Counts a call that finished now. Calls of one thread come in order, but for some ns.
+    /// Counts a call that finishes now. Calls of one thread are in order, up to a few ns.
     #[inline]
     pub(crate) fn record(&mut self, ended_ns: u64) {
         match &mut self.ends {
@@ -25,7 +25,7 @@ impl Finishes {
         }
     }
 
-    /// Adds the calls of other threads. The gap of all is where both have theirs: at least so long no call finished.
+    /// Adds the calls of other threads. The common gap is the intersection of both gaps, a lower bound.
     pub(crate) fn merge(&mut self, other: &Self) {
         let (Some(own), Some(others)) = (&self.ends, &other.ends) else {
             if self.ends.is_none() {

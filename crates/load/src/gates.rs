@@ -1,4 +1,4 @@
-//! What a run is expected to keep to.
+//! Conditions on the figures of a run.
 
 use std::fmt;
 use std::str::FromStr;
@@ -7,7 +7,7 @@ use thalweg_measure::figures::time;
 
 use crate::run::{Judged, LoadRun, RunNote, Timing};
 
-/// One condition, such as `p99<5ms`, `errors<0.1%` or `rate>10000`.
+/// A condition on a figure, such as `p99<5ms`, `errors<0.1%` or `rate>10000`.
 ///
 /// ```
 /// use thalweg_load::Gate;
@@ -24,7 +24,7 @@ pub struct Gate {
     bound: f64,
 }
 
-/// What was written is no condition.
+/// An invalid condition.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "invalid condition `{gate}`: {why}; examples: p95<5ms, wait.p99<1ms, errors<0.1%, rate>10000, dropped<=0"
@@ -37,7 +37,7 @@ pub struct GateError {
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Figure {
     Time(Part, Quantile),
-    /// The share of calls that failed, 0..1.
+    /// Share of failed calls, 0..1.
     Errors,
     Rate,
     Calls,
@@ -58,12 +58,12 @@ enum Part {
 enum Quantile {
     Min,
     Mean,
-    /// So many of a hundred are at most as long: between 0 and 100.
+    /// The percentage of calls that take at most this long, between 0 and 100.
     Percentile(f64),
     Max,
 }
 
-/// What a reader must know of conditions on a run whose figures are not the server's.
+/// Note on conditions of a run whose figures may be the client's.
 const NOT_VALID: &str =
     "the run is NOT VALID: passed or failed conditions may be due to the client, not the server";
 
@@ -78,16 +78,16 @@ enum Comparison {
 }
 
 impl Gate {
-    /// Conditions with commas between them.
+    /// Parses comma-separated conditions.
     ///
     /// # Errors
     ///
-    /// For what is none.
+    /// If one is invalid.
     pub fn parse_all(text: &str) -> Result<Vec<Self>, GateError> {
         text.split(',').map(str::trim).filter(|gate| !gate.is_empty()).map(str::parse).collect()
     }
 
-    /// What it says of a run.
+    /// Checks the condition on a run.
     pub fn judge(&self, run: &LoadRun) -> Judged {
         let figure = self.figure.of(run);
         let is_kept = figure.is_some_and(|figure| match self.comparison {
@@ -102,7 +102,7 @@ impl Gate {
 }
 
 impl LoadRun {
-    /// Keeps what conditions say of the run. If it is not valid a note says so.
+    /// Stores the results of conditions. Adds a note if the run is not valid.
     pub fn judge(&mut self, gates: Vec<Judged>) {
         self.gates = gates;
         if !self.gates.is_empty() && !self.is_valid() {
@@ -124,7 +124,7 @@ impl Figure {
                 };
                 quantile.of(timing?)
             }
-            // Nothing that ended is nothing that went well.
+            // With no finished call, the share is unknown.
             Self::Errors => (run.calls() > 0).then(|| run.failed_share()),
             Self::Rate => Some(run.rate_per_s),
             Self::Calls => Some(run.ok as f64),
@@ -159,7 +159,7 @@ impl Quantile {
         })
     }
 
-    /// None where only the histogram says it, and there is none.
+    /// Returns `None` if the histogram is needed but absent.
     fn of(self, timing: &Timing) -> Option<f64> {
         let ns = &timing.ns;
         Some(match self {
@@ -294,7 +294,7 @@ mod tests {
         }
     }
 
-    /// A run whose calls took 1, 2 … 1000 ms.
+    /// A run with latencies of 1, 2 … 1000 ms.
     fn run() -> LoadRun {
         let mut latencies = Distribution::new();
         (1..=1000).for_each(|ms| latencies.record(ms * 1_000_000));
@@ -308,7 +308,7 @@ mod tests {
             assert_eq!((judged.gate.as_str(), judged.is_kept), (gate, is_kept), "{}", judged.figure);
         };
         let mut run = run();
-        // To three digits.
+        // The histogram is exact to three digits.
         check(&run, "p95<=951ms", true);
         check(&run, "p95<949ms", false);
         check(&run, "p75>749ms", true);
@@ -316,7 +316,7 @@ mod tests {
         check(&run, "p99.95>998ms", true);
         check(&run, "p0.1<3ms", true);
         check(&run, "service.p95<1h", false);
-        // Of a result without histograms these alone are known.
+        // Without a histogram only the stored percentiles are known.
         run.latency.as_mut().unwrap().histogram = Histogram::default();
         check(&run, "p99<992ms", true);
         check(&run, "p95<1h", false);

@@ -8,28 +8,28 @@ use thalweg_measure::histogram::Histogram;
 use crate::run::Interval;
 use crate::tally::Recent;
 
-/// Intervals that are kept, an even number. Then two become one, so that a run of days has no more.
+/// Maximum number of kept intervals, an even number. Beyond it pairs are merged, so that a run of days has no more.
 const INTERVALS_MAX: usize = 3600;
 
-/// What there was when an interval ended.
+/// State at the end of an interval.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct AtEnd {
-    /// Calls under way.
+    /// Calls in flight.
     pub(crate) in_flight: u64,
-    /// Connections that took calls.
+    /// Connections that accepted calls.
     pub(crate) connections: u32,
 }
 
-/// The intervals of a run.
+/// Intervals of a run.
 #[derive(Debug)]
 pub(crate) struct Intervals {
     kept: Vec<Interval>,
     length: Duration,
-    /// Flows are told apart from calls.
+    /// Whether flows are counted apart from calls.
     has_flows: bool,
-    /// How many of the run's own intervals make one of those that are kept.
+    /// Number of the run's own intervals in one kept interval.
     width: usize,
-    /// What has come since the last one that is complete.
+    /// The incomplete interval after the last complete one.
     pending: Option<Interval>,
     pending_parts: usize,
 }
@@ -39,12 +39,12 @@ impl Intervals {
         Self { kept: Vec::new(), length, has_flows, width: 1, pending: None, pending_parts: 0 }
     }
 
-    /// How long one of those that are kept is.
+    /// Returns the length of a kept interval.
     pub(crate) fn length(&self) -> Duration {
         self.length * self.width as u32
     }
 
-    /// An interval of the run has ended.
+    /// Adds an interval of the run that has ended.
     pub(crate) fn push(&mut self, at_ns: u64, recent: &Recent, scheduled: f64, end: AtEnd) -> Interval {
         let AtEnd { in_flight, connections } = end;
         let flows = self.has_flows.then_some(recent.flows);
@@ -90,12 +90,12 @@ impl Intervals {
         }
     }
 
-    /// All of them; what is not complete is the last.
+    /// Returns all intervals, including the incomplete last one.
     pub(crate) fn all(&self) -> Vec<Interval> {
         self.kept.iter().chain(&self.pending).cloned().collect()
     }
 
-    /// Two become one, where they are: both are not kept at once.
+    /// Merges pairs in place, to avoid a second copy.
     fn halve(&mut self) {
         let mut is_second = false;
         self.kept.dedup_by(|interval, before| {

@@ -1,18 +1,18 @@
-//! What its user calls a run.
+//! Name and tags of a run.
 
 use std::collections::BTreeMap;
 
-/// What its user calls a run, for those who read the result.
+/// Name and tags the user gives a run, for readers of the result.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Label {
-    /// Its name.
+    /// Name of the run.
     pub name: Option<String>,
-    /// Texts by what they are.
+    /// Tags by key.
     pub tags: BTreeMap<String, String>,
 }
 
 impl Label {
-    /// What all of these have.
+    /// Returns the name and tags common to all labels.
     pub(crate) fn common<'l>(
         mut labels: impl Iterator<Item = (&'l Option<String>, &'l BTreeMap<String, String>)>,
     ) -> Self {

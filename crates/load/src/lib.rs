@@ -24,7 +24,7 @@
 // The path of a call: `arrivals` schedules it, `pacer` hands it to a worker, `worker` runs the steps of its flow,
 // `perform` makes each call, and `tally` counts it.
 
-// The command prints, by one way.
+// Only the command prints.
 #![cfg_attr(not(test), deny(clippy::print_stdout, clippy::print_stderr))]
 
 #[cfg(not(target_os = "linux"))]

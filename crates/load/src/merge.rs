@@ -1,4 +1,4 @@
-//! Several runs as one: parts of a load that came from several machines.
+//! Merging of runs, such as the parts of a distributed load.
 
 mod added;
 mod error;
@@ -23,11 +23,10 @@ use crate::parts;
 use crate::run::{Flows, LoadRun, RunNote, SCHEMA, Timing};
 
 impl LoadRun {
-    /// These runs as one: counts are added, and so are the histograms, so that percentiles are those of all calls,
-    /// as if one client had made them. It lasts from the first start to the last end, by the machines' clocks.
-    /// Parts of a load ([`Share`](crate::Share)) are the whole one; if one is missing, a note says which.
-    /// Intervals lie one upon the other by the time since each run's own start; where runs have intervals of different
-    /// lengths they become longer first.
+    /// Merges runs. Counts and histograms are added, so that percentiles are those of all calls, as if one client had
+    /// made them. The merged run lasts from the first start to the last end, by the machines' clocks. Parts of a load
+    /// ([`Share`](crate::Share)) form the whole load; if one is missing, a note says which. Intervals are aligned by
+    /// the time since each run's own start. If their lengths differ, shorter ones are merged first.
     ///
     /// # Errors
     ///
@@ -48,7 +47,7 @@ impl LoadRun {
         let longest = |of: fn(&Self) -> u64| runs.iter().map(of).max().unwrap_or(0);
         let timing = |of: fn(&Self) -> Option<&Timing>, what| timing(runs, of, what);
         let ok = sum(|run| run.ok);
-        // A literal without `..`: a new field is joined, or this is not compiled.
+        // No `..`, so that a new field does not compile until it is merged here.
         Ok(Self {
             schema: SCHEMA.to_owned(),
             ids: runs.iter().flat_map(|run| run.ids.clone()).collect(),
@@ -115,7 +114,7 @@ impl LoadRun {
     }
 }
 
-/// Whether they are runs of the same thing as the first.
+/// Checks that all runs are of the same kind as the first.
 fn check_alike(first: &LoadRun, runs: &[LoadRun]) -> Result<(), MergeError> {
     for (number, run) in (1..).zip(runs) {
         if run.schema != SCHEMA {
@@ -142,7 +141,7 @@ fn check_once(runs: &[LoadRun]) -> Result<(), MergeError> {
         if let Some(earlier) = run.ids.iter().find_map(|id| numbers.insert(id, number)) {
             return Err(MergeError::Twice { number, earlier });
         }
-        // Without identities, two results of one run are equal.
+        // Without IDs, two results of one run are equal.
         let earlier = || (1..).zip(&runs[..number - 1]).find_map(|(it, other)| (other == run).then_some(it));
         if let Some(earlier) = run.ids.is_empty().then(earlier).flatten() {
             return Err(MergeError::Twice { number, earlier });
@@ -151,7 +150,7 @@ fn check_once(runs: &[LoadRun]) -> Result<(), MergeError> {
     if runs.iter().all(|run| !run.ids.is_empty()) { Ok(()) } else { check_joined(runs) }
 }
 
-/// Checks runs that may lack identities: none of them may be in a merged one.
+/// Checks runs that may lack IDs: none of them may be in a merged one.
 fn check_joined(runs: &[LoadRun]) -> Result<(), MergeError> {
     let joined = (1..).zip(runs).find_map(|(number, run)| Some((number, run.merged_of?)));
     match joined {
@@ -162,7 +161,7 @@ fn check_joined(runs: &[LoadRun]) -> Result<(), MergeError> {
     }
 }
 
-/// From the first start to the last end.
+/// Time from the first start to the last end.
 struct Span {
     started: SystemTime,
     last_start: SystemTime,
@@ -211,7 +210,7 @@ fn schedule(runs: &[LoadRun]) -> Option<String> {
     (!schedules.is_empty()).then(|| schedules.join(" and "))
 }
 
-/// How many calls their schedules had.
+/// Returns the number of calls scheduled by all runs.
 fn scheduled(runs: &[LoadRun]) -> Option<f64> {
     runs.iter().map(|run| Some(run.scheduled_per_s? * run.duration_ns as f64 / 1e9)).sum()
 }
@@ -224,27 +223,27 @@ fn errors(runs: &[LoadRun]) -> BTreeMap<String, u64> {
     errors
 }
 
-/// Of each call of all runs.
+/// Returns the processor time per call over all runs.
 fn cpu_per_call(runs: &[LoadRun], ok: u64) -> Option<CpuTime> {
     let of_calls = runs.iter().filter_map(|run| Some(run.client_cpu_per_call? / (1.0 / run.ok as f64)));
     let all = of_calls.reduce(|all, cpu| all + cpu)?;
     (ok > 0).then(|| all / ok as f64)
 }
 
-/// The one that all were made on, if all say so.
+/// Returns the machine of the runs, if all were made on the same one.
 fn machine(runs: &[LoadRun]) -> Option<Machine> {
     let first = runs.first()?.machine.as_ref()?;
     let is_same = |run: &LoadRun| run.machine.as_ref().is_some_and(|it| first.differences(it).is_empty());
     runs.iter().all(is_same).then(|| first.clone())
 }
 
-/// Returns the notes, each with the run that it is of if there are several.
+/// Returns the notes. With several runs, each is prefixed with its run.
 fn notes(runs: &[LoadRun]) -> impl Iterator<Item = RunNote> {
     named(runs)
         .flat_map(|(of, run)| run.notes.iter().map(move |note| RunNote::new(format!("{of}{}", note.text))))
 }
 
-/// Returns why runs are not valid, each reason with the run that it is of if there are several.
+/// Returns the reasons why runs are not valid. With several runs, each is prefixed with its run.
 fn not_valid(runs: &[LoadRun]) -> Validity {
     let of_runs = named(runs).flat_map(|(of, run)| {
         run.not_valid
@@ -255,7 +254,7 @@ fn not_valid(runs: &[LoadRun]) -> Validity {
     of_runs.collect()
 }
 
-/// Returns the runs, each with what a sentence about it begins with.
+/// Returns the runs with the prefix of texts about them.
 fn named(runs: &[LoadRun]) -> impl Iterator<Item = (String, &LoadRun)> {
     (1..).zip(runs).map(|(number, run)| {
         let of = match run.share {

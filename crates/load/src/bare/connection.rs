@@ -15,30 +15,30 @@ pub(super) struct Connection<W> {
     pub(super) socket: Socket,
     wire: W,
     pub(super) stage: Stage,
-    /// The beginning of something whose end has not come.
+    /// The beginning of an incomplete message or frame.
     rest: Vec<u8>,
-    /// What the socket did not take.
+    /// Bytes the socket did not accept yet.
     unsent: Vec<u8>,
-    /// Calls under way.
+    /// Calls in flight.
     pub(super) under_way: u32,
-    /// Calls that count.
+    /// Calls completed within the window.
     pub(super) counted: u64,
 }
 
-/// How far a connection has come.
+/// State of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Stage {
-    /// The kernel connects.
+    /// The kernel is connecting.
     Connecting,
-    /// Its first call is under way.
+    /// Its first call is in flight.
     Opening,
-    /// It has made a call.
+    /// It has completed a call.
     Open,
-    /// It has ended, and is not opened again.
+    /// It has ended and is not reopened.
     Closed,
 }
 
-/// Why a connection has ended.
+/// Reason why a connection ended.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum Ended {
     #[error("{0}")]
@@ -49,7 +49,7 @@ pub(super) enum Ended {
     Wire(#[from] WireError),
 }
 
-/// Memory that all connections share, as only one of them is looked at at a time.
+/// Buffers shared by all connections, of which only one is handled at a time.
 #[derive(Debug)]
 pub(super) struct Buffers {
     read: Vec<u8>,
@@ -58,13 +58,13 @@ pub(super) struct Buffers {
 
 impl Buffers {
     pub(super) fn new() -> Self {
-        // What lies there from before, and a read.
+        // Room for leftover bytes and one read.
         Self { read: vec![0; 2 * READ_BYTES], out: Vec::with_capacity(READ_BYTES) }
     }
 }
 
 impl<W: Wire> Connection<W> {
-    /// Begins to connect.
+    /// Starts connecting.
     pub(super) fn begin(address: SocketAddr, wire: W) -> io::Result<Self> {
         let socket = Socket::new(Domain::for_address(address), Type::STREAM.nonblocking(), None)?;
         socket.set_tcp_nodelay(true)?;
@@ -76,7 +76,7 @@ impl<W: Wire> Connection<W> {
         Ok(Self { socket, wire, stage: Stage::Connecting, rest, unsent, under_way: 0, counted: 0 })
     }
 
-    /// The socket can be written to for the first time: the first call goes out.
+    /// Sends the first call, once the socket is writable for the first time.
     pub(super) fn open(&mut self, now_ns: u64, buffers: &mut Buffers) -> Result<(), Ended> {
         if let Some(error) = self.socket.take_error()? {
             return Err(error.into());
@@ -87,7 +87,7 @@ impl<W: Wire> Connection<W> {
         self.call(1, now_ns, buffers)
     }
 
-    /// Sends so many calls, behind what is to be sent already.
+    /// Sends `calls` calls, after any bytes already in `buffers.out`.
     fn call(&mut self, calls: u32, now_ns: u64, buffers: &mut Buffers) -> Result<(), Ended> {
         for _ in 0..calls {
             self.wire.call(now_ns, &mut buffers.out);
@@ -99,7 +99,7 @@ impl<W: Wire> Connection<W> {
         Ok(())
     }
 
-    /// So many calls begin.
+    /// Starts `calls` calls.
     pub(super) fn begin_calls(
         &mut self,
         calls: u32,
@@ -110,7 +110,7 @@ impl<W: Wire> Connection<W> {
         self.call(calls, now_ns, buffers)
     }
 
-    /// Takes what has come; for each answer in it that `answered` says so a call begins.
+    /// Handles received bytes. Starts a new call for each response for which `answered` returns true.
     pub(super) fn ready(
         &mut self,
         now_ns: impl Fn() -> u64,
@@ -145,7 +145,8 @@ impl<W: Wire> Connection<W> {
         }
     }
 
-    /// What has come, with what lay there from before, and whether that is all; `None` when nothing has.
+    /// Reads into `buffer`, after the leftover bytes. Returns the total length and whether the socket is drained, or
+    /// `None` if nothing was received.
     fn read(&mut self, buffer: &mut [u8]) -> Result<Option<(usize, bool)>, Ended> {
         let before = self.rest.len();
         buffer[..before].copy_from_slice(&self.rest);

@@ -1,4 +1,4 @@
-//! The bare client's loop: connections are opened, some at a time; then each active one has its calls under way.
+//! Main loop of the bare client: it opens the connections in batches, then keeps calls in flight on each active one.
 
 use std::io;
 use std::net::{SocketAddr, ToSocketAddrs};
@@ -22,14 +22,14 @@ use crate::record::{
     Around, BareRun, BareWire, CallType, Connections, Fairness, LoadResult, LoadSettings, Note, Recorder,
 };
 
-/// So many connections are opened at a time: less than what listeners have room for.
+/// Maximum connections being opened at a time; less than a listener's backlog.
 const OPENING_MAX: usize = 256;
-/// How long the loop sleeps at most before it looks at the clock.
+/// Maximum sleep of the loop between two looks at the clock.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
-/// How long both sides rest at a moment at which memory is looked at.
+/// Idle time of both sides around a moment at which memory is measured.
 const REST: Duration = Duration::from_millis(30);
 
-/// Drives `settings.target`, as [`crate::peer::drive`] does, with calls on some of the connections, and the others
+/// Drives `settings.target` like [`crate::peer::drive`], with calls on the active connections only; the others stay
 /// idle.
 pub fn drive(
     settings: &LoadSettings,
@@ -68,7 +68,7 @@ pub fn drive(
     }
 }
 
-/// What was read of the settings.
+/// Limits taken from the settings.
 #[derive(Clone, Copy, Debug)]
 struct Bounds {
     run: BareRun,
@@ -86,13 +86,13 @@ struct Driver<'s, W, F> {
     events: Vec<EpollEvent>,
     buffers: Buffers,
     began: Instant,
-    /// Connections that are not open yet.
+    /// Connections not open yet.
     opening: usize,
-    /// The window, ns since `began`. Before it is known nothing counts, and no call follows another.
+    /// The measured window, in ns since `began`. Until it is set, nothing is counted and no call follows another.
     window: Option<(u64, u64)>,
     recorder: Recorder,
     under_way: u64,
-    /// Why the first connection ended.
+    /// Reason why the first connection ended.
     ended: Option<String>,
 }
 
@@ -150,7 +150,7 @@ impl<'s, W: Wire, F: Fn() -> W> Driver<'s, W, F> {
         self.began.elapsed().as_nanos() as u64
     }
 
-    /// Until so many connections have made a call.
+    /// Opens connections until this many have completed a call.
     fn open(&mut self, connections: usize, interrupt: &Interrupt) -> Result<(), DriveError> {
         let deadline = Instant::now() + self.bounds.patience.connect;
         while self.connections.len() < connections || self.opening > 0 {
@@ -188,7 +188,7 @@ impl<'s, W: Wire, F: Fn() -> W> Driver<'s, W, F> {
         Ok(())
     }
 
-    /// The places of the active connections, spread evenly over all.
+    /// Returns the indices of the active connections, spread evenly over all.
     fn active(&self) -> impl Iterator<Item = usize> + use<W, F> {
         let (all, active) = (self.connections.len(), self.bounds.run.active as usize);
         (0..active).map(move |index| index * all / active)
@@ -220,7 +220,7 @@ impl<'s, W: Wire, F: Fn() -> W> Driver<'s, W, F> {
         }
     }
 
-    /// What is under way is waited for. For how long it was, behind the window's end.
+    /// Waits for the calls in flight. Returns the time this took after the window's end, in ns.
     fn drain(&mut self, until_ns: u64) -> Result<u64, DriveError> {
         let patience_ns = self.bounds.patience.call.as_nanos() as u64;
         while self.under_way > 0 && self.now_ns() < until_ns + patience_ns {
@@ -232,9 +232,9 @@ impl<'s, W: Wire, F: Fn() -> W> Driver<'s, W, F> {
         Ok(self.now_ns() - until_ns)
     }
 
-    /// Looks once at what is ready.
+    /// Polls once and handles all ready connections.
     fn turn(&mut self, sleep: Duration) -> Result<(), DriveError> {
-        // Rounded up: a sleep of nothing would be a loop that burns what is left.
+        // Rounded up: a timeout of zero would make this a busy loop.
         let sleep_ms = u16::try_from(sleep.as_micros().div_ceil(1000)).unwrap_or(u16::MAX);
         let count = match self.epoll.wait(&mut self.events, EpollTimeout::from(sleep_ms)) {
             Ok(count) => count,
@@ -333,7 +333,8 @@ impl<'s, W: Wire, F: Fn() -> W> Driver<'s, W, F> {
     }
 }
 
-/// Only a kernel without getrusage fails here; its processor time counts as zero.
+/// Returns the processor time of this process. Only a kernel without getrusage fails here; the time then counts as
+/// zero.
 fn cpu() -> CpuTime {
     CpuTime::of_this_process().unwrap_or_default()
 }

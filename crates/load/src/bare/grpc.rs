@@ -1,8 +1,8 @@
-//! Unary calls of gRPC by frames that are made once (RFC 9113, RFC 7541).
+//! Unary gRPC calls with frames encoded once (RFC 9113, RFC 7541).
 //!
-//! The first call of a connection puts its head into the peer's dynamic table, and all later ones name its entries, as
-//! every client does. Of answers the frames are read, and not the fields: a unary call that ended well has brought
-//! exactly one message, and one that failed none.
+//! A connection's first call adds its headers to the peer's dynamic table, and later calls refer to these entries, as
+//! every client does. Responses are read by frame, without decoding header fields: a successful unary call has exactly
+//! one message, a failed one none.
 
 use std::collections::VecDeque;
 use std::rc::Rc;
@@ -11,17 +11,18 @@ use super::wire::{Answer, Wire, WireError};
 
 const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 const FRAME_HEAD_BYTES: usize = 9;
-/// A message of a call is one frame, of a size that every peer takes (RFC 9113 §4.2).
+/// Maximum bytes of a call's message: one frame, of a size that every peer accepts (RFC 9113 §4.2).
 const FRAME_BYTES_MAX: usize = 16 << 10;
-/// gRPC's prefix of a message.
+/// Bytes of gRPC's message prefix.
 const PREFIX_BYTES: usize = 5;
-/// What a connection may receive and send before it is told more (RFC 9113 §6.9.2).
+/// Initial window of a connection, both ways (RFC 9113 §6.9.2).
 const WINDOW_BYTES: i64 = 65_535;
-/// The window is opened at once, and again when so much has come: 1 GiB is 200 million empty answers.
+/// Increment of the receive window, sent at once, and renewed when half of it is used. 1 GiB is 200 million empty
+/// responses.
 const WINDOW_OPENED: u32 = 1 << 30;
-/// Entries of HPACK's static table; the newest dynamic one is the next (RFC 7541 §2.3.3).
+/// Entries of HPACK's static table; the newest dynamic entry has the next index (RFC 7541 §2.3.3).
 const STATIC_ENTRIES: u8 = 61;
-/// SETTINGS_HEADER_TABLE_SIZE, and how small a peer may make the table that the entries of a head lie in.
+/// SETTINGS_HEADER_TABLE_SIZE, and the smallest table that holds the entries of a call.
 const HEADER_TABLE_SIZE: u16 = 1;
 const HEADER_TABLE_BYTES_MIN: u32 = 512;
 
@@ -37,19 +38,19 @@ const ACK: u8 = 1;
 const END_HEADERS: u8 = 4;
 const PADDED: u8 = 8;
 
-/// What all connections of a run send.
+/// Bytes sent by all connections of a run.
 #[derive(Debug)]
 pub(super) struct Prepared {
     first_head: Vec<u8>,
     later_head: Vec<u8>,
-    /// With its prefix.
+    /// Message with its prefix.
     message: Vec<u8>,
-    /// Bytes of an answer's message with its prefix; `None`: any.
+    /// Expected bytes of a response's message with its prefix; `None` accepts any.
     answer_bytes: Option<usize>,
 }
 
 impl Prepared {
-    /// Calls of `path` with this message. `None` where the message needs more than a frame.
+    /// Encodes calls of `path` with this message. Returns `None` if the message needs more than one frame.
     pub(super) fn new(
         authority: &str,
         path: &str,
@@ -63,12 +64,12 @@ impl Prepared {
             (31, "content-type", "application/grpc"),
             (58, "user-agent", concat!("thalweg-bare/", env!("CARGO_PKG_VERSION"))),
         ];
-        // :method POST and :scheme http, of the static table.
+        // `:method: POST` and `:scheme: http` of the static table.
         let mut first_head = vec![0x83, 0x86];
         let mut later_head = first_head.clone();
         let entries = u8::try_from(fields.len()).ok()?;
         for (place, (index, name, value)) in (0_u8..).zip(fields) {
-            // A literal with incremental indexing (RFC 7541 §6.2.1).
+            // Literal with incremental indexing (RFC 7541 §6.2.1).
             first_head.push(0x40 | index);
             if index == 0 {
                 string(name, &mut first_head);
@@ -84,13 +85,13 @@ impl Prepared {
         is_small.then_some(Self { first_head, later_head, message: prefixed, answer_bytes })
     }
 
-    /// What a call takes of the window. A message is no larger than a frame.
+    /// Returns the bytes a call takes of the window. A message is no larger than a frame.
     fn sent_bytes(&self) -> i64 {
         i64::from(self.message.len() as u32)
     }
 }
 
-/// A string literal without Huffman's code (RFC 7541 §5.2).
+/// Encodes a string literal without Huffman coding (RFC 7541 §5.2).
 fn string(text: &str, out: &mut Vec<u8>) {
     let mut left = text.len();
     if left < 0x7f {
@@ -107,26 +108,26 @@ fn string(text: &str, out: &mut Vec<u8>) {
     out.extend(text.as_bytes());
 }
 
-/// The calls of one connection.
+/// Calls of one connection.
 #[derive(Debug)]
 pub(super) struct Grpc {
     prepared: Rc<Prepared>,
     next_stream: u32,
-    /// What may still be sent.
+    /// Remaining send window.
     window: i64,
-    /// What has come since the peer was told last.
+    /// Bytes received since the last WINDOW_UPDATE.
     received: u32,
-    /// When each call began that waits for the window.
+    /// Start times of the calls that wait for the window.
     waiting: VecDeque<u64>,
     open: Vec<Open>,
 }
 
-/// A call under way.
+/// A call in flight.
 #[derive(Clone, Copy, Debug)]
 struct Open {
     stream: u32,
     began_ns: u64,
-    /// Of the answer's message, so far.
+    /// Bytes received so far of the response's message.
     bytes: usize,
 }
 
@@ -169,7 +170,7 @@ impl Grpc {
                     frame(WINDOW_UPDATE, 0, 0, &self.received.to_be_bytes(), out);
                     self.received = 0;
                 }
-                // The trailers are missing, which say whether the call is well.
+                // Without trailers there is no status, so the call has failed.
                 self.ended(stream, flags & END_STREAM != 0, |_, _| false, answer);
             }
             HEADERS => {
@@ -249,7 +250,7 @@ impl Wire for Grpc {
     }
 }
 
-/// A frame's head without its length (RFC 9113 §4.1).
+/// A frame header without its length (RFC 9113 §4.1).
 #[derive(Clone, Copy, Debug)]
 struct Head {
     kind: u8,
@@ -281,7 +282,7 @@ mod tests {
         out
     }
 
-    /// The answers in what came, and how much of it is done with.
+    /// Checks the responses in `came` and the number of bytes left over. Returns the bytes to send.
     fn check(grpc: &mut Grpc, came: &[u8], answers: &[(u64, bool)], left: usize) -> Vec<u8> {
         let (mut out, mut told) = (Vec::new(), Vec::new());
         let done = grpc.received(came, &mut out, &mut |it| told.push((it.began_ns, it.is_good))).unwrap();
@@ -300,11 +301,11 @@ mod tests {
         let ends = HEADERS;
         check(&mut grpc, &frames(&[(HEADERS, 4, 1, b"x"), (DATA, 0, 1, message)]), &[], 0);
         check(&mut grpc, &frames(&[(ends, 5, 1, b"x")]), &[(1, true)], 0);
-        // Without a message, with too long a one, and without trailers.
+        // No message, a message that is too long, and no trailers.
         check(&mut grpc, &frames(&[(ends, 5, 3, b"x")]), &[(2, false)], 0);
         check(&mut grpc, &frames(&[(DATA, 0, 5, &[0; 6]), (ends, 5, 5, b"x")]), &[(3, false)], 0);
         check(&mut grpc, &frames(&[(RST_STREAM, 0, 7, &[0; 4])]), &[(4, false)], 0);
-        // Half of a frame comes again.
+        // An incomplete frame is left for the next read.
         check(&mut grpc, &frames(&[(HEADERS, 4, 9, b"abc")])[..10], &[], 10);
     }
 
@@ -315,7 +316,7 @@ mod tests {
         grpc.call(0, &mut first);
         grpc.call(0, &mut second);
         assert!(first.windows(6).any(|bytes| bytes == b"/a.B/C"));
-        // Five entries, 66 to 62: the oldest is the last.
+        // Five entries, 66 to 62; the oldest has the highest index.
         assert_eq!(second[9..16], [0x83, 0x86, 0xc2, 0xc1, 0xc0, 0xbf, 0xbe]);
     }
 

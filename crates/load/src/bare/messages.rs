@@ -1,19 +1,19 @@
-//! The protocol of the bare echo: messages of a length that both know, which come back as they are.
+//! Protocol of the bare echo: messages of a length known to both sides, sent back unchanged.
 
 use std::collections::VecDeque;
 
 use super::wire::{Answer, Wire, WireError};
 
-/// The messages of one connection.
+/// Messages of one connection.
 #[derive(Debug)]
 pub(super) struct Messages {
     bytes: usize,
-    /// When each message under way was sent, oldest first.
+    /// Send times of the messages in flight, oldest first.
     under_way: VecDeque<u64>,
 }
 
 impl Messages {
-    /// Of so many bytes each.
+    /// Creates messages of `bytes` bytes each.
     pub(super) fn new(bytes: usize) -> Self {
         Self { bytes, under_way: VecDeque::new() }
     }

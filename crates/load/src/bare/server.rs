@@ -1,4 +1,4 @@
-//! The bare echo: what comes goes back.
+//! The bare echo server.
 
 use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -9,12 +9,12 @@ use thalweg_measure::interrupt::Interrupt;
 
 use super::bounds::{EVENTS_MAX, READ_BYTES};
 
-/// What the listener's events are told by; connections are told by their places.
+/// Tag of the listener's events. Connections are tagged by their index.
 const LISTENER: u64 = u64::MAX;
-/// How often an interrupt is looked for.
+/// Interval at which an interrupt is checked for.
 const LOOK_EVERY_MS: u16 = 50;
 
-/// A server of one thread that echoes bytes.
+/// A single-threaded server that echoes bytes.
 #[derive(Debug)]
 pub struct EchoServer {
     listener: TcpListener,
@@ -27,12 +27,12 @@ pub struct EchoServer {
 #[derive(Debug)]
 struct Connection {
     socket: TcpStream,
-    /// What the socket did not take. Until it has, nothing more is read.
+    /// Bytes the socket did not accept. Nothing more is read until it does.
     unsent: Vec<u8>,
 }
 
 impl EchoServer {
-    /// Listens there.
+    /// Listens on `address`.
     pub fn bind(address: &str) -> io::Result<Self> {
         let listener = TcpListener::bind(address)?;
         listener.set_nonblocking(true)?;
@@ -42,12 +42,12 @@ impl EchoServer {
         Ok(Self { listener, epoll, connections, free, buffer: vec![0; READ_BYTES] })
     }
 
-    /// Where it listens.
+    /// Returns the address it listens on.
     pub fn local_address(&self) -> io::Result<SocketAddr> {
         self.listener.local_addr()
     }
 
-    /// Echoes until it is interrupted.
+    /// Echoes until interrupted.
     pub fn serve(mut self, interrupt: &Interrupt) -> io::Result<()> {
         let mut events = vec![EpollEvent::empty(); EVENTS_MAX];
         while !interrupt.is_asked() {
@@ -71,7 +71,7 @@ impl EchoServer {
             let socket = match self.listener.accept() {
                 Ok((socket, _)) => socket,
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(()),
-                // It is gone already.
+                // The peer has already closed it.
                 Err(error) if error.kind() == io::ErrorKind::ConnectionAborted => continue,
                 Err(error) => return Err(error),
             };
@@ -89,7 +89,7 @@ impl EchoServer {
         }
     }
 
-    /// A connection that fails is at its end, whatever the reason.
+    /// Any error ends the connection.
     fn echo(&mut self, place: usize) {
         let Some(connection) = self.connections.get_mut(place).and_then(Option::as_mut) else { return };
         if !connection.echo(&mut self.buffer).unwrap_or(false) {
@@ -100,7 +100,7 @@ impl EchoServer {
 }
 
 impl Connection {
-    /// Echoes what is there. False at the end.
+    /// Echoes the bytes received so far. Returns false at the end.
     fn echo(&mut self, buffer: &mut [u8]) -> io::Result<bool> {
         if !self.unsent.is_empty() {
             let unsent = std::mem::take(&mut self.unsent);

@@ -1,15 +1,15 @@
-//! What a protocol is to the bare client: bytes out for calls, and answers in the bytes that come.
+//! Protocols of the bare client: they encode calls and find the responses in received bytes.
 
-/// The calls of one connection, in one protocol.
+/// Calls of one connection, in one protocol.
 pub(super) trait Wire {
-    /// What stands before the first call.
+    /// Appends the bytes sent before the first call.
     fn begin(&mut self, out: &mut Vec<u8>);
 
-    /// A call begins now.
+    /// Starts a call.
     fn call(&mut self, now_ns: u64, out: &mut Vec<u8>);
 
-    /// Takes what came, tells each answer in it, and returns how many of the bytes are done with: those behind them
-    /// are the beginning of something, and come again with what follows. What has to be said in return goes to `out`.
+    /// Passes each response in `bytes` to `answer` and returns the number of bytes consumed. The rest is incomplete,
+    /// and passed again with the bytes that follow. Bytes to send in return are appended to `out`.
     fn received(
         &mut self,
         bytes: &[u8],
@@ -18,16 +18,16 @@ pub(super) trait Wire {
     ) -> Result<usize, WireError>;
 }
 
-/// A call has ended.
+/// A completed call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Answer {
-    /// When it began.
+    /// Start of the call.
     pub(super) began_ns: u64,
-    /// It brought what was asked for.
+    /// Whether the response is as expected.
     pub(super) is_good: bool,
 }
 
-/// The peer broke the protocol, or ended the connection.
+/// The peer violated the protocol or ended the connection.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub(super) struct WireError(pub(super) &'static str);

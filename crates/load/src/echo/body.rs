@@ -1,4 +1,4 @@
-//! What is around a message in a body: a prefix, compression, a status behind it.
+//! Encoding of a message in a body: prefix, compression, and trailing status.
 
 use std::io::{Read, Write};
 
@@ -13,15 +13,15 @@ use super::connection::Answer;
 use super::document::Document;
 use super::protocol::{Format, Framing, Protocol};
 
-/// The prefix of a message of gRPC: whether it is compressed, and its length.
+/// Length of gRPC's message prefix: a compression flag and the message length.
 const PREFIX_LEN: usize = thalweg_engine::Prefix::LEN;
-/// The first byte of the prefix, where the message is compressed, and where it is a status of gRPC-Web.
+/// First byte of the prefix of a compressed message, and of a gRPC-Web status.
 const COMPRESSED: u8 = 1;
 const TRAILERS: u8 = 0x80;
-/// So many letters of an answer that says what is wrong.
+/// Maximum characters quoted from a failed response.
 const QUOTED_LEN_MAX: usize = 200;
 
-/// How bodies are made and read.
+/// Encodes and decodes bodies.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Bodies {
     format: Format,
@@ -34,7 +34,7 @@ impl Bodies {
         Self { format: protocol.format(), framing: protocol.framing(), gzip }
     }
 
-    /// The header fields that say how bodies are compressed, and may be.
+    /// Header fields for the compression in use and the ones accepted.
     pub(super) fn fields(self) -> &'static [(&'static str, &'static str)] {
         match (self.gzip, self.framing) {
             (false, _) => &[],
@@ -60,7 +60,7 @@ impl Bodies {
         bytes.into()
     }
 
-    /// The answer's document, if the call ended well.
+    /// Decodes the response's document. Returns the call's status if it failed.
     pub(super) fn decode(self, answer: &Answer, like: &Document) -> Result<Document, Status> {
         let message = self.message(answer)?;
         let decoded = match message {
@@ -72,7 +72,7 @@ impl Bodies {
         decoded.map_err(Status::data_loss)
     }
 
-    /// Whether the call ended well, without a look at the message.
+    /// Checks the status of the call without decoding the message.
     pub(super) fn check(self, answer: &Answer) -> Result<(), Status> {
         self.message(answer).map(drop)
     }
@@ -109,13 +109,13 @@ impl Bodies {
     }
 }
 
-/// A message's bytes, as they came.
+/// Bytes of a message, as received.
 struct Message<'b> {
     bytes: &'b [u8],
     is_compressed: bool,
 }
 
-/// The first message, and what is behind it.
+/// Splits off the first message. Returns it and the rest.
 fn parts(body: &[u8]) -> Result<(Message<'_>, &[u8]), Status> {
     let [flag, a, b, c, d, rest @ ..] = body else {
         return Err(Status::data_loss("the response has no message"));
@@ -128,7 +128,7 @@ fn parts(body: &[u8]) -> Result<(Message<'_>, &[u8]), Status> {
     Ok((Message { bytes, is_compressed: flag & COMPRESSED != 0 }, behind))
 }
 
-/// The status of gRPC-Web, which is a part of the body.
+/// Parses the status of gRPC-Web, which is part of the body.
 fn trailers(part: &[u8]) -> Result<HeaderMap, Status> {
     let no_status = || Status::data_loss("missing grpc-status after the response message");
     if part.first().is_none_or(|first| first & TRAILERS == 0) {
@@ -192,7 +192,7 @@ mod tests {
         Answer { status, headers: fields.collect(), body, trailers: None }
     }
 
-    /// What a server answers that sends the request back.
+    /// Returns the response of a server that echoes the request.
     fn echoed(protocol: Protocol, gzip: bool) -> (Bodies, Document, Answer) {
         let bodies = Bodies::new(protocol, gzip);
         let document = Document::all(SHAPE, protocol.format(), None).remove(0);

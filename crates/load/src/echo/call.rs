@@ -1,4 +1,4 @@
-//! One call of the work, by whichever protocol.
+//! One call of the workload, over any protocol.
 
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
@@ -18,35 +18,38 @@ use super::stages::{ClientMoments, Stages, divide};
 use super::work::{EchoWork, Looks};
 use crate::services::{TIMES, monotonic_ns};
 
-/// What is called again and again, and where.
+/// The target and the documents to send.
 #[derive(Debug)]
 pub struct EchoCall {
     work: EchoWork,
-    /// Sent one after the other; there is at least one.
+    /// Sent in turn; at least one.
     sent: Vec<Sent>,
-    /// Which of them is next.
+    /// Index of the next one.
     turn: AtomicUsize,
     bodies: Bodies,
-    /// The request, but for its body.
+    /// The request without its body.
     head: Request<()>,
     target: String,
     channel: ChannelConfig,
     connections: Connections,
 }
 
-/// What is sent again and again.
+/// A document that is sent repeatedly.
 #[derive(Debug)]
 struct Sent {
     document: Document,
-    /// The document's bytes, made once.
+    /// The document's encoding.
     request: Bytes,
-    /// How long the body of its first answer was.
+    /// Body length of its first response.
     answer_len: OnceLock<usize>,
 }
 
 impl EchoCall {
+    /// Creates a call without connecting.
+    ///
     /// # Errors
-    /// When the target cannot be read. Whether there is a server is not looked at.
+    ///
+    /// If the target is invalid.
     pub(crate) fn new(
         work: EchoWork,
         own: Option<&OwnEcho>,
@@ -77,7 +80,7 @@ impl EchoCall {
         })
     }
 
-    /// The first call: its answer is compared as a whole.
+    /// Makes the first call, and compares the whole response with the request.
     pub(crate) async fn first(&self) -> Result<(), Status> {
         let sent = self.next();
         let answer = self.exchange(&self.connections, sent.request.clone()).await?;
@@ -88,7 +91,7 @@ impl EchoCall {
         Ok(())
     }
 
-    /// Bytes of the bodies of so many calls, there and back, of which the first has been answered.
+    /// Returns the body bytes of `calls` calls, sent and received. The first call must have completed.
     pub(crate) fn body_bytes(&self, calls: u64) -> (u64, u64) {
         let requests = self.sent.iter().map(|sent| sent.request.len() as u64);
         let answers = self.sent.iter().filter_map(|sent| Some(*sent.answer_len.get()? as u64));
@@ -102,8 +105,8 @@ impl EchoCall {
         }
     }
 
-    /// One call, on a connection of its own if `afresh`. What its stages took, if it asks for times and the clocks are
-    /// the same.
+    /// Makes one call, on its own connection if `afresh`. Returns the duration of its stages, if times are requested
+    /// and both sides use the same clock.
     pub(crate) async fn once(&self, afresh: bool) -> Result<Option<Stages>, Status> {
         if !afresh {
             return self.on(&self.connections).await;
@@ -132,11 +135,11 @@ impl EchoCall {
         let answer = self.exchange(connections, sent.request.clone()).await?;
         self.bodies.check(&answer)?;
         let len = *sent.answer_len.get_or_init(|| answer.body.len());
-        // Maps are in any order, by which gzip makes more of them or less.
+        // Maps are unordered, and their order changes the gzip size.
         if len == answer.body.len() || self.work.gzip { Ok(()) } else { Err(unlike()) }
     }
 
-    /// Object to object, and when what came of it was there.
+    /// Makes a call from object to object. Returns the time of each step.
     async fn objects_on(
         &self,
         connections: &Connections,
@@ -163,7 +166,7 @@ impl EchoCall {
     }
 }
 
-/// The bytes of so many calls that send these in turn.
+/// Returns the total bytes of `calls` calls that use these lengths in turn.
 fn of_calls(calls: u64, lens: impl Iterator<Item = u64>) -> u64 {
     let (sum, count) = lens.fold((0, 0), |(sum, count), len| (sum + len, count + 1));
     calls * sum / u64::max(count, 1)

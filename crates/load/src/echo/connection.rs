@@ -1,4 +1,4 @@
-//! Requests over HTTP: the engine's calls as they are for HTTP/2, hyper for HTTP/1.1.
+//! HTTP requests: raw calls of the engine for HTTP/2, hyper for HTTP/1.1.
 
 use std::pin::Pin;
 use std::sync::{Mutex, PoisonError};
@@ -15,7 +15,7 @@ use thalweg_engine::RawBody;
 use thalweg_engine::raw::{OutgoingBody, Trailers};
 use tokio::net::TcpStream;
 
-/// What came of a request.
+/// A whole response.
 #[derive(Debug)]
 pub(super) struct Answer {
     pub(super) status: StatusCode,
@@ -24,7 +24,7 @@ pub(super) struct Answer {
     pub(super) trailers: Option<HeaderMap>,
 }
 
-/// Where requests go.
+/// Connections to the target.
 #[derive(Debug)]
 pub(super) enum Connections {
     H2(thalweg_engine::Channel),
@@ -32,7 +32,7 @@ pub(super) enum Connections {
 }
 
 impl Connections {
-    /// Sends a request, and has all of its answer.
+    /// Sends a request and receives the whole response.
     pub(super) async fn send(&self, request: Request<Bytes>) -> Result<Answer, Status> {
         match self {
             Self::H2(channel) => send_h2(channel, request).await,
@@ -58,13 +58,13 @@ async fn collect(mut body: RawBody) -> Result<(Bytes, Option<HeaderMap>), thalwe
     Ok((collected.to_bytes(), trailers))
 }
 
-/// The engine's status as the workers count it.
+/// Converts the engine's status to the one counted by workers.
 fn status_of(status: thalweg_engine::Status) -> Status {
     let parts = status.into_parts();
     Status::new((parts.code as i32).into(), parts.message)
 }
 
-/// A body that is there.
+/// A body available at once.
 struct Whole(Option<Bytes>);
 
 impl Body for Whole {
@@ -97,8 +97,8 @@ impl OutgoingBody for Whole {
     }
 }
 
-/// Connections of HTTP/1.1 to one server: as many as there are requests under way at once. One whose answer was read to
-/// its end is used again.
+/// HTTP/1.1 connections to one server, one per concurrent request. A connection is reused once its response has been
+/// read to the end.
 #[derive(Debug)]
 pub(super) struct Http1 {
     /// `HOST:PORT`.
@@ -127,11 +127,11 @@ impl Http1 {
         Ok(Answer { status: head.status, headers: head.headers, body: collected.to_bytes(), trailers })
     }
 
-    /// The one that was used last, if the server has not closed it.
+    /// Returns the most recently used connection that the server has not closed.
     async fn idle_one(&self) -> Option<SendRequest<Full<Bytes>>> {
         loop {
             let mut connection = self.idle.lock().unwrap_or_else(PoisonError::into_inner).pop()?;
-            // It is ready when hyper's task has seen the end of the answer before.
+            // It is ready only if hyper's task saw the end of the previous response.
             if connection.ready().await.is_ok() {
                 return Some(connection);
             }
@@ -144,7 +144,7 @@ impl Http1 {
         stream.set_nodelay(true).map_err(failed)?;
         let (sender, connection) =
             http1::handshake(TokioIo::new(stream)).await.map_err(|error| lost(&error))?;
-        // It ends with its sender, or with its peer; the sender says which.
+        // The task ends with the sender or the peer; its error is reported by the sender.
         tokio::spawn(connection);
         Ok(sender)
     }

@@ -1,5 +1,4 @@
-//! What a program has in its hands, and its bytes: prost's messages for Protobuf, structs of serde's for JSON and
-//! MessagePack.
+//! Objects to echo, and their encoding: prost messages for Protobuf, serde structs for JSON and MessagePack.
 
 use std::sync::LazyLock;
 
@@ -15,14 +14,14 @@ use super::shape::Shape;
 use crate::services::echo_proto as proto;
 use crate::services::shapes_proto::{LogRecord, Order, Samples, SeveralData, Visit};
 
-/// One of them, as its protocol's client has it.
+/// A document as a client of the protocol holds it.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Document {
     ProtoStrings(proto::Strings),
     ProtoPerson(proto::Person),
     SerdeStrings(Strings),
     SerdePerson(Person),
-    // Those of the codec study are both.
+    // Messages of the codec study are both prost and serde types.
     SeveralData(SeveralData),
     Order(Order),
     LogRecord(LogRecord),
@@ -52,7 +51,7 @@ struct Address {
 }
 
 impl Document {
-    /// All that are sent, one after the other; of one's own those.
+    /// Returns all documents of a shape, sent in turn. [`Shape::Own`] yields those of `own`.
     pub(super) fn all(shape: Shape, format: Format, own: Option<&OwnEcho>) -> Vec<Self> {
         match (shape, format) {
             (Shape::Strings { count, letters }, Format::Protobuf) => {
@@ -94,7 +93,7 @@ impl Document {
         }
     }
 
-    /// Its bytes behind so many others, which are zero.
+    /// Encodes the document after `prefix_len` zero bytes.
     pub(super) fn encode_behind(&self, format: Format, prefix_len: usize) -> Vec<u8> {
         match self {
             Self::ProtoStrings(message) => protobuf(message, prefix_len),
@@ -110,7 +109,7 @@ impl Document {
         }
     }
 
-    /// What these bytes are, which are to be of the same kind; the error is what is wrong with them.
+    /// Decodes a document of the same kind. The error says what is wrong with the bytes.
     pub(super) fn decode_like(&self, format: Format, bytes: &[u8]) -> Result<Self, String> {
         match self {
             Self::ProtoStrings(_) => message(bytes).map(Self::ProtoStrings),
@@ -126,8 +125,7 @@ impl Document {
         }
     }
 
-    /// As sure as one can be without looking at each letter: the number of strings and their lengths, or what is never
-    /// twice the same.
+    /// Compares cheaply, without comparing each character: number and lengths of the strings, or a unique field.
     pub(super) fn is_alike(&self, other: &Self) -> bool {
         match (self, other) {
             (Self::ProtoStrings(one), Self::ProtoStrings(other)) => are_alike(&one.strings, &other.strings),
@@ -155,7 +153,7 @@ fn persons(persons: Vec<plain::Person>, format: Format) -> Vec<Document> {
     persons.into_iter().map(|person| Document::person(person, format)).collect()
 }
 
-/// What plain structs say, as generated messages: by way of JSON, which both have.
+/// Converts plain structs to generated messages via JSON, which both support.
 fn typed<M: Message + Default>(
     kind: Kind,
     plain: &[impl Serialize],
@@ -191,11 +189,11 @@ fn are_alike(some: &[String], others: &[String]) -> bool {
     some.len() == others.len() && some.iter().zip(others).all(|(one, other)| one.len() == other.len())
 }
 
-/// Letters that differ from string to string, and are the same in each run.
+/// Generates different strings, the same in each run.
 fn strings(count: u32, letters: u32) -> Vec<String> {
     let mut state = 1_u32;
     let mut letter = || {
-        // A generator of Lehmer's: the product of two numbers below 2^31 fits 64 bits.
+        // A Lehmer generator; the product of two numbers below 2^31 fits in 64 bits.
         state = (u64::from(state) * 48_271 % 0x7fff_ffff) as u32;
         char::from(b'a' + (state % 26) as u8)
     };
@@ -265,7 +263,7 @@ mod tests {
                 let back = document.decode_like(format, &bytes[3..]).unwrap();
                 assert_eq!(back, document);
                 assert!(back.is_alike(&document));
-                // Nothing is a message of Protobuf, too.
+                // An empty Protobuf message is valid and cannot be cut.
                 if bytes.len() > 3 {
                     let cut = document.decode_like(format, &bytes[3..bytes.len() - 1]);
                     assert!(cut.is_err(), "{shape} {format:?}");
@@ -312,7 +310,7 @@ mod tests {
         }
     }
 
-    /// The server takes what the client writes, and the client what the server writes, of each message.
+    /// For each message, the server accepts the client's encoding and the client the server's.
     #[test]
     fn objects_of_serde_are_the_mapping_s_json_and_messagepack() {
         let schema = Schema::from_descriptor_set(proto::FILE_DESCRIPTOR_SET).unwrap();

@@ -1,20 +1,20 @@
-//! What the header `lab-times` says.
+//! The header `lab-times`.
 
-/// Moments of a call at the server, in ns of CLOCK_MONOTONIC.
+/// Timestamps of a call on the server, in ns of CLOCK_MONOTONIC.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Moments {
-    /// All bytes of the request are there, if the stack shows that.
+    /// All bytes of the request have arrived; `None` if the stack does not show it.
     pub(super) received: Option<i64>,
     /// The handler has the request.
     pub(super) decoded: i64,
-    /// The handler gives the answer away.
+    /// The handler returns the response.
     pub(super) handled: i64,
-    /// All bytes of the answer are there, if the stack shows that before the header is gone.
+    /// All bytes of the response are encoded; `None` if the stack does not show it before it sends the headers.
     pub(super) encoded: Option<i64>,
 }
 
 impl Moments {
-    /// `received=1 decoded=2 handled=3 encoded=4`; the first and the last may be absent.
+    /// Parses `received=1 decoded=2 handled=3 encoded=4`. The first and the last are optional.
     pub(super) fn parse(text: &str) -> Option<Self> {
         let (mut received, mut decoded, mut handled, mut encoded) = (None, None, None, None);
         for word in text.split(' ') {

@@ -1,4 +1,4 @@
-//! One's own messages, of a type that is known at run time only: nobody generated code for it.
+//! User-provided messages, of a type known only at run time.
 
 use std::cell::RefCell;
 
@@ -9,40 +9,43 @@ use thalweg_protobuf::{Encoder, Message, MessageType, Schema, msgpack};
 use super::protocol::Format;
 
 thread_local! {
-    /// Its memory is used again, as a program would that encodes one message after the other.
+    /// Reused, as in a program that encodes one message after another.
     static ENCODER: RefCell<Encoder> = RefCell::default();
 }
 
-/// Messages to be echoed, each as ProtoJSON has it: in all formats there is the same in them.
+/// Messages to echo. Each has been converted to ProtoJSON and back, so it has the same content in all formats.
 #[derive(Clone, Debug)]
 pub struct OwnEcho(pub(super) Vec<OwnMessage>);
 
-/// Why own messages cannot be echoed.
+/// Reason why the messages cannot be echoed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NoOwnEcho {
-    /// The type is not what the messages were read with.
+    /// The descriptors lack the message's type.
     #[error("message {0} is missing from its own descriptors")]
     NoType(String),
-    /// There are none.
+    /// There are no messages.
     #[error("there is no message to be echoed")]
     Empty,
-    /// One of them has no JSON.
+    /// A message has no JSON form.
     #[error("message {number} cannot be echoed as JSON: {reason}")]
     NoJson {
-        /// Which, from 1.
+        /// Number of the message, from 1.
         number: usize,
-        /// Why.
+        /// Reason.
         reason: String,
     },
 }
 
-/// One of them.
+/// A message to echo.
 #[derive(Clone, Debug)]
 pub(super) struct OwnMessage(Message);
 
 impl OwnEcho {
+    /// Converts each message to JSON and back.
+    ///
     /// # Errors
-    /// When there is no message, or one has no JSON: an `Any` of an unknown type, say.
+    ///
+    /// If there is no message, or one has no JSON form, such as an `Any` of an unknown type.
     pub fn new(own: &OwnMessages) -> Result<Self, NoOwnEcho> {
         let no_type = || NoOwnEcho::NoType(own.type_name.clone());
         let schema = Schema::from_descriptor_set(&own.set).map_err(|_| no_type())?;
@@ -59,7 +62,7 @@ impl OwnEcho {
     }
 }
 
-/// The message that its JSON is.
+/// Converts a message to JSON and back.
 fn by_json(of: MessageType<'_>, wire: &[u8]) -> Result<Message, String> {
     let (mut text, mut again) = (Vec::new(), Vec::new());
     json::print(of, wire, &printed(), &mut text).map_err(|error| error.to_string())?;
@@ -68,7 +71,7 @@ fn by_json(of: MessageType<'_>, wire: &[u8]) -> Result<Message, String> {
 }
 
 impl OwnMessage {
-    /// Its bytes behind so many others, which are zero.
+    /// Encodes the message after `prefix_len` zero bytes.
     pub(super) fn encode_behind(&self, format: Format, prefix_len: usize) -> Vec<u8> {
         let of = self.0.message_type();
         ENCODER.with_borrow_mut(|encoder| {
@@ -86,7 +89,7 @@ impl OwnMessage {
         })
     }
 
-    /// What these bytes are, which are to be of the same type.
+    /// Decodes a message of the same type.
     pub(super) fn decode_like(&self, format: Format, bytes: &[u8]) -> Result<Self, String> {
         let of = self.0.message_type();
         let mut wire = Vec::with_capacity(bytes.len());
@@ -101,20 +104,20 @@ impl OwnMessage {
         decoded.map(Self).map_err(|error| format!("the response is not a valid message: {error}"))
     }
 
-    /// As many fields are set.
+    /// Compares the number of fields.
     pub(super) fn is_alike(&self, other: &Self) -> bool {
         self.0.as_ref().fields().count() == other.0.as_ref().fields().count()
     }
 }
 
 impl PartialEq for OwnMessage {
-    /// By their bytes: a `NaN` in them is what it is.
+    /// Compares encodings if the values differ, so that a `NaN` equals itself.
     fn eq(&self, other: &Self) -> bool {
         self.0 == other.0 || self.0.as_ref().encode_to_vec() == other.0.as_ref().encode_to_vec()
     }
 }
 
-/// What proto2 requires may be missing, as in the codec study.
+/// Allows missing proto2 required fields, as in the codec study.
 fn printed() -> PrintOptions {
     PrintOptions { allow_partial: true, ..PrintOptions::default() }
 }

@@ -1,4 +1,4 @@
-//! How the same work is said.
+//! Protocols of the echo workload.
 
 use std::fmt;
 use std::str::FromStr;
@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::shape::Shape;
 
-/// A protocol, on a version of HTTP. Its name in JSON.
+/// A protocol on an HTTP version. Serialized as its name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub enum Protocol {
@@ -31,7 +31,7 @@ pub enum Protocol {
     MsgpackH2,
 }
 
-/// What a message is written as.
+/// Encoding of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Format {
     Protobuf,
@@ -39,18 +39,18 @@ pub(super) enum Format {
     Msgpack,
 }
 
-/// What is around a message.
+/// Framing of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Framing {
-    /// Nothing: it is the body.
+    /// None: the message is the body.
     Body,
     /// A prefix before the message, and the status in trailers.
     Grpc,
-    /// The same prefix, and the status behind the message in the body.
+    /// The same prefix, and the status after the message in the body.
     GrpcWeb,
 }
 
-/// A name that is no protocol's.
+/// An unknown protocol name.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "`{0}` is not a protocol: use grpc, or grpc-web, connect, json or msgpack with the version of HTTP behind it, \
@@ -59,7 +59,7 @@ pub(super) enum Framing {
 pub struct UnknownProtocol(String);
 
 impl Protocol {
-    /// All of them, in the order of reports.
+    /// All protocols, in the order of reports.
     pub const ALL: [Self; 9] = [
         Self::Grpc,
         Self::GrpcWebHttp1,
@@ -72,7 +72,7 @@ impl Protocol {
         Self::MsgpackH2,
     ];
 
-    /// The name in JSON and on the command line.
+    /// Returns the name in JSON and on the command line.
     pub fn name(self) -> &'static str {
         match self {
             Self::Grpc => "grpc",
@@ -87,7 +87,7 @@ impl Protocol {
         }
     }
 
-    /// The name for people: `JSON over HTTP/1.1`.
+    /// Returns the display name, such as `JSON over HTTP/1.1`.
     pub fn title(self) -> &'static str {
         match self {
             Self::Grpc => "gRPC",
@@ -102,7 +102,7 @@ impl Protocol {
         }
     }
 
-    /// A connection carries one call at a time.
+    /// Returns whether the protocol runs over HTTP/1.1, with one call at a time per connection.
     pub fn is_http1(self) -> bool {
         matches!(self, Self::GrpcWebHttp1 | Self::ConnectHttp1 | Self::JsonHttp1 | Self::MsgpackHttp1)
     }
@@ -130,7 +130,7 @@ impl Protocol {
         }
     }
 
-    /// The header fields of each request.
+    /// Returns the header fields of each request.
     pub(super) fn fields(self) -> &'static [(&'static str, &'static str)] {
         match self {
             Self::Grpc => &[("content-type", "application/grpc"), ("te", "trailers")],

@@ -1,4 +1,4 @@
-//! What is echoed.
+//! Documents of the echo workload.
 
 use std::fmt;
 use std::str::FromStr;
@@ -6,31 +6,32 @@ use std::str::FromStr;
 use serde::{Deserialize, Serialize};
 use thalweg_messages::Kind;
 
-/// So many letters of all strings together, at the most: a body of 64 MiB has room for them.
+/// Maximum total characters of the strings; they fit into a body of 64 MiB.
 const LETTERS_MAX: u64 = 32 << 20;
-/// So many strings, at the most.
+/// Maximum number of strings.
 const STRINGS_MAX: u32 = 1 << 20;
 
-/// `strings:5000x20`, `person`, or a message of the codec study, such as `order`. Its string in JSON.
+/// A kind of document: `strings:5000x20`, `person`, or a message of the codec study, such as `order`. Serialized as
+/// this string.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub enum Shape {
-    /// So many strings of so many letters.
+    /// Strings of equal length.
     Strings {
-        /// How many.
+        /// Number of strings.
         count: u32,
-        /// How long each is, in bytes.
+        /// Length of each, in bytes.
         letters: u32,
     },
-    /// Name, age, three hobbies and an address: what `person-full` of the codec study is, with other words in it.
+    /// Name, age, three hobbies and an address: like `person-full` of the codec study, with other content.
     Person,
-    /// Messages of the codec study, one after the other.
+    /// Messages of the codec study, in turn.
     Study(Kind),
-    /// One's own messages, one after the other.
+    /// User-provided messages, in turn.
     Own,
 }
 
-/// A text that names no shape.
+/// An invalid shape.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "`{0}` is not a shape: write strings:COUNTxLETTERS, such as strings:5000x20, person, own, or a message of the \
@@ -40,7 +41,7 @@ pub enum Shape {
 pub struct NotAShape(String);
 
 impl Shape {
-    /// The service and its method.
+    /// Returns service and method.
     pub(super) fn method(self) -> &'static str {
         match self {
             Self::Strings { .. } => "Echo/EchoStrings",
@@ -54,7 +55,7 @@ impl Shape {
         }
     }
 
-    /// The path of the JSON API.
+    /// Returns the path of the JSON API.
     pub(super) fn route(self) -> &'static str {
         match self {
             Self::Strings { .. } => "/v1/echo-strings",
@@ -68,7 +69,7 @@ impl Shape {
         }
     }
 
-    /// Calls in flight by which a server is busy: many of a small message, of a large one as few as do.
+    /// Returns the calls in flight that saturate a server: many for small messages, few for large ones.
     pub fn saturating(self) -> u32 {
         match self {
             Self::Strings { count, letters } => match u64::from(count) * u64::from(letters) {
@@ -77,12 +78,12 @@ impl Shape {
                 _ => 4,
             },
             Self::Person | Self::Study(_) => 64,
-            // Nobody knows how large they are.
+            // Their size is unknown.
             Self::Own => 16,
         }
     }
 
-    /// Peers serve it, too: it is in their contract. That has no persons without hobbies.
+    /// Returns whether peers serve it too. Their contract has no person without hobbies.
     pub fn is_in_contract(self) -> bool {
         matches!(self, Self::Strings { .. } | Self::Person | Self::Study(Kind::PersonFull))
     }

@@ -1,29 +1,29 @@
-//! A call divided, by the client's moments and the server's.
+//! Division of a call into stages, by the timestamps of client and server.
 
 use super::moments::Moments;
 
-/// The stages' names, in their order.
+/// Names of the stages, in order.
 pub const STAGES: [&str; 7] =
     ["client-encode", "request", "decode", "handler", "encode", "response", "client-decode"];
 
-/// What each stage of a call took, in ns, in the order of [`STAGES`]; `None`: it is part of the one on the way, as the
-/// server's stack does not show where it begins or ends.
+/// Duration of each stage of a call in ns, in the order of [`STAGES`]. `None` if the server's stack does not show the
+/// stage, which then is part of the adjacent transfer stage.
 pub type Stages = [Option<u64>; 7];
 
-/// Moments of a call at the client, in ns of CLOCK_MONOTONIC.
+/// Timestamps of a call on the client, in ns of CLOCK_MONOTONIC.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct ClientMoments {
-    /// The object is in hand.
+    /// The request object is available.
     pub(super) began: i64,
-    /// The request's bytes are there.
+    /// The request is encoded.
     pub(super) encoded: i64,
-    /// All bytes of the answer are there.
+    /// All bytes of the response have arrived.
     pub(super) received: i64,
-    /// The answer's object is in hand.
+    /// The response is decoded.
     pub(super) ended: i64,
 }
 
-/// `None` where the two clocks are not the same one: a stage cannot end before it begins.
+/// Divides a call into stages. Returns `None` if a stage would end before it begins: the two clocks differ.
 pub(super) fn divide(client: ClientMoments, server: Moments) -> Option<Stages> {
     let arrived = server.received.unwrap_or(server.decoded);
     let left = server.encoded.unwrap_or(server.handled);
@@ -47,7 +47,7 @@ mod tests {
 
     const CLIENT: ClientMoments = ClientMoments { began: 100, encoded: 110, received: 190, ended: 199 };
 
-    /// Whatever the server shows, nothing of the call is left out, and nothing counted twice.
+    /// The stages must add up to the whole call, whichever timestamps the server reports.
     fn check(server: Moments, expected: Option<Stages>) {
         let stages = divide(CLIENT, server);
         assert_eq!(stages, expected, "{server:?}");

@@ -1,6 +1,6 @@
-//! Which text a scraper takes.
+//! Negotiation of the text format for a scraper.
 
-/// Which text.
+/// Text format of metrics.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum TextFormat {
     Prometheus,
@@ -8,7 +8,7 @@ pub(super) enum TextFormat {
 }
 
 impl TextFormat {
-    /// By a request's `accept`. Prometheus's own is for whoever does not ask for the other.
+    /// Chooses by a request's `accept` header. Prometheus's own format is the default.
     pub(super) fn of(accept: &str) -> Self {
         let takes_open = accept.split(',').any(|range| {
             let mut parts = range.split(';').map(str::trim);

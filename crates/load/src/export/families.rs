@@ -1,38 +1,38 @@
-//! A run as metrics: names, units and attributes by OpenTelemetry's conventions where they have them.
+//! Metrics of a run. Names, units and attributes follow OpenTelemetry's conventions where they exist.
 
 use std::collections::BTreeMap;
 
 use super::snapshot::Snapshot;
 use crate::{Flows, LoadRun, StepRun, Timing};
 
-/// Upper ends of buckets, seconds: gRFC A66's for durations.
+/// Upper bounds of histogram buckets in seconds, those of gRFC A66 for durations.
 pub(super) const BOUNDS_S: [f64; 41] = [
     0.0, 0.00001, 0.00005, 0.0001, 0.0003, 0.0006, 0.0008, 0.001, 0.002, 0.003, 0.004, 0.005, 0.006, 0.008,
     0.01, 0.013, 0.016, 0.02, 0.025, 0.03, 0.04, 0.05, 0.065, 0.08, 0.1, 0.13, 0.16, 0.2, 0.25, 0.3, 0.4,
     0.5, 0.65, 0.8, 1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0,
 ];
 
-/// Names and values.
+/// Attribute names and values.
 pub(super) type Attributes = Vec<(&'static str, String)>;
 
 /// A metric.
 #[derive(Debug)]
 pub(super) struct Family {
     pub(super) name: &'static str,
-    /// As UCUM has it: `s`, `By`, `{call}`.
+    /// UCUM unit: `s`, `By`, `{call}`.
     pub(super) unit: &'static str,
     pub(super) about: &'static str,
     pub(super) points: Points,
 }
 
-/// Its values, by their attributes.
+/// Values of a metric, by attributes.
 #[derive(Debug)]
 pub(super) enum Points {
-    /// Grows from the start of measuring on.
+    /// Counters since measuring began.
     Counts(Vec<Point<u64>>),
-    /// The same, with fractions.
+    /// Counters with fractions.
     Seconds(Vec<Point<f64>>),
-    /// What there is now.
+    /// Current values.
     Now(Vec<Point<u64>>),
     Histograms(Vec<Point<Buckets>>),
 }
@@ -43,10 +43,10 @@ pub(super) struct Point<T> {
     pub(super) value: T,
 }
 
-/// How times are distributed.
+/// A histogram of durations.
 #[derive(Debug)]
 pub(super) struct Buckets {
-    /// Of each bucket by itself; the last has no upper end.
+    /// Counts of each bucket, not cumulative. The last bucket has no upper bound.
     pub(super) counts: Vec<u64>,
     pub(super) count: u64,
     pub(super) sum_s: f64,
@@ -54,7 +54,7 @@ pub(super) struct Buckets {
     pub(super) max_s: f64,
 }
 
-/// All metrics.
+/// Returns all metrics.
 pub(super) fn families(snapshot: &Snapshot) -> Vec<Family> {
     let Snapshot { run, in_flight, connections } = snapshot;
     let target = ("grpc.target", run.targets.join(","));
@@ -135,7 +135,7 @@ pub(super) fn families(snapshot: &Snapshot) -> Vec<Family> {
             points: Points::Counts(ended),
         });
     }
-    // Where all calls are of one method, it is known from when they really began, too.
+    // If all calls are of one method, their latency from the actual start is known too.
     if run.steps.is_empty() {
         let service = run.service.as_ref().or(run.latency.as_ref());
         families.push(histograms(
@@ -155,7 +155,7 @@ fn points<T>(target: &(&'static str, String), values: Vec<(Attributes, T)>) -> V
     values.into_iter().map(point).collect()
 }
 
-/// Calls by method, step and status.
+/// Returns the calls by method, step and status.
 fn calls(run: &LoadRun) -> Vec<(Attributes, u64)> {
     let by_status = |of: Attributes, ok: u64, errors: &BTreeMap<String, u64>| {
         let all =
@@ -173,7 +173,7 @@ fn calls(run: &LoadRun) -> Vec<(Attributes, u64)> {
     run.steps.iter().flat_map(|step| by_status(of_step(step), step.ok, &step.errors)).collect()
 }
 
-/// From the intended start: of those that have gone well by method and step, and of those that have not together.
+/// Returns latencies from the intended start: successful calls by method and step, failed calls together.
 fn latencies(run: &LoadRun) -> Vec<(Attributes, Option<&Timing>)> {
     let went = |mut with: Attributes, how: &str| {
         with.push(("thalweg.load.outcome", how.to_owned()));

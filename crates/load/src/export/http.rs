@@ -1,4 +1,4 @@
-//! What Prometheus scrapes.
+//! HTTP endpoint for Prometheus.
 
 use std::convert::Infallible;
 use std::net::TcpListener;
@@ -20,16 +20,16 @@ use super::families::families;
 use super::snapshot::Latest;
 use super::text::text;
 
-/// Whoever scrapes has one connection, and seldom a second.
+/// Maximum connections. A scraper has one, rarely two.
 const CONNECTIONS_MAX: usize = 16;
-/// A request's head is here by then.
+/// Timeout for the headers of a request.
 const HEAD_TIMEOUT: Duration = Duration::from_secs(10);
-/// Accepting goes on so long after it failed: descriptors may be free again.
+/// Pause after a failed accept, by when file descriptors may be free again.
 const ACCEPT_AGAIN: Duration = Duration::from_millis(100);
 
-/// Answers until it is dropped. The listener does not block.
+/// Serves requests until dropped. The listener must be non-blocking.
 pub(super) async fn serve(listener: TcpListener, latest: Latest) {
-    // Without it nobody is told, and the load goes on.
+    // On failure there are no metrics, but the load goes on.
     let Ok(listener) = tokio::net::TcpListener::from_std(listener) else { return };
     let room = Arc::new(Semaphore::new(CONNECTIONS_MAX));
     loop {
@@ -46,7 +46,7 @@ pub(super) async fn serve(listener: TcpListener, latest: Latest) {
             });
             let mut server = http1::Builder::new();
             server.timer(TokioTimer::new()).header_read_timeout(HEAD_TIMEOUT);
-            // A scraper that goes away in the middle has asked for nothing.
+            // A scraper that disconnects early is not an error.
             let _ = server.serve_connection(TokioIo::new(socket), answer).await;
             drop(place);
         });

@@ -1,4 +1,4 @@
-//! Metrics pushed to a collector by OTLP over gRPC, with the library's own client.
+//! OTLP metrics pushed to a collector over gRPC, with the library's own client.
 
 use std::pin::pin;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -19,35 +19,35 @@ use super::pb::opentelemetry::proto::metrics::v1::{
 use super::pb::opentelemetry::proto::resource::v1::Resource;
 use super::snapshot::{Latest, Snapshot};
 
-/// Who pushes.
+/// Service name in the pushed resource.
 const SERVICE: &str = "thalweg-load";
-/// A collector answers within this time.
+/// Timeout of a push.
 const PUSH_TIMEOUT: Duration = Duration::from_secs(5);
-/// When a run has ended a collector is waited for so long, for the push that is under way and for the last one.
+/// Timeout after the run's end, for a push in flight and for the last one.
 const LAST_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// Where metrics are pushed.
+/// Push configuration.
 pub struct Push {
-    /// The channel to the collector.
+    /// Channel to the collector.
     pub channel: Channel,
-    /// The collector, as the user named it.
+    /// The collector's address as given by the user.
     pub target: String,
     /// Metadata of each push.
     pub headers: MetadataMap,
-    /// Interval of pushes.
+    /// Interval between pushes.
     pub every: Duration,
 }
 
-/// Pushes what there is, again and again.
+/// Pushes metrics periodically.
 pub(super) struct Pusher {
     pub(super) push: Push,
     pub(super) latest: Latest,
-    /// Told of the first failure.
+    /// Called with the first failure.
     pub(super) say: Box<dyn Fn(&str) + Send + Sync>,
 }
 
 impl Pusher {
-    /// Until `ends`, and once more then.
+    /// Pushes until `ends` resolves, and once more then.
     pub(super) async fn until(self, mut ends: oneshot::Receiver<()>) {
         let client = MetricsServiceClient::new(self.push.channel.clone()).timeout(PUSH_TIMEOUT);
         let mut ticks =
@@ -62,7 +62,7 @@ impl Pusher {
             let mut push = pin!(self.push(&client));
             let (pushed, has_ended) = tokio::select! {
                 pushed = &mut push => (pushed, false),
-                // A collector may write what is given up after what comes later: the last push would not be the last.
+                // Wait for the push in flight: a collector might store an abandoned push after the last one.
                 _ = &mut ends => (soon(push).await, true),
             };
             self.told(pushed, &mut has_failed);
@@ -88,7 +88,7 @@ impl Pusher {
         }
     }
 
-    /// The first failure is said, and no other.
+    /// Reports the first failure only.
     fn told(&self, pushed: Result<(), Status>, has_failed: &mut bool) {
         let Err(status) = pushed else { return };
         if !std::mem::replace(has_failed, true) {
@@ -100,7 +100,7 @@ impl Pusher {
     }
 }
 
-/// Of a run that has ended.
+/// Limits the time of a push after the run's end.
 async fn soon(push: impl Future<Output = Result<(), Status>>) -> Result<(), Status> {
     let pushed = tokio::time::timeout(LAST_TIMEOUT, push).await;
     pushed.unwrap_or_else(|_| Err(Status::deadline_exceeded("no response")))
@@ -133,7 +133,7 @@ fn export(snapshot: &Snapshot) -> ExportMetricsServiceRequest {
     ExportMetricsServiceRequest { resource_metrics: vec![metrics] }
 }
 
-/// From when to when, ns since 1970.
+/// Start and end of a period, in ns since 1970.
 struct Times {
     from: u64,
     at: u64,

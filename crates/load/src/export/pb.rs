@@ -1,4 +1,4 @@
-//! OTLP's messages, and a client of its service.
+//! OTLP messages and the client of its service.
 
 #![allow(
     dead_code,

@@ -1,19 +1,19 @@
-//! What there is of a run at one moment.
+//! State of a run at one moment.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::{LoadRun, Running};
 
-/// What there is of a run at one moment.
+/// State of a run at one moment.
 pub(super) struct Snapshot {
     pub(super) run: LoadRun,
-    /// Calls under way.
+    /// Calls in flight.
     pub(super) in_flight: u64,
-    /// Connections that take calls.
+    /// Connections that accept calls.
     pub(super) connections: u32,
 }
 
-/// The run that goes on, once there is one.
+/// The current run, once it has begun.
 #[derive(Clone, Default)]
 pub(super) struct Latest(Arc<Mutex<Option<Running>>>);
 
@@ -22,7 +22,7 @@ impl Latest {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(running.clone());
     }
 
-    /// None before the first run begins.
+    /// Returns the state of the current run, or `None` before the first run begins.
     pub(super) fn snapshot(&self) -> Option<Snapshot> {
         let running = self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()?;
         Some(Snapshot {

@@ -1,11 +1,11 @@
-//! Prometheus's text: its own format (0.0.4) and OpenMetrics 1.0.
+//! Prometheus text formats: its own (0.0.4) and OpenMetrics 1.0.
 
 use std::fmt::Write;
 
 use super::accept::TextFormat;
 use super::families::{BOUNDS_S, Buckets, Family, Point, Points};
 
-/// All of them, each under its name by Prometheus's conventions: `thalweg_load_io_bytes_total`.
+/// Formats all metrics, named by Prometheus's conventions, such as `thalweg_load_io_bytes_total`.
 pub(super) fn text(families: &[Family], format: TextFormat) -> String {
     let mut out = Text { text: String::new(), format };
     for family in families {
@@ -73,7 +73,7 @@ impl Text {
     }
 
     fn head(&mut self, name: &str, kind: &str, unit: &str, about: &str) {
-        // Writing to a String does not fail, here and below.
+        // Writing to a String cannot fail, here and below.
         let _ = writeln!(self.text, "# TYPE {name} {kind}");
         if self.format == TextFormat::OpenMetrics && !unit.is_empty() {
             let _ = writeln!(self.text, "# UNIT {name} {unit}");

@@ -1,4 +1,4 @@
-//! What is added of several runs: distributions and steps.
+//! Merging of distributions and steps.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,7 @@ use thalweg_measure::distribution::Distribution;
 use super::error::MergeError;
 use crate::run::{LoadRun, StepRun, Timing};
 
-/// A distribution of all runs.
+/// Merges one distribution of all runs.
 pub(super) fn timing(
     runs: &[LoadRun],
     of: fn(&LoadRun) -> Option<&Timing>,
@@ -16,7 +16,7 @@ pub(super) fn timing(
     joined(runs.iter().map(of), what)
 }
 
-/// Steps of the same flow and name as one.
+/// Merges steps of the same flow and name.
 pub(super) fn steps(runs: &[LoadRun]) -> Result<Vec<StepRun>, MergeError> {
     let mut all: Vec<StepRun> = Vec::new();
     for one in runs.iter().flat_map(|run| &run.steps) {
@@ -28,7 +28,7 @@ pub(super) fn steps(runs: &[LoadRun]) -> Result<Vec<StepRun>, MergeError> {
             add_errors(&mut known.errors, errors);
             continue;
         }
-        // That of all runs at once.
+        // Merge the latencies of all runs at once.
         let of_runs = runs.iter().map(|run| run.steps.iter().find(|other| is_same(other)));
         let latency = joined(of_runs.map(|same| same?.latency.as_ref()), "steps")?;
         all.push(StepRun { latency, ..one.clone() });
@@ -36,14 +36,14 @@ pub(super) fn steps(runs: &[LoadRun]) -> Result<Vec<StepRun>, MergeError> {
     Ok(all)
 }
 
-/// Adds errors by their status.
+/// Adds errors by status.
 pub(super) fn add_errors(all: &mut BTreeMap<String, u64>, more: &BTreeMap<String, u64>) {
     for (code, count) in more {
         *all.entry(code.clone()).or_insert(0) += count;
     }
 }
 
-/// The same timing of each run, as one.
+/// Merges the same timing of each run.
 fn joined<'t>(
     timings: impl Iterator<Item = Option<&'t Timing>>,
     what: &'static str,

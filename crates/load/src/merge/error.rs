@@ -1,62 +1,62 @@
-//! Why runs are not one.
+//! Errors of merging runs.
 
 use crate::parts::PartsError;
 use crate::run::SCHEMA;
 
-/// Why runs are not one.
+/// Reason why runs cannot be merged.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum MergeError {
-    /// There is nothing to join.
+    /// There are no runs.
     #[error("no run to merge")]
     Nothing,
-    /// A file of another kind, or of another version.
+    /// A file of another kind or version.
     #[error("run {number} has schema `{schema}`, expected {SCHEMA}")]
     Schema {
-        /// Which one, from 1.
+        /// Number of the run, from 1.
         number: usize,
-        /// What it says.
+        /// Its schema.
         schema: String,
     },
-    /// Runs of different things.
+    /// Runs that differ in a property.
     #[error("run {number} has a different {what}: {other}; the first has {one}")]
     Different {
-        /// Which one, from 1.
+        /// Number of the run, from 1.
         number: usize,
-        /// Of what.
+        /// The property.
         what: &'static str,
-        /// The first one's.
+        /// Value of the first run.
         one: String,
-        /// This one's.
+        /// Value of this run.
         other: String,
     },
-    /// The same run a second time, alone or within a merged one.
+    /// The same run twice, alone or within a merged one.
     #[error("runs {earlier} and {number} contain the same run, which would count twice; name it once")]
     Twice {
-        /// Its number, from 1.
+        /// Number of the run, from 1.
         number: usize,
-        /// The number of the run that contains it as well, from 1.
+        /// Number of the other run that contains it, from 1.
         earlier: usize,
     },
-    /// One that is joined already, beside others that may be in it.
+    /// A merged run next to others that it may contain.
     #[error(
         "run {number} is itself a merge of {of} runs, which may count twice; merge either only original results or \
          only merged ones"
     )]
     Joined {
-        /// Which one, from 1.
+        /// Number of the run, from 1.
         number: usize,
-        /// Of how many runs it is joined.
+        /// Number of runs merged in it.
         of: u64,
     },
-    /// Parts that are not those of one load.
+    /// Parts of different loads.
     #[error(transparent)]
     Parts(#[from] PartsError),
-    /// A time that cannot be read, or a distribution without its histogram.
+    /// An invalid time, or a distribution without its histogram.
     #[error("run {number} cannot be merged: its {what} cannot be read")]
     Damaged {
-        /// Which one, from 1.
+        /// Number of the run, from 1.
         number: usize,
-        /// Of what.
+        /// The damaged part.
         what: &'static str,
     },
 }

@@ -1,4 +1,4 @@
-//! Results in files and folders, and those that are still to come.
+//! Reading of results from files and folders, and waiting for results.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -10,7 +10,7 @@ use thalweg_measure::folder::json_files;
 
 use crate::run::{EARLIER_SCHEMA, LoadRun, SCHEMA};
 
-/// Files are looked for again after so long.
+/// Interval at which files are checked again.
 const LOOK_AGAIN: Duration = Duration::from_millis(500);
 
 /// Results to wait for.
@@ -37,7 +37,7 @@ impl LoadRun {
     }
 }
 
-/// Reads the results in files and folders, without the file `output`. With `awaited`, waits until there are so many.
+/// Reads the results in files and folders, without the file `output`. With `awaited`, waits until there are enough.
 ///
 /// # Errors
 ///
@@ -52,7 +52,7 @@ pub fn gather(
     };
     let began = Instant::now();
     loop {
-        // What is not there yet, or is being written, is one of those that are waited for.
+        // A file that does not exist yet, or is being written, may be an awaited result.
         let (mut results, mut missing) = (Vec::new(), None);
         for candidate in candidates(paths, output).unwrap_or_else(|why| {
             missing = Some(why);
@@ -96,7 +96,7 @@ pub fn gather(
 /// A file that may be a result.
 struct Candidate {
     path: PathBuf,
-    /// Something else may lie beside results in a folder.
+    /// Whether the user named the file. Files found in a folder may be something else.
     is_named: bool,
 }
 
@@ -116,7 +116,7 @@ fn candidates(paths: &[PathBuf], output: Option<&Path>) -> Result<Vec<Candidate>
     Ok(all)
 }
 
-/// `None` for something else.
+/// Reads a result. Returns `None` if a file found in a folder is something else.
 fn read(candidate: Candidate) -> Result<Option<(PathBuf, LoadRun)>, String> {
     let Candidate { path, is_named } = candidate;
     if !is_named && fs::read(&path).is_ok_and(|bytes| is_something_else(&bytes)) {
@@ -125,7 +125,7 @@ fn read(candidate: Candidate) -> Result<Option<(PathBuf, LoadRun)>, String> {
     LoadRun::read(&path).map(|run| Some((path, run)))
 }
 
-/// Whether it is JSON and no result. What is no JSON may be a result that is being written.
+/// Returns whether the file is JSON but not a result. Invalid JSON may be a result that is being written.
 fn is_something_else(bytes: &[u8]) -> bool {
     serde_json::from_slice::<serde_json::Value>(bytes)
         .is_ok_and(|value| ![SCHEMA, EARLIER_SCHEMA].map(Into::into).contains(&value["schema"]))
