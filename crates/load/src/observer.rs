@@ -1,24 +1,24 @@
-//! Who is told how a run goes.
+//! Notification of a run's progress.
 
 use crate::run::Interval;
 use crate::running::Running;
 
-/// Is told how a run goes, on the way of calls: it should do little.
+/// Receives events of a run. Called on the thread that drives the calls, so implementations must be quick.
 pub trait Observer {
-    /// A run begins, with its warm-up if it has one. Where several rates are tried each is a run.
+    /// A run begins, including its warm-up. In a search each tried rate is a run.
     fn begins(&mut self, running: &Running);
 
-    /// The warm-up is over.
+    /// The warm-up has ended.
     fn measuring(&mut self) {}
 
-    /// The measured time is over. What is under way may still be waited for.
+    /// The measured time has ended. Calls in flight may still be awaited.
     fn measured(&mut self) {}
 
     /// An interval has ended.
     fn interval(&mut self, interval: &Interval, running: &Running);
 }
 
-/// Nobody is told.
+/// Ignores all events.
 impl Observer for () {
     fn begins(&mut self, _: &Running) {}
 

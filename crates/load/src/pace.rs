@@ -1,15 +1,15 @@
-//! How the messages of streams one way follow each other, and the slowest of all operations.
+//! Pace of stream messages in one direction, and the slowest operations.
 
 use crate::traffic::Stretch;
 
-/// How many of the largest times are kept with when they were.
+/// Number of slowest operations kept with their time.
 pub const SLOWEST_MAX: usize = 10;
 
-/// The operations that took longest, the first of all.
+/// Slowest operations, in descending order.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Slowest(Vec<Slow>);
 
-/// An operation that took long: when it ended, ns of the run's clock.
+/// A slow operation and its end, in ns of the run's clock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Slow {
     pub(crate) took_ns: u64,
@@ -17,7 +17,7 @@ pub(crate) struct Slow {
 }
 
 impl Slowest {
-    /// Of n operations about `SLOWEST_MAX * ln(n)` are noted.
+    /// Records an operation. Of n operations about `SLOWEST_MAX * ln(n)` are stored.
     #[inline]
     pub(crate) fn record(&mut self, took_ns: u64, ended_ns: u64) {
         if self.0.get(SLOWEST_MAX - 1).is_none_or(|least| took_ns > least.took_ns) {
@@ -41,7 +41,7 @@ impl Slowest {
     }
 }
 
-/// How messages of streams one way followed each other.
+/// Pace of stream messages in one direction.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Paced {
     pub(crate) messages: u64,

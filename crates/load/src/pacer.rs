@@ -1,4 +1,4 @@
-//! Lets workers have calls when these are due.
+//! Hands calls to workers when they are due.
 
 use std::collections::VecDeque;
 use std::io;
@@ -14,39 +14,39 @@ use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 use tokio::sync::Semaphore;
 
-/// Starts that are due and that no worker has taken. Beyond it they are dropped, and counted.
+/// Maximum due starts not yet taken by a worker. More are dropped, and counted.
 const WAITING_MAX: usize = 1 << 20;
 
-/// Starts that are due.
+/// Queue of due starts.
 #[derive(Debug)]
 pub(crate) struct Due {
-    /// As many permits as there are starts in `waiting`.
+    /// One permit for each start in `waiting`.
     permits: Semaphore,
     waiting: Mutex<Waiting>,
-    /// Workers that have done what they took.
+    /// Starts that workers have completed.
     done: AtomicU64,
     workers: u64,
-    /// Starts that were to be earlier are not counted, ns of the run's clock.
+    /// Earlier starts are not counted; ns of the run's clock.
     from_ns: u64,
-    /// How long the clock was looked at.
+    /// Time spent spinning on the clock.
     spun_ns: AtomicU64,
 }
 
 #[derive(Debug, Default)]
 struct Waiting {
-    /// The number of each start, and when it was to be, ns of the run's clock.
+    /// Number and due time of each start, in ns of the run's clock.
     starts: VecDeque<(u64, u64)>,
-    /// Workers have taken so many.
+    /// Starts taken by workers.
     taken: u64,
     dropped: u64,
-    /// Those that were due when all workers were at work, or soon would be.
+    /// Starts due while no worker was free for them.
     held_back: u64,
-    /// Nobody takes any more.
+    /// Whether no more starts are taken.
     is_closed: bool,
 }
 
 impl Due {
-    /// For so many workers.
+    /// Creates a queue for `workers` workers.
     pub(crate) fn new(from_ns: u64, workers: u32) -> Self {
         Self {
             permits: Semaphore::new(0),
@@ -58,7 +58,7 @@ impl Due {
         }
     }
 
-    /// The next start, once it is due: its number and its time. `None` when there are no more.
+    /// Waits for the next due start and returns its number and time. Returns `None` when there are no more.
     pub(crate) async fn next(&self) -> Option<(u64, u64)> {
         self.permits.acquire().await.ok()?.forget();
         let mut waiting = self.lock();
@@ -67,22 +67,22 @@ impl Due {
         start
     }
 
-    /// What a worker has taken is done.
+    /// Marks one taken start as completed.
     pub(crate) fn done(&self) {
         self.done.fetch_add(1, Relaxed);
     }
 
-    /// Starts that are done.
+    /// Returns the number of completed starts.
     pub(crate) fn ended(&self) -> u64 {
         self.done.load(Relaxed)
     }
 
-    /// Whether all starts that are due have been taken.
+    /// Returns whether all due starts have been taken.
     pub(crate) fn is_empty(&self) -> bool {
         self.lock().starts.is_empty()
     }
 
-    /// There are no more: what waits is dropped.
+    /// Ends the queue and drops the waiting starts.
     pub(crate) fn close(&self) {
         self.permits.close();
         let mut waiting = self.lock();
@@ -92,22 +92,22 @@ impl Due {
         waiting.starts.clear();
     }
 
-    /// Starts that are due and that nobody has taken yet.
+    /// Returns the number of due starts not yet taken.
     pub(crate) fn waiting(&self) -> u64 {
         self.lock().starts.len() as u64
     }
 
-    /// Starts that were due and never taken.
+    /// Returns the number of dropped starts.
     pub(crate) fn dropped(&self) -> u64 {
         self.lock().dropped
     }
 
-    /// Starts that were due when as many were under way as there are workers.
+    /// Returns the number of starts that were due while all workers were busy.
     pub(crate) fn held_back(&self) -> u64 {
         self.lock().held_back
     }
 
-    /// How long the clock was looked at for the next start: processor time that says nothing of calls.
+    /// Returns the time spent spinning for the next start, which is no cost of calls.
     pub(crate) fn spun(&self) -> Duration {
         Duration::from_nanos(self.spun_ns.load(Relaxed))
     }
@@ -116,7 +116,7 @@ impl Due {
         self.lock().is_closed
     }
 
-    /// These are due. Those for which there is no room, and those that nobody takes any more, are dropped.
+    /// Adds due starts. Starts beyond the limit, or after the queue was closed, are dropped.
     fn push(&self, starts: &[(u64, u64)]) {
         let mut waiting = self.lock();
         let under_way = waiting.taken.saturating_sub(self.ended());
@@ -143,23 +143,23 @@ impl Due {
     }
 }
 
-/// The clock of a run, and what wakes at its times.
+/// Clock and timer of a run.
 pub(crate) trait Clock: Sync {
-    /// ns since it began.
+    /// Returns the ns since the clock began.
     fn now_ns(&self) -> u64;
 
-    /// Waits for so long.
+    /// Waits for `ns`.
     fn wait(&self, ns: u64) -> impl Future<Output = io::Result<()>> + Send;
 }
 
-/// The machine's, with the kernel's timer.
+/// The system clock with a kernel timer.
 pub(crate) struct RunClock {
     base: Instant,
     timer: Timer,
 }
 
 impl RunClock {
-    /// Its zero is `base`.
+    /// Creates a clock that starts at `base`.
     pub(crate) fn new(base: Instant) -> io::Result<Self> {
         Ok(Self { base, timer: Timer::new()? })
     }
@@ -175,11 +175,11 @@ impl Clock for RunClock {
     }
 }
 
-/// Makes each start, which has a number, due at its time, until `until_ns` of the run's clock, until there are no more,
-/// or until nobody takes any.
+/// Makes each numbered start due at its time, until `until_ns` of the run's clock, the last start, or the end of the
+/// queue.
 ///
-/// The runtime's own timers tick once in a millisecond, which at 10,000 calls a second would be ten at once.
-/// `work` is another number whenever a flow has begun or ended.
+/// The runtime's own timers tick once per millisecond, which at 10,000 calls/s would be ten at once. The value of
+/// `work` changes whenever a flow has started or finished.
 pub(crate) async fn pace(
     due: &Due,
     starts: impl Iterator<Item = (u64, u64)>,
@@ -187,12 +187,11 @@ pub(crate) async fn pace(
     until_ns: u64,
     work: impl Fn() -> u64,
 ) -> io::Result<()> {
-    /// Starts that are made due at once, at the most, so that others have their turn.
+    /// Maximum starts made due before yielding to other tasks.
     const AT_ONCE: usize = 1024;
-    /// The timer is set so much too early, since an idle processor takes as long to wake; for the rest the clock is
-    /// looked at.
+    /// Lead of the timer, since an idle processor takes this long to wake. The rest is spun on the clock.
     const SPIN_NS_MAX: u64 = 60_000;
-    /// Where starts lie closer together no timer is set: it would take longer than it saves.
+    /// No timer is set for starts closer than this: setting it would take longer than it saves.
     const APART_NS_MIN: u64 = 200_000;
     let mut starts = starts.take_while(|&(_, at_ns)| at_ns < until_ns).peekable();
     let mut ready = Vec::with_capacity(AT_ONCE);
@@ -207,7 +206,7 @@ pub(crate) async fn pace(
             if left_ns > SPIN_NS_MAX && next - last >= APART_NS_MIN {
                 clock.wait(left_ns - SPIN_NS_MAX).await?;
             } else {
-                // Others have their turn meanwhile.
+                // Run other tasks meanwhile.
                 let before = work();
                 tokio::task::yield_now().await;
                 if work() == before {
@@ -231,7 +230,7 @@ pub(crate) async fn pace(
     Ok(())
 }
 
-/// Sleeps until this time, by the kernel's timer; where there is none, to a millisecond.
+/// Sleeps until `time` with a kernel timer. Without one, the resolution is 1 ms.
 pub(crate) async fn sleep_until(time: Instant) {
     let left = time.saturating_duration_since(Instant::now());
     let slept = match Timer::new() {
@@ -243,10 +242,10 @@ pub(crate) async fn sleep_until(time: Instant) {
     }
 }
 
-/// The kernel's timer, exact to some microseconds.
+/// A kernel timer, exact to a few microseconds.
 struct Timer(AsyncFd<Descriptor>);
 
-/// As tokio asks for it.
+/// Wrapper for tokio's traits.
 struct Descriptor(TimerFd);
 
 impl AsFd for Descriptor {
@@ -265,8 +264,8 @@ impl Timer {
     fn new() -> io::Result<Self> {
         let flags = TimerFlags::TFD_NONBLOCK | TimerFlags::TFD_CLOEXEC;
         let timer = TimerFd::new(ClockId::CLOCK_MONOTONIC, flags)?;
-        // SAFETY: the timer owns its descriptor, which is open and the same until the timer is dropped; `AsyncFd` owns
-        // the timer.
+        // SAFETY: the timer owns its descriptor, which stays open and the same until the timer is dropped; `AsyncFd`
+        // owns the timer.
         let registered = unsafe { AsyncFd::register_with_interest(Descriptor(timer), Interest::READABLE) };
         Ok(Self(registered?))
     }
@@ -293,8 +292,7 @@ mod tests {
     use crate::arrivals::{Arrivals, Spacing};
     use crate::schedule::Schedule;
 
-    /// It goes on by a microsecond when it is read, and when it is waited for, by 50 µs more than was asked for, which
-    /// an idle processor takes to wake.
+    /// Advances by 1 µs per reading, and oversleeps each wait by 50 µs, the time an idle processor takes to wake.
     struct Simulated(AtomicU64);
 
     impl Clock for Simulated {
@@ -303,14 +301,14 @@ mod tests {
         }
 
         async fn wait(&self, ns: u64) -> io::Result<()> {
-            // What is ready now runs now.
+            // Run all ready tasks first.
             yield_now().await;
             self.0.fetch_add(ns + 50_000, Relaxed);
             Ok(())
         }
     }
 
-    /// When starts are to begin and when they do, ns, by a clock that no other program can hold up.
+    /// Returns due and actual times of all starts in ns, by a clock that other programs cannot delay.
     async fn begun(schedule: &Schedule, seconds: u64) -> Vec<(u64, u64)> {
         let (due, clock) = (Due::new(0, 1), Simulated(AtomicU64::new(0)));
         let arrivals = Arrivals::new(schedule.clone(), Spacing::Constant, 0);
@@ -331,7 +329,7 @@ mod tests {
 
     const SECOND: u64 = 1_000_000_000;
 
-    /// Not over the whole run alone: a ramp that lagged behind and caught up at its end would have as many calls.
+    /// Checks each second, since a ramp that lags and catches up at its end has the same total.
     #[tokio::test]
     async fn each_second_has_the_calls_of_its_part_of_the_schedule() {
         for (text, seconds) in [
@@ -348,7 +346,7 @@ mod tests {
                 let within = |at_ns: u64| at_ns / SECOND == second;
                 let count = begun.iter().filter(|(_, began_ns)| within(*began_ns)).count() as f64;
                 let asked = schedule.begun_after((second + 1) as f64) - schedule.begun_after(second as f64);
-                // Of few calls one more or less is more than a hundredth: starts lie between two seconds.
+                // For few calls, a start at the edge of a second is more than 1 %.
                 let off = (count - asked).abs();
                 assert!(off <= (asked / 100.0).max(1.5), "{text}: {count} of {asked} in second {second}");
             }
@@ -373,7 +371,7 @@ mod tests {
         assert_eq!(due.dropped(), 10);
     }
 
-    /// As after an interrupt: what was due is dropped, and what comes later is none of the run.
+    /// Simulates an interrupt: due starts are dropped, and later ones are not part of the run.
     #[tokio::test]
     async fn pacing_ends_when_nobody_takes_starts() {
         let due = Due::new(0, 1);
@@ -411,13 +409,13 @@ mod tests {
     #[tokio::test]
     async fn starts_that_find_all_workers_at_work_are_held_back() {
         let due = Due::new(0, 2);
-        // Both workers are free, and one more start waits.
+        // Both workers are free, and a third start waits.
         due.push(&[(0, 0), (1, 0), (2, 0)]);
         assert_eq!(due.held_back(), 1);
         for number in 0..2 {
             assert_eq!(due.next().await, Some((number, 0)));
         }
-        // One has come back, and will take the one that waits.
+        // One worker is free again, and will take the waiting start.
         due.done();
         due.push(&[(3, 1)]);
         assert_eq!(due.held_back(), 2);

@@ -1,4 +1,4 @@
-//! The starts of a run by a schedule, until there are no more.
+//! Paces the starts of a run by its schedule.
 
 use std::io;
 use std::sync::Arc;
@@ -12,18 +12,18 @@ use crate::plan::{Plan, Stop};
 use crate::starts::starts;
 use crate::worker::Shared;
 
-/// Starts that were due within the time have so long to be taken.
+/// Time for workers to take starts that were due just before the end.
 pub(crate) const LAST_STROKE: Duration = Duration::from_millis(50);
 
-/// Makes starts due, and ends the run of an open loop when there are no more. A closed loop has none.
+/// Makes starts due, and ends an open loop's run after the last one. Does nothing in a closed loop.
 ///
 /// # Errors
 ///
-/// Where the kernel's timer fails: without it there is no open loop.
+/// If the kernel's timer fails, which an open loop requires.
 pub(crate) async fn paced(shared: Arc<Shared>, plan: Plan) -> io::Result<()> {
     let Some(due) = &shared.due else { return Ok(()) };
     let clock = RunClock::new(shared.base)?;
-    // Who comes when the warm-up is under way takes part in what is left of it.
+    // A run that starts during the warm-up joins for the rest of it.
     let missed_ns = plan.start_at.map_or(0, |_| shared.now_ns()).min(shared.from_ns);
     let starts = starts(&plan).skip_while(move |&(_, at_ns)| at_ns < missed_ns);
     let starts = starts.inspect(|&(_, at_ns)| {
@@ -41,13 +41,13 @@ pub(crate) async fn paced(shared: Arc<Shared>, plan: Plan) -> io::Result<()> {
             sleep_until((shared.base + Duration::from_nanos(until_ns)).into()).await;
         }
     } else {
-        // What is due with the last stroke is begun all the same.
+        // Starts due just before the end are still made.
         let until = shared.base + Duration::from_nanos(shared.until_ns);
         all_taken(due, Some(plan.cut_at(shared.base).unwrap_or(until + LAST_STROKE))).await;
         if matches!(plan.stop, Stop::Calls(_)) && !due.is_empty() {
             shared.left_starts.store(true, Relaxed);
         }
-        // The time behind the last start is a part of the run: without it the rate would be another.
+        // The time after the last start is part of the run, and so of its rate.
         if matches!(plan.stop, Stop::After(_)) || shared.left_starts.load(Relaxed) {
             sleep_until(until.into()).await;
         }
@@ -56,7 +56,7 @@ pub(crate) async fn paced(shared: Arc<Shared>, plan: Plan) -> io::Result<()> {
     Ok(())
 }
 
-/// Waits until workers have taken all starts that are due, until this time at the longest.
+/// Waits until workers have taken all due starts, or until this time.
 async fn all_taken(due: &Due, until: Option<Instant>) {
     while !due.is_empty() && until.is_none_or(|until| Instant::now() < until) {
         sleep(Duration::from_millis(1)).await;

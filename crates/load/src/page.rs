@@ -1,4 +1,4 @@
-//! A run as a page: one file for a browser that loads nothing.
+//! HTML page of a run: a single file that loads nothing else.
 
 mod answer;
 mod bins;
@@ -28,13 +28,13 @@ use crate::run::LoadRun;
 const STYLE: &str = include_str!("../assets/load.css");
 const SCRIPT: &str = include_str!("../assets/load.js");
 
-/// Notes beyond this many are folded away.
+/// Number of notes shown; more are collapsed.
 const NOTES_OPEN: usize = 4;
 const UNFINISHED: &str = "The run is not complete: these are interim figures.";
-/// A run whose JSON is longer is offered as a table alone: a page of a run of hours stays one that can be mailed.
+/// Maximum JSON size embedded for download. Longer runs offer only the CSV, so that the page can still be mailed.
 const JSON_BYTES_MAX: usize = 1_000_000;
 
-/// A run as a page. It has no more than a browser needs to show it, and the run itself to be saved from there.
+/// Returns the HTML page of a run. It contains the drawn data, and the run for download.
 pub fn page(run: &LoadRun) -> String {
     let drawn = data::drawn(run);
     let json = script_json(run);
@@ -81,7 +81,7 @@ pub fn page(run: &LoadRun) -> String {
     .html()
 }
 
-/// What makes the figures nobody's, above all else.
+/// Warning at the top of an invalid run.
 fn warning(run: &LoadRun) -> Markup {
     let invalidating: Vec<&str> = run.not_valid.reasons.iter().map(|reason| reason.text.as_str()).collect();
     let title = "Not valid: these figures do not describe the server";
@@ -94,7 +94,7 @@ fn notes(run: &LoadRun) -> Markup {
     doubts("notes", "Notes", NOTES_OPEN, &all)
 }
 
-/// Links to the figures; the script makes files of what is on the page.
+/// Download links. The script creates the files from data in the page.
 fn saved(run: &LoadRun, json: Option<&Markup>) -> Markup {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || c == '.' || c == '-';
     let name: String = run.method.chars().map(|c| if is_plain(c) { c } else { '-' }).take(80).collect();

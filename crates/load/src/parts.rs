@@ -1,4 +1,4 @@
-//! Whether results are the parts of one load.
+//! Checks that results are the parts of one load.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -6,57 +6,57 @@ use std::time::Duration;
 use crate::run::{LoadRun, RunNote};
 use crate::share::Share;
 
-/// Parts that began farther apart than this did not make the load that was written.
+/// Maximum difference between starts; parts farther apart did not make the planned load.
 const APART_MAX: Duration = Duration::from_secs(1);
-/// Missing parts that are named one by one.
+/// Maximum missing parts listed by number.
 const NAMED_MAX: usize = 10;
 
-/// Why results are not the parts of one load.
+/// Reason why results are not the parts of one load.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PartsError {
-    /// A whole load beside a part of one.
+    /// A whole load next to a part of one.
     #[error("run {part} is part {share} of a distributed load, but run {whole} is a complete load")]
     Whole {
-        /// Which one is a part, from 1.
+        /// Number of the run that is a part, from 1.
         part: usize,
-        /// Which part.
+        /// The part.
         share: Share,
-        /// Which one is none, from 1.
+        /// Number of the whole load, from 1.
         whole: usize,
     },
-    /// Parts of different loads.
+    /// Parts of loads with a different number of parts.
     #[error("run {number} is part {other} and the first run is part {one}; they belong to different loads")]
     Numbers {
-        /// Which one, from 1.
+        /// Number of the run, from 1.
         number: usize,
-        /// The first one's.
+        /// Part of the first run.
         one: Share,
-        /// This one's.
+        /// Part of this run.
         other: Share,
     },
-    /// The same part a second time.
+    /// The same part twice.
     #[error("runs {earlier} and {number} are both part {share}")]
     Twice {
-        /// Which one, from 1.
+        /// Number of the run, from 1.
         number: usize,
-        /// Which part.
+        /// The part.
         share: Share,
-        /// The other one, from 1.
+        /// Number of the earlier run, from 1.
         earlier: usize,
     },
-    /// Parts of different loads.
+    /// Parts of loads with different schedules.
     #[error("run {number} belongs to a different load: its schedule is {other}; the first run's is {one}")]
     Schedules {
-        /// Which one, from 1.
+        /// Number of the run, from 1.
         number: usize,
-        /// The first one's schedule.
+        /// Schedule of the first run.
         one: String,
-        /// This one's.
+        /// Schedule of this run.
         other: String,
     },
 }
 
-/// What there is to say of these as parts of one load; nothing where none is a part.
+/// Returns notes on the runs as parts of one load; none if no run is a part.
 pub(crate) fn check(runs: &[LoadRun]) -> Result<Vec<RunNote>, PartsError> {
     let Some((part, share)) = (1..).zip(runs).find_map(|(number, run)| Some((number, run.share?))) else {
         return Ok(Vec::new());
@@ -82,7 +82,7 @@ pub(crate) fn check(runs: &[LoadRun]) -> Result<Vec<RunNote>, PartsError> {
     Ok(if missing.is_empty() { Vec::new() } else { note(named(&missing, share.of())) })
 }
 
-/// What there is to say of parts whose first starts lie so far apart.
+/// Returns a note if the starts of the parts are too far apart.
 pub(crate) fn apart(runs: &[LoadRun], spread: Duration) -> Option<RunNote> {
     let is_apart = runs.iter().any(|run| run.share.is_some()) && spread > APART_MAX;
     is_apart.then(|| {

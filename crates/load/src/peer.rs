@@ -1,8 +1,8 @@
-//! Closed loops by [`LoadSettings`]: what the laboratory asks of the drivers of all stacks, done by ours.
+//! Closed loops by [`LoadSettings`], as the lab requests them from the drivers of all stacks.
 //!
-//! Each of a fixed number of workers has one call under way, and begins the next when it has ended. All kinds of call
-//! start their clocks at the same place: where the message is handed to the library, before it is encoded. What
-//! [`CallType`] says ends them.
+//! Each of a fixed number of workers has one call in flight, and starts the next when it has ended. For all kinds of
+//! call the clock starts when the message is passed to the library, before it is encoded. [`CallType`] defines when it
+//! ends.
 
 mod client;
 mod patience;
@@ -41,56 +41,56 @@ use crate::services::proto::SimpleResponse;
 pub use client::{ConductError, Conducted, Watch, conduct};
 pub use patience::{Announcement, Patience};
 
-/// Payload bytes of a bidi stream that may await their replies.
+/// Maximum payload bytes of a bidi stream that await their replies.
 pub const BIDI_OUTSTANDING_BYTES: usize = 1 << 20;
-/// Messages of a bidi stream that may await their replies. 4096 empty ones are 20 KiB on the wire.
+/// Maximum messages of a bidi stream that await their replies. 4096 empty ones take 20 KiB on the wire.
 pub const BIDI_OUTSTANDING_MESSAGES_MAX: usize = 4096;
-/// A stream of the largest messages is pipelined too.
+/// Even a stream of the largest messages is pipelined.
 const OUTSTANDING_MESSAGES_MIN: usize = 2;
-/// How long a server is looked for whose calls have failed.
+/// Time to wait for a connection to a server whose calls have failed.
 const GONE_PATIENCE: Duration = Duration::from_secs(2);
-/// How often the lanes of an adaptive channel are counted.
+/// Interval at which the lanes of an adaptive channel are counted.
 const COUNT_LANES_EVERY: Duration = Duration::from_millis(20);
-/// So many of their changes are kept.
+/// Maximum recorded changes of the lane count.
 const LANE_CHANGES_MAX: usize = 1000;
-/// Why there is nothing to report.
+/// Reason why a run has no result.
 #[derive(Debug, thiserror::Error)]
 pub enum DriveError {
-    /// The settings make no run.
+    /// The settings are invalid.
     #[error("{0}")]
     Settings(&'static str),
-    /// The method cannot be read.
+    /// The method is invalid.
     #[error("{0}")]
     Method(String),
-    /// The server does not take calls.
+    /// The server does not accept calls.
     #[error(transparent)]
     Start(#[from] StartError),
-    /// The bare client's connections do not come about.
+    /// The bare client cannot connect.
     #[error("{target}: {why}")]
     Bare {
-        /// As it was given.
+        /// Target as given.
         target: String,
-        /// What is wrong.
+        /// Reason.
         why: String,
     },
-    /// The run cannot be made, or broke off.
+    /// The run cannot be made, or was aborted.
     #[error(transparent)]
     Run(#[from] crate::drive::DriveError),
-    /// The interrupt came before measuring had begun.
+    /// The run was interrupted before measuring began.
     #[error("interrupted before measuring began")]
     Interrupted,
 }
 
-/// Drives `settings.target` as `settings` say, until time or count end the run or `interrupt` comes.
+/// Drives `settings.target` by `settings`, until time, count or `interrupt` ends the run.
 ///
-/// It runs on the caller's tokio runtime; `settings.cpus` is for the record, pinning is the caller's. One call is made
-/// before the warm-up, so that a server that is not there or not this service is an error and not a run of failures.
-/// `set_up` adds to the channel what the settings do not say, such as TLS. `announce` is told both [`Announcement`]s
-/// when they come, on the thread that drives: it must not take long.
+/// It runs on the caller's tokio runtime. `settings.cpus` is only recorded; the caller does the pinning. One call is
+/// made before the warm-up, so that a missing server or service is an error and not a run of failures. `set_up`
+/// configures the channel beyond the settings, such as TLS. `announce` is called with both [`Announcement`]s on the
+/// driving thread, and must be quick.
 ///
 /// # Errors
 ///
-/// When there is nothing to report: see [`DriveError`]. Failed calls are in the result.
+/// If there is no result: see [`DriveError`]. Failed calls are part of the result.
 pub async fn drive(
     settings: &LoadSettings,
     own: Option<&OwnEcho>,
@@ -106,7 +106,7 @@ pub async fn drive(
         let builder = set_up(builder(settings, patience));
         let echo = settings.echo.map(|work| echo(work, own, settings, patience)).transpose()?.map(Arc::new);
         let channels = if echo.is_some() {
-            // It has connections of its own.
+            // The echo call has its own connections.
             vec![builder.clone().connect_lazy().map_err(StartError::Target)?]
         } else {
             let (lanes, connections) = (settings.lanes, settings.connections);
@@ -154,13 +154,13 @@ pub async fn drive(
         && settings.echo.is_none()
         && let Err(reason) = still_there(set_up(builder(settings, patience)), settings, patience).await
     {
-        // What was measured until a server ended is no measure of it.
+        // Figures up to the server's exit do not measure it.
         note(&mut result, format!("the server was gone at the end: {reason}"), true);
     }
     Ok(result)
 }
 
-/// What came of a run; `None` if it was interrupted before measuring had begun.
+/// Returns the result of a run, or `None` if it was interrupted before measuring began.
 fn result(settings: &LoadSettings, running: &Running, end: End) -> Option<LoadResult> {
     let (spent, counted) = (running.spent(), running.counted());
     if end == End::Interrupted && spent.measured_ns == 0 {
@@ -195,7 +195,7 @@ fn result(settings: &LoadSettings, running: &Running, end: End) -> Option<LoadRe
     Some(result)
 }
 
-/// Says so when the kernel saw another number of connections than was asked for.
+/// Adds a note if the kernel's number of connections differs from the requested one.
 fn note_connections(result: &mut LoadResult) {
     let Connections { asked, established } = result.connections;
     match established {
@@ -212,7 +212,7 @@ fn note(result: &mut LoadResult, text: String, invalidates: bool) {
     result.notes.push(Note { text, invalidates });
 }
 
-/// Passes on when the measured time begins and ends.
+/// Announces the start and end of the measured time.
 struct Announced<A>(A);
 
 impl<A: FnMut(Announcement)> Observer for Announced<A> {
@@ -229,7 +229,7 @@ impl<A: FnMut(Announcement)> Observer for Announced<A> {
     fn interval(&mut self, _: &Interval, _: &Running) {}
 }
 
-/// How many lanes an adaptive channel has had.
+/// Lane counts of an adaptive channel over time.
 struct LanesSeen {
     scenario: Option<Arc<Scenario>>,
     measured_from: Instant,
@@ -245,7 +245,7 @@ impl LanesSeen {
         Self { scenario, measured_from: Instant::now() + warm_up, looks, seen: Vec::new() }
     }
 
-    /// Counts them, when it is time to; never returns if there is nothing to count.
+    /// Counts the lanes at the next tick. Never returns if there is nothing to count.
     async fn look(&mut self) {
         let Some(scenario) = &self.scenario else { return std::future::pending().await };
         self.looks.tick().await;
@@ -260,7 +260,7 @@ impl LanesSeen {
     }
 }
 
-/// The run that `settings` ask for.
+/// Returns the plan for `settings`.
 fn plan(settings: &LoadSettings, patience: Patience) -> Plan {
     let stop = match (settings.total, settings.duration_ns, settings.call) {
         (Some(total), _, CallType::Unary) => Stop::Calls(total),
@@ -272,7 +272,8 @@ fn plan(settings: &LoadSettings, patience: Patience) -> Plan {
         in_flight: settings.in_flight,
         stop,
         max_duration: None,
-        // Nobody sees when a message of a client stream arrives: it counts with the time until the stream is answered.
+        // The arrival of a client stream's messages cannot be seen: they count with the time until the stream's
+        // response.
         under_way: if settings.call == CallType::ClientStream { UnderWay::Wait } else { UnderWay::ByLoop },
         patience: Some(patience.call),
         warm_up: Duration::from_nanos(settings.warmup_ns),
@@ -283,14 +284,14 @@ fn plan(settings: &LoadSettings, patience: Patience) -> Plan {
     }
 }
 
-/// The run that warms client streams up. They share no stream with what is measured: what a warm-up has handed over and
-/// nobody has read yet would have to be worked off in the measured time, and would not count.
+/// Returns the warm-up of client streams, a run with its own streams. Messages passed on but not read yet would
+/// otherwise be processed in the measured time without counting.
 fn warm_up(settings: &LoadSettings, plan: &Plan) -> Option<Plan> {
     let is_apart = settings.call == CallType::ClientStream && settings.warmup_ns > 0;
     is_apart.then(|| Plan { warm_up: Duration::ZERO, stop: Stop::After(plan.warm_up), ..plan.clone() })
 }
 
-/// What `settings` call.
+/// Returns the call that `settings` describe.
 fn call(settings: &LoadSettings, size: usize, echo: Option<&Arc<EchoCall>>) -> Result<Call, DriveError> {
     let kind = benchmark_calls::kind(settings.call);
     let path = match &settings.method {
@@ -321,7 +322,7 @@ fn call(settings: &LoadSettings, size: usize, echo: Option<&Arc<EchoCall>>) -> R
     })
 }
 
-/// Returns how many messages of a stream with payloads of `size` bytes may await their replies.
+/// Returns the number of messages with payloads of `size` bytes that may await their replies on a stream.
 pub fn window(kind: CallType, size: usize) -> u64 {
     if kind == CallType::PingPong {
         return 1;
@@ -344,7 +345,7 @@ fn scenario(
     let step = Step { name: name.clone(), call, think: None };
     Scenario {
         name: name.clone(),
-        // The laboratory looks by itself at whom its drivers call.
+        // The lab checks the targets of its drivers itself.
         targets: Vec::new(),
         connections: settings.connections,
         channels,
@@ -353,7 +354,7 @@ fn scenario(
     }
 }
 
-/// Whether a server still answers where calls have failed.
+/// Checks that the server still accepts connections after calls have failed.
 async fn still_there(
     builder: ChannelBuilder,
     settings: &LoadSettings,
@@ -365,7 +366,7 @@ async fn still_there(
     connected.map(drop).map_err(|error| error.to_string())
 }
 
-/// The payload's size, when the settings make sense.
+/// Checks the settings and returns the payload's size.
 fn checked(settings: &LoadSettings, own: Option<&OwnEcho>) -> Result<usize, DriveError> {
     let is_own = settings.echo.is_some_and(|work| work.shape == Shape::Own);
     if is_own != own.is_some() {
@@ -401,8 +402,7 @@ fn checked(settings: &LoadSettings, own: Option<&OwnEcho>) -> Result<usize, Driv
         .ok_or(DriveError::Settings("a payload can be at most 64 MiB"))
 }
 
-/// The path of the unary method that `settings` call, its message, and the bytes of an answer's message where these are
-/// known.
+/// Returns path and message of the unary method in `settings`, and the size of a response's message if it is known.
 pub(crate) fn prepared_call(settings: &LoadSettings) -> Result<(String, Vec<u8>, Option<usize>), DriveError> {
     if let Some(called) = &settings.method {
         return Ok((called.path.clone(), called.request.clone(), None));
@@ -434,7 +434,7 @@ fn builder(settings: &LoadSettings, patience: Patience) -> ChannelBuilder {
     builder.lanes(lanes(settings.lanes, settings.connections))
 }
 
-/// One unary call, of the run's method or with payloads of its size.
+/// Makes one unary call, of the run's method or with payloads of its size.
 async fn try_out(
     call: &Call,
     channel: &Channel,

@@ -1,4 +1,4 @@
-//! Several runs over time, as one.
+//! Merging of the intervals of several runs.
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
@@ -6,23 +6,23 @@ use std::time::Duration;
 
 use crate::run::{Interval, LoadRun, RunNote};
 
-/// A common length of all intervals is looked for up to so many of the longest ones.
+/// A common interval length is searched up to this multiple of the longest one.
 const LONGEST_MAX: u64 = 10;
-/// Intervals make a longer one if what is left over is no more than this share of it.
+/// Intervals form a longer one if the remainder is at most this share of it.
 const LEFT_OVER_MAX: f64 = 1e-3;
 
-/// The intervals of several runs.
+/// Merged intervals of several runs.
 #[derive(Debug)]
 pub(super) struct OverTime {
     pub(super) interval_ns: u64,
     pub(super) intervals: Vec<Interval>,
-    /// That some intervals of a run do not lie wholly in those that they are a part of.
+    /// Note if intervals of some run straddle two merged ones.
     pub(super) note: Option<RunNote>,
 }
 
-/// Intervals of the same time of each run, one upon the other. Where the runs have intervals of different lengths those
-/// of each are joined first to the shortest length that is a multiple of all. Without one, the longest is taken, and an
-/// interval is a part of the one that its middle lies in.
+/// Merges intervals of the same time. If the runs' interval lengths differ, each run's intervals are first merged to
+/// the shortest common multiple. If there is none, the longest length is used, and an interval counts in the one that
+/// contains its middle.
 pub(super) fn over_time(runs: &[LoadRun]) -> OverTime {
     let lengths: Vec<u64> = runs.iter().map(|run| run.interval_ns.max(1)).collect();
     let longest = lengths.iter().copied().max().unwrap_or(1);
@@ -39,7 +39,7 @@ pub(super) fn over_time(runs: &[LoadRun]) -> OverTime {
     OverTime { interval_ns, intervals: by_place.into_values().collect(), note }
 }
 
-/// The shortest multiple of the longest one that is a multiple of each.
+/// Returns the shortest multiple of the longest length that is a multiple of each.
 fn common_length(lengths: &[u64], longest: u64) -> Option<u64> {
     let is_multiple = |of: u64, long: u64| {
         let count = (long as f64 / of as f64).round();
@@ -49,12 +49,12 @@ fn common_length(lengths: &[u64], longest: u64) -> Option<u64> {
     multiples.into_iter().find(|long| lengths.iter().all(|length| is_multiple(*length, *long)))
 }
 
-/// The intervals of a run as ones of this length, by their place. What there was at the end of one that is joined is
-/// what there was at the end of its last part.
+/// Returns the intervals of a run, merged to this length, by index. The end state of a merged interval is that of its
+/// last part.
 fn widened(run: &LoadRun, length_ns: u64) -> BTreeMap<u64, Interval> {
     let mut by_place: BTreeMap<u64, Interval> = BTreeMap::new();
     for interval in &run.intervals {
-        // Ticks come late: the middle lies in the same one all the same.
+        // Ticks may be late, but the middle stays within the same interval.
         let place = interval.at_ns.saturating_add(run.interval_ns / 2) / length_ns;
         match by_place.entry(place) {
             Entry::Occupied(mut all) => all.get_mut().add_next(interval),

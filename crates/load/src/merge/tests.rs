@@ -11,7 +11,7 @@ use crate::share::Share;
 
 static NEXT_ID: AtomicU64 = AtomicU64::new(0);
 
-/// A run whose calls took these times.
+/// A run with calls of these latencies.
 fn run(started_s: u64, took_ns: impl Iterator<Item = u64>, failed: u64) -> LoadRun {
     let mut latency = Distribution::new();
     took_ns.for_each(|ns| latency.record(ns));
@@ -96,7 +96,7 @@ fn run(started_s: u64, took_ns: impl Iterator<Item = u64>, failed: u64) -> LoadR
     }
 }
 
-/// Every second call in one run and the others in another are those of one run.
+/// Two runs with alternate calls merge to the whole.
 #[test]
 fn two_halves_are_the_whole() {
     let took = |n: u64| 1_000 + n * n * 37 % 1_000_003;
@@ -144,7 +144,7 @@ fn run_given_twice_is_refused() {
     assert_eq!(merged(&[&one, &other, &one]), twice(3, 1));
     assert_eq!(merged(&[&pair, &other]), twice(2, 1));
     assert_eq!(merged(&[&third, &pair, &pair]), twice(3, 2));
-    // An earlier state of a run is that run.
+    // An interim result counts as the same run.
     let so_far = LoadRun { so_far: true, ok: 3, ..one.clone() };
     assert_eq!(merged(&[&so_far, &one]), twice(2, 1));
     let all = merged(&[&pair, &third]).unwrap();
@@ -177,11 +177,11 @@ fn percentiles_stay_without_their_histograms() {
     assert_eq!(light.intervals[0].latency_ns, whole.intervals[0].latency_ns);
 }
 
-/// A run of 12 s with intervals of this length, of which each is as its number says.
+/// A run of 12 s with intervals of this length, whose figures grow with their number.
 fn with_intervals(interval_ms: u64, in_flight: u64) -> LoadRun {
     let whole = run(10, 0..10, 0);
     let interval = |number: u64| Interval {
-        // Ticks come late.
+        // Ticks are late.
         at_ns: number * interval_ms * 1_000_000 + 30_000,
         ok: interval_ms,
         in_flight: in_flight + number,
@@ -192,7 +192,7 @@ fn with_intervals(interval_ms: u64, in_flight: u64) -> LoadRun {
     LoadRun { interval_ns: interval_ms * 1_000_000, intervals, duration_ns: 12_000_000_000, ..whole }
 }
 
-/// What is in flight then is in flight in one of the runs: intervals of another length do not make it more.
+/// Calls in flight are those at the end of the interval; different interval lengths must not add to them.
 #[test]
 fn intervals_of_different_lengths_become_longer() {
     let merged = LoadRun::merged(&[with_intervals(1000, 100), with_intervals(2000, 10)]).unwrap();
@@ -214,7 +214,7 @@ fn intervals_become_as_long_as_a_multiple_of_all() {
         let runs: Vec<LoadRun> = lengths_ms.iter().map(|ms| with_intervals(*ms, 1)).collect();
         let merged = LoadRun::merged(&runs).unwrap();
         assert_eq!(merged.interval_ns, expected_ms * 1_000_000, "{lengths_ms:?}");
-        // Nothing is lost or there twice.
+        // No call is lost or counted twice.
         let ok: u64 = runs.iter().flat_map(|run| &run.intervals).map(|interval| interval.ok).sum();
         assert_eq!(merged.intervals.iter().map(|interval| interval.ok).sum::<u64>(), ok, "{lengths_ms:?}");
         let said = merged.notes.iter().filter(|note| note.text.contains("of which no whole numbers")).count();
@@ -223,7 +223,7 @@ fn intervals_become_as_long_as_a_multiple_of_all() {
     };
     check(&[1000, 1000, 500], 1000, true);
     check(&[2000, 3000], 6000, true);
-    // Three of them are a second but for a thousandth.
+    // Three of them are a second, up to 0.1 %.
     check(&[1000, 333], 1000, true);
     let merged = check(&[1000, 997], 1000, false);
     assert_eq!(

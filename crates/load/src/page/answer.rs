@@ -1,4 +1,4 @@
-//! The run in a sentence, how it was driven, and the figures that are worth a glance.
+//! Summary sentence, description of the load, and key figures.
 
 use maud::{Markup, html};
 use thalweg_measure::figures::{bound, percent, time};
@@ -11,7 +11,7 @@ pub(super) fn loop_name(run: &LoadRun) -> &'static str {
     if run.is_open() { "Load, open loop" } else { "Load, closed loop" }
 }
 
-/// The rate, and how long calls took.
+/// Returns the rate and the latency.
 pub(super) fn answer(run: &LoadRun) -> String {
     let Some(latency) = &run.latency else {
         return match run.failed {
@@ -26,7 +26,7 @@ pub(super) fn answer(run: &LoadRun) -> String {
         }
         None => format!("{} calls/s with {} in flight", whole(run.rate_per_s), run.in_flight),
     };
-    // How long a stream lasts is no measurement where it was asked for.
+    // The duration of a stream is configured, and so not a measurement.
     let (rate, latency) = match run.messages_per_s() {
         Some(messages) => {
             (format!("{} messages/s with {} in flight", whole(messages), run.in_flight), run.reply.as_ref())
@@ -42,7 +42,7 @@ pub(super) fn answer(run: &LoadRun) -> String {
     format!("{rate}{}{failed}", latency.unwrap_or_default())
 }
 
-/// What was called, of whom, and how.
+/// Describes method, targets and load.
 pub(super) fn lede(run: &LoadRun) -> Markup {
     let in_flight = counted(u64::from(run.in_flight), "call");
     html! {
@@ -98,7 +98,7 @@ pub(super) fn cards(run: &LoadRun) -> Markup {
     }
 }
 
-/// As on other pages, with a verdict.
+/// A card as on other pages, with a verdict.
 fn card(verdict: &str, title: &str, figure: &str, detail: &str) -> Markup {
     html! {
         div class={ "card" (verdict) } {

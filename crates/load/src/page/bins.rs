@@ -1,8 +1,8 @@
-//! Bins of times that are equally wide by their logarithm.
+//! Bins of logarithmic width for durations.
 
 use thalweg_measure::distribution::Distribution;
 
-/// What is shorter is as long, ns: no call over a socket is, and a call that began at its time has waited for less.
+/// Shorter times count as this long, in ns. Calls over a socket take longer; only waits can be shorter.
 const SHORTEST_NS: u64 = 1000;
 
 /// Bin `n` goes from `10^(n / per_decade)` to `10^((n + 1) / per_decade)` ns.
@@ -14,7 +14,7 @@ pub(super) struct Bins {
 }
 
 impl Bins {
-    /// Those that hold all times from the shortest to the longest.
+    /// Returns bins that cover these times.
     pub(super) fn between(shortest_ns: u64, longest_ns: u64, per_decade: u32) -> Self {
         let mut bins = Self { per_decade, first: 0, count: usize::MAX };
         bins.first = bins.index(shortest_ns) as u32;
@@ -22,7 +22,7 @@ impl Bins {
         bins
     }
 
-    /// How often each bin has a time of the distribution.
+    /// Returns the number of recorded times in each bin.
     pub(super) fn counts(self, distribution: &Distribution) -> Vec<u64> {
         let mut counts = vec![0; self.count];
         for (ns, count) in distribution.recorded() {
@@ -31,10 +31,10 @@ impl Bins {
         counts
     }
 
-    /// The bin that has this time; the first or the last for what lies outside.
+    /// Returns the bin of a time. Times outside fall into the first or last bin.
     fn index(self, ns: u64) -> usize {
         let place = (ns.max(SHORTEST_NS) as f64).log10() * f64::from(self.per_decade);
-        // 10^3 is 3 to all digits but the last.
+        // The logarithm of 10^3 may be slightly below 3.
         let index = (place + 1e-9) as usize;
         index.saturating_sub(self.first as usize).min(self.count - 1)
     }

@@ -1,4 +1,4 @@
-//! Where plots go, and what is said of them. The script draws them.
+//! Containers and captions of the charts, which the script draws.
 
 use maud::{Markup, html};
 use thalweg_measure::page::parts::choices;

@@ -1,4 +1,4 @@
-//! What was expected of the run.
+//! Section with the conditions and their results.
 
 use maud::{Markup, html};
 use thalweg_measure::figures::bound;

@@ -1,4 +1,4 @@
-//! What the page's script draws: numbers alone.
+//! Data for the page's script: numbers only.
 
 use serde::Serialize;
 

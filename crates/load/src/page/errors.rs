@@ -1,4 +1,4 @@
-//! Calls that failed, by their status, and those that began late or never.
+//! Section with failed calls by status, and late or dropped ones.
 
 use maud::{Markup, html};
 use thalweg_measure::figures::percent;

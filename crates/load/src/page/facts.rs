@@ -1,4 +1,4 @@
-//! How the run was driven, and what it cost the client.
+//! Section with the run's settings and its cost to the client.
 
 use maud::{Markup, html};
 use thalweg_measure::cpu_time::CpuTime;

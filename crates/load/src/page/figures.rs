@@ -1,8 +1,8 @@
-//! Figures as the page has them.
+//! Number formatting of the page.
 
 use thalweg_measure::figures::grouped;
 
-/// All digits before the point in groups that no line ends between; below a thousand three digits.
+/// Formats all integer digits in groups joined by no-break spaces; below 1000, three significant digits.
 pub(super) fn whole(value: f64) -> String {
     grouped(value).replace(' ', "\u{202f}")
 }

@@ -1,5 +1,4 @@
-//! How latencies were distributed in each interval: what stands still or has two speeds shows here, and not in
-//! percentiles.
+//! Heat map of latencies over time. It shows stalls and bimodal latencies, which percentiles hide.
 
 use serde::Serialize;
 use thalweg_measure::distribution::Distribution;
@@ -7,25 +6,25 @@ use thalweg_measure::distribution::Distribution;
 use super::bins::Bins;
 use crate::run::{Interval, LoadRun};
 
-/// Intervals beside each other become one where there are more: a column has some pixels.
+/// Maximum columns, so that each is some pixels wide. Adjacent intervals are merged beyond it.
 const COLUMNS_MAX: usize = 240;
-/// So many rows are about right; a decade has at least and at most so many.
+/// Target number of rows, and limits of rows per decade.
 const ROWS: f64 = 56.0;
 const ROWS_OF_A_DECADE: (f64, f64) = (8.0, 40.0);
 
 #[derive(Debug, Serialize)]
 pub(super) struct Heat {
-    /// Where columns begin, s, and where the last one ends.
+    /// Starts of the columns and end of the last one, in s.
     edges: Vec<f64>,
     per_decade: u32,
-    /// The lowest row, see [`Bins`].
+    /// Lowest row, see [`Bins`].
     first: u32,
     rows: usize,
-    /// Of each column the rows that have calls, and how many.
+    /// Non-empty rows of each column, with their counts.
     columns: Vec<Vec<(usize, u64)>>,
 }
 
-/// `None` where no interval has a histogram. `edges` are those of the intervals.
+/// Returns the heat map, or `None` if no interval has a histogram. `edges` are those of the intervals.
 pub(super) fn heat(run: &LoadRun, edges: &[f64]) -> Option<Heat> {
     let (shortest_ns, longest_ns) = bounds(&run.intervals)?;
     let decades = (longest_ns.max(1) as f64 / shortest_ns.max(1) as f64).log10().max(0.1);
@@ -43,7 +42,7 @@ pub(super) fn heat(run: &LoadRun, edges: &[f64]) -> Option<Heat> {
     })
 }
 
-/// The shortest and the longest time of all.
+/// Returns the shortest and the longest time.
 fn bounds(intervals: &[Interval]) -> Option<(u64, u64)> {
     let all = || intervals.iter().filter_map(|interval| interval.latency_ns);
     Some((all().map(|ns| ns.min).min()?, all().map(|ns| ns.max).max()?))

@@ -1,4 +1,4 @@
-//! A run over time, a number for each interval.
+//! Time series of a run, with one value per interval.
 
 use serde::Serialize;
 use thalweg_measure::distribution::Latency;
@@ -6,34 +6,34 @@ use thalweg_measure::figures::short;
 
 use crate::run::{Interval, LoadRun};
 
-/// What an interval has of something.
+/// Reads a value of an interval.
 type Figure = fn(&Interval) -> f64;
 
 #[derive(Debug, Serialize)]
 pub(super) struct OverTime {
-    /// Where intervals begin, s, and where the last one ends.
+    /// Starts of the intervals and end of the last one, in s.
     pub(super) edges: Vec<f64>,
-    /// Calls a second that were to begin, of a scenario flows, as all figures beside it; none for a closed loop.
+    /// Scheduled calls per second, in a scenario flows, as for all rates here. `None` for a closed loop.
     scheduled: Option<Vec<Option<f64>>>,
-    /// Calls a second that ended with OK; none in an interval that is too short for a rate.
+    /// Calls per second that ended with OK. `None` if an interval is too short for a rate.
     ok: Vec<Option<f64>>,
-    /// Those that failed.
+    /// Failed calls per second.
     failed: Vec<Option<f64>>,
-    /// Those that had begun late.
+    /// Calls per second that started late.
     late: Vec<Option<f64>>,
     in_flight: Vec<u64>,
-    /// ns.
+    /// In ns.
     p50: Vec<Option<u64>>,
     p90: Vec<Option<u64>>,
     p99: Vec<Option<u64>>,
     max: Vec<Option<u64>>,
 }
 
-/// `None` of a run without an interval.
+/// Returns the time series, or `None` if the run has no interval.
 pub(super) fn over_time(run: &LoadRun) -> Option<OverTime> {
     let intervals = &run.intervals;
     let last = intervals.last()?;
-    // In an open loop calls still end when none begins any more.
+    // In an open loop, calls still finish after the last start.
     let drain_ns = if run.is_open() { run.drain_ns } else { 0 };
     let end_ns = run.duration_ns.min(last.at_ns + run.interval_ns).max(last.at_ns);
     let begins_ns: Vec<u64> = intervals.iter().map(|interval| interval.at_ns).collect();
@@ -52,7 +52,7 @@ pub(super) fn over_time(run: &LoadRun) -> Option<OverTime> {
     let latencies = |of: fn(&Latency) -> u64| {
         intervals.iter().map(|interval| Some(of(interval.latency_ns.as_ref()?))).collect::<Vec<_>>()
     };
-    // Beside a schedule stands what it counts.
+    // In an open loop, count the unit of the schedule.
     let (ok, failed): (Figure, Figure) = if run.is_open() {
         (|interval| interval.starts().ok as f64, |interval| interval.starts().failed as f64)
     } else {

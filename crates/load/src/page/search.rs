@@ -1,4 +1,4 @@
-//! How the highest rate was looked for.
+//! Section with the search for the highest rate.
 
 use maud::{Markup, html};
 use thalweg_measure::figures::bound;

@@ -1,4 +1,4 @@
-//! How times were distributed over the whole run: bins for a histogram, and a curve by percentile.
+//! Distribution of times over the whole run: a histogram and a percentile curve.
 
 use serde::Serialize;
 use thalweg_measure::distribution::Distribution;
@@ -8,7 +8,7 @@ use super::bins::Bins;
 use crate::run::LoadRun;
 
 const BINS_OF_A_DECADE: u32 = 20;
-/// Points of a curve from 90 % to 99 %, from 99 % to 99.9 %, and so on.
+/// Points of a curve per nine: from 90 % to 99 %, from 99 % to 99.9 %, and so on.
 const STEPS_PER_NINE: u32 = 16;
 /// A curve ends at 99.999 %, or where less than one time lies above.
 const NINES_MAX: f64 = 5.0;
@@ -16,28 +16,28 @@ const NINES_MAX: f64 = 5.0;
 #[derive(Debug, Serialize)]
 pub(super) struct Spread {
     per_decade: u32,
-    /// The lowest bin, see [`Bins`].
+    /// Lowest bin, see [`Bins`].
     first: u32,
-    /// Where points of curves lie: 1 is 90 %, 2 is 99 %; half of all lie at 0.3.
+    /// Positions of the curve's points: 1 is 90 %, 2 is 99 %; the median is at 0.3.
     nines: Vec<f64>,
     lines: Vec<Line>,
 }
 
-/// One of the distributions.
+/// One distribution.
 #[derive(Debug, Serialize)]
 struct Line {
     name: &'static str,
-    /// A custom property of the style sheet.
+    /// Custom property of the style sheet.
     colour: &'static str,
     is_hidden: bool,
     count: u64,
-    /// Of each bin its share of all.
+    /// Share of each bin.
     shares: Vec<f64>,
-    /// ns at each of the nines, as far as there are so many times.
+    /// Time at each of the nines in ns, as far as there are enough times.
     curve: Vec<u64>,
 }
 
-/// `None` where there is no distribution that can be read.
+/// Returns the distributions, or `None` if none can be read.
 pub(super) fn spread(run: &LoadRun) -> Option<Spread> {
     let timings = [
         ("latency", "unary", false, &run.latency),
@@ -70,7 +70,7 @@ pub(super) fn spread(run: &LoadRun) -> Option<Spread> {
     Some(Spread { per_decade: bins.per_decade, first: bins.first, lines: lines.collect(), nines })
 }
 
-/// From the median on.
+/// Returns the points of a curve, starting at the median.
 fn nines(count: u64) -> Vec<f64> {
     let last = last(count);
     let steps = (1..).map(|step| f64::from(step) / f64::from(STEPS_PER_NINE));
@@ -79,9 +79,9 @@ fn nines(count: u64) -> Vec<f64> {
     [median].into_iter().chain(behind).collect()
 }
 
-/// Where a curve of so many times ends, at the median at the earliest.
+/// Returns the end of a curve of `count` times, at least the median.
 fn last(count: u64) -> f64 {
-    // 1000 times have three nines to all digits but the last.
+    // The logarithm of 1000 may be slightly below 3.
     ((count as f64).log10() + 1e-9).clamp(2_f64.log10(), NINES_MAX)
 }
 

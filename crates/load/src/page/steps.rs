@@ -1,4 +1,4 @@
-//! The steps of a scenario.
+//! Section with the steps of a scenario.
 
 use maud::{Markup, html};
 use thalweg_measure::figures::{percent, time};
@@ -7,7 +7,7 @@ use thalweg_measure::page::parts::scrolled;
 use super::figures::whole;
 use crate::run::{LoadRun, StepRun};
 
-/// A single step is the run itself.
+/// Returns the section for scenarios only, since otherwise the single step is the run.
 pub(super) fn section(run: &LoadRun) -> Option<Markup> {
     (run.kind == "scenario" && !run.steps.is_empty()).then(|| {
         scrolled(&html! {

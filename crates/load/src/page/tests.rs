@@ -1,4 +1,4 @@
-//! The page as a browser shows it, at the widths of a desk and of a hand, of runs of all kinds.
+//! Tests of the page in a browser, at desktop and phone widths, with runs of all kinds.
 
 #[path = "../../../lab/src/tests/browser.rs"]
 mod browser;
@@ -9,15 +9,15 @@ use self::sample::{closed, hostile, nothing, open, scenario, searched, stalled};
 use super::page;
 use crate::run::{Interval, LoadRun};
 
-/// Bytes of a page of a run with as many intervals as are kept.
+/// Maximum page size of a run with the maximum number of intervals.
 const PAGE_BYTES_MAX: usize = 1_500_000;
 
-/// Before all scripts of the page: counts what goes wrong in them.
+/// Inserted before all scripts of the page; records their errors.
 const WATCH: &str = "<script>addEventListener('error', ({ message }) => {
     document.documentElement.dataset.error = message;
 })</script>";
 
-/// Behind them: hides a line, and looks where the links lead to that save the run.
+/// Appended after them; hides a line, and checks the targets of the download links.
 const USE: &str = "<script>addEventListener('load', () => setTimeout(() => {
     const root = document.documentElement;
     const shown = () => document.querySelectorAll('[data-plot=\"percentiles\"] .ends span').length;
@@ -30,7 +30,7 @@ const USE: &str = "<script>addEventListener('load', () => setTimeout(() => {
     }
 }, 40))</script>";
 
-/// The page's elements, of which nothing went wrong.
+/// Returns the page's DOM after checking for errors.
 fn shown(name: &str, width: u32, run: &LoadRun) -> String {
     let page = page(run).replacen("<head>", &["<head>", WATCH].concat(), 1) + PROBE + USE;
     let dom = shown_page(&format!("load-{name}"), width, &page);
@@ -44,7 +44,7 @@ fn shown(name: &str, width: u32, run: &LoadRun) -> String {
     dom
 }
 
-/// That each plot is there with so many lines, all of which left their colour.
+/// Checks that each plot has this many lines, all with visible pixels.
 fn check_drawn(dom: &str, plots: &[(&str, usize)]) {
     for (plot, lines) in plots {
         let plot_tag = format!("data-plot=\"{plot}\"");

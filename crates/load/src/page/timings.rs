@@ -1,4 +1,4 @@
-//! All quantiles of all distributions.
+//! Section with the percentiles of all distributions.
 
 use maud::{Markup, html};
 use thalweg_measure::figures::time;

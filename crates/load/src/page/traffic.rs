@@ -1,4 +1,4 @@
-//! Messages and their bytes.
+//! Section with messages and bytes.
 
 use maud::{Markup, html};
 use thalweg_measure::figures::throughput;

@@ -1,4 +1,4 @@
-//! Runs a client as a process, and looks at it from outside when it says where it stands.
+//! Runs a client as a process, and handles its announcements.
 
 use std::io::{self, BufRead, BufReader};
 use std::process::Command;
@@ -12,61 +12,61 @@ use thalweg_measure::process::Process;
 
 use super::patience::Announcement;
 
-/// How often an interrupt is looked for.
+/// Interval at which an interrupt is checked for.
 const INTERRUPT_INTERVAL: Duration = Duration::from_millis(50);
 
-/// Is told where a client stands, on the thread that reads its lines: each hand-over between threads would shift the
-/// measured time.
+/// Receives a client's announcements, on the thread that reads its output: passing them to another thread would shift
+/// the measured time.
 pub trait Watch: Send + 'static {
-    /// The client has said so.
+    /// Called with each announcement.
     fn announced(&mut self, announcement: Announcement);
 }
 
-/// A client that has ended by itself.
+/// A client that has exited by itself.
 #[derive(Debug)]
 pub struct Conducted<W> {
-    /// What it printed besides its announcements.
+    /// Output besides its announcements.
     pub text: String,
-    /// Who was told of them.
+    /// The receiver of the announcements.
     pub watch: W,
-    /// Its process, which has ended.
+    /// The exited process.
     pub process: Process,
 }
 
-/// Why a client did not come to its end.
+/// Reason why a client did not complete.
 #[derive(Debug, thiserror::Error)]
 pub enum ConductError {
-    /// There is no such program.
+    /// The program cannot be started.
     #[error("cannot start `{program}`: {error}")]
     Start {
         /// The program.
         program: String,
-        /// Why.
+        /// Reason.
         error: io::Error,
     },
-    /// Its output or its end cannot be read.
+    /// Its output or exit status cannot be read.
     #[error("cannot read the output of `{program}`: {error}")]
     Read {
         /// The program.
         program: String,
-        /// Why.
+        /// Reason.
         error: io::Error,
     },
-    /// It took too long, and was ended.
+    /// It exceeded the time limit and was killed.
     #[error("the client did not end within {} s", .0.as_secs())]
     Late(Duration),
-    /// The user asked to stop.
+    /// The user interrupted it.
     #[error("interrupted")]
     Interrupted,
 }
 
-/// Runs the client until it has ended by itself, within this time. `watch` makes of its PID who is told of its
-/// announcements.
+/// Runs the client until it exits, at most for `patience`. `watch` creates the receiver of its announcements from its
+/// PID.
 ///
 /// # Errors
 ///
-/// Returns an error if it does not start, does not end in time, or the user asks to stop. Its exit code does not
-/// matter: a run whose calls failed ends with 1 and still prints its result.
+/// Returns an error if it does not start, does not end in time, or the user interrupts it. Its exit code is ignored: a
+/// run with failed calls exits with 1 and still prints its result.
 pub fn conduct<W: Watch>(
     command: &mut Command,
     cpus: Option<&CpuList>,
@@ -94,7 +94,7 @@ pub fn conduct<W: Watch>(
             }
             Ok((text, watch))
         };
-        // Nobody listens any more when the client was given up.
+        // There is no receiver if the client was given up.
         let _ = sender.send(read());
     });
     let deadline = Instant::now() + patience;

@@ -1,16 +1,16 @@
-//! What is waited for: by the driver, and by whoever watches a run from outside.
+//! Time limits of a driver, and its announcements.
 
 use std::time::Duration;
 
-/// What the driver is patient with.
+/// Time limits of a driver.
 #[derive(Clone, Copy, Debug)]
 pub struct Patience {
-    /// For connecting, all connections together.
+    /// Limit for opening all connections.
     pub connect: Duration,
-    /// For one unary call, or for a stream's next message. It is enforced here and not sent as a deadline, so that
-    /// the calls that are measured are as plain as calls can be.
+    /// Limit for one unary call, or for a stream's next message. It is enforced here and not sent as a deadline, so
+    /// that the measured calls are as plain as possible.
     pub call: Duration,
-    /// For calls that are under way when the run is interrupted.
+    /// Grace period for calls in flight when the run is interrupted.
     pub interrupted: Duration,
 }
 
@@ -24,29 +24,29 @@ impl Default for Patience {
     }
 }
 
-/// What whoever watches a run from outside waits for.
+/// An event that an outside observer of a run waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Announcement {
-    /// Of a client that opens many connections: the first has made a call, and is idle. What a server holds now is not
-    /// the connections'.
+    /// The first of many connections has made a call and is idle. The server's memory now is the baseline without the
+    /// other connections.
     First,
-    /// All connections have made a call, and are idle.
+    /// All connections have made a call and are idle.
     Connected,
-    /// The warm-up is over: the measured time begins.
+    /// The warm-up has ended and the measured time begins.
     Measuring,
-    /// The measured time has ended. What is under way is still waited for.
+    /// The measured time has ended. Calls in flight are still awaited.
     Measured,
 }
 
 impl Announcement {
     const ALL: [Self; 4] = [Self::First, Self::Connected, Self::Measuring, Self::Measured];
 
-    /// Returns the announcement of this line.
+    /// Returns the announcement of a line.
     pub(super) fn of(line: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|announcement| announcement.name() == line)
     }
 
-    /// The line that says so on a driver's stdout.
+    /// Returns the line printed on a driver's stdout.
     pub fn name(self) -> &'static str {
         match self {
             Self::First => "first",

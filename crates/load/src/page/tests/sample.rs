@@ -1,4 +1,4 @@
-//! Runs with figures that are made up.
+//! Sample runs with invented figures.
 
 use std::collections::BTreeMap;
 
@@ -12,14 +12,14 @@ use crate::run::{Interval, Judged, LoadRun, RunNote, SCHEMA, Search, StepRun, Ti
 const SECOND: u64 = 1_000_000_000;
 const SECONDS: u64 = 10;
 
-/// So many calls: half take up to twice as long as the shortest, one of a hundred a hundred times.
+/// A distribution of `count` times: half are up to twice the shortest, one in a hundred is 100 times as long.
 fn spread(count: u64, ns: u64) -> Distribution {
     let mut all = Distribution::new();
     (0..count).for_each(|n| all.record(ns * 997 / (997 - n * 389 % 997)));
     all
 }
 
-/// A second in which so many ended with OK.
+/// One second with `ok` successful calls.
 fn interval(second: u64, scheduled: f64, ok: u64, ns: u64) -> Interval {
     let latency = spread(ok, ns);
     Interval {
@@ -42,7 +42,7 @@ fn interval(second: u64, scheduled: f64, ok: u64, ns: u64) -> Interval {
     }
 }
 
-/// A thousand calls a second.
+/// An open loop of 1000 calls/s.
 pub(super) fn open() -> LoadRun {
     let ok = 1000 * SECONDS;
     LoadRun {
@@ -104,7 +104,7 @@ pub(super) fn open() -> LoadRun {
     }
 }
 
-/// The same, while the server stood still for a part of the time: calls have failed and begun late.
+/// The same with a stalled server: calls fail and start late.
 pub(super) fn stalled() -> LoadRun {
     let mut run = open();
     run.intervals[4] = Interval { in_flight: 64, ..interval(4, 1000.0, 0, 1) };
@@ -124,7 +124,7 @@ pub(super) fn stalled() -> LoadRun {
     run
 }
 
-/// As fast as the server takes them.
+/// A closed loop.
 pub(super) fn closed() -> LoadRun {
     let mut run = open();
     run.loop_kind = "closed".to_owned();
@@ -164,7 +164,7 @@ pub(super) fn searched() -> LoadRun {
     LoadRun { search: Some(search), ..open() }
 }
 
-/// Interrupted before anything came back.
+/// Interrupted before the first response.
 pub(super) fn nothing() -> LoadRun {
     LoadRun {
         duration_ns: 0,
@@ -182,7 +182,7 @@ pub(super) fn nothing() -> LoadRun {
     }
 }
 
-/// All texts that come from outside are what a script would be.
+/// All external strings contain a script.
 pub(super) fn hostile() -> LoadRun {
     let script = || "</script><script>document.documentElement.dataset.hostile='yes'</script>".to_owned();
     let mut run = stalled();
