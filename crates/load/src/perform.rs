@@ -1,4 +1,4 @@
-//! Makes one call, of any of the four kinds.
+//! Makes one call of any of the four kinds.
 
 use std::future::poll_fn;
 use std::pin::pin;
@@ -18,17 +18,17 @@ use crate::traffic::Traffic;
 use crate::turn::Turn;
 use crate::went::{Failure, Went};
 
-/// A call that could not be begun.
+/// Failure of a call whose request could not be built.
 fn not_made(why: &str) -> Failure {
     Failure::Status(Status::invalid_argument(format!("cannot build the request: {why}")))
 }
 
-/// A stream that ended with OK while it was still used.
+/// Status of a stream that ended with OK while still in use.
 fn ended_early() -> Status {
     Status::data_loss("the server ended the stream early")
 }
 
-/// Makes a call that is none of [`unary`]'s. What steps behind it need goes into the turn's variables.
+/// Makes a call other than those of [`unary`]. Stores values for later steps in the turn's variables.
 pub(crate) async fn perform(call: &Call, channel: &Channel, turn: &mut Turn<'_>) -> Went {
     match &call.calls {
         Calls::Bytes(requests) => Box::pin(stream(&Bytes { call, requests }, call, channel, turn)).await,
@@ -40,7 +40,7 @@ pub(crate) async fn perform(call: &Call, channel: &Channel, turn: &mut Turn<'_>)
     }
 }
 
-/// The same, unless it is under way when the time is up: then it is cancelled.
+/// Cancels a call that is still in flight at `cut_at`.
 async fn in_time<T>(
     cut_at: Option<Instant>,
     call: impl Future<Output = Result<T, Status>>,
@@ -53,7 +53,7 @@ async fn in_time<T>(
     }
 }
 
-/// Metadata goes into the request of a call. Nothing is copied where there is none.
+/// Puts the call's metadata into the request, without a copy if there is none.
 fn put_metadata<T>(call: &Call, request: &mut Request<T>, turn: &Turn<'_>) -> Result<(), Failure> {
     match &call.metadata {
         CallMetadata::Constant(metadata) if metadata.is_empty() => {}
@@ -71,7 +71,7 @@ fn put_metadata<T>(call: &Call, request: &mut Request<T>, turn: &Turn<'_>) -> Re
     Ok(())
 }
 
-/// Whether a call that ended so has gone well.
+/// Checks the outcome of a call against the expected status.
 fn judged(call: &Call, ended: Result<(), Status>) -> Result<(), Failure> {
     let expected = call.expects.status;
     match ended {
@@ -82,9 +82,9 @@ fn judged(call: &Call, ended: Result<(), Status>) -> Result<(), Failure> {
     }
 }
 
-/// Makes a unary call. What steps behind it need goes into the turn's variables.
+/// Makes a unary call. Stores values for later steps in the turn's variables.
 ///
-/// Futures are moved when they are awaited: there are few between this one and the channel's, and rare ones are boxed.
+/// Futures are moved when awaited, so there are few between this one and the channel's, and rare ones are boxed.
 pub(crate) async fn unary<F: Form>(form: &F, call: &Call, channel: &Channel, turn: &mut Turn<'_>) -> Went {
     let message = match form.request(turn) {
         Ok(message) => message,
@@ -96,7 +96,7 @@ pub(crate) async fn unary<F: Form>(form: &F, call: &Call, channel: &Channel, tur
         return Went::failed(failure);
     }
     let response = channel.unary::<F::Request, F::Response>(&call.method, request, &call.options);
-    // Not moved out of the result: responses are large.
+    // Passed by reference, since moving a large response is expensive.
     match turn.cut_at {
         None => answered(form, call, turn, sent, &response.await),
         Some(_) => answered(form, call, turn, sent, &Box::pin(in_time(turn.cut_at, response)).await),
@@ -173,25 +173,25 @@ async fn stream<F: Form>(form: &F, call: &Call, channel: &Channel, turn: &mut Tu
     Went { failure, has_moved: moved > 0, ..Went::default() }
 }
 
-/// One stream under way.
+/// A stream in progress.
 struct Exchange<'c, F: Form> {
     form: &'c F,
     call: &'c Call,
     channel: &'c Channel,
     messages: &'c Arc<Messages>,
     receiver: Receiver<'c>,
-    /// What is wrong with the first response that is not as expected.
+    /// Failed check of the first unexpected response.
     check: Result<(), Failure>,
-    /// The client has ended it.
+    /// Whether the client has ended it.
     is_cut: bool,
     ends_ns: u64,
 }
 
-/// How a stream ended, if it was begun.
+/// Outcome of a stream, if it was started.
 type Ended = Result<Result<(), Status>, Failure>;
 
 impl<F: Form> Exchange<'_, F> {
-    /// Whether a stream that is to last to the end of the run has ended by it, and nothing is missing.
+    /// Returns whether a stream that lasts to the end of the run was ended by it, with no message missing.
     fn is_whole(&self) -> bool {
         match self.call.kind {
             CallKind::ServerStream => self.is_cut,
@@ -249,7 +249,7 @@ impl<F: Form> Exchange<'_, F> {
             return Ok(received.await);
         }
         let ended = tokio::time::timeout_at((base + Duration::from_nanos(ends_ns)).into(), received).await;
-        // It was to last so long: dropped, it is cancelled.
+        // The stream's time is up: dropping it cancels it.
         self.is_cut |= ended.is_err();
         Ok(ended.unwrap_or(Ok(())))
     }
@@ -267,7 +267,7 @@ impl<F: Form> Exchange<'_, F> {
         Ok(in_time(cut_at, async { self.receive(begun.await?.into_inner(), turn).await }).await)
     }
 
-    /// Reads all responses, or as many as are wanted.
+    /// Receives all responses, or as many as wanted.
     async fn receive(
         &mut self,
         mut responses: Streaming<F::Response>,
@@ -278,7 +278,7 @@ impl<F: Form> Exchange<'_, F> {
         while self.receiver.wants_more() {
             let goes_on = if self.form.is_owned() {
                 let mut responses = pin!(&mut responses);
-                // Not `?`, which would move the message.
+                // `?` would move the message.
                 match &poll_fn(|cx| self.counting(responses.as_mut().poll_next(cx))).await {
                     Some(Ok(message)) => self.take(message, turn),
                     Some(Err(status)) => return Err(status.clone()),
@@ -302,7 +302,7 @@ impl<F: Form> Exchange<'_, F> {
         Ok(())
     }
 
-    /// What has come is counted before more is waited for.
+    /// Counts the received messages before waiting for more.
     #[inline]
     fn counting<T>(&mut self, polled: Poll<T>) -> Poll<T> {
         if polled.is_pending() {
@@ -311,7 +311,7 @@ impl<F: Form> Exchange<'_, F> {
         Poll::Ready(ready!(polled))
     }
 
-    /// Counts a response, and checks it if those before it were as expected. False if the stream cannot go on.
+    /// Counts a response, and checks it if all earlier ones were as expected. Returns false if the stream cannot go on.
     #[inline]
     fn take(&mut self, message: &F::Response, turn: &mut Turn<'_>) -> bool {
         if self.check.is_ok() {

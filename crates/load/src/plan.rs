@@ -1,4 +1,4 @@
-//! What a run is to do.
+//! Plan of a run.
 
 use std::time::{Duration, Instant, SystemTime};
 
@@ -9,124 +9,124 @@ use crate::label::Label;
 use crate::schedule::Schedule;
 use crate::share::Share;
 
-/// How calls are begun.
+/// Start of calls.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Pace {
-    /// Each worker begins a call when its last has ended.
+    /// Each worker starts a call when its previous one has ended.
     Closed {
-        /// How many of the workers have calls, over the measured time; all of them where there is none.
+        /// Number of active workers over the measured time. `None` means all.
         workers: Option<Schedule>,
     },
-    /// At the times of a schedule.
+    /// Calls start at the times of a schedule.
     Open {
-        /// The rate over time.
+        /// Rate over time.
         schedule: Schedule,
-        /// How starts lie about it.
+        /// Arrival process.
         spacing: Spacing,
-        /// From which starts are drawn.
+        /// Seed of random arrivals.
         seed: u64,
     },
 }
 
-/// What ends a run.
+/// End condition of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stop {
-    /// A time, the warm-up not counted.
+    /// Duration, without the warm-up.
     After(Duration),
-    /// So many starts, those of the warm-up not counted.
+    /// Number of starts, without those of the warm-up.
     Calls(u64),
-    /// So many messages of streams, those of the warm-up not counted: requests, and responses of streams that only
-    /// receive. Of a closed loop.
+    /// Number of stream messages, without those of the warm-up: requests, or the responses of server streams. Closed
+    /// loops only.
     Messages(u64),
 }
 
-/// What becomes of calls that are under way when the time is up.
+/// Handling of calls in flight when the time is up.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum UnderWay {
-    /// They are waited for. A closed loop by time does not count them, since as many were under way when measuring
-    /// began; all others do.
+    /// Waits for them. They count, except in a closed loop that ends by time, where as many were in flight when
+    /// measuring began.
     #[default]
     ByLoop,
-    /// They are waited for and counted; in a closed loop the measured time lasts until the last of them has ended.
+    /// Waits for them and counts them. The measured time of a closed loop lasts until the last of them has ended.
     Wait,
-    /// They are cancelled, and count as failed (CANCELLED).
+    /// Cancels them and counts them as failed (CANCELLED).
     Close,
-    /// They are cancelled, and not counted.
+    /// Cancels them without counting.
     Ignore,
 }
 
 impl UnderWay {
-    /// Whether calls are cancelled.
+    /// Returns whether calls are cancelled.
     fn is_cut(self) -> bool {
         matches!(self, Self::Close | Self::Ignore)
     }
 }
 
-/// What a run is to do.
+/// Plan of a run.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Plan {
-    /// How calls are begun.
+    /// Start of calls.
     pub pace: Pace,
-    /// Calls in flight, at the most in an open loop.
+    /// Calls in flight; in an open loop the upper limit.
     pub in_flight: u32,
-    /// What ends it.
+    /// End condition.
     pub stop: Stop,
-    /// With [`Stop::Calls`]: it ends after this time even if fewer calls have begun.
+    /// Time limit with [`Stop::Calls`], even if fewer calls have started.
     pub max_duration: Option<Duration>,
-    /// What becomes of calls under way when a time ends it.
+    /// Handling of calls in flight when a time ends the run.
     pub under_way: UnderWay,
-    /// A call, or the next message of a stream, that takes longer has failed, and is cancelled. The server is not told;
-    /// `None`: there is the deadline of calls only.
+    /// Time limit of a call, or of a stream's next message. Longer ones fail and are cancelled, but the server is not
+    /// told. `None`: only the calls' deadline applies.
     pub patience: Option<Duration>,
-    /// Driven first, and not counted.
+    /// Duration of the warm-up, which is not counted.
     pub warm_up: Duration,
-    /// Intervals of this length are told apart; doubled when there are too many. Of [`NO_INTERVALS`] there are none.
+    /// Length of intervals; doubled when there are too many. [`NO_INTERVALS`] disables them.
     pub interval: Duration,
-    /// Which part of it this process makes; `None`: all. Calls and the rate are those of the whole, calls in flight are
-    /// the part's own.
+    /// Part of the load made by this process; `None` for all. Calls and rate are those of the whole load, calls in
+    /// flight are the part's own.
     pub share: Option<Share>,
-    /// When measuring begins, agreed with other parts; `None`: when the warm-up has ended.
+    /// Start of the measured time, agreed with other parts; `None` starts it after the warm-up.
     pub start_at: Option<SystemTime>,
-    /// What the result calls it.
+    /// Name and tags of the result.
     pub label: Label,
 }
 
-/// A plan that makes no run.
+/// An invalid plan.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PlanError {
-    /// Nothing would be in flight.
+    /// No calls in flight.
     #[error("-c must be at least 1")]
     NothingInFlight,
-    /// It would be over at once.
+    /// The run would end at once.
     #[error("the duration and the number of calls must be greater than 0")]
     NoTime,
-    /// No flow is ever chosen, or one has no step.
+    /// All flows have weight 0, or one has no step.
     #[error("a scenario needs a flow with a weight above 0, and each flow a step")]
     NothingToCall,
-    /// A schedule has starts, and no messages.
+    /// Schedules count starts, not messages.
     #[error("a number of messages ends closed loops only")]
     MessagesBySchedule,
-    /// Intervals cannot be told apart.
+    /// Intervals are too short.
     #[error("--interval must be at least 10ms")]
     ShortInterval,
-    /// Another part has begun already.
+    /// The start time has passed, so other parts have already started.
     #[error("--start-at was {} s ago; use a later time, or synchronize the clocks", seconds(*.by))]
     Late {
-        /// When it was.
+        /// Time since then.
         by: Duration,
     },
-    /// Nobody waits for so long.
+    /// The start time is too far ahead.
     #[error("--start-at is {} s ahead, more than a day; is it in seconds since 1970?", .by.as_secs())]
     Ahead {
-        /// When it will be.
+        /// Time until then.
         by: Duration,
     },
     /// There are more parts than calls.
     #[error("part {share} gets no calls; -n {calls} allows at most {}", counted(*.calls, "part"))]
     NoCalls {
-        /// Which part.
+        /// The part without calls.
         share: Share,
-        /// Of the whole.
+        /// Number of calls of the whole load.
         calls: u64,
     },
 }
@@ -135,16 +135,16 @@ fn seconds(duration: Duration) -> String {
     format!("{:.3}", duration.as_secs_f64())
 }
 
-/// The length of intervals where nobody is told of them: ten years.
+/// Interval length that disables intervals: ten years.
 pub const NO_INTERVALS: Duration = Duration::from_secs(10 * 365 * 24 * 3600);
 
 impl Plan {
-    /// Returns whether somebody is told of intervals.
+    /// Returns whether intervals are reported.
     pub(crate) fn has_intervals(&self) -> bool {
         self.interval < NO_INTERVALS
     }
 
-    /// What ends this part of it: of calls its own number.
+    /// Returns the end condition of this part, with its own number of calls.
     pub fn own_stop(&self) -> Stop {
         match (self.stop, self.share) {
             (Stop::Calls(calls), Some(share)) => Stop::Calls(share.of_calls(calls)),
@@ -153,7 +153,7 @@ impl Plan {
         }
     }
 
-    /// Starts that the schedule has between these times, ns since measuring began; none in a closed loop.
+    /// Returns the number of starts scheduled between these times, in ns since measuring began; 0 in a closed loop.
     pub(crate) fn scheduled_between(&self, from_ns: u64, until_ns: u64) -> f64 {
         match &self.pace {
             Pace::Closed { .. } => 0.0,
@@ -169,11 +169,11 @@ impl Plan {
         }
     }
 
-    /// When no call begins any more, ns since the warm-up began; `u64::MAX` where no time ends it.
+    /// Returns the end of starts, in ns since the warm-up began; `u64::MAX` if no time ends the run.
     pub(crate) fn until_ns(&self) -> u64 {
         let time = match (self.stop, &self.pace) {
             (Stop::After(duration), _) => Some(duration),
-            // There may be none behind a schedule that goes down; their number is rounded.
+            // No more calls start after a worker schedule that ends at 0; the number of workers is rounded.
             (Stop::Calls(_), Pace::Closed { workers: Some(workers) }) => {
                 [self.max_duration, workers.over_after(0.5)].into_iter().flatten().min()
             }
@@ -182,16 +182,16 @@ impl Plan {
         time.map_or(u64::MAX, |time| (self.warm_up.as_nanos() as u64).saturating_add(time.as_nanos() as u64))
     }
 
-    /// When calls under way are cancelled, of a run whose clock began at `base`.
+    /// Returns when calls in flight are cancelled, in a run whose clock began at `base`.
     pub(crate) fn cut_at(&self, base: Instant) -> Option<Instant> {
         let until_ns = self.until_ns();
         (self.under_way.is_cut() && until_ns < u64::MAX).then(|| base + Duration::from_nanos(until_ns))
     }
 
-    /// Until when calls count in a closed loop, ns since the warm-up began.
+    /// Returns until when calls count in a closed loop, in ns since the warm-up began.
     ///
-    /// By time what ends within it counts, whenever it began: what is under way at the end was under way at the
-    /// beginning, too. By number all that has begun counts.
+    /// If time ends the run, a call counts if it ends in time, whenever it started: calls in flight at the end balance
+    /// those in flight at the beginning. If a number ends it, all started calls count.
     pub(crate) fn counted_until_ns(&self) -> u64 {
         match (self.under_way, self.stop) {
             (UnderWay::ByLoop, Stop::After(_)) | (UnderWay::Ignore, _) => self.until_ns(),
@@ -200,12 +200,12 @@ impl Plan {
         }
     }
 
-    /// Where the measured time ends at the latest.
+    /// Returns the latest end of the measured time.
     pub(crate) fn measured_until_ns(&self) -> u64 {
         match (&self.pace, self.stop) {
             (Pace::Closed { .. }, _) if self.under_way != UnderWay::Close => self.counted_until_ns(),
             (Pace::Open { schedule, .. }, Stop::Calls(calls)) => {
-                // When one more would begin; of bursts, when they are over.
+                // The time of the next start, or the end of a schedule of bursts.
                 let end = schedule.start_of(calls as f64).map(Duration::from_secs_f64);
                 let end = end.or_else(|| schedule.over_after(0.0));
                 let end_ns = end.map_or(u64::MAX, |end| (self.warm_up + end).as_nanos() as u64);

@@ -1,8 +1,8 @@
-//! Since when a worker has been waiting.
+//! Waiting time of a worker.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-/// Since when a worker waits for what it waits for: ns of the run's clock, 0 if for nothing.
+/// Start of a worker's current wait, in ns of the run's clock; 0 if it does not wait.
 #[derive(Debug, Default)]
 pub(crate) struct Progress(AtomicU64);
 

@@ -1,4 +1,4 @@
-//! What a peer's load says of one run: the contract that the drivers of all stacks keep.
+//! Result of one run of a driver, the contract of the drivers of all stacks.
 
 mod bare_run;
 mod load_result;
@@ -20,41 +20,41 @@ pub use load_result::{
     MethodCall, Note, Pace, Spike, StageTimes, UnknownCallType, Variant,
 };
 
-/// What a run found beside what was counted.
+/// Context of a run besides its counters.
 #[derive(Clone, Debug)]
 pub struct Around {
-    /// What was asked for.
+    /// Requested settings.
     pub settings: LoadSettings,
-    /// When measuring began, by the wall clock.
+    /// Wall-clock time when measuring began.
     pub started: SystemTime,
-    /// How long was measured, by the monotonic clock.
+    /// Measured time by the monotonic clock.
     pub duration: Duration,
-    /// When measuring began, ns of the run's clock.
+    /// Start of the measured time, in ns of the run's clock.
     pub from_ns: u64,
-    /// The client's processor time in the measured time.
+    /// The client's processor time during the measured time.
     pub client_cpu: CpuTime,
     /// Connections to the target.
     pub connections: Connections,
-    /// What limits how far the figures can be trusted.
+    /// Limits on how far the figures can be trusted.
     pub notes: Vec<Note>,
 }
 
-/// Counts what a driver of one thread does, where a loop of its own makes the calls.
+/// Counters of a single-threaded driver with its own call loop.
 #[derive(Clone, Debug)]
 pub struct Recorder {
     call: CallType,
-    /// When measuring began.
+    /// Start of the measured time.
     began: Instant,
     tally: Tally,
 }
 
 impl Recorder {
-    /// Of operations of this type, measured from `began` on.
+    /// Creates a recorder of operations of this type, measured from `began` on.
     pub fn new(call: CallType, began: Instant) -> Self {
         Self { call, began, tally: Tally::new() }
     }
 
-    /// An operation succeeded: a unary call, or a round trip of a stream.
+    /// Records a successful operation: a unary call, or a round trip of a stream.
     #[inline]
     pub fn record(&mut self, began: Instant, ended: Instant) {
         let (took_ns, ended_ns) = (ns(began, ended), ns(self.began, ended));
@@ -64,7 +64,7 @@ impl Recorder {
         }
     }
 
-    /// So many messages of a stream one way went by.
+    /// Records `count` messages of a one-way stream.
     #[inline]
     pub fn record_pace(&mut self, began: Instant, ended: Instant, count: u64) {
         self.tally.paced.record(Stretch { took_ns: ns(began, ended), count }, ns(self.began, ended));
@@ -74,22 +74,22 @@ impl Recorder {
         };
     }
 
-    /// What the stages of a call took that is recorded.
+    /// Records the stage times of a recorded call.
     pub fn divided(&mut self, stages: &Stages) {
         self.tally.divided(stages);
     }
 
-    /// A call failed.
+    /// Records a failed call.
     pub(crate) fn failed(&mut self, code: Code) {
         self.tally.codes.count(Some(&Failure::Status(Status::new(code, ""))));
     }
 
-    /// Operations recorded so far.
+    /// Returns the number of operations recorded so far.
     pub fn operations(&self) -> u64 {
         self.tally.operations(self.call)
     }
 
-    /// The result of the run.
+    /// Returns the result of the run.
     pub fn finish(self, around: Around) -> LoadResult {
         LoadResult::of(&self.tally, around)
     }
@@ -100,7 +100,7 @@ fn ns(began: Instant, ended: Instant) -> u64 {
 }
 
 impl LoadResult {
-    /// The result of a closed loop.
+    /// Returns the result of a closed loop.
     pub(crate) fn of(tally: &Tally, around: Around) -> Self {
         let Around { settings, started, duration, from_ns, client_cpu, connections, notes } = around;
         let messages = tally.operations(settings.call);
@@ -156,7 +156,7 @@ fn stages(tally: &Tally) -> Vec<StageTimes> {
     times.collect()
 }
 
-/// How messages of streams one way have followed each other; `None` when none has.
+/// Returns the pace of one-way streams; `None` without messages.
 fn pace(tally: &Tally) -> Option<Pace> {
     let paced = &tally.paced;
     (paced.messages > 0).then(|| Pace {

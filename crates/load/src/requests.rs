@@ -1,4 +1,4 @@
-//! The messages that calls send.
+//! Request messages of calls.
 
 use std::fmt;
 use std::str::FromStr;
@@ -10,70 +10,71 @@ use crate::arrivals::Random;
 use crate::template::Moment;
 use crate::variables::Variables;
 
-/// Which of several messages is sent next.
+/// Order of the messages.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Order {
-    /// One after the other, and again from the first.
+    /// In turn, starting over after the last.
     #[default]
     InTurn,
-    /// Any of them.
+    /// At random.
     Random {
-        /// From which they are drawn.
+        /// Seed of the choice.
         seed: u64,
     },
 }
 
-/// Several messages, each made when it is sent.
+/// A source of messages, each created when it is sent.
 pub trait Make: Send + Sync + fmt::Debug {
-    /// How many there are.
+    /// Returns the number of messages.
     fn count(&self) -> usize;
 
-    /// The message of this index, encoded; or why there is none.
+    /// Returns the encoded message with this index, or why there is none.
     fn make(&self, index: usize, moment: &Moment<'_>) -> Result<Bytes, String>;
 }
 
-/// What calls send.
+/// Request messages of calls.
 #[derive(Clone, Debug)]
 pub struct Requests {
     source: Source,
     order: Order,
-    /// Messages of a call that sends a stream.
+    /// Messages of a request stream.
     per_stream: u64,
 }
 
 #[derive(Clone, Debug)]
 enum Source {
-    /// These, encoded.
+    /// Encoded messages.
     Ready(Vec<Bytes>),
-    /// Each made when it is sent.
+    /// Messages created when they are sent.
     Made { make: Arc<dyn Make>, seed: u64 },
 }
 
 impl Requests {
-    /// These messages, of which a stream has `per_stream`; none is one empty message.
+    /// Creates requests from encoded messages, with `per_stream` per stream. No messages means one empty message.
     pub fn new(messages: Vec<Bytes>, order: Order, per_stream: Option<u64>) -> Self {
         let per_stream = per_stream.unwrap_or(messages.len() as u64);
         let messages = if messages.is_empty() { vec![Bytes::new()] } else { messages };
         Self { source: Source::Ready(messages), order, per_stream }
     }
 
-    /// Messages that `make` makes, of which a stream has `per_stream`; random parts of them are drawn from `seed`.
+    /// Creates requests from messages made by `make`, with `per_stream` per stream. Their random parts are drawn from
+    /// `seed`.
     pub fn made(make: Arc<dyn Make>, seed: u64, order: Order, per_stream: Option<u64>) -> Self {
         let per_stream = per_stream.unwrap_or(make.count() as u64);
         Self { source: Source::Made { make, seed }, order, per_stream }
     }
 
-    /// Messages that a stream has.
+    /// Returns the number of messages in a stream.
     pub fn per_stream(&self) -> u64 {
         self.per_stream
     }
 
-    /// The one message of this call.
+    /// Returns the only message of a call.
     pub(crate) fn of_call(&self, request: u64, worker: u64, variables: &Variables) -> Result<Bytes, String> {
         self.at(request, request, worker, 0, variables)
     }
 
-    /// A message of the stream of this call.
+    /// Returns a message of the stream of a call.
     pub(crate) fn of_stream(
         &self,
         request: u64,
@@ -81,7 +82,7 @@ impl Requests {
         message: u64,
         variables: &Variables,
     ) -> Result<Bytes, String> {
-        // Of streams that only a time ends each begins one message behind the one before it.
+        // Each stream that only a time ends begins one message after the start of the previous stream.
         let messages = if self.per_stream == u64::MAX { 1 } else { self.per_stream };
         let place = request.wrapping_mul(messages).wrapping_add(message);
         self.at(place, request, worker, message, variables)
@@ -106,7 +107,7 @@ impl Requests {
 }
 
 impl Order {
-    /// Which of `count` is at this place. The same place has the same one, whichever worker asks.
+    /// Chooses one of `count`. The choice depends on the place only, not on the worker.
     fn choose(self, place: u64, count: usize) -> usize {
         let index = match self {
             _ if count <= 1 => 0,
@@ -159,7 +160,7 @@ mod tests {
         );
     }
 
-    /// Makes what it is given.
+    /// Returns the given messages.
     #[derive(Debug)]
     struct Same(Vec<Bytes>);
 

@@ -1,4 +1,4 @@
-//! What came of a run.
+//! Result of a run.
 
 use std::collections::BTreeMap;
 use std::ops::AddAssign;
@@ -12,93 +12,93 @@ use thalweg_measure::validity::{Cause, Reason, Validity};
 
 use crate::share::Share;
 
-/// What a result says it is.
+/// Schema of results.
 pub const SCHEMA: &str = "thalweg.load-run/2";
-/// The schema of earlier versions, which is read as well. Some of its notes said that the figures must not be used.
+/// Schema of earlier versions, which can be read as well. Some of its notes invalidate the figures.
 pub const EARLIER_SCHEMA: &str = "thalweg.load-run/1";
 
-/// What came of a run.
+/// Result of a run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(remote = "Self")]
 pub struct LoadRun {
     /// [`SCHEMA`].
     pub schema: String,
-    /// Identities of the runs in it, 32 hex digits each: one, or several if it is a merge. Empty in results of versions
-    /// that had no identities.
+    /// IDs of the runs in it, 32 hex digits each: one, or several after a merge. Empty in results of versions without
+    /// IDs.
     #[serde(default)]
     pub ids: Vec<String>,
-    /// The run has not ended: this is what there was so far.
+    /// Whether the run has not ended, so that these are interim figures.
     #[serde(default)]
     pub so_far: bool,
-    /// What its user calls it.
+    /// Name given by the user.
     #[serde(default)]
     pub name: Option<String>,
-    /// What its user says of it.
+    /// Tags given by the user.
     #[serde(default)]
     pub tags: BTreeMap<String, String>,
-    /// Whom it called.
+    /// Targets of the calls.
     pub targets: Vec<String>,
     /// `package.Service/Method`, or the name of a scenario.
     pub method: String,
-    /// `unary`, `client-stream`, `server-stream`, `bidi-stream`; or `scenario`: several methods.
+    /// `unary`, `client-stream`, `server-stream`, `bidi-stream`; or `scenario` for several methods.
     pub kind: String,
-    /// `closed`; or `open`: calls had times to begin at, and latency counts from there.
+    /// `closed`, or `open` if calls are scheduled, and latency counts from the scheduled start.
     #[serde(rename = "loop")]
     pub loop_kind: String,
-    /// The schedule of an open loop, as it was written.
+    /// Schedule of an open loop, as written.
     pub schedule: Option<String>,
-    /// How starts lay about it: `constant` or `poisson`.
+    /// Arrival process: `constant` or `poisson`.
     pub spacing: Option<String>,
-    /// Which part of a load it is, where several machines made it; the schedule is the whole one.
+    /// Part of a distributed load; the schedule is that of the whole load.
     #[serde(default)]
     pub share: Option<Share>,
-    /// Of how many runs it is joined; none: it is one run itself.
+    /// Number of merged runs; `null` for a single run.
     #[serde(default)]
     pub merged_of: Option<u64>,
-    /// Calls in flight, of an open loop at the most.
+    /// Calls in flight; in an open loop the upper limit.
     pub in_flight: u32,
-    /// How many workers of a closed loop had calls, over time, as it was written; none: all of them, all the time.
+    /// Schedule of active workers in a closed loop, as written; `null` if all were active all the time.
     #[serde(default)]
     pub workers: Option<String>,
-    /// How long each stream was to last, if it was to: its latency is no measurement then. `null` for a scenario.
+    /// Configured duration of each stream, if any; its latency is no measurement then. `null` for a scenario.
     #[serde(default)]
     pub stream_for_ns: Option<u64>,
-    /// Connections that were asked for, of all targets.
+    /// Requested connections to all targets.
     pub connections: u32,
-    /// Those that the kernel saw; `null` where it could not be asked.
+    /// Connections reported by the kernel; `null` if unknown.
     pub connections_established: Option<u32>,
-    /// Driven first, and not counted.
+    /// Duration of the warm-up, which is not counted.
     pub warmup_ns: u64,
-    /// When measuring began and ended, as RFC 3339 has it.
+    /// Start of the measured time, RFC 3339.
     pub started: String,
-    /// See `started`.
+    /// End of the measured time, RFC 3339.
     pub ended: String,
-    /// What was measured.
+    /// Measured time.
     pub duration_ns: u64,
-    /// How long calls took beyond that which were under way at the end.
+    /// Time after the measured time until the calls in flight had ended.
     pub drain_ns: u64,
-    /// A longest time, the end of its schedule or an interrupt ended it before as many calls had begun as were to.
+    /// Whether a time limit, the end of its schedule or an interrupt ended the run before all calls had started.
     #[serde(default)]
     pub stopped_early: bool,
-    /// Calls that ended with OK, each second of the measured time.
+    /// Calls that ended with OK, per second of the measured time.
     pub rate_per_s: f64,
-    /// Calls that the schedule had, each second; of a scenario flows.
+    /// Scheduled calls per second; flows in a scenario.
     pub scheduled_per_s: Option<f64>,
     /// Calls that ended with OK.
     pub ok: u64,
-    /// Calls that did not.
+    /// Calls that failed.
     pub failed: u64,
-    /// Those by their status; `CHECK`: the answer was not what was expected.
+    /// Failed calls by status; `CHECK` for an unexpected response.
     pub errors: BTreeMap<String, u64>,
-    /// Of a scenario its flows, which the schedule has; `null` of one method, where each call is one.
+    /// Flows of a scenario, which its schedule counts; `null` for a single method, where each call is one.
     #[serde(default)]
     pub flows: Option<Flows>,
-    /// Calls that began more than a millisecond behind their time; of a scenario flows.
+    /// Calls that started more than 1 ms late; flows in a scenario.
     pub late: u64,
-    /// Calls that were to begin and never did; of a scenario flows.
+    /// Scheduled calls that never started; flows in a scenario.
     pub dropped: u64,
-    /// Calls that were to begin when `in_flight` of them were under way: they waited for one to end, or never began; of
-    /// a scenario flows. `null` of a closed loop, and of results that do not say so.
+    /// Calls due while `in_flight` calls were in flight, which waited or never started; flows in a scenario. `null` for
+    /// a closed loop, and in results without this figure.
     #[serde(default)]
     pub held_back: Option<u64>,
     /// Messages and their bytes.
@@ -109,47 +109,47 @@ pub struct LoadRun {
     pub bytes_sent: u64,
     /// See `messages_sent`.
     pub bytes_received: u64,
-    /// From the intended start to the end, of calls that ended with OK.
+    /// Time from the intended start to the end, of calls that ended with OK.
     pub latency: Option<Timing>,
-    /// From the actual start, of the same.
+    /// Time from the actual start to the end, of calls that ended with OK.
     pub service: Option<Timing>,
-    /// From the intended start to the actual one, of all calls; of a scenario of the first call of each flow.
+    /// Time from the intended to the actual start, of all calls; in a scenario of the first call of each flow.
     pub wait: Option<Timing>,
-    /// From the intended start to the end, of calls that failed.
+    /// Time from the intended start to the end, of failed calls.
     pub failed_latency: Option<Timing>,
-    /// From the start of a stream to its first response.
+    /// Time from the start of a stream to its first response.
     pub first_message: Option<Timing>,
-    /// From a request of a bidi stream to the response of the same number.
+    /// Time from a request of a bidi stream to the response of the same number.
     pub reply: Option<Timing>,
-    /// Of a scenario, how long flows of several steps took that have gone well, with the times to think.
+    /// Duration of successful flows with several steps, including think times.
     #[serde(default)]
     pub flow: Option<Timing>,
-    /// Of a scenario, each of its steps.
+    /// Steps of a scenario.
     #[serde(default)]
     pub steps: Vec<StepRun>,
-    /// How long an interval is.
+    /// Length of an interval.
     pub interval_ns: u64,
-    /// The run over time.
+    /// Figures over time.
     pub intervals: Vec<Interval>,
-    /// How long the client looked at the clock for the next start.
+    /// Time the client spun on the clock for the next start.
     pub spun_ns: u64,
-    /// The client's processor time.
+    /// Processor time of the client.
     pub client_cpu: CpuTime,
-    /// The same, for each call that ended with OK, without `spun_ns`.
+    /// The client's processor time per call that ended with OK, without `spun_ns`.
     pub client_cpu_per_call: Option<CpuTime>,
-    /// Where the client ran; `null` where nobody said, or of runs of several machines.
+    /// The client's machine; `null` if unknown, or for runs of several machines.
     #[serde(default)]
     pub machine: Option<Machine>,
-    /// What was expected, and whether it was kept.
+    /// Conditions and their results.
     #[serde(default)]
     pub gates: Vec<Judged>,
-    /// How the highest rate was looked for that keeps to conditions, if it was: this run is the last one at that rate.
+    /// Search for the highest rate that meets conditions, if any. This run is the last one at that rate.
     #[serde(default)]
     pub search: Option<Search>,
-    /// Why the figures must not be used; empty if they may.
+    /// Reasons why the figures must not be used; empty if they are valid.
     #[serde(default)]
     pub not_valid: Validity,
-    /// What a reader must know.
+    /// Notes for readers.
     pub notes: Vec<RunNote>,
 }
 
@@ -176,37 +176,37 @@ impl<'de> Deserialize<'de> for LoadRun {
 /// A step of a scenario.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct StepRun {
-    /// The flow that it is of.
+    /// Flow of the step.
     pub flow: String,
-    /// Its own name.
+    /// Name of the step.
     pub step: String,
     /// `package.Service/Method`.
     pub method: String,
-    /// As of a run.
+    /// Kind of call, as in a run.
     pub kind: String,
-    /// Calls that have gone well.
+    /// Successful calls.
     pub ok: u64,
-    /// Calls that have not.
+    /// Failed calls.
     pub failed: u64,
-    /// Those by their status.
+    /// Failed calls by status.
     pub errors: BTreeMap<String, u64>,
-    /// From the intended start to the end, of calls that have gone well.
+    /// Time from the intended start to the end, of successful calls.
     pub latency: Option<Timing>,
 }
 
-/// How many flows of a scenario there were.
+/// Counts of a scenario's flows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Flows {
-    /// Whose first call has ended.
+    /// Flows whose first call has ended.
     pub begun: u64,
-    /// Whose last call has gone well.
+    /// Flows whose last call has succeeded.
     pub ok: u64,
-    /// That a call has ended that has not.
+    /// Flows with a failed call.
     pub failed: u64,
 }
 
 impl Flows {
-    /// None where one has none: it was written by a version that did not count them.
+    /// Adds flows. Returns `None` if one is `None`, as in results of versions without the figure.
     pub(crate) fn sum(one: Option<Self>, other: Option<Self>) -> Option<Self> {
         let (mut all, other) = (one?, other?);
         all += other;
@@ -222,110 +222,110 @@ impl AddAssign for Flows {
     }
 }
 
-/// How the highest rate was looked for that keeps to conditions.
+/// Search for the highest rate that meets conditions.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Search {
-    /// The conditions.
+    /// Conditions.
     pub conditions: Vec<String>,
-    /// The highest rate that keeps to them, calls a second, of a scenario flows; none: not even the lowest that was
-    /// tried.
+    /// Highest rate that meets them, in calls per second, or flows in a scenario. `null` if none of the tried rates
+    /// does.
     pub found_per_s: Option<f64>,
-    /// The rates that were tried, one after the other.
+    /// Tried rates, in order.
     pub tries: Vec<Try>,
 }
 
-/// A rate that was tried.
+/// A tried rate.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Try {
-    /// Calls a second that were to begin; of a scenario flows.
+    /// Scheduled calls per second; flows in a scenario.
     pub rate_per_s: f64,
-    /// Calls a second that ended with OK; of a scenario flows that have gone well.
+    /// Calls per second that ended with OK; successful flows in a scenario.
     pub reached_per_s: f64,
-    /// Whether all conditions were kept.
+    /// Whether all conditions were met.
     pub is_kept: bool,
-    /// The figures of the conditions, or what kept the rate from being reached.
+    /// Figures of the conditions, or why the rate was not reached.
     pub figures: Vec<String>,
 }
 
-/// How something was distributed.
+/// Distribution of times.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Timing {
-    /// Of how many.
+    /// Number of times.
     pub count: u64,
-    /// ns.
+    /// Times in ns.
     #[serde(flatten)]
     pub ns: Latency,
-    /// Three digits, up to an hour.
+    /// Histogram with three digits, up to an hour.
     pub histogram: Histogram,
 }
 
-/// A part of a run.
+/// An interval of a run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Interval {
-    /// When it began, counted from where measuring did.
+    /// Its start since measuring began.
     pub at_ns: u64,
-    /// Calls that the schedule had in it, of a scenario flows; 0 for a closed loop.
+    /// Scheduled calls, or flows in a scenario; 0 for a closed loop.
     pub scheduled: f64,
-    /// Calls that ended with OK in it.
+    /// Calls that ended with OK.
     pub ok: u64,
-    /// Calls that did not.
+    /// Calls that failed.
     pub failed: u64,
-    /// As of a run.
+    /// Flows, as in a run.
     #[serde(default)]
     pub flows: Option<Flows>,
-    /// Of those that ended in it, how many had begun more than a millisecond behind their time.
+    /// Calls ended in the interval that had started more than 1 ms late.
     pub late: u64,
-    /// Calls under way at its end.
+    /// Calls in flight at its end.
     pub in_flight: u64,
-    /// Connections that took calls at its end.
+    /// Connections that accepted calls at its end.
     #[serde(default)]
     pub connections: u32,
-    /// Of calls that ended with OK in it, ns.
+    /// Latency in ns of calls that ended with OK.
     pub latency_ns: Option<Latency>,
-    /// The same as a histogram, as in a [`Timing`], but to two digits.
+    /// Histogram of the latency, as in a [`Timing`], but with two digits.
     #[serde(default)]
     pub histogram: Option<Histogram>,
-    /// Messages that were sent in it, also those of streams that have not ended.
+    /// Messages sent, including those of unfinished streams.
     #[serde(default)]
     pub messages_sent: u64,
     /// See `messages_sent`.
     #[serde(default)]
     pub messages_received: u64,
-    /// Bytes of messages.
+    /// Message bytes sent.
     pub bytes_sent: u64,
     /// See `bytes_sent`.
     pub bytes_received: u64,
-    /// Of bidi streams, from a request to the response of the same number, where that came in it, ns.
+    /// Time in ns from a request of a bidi stream to the response of the same number, for responses in the interval.
     #[serde(default)]
     pub reply_ns: Option<Latency>,
-    /// The same as a histogram, to two digits.
+    /// Histogram of the reply times, with two digits.
     #[serde(default)]
     pub reply_histogram: Option<Histogram>,
 }
 
-/// What a condition says of a run.
+/// Result of a condition on a run.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Judged {
-    /// The condition, as it was written.
+    /// Condition as written.
     pub gate: String,
-    /// The figure that the run has; none where it has none.
+    /// Figure of the run; `none` if there is none.
     pub figure: String,
-    /// Whether it is kept. A figure that is not there keeps nothing.
+    /// Whether it is met. A missing figure meets no condition.
     pub is_kept: bool,
 }
 
-/// Something that a reader must know.
+/// A note for readers.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RunNote {
     /// One sentence.
     pub text: String,
-    /// In [`EARLIER_SCHEMA`], the figures must not be used.
+    /// Whether the note invalidates the figures, in [`EARLIER_SCHEMA`] only.
     #[serde(default, rename = "invalidates", skip_serializing)]
     invalidated: bool,
 }
 
 impl RunNote {
-    /// Returns a note of this sentence.
+    /// Returns a note with this sentence.
     pub fn new(text: impl Into<String>) -> Self {
         Self { text: text.into(), invalidated: false }
     }
@@ -340,43 +340,43 @@ impl Timing {
         })
     }
 
-    /// Returns the 95th percentile in ns, in results of earlier versions from the histogram.
+    /// Returns the 95th percentile in ns. In results of earlier versions it comes from the histogram.
     pub fn p95(&self) -> Option<u64> {
         self.ns.p95.or_else(|| Some(self.distribution()?.value_at(0.95)))
     }
 
-    /// Returns the distribution. `None` if its histogram was left out.
+    /// Returns the distribution, or `None` if its histogram was left out.
     pub fn distribution(&self) -> Option<Distribution> {
         Distribution::restored(&self.histogram, &self.ns)
     }
 }
 
 impl Interval {
-    /// Its latencies; none where it has none, or where they were left out.
+    /// Returns the latencies, or `None` if there are none or they were left out.
     pub fn latencies(&self) -> Option<Distribution> {
         Distribution::restored(self.histogram.as_ref()?, self.latency_ns.as_ref()?)
     }
 
-    /// As the run's schedule counts: calls, or of a scenario flows.
+    /// Returns the counts in the unit of the run's schedule: calls, or flows in a scenario.
     pub fn starts(&self) -> Flows {
         let (ok, failed) = (self.ok, self.failed);
         self.flows.unwrap_or(Flows { begun: ok + failed, ok, failed })
     }
 
-    /// Adds what one has that is right behind it.
+    /// Adds the interval that follows.
     pub fn add_next(&mut self, next: &Self) {
         self.add(next);
         (self.in_flight, self.connections) = (next.in_flight, next.connections);
     }
 
-    /// Adds what one has that is of the same time, of another run.
+    /// Adds an interval of the same time, of another run.
     pub(crate) fn add_beside(&mut self, other: &Self) {
         self.add(other);
         self.in_flight += other.in_flight;
         self.connections += other.connections;
     }
 
-    /// Adds what is counted. What there is at an interval's end is not.
+    /// Adds all counts, but not the state at the end of the interval.
     fn add(&mut self, other: &Self) {
         let Self {
             at_ns: _,
@@ -410,7 +410,7 @@ impl Interval {
     }
 }
 
-/// Adds times: what is exact of them, and their histogram.
+/// Adds exact figures and histograms of times.
 fn add_times(
     (ns, histogram): (&mut Option<Latency>, &mut Option<Histogram>),
     (other_ns, other_histogram): (&Option<Latency>, &Option<Histogram>),
@@ -427,14 +427,14 @@ fn add_times(
     });
     (*ns, *histogram) = match both {
         Some(both) => (both.latency(), Some(both.coarse_histogram())),
-        // Written by a version that kept no histograms.
+        // Written by a version without histograms.
         None => (Some(mine.worse(theirs)), None),
     };
 }
 
 impl LoadRun {
-    /// Returns which messages are the operations of a run whose streams were to last a given time: those sent if the
-    /// server answers with one message, else those received. `None` for other runs, whose operations are calls.
+    /// Returns the messages that are the operations of a run with timed streams: those sent if the server responds with
+    /// one message, otherwise those received. Returns `None` for other runs, whose operations are calls.
     pub fn timed_messages(&self, sent: u64, received: u64) -> Option<u64> {
         self.stream_for_ns?;
         match self.kind.as_str() {
@@ -444,7 +444,7 @@ impl LoadRun {
         }
     }
 
-    /// Returns how many operations there were: messages of timed streams, else calls.
+    /// Returns the number of operations: messages of timed streams, otherwise calls.
     pub fn operations(&self) -> u64 {
         self.timed_messages(self.messages_sent, self.messages_received).unwrap_or_else(|| self.calls())
     }
@@ -455,17 +455,17 @@ impl LoadRun {
         (self.duration_ns > 0).then(|| messages as f64 / (self.duration_ns as f64 / 1e9))
     }
 
-    /// What the schedule counts: `call`; of a scenario `flow`.
+    /// Returns the unit of the schedule: `call`, or `flow` in a scenario.
     pub fn unit(&self) -> &'static str {
         if self.flows.is_some() { "flow" } else { "call" }
     }
 
-    /// As its schedule counts: calls, or of a scenario flows.
+    /// Returns the counts in the unit of the schedule: calls, or flows in a scenario.
     pub fn starts(&self) -> Flows {
         self.flows.unwrap_or(Flows { begun: self.calls(), ok: self.ok, failed: self.failed })
     }
 
-    /// Those that have gone well, each second of the measured time.
+    /// Returns the successful calls, or flows in a scenario, per second of the measured time.
     pub fn starts_per_s(&self) -> f64 {
         match self.flows {
             Some(flows) if self.duration_ns > 0 => flows.ok as f64 / (self.duration_ns as f64 / 1e9),
@@ -474,17 +474,17 @@ impl LoadRun {
         }
     }
 
-    /// Calls that ended.
+    /// Returns the number of finished calls.
     pub fn calls(&self) -> u64 {
         self.ok + self.failed
     }
 
-    /// The share of them that failed; 0 where there are none.
+    /// Returns the share of failed calls; 0 without calls.
     pub fn failed_share(&self) -> f64 {
         if self.calls() == 0 { 0.0 } else { self.failed as f64 / self.calls() as f64 }
     }
 
-    /// Returns the distributions of times that the run has, each with its name and what it measures.
+    /// Returns the run's distributions of times, each with its name and description.
     pub fn timings(&self) -> impl Iterator<Item = (&'static str, &'static str, &Timing)> {
         let start = if self.is_open() { "from the scheduled start" } else { "from the start" };
         let wait = if self.flows.is_some() {
@@ -504,12 +504,12 @@ impl LoadRun {
         timings.into_iter().filter_map(|(name, about, timing)| Some((name, about, timing.as_ref()?)))
     }
 
-    /// Whether calls had times to begin at.
+    /// Returns whether calls were scheduled.
     pub(crate) fn is_open(&self) -> bool {
         self.loop_kind == "open"
     }
 
-    /// The same without its histograms, which are the most of it: percentiles stay, and it can be merged no more.
+    /// Removes the histograms, which make up most of the size. Percentiles stay, but the run can no longer be merged.
     pub fn without_histograms(mut self) -> Self {
         let Self { latency, service, wait, failed_latency, first_message, reply, flow, steps, .. } =
             &mut self;
@@ -524,7 +524,7 @@ impl LoadRun {
         self
     }
 
-    /// Whether the figures are the server's.
+    /// Returns whether the figures measure the server.
     pub fn is_valid(&self) -> bool {
         self.not_valid.is_valid()
     }
@@ -532,7 +532,7 @@ impl LoadRun {
 
 #[cfg(test)]
 impl LoadRun {
-    /// Nothing but a hundred calls of which nothing is known.
+    /// Returns a run with 100 calls and no other figures.
     pub(crate) fn of_tests() -> Self {
         let cpu = serde_json::json!({"user_ns": 0.0, "system_ns": 0.0});
         let machine =

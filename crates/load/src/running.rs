@@ -1,4 +1,4 @@
-//! A run that goes on, and what has come of it so far.
+//! An ongoing run and its interim results.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant, SystemTime};
@@ -16,23 +16,23 @@ use crate::scenario::Step;
 use crate::tally::{Counted, StepTally, Tally};
 use crate::worker::Shared;
 
-/// A client that used more of its processors than this was the limit of what it measured.
+/// Maximum share of busy client processors. Above it, the client was the limit.
 const BUSY_SHARE_MAX: f64 = 0.95;
-/// Starts that began late by more than this share say that the schedule was not kept.
+/// Maximum share of late starts. Above it, a note says that the schedule was not kept.
 const LATE_SHARE_MAX: f64 = 0.01;
-/// Shorter times without a finished call are not noted, ns.
+/// Shortest time without a finished call that is noted, in ns.
 const OUTAGE_NS_MIN: u64 = 100_000_000;
-/// Nor is a smaller share of the run.
+/// Smallest share of the run without a finished call that is noted.
 const OUTAGE_SHARE_MIN: f64 = 0.05;
 
-/// So long before its end it is seen what is under way then: at the end itself calls may be cancelled.
+/// Lead at which calls in flight are counted before the end, as calls may be cancelled at the end itself.
 const BEFORE_END_NS: u64 = 5_000_000;
 
-/// A run that goes on. Copies are of the same run.
+/// An ongoing run. Clones refer to the same run.
 #[derive(Clone, Debug)]
 pub struct Running {
     state: Arc<State>,
-    /// What was tried before this run.
+    /// Tries before this run.
     search: Option<Arc<Search>>,
 }
 
@@ -41,42 +41,43 @@ struct State {
     plan: Plan,
     shared: Arc<Shared>,
     threads: usize,
-    /// The identity of the run, in hex. `None` if the system has no random numbers.
+    /// ID of the run in hex; `None` if the system has no random numbers.
     id: Option<String>,
     measured: Mutex<Measured>,
 }
 
 impl State {
-    /// Only a kernel without /proc or getrusage fails here; its processor time counts as zero.
+    /// Returns the resource usage. Only a kernel without /proc or getrusage fails here; processor time then counts as
+    /// zero.
     fn account(&self) -> Account {
         let cpu = CpuTime::of_this_process().unwrap_or_default();
         Account { cpu, looked: thalweg::busy_poll_wasted(), spun: self.spun() }
     }
 
-    /// How long the clock was looked at for the next start, since the run began.
+    /// Returns the time spent spinning for the next start, since the run began.
     fn spun(&self) -> Duration {
         self.shared.due.as_ref().map_or(Duration::ZERO, Due::spun)
     }
 }
 
-/// What is known beside what workers count.
+/// Measurements besides the workers' counters.
 #[derive(Debug)]
 struct Measured {
-    /// When measuring began, and the process's account then.
+    /// Start of the measured time, and the process's usage then.
     started: SystemTime,
     cpu: CpuTime,
     looked: Duration,
     spun: Duration,
-    /// How long the client's threads waited for a processor; `None` before measuring began.
+    /// Time the client's threads waited for a processor; `None` before measuring began.
     own: Option<OwnUsage>,
-    /// The process's account when the measured time ended, if something was still waited for then.
+    /// Usage at the end of the measured time, if calls were still awaited then.
     at_end: Option<Account>,
     intervals: Intervals,
-    /// When the last interval ended, ns of the run's clock.
+    /// End of the last interval, in ns of the run's clock.
     since_ns: u64,
 }
 
-/// What the process had taken at a time.
+/// Resource usage of the process at one moment.
 #[derive(Clone, Copy, Debug)]
 struct Account {
     cpu: CpuTime,
@@ -84,44 +85,44 @@ struct Account {
     spun: Duration,
 }
 
-/// Times that a run has taken, of the clock and of processors.
+/// Wall-clock and processor time of a run.
 pub(crate) struct Spent {
     pub(crate) started: SystemTime,
     pub(crate) measured_ns: u64,
-    /// Beyond that.
+    /// Time after the measured time.
     pub(crate) drain_ns: u64,
     pub(crate) cpu: CpuTime,
-    /// Without what the clock was looked at for.
+    /// Processor time without spinning on the clock.
     cpu_of_calls: CpuTime,
     spun: Duration,
-    /// How long connections looked for what was not there.
+    /// Time of busy polls without result.
     pub(crate) looked: Duration,
-    /// The share of the client's processors that were busy with calls.
+    /// Share of the client's processors busy with calls.
     busy_share: f64,
 }
 
 impl Spent {
-    /// Says that the client was the limit, if it was.
+    /// Returns a reason if the client was the limit.
     pub(crate) fn client_limit(&self) -> Option<Reason> {
         client_limit(self.busy_share)
     }
 }
 
-/// Returns 128 random bits, by which `merge` recognizes a run that it is given twice.
+/// Returns 128 random bits, by which `merge` recognizes a run given twice.
 fn new_id() -> Option<String> {
     let mut bytes = [0; 16];
     getrandom::fill(&mut bytes).ok()?;
     Some(format!("{:032x}", u128::from_be_bytes(bytes)))
 }
 
-/// How far a run is.
+/// State of a run's end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum End {
     NotYet,
     AsPlanned,
-    /// By its longest time, before as many calls had begun as were to.
+    /// A time limit ended it before all calls had started.
     TimeUp,
-    /// The schedule of an open loop had so many starts, fewer than were to be.
+    /// The schedule of an open loop ended after this number of starts, fewer than planned.
     ScheduleOver(u64),
     Interrupted,
 }
@@ -143,22 +144,22 @@ impl Running {
         Self { state: Arc::new(state), search: None }
     }
 
-    /// The same run as a part of a search.
+    /// Returns the same run as part of a search.
     pub(crate) fn within(&self, search: &Arc<Search>) -> Self {
         Self { state: self.state.clone(), search: Some(search.clone()) }
     }
 
-    /// Calls under way now.
+    /// Returns the calls now in flight.
     pub fn in_flight(&self) -> u64 {
         self.state.shared.in_flight()
     }
 
-    /// Connections that take calls now.
+    /// Returns the connections that now accept calls.
     pub fn connections(&self) -> u32 {
         self.state.shared.scenario.ready_connections()
     }
 
-    /// How many starts wait, and calls are under way, at half the measured time and right before its end.
+    /// Returns waiting starts plus calls in flight, at half the measured time and just before its end.
     pub(crate) async fn backlogs(self) -> [u64; 2] {
         let State { plan, shared, .. } = &*self.state;
         let end_ns = plan.measured_until_ns();
@@ -171,12 +172,12 @@ impl Running {
         backlogs
     }
 
-    /// How the calls are begun, and what ends them.
+    /// Returns the plan of the run.
     pub fn plan(&self) -> &Plan {
         &self.state.plan
     }
 
-    /// The warm-up is over.
+    /// Marks the end of the warm-up.
     pub(crate) fn measuring_begins(&self) {
         let mut measured = self.measured();
         measured.started = self.state.plan.start_at.unwrap_or_else(SystemTime::now);
@@ -185,29 +186,29 @@ impl Running {
         measured.own = Some(OwnUsage::begin(&self.state.shared.scenario.targets));
     }
 
-    /// When the measured time ends, if a time ends it.
+    /// Returns the end of the measured time, if a time ends it.
     pub(crate) fn measured_until(&self) -> Option<Instant> {
         let until_ns = self.state.plan.measured_until_ns();
         (until_ns < u64::MAX).then(|| self.state.shared.base + Duration::from_nanos(until_ns))
     }
 
-    /// The measured time is over: what is spent from now on is none of it.
+    /// Marks the end of the measured time. Later usage does not count.
     pub(crate) fn measuring_ends(&self) {
         let at_end = self.state.account();
         self.measured().at_end = Some(at_end);
     }
 
-    /// All that was counted.
+    /// Returns all counters.
     pub(crate) fn counted(&self) -> Counted {
         self.state.shared.shards.merged()
     }
 
-    /// When measuring began, ns of the run's clock.
+    /// Returns the start of the measured time, in ns of the run's clock.
     pub(crate) fn measured_from_ns(&self) -> u64 {
         self.state.shared.from_ns
     }
 
-    /// Ends an interval, and gives it.
+    /// Ends an interval and returns it.
     pub(crate) fn end_interval(&self) -> Interval {
         let State { plan, shared, .. } = &*self.state;
         let mut measured = self.measured();
@@ -221,13 +222,13 @@ impl Running {
         measured.intervals.push(since_ns - shared.from_ns, &recent, scheduled, end)
     }
 
-    /// What has come of it so far. It takes some milliseconds, in which workers wait a little: ask from a thread that
-    /// has time, and not for each call.
+    /// Returns the interim result. This takes some milliseconds, during which workers may be delayed: call it from a
+    /// separate thread, and not for each call.
     pub fn so_far(&self) -> LoadRun {
         LoadRun { search: self.search(), ..self.result(End::NotYet) }
     }
 
-    /// The same without the intervals: after an hour they are most of it.
+    /// Returns the interim result without the intervals, which make up most of it after an hour.
     pub fn totals(&self) -> LoadRun {
         LoadRun { search: self.search(), ..self.without_intervals(End::NotYet) }
     }
@@ -263,7 +264,7 @@ impl Running {
             None => None,
         };
         let not_valid = none.into_iter().chain(waited).chain(client_limit(busy_share)).collect();
-        // Workers that are switched off, or that think, finish no calls.
+        // Inactive or thinking workers finish no calls.
         let is_steady = matches!(plan.pace, Pace::Closed { workers: None });
         let finishes_calls = |step: &Step| step.think.is_none() && !step.call.stream.lasts_to_end;
         if is_steady && shared.scenario.steps().all(|(_, step)| finishes_calls(step)) {
@@ -339,10 +340,10 @@ impl Running {
         }
     }
 
-    /// What the run has taken so far.
+    /// Returns the time and resources used so far.
     pub(crate) fn spent(&self) -> Spent {
         let State { plan, shared, threads, .. } = &*self.state;
-        // Held for no longer than this: an interval that ends waits for it.
+        // Keep the lock short, since the end of an interval waits for it.
         let (started, before, at_end) = {
             let measured = self.measured();
             let Measured { started, cpu, looked, spun, at_end, .. } = *measured;
@@ -359,7 +360,7 @@ impl Running {
         let busy_ns = cpu_of_calls.user_ns + cpu_of_calls.system_ns - looked.as_nanos() as f64;
         let processors =
             std::thread::available_parallelism().map_or(*threads, |count| count.get().min(*threads));
-        // Of no time nothing is said.
+        // With no measured time the share is unknown.
         let busy_share =
             if measured_ns == 0 { 0.0 } else { busy_ns / (measured_ns as f64 * processors as f64) };
         let drain_ns = now_ns - measured_until_ns;
@@ -391,20 +392,20 @@ impl Running {
     }
 }
 
-/// Without the time in which the clock was looked at, part of which is the kernel's.
+/// Subtracts the time spent spinning on the clock, part of which is the kernel's.
 fn without(cpu: CpuTime, spun: Duration) -> CpuTime {
     let (spun_ns, all_ns) = (spun.as_nanos() as f64, cpu.user_ns + cpu.system_ns);
     if all_ns <= 0.0 { cpu } else { cpu / (all_ns / (all_ns - spun_ns).max(1.0)) }
 }
 
-/// Starts that did not find what they were to.
+/// Starts that were dropped or held back.
 #[derive(Clone, Copy)]
 struct Missed {
     dropped: u64,
     held_back: u64,
 }
 
-/// What a reader must know.
+/// Returns the notes for readers.
 fn notes(
     plan: &Plan,
     counted: &Counted,
@@ -421,7 +422,7 @@ fn notes(
     let begun = tally.flows.begun;
     let late_share = tally.late as f64 / begun.max(1) as f64;
     if dropped > 0 || late_share > LATE_SHARE_MAX {
-        // Starts wait for the server only where the limit of -c is reached.
+        // Starts wait for the server only if the limit of -c is reached.
         let who = if held_back == 0 { "the client" } else { "client or server" };
         note(format!(
             "{} of {begun} {unit}s started more than 1 ms late and {dropped} did not start: {who} could not keep up \
@@ -452,7 +453,7 @@ fn notes(
     notes
 }
 
-/// Returns that the client was the limit, if it used so large a share of its processors.
+/// Returns a reason if the client used too large a share of its processors.
 fn client_limit(busy_share: f64) -> Option<Reason> {
     (busy_share > BUSY_SHARE_MAX).then(|| {
         let percent = busy_share.min(1.0) * 100.0;
@@ -463,14 +464,14 @@ fn client_limit(busy_share: f64) -> Option<Reason> {
     })
 }
 
-/// A note on a time without a finished call that a closed loop hides: it sends nothing meanwhile, so few latencies show
-/// it.
+/// Returns a note on a time without a finished call. A closed loop hides it: it sends nothing meanwhile, so few
+/// latencies show it.
 fn outage(tally: &Tally, from_ns: u64, measured_ns: u64) -> Option<RunNote> {
     let gap_ns = tally.finishes.longest_gap_ns(&(from_ns..from_ns + measured_ns));
     if gap_ns < OUTAGE_NS_MIN || (gap_ns as f64) < measured_ns as f64 * OUTAGE_SHARE_MIN {
         return None;
     }
-    // Calls that take long finish seldom.
+    // Long calls finish rarely.
     let usual_ns = tally.latency.latency().map_or(0, |latency| latency.p50);
     (gap_ns > 3 * usual_ns).then(|| {
         RunNote::new(format!(

@@ -1,4 +1,4 @@
-//! What is called: one method, or a mix of flows of several steps.
+//! Calls of a run: one method, or a mix of flows with several steps.
 
 use std::borrow::Cow;
 use std::time::Duration;
@@ -9,85 +9,85 @@ use thalweg::{Channel, Status};
 use crate::arrivals::Random;
 use crate::call::Call;
 
-/// The state of a lane that is connected.
+/// State of a connected lane.
 const READY: &str = "READY";
 
-/// What is called, and at whom.
+/// Calls and their targets.
 #[derive(Debug)]
 pub struct Scenario {
-    /// What results call it: a method's name, or that of a mix.
+    /// Name in results: that of the method or the mix.
     pub name: String,
-    /// Whom it is called at, for the result.
+    /// Targets, for the result.
     pub targets: Vec<String>,
-    /// Connections that are asked for, of all targets.
+    /// Requested connections to all targets.
     pub connections: u32,
-    /// Where the calls go: starts take turns at the targets.
+    /// Channels of the calls; starts use the targets in turn.
     pub channels: Channels,
-    /// One of them is chosen for each start.
+    /// Flows, one of which is chosen for each start.
     pub flows: Vec<Flow>,
-    /// From which flows and times to think are drawn.
+    /// Seed of the choice of flows and think times.
     pub seed: u64,
 }
 
-/// The channels of calls.
+/// Channels of calls.
 #[derive(Debug)]
 pub enum Channels {
-    /// Of each target: its workers take turns at them.
+    /// Channels of each target, used in turn by its workers.
     Shared(Vec<Vec<Channel>>),
-    /// Of each target: every call connects a channel of its own.
+    /// Builder for each target; every call connects its own channel.
     PerCall(Vec<ChannelBuilder>),
 }
 
-/// Calls one after the other: what one user does.
+/// A sequence of calls, as made by one user.
 #[derive(Debug)]
 pub struct Flow {
-    /// Its name.
+    /// Name.
     pub name: String,
-    /// How often it is chosen, beside the weights of the others.
+    /// Relative frequency among all flows.
     pub weight: u32,
-    /// A step begins when the one before it has gone well. After one that has not the flow ends.
+    /// Steps in order. A step starts when the previous one has succeeded; a failed step ends the flow.
     pub steps: Vec<Step>,
 }
 
 /// A call of a flow.
 #[derive(Debug)]
 pub struct Step {
-    /// Its name in results.
+    /// Name in results.
     pub name: String,
-    /// What is called.
+    /// The call.
     pub call: Call,
-    /// How long nothing is done behind it.
+    /// Think time after the step.
     pub think: Option<Think>,
 }
 
-/// A time in which nothing is done: any between two bounds.
+/// A random think time between two bounds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Think {
-    /// The shortest.
+    /// Minimum.
     pub least: Duration,
-    /// The longest.
+    /// Maximum.
     pub most: Duration,
 }
 
 impl Scenario {
-    /// Steps of all flows.
+    /// Returns the steps of all flows.
     pub fn steps(&self) -> impl Iterator<Item = (&Flow, &Step)> {
         self.flows.iter().flat_map(|flow| flow.steps.iter().map(move |step| (flow, step)))
     }
 
-    /// Connections that take calls now.
+    /// Returns the connections that now accept calls.
     pub(crate) fn ready_connections(&self) -> u32 {
         let Channels::Shared(channels) = &self.channels else { return 0 };
         let lanes = channels.iter().flatten().flat_map(Channel::lanes);
         lanes.filter(|lane| lane.state == READY).count() as u32
     }
 
-    /// Whether there is one call, and nothing else.
+    /// Returns whether there is only one call.
     pub(crate) fn is_one_call(&self) -> bool {
         matches!(&self.flows[..], [flow] if flow.steps.len() == 1)
     }
 
-    /// The kind of its one call, or that it has several.
+    /// Returns the kind of its only call, or `scenario`.
     pub(crate) fn kind(&self) -> &'static str {
         match self.steps().next() {
             Some((_, step)) if self.is_one_call() => step.call.kind.name(),
@@ -95,19 +95,19 @@ impl Scenario {
         }
     }
 
-    /// How long each stream of its one call is to last.
+    /// Returns the duration of each stream of its only call.
     pub(crate) fn stream_for(&self) -> Option<Duration> {
         let (_, step) = self.steps().next().filter(|_| self.is_one_call())?;
         step.call.stream.lasts
     }
 
-    /// Whether it has one call, whose streams last until the run ends.
+    /// Returns whether it has only one call, whose streams last until the run ends.
     pub(crate) fn lasts_to_end(&self) -> bool {
         self.is_one_call() && self.steps().all(|(_, step)| step.call.stream.lasts_to_end)
     }
 
-    /// The flow of this start, and the place of its first step among those of all flows. The same start has the same
-    /// flow, whichever worker asks.
+    /// Returns the flow of a start, and the index of its first step among all steps. The flow depends on the start
+    /// only, not on the worker.
     pub(crate) fn flow_of(&self, number: u64) -> (usize, &Flow) {
         if let [only] = &self.flows[..] {
             return (0, only);
@@ -125,8 +125,8 @@ impl Scenario {
         unreachable!("one is drawn below the sum of all weights, and a scenario has flows")
     }
 
-    /// Where the calls of a flow go. `start` counts those of this part of the load alone: the numbers of a part leave
-    /// out those of the others.
+    /// Returns the channel for the calls of a flow. `start` counts only the starts of this part of the load, as the
+    /// numbers of a part skip those of the others.
     pub(crate) fn channel(&self, start: u64, worker: usize) -> Result<Cow<'_, Channel>, Status> {
         match &self.channels {
             Channels::Shared(targets) => {
@@ -141,7 +141,7 @@ impl Scenario {
         }
     }
 
-    /// How long is thought behind the step at this place of the flow of this start.
+    /// Returns the think time after the step at this place of the flow.
     pub(crate) fn think(&self, think: Think, number: u64, place: usize) -> Duration {
         let span = think.most.saturating_sub(think.least);
         think.least + span.mul_f64(self.random(number, place as u64 + 1).unit())
@@ -156,8 +156,8 @@ impl Scenario {
     }
 }
 
-/// Which of so many has this turn. Of as many turns each has one; but with which of them they begin is drawn each time,
-/// so that what goes in turn beside it, such as requests, meets all of them.
+/// Chooses one of `of` for this turn. Each is chosen once in `of` turns, in an order that is rotated at random each
+/// time. So it meets every value of others that go in turn, such as requests.
 fn turn(number: u64, of: usize) -> usize {
     if of <= 1 {
         return 0;

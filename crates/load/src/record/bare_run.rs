@@ -1,31 +1,31 @@
-//! What the bare client is asked to do.
+//! Settings of the bare client.
 
 use std::fmt;
 use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-/// What the bare client speaks.
+/// Protocol of the bare client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum BareWire {
-    /// Messages of 60 bytes and the payload, which come back.
+    /// Messages of 60 bytes plus payload, echoed by the server.
     Echo,
-    /// Unary calls of gRPC.
+    /// Unary gRPC calls.
     Grpc,
 }
 
 /// A run of the bare client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BareRun {
-    /// What it speaks.
+    /// Protocol.
     pub wire: BareWire,
-    /// So many of the connections have calls; the others are open and idle.
+    /// Number of connections with calls; the others are open and idle.
     pub active: u32,
 }
 
 impl BareWire {
-    /// The name on the command line.
+    /// Returns the name on the command line.
     pub fn name(self) -> &'static str {
         match self {
             Self::Echo => "echo",
@@ -40,7 +40,7 @@ impl fmt::Display for BareWire {
     }
 }
 
-/// A name that is no protocol's.
+/// An unknown protocol name.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("`{0}` is nothing that the bare client speaks: use grpc or echo")]
 pub struct UnknownBareWire(String);

@@ -1,4 +1,4 @@
-//! The `thalweg.load/3` schema: what one measurement found, with everything needed to read it rightly.
+//! The `thalweg.load/3` schema: the result of one measurement, with everything needed to interpret it.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -15,155 +15,153 @@ use thalweg_measure::wording::enumerated;
 use super::bare_run::BareRun;
 use crate::echo::EchoWork;
 
-/// The schema's name and version: a field that changes its meaning raises the number.
+/// Name and version of the schema. The version is raised when a field changes its meaning.
 pub const LOAD_SCHEMA: &str = "thalweg.load/3";
 
-/// What one run of the driver found. Serialised, it is the schema `thalweg.load/3`.
+/// Result of one run of the driver. Serialized by the schema `thalweg.load/3`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct LoadResult {
     /// [`LOAD_SCHEMA`].
     pub schema: String,
-    /// What the run was asked to do.
+    /// Requested settings.
     pub settings: LoadSettings,
-    /// When measuring began (warm-up over): RFC 3339, UTC, nanoseconds.
+    /// Start of the measured time (warm-up over): RFC 3339, UTC, nanoseconds.
     pub started: String,
-    /// When measuring ended: RFC 3339, UTC, nanoseconds.
+    /// End of the measured time: RFC 3339, UTC, nanoseconds.
     pub ended: String,
     /// The measured time by the monotonic clock, warm-up excluded.
     pub duration_ns: u64,
-    /// From the end of the measured time until the last call that was then under way had ended. What ended in it is
-    /// not counted. 0 where a number ended the run, which counts all.
+    /// Time from the end of the measured time until the last call then in flight ended. Calls that ended in it are not
+    /// counted. 0 if a number ended the run, since all calls count then.
     pub drain_ns: u64,
-    /// A call waited for the one before it: the load adapts to the server, and latency says nothing about waiting.
+    /// Whether each call waited for the previous one: the load adapts to the server, and latency includes no waiting.
     pub closed_loop: bool,
-    /// What succeeded per second, in units of [`LoadSettings::call`]'s [operation](CallType::operation). The total
-    /// over all connections.
+    /// Successful [operations](CallType::operation) of [`LoadSettings::call`] per second, over all connections.
     pub rate_per_s: f64,
     /// Calls that ended with status OK. A stream counts once, when it ends.
     pub calls: u64,
-    /// Operations that succeeded: unary calls, or messages of a stream (bidi: messages that came back).
+    /// Successful operations: unary calls, or messages of a stream (bidi: messages that came back).
     pub messages: u64,
-    /// Calls that ended otherwise, by the status code's canonical name (`UNAVAILABLE`).
+    /// Calls that ended otherwise, by canonical status code name (`UNAVAILABLE`).
     pub errors: BTreeMap<String, u64>,
     /// Payload bytes sent, without framing.
     pub bytes_sent: u64,
     /// Payload bytes received, without framing.
     pub bytes_received: u64,
-    /// `null` when nothing succeeded, and of streams one way, whose messages have no latency that a client could see.
+    /// `null` if nothing succeeded, and for one-way streams, whose latency a client cannot observe.
     pub latency_ns: Option<Latency>,
-    /// How the messages of streams one way followed each other; `null` of all other calls, and when nothing succeeded.
+    /// Pace of the messages of one-way streams; `null` for all other calls, and if nothing succeeded.
     #[serde(default)]
     pub pace_ns: Option<Pace>,
-    /// The largest latencies, or gaps of streams one way, and when they fell, largest first. They are part of
-    /// [`Self::latency_ns`] and [`Self::pace_ns`] too.
+    /// Largest latencies, or gaps of one-way streams, with their times, largest first. They are also part of
+    /// [`Self::latency_ns`] and [`Self::pace_ns`].
     pub spikes: Vec<Spike>,
-    /// The whole distribution, in ns, so that percentiles of several runs can be merged.
+    /// Whole distribution in ns, so that percentiles of several runs can be merged.
     pub histogram: Histogram,
-    /// What the first call took, with its connecting, before anything was measured: of a run that echoes.
+    /// Duration of the first call, made before measuring, including the connect. Only for echo runs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub first_call_ns: Option<u64>,
-    /// What the stages of calls took whose server said its times, in their order.
+    /// Durations of the stages, in order, of calls whose server reported its timestamps.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub stages: Vec<StageTimes>,
-    /// Processor time of the client process in the measured time.
+    /// Processor time of the client process during the measured time.
     pub client_cpu: CpuTime,
-    /// The client's processor time divided by [`Self::messages`]; `null` when nothing succeeded.
+    /// The client's processor time divided by [`Self::messages`]; `null` if nothing succeeded.
     pub client_cpu_per_call: Option<CpuTime>,
-    /// How much of [`Self::client_cpu`] went into looking for answers that were not there yet, where else the client
-    /// would have slept.
+    /// Part of [`Self::client_cpu`] spent polling without result, where the client would otherwise have slept.
     #[serde(default, skip_serializing_if = "is_nothing")]
     pub looked_in_vain_ns: u64,
     /// Connections to the target.
     pub connections: Connections,
-    /// How the calls were spread over the active connections: of the bare client alone.
+    /// Distribution of the calls over the active connections; bare client only.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fairness: Option<Fairness>,
-    /// How many lanes the client's channel had, each time that it was another number: of an adaptive channel alone.
+    /// Changes of the channel's lane count over time; adaptive channels only.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub lanes: Vec<LanesAt>,
-    /// What limits how far the figures can be trusted, one sentence each. Empty in a good run.
+    /// Limits on how far the figures can be trusted, one sentence each. Empty for a good run.
     pub notes: Vec<Note>,
 }
 
 impl LoadResult {
-    /// Calls that ended with a status other than OK.
+    /// Returns the number of calls that ended with a status other than OK.
     pub fn error_count(&self) -> u64 {
         self.errors.values().sum()
     }
 
-    /// The same without its histogram, which is the most of it.
+    /// Removes the histogram, which makes up most of the size.
     pub fn without_histogram(mut self) -> Self {
         self.histogram = Histogram::default();
         self
     }
 
-    /// A note says that the client was the limit.
+    /// Returns whether a note says that the client was the limit.
     pub fn is_client_limit(&self) -> bool {
         self.notes.iter().any(Note::is_client_limit)
     }
 
-    /// No note forbids using the figures.
+    /// Returns whether no note invalidates the figures.
     pub fn is_valid(&self) -> bool {
         self.notes.iter().all(|note| !note.invalidates)
     }
 }
 
-/// What a run was asked to do.
+/// Requested settings of a run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct LoadSettings {
-    /// Where the server listens, as it was given.
+    /// Address of the server as given.
     pub target: String,
-    /// Which kind of call.
+    /// Type of call.
     pub call: CallType,
-    /// Payload bytes of one message, each way that the call type sends any.
+    /// Payload bytes of one message, in each direction in which the call type sends any.
     pub size_bytes: u64,
-    /// Calls in flight, over all connections; a stream is one call.
+    /// Calls in flight over all connections; a stream is one call.
     pub in_flight: u32,
-    /// Connections asked for; of a channel that finds its own number, those it begins with.
+    /// Requested connections; for an adaptive channel the initial ones.
     pub connections: u32,
-    /// How calls come by a connection.
+    /// Assignment of calls to connections.
     #[serde(default)]
     pub lanes: LaneRule,
-    /// What is called, where it is not the method of `grpc.testing.BenchmarkService` that [`Self::call`] names.
+    /// Method to call instead of the method of `grpc.testing.BenchmarkService` that [`Self::call`] names.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub method: Option<MethodCall>,
-    /// The work of the study of gRPC against a JSON API, where it is called in place of BenchmarkService.
+    /// Echo workload of the gRPC and JSON API comparison, called instead of BenchmarkService.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub echo: Option<EchoWork>,
-    /// What the bare client does, where that drives.
+    /// Settings of the bare client, if it drives.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bare: Option<BareRun>,
-    /// How messages of streams went to the stack and came from it.
+    /// Ownership of stream messages between client and stack.
     #[serde(default)]
     pub handing: Handing,
-    /// Driven before measuring begins, and not counted.
+    /// Duration of the warm-up, which is not counted.
     pub warmup_ns: u64,
-    /// How long to measure, when time ends the run.
+    /// Measured time, if time ends the run.
     pub duration_ns: Option<u64>,
-    /// How many operations to measure, when a count ends the run.
+    /// Operations to measure, if a count ends the run.
     pub total: Option<u64>,
-    /// How long a connection of the client looks for an answer before it sleeps; 0: not at all; none: where that pays.
+    /// Time a client connection busy-polls before it sleeps; 0 disables it, `None` polls adaptively.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub busy_poll_ns: Option<u64>,
-    /// Processors the client was kept on.
+    /// Processors the client was pinned to.
     pub cpus: Option<CpuList>,
 }
 
-/// How a stream's messages go from the stack to who reads them, and from who writes them to the stack.
+/// Ownership of a stream's messages between the stack and their reader or writer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Handing {
-    /// Each is made anew and given away: `Streaming::message`, streams of messages. All that tonic has, and what a
-    /// result had that does not say it.
+    /// Each message is newly allocated and passed by value: `Streaming::message`, streams of messages. The only mode of
+    /// tonic, and of results without this field.
     #[default]
     Owned,
-    /// Read to a place that the reader has, and sent from where they are: `Streaming::message_into`,
+    /// Messages are received into the reader's buffer, and sent from a reference: `Streaming::message_into`,
     /// `thalweg::outbound`.
     InPlace,
 }
 
 impl Handing {
-    /// Returns the name that it has in results.
+    /// Returns the name used in results.
     pub fn name(self) -> &'static str {
         match self {
             Self::Owned => "owned",
@@ -175,20 +173,20 @@ impl Handing {
 /// A variant of our stack.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Variant {
-    /// The ordinary API, with the library's defaults.
+    /// Ordinary API with the library's defaults.
     #[default]
     Owned,
     /// Streams reuse the buffers of their messages.
     InPlace,
-    /// Without busy polling: whoever waits sleeps at once.
+    /// No busy polling: a waiting task sleeps at once.
     NoBusyPoll,
 }
 
 impl Variant {
-    /// The default first.
+    /// All variants, the default first.
     pub const ALL: [Self; 3] = [Self::Owned, Self::InPlace, Self::NoBusyPoll];
 
-    /// Returns how its streams hand messages over.
+    /// Returns the ownership of its stream messages.
     pub fn handing(self) -> Handing {
         match self {
             Self::Owned | Self::NoBusyPoll => Handing::Owned,
@@ -196,7 +194,7 @@ impl Variant {
         }
     }
 
-    /// Returns how long it polls before it sleeps, unless that is the library's default.
+    /// Returns its busy-poll time, or `None` for the library's default.
     pub fn busy_poll(self) -> Option<Duration> {
         (self == Self::NoBusyPoll).then_some(Duration::ZERO)
     }
@@ -224,30 +222,30 @@ impl FromStr for Variant {
     }
 }
 
-/// The four kinds of gRPC call.
+/// Types of gRPC call to measure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum CallType {
-    /// One message out, one back. Latency: from the request handed over until its answer is in hand.
+    /// One request, one response. Latency: from passing the request to the library until the response is available.
     Unary,
-    /// Messages go out on a long stream, as fast as the stack takes them. A client does not see when one arrives:
-    /// there is a [pace](LoadResult::pace_ns), and no latency.
+    /// Messages are sent on a long stream, as fast as the stack accepts them. The client cannot see their arrival, so
+    /// there is a [pace](LoadResult::pace_ns), but no latency.
     ClientStream,
-    /// Messages come in on a long stream, as fast as the stack brings them. A client does not see when one was sent:
-    /// there is a [pace](LoadResult::pace_ns), and no latency.
+    /// Messages are received on a long stream, as fast as the stack delivers them. The client cannot see their sending,
+    /// so there is a [pace](LoadResult::pace_ns), but no latency.
     ServerStream,
-    /// Messages go out and come back on a long stream, several under way at once. Latency: from a message handed over
-    /// until its echo is in hand.
+    /// Messages are echoed on a long stream, several in flight at once. Latency: from passing a message to the library
+    /// until its echo is available.
     BidiStream,
-    /// A bidi stream on which one message at a time is under way. Latency: as of a bidi stream.
+    /// A bidi stream with one message in flight at a time. Latency as for a bidi stream.
     PingPong,
 }
 
 impl CallType {
-    /// The four kinds of call that gRPC has, in the order of reports. A ping-pong is a bidi stream.
+    /// The four kinds of gRPC call, in the order of reports. A ping-pong is a bidi stream.
     pub const ALL: [Self; 4] = [Self::Unary, Self::ClientStream, Self::ServerStream, Self::BidiStream];
 
-    /// The name in JSON and on the command line.
+    /// Returns the name in JSON and on the command line.
     pub fn name(self) -> &'static str {
         match self {
             Self::Unary => "unary",
@@ -258,7 +256,7 @@ impl CallType {
         }
     }
 
-    /// What is counted and timed, in the plural.
+    /// Returns the name of the counted operations, in the plural.
     pub fn operation(self) -> &'static str {
         match self {
             Self::Unary => "calls",
@@ -267,7 +265,7 @@ impl CallType {
         }
     }
 
-    /// Payloads of `size_bytes` that one operation sends and receives.
+    /// Returns the payloads of `size_bytes` sent and received per operation.
     pub fn payloads(self) -> (u64, u64) {
         match self {
             Self::Unary | Self::BidiStream | Self::PingPong => (1, 1),
@@ -283,7 +281,7 @@ impl fmt::Display for CallType {
     }
 }
 
-/// A name that is no call type's.
+/// An unknown call type.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("`{0}` is not a call type: use unary, client-stream, server-stream, bidi-stream or ping-pong")]
 pub struct UnknownCallType(String);
@@ -297,30 +295,30 @@ impl FromStr for CallType {
     }
 }
 
-/// A unary method of any service, called with the same bytes each time. What it answers is not looked at.
+/// A unary method of any service, called with the same bytes each time. Its response is ignored.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MethodCall {
     /// `/package.Service/Method`.
     pub path: String,
-    /// The request message's bytes.
+    /// Encoded request message.
     pub request: Vec<u8>,
 }
 
-/// How a client's calls come by a connection.
+/// Assignment of a client's calls to connections.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum LaneRule {
-    /// There are as many connections as were asked for.
+    /// As many connections as requested.
     #[default]
     Fixed,
-    /// The channel finds out by itself how many it needs.
+    /// The channel adapts the number of connections itself.
     Adaptive,
-    /// Each call makes a channel of its own, and with it a connection; a stream is one call.
+    /// Each call has its own channel, and thus connection; a stream is one call.
     PerCall,
 }
 
 impl LaneRule {
-    /// The name in JSON and on the command line.
+    /// Returns the name in JSON and on the command line.
     pub fn name(self) -> &'static str {
         match self {
             Self::Fixed => "fixed",
@@ -330,7 +328,7 @@ impl LaneRule {
     }
 }
 
-/// A name that is no rule's.
+/// An unknown lane rule.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("`{0}` is not a rule for lanes: use fixed, adaptive or per-call")]
 pub struct UnknownLaneRule(String);
@@ -344,68 +342,68 @@ impl FromStr for LaneRule {
     }
 }
 
-/// From one moment on a channel had so many lanes.
+/// A change of a channel's lane count.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LanesAt {
-    /// Counted from where measuring began; negative in the warm-up.
+    /// Time since measuring began; negative in the warm-up.
     pub at_ns: i64,
     /// Connected lanes.
     pub lanes: u32,
 }
 
-/// What one stage of the calls took, ns.
+/// Durations of one stage of the calls, in ns.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct StageTimes {
     /// `client-encode`, `request`, `decode`, `handler`, `encode`, `response` or `client-decode`.
     pub name: String,
-    /// Of all calls that were divided.
+    /// Latency over all divided calls.
     pub latency_ns: Latency,
-    /// The whole distribution, as [`LoadResult::histogram`].
+    /// Whole distribution, as for [`LoadResult::histogram`].
     pub histogram: Histogram,
 }
 
-/// How the messages of streams one way followed each other, ns.
+/// Pace of the messages of one-way streams, in ns.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Pace {
-    /// From one message to the next of the same stream, on average.
+    /// Mean time from one message to the next of the same stream.
     pub mean: f64,
-    /// The longest time between two readings of the clock: no two messages of a stream were farther apart.
+    /// Longest time between two readings of the clock, an upper bound of the gap between two messages of a stream.
     pub gap_max: u64,
     /// Messages from one reading of the clock to the next.
     pub messages_per_reading: u64,
 }
 
 impl Pace {
-    /// From one reading of the clock to the next, on average.
+    /// Returns the mean time between two readings of the clock.
     pub fn between_readings_ns(self) -> f64 {
         self.mean * self.messages_per_reading as f64
     }
 }
 
-/// One of the largest latencies of a run, or of the largest gaps.
+/// One of the largest latencies, or gaps, of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Spike {
-    /// How long it took.
+    /// Duration.
     pub took_ns: u64,
-    /// When it ended, counted from where measuring began.
+    /// Time of its end since measuring began.
     pub at_ns: u64,
 }
 
-/// How evenly the calls of a run were spread over connections that all had the same load.
+/// Distribution of a run's calls over connections with equal load.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Fairness {
     /// Active connections.
     pub connections: u32,
-    /// Jain's index, (Σx)² ÷ (n · Σx²), of the calls of each: 1 where all have the same, 1 ÷ n where one has all.
+    /// Jain's index, (Σx)² ÷ (n · Σx²), of the calls of each: 1 if all have the same, 1 ÷ n if one has all.
     pub jain: f64,
-    /// Calls of the connection that had fewest.
+    /// Calls of the connection with the fewest.
     pub least: u64,
-    /// Of the one that had most.
+    /// Calls of the connection with the most.
     pub most: u64,
 }
 
 impl Fairness {
-    /// Of the calls of each connection; `None` where there are none.
+    /// Returns the fairness of these calls per connection; `None` if there are none.
     pub(crate) fn of(calls: &[u64]) -> Option<Self> {
         let (sum, squares) = calls.iter().fold((0.0, 0.0), |(sum, squares), &calls| {
             let calls = calls as f64;
@@ -428,26 +426,26 @@ fn is_nothing(nanoseconds: &u64) -> bool {
 /// Connections of one run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Connections {
-    /// How many were asked for.
+    /// Requested connections.
     pub asked: u32,
-    /// How many the kernel saw; `null` when it could not be asked.
+    /// Connections reported by the kernel; `null` if unknown.
     pub established: Option<u32>,
 }
 
-/// Something a reader of the figures must know.
+/// A note for readers of the figures.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Note {
     /// One sentence.
     pub text: String,
-    /// The figures must not be used as a measure of the server (the generator was the limit, say).
+    /// Whether the figures do not measure the server, for example because the generator was the limit.
     pub invalidates: bool,
 }
 
-/// What the note of a saturated client begins with, in every driver.
+/// Start of the note about a saturated client, in every driver.
 const CLIENT_LIMIT: &str = "the client's processors were busy for";
 
 impl Note {
-    /// It says that the client was the limit of what it measured.
+    /// Returns whether the note says that the client was the limit.
     pub fn is_client_limit(&self) -> bool {
         self.invalidates && self.text.starts_with(CLIENT_LIMIT)
     }
