@@ -1,22 +1,27 @@
-//! When calls are to begin: a rate over time, and arrivals by it.
+//! Schedule of starts: a rate over time.
 
 use std::fmt;
 use std::str::FromStr;
 use std::time::Duration;
 
-/// The highest rate that is taken: more than any machine begins.
+/// Highest accepted rate, more than any machine can start.
 const RATE_MAX: f64 = 1e9;
-/// The longest time that is taken: a year.
+/// Longest accepted time: a year.
 const SECONDS_MAX: f64 = 366.0 * 24.0 * 3600.0;
-/// What is wrong with a piece that would last for ever.
+/// Error of a piece without a time before another piece.
 const NO_TIME: &str = "it needs a time, such as /30s, since another piece follows";
 
-/// How many calls are to begin each second, over time.
+/// Calls to start per second, over time.
 ///
-/// Written as pieces, with commas or line ends between: `1000`, for ever; `500/30s`, for so long; `100..5000/60s`,
-/// from one to the other in so long; `100..500+100/10s`, in steps of so many, each for so long; `50@10s`, so many at
-/// once, and again each time so long has passed, and `50@10s/60s` for so long. Behind the last piece its last rate, or
-/// its bursts, go on.
+/// Written as pieces, separated by commas or line ends:
+///
+/// - `1000`: constant, without end;
+/// - `500/30s`: constant for 30 s;
+/// - `100..5000/60s`: a linear ramp of 60 s;
+/// - `100..500+100/10s`: steps of 100, each for 10 s;
+/// - `50@10s`: a burst of 50 calls every 10 s, and `50@10s/60s` for 60 s.
+///
+/// After the last piece its final rate, or its bursts, continue.
 ///
 /// ```
 /// use thalweg_load::Schedule;
@@ -33,17 +38,17 @@ pub struct Schedule {
     pieces: Vec<Piece>,
 }
 
-/// The rate goes from one to the other along a line; or there are bursts of that rate on average.
+/// A linear change of the rate, or bursts with that mean rate.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Piece {
     from: f64,
     to: f64,
-    /// Infinite for the last one.
+    /// Infinite for the last piece.
     seconds: f64,
     burst: Option<Burst>,
 }
 
-/// So many calls at once, the first ones when the piece begins.
+/// Calls started at once, first at the beginning of the piece.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Burst {
     calls: f64,
@@ -51,7 +56,7 @@ struct Burst {
 }
 
 impl Burst {
-    /// A time is not past a burst, and a call not before it, by what is lost in a division.
+    /// Tolerance for rounding errors of the division, which could move a time past a burst or a call before it.
     const ROUNDING: f64 = 1e-9;
 
     fn begun_after(self, seconds: f64) -> f64 {
@@ -63,7 +68,7 @@ impl Burst {
     }
 }
 
-/// What was written is no schedule.
+/// An invalid schedule.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "invalid rate `{piece}`: {why}; examples: 1000, 500/30s, 100..5000/60s, 100..500+100/10s, 50@10s, several with \
@@ -74,14 +79,14 @@ pub struct ScheduleError {
     why: String,
 }
 
-/// A schedule as it was written, with what its numbers are of: `1000 calls/s` or `flows/s`, and bursts as they are.
-/// `unit` is what it counts, as [`LoadRun::unit`](crate::LoadRun::unit) says.
+/// Formats a written schedule with its unit: `1000 calls/s` or `flows/s`, and bursts as `schedule …`. `unit` is
+/// [`LoadRun::unit`](crate::LoadRun::unit).
 pub fn scheduled(written: &str, unit: &str) -> String {
     if written.contains('@') { format!("schedule {written}") } else { format!("{written} {unit}s/s") }
 }
 
 impl Schedule {
-    /// How many calls are to have begun so many seconds after the start.
+    /// Returns the number of calls due within `seconds` after the start.
     pub fn begun_after(&self, seconds: f64) -> f64 {
         let (mut left, mut begun) = (seconds, 0.0);
         for piece in &self.pieces {
@@ -95,12 +100,12 @@ impl Schedule {
         begun
     }
 
-    /// When so many calls are to have begun, in seconds since the start; `None` if there are never as many.
+    /// Returns when this many calls are due, in seconds since the start; `None` if there are never as many.
     pub fn start_of(&self, calls: f64) -> Option<f64> {
         let (mut left, mut before) = (calls, 0.0);
         for piece in &self.pieces {
             let whole = piece.begun_after(piece.seconds);
-            // In a piece without calls none begins. Behind the last burst of a piece there is none at its end.
+            // A piece without calls has no start. After the last burst of a piece none follows at its end.
             let is_within = if piece.burst.is_some() { left < whole } else { left <= whole };
             if whole > 0.0 && is_within {
                 return piece.start_of(left).map(|seconds| before + seconds);
@@ -111,7 +116,7 @@ impl Schedule {
         None
     }
 
-    /// The rate at this time, calls a second; of bursts on average.
+    /// Returns the rate at this time in calls per second; the mean rate for bursts.
     pub fn rate_at(&self, seconds: f64) -> f64 {
         let mut left = seconds;
         for piece in &self.pieces {
@@ -123,22 +128,22 @@ impl Schedule {
         0.0
     }
 
-    /// A rate for ever.
+    /// Returns a constant rate without end.
     pub(crate) fn constant(rate: f64) -> Self {
         Self { text: format!("{rate:.1}"), pieces: vec![Piece::flat(rate, f64::INFINITY)] }
     }
 
-    /// Whether calls begin many at once.
+    /// Returns whether there are bursts.
     pub fn has_bursts(&self) -> bool {
         self.pieces.iter().any(|piece| piece.burst.is_some())
     }
 
-    /// The highest rate of all, of bursts on average.
+    /// Returns the highest rate; the mean rate for bursts.
     pub fn most(&self) -> f64 {
         self.pieces.iter().fold(0.0, |most, piece| most.max(piece.from).max(piece.to))
     }
 
-    /// The same, with its first rate for so long before it.
+    /// Returns this schedule, preceded by its first rate for the warm-up.
     pub(crate) fn after(&self, warm_up: Duration) -> Self {
         let first = self.rate_at(0.0);
         let mut later = self.clone();
@@ -148,13 +153,13 @@ impl Schedule {
         later
     }
 
-    /// When it is over: the rate that goes on is none, or less than `least`. `None`: never.
+    /// Returns when the schedule ends: when its final rate is 0 or below `least`. Returns `None` if it never ends.
     pub(crate) fn over_after(&self, least: f64) -> Option<Duration> {
         let goes_on = self.pieces.last()?;
         (goes_on.from <= 0.0 || goes_on.from < least).then(|| self.written_length())
     }
 
-    /// How long the pieces last, but for the last rate that goes on; zero for a rate alone.
+    /// Returns the total length of the pieces, without the final rate that continues; zero for a rate alone.
     pub fn written_length(&self) -> Duration {
         let finite = self.pieces.iter().map(|piece| piece.seconds).filter(|seconds| seconds.is_finite());
         Duration::from_secs_f64(finite.sum())
@@ -176,7 +181,7 @@ impl Piece {
         self.from * seconds + (self.to - self.from) * seconds * seconds / (2.0 * self.seconds)
     }
 
-    /// Solved for the time; in the form that does not lose digits where the rate hardly changes.
+    /// Solves for the time, in the form that loses no digits if the rate hardly changes.
     fn start_of(self, calls: f64) -> Option<f64> {
         if let Some(burst) = self.burst {
             return Some(burst.start_of(calls));
@@ -261,7 +266,7 @@ fn parsed(word: &str, is_last: bool) -> Result<Vec<Piece>, String> {
     Ok((0..=steps as u32).map(flat).collect())
 }
 
-/// `50@10s`, perhaps for a time.
+/// Parses bursts such as `50@10s`, with an optional time.
 fn bursts(calls: &str, every: &str, time: Option<f64>, is_last: bool) -> Result<Piece, String> {
     let (calls, every_s) = (rate(calls)?, seconds(every.trim())?);
     if calls < 1.0 || calls.fract() != 0.0 {
@@ -274,7 +279,7 @@ fn bursts(calls: &str, every: &str, time: Option<f64>, is_last: bool) -> Result<
     Ok(Piece { seconds: time.unwrap_or(f64::INFINITY), burst, ..Piece::flat(calls / every_s, 0.0) })
 }
 
-/// `1000`, `2.5`, `10k`, `1M`, each perhaps with `/s` gone before.
+/// Parses a rate: `1000`, `2.5`, `10k`, `1M`.
 fn rate(text: &str) -> Result<f64, String> {
     let text = text.trim();
     let (number, factor) = match text.as_bytes().last() {
@@ -340,7 +345,7 @@ mod tests {
         check("# warm\n5/2s\n\n7", 3.0, 17.0, 7.0);
         check("0/1s,10", 2.0, 10.0, 10.0);
         assert_eq!(schedule("10/1s,20/2s").written_length(), Duration::from_secs(3));
-        // Behind it no call begins.
+        // No call starts after the end.
         assert_eq!(schedule("1000..0/10s").start_of(5001.0), None);
     }
 
@@ -350,7 +355,8 @@ mod tests {
             let schedule = schedule(text);
             let found: Vec<f64> = (0..starts.len()).filter_map(|n| schedule.start_of(n as f64)).collect();
             assert_eq!(found, starts, "{text}");
-            // Those that have begun by a time are those that lie before it; of a rate only where it has a whole number.
+            // The number due by a time equals the number of earlier starts. For rates, it is compared at whole numbers
+            // only.
             for seconds in [0.0, 1.0, 2.0, 3.0] {
                 let before = starts.iter().filter(|start| **start < seconds).count() as f64;
                 assert!((schedule.begun_after(seconds) - before).abs() < 1e-9, "{text}: {seconds} s");
@@ -360,7 +366,7 @@ mod tests {
         check("2@2s/3s,1", &[0.0, 0.0, 2.0, 2.0, 3.0, 4.0]);
         check("1@1s/2s,0/1s,3@5s", &[0.0, 1.0, 3.0, 3.0, 3.0, 8.0]);
         check("1/2s,2@1s", &[0.0, 1.0, 2.0, 2.0, 3.0, 3.0, 4.0]);
-        // They go on as they were.
+        // Bursts continue after the last piece.
         check("2@2s/2s", &[0.0, 0.0, 2.0, 2.0, 4.0, 4.0]);
         let tenth = schedule("3@100ms");
         assert!((0..100).all(|n| (tenth.begun_after(f64::from(n) * 0.1) - 3.0 * f64::from(n)).abs() < 1e-9));

@@ -1,4 +1,4 @@
-//! Looks for the highest rate that keeps to conditions.
+//! Search for the highest rate that meets conditions.
 
 use std::cell::Cell;
 use std::sync::Arc;
@@ -17,50 +17,50 @@ use crate::running::Running;
 use crate::scenario::Scenario;
 use crate::schedule::Schedule;
 
-/// The rate that was found and the one that was too high lie no farther apart.
+/// Maximum ratio between the lowest rate that was too high and the result.
 const APART_MAX: f64 = 1.05;
-/// A rate that is not reached to so much of it is too high, whatever the latency of what was begun.
+/// Minimum share of the rate that must be reached. Below it the rate is too high, whatever the latency.
 const REACHED_MIN: f64 = 0.98;
-/// What waits is more at the end than at half the time if it is so many standard deviations more: a count of n has √n.
+/// Standard deviations by which the backlog must grow from half the time to the end. A count of n has √n.
 const DEVIATIONS: f64 = 2.0;
-/// No lower rate is tried, calls or flows a second.
+/// Lowest tried rate, in calls or flows per second.
 const RATE_MIN: f64 = 0.5;
-/// The rate that was found is driven once more, for so much longer.
+/// The rate that was found is driven once more, for this many times the duration.
 const CONFIRMED_FOR: u32 = 2;
 
-/// The highest rate that is looked for.
+/// Search settings.
 #[derive(Clone, Debug)]
 pub struct Ceiling {
-    /// What it has to keep to.
+    /// Conditions to meet.
     pub conditions: Vec<Gate>,
-    /// The rate that is tried first, calls a second; of a scenario flows.
+    /// First tried rate in calls per second; flows in a scenario.
     pub first: f64,
-    /// How starts lie about it.
+    /// Arrival process.
     pub spacing: Spacing,
-    /// From which they are drawn.
+    /// Seed of random arrivals.
     pub seed: u64,
 }
 
-/// What a rate that was tried has shown.
+/// Outcome of a tried rate.
 enum Shown {
     Kept(LoadRun),
     TooHigh(LoadRun),
-    /// Nothing: it did not come to its end.
+    /// Interrupted, so it shows nothing.
     Interrupted(LoadRun),
 }
 
-/// Looks for the highest rate that keeps to conditions. Each rate is driven as `plan` says but for its pace.
+/// Searches for the highest rate that meets the conditions. Each rate is driven by `plan`, except for its pace.
 ///
-/// From the first rate on it is doubled until it is too high, or halved until it is not; then the two are brought
-/// together, to a twentieth. A rate is too high if a condition is not kept, or if the rate is not reached, twice one
-/// after the other: a machine that was busy with something else once decides nothing. The rate that is found is driven
-/// again for twice the time: that run is the result; if it does not keep to the conditions a lower one is looked for.
+/// The first rate is doubled until it is too high, or halved until it is not. Then the bounds are narrowed to within 5
+/// %. A rate is too high if a condition is not met or the rate is not reached, twice in a row; so one disturbed try is
+/// ignored. The found rate is driven again for twice the time, and that run is the result. If it does not meet the
+/// conditions, the search goes on below it.
 ///
-/// A rate is not reached if starts never began, more than a fiftieth of them, or if more calls are under way, or wait
-/// to begin, at the end of its time than at half of it: what comes faster than it goes is a queue that grows, for all
-/// that the calls in it end in the end. Calls that take longer than half the time look the same.
+/// A rate is not reached if more than 2 % of the starts never happened. It is not reached either if more calls are in
+/// flight or waiting at the end than at half the time: then a queue grows, even if all its calls finish in the end.
+/// Calls that take longer than half the time look the same.
 ///
-/// A rate that an interrupt has ended has shown nothing, and is not among those that were tried.
+/// A rate that was interrupted is not part of the tries.
 ///
 /// # Errors
 ///
@@ -111,14 +111,14 @@ pub async fn find_max(
     Ok(run)
 }
 
-/// What is known of the highest rate.
+/// Known bounds of the highest rate.
 #[derive(Debug, Default)]
 struct Known {
-    /// The highest one that was kept, and not too high since.
+    /// Highest rate that was kept, and not too high since.
     low: Option<f64>,
-    /// The lowest one that was too high.
+    /// Lowest rate that was too high.
     high: Option<f64>,
-    /// How often a rate was too high that had been kept before.
+    /// Number of times a kept rate was too high later.
     setbacks: u32,
 }
 
@@ -134,19 +134,19 @@ impl Known {
         }
     }
 
-    /// Whether this rate, which was kept, is the one that is looked for if it is kept for longer.
+    /// Returns whether this kept rate is the result, if it is kept for longer too.
     fn is_near_enough(&self, rate: f64) -> bool {
         self.setbacks > 0 || self.high.is_some_and(|high| high / rate <= APART_MAX)
     }
 
-    /// The one that is tried next; none if not even the lowest was kept.
+    /// Returns the rate to try next, or `None` if not even the lowest was kept.
     fn next(&self) -> Option<f64> {
         let rate = match (self.low, self.high) {
             (Some(low), None) => low * 2.0,
             (Some(low), Some(high)) if high / low > APART_MAX => (low * high).sqrt(),
-            // The lower one was found before; confirm it.
+            // The lower one was kept before; confirm it.
             (Some(low), Some(_)) => low,
-            // Farther down each time: a machine that is never quiet ends the search all the same.
+            // Larger steps each time, so that the search ends even on a machine that is never idle.
             (None, Some(high)) if self.setbacks > 0 => high / APART_MAX.powi(1 << self.setbacks.min(4)),
             (None, Some(high)) => high / 2.0,
             (None, None) => return None,
@@ -155,7 +155,7 @@ impl Known {
     }
 }
 
-/// Has the tries so far with each run that it is told of.
+/// Adds the tries so far to each run passed to the observer.
 struct OfSearch<'o, O> {
     observer: &'o mut O,
     search: Arc<Search>,
@@ -173,7 +173,7 @@ impl<O: Observer> Observer for OfSearch<'_, O> {
     }
 }
 
-/// A search that goes on.
+/// An ongoing search.
 struct Looking<'a> {
     plan: &'a Plan,
     scenario: &'a Arc<Scenario>,
@@ -184,7 +184,7 @@ struct Looking<'a> {
 }
 
 impl Looking<'_> {
-    /// What has been tried so far, and what is known by it.
+    /// Returns the tries so far and the found rate.
     fn search(&self) -> Search {
         Search {
             conditions: self.ceiling.conditions.iter().map(ToString::to_string).collect(),
@@ -193,7 +193,7 @@ impl Looking<'_> {
         }
     }
 
-    /// Drives this rate.
+    /// Drives one rate.
     async fn drive(
         &mut self,
         rate: f64,
@@ -239,7 +239,7 @@ impl Looking<'_> {
     }
 }
 
-/// Why the rate is too high, whatever the latency of what was begun.
+/// Returns why the rate was not reached, if so.
 fn not_reached(run: &LoadRun, rate: f64, backlogs: [u64; 2]) -> Option<String> {
     let seconds = Duration::from_nanos(run.duration_ns).as_secs_f64();
     let Flows { ok, failed, .. } = run.starts();
@@ -251,8 +251,8 @@ fn not_reached(run: &LoadRun, rate: f64, backlogs: [u64; 2]) -> Option<String> {
         .then(|| format!("{half} calls waited or were under way at half the time, and {end} at its end"))
 }
 
-/// Whether more wait at the end than at half the time, by a share of the starts in between that is not to be missed and
-/// by more than chance: those who come and go at the same rate are not always as many.
+/// Returns whether the backlog grows significantly from half the time to the end: by a share of the starts in between,
+/// plus random variation.
 fn grows(starts: f64, [half, end]: [u64; 2]) -> bool {
     let (half, end) = (half as f64, end as f64);
     end - half > (1.0 - REACHED_MIN) * starts + DEVIATIONS * (half + end).sqrt()
@@ -262,7 +262,7 @@ fn grows(starts: f64, [half, end]: [u64; 2]) -> bool {
 mod tests {
     use super::*;
 
-    /// The rate that is found where each is kept up to `capacity` a second, but for longer only up to `lasting`.
+    /// Returns the found rate if each is kept up to `capacity` per second, but for longer only up to `lasting`.
     fn found(first: f64, capacity: f64, lasting: f64) -> Option<f64> {
         let (mut known, mut rate) = (Known::default(), first);
         for _ in 0..100 {
@@ -304,7 +304,7 @@ mod tests {
         known.kept(100.0);
         known.too_high(104.0);
         assert_eq!(known.low, Some(100.0));
-        // Once more, for longer.
+        // The confirmation for a longer time fails.
         known.too_high(100.0);
         assert_eq!((known.low, known.high), (None, Some(100.0)));
         assert!(known.next().unwrap() < 100.0);
@@ -313,10 +313,10 @@ mod tests {
     #[test]
     fn a_queue_that_grows_is_told_from_one_that_goes_up_and_down() {
         for (starts, half, end, expected) in [
-            // 1,100 a second of a server that does 1,000, for 5 s: 100 more each second.
+            // 1,100 calls/s on a server that completes 1,000, for 5 s: the backlog grows by 100 each second.
             (2750.0, 250, 500, true),
             (2525.0, 62, 125, false),
-            // Calls of a second, 1,000 of them a second: as many are under way all the time.
+            // 1,000 calls/s of 1 s each: the number in flight is constant.
             (2500.0, 1000, 1000, false),
             (2500.0, 1000, 1070, false),
             (2500.0, 1000, 1200, true),

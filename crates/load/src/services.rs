@@ -1,5 +1,5 @@
-//! The services that `thalweg serve` offers: gRPC's own for measuring and for showing that two stacks understand
-//! each other, so that every other stack's tools can be pointed at this one.
+//! Services of `thalweg serve`: gRPC's own benchmark and interoperability services, so that the tools of all other
+//! stacks can be used with this one.
 
 mod benchmark;
 mod benchmark_owned;

@@ -1,14 +1,14 @@
-//! Which part of a load a process makes, where several make it.
+//! Part of a distributed load.
 
 use std::fmt;
 use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-/// One of the parts of a load that runs on several machines: `0/4` is the first of four.
+/// A part of a load distributed over several machines: `0/4` is the first of four.
 ///
-/// Part `index` makes each start whose number leaves `index` when divided by the number of parts, so that all of them
-/// together make the starts of one, and no two the same.
+/// Part `index` makes each start whose number modulo the number of parts is `index`. So all parts together make the
+/// starts of the whole load, each exactly once.
 ///
 /// ```
 /// use thalweg_load::Share;
@@ -25,14 +25,14 @@ pub struct Share {
     of: u32,
 }
 
-/// As it stands in a result.
+/// The form in results.
 #[derive(Deserialize)]
 struct Written {
     index: u32,
     of: u32,
 }
 
-/// What was written is no part.
+/// An invalid part.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("invalid part `{text}`: {why}")]
 pub struct ShareError {
@@ -41,11 +41,11 @@ pub struct ShareError {
 }
 
 impl Share {
-    /// Part `index`, counted from 0, of so many.
+    /// Creates part `index`, counted from 0, of `of` parts.
     ///
     /// # Errors
     ///
-    /// If there are not as many.
+    /// If `index` is not below `of`.
     pub fn new(index: u32, of: u32) -> Result<Self, ShareError> {
         if index < of {
             return Ok(Self { index, of });
@@ -57,32 +57,32 @@ impl Share {
         Err(ShareError { text: format!("{index}/{of}"), why })
     }
 
-    /// Which part it is, from 0.
+    /// Returns the index, from 0.
     pub fn index(self) -> u32 {
         self.index
     }
 
-    /// How many there are.
+    /// Returns the number of parts.
     pub fn of(self) -> u32 {
         self.of
     }
 
-    /// Whether the start of this number is made by this part.
+    /// Returns whether this part makes the start with this number.
     pub fn has(self, number: u64) -> bool {
         number % u64::from(self.of) == u64::from(self.index)
     }
 
-    /// The number that its own `n`-th call has in the whole load, both from 0.
+    /// Returns the number in the whole load of this part's `n`-th call, both from 0.
     pub fn number(self, n: u64) -> u64 {
         n.wrapping_mul(u64::from(self.of)).wrapping_add(u64::from(self.index))
     }
 
-    /// Which of its own calls has this number in the whole load.
+    /// Returns which of this part's calls has this number in the whole load.
     pub(crate) fn own(self, number: u64) -> u64 {
         number / u64::from(self.of)
     }
 
-    /// How many of so many calls it makes.
+    /// Returns how many of `calls` calls this part makes.
     pub fn of_calls(self, calls: u64) -> u64 {
         let (index, of) = (u64::from(self.index), u64::from(self.of));
         calls / of + u64::from(index < calls % of)

@@ -1,12 +1,12 @@
-//! The starts that a run has by its schedule, or a part of them.
+//! Starts of a run by its schedule, or of a part of it.
 
 use crate::arrivals::Arrivals;
 use crate::plan::{Pace, Plan, Stop};
 
-/// The number of each start and when it is to be, ns since the warm-up began; none for a closed loop.
+/// Returns number and time of each start, in ns since the warm-up began; none for a closed loop.
 ///
-/// A part draws the starts of the whole load and makes those that are its own: what ends the load, and what is drawn,
-/// is then the same for all.
+/// A part draws the starts of the whole load and makes its own ones, so that the end of the load and the random times
+/// are the same for all parts.
 pub(crate) fn starts(plan: &Plan) -> impl Iterator<Item = (u64, u64)> + Send + use<> {
     let arrivals = match &plan.pace {
         Pace::Closed { .. } => None,
@@ -29,13 +29,12 @@ pub(crate) fn starts(plan: &Plan) -> impl Iterator<Item = (u64, u64)> + Send + u
     (0..).zip(whole).filter(move |(number, _)| share.is_none_or(|share| share.has(*number)))
 }
 
-/// How many starts there are behind the warm-up, where the schedule of an open loop is over before as many as are to
-/// be.
+/// Returns the number of starts after the warm-up, if the schedule of an open loop ends before enough of them.
 pub(crate) fn too_few(plan: &Plan) -> Option<u64> {
     let (Pace::Open { schedule, .. }, Stop::Calls(calls)) = (&plan.pace, plan.own_stop()) else {
         return None;
     };
-    // One that goes on has enough.
+    // A schedule that continues has enough.
     schedule.over_after(0.0)?;
     let from_ns = plan.warm_up.as_nanos() as u64;
     let there = starts(plan).filter(|(_, start)| *start >= from_ns).count() as u64;
@@ -113,7 +112,7 @@ mod tests {
         check("100..0/2s", 101, None, None);
         check("5@1s/3s,0", 16, None, Some(15));
         check("100..10/2s", 1000, None, None);
-        // The warm-up has 30 before them: of 131 starts the second of four parts has every fourth.
+        // The warm-up has 30 more: the second of four parts makes every fourth of 131 starts.
         check("100..0/2s", 1000, Some(Share::new(1, 4).unwrap()), Some(25));
         let plan = plan("100..0/2s", Spacing::Poisson, Stop::After(Duration::from_secs(9)), None);
         assert_eq!(too_few(&plan), None, "it ends by time");

@@ -1,4 +1,4 @@
-//! `grpc.testing.BenchmarkService` as the official benchmark workers serve it.
+//! `grpc.testing.BenchmarkService` as served by the official benchmark workers.
 
 use std::pin::Pin;
 use std::task::Poll;
@@ -12,26 +12,26 @@ use super::proto::benchmark_service_server::BenchmarkService;
 use super::proto::{SimpleRequest, SimpleResponse};
 use super::zeros::payload;
 
-/// Answers with as many zeros as each request asks for, and does nothing else: what is measured is the stack.
+/// Responds with as many zeros as each request asks for, and does nothing else, so that the stack is measured.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct BenchmarkWorker {
     pub(super) work: Work,
 }
 
 impl BenchmarkWorker {
-    /// One that computes for so long for each message that it answers with, and for each of a client stream, as a
-    /// handler does that has something to do.
+    /// Creates a worker that computes for `work` per response message, and per message of a client stream, as a handler
+    /// with real work would.
     pub fn working(work: Duration) -> Self {
         Self { work: Work(work) }
     }
 }
 
-/// What a handler computes for a message.
+/// Work of a handler per message.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Work(Duration);
 
 impl Work {
-    /// Takes the processor for so long, and does not give it to others meanwhile.
+    /// Spins for this time without yielding the processor.
     pub(super) fn done(self) {
         if self.0.is_zero() {
             return;
@@ -60,7 +60,7 @@ impl BenchmarkService for BenchmarkWorker {
         Ok(Response::new(echo(request.into_inner(), self.work)))
     }
 
-    /// The answer is of the size that the last request asks for.
+    /// The last request sets the size of the response.
     async fn streaming_from_client(
         &self,
         request: Request<Streaming<SimpleRequest>>,
@@ -78,7 +78,7 @@ impl BenchmarkService for BenchmarkWorker {
         request: Request<SimpleRequest>,
     ) -> Result<Response<Answers>, Status> {
         let (response, work) = (response(request.get_ref())?, self.work);
-        // The same response again and again: flow control and cancelling are what end it.
+        // The same response repeatedly, until flow control or cancellation stops it.
         Ok(Response::new(Answers::new(move |_, pack| {
             work.done();
             while pack.push(&response) {
@@ -88,7 +88,7 @@ impl BenchmarkService for BenchmarkWorker {
         })))
     }
 
-    /// The first request says how large the answers are.
+    /// The first request sets the size of the responses.
     async fn streaming_both_ways(
         &self,
         request: Request<Streaming<SimpleRequest>>,
@@ -105,14 +105,14 @@ impl BenchmarkService for BenchmarkWorker {
     }
 }
 
-/// The responses of a stream.
+/// Responses of a stream.
 type Answers = Responses<SimpleResponse>;
 
 pub(super) fn response(request: &SimpleRequest) -> Result<SimpleResponse, Status> {
     Ok(SimpleResponse { payload: payload(request.response_size)?, ..SimpleResponse::default() })
 }
 
-/// One response for each request, as it comes: both have a place, and of the response the payload changes.
+/// Returns one response for each request. Both messages are reused; only the payload of the response changes.
 fn echo(mut requests: Streaming<SimpleRequest>, work: Work) -> Answers {
     let (mut request, mut response) = (SimpleRequest::default(), SimpleResponse::default());
     Answers::new(move |cx, pack| {
@@ -129,8 +129,8 @@ fn echo(mut requests: Streaming<SimpleRequest>, work: Work) -> Answers {
     })
 }
 
-/// Responses until the requests end. A task of its own reads the requests: were they read between responses, a client
-/// that first sends and then reads would wait for a server that first wants its responses read.
+/// Returns responses until the requests end. A separate task reads the requests: reading them between responses would
+/// deadlock with a client that sends all requests before it reads.
 fn both_ways(response: SimpleResponse, work: Work, mut reader: Reader) -> Answers {
     Answers::new(move |cx, pack| {
         while !reader.0.is_finished() {
@@ -139,12 +139,12 @@ fn both_ways(response: SimpleResponse, work: Work, mut reader: Reader) -> Answer
                 return Poll::Pending;
             }
         }
-        // A reader that panicked has already said so on stderr.
+        // A panic of the reader has already been reported on stderr.
         Pin::new(&mut reader.0).poll(cx).map(|ended| ended.unwrap_or(Ok(())))
     })
 }
 
-/// What reads the requests; it ends with the responses.
+/// Task that reads the requests; aborted with the responses.
 #[derive(Debug)]
 pub(super) struct Reader(pub(super) JoinHandle<Result<(), Status>>);
 

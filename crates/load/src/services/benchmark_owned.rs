@@ -1,4 +1,4 @@
-//! `grpc.testing.BenchmarkService`, with streams of messages that are given away, as most programs write them.
+//! `grpc.testing.BenchmarkService` with streams of owned messages, as most programs write them.
 
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
@@ -10,8 +10,8 @@ use super::benchmark::{BenchmarkWorker, Reader, Work, response};
 use super::proto::benchmark_service_server::BenchmarkService;
 use super::proto::{SimpleRequest, SimpleResponse};
 
-/// As [`BenchmarkWorker`](super::BenchmarkWorker), by what tonic's vocabulary has for streams: each message is made
-/// anew and given away.
+/// Like [`BenchmarkWorker`](super::BenchmarkWorker), with tonic's stream API: each message is newly allocated and
+/// passed by value.
 #[derive(Clone, Copy, Debug)]
 pub struct OwnedBenchmarkWorker(pub BenchmarkWorker);
 
@@ -31,7 +31,7 @@ impl BenchmarkService for OwnedBenchmarkWorker {
         Ok(Response::new(Echo { requests: request.into_inner(), work: self.0.work }))
     }
 
-    /// The answer is of the size that the last request asks for.
+    /// The last request sets the size of the response.
     async fn streaming_from_client(
         &self,
         request: Request<Streaming<SimpleRequest>>,
@@ -53,7 +53,7 @@ impl BenchmarkService for OwnedBenchmarkWorker {
         Ok(Response::new(tokio_stream::iter(endless)))
     }
 
-    /// The first request says how large the answers are.
+    /// The first request sets the size of the responses.
     async fn streaming_both_ways(
         &self,
         request: Request<Streaming<SimpleRequest>>,
@@ -69,7 +69,7 @@ impl BenchmarkService for OwnedBenchmarkWorker {
     }
 }
 
-/// One response for each request, as it comes.
+/// One response for each request.
 #[derive(Debug)]
 pub struct Echo {
     requests: Streaming<SimpleRequest>,
@@ -88,7 +88,7 @@ impl Stream for Echo {
     }
 }
 
-/// The same response again and again: flow control and cancelling are what end it.
+/// The same response repeatedly, until flow control or cancellation stops it.
 #[derive(Debug)]
 pub struct Endless {
     response: SimpleResponse,
@@ -104,8 +104,8 @@ impl Iterator for Endless {
     }
 }
 
-/// Responses until the requests end. A task of its own reads the requests: were they read between responses, a client
-/// that first sends and then reads would wait for a server that first wants its responses read.
+/// Responses until the requests end. A separate task reads the requests: reading them between responses would deadlock
+/// with a client that sends all requests before it reads.
 #[derive(Debug)]
 pub struct BothWays {
     response: SimpleResponse,
@@ -125,7 +125,7 @@ impl Stream for BothWays {
         }
         let ended = ready!(Pin::new(&mut reader.0).poll(cx));
         self.reader = None;
-        // A reader that panicked has already said so on stderr.
+        // A panic of the reader has already been reported on stderr.
         Poll::Ready(ended.unwrap_or(Ok(())).err().map(Err))
     }
 }

@@ -1,4 +1,4 @@
-//! `thalweg.lab.v1.Echo` and `EchoShapes`: each answer is the request.
+//! `thalweg.lab.v1.Echo` and `EchoShapes`: each response is the request.
 
 use nix::time::{ClockId, clock_gettime};
 use thalweg::metadata::MetadataMap;
@@ -9,10 +9,10 @@ use super::echo_proto::echo_shapes_server::EchoShapes;
 use super::echo_proto::{Person, Strings};
 use super::shapes_proto::{LogRecord, Order, Samples, SeveralData, Visit};
 
-/// The header that asks for the moments of a call at the server, and has them in the answer: see `peers/README.md`.
+/// Header that requests the server's timestamps of a call, and carries them in the response: see `peers/README.md`.
 pub(crate) const TIMES: &str = "lab-times";
 
-/// The server side of the study of gRPC against a JSON API.
+/// Server of the gRPC and JSON API comparison.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct EchoWorker;
 
@@ -51,7 +51,7 @@ impl EchoShapes for EchoWorker {
     }
 }
 
-/// The bytes of a message are the library's, before and after: only the handler's own times are seen here.
+/// Echoes a message. The library decodes and encodes it, so only the handler's own timestamps are available here.
 pub(super) fn echoed<M>(request: Request<M>) -> Response<M> {
     let times = handled(request.metadata());
     let mut response = Response::new(request.into_inner());
@@ -59,11 +59,11 @@ pub(super) fn echoed<M>(request: Request<M>) -> Response<M> {
     response
 }
 
-/// When the handler has the request and gives the answer away, if the request asks.
+/// Returns when the handler received the request and returns the response, if the request asks for it.
 pub(super) fn handled(metadata: &MetadataMap) -> Option<[i64; 2]> {
     metadata.get(TIMES)?;
     let decoded = monotonic_ns();
-    // What a handler would do stands here.
+    // The work of a handler would be here.
     let handled = monotonic_ns();
     Some([decoded, handled])
 }
@@ -74,7 +74,7 @@ pub(super) fn tell<M>(response: &mut Response<M>, times: Option<[i64; 2]>) {
     response.metadata_mut().insert(TIMES, times.parse().expect("words and digits are printable ASCII"));
 }
 
-/// Now, in ns of CLOCK_MONOTONIC, which all processes of a machine share.
+/// Returns the time in ns of CLOCK_MONOTONIC, which all processes of a machine share.
 pub(crate) fn monotonic_ns() -> i64 {
     let now = clock_gettime(ClockId::CLOCK_MONOTONIC).expect("every Linux has this clock");
     now.tv_sec() * 1_000_000_000 + now.tv_nsec()

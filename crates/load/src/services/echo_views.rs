@@ -1,5 +1,5 @@
-//! `thalweg.lab.v1.Echo` with messages that stay in the bytes that came, buffa's views: a request is read to a view,
-//! and the answer encoded from there anew.
+//! `thalweg.lab.v1.Echo` with buffa's views, messages that refer to the received bytes. A request is decoded to a view,
+//! and the response encoded from it.
 
 use std::future::{Ready, ready};
 use std::sync::Arc;
@@ -17,21 +17,21 @@ mod views {
     include!(concat!(env!("OUT_DIR"), "/views/thalweg.lab.v1.rs"));
 }
 
-/// The server side of the study of gRPC against a JSON API, with views in place of prost's messages.
+/// Server of the gRPC and JSON API comparison, with views instead of prost messages.
 #[derive(Clone, Debug, Default)]
 pub struct EchoViewsServer {
     options: ServiceOptions,
 }
 
 impl EchoViewsServer {
-    /// Takes messages of at most `limit` bytes.
+    /// Accepts messages of at most `limit` bytes.
     #[must_use]
     pub fn max_decoding_message_size(mut self, limit: usize) -> Self {
         self.options.max_decoding_message_size = limit;
         self
     }
 
-    /// Compresses messages for clients that take it.
+    /// Compresses messages for clients that accept it.
     #[must_use]
     pub fn send_compressed(mut self, encoding: Encoding) -> Self {
         self.options.send_compressed = Some(encoding);
@@ -57,7 +57,8 @@ fn echo<V: ViewReborrow>(request: Request<View<V>>) -> Ready<Result<Response<Enc
     ready(Ok(echoed(request).map(Encoded)))
 }
 
-/// A view that is sent by its fields, and not as the bytes that it came in: what a handler's own answer costs.
+/// A view that is encoded field by field, instead of copying the received bytes, at the cost of a handler's own
+/// response.
 struct Encoded<V: 'static>(View<V>);
 
 impl<V> Message for Encoded<V>

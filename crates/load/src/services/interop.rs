@@ -1,4 +1,4 @@
-//! `grpc.testing.TestService` as gRPC's interoperability tests describe it.
+//! `grpc.testing.TestService` as specified by gRPC's interoperability tests.
 
 use std::collections::VecDeque;
 use std::pin::Pin;
@@ -18,14 +18,14 @@ use super::proto::{
 };
 use super::zeros::payload;
 
-/// Metadata under this key comes back among the initial metadata.
+/// Key of metadata echoed in the initial metadata.
 const ECHO_INITIAL: &str = "x-grpc-test-echo-initial";
-/// Metadata under this key comes back among the trailing metadata.
+/// Key of metadata echoed in the trailing metadata.
 const ECHO_TRAILING: &str = "x-grpc-test-echo-trailing-bin";
-/// How many requests HalfDuplexCall keeps before it begins to answer.
+/// Maximum requests HalfDuplexCall buffers before it responds.
 const HALF_DUPLEX_REQUESTS_MAX: usize = 1024;
 
-/// The server side of gRPC's interoperability tests.
+/// Server of gRPC's interoperability tests.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct InteropServer;
 
@@ -72,7 +72,7 @@ impl TestService for InteropServer {
         while let Some(request) = requests.message().await? {
             received += request.payload.map_or(0, |payload| payload.body.len());
         }
-        // The interface has no room for more than an i32.
+        // The response field is an i32.
         let aggregated_payload_size = i32::try_from(received).unwrap_or(i32::MAX);
         Ok(echoing(&metadata, StreamingInputCallResponse { aggregated_payload_size }))
     }
@@ -107,7 +107,7 @@ impl TestService for InteropServer {
     }
 }
 
-/// A response with the metadata that the request wants echoed.
+/// Returns a response with the metadata that the request wants echoed.
 fn echoing<T>(requested: &MetadataMap, message: T) -> Response<T> {
     let mut response = Response::new(message);
     if let Some(value) = requested.get(ECHO_INITIAL) {
@@ -121,7 +121,7 @@ fn echoing<T>(requested: &MetadataMap, message: T) -> Response<T> {
     response
 }
 
-/// The status that a request wants its call to end with, as an error.
+/// Returns the status with which the request wants its call to end, as an error.
 fn wanted_status(wanted: Option<&EchoStatus>) -> Result<(), Status> {
     match wanted {
         Some(EchoStatus { code, message }) if *code != 0 => {
@@ -131,13 +131,13 @@ fn wanted_status(wanted: Option<&EchoStatus>) -> Result<(), Status> {
     }
 }
 
-/// The responses of the streaming calls: for each request, what its parameters ask for.
+/// Responses of the streaming calls, as the parameters of each request ask for.
 #[derive(Debug)]
 pub struct Replies {
     requests: Requests,
-    /// What the present request still wants.
+    /// Remaining responses of the current request.
     parameters: VecDeque<ResponseParameters>,
-    /// The wait before the next response.
+    /// Wait before the next response.
     interval: Option<Pin<Box<Sleep>>>,
 }
 
@@ -193,7 +193,7 @@ impl Requests {
     }
 }
 
-/// How long to wait before this response, once.
+/// Takes the wait before this response.
 fn take_interval(parameters: &mut ResponseParameters) -> Option<Duration> {
     let interval_us = u64::try_from(std::mem::take(&mut parameters.interval_us)).ok()?;
     (interval_us > 0).then(|| Duration::from_micros(interval_us))

@@ -1,5 +1,5 @@
-//! A server with all of the services. What serves a method is compiled where its service is added to a server: here,
-//! for speed, and not with the command, which is small.
+//! Adds all services to a server. Method handlers are compiled where their service is added: here they are optimized
+//! for speed, in the command for size.
 
 use std::time::Duration;
 
@@ -15,23 +15,23 @@ use super::{
 };
 use crate::record::Handing;
 
-/// The services that a server is to have, and how they do their work.
+/// Services of a server and their settings.
 #[derive(Debug)]
 pub struct Offered {
-    /// How streams of `BenchmarkService` hand their messages over.
+    /// Ownership of the stream messages of `BenchmarkService`.
     pub handing: Handing,
-    /// What that computes for each message.
+    /// Work of `BenchmarkService` per message.
     pub work: Duration,
-    /// `Echo` reads its messages where they lie.
+    /// Whether `Echo` uses views.
     pub views: bool,
-    /// The echo of somebody's own messages.
+    /// Echo of user-provided messages.
     pub own: Option<EchoOwnServer>,
-    /// Messages that are larger are refused.
+    /// Maximum message size; larger ones are rejected.
     pub message_bytes_max: usize,
 }
 
 impl Offered {
-    /// Adds all of them.
+    /// Adds all services.
     #[must_use]
     pub fn add_to(self, server: ServerBuilder) -> ServerBuilder {
         let max = self.message_bytes_max;
@@ -46,7 +46,7 @@ impl Offered {
             }
         };
         let server = server.add_service(TestServiceServer::new(InteropServer).max_decoding_message_size(max));
-        // What follows is compressed for a client that takes it so.
+        // The following services compress for clients that accept it.
         let shapes = EchoShapesServer::new(EchoWorker).send_compressed(Encoding::Gzip);
         let server = server.add_service(shapes.max_decoding_message_size(max));
         let server = if self.views {

@@ -1,7 +1,7 @@
-//! `thalweg.lab.v1.EchoOwn`: each answer is the request, of a type that is known at run time only.
+//! `thalweg.lab.v1.EchoOwn`: each response is the request, of a type known only at run time.
 //!
-//! What generated code would do is done by [`thalweg_protobuf::Message`]: the request is decoded to an object, and the
-//! answer encoded from there anew.
+//! [`thalweg_protobuf::Message`] replaces generated code: the request is decoded to an object, and the response encoded
+//! from it.
 
 use std::sync::Arc;
 
@@ -11,14 +11,14 @@ use thalweg_protobuf::{Message, Schema};
 
 use super::echo::{handled, tell};
 
-/// The file that declares the service.
+/// Proto file that declares the service.
 const FILE: &str = "thalweg/lab/v1/echo_own.proto";
 const ANNOTATIONS: [(&str, &str); 2] = [
     ("google/api/annotations.proto", include_str!("../../proto/google/api/annotations.proto")),
     ("google/api/http.proto", include_str!("../../proto/google/api/http.proto")),
 ];
 
-/// The server side of the study of gRPC against a JSON API, of one's own messages.
+/// Server of the gRPC and JSON API comparison, for user-provided messages.
 #[derive(Clone, Debug)]
 pub struct EchoOwnServer {
     /// An empty message of the type.
@@ -27,14 +27,14 @@ pub struct EchoOwnServer {
 }
 
 impl EchoOwnServer {
-    /// Of messages of this type, which is in these descriptors; `None` if it is not.
+    /// Creates a server for messages of this type; `None` if the descriptors do not contain it.
     pub fn new(set: &[u8], type_name: &str) -> Option<Self> {
         let schema = Schema::from_descriptor_set(set).ok()?;
         let like = Arc::new(Message::new(schema.message(type_name)?));
         Some(Self { like, options: ServiceOptions::default() })
     }
 
-    /// The sources of the service, for messages of a type that the file of this name declares.
+    /// Returns the proto files of the service, for messages of a type declared in `file`.
     pub fn sources(file: &str, type_name: &str) -> Vec<(&'static str, String)> {
         let text = format!(
             "syntax = 'proto3';\n\
@@ -52,14 +52,14 @@ impl EchoOwnServer {
         [(FILE, text)].into_iter().chain(annotations).collect()
     }
 
-    /// Takes messages of at most `limit` bytes.
+    /// Accepts messages of at most `limit` bytes.
     #[must_use]
     pub fn max_decoding_message_size(mut self, limit: usize) -> Self {
         self.options.max_decoding_message_size = limit;
         self
     }
 
-    /// Compresses messages for clients that take it.
+    /// Compresses messages for clients that accept it.
     #[must_use]
     pub fn send_compressed(mut self, encoding: Encoding) -> Self {
         self.options.send_compressed = Some(encoding);

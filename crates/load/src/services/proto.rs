@@ -3,5 +3,5 @@
 
 thalweg::include_proto!("grpc.testing");
 
-/// Their descriptors, imports included: an encoded `google.protobuf.FileDescriptorSet`.
+/// Descriptors including imports: an encoded `google.protobuf.FileDescriptorSet`.
 pub const DESCRIPTORS: &[u8] = thalweg::include_file_descriptor_set!("testing");

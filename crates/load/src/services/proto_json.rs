@@ -1,7 +1,7 @@
-//! What ProtoJSON has otherwise than serde would: integers of 64 bits are strings, and an enum is its name. In formats
-//! that are not read by people, integers are numbers.
+//! ProtoJSON's deviations from serde's defaults: 64-bit integers are strings, and enums are names. In binary formats,
+//! integers are numbers.
 
-/// An integer of 64 bits.
+/// A 64-bit integer.
 pub(crate) mod wide {
     use std::fmt::{self, Display};
     use std::marker::PhantomData;
@@ -25,7 +25,7 @@ pub(crate) mod wide {
         if from.is_human_readable() { from.deserialize_str(Text(PhantomData)) } else { T::deserialize(from) }
     }
 
-    /// Of a string, which is not copied.
+    /// Parses a string without copying it.
     struct Text<T>(PhantomData<T>);
 
     impl<T: FromStr> Visitor<'_> for Text<T> {
@@ -41,7 +41,7 @@ pub(crate) mod wide {
     }
 }
 
-/// A row of them.
+/// An array of 64-bit integers.
 pub(crate) mod wide_row {
     use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
@@ -59,7 +59,7 @@ pub(crate) mod wide_row {
     }
 }
 
-/// The level of a line of a log.
+/// The level of a log record.
 pub(crate) mod level {
     use std::fmt;
 

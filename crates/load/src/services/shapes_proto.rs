@@ -1,4 +1,4 @@
-//! `shapes`: the codec study's messages, generated from `shapes.proto` of `crates/messages`, as objects of serde's too.
+//! `shapes`: messages of the codec study, generated from `shapes.proto` of `crates/messages`, with serde support.
 #![allow(missing_docs, clippy::pedantic, reason = "generated code")]
 
 thalweg::include_proto!("shapes");

@@ -1,4 +1,4 @@
-//! Payloads of zeros, made once and shared.
+//! Shared payloads of zeros.
 
 use std::sync::OnceLock;
 
@@ -7,30 +7,30 @@ use thalweg::Status;
 
 use super::proto::Payload;
 
-/// The largest payload that a peer can make this process hold, in bytes.
+/// Largest payload that a peer can make this process hold, in bytes.
 pub const PAYLOAD_BYTES_MAX: usize = 64 << 20;
 
-/// Blocks of 2⁰, 2¹, … 2²⁶ bytes: whatever the peers ask for, all of them together take less than twice
-/// `PAYLOAD_BYTES_MAX`.
+/// Blocks of 2⁰, 2¹, … 2²⁶ bytes. All of them together take less than twice `PAYLOAD_BYTES_MAX`, whatever peers
+/// request.
 static BLOCKS: [OnceLock<Bytes>; PAYLOAD_BYTES_MAX.ilog2() as usize + 1] =
     [const { OnceLock::new() }; PAYLOAD_BYTES_MAX.ilog2() as usize + 1];
 
-/// `len` bytes of zeros, shared with all other callers.
+/// Returns `len` zero bytes, shared with all other callers.
 ///
 /// # Panics
 ///
-/// When `len` is beyond `PAYLOAD_BYTES_MAX`.
+/// If `len` exceeds `PAYLOAD_BYTES_MAX`.
 pub fn zeros(len: usize) -> Bytes {
     assert!(len <= PAYLOAD_BYTES_MAX, "{len} bytes are more than a payload may have");
     let size = len.next_power_of_two();
     BLOCKS[size.ilog2() as usize].get_or_init(|| written_zeros(size)).slice(..len)
 }
 
-/// The payload for an answer that a peer wants `size` bytes long; none for an empty answer, as gRPC's own workers do.
+/// Returns the payload of a response of `size` bytes; `None` for 0, as in gRPC's own workers.
 ///
 /// # Errors
 ///
-/// INVALID_ARGUMENT for a size that is negative or beyond `PAYLOAD_BYTES_MAX`.
+/// INVALID_ARGUMENT if the size is negative or exceeds `PAYLOAD_BYTES_MAX`.
 pub(super) fn payload(size: i32) -> Result<Option<Payload>, Status> {
     match usize::try_from(size) {
         Ok(0) => Ok(None),
@@ -41,8 +41,8 @@ pub(super) fn payload(size: i32) -> Result<Option<Payload>, Status> {
     }
 }
 
-/// Zeros that have been written. Memory as the kernel hands it out would be one and the same page of zeros all over,
-/// which never leaves the processor's cache: sending it is faster than sending anything real.
+/// Returns zeros that have been written. Untouched memory would map to a single page of zeros, which never leaves the
+/// processor's cache: sending it would be faster than sending real data.
 fn written_zeros(len: usize) -> Bytes {
     let mut block = vec![1; len];
     std::hint::black_box(&mut block).fill(0);

@@ -1,4 +1,4 @@
-//! gRPC's BenchmarkService, which is loaded if no method is named.
+//! gRPC's BenchmarkService, the default if no method is named.
 
 use std::time::Duration;
 
@@ -16,7 +16,7 @@ use crate::record::{CallType, Handing};
 use crate::services::PAYLOAD_BYTES_MAX;
 use crate::services::proto::DESCRIPTORS;
 
-/// How long a stream lasts where streams come and go.
+/// Duration of a stream if several streams follow each other.
 const STREAM_FOR: Duration = Duration::from_secs(1);
 
 /// Payloads of calls of BenchmarkService.
@@ -27,7 +27,7 @@ pub struct Benchmark {
 }
 
 impl Benchmark {
-    /// Returns `None` if the method is not one of BenchmarkService. `size`: payload bytes of a message.
+    /// Creates the payloads of `size` bytes per message. Returns `None` if the method is not one of BenchmarkService.
     ///
     /// # Errors
     ///
@@ -54,13 +54,13 @@ impl Benchmark {
         Catalogue::Files { schema, set: DESCRIPTORS.to_vec() }
     }
 
-    /// Returns the calls of a method. A stream of requests has this many messages.
+    /// Returns the calls of a method. A request stream has `messages` messages.
     pub(super) fn calls(self, kind: CallKind, messages: u64) -> Calls {
         benchmark_calls::calls(kind, self.size, Handing::InPlace, messages)
     }
 
-    /// Returns how streams of this type run. If nothing else ends them, they last to the end of the run, or for a
-    /// second if streams come and go.
+    /// Returns the settings of streams of this type. If nothing else ends a stream, it lasts to the end of the run, or
+    /// for 1 s if streams follow each other.
     pub fn stream(self, call: CallType, asked: StreamSpec, is_steady: bool) -> StreamSpec {
         let mut stream = asked;
         let is_endless = call != CallType::Unary
@@ -74,7 +74,7 @@ impl Benchmark {
         stream
     }
 
-    /// Makes one call, so that a server without the service is an error and not a run of failures.
+    /// Makes one call, so that a missing service is an error and not a run of failures.
     ///
     /// # Errors
     ///

@@ -12,16 +12,16 @@ use crate::connect::{connect, connect_all};
 use crate::record::LaneRule;
 use crate::scenario::Channels;
 
-/// How to connect to servers.
+/// Connection settings.
 #[expect(missing_debug_implementations, reason = "it has a function")]
 pub struct Connecting<'a> {
-    /// The first one is asked for its descriptors.
+    /// Servers. The first one is asked for its descriptors.
     pub targets: &'a [String],
-    /// Connections to each.
+    /// Connections to each server.
     pub connections: u32,
     /// Rule for the number of connections.
     pub lanes: LaneRule,
-    /// Time limit of connecting, and of each response of reflection.
+    /// Time limit of connecting, and of each reflection response.
     pub timeout: Duration,
     /// Value of `:authority`, instead of the target.
     pub authority: Option<&'a str>,
@@ -39,7 +39,7 @@ impl Connecting<'_> {
         (self.set_up)(builder)
     }
 
-    /// Returns the declarations of methods: the files, or the first server's reflection on a connection of its own.
+    /// Returns the method descriptors: from the files, or from the first server by reflection on a separate connection.
     ///
     /// # Errors
     ///
@@ -67,7 +67,7 @@ impl Connecting<'_> {
         let (mut shared, mut builders) = (Vec::new(), Vec::new());
         for target in self.targets {
             let builder = self.builder(target);
-            // With a channel per call, too: a missing server is reported before calls fail.
+            // Also with a channel per call, so that a missing server is reported before calls fail.
             shared.push(connect_all(&builder, target, self.lanes, self.connections, self.timeout).await?);
             builders.push(builder.lanes(Lanes::fixed(1)));
         }

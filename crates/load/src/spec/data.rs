@@ -1,4 +1,4 @@
-//! Requests of a call from JSON, rows of CSV or bytes, with or without templates.
+//! Requests of a call from JSON, CSV rows or bytes, with or without templates.
 
 use std::fs;
 use std::io::{self, Read};
@@ -45,31 +45,31 @@ impl FromStr for Input {
     }
 }
 
-/// What is sent, and how.
+/// Request data and its format.
 pub(super) struct Data<'a> {
-    /// Texts, `@FILE`, or `@-` for stdin, one behind the other; none: one empty message.
+    /// Texts, `@FILE`, or `@-` for stdin, concatenated. Empty means one empty message.
     pub(super) texts: &'a [String],
-    /// None: as the file's name says.
+    /// `None` chooses by the file's name.
     pub(super) input: Option<Input>,
     pub(super) order: Order,
     /// Messages of a stream.
     pub(super) messages: Option<u64>,
-    /// A stream ends by time, and has messages until then.
+    /// Whether a stream ends by time, and has messages until then.
     pub(super) is_endless: bool,
     pub(super) has_templates: bool,
     pub(super) seed: u64,
-    /// What places may name beside what each call has.
+    /// Names that templates may use besides those of each call.
     pub(super) names: Names<'a>,
 }
 
 impl Data<'_> {
-    /// Messages of a stream, where they are said. Whoever sends one message has the next one in the next call.
+    /// Returns the messages per stream, if specified. Methods that take one message use the next one in each call.
     fn per_stream(&self, called: &Called) -> Option<u64> {
         let endless = self.is_endless.then_some(u64::MAX);
         if called.is_client_streaming { self.messages.or(endless) } else { Some(1) }
     }
 
-    /// The requests of this method.
+    /// Returns the requests of a method.
     pub(super) fn requests(&self, called: &Called) -> Result<Requests, SpecError> {
         let per_stream = self.per_stream(called);
         if self.texts.is_empty() {
@@ -93,7 +93,7 @@ impl Data<'_> {
         let texts = self.each(|text, data| match Texts::of(format) {
             Some(texts) if !self.is_csv(text) => {
                 let all = all(texts, data);
-                // An array is several messages, as for ghz, where it is not the JSON of one.
+                // An array is several messages, as in ghz, unless it is the JSON of one.
                 let splits = format == MessageFormat::Json && !called.takes_arrays();
                 Ok(if splits { all.into_iter().flat_map(elements).collect() } else { all })
             }
@@ -113,7 +113,7 @@ impl Data<'_> {
         Ok(ready(encoded(format, &texts, called)?))
     }
 
-    /// What `make` makes of each text, or of the file that it names.
+    /// Applies `make` to each text, or the content of the file it names.
     fn each(
         &self,
         make: impl Fn(&str, &[u8]) -> Result<Vec<Vec<u8>>, SpecError>,
@@ -131,7 +131,7 @@ impl Data<'_> {
     }
 }
 
-/// Messages with their lengths before them.
+/// Splits length-prefixed messages.
 fn apart(text: &str, mut data: &[u8]) -> Result<Vec<Vec<u8>>, SpecError> {
     let name = text.strip_prefix('@').unwrap_or("the data");
     let mut wires = Vec::new();

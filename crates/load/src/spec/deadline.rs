@@ -4,24 +4,24 @@ use std::time::Duration;
 
 use crate::schedule::Schedule;
 
-/// Time limit of connecting, and of a call without messages that take time.
+/// Default time limit of connecting, and of a call, plus the time its messages take.
 pub const TIMEOUT_DEFAULT: Duration = Duration::from_secs(10);
-/// The longest time, so that sums of times do not overflow.
+/// Longest time, so that sums of times do not overflow.
 pub const YEAR: Duration = Duration::from_secs(366 * 24 * 3600);
 
-/// The deadline of calls.
+/// Deadline of calls.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Deadline {
-    /// None was specified.
+    /// Not specified.
     Default,
-    /// This long after the start of a call.
+    /// Time after the start of a call.
     After(Duration),
-    /// There is none.
+    /// No deadline.
     Never,
 }
 
 impl From<Option<Duration>> for Deadline {
-    /// 0 is no deadline.
+    /// Converts a timeout, of which 0 means no deadline.
     fn from(timeout: Option<Duration>) -> Self {
         match timeout {
             None => Self::Default,
@@ -34,7 +34,7 @@ impl From<Option<Duration>> for Deadline {
 impl Deadline {
     /// Returns the timeout of a call whose stream lasts this long, or sends this many messages at a rate.
     ///
-    /// The time that it lasts is added, and to the default the time that its messages take.
+    /// The duration of the stream is added. The default timeout also includes the time its messages take.
     pub(super) fn timeout(
         self,
         lasts: Option<Duration>,
@@ -52,9 +52,9 @@ impl Deadline {
     }
 }
 
-/// How long sending so many messages takes.
+/// Returns the time needed to send `messages` messages.
 fn sending(rate: &Schedule, messages: u64) -> Duration {
-    // A schedule that never has as many is over with what is written of it.
+    // A schedule with fewer messages ends with its last piece.
     let last = rate.start_of(messages.saturating_sub(1) as f64);
     last.map_or(rate.written_length(), |last| Duration::from_secs_f64(last.min(YEAR.as_secs_f64())))
 }
@@ -78,7 +78,7 @@ mod tests {
         check(None, "1", Some(5), Some(15));
         check(Some(7), "1", None, Some(7));
         check(Some(7), "1", Some(5), Some(12));
-        // One that is over after ten of them, and one that would take longer than anybody waits.
+        // A rate that ends after ten messages, and one that takes longer than a year.
         check(None, "2..0/10s", None, Some(20));
         check(None, "0.0000000001", None, Some(10 + 366 * 24 * 3600));
         check(Some(0), "1", None, None);

@@ -1,10 +1,10 @@
-//! Why a load cannot be made.
+//! Errors of load specifications.
 
 use thalweg_dynamic::LookUpError;
 
 use crate::connect::StartError;
 
-/// Why a load cannot be made.
+/// Reason why a load cannot be made.
 #[derive(Debug, thiserror::Error)]
 pub enum SpecError {
     /// The load cannot be made as specified.
@@ -16,10 +16,10 @@ pub enum SpecError {
     /// A method cannot be called.
     #[error(transparent)]
     Method(#[from] LookUpError),
-    /// A server does not take calls.
+    /// A server does not accept calls.
     #[error(transparent)]
     Start(#[from] StartError),
-    /// One of these, in a step of a scenario.
+    /// An error in a step of a scenario.
     #[error("{step}: {error}")]
     Step {
         /// Flow and step.
@@ -39,7 +39,7 @@ impl SpecError {
         Self::Failed(message.to_string())
     }
 
-    /// Returns whether other arguments would help.
+    /// Returns whether the arguments are wrong.
     pub fn is_misuse(&self) -> bool {
         match self {
             Self::Invalid(_) | Self::Method(LookUpError::Unknown(_)) => true,

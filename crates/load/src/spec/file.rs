@@ -15,7 +15,7 @@ use super::step::{FlowSpec, StepSpec};
 use super::stream::StreamSpec;
 use crate::scenario::Think;
 
-/// What a file has.
+/// Content of a scenario file.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct FileOfFlows {
@@ -64,7 +64,7 @@ struct StepOfFile {
 /// Options of steps that do not set their own.
 #[derive(Clone, Copy, Debug)]
 pub struct Defaults<'a> {
-    /// Deadline of each call.
+    /// Default deadline of each call.
     pub deadline: Deadline,
     /// Metadata of each call, before that of the step.
     pub metadata: &'a [Entry],
@@ -76,7 +76,7 @@ pub struct Defaults<'a> {
     pub has_templates: bool,
 }
 
-/// The scenario's name, and its flows.
+/// Returns the scenario's name and its flows.
 pub(super) fn read(path: &Path, defaults: &Defaults<'_>) -> Result<(String, Vec<FlowSpec>), SpecError> {
     let failed = |why: String| SpecError::invalid(format!("{}: {why}", path.display()));
     let text = std::fs::read_to_string(path).map_err(|error| failed(format!("cannot be read: {error}")))?;
@@ -175,7 +175,7 @@ impl StepOfFile {
     }
 }
 
-/// Reads the name of a compression.
+/// Parses the name of a compression.
 fn encoding(name: &str) -> Result<Encoding, String> {
     match name.to_ascii_lowercase().as_str() {
         "gzip" => Ok(Encoding::Gzip),
@@ -184,7 +184,7 @@ fn encoding(name: &str) -> Result<Encoding, String> {
     }
 }
 
-/// Reads `100ms`, or `50ms..200ms`.
+/// Parses `100ms`, or `50ms..200ms`.
 fn think(text: &str) -> Result<Think, String> {
     let time = |text: &str| {
         humantime::parse_duration(text.trim())
@@ -198,7 +198,7 @@ fn think(text: &str) -> Result<Think, String> {
     Ok(think)
 }
 
-/// A file of a scenario is looked for beside it.
+/// Resolves a file name relative to the scenario file.
 fn beside(scenario: &Path, data: String) -> String {
     match data.strip_prefix('@') {
         Some(path) if !matches!(path, "" | "-") && Path::new(path).is_relative() => {

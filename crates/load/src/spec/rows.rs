@@ -1,4 +1,4 @@
-//! Requests from rows of CSV.
+//! Requests from CSV rows.
 
 use serde_json::{Map, Value};
 use thalweg_dynamic::Called;
@@ -6,19 +6,19 @@ use thalweg_protobuf::{Field, Kind, MessageType};
 
 use super::error::SpecError;
 
-/// A column, by what its name in the first row says: a field, or one of a message in a field, with dots between.
+/// A column, named by the first row: a field, or a nested field with dots.
 struct Column<'s> {
     name: &'s str,
     path: Vec<&'s str>,
-    /// Its cells are JSON: lists, maps and messages.
+    /// Cells are JSON: lists, maps and messages.
     is_json: bool,
-    /// Its cells may be JSON: a Struct, or a Timestamp, which is none.
+    /// Cells may be JSON, such as a Struct, or not, such as a Timestamp.
     may_be_json: bool,
     is_bool: bool,
 }
 
-/// Each row as the JSON of a request. An empty cell is a field that is not there; a cell is written as it would be in
-/// JSON, without quotes, and lists, maps and messages in JSON.
+/// Returns each row as the JSON of a request. An empty cell means that the field is absent. Cells are written as in
+/// JSON without quotes, and lists, maps and messages as JSON.
 pub(super) fn documents(data: &[u8], called: &Called) -> Result<Vec<Vec<u8>>, SpecError> {
     let bad = |why: String| SpecError::invalid(format!("rows of -d: {why}"));
     let message = called
@@ -86,7 +86,7 @@ impl<'s> Column<'s> {
             (_, true, _) => Err(format!("`{cell}` in `{}` is neither true nor false", self.name)),
             (true, _, _) => serde_json::from_str(cell)
                 .map_err(|error| format!("`{cell}` in `{}` is not valid JSON: {error}", self.name)),
-            // Numbers may stand in quotes.
+            // ProtoJSON accepts numbers in quotes.
             _ => Ok(Value::String(cell.to_owned())),
         }
     }

@@ -1,4 +1,4 @@
-//! A scenario: the calls of one method, or flows of several steps.
+//! A scenario: calls of one method, or flows with several steps.
 
 use std::path::Path;
 
@@ -40,7 +40,7 @@ impl ScenarioSpec {
         Self { name, flows: vec![flow], is_one_call: true, benchmark }
     }
 
-    /// Returns the flows, by the descriptors of their methods.
+    /// Resolves the methods and returns the flows.
     ///
     /// # Errors
     ///
@@ -68,7 +68,7 @@ impl ScenarioSpec {
     }
 }
 
-/// Returns the seed of a step: each draws values of its own.
+/// Returns the seed of a step, different for each.
 fn seed_of_step(seed: u64, place: u64) -> u64 {
     seed.wrapping_add(place.wrapping_mul(0x9e37_79b9_7f4a_7c15))
 }

@@ -31,7 +31,7 @@ pub struct StepSpec {
     pub name: String,
     /// Method to call.
     pub method: MethodName,
-    /// Requests as texts, `@FILE`, or `@-` for stdin; empty: one empty message.
+    /// Requests as texts, `@FILE`, or `@-` for stdin. Empty means one empty message.
     pub data: Vec<String>,
     /// Payloads to send if `data` is empty, for a method of BenchmarkService.
     pub benchmark: Option<Benchmark>,
@@ -49,7 +49,7 @@ pub struct StepSpec {
     pub compress: Option<Encoding>,
     /// Largest response, in bytes.
     pub max_message_bytes: usize,
-    /// How streams run.
+    /// Settings of streams.
     pub stream: StreamSpec,
     /// Conditions that responses must meet.
     pub checks: Vec<Condition>,
@@ -60,7 +60,7 @@ pub struct StepSpec {
 }
 
 impl StepSpec {
-    /// Returns the step with the call of this method. `variables` are the values that earlier steps keep.
+    /// Returns the step with the call of this method. `variables` are the values kept by earlier steps.
     pub(super) fn step(&self, called: &Called, seed: u64, variables: &[String]) -> Result<Step, SpecError> {
         let kind = CallKind::of(called.is_client_streaming, called.is_server_streaming);
         self.stream.check(kind, &self.method)?;

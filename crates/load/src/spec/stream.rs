@@ -1,4 +1,4 @@
-//! How streams run.
+//! Settings of streams.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use super::error::SpecError;
 use crate::call::CallKind;
 use crate::schedule::Schedule;
 
-/// How a stream runs.
+/// Settings of a stream.
 #[derive(Clone, Debug, Default)]
 pub struct StreamSpec {
     /// Messages to send.
@@ -19,7 +19,7 @@ pub struct StreamSpec {
     pub lasts: Option<Duration>,
     /// Responses after which it is cancelled.
     pub responses: Option<u64>,
-    /// Messages that may await their responses.
+    /// Maximum messages that await their responses.
     pub outstanding: Option<u64>,
     /// Whether it ends with the run.
     pub lasts_to_end: bool,

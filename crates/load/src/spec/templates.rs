@@ -1,4 +1,4 @@
-//! Requests and metadata that templates make for each call.
+//! Requests and metadata created from templates for each call.
 
 use bytes::Bytes;
 use thalweg::metadata::MetadataMap;
@@ -11,10 +11,10 @@ use crate::call::CallMetadata;
 use crate::requests::Make;
 use crate::template::{Moment, Names, Template};
 
-/// What a place of a template begins with.
+/// Start of a placeholder in a template.
 pub(super) const PLACE: &str = "{{";
 
-/// Texts with places that are filled for each message.
+/// Texts with placeholders that are filled for each message.
 #[derive(Debug)]
 pub(super) struct TextTemplates {
     called: Called,
@@ -23,8 +23,8 @@ pub(super) struct TextTemplates {
 }
 
 impl TextTemplates {
-    /// Tries each of them once, so that what is wrong is said before anything is called.
-    /// What has values of earlier steps can only be tried when these are there.
+    /// Parses the templates and tries each once, to report errors before any call is made. Templates with values of
+    /// earlier steps cannot be tried in advance.
     pub(super) fn read(
         called: &Called,
         format: MessageFormat,
@@ -47,7 +47,7 @@ impl TextTemplates {
         Ok(made)
     }
 
-    /// The texts, if all calls have the same.
+    /// Returns the texts, if they are the same for all calls.
     pub(super) fn constant(&self) -> Option<Vec<Vec<u8>>> {
         let text = |template: &Template| template.fill(&Moment::default()).into_bytes();
         self.templates.iter().all(Template::is_constant).then(|| self.templates.iter().map(text).collect())
@@ -65,7 +65,7 @@ impl Make for TextTemplates {
     }
 }
 
-/// The metadata of calls: made for each, if a value has a place to be filled.
+/// Returns the metadata of calls, created for each call if a value has a placeholder.
 pub(super) fn call_metadata(
     entries: &[Entry],
     seed: u64,
