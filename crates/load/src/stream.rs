@@ -1,7 +1,7 @@
-//! One stream: its requests are sent at their times, and its messages are counted when they go and come.
+//! One stream: sends its requests on schedule, and counts messages as they are sent and received.
 //!
-//! Reading the clock takes some 25 ns, and tens of millions of small messages can pass in a second. So messages that go
-//! or come together are counted as a batch, with one reading of the clock: when its first message goes or comes.
+//! Reading the clock takes some 25 ns, and tens of millions of small messages can pass in a second. So messages that
+//! are sent or received together are counted as a batch, with one reading of the clock at its first message.
 
 use std::ops::Range;
 use std::pin::Pin;
@@ -21,48 +21,48 @@ use crate::schedule::Schedule;
 use crate::traffic::{Batch, Stretch, Traffic};
 use crate::unanswered::Unanswered;
 
-/// No message is added to a batch of so many bytes.
+/// Maximum bytes of a batch before another message is added.
 const BATCH_BYTES: u64 = 16 << 10;
 
-/// How a stream is counted.
+/// Counting rules of a stream.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Rules {
-    /// Responses answer requests one by one.
+    /// Whether responses answer requests one by one.
     pub(crate) is_paired: bool,
-    /// So many requests may await their responses.
+    /// Maximum requests that await their response.
     pub(crate) outstanding: Option<u64>,
-    /// Requests count once the stream has been answered.
+    /// Whether requests count only once the stream has its response.
     pub(crate) holds_requests: bool,
-    /// It ends when the run is stopped.
+    /// Whether the stream ends when the run is stopped.
     pub(crate) lasts_to_end: bool,
 }
 
-/// What both directions of a stream know.
+/// State shared by both directions of a stream.
 #[derive(Debug)]
 pub(crate) struct Messages {
     counting: Arc<Counting>,
     pub(crate) began_ns: u64,
-    /// What goes or comes then is counted.
+    /// Time in which messages are counted.
     counted: Range<u64>,
-    /// Messages that have gone and come. Each is written by its direction alone.
+    /// Messages sent and received. Each counter is written by its own direction only.
     sent: AtomicU64,
     received: AtomicU64,
     unanswered: Option<Mutex<Unanswered>>,
     outstanding: u64,
-    /// The sender has found as many outstanding, and waits.
+    /// Whether the sender waits for responses.
     waits: AtomicBool,
     sender: Mutex<Option<Waker>>,
     lasts_to_end: bool,
     /// Requests that do not count yet.
     held: Option<Mutex<(Traffic, Paced)>>,
-    /// All requests have gone.
+    /// Whether all requests have been sent.
     is_complete: AtomicBool,
-    /// A request could not be made, and the stream ended before it.
+    /// Reason why a request could not be made, which ended the stream.
     fault: OnceLock<String>,
 }
 
 impl Messages {
-    /// Of a stream that begins now, and whose messages are counted in this time.
+    /// Creates the state of a stream that starts now, whose messages count during `counted`.
     pub(crate) fn new(counting: &Arc<Counting>, counted: &Range<u64>, rules: Rules) -> Self {
         Self {
             counting: counting.clone(),
@@ -81,32 +81,32 @@ impl Messages {
         }
     }
 
-    /// When the run's clock began.
+    /// Returns the start of the run's clock.
     pub(crate) fn base(&self) -> Instant {
         self.counting.base
     }
 
-    /// The run is stopped, and the stream is to end with it.
+    /// Returns whether the run is stopped, and the stream ends with it.
     fn is_stopped(&self) -> bool {
         self.lasts_to_end && self.counting.stopped.load(Relaxed)
     }
 
-    /// Requests that have gone.
+    /// Returns the number of sent requests.
     pub(crate) fn sent(&self) -> u64 {
         self.sent.load(Acquire)
     }
 
-    /// Whether all requests have gone.
+    /// Returns whether all requests have been sent.
     pub(crate) fn is_complete(&self) -> bool {
         self.is_complete.load(Acquire)
     }
 
-    /// Why a request could not be made, if so.
+    /// Returns why a request could not be made, if so.
     pub(crate) fn fault(&self) -> Option<&str> {
         self.fault.get().map(String::as_str)
     }
 
-    /// Counts a request that goes now, of a stream that has no other.
+    /// Counts the only request of a stream, sent now.
     pub(crate) fn count_only_request(&self, bytes: u64) {
         self.sent.store(1, Release);
         self.is_complete.store(true, Release);
@@ -115,7 +115,7 @@ impl Messages {
         }
     }
 
-    /// The stream has been answered: its requests count.
+    /// Counts the held requests, once the stream has its response.
     pub(crate) fn count_held(&self) {
         if let Some(held) = &self.held {
             let (traffic, paced) = std::mem::take(&mut *lock(held));
@@ -144,28 +144,28 @@ impl Messages {
         }
     }
 
-    /// Whether another request may be sent behind so many.
+    /// Returns whether another request may follow `sent` requests.
     #[inline]
     fn has_room(&self, sent: u64) -> bool {
-        // A server may answer more than it was asked.
+        // A server may send more responses than requested.
         sent.saturating_sub(self.received.load(Acquire)) < self.outstanding
     }
 
-    /// Ready when it may be.
+    /// Waits until another request may be sent.
     fn poll_room(&self, sent: u64, cx: &Context<'_>) -> Poll<()> {
         if self.has_room(sent) {
             return Poll::Ready(());
         }
         *lock(&self.sender) = Some(cx.waker().clone());
         self.waits.store(true, Relaxed);
-        // Orders the store above before the load below, as `has_received` does the other way round: one of the two sees
-        // what the other wrote, so a sender never waits for a receiver that has not seen it.
+        // Orders the store above before the load below; `has_received` does the reverse. One of the two sees the
+        // other's write, so a sender never waits for a receiver that has not seen it.
         fence(SeqCst);
         if self.has_room(sent) { Poll::Ready(()) } else { Poll::Pending }
     }
 
-    /// So many responses have come. A sender that waits is woken at each quarter of what may be outstanding: often
-    /// enough to keep the stream full, seldom enough that requests go out together.
+    /// Counts `count` responses. Wakes a waiting sender at each quarter of the outstanding limit: often enough to keep
+    /// the stream full, rarely enough that requests are sent together.
     #[inline]
     fn has_received(&self, count: u64) {
         self.received.store(count, Release);
@@ -185,27 +185,27 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Sends the requests of a stream: as fast as the library takes them, or by a schedule.
+/// Sends the requests of a stream, as fast as the library accepts them or by a schedule.
 pub(crate) struct Sender<S> {
     source: S,
     messages: Arc<Messages>,
-    /// No batch begins later.
+    /// Last start of a batch.
     ends_ns: u64,
     times: Option<SendTimes>,
-    /// There is a time from one batch to the next.
+    /// Whether the time between batches is recorded.
     is_paced: bool,
     sent: u64,
     /// Requests that may still be added to the batch.
     left: u64,
     batch_ns: u64,
-    /// Requests of the batch that are not counted yet.
+    /// Requests of the batch not counted yet.
     traffic: Traffic,
-    /// All of them.
+    /// All requests of the batch.
     count: u64,
 }
 
 impl<S: Source> Sender<S> {
-    /// `is_paced`: no response tells how long requests take.
+    /// Creates a sender. `is_paced` is set if no response shows the duration of requests.
     pub(crate) fn new(
         source: S,
         messages: &Arc<Messages>,
@@ -217,13 +217,13 @@ impl<S: Source> Sender<S> {
         Self { source, messages, ends_ns, times, is_paced, sent: 0, left: 0, batch_ns: 0, traffic, count: 0 }
     }
 
-    /// The requests, sent from where they are.
+    /// Returns the requests, sent by reference.
     pub(crate) fn in_place(mut self) -> outbound::Requests<S::Request> {
         outbound::Requests::new(move |cx, pack| {
             while ready!(self.poll_turn(cx)) {
                 let Some(request) = self.next() else { break };
                 if !pack.push(request) {
-                    // What is sent later has another time.
+                    // Requests sent later have another time.
                     self.end_batch();
                     return Poll::Pending;
                 }
@@ -232,7 +232,7 @@ impl<S: Source> Sender<S> {
         })
     }
 
-    /// Ready when another request is to be sent: false when there are no more.
+    /// Waits until another request is due. Returns false when there are no more.
     #[inline]
     fn poll_turn(&mut self, cx: &mut Context<'_>) -> Poll<bool> {
         let is_full = self.traffic.bytes_sent >= BATCH_BYTES;
@@ -242,7 +242,7 @@ impl<S: Source> Sender<S> {
         self.poll_batch(cx)
     }
 
-    /// Begins a batch when that may be.
+    /// Starts a batch when allowed.
     fn poll_batch(&mut self, cx: &mut Context<'_>) -> Poll<bool> {
         if self.messages.poll_room(self.sent, cx).is_pending() {
             self.end_batch();
@@ -276,7 +276,7 @@ impl<S: Source> Sender<S> {
         Poll::Ready(true)
     }
 
-    /// Takes the next request. `None` if there is none.
+    /// Takes the next request. Returns `None` if there is none.
     #[inline]
     fn next(&mut self) -> Option<&S::Request> {
         match self.source.next() {
@@ -288,7 +288,7 @@ impl<S: Source> Sender<S> {
                 Some(request)
             }
             Some(Err(why)) => {
-                // The stream has ended with the first.
+                // Only the first error matters, as it ends the stream.
                 let _ = self.messages.fault.set(why);
                 None
             }
@@ -304,13 +304,13 @@ impl<S: Source> Sender<S> {
         false
     }
 
-    /// Nothing is added to the batch any more.
+    /// Ends the batch.
     fn end_batch(&mut self) {
         self.messages.counting.give_back(self.batch_ns, std::mem::take(&mut self.left));
         self.count_batch(None);
     }
 
-    /// Counts what has gone of the batch, and how long it was until the next one, which begins now.
+    /// Counts the sent part of the batch, and with `next_ns` the time until the next one.
     fn count_batch(&mut self, next_ns: Option<u64>) {
         let traffic = std::mem::take(&mut self.traffic);
         self.count += traffic.sent;
@@ -327,7 +327,7 @@ impl<S: Source> Sender<S> {
     }
 }
 
-/// However a stream ends, what has gone is counted.
+/// Counts sent messages however the stream ends.
 impl<S> Drop for Sender<S> {
     fn drop(&mut self) {
         if self.traffic.sent > 0 && self.messages.counted.contains(&self.batch_ns) {
@@ -336,7 +336,7 @@ impl<S> Drop for Sender<S> {
     }
 }
 
-/// Requests that are given away.
+/// Requests passed by value.
 impl<S: Source> Stream for Sender<S> {
     type Item = S::Request;
 
@@ -346,12 +346,12 @@ impl<S: Source> Stream for Sender<S> {
     }
 }
 
-/// When messages are sent.
+/// Send schedule of messages.
 pub(crate) struct SendTimes {
     schedule: Schedule,
     next: u64,
     sleep: Pin<Box<Sleep>>,
-    /// Whether the timer was waited for, and when it had come.
+    /// Whether the timer was awaited, and when it fired.
     waits: bool,
     woke_ns: u64,
 }
@@ -362,10 +362,10 @@ impl SendTimes {
         Self { schedule, next: 0, sleep, waits: false, woke_ns: 0 }
     }
 
-    /// When the next message was to be sent, once it may be; `None` if there are never as many.
+    /// Waits until the next message may be sent, and returns when it was due; `None` if there are no more.
     ///
-    /// The runtime's timer is a millisecond late at the most, and what it makes late counts from when it came. What is
-    /// late since the library did not ask, as the server did not read, counts from when it was to be sent.
+    /// The runtime's timer is up to 1 ms late, and such a delay does not count: the message is due when the timer
+    /// fired. A delay by the library, when the server does not read, counts from the scheduled time.
     fn poll(&mut self, messages: &Messages, ends_ns: u64, cx: &mut Context<'_>) -> Poll<Option<u64>> {
         let Some(due) = self.schedule.start_of(self.next as f64) else { return Poll::Ready(None) };
         let due_ns = messages.began_ns + Duration::from_secs_f64(due.min(1e9)).as_nanos() as u64;
@@ -392,11 +392,11 @@ impl SendTimes {
 /// Counts the responses of a stream.
 pub(crate) struct Receiver<'m> {
     messages: &'m Messages,
-    /// There is a time from one batch to the next, and the number of responses may end the run.
+    /// Whether responses come unsolicited. Then the time between batches is recorded, and their number may end the run.
     is_one_way: bool,
-    /// All of the stream.
+    /// Responses of the whole stream.
     pub(crate) total: u64,
-    /// Responses that may still come, and since when, of a stream one way.
+    /// Responses of a one-way stream that may still be counted, and when they were reserved.
     left: u64,
     taken_ns: u64,
     batch_ns: u64,
@@ -404,12 +404,12 @@ pub(crate) struct Receiver<'m> {
 }
 
 impl<'m> Receiver<'m> {
-    /// `is_one_way`: responses come by themselves.
+    /// Creates a receiver. `is_one_way` is set if responses come unsolicited.
     pub(crate) fn new(messages: &'m Messages, is_one_way: bool) -> Self {
         Self { messages, is_one_way, total: 0, left: 0, taken_ns: 0, batch_ns: 0, batch: Batch::default() }
     }
 
-    /// Whether another response is wanted.
+    /// Returns whether another response is wanted.
     #[inline]
     pub(crate) fn wants_more(&mut self) -> bool {
         if !self.is_one_way || self.left > 0 {
@@ -417,7 +417,7 @@ impl<'m> Receiver<'m> {
         }
         let counting = &self.messages.counting;
         if counting.is_limited() {
-            // What was taken in the warm-up is counted apart.
+            // Responses reserved in the warm-up are counted separately.
             self.count();
             self.taken_ns = counting.now_ns();
             self.left = counting.take(self.taken_ns, BATCH_MESSAGES_MAX);
@@ -427,7 +427,7 @@ impl<'m> Receiver<'m> {
         self.left > 0 && !self.messages.is_stopped()
     }
 
-    /// A response of so many bytes has come. It is counted with those that are at hand behind it.
+    /// Adds a response of `bytes` bytes to the batch.
     #[inline]
     pub(crate) fn push(&mut self, bytes: u64) {
         if self.batch.traffic.received == 0 {
@@ -458,7 +458,7 @@ impl<'m> Receiver<'m> {
         self.batch_ns = now_ns;
     }
 
-    /// Counts what has come.
+    /// Counts the batch.
     pub(crate) fn count(&mut self) {
         let Self { messages, is_one_way, total, taken_ns, batch, batch_ns, .. } = self;
         if batch.traffic.received == 0 {
@@ -466,12 +466,12 @@ impl<'m> Receiver<'m> {
         }
         batch.before += batch.traffic.received;
         if let Some(unanswered) = &messages.unanswered {
-            // A server may answer more than it was asked.
+            // A server may send more responses than requested.
             lock(unanswered).answer((*total).min(messages.sent()), *batch_ns, &mut batch.replies);
         }
         let mut is_counted = messages.counted.contains(batch_ns);
         if messages.counting.is_limited() {
-            // By number, what was begun in the warm-up is none of it.
+            // If a number ends the run, messages reserved in the warm-up do not count.
             let from_ns = messages.counting.from_ns;
             is_counted &= !*is_one_way || *taken_ns >= from_ns;
             if messages.unanswered.is_some() {
@@ -487,7 +487,7 @@ impl<'m> Receiver<'m> {
     }
 }
 
-/// However a stream ends, what has come is counted.
+/// Counts received messages however the stream ends.
 impl Drop for Receiver<'_> {
     fn drop(&mut self) {
         self.count();
@@ -514,7 +514,7 @@ mod tests {
         }
     }
 
-    /// So many messages of this size.
+    /// A number of equal messages.
     struct Limited(u64, Raw);
 
     impl Source for Limited {
@@ -546,7 +546,7 @@ mod tests {
         Sender::new(Limited(count, Raw(Bytes::from(vec![0; bytes]))), messages, u64::MAX, None, true)
     }
 
-    /// Polls until it is not ready or has ended: how many came.
+    /// Polls until pending or at the end, and returns the number of messages.
     fn polled(sender: &mut Sender<Limited>, cx: &mut Context<'_>) -> u64 {
         let mut count = 0;
         while let Poll::Ready(Some(_)) = Pin::new(&mut *sender).poll_next(cx) {
@@ -591,7 +591,7 @@ mod tests {
             let mut sender = sender(count, bytes, &messages);
             assert_eq!(polled(&mut sender, cx), count);
             let mut receiver = Receiver::new(&messages, false);
-            // One more than was asked: it is counted, and answers nothing.
+            // One more than requested: it counts as traffic, but not as a reply.
             (0..=count).for_each(|_| receiver.push(3));
             drop((sender, receiver));
             let tally = tally(&counting);
@@ -603,7 +603,7 @@ mod tests {
             };
             assert_eq!(tally.traffic, traffic);
             assert_eq!((tally.replies.len(), tally.first.len()), (count, 1));
-            // The last batch may have none behind it.
+            // The last batch may have no successor, and so no pace.
             let paced = tally.paced.messages;
             assert!(paced <= count && count - paced < BATCH_MESSAGES_MAX, "{paced} of {count}");
         }

@@ -1,4 +1,4 @@
-//! What workers count, in constant memory.
+//! Counters of workers, in constant memory.
 
 use std::collections::BTreeMap;
 use std::sync::MutexGuard;
@@ -14,15 +14,15 @@ use crate::run::Flows;
 use crate::traffic::{Batch, Replies, Stretch, Traffic};
 use crate::went::{Failure, Went};
 
-/// gRPC's status codes, and behind them calls whose answer was not what was expected.
+/// gRPC status codes, followed by calls with an unexpected response.
 const CODES: usize = 18;
 const CHECK: usize = 17;
-/// What those are called in results.
+/// Name of unexpected responses in results.
 const CHECK_NAME: &str = "CHECK";
-/// A call that begins so much behind its time is late.
+/// Delay beyond which a start is late.
 const LATE_NS: u64 = 1_000_000;
 
-/// When a call was to begin, when it did and when it ended: ns of the run's clock.
+/// Intended start, actual start and end of a call, in ns of the run's clock.
 #[derive(Clone, Copy, Debug)]
 #[expect(clippy::struct_field_names, reason = "all of them are ns")]
 pub(crate) struct Times {
@@ -31,48 +31,48 @@ pub(crate) struct Times {
     pub(crate) ended_ns: u64,
 }
 
-/// Which call of its flow one is.
+/// Position of a call in its flow.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct StepOfFlow {
-    /// Its place among the steps of all flows.
+    /// Index among the steps of all flows.
     pub(crate) index: usize,
-    /// The schedule says when it begins.
+    /// Whether the schedule sets its start.
     pub(crate) is_first: bool,
     pub(crate) is_last: bool,
 }
 
-/// All that was counted of the calls of a run, or of a part of them.
+/// Counters of the calls of a run, or of part of them.
 #[derive(Clone, Debug)]
 pub(crate) struct Tally {
-    /// From the intended start to the end, of calls that ended with OK.
+    /// Time from the intended start to the end, of calls that ended with OK.
     pub(crate) latency: Distribution,
-    /// From the actual start.
+    /// Time from the actual start to the end.
     pub(crate) service: Distribution,
-    /// From the intended start of flows to the actual one.
+    /// Time from the intended to the actual start of flows.
     pub(crate) wait: Distribution,
-    /// From the intended start to the end, of calls that failed.
+    /// Time from the intended start to the end, of failed calls.
     pub(crate) failed: Distribution,
-    /// Until the first response of a stream.
+    /// Time to the first response of a stream.
     pub(crate) first: Distribution,
-    /// From a request of a bidi stream to its response.
+    /// Time from a request of a bidi stream to its response.
     pub(crate) replies: Distribution,
-    /// What the stages of calls took that were divided; empty where none was.
+    /// Durations of the stages of divided calls; empty without such calls.
     pub(crate) stages: Vec<Option<Distribution>>,
-    /// Of streams one way.
+    /// Pace of one-way streams.
     pub(crate) paced: Paced,
     pub(crate) slowest_calls: Slowest,
     pub(crate) slowest_replies: Slowest,
     pub(crate) codes: Codes,
     pub(crate) finishes: Finishes,
     pub(crate) flows: Flows,
-    /// Flows that began late.
+    /// Flows that started late.
     pub(crate) late: u64,
     pub(crate) traffic: Traffic,
-    /// What the first failure said, with its time.
+    /// Time and text of the first failure.
     pub(crate) first_failure: Option<(u64, String)>,
 }
 
-/// Calls by how they ended.
+/// Number of calls by outcome.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Codes([u64; CODES]);
 
@@ -81,7 +81,7 @@ impl Codes {
         let place = match failure {
             None => 0,
             Some(Failure::Check(_)) => CHECK,
-            // A status that is OK and still a failure has brought something else than was asked for.
+            // A failure with status OK had an unexpected response.
             Some(Failure::Status(status)) => match status.code() as usize {
                 code @ 1..CHECK => code,
                 _ => 2,
@@ -96,17 +96,17 @@ impl Codes {
         }
     }
 
-    /// Calls that have gone well.
+    /// Returns the number of successful calls.
     pub(crate) fn ok(&self) -> u64 {
         self.0[0]
     }
 
-    /// Calls that have not.
+    /// Returns the number of failed calls.
     pub(crate) fn failed(&self) -> u64 {
         self.0[1..].iter().sum()
     }
 
-    /// Those by what they are called in results.
+    /// Returns the failed calls by their name in results.
     pub(crate) fn errors(&self) -> BTreeMap<String, u64> {
         let names = (0..=16).map(code_name).chain([CHECK_NAME]);
         let failed = names.zip(&self.0).skip(1).filter(|(_, count)| **count > 0);
@@ -114,51 +114,51 @@ impl Codes {
     }
 }
 
-/// What was counted of a step of a flow.
+/// Counters of a step.
 #[derive(Clone, Debug)]
 pub(crate) struct StepTally {
-    /// From the intended start to the end, of calls that have gone well.
+    /// Time from the intended start to the end, of successful calls.
     pub(crate) latency: Distribution,
     pub(crate) codes: Codes,
 }
 
-/// What was counted since the last interval ended.
+/// Counters since the end of the last interval.
 #[derive(Clone, Debug)]
 pub(crate) struct Recent {
     pub(crate) latency: Distribution,
     pub(crate) ok: u64,
     pub(crate) failed: u64,
     pub(crate) flows: Flows,
-    /// Flows that began late.
+    /// Flows that started late.
     pub(crate) late: u64,
     pub(crate) traffic: Traffic,
-    /// From requests of bidi streams to their responses.
+    /// Time from requests of bidi streams to their responses.
     pub(crate) replies: Distribution,
 }
 
-/// Where workers count: one for each thread, so that threads do not wait for each other.
+/// Counters of the workers, one shard per thread to avoid contention.
 #[derive(Debug)]
 pub(crate) struct Shards(thalweg_measure::shards::Shards<Shard>);
 
 #[derive(Debug)]
 pub(crate) struct Shard {
     tally: Tally,
-    /// `None` where nobody is told of intervals.
+    /// `None` if intervals are not reported.
     recent: Option<Recent>,
-    /// None where there is one step: it has what all calls have.
+    /// Empty with a single step, whose counters are those of all calls.
     steps: Vec<StepTally>,
     flow_times: Distribution,
-    /// In a closed loop calls begin when they are to.
+    /// Whether starts are scheduled. In a closed loop there is no delay.
     is_open: bool,
 }
 
-/// All that was counted of a run.
+/// All counters of a run.
 #[derive(Debug)]
 pub(crate) struct Counted {
     pub(crate) tally: Tally,
-    /// Of each step; none where there is one.
+    /// Counters of each step; empty with a single step.
     pub(crate) steps: Vec<StepTally>,
-    /// How long flows of several steps took that have gone well.
+    /// Duration of successful flows with several steps.
     pub(crate) flow_times: Distribution,
 }
 
@@ -229,7 +229,7 @@ impl Tally {
         self.first_failure = self.first_failure.take().into_iter().chain(theirs).min();
     }
 
-    /// A call ended with OK.
+    /// Counts a call that ended with OK.
     #[inline]
     pub(crate) fn call_ok(&mut self, took_ns: u64, ended_ns: u64) {
         self.codes.count(None);
@@ -237,14 +237,14 @@ impl Tally {
         self.slowest_calls.record(took_ns, ended_ns);
     }
 
-    /// So many responses of a stream came, each so long after its request.
+    /// Counts `count` responses of a stream, each `took_ns` after its request.
     #[inline]
     pub(crate) fn reply(&mut self, took_ns: u64, count: u64, came_ns: u64) {
         self.replies.record_many(took_ns, count);
         self.slowest_replies.record(took_ns, came_ns);
     }
 
-    /// What is counted of calls of this type: unary calls, or messages of streams.
+    /// Returns the number of operations for this type of call: unary calls, or messages of streams.
     pub(crate) fn operations(&self, call: CallType) -> u64 {
         match call {
             CallType::Unary => self.latency.len(),
@@ -263,7 +263,7 @@ impl Tally {
         }
     }
 
-    /// Calls by how they ended.
+    /// Returns the number of calls by outcome.
     pub(crate) fn codes(&self) -> &Codes {
         &self.codes
     }
@@ -282,7 +282,7 @@ impl Recent {
         }
     }
 
-    /// Gives what was counted, and begins anew.
+    /// Adds the counters to `all` and resets them.
     fn take_into(&mut self, all: &mut Self) {
         let Self { latency, ok, failed, flows, late, traffic, replies } = self;
         all.ok += std::mem::take(ok);
@@ -301,8 +301,8 @@ impl Recent {
 }
 
 impl Shards {
-    /// One for each thread, and for each of so many steps. `is_open`: calls have times to begin at. `has_intervals`:
-    /// what has been counted since the last interval is told apart.
+    /// Creates a shard per thread, with counters for `steps` steps. `is_open` is set for scheduled starts,
+    /// `has_intervals` if intervals are reported.
     pub(crate) fn new(threads: usize, steps: usize, is_open: bool, has_intervals: bool) -> Self {
         let step = || StepTally { latency: Distribution::new(), codes: Codes::default() };
         let steps = if steps > 1 { steps } else { 0 };
@@ -339,7 +339,7 @@ impl Shards {
         all.unwrap_or_else(|| unreachable!("there is a shard at least"))
     }
 
-    /// What was counted since this was asked for the last time.
+    /// Returns the counters since the previous call.
     pub(crate) fn take_recent(&self) -> Recent {
         let mut all = Recent::new();
         for mut shard in self.0.all() {
@@ -352,7 +352,7 @@ impl Shards {
 }
 
 impl Shard {
-    /// A call has ended.
+    /// Counts a finished call.
     pub(crate) fn count(&mut self, step: StepOfFlow, times: Times, went: &Went) {
         let Self { tally, recent, steps, is_open, .. } = self;
         let Times { intended_ns, began_ns, ended_ns } = times;
@@ -409,7 +409,7 @@ impl Shard {
         self.count_traffic(went.traffic);
     }
 
-    /// Responses of a stream have come.
+    /// Counts received responses of a stream.
     pub(crate) fn count_responses(&mut self, batch: &Batch, came_ns: u64) {
         let Batch { traffic, first_ns, replies, stretch, .. } = batch;
         self.count_traffic(*traffic);
@@ -427,7 +427,7 @@ impl Shard {
         }
     }
 
-    /// Messages of a stream one way have followed each other, the last one now.
+    /// Records the pace of a one-way stream up to now.
     pub(crate) fn count_stretch(&mut self, stretch: Stretch, now_ns: u64) {
         self.tally.paced.record(stretch, now_ns);
     }
@@ -443,7 +443,7 @@ impl Shard {
         }
     }
 
-    /// All steps of a flow have gone well.
+    /// Counts a successful flow.
     pub(crate) fn count_flow(&mut self, took_ns: u64) {
         self.flow_times.record(took_ns);
     }

@@ -1,4 +1,4 @@
-//! Text that is another one for each call: `{{.RequestNumber}}` and its like, by ghz's names.
+//! Text templates filled for each call, such as `{{.RequestNumber}}`, with ghz's names.
 
 use std::fmt::Write;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -6,12 +6,12 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use crate::arrivals::Random;
 use crate::variables::Variables;
 
-/// What a random string is made of.
+/// Characters of random strings.
 const LETTERS: &[u8] = b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789";
-/// The longest random string.
+/// Maximum length of random strings.
 const LENGTH_MAX: usize = 1 << 20;
 
-/// A text with places that are filled anew for each call.
+/// A text with placeholders that are filled for each call.
 ///
 /// ```
 /// use thalweg_load::{Moment, Template};
@@ -34,9 +34,9 @@ enum Part {
     TimestampUnix,
     TimestampUnixMilli,
     TimestampUnixNano,
-    /// The call's.
+    /// UUID of the call.
     Uuid,
-    /// Of this place alone.
+    /// New UUID for each placeholder.
     NewUuid,
     RandomInt {
         min: i64,
@@ -45,35 +45,35 @@ enum Part {
     RandomString {
         length: usize,
     },
-    /// What a step before has kept.
+    /// Value kept by an earlier step.
     Variable(String),
 }
 
-/// For which call a text is made.
+/// Context of the call for which a text is created.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Moment<'a> {
-    /// The call's number, from 0.
+    /// Number of the call, from 0.
     pub request: u64,
-    /// The worker that makes it, from 0.
+    /// Worker that makes the call, from 0.
     pub worker: u64,
-    /// Of a stream, which message it is, from 0.
+    /// Number of the message in its stream, from 0.
     pub message: u64,
-    /// From which random parts are drawn: the same for the same call.
+    /// Seed of random parts, which are the same for the same call.
     pub seed: u64,
-    /// What steps before have kept.
+    /// Values kept by earlier steps.
     pub variables: Option<&'a Variables>,
 }
 
-/// What a template may name beside what each call has, each as `{{.NAME}}`.
+/// Names that a template may use as `{{.NAME}}`, besides those of each call.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Names<'a> {
-    /// What steps before may keep.
+    /// Values that earlier steps may keep.
     pub variables: &'a [String],
-    /// What is the same for all calls, and the names of it. A variable of such a name comes before it.
+    /// Names and values that are the same for all calls. A variable of the same name takes precedence.
     pub constants: &'a [(&'a str, String)],
 }
 
-/// A place that cannot be filled.
+/// An invalid placeholder.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "`{place}` {why}; available are .RequestNumber, .WorkerID, .MessageNumber, .Timestamp, .TimestampUnix, \
@@ -94,11 +94,11 @@ impl std::str::FromStr for Template {
 }
 
 impl Template {
-    /// A template that may have these names, too. What is constant is a part of the text.
+    /// Parses a template that may also use these names. Constants become part of the text.
     ///
     /// # Errors
     ///
-    /// For a place that cannot be filled.
+    /// If a placeholder is invalid.
     pub fn parse(text: &str, names: Names<'_>) -> Result<Self, TemplateError> {
         let mut parts = Vec::new();
         let mut rest = text;
@@ -166,27 +166,27 @@ impl Part {
 }
 
 impl Template {
-    /// Whether there is nothing to fill: each call has the same text.
+    /// Returns whether there is nothing to fill, so that the text is the same for each call.
     pub fn is_constant(&self) -> bool {
         self.0.iter().all(|part| matches!(part, Part::Text(_)))
     }
 
-    /// Whether a step before has to have kept something.
+    /// Returns whether it uses values of earlier steps.
     pub fn has_variables(&self) -> bool {
         self.0.iter().any(|part| matches!(part, Part::Variable(_)))
     }
 
-    /// The text for one call. A variable that no step has kept is empty.
+    /// Returns the text for one call. A missing variable is empty.
     pub fn fill(&self, moment: &Moment<'_>) -> String {
         let Moment { request, worker, message, seed, variables } = *moment;
         let mut random = Random::of([seed, request, message]);
         let of_call = [random.next(), random.next()];
-        // One reading of the clock for a text.
+        // One reading of the clock per text.
         let now = SystemTime::now();
         let since = now.duration_since(UNIX_EPOCH).unwrap_or_default();
         let mut text = String::new();
         for part in &self.0 {
-            // Writing to a String does not fail.
+            // Writing to a String cannot fail.
             let _ = match part {
                 Part::Text(part) => text.write_str(part),
                 Part::RequestNumber => write!(text, "{request}"),
@@ -218,7 +218,7 @@ impl Template {
     }
 }
 
-/// Version 4, RFC 9562.
+/// Formats a UUID of version 4 (RFC 9562).
 fn uuid([high, low]: [u64; 2], text: &mut String) -> std::fmt::Result {
     let high = high & !0xf000 | 0x4000;
     let low = low & !(3 << 62) | 1 << 63;
@@ -275,7 +275,7 @@ mod tests {
         };
         check("a {{.MethodName}}{{ .InputName }}", &[], "a GetOrder", true);
         check("{{.MethodName}} {{.RequestNumber}}", &[], "Get 0", false);
-        // One that a step keeps, and has not kept.
+        // A variable that a step may keep, but has not.
         check("{{.MethodName}} {{.InputName}}", &["MethodName"], " Order", false);
         assert!(
             Template::parse("{{.OutputName}}", Names { constants: &constants, ..Names::default() }).is_err()
@@ -291,7 +291,7 @@ mod tests {
         assert_ne!(new, newer);
     }
 
-    /// The second half of one was the first half of the next.
+    /// Regression test: the second half of one call's UUIDs was the first half of the next one's.
     #[test]
     fn calls_one_after_the_other_draw_nothing_of_each_other() {
         let of_call = |request| {

@@ -1,4 +1,4 @@
-//! Runs from end to end, against servers of this process.
+//! End-to-end runs against servers in this process.
 
 mod drive;
 mod echo;

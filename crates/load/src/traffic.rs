@@ -1,8 +1,8 @@
-//! Messages and their bytes.
+//! Messages and bytes.
 
 use std::ops::AddAssign;
 
-/// Messages and their bytes.
+/// Messages and bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Traffic {
     pub(crate) sent: u64,
@@ -31,35 +31,35 @@ impl AddAssign for Traffic {
     }
 }
 
-/// How long the responses to several requests took.
+/// Response time of several requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Replies {
     pub(crate) took_ns: u64,
     pub(crate) count: u64,
 }
 
-/// Messages that followed each other, from one reading of the clock to the next.
+/// Messages from one reading of the clock to the next.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Stretch {
     pub(crate) took_ns: u64,
     pub(crate) count: u64,
 }
 
-/// Messages of a stream that are counted at once.
+/// Stream messages that are counted together.
 #[derive(Debug, Default)]
 pub(crate) struct Batch {
     pub(crate) traffic: Traffic,
-    /// Until the first response of the stream was here, if that is one of them.
+    /// Time to the first response of the stream, if it is in the batch.
     pub(crate) first_ns: Option<u64>,
     pub(crate) replies: Vec<Replies>,
-    /// Of a stream one way: the messages before them.
+    /// Preceding messages of a one-way stream.
     pub(crate) stretch: Option<Stretch>,
-    /// Messages that came before them since the clock was read.
+    /// Messages received before these since the last reading of the clock.
     pub(crate) before: u64,
 }
 
 impl Batch {
-    /// Leaves so many of the responses.
+    /// Keeps `count` of the responses.
     pub(crate) fn keep(&mut self, count: u64) {
         let Traffic { received, bytes_received, .. } = &mut self.traffic;
         if count < *received {

@@ -1,4 +1,4 @@
-//! For whom a call is made.
+//! Context of a call.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -7,22 +7,22 @@ use std::time::Instant;
 use crate::counting::Counting;
 use crate::variables::Variables;
 
-/// For whom a call is made.
+/// Context of a call.
 #[derive(Debug)]
 pub(crate) struct Turn<'w> {
     pub(crate) worker: usize,
-    /// The start that it belongs to.
+    /// Number of its start.
     pub(crate) number: u64,
-    /// What steps before have kept; `None` is nothing.
+    /// Values kept by earlier steps; `None` if there are none.
     pub(crate) variables: Option<Arc<Variables>>,
-    /// What is under way then is cancelled, and has failed.
+    /// Time at which calls in flight are cancelled and fail.
     pub(crate) cut_at: Option<Instant>,
-    /// When the run ends, ns of its clock.
+    /// End of the run, in ns of its clock.
     pub(crate) until_ns: u64,
-    /// What ends then is counted, and what comes then of a stream; ns of the run's clock.
+    /// Time in which finished calls and stream messages count, in ns of the run's clock.
     pub(crate) counted: Range<u64>,
     pub(crate) counting: &'w Arc<Counting>,
-    /// Each call has a connection of its own.
+    /// Whether each call has its own connection.
     pub(crate) is_afresh: bool,
 }
 

@@ -1,29 +1,29 @@
-//! The requests of a bidi stream that have no response yet.
+//! Requests of a bidi stream without a response.
 
 use std::collections::VecDeque;
 
 use crate::traffic::Replies;
 
-/// Batches whose times are kept. Of more, every second one is left out, and its requests count with the batch before: a
-/// stream of days whose server answers few of its messages takes no more memory.
+/// Maximum batches with a recorded time. Beyond it every second one is dropped, and its requests count with the
+/// previous batch. So memory is bounded even for a stream of days whose server rarely responds.
 const NOTED_MAX: usize = 1024;
 
-/// When requests were to be sent that have no response yet. The response of the same number answers a request.
+/// Due times of requests without a response. Requests and responses are matched by number.
 #[derive(Debug, Default)]
 pub(crate) struct Unanswered {
-    /// The number of the first request of a batch, and the batch's time.
+    /// Number of the first request, and time, of each batch.
     noted: VecDeque<(u64, u64)>,
-    /// Requests from one noted batch to the next, at least.
+    /// Minimum number of requests between recorded batches.
     spacing: u64,
     answered: u64,
 }
 
 impl Unanswered {
-    /// A batch of requests is sent, the first of this number, that were to be sent at this time.
+    /// Adds a batch of requests that starts with number `first` and was due at `at_ns`.
     pub(crate) fn send(&mut self, first: u64, at_ns: u64) {
         let Self { noted, spacing, answered } = self;
         if *answered == first {
-            // All are answered.
+            // All have a response.
             noted.clear();
             *spacing = 0;
         }
@@ -41,7 +41,7 @@ impl Unanswered {
         noted.push_back((first, at_ns));
     }
 
-    /// The responses to all requests below `upto` are here, which have been sent.
+    /// Records the response times of all requests below `upto`, which must have been sent.
     pub(crate) fn answer(&mut self, upto: u64, now_ns: u64, replies: &mut Vec<Replies>) {
         while self.answered < upto {
             let Some(&(_, at_ns)) = self.noted.front() else { return };
@@ -94,14 +94,14 @@ mod tests {
         assert!(unanswered.noted.len() >= NOTED_MAX / 4, "{}", unanswered.noted.len());
         let replies = answered(&mut unanswered, COUNT, COUNT);
         assert_eq!(replies.iter().map(|(_, count)| count).sum::<u64>(), COUNT);
-        // Each has the time of a request shortly before it.
+        // Each has the time of a slightly earlier request.
         let mut first = 0;
         for (took_ns, count) in replies {
             assert_eq!(took_ns, COUNT - first);
             assert!(count <= 4 * COUNT / NOTED_MAX as u64, "{count}");
             first += count;
         }
-        // Behind them each is noted again.
+        // Later batches are all recorded again.
         unanswered.send(COUNT, 7);
         unanswered.send(COUNT + 1, 8);
         assert_eq!(answered(&mut unanswered, COUNT + 2, 10), [(3, 1), (2, 1)]);

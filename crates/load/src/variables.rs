@@ -1,6 +1,6 @@
-//! What steps of a flow keep for those behind them.
+//! Values that steps of a flow keep for later steps.
 
 use std::collections::BTreeMap;
 
-/// Values by their names, as templates have them: `{{.NAME}}`.
+/// Values by name, used in templates as `{{.NAME}}`.
 pub type Variables = BTreeMap<String, String>;

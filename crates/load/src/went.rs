@@ -1,19 +1,19 @@
-//! What came of a call.
+//! Outcome of a call.
 
 use thalweg::Status;
 
 use crate::echo::Stages;
 use crate::traffic::Traffic;
 
-/// How a call went, but for how long it took.
+/// Outcome of a call, without its duration.
 #[derive(Debug, Default)]
 pub(crate) struct Went {
-    /// What is to be counted with the call. Messages of a stream are counted when they come.
+    /// Traffic to count with the call. Messages of a stream are counted as they are received.
     pub(crate) traffic: Traffic,
     pub(crate) failure: Option<Failure>,
-    /// What its stages took, if it was divided.
+    /// Durations of its stages, if it was divided.
     pub(crate) stages: Option<Box<Stages>>,
-    /// A message of a stream has gone, or of a stream one way has come.
+    /// Whether a stream has sent a message, or a one-way stream has received one.
     pub(crate) has_moved: bool,
 }
 
@@ -23,11 +23,11 @@ impl Went {
     }
 }
 
-/// Why a call has not gone well.
+/// Failure of a call.
 #[derive(Debug)]
 pub(crate) enum Failure {
-    /// It ended so.
+    /// An unexpected status.
     Status(Status),
-    /// It brought something else than what was expected.
+    /// An unexpected response.
     Check(String),
 }

@@ -1,4 +1,4 @@
-//! The workers: each has one call under way.
+//! Workers, each with one call in flight.
 
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
@@ -22,46 +22,46 @@ use crate::tally::{Shards, StepOfFlow, Times};
 use crate::turn::Turn;
 use crate::went::{Failure, Went};
 
-/// How long a worker of a closed loop rests after a failed call: a server that refuses everything is not hammered.
+/// Pause of a closed-loop worker after a failed call, to avoid hammering a server that refuses everything.
 const REST: Duration = Duration::from_millis(10);
-/// A worker that has no turn yet looks so often whether it has one.
+/// Interval at which an inactive worker checks whether it is active.
 const LOOK: Duration = Duration::from_millis(5);
 
-/// What the workers of a run share.
+/// State shared by the workers of a run.
 #[derive(Debug)]
 pub(crate) struct Shared {
     pub(crate) scenario: Arc<Scenario>,
     pub(crate) base: Instant,
-    /// Calls that were to begin earlier are not counted; ns since `base`, as all times here.
+    /// Calls due earlier are not counted. All times here are ns since `base`.
     pub(crate) from_ns: u64,
-    /// No call begins any more.
+    /// End of starts.
     pub(crate) until_ns: u64,
-    /// In a closed loop no call is counted that ends later.
+    /// Calls of a closed loop that end later are not counted.
     pub(crate) counted_until_ns: u64,
-    /// When calls under way end as cancelled, if they do.
+    /// Time at which calls in flight are cancelled, if at all.
     pub(crate) cut_at: Option<Instant>,
-    /// Starts, in an open loop.
+    /// Starts of an open loop.
     pub(crate) due: Option<Due>,
-    /// How many workers of a closed loop have calls, over the measured time; all where there is none.
+    /// Schedule of active workers in a closed loop over the measured time; `None` means all.
     pub(crate) workers: Option<Schedule>,
-    /// Starts that are left, where a number ends a closed loop.
+    /// Remaining starts, if a number ends a closed loop.
     pub(crate) left: Option<AtomicU64>,
-    /// Messages of streams that are left, where their number ends it.
+    /// Remaining stream messages, if their number ends the run.
     pub(crate) messages_left: Option<Arc<AtomicU64>>,
-    /// Which part of a load this is.
+    /// Part of a distributed load.
     pub(crate) share: Option<Share>,
     pub(crate) stopped: Arc<AtomicBool>,
-    /// A schedule had starts that the time left no room for.
+    /// Whether a schedule had starts after the end of the time.
     pub(crate) left_starts: AtomicBool,
-    /// All threads change this one with each call. The rest they only read.
+    /// Set apart from the rest, as all threads write it with each call and only read the others.
     pub(crate) begun: Apart<AtomicU64>,
-    /// Of each worker.
+    /// Progress of each worker.
     pub(crate) progresses: Mutex<Vec<Arc<Progress>>>,
     pub(crate) shards: Arc<Shards>,
 }
 
 impl Shared {
-    /// Of a run whose clock begins at `base`, on so many threads.
+    /// Creates the state of a run on `threads` threads, whose clock starts at `base`.
     pub(crate) fn new(plan: &Plan, scenario: &Arc<Scenario>, base: Instant, threads: usize) -> Self {
         let (from_ns, until_ns) = (plan.warm_up.as_nanos() as u64, plan.until_ns());
         let workers = match &plan.pace {
@@ -103,7 +103,7 @@ impl Shared {
         self.base.elapsed().as_nanos() as u64
     }
 
-    /// Returns the number of calls under way.
+    /// Returns the number of calls in flight.
     pub(crate) fn in_flight(&self) -> u64 {
         let all = self.progresses.lock().unwrap_or_else(PoisonError::into_inner);
         all.iter().filter(|progress| progress.since_ns().is_some()).count() as u64
@@ -127,7 +127,7 @@ impl Shared {
         })
     }
 
-    /// A call that has been waited for since then has failed, and nothing more comes of it.
+    /// Counts a call awaited since `since_ns` as failed.
     pub(crate) fn fail(&self, since_ns: u64, status: Status) {
         self.counting(Arc::default()).take_failed();
         let ended_ns = self.now_ns();
@@ -138,7 +138,7 @@ impl Shared {
         }
     }
 
-    /// Begins no more calls.
+    /// Stops starting calls.
     pub(crate) fn stop(&self) {
         self.stopped.store(true, Relaxed);
         if let Some(due) = &self.due {
@@ -146,13 +146,13 @@ impl Shared {
         }
     }
 
-    /// Whether there are starts to come, of a closed loop that a number of them ends or of a schedule.
+    /// Returns whether starts remain, of a closed loop that ends by number, or of a schedule.
     pub(crate) fn has_left_starts(&self) -> bool {
         let is_left = self.left.as_ref().is_some_and(|left| left.load(Relaxed) > 0);
         is_left || self.left_starts.load(Relaxed)
     }
 
-    /// No call begins any more.
+    /// Returns whether no more calls start.
     pub(crate) fn is_over(&self, now_ns: u64) -> bool {
         let has_none = |left: &AtomicU64| left.load(Relaxed) == 0;
         let is_done = || {
@@ -161,8 +161,8 @@ impl Shared {
         self.stopped.load(Relaxed) || now_ns >= self.until_ns || is_done()
     }
 
-    /// Thinks for so long. In a closed loop nobody thinks of what is not called any more; in an open one flows that
-    /// have begun go on to their end.
+    /// Waits for a think time. In a closed loop it ends with the run; in an open loop, flows in progress run to their
+    /// end.
     async fn think(&self, time: Duration) {
         let left = match &self.due {
             Some(_) => Duration::MAX,
@@ -171,7 +171,7 @@ impl Shared {
         tokio::time::sleep(time.min(left)).await;
     }
 
-    /// Whether another one may begin, where a number ends a closed loop. Those of the warm-up are not counted.
+    /// Takes one of the remaining starts, if a number ends a closed loop. Those of the warm-up do not count.
     fn takes_one(&self, counts: bool) -> bool {
         match &self.left {
             Some(left) if counts => left.fetch_update(Relaxed, Relaxed, |left| left.checked_sub(1)).is_ok(),
@@ -198,7 +198,7 @@ impl Shared {
         }
     }
 
-    /// Whether this worker has calls at this time.
+    /// Returns whether this worker is active at this time.
     fn is_wanted(&self, worker: usize, now_ns: u64) -> bool {
         self.workers.as_ref().is_none_or(|workers| {
             let seconds = now_ns.saturating_sub(self.from_ns) as f64 / 1e9;
@@ -224,7 +224,7 @@ pub(crate) async fn work(shared: Arc<Shared>, worker: usize, progress: Arc<Progr
     }
 }
 
-/// The end of a call is the start of the next: one reading of the clock for both.
+/// Runs a closed loop. The end of a call is the start of the next, so one reading of the clock serves both.
 async fn repeat(shared: &Shared, worker: usize, counting: &Arc<Counting>) {
     let mut began_ns = shared.now_ns();
     while !shared.is_over(began_ns) {
@@ -237,7 +237,7 @@ async fn repeat(shared: &Shared, worker: usize, counting: &Arc<Counting>) {
         if !shared.takes_one(counts) {
             break;
         }
-        // Where a number ends the loop those of the warm-up are none of it.
+        // If a number ends the loop, calls of the warm-up do not count.
         let is_none = shared.left.is_some() && !counts;
         let counted = if is_none { NEVER } else { shared.from_ns..shared.counted_until_ns };
         let own = shared.begun.0.fetch_add(1, Relaxed);
@@ -252,17 +252,17 @@ async fn repeat(shared: &Shared, worker: usize, counting: &Arc<Counting>) {
     }
 }
 
-/// When what comes is counted, ns of the run's clock.
+/// Ranges in which all or no messages count, in ns of the run's clock.
 const ALWAYS: Range<u64> = 0..u64::MAX;
 const NEVER: Range<u64> = 0..0;
 
-/// How a flow ended.
+/// Outcome of a flow.
 struct Ended {
     at_ns: u64,
     well: bool,
 }
 
-/// The steps of one flow, until one has not gone well.
+/// Runs the steps of one flow, until one fails.
 async fn flow(shared: &Shared, mut turn: Turn<'_>, intended_ns: u64, began_ns: u64) -> Ended {
     let scenario = &shared.scenario;
     let (first, flow) = scenario.flow_of(turn.number);
@@ -282,10 +282,10 @@ async fn flow(shared: &Shared, mut turn: Turn<'_>, intended_ns: u64, began_ns: u
         };
         turn.counting.progress.rests();
         let ended_ns = shared.now_ns();
-        // The end of a stream that lasts to the end of the run comes behind it.
+        // A stream that lasts to the end of the run ends after it.
         let is_counted = turn.counted.contains(&ended_ns)
             || step.call.stream.lasts_to_end && (turn.counted.start..u64::MAX).contains(&ended_ns);
-        // The run was over before the first message of a stream: it is none.
+        // The run was over before the first message of the stream, so it does not count.
         let is_nothing = step.call.stream.lasts_to_end && went.failure.is_none() && !went.has_moved;
         if went.failure.is_some() && !went.has_moved {
             turn.counting.take_failed();
@@ -304,7 +304,7 @@ async fn flow(shared: &Shared, mut turn: Turn<'_>, intended_ns: u64, began_ns: u
             if well && flow.steps.len() > 1 && turn.counted.contains(&ended_ns) {
                 shared.shards.own().count_flow(ended_ns.saturating_sub(intended_ns));
             }
-            // In an open loop the next start does not wait for this one's end.
+            // In an open loop the next start does not wait for this flow.
             if let Some(think) = step.think.filter(|_| shared.due.is_none() && !shared.is_over(ended_ns)) {
                 shared.think(scenario.think(think, turn.number, place)).await;
                 return Ended { at_ns: shared.now_ns(), well };

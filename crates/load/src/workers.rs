@@ -1,4 +1,4 @@
-//! The tasks of a run's workers, and who watches over them.
+//! Tasks of a run's workers, and their supervision.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -12,13 +12,13 @@ use crate::plan::Plan;
 use crate::progress::Progress;
 use crate::worker::{Shared, work};
 
-/// How often workers are looked at, at the most.
+/// Maximum interval between checks of the workers.
 const LOOK_EVERY_MAX: Duration = Duration::from_millis(250);
 
-/// The tasks of a run's workers.
+/// Tasks of a run's workers.
 pub(crate) struct Workers {
     shared: Arc<Shared>,
-    /// How long one may wait for the same thing.
+    /// Maximum time a worker may wait for the same event.
     patience: Option<Duration>,
     tasks: JoinSet<()>,
     watched: HashMap<Id, Watched>,
@@ -55,7 +55,7 @@ impl Workers {
         self.tasks.is_empty()
     }
 
-    /// Waits for a worker to end. One that was sent away is replaced while the run lasts.
+    /// Waits for a worker to end. While the run lasts, an aborted one is replaced.
     pub(crate) async fn next_ended(&mut self) {
         match self.tasks.join_next_with_id().await {
             Some(Ok((id, ()))) => {
@@ -77,13 +77,13 @@ impl Workers {
         }
     }
 
-    /// Ends all of them, with the calls that they have under way.
+    /// Aborts all workers and their calls.
     pub(crate) fn abort_all(&mut self) {
         self.is_aborted = true;
         self.tasks.abort_all();
     }
 
-    /// When workers are looked at.
+    /// Returns the ticks at which workers are checked.
     pub(crate) fn looks(&self) -> Interval {
         let every = self.patience.map_or(LOOK_EVERY_MAX, |patience| patience / 4);
         let mut looks = interval(every.clamp(Duration::from_millis(1), LOOK_EVERY_MAX));
@@ -91,7 +91,7 @@ impl Workers {
         looks
     }
 
-    /// Aborts, and with that cancels the call of, every worker that has waited too long.
+    /// Aborts every worker that has waited too long, which cancels its call.
     pub(crate) fn send_away_the_stuck(&self) {
         let Some(patience) = self.patience else { return };
         let (now_ns, patience_ns) = (self.shared.now_ns(), patience.as_nanos() as u64);
@@ -108,7 +108,7 @@ impl Workers {
     }
 }
 
-/// A task that panicked takes the run with it; one that was cancelled was told to end.
+/// Propagates a task's panic. Cancelled tasks were stopped on purpose.
 pub(crate) fn go_on_with_panic(error: JoinError) {
     if error.is_panic() {
         std::panic::resume_unwind(error.into_panic());

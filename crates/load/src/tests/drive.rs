@@ -1,4 +1,4 @@
-//! The driver against servers that do not behave: what is no success is not counted as one.
+//! Runs against misbehaving servers, whose calls must not count as successes.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -14,13 +14,13 @@ use crate::services::zeros;
 use thalweg::{Request, Response, Server, Status, Streaming};
 use tokio_stream::wrappers::ReceiverStream;
 
-/// How the server misbehaves, from its second call on: the first one is the driver's look whether it is there.
+/// Misbehaviour of the server from its second call on; the first call is the driver's check.
 #[derive(Clone, Copy, Debug)]
 enum Manner {
     Refuses,
     AnswersShort,
     Stalls,
-    /// Streams end with OK after this many replies.
+    /// Streams end with OK after this many responses.
     EndsAfter(usize),
 }
 
@@ -76,7 +76,7 @@ impl BenchmarkService for Misbehaving {
         &self,
         _request: Request<Streaming<SimpleRequest>>,
     ) -> Result<Response<SimpleResponse>, Status> {
-        // Short of nothing is something: the driver asks for an empty answer here.
+        // An empty response is expected here, so a wrong size must be larger.
         let wrong_size = i32::from(matches!(self.manner, Manner::AnswersShort)) * 3;
         self.misbehave(wrong_size).await
     }
@@ -101,16 +101,16 @@ fn response(size: usize) -> SimpleResponse {
     SimpleResponse { payload, ..SimpleResponse::default() }
 }
 
-/// How long is measured: on a machine that is taken away for a while, there must be something left of it.
+/// Measured time; long enough even if the machine is busy with other work for a while.
 const WINDOW_NS: u64 = 1_000_000_000;
-/// What is driven where no call succeeds: of streams, some strides.
+/// Messages driven where no call succeeds; several batches of a stream.
 const MESSAGES: u64 = 40;
-/// How long a server that stalls is waited for.
+/// Time limit for a server that stalls.
 const STALL: Duration = Duration::from_millis(100);
 
-/// Drives `service` with calls of this type, two at a time, for a moment.
+/// Drives `service` for a moment with calls of this type, two at a time.
 async fn driven<S: BenchmarkService>(service: S, call: CallType) -> Result<LoadResult, DriveError> {
-    // A machine may be taken away for a while: that is not the server's fault.
+    // Long enough that a busy machine does not look like a failing server.
     driven_with(service, call, Duration::from_secs(5)).await
 }
 
@@ -122,7 +122,7 @@ async fn driven_with<S: BenchmarkService>(
     driven_as(service, call_patience, |settings| settings.call = call).await
 }
 
-/// As `edit` has it.
+/// Drives `service` with settings changed by `edit`.
 async fn driven_as<S: BenchmarkService>(
     service: S,
     call_patience: Duration,
@@ -167,11 +167,11 @@ async fn driven_as<S: BenchmarkService>(
     result
 }
 
-/// Of calls to a server of this manner none must succeed; all must be counted under `code`, and the first explained.
+/// Checks that no call to such a server succeeds, that all count under `code`, and that the first is explained.
 async fn check(manner: Manner, call: CallType, code: &str, explained: &str) {
     let call_patience = if matches!(manner, Manner::Stalls) { STALL } else { Duration::from_secs(5) };
     let service = Misbehaving { manner, calls: Arc::default() };
-    // By number: of a time, a machine that is taken away could leave nothing.
+    // Ends by number, since a busy machine might complete nothing in a fixed time.
     let edit = |settings: &mut LoadSettings| {
         (settings.call, settings.duration_ns, settings.total) = (call, None, Some(MESSAGES));
     };
@@ -215,7 +215,7 @@ async fn a_client_stream_that_is_answered_before_its_end_does_not_count() {
     let service = Misbehaving { manner: Manner::EndsAfter(0), calls: Arc::default() };
     let result = driven(service, CallType::ClientStream).await.unwrap();
     assert!(result.errors["DATA_LOSS"] > 0, "{:?}", result.errors);
-    // At the end of the run, an answer can come just after the end of the requests: that is a good one.
+    // At the end of the run, a response may follow just after the end of the requests, which is valid.
     assert!(result.calls <= u64::from(result.settings.in_flight), "{}", result.calls);
 }
 
@@ -224,7 +224,7 @@ async fn messages_count_even_if_their_stream_fails_later() {
     let service = Misbehaving { manner: Manner::EndsAfter(5), calls: Arc::default() };
     let result = driven(service, CallType::ServerStream).await.unwrap();
     let (messages, failed) = (result.messages, result.errors["DATA_LOSS"]);
-    // A stream that fails just behind the end of the run is counted, and its messages are not.
+    // A stream that fails just after the end of the run is counted, but its messages are not.
     let under_way = u64::from(result.settings.in_flight);
     assert!(messages > 0 && messages.is_multiple_of(5), "{messages}");
     assert!((failed.saturating_sub(under_way)..=failed).contains(&(messages / 5)), "{messages}, {failed}");
@@ -254,7 +254,7 @@ async fn a_server_that_behaves_has_no_errors() {
             if result.messages > 0 {
                 break;
             }
-            // Where others have the machine, a window may pass before the first batch of a stream is made.
+            // On a busy machine a window may pass before the first batch of a stream is complete.
             assert!(window_ns < 32 * WINDOW_NS, "{call}: no message");
             window_ns *= 4;
         }
@@ -265,7 +265,7 @@ async fn a_server_that_behaves_has_no_errors() {
 async fn a_ping_pong_has_one_message_under_way() {
     let result = driven(BenchmarkWorker::default(), CallType::PingPong).await.unwrap();
     assert!(result.messages > 0 && result.errors.is_empty(), "{:?}", result.errors);
-    // Of each stream, the one message that was under way when the time was over may not count.
+    // The message in flight at the end of each stream may not count.
     let latency = result.latency_ns.unwrap();
     let (under_way, took_ns) = (f64::from(result.settings.in_flight), result.duration_ns as f64);
     assert!(latency.mean * (result.messages as f64) < took_ns * under_way * 1.01, "{latency:?}");
@@ -280,7 +280,7 @@ async fn each_call_may_have_a_channel_of_its_own() {
         };
         let result = driven_as(BenchmarkWorker::default(), patience, edit).await.unwrap();
         assert!(result.messages > 0 && result.errors.is_empty(), "{call}: {:?}", result.errors);
-        // How many connections there are nobody has asked for.
+        // The number of connections is not checked here.
         assert!(!result.notes.iter().any(|note| note.text.contains("connections")), "{:?}", result.notes);
     }
 }

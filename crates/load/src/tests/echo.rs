@@ -1,4 +1,4 @@
-//! Echo is driven: by gRPC at our own server, and as JSON over HTTP/1.1 at one of hyper's.
+//! Runs of the echo workload: gRPC to our own server, and JSON over HTTP/1.1 to a hyper server.
 
 use std::convert::Infallible;
 
@@ -52,7 +52,7 @@ async fn driven(settings: &LoadSettings, own: Option<&OwnEcho>) -> Result<LoadRe
     drive(settings, own, |builder| builder, Patience::default(), never, |_| ()).await
 }
 
-/// All calls succeed, and their stages are those that this server shows.
+/// Checks that all calls succeed, with the stages that this server reports.
 async fn check(settings: &LoadSettings, stages: &[&str]) -> LoadResult {
     checked(driven(settings, None).await.unwrap(), stages)
 }
@@ -62,7 +62,7 @@ fn checked(result: LoadResult, stages: &[&str]) -> LoadResult {
     let names: Vec<&str> = result.stages.iter().map(|stage| stage.name.as_str()).collect();
     assert_eq!(names, stages);
     if !stages.is_empty() {
-        // Workers read their clocks a little outside of the call.
+        // Workers read their clocks slightly outside the call.
         let whole = result.latency_ns.unwrap().mean;
         let sum: f64 = result.stages.iter().map(|stage| stage.latency_ns.mean).sum();
         assert!(sum > 0.0 && sum <= whole, "stages of {sum} ns in calls of {whole} ns");
@@ -78,7 +78,7 @@ async fn ours() -> String {
     target
 }
 
-/// A server of HTTP/1.1 that makes the answer of a request's body.
+/// Starts an HTTP/1.1 server that computes the response from the request's body.
 async fn http1(answer: fn(Bytes) -> (u16, Bytes)) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let target = listener.local_addr().unwrap().to_string();
@@ -114,7 +114,7 @@ async fn grpc_is_driven_and_divided() {
     }
 }
 
-/// Of one server all protocols are asked, each way of looking, plain and compressed.
+/// One server for all protocols, in each mode, plain and compressed.
 #[tokio::test]
 async fn every_protocol_is_driven_at_our_own_port() {
     let server = Server::builder().add_service(EchoServer::new(EchoWorker).send_compressed(Encoding::Gzip));
@@ -131,7 +131,7 @@ async fn every_protocol_is_driven_at_our_own_port() {
                 let work = EchoWork { shape: SMALL, protocol, looks, gzip };
                 let result = check(&settings(&target, work, 1), stages).await;
                 assert!(result.first_call_ns > Some(0));
-                // 50 strings of 20 letters, a third of it compressed at the most.
+                // 50 strings of 20 letters, compressed to less than 900 bytes.
                 let [sent, received] = [result.bytes_sent, result.bytes_received].map(|bytes| bytes / CALLS);
                 assert_eq!(
                     (gzip, gzip),
@@ -143,8 +143,7 @@ async fn every_protocol_is_driven_at_our_own_port() {
     }
 }
 
-/// Those of the codec study, one after the other, in each format and by either way of JSON.
-/// What views are encoded to is what came, by gRPC and by JSON.
+/// Views are encoded to what was received, over gRPC and JSON.
 #[tokio::test]
 async fn views_are_echoed() {
     let server = Server::builder().add_service(EchoViewsServer::default()).web(Web::new());
@@ -168,6 +167,7 @@ async fn views_are_echoed() {
     }
 }
 
+/// Each kind of document, in each format and over both forms of JSON.
 #[tokio::test]
 async fn messages_of_the_codec_study_are_driven_in_turn() {
     let server = Server::builder().add_service(EchoServer::new(EchoWorker));
@@ -184,7 +184,7 @@ async fn messages_of_the_codec_study_are_driven_in_turn() {
                 bytes.push(result.bytes_sent / CALLS);
             }
         }
-        // Of all 64, whichever were sent; JSON has more of them than Protobuf.
+        // Mean over all 64 messages, whichever were sent. JSON is larger than Protobuf.
         assert_eq!((bytes[0], bytes[2]), (bytes[1], bytes[4]), "{kind:?}");
         assert!(bytes[2] > bytes[0], "{kind:?}: {bytes:?}");
         if kind == Kind::Order {
@@ -193,7 +193,7 @@ async fn messages_of_the_codec_study_are_driven_in_turn() {
     }
 }
 
-/// One's own messages, one after the other, by every protocol.
+/// User-provided messages in turn, over every protocol.
 #[tokio::test]
 async fn own_messages_are_driven_and_divided() {
     const TYPE: &str = "shop.Order";
@@ -225,7 +225,7 @@ async fn own_messages_are_driven_and_divided() {
             let settings = settings(&target, work, 1);
             let result = checked(driven(&settings, Some(&own)).await.unwrap(), stages);
             if protocol == Protocol::Grpc && !gzip {
-                // On average of those that were answered, and of all that there are: each was sent.
+                // Mean of the responses, and of all requests; each request was sent.
                 assert_eq!(result.bytes_received, result.bytes_sent);
             }
             assert!(matches!(driven(&settings, None).await, Err(DriveError::Settings(_))));
@@ -241,7 +241,7 @@ fn own_messages_without_json_are_refused() {
         OwnEcho::new(&OwnMessages { type_name: type_name.to_owned(), set, wires }).map(drop)
     };
     assert_eq!(of("shapes.Person", &[b"\x0a\x01a"]), Ok(()));
-    // A name that is no UTF-8.
+    // A name with invalid UTF-8.
     let error = of("shapes.Person", &[b"", b"\x0a\x01\xff"]).unwrap_err();
     assert!(error.to_string().starts_with("message 2 cannot be echoed as JSON: "), "{error}");
     assert_eq!(of("shapes.Nobody", &[b""]), Err(NoOwnEcho::NoType("shapes.Nobody".to_owned())));
