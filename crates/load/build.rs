@@ -1,13 +1,13 @@
-//! Makes the stubs of the services that the laboratory serves and drives.
+//! Generates the stubs of the services that the lab serves and drives.
 
 use std::path::Path;
 use std::{env, fs};
 
 use thalweg_build::{Builder, Error, configure};
 
-/// Where the messages of the codec study lie: a link to those of `crates/messages`, which a package has as a file.
+/// Protos of the codec study: a symlink into `crates/messages`, and a regular file in the published package.
 const MESSAGES: &str = "messages";
-/// Fields of 64 bits, which are strings in JSON.
+/// 64-bit fields, which are strings in JSON.
 const WIDE: &[&str] = &[
     "SeveralData.an_int64",
     "Order.created_at",
@@ -33,23 +33,23 @@ fn main() {
     }
 }
 
-/// gRPC's own services for measuring.
+/// Generates gRPC's own test services.
 fn testing(out: &Path) -> Result<(), Error> {
     let protos = ["proto/grpc/testing/benchmark_service.proto", "proto/grpc/testing/test.proto"];
     configure()
-        // Payloads are `Bytes`: every answer shares one block of zeros instead of allocating its own.
+        // Payloads are `Bytes`, so that all responses share one block of zeros.
         .bytes(".grpc.testing")
         .file_descriptor_set_path(out.join("testing.bin"))
         .compile_protos(&protos, &["proto"])
 }
 
-/// The messages and stubs of OTLP.
+/// Generates the messages and stubs of OTLP.
 fn otlp() -> Result<(), Error> {
     let proto = "proto/opentelemetry/proto/collector/metrics/v1/metrics_service.proto";
     configure().include_file("otlp.rs").compile_protos(&[proto], &["proto"])
 }
 
-/// The codec study's messages, which are objects of serde's too: a client of JSON has them so.
+/// Generates the codec study's messages, with serde support for JSON clients.
 fn shapes() -> Result<(), Error> {
     let with = |builder: Builder, field: &str, way: &str| {
         let attribute = format!("#[serde(with = \"crate::services::proto_json::{way}\")]");
@@ -64,7 +64,7 @@ fn shapes() -> Result<(), Error> {
     builder.compile_protos(&[format!("{MESSAGES}/shapes.proto")], &[MESSAGES])
 }
 
-/// What the study of gRPC against a JSON API calls.
+/// Generates the services of the gRPC and JSON API comparison.
 fn echo() -> Result<(), Error> {
     let protos = ["proto/thalweg/lab/v1/echo.proto", "proto/thalweg/lab/v1/echo_shapes.proto"];
     configure()
@@ -73,7 +73,7 @@ fn echo() -> Result<(), Error> {
         .compile_protos(&protos, &["proto", MESSAGES])
 }
 
-/// The same messages as views, for a server of the same service that is written by hand.
+/// Generates the same messages as views, for a handwritten server of the same service.
 fn views(out: &Path) -> Result<(), Error> {
     fs::create_dir_all(out).expect("cargo's directory for output is writable");
     configure()

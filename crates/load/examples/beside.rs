@@ -1,13 +1,13 @@
-//! Small calls beside a stream of large messages. They are measured in turns: with the stream on their own connection,
-//! with the stream on another connection of this process to the same server, and without a stream. The processor does
-//! the same work in the first two, so what differs is what calls and stream do to each other on one connection.
+//! Measures small calls during a stream of large messages. They alternate between three modes: with the stream on their
+//! own connection, with the stream on another connection of this process to the same server, and without a stream. The
+//! processor does the same work in the first two, so the difference is the interference on one connection.
 //!
 //! ```text
 //! cargo run --release -p thalweg-load --example beside -- 127.0.0.1:50051 --stream server -c 4
 //! ```
 //!
-//! Prints a line of JSON for each round and place of the stream: percentiles of the small calls over both windows, and
-//! what the stream moved.
+//! Prints a line of JSON for each round and mode: percentiles of the small calls over both windows, and the bytes moved
+//! by the stream.
 
 use std::error::Error;
 use std::pin::Pin;
@@ -26,17 +26,17 @@ use thalweg_load::services::zeros;
 use thalweg_measure::distribution::LATENCY_NS_MAX;
 use tokio::task::{JoinHandle, JoinSet};
 
-/// What a message of 4 MiB, the most that a receiver takes by default, can carry.
+/// Payload of a message of 4 MiB, the default maximum of a receiver.
 const BODY_BYTES: i32 = (4 << 20) - 64;
-/// For the stream to be under way, or to be over.
+/// Time for the stream to start or to end.
 const PAUSE: Duration = Duration::from_millis(150);
 
-/// Measures empty unary calls beside a stream of 4 MiB messages
+/// Measures empty unary calls during a stream of 4 MiB messages
 #[derive(Clone, Debug, Parser)]
 struct Args {
     /// A gRPC target that serves `grpc.testing.BenchmarkService`
     target: String,
-    /// Who streams
+    /// Direction of the stream
     #[arg(long, value_enum)]
     stream: Direction,
     /// Small calls in flight
@@ -44,7 +44,7 @@ struct Args {
     in_flight: usize,
     #[arg(long, default_value_t = 5)]
     rounds: usize,
-    /// Length of one of the two windows that each place of the stream has in a round
+    /// Length of each of the two windows per mode and round
     #[arg(long, default_value_t = 500)]
     window_ms: u64,
 }
@@ -55,7 +55,7 @@ enum Direction {
     Server,
 }
 
-/// Where the stream is.
+/// Connection of the stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Place {
     SameConnection,
@@ -65,7 +65,7 @@ enum Place {
 
 const PLACES: [Place; 3] = [Place::SameConnection, Place::OtherConnection, Place::Nowhere];
 
-/// What the windows of one place found in a round.
+/// Results of one mode in a round.
 struct Found {
     latency_ns: Histogram<u64>,
     stream_bytes: u64,
@@ -79,7 +79,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let (calls, other) = (connect().await?, connect().await?);
     for round in 0..args.rounds {
         let mut found = [Found::new()?, Found::new()?, Found::new()?];
-        // There and back: what drifts meanwhile is in all of them alike.
+        // Forwards and backwards, so that drift affects all modes equally.
         for index in [0, 1, 2, 2, 1, 0] {
             window(&args, PLACES[index], &calls, &other, &mut found[index]).await?;
         }
@@ -123,7 +123,7 @@ async fn window(
     }
 }
 
-/// Empty calls, one after the other.
+/// Makes empty calls, one at a time.
 async fn call_until(until: Instant, client: BenchmarkServiceClient) -> Result<Vec<Duration>, Status> {
     let mut latencies = Vec::new();
     let mut begun = Instant::now();
@@ -161,7 +161,7 @@ impl Found {
     }
 }
 
-/// A stream of large messages that goes on until it is told to end.
+/// A stream of large messages that runs until it is stopped.
 struct LargeStream {
     ends: Arc<AtomicBool>,
     moved_bytes: Arc<AtomicU64>,
@@ -204,7 +204,7 @@ async fn receive(client: BenchmarkServiceClient, messages: Messages) -> Result<(
     Ok(())
 }
 
-/// The requests of a client's stream; and what a server's stream is counted with.
+/// Requests of a client stream, and counters of a server stream.
 struct Messages {
     ends: Arc<AtomicBool>,
     moved_bytes: Arc<AtomicU64>,

@@ -1,12 +1,12 @@
-//! One end of calls whose messages are compressed both ways, for tests against other stacks:
+//! Client or server whose messages are compressed both ways, for tests against other stacks:
 //!
 //! ```text
 //! cargo run -p thalweg-load --example compressed -- server 10000 gzip
 //! cargo run -p thalweg-load --example compressed -- client 10000 deflate
 //! ```
 //!
-//! The server has gRPC's `TestService`, the client calls its `BenchmarkService`, as the suites' programs for other
-//! stacks do.
+//! The server offers gRPC's `TestService`, and the client calls its `BenchmarkService`, like the suites' programs for
+//! other stacks.
 
 use std::error::Error;
 
@@ -17,7 +17,7 @@ use thalweg_load::services::proto::benchmark_service_client::BenchmarkServiceCli
 use thalweg_load::services::proto::test_service_server::TestServiceServer;
 use thalweg_load::services::proto::{Payload, SimpleRequest};
 
-/// One end of calls whose messages are compressed both ways
+/// Client or server whose messages are compressed both ways
 #[derive(Debug, Parser)]
 struct Args {
     end: End,
@@ -51,7 +51,7 @@ async fn serve(port: u16, encoding: Encoding) -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// Around the threshold, where a buffer grows, and larger than a window.
+/// Sizes around the compression threshold and buffer growth, and larger than a window.
 const SIZES: [i32; 8] = [0, 1, 1023, 1024, 16_384, 65_536, 1_500_000, 4 << 20];
 const MESSAGES: usize = 3;
 

@@ -1,10 +1,10 @@
-//! A client that drops its channel while a stream runs, for tests against other stacks. The stream must go on:
+//! Client that drops its channel during a stream, which must continue; for tests against other stacks:
 //!
 //! ```text
 //! cargo run -p thalweg-load --example dropped -- 10000
 //! ```
 //!
-//! The server has gRPC's `BenchmarkService`, as the suites' programs for other stacks do.
+//! The server must offer gRPC's `BenchmarkService`, like the suites' programs for other stacks.
 
 use std::error::Error;
 

@@ -1,5 +1,5 @@
-//! Opens connections, makes one call on each, and holds them idle until its standard input ends. Once all are there it
-//! prints one line of JSON: how many, and this process's memory without them.
+//! Opens connections, makes one call on each, and keeps them idle until stdin ends. Once all are open, prints one line
+//! of JSON: their number, and this process's memory without them.
 //!
 //! ```text
 //! cargo run --release -p thalweg-load --example idle_lanes -- 127.0.0.1:50051 10000
@@ -15,7 +15,7 @@ use thalweg::{Channel, Request};
 use thalweg_load::services::proto::SimpleRequest;
 use thalweg_load::services::proto::benchmark_service_client::BenchmarkServiceClient;
 
-/// A channel has at most 1024.
+/// Connections per channel, of which a channel has at most 1024.
 const LANES_PER_CHANNEL: usize = 1000;
 
 /// Holds idle connections to a server of `grpc.testing.BenchmarkService`
@@ -23,14 +23,14 @@ const LANES_PER_CHANNEL: usize = 1000;
 struct Args {
     /// A gRPC target: `127.0.0.1:50051`, `unix:/path`
     target: String,
-    /// How many connections
+    /// Number of connections
     lanes: usize,
 }
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Box<dyn Error>> {
     let Args { target, lanes } = Args::parse();
-    // What a process allocates once is no connection's.
+    // Excludes the process's one-time allocations from the memory per connection.
     let mut channels = vec![open(&target, 1).await?];
     let before = resident_set_size()?;
     while channels.len() * LANES_PER_CHANNEL < lanes + LANES_PER_CHANNEL {
@@ -43,7 +43,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// A channel whose lanes have made a call each: calls that don't overlap go round.
+/// Returns a channel that has made a call on each lane: calls that do not overlap use the lanes in turn.
 async fn open(target: &str, lanes: usize) -> Result<Channel, Box<dyn Error>> {
     let channel = Channel::builder(target).lanes(lanes).connect().await?;
     let client = BenchmarkServiceClient::new(channel.clone());
@@ -53,7 +53,7 @@ async fn open(target: &str, lanes: usize) -> Result<Channel, Box<dyn Error>> {
     Ok(channel)
 }
 
-/// Resident memory of this process in bytes.
+/// Returns the resident memory of this process in bytes.
 fn resident_set_size() -> Result<u64, Box<dyn Error>> {
     let text = fs::read_to_string("/proc/self/status")?;
     let line = text.lines().find_map(|line| line.strip_prefix("VmRSS:"));

@@ -1,12 +1,12 @@
-//! The client side of gRPC's interoperability tests: one test case against any stack's interop server, with the flags
-//! that grpc-go's client has.
+//! Client of gRPC's interoperability tests: runs one test case against the interop server of any stack, with the flags
+//! of grpc-go's client.
 //!
 //! ```text
 //! cargo run -p thalweg-load --example interop_client -- --server_port 10000 --test_case ping_pong
 //! ```
 //!
-//! Cancelling is dropping here, so a dropped call has no status to look at. In its place the cancel cases look at what
-//! a cancelled call leaves behind: nothing under way, and a connection that serves the next call.
+//! Calls are cancelled by dropping them, so they have no status to check. Instead, the cancel cases check that nothing
+//! is left in flight, and that the connection serves the next call.
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -44,7 +44,7 @@ const CASES: [&str; 14] = [
     "unimplemented_method",
     "unimplemented_service",
 ];
-/// No case takes long; what hangs has failed.
+/// Time limit of a test case.
 const PATIENCE: Duration = Duration::from_secs(20);
 
 /// Runs one of gRPC's interoperability test cases
@@ -59,10 +59,10 @@ struct Args {
     /// Connect over TLS.
     #[arg(long = "use_tls")]
     uses_tls: bool,
-    /// The name that the server's certificate is for.
+    /// Name in the server's certificate.
     #[arg(long = "server_host_override")]
     host_override: Option<String>,
-    /// The authority to trust, in PEM.
+    /// CA certificate to trust, in PEM.
     #[arg(long = "ca_file")]
     authority: Option<PathBuf>,
 }
@@ -84,7 +84,7 @@ impl Args {
     }
 }
 
-/// What a case found wrong.
+/// Result of a case; the error says what is wrong.
 type Outcome = Result<(), String>;
 
 #[tokio::main(flavor = "current_thread")]
@@ -193,11 +193,11 @@ async fn timeout_on_sleeping_server(client: &TestServiceClient) -> Outcome {
 async fn cancel_after_begin(channel: &Channel, client: &TestServiceClient) -> Outcome {
     let (requests, receiver) = mpsc::channel::<StreamingInputCallRequest>(1);
     let call = client.streaming_input_call(ReceiverStream::new(receiver));
-    // The server answers only at the end of the requests: the time runs out while the call is under way.
+    // The server responds only at the end of the requests, so the timeout hits a call in flight.
     if tokio::time::timeout(Duration::from_millis(100), call).await.is_ok() {
         return Err("the call ended before its requests did".to_owned());
     }
-    // The call is gone, and with it what reads its requests.
+    // The cancelled call drops the reader of its requests.
     tokio::time::timeout(Duration::from_secs(1), requests.closed())
         .await
         .map_err(|_| "the cancelled call still reads its requests")?;
@@ -224,7 +224,7 @@ async fn status_code_and_message(client: &TestServiceClient, message: &str) -> O
     let wanted = EchoStatus { code: Code::Unknown as i32, message: message.to_owned() };
     refused_with(unary_status(client, wanted.clone()).await, message)?;
     let request = StreamingOutputCallRequest { response_status: Some(wanted), ..Default::default() };
-    // Some servers end the call before there are response headers, others after.
+    // Some servers end the call before response headers, others after.
     let ended =
         async { client.full_duplex_call(tokio_stream::iter([request])).await?.into_inner().message().await };
     refused_with(ended.await, message)
@@ -256,7 +256,7 @@ async fn custom_metadata(client: &TestServiceClient) -> Outcome {
     });
     metadata(request.metadata_mut());
     let response = client.unary_call(request).await.map_err(unexpected)?;
-    // A unary call's trailing metadata stand beside the initial ones.
+    // Trailing metadata of a unary call is merged into the initial metadata.
     let echoed = response.metadata().get(INITIAL.0).and_then(|value| value.to_str().ok());
     same("unary initial metadata", echoed, Some(INITIAL.1))?;
     let echoed = response.metadata().get_bin(TRAILING.0).and_then(|value| value.to_bytes().ok());
@@ -281,8 +281,8 @@ async fn custom_metadata(client: &TestServiceClient) -> Outcome {
 type Pings = mpsc::Sender<StreamingOutputCallRequest>;
 type Pongs = Streaming<StreamingOutputCallResponse>;
 
-/// A FullDuplexCall with its two ends. The first request is there from the beginning: a server may send its headers
-/// with the first response only, and until they come the call has no receiving end.
+/// Starts a FullDuplexCall and returns its two ends. The first request is queued before the call: a server may send its
+/// headers only with the first response, and until then there is no receiving end.
 async fn duplex(
     client: &TestServiceClient,
     first: Option<StreamingOutputCallRequest>,

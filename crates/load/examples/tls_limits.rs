@@ -1,11 +1,10 @@
-//! What TLS can do here: rustls alone, and connections that a program begins and holds. `cargo xtask bench tls` runs
-//! it.
+//! Limits of TLS on this machine: rustls alone, and connections opened and held. Run by `cargo xtask bench tls`.
 //!
 //! ```text
 //! tls_limits memory CA CHAIN KEY                  records of 16 KiB, sealed and opened in memory
 //! tls_limits socket WRITER READER CA CHAIN KEY    the same from one processor to another, over a socket
-//! tls_limits handshakes TARGET CA full|resumed    connections a second, one call on each
-//! tls_limits idle TARGET CA COUNT                 so many connections, a call on each, until stdin ends
+//! tls_limits handshakes TARGET CA full|resumed    connections per second, one call on each
+//! tls_limits idle TARGET CA COUNT                 COUNT connections, a call on each, until stdin ends
 //! ```
 
 use std::io::{Read, Write};
@@ -62,19 +61,19 @@ fn main() -> ExitCode {
     }
 }
 
-/// How long each thing is measured.
+/// Duration of each measurement.
 const WINDOW: Duration = Duration::from_secs(1);
-/// As much as the engine reads and writes at once.
+/// Bytes that the engine reads and writes at once.
 const CHUNK_LEN: usize = 128 * 1024;
 
-/// AES-128-GCM, as the engine prefers it.
+/// Returns a provider with AES-128-GCM, the engine's preference.
 fn provider() -> Arc<CryptoProvider> {
     let mut provider = aws_lc_rs::default_provider();
     provider.cipher_suites.retain(|suite| suite.suite() == CipherSuite::TLS13_AES_128_GCM_SHA256);
     Arc::new(provider)
 }
 
-/// Takes one side's handshake as far as it goes without the other.
+/// Advances one side's handshake as far as possible without the other.
 macro_rules! shake {
     ($session:expr, $incoming:expr, $outgoing:expr) => {
         loop {
@@ -101,7 +100,7 @@ macro_rules! shake {
     };
 }
 
-/// Two sessions that have shaken hands.
+/// Returns two sessions after the handshake.
 fn sessions(
     authority: &Path,
     chain: &Path,
@@ -141,7 +140,7 @@ fn in_memory(authority: &Path, chain: &Path, key: &Path) -> Outcome<()> {
     Ok(())
 }
 
-/// From a thread that seals and writes to one that reads and opens, each on its processor.
+/// Measures throughput from a thread that seals and writes to one that reads and opens, each on its own processor.
 fn over_socket(on_writer: &str, on_reader: &str, authority: &Path, chain: &Path, key: &Path) -> Outcome<()> {
     let (mut client, mut server) = sessions(authority, chain, key)?;
     let (on_writer, on_reader): (CpuList, CpuList) = (on_writer.parse()?, on_reader.parse()?);
@@ -192,7 +191,7 @@ fn seal(client: &mut UnbufferedClientConnection, plain: &[u8], sealed: &mut [u8]
     }
 }
 
-/// How many bytes of records are done with, and what was in them.
+/// Returns the number of record bytes consumed, and of payload bytes in them.
 fn open(server: &mut UnbufferedServerConnection, sealed: &mut [u8]) -> Outcome<(usize, usize)> {
     let (mut taken, mut bytes) = (0, 0);
     loop {
@@ -221,7 +220,7 @@ fn trusting(authority: &Path) -> Outcome<Arc<ClientConfig>> {
     Ok(Arc::new(config))
 }
 
-/// A channel of one connection.
+/// Returns a channel with one connection.
 fn channel(target: &str, tls: ClientTlsConfig) -> ChannelBuilder {
     Channel::builder(target).lanes(1).tls(tls.domain_name("localhost"))
 }
@@ -231,13 +230,13 @@ async fn call(channel: &Channel) -> Outcome<()> {
     Ok(())
 }
 
-/// Each a channel of its own: with sessions in common, or without.
+/// Opens a channel per connection, with or without shared TLS sessions.
 #[tokio::main(flavor = "current_thread")]
 async fn handshakes(target: &str, authority: &Path, is_resumed: bool) -> Outcome<()> {
     let shared = ClientTlsConfig::from_rustls(trusting(authority)?);
     let own = ClientTlsConfig::new().ca_certificate(Certificate::from_file(authority));
     let tls = || if is_resumed { shared.clone() } else { own.clone() };
-    // Tickets are there when the first connection has made a call.
+    // Session tickets are available after the first connection's call.
     call(&channel(target, tls()).connect().await?).await?;
     let (begun, mut count) = (Instant::now(), 0_u32);
     while begun.elapsed() < WINDOW {
@@ -268,7 +267,7 @@ async fn idle(target: &str, authority: &Path, count: usize) -> Outcome<()> {
     }
     println!("ready");
     std::io::stdout().flush()?;
-    // Whoever wants them gone closes stdin.
+    // Connections are held until stdin is closed.
     tokio::task::spawn_blocking(|| std::io::stdin().read_to_end(&mut Vec::new())).await??;
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! A client that means no harm: what it feels of an attack.
+//! An honest client, which measures the effect of an attack.
 
 use std::error::Error;
 use std::path::Path;
@@ -14,12 +14,12 @@ use thalweg_measure::distribution::LATENCY_NS_MAX;
 use tokio::task::JoinSet;
 use tokio::time::MissedTickBehavior;
 
-/// From one call to the next, whatever became of that: a server that stands still keeps many waiting.
+/// Interval between calls, whatever their outcome, so that a stalled server keeps many waiting.
 const PERIOD: Duration = Duration::from_millis(5);
-/// A call that takes longer has failed.
+/// Deadline of a call.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// Calls for so long. What the latencies were, in nanoseconds, and how many calls failed.
+/// Makes calls for `duration`. Returns latencies in nanoseconds and the number of failed calls.
 #[tokio::main(flavor = "current_thread")]
 pub(crate) async fn run(
     target: &str,

@@ -1,4 +1,4 @@
-//! A client that means harm, of one kind: what it may do before it is cut, and what the server pays for it.
+//! A malicious client with one class of attack: how long the server tolerates it, and at what cost.
 //!
 //! ```text
 //! cargo run --release -p thalweg-load --example attack -- 127.0.0.1:50051 ping --for 10s
@@ -6,9 +6,9 @@
 //! cargo run --release -p thalweg-load --example attack -- 127.0.0.1:50051 honest
 //! ```
 //!
-//! The server must offer `grpc.testing.BenchmarkService`, and show a certificate for `localhost` where TLS is attacked.
-//! Says `attacking` when it is at work, and prints a line of JSON when it is over: what was sent, and when and how the
-//! server put an end to it. `honest` calls as an honest client does, 200 times a second, and tells its latencies.
+//! The server must offer `grpc.testing.BenchmarkService`, and for attacks on TLS present a certificate for `localhost`.
+//! Prints `attacking` once it has started, and finally a line of JSON: what was sent, and when and how the server ended
+//! the attack. `honest` makes 200 calls per second like an honest client, and prints their latencies.
 
 mod classes;
 mod frames;
@@ -30,21 +30,21 @@ use outcome::{End, LAST_WORDS, Outcome};
 use tls::Siege;
 use wire::Wire;
 
-/// Attacks a gRPC server in one way
+/// Attacks a gRPC server
 #[derive(Debug, Parser)]
 struct Args {
     /// HOST:PORT of a server that offers `grpc.testing.BenchmarkService`
     target: String,
-    /// In which way, or `honest`
+    /// Class of attack, or `honest`
     #[arg(value_parser = what)]
     what: What,
-    /// For how long, if the server does not put an end to it
+    /// Duration, unless the server ends the attack
     #[arg(long = "for", default_value = "10s", value_parser = humantime::parse_duration)]
     duration: Duration,
-    /// How many connections hold something, in the classes that hold
+    /// Number of connections, for attacks that hold connections
     #[arg(long, default_value_t = 1)]
     connections: usize,
-    /// The authority that issued the server's certificate: for what attacks TLS, and an honest client beside it
+    /// CA certificate of the server, for attacks on TLS and an honest client during them
     #[arg(long)]
     cacert: Option<PathBuf>,
 }
@@ -94,7 +94,7 @@ fn attack(args: &Args, class: Class) -> Result<Outcome, Box<dyn Error>> {
         Work::Hold { settings, reads, counts_calls, first, drip } => {
             let mut wires = Vec::new();
             for _ in 0..args.connections {
-                // A server that takes no more of them has put an end to it, too.
+                // A server that refuses further connections has defended itself too.
                 let Ok(mut wire) = Wire::connect(&args.target, settings, true) else { break };
                 if !reads {
                     wire.stop_reading();

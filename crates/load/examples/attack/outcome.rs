@@ -1,4 +1,4 @@
-//! What came of an attack.
+//! Outcome of an attack.
 
 use std::sync::Mutex;
 use std::thread;
@@ -6,34 +6,34 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-/// What the server says last may still be on its way for so long.
+/// Time to wait for the server's last frames.
 pub(crate) const LAST_WORDS: Duration = Duration::from_millis(200);
 
-/// What came of an attack.
+/// Outcome of an attack.
 pub(crate) struct Outcome {
     pub(crate) began: Instant,
     pub(crate) connections: usize,
     pub(crate) sent_bytes: u64,
-    /// HTTP/2's, or TLS's records.
+    /// HTTP/2 frames, or TLS records.
     pub(crate) sent_frames: u64,
-    /// Of connections, or of the calls on them.
+    /// Ends of connections, or of the calls on them.
     pub(crate) ends: Vec<End>,
     pub(crate) lasted: Duration,
 }
 
-/// How the server ended a connection, or a call.
+/// End of a connection or call by the server.
 #[derive(Clone)]
 pub(crate) struct End {
     pub(crate) at: Instant,
     pub(crate) how: String,
 }
 
-/// What the thread that reads a connection has seen of its end.
+/// End of a connection as seen by its reading thread.
 #[derive(Default)]
 pub(crate) struct Seen(Mutex<Option<End>>);
 
 impl Seen {
-    /// The first thing that is seen counts: GOAWAY comes before the end of the stream.
+    /// Notes an end. Only the first one counts, as GOAWAY precedes the end of the stream.
     pub(crate) fn note(&self, how: impl FnOnce() -> String) {
         let mut end = self.0.lock().expect("nobody panics with it");
         end.get_or_insert_with(|| End { at: Instant::now(), how: how() });
@@ -43,7 +43,7 @@ impl Seen {
         self.0.lock().expect("nobody panics with it").clone()
     }
 
-    /// The same, when the last words have come.
+    /// Returns the end after waiting for the server's last frames.
     pub(crate) fn end_in_time(&self) -> Option<End> {
         thread::sleep(LAST_WORDS);
         self.end()

@@ -1,4 +1,4 @@
-//! Attacks on TLS: on the handshake, and with records behind it.
+//! Attacks on the TLS handshake, and with TLS records after it.
 
 use std::error::Error;
 use std::io::{self, Read, Write};
@@ -21,25 +21,25 @@ use thalweg::tls::rustls::{
 
 use super::outcome::{End, Outcome, Seen};
 
-/// What is done to TLS.
+/// An attack on TLS.
 pub(crate) enum TlsWork {
-    /// Some connections send a part of a ClientHello, and nothing more.
+    /// Several connections send part of a ClientHello and nothing more.
     Stall(fn(&[u8]) -> &[u8]),
-    /// One connection after the other sends this, and waits for its end.
+    /// Successive connections send these bytes and wait for their end.
     Knock(fn() -> Vec<u8>),
-    /// One whole handshake after the other.
+    /// Repeated complete handshakes.
     Handshakes,
-    /// Records on one connection, behind its handshake.
+    /// Records on one connection, after its handshake.
     Records {
         version: &'static SupportedProtocolVersion,
         first: fn(&mut Records),
         round: fn(&mut Records, u64),
     },
-    /// KeyUpdate after KeyUpdate, which want to be answered with one (RFC 8446 §4.6.3).
+    /// Repeated KeyUpdates, each of which requires one in response (RFC 8446 §4.6.3).
     KeyUpdates,
 }
 
-/// Where to, for how long, and whom to believe.
+/// Target, end and trusted CA of an attack.
 pub(crate) struct Siege<'a> {
     pub(crate) target: &'a str,
     pub(crate) authority: &'a Path,
@@ -47,11 +47,11 @@ pub(crate) struct Siege<'a> {
     pub(crate) until: Instant,
 }
 
-/// The length of a record's head: type, version, length (RFC 8446 §5.1).
+/// Length of a record header: type, version, length (RFC 8446 §5.1).
 const RECORD_HEAD_LEN: usize = 5;
-/// What is gathered before it is written.
+/// Bytes buffered before a write.
 const WRITE_LEN: usize = 32 * 1024;
-/// A server that takes nothing for so long has put an end to it.
+/// Write timeout, after which the server is considered to have ended the attack.
 const WRITE_PATIENCE: Duration = Duration::from_secs(5);
 
 type Fallible<T> = Result<T, Box<dyn Error>>;
@@ -103,7 +103,7 @@ impl Siege<'_> {
         let mut roots = RootCertStore::empty();
         roots.add(CertificateDer::from_pem_file(self.authority)?)?;
         let mut provider = aws_lc_rs::default_provider();
-        // With it, records can be made by hand in both versions.
+        // With this cipher, records can be built manually in both versions.
         let chacha20 = [
             CipherSuite::TLS13_CHACHA20_POLY1305_SHA256,
             CipherSuite::TLS_ECDHE_ECDSA_WITH_CHACHA20_POLY1305_SHA256,
@@ -120,7 +120,7 @@ impl Siege<'_> {
         Ok(Arc::new(config))
     }
 
-    /// A handshake that is over.
+    /// Connects and completes a handshake.
     pub(crate) fn shake(&self, config: &Arc<ClientConfig>) -> Fallible<(TcpStream, ClientConnection)> {
         let mut stream = self.connect()?;
         let mut connection = ClientConnection::new(Arc::clone(config), localhost())?;
@@ -153,10 +153,10 @@ impl Siege<'_> {
 
     fn knock(&self, says: &[u8], outcome: &mut Outcome) {
         while !self.is_over() {
-            // A server that takes no more of them has put an end to it, too.
+            // A server that refuses further connections has defended itself too.
             let Ok(mut stream) = self.connect() else { break };
             outcome.connections += 1;
-            // It may close before it has read all.
+            // The server may close before it has read everything.
             let _ = stream.write_all(says);
             outcome.sent_bytes += says.len() as u64;
             let left = self.until.saturating_duration_since(Instant::now()).max(Duration::from_millis(1));
@@ -244,7 +244,7 @@ fn localhost() -> ServerName<'static> {
     ServerName::try_from("localhost").expect("it is a name")
 }
 
-/// The record of a ClientHello.
+/// Returns the record of a ClientHello.
 fn hello(config: &Arc<ClientConfig>) -> Fallible<Vec<u8>> {
     let mut connection = ClientConnection::new(Arc::clone(config), localhost())?;
     let mut hello = Vec::new();
@@ -254,7 +254,7 @@ fn hello(config: &Arc<ClientConfig>) -> Fallible<Vec<u8>> {
     Ok(hello)
 }
 
-/// Records that are sealed as a client's, whatever is in them.
+/// Builder of records encrypted as the client's, with any content.
 pub(crate) struct Records {
     seal: Box<dyn MessageEncrypter>,
     sequence: u64,
@@ -276,7 +276,7 @@ impl Records {
         Ok(Self { seal, sequence, out: Vec::new(), hello })
     }
 
-    /// A record with these bytes.
+    /// Appends a record with these bytes.
     pub(crate) fn record(&mut self, typ: ContentType, bytes: &[u8]) {
         let version = ProtocolVersion::TLSv1_2;
         let plain = OutboundPlainMessage { typ, version, payload: bytes.into() };
@@ -285,13 +285,13 @@ impl Records {
         self.out.extend(sealed.encode());
     }
 
-    /// A ClientHello where there has been one: the client wants the handshake anew (RFC 5246 §7.4.1.2).
+    /// Appends another ClientHello, which requests renegotiation (RFC 5246 §7.4.1.2).
     pub(crate) fn hello_again(&mut self) {
         let hello = self.hello.clone();
         self.record(ContentType::Handshake, &hello);
     }
 
-    /// Each byte in a record of its own.
+    /// Appends each byte in its own record.
     pub(crate) fn byte_by_byte(&mut self, bytes: &[u8]) {
         for byte in bytes {
             self.record(ContentType::ApplicationData, &[*byte]);
@@ -310,7 +310,7 @@ fn watch(stream: &TcpStream) -> io::Result<Arc<Seen>> {
     Ok(seen)
 }
 
-/// Reads and throws away until the connection is over; an alert in the clear says why. `None`: it goes on.
+/// Discards input until the connection ends. Returns the plaintext alert or another reason, or `None` on timeout.
 fn end_of(stream: &mut TcpStream) -> Option<String> {
     let mut alert = None;
     loop {

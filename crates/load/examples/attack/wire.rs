@@ -1,4 +1,4 @@
-//! One connection of an attacker: what it sends, and a thread that sees how the server ends it.
+//! A connection of an attacker, with a thread that detects how the server ends it.
 
 use std::io::{self, Read, Write};
 use std::net::TcpStream;
@@ -13,9 +13,9 @@ use thalweg_engine::http2::frame::{Flags, FrameHead, GoAway, HEAD_LEN, Kind, PRE
 use super::frames::Frames;
 use super::outcome::{End, Seen};
 
-/// What is gathered before it is written: many frames a system call.
+/// Bytes buffered before a write, to send many frames per system call.
 const WRITE_LEN: usize = 32 * 1024;
-/// A server that takes nothing for so long has put an end to it.
+/// Write timeout, after which the server is considered to have ended the attack.
 const WRITE_PATIENCE: Duration = Duration::from_secs(5);
 
 /// A connection.
@@ -27,17 +27,17 @@ pub(crate) struct Wire {
     watched: Arc<Watched>,
 }
 
-/// What the reading thread is told, and has seen.
+/// State shared with the reading thread.
 #[derive(Default)]
 struct Watched {
     seen: Seen,
     is_paused: AtomicBool,
-    /// The end of a call is one, too.
+    /// Whether the end of a call counts too.
     counts_calls: AtomicBool,
 }
 
 impl Wire {
-    /// Connects and says hello. `acks`: the server's SETTINGS are acknowledged.
+    /// Connects and sends the preface. `acks` acknowledges the server's SETTINGS.
     pub(crate) fn connect(target: &str, settings: &[Setting], acks: bool) -> io::Result<Self> {
         let stream = TcpStream::connect(target)?;
         stream.set_nodelay(true)?;
@@ -55,12 +55,12 @@ impl Wire {
         Ok(wire)
     }
 
-    /// From now on nothing is read: the kernel's buffers fill.
+    /// Stops reading, so that the kernel's buffers fill.
     pub(crate) fn stop_reading(&self) {
         self.watched.is_paused.store(true, Ordering::Relaxed);
     }
 
-    /// From now on the end of a call counts as the connection's.
+    /// Counts the end of a call as that of the connection from now on.
     pub(crate) fn count_calls(&self) {
         self.watched.counts_calls.store(true, Ordering::Relaxed);
     }
@@ -69,7 +69,8 @@ impl Wire {
         self.watched.seen.end()
     }
 
-    /// Sends what `add` adds, perhaps with what comes next; whether the connection still stands.
+    /// Queues the frames of `add` and sends them once enough are buffered. Returns whether the connection is still
+    /// open.
     pub(crate) fn send(&mut self, add: impl FnOnce(&mut Frames)) -> bool {
         add(&mut self.frames);
         if self.frames.out.len() < WRITE_LEN && self.sent_frames > 0 && !self.frames.is_urgent {
@@ -91,7 +92,7 @@ impl Wire {
     }
 }
 
-/// Reads and throws away until the connection is over.
+/// Discards input until the connection ends.
 fn watch(mut stream: TcpStream, watched: &Watched) {
     let seen = &watched.seen;
     let mut head = [0; HEAD_LEN];
