@@ -5,7 +5,7 @@ use std::{env, fs};
 
 use thalweg_build::{Builder, Error, configure};
 
-/// Protos of the codec study: a symlink into `crates/messages`, and a regular file in the published package.
+/// Folder with the codec study's protos: symlinks into `crates/messages`, regular files in the published package.
 const MESSAGES: &str = "messages";
 /// 64-bit fields, which are strings in JSON.
 const WIDE: &[&str] = &[

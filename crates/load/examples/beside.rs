@@ -1,6 +1,10 @@
-//! Measures small calls during a stream of large messages. They alternate between three modes: with the stream on their
-//! own connection, with the stream on another connection of this process to the same server, and without a stream. The
-//! processor does the same work in the first two, so the difference is the interference on one connection.
+//! Measures small calls during a stream of large messages. They alternate between three modes:
+//!
+//! - the stream is on the calls' connection;
+//! - the stream is on another connection of this process to the same server;
+//! - there is no stream.
+//!
+//! The processor does the same work in the first two, so the difference is the interference on one connection.
 //!
 //! ```text
 //! cargo run --release -p thalweg-load --example beside -- 127.0.0.1:50051 --stream server -c 4

@@ -282,7 +282,7 @@ type Pings = mpsc::Sender<StreamingOutputCallRequest>;
 type Pongs = Streaming<StreamingOutputCallResponse>;
 
 /// Starts a FullDuplexCall and returns its two ends. The first request is queued before the call: a server may send its
-/// headers only with the first response, and until then there is no receiving end.
+/// headers only with the first response. Until then there is no receiving end.
 async fn duplex(
     client: &TestServiceClient,
     first: Option<StreamingOutputCallRequest>,

@@ -7,7 +7,7 @@ use crate::plan::PlanError;
 
 /// Largest accepted delay of a run. Calls due in the meantime start at once; their latency counts from their due time.
 const LATE_MAX: Duration = Duration::from_secs(1);
-/// A start time farther ahead is taken as a mistake, for example a unit of milliseconds.
+/// A start time farther ahead is taken as a mistake, for example milliseconds instead of seconds.
 const AHEAD_MAX: Duration = Duration::from_secs(24 * 3600);
 /// The wall clock is read again at this interval, as it may be set while a run waits.
 const READ_AGAIN: Duration = Duration::from_secs(1);

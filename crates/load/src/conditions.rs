@@ -200,7 +200,7 @@ impl Comparison {
         }
         let is_same = matches!(self, Self::Equal | Self::Unequal);
         let order = match (found, value) {
-            // As strings, `007` and `7` differ.
+            // `007` and `7` differ as strings.
             (Value::String(found), Value::String(value)) if is_same => Some(found.cmp(value)),
             // ProtoJSON prints 64-bit numbers as strings.
             _ => match (Number::of(found), Number::of(value)) {

@@ -10,7 +10,7 @@ use crate::run::{Flows, LoadRun};
 const COLUMNS: &str = "at_s,length_s,scheduled,ok,failed,late,in_flight,mean_ns,p50_ns,p90_ns,p95_ns,p99_ns,\
                        p99.9_ns,max_ns,bytes_sent,bytes_received,messages_sent,messages_received,reply_mean_ns,\
                        reply_p50_ns,reply_p90_ns,reply_p95_ns,reply_p99_ns,reply_p99.9_ns,reply_max_ns";
-/// Additional columns of a scenario, whose schedule counts flows.
+/// Additional columns of a scenario, where the schedule counts flows.
 const OF_FLOWS: &str = ",flows_begun,flows_ok,flows_failed";
 
 /// Returns a row for each interval. Latencies are empty if no call ended with OK. Reply times are empty if no request

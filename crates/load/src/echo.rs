@@ -1,5 +1,5 @@
-//! Workload of the gRPC and JSON API comparison: `thalweg.lab.v1.Echo` and its JSON ("JSON" in `peers/README.md`). It
-//! runs over any protocol, and divides each call into stages.
+//! Workload of the gRPC and JSON API comparison: `thalweg.lab.v1.Echo`, and its JSON form ("JSON" in
+//! `peers/README.md`). It runs over any protocol, and divides each call into stages.
 //!
 //! `object -> bytes -> one HTTP exchange -> bytes -> object`: all protocols, gRPC included, take the same path here, so
 //! that the times between are visible.

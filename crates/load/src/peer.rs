@@ -85,8 +85,8 @@ pub enum DriveError {
 ///
 /// It runs on the caller's tokio runtime. `settings.cpus` is only recorded; the caller does the pinning. One call is
 /// made before the warm-up, so that a missing server or service is an error and not a run of failures. `set_up`
-/// configures the channel beyond the settings, such as TLS. `announce` is called with both [`Announcement`]s on the
-/// driving thread, and must be quick.
+/// configures the channel beyond the settings, such as TLS. `announce` is called with [`Announcement::Measuring`] and
+/// [`Announcement::Measured`] on the driving thread, and must be quick.
 ///
 /// # Errors
 ///

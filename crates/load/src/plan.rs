@@ -75,8 +75,8 @@ pub struct Plan {
     pub max_duration: Option<Duration>,
     /// Handling of calls in flight when a time ends the run.
     pub under_way: UnderWay,
-    /// Time limit of a call, or of a stream's next message. Longer ones fail and are cancelled, but the server is not
-    /// told. `None`: only the calls' deadline applies.
+    /// Time limit of a call, or of a stream's next message. Longer ones fail and are cancelled, but are not sent to the
+    /// server as a deadline. `None`: only the calls' deadline applies.
     pub patience: Option<Duration>,
     /// Duration of the warm-up, which is not counted.
     pub warm_up: Duration,
@@ -191,7 +191,7 @@ impl Plan {
     /// Returns until when calls count in a closed loop, in ns since the warm-up began.
     ///
     /// If time ends the run, a call counts if it ends in time, whenever it started: calls in flight at the end balance
-    /// those in flight at the beginning. If a number ends it, all started calls count.
+    /// those at the beginning. If a number ends the run, all started calls count.
     pub(crate) fn counted_until_ns(&self) -> u64 {
         match (self.under_way, self.stop) {
             (UnderWay::ByLoop, Stop::After(_)) | (UnderWay::Ignore, _) => self.until_ns(),

@@ -28,7 +28,7 @@ pub trait Make: Send + Sync + fmt::Debug {
     /// Returns the number of messages.
     fn count(&self) -> usize;
 
-    /// Returns the encoded message with this index, or why there is none.
+    /// Returns the encoded message with this index, or why it cannot be made.
     fn make(&self, index: usize, moment: &Moment<'_>) -> Result<Bytes, String>;
 }
 

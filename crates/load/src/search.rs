@@ -51,13 +51,13 @@ enum Shown {
 
 /// Searches for the highest rate that meets the conditions. Each rate is driven by `plan`, except for its pace.
 ///
-/// The first rate is doubled until it is too high, or halved until it is not. Then the bounds are narrowed to within 5
-/// %. A rate is too high if a condition is not met or the rate is not reached, twice in a row; so one disturbed try is
+/// The first rate is doubled until it is too high, or halved until it is not. Then the bounds are narrowed to within
+/// 5 %. A rate is too high if it is not reached or a condition is not met, twice in a row; one disturbed try is
 /// ignored. The found rate is driven again for twice the time, and that run is the result. If it does not meet the
 /// conditions, the search goes on below it.
 ///
 /// A rate is not reached if more than 2 % of the starts never happened. It is not reached either if more calls are in
-/// flight or waiting at the end than at half the time: then a queue grows, even if all its calls finish in the end.
+/// flight or waiting at the end than at half the time. Then a queue grows, even if all its calls finish in the end.
 /// Calls that take longer than half the time look the same.
 ///
 /// A rate that was interrupted is not part of the tries.

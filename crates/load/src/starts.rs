@@ -5,8 +5,8 @@ use crate::plan::{Pace, Plan, Stop};
 
 /// Returns number and time of each start, in ns since the warm-up began; none for a closed loop.
 ///
-/// A part draws the starts of the whole load and makes its own ones, so that the end of the load and the random times
-/// are the same for all parts.
+/// A part draws the starts of the whole load and makes its own ones. So the end of the load and the random times are
+/// the same for all parts.
 pub(crate) fn starts(plan: &Plan) -> impl Iterator<Item = (u64, u64)> + Send + use<> {
     let arrivals = match &plan.pace {
         Pace::Closed { .. } => None,

@@ -24,7 +24,7 @@ use crate::record::{
 
 /// Maximum connections being opened at a time; less than a listener's backlog.
 const OPENING_MAX: usize = 256;
-/// Maximum sleep of the loop between two looks at the clock.
+/// Maximum sleep of the loop before it reads the clock again.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 /// Idle time of both sides around a moment at which memory is measured.
 const REST: Duration = Duration::from_millis(30);

@@ -308,7 +308,7 @@ pub struct MethodCall {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum LaneRule {
-    /// As many connections as requested.
+    /// A fixed number of connections, as requested.
     #[default]
     Fixed,
     /// The channel adapts the number of connections itself.

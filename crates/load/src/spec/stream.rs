@@ -21,7 +21,7 @@ pub struct StreamSpec {
     pub responses: Option<u64>,
     /// Maximum messages that await their responses.
     pub outstanding: Option<u64>,
-    /// Whether it ends with the run.
+    /// Whether the stream ends with the run.
     pub lasts_to_end: bool,
 }
 
