@@ -11,7 +11,6 @@ use crate::turn::Turn;
 use crate::variables::Variables;
 use crate::went::Failure;
 
-/// Encoded messages.
 pub(crate) struct Bytes<'c> {
     pub(crate) call: &'c Call,
     pub(crate) requests: &'c Requests,

@@ -24,7 +24,6 @@ pub(crate) struct Counting {
     pub(crate) messages_left: Option<Arc<AtomicU64>>,
     /// Whether starting anything has ended.
     pub(crate) stopped: Arc<AtomicBool>,
-    /// Progress of this worker.
     pub(crate) progress: Arc<Progress>,
 }
 

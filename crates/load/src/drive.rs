@@ -194,7 +194,6 @@ impl Driving {
         }
     }
 
-    /// Returns how the run ended.
     fn end(self, plan: &Plan) -> Result<End, io::Error> {
         if let Some(failure) = self.failure {
             return Err(failure);

@@ -14,7 +14,6 @@ pub(crate) trait Form {
     /// Returns the request of a call that sends one message, or why it cannot be made.
     fn request(&self, turn: &Turn<'_>) -> Result<Self::Request, String>;
 
-    /// Returns the requests of a stream.
     fn requests(&self, turn: &Turn<'_>) -> Self::Source;
 
     /// Returns the bytes of an encoded request.

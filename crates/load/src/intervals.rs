@@ -14,13 +14,11 @@ const INTERVALS_MAX: usize = 3600;
 /// State at the end of an interval.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct AtEnd {
-    /// Calls in flight.
     pub(crate) in_flight: u64,
     /// Connections that accepted calls.
     pub(crate) connections: u32,
 }
 
-/// Intervals of a run.
 #[derive(Debug)]
 pub(crate) struct Intervals {
     kept: Vec<Interval>,

@@ -46,7 +46,6 @@ struct Waiting {
 }
 
 impl Due {
-    /// Creates a queue for `workers` workers.
     pub(crate) fn new(from_ns: u64, workers: u32) -> Self {
         Self {
             permits: Semaphore::new(0),
@@ -97,7 +96,6 @@ impl Due {
         self.lock().starts.len() as u64
     }
 
-    /// Returns the number of dropped starts.
     pub(crate) fn dropped(&self) -> u64 {
         self.lock().dropped
     }
@@ -148,7 +146,6 @@ pub(crate) trait Clock: Sync {
     /// Returns the ns since the clock began.
     fn now_ns(&self) -> u64;
 
-    /// Waits for `ns`.
     fn wait(&self, ns: u64) -> impl Future<Output = io::Result<()>> + Send;
 }
 

@@ -79,7 +79,6 @@ impl Recorder {
         self.tally.divided(stages);
     }
 
-    /// Records a failed call.
     pub(crate) fn failed(&mut self, code: Code) {
         self.tally.codes.count(Some(&Failure::Status(Status::new(code, ""))));
     }

@@ -177,7 +177,6 @@ impl Running {
         &self.state.plan
     }
 
-    /// Marks the end of the warm-up.
     pub(crate) fn measuring_begins(&self) {
         let mut measured = self.measured();
         measured.started = self.state.plan.start_at.unwrap_or_else(SystemTime::now);
@@ -198,7 +197,6 @@ impl Running {
         self.measured().at_end = Some(at_end);
     }
 
-    /// Returns all counters.
     pub(crate) fn counted(&self) -> Counted {
         self.state.shared.shards.merged()
     }
@@ -208,7 +206,6 @@ impl Running {
         self.state.shared.from_ns
     }
 
-    /// Ends an interval and returns it.
     pub(crate) fn end_interval(&self) -> Interval {
         let State { plan, shared, .. } = &*self.state;
         let mut measured = self.measured();

@@ -193,7 +193,6 @@ impl Looking<'_> {
         }
     }
 
-    /// Drives one rate.
     async fn drive(
         &mut self,
         rate: f64,

@@ -91,7 +91,6 @@ impl Messages {
         self.lasts_to_end && self.counting.stopped.load(Relaxed)
     }
 
-    /// Returns the number of sent requests.
     pub(crate) fn sent(&self) -> u64 {
         self.sent.load(Acquire)
     }
@@ -242,7 +241,6 @@ impl<S: Source> Sender<S> {
         self.poll_batch(cx)
     }
 
-    /// Starts a batch when allowed.
     fn poll_batch(&mut self, cx: &mut Context<'_>) -> Poll<bool> {
         if self.messages.poll_room(self.sent, cx).is_pending() {
             self.end_batch();
@@ -304,7 +302,6 @@ impl<S: Source> Sender<S> {
         false
     }
 
-    /// Ends the batch.
     fn end_batch(&mut self) {
         self.messages.counting.give_back(self.batch_ns, std::mem::take(&mut self.left));
         self.count_batch(None);
@@ -458,7 +455,6 @@ impl<'m> Receiver<'m> {
         self.batch_ns = now_ns;
     }
 
-    /// Counts the batch.
     pub(crate) fn count(&mut self) {
         let Self { messages, is_one_way, total, taken_ns, batch, batch_ns, .. } = self;
         if batch.traffic.received == 0 {

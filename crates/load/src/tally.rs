@@ -96,12 +96,10 @@ impl Codes {
         }
     }
 
-    /// Returns the number of successful calls.
     pub(crate) fn ok(&self) -> u64 {
         self.0[0]
     }
 
-    /// Returns the number of failed calls.
     pub(crate) fn failed(&self) -> u64 {
         self.0[1..].iter().sum()
     }
@@ -114,7 +112,6 @@ impl Codes {
     }
 }
 
-/// Counters of a step.
 #[derive(Clone, Debug)]
 pub(crate) struct StepTally {
     /// Time from the intended start to the end, of successful calls.
@@ -152,7 +149,6 @@ pub(crate) struct Shard {
     is_open: bool,
 }
 
-/// All counters of a run.
 #[derive(Debug)]
 pub(crate) struct Counted {
     pub(crate) tally: Tally,
@@ -443,7 +439,6 @@ impl Shard {
         }
     }
 
-    /// Counts a successful flow.
     pub(crate) fn count_flow(&mut self, took_ns: u64) {
         self.flow_times.record(took_ns);
     }

@@ -2,7 +2,6 @@
 
 use std::ops::AddAssign;
 
-/// Messages and bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Traffic {
     pub(crate) sent: u64,

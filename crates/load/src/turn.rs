@@ -7,7 +7,6 @@ use std::time::Instant;
 use crate::counting::Counting;
 use crate::variables::Variables;
 
-/// Context of a call.
 #[derive(Debug)]
 pub(crate) struct Turn<'w> {
     pub(crate) worker: usize,

@@ -23,7 +23,6 @@ impl Went {
     }
 }
 
-/// Failure of a call.
 #[derive(Debug)]
 pub(crate) enum Failure {
     /// An unexpected status.

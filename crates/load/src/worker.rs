@@ -55,7 +55,6 @@ pub(crate) struct Shared {
     pub(crate) left_starts: AtomicBool,
     /// Set apart from the rest, as all threads write it with each call and only read the others.
     pub(crate) begun: Apart<AtomicU64>,
-    /// Progress of each worker.
     pub(crate) progresses: Mutex<Vec<Arc<Progress>>>,
     pub(crate) shards: Arc<Shards>,
 }
@@ -256,7 +255,6 @@ async fn repeat(shared: &Shared, worker: usize, counting: &Arc<Counting>) {
 const ALWAYS: Range<u64> = 0..u64::MAX;
 const NEVER: Range<u64> = 0..0;
 
-/// Outcome of a flow.
 struct Ended {
     at_ns: u64,
     well: bool,

@@ -15,7 +15,6 @@ use crate::worker::{Shared, work};
 /// Maximum interval between checks of the workers.
 const LOOK_EVERY_MAX: Duration = Duration::from_millis(250);
 
-/// Tasks of a run's workers.
 pub(crate) struct Workers {
     shared: Arc<Shared>,
     /// Maximum time a worker may wait for the same event.
@@ -77,7 +76,6 @@ impl Workers {
         }
     }
 
-    /// Aborts all workers and their calls.
     pub(crate) fn abort_all(&mut self) {
         self.is_aborted = true;
         self.tasks.abort_all();

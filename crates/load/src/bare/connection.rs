@@ -9,7 +9,6 @@ use socket2::{Domain, Socket, Type};
 use super::bounds::READ_BYTES;
 use super::wire::{Answer, Wire, WireError};
 
-/// A connection and its calls.
 #[derive(Debug)]
 pub(super) struct Connection<W> {
     pub(super) socket: Socket,
@@ -64,7 +63,6 @@ impl Buffers {
 }
 
 impl<W: Wire> Connection<W> {
-    /// Starts connecting.
     pub(super) fn begin(address: SocketAddr, wire: W) -> io::Result<Self> {
         let socket = Socket::new(Domain::for_address(address), Type::STREAM.nonblocking(), None)?;
         socket.set_tcp_nodelay(true)?;
@@ -99,7 +97,6 @@ impl<W: Wire> Connection<W> {
         Ok(())
     }
 
-    /// Starts `calls` calls.
     pub(super) fn begin_calls(
         &mut self,
         calls: u32,

@@ -108,7 +108,6 @@ fn string(text: &str, out: &mut Vec<u8>) {
     out.extend(text.as_bytes());
 }
 
-/// Calls of one connection.
 #[derive(Debug)]
 pub(super) struct Grpc {
     prepared: Rc<Prepared>,

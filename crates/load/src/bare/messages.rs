@@ -4,7 +4,6 @@ use std::collections::VecDeque;
 
 use super::wire::{Answer, Wire, WireError};
 
-/// Messages of one connection.
 #[derive(Debug)]
 pub(super) struct Messages {
     bytes: usize,
@@ -13,7 +12,6 @@ pub(super) struct Messages {
 }
 
 impl Messages {
-    /// Creates messages of `bytes` bytes each.
     pub(super) fn new(bytes: usize) -> Self {
         Self { bytes, under_way: VecDeque::new() }
     }

@@ -5,7 +5,6 @@ pub(super) trait Wire {
     /// Appends the bytes sent before the first call.
     fn begin(&mut self, out: &mut Vec<u8>);
 
-    /// Starts a call.
     fn call(&mut self, now_ns: u64, out: &mut Vec<u8>);
 
     /// Passes each response in `bytes` to `answer` and returns the number of bytes consumed. The rest is incomplete,
@@ -18,10 +17,8 @@ pub(super) trait Wire {
     ) -> Result<usize, WireError>;
 }
 
-/// A completed call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Answer {
-    /// Start of the call.
     pub(super) began_ns: u64,
     /// Whether the response is as expected.
     pub(super) is_good: bool,

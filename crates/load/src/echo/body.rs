@@ -21,7 +21,6 @@ const TRAILERS: u8 = 0x80;
 /// Maximum characters quoted from a failed response.
 const QUOTED_LEN_MAX: usize = 200;
 
-/// Encodes and decodes bodies.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Bodies {
     format: Format,

@@ -24,7 +24,6 @@ pub(super) struct Answer {
     pub(super) trailers: Option<HeaderMap>,
 }
 
-/// Connections to the target.
 #[derive(Debug)]
 pub(super) enum Connections {
     H2(thalweg_engine::Channel),

@@ -36,7 +36,6 @@ pub enum NoOwnEcho {
     },
 }
 
-/// A message to echo.
 #[derive(Clone, Debug)]
 pub(super) struct OwnMessage(Message);
 

@@ -31,7 +31,6 @@ pub enum Protocol {
     MsgpackH2,
 }
 
-/// Encoding of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Format {
     Protobuf,
@@ -39,7 +38,6 @@ pub(super) enum Format {
     Msgpack,
 }
 
-/// Framing of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Framing {
     /// None: the message is the body.

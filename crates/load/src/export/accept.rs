@@ -1,6 +1,5 @@
 //! Negotiation of the text format for a scraper.
 
-/// Text format of metrics.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum TextFormat {
     Prometheus,

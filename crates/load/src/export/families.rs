@@ -12,10 +12,8 @@ pub(super) const BOUNDS_S: [f64; 41] = [
     0.5, 0.65, 0.8, 1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0,
 ];
 
-/// Attribute names and values.
 pub(super) type Attributes = Vec<(&'static str, String)>;
 
-/// A metric.
 #[derive(Debug)]
 pub(super) struct Family {
     pub(super) name: &'static str,
@@ -54,7 +52,6 @@ pub(super) struct Buckets {
     pub(super) max_s: f64,
 }
 
-/// Returns all metrics.
 pub(super) fn families(snapshot: &Snapshot) -> Vec<Family> {
     let Snapshot { run, in_flight, connections } = snapshot;
     let target = ("grpc.target", run.targets.join(","));

@@ -21,7 +21,6 @@ use super::snapshot::{Latest, Snapshot};
 
 /// Service name in the pushed resource.
 const SERVICE: &str = "thalweg-load";
-/// Timeout of a push.
 const PUSH_TIMEOUT: Duration = Duration::from_secs(5);
 /// Timeout after the run's end, for a push in flight and for the last one.
 const LAST_TIMEOUT: Duration = Duration::from_secs(2);
@@ -38,7 +37,6 @@ pub struct Push {
     pub every: Duration,
 }
 
-/// Pushes metrics periodically.
 pub(super) struct Pusher {
     pub(super) push: Push,
     pub(super) latest: Latest,

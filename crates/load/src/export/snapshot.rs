@@ -4,10 +4,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::{LoadRun, Running};
 
-/// State of a run at one moment.
 pub(super) struct Snapshot {
     pub(super) run: LoadRun,
-    /// Calls in flight.
     pub(super) in_flight: u64,
     /// Connections that accept calls.
     pub(super) connections: u32,

@@ -36,7 +36,6 @@ pub(super) fn steps(runs: &[LoadRun]) -> Result<Vec<StepRun>, MergeError> {
     Ok(all)
 }
 
-/// Adds errors by status.
 pub(super) fn add_errors(all: &mut BTreeMap<String, u64>, more: &BTreeMap<String, u64>) {
     for (code, count) in more {
         *all.entry(code.clone()).or_insert(0) += count;

@@ -105,7 +105,6 @@ impl BenchmarkService for BenchmarkWorker {
     }
 }
 
-/// Responses of a stream.
 type Answers = Responses<SimpleResponse>;
 
 pub(super) fn response(request: &SimpleRequest) -> Result<SimpleResponse, Status> {

@@ -69,7 +69,6 @@ impl Data<'_> {
         if called.is_client_streaming { self.messages.or(endless) } else { Some(1) }
     }
 
-    /// Returns the requests of a method.
     pub(super) fn requests(&self, called: &Called) -> Result<Requests, SpecError> {
         let per_stream = self.per_stream(called);
         if self.texts.is_empty() {

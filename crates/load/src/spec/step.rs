@@ -16,7 +16,6 @@ use crate::requests::Order;
 use crate::scenario::{Step, Think};
 use crate::template::Names;
 
-/// A flow of a scenario.
 #[derive(Debug)]
 pub(super) struct FlowSpec {
     pub(super) name: String,
