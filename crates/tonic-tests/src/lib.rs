@@ -1,7 +1,6 @@
 //! What the tests of `thalweg-tonic` share: stubs that tonic's generators made, a service to script, and servers.
 //!
-//! tonic's own suites are the list of what is tested, file by file; `docs/tonic-suites.md` says which test stands for
-//! which.
+//! The tests follow tonic's own suites, file by file. `docs/tonic.md` lists the outcomes that differ.
 
 use std::time::Duration;
 

@@ -41,8 +41,8 @@
 //! tonic's types are re-exported, so crates that depend on tonic (`tonic-prost`, `tonic-types`, `tower-http`) work with
 //! them. Connection information is tonic's, because `Request::remote_addr` and similar methods look for these types.
 //!
-//! `docs/coming-from-tonic.md` in the repository says how to move and how to go back; `docs/tonic.md` lists all
-//! functions of `transport` and `service`.
+//! `docs/tonic.md` in the repository says how to move and how to go back, and lists all functions of `transport` and
+//! `service`.
 
 #[cfg(feature = "_transport")]
 pub mod body;
