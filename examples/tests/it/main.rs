@@ -2,6 +2,7 @@
 
 mod descriptors;
 mod editions;
+mod faults;
 mod generated;
 mod helloworld;
 mod mocks;
